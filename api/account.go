@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// coordinators is a list of the users who coordinate an account, or of the
+// coordinators is the type of a list of users who coordinate an account, or of
 // accounts that a user coordinates.
 var coordinators = schema.Named("coord_list", schema.List(schema.Object("coord",
 	schema.F("name", schema.String, func(c *model.Coordinator) *string { return &c.Name }, "User, or account", schema.Required(0)),
@@ -33,7 +33,7 @@ var Account = schema.Object("account",
 	schema.F("flags", accountFlags.Type, func(a *model.Account) *uint32 { return &a.Flags }, "Flags of the record"),
 )
 
-// AccountsAnswer is the body of an answer with accounts.
+// AccountsAnswer is an answer with accounts.
 type AccountsAnswer struct {
 	Accounts schema.Stream[model.Account]
 	Envelope

@@ -37,9 +37,9 @@ var DeleteAccount = declare(namedAccountParams, Endpoint{
 	Returns: "The account",
 })
 
-// AccountsTo names the accounts to create, the data that all of them get, and
-// the clusters in which each account gets an association. Clients send it to
-// PostAccountsAssociation.
+// AccountsTo is a request to create accounts with associations
+// (PostAccountsAssociation). It names the accounts and the clusters in which
+// each of them gets an association, and has the values that all accounts get.
 type AccountsTo struct {
 	Set     AssocSet
 	Account model.Account

@@ -23,8 +23,8 @@ var Stats = schema.Object("stats_rec",
 	schema.Show("users", schema.Named("stats_user_list", schema.List(userCount.Type)), userCounts, "Requests, by user"),
 )
 
-// period returns the part of a rollup for one kind of period, or zeros if there
-// is none.
+// period returns a function that returns the statistics of one kind of rollup
+// period, or zeros if there are none.
 func period(i int) func(*model.Rollup) *model.RollupPeriod {
 	return func(r *model.Rollup) *model.RollupPeriod {
 		if i < len(r.Periods) {
@@ -50,7 +50,7 @@ var rollupPeriod = schema.Object("",
 	}),
 )
 
-// oldPeriod is a rollup period as v0.0.40 shows it, with that version's word
+// oldPeriod is a rollup period in the form of v0.0.40, with that version's word
 // for the kind of period.
 type oldPeriod struct {
 	kind string
@@ -76,8 +76,7 @@ func oldPeriodKind() schema.Type[string] {
 	return schema.Simple(kinds, func(e schema.Encoder, s *string) { e.String(*s) }, nil)
 }
 
-// oldRollups returns the kinds of period for which a rollup has run, as v0.0.40
-// does.
+// oldRollups returns the rollups that have run, in the form of v0.0.40.
 func oldRollups(s *StatsRow) []oldPeriod {
 	var list []oldPeriod
 	for i, kind := range []string{"internal", "user", "unknown"} {
@@ -99,7 +98,7 @@ var callTimes = []schema.Field[model.CallCount]{
 	schema.F("total", schema.Int64, func(c *model.CallCount) *uint64 { return &c.Time }, "Total duration", schema.Unit("µs")),
 }
 
-// userCountRow is a count of one user's requests, with the user's name.
+// userCountRow has the statistics of one user's requests, and the user's name.
 type userCountRow struct {
 	name string
 	model.CallCount
@@ -119,7 +118,7 @@ func userCounts(s *StatsRow) []userCountRow {
 	return list
 }
 
-// StatsAnswer is the body of an answer with the accounting daemon's statistics.
+// StatsAnswer is an answer with the accounting daemon's statistics.
 type StatsAnswer struct {
 	Stats StatsRow
 	Pings []model.Ping

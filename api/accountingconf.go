@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// accountingFlags are the names of the switches in the configuration.
+// accountingFlags are the names of the configuration's switches.
 var accountingFlags = schema.Words("",
 	schema.Bit("AllowNoDefAcct", uint32(1)<<0),
 	schema.Bit("AllResourcesAbsolute", uint32(1)<<1),
@@ -18,8 +18,8 @@ var accountingFlags = schema.Words("",
 
 var persistFlags = schema.Words("", schema.Bit("PreserveCaseUser", uint16(1)<<3))
 
-// slurmdbdConf declares the configuration of the accounting daemon. Its names are
-// those of the file.
+// slurmdbdConf declares the configuration of the accounting daemon. The field
+// names are those of the configuration file.
 var slurmdbdConf = schema.Object("slurmdbd_conf",
 	schema.F("ArchiveDir", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveDir }, "Directory for archives of purged records"),
 	schema.F("ArchiveScript", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveScript }, "Program that archives records instead of the daemon"),
@@ -54,7 +54,8 @@ var slurmdbdConf = schema.Object("slurmdbd_conf",
 	schema.F("TrackSlurmctldDown", schema.Boolean, func(c *model.AccountingConf) *bool { return &c.TrackController }, "Whether controllers that are down are recorded"),
 )
 
-// purgeAfter declares an age, in one of the units.
+// purgeAfter declares the age at which records are deleted, in one of several
+// units.
 var purgeAfter = schema.Object("slurmdb_purge_units",
 	schema.Show("set", schema.Boolean, func(n *uint32) bool { return *n != model.Leave32 }, "Whether these records are purged"),
 	schema.Show("hours", schema.Int32, inUnit(model.PurgeHours), "Age in hours, if the unit is hours", schema.Unit("h")),
@@ -65,8 +66,8 @@ var purgeAfter = schema.Object("slurmdb_purge_units",
 
 func purge() schema.Type[uint32] { return purgeAfter.Type() }
 
-// inUnit returns a function that returns the number of an age in that unit, or
-// 0 for another unit.
+// inUnit returns a function that returns an age in unit, or 0 if the age is in
+// another unit.
 func inUnit(unit uint32) func(*uint32) uint32 {
 	return func(n *uint32) uint32 {
 		if *n == model.Leave32 || *n&unit == 0 {
@@ -78,7 +79,7 @@ func inUnit(unit uint32) func(*uint32) uint32 {
 
 var logLevels = []string{"quiet", "fatal", "error", "info", "verbose", "debug", "debug2", "debug3", "debug4", "debug5"}
 
-// logLevel returns the word for a level of logging.
+// logLevel returns the name of a log level.
 func logLevel(n uint16) string {
 	if int(n) < len(logLevels) {
 		return logLevels[n]
@@ -94,7 +95,7 @@ func longTime(seconds uint32) string {
 	return fmt.Sprintf("%d-%02d:%02d:%02d", seconds/86400, seconds/3600%24, seconds/60%60, seconds%60)
 }
 
-// AccountingConfAnswer is the body of an answer with the accounting daemon's configuration.
+// AccountingConfAnswer is an answer with the accounting daemon's configuration.
 type AccountingConfAnswer struct {
 	Conf model.AccountingConf
 	Envelope

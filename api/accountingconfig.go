@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// ConfigAnswer is the body of an answer with all accounting records.
+// ConfigAnswer is an answer with all accounting records.
 type ConfigAnswer struct {
 	Clusters     schema.Stream[ClusterRow]
 	TRES         schema.Stream[model.TRES]
@@ -41,9 +41,8 @@ var GetConfig = declare(noParams, Endpoint{
 	Returns: "The records",
 })
 
-// ConfigBody has records of every kind, for a client to create or change in one
-// request. Clients send it to PostConfig, in the form in which a ConfigAnswer
-// has the records.
+// ConfigBody is a request to create or change records of all kinds
+// (PostConfig). The records have the same form as in a ConfigAnswer.
 type ConfigBody struct {
 	Clusters     []ClusterRow
 	TRES         []model.TRES

@@ -10,15 +10,15 @@ import (
 	"schedrestd/model"
 )
 
-// AccountingJobRow is a job of the accounting daemon, with the lookups that
-// give names to the ids in it.
+// AccountingJobRow is a job of the accounting daemon, with lookups of names for
+// its ids.
 type AccountingJobRow struct {
 	*model.AccountingJob
 	*Records
 	Now model.Time // the current time, for the waiting time of pending jobs
 }
 
-// accountedFlags are the words for how a job was scheduled.
+// accountedFlags are words that describe how a job was scheduled.
 var accountedFlags = schema.Words("slurmdb_job_flags",
 	schema.Part("NONE", ^uint32(0), 0),
 	schema.Part("CLEAR_SCHEDULING", ^uint32(0), 15),
@@ -174,8 +174,8 @@ func accountedUser(j *AccountingJobRow) string {
 	return userName(j.Users, j.UserID)
 }
 
-// planned returns the time between a job's eligibility and its start. For a job
-// that has not started, it ends at the job's end or now.
+// planned returns how long a job was or has been waiting since it became
+// eligible: until its start, until its end if it never started, or until now.
 func planned(j *AccountingJobRow) model.Opt[uint64] {
 	switch {
 	case j.EligibleTime <= 0 || j.EligibleTime == timeInfinite:
@@ -188,8 +188,8 @@ func planned(j *AccountingJobRow) model.Opt[uint64] {
 	return model.Some(uint64(max(j.Now-j.EligibleTime, 0))) // still waiting
 }
 
-// memory returns n if n is memory per CPU and perCPU is true, or n is memory
-// per node and perCPU is false. Otherwise it returns an unset number.
+// memory returns the memory in n, without its mark. It returns an unset number
+// if the memory is not of the kind that perCPU selects: per CPU or per node.
 func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	if (n&model.MemPerCPU != 0) != perCPU {
 		return model.Opt[uint64]{}
@@ -218,7 +218,7 @@ func accountedSteps(j *AccountingJobRow) schema.Stream[AccountingStepRow] {
 	}
 }
 
-// AccountingJobsAnswer is the body of an answer with jobs of the accounting daemon.
+// AccountingJobsAnswer is an answer with jobs of the accounting daemon.
 type AccountingJobsAnswer struct {
 	Jobs schema.Stream[AccountingJobRow]
 	Envelope
@@ -294,11 +294,12 @@ var accountingJobsParams = schema.Object("",
 	texts("wckey", "Workload keys", func(p *AccountingJobsParams) *[]string { return &p.WCKeys }),
 )
 
-// AnySchedule in AccountingJobFilter.JobFlags lets every job through.
+// AnySchedule as AccountingJobFilter.JobFlags selects jobs however they were
+// scheduled.
 const AnySchedule = scheduledUnset
 
-// stateNumbers returns the type of states as numbers, which the daemon
-// compares.
+// stateNumbers returns the type of a list of states. It converts their names to
+// the numbers that the daemon expects.
 func stateNumbers() schema.Type[[]string] {
 	newest := schema.View{Version: Versions[len(Versions)-1]}
 	parse := jobStates.Parser(newest)
@@ -321,8 +322,8 @@ func stateNumbers() schema.Type[[]string] {
 	})
 }
 
-// reasonNumbers returns the type of reasons as numbers, which the daemon
-// compares.
+// reasonNumbers returns the type of a list of reasons. It converts their names
+// to the numbers that the daemon expects.
 func reasonNumbers() schema.Type[[]string] {
 	return asList(func(s string) ([]string, error) {
 		var list []string

@@ -9,8 +9,7 @@ import (
 	"schedrestd/model"
 )
 
-// AccountingStepRow is a step of a job, with the lookups that give names to the
-// ids in it.
+// AccountingStepRow is a step of a job, with lookups of names for its ids.
 type AccountingStepRow struct {
 	*model.AccountingStep
 	job *AccountingJobRow
@@ -76,9 +75,8 @@ var AccountingStep = schema.Object("step",
 	}),
 )
 
-// usedTRES returns a field for one direction of a step's usage, such as
-// "requested". slurmrestd's documents give its schema the name of another
-// object.
+// usedTRES returns a field for one kind of a step's usage, such as "requested".
+// Its schema has the name of another object, as in slurmrestd's documents.
 func usedTRES(name, doc string, of func(*AccountingStepRow) *model.StepUsage) schema.Field[AccountingStepRow] {
 	schemas := map[string]string{"requested": "step_tres_req", "consumed": "step_tres_usage"}
 	extreme := func(which string) func() schema.Type[[]taskTRES] {
@@ -98,8 +96,7 @@ func usedTRES(name, doc string, of func(*AccountingStepRow) *model.StepUsage) sc
 	})
 }
 
-// taskTRES is an amount of a trackable resource, with the task that used the
-// amount.
+// taskTRES is an amount of a trackable resource, and the task that used it.
 type taskTRES struct {
 	model.TRES
 	task uint64
@@ -117,8 +114,8 @@ var taskTRESType = schema.Object("tres_of_task",
 	schema.F("node", schema.String, func(t *taskTRES) *string { return &t.node }, "Node of the task", schema.Ours),
 )
 
-// taskAmounts joins the three lists by the resource ids in them. It omits an
-// entry in which all numbers are zero.
+// taskAmounts joins the three lists by their resource ids. It omits entries in
+// which all numbers are zero.
 func taskAmounts(s *AccountingStepRow, counts, nodes, tasks string) []taskTRES {
 	var list []taskTRES
 	if counts == "" && nodes == "" && tasks == "" {
@@ -147,10 +144,11 @@ func byID(s string) map[uint32]uint64 {
 	return m
 }
 
-// maxNth is the largest index that nth looks up in a host list.
+// maxNth is the maximum index for nth, because a short host list can expand to
+// billions of names.
 const maxNth = 1 << 17
 
-// nth returns the name at an index of a host list.
+// nth returns the name at index n of a host list, or "" if there is none.
 func nth(list string, n uint64) string {
 	if n > maxNth {
 		return ""
@@ -182,7 +180,7 @@ func stepNodes(s *AccountingStepRow) schema.Stream[string] {
 	}
 }
 
-// stepID returns a step id, such as 12, 12.batch, 12.3 or 12.3+1.
+// stepID returns id as text, such as 12, 12.batch, 12.3 or 12.3+1.
 func stepID(id *model.StepID) string {
 	s := strconv.FormatUint(uint64(id.JobID), 10)
 	if step := stepName(id.Step); step != "" {

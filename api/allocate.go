@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// AllocationRequest describes the resources that a client requests without a
-// script: the resources of one job, or of the components of a heterogeneous
+// AllocationRequest is a request for resources without a script
+// (PostJobAllocate). It describes one job, or the components of a heterogeneous
 // job.
 type AllocationRequest struct {
 	Job    *model.JobDesc

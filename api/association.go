@@ -7,8 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// AssociationRow is an association, with the lookups that give names to the ids
-// in it.
+// AssociationRow is an association, with lookups of names for its ids.
 type AssociationRow struct {
 	*model.Association
 	*Records
@@ -17,7 +16,7 @@ type AssociationRow struct {
 	QOS        *[]string                  // names that the client sent; nil if it sent none
 }
 
-// limit returns a field with limits of trackable resources.
+// limit returns a field that has limits on trackable resources.
 func limit(name string, at func(*model.Association) *string, doc string, opts ...schema.Option) schema.Field[AssociationRow] {
 	return schema.Both(name, amounts, func(a *AssociationRow) []model.TRES { return a.amounts(*at(a.Association)) },
 		func(a *AssociationRow, list []model.TRES) error {
@@ -46,7 +45,7 @@ var assocFlags = schema.Words("assoc_flags",
 	schema.Bit("UsersAreCoords", uint32(1)<<16, schema.Since(V41)),
 )
 
-// usage declares the fields of the usage in a period.
+// usage declares the fields of a resource's usage in a period.
 var usage = schema.Object("accounting",
 	schema.Group("allocated", "Allocated resources", []schema.Field[model.Usage]{
 		schema.F("seconds", schema.Int64, func(u *model.Usage) *uint64 { return &u.AllocSecs }, "Amount of the resource times seconds", schema.Unit("s")),
@@ -119,13 +118,13 @@ var Association = schema.Object("assoc",
 	schema.F("user", schema.String, func(a *AssociationRow) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
 )
 
-// isDefault reports whether an association is the default of its user. For the
-// association of an account, the daemon leaves this unset.
+// isDefault reports whether an association is the default of its user. The
+// daemon leaves IsDefault unset for the association of an account.
 func isDefault(a *AssociationRow) bool { return a.IsDefault.Or(0) != 0 }
 
 // takeDefault makes an association its user's default. It ignores false: a user
-// always has one default, which only changes when another association becomes
-// the default.
+// always has a default, which changes only when another association becomes the
+// default.
 func takeDefault(a *AssociationRow, is bool) error {
 	if is {
 		a.IsDefault = model.Some[uint16](1)
@@ -133,7 +132,7 @@ func takeDefault(a *AssociationRow, is bool) error {
 	return nil
 }
 
-// AssociationsAnswer is the body of an answer with associations.
+// AssociationsAnswer is an answer with associations.
 type AssociationsAnswer struct {
 	Associations schema.Stream[AssociationRow]
 	Envelope
@@ -183,7 +182,8 @@ var GetAssociations = declare(associationParams, Endpoint{
 	Returns: "The associations",
 })
 
-// GetAssociation has the same parameters and answer as GetAssociations.
+// GetAssociation shows all associations that match the parameters, as
+// GetAssociations does.
 var GetAssociation = declare(associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "association/", ID: "get_association",
 	Doc: "Include associations", Answer: Associations,

@@ -5,14 +5,16 @@ import (
 	"schedrestd/model"
 )
 
-// AssocSet names associations to create, and the values that all of them get.
+// AssocSet describes associations to create. It has one list for each part of
+// their keys, and the values that all of them get.
 type AssocSet struct {
 	Accounts, Clusters, Partitions, Users, WCKeys []string
 
 	Common *AssociationRow // values that all associations get; nil for none
 }
 
-// row returns Common for a parser to write to, and allocates it if it is nil.
+// row returns Common, so that a parser can write to it. It allocates Common if
+// it is nil.
 func (s *AssocSet) row() *AssociationRow {
 	if s.Common == nil {
 		row := blankAssociation()
@@ -27,7 +29,7 @@ func blankAssociation() AssociationRow {
 	return AssociationRow{Association: &a}
 }
 
-// commonAssoc declares the fields that a request sets for all its associations.
+// commonAssoc declares the fields that a request sets in all its associations.
 // The field names are those of Slurm's commands.
 var commonAssoc = schema.Object("assoc_rec_set",
 	schema.F("comment", schema.String, func(a *AssociationRow) *string { return &a.Comment }, "Any text"),

@@ -2,21 +2,21 @@ package api
 
 import "schedrestd/api/schema"
 
-// Changes has the records that a client asks to make or change. GET of the same
-// path returns records in the same form.
+// Changes is a request to create or change records. A GET of the same path
+// returns records in the same form.
 type Changes[T any] struct{ Records []T }
 
-// changes declares the fields of a Changes. Its schema in the OpenAPI document
-// is that of the GET's answer, as in slurmrestd.
+// changes declares the fields of a Changes. In the OpenAPI document its schema
+// is that of the answer to GET, as in slurmrestd.
 func changes[T any](schemaName, field, list string, elem func() schema.Type[T], doc string) *schema.ObjectType[Changes[T]] {
 	return schema.Object(schemaName, append([]schema.Field[Changes[T]]{
 		schema.F(field, schema.Named(list, schema.List(elem)), func(c *Changes[T]) *[]T { return &c.Records }, doc, schema.Required(0)),
 	}, unusedEnvelope[Changes[T]]()...)...)
 }
 
-// unusedEnvelope returns the fields of an answer's envelope. Requests may
-// contain these fields too, without effect. Their descriptions are worded for
-// answers, because one schema describes both.
+// unusedEnvelope returns the fields of an answer's envelope. A request may
+// contain them, too, without effect. Their descriptions are worded for answers,
+// because one schema describes both.
 func unusedEnvelope[O any]() []schema.Field[O] {
 	return []schema.Field[O]{
 		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "The server and client of this request"),
@@ -25,7 +25,8 @@ func unusedEnvelope[O any]() []schema.Field[O] {
 	}
 }
 
-// fresh returns a type whose values are parsed into the result of start.
+// fresh returns a type like typ that parses each value into a new result of
+// start.
 func fresh[T any](typ func() schema.Type[T], start func() T) func() schema.Type[T] {
 	return func() schema.Type[T] { return freshType[T]{typ(), start} }
 }

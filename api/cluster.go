@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// ClusterRow is a cluster, with the lookups that give names to the ids in it.
+// ClusterRow is a cluster, with lookups of names for its ids.
 type ClusterRow struct {
 	*model.Cluster
 	*Records
@@ -42,7 +42,7 @@ var Cluster = schema.Object("cluster_rec",
 	schema.Show("tres", amounts, func(c *ClusterRow) []model.TRES { return c.amounts(c.Cluster.TRES) }, "Resources of the cluster"),
 )
 
-// ClustersAnswer is the body of an answer with clusters.
+// ClustersAnswer is an answer with clusters.
 type ClustersAnswer struct {
 	Clusters schema.Stream[ClusterRow]
 	Envelope

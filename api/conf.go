@@ -79,8 +79,8 @@ func confFlags(name, wire string, words *schema.WordSet[uint64]) confField {
 	})
 }
 
-// confAnyState stands for all states of healthCheckNodeStateWords together. It
-// replaces their bits.
+// confAnyState stands for all states of healthCheckNodeStateWords together, and
+// replaces their bits. It is not part of the protocol.
 const confAnyState uint64 = 1 << 32
 
 // confDuration returns a field with a duration as Slurm's commands write it,
@@ -369,7 +369,7 @@ var configurationMeta = schema.Object("slurm_conf_meta",
 	confText("SLURM_VERSION", "version"),
 )
 
-// ConfAnswer is the body of an answer to GetConf.
+// ConfAnswer is an answer to GetConf.
 type ConfAnswer struct {
 	Configuration model.Configuration
 	Envelope

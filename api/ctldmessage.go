@@ -11,9 +11,9 @@ func messageName(n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// messages maps the numbers of a controller's messages, as in Slurm 26.05, to
-// their names. The numbers that were reassigned since 22.05 belong to messages
-// that no controller receives, so the table fits all releases.
+// messages maps the numbers of a controller's messages to their names in Slurm
+// 26.05. Numbers that were reassigned since 22.05 belong to messages that no
+// controller receives. So the table is valid for all releases.
 var messages = map[uint32]string{
 	1001:  "REQUEST_NODE_REGISTRATION_STATUS",
 	1002:  "MESSAGE_NODE_REGISTRATION_STATUS",

@@ -12,8 +12,8 @@ import (
 
 // Parameters of lists of the accounting daemon.
 
-// texts returns a parameter of several texts, separated by commas. Empty ones
-// are ignored.
+// texts returns a parameter with texts separated by commas. It ignores empty
+// texts.
 func texts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	return schema.F(name, csv, at, doc+", separated by commas", opts...)
 }
@@ -27,8 +27,8 @@ func csv() schema.Type[[]string] {
 	})
 }
 
-// clusterTexts returns a parameter of cluster names. They are checked, because
-// the daemon uses them in the names of database tables.
+// clusterTexts returns a parameter with cluster names. It checks the names,
+// because the daemon uses them in the names of database tables.
 func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	names := func() schema.Type[[]string] {
 		return asList(func(s string) ([]string, error) {
@@ -44,7 +44,7 @@ func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema
 	return schema.F(name, names, at, doc+", separated by commas", opts...)
 }
 
-// words returns the comma-separated words of s, without empty ones.
+// words returns the words of s, which commas separate. It omits empty words.
 func words(s string) (list []string) {
 	for part := range strings.SplitSeq(s, ",") {
 		if part = strings.TrimSpace(part); part != "" {
@@ -54,7 +54,7 @@ func words(s string) (list []string) {
 	return list
 }
 
-// numberTexts returns a parameter of numbers. They are checked here, because a
+// numberTexts returns a parameter with numbers. It checks them, because a
 // daemon may insert them into a database query unchanged.
 func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	numbers := func() schema.Type[[]string] {
@@ -91,7 +91,7 @@ func hostList() schema.Type[string] {
 	})
 }
 
-// yes returns the type of a boolean that is written as text.
+// yes returns the type of a boolean in a parameter, where it is text.
 func yes() schema.Type[bool] {
 	return asText(func(s string) (bool, error) {
 		switch strings.ToLower(s) {
@@ -114,7 +114,8 @@ func flagText[P any, T schema.Integer](name, doc string, at func(*P) *T, bit T, 
 	}, doc, opts...)
 }
 
-// decimal returns the type of an unsigned number that is written as text.
+// decimal returns the type of an unsigned number in a parameter, where it is
+// text.
 func decimal() schema.Type[uint32] {
 	return asText(func(s string) (uint32, error) {
 		n, err := strconv.ParseUint(s, 10, 32)

@@ -12,12 +12,13 @@ import (
 	"schedrestd/model"
 )
 
-// planeLayout is the distribution that has a plane size:
-// distribution_plane_size, or the number in "plane=4".
+// planeLayout is the number of the distribution "plane", which places a block
+// of tasks on each node. Clients send the size of the block as
+// distribution_plane_size, or as the number in "plane=4".
 const planeLayout uint32 = 4
 
-// A distribution has four bits each for nodes, sockets and cores, and two
-// flags.
+// A distribution is a number with four bits each for nodes, sockets and cores,
+// and two flags.
 var (
 	nodeLayouts = map[string]uint32{"cyclic": 1, "block": 2, "arbitrary": 3, "plane": planeLayout}
 	coreLayouts = map[string]uint32{"cyclic": 1, "block": 2, "fcyclic": 3}
@@ -29,7 +30,7 @@ func errDistribution(s string) error {
 	return fmt.Errorf("expected a distribution such as block:cyclic:fcyclic,Pack or plane=4, got %q", schema.Shorten(s))
 }
 
-// takeDistribution reads "node[:socket[:core]][,Pack|NoPack]" or "plane=SIZE".
+// takeDistribution parses "node[:socket[:core]][,Pack|NoPack]" or "plane=SIZE".
 func takeDistribution(d *model.JobDesc, s string) error {
 	layouts, pack, packed := strings.Cut(strings.ToLower(s), ",")
 	if size, plane := strings.CutPrefix(layouts, "plane="); plane && !packed {
@@ -58,8 +59,8 @@ func takeDistribution(d *model.JobDesc, s string) error {
 	return nil
 }
 
-// takePlane parses the plane size: the number of tasks that are placed on a
-// node before the next node gets any.
+// takePlane parses the number of tasks that a node gets before the next node
+// gets any.
 func takePlane(d *model.JobDesc, size string) error {
 	const most = 1<<16 - 3 // larger numbers mean "not set" or "unlimited" in the RPC
 	n, err := strconv.ParseUint(size, 10, 16)
@@ -70,8 +71,8 @@ func takePlane(d *model.JobDesc, size string) error {
 	return nil
 }
 
-// In the RPC, frequencies are in kHz. Numbers with the top bit set stand for
-// the words below and for governors.
+// In the RPC, frequencies are in kHz. A number whose top bit is set stands for
+// one of the words below, or for a governor.
 var (
 	frequencies = map[string]uint32{"low": 0x80000001, "medium": 0x80000002, "high": 0x80000003, "highm1": 0x80000004}
 	governors   = map[string]uint32{

@@ -87,8 +87,8 @@ func takeGroup(d *model.JobDesc, s string) (err error) {
 	return err
 }
 
-// identity parses the number or the name of a user or a group. For an empty
-// text it returns neither.
+// identity parses the number or the name of a user or a group. If s is empty,
+// it returns neither.
 func identity(s string) (number model.Opt[uint32], name string, err error) {
 	if strings.Trim(s, "0123456789") != "" || s == "" {
 		return number, s, nil
@@ -100,7 +100,7 @@ func identity(s string) (number model.Opt[uint32], name string, err error) {
 	return model.Some(uint32(n)), "", nil
 }
 
-// rlimit returns a field for a resource limit, which the RPC carries as a
+// rlimit returns a field for a resource limit. In the RPC the limit is a
 // variable of the job's environment.
 func rlimit(name, doc, unit string) descField {
 	return schema.Take(name, number, func(d *model.JobDesc, n model.Opt[uint64]) error {

@@ -36,7 +36,8 @@ var openModes = schema.Words("open_mode",
 	schema.Part("TRUNCATE", uint8(3), 2),
 )
 
-// warnFlags are the words for which processes of a job get the warning signal.
+// warnFlags are words that select the processes of a job that get the warning
+// signal.
 var warnFlags = schema.Words("warn_flags",
 	schema.Bit("BATCH_JOB", uint16(1)<<0),
 	schema.Bit("ARRAY_TASK", uint16(1)<<1),

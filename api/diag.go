@@ -100,15 +100,16 @@ func partsPacked(s *ControllerStatsRow) int {
 	return 0
 }
 
-// queueLength returns the values from which slurmrestd computes both means: the
-// length of the queue and the size of the table.
+// queueLength returns the length of the queue and the size of the table.
+// slurmrestd computes both means from these values.
 func queueLength(s *ControllerStatsRow) (sum, times uint32) {
 	return s.Backfill.QueueLenSum, s.Backfill.CycleCounter
 }
 
 func mean(sum uint64, times uint32) uint64 { return sum / max(1, uint64(times)) }
 
-// cyclesPerMinute returns the cycles per minute, and 0 in the first minute.
+// cyclesPerMinute returns the number of cycles per minute, or 0 in the first
+// minute.
 func cyclesPerMinute(s *ControllerStatsRow) uint64 {
 	minutes := (s.RequestTime - s.StatsStart) / 60
 	if minutes <= 0 {

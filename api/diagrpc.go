@@ -58,7 +58,7 @@ var rpcType = schema.Object("stats_msg_rpc_type", append(append(
 	schema.F("cycle_max", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleMax }, "Maximum number of requests served in one cycle", schema.Count, schema.Since(V41), schema.Required(0)),
 )...)
 
-// rpcUserRow is the count of one user's requests, with the user's name.
+// rpcUserRow has the statistics of one user's requests, and the user's name.
 type rpcUserRow struct {
 	name string
 	*model.RPCUserStats
@@ -87,8 +87,8 @@ var rpcDump = schema.Object("stats_msg_rpc_dump", append(
 	schema.Show("count", schema.Named("hostlist_string", schema.StreamOf(schema.String)), pendingHosts, "Nodes of the reservation: names, not a count", schema.Required(0)),
 )...)
 
-// mostHosts limits the number of names that one host list expression may expand
-// to. An expression of a few bytes can expand to billions.
+// mostHosts is the maximum number of names that one host list expression may
+// expand to. An expression of a few bytes can expand to billions.
 const mostHosts = 200_000
 
 func pendingHosts(p *model.PendingHosts) schema.Stream[string] {
@@ -106,7 +106,7 @@ func pendingHosts(p *model.PendingHosts) schema.Stream[string] {
 	}
 }
 
-// DiagAnswer is the body of an answer with the controller's statistics.
+// DiagAnswer is an answer with the controller's statistics.
 type DiagAnswer struct {
 	Stats ControllerStatsRow
 	Envelope

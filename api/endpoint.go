@@ -25,7 +25,7 @@ type Endpoint struct {
 	Params     Described
 	Request    Described // table of the request's body; nil for no body
 	Answer     Answered
-	Missing    Missing        // how slurmrestd answers for an unknown name
+	Missing    Missing        // how slurmrestd answers a request for an unknown name
 	Since      schema.Version // first version that has the operation; 0 for all
 	Until      schema.Version // first version that lacks the operation; 0 for none
 	Changes    bool           // a GET that changes something
@@ -33,7 +33,7 @@ type Endpoint struct {
 	Ours       schema.Version // first version in which slurmrestd has the operation too; 0 for all
 }
 
-// Missing is the way in which slurmrestd answers for a name that does not
+// Missing describes how slurmrestd answers a request for a name that does not
 // exist.
 type Missing uint8
 
@@ -55,15 +55,14 @@ type Described interface {
 	Shape(schema.View) *schema.Shape
 }
 
-// Operation is an Endpoint with the table that parses its parameters.
-// Parameters that Path names in braces are in the path; all others are in the
-// query.
+// Operation is an Endpoint and the table of its parameters. A parameter that
+// Path names in braces is part of the path. All others are in the query.
 type Operation[P any] struct {
 	*Endpoint
 	Params *schema.ObjectType[P]
 }
 
-// declare makes an Operation and adds its endpoint to Endpoints.
+// declare returns an Operation, and adds its endpoint to Endpoints.
 func declare[P any](params *schema.ObjectType[P], e Endpoint) Operation[P] {
 	e.Params = params
 	Endpoints = append(Endpoints, &e)
@@ -105,8 +104,8 @@ func (e *Endpoint) In(v schema.Version) bool {
 	return v >= e.Since && (e.Until == 0 || v < e.Until)
 }
 
-// Endpoints lists the endpoints that declare has made, by path. Their paths and
-// IDs are those of slurmrestd.
+// Endpoints lists all endpoints, sorted by path. Their paths and IDs are those
+// of slurmrestd.
 var Endpoints []*Endpoint
 
 func init() {

@@ -7,7 +7,7 @@ import (
 	"schedrestd/api/schema"
 )
 
-// Envelope has the fields of every answer that are not its content.
+// Envelope has the fields that every answer has in addition to its content.
 type Envelope struct {
 	Meta     Meta
 	Errors   []Error
@@ -24,8 +24,8 @@ type Error struct {
 	Retryable   bool   // whether the same request may succeed later
 }
 
-// Warning describes a value that was ignored, or was taken to mean something
-// other than it says.
+// Warning describes a value that the gateway ignored or interpreted differently
+// than written.
 type Warning struct {
 	Description string
 	Source      string
@@ -123,7 +123,8 @@ var warningType = schema.Object("openapi_warning",
 	schema.F("source", schema.String, func(w *Warning) *string { return &w.Source }, "Place in the request"),
 )
 
-// AnswerType is the table of an answer: its content, followed by the Envelope.
+// AnswerType declares the fields of an answer: those of its content, then those
+// of its Envelope.
 type AnswerType[O any] struct {
 	*schema.ObjectType[O]
 	at       func(*O) *Envelope
@@ -163,8 +164,8 @@ func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envel
 	}
 }
 
-// enveloped returns the table of an answer: its content, followed by the
-// Envelope that at returns.
+// enveloped returns the table of an answer: the fields of its content, then
+// those of the Envelope that at returns.
 func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *AnswerType[O] {
 	return &AnswerType[O]{ObjectType: schema.Object(schemaName, append(content,
 		schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "The server and client of this request"),
@@ -173,8 +174,8 @@ func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schem
 	)...), at: at}
 }
 
-// EmptyAnswer is the body of an answer that consists of its Envelope. It
-// answers changes, and requests that fail before their endpoint is known.
+// EmptyAnswer is an answer without content. Changes have this answer, and
+// requests that fail before the gateway knows their endpoint.
 type EmptyAnswer struct{ Envelope }
 
 // Empty declares the fields of an EmptyAnswer.

@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// exitCode is the way in which a process ended, decoded from the status of
+// exitCode describes how a process ended. decodeExit makes it from a status of
 // wait(2).
 type exitCode struct {
 	status exitStatus

@@ -7,10 +7,9 @@ import (
 	"schedrestd/api/schema"
 )
 
-// IsFilter reports whether an operation of the API, in any version, has a
-// parameter of this name that narrows a list. A client that sends such a
-// parameter to an operation that lacks it would get more entries than it
-// expects.
+// IsFilter reports whether any operation of the API, in any version, has a
+// parameter of this name that narrows a list. If the gateway ignored it in
+// operations that lack it, a client would get more entries than it expects.
 func IsFilter(name string) bool { return filters()[name] }
 
 // filters returns the parameters of all lists that narrow the list. It omits

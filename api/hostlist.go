@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// HostlistAnswer is the body of the answer of PostHostlist, with a host list.
+// HostlistAnswer is the answer to PostHostlist. It has a host list.
 type HostlistAnswer struct {
 	Hostlist string
 	Envelope
@@ -19,8 +19,7 @@ var Hostlist = enveloped("openapi_hostlist_req_resp", func(a *HostlistAnswer) *E
 	schema.F("hostlist", schema.String, func(a *HostlistAnswer) *string { return &a.Hostlist }, "Nodes, as a host list", schema.Required(0)),
 )
 
-// HostnamesAnswer is the body of the answer of PostHostnames, with names of
-// nodes.
+// HostnamesAnswer is the answer to PostHostnames. It has the names of nodes.
 type HostnamesAnswer struct {
 	Hostnames []string
 	Envelope
@@ -31,8 +30,8 @@ var Hostnames = enveloped("openapi_hostnames_req_resp", func(a *HostnamesAnswer)
 	schema.F("hostnames", schema.Named("hostlist_string", schema.List(schema.String)), func(a *HostnamesAnswer) *[]string { return &a.Hostnames }, "Names of nodes", schema.Required(0)),
 )
 
-// HostNames has names of nodes: those that a client wants to fold into a host
-// list, or the expansion of its host list.
+// HostNames is a request with names of nodes. Either the client sent the names,
+// to fold them into a host list, or it sent a host list, which was expanded.
 type HostNames struct{ Names []string }
 
 // HostlistBody declares the fields of a request to expand a host list.
@@ -49,14 +48,14 @@ var HostnamesBody = schema.Object("openapi_hostnames_req_resp", hostsField("host
 	}
 }), answersHave[HostNames]("meta", metaType.Type), answersHave[HostNames]("errors", schema.List(errorType.Type)), answersHave[HostNames]("warnings", schema.List(warningType.Type)))
 
-// answersHave returns a field that is in the schema of a request's body but is
-// only filled in answers. Its value in a request is ignored.
+// answersHave returns a field that the schema of a request contains although
+// only answers use it. Its value in a request is ignored.
 func answersHave[O, T any](name string, typ func() schema.Type[T]) schema.Field[O] {
 	return schema.Ignore[O](name, typ, "Ignored in requests; part of answers")
 }
 
-// maxHosts limits the number of names that a body may stand for. A body of a
-// few bytes can stand for billions.
+// maxHosts is the maximum number of names in a request, after its host lists
+// are expanded. A few bytes can expand to billions of names.
 const maxHosts = 1 << 16
 
 // hostsField returns a field that parses host lists, in an array or in one

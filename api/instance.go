@@ -20,8 +20,8 @@ var Instance = schema.Object("instance",
 	}),
 )
 
-// InstancesAnswer lists the cloud instances on which nodes ran, with their
-// times.
+// InstancesAnswer is an answer with the cloud instances on which nodes ran, and
+// their times.
 type InstancesAnswer struct {
 	Instances schema.Stream[model.Instance]
 	Envelope
@@ -54,7 +54,8 @@ var GetInstances = declare(instancesParams, Endpoint{
 	Returns: "The instances",
 })
 
-// GetInstance has the same parameters and answer as GetInstances.
+// GetInstance shows all instances that match the parameters, as GetInstances
+// does.
 var GetInstance = declare(instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instance/", ID: "get_instance",
 	Doc: "Show instances of nodes in a cloud", Answer: Instances,

@@ -19,8 +19,8 @@ type JobRow struct {
 // computes values for them.
 var Job = schema.Object("job_info", jobFields...)
 
-// asTravelled returns the protocol's number for o. In the protocol, two values
-// mean "not set" and "unlimited".
+// asTravelled returns the number that stands for o in the protocol, where two
+// values mean "not set" and "unlimited".
 func asTravelled[T model.Unsigned](o model.Opt[T]) T {
 	switch {
 	case o.Infinite:
@@ -31,8 +31,8 @@ func asTravelled[T model.Unsigned](o model.Opt[T]) T {
 	return o.Number
 }
 
-// specializedThreads is the bit that marks a number of specialized threads, as
-// opposed to cores.
+// specializedThreads is a bit of a job's number of specialized cores. If it is
+// set, the number counts threads.
 const specializedThreads = 0x8000
 
 func coreSpec(j *JobRow) uint16 {
@@ -63,8 +63,8 @@ func detail(j *JobRow, o model.Opt[uint16]) uint16 {
 const memoryNotSet = ^uint64(0) - 1
 
 // jobMemory returns the memory that a job requests. If the job requests memory
-// per trackable resource, it uses the first of these amounts, because the job's
-// own field then has the partition's default.
+// for each trackable resource, jobMemory returns the first of these amounts.
+// The job's own field then has the default of the partition.
 func jobMemory(j *JobRow) uint64 {
 	first, _, _ := strings.Cut(j.MemPerTRES, ",")
 	n, err := strconv.ParseUint(first[strings.LastIndexAny(first, ":=")+1:], 10, 64)
@@ -122,8 +122,8 @@ func ArrayTasks(j *model.Job) model.Bitmap {
 	return b
 }
 
-// arrayTasks returns the pending tasks as a list, followed by the limit on
-// running tasks, which the protocol has in another field.
+// arrayTasks returns a list of the pending tasks, followed by the limit on
+// running tasks, which is a separate field of the protocol.
 func arrayTasks(j *JobRow) string {
 	tasks := ArrayTasks(j.Job)
 	if !tasks.Set {
@@ -215,7 +215,7 @@ func anything() schema.Type[[]struct{}] {
 	}, nil)
 }
 
-// JobsAnswer is the body of an answer with jobs. Its times are valid after Jobs
+// JobsAnswer is an answer with jobs. Its times are valid after Jobs
 // has been read to its end.
 type JobsAnswer struct {
 	Jobs         schema.Stream[JobRow]

@@ -5,8 +5,8 @@ import (
 	"schedrestd/model"
 )
 
-// JobDesc declares the fields of a job description in a submission. It is only
-// parsed, never shown. The files named desc*.go parse its text fields.
+// JobDesc declares the fields of a job description in a submission, which is
+// parsed but never shown. The files desc*.go parse its text fields.
 var JobDesc = schema.Object("job_desc_msg", descFields...)
 
 // descField is a field of a job description.

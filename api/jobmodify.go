@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// JobChange has new values for fields of jobs in the accounting records.
+// JobChange has new values for fields of recorded jobs.
 type JobChange struct {
 	*model.AccountingJob
 	Limits []Limit[model.AccountingJob] // limits that the client sent
@@ -59,7 +59,7 @@ func takeExitCode(j *JobChange, c exitCode) error {
 // JobModified declares the answer of PostAccountingJob and PostAccountingJobs.
 var JobModified = removed("openapi_job_modify_resp", "results", "The jobs that were changed")
 
-// NamedAccountingJobParams name a recorded job.
+// NamedAccountingJobParams select a recorded job.
 type NamedAccountingJobParams struct{ Job model.JobSelection }
 
 var namedAccountingJobParams = schema.Object("",
@@ -75,8 +75,8 @@ var PostAccountingJob = declare(namedAccountingJobParams, Endpoint{
 	Returns: "The job",
 })
 
-// JobsChange selects jobs in the accounting records and has new values for their
-// fields. Clients send it to PostAccountingJobs.
+// JobsChange is a request to change recorded jobs (PostAccountingJobs). It
+// selects the jobs, and has new values for their fields.
 type JobsChange struct {
 	Jobs   []string
 	Change *JobChange // nil if the client sent none

@@ -2,8 +2,8 @@ package api
 
 import "strconv"
 
-// reasonName returns the name of the reason why a job waits or failed. It
-// returns the number of an unknown reason, which a later controller may send.
+// reasonName returns the name of the reason why a job waits or failed, or the
+// number of an unknown reason, which a newer controller may send.
 func reasonName(n uint32) string {
 	if int64(n) < int64(len(reasons)) && reasons[n] != "" {
 		return reasons[n]
@@ -11,7 +11,7 @@ func reasonName(n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// reasons has the names of a job's state_reason, by the RPC's number.
+// reasons maps the numbers of a job's state_reason in the RPC to their names.
 var reasons = [...]string{
 	0:   "None",
 	1:   "Priority",

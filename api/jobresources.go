@@ -66,8 +66,8 @@ var selectTypes = schema.Words("cr_type",
 	schema.Bit("LINEAR", uint16(1)<<5, schema.Since(V43)),
 )
 
-// selectParameters are the words of v0.0.45 for the unit of allocation. They
-// are those of the cluster's configuration.
+// selectParameters are the words for the unit of allocation in v0.0.45, which
+// are also those of the cluster's configuration.
 var selectParameters = schema.Words("select_type_param",
 	schema.Part("NONE", ^uint16(0), 0),
 	schema.Part("CR_CPU_MEMORY", uint16(0x17), 0x11),
@@ -88,14 +88,14 @@ var selectParameters = schema.Words("select_type_param",
 	schema.Bit("ONE_TASK_PER_SHARING_GRES", uint16(0x80)),
 )
 
-// nodeUses are the words for how nodes are reserved for a job.
+// nodeUses are words that describe how nodes are reserved for a job.
 var nodeUses = schema.Words("node_cr_type",
 	schema.Part("AVAILABLE", ^uint32(0), 0),
 	schema.Part("ONE_ROW", ^uint32(0), 1),
 	schema.Part("RESERVED", ^uint32(0), 64000),
 )
 
-// coreUse is the state of a core in a job's allocation.
+// coreUse is how a job's allocation uses a core.
 type coreUse uint8
 
 const (
@@ -124,7 +124,7 @@ var newResources = schema.Object("job_res",
 	schema.F("threads_per_core", rawNumber, func(r *model.JobResources) *uint16 { return &r.ThreadsPerCore }, "Number of threads used of each core", schema.Count, schema.Required(0)),
 )
 
-// nodeShare is the part of one node that a job has.
+// nodeShare is the part of a node that is allocated to a job.
 type nodeShare struct {
 	index             uint32
 	name              string
@@ -167,8 +167,8 @@ var coreShareType = schema.Object("job_res_core",
 	schema.F("status", coreUses.Type, func(c *coreShare) *coreUse { return &c.use }, "Amount allocated to the job", schema.Required(0)),
 )
 
-// shares returns the allocation of each node. It does not trust the counts:
-// nodes that the bitmap or the lists do not cover are omitted.
+// shares returns the allocation of each node. It does not trust the counts: it
+// omits nodes that are not in the bitmap or the lists.
 func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	return func(yield func(*nodeShare) bool) {
 		next, stop := iter.Pull(model.Hosts(r.Nodes))
@@ -198,7 +198,7 @@ func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	}
 }
 
-// sockets unpacks the part of the core bitmaps that describes one node and
+// sockets decodes the part of the core bitmaps that describes one node and
 // begins at bit. It also returns the bit at which the next node's part begins.
 func sockets(r *model.JobResources, count, cores, bit int) ([]socketShare, int) {
 	var list []socketShare

@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// JobStateRow is the state of a job, of a task of an array, or of a component
-// of a heterogeneous job.
+// JobStateRow is the state of a job, a task of an array, or a component of a
+// heterogeneous job.
 type JobStateRow struct {
 	ID    string
 	State model.JobState
@@ -23,8 +23,8 @@ var jobStateRow = schema.Object("job_state_resp_job",
 	schema.F("state", jobStates.Type, func(s *JobStateRow) *model.JobState { return &s.State }, "Base state, followed by flags", schema.Required(0)),
 )
 
-// EachState calls each with the rows of s. An entry that stands for several
-// tasks of an array has one row per task.
+// EachState calls each with the rows of s. If s stands for several tasks of an
+// array, there is one row for each task.
 func EachState(s *model.JobStateEntry, each func(*JobStateRow) error) error {
 	row := JobStateRow{State: s.State}
 	if s.ArrayTasks.Set {
@@ -49,7 +49,7 @@ func EachState(s *model.JobStateEntry, each func(*JobStateRow) error) error {
 	return each(&row)
 }
 
-// JobStatesAnswer is the body of an answer with states of jobs.
+// JobStatesAnswer is an answer with states of jobs.
 type JobStatesAnswer struct {
 	Jobs schema.Stream[JobStateRow]
 	Envelope

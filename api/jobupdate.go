@@ -28,7 +28,7 @@ func leadingNumber(s string) uint32 {
 	return uint32(n)
 }
 
-// UpdatedAnswer is the body of the answer to PostJob.
+// UpdatedAnswer is the answer to PostJob.
 type UpdatedAnswer struct {
 	Job     string
 	Results []model.TaskResult

@@ -55,7 +55,7 @@ func flag(name string, bit uint, opts ...schema.Option) schema.Word[uint64] {
 	return schema.Bit(name, uint64(1)<<bit, opts...)
 }
 
-// mailTypes are the words for the events about which a user gets mail.
+// mailTypes are words for the events about which a user gets mail.
 var mailTypes = schema.Words("job_mail_flags",
 	schema.Bit("BEGIN", uint16(1)<<0),
 	schema.Bit("END", uint16(1)<<1),
@@ -80,7 +80,7 @@ var profiles = schema.Words("acct_gather_profile",
 	schema.Bit("TASK", uint32(1)<<2),
 )
 
-// sharing are the words for how a job shares its nodes.
+// sharing are words that describe how a job shares its nodes.
 var sharing = schema.Words("job_shared",
 	schema.Part("none", ^uint16(0), 0),
 	schema.Part("oversubscribe", ^uint16(0), 1),
@@ -89,7 +89,8 @@ var sharing = schema.Words("job_shared",
 	schema.Part("topo", ^uint16(0), 4, schema.Since(V41)),
 )
 
-// exclusiveness are the words for sharing nodes before v0.0.42.
+// exclusiveness are the words that versions before v0.0.42 have for how a job
+// shares its nodes.
 var exclusiveness = schema.Words("job_exclusive_flags",
 	schema.Part("true", ^uint16(0), 0),
 	schema.Part("false", ^uint16(0), 1),

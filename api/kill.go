@@ -40,7 +40,7 @@ func selectedName(s *model.SelectedStep) string {
 	return name
 }
 
-// KilledAnswer is the body of the answer to DeleteJob.
+// KilledAnswer is the answer to DeleteJob.
 type KilledAnswer struct {
 	Results []model.KillResult
 	Envelope

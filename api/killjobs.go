@@ -8,7 +8,8 @@ import (
 	"schedrestd/model"
 )
 
-// nodeArray is an array of node names or host lists. One text is accepted too.
+// nodeArray is the type of an array of node names or host lists. It also
+// accepts a single text.
 var nodeArray = schema.Named("hostlist_string", nodeList)
 
 // oneState returns the type of a list of states that has at most one
@@ -53,8 +54,8 @@ func takeState(k *model.KillJobs, s model.JobState) error {
 }
 
 // takeKilledUser sets the user whose jobs are killed, by number or name. It
-// refuses two different users: the gateway would have to choose whose jobs to
-// kill.
+// refuses a second, different user, because the gateway would have to choose
+// whose jobs to kill.
 func takeKilledUser(k *model.KillJobs, s string) error {
 	number, name, err := identity(s)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// License declares the fields of a kind of licence.
+// License declares the fields of a license.
 var License = schema.Object("license",
 	schema.F("LicenseName", schema.String, func(l *model.License) *string { return &l.Name }, "Name of the license"),
 	schema.F("Total", schema.Int32, func(l *model.License) *uint32 { return &l.Total }, "Total number of licenses", schema.Count),
@@ -28,7 +28,7 @@ func freeLicenses(l *model.License) uint64 {
 	return uint64(l.Total) - min(taken, uint64(l.Total))
 }
 
-// LicensesAnswer is the body of an answer with licenses. LastUpdate is valid
+// LicensesAnswer is an answer with licenses. LastUpdate is valid
 // after Licenses has been read to its end.
 type LicensesAnswer struct {
 	Licenses   schema.Stream[model.License]

@@ -2,7 +2,7 @@ package api
 
 import "schedrestd/api/schema"
 
-// The two lists of strings whose schemas have names.
+// Lists of strings whose schemas have names.
 var (
 	csvString   = schema.Named("csv_string", schema.List(schema.String))
 	stringArray = schema.Named("string_array", schema.List(schema.String))

@@ -16,7 +16,7 @@ func mebibytes() schema.Type[model.Opt[uint64]] { return mebibyteType{} }
 
 type mebibyteType struct{ wrapper[uint64] }
 
-// Parser reads a number, its wrapper, or a text.
+// Parser parses a number, its wrapper, or a text.
 func (m mebibyteType) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[uint64]) bool {
 	number := m.wrapper.Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *model.Opt[uint64]) bool {
@@ -34,8 +34,8 @@ func (m mebibyteType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 
 var memoryText = regexp.MustCompile(`^(\d{1,19})([KMGT]?)B?$`)
 
-// parseMebibytes parses an amount as Slurm's commands do, in MiB if it has no
-// unit. A fraction of a MiB is rounded up.
+// parseMebibytes parses an amount of memory as Slurm's commands do. An amount
+// without a unit is in MiB. A fraction of a MiB is rounded up.
 func parseMebibytes(s string) (uint64, bool) {
 	m := memoryText.FindStringSubmatch(strings.ToUpper(s))
 	if m == nil {

@@ -6,9 +6,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// Every name that this project spells differently from Slurm is defined here,
-// in both spellings, so that clients written for slurmrestd work without
-// changes.
+// Names that this project spells differently from Slurm, in both spellings.
+// Clients written for slurmrestd work without changes.
 var (
 	// First segments of paths.
 	pathController = name{"sched", "slurm"}
@@ -37,15 +36,16 @@ func HeaderUser(s schema.Spelling) string { return headerUser.in(s) }
 // HeaderToken returns the header that contains the token.
 func HeaderToken(s schema.Spelling) string { return headerToken.in(s) }
 
-// HeaderKey is the header with the key of a submission, which the client
-// chooses and repeats when it retries. It is an extension of this gateway.
+// HeaderKey is the header with the key of a submission. The client chooses the
+// key, and sends it again when it retries. The header is an extension of this
+// gateway.
 const HeaderKey = "Idempotency-Key"
 
 // MaxKey is the maximum length of an Idempotency-Key.
 const MaxKey = 255
 
-// HeaderReplayed marks an answer that is repeated from an earlier request with
-// the same key.
+// HeaderReplayed marks an answer that repeats the answer to an earlier request
+// with the same key.
 const HeaderReplayed = "Idempotency-Replayed"
 
 // SchemaName returns the name of a schema in documents, such as "v0.0.42_node".

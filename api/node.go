@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// NodeRow is a node with data that its record lacks: its partitions, and the
+// NodeRow is a node, with data that its record lacks: its partitions, and a
 // lookup of names for user ids.
 type NodeRow struct {
 	*model.Node
@@ -111,7 +111,8 @@ func idleCPUs(n *NodeRow) uint16 {
 	return n.CPUs - n.AllocCPUs
 }
 
-// commaList splits a text at its commas; an empty text is an empty list.
+// commaList splits a text at its commas. For an empty text it returns an empty
+// list.
 func commaList(s string) []string {
 	if s == "" {
 		return nil
@@ -119,7 +120,7 @@ func commaList(s string) []string {
 	return strings.Split(s, ",")
 }
 
-// NodesAnswer is the body of an answer with nodes. LastUpdate is valid after
+// NodesAnswer is an answer with nodes. LastUpdate is valid after
 // Nodes has been read to its end.
 type NodesAnswer struct {
 	Nodes      schema.Stream[NodeRow]

@@ -15,9 +15,9 @@ import (
 // number returns the type of a wrapped model.Opt.
 func number[T model.Unsigned]() schema.Type[model.Opt[T]] { return wrapper[T]{} }
 
-// rawNumber returns the type of a wrapped integer of the protocol. In the
-// protocol, the largest value means "infinite" and the next smaller one "not
-// set".
+// rawNumber returns the type of a wrapped integer that has the values of the
+// protocol, where the largest value means "infinite" and the next smaller one
+// "not set".
 func rawNumber[T model.Unsigned]() schema.Type[T] { return rawWrapper[T]{} }
 
 type rawWrapper[T model.Unsigned] struct{ wrapper[T] }
@@ -54,8 +54,8 @@ func (wrapper[T]) Shape(v schema.View) *schema.Shape {
 	return wrapperShape(v, "uint"+strconv.Itoa(width), &schema.Shape{Kind: "integer", Format: format, Wide: width > 31})
 }
 
-// wrapperShape describes the wrapper of a number. The schema's name begins with
-// of.
+// wrapperShape describes the wrapper of a number. The name of its schema begins
+// with of.
 func wrapperShape(v schema.View, of string, number *schema.Shape) *schema.Shape {
 	name := of + "_no_val_struct"
 	if v.Version < V41 {
@@ -74,7 +74,7 @@ func (wrapper[T]) Renderer(schema.View) func(schema.Encoder, *model.Opt[T]) {
 }
 
 // renderWrapper writes a wrapper. It is optimized for compact JSON, because
-// most of a job list consists of wrappers.
+// wrappers are the largest part of a job list.
 func renderWrapper(e schema.Encoder, set, infinite bool, n uint64) {
 	if !set {
 		n = 0
@@ -149,7 +149,7 @@ func (wrapper[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *mod
 	}
 }
 
-// greatest returns the largest number of T's width that has no special meaning.
+// greatest returns the largest value of T that has no special meaning.
 func greatest[T model.Unsigned]() int64 {
 	return int64(min(uint64(^T(0)-2), math.MaxInt64))
 }
@@ -182,7 +182,8 @@ func truth[T schema.Integer]() schema.Type[T] {
 		})
 }
 
-// optTruth returns a type like that of truth, for an optional number.
+// optTruth returns the type of an optional number that is shown as a boolean,
+// like that of truth.
 func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
 	parse := truth[T]().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "boolean"},
@@ -242,8 +243,8 @@ func takeDouble(r *schema.Report, doc *schema.Value, into *float64) bool {
 	return true
 }
 
-// shaped is a type whose description depends on the version. Parsing and
-// rendering do not.
+// shaped is a type whose description depends on the version, while its parser
+// and renderer do not.
 type shaped[T any] struct {
 	schema.Type[T]
 	shape func(schema.View) *schema.Shape

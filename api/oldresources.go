@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// The form in which v0.0.40 shows a job's allocation.
+// This file shows a job's allocation in the form of v0.0.40.
 
 // byCore is the bit of CRType for allocation by core, as opposed to by
 // processor.

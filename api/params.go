@@ -8,8 +8,8 @@ import (
 	"schedrestd/model"
 )
 
-// Parameters are declared like the fields of bodies. For clients of slurmrestd,
-// the type of every parameter is a string.
+// Parameters are declared like the fields of bodies. Clients of slurmrestd
+// expect that every parameter is a string.
 
 // NoParams is the type of the parameters of an endpoint that has none.
 type NoParams struct{}
@@ -38,14 +38,16 @@ func updateTime[P any](at func(*P) *model.Query) schema.Field[P] {
 
 func flags[P any](at func(*P) *model.Query) schema.Field[P] { return flagsOr("all records", at) }
 
-// flagsOr returns the parameter flags. otherwise describes its default.
+// flagsOr returns the parameter flags. The text otherwise describes its
+// default.
 func flagsOr[P any](otherwise string, at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("flags", joined(showFlags), func(p *P) *uint16 { return (*uint16)(&at(p).Flags) },
 		"Additional information to show; words separated by commas. Default: "+otherwise)
 }
 
-// asList returns the type of a parameter that is a list in one text. A
-// parameter that is given several times has the values of all occurrences.
+// asList returns the type of a parameter that is a list in one text. If a
+// client sends the parameter several times, it has the values of all
+// occurrences.
 func asList[T any](parse func(string) (T, error)) schema.Type[T] {
 	one := asText(parse)
 	parseOne := one.Parser(schema.View{})
@@ -86,7 +88,8 @@ func asText[T any](parse func(string) (T, error)) schema.Type[T] {
 		})
 }
 
-// signalNumber returns the type of a signal by name or number.
+// signalNumber returns the type of a signal, which clients send by name or
+// number.
 func signalNumber() schema.Type[model.Opt[uint16]] {
 	return asText(func(s string) (model.Opt[uint16], error) {
 		n, err := parseSignal(s)
@@ -117,7 +120,7 @@ func jobName() schema.Type[string] {
 	})
 }
 
-// joined returns the type of a set of words in one comma-separated text.
+// joined returns the type of a set of words in one text, separated by commas.
 func joined[T schema.Integer](set *schema.WordSet[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return joinedWords[T]{set} }
 }

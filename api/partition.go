@@ -87,9 +87,9 @@ var Partition = schema.Object("partition_info",
 	schema.F("suspend_time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.SuspendTime }, "Idle time after which a node is powered down; not set for the cluster's default", schema.Unit("s")),
 )
 
-// partitionMemory returns the three fields for an amount of memory, per CPU or
-// per node. The first field is a signed 64-bit number whose sign distinguishes
-// the two.
+// partitionMemory returns the three fields for an amount of memory per CPU or
+// per node. The first field is a signed 64-bit number, whose sign distinguishes
+// the two kinds.
 func partitionMemory(amount func(*model.Partition) uint64) []schema.Field[model.Partition] {
 	return []schema.Field[model.Partition]{
 		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; if negative, memory of a processor with 2^63 added", schema.Unit("MiB"), schema.Until(V45)),
@@ -103,7 +103,8 @@ func partitionMemory(amount func(*model.Partition) uint64) []schema.Field[model.
 // sharing (OverSubscribe=FORCE).
 const shareForced uint16 = 0x8000
 
-// noShare returns the value of fields that v0.0.45 keeps but no longer fills.
+// noShare returns the constant value of fields that v0.0.45 still has but no
+// longer uses.
 func noShare(*model.Partition) uint16 { return 0 }
 
 // exclusivePartition returns the word for the resources that each job of a
@@ -160,7 +161,7 @@ var partitionFlags = schema.Words("partition_flags",
 	schema.Bit("PDOI_CLEAR", uint32(0x8000)),
 )
 
-// partitionPreemption are the words for what preemption does to jobs.
+// partitionPreemption are words that describe what happens to preempted jobs.
 var partitionPreemption = schema.Words("partition_preempt_modes",
 	schema.Part("CLUSTER_GLOBAL", ^uint16(0), 0xfffe, schema.Alone),
 	schema.Part("DISABLED", ^uint16(0), 0),
@@ -184,8 +185,8 @@ var partitionBindings = schema.Words("node_partition_cpu_binding_flags",
 
 var oversubscription = schema.Words("oversubscribe_flags", schema.Bit("force", shareForced))
 
-// partitionStates are the words for whether jobs may be submitted (bit 0) and
-// started (bit 1).
+// partitionStates are the words for the state of a partition: bit 0 means that
+// jobs may be submitted, bit 1 that jobs may start.
 var partitionStates = schema.Words("partition_states",
 	schema.Part("INACTIVE", ^uint16(0), 0),
 	schema.Part("UNKNOWN", ^uint16(0), ^uint16(0)-1),
@@ -194,7 +195,7 @@ var partitionStates = schema.Words("partition_states",
 	schema.Part("DRAIN", ^uint16(0), 2),
 )
 
-// PartitionsAnswer is the body of an answer with partitions. LastUpdate is
+// PartitionsAnswer is an answer with partitions. LastUpdate is
 // valid after Partitions has been read to its end.
 type PartitionsAnswer struct {
 	Partitions schema.Stream[model.Partition]

@@ -19,14 +19,15 @@ type PartitionChange struct {
 
 type partitionField = schema.Field[PartitionChange]
 
-// changedPartition returns the type of a PartitionChange. Documents describe it
-// by the schema of a partition.
+// changedPartition returns the type of a PartitionChange. In documents it has
+// the schema of a partition.
 func changedPartition() schema.Type[PartitionChange] {
 	return shaped[PartitionChange]{partitionChange, Partition.Shape}
 }
 
-// partitionChange declares the fields of a PartitionChange. They are those of a
-// partition in answers. Fields that the controller computes have no effect.
+// partitionChange declares the fields of a PartitionChange. They are the fields
+// of a partition in answers. Fields that the controller computes have no
+// effect.
 var partitionChange = schema.Object("partition_info",
 	schema.Group("nodes", "Nodes of the partition", []partitionField{
 		schema.F("allowed_allocation", schema.String, func(p *PartitionChange) *string { return &p.AllowAllocNodes }, "Nodes from which users may submit jobs"),
@@ -124,8 +125,8 @@ func takenMemory(at func(*PartitionChange) *model.Opt[uint64]) []partitionField 
 	}
 }
 
-// settable sets a number that a word stands for. It refuses the word for
-// NO_VAL, because the controller leaves a field with that number unchanged.
+// settable sets the number of a word. It refuses the word for NO_VAL, because
+// the controller does not change a field that has this number.
 func settable(into *model.Opt[uint16], n uint16, word string) error {
 	if n == 0xfffe {
 		return fmt.Errorf("%s can't be set, it can only be configured", word)
@@ -134,7 +135,7 @@ func settable(into *model.Opt[uint16], n uint16, word string) error {
 	return nil
 }
 
-// Bits of a change that reset flags without a word.
+// Bits that reset flags for which there is no word.
 const (
 	partitionNotExclusiveUser uint32 = 0x4000
 	partitionNotExclusiveTopo uint32 = 0x20000
@@ -185,7 +186,7 @@ func takeOversubscription(p *PartitionChange, s string) error {
 	return nil
 }
 
-// Update returns the change in the controller's form.
+// Update returns the change in the form that the controller expects.
 func (p *PartitionChange) Update() *model.PartitionUpdate {
 	u := p.PartitionUpdate
 	switch {
@@ -198,7 +199,7 @@ func (p *PartitionChange) Update() *model.PartitionUpdate {
 	return &u
 }
 
-// PartitionChanges is the body of a request to create or change partitions.
+// PartitionChanges is a request to create or change partitions.
 type PartitionChanges struct{ Partitions []PartitionChange }
 
 // PartitionChangesBody declares the fields of a PartitionChanges.
@@ -218,7 +219,7 @@ var PostPartitions = declare(noParams, Endpoint{
 	Returns: "Only `meta`, `errors` and `warnings`: all partitions were created or changed",
 })
 
-// NamedPartitionParams name a partition.
+// NamedPartitionParams select a partition.
 type NamedPartitionParams struct{ Name string }
 
 var namedPartitionParams = schema.Object("",

@@ -19,8 +19,7 @@ var Ping = schema.Object("controller_ping",
 )
 
 // AccountingPing declares the fields of the accounting daemon's answer to a
-// ping. Unlike in Ping, all fields are required, and the deprecated fields are
-// absent.
+// ping. Unlike Ping, it has no deprecated fields, and all fields are required.
 var AccountingPing = schema.Object("slurmdbd_ping",
 	schema.F("hostname", schema.String, func(p *model.Ping) *string { return &p.Hostname }, "Name of the machine", schema.Required(0)),
 	schema.Show("pinged", schema.String, upOrDown, "UP if the daemon answered, otherwise DOWN", schema.Until(V42)),
@@ -50,7 +49,7 @@ func pingStatus(p *model.Ping) string {
 	return "Connection failed"
 }
 
-// PingsAnswer is the body of an answer to a ping.
+// PingsAnswer is an answer to a ping.
 type PingsAnswer struct {
 	Pings []model.Ping
 	Envelope

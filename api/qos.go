@@ -7,8 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// QOSRow is a quality of service, with the lookups that give names to the ids
-// in it.
+// QOSRow is a quality of service, with lookups of names for its ids.
 type QOSRow struct {
 	*model.QOS
 	*Records
@@ -16,7 +15,7 @@ type QOSRow struct {
 	Preempt *[]string          // names that the client sent; nil if it sent none
 }
 
-// qosLimit returns a field with limits of trackable resources.
+// qosLimit returns a field that has limits on trackable resources.
 func qosLimit(name string, at func(*model.QOS) *string, doc string, opts ...schema.Option) schema.Field[QOSRow] {
 	return schema.Both(name, amounts, func(q *QOSRow) []model.TRES { return q.amounts(*at(q.QOS)) },
 		func(q *QOSRow, list []model.TRES) error {
@@ -25,8 +24,8 @@ func qosLimit(name string, at func(*model.QOS) *string, doc string, opts ...sche
 		}, doc, opts...)
 }
 
-// qosFlags are the words of the flags of a quality of service. The first three
-// are only used in changes.
+// qosFlags are the words for the flags of a quality of service. Only changes
+// use the first three.
 var qosFlags = schema.Words("qos_flags",
 	schema.Bit("NOT_SET", uint32(1)<<28),
 	schema.Bit("ADD", uint32(1)<<29),
@@ -46,7 +45,7 @@ var qosFlags = schema.Words("qos_flags",
 	schema.Bit("RELATIVE", uint32(1)<<10),
 )
 
-// qosPreemptModes are the words for what happens to preempted jobs.
+// qosPreemptModes are words that describe what happens to preempted jobs.
 var qosPreemptModes = schema.Words("qos_preempt_modes",
 	schema.Part("DISABLED", ^uint16(0), 0),
 	schema.Bit("SUSPEND", uint16(1)<<0),
@@ -144,7 +143,7 @@ func preempted(q *QOSRow) []string {
 	return list
 }
 
-// QOSAnswer is the body of an answer with qualities of service.
+// QOSAnswer is an answer with qualities of service.
 type QOSAnswer struct {
 	QOS schema.Stream[QOSRow]
 	Envelope

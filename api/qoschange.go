@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// QOSBody declares the qualities of service that a request makes or changes.
+// QOSBody declares the qualities of service that a request creates or changes.
 var QOSBody = changes("openapi_slurmdbd_qos_resp", "qos", "qos_list", fresh(QOS.Type, blankQOS), "The qualities of service")
 
 func blankQOS() QOSRow {

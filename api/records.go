@@ -16,8 +16,8 @@ type Records struct {
 	Users Users
 }
 
-// amounts parses "1=4,2=1000": ids of trackable resources with their amounts.
-// The result for an unknown id has no type.
+// amounts parses ids of trackable resources with their amounts, such as
+// "1=4,2=1000". The result for an unknown id has no type.
 func (r *Records) amounts(s string) []model.TRES {
 	var list []model.TRES
 	for part := range strings.SplitSeq(s, ",") {
@@ -51,8 +51,8 @@ func (r *Records) qos(id uint32) string {
 	return strconv.FormatUint(uint64(id), 10)
 }
 
-// qosList returns the names for ids such as "1", or "+1" and "-1", which add to
-// or remove from the parent's list.
+// qosList returns the names for ids such as "1". The ids "+1" and "-1" add to
+// the parent's list or remove from it.
 func (r *Records) qosList(ids []string) []string {
 	list := make([]string, 0, len(ids))
 	for _, s := range ids {
@@ -66,16 +66,16 @@ func (r *Records) qosList(ids []string) []string {
 	return list
 }
 
-// Limit is a limit of trackable resources that a client sent. It refers to the
-// field of an M that has the limit as text.
+// Limit is a limit on trackable resources that a client sent, and the field of
+// an M that has this limit as text.
 type Limit[M any] struct {
 	At   func(*M) *string
 	List []model.TRES
 }
 
-// SetLimits writes limits into m, with the resources' ids. It removes the
-// resources that the limit in old has and the client's limit lacks. The error
-// names a resource that does not exist.
+// SetLimits writes limits into m, with the ids of the resources. If the limit
+// in old has a resource that the client's limit lacks, SetLimits removes the
+// limit on that resource. The error names a resource that does not exist.
 func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	for _, l := range limits {
 		var parts []string
@@ -141,8 +141,8 @@ func (r *Records) QOSNumber(name string) (uint32, error) {
 	return 0, fmt.Errorf("there is no quality of service %q", schema.Shorten(name))
 }
 
-// QOSNumbers returns the ids of several qualities of service, as QOSNumber does
-// for one. Names may begin with + or -.
+// QOSNumbers returns the ids of several qualities of service, whose names may
+// begin with + or -.
 func (r *Records) QOSNumbers(names []string) ([]string, error) {
 	list := []string{}
 	for _, name := range names {

@@ -33,7 +33,7 @@ var requeueParams = schema.Object("",
 	requeueFlag("SpecialExit", model.RequeueSpecialExit, "Mark the job as a special exit; requires Hold"),
 )
 
-// RequeuedAnswer is the body of the answer to GetJobRequeue.
+// RequeuedAnswer is the answer to GetJobRequeue.
 type RequeuedAnswer struct {
 	Results []model.TaskResult
 	Envelope
@@ -52,13 +52,13 @@ var GetJobRequeue = declare(requeueParams, Endpoint{
 	Returns: "The job was requeued; for a job array, the result for each task",
 })
 
-// Requeues is the body of a request to requeue jobs.
+// Requeues is a request to requeue jobs.
 type Requeues struct {
 	Jobs  []string
 	Flags model.Requeue
 }
 
-// Check returns an error if the fields of r contradict each other.
+// Check returns an error if fields of r contradict each other.
 func (r *Requeues) Check() error {
 	if len(r.Jobs) == 0 {
 		return errors.New("expected at least one job")
@@ -94,7 +94,7 @@ func jobNames() schema.Type[[]string] {
 	})
 }
 
-// RequeuesAnswer is the body of the answer to PostJobsRequeue.
+// RequeuesAnswer is the answer to PostJobsRequeue.
 type RequeuesAnswer struct {
 	Results [][]model.TaskResult
 	Envelope

@@ -36,7 +36,7 @@ var ReservationUpdate = schema.Object("reservation_desc_msg",
 	schema.F("users", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Users }, "Users that may use it; a user with a - before the name may not"),
 )
 
-// givenMoment returns the type of a time for which 0 means unset.
+// givenMoment returns the type of a time in a request, where 0 means "not set".
 func givenMoment() schema.Type[model.Time] {
 	plain := moment()
 	render := plain.Renderer(schema.View{})
@@ -49,8 +49,8 @@ func givenMoment() schema.Type[model.Time] {
 	}, plain.Parser(schema.View{})), plain.Shape}
 }
 
-// givenFlags returns the type of reservationFlags, which are unset if the
-// client sends no word.
+// givenFlags returns the type of reservationFlags in a request. The flags are
+// not set if the client sends no word.
 func givenFlags() schema.Type[model.Opt[uint64]] { return givenFlagsType{} }
 
 type givenFlagsType struct{}
@@ -79,8 +79,8 @@ func (givenFlagsType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 	}
 }
 
-// tresText returns the type of amounts of trackable resources in one text,
-// "cpu=4,gres/gpu=2".
+// tresText returns the type of amounts of trackable resources that are one
+// text, such as "cpu=4,gres/gpu=2".
 func tresText() schema.Type[string] {
 	list := amounts()
 	parse := schema.List(givenTRES.Type)().Parser(schema.View{})
@@ -137,7 +137,7 @@ func textTRES(s string) []model.TRES {
 	return list
 }
 
-// ReservationUpdates is the body of a request to create or change several
+// ReservationUpdates is a request to create or change several
 // reservations.
 type ReservationUpdates struct{ Reservations []model.ReservationUpdate }
 
@@ -155,8 +155,8 @@ const (
 	reservationForceStart uint64 = 1 << 42
 )
 
-// CheckNewReservation returns an error if u lacks something that a new
-// reservation needs, with the field that the error is about.
+// CheckNewReservation returns an error, and the field that it is about, if u
+// lacks something that a new reservation needs.
 func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 	flags := u.Flags.Or(0)
 	switch {
@@ -189,7 +189,7 @@ func WholePartition(u *model.ReservationUpdate) {
 	u.Nodes, u.Flags = "ALL", model.Some(u.Flags.Or(0)|reservationPartNodes)
 }
 
-// ReservationsChangedAnswer is the body of the answer to PostReservation and
+// ReservationsChangedAnswer is the answer to PostReservation and
 // PostReservations.
 type ReservationsChangedAnswer struct {
 	Reservations []model.ReservationUpdate

@@ -25,7 +25,7 @@ var gresLayout = schema.Object("node_gres_layout",
 	schema.Show("index", schema.String, func(g *model.GRESLayout) string { return rangeList(members(&g.Index)) }, "Numbers of the devices, as ranges; empty if the devices are not distinguished"),
 )
 
-// ResourcesAnswer is the body of the answer to GetResources.
+// ResourcesAnswer is the answer to GetResources.
 type ResourcesAnswer struct {
 	Nodes []model.ResourceLayout
 	Envelope

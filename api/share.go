@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// ShareRow is an association's share and usage, with the names of the trackable
+// ShareRow is an association's share and usage, with names for the trackable
 // resources in its lists.
 type ShareRow struct {
 	*model.Share
@@ -39,14 +39,13 @@ var Share = schema.Object("assoc_shares_obj_wrap",
 	schema.Show("type", shareKinds.Type, shareKind, "USER, or ASSOCIATION for an account"),
 )
 
-// share returns a field for a floating-point number, which is plain before
-// v0.0.42 and wrapped in later versions.
+// share returns a field for a floating-point number.
 func share(name string, at func(*ShareRow) *float64, doc string) schema.Field[ShareRow] {
 	return schema.F(name, figure, at, doc, schema.Bare)
 }
 
 // figure returns the type of a floating-point number that is plain before
-// v0.0.42 and wrapped in later versions.
+// v0.0.42 and wrapped since.
 func figure() schema.Type[float64] { return figureType{double()} }
 
 type figureType struct{ schema.Type[float64] }
@@ -59,9 +58,9 @@ func (f figureType) Shape(v schema.View) *schema.Shape {
 	return f.Type.Shape(v)
 }
 
-// Renderer replaces a value that JSON can't represent. A plain number becomes
-// one larger than all others, or the number for "not set", and a wrapper is
-// shown as unset.
+// Renderer returns a function that also replaces values that JSON can't
+// represent. It writes a plain number as one larger than all others, or as the
+// number for "not set", and a wrapper as unset.
 func (f figureType) Renderer(v schema.View) func(schema.Encoder, *float64) {
 	if v.Version >= V42 {
 		return f.Type.Renderer(v)
@@ -134,7 +133,7 @@ func unsized() schema.Type[float64] {
 	return shaped[float64]{schema.Float(), func(schema.View) *schema.Shape { return &schema.Shape{Kind: "number"} }}
 }
 
-// SharesAnswer is the body of an answer with shares. Total is valid after
+// SharesAnswer is an answer with shares. Total is valid after
 // Shares has been read to its end.
 type SharesAnswer struct {
 	Shares schema.Stream[ShareRow]

@@ -27,7 +27,7 @@ func takeStepID(d *model.JobDesc, s model.StepID) error {
 	return nil
 }
 
-// orNothing returns a type like of, whose values have no effect in a request.
+// orNothing returns a type like of that ignores values in requests.
 func orNothing[T any](of func() schema.Type[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return unheeded[T]{of()} }
 }
@@ -58,8 +58,9 @@ func (jobNumberType) Parser(v schema.View) func(*schema.Report, *schema.Value, *
 
 const sluidDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// sluid returns the type of a 64-bit number shown as s and 13 digits of
-// Crockford's base 32, which sorts like the number. 0 is an empty text.
+// sluid returns the type of a 64-bit number that is shown as "s" and 13 digits
+// of Crockford's base 32. Such texts sort like the numbers. 0 is shown as an
+// empty text.
 func sluid() schema.Type[uint64] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, n *uint64) {
 		if *n == 0 {

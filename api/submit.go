@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// Submission is the body of a submission. The script may be in the job or next
-// to it.
+// Submission is a request to submit a job (PostJobSubmit). The script may be in
+// the job or next to it.
 type Submission struct {
 	Script string
 	Job    *model.JobDesc
@@ -29,9 +29,9 @@ var SubmissionBody = schema.Object("job_submit_req",
 // maxComponents is the largest number of components of a heterogeneous job.
 const maxComponents = 128
 
-// Descs returns the complete descriptions of the components of the job: one,
-// unless the job is heterogeneous. at is the place of the components in the
-// body, for errors.
+// Descs returns complete descriptions of the job's components: one, unless the
+// job is heterogeneous. For errors, at is the place of the components in the
+// request.
 func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	if descs, at, err = components(s.Job, s.Jobs, "jobs"); err != nil {
 		return nil, at, err
@@ -45,8 +45,8 @@ func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	return descs, at, nil
 }
 
-// components returns the descriptions in job or in several. name is the body's
-// field for several.
+// components returns the description in job, or those in several. name is the
+// name of the field for several.
 func components(job *model.JobDesc, several []model.JobDesc, name string) (descs []model.JobDesc, at string, err error) {
 	switch {
 	case len(several) > 0 && job != nil:
@@ -63,7 +63,7 @@ func components(job *model.JobDesc, several []model.JobDesc, name string) (descs
 	return []model.JobDesc{*job}, "#/job", nil
 }
 
-// SubmitAnswer is the body of the answer to a submission.
+// SubmitAnswer is the answer to a submission.
 type SubmitAnswer struct {
 	model.Submitted
 	ErrorName string // name of ErrorCode

@@ -34,7 +34,7 @@ func moment() schema.Type[model.Time] {
 }
 
 // givenSeconds returns the type of a time that is shown as plain seconds since
-// 1970 and parsed in every form that moment accepts.
+// 1970. It accepts every form that moment accepts.
 func givenSeconds() schema.Type[model.Time] {
 	plain := seconds()
 	return schema.Simple(plain.Shape(schema.View{}), plain.Renderer(schema.View{}), parseTime)

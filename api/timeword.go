@@ -12,8 +12,7 @@ import (
 	"schedrestd/model"
 )
 
-// TimeText describes the forms of a parameter that is a time, in place of a
-// unit.
+// TimeText describes the forms of a time in a request. It is used like a unit.
 const TimeText = UnixTime + ", or in words: 2024-01-02T10:00, 01/02/24, 10:00, today, tomorrow, noon, midnight, now, now-1hour; " +
 	"in the gateway's time zone, unless the text ends with another"
 
@@ -45,13 +44,13 @@ var (
 	timeHours = map[string]int{"midnight": 0, "noon": 12, "elevenses": 11, "fika": 15, "teatime": 16}
 )
 
-// readTime parses a time in the forms of Slurm's manuals, or in RFC 3339. For a
-// time without a date, and a date without a year, it returns the next
-// occurrence.
+// readTime parses a time in the forms of Slurm's manuals, or of RFC 3339. For a
+// time without a date or a date without a year it returns the next occurrence.
 //
-// Digits alone are seconds since 1970, never the date MMDDYY. Unlike Slurm, it
-// refuses a text that has a part twice or an impossible date such as the 30th
-// of February. Slurm uses the last of the two parts, or another day.
+// Digits alone are seconds since 1970, never the date MMDDYY. Unlike Slurm,
+// readTime refuses a text that has a part twice, of which Slurm would use the
+// last. It also refuses an impossible date, such as the 30th of February, for
+// which Slurm would use another day.
 func readTime(s string, now time.Time) (model.Time, error) {
 	wrong := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
 	at, ok := time.Time{}, false

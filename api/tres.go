@@ -16,8 +16,8 @@ var TRES = schema.Object("tres",
 	schema.Both("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, takeCount, "Number of units; for memory in MiB; 0 in a list of resources", schema.Count),
 )
 
-// takeCount sets the count of a limit. -1 removes the limit, like the largest
-// number.
+// takeCount sets the count of a limit. -1 removes the limit, and so does the
+// largest number.
 func takeCount(t *model.TRES, n int64) error {
 	if n < -1 {
 		return errors.New("expected a number of units, or -1 for no limit")
@@ -26,10 +26,10 @@ func takeCount(t *model.TRES, n int64) error {
 	return nil
 }
 
-// amounts is a list of amounts of trackable resources that is in memory.
+// amounts is the type of a list of amounts of trackable resources.
 var amounts = schema.Named("tres_list", schema.List(TRES.Type))
 
-// TRESAnswer is the body of an answer with trackable resources.
+// TRESAnswer is an answer with trackable resources.
 type TRESAnswer struct {
 	TRES schema.Stream[model.TRES]
 	Envelope

@@ -48,7 +48,7 @@ var User = schema.Object("user",
 	schema.F("wckeys", schema.Named("wckey_list", schema.List(wckey.Type)), func(u *model.User) *[]model.WCKey { return &u.WCKeys }, "Workload keys, if requested"),
 )
 
-// UsersAnswer is the body of an answer with users.
+// UsersAnswer is an answer with users.
 type UsersAnswer struct {
 	Users schema.Stream[model.User]
 	Envelope
@@ -66,7 +66,8 @@ type UsersParams struct {
 	model.UserFilter
 }
 
-// shownOfUsers are the parameters that select the details shown with a user.
+// shownOfUsers are the parameters that select which details of a user are
+// shown.
 var shownOfUsers = []schema.Field[UsersParams]{
 	schema.F("with_assocs", yes, func(p *UsersParams) *bool { return &p.WithAssocs }, "Include associations"),
 	schema.F("with_coords", yes, func(p *UsersParams) *bool { return &p.WithCoordinates }, "Include the accounts that the user coordinates"),

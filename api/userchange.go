@@ -34,7 +34,8 @@ var DeleteUser = declare(namedUserParams, Endpoint{
 	Returns: "Only `meta`, `errors` and `warnings`: the user is removed",
 })
 
-// UsersTo is the body of PostUsersAssociation.
+// UsersTo is a request to create users with associations
+// (PostUsersAssociation).
 type UsersTo struct {
 	Set  AssocSet
 	User model.User

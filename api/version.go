@@ -11,8 +11,8 @@ package api
 
 import "schedrestd/api/schema"
 
-// The API versions. v0.0.41 hardly differs from v0.0.42. v0.0.40 has other
-// types for several numbers.
+// The API versions. v0.0.41 and v0.0.42 hardly differ. Several numbers have
+// other types in v0.0.40.
 const (
 	V40 schema.Version = 40
 	V41 schema.Version = 41

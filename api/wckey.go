@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// WCKeysAnswer is the body of an answer with workload keys.
+// WCKeysAnswer is an answer with workload keys.
 type WCKeysAnswer struct {
 	WCKeys schema.Stream[model.WCKey]
 	Envelope

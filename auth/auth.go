@@ -5,18 +5,18 @@
 // The gateway checks a token in two steps. Inspect checks its form, dates and
 // claims, which keeps malformed tokens away from the daemons. Only Verify, with
 // the key, can show that the token is genuine; a gateway without the key asks
-// the daemon that will serve the request. Until then the name in a token must
-// not be used: if a pool, cache, limit or log identity depended on it, a forged
-// token would share its victim's.
+// the daemon that will serve the request. Until then the gateway must not use
+// the name in a token. If a pool, cache, limit or log line depended on it, the
+// client with a forged token would use those of its victim.
 //
-// HS256 signatures are verified in two places, on purpose: by Verifier in the
-// daemons, and by package keeper at the gateway, with a few lines of its own.
-// The keeper holds the key on a machine that faces attackers. This package
-// parses what they send, so it must not be linked into the keeper.
+// Two places verify HS256 signatures, on purpose: Verifier in the daemons, and
+// at the gateway package keeper, with a few lines of its own. The keeper holds
+// the key on a machine that faces attackers. This package parses the data of
+// attackers, so it must not be linked into the keeper.
 //
 // Every refusal has the same public text, Refused, so that an attacker who
-// guesses learns nothing. The cause is wrapped for the log and never contains
-// any part of a token.
+// guesses tokens learns nothing. The cause is wrapped for the log and never
+// contains any part of a token.
 package auth
 
 import (
@@ -39,11 +39,11 @@ type Options struct {
 	UserClaimField string           // claim that may contain the user's name, in addition to sun and username
 	Now            func() time.Time // nil for time.Now
 
-	// Privileged reports whether tokens must not act as this user
-	// (require_user_name). A request is refused if its token belongs to such a
-	// user and it names no user to act as, or if it names such a user. If
-	// Privileged is nil, there is no such user. A proxy that holds root's token
-	// may forget the name, have it stripped, or pass on a name that the client
+	// Privileged reports whether no request may be served as this user
+	// (require_user_name). A request is refused if it names such a user, or if
+	// its token belongs to such a user and it names no other. If Privileged is
+	// nil, there is no such user. A proxy that holds root's token may omit the
+	// name, may be made to remove it, or may pass on a name that the client
 	// chose. Without this check, such a request would be served as root.
 	Privileged func(user string) bool
 }
@@ -128,13 +128,13 @@ func (c Credential) User() string {
 	return c.Claims.User
 }
 
-// String returns User, so that printing a Credential shows no token.
+// String returns the user, so that a printed Credential shows no token.
 func (c Credential) String() string { return c.User() }
 
 // GoString returns String: %#v must not show the token either.
 func (c Credential) GoString() string { return c.String() }
 
-// refuse returns the error of an invalid credential. The arguments must be our
+// refuse returns the error of an invalid credential. Its arguments must be our
 // own words and numbers, never bytes that the client sent.
 func refuse(format string, args ...any) error {
 	return &errs.Error{Kind: errs.Unauthenticated, Message: Refused, Err: fmt.Errorf(format, args...)}

@@ -21,8 +21,8 @@ type Claims struct {
 	KeyID     string    // kid of the token's header; "" if it has none
 }
 
-// read checks the claims at the time now. field is another claim that may
-// contain the user's name.
+// read reads the claims, and checks them at the time now. field is another
+// claim that may contain the user's name.
 func (o object) read(field string, now time.Time) (Claims, error) {
 	var c Claims
 	for _, date := range []struct {
@@ -79,9 +79,9 @@ func (o object) user(field string) (string, error) {
 // any token.
 const maxName = 64
 
-// PosixName reports whether name is a user name by POSIX.1-2017 (3.437):
-// letters, digits, period, underscore, and hyphen except at the start. "0" is a
-// valid name, so code that looks up such a name must never treat it as a
+// PosixName reports whether name is a user name of POSIX.1-2017 (3.437):
+// letters, digits, periods, underscores, and hyphens except at the start. "0"
+// is a valid name, so code that looks up a name must never treat it as a
 // number.
 func PosixName(name string) bool {
 	if name == "" || len(name) > maxName || name[0] == '-' {

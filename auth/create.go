@@ -11,7 +11,7 @@ import (
 // Lifetimes of created tokens.
 const (
 	DefaultLifespan = 1800 * time.Second
-	MaxLifespan     = 366 * 24 * time.Hour // a token with a longer lifetime would be an account without a password
+	MaxLifespan     = 366 * 24 * time.Hour // a longer lifetime would make the token an account without a password
 )
 
 // Create returns a token for user that is valid from now, for lifespan in whole

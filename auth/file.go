@@ -22,7 +22,7 @@ func orSelf(trust guard.Trust) guard.Trust {
 	return trust
 }
 
-// rule returns the rule for a key file and every directory above it. They must
+// rule returns the rule for a key file and the directories above it. They must
 // belong to root or to an owner in trust, and no other user may change them.
 func rule(what string, trust guard.Trust) guard.Rule {
 	return guard.Rule{What: what, Owners: append(slices.Clone(trust.Owners), 0), Trust: &trust}
@@ -40,14 +40,14 @@ type recipe struct {
 }
 
 // withHint adds a command to err that fixes the file at path, unless err
-// already has one. When the whole command has run, also as root, the process
-// that needs the file can read it.
+// already has one. After the command has run, even as root, the process that
+// needs the file can read it.
 //
-// The command does not overwrite a file that may be needed elsewhere and was
-// named by mistake. Instead it creates a new file beside it. Only a worthless
-// file is replaced. A program that reads path never sees an incomplete file. If
-// path is something other than a file, only an administrator can decide, and
-// the command shows what is there.
+// The command replaces only a file without useful content. Another file may be
+// needed elsewhere and be configured by mistake. In this case the command
+// creates a new file beside it. A program that reads path never sees an
+// incomplete file. If path is not a file, only an administrator can decide, so
+// the command lists it.
 func (r recipe) withHint(err error, path string, worthless bool) error {
 	if errs.HintOf(err) != "" {
 		return err

@@ -9,7 +9,8 @@ import (
 	"schedrestd/guard"
 )
 
-// lookEvery is the interval in which a Followed checks its file for changes.
+// lookEvery is the minimum time between two checks of a Followed for changes of
+// its file.
 const lookEvery = time.Second
 
 // Followed is a key set that is read from its file again when the file changes.
@@ -20,7 +21,7 @@ type Followed struct {
 	told  func(error)
 	set   atomic.Pointer[KeySet]
 
-	looking sync.Mutex // held by the goroutine that checks the file; others continue with the current set
+	looking sync.Mutex // held by the goroutine that checks the file; others use the current set meanwhile
 	seen    string     // stamp of the file when it was last read
 	looked  time.Time
 }

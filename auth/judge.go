@@ -7,15 +7,15 @@ import (
 	"schedrestd/errs"
 )
 
-// Judge decides at the gateway whether a credential is genuine, before the
-// gateway does any work for its client.
+// A Judge decides whether a credential is genuine, before the gateway does any
+// work for the client.
 //
 // If the Judge has the key, it verifies the signature. Otherwise it asks the
 // daemon that will serve the request, and remembers an acceptance for at most a
-// minute, for that daemon, token and name to act as. Only the daemon decides
+// minute, for this daemon, token and name to act as. Only the daemon decides
 // whether a token's user may act for another. The daemon also verifies every
-// request itself, so the Judge grants nothing. It only avoids work for
-// attackers.
+// request itself, so the Judge grants no rights. It only keeps attackers from
+// causing work.
 //
 // The zero Judge has no key. A Judge is safe for concurrent use.
 type Judge struct {
@@ -54,11 +54,11 @@ const (
 	Bad
 )
 
-// Genuine returns nil if c is genuine. This is decided by the peer's uid, by a
-// key of this process, or by the named daemon. Genuine calls ask to send that
-// daemon a cheap request, once for all concurrent requests with the same
-// credential. The error is errs.Unauthenticated, or the reason why the daemon
-// could not be asked.
+// Genuine returns nil if c is genuine according to the peer's uid, to a key of
+// this process, or to the named daemon. Genuine calls ask to send the daemon a
+// cheap request, once for all concurrent requests with the same credential. The
+// error is errs.Unauthenticated, or the reason why the daemon could not be
+// asked.
 func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
 	if c.Local {
 		return nil
@@ -95,16 +95,15 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 	})
 }
 
-// refusedFor is the time for which a daemon's rejection is remembered. A client
-// that repeats a rejected credential gets no penalty for the repetition
-// (package penalty), so the repetitions must not cost the daemon work.
+// refusedFor is how long a daemon's rejection is remembered. A client gets no
+// penalty if it repeats a rejected credential (package penalty), so the
+// repetitions must not cause work for the daemon.
 const refusedFor = time.Second
 
-// OutOfDate reports whether a token was rejected only for its dates. Then its
-// user must fetch a new one, or a clock is wrong. If a key is available, the
-// key must verify the signature. Otherwise the token is believed: it was
-// refused without asking any daemon, so an attacker who guesses learns nothing
-// from it.
+// OutOfDate reports whether a token was rejected only for its dates: its user
+// needs a new token, or a clock is wrong. If this process has a key, the
+// signature must be genuine. Otherwise OutOfDate believes the token: no daemon
+// was asked about it, so an attacker who guesses tokens learns nothing.
 func (j *Judge) OutOfDate(ctx context.Context, r Rejection) bool {
 	if r.dated == nil {
 		return false
@@ -114,8 +113,8 @@ func (j *Judge) OutOfDate(ctx context.Context, r Rejection) bool {
 	return err == nil
 }
 
-// Forget removes c from the memory, because the named daemon has just refused
-// it.
+// Forget removes the acceptance of c, because the named daemon has just refused
+// c.
 func (j *Judge) Forget(c Credential, daemon string) {
 	p, err := c.takenApart()
 	if c.Local || err != nil {

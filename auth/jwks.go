@@ -56,16 +56,16 @@ func LoadKeySet(path string, trust guard.Trust) (*KeySet, error) {
 }
 
 // badDownload reports whether data is an incomplete download of a key set, or
-// an HTML page in its place.
+// an HTML page instead of a key set.
 func badDownload(data []byte) bool {
 	text := bytes.TrimSpace(data)
 	return len(text) == 0 || text[0] == '<' || text[0] == '{' && !json.Valid(text)
 }
 
-// ParseKeySet parses a key set. Keys of other types and for other purposes are
-// ignored, because identity providers publish them too. The whole set is
-// refused (errs.Invalid) if it has a private or secret key, a weak RSA key, or
-// no usable key. Errors contain no key.
+// ParseKeySet parses a key set. It ignores keys of other types and for other
+// purposes, because identity providers publish them, too. It refuses the whole
+// set (errs.Invalid) if it has a private or secret key, a weak RSA key, or no
+// usable key. Errors contain no key.
 func ParseKeySet(data []byte) (*KeySet, error) {
 	list, err := keyList(data)
 	if err != nil {
@@ -105,7 +105,7 @@ func keyList(data []byte) (list []json.RawMessage, err error) {
 }
 
 // verify checks an RS256 signature of the text signed. If the token has a kid,
-// the keys with that kid and those without one are tried; otherwise every key.
+// it tries the keys with this kid and those without a kid, otherwise all keys.
 // A nil set has no keys.
 func (s *KeySet) verify(kid, signed string, signature []byte) error {
 	if s == nil {
@@ -142,8 +142,8 @@ func (s *KeySet) Answer(sig Signature) Answer {
 func (s *KeySet) Len() int { return len(s.keys) }
 
 // Warnings returns problems of the set's file that an administrator should
-// know. Unusable keys are not among them, because every identity provider has
-// some.
+// know. It does not warn about unusable keys, because every identity provider
+// has some.
 func (s *KeySet) Warnings() []string { return s.warnings }
 
 // String returns the kids of the usable keys and the reasons why others are
@@ -156,8 +156,8 @@ func (s *KeySet) String() string {
 	return fmt.Sprintf("kid %s", strings.Join(ids, ", ")) + s.passedOver()
 }
 
-// passedOver returns a text with the number of ignored keys for each reason.
-// The caller appends it to another text.
+// passedOver returns the number of ignored keys for each reason, as a text to
+// append to another text.
 func (s *KeySet) passedOver() (text string) {
 	for _, reason := range slices.Sorted(maps.Keys(s.others)) {
 		text += fmt.Sprintf("; %d ignored: %s", s.others[reason], reason)

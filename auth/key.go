@@ -33,11 +33,11 @@ func (k Key) secret() []byte {
 }
 
 // LoadKey reads the key in the file path. It refuses a file that other users
-// may read, write or replace. As for Slurm, all bytes of the file are the key.
-// This includes the line end that an editor adds, and the first and last line
-// of a private key in PEM, which some sites use as the key. Content that is not
-// secret is refused: a public key, a certificate, a key set, or one repeated
-// byte, which a crash may leave behind.
+// may read, write or replace. As in Slurm, all bytes of the file are the key.
+// These include a line end that an editor added. Some sites use a private key
+// in PEM; then its first and last lines are part of the key. LoadKey refuses
+// content that is not secret: a public key, a certificate, a key set, or one
+// repeated byte, which a crash may leave behind.
 //
 // trust lists the permitted owners, apart from root, of the file and the
 // directories above it, and the owners whose group may write to them. Without
@@ -55,7 +55,7 @@ func LoadKey(path string, trust guard.Trust) (Key, error) {
 		unlock:    fmt.Sprintf("chown %d %%[1]s && chmod 0600 %%[1]s", reader),
 		secret:    fmt.Sprint(reader),
 	}
-	if reader != 0 { // 0 is root, who runs the command
+	if reader != 0 { // 0 is root, which runs the command
 		anew.owner = fmt.Sprintf(" && chown %d %%[1]s", reader)
 		anew.directory += anew.owner
 	}

@@ -2,11 +2,10 @@ package auth
 
 import "net/http"
 
-// local implements rest_auth/local: the client must run as this process's own
-// user. The client is at the other end of a UNIX socket. When started by inetd,
-// it may also be at the other end of a pipe, file or terminal that no other
-// user may open. The daemons see the uid of this process, so serving any other
-// user, even root, would give that user another identity.
+// local implements rest_auth/local: the client must run as the user of this
+// process. It is at the other end of a UNIX socket, or in inetd mode of a pipe,
+// file or terminal that no other user may open. The daemons see the uid of this
+// process, so any other client, even root, would get another identity.
 func local(r *http.Request, name string, opt Options) (Credential, error) {
 	peer, ok := PeerFrom(r.Context())
 	switch {

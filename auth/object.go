@@ -15,10 +15,10 @@ import (
 type object map[string]json.RawMessage
 
 // parseObject parses data that consists of one JSON object. It refuses an
-// object in which a name occurs twice (after unescaping). Parsers differ on
-// which of the two counts, and a token must mean the same to the gateway and to
-// the daemon. Names are compared byte by byte, unlike in encoding/json, which
-// ignores case for struct fields.
+// object in which a name occurs twice (after unescaping). Parsers differ in
+// which of the two they use, but a token must mean the same to the gateway and
+// to the daemon. Names are compared byte by byte. (encoding/json ignores case
+// for struct fields.)
 func parseObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
@@ -80,14 +80,13 @@ func (o object) seconds(name string) (value int64, ok bool, err error) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil && n >= 0 && n <= last {
 		return n, true, nil
 	}
-	// If the first character is not a digit, it is a string, an object or a
-	// negative number.
+	// If the first character is not a digit, the value is not a number, or is
+	// negative.
 	if raw[0] < '0' || raw[0] > '9' {
 		return 0, true, errors.New("not a time")
 	}
-	// It is not parsed as a float, which would lose small fractions. An
-	// exponent is refused, because it could stand for a number that is too long
-	// to store.
+	// The number is not parsed as a float, which would lose small fractions. An
+	// exponent is refused, because the number could be too long to store.
 	if _, exponent, _ := strings.Cut(strings.ToLower(string(raw)), "e"); exponent != "" {
 		if n, err := strconv.Atoi(exponent); err != nil || n < -20 || n > 20 {
 			return 0, true, errors.New("not a time")

@@ -7,9 +7,9 @@ import (
 	"schedrestd/errs"
 )
 
-// mostAsked limits the concurrent questions to each daemon. So a client that
-// sends many new tokens makes a worker keep at most this many connections to a
-// daemon.
+// mostAsked is the maximum number of concurrent questions to each daemon. A
+// client that sends many new tokens can't make a worker open more connections
+// to a daemon.
 const mostAsked = 64
 
 // questions holds the pending questions to daemons. The zero value has none.
@@ -27,10 +27,9 @@ type question struct {
 }
 
 // once asks a question, or waits for the answer if the same question is
-// pending. So a client that sends a new token in many concurrent requests costs
-// the daemon one question. Both acceptance and rejection are answers. If the
-// client whose request asks disconnects, there is no answer, and another
-// waiting request asks.
+// pending. So a new token in many concurrent requests causes a single question.
+// Both acceptance and rejection are answers. If the client of the request that
+// asks disconnects, there is no answer, and another waiting request asks.
 func (q *questions) once(ctx context.Context, of acceptance, ask func(context.Context) error) error {
 	for {
 		one, mine := q.join(of)
@@ -48,8 +47,8 @@ func (q *questions) once(ctx context.Context, of acceptance, ask func(context.Co
 	}
 }
 
-// join returns the pending question, or registers a new one. mine reports
-// whether the caller must ask it.
+// join returns the pending question, or registers a new one. If mine is set,
+// the caller must ask it.
 func (q *questions) join(of acceptance) (one *question, mine bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,8 +97,8 @@ func (q *questions) slotsOf(daemon string) chan struct{} {
 	return q.slots[daemon]
 }
 
-// forget prevents new requests from joining the pending questions, because the
-// answers may be based on the previous keys.
+// forget keeps new requests from joining the pending questions, because the
+// answers may be based on previous keys.
 func (q *questions) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

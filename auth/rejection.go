@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Rejection describes the credential of a request that was answered 401, for
-// the log and for penalties. Nothing in it is verified.
+// Rejection describes the credential of a request that was answered with 401,
+// for the log and for penalties. No part of it is verified.
 type Rejection struct {
 	User string // user that the request claims to come from; "" unless it is a valid user name
 	Hash uint64 // hash of the name and the token that were sent, or of the reason why they could not be read
@@ -18,9 +18,8 @@ type Rejection struct {
 	dated *proof // proof of a token that was rejected only for its dates; otherwise nil
 }
 
-// NewRejection returns the claims of a rejected request. The user has only
-// characters that user names may have, and at most the length of one, so that
-// it can't forge a log line.
+// NewRejection returns a description of a rejected request. Its user has only
+// the characters and the length of a user name, and so can't forge a log line.
 func NewRejection(r *http.Request, opt Options) Rejection {
 	name, unnamed := userName(r.Header)
 	token, unread := userToken(r.Header)
@@ -40,8 +39,8 @@ func NewRejection(r *http.Request, opt Options) Rejection {
 func CertificateHash(raw []byte) uint64 { return hashOfParts("certificate", string(raw)) }
 
 // hashOfParts returns a hash that distinguishes credentials. 64 bits are
-// enough: an attacker gains nothing from two guesses with the same hash unless
-// they can find such guesses.
+// enough: an attacker would have to find many guesses with the same hash to
+// gain anything.
 func hashOfParts(parts ...string) uint64 {
 	sum := sha256.New()
 	for _, part := range parts {

@@ -19,8 +19,8 @@ const authorization = "Authorization"
 // FromRequest returns the credential of r, or an error.
 //
 // If a token was sent, it is used even on a local connection, because its
-// client must never be served as another user. Everything that could be read in
-// two ways is refused, because a proxy in front may have read it the other way.
+// client must never be served as another user. Everything ambiguous is refused,
+// because a proxy in front may have interpreted it differently.
 func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	if err := intact(r.Header); err != nil {
 		return Credential{}, err
@@ -43,7 +43,7 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 		}
 		if !timeOf(opt.Now).Before(claims.Expires) {
 			// The daemons accept the token a little longer, so that a request
-			// that was admitted before its expiry can still make several calls.
+			// that was admitted before the expiry can still make several calls.
 			return Credential{}, refuse("token: expired")
 		}
 		if opt.Privileged != nil && opt.Privileged(cmp.Or(name, claims.User)) {
@@ -56,8 +56,8 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	return Credential{}, refuse("no token")
 }
 
-// IsSent reports whether a request has anything that identifies a user, valid
-// or not.
+// IsSent reports whether a request contains a token or a user name, valid or
+// not.
 func IsSent(h http.Header) bool {
 	name, unnamed := userName(h)
 	token, unread := userToken(h)
@@ -65,10 +65,10 @@ func IsSent(h http.Header) bool {
 }
 
 // intact refuses a request whose Connection or Proxy-Connection header lists an
-// identity header. It ignores quotes, because parsers differ on them. A listed
-// header is only for the next hop, and a proxy removes it. If the proxy holds
-// root's token and adds the user's name, a client could have that name removed
-// and would be served as root.
+// identity header. It ignores quotes, because parsers interpret them
+// differently. A listed header is only for the next hop, so a proxy removes it.
+// If a proxy sends root's token and adds the user's name, a client could have
+// the name removed, and would be served as root.
 func intact(h http.Header) error {
 	for _, value := range slices.Concat(h["Connection"], h["Proxy-Connection"]) {
 		for option := range strings.FieldsFuncSeq(value, notInNames) {
@@ -83,9 +83,8 @@ func intact(h http.Header) error {
 
 // hyphened refuses an identity header that is spelled with underscores. For us
 // it is a different header, but a program behind CGI can't distinguish the two.
-// A proxy may have taken it for the user's name, or may set it by mistake
-// instead of the right one. The proxy's token would then be used without a
-// name.
+// A proxy may have used it as the user's name, or may set it by mistake instead
+// of the right header. Then the proxy's token would be used without a name.
 func hyphened(h http.Header) error {
 	for sent := range h {
 		if !strings.Contains(sent, "_") {
@@ -99,8 +98,8 @@ func hyphened(h http.Header) error {
 	return nil
 }
 
-// notInNames reports whether r can't be part of the name of an identity header,
-// and so separates names.
+// notInNames reports whether r separates names, because the name of an identity
+// header can't contain it.
 func notInNames(r rune) bool {
 	return r != '-' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
@@ -140,9 +139,9 @@ func userToken(h http.Header) (string, error) {
 	return bearer, nil
 }
 
-// only returns the value of the only header of names that was sent, or "" if
-// none was. A second header is refused even if both are equal. An empty value
-// is refused too: treating it as absent would turn "act as no user" into "act
+// only returns the value of the only header in names that was sent, or "" if
+// none was. It refuses a second header, even if both are equal. It also refuses
+// an empty value: if it counted as absent, "act as no user" would become "act
 // as the token's user".
 func only(h http.Header, names []string) (string, error) {
 	var values []string

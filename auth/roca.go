@@ -12,9 +12,9 @@ var rocaPrimes = []int64{
 // roca reports whether a modulus can be factored because of the vulnerability
 // ROCA (Nemec and others, "The Return of Coppersmith's Attack", 2017). The
 // vulnerable chips, in smart cards and TPMs, generated primes that are powers
-// of 65537 modulo the product of small primes. Their product n is then a power
-// of 65537 modulo each of these small primes. For any other n, the probability
-// of that is below one in a hundred million.
+// of 65537 modulo the product of small primes. So their product n is a power of
+// 65537 modulo each of these small primes. Any other n has this property with a
+// probability of less than one in a hundred million.
 func roca(n *big.Int) bool {
 	for _, p := range rocaPrimes {
 		left := new(big.Int).Mod(n, big.NewInt(p)).Int64()

@@ -13,8 +13,8 @@ import (
 // bytes. Those of an identity provider with many claims have a few thousand.
 const MaxToken = 8 << 10
 
-// The accepted algorithms of RFC 7518. As RFC 8725 section 3.1 requires, this
-// is a list of allowed values. It does not contain "none" in any spelling.
+// The accepted algorithms of RFC 7518. RFC 8725, 3.1 requires a list of
+// permitted values. It does not contain "none".
 const (
 	hs256 = "HS256"
 	rs256 = "RS256"
@@ -31,7 +31,7 @@ type parts struct {
 }
 
 // Inspect checks everything about a token except its signature: size, form,
-// algorithm, header, dates and user. It is a filter in front of the
+// algorithm, header, dates and user. It rejects malformed tokens before the
 // verification.
 func Inspect(token string, opt Options) (Claims, error) {
 	claims, _, err := inspect(token, opt)
@@ -49,9 +49,9 @@ func inspect(token string, opt Options) (Claims, *proof, error) {
 	return claims, p.proof(token), err
 }
 
-// proof has the data that is needed to verify a token after its claims were
-// checked. A token is parsed once per request, because otherwise parsing would
-// be most of a request's cost.
+// proof has the data to verify a token after its claims were checked. So a
+// token is parsed only once for each request; parsing is expensive compared
+// with the rest.
 type proof struct {
 	Signature
 	alg  string
@@ -111,10 +111,10 @@ func parse(token string) (parts, error) {
 	return p, p.header(header)
 }
 
-// decode decodes base64url, and accepts only the canonical form: without
+// decode decodes base64url. It accepts only the canonical form: without
 // padding, line ends (which Go's decoder skips) or stray bits in the last
-// letter. Otherwise one token would have many texts, and a client could evade
-// decisions that were remembered or revoked by text.
+// letter. Otherwise a token could have many texts, and a client could evade
+// decisions that were stored for one of them.
 func decode(text string) ([]byte, error) {
 	if strings.ContainsAny(text, "\r\n") {
 		return nil, errors.New("line end")

@@ -16,10 +16,10 @@ type Verifier struct {
 	Now            func() time.Time // nil for time.Now
 }
 
-// Verify checks a token like Inspect, and then verifies its signature. The type
+// Verify checks a token like Inspect, and also verifies its signature. The type
 // of the key determines the algorithm. The token's header only selects among
-// the keys for that algorithm, so that an RSA key is never used as a secret, or
-// the reverse.
+// the keys for this algorithm. So an RSA key is never used as a secret, nor a
+// secret as an RSA key.
 func (v Verifier) Verify(token string) (Claims, error) {
 	p, err := parse(token)
 	if err != nil {
@@ -56,7 +56,7 @@ func (v Verifier) genuine(p parts) error {
 // verify checks an HS256 signature of the text signed.
 func (k Key) verify(signed string, signature []byte) error {
 	if len(k.secret()) < minKey {
-		return errNoKey // with an empty key, tokens that any attacker has signed would be accepted
+		return errNoKey // with an empty key, tokens that an attacker signed would be accepted
 	}
 	if jwt.SigningMethodHS256.Verify(signed, signature, k.secret()) != nil {
 		return errSignature

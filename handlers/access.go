@@ -10,8 +10,8 @@ import (
 	"schedrestd/auth"
 )
 
-// Access is the log line of a request. All requests have the same line, whether
-// they reached an endpoint or could not even be parsed.
+// Access is the log line of a request. All requests have the same line, even
+// those that could not be parsed.
 type Access struct {
 	ID           string
 	Foreign      bool // whether ID comes from a trusted proxy
@@ -26,8 +26,8 @@ type Access struct {
 	Because      string // why the request was refused or malformed; "" otherwise
 }
 
-// Log writes the line. It contains neither headers nor the query, because
-// either may hold a token. The field user is set only for verified credentials.
+// Log writes the line. It contains neither headers nor the query, because both
+// may contain a token. The field user is set only for verified credentials.
 // Otherwise a client with a forged token could write lines in its victim's
 // name.
 func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
@@ -71,7 +71,7 @@ func (c *call) logAccess() {
 	c.observe(a)
 }
 
-// Observed is an answered request, in the form in which metrics count it.
+// Observed describes an answered request for the metrics.
 type Observed struct {
 	Endpoint *api.Endpoint // nil for none
 	Page     string        // a path outside of the API; "" for none

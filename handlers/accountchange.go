@@ -59,7 +59,7 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 	return changed || moved, err
 }
 
-// changeCoordinators adds and removes coordinators until the account has
+// changeCoordinators adds and removes coordinators, so that the account has
 // exactly those of its record. It keeps coordinators that the account has from
 // a parent account.
 func changeCoordinators(e model.Editor, a *model.Account, had []model.Coordinator, at string) (changed bool, err error) {

@@ -43,8 +43,8 @@ func rows[T, R any](list schema.Stream[T], row func(*T) R) schema.Stream[R] {
 	}
 }
 
-// postConfig loads records of every kind. The order is such that each record
-// follows those that it refers to.
+// postConfig loads records of every kind. It loads each record after those to
+// which it refers.
 func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 	body, err := readBody(c, api.ConfigRequest)
 	if err != nil {
@@ -88,9 +88,9 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 	return h.edited(c, err)
 }
 
-// again changes records a second time, when the records that they refer to have
-// been created. It drops the warnings, because the first change has already
-// added them.
+// again changes records a second time, when the records to which they refer
+// exist. It drops the warnings, because the first change has already added
+// them.
 func again[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeOf[T]) error {
 	warned := len(c.warnings)
 	_, err := changeRecords(c, e, list, records, name, each)

@@ -11,7 +11,7 @@ import (
 	"schedrestd/model"
 )
 
-// everyJob are the flags for a search for jobs, unless the client sets others.
+// everyJob are the flags of a search for jobs for which the client sets none.
 const everyJob = model.JobFilterDuplicates | model.JobFilterNoTruncation
 
 // getAccountingJobs returns recorded jobs. With any filter, it selects jobs of
@@ -38,8 +38,8 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 		filter.Clusters = []string{h.Cluster}
 	}
 	// The daemon compares ids, and not every gateway can resolve names. The
-	// records contain the names, so users and groups that the client gives by
-	// name are selected here.
+	// records contain names, so users and groups that the client names are
+	// selected here.
 	users, groups := byName(&filter.UserIDs), byName(&filter.GroupIDs)
 	list := func(each func(*model.AccountingJob) error) error {
 		return recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {
@@ -79,7 +79,7 @@ func byName(list *[]string) (all []string) {
 }
 
 // has reports whether a user or group is in a list of names and ids. An empty
-// list contains all.
+// list contains every user and group.
 func has(list []string, name string, number uint32, nameOf func(uint32) string) bool {
 	if list == nil {
 		return true
@@ -90,8 +90,8 @@ func has(list []string, name string, number uint32, nameOf func(uint32) string) 
 	return slices.Contains(list, name) || slices.Contains(list, strconv.FormatUint(uint64(number), 10))
 }
 
-// getAccountingJob returns one job: several records if its number was reused or
-// belongs to an array.
+// getAccountingJob returns one job. It has several records if its number was
+// reused or belongs to an array.
 func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 	r, err := h.records(c)
 	if err != nil {
@@ -114,8 +114,8 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 		}
 		err := list(func(*model.AccountingJob) bool { return true })
 		if part := p.Job; err == nil && !found && !part.Step.Step.Set && (part.ArrayTaskID.Set || part.HetOffset.Set) {
-			// The daemon can't find a pending task or a component, so request
-			// the whole job and select the part here.
+			// The daemon can't find a pending task or a component. So request
+			// the whole job, and select the part here.
 			filter.Steps = []model.SelectedStep{{Step: model.StepID{JobID: part.Step.JobID}}}
 			err = list(func(j *model.AccountingJob) bool { return isPart(j, part) })
 		}

@@ -12,9 +12,9 @@ import (
 	"schedrestd/model"
 )
 
-// allocationWait limits the time for which a client may wait for resources. All
-// that time, the client occupies a connection, and one of the places for
-// concurrent requests.
+// allocationWait limits how long a client may wait for resources. While it
+// waits, it occupies a connection, and counts as one of the concurrent
+// requests.
 const allocationWait = 5 * time.Minute
 
 // postJobAllocate requests resources without a batch script, and answers when
@@ -59,10 +59,10 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Allocated, &api.SubmitAnswer{Submitted: *allocated, Envelope: c.envelope()})
 }
 
-// cancelWhen cancels ctx when left returns true. It polls left once a second.
-// ctx does not end by itself: a client that has closed its TCP connection looks
-// like one that has only shut down its sending side, until something is sent to
-// it.
+// cancelWhen cancels ctx when left returns true. It calls left once a second.
+// ctx does not end by itself: a client that has closed its TCP connection can't
+// be distinguished from one that has only shut down its sending side, until
+// something is sent.
 func cancelWhen(ctx context.Context, cancel func(), left func(context.Context) bool) {
 	for {
 		select {

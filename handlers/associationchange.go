@@ -40,7 +40,7 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 		return false, nil
 	}
 	// An empty list would match any user and any partition. An empty name
-	// matches only associations without one.
+	// matches only associations without a user or partition.
 	filter := model.AssocFilter{Accounts: []string{row.Account}, Clusters: []string{row.Cluster}, Users: []string{row.User},
 		Partitions: []string{row.Partition}, Flags: model.AssocRawQOS | model.AssocWithoutParentLimits}
 	old, err := one[model.Association](e, filter)
@@ -69,9 +69,9 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 	return true, modified(e, model.Modify[model.Association]{Filter: filter, Record: record})
 }
 
-// placed returns an error unless all records exist that the association refers
-// to. A daemon would create the association anyway, or report success and
-// create nothing.
+// placed returns an error unless all records to which the association refers
+// exist. Otherwise a daemon would create the association anyway, or report
+// success and create nothing.
 func placed(e model.Editor, a, old *model.Association, at string) error {
 	if old == nil {
 		if err := exists[model.Cluster](e, model.ClusterFilter{Names: []string{a.Cluster}}, "cluster", a.Cluster, at+"/cluster"); err != nil {

@@ -85,8 +85,8 @@ func checkSet(s *api.AssocSet, name string, required []string) error {
 	return nil
 }
 
-// exists returns an error if a filter selects no record. For missing records
-// the daemon itself reports success and changes nothing.
+// exists returns an error if a filter selects no record. If a record is
+// missing, the daemon itself reports success and changes nothing.
 func exists[T any](e model.Editor, filter model.Filter[T], kind, name, source string) error {
 	found, err := some(e, filter)
 	if err == nil && !found {
@@ -132,7 +132,7 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	return set, c.fillAssociation(e, s.Common, &set.Assoc, nil, atSet+"/association")
 }
 
-// add makes the change that find returns, and answers with the daemon's
+// add makes the change that find returns. The answer has the daemon's
 // description of the added records.
 func (h *handler) add(c *call, table *api.AnswerType[api.AddedAnswer], names []string, find func(model.Editor) (any, error)) error {
 	said, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {

@@ -13,7 +13,7 @@ import (
 
 // Audit writes a line to the audit log before each change.
 type Audit interface {
-	// Intend records the change and waits until the line is written. If it
+	// Intend records the change, and returns when the line is written. If it
 	// returns an error, the change must not be made. Otherwise the caller must
 	// call report once, with the result.
 	Intend(context.Context, Change) (report func(Result), err error)
@@ -40,11 +40,11 @@ type Result struct {
 	Objects string // created or changed objects
 }
 
-// change makes a change and records it. Every request that makes a daemon
-// change something must call the daemon in do, and nowhere else. The caller
-// must check the client's conditions before. object names the object as far as
-// it is known before the change. name returns the final name and details after
-// the change succeeded.
+// change makes a change and records it. A handler that makes a daemon change
+// something must call the daemon in do, and nowhere else. It must check the
+// client's conditions before. object is the name of the object, as far as it is
+// known before the change. After the change, name returns the final name and
+// details.
 func change[T any](c *call, object string, do func() (T, error), name func(T) Result) (done T, err error) {
 	if err := c.precondition(object != ""); err != nil {
 		return done, err

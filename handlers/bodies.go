@@ -6,10 +6,10 @@ import (
 	"schedrestd/errs"
 )
 
-// share is the memory that the body of one request takes from the common budget
-// of a worker's requests, which also covers stored answers. A body may be
-// MaxBody long, and many requests may be in progress. Without a common limit,
-// one user with a token could make a worker use gigabytes.
+// share is the memory that the body of one request takes from the budget of a
+// worker, which also covers stored answers. A body may have MaxBody bytes, and
+// many requests may be in progress. Without the budget, one user with a token
+// could make a worker use gigabytes.
 type share struct {
 	call  *call
 	taken int
@@ -18,16 +18,17 @@ type share struct {
 const (
 	freeBody  = 1 << 20  // uncounted bytes per body; most bodies are shorter
 	stepBody  = 4 << 20  // bytes that are reserved at a time
-	longParse = 64 << 10 // a longer body waits for its turn to be parsed, because parsing takes many times its memory
+	longParse = 64 << 10 // of longer bodies only a few are parsed at a time, because this takes many times their memory
 )
 
 // LongestBody returns the maximum length of a body for a budget of memory
-// bytes: one client's share of the budget (client.Budget), in whole steps.
+// bytes. It is one client's share of the budget (client.Budget), in whole
+// steps.
 func LongestBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
 
-// grow reserves memory for n bytes of a body in total. It fails instead of
-// waiting, because two bodies that hold half of the memory each would wait for
-// each other.
+// grow reserves memory for n bytes of a body in total. If there is not enough
+// memory, it fails and does not wait: two bodies that have half of the memory
+// each would wait for each other.
 func (s *share) grow(n int64) error {
 	m := s.call.h.Memory
 	for m != nil && n > freeBody+int64(s.taken) {
@@ -47,7 +48,7 @@ func (s *share) release() {
 	}
 }
 
-// parse calls f when it is the turn of a body of n bytes to be parsed.
+// parse calls f when a body of n bytes may be parsed.
 func (h *handler) parse(ctx context.Context, n int, f func() error) error {
 	if n < longParse {
 		return f()
@@ -61,7 +62,7 @@ func (h *handler) parse(ctx context.Context, n int, f func() error) error {
 	}
 }
 
-// cancelled returns the error of a request that ended before its body was
+// cancelled returns the error of a request that ended before its body could be
 // parsed.
 func cancelled(err error) error {
 	return errs.Wrap(err, errs.Unavailable, "request cancelled before its body was parsed")

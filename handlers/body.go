@@ -18,8 +18,8 @@ import (
 	"schedrestd/http1"
 )
 
-// readBody reads and parses a request's body into *T. It must only be called
-// after authenticate. Warnings about the body are added to those of the call.
+// readBody reads and parses a request's body into *T. It must be called after
+// authenticate. It adds warnings about the body to those of the call.
 func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 	return readBodyInto(c, table, new(T))
 }
@@ -73,17 +73,17 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 }
 
 // closeUnlessRead makes the connection end after the answer if the request
-// announces a body. readBody reverts that when it has read the body. Otherwise
+// announces a body. When readBody has read the body, it reverts this. Otherwise
 // net/http would wait for the rest of an unread body before it sends the
 // answer. An unauthenticated client that sends one byte of a thousand would
-// then keep its slot permanently. A connection that has to end anyway, because
-// its worker is retired or another client waits for its slot, ends with this
-// answer in both cases.
+// then keep its slot permanently. A connection that must end for another
+// reason, because its worker is retired or another client waits for its slot,
+// still ends with this answer.
 //
 // A connection also ends if the body is chunked, or the request is HTTP/1.0,
-// because a proxy may parse chunks differently. Bytes that the proxy takes for
-// a part of the body could then be the next request here, with headers chosen
-// by the proxy's client (RFC 9112, 6.1 and 11.2). Package http1 has already
+// because a proxy may parse chunks differently. Then bytes that are part of the
+// body for the proxy could be another request for us, with headers that the
+// proxy's client has chosen (RFC 9112, 6.1 and 11.2). Package http1 has already
 // refused a length together with chunks, and chunks in HTTP/1.0.
 func (c *call) closeUnlessRead() {
 	h := c.w.Header()
@@ -94,9 +94,8 @@ func (c *call) closeUnlessRead() {
 	}
 }
 
-// body returns the request's body, with a limit on its size and on the time for
-// each piece. So a slow client is served, but one that stops sending is not
-// waited for.
+// body returns the request's body, with limits on its size and on the time for
+// each piece. So a slow client is served, but not one that stops sending.
 func (c *call) body() io.Reader {
 	conn := http.NewResponseController(c.w.ResponseWriter)
 	bounded := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.MaxBody)
@@ -128,8 +127,8 @@ type bodyReader struct {
 	read func(context.Context, string, schema.Limits) (*schema.Value, error)
 }
 
-// jsonBody parses JSON. It does not check its context, because parsing takes
-// less than a second for any permitted length.
+// jsonBody parses JSON. It ignores the context, because it takes less than a
+// second for any permitted length.
 var jsonBody = bodyReader{"JSON", func(_ context.Context, text string, lim schema.Limits) (*schema.Value, error) {
 	return schema.ReadJSON(text, lim)
 }}
@@ -167,9 +166,9 @@ func (c *call) unsupported(header string) *errs.Error {
 	return errs.New(errs.UnsupportedMedia, "%s %s is not supported", header, schema.Shorten(strings.Join(c.r.Header.Values(header), ", ")))
 }
 
-// readText reads a body of at most the bytes that body permits. The announced
-// length only determines the first buffer, which is small. After that, memory
-// grows with the bytes that arrive.
+// readText reads a body within the limits of body. The announced length only
+// determines the size of the first buffer, which is small. After that, memory
+// is allocated as bytes arrive.
 func readText(body io.Reader, announced int64) (string, error) {
 	var b strings.Builder
 	b.Grow(int(min(max(announced, 0), 1<<20)))
@@ -200,7 +199,7 @@ func brokenBody(e *http1.Error) error {
 }
 
 // syntaxError returns the error for a body that could not be parsed. If err has
-// no position in the body, it is the error of the request's context.
+// no position in the body, it comes from the request's context.
 func syntaxError(format string, err error) error {
 	e, ok := errors.AsType[*schema.SyntaxError](err)
 	switch {

@@ -61,8 +61,8 @@ func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
 	return c
 }
 
-// Refusing returns a function that answers a request with an error. The answer
-// has the same content negotiation, envelope and log line as others.
+// Refusing returns a function that answers a request with an error. Content
+// negotiation, envelope and log line are as for other answers.
 func Refusing(cfg Config) func(http.ResponseWriter, *http.Request, error) {
 	h := newHandler(cfg)
 	return func(w http.ResponseWriter, r *http.Request, err error) {
@@ -107,7 +107,7 @@ func (c *call) serve() error {
 }
 
 // authenticate verifies the credential of the request. It is called before
-// anything else. A client without a valid credential must not make the gateway
+// anything else: a client without a valid credential must not make the gateway
 // read a body, and learns only that its credential was refused.
 func (c *call) authenticate() error {
 	if err := stray(c.r.URL); err != nil {
@@ -143,8 +143,8 @@ func (c *call) daemon() (name string, ask func(context.Context, model.Credential
 }
 
 // judged returns err, the result of the request. If a daemon has refused the
-// credential after all, for example because its key has changed, judged removes
-// the cached verification.
+// credential although it was verified, for example after a change of the key,
+// judged removes the cached verification.
 func (c *call) judged(err error) error {
 	if errs.KindOf(err) == errs.Unauthenticated {
 		daemon, _ := c.daemon()

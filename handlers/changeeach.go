@@ -95,8 +95,8 @@ func (e *eachChange) result() Result {
 }
 
 // envelope returns the envelope of the answer. It has an error for each record
-// that was not changed and, if there is one, a warning for each record that was
-// changed.
+// that was not changed. If there is an error, it also has a warning for each
+// record that was changed.
 func (e *eachChange) envelope(c *call) api.Envelope {
 	code := e.status()
 	var list []api.Error

@@ -18,9 +18,9 @@ const (
 	mediaText      = "text/plain"      // the media type of exposition.Media, without parameters
 )
 
-// clusterPages returns the path of the cluster's metrics. Like other pages, the
-// path has no version and is not in the OpenAPI document. Unlike them, it
-// requires a credential.
+// clusterPages returns the path of the cluster's metrics. Like the paths of
+// other pages it has no version and is not in the OpenAPI document. Unlike them
+// it requires a credential.
 func (h *handler) clusterPages() map[string]page {
 	if !h.Content.Has(feature.Controller) {
 		return nil
@@ -61,8 +61,9 @@ func (h *handler) getClusterMetrics(c *call) error {
 	return nil
 }
 
-// countCluster reads the controller's records, one at a time. The lists of nodes and jobs
-// are not held in memory: the controller sends them as fast as they are counted.
+// countCluster reads the controller's records, one at a time. It does not hold
+// the lists of nodes and jobs in memory: the controller sends them as fast as
+// they are counted.
 func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) {
 	counts := cluster.New(by)
 	stats, err := h.Controller.Stats(c.ctx, c.cred)
@@ -94,7 +95,7 @@ func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) 
 	return counts, err
 }
 
-// metricLabels parses the only parameter, by: a list of labels.
+// metricLabels parses the only parameter, by, which is a list of labels.
 func metricLabels(query string) (by cluster.By, err error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {

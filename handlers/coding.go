@@ -8,8 +8,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Answers are compressed if the client accepts that: lists of jobs shrink to a
-// tenth. No answer contains a secret that its client does not know. Tokens are
+// Answers are compressed if the client accepts it: lists of jobs shrink to a
+// tenth. No answer contains a secret that its client does not know: tokens are
 // removed from jobs' environments, and headers are never echoed. So an attacker
 // who controls a part of the request learns nothing from the length of the
 // compressed answer.
@@ -30,8 +30,8 @@ type chosenCoding struct {
 }
 
 // chooseCoding evaluates Accept-Encoding (RFC 9110, 12.5.3). If the header is
-// absent, or names none of our codings, the answer is not compressed. ok is
-// false if the client accepts no uncompressed answer either.
+// absent, or names none of our codings, the answer is not compressed. If the
+// client does not accept that either, ok is false.
 func chooseCoding(prefs []preference) (c chosenCoding, ok bool) {
 	most := 0
 	for _, name := range codings {
@@ -71,7 +71,8 @@ type coder interface {
 	Reset(io.Writer)
 }
 
-// coders are reused, because creating one costs more than a small answer.
+// coders are reused, because creating a coder costs more than compressing a
+// small answer.
 var coders = map[string]*sync.Pool{
 	"gzip": {New: func() any {
 		w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
@@ -80,8 +81,8 @@ var coders = map[string]*sync.Pool{
 		}
 		return w
 	}},
-	// It compresses without goroutines of its own, one answer at a time, and
-	// uses a window that a phone can hold.
+	// The encoder has no goroutines of its own, compresses one answer at a
+	// time, and uses a window for which a phone has enough memory.
 	"zstd": {New: func() any {
 		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 			zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))

@@ -14,7 +14,7 @@ type Resolver interface {
 }
 
 // Controller is the daemon that manages nodes and jobs. Every call acts as the
-// credential's user. The controller verifies the credential and returns
+// user of the credential. The controller verifies the credential, and returns
 // errs.Unauthenticated if it is invalid.
 //
 // Errors are *errs.Error. Other errors count as internal errors of the gateway.
@@ -27,8 +27,7 @@ type Controller interface {
 	Ping(context.Context, model.Credential) ([]model.Ping, error)
 
 	// Release returns the controller's release, such as "24.11.5", or "" if it
-	// is unknown. It occasionally sends a request to the controller, and never
-	// fails.
+	// is unknown. It may send a request to the controller, and never fails.
 	Release(context.Context, model.Credential) string
 
 	// Nodes calls each for every node. The node is valid only during the call.
@@ -76,7 +75,7 @@ type Controller interface {
 	// Stats returns the controller's statistics about itself.
 	Stats(context.Context, model.Credential) (*model.ControllerStats, error)
 
-	// Submit queues a job. An error with Code errs.OutcomeUnknown means that
+	// Submit submits a job. An error with Code errs.OutcomeUnknown means that
 	// the job may have been queued.
 	Submit(context.Context, model.Credential, *model.JobDesc) (*model.Submitted, error)
 
@@ -84,8 +83,9 @@ type Controller interface {
 	SubmitSeveral(context.Context, model.Credential, []model.JobDesc) (*model.Submitted, error)
 
 	// Allocate requests resources without a batch script, for a job or the
-	// components of a heterogeneous job, and returns when they are granted. If
-	// ctx ends before, it cancels the job and returns errs.Unavailable.
+	// components of a heterogeneous job. It returns when the job has the
+	// resources. If ctx ends first, it cancels the job and returns
+	// errs.Unavailable.
 	Allocate(context.Context, model.Credential, []model.JobDesc) (*model.Submitted, error)
 
 	// UpdateJob changes the fields that are set in desc. id names the job as in
@@ -160,18 +160,18 @@ type Accounting interface {
 	// the same time.
 	Stats(context.Context, model.Credential) (*model.AccountingStats, []model.Ping, error)
 
-	// List calls the listing's function with the records that its filter
+	// List calls the listing's function with each record that its filter
 	// selects. After the call, the record may be overwritten, but not the data
-	// that it points to.
+	// to which it points.
 	List(context.Context, model.Credential, model.Listing) error
 
 	// Conf returns the daemon's configuration, or errs.Unsupported before Slurm
 	// 26.05.
 	Conf(context.Context, model.Credential) (*model.AccountingConf, error)
 
-	// Edit calls f to change records in one transaction. If f returns nil, its
-	// changes are committed, otherwise they are rolled back. Edit may call f
-	// again after rolling back. An error with Code errs.OutcomeUnknown means
-	// that the changes may have been committed.
+	// Edit calls f to change records in one transaction. If f returns nil, the
+	// changes are committed, otherwise they are rolled back. After that Edit
+	// may call f again. An error with Code errs.OutcomeUnknown means that the
+	// changes may have been committed.
 	Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error
 }

@@ -12,11 +12,11 @@ import (
 	"schedrestd/feature"
 )
 
-// documentPages returns the paths of the OpenAPI document. It is served without
-// a token, because tools that fetch it have none yet. It is generated from the
-// tables of this program, and reveals only the supported paths, versions and
-// authentication methods. The suffix of a path selects the format. Without a
-// suffix, the Accept header does.
+// documentPages returns the paths of the OpenAPI document. The document is
+// served without a token, because tools that fetch it have none yet. It is
+// generated from the tables of this program, and reveals only the supported
+// paths, versions and authentication methods. The suffix of a path selects the
+// format. Without a suffix, the Accept header selects it.
 func (h *handler) documentPages() map[string]page {
 	as := func(media ...string) page { return page{id: "openapi", media: media, do: h.getDocument} }
 	return map[string]page{
@@ -27,10 +27,9 @@ func (h *handler) documentPages() map[string]page {
 	}
 }
 
-// getDocument sends the document. It is generated on the first request, not
-// when a worker starts, and then kept in memory. It can be requested without a
-// token, and generating and compressing it takes several hundred times as long
-// as sending it.
+// getDocument sends the document. It generates the document on the first
+// request and keeps it in memory, because clients need no token, and to
+// generate and compress it takes several hundred times as long as to send it.
 func (h *handler) getDocument(c *call) error {
 	body, err := h.document.as(c)
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 	"schedrestd/model"
 )
 
-// edit makes the changes of f in one transaction, and returns f's result.
-// object is the name that the request gives, for the audit log. f may run more
-// than once: if a session with the daemon is lost, its changes are discarded.
+// edit makes the changes of f in one transaction, and returns the result of f.
+// object is the object's name in the request, for the audit log. f may run more
+// than once, because its changes are discarded if the session with the daemon
+// is lost.
 func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, error)) ([]string, error) {
 	warned := len(c.warnings)
 	return change(c, shortList(object), func() (done []string, err error) {
@@ -54,7 +55,7 @@ func (h *handler) edited(c *call, err error) error {
 type changeOf[T any] func(e model.Editor, one *T, at string) (bool, error)
 
 // editEach makes a request's changes to its records one by one, in one
-// transaction. If a record can't be changed, none is.
+// transaction. If one record can't be changed, no record is changed.
 func editEach[T any](h *handler, c *call, list string, records []T, name func(*T) string, each changeOf[T]) error {
 	if len(records) == 0 {
 		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + list)
@@ -102,8 +103,8 @@ var kinds = map[string]string{"accounts": "account", "associations": "associatio
 // recordDeleted is the flag of a deleted record, for most kinds of records.
 const recordDeleted uint32 = 1
 
-// leavesOut reports whether a record has the flag of a deleted one, and adds a
-// warning if so. A configuration also contains deleted records.
+// leavesOut reports whether a record is marked as deleted, and then also adds a
+// warning. A configuration contains deleted records, too.
 func (c *call) leavesOut(flags, deleted uint32, at string) bool {
 	if flags&deleted == 0 {
 		return false
@@ -129,9 +130,9 @@ func removal(r any) func(model.Editor) (any, error) {
 }
 
 // remove makes the removal that find returns, and returns the records that the
-// daemon removed. If there were no such records, it returns an error. If
-// allowed is not nil, remove calls it with the removed records before the
-// transaction is committed, and returns its error.
+// daemon removed. It returns an error if there were none. If allowed is not
+// nil, remove calls it with the removed records before the transaction is
+// committed, and returns its error.
 func (h *handler) remove(c *call, kind, name, source string, find func(model.Editor) (any, error), allowed func([]string) error) ([]string, error) {
 	names, err := h.edit(c, name, func(e model.Editor) ([]string, error) {
 		r, err := find(e)
@@ -154,7 +155,7 @@ func (h *handler) remove(c *call, kind, name, source string, find func(model.Edi
 	return names, aboutNamed(err, kind, name, source)
 }
 
-// blocked adds to a daemon's error the records that the daemon gives as its
+// blocked adds to a daemon's error the records that the daemon names as the
 // reason.
 func blocked(err error, names []string) error {
 	e, ok := errors.AsType[*errs.Error](err)

@@ -86,7 +86,7 @@ func (l *Later) Error() string { return l.Err.Error() }
 // Unwrap returns the wrapped error.
 func (l *Later) Unwrap() error { return l.Err }
 
-// comeBack returns the value of Retry-After: whole seconds, rounded up.
+// comeBack returns the value of Retry-After, in seconds, rounded up.
 func comeBack(err error) string {
 	if l, ok := errors.AsType[*Later](err); ok {
 		return strconv.Itoa(int(max(1, math.Ceil(l.After.Seconds()))))
@@ -94,8 +94,8 @@ func comeBack(err error) string {
 	return retryAfter
 }
 
-// fail logs err if it is of interest, and answers with it. It must be called
-// before anything is sent.
+// fail logs err if it may interest an administrator, and answers with it. It
+// must be called before anything is sent.
 func (c *call) fail(err error) {
 	code := status(err)
 	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
@@ -148,9 +148,9 @@ func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 	return c.render(code, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
 }
 
-// missing sends slurmrestd's answer if err means that the name in the path was
-// not found, the path has Slurm's spelling, and slurmrestd does not answer with
-// 404. Otherwise it returns err.
+// missing sends slurmrestd's answer if err means that the name in the path does
+// not exist, the path has Slurm's spelling, and slurmrestd does not answer 404.
+// Otherwise it returns err.
 func (c *call) missing(err error) error {
 	how := c.route.Missing
 	if errs.KindOf(err) != errs.NotFound || c.view.Names != schema.Slurm || how == api.MissingIs404 {
@@ -172,9 +172,9 @@ func (c *call) missing(err error) error {
 
 func (c *call) setAllow() { c.w.Header().Set("Allow", strings.Join(c.allow, ", ")) }
 
-// problems returns the error entries of err. Of an internal error, the client
-// gets only the Message of an errs.Error; the rest is only logged. The refusal
-// of a credential always has the same text.
+// problems returns the error entries of err. The client gets only the Message
+// of an internal errs.Error; the rest is logged. The refusal of a credential
+// always has the same text.
 func problems(err error, code int) []api.Error {
 	if report, ok := errors.AsType[*notesError](err); ok {
 		return report.problems()
@@ -221,9 +221,9 @@ func (c *call) problems(err error, code int) []api.Error {
 	return list
 }
 
-// howToAuthenticate returns the hint of a 401. It depends only on the path and
-// the configuration, so that a client that guesses does not learn why its
-// credential was refused.
+// howToAuthenticate returns the hint of a 401. The hint depends only on the
+// path and the configuration, so that a client that guesses credentials does
+// not learn why one was refused.
 func (c *call) howToAuthenticate() string {
 	send := "this socket accepts local users without a token"
 	if c.h.Auth.JWT {
@@ -292,8 +292,8 @@ func (c *call) logFailure(err error) {
 	c.h.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", conceal(err.Error())))
 }
 
-// severalErrors is the errors about the objects of one request. The first one
-// determines the status of the answer.
+// severalErrors are the errors about several objects of one request. The first
+// error determines the status of the answer.
 type severalErrors []error
 
 func (s severalErrors) Error() string { return errors.Join(s...).Error() }

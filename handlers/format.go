@@ -17,7 +17,7 @@ type writer interface {
 }
 
 // maxKept is the maximum size of a buffer that is kept for the next answer, so
-// that one job with a very long text does not occupy memory permanently.
+// that a job with a very long text does not occupy memory permanently.
 const maxKept = 256 << 10
 
 // formats holds the writers of each format for reuse.

@@ -7,9 +7,9 @@ import (
 	"schedrestd/api/schema"
 )
 
-// givenFields lists the fields that a body sets, such as "job/time_limit", once
-// each. It lists only fields in the body's table, and no values, because these
-// may be secret. Names in lists of records have no indexes.
+// givenFields lists the fields that a body sets, such as "job/time_limit", each
+// once. It lists only fields of the body's table, and no values, because values
+// may be secret. The names of fields in lists of records have no indexes.
 func givenFields(shape *schema.Shape, doc *schema.Value) []string {
 	var list []string
 	walkGiven(shape, doc, "", &list)
@@ -38,8 +38,8 @@ func walkGiven(shape *schema.Shape, doc *schema.Value, at string, list *[]string
 	}
 }
 
-// maxFields limits the number of names that are collected. The audit log has
-// space for fewer.
+// maxFields is the maximum number of names to collect. The audit log has space
+// for fewer.
 const maxFields = 100
 
 // isRecord reports whether a shape has fields of its own. The wrapper of a

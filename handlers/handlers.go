@@ -7,10 +7,10 @@
 // Each resource has a file (node.go, job.go, …). The daemons are interfaces,
 // which controller.go declares.
 //
-// This package reads a body only after its sender is authenticated, because
-// parsing a hostile body may take long. It never sends a truncated answer that
+// This package reads a body only after the client is authenticated, because it
+// may take long to parse a hostile body. It never sends a truncated answer that
 // looks complete, nor the internal cause of a failure. It refuses tokens in
-// URLs, and logs no token, wherever in the request it was (stray.go).
+// URLs, and logs no token, wherever it was in the request (stray.go).
 package handlers
 
 import (
@@ -56,11 +56,11 @@ type Config struct {
 	Keys       Keys             // stores Idempotency-Keys; nil if they are refused
 	Log        *slog.Logger     // nil for no log
 
-	// Observe is called with each request after its answer, unless it is nil.
+	// Observe, unless it is nil, is called with each request after its answer.
 	Observe func(Observed)
 
 	// Ready returns the reasons why new requests should go to another gateway.
-	// If it is nil, there never are any.
+	// If Ready is nil, there are none.
 	Ready func(context.Context) (reasons []string)
 
 	// Admit returns an error if a request of the authenticated user must be
@@ -68,7 +68,7 @@ type Config struct {
 	Admit func(ctx context.Context, who string) error
 
 	// HasLeft reports whether the client of a request has shut down its sending
-	// side. It is nil if that can't be determined.
+	// side. HasLeft is nil if this can't be determined.
 	HasLeft func(ctx context.Context) bool
 }
 

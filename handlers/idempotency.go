@@ -13,16 +13,16 @@ import (
 	"schedrestd/model"
 )
 
-// Keys stores the Idempotency-Keys of submissions with their first answers, for
-// all workers.
+// Keys stores the Idempotency-Keys of submissions and the first answer to each,
+// for all workers.
 type Keys interface {
 	// Claim claims a key for a request. If the state is KeyFresh, the caller
-	// must call settle once; otherwise it must not. After an error the request
-	// must not be carried out.
+	// must call settle once, otherwise never. After an error the request must
+	// not be carried out.
 	Claim(context.Context, KeyClaim) (state KeyState, answer []byte, settle func(KeyState, []byte), err error)
 }
 
-// KeyClaim is a claim of an Idempotency-Key. It consists of hashes.
+// KeyClaim is a request to claim an Idempotency-Key. It consists of hashes.
 type KeyClaim struct {
 	Key  [32]byte // hash of the user and the key
 	User [32]byte
@@ -47,8 +47,7 @@ const (
 // MaxKept is the maximum length of an answer that Keys stores, in bytes.
 const MaxKept = 1400
 
-// keyWait is the time for which a request waits for another one with the same
-// key.
+// keyWait is how long a request waits for another request with the same key.
 const keyWait = 2 * time.Second
 
 // Codes of errors about Idempotency-Keys.
@@ -57,8 +56,8 @@ const (
 	codeKeyReused  = "idempotency_key_reused"
 )
 
-// takeKey reads the Idempotency-Key of a request, before the body is read. If
-// the key can't be stored, the request is refused; a key is never ignored.
+// takeKey reads the Idempotency-Key of a request, before the body is read. A
+// key is never ignored: if it can't be stored, takeKey refuses the request.
 func (c *call) takeKey() error {
 	values := c.r.Header.Values(api.HeaderKey)
 	switch {
@@ -77,7 +76,7 @@ func (c *call) takeKey() error {
 }
 
 // once submits a job with do, unless a request with the same Idempotency-Key
-// has already done so. Then it returns the answer of that request.
+// has already done so. In this case once returns the answer of that request.
 func once(c *call, do func() (*model.Submitted, error)) (*model.Submitted, error) {
 	if c.key == "" {
 		return do()
@@ -179,7 +178,7 @@ func remember(s *model.Submitted) []byte {
 	}
 }
 
-// recall decodes the result of remember. It returns nil for anything else.
+// recall decodes the result of remember. It returns nil for any other bytes.
 func recall(b []byte) *model.Submitted {
 	var k keptAnswer
 	if err := json.Unmarshal(b, &k); err != nil || k.Version != keptVersion || k.Job == 0 {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// getJobs returns all jobs. It passes one job at a time from the controller's
-// answer to the client.
+// getJobs returns all jobs. It passes on one job at a time from the
+// controller's answer.
 func (h *handler) getJobs(c *call, p *api.ListParams) error {
 	body := api.JobsAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {

@@ -53,8 +53,8 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 }
 
 // killedUser sets both the number and the name of the user whose jobs are
-// selected. slurmctld ignores a number without a name, and would then select
-// jobs of all users by the other conditions alone.
+// selected. slurmctld ignores a number without a name, and would select jobs of
+// all users by the other conditions.
 func (h *handler) killedUser(c *call, k *model.KillJobs) error {
 	unknown := func(who, source string) error {
 		e := errs.New(errs.Invalid, "the gateway's host has no user %s", schema.Shorten(who)).WithSource(source)
@@ -78,7 +78,8 @@ func (h *handler) killedUser(c *call, k *model.KillJobs) error {
 		return nil
 	}
 	if k.UserID.Set {
-		// The name can be any text, because the controller compares the number.
+		// The name can be any text, because the controller only compares the
+		// number.
 		k.UserName = fmt.Sprint(k.UserID.Number)
 	}
 	return nil

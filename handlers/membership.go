@@ -7,16 +7,15 @@ import (
 	"schedrestd/model"
 )
 
-// Limits on the nodes of a controller's partitions. Host list expressions are
-// short, and can stand for billions of nodes.
+// Limits on the nodes of a controller's partitions, because a short host list
+// expression can stand for billions of nodes.
 const (
 	maxMembers = 2_000_000 // total number of nodes in all partitions
 	maxNodes   = 200_000   // number of different names among them
 )
 
-// membership maps nodes to their partitions, because a node's own record lacks
-// them. Most nodes have the same set of partitions as many others, so each set
-// is stored once.
+// membership maps nodes to their partitions, which the record of a node lacks.
+// Many nodes have the same set of partitions, so each set is stored once.
 type membership struct {
 	sets  [][]string     // sets[0] is empty
 	of    map[string]int // node to index in sets
@@ -44,11 +43,11 @@ func (m *membership) add(node, partition string) {
 }
 
 // allPartitions is a query that includes hidden partitions, because nodes are
-// in these too.
+// in these, too.
 var allPartitions = model.Query{Flags: model.ShowAll}
 
-// membership requests the partitions from the controller. It limits the number
-// of nodes, because an expression of a few bytes can stand for billions.
+// membership requests the partitions from the controller, and returns the
+// partitions of each node.
 func (h *handler) membership(c *call) (*membership, error) {
 	return h.members(c, func(*model.Partition) error { return nil })
 }

@@ -9,9 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// aboutNamed adds the name of the object, and its place in the request, to a
-// daemon's error: "job 12: there is no such job". Daemons' errors rarely
-// contain the name.
+// aboutNamed adds to a daemon's error the name of the object and its place in
+// the request: "job 12: there is no such job". Errors of daemons rarely contain
+// the name.
 func aboutNamed(err error, kind, name, source string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {

@@ -15,9 +15,9 @@ type preference struct {
 }
 
 // preferences parses the lines of an Accept or Accept-Encoding header as one
-// list (RFC 9110, 12.4 and 5.3). It skips invalid elements, and treats a header
-// without a valid element as absent, because a default answer helps such a
-// client more than an error. It ignores parameters other than q.
+// list (RFC 9110, 12.4 and 5.3). It skips invalid elements. A header without a
+// valid element counts as absent, because a default answer is more useful to
+// such a client than an error. It ignores parameters other than q.
 func preferences(lines []string) []preference {
 	var list []preference
 	for _, line := range lines {
@@ -111,10 +111,10 @@ func cut(s string, separator byte) func(yield func(string) bool) {
 }
 
 // single returns the value of a header that may have only one value, and
-// whether it was sent. A repeated equal value counts once: some client
+// whether the header was sent. Several equal values count once: some client
 // libraries add a header that the application has already set, and a proxy may
-// join the two lines with a comma. If values differ, ok is false. Headers with
-// credentials must not be repeated at all, and are read by package auth.
+// join the two lines with a comma. If the values differ, ok is false. Headers
+// with credentials must not be repeated at all; package auth reads them.
 func single(h http.Header, name string) (value string, sent, ok bool) {
 	for _, line := range h.Values(name) {
 		for element := range cut(line, ',') {
@@ -129,7 +129,7 @@ func single(h http.Header, name string) (value string, sent, ok bool) {
 }
 
 // choose returns the offer that prefs prefer, or the first of several equally
-// preferred ones. For each offer, the most specific preference applies,
+// preferred offers. For each offer, the most specific preference applies,
 // wherever it is in the list. Without prefs, choose returns the first offer. If
 // no offer is acceptable, it returns "".
 func choose(prefs []preference, offers []string) string {

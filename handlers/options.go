@@ -6,7 +6,8 @@ import (
 )
 
 // matchServer sets m for the target "*", which stands for the whole server (RFC
-// 9110, 9.3.7) and has the methods of all paths. It is valid only with OPTIONS.
+// 9110, 9.3.7) and supports the methods of all paths. It is valid only with
+// OPTIONS.
 func (rt *router) matchServer(m *match) {
 	m.allow = []string{http.MethodGet, http.MethodHead}
 	for _, p := range rt.routes {

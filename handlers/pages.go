@@ -9,8 +9,8 @@ import (
 	"schedrestd/errs"
 )
 
-// page is a path outside of the API. It has no daemon and no version, and only
-// supports GET.
+// page is a path outside of the API. It needs no daemon, has no version and
+// supports only GET.
 type page struct {
 	id    string   // name in the log
 	quiet bool     // its requests are logged only at level debug
@@ -52,11 +52,11 @@ func (c *call) servePage() error {
 	return c.page.do(c)
 }
 
-// getHealth reports that this process answers. It is polled often and without a
-// token, so it asks no daemon and reveals nothing.
+// getHealth reports that this process answers. Clients poll it often and
+// without a token, so it asks no daemon and reveals nothing.
 func (h *handler) getHealth(c *call) error { return c.sendText(http.StatusOK, "ok\n") }
 
-// unready is the answer of /readyz while new requests should go to another
+// unready is the answer to /readyz while new requests should go to another
 // gateway.
 const unready = "unready\n"
 
@@ -75,7 +75,7 @@ func (h *handler) getReadiness(c *call) error {
 	switch err := c.authenticate(); {
 	case err == nil:
 		text += strings.Join(reasons, "\n") + "\n"
-	case errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Timeout: // without the key and a daemon, the credential can't be verified
+	case errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Timeout: // without a key or a daemon, the credential can't be verified
 	case errs.KindOf(err) != errs.Unauthenticated || auth.IsSent(c.r.Header): // an invalid credential gets the usual refusal
 		return err
 	}

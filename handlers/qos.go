@@ -53,8 +53,8 @@ func (h *handler) getQOS(c *call, p *api.QOSParams) error {
 	if p.WithDeleted {
 		filter.Flags = model.QOSWithDeleted
 	}
-	// The parameter is taken for a number only if no quality of service has
-	// that name.
+	// The parameter counts as a number only if no quality of service has this
+	// name.
 	byName := slices.Contains(slices.Collect(maps.Values(r.QOS)), p.Name)
 	one, err := only("quality of service", p.Name, recordsOf[model.QOS](h, c, filter),
 		func(q *model.QOS) bool {

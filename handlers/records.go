@@ -7,14 +7,14 @@ import (
 	"schedrestd/model"
 )
 
-// recordsOf returns the records that filter selects. They are requested from
-// the daemon when the stream is read.
+// recordsOf returns the records that filter selects. The daemon is asked for
+// them when the stream is read.
 func recordsOf[T any](h *handler, c *call, filter model.Filter[T]) schema.Stream[T] {
 	return func(each func(*T) error) error { return h.Accounting.List(c.ctx, c.cred, model.List(filter, each)) }
 }
 
-// records requests the names for the ids in other records. They are two short
-// lists.
+// records requests the names for the ids in other records, which are in two
+// short lists.
 func (h *handler) records(c *call) (*api.Records, error) {
 	// Include deleted ones, because older records still contain their ids.
 	return h.namesFrom(func(l model.Listing) error { return h.Accounting.List(c.ctx, c.cred, l) }, model.QOSFilter{Flags: model.QOSWithDeleted})
@@ -39,8 +39,8 @@ func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilt
 }
 
 // only returns the record of a list for which is returns true, or
-// errs.NotFound. It reads the list to its end, because the daemon reports
-// errors there.
+// errs.NotFound. It reads the whole list, because the daemon reports errors at
+// its end.
 func only[T any](kind, name string, list schema.Stream[T], is func(*T) bool) (found *T, err error) {
 	err = list(func(one *T) error {
 		if found == nil && is(one) {

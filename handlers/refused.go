@@ -11,8 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// refused returns the field of a job that Slurm's error number refers to. For
-// numbers that may refer to several fields, it returns "".
+// refused returns the field of a job to which Slurm's error number refers, or
+// "" if the number may refer to several fields.
 func refused(number int) (field string) {
 	switch number {
 	case 2000, 2001, 2003, 2015, 2070, 2101:
@@ -72,8 +72,8 @@ func refused(number int) (field string) {
 }
 
 // aboutJob adds the field of a job to a controller's error. schedctld names the
-// field in its text, "tasks: 0 is out of range"; slurmctld only sends a number.
-// at is the place of the job in the body.
+// field in its text, as in "tasks: 0 is out of range"; slurmctld only sends a
+// number. at is the place of the job in the body.
 func (c *call) aboutJob(err error, d *model.JobDesc, at string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {

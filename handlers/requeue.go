@@ -67,9 +67,9 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.RequeuedJobs, &api.RequeuesAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// requeueEach requeues each job and returns the results. It stops at an error
-// other than a controller's refusal, and lists the remaining jobs as not tried.
-// If it requeued no job, it returns the error about each job instead.
+// requeueEach requeues each job and returns the results. After an error other
+// than a controller's refusal it stops, and lists the remaining jobs as not
+// tried. If it requeued no job, it returns the errors about the jobs instead.
 func (h *handler) requeueEach(c *call, request *api.Requeues) ([][]model.TaskResult, error) {
 	var lists [][]model.TaskResult
 	var refused severalErrors

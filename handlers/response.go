@@ -116,13 +116,14 @@ func (s *sink) Write(b []byte) (int, error) {
 	return s.c.w.Write(b)
 }
 
-// sized reports whether the answer must announce its length. Otherwise, only
-// the end of the connection would show the client that the answer is complete.
+// sized reports whether the answer must announce its length, because otherwise
+// only the end of the connection would show the client that the answer is
+// complete.
 func (c *call) sized() bool { return c.h.Sized || !c.r.ProtoAtLeast(1, 1) }
 
-// keep stores a part of the body. If there is no memory for it, the body is
-// sent without its length after all, and the client has to wait for the end of
-// the connection.
+// keep stores a part of the body. If there is no memory for it, keep sends the
+// body without its length, and the client has to wait for the end of the
+// connection.
 func (s *sink) keep(b []byte) (int, error) {
 	n, err := s.spool.Write(b)
 	if err != nil || !s.spool.full || s.spool.out != nil {
@@ -144,8 +145,8 @@ func (s *sink) keep(b []byte) (int, error) {
 }
 
 // begin sends the header, or starts to store the body. size is the number of
-// known bytes. Errors are small and often read with simple tools, so they are
-// compressed only for clients that accept nothing else.
+// known bytes. Errors are short, and people often read them with simple tools.
+// So they are compressed only for clients that accept nothing else.
 func (s *sink) begin(size int) {
 	coding := s.c.coding
 	worth := (!s.whole || size >= worthCoding) && s.status < http.StatusBadRequest

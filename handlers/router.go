@@ -80,9 +80,9 @@ type match struct {
 	err    error
 }
 
-// find matches a request. It ignores empty parts and ".", so that duplicate and
-// trailing slashes make no difference. It refuses "..", which may be an attempt
-// to bypass a filter in front of the gateway.
+// find finds the route of a request. It ignores empty parts and ".", so that
+// duplicate and trailing slashes make no difference. It refuses "..", which may
+// be an attempt to bypass a filter in front of the gateway.
 func (rt *router) find(r *http.Request) match {
 	newest := rt.parsers[len(rt.parsers)-1]
 	m := match{view: schema.View{Version: schema.Version(newest.Version), Names: rt.names}}
@@ -189,8 +189,8 @@ func (m *match) matchPage(p *page, r *http.Request) {
 	}
 }
 
-// asked returns the requested operation for an error, such as "GET
-// /sched/v0.0.42/nodes".
+// asked returns the requested operation, such as "GET /sched/v0.0.42/nodes",
+// for an error.
 func asked(r *http.Request) string {
 	return schema.Shorten(r.Method) + " " + schema.Shorten(r.URL.EscapedPath())
 }
@@ -210,8 +210,8 @@ func (m *match) noMethod(r *http.Request) error {
 	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", asked(r)).WithHint("supported methods: %s", strings.Join(m.allow, ", "))
 }
 
-// fits compares p with the rest of a path in v. params is nil if every part is
-// literal.
+// fits reports whether the rest of a path matches p in v. If every part is
+// literal, params is nil.
 func (p *pattern) fits(seg segment, v schema.Version, parts []string) (params map[string]string, ok bool) {
 	if len(parts) != len(p.parts) || p.Accounting != seg.accounting || p.Util != seg.util || !p.In(v) {
 		return nil, false

@@ -6,7 +6,7 @@ import (
 )
 
 // routes returns all endpoints of the REST API. An endpoint that is not listed
-// here is not served, and one without a declaration can't be listed.
+// here is not served, and an endpoint without a declaration can't be listed.
 func (h *handler) routes() []route {
 	var routes []route
 	if h.Content.Has(feature.Controller) {
@@ -95,8 +95,8 @@ func (h *handler) routes() []route {
 	return routes
 }
 
-// route joins the declaration of an endpoint with its handler. prepare parses
-// the parameters and returns the function that does the work.
+// route is the declaration of an endpoint and its handler. prepare parses the
+// parameters and returns the function that does the work.
 type route struct {
 	*api.Endpoint
 	prepare func(*call) (do func() error, err error)

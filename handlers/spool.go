@@ -9,8 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// Memory limits the memory for stored answers and large bodies. Hold
-// immediately reserves n bytes for cred's user, or fails. Release returns them.
+// Memory limits the memory for stored answers and large bodies. Hold reserves n
+// bytes for cred's user, or fails; it does not wait. Release frees them.
 type Memory interface {
 	Hold(cred model.Credential, n int) bool
 	Release(cred model.Credential, n int)
@@ -19,11 +19,10 @@ type Memory interface {
 // spoolPiece is the length of the pieces of a spool.
 const spoolPiece = 64 << 10
 
-// spool stores a body until its length is known. In HTTP/1.0, only the length
+// spool stores a body until its length is known. In HTTP/1.0 only the length
 // shows that a body is complete, and clients of an inetd gateway are often
-// simple tools. The stored body is compressed, with the client's coding or
-// otherwise with zstd, so that a list of 20 000 jobs takes a few megabytes
-// instead of 150.
+// simple tools. The stored body is compressed, with the client's coding or with
+// zstd, so that a list of 20,000 jobs takes a few megabytes instead of 150.
 type spool struct {
 	c          *call
 	compressed bool // the client accepts the compressed form
@@ -57,8 +56,8 @@ func (s *spool) Write(b []byte) (int, error) {
 type kept spool
 
 // Write stores compressed data. If Memory is exhausted, it still stores the
-// data, which is at most a few blocks of the coder. The caller of spool.Write
-// gets the error.
+// data, at most a few blocks of the coder, and the caller of spool.Write gets
+// the error.
 func (s *kept) Write(b []byte) (int, error) {
 	if s.out != nil {
 		return s.out.Write(b)

@@ -11,8 +11,8 @@ import (
 )
 
 // tokenNames are query parameters in which clients of other services send
-// tokens, and in which clients of this gateway might send a token instead of in
-// the header. The names are in lower case, with hyphens.
+// tokens. A client of this gateway might use one of them instead of the header.
+// The names are in lower case, with hyphens.
 var tokenNames = map[string]bool{
 	"x-sched-user-token": true, "x-slurm-user-token": true, "sched-jwt": true, "slurm-jwt": true,
 	"access-token":  true, // RFC 6750, 2.3
@@ -21,8 +21,8 @@ var tokenNames = map[string]bool{
 
 // stray refuses a request with a token in its URL, regardless of its headers.
 // Proxies and browsers store URLs in logs and histories, where no token may be.
-// Such a request must fail, because otherwise nothing would prompt the user to
-// fix it. The token must not reach a daemon as the name of a node either.
+// If such a request succeeded, the user would not notice the mistake. The token
+// must not reach a daemon as the name of a node either.
 func stray(u *url.URL) error {
 	if signed(u.Path) {
 		return errs.Wrap(errors.New("a token in the path"), errs.Unauthenticated, auth.Refused)
@@ -41,8 +41,8 @@ func stray(u *url.URL) error {
 	return nil
 }
 
-// unescaped returns s decoded. If s can't be decoded, it returns s unchanged,
-// because a malformed text may contain a token as well.
+// unescaped returns s without its URL encoding. If s can't be decoded, it
+// returns s unchanged, because a malformed text may contain a token, too.
 func unescaped(s string) string {
 	if text, err := url.QueryUnescape(s); err == nil {
 		return text
@@ -75,9 +75,9 @@ const concealed = "(a token)"
 
 // findToken returns the start and end of the first part of s that looks like a
 // token. If there is none, start equals end. It searches for a word that begins
-// with the base64url encoding of a JSON object, like the header and the payload
-// of a token. A signature looks like any other word, so it is removed together
-// with the part before it.
+// like a JSON object in base64url, as the header and the payload of a token do.
+// A signature looks like any other word, so it is removed together with the
+// part before it.
 func findToken(s string) (start, end int) {
 	for ; ; start++ {
 		i := strings.IndexByte(s[start:], 'e') // the encoding of "{" always begins with "e"
@@ -94,8 +94,8 @@ func findToken(s string) (start, end int) {
 	return start, start + end
 }
 
-// beginsObject reports whether s begins like a base64url-encoded JSON object.
-// It checks so many characters that host names do not match by chance, but not
+// beginsObject reports whether s begins like a JSON object in base64url. It
+// checks so many characters that host names do not match by chance, but not
 // more than the shortest header has.
 func beginsObject(s string) bool {
 	const enough = 16

@@ -68,8 +68,8 @@ func prepare(c *call, descs []model.JobDesc, at string) error {
 	return nil
 }
 
-// aboutComponents is like aboutJob, for a job with several components. The
-// controller does not report which of them it rejects.
+// aboutComponents returns the error of aboutJob for a job with several
+// components. The controller does not report which component it rejects.
 func (c *call) aboutComponents(err error, descs []model.JobDesc, at string) error {
 	if len(descs) == 1 {
 		return c.aboutJob(err, &descs[0], componentAt(at, 0))
@@ -83,7 +83,7 @@ func (c *call) aboutComponents(err error, descs []model.JobDesc, at string) erro
 }
 
 // resolve replaces the names of user and group by ids. It does not look up the
-// requesting user, because the controller uses its own id for that user.
+// requesting user, whose id the controller knows.
 func resolve(c *call, d *model.JobDesc, at string) error {
 	if d.UserName != "" && d.UserName == c.asUser() {
 		d.UserName = ""
@@ -119,9 +119,8 @@ func resolve(c *call, d *model.JobDesc, at string) error {
 }
 
 // dropTokens removes tokens from a job's environment: the variables for tokens
-// in either spelling, and the token of this request under any name. Otherwise
-// the token could long be visible to other users, in their jobs on the node and
-// in core files.
+// in both spellings, and the token of this request under any name. Otherwise
+// other users on the node, or readers of core files, could find the token.
 func dropTokens(c *call, desc *model.JobDesc, at string) {
 	before := len(desc.Environment)
 	desc.Environment = slices.DeleteFunc(desc.Environment, func(v string) bool {

@@ -61,8 +61,8 @@ func streamOf[T any](list []T) schema.Stream[T] {
 	}
 }
 
-// wckeysCalled returns the filters for a search for a workload key, to be tried
-// in this order: by name and, if the name is a number, by id.
+// wckeysCalled returns the filters with which to search for a workload key, in
+// this order: by name and, if the name is a number, by id.
 func wckeysCalled(name string) []model.WCKeyFilter {
 	filters := []model.WCKeyFilter{{Names: []string{name}}}
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil {

@@ -27,7 +27,7 @@ type AccountFilter struct {
 
 func (AccountFilter) selects(Account) {}
 
-// AccountFilterFlags are flags that select accounts, and the details to return.
+// AccountFilterFlags are flags that select accounts and the details to return.
 type AccountFilterFlags uint32
 
 // The bits of AccountFilterFlags, with their values from protocol 41 on.

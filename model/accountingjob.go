@@ -115,9 +115,9 @@ type AccountingStep struct {
 	UserCPUUsec   uint32
 }
 
-// StepStats is the resource usage of a step. The texts have the form
-// "1=4,2=1000", with the ids of trackable resources. The values are amounts, or
-// the indexes of the nodes and tasks with these amounts.
+// StepStats is the resource usage of a step. Texts have the form "1=4,2=1000",
+// with the ids of trackable resources. The values are amounts, or the indexes
+// of the nodes and tasks that used these amounts.
 type StepStats struct {
 	CPUFreq        float64     // mean of all tasks, in kHz, or FloatNotSet
 	ConsumedEnergy Opt[uint64] // in joules
@@ -125,7 +125,7 @@ type StepStats struct {
 	Out            StepUsage   // data that was written
 }
 
-// StepUsage is one direction of a StepStats.
+// StepUsage has the amounts of a StepStats for one kind of usage.
 type StepUsage struct {
 	Average string
 	Max     string
@@ -137,7 +137,7 @@ type StepUsage struct {
 	Total   string
 }
 
-// AccountingJobFilter selects jobs that match each filter that is set. A nil
+// AccountingJobFilter selects jobs that match every field that is set. A nil
 // list, an empty text and 0 are not set.
 type AccountingJobFilter struct {
 	Accounts       []string
@@ -146,7 +146,7 @@ type AccountingJobFilter struct {
 	Constraints    []string
 	CPUsMax        uint32
 	CPUsMin        uint32
-	JobFlags       Opt[uint32] // any of these bits of AccountingJob.Flags; 0 for jobs without flags
+	JobFlags       Opt[uint32] // any of these bits in AccountingJob.Flags; 0 selects jobs without flags
 	ExitCode       uint32
 	Flags          JobFilterFlags
 	Format         []string
@@ -172,8 +172,8 @@ type AccountingJobFilter struct {
 
 func (AccountingJobFilter) selects(AccountingJob) {}
 
-// JobFilterFlags are flags that control the search for jobs and the returned
-// details.
+// JobFilterFlags are flags for the search for jobs and for the details to
+// return.
 type JobFilterFlags uint32
 
 // The bits of JobFilterFlags, with the values of the protocol.

@@ -1,6 +1,6 @@
 package model
 
-// Association links a user to an account of a cluster, optionally in one
+// Association links a user to an account of a cluster, optionally for one
 // partition. Without a user, it is the association of the account itself. A
 // limit that is not set or unlimited has no effect.
 type Association struct {
@@ -69,7 +69,7 @@ type AssocFilter struct {
 
 func (AssocFilter) selects(Association) {}
 
-// AssocFilterFlags are flags that select associations, and the details to
+// AssocFilterFlags are flags that select associations and the details to
 // return.
 type AssocFilterFlags uint32
 

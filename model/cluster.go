@@ -30,14 +30,14 @@ type FederationMember struct {
 	Sending      bool
 }
 
-// ClusterUsage is the usage of a trackable resource in an hour, a day or a
-// month, in seconds.
+// ClusterUsage is a cluster's usage of a trackable resource in an hour, a day
+// or a month, in seconds.
 type ClusterUsage struct {
 	AllocSecs       uint64
 	TRES            TRES
 	DownSecs        uint64
 	IdleSecs        uint64
-	OverSecs        uint64 // planned in excess of the available amount
+	OverSecs        uint64 // planned beyond the available amount
 	PlannedDownSecs uint64
 	PeriodStart     Time
 	PlannedSecs     uint64

@@ -1,7 +1,7 @@
 package model
 
-// Configuration is a controller's configuration, by the names on the wire. It
-// is a dictionary, because it is only shown.
+// Configuration is a controller's configuration. It is a dictionary with the
+// names on the wire, because it is only shown.
 type Configuration struct {
 	LastUpdate  Time
 	BootTime    Time

@@ -1,14 +1,14 @@
 package model
 
-// Editor reads and changes records of the accounting daemon within one
-// transaction: either all of its changes are committed, or none.
+// Editor reads and changes records of the accounting daemon in one transaction:
+// all of its changes are committed, or none.
 type Editor interface {
 	// List lists records like Accounting.List, with the changes of this transaction.
 	List(Listing) error
 
 	// Change makes a change: an Add, a Modify, a Remove, or one of the types
-	// below. It returns the daemon's description of each changed record. If no
-	// record was changed, it returns no error.
+	// below. It returns the daemon's description of each changed record. It is
+	// not an error if no record was changed.
 	Change(change any) ([]string, error)
 }
 
@@ -16,9 +16,9 @@ type Editor interface {
 // A new account or user has no association.
 type Add[T any] struct{ Records []T }
 
-// Modify changes the fields that are set in Record, for the records that Filter
-// selects. Record must be created by one of the functions whose name begins
-// with Blank.
+// Modify sets the fields that are set in Record, in all records that Filter
+// selects. Record must come from one of the functions whose name begins with
+// Blank.
 type Modify[T any] struct {
 	Filter Filter[T]
 	Record T
@@ -30,25 +30,26 @@ type Remove[T any] struct{ Filter Filter[T] }
 // AddCoordinators makes users coordinators of accounts.
 type AddCoordinators struct{ Accounts, Users []string }
 
-// RemoveCoordinators removes users from the coordinators of accounts.
+// RemoveCoordinators makes users no longer coordinators of accounts.
 type RemoveCoordinators struct{ Accounts, Users []string }
 
-// AddAccountsTo adds the accounts that do not exist yet, and adds associations
-// of the accounts to clusters. Without clusters, it adds them to all. Daemons
-// support it from Slurm 23.11 on.
+// AddAccountsTo adds the accounts that do not exist yet, and associations of
+// the accounts in the clusters. Without clusters, it adds them in all clusters.
+// Daemons support it from Slurm 23.11 on.
 type AddAccountsTo struct {
 	AssocSet
 	Account Account // values that all new accounts get
 }
 
 // AddUsersTo adds the users that do not exist yet, and associations of the
-// users with accounts.
+// users with the accounts.
 type AddUsersTo struct {
 	AssocSet
 	User User // values that all new users get
 }
 
-// AssocSet names associations: every combination of its elements.
+// AssocSet names associations: one for every combination of elements of its
+// lists.
 type AssocSet struct {
 	Accounts   []string
 	Assoc      Association // values that all new associations get
@@ -64,7 +65,7 @@ const (
 	Leave32 uint32 = 0xfffffffe
 )
 
-// QOSLeaveFlags in the flags of a QOS leaves them unchanged.
+// QOSLeaveFlags as the flags of a QOS leaves its flags unchanged.
 const QOSLeaveFlags uint32 = 1 << 28
 
 // BlankAssociation returns an association in which no field is set.

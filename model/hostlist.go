@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Hosts expands a host list expression, "n[1-3,08],login", into its names, in
-// order. It creates one name at a time, because a few bytes can stand for
+// Hosts returns the names in a host list expression such as "n[1-3,08],login",
+// in order. It creates one name at a time, because a few bytes can stand for
 // billions of names; the caller decides when to stop. A malformed piece is
 // returned unchanged.
 func Hosts(expr string) iter.Seq[string] {
@@ -73,8 +73,8 @@ func cutBrackets(piece string) (literal, ranges, rest string, ok bool) {
 	return literal, ranges, rest, opened && closed
 }
 
-// numbers parses "3", "1-3" or "08-11". All numbers of a range have the width
-// of the first. ok is false if r is neither.
+// numbers parses a number or a range, such as "3", "1-3" or "08-11". All
+// numbers of a range have the width of the first. If r is neither, ok is false.
 func numbers(r string) (from, to uint64, width int, ok bool) {
 	low, high, isRange := strings.Cut(r, "-")
 	from, err := strconv.ParseUint(low, 10, 32)

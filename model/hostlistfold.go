@@ -67,8 +67,8 @@ func FoldHosts(names []string) string {
 	return b.String()
 }
 
-// foldNumbers returns the parts of names after their first skip bytes, as
-// numbers and ranges.
+// foldNumbers returns numbers and ranges for names without their first skip
+// bytes.
 func foldNumbers(names []string, skip int) string {
 	var b strings.Builder
 	for i := 0; i < len(names); {
@@ -89,8 +89,8 @@ func foldNumbers(names []string, skip int) string {
 	return b.String()
 }
 
-// cutNumber splits a name before the number at its end. A number that a host
-// list can't represent is a part of the name.
+// cutNumber splits a name before the number at its end. If a host list can't
+// represent the number, it belongs to the name.
 func cutNumber(name string) (prefix, number string, ok bool) {
 	prefix = strings.TrimRight(name, "0123456789")
 	number = name[len(prefix):]

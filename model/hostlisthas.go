@@ -16,9 +16,9 @@ func HostlistHas(expr, name string) bool {
 	return false
 }
 
-// pieceHas parses piece from the beginning to the end, and tracks every prefix
-// of name that piece may have matched so far. Trying these one after the other
-// would take a time exponential in the number of brackets, and piece is
+// pieceHas parses piece from the beginning to the end. It tracks all prefixes
+// of name that the parsed part can stand for. A search that tries one after the
+// other would take exponential time in the number of brackets, and piece is
 // untrusted input.
 func pieceHas(piece, name string) bool {
 	literal, _, _, ok := cutBrackets(piece)
@@ -49,7 +49,7 @@ func pieceHas(piece, name string) bool {
 	}
 }
 
-// after returns the new ends after a literal.
+// after returns the new ends after the text of a literal.
 func after(ends []bool, name, literal string) []bool {
 	next := make([]bool, len(ends))
 	for i, end := range ends {

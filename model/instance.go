@@ -1,6 +1,6 @@
 package model
 
-// Instance is a period in which a node ran on a machine of a cloud.
+// Instance describes a period in which a node ran on a machine of a cloud.
 type Instance struct {
 	Cluster      string
 	Extra        string

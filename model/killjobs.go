@@ -1,8 +1,8 @@
 package model
 
 // KillJobs selects the jobs to signal: those of Jobs that match every other
-// filter that is set. An empty Jobs stands for all jobs. If nothing is set, it
-// is refused.
+// field that is set. An empty Jobs stands for all jobs. A KillJobs in which
+// nothing is set is refused.
 type KillJobs struct {
 	Account      string
 	AdminComment string // comment to store in the jobs
@@ -20,8 +20,8 @@ type KillJobs struct {
 	Nodes        string // host list expression
 }
 
-// KillResult is the result for one job. Without the flag KillVerbose there are
-// results only for failures.
+// KillResult is the result of a signal to one job. Without the flag KillVerbose
+// there are results only for failures.
 type KillResult struct {
 	Code      uint32 // 0, or one of Slurm's error numbers
 	Message   string

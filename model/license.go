@@ -8,7 +8,7 @@ type License struct {
 	Reserved     uint32
 	Remote       bool   // counted by the accounting daemon
 	LastConsumed uint32 // in use, also outside of the cluster, according to the license server
-	LastDeficit  uint32 // number that the cluster lacks according to LastConsumed
+	LastDeficit  uint32 // number of licenses that the cluster lacks, according to LastConsumed
 	LastUpdate   Time   // time of the license server's last report
 	Mode         uint8  // for a hierarchical resource
 	Nodes        string // host list expression for a hierarchical resource

@@ -1,7 +1,7 @@
 package model
 
-// NodeUpdate changes the fields that are set in it, for the nodes that it
-// names. For new nodes, Extra has the configuration line.
+// NodeUpdate changes nodes. It affects only the fields that are set. For new
+// nodes, Extra has the configuration line.
 type NodeUpdate struct {
 	CertToken       string
 	Comment         string

@@ -1,10 +1,11 @@
-// Package model has the types of the domain: nodes, jobs, partitions and
-// others, for every process of this project. It imports no other package of
-// ours.
+// Package model has the types of the domain, such as nodes, jobs and
+// partitions, for every process of this project. It imports no other package of
+// this project.
 //
 // Each object has one struct for all protocol and API versions. rpc/message
-// determines which fields are sent, and api which are shown. Field names follow
-// Slurm's, in Go spelling; the tables in rpc/message give the source of each.
+// determines which fields are sent, and api which fields are shown. Field names
+// follow those of Slurm, in the spelling of Go; the walks in rpc/message have
+// the name of each field on the wire.
 package model
 
 import "time"
@@ -17,8 +18,8 @@ type Unsigned interface {
 
 // Opt is a number that may be unset or unlimited. The zero value is unset. On
 // the wire, "not set" is NO_VAL (all bits set except the last) and "unlimited"
-// is INFINITE (all bits set), in the number's width. In JSON it is {set,
-// infinite, number}.
+// is INFINITE (all bits set), in the width of the number. In JSON an Opt is
+// {set, infinite, number}.
 type Opt[T Unsigned] struct {
 	Number   T
 	Set      bool // whether Number is set
@@ -59,8 +60,9 @@ func (t Time) Go() time.Time {
 	return time.Unix(int64(t), 0)
 }
 
-// Bitmap is a set of small numbers, like Slurm's bit strings. Bit i of the set
-// is bit i%8 of Bits[i/8]. A null bitmap and an empty one differ on the wire.
+// Bitmap is a set of small numbers, as in Slurm's bit strings. Bit i of the set
+// is bit i%8 of Bits[i/8]. On the wire, a null bitmap differs from an empty
+// one.
 type Bitmap struct {
 	Len  uint32 // number of bits
 	Set  bool   // false if the bitmap is null

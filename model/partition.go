@@ -43,7 +43,7 @@ type Partition struct {
 	JobDefaults       []JobDefault
 }
 
-// JobDefault is a default value of a partition for its jobs. Type is the kind
+// JobDefault is a default value for the jobs of a partition. Type is the kind
 // of value.
 type JobDefault struct {
 	Type  uint16

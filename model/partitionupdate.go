@@ -1,7 +1,7 @@
 package model
 
-// PartitionUpdate creates a partition, or changes the fields that are set in it
-// of an existing one.
+// PartitionUpdate creates a partition, or changes an existing one. A change
+// affects only the fields that are set.
 type PartitionUpdate struct {
 	Name              string
 	AllowAccounts     string

@@ -6,13 +6,13 @@ import (
 )
 
 // maxPadding is the maximum number of zeros that ExpandPattern inserts, so that
-// "%9999999999j" is cheap.
+// "%9999999999j" does not exhaust the memory.
 const maxPadding = 10
 
-// ExpandPattern replaces the placeholders in a file name, such as %j, by the
-// text that word returns for their letter. A number before the letter is a
-// width, to which the text is padded with zeros. %% stands for a percent sign.
-// Unknown placeholders stay unchanged.
+// ExpandPattern replaces placeholders in a file name, such as %j, by the text
+// that word returns for their letter. If a number precedes the letter, the text
+// is padded with zeros to this width. %% stands for a percent sign. Unknown
+// placeholders stay unchanged.
 func ExpandPattern(pattern string, word func(letter byte) (text string, known bool)) string {
 	var b strings.Builder
 	for {

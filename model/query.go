@@ -26,13 +26,13 @@ type Query struct {
 	Since Time // return information only if something has changed at or after this time; 0 for always
 	Flags Show
 
-	// Prompt says that records are used as fast as they are decoded, and are sent to
-	// no client. A long answer is then read while its records are decoded, and is not
-	// held in memory.
+	// Prompt means that the caller uses the records as fast as they are
+	// decoded, and sends them to no client. Then a long answer is read while
+	// its records are decoded, and is not held in memory.
 	Prompt bool
 }
 
-// Or returns q, with flags if it has none.
+// Or returns q, but with flags if q has none.
 func (q Query) Or(flags Show) Query {
 	if q.Flags == 0 {
 		q.Flags = flags
@@ -54,6 +54,5 @@ const (
 	ShowFuture     Show = 128 // include nodes that do not exist yet
 )
 
-// Kill are flags for sending a signal to a job, with the values of the
-// protocol.
+// Kill are flags for a signal to a job, with the values of the protocol.
 type Kill uint16

@@ -1,7 +1,7 @@
 package model
 
-// ReservationUpdate creates a reservation, or changes the fields that are set
-// in it of an existing one.
+// ReservationUpdate creates a reservation, or changes an existing one. A change
+// affects only the fields that are set.
 type ReservationUpdate struct {
 	Name              string
 	StartTime         Time        // 0 if not set

@@ -1,6 +1,6 @@
 package model
 
-// Values of a floating-point number that is not set or unlimited. They are
+// Values for "not set" and "unlimited" in floating-point numbers. They are
 // those of 32-bit integers (NO_VAL and INFINITE). "Unlimited" may also be +Inf.
 const (
 	FloatNotSet   float64 = 0xfffffffe

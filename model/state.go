@@ -88,8 +88,7 @@ const (
 	JobExpediting   JobState = 0x1000000
 )
 
-// Two of a job's flags (Job.Flags). They differ in the runs of backfill
-// scheduling that they refer to.
+// Two of a job's flags (Job.Flags), for different runs of backfill scheduling.
 const (
 	JobBackfillTried     uint64 = 1 << 32 // backfill scheduling has examined the job in any run
 	JobBackfillTriedLast uint64 = 1 << 33 // backfill scheduling has examined the job in its last run; controllers do not send this flag
@@ -101,10 +100,10 @@ func (s JobState) Base() JobState { return s & 0xff }
 // Ended reports whether the job has ended, in any way.
 func (s JobState) Ended() bool { return s.Base() >= JobComplete }
 
-// NiceOffset is added to a nice value or site factor, which makes it unsigned
-// on the wire.
+// NiceOffset is added to a nice value or site factor, so that it is unsigned on
+// the wire.
 const NiceOffset = 0x80000000
 
-// MemPerCPU is the bit of an amount of memory per CPU. Without it, the amount
-// is per node.
+// MemPerCPU is a bit in an amount of memory. If it is set, the amount is per
+// CPU, otherwise per node.
 const MemPerCPU uint64 = 1 << 63

@@ -1,6 +1,6 @@
 package model
 
-// ControllerStats are statistics of the controller since StatsStart, except for
+// ControllerStats are statistics of the controller since StatsStart, apart from
 // "last" values and current states. Durations are in microseconds.
 type ControllerStats struct {
 	Parts               bool // whether the answer is complete; controllers up to 25.05 set it
@@ -48,7 +48,7 @@ type BackfillStats struct {
 	CycleSum      uint64
 	CycleLast     uint32
 	LastDepth     uint32 // jobs that the last cycle examined
-	LastDepthTry  uint32 // those of them that could have started
+	LastDepthTry  uint32 // jobs among them that could have started
 	QueueLen      uint32 // jobs that waited at the last cycle
 	CycleMax      uint32
 	WhenLastCycle Time
@@ -88,7 +88,8 @@ type PendingRPCs struct {
 	Count uint32
 }
 
-// PendingHosts is a message that waits to be sent, with its destination nodes.
+// PendingHosts describes a message that waits to be sent, with its destination
+// nodes.
 type PendingHosts struct {
 	Type  uint32
 	Hosts string // host list expression

@@ -14,7 +14,7 @@ type Ping struct {
 	Latency    int64  // in microseconds
 	Mode       string // "primary", "backup1", "backup2", …
 	Primary    bool
-	TimedOut   bool // whether it did not answer in time; if neither Responding nor TimedOut is set, it could not be reached
+	TimedOut   bool // whether the daemon did not answer in time; if neither Responding nor TimedOut is set, it could not be reached
 }
 
 // JobTimes has the times that accompany a list of jobs.

@@ -47,8 +47,8 @@ func policyOf(p feature.Parser) policy {
 	}
 }
 
-// names reports whether a schema that is used the given number of times gets a
-// name.
+// names reports whether a schema gets a name if it is used the given number of
+// times.
 func (p policy) names(s *schema.Shape, uses int) bool {
 	rule := p.objects
 	if s.Kind == "array" {

@@ -9,16 +9,15 @@ import (
 	"schedrestd/feature"
 )
 
-// schemas collects every schema that a document's operations use, and
-// determines which of them are named.
+// schemas collects all schemas that a document's operations use, and determines
+// which of them get a name.
 type schemas struct {
 	policies map[schema.Version]policy
 	all      map[place]*used
 	order    []*used
 }
 
-// place identifies a schema: within a View, the tables use each name for one
-// schema.
+// place identifies a schema: within a View, each name belongs to one schema.
 type place struct {
 	view schema.View
 	name string
@@ -49,9 +48,10 @@ func (s *schemas) body(v schema.View, shape *schema.Shape) {
 	s.all[place{v, shape.Name}].body = true
 }
 
-// count counts the uses of named schemas below shape, which is the schema of a
-// field with the description doc, or of no field. A named schema is written
-// once, and its contents are counted once.
+// count counts the uses of shape and of the named schemas in it. doc is the
+// description of the field that has this schema, if it is the schema of a
+// field. The contents of a named schema are counted once, because it is written
+// once.
 func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 	if shape.Name != "" {
 		at := place{v, shape.Name}
@@ -75,15 +75,15 @@ func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 	}
 }
 
-// inPlace reports whether a field's array is written in the field although its
-// schema has a name. This is the case if the field has properties besides its
-// type and description, because a reference to an array must stand alone.
+// inPlace reports whether a field's array is written in place although its
+// schema has a name. It is if the field has more properties than its type and
+// description, because a reference to an array must stand alone.
 func inPlace(f schema.Property) bool {
 	return f.Shape.Kind == "array" && f.Shape.Items != nil && (f.Deprecated || strings.Contains(f.Name, " "))
 }
 
-// describe records that a use of the schema has the description doc. If two
-// uses differ, it drops the schema's description.
+// describe records that one use of the schema has the description doc. If two
+// uses have different descriptions, the schema gets none.
 func (u *used) describe(doc string) {
 	if u.doc != doc {
 		u.doc = ""
@@ -92,13 +92,13 @@ func (u *used) describe(doc string) {
 
 // name assigns names to the schemas that the document references.
 //
-// A schema that is the same in both spellings is listed once. It has the name
-// of the first spelling, even if the other spells the name differently. Schemas
-// that contain it may then be the same in both spellings, too.
+// A schema that is the same in both spellings is listed once, under its name in
+// the first spelling. Schemas that contain it may then be the same in both
+// spellings, too.
 //
-// If the spellings differ, this project's schema keeps its name, and Slurm's
-// gets the prefix "slurm_". A document of Slurm's spelling alone has the names
-// that clients know.
+// If a schema differs, that of this project's spelling keeps its name, and that
+// of Slurm's spelling gets the prefix "slurm_". A document of Slurm's spelling
+// alone has the names that clients know.
 func (s *schemas) name() {
 	type inner struct {
 		version schema.Version

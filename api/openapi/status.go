@@ -6,9 +6,9 @@ import (
 	"schedrestd/feature"
 )
 
-// statuses returns the responses to list, each once. It adds none to the
-// requested ones: a range such as 4XX, which linters recommend, makes orval and
-// oazapfts generate code that does not compile.
+// statuses returns the requested responses, each once. It adds no range such as
+// 4XX: linters recommend it, but it makes orval and oazapfts generate code that
+// does not compile.
 func statuses(asked []string) []string {
 	if len(asked) == 0 {
 		asked = feature.DefaultStatuses

@@ -10,7 +10,7 @@ import (
 )
 
 // The functions below write the parts of the document, in the order of the
-// OpenAPI specification. Each writes one complete value.
+// OpenAPI specification. Each function writes a complete value.
 
 func (d *writer) write() {
 	d.BeginObject()
@@ -194,8 +194,9 @@ func (d *writer) content(v schema.View, shapes ...*schema.Shape) {
 	d.EndObject()
 }
 
-// security lists the authentication methods, of which a client needs one. The
-// empty entry is for clients on a UNIX socket, which the kernel identifies.
+// security writes the list of authentication methods. A client needs one of
+// them. The empty entry is for clients on a UNIX socket, which the kernel
+// identifies.
 func (d *writer) security(names schema.Spelling) {
 	user, token := d.schemeNames(names)
 	ways := [][]string{}
@@ -237,8 +238,8 @@ func (d *writer) key() {
 }
 
 // schemeNames returns the names of the security schemes for the two headers. In
-// a document of both spellings, Slurm's schemes have a prefix, like its
-// schemas.
+// a document with both spellings, Slurm's schemes have a prefix, as its schemas
+// have.
 func (d *writer) schemeNames(names schema.Spelling) (user, token string) {
 	if names == schema.Slurm && d.Names == api.NamesBoth {
 		return "slurm_user", "slurm_token"
@@ -290,8 +291,8 @@ func (d *writer) namedSchemas() {
 	d.EndObject()
 }
 
-// listDoc returns the description of an array that is referenced by fields with
-// different descriptions.
+// listDoc returns a description for an array to which fields with different
+// descriptions refer.
 func listDoc(items *schema.Shape) string {
 	if items == nil {
 		return "List of any values"
@@ -381,10 +382,10 @@ func (d *writer) properties(v schema.View, s *schema.Shape) {
 }
 
 // property writes a field. OpenAPI 3.0 ignores the members beside a reference.
-// So the reference to an object is put into an allOf, which carries the field's
-// description. Generators expect an object in an allOf, and an array in it
-// would lose its type. So a reference to an array stands alone, and the array
-// has the description if all its fields have the same one.
+// So a reference to an object is in an allOf, beside which the field's
+// description can be. In an allOf generators expect an object, and an array
+// would lose its type. So a reference to an array stands alone. The array
+// itself has the description if all its fields have the same description.
 func (d *writer) property(v schema.View, p schema.Property) {
 	named := !inPlace(p) && d.schemas.reference(v, p.Shape) != ""
 	if named && p.Shape.Kind == "array" {
@@ -411,8 +412,8 @@ func (d *writer) property(v schema.View, p schema.Property) {
 		d.mark("deprecated")
 	}
 	if strings.Contains(p.Name, " ") {
-		// Otherwise generators for Go would give this field and the one that is
-		// written with underscores the same name.
+		// Otherwise generators for Go would give the same name to this field
+		// and to the field that is spelled with underscores.
 		d.pair("x-go-name", "Documented"+strings.ReplaceAll(p.Name, " ", ""))
 	}
 	d.EndObject()

@@ -1,11 +1,11 @@
 package schema
 
-// Encoder writes a body in some format, value by value, in order. In an object,
-// each value is preceded by its Key.
+// Encoder writes a body in some format, one value after another. In an object,
+// a Key precedes each value.
 //
-// An Encoder keeps its first error, either of the connection or from Fail, and
-// ignores all later calls. Err returns the error, so that rendering code need
-// not check each call.
+// An Encoder keeps its first error, of the connection or of Fail, and then
+// ignores all calls. Err returns this error, so rendering code need not check
+// each call.
 type Encoder interface {
 	BeginObject()
 	EndObject()
@@ -23,7 +23,7 @@ type Encoder interface {
 	Bool(b bool)
 	Null()
 
-	// Fail aborts the body because its source of values failed with err.
+	// Fail aborts the body with err, an error of its source of values.
 	Fail(err error)
 	// Err returns the first error, or nil.
 	Err() error

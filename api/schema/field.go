@@ -10,7 +10,7 @@ type Field[O any] struct {
 	traits
 }
 
-// traits has the properties of a field that Options set.
+// traits are the properties of a field that Options set.
 type traits struct {
 	slurm      string // its name in the Slurm spelling, if that differs
 	unit       string
@@ -51,8 +51,8 @@ const (
 // Count marks a number of things.
 func Count(t *traits) { t.unit = CountUnit }
 
-// Bare marks a number that neither measures nor counts: it identifies, ranks or
-// holds bits.
+// Bare marks a number that is neither a measurement nor a count, but
+// identifies, ranks or holds bits.
 func Bare(t *traits) { t.unit = BareUnit }
 
 // Ours marks a field that Slurm's API does not have.
@@ -62,11 +62,11 @@ func Ours(t *traits) { t.ours = span{} }
 // although its documents lack the field.
 func Undocumented(v Version) Option { return func(t *traits) { t.ours = span{since: v} } }
 
-// Alone marks a word of a set that excludes all later words: if its bits match,
-// the rest of the table is skipped.
+// Alone marks a word of a set that excludes all later words of the table. If
+// its bits match, they are skipped.
 func Alone(t *traits) { t.alone = true }
 
-// InSlurm sets the field's name in the Slurm spelling, if it differs.
+// InSlurm sets a different name of the field in the Slurm spelling.
 func InSlurm(name string) Option { return func(t *traits) { t.slurm = name } }
 
 func (f *Field[O]) spelled(n Spelling) string {
@@ -166,8 +166,8 @@ func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Optio
 	return f
 }
 
-// Group returns a field that is an object of its own in JSON, and whose fields
-// belong to the same O.
+// Group returns a field that is an object of its own in JSON. Its fields belong
+// to the same O.
 func Group[O any](name, doc string, fields []Field[O], opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.shape = func(v View) *Shape { return &Shape{Kind: "object", Fields: properties(fields, v)} }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Integer is the constraint for the model's types of a JSON integer.
+// Integer is the constraint for the types that the model has for JSON integers.
 type Integer interface {
 	~int | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
@@ -78,7 +78,7 @@ func ParseInteger(r *Report, v *Value, least, most int64) (int64, bool) {
 }
 
 // wholeNumber parses a JSON number. It reports whether the number is whole, and
-// whether it fits 64 bits.
+// whether it fits into 64 bits.
 func wholeNumber(s string) (n int64, whole, fits bool) {
 	if !strings.ContainsAny(s, ".eE") {
 		n, err := strconv.ParseInt(s, 10, 64)

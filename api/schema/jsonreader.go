@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// ReadJSON reads one JSON document (RFC 8259), strictly. Its time is linear in
-// the length of the text, and its memory is limited by lim: the cost of an
-// array or object does not depend on how it is written. (Readers with quadratic
-// time were blocked by 100 KB of "[0,0".)
+// ReadJSON reads one JSON document (RFC 8259), strictly. It takes time in
+// proportion to the length of the text, and lim limits its memory, however
+// arrays and objects are written. (100 KB of "[0,0" can keep a reader busy that
+// takes quadratic time.)
 //
 // It refuses syntax errors, bytes that are not UTF-8, and escapes of half a
 // surrogate pair. It skips a leading byte order mark. It accepts NULs in
@@ -37,15 +37,15 @@ type jsonReader struct {
 	n    int // values so far
 
 	// open holds the items that were read of all unclosed arrays and objects,
-	// outermost first. When an array or object closes, its items are copied
-	// out, once.
+	// outermost first. When an array or object ends, its items are copied,
+	// once.
 	open []Value
 
-	// line and lineStart are updated by space(), because lines can only end
-	// there. So the text need not be scanned again for the position of a Value.
+	// space() updates line and lineStart, because only there a line can end. So
+	// the text is not scanned again to find the position of a Value.
 	line      int32
 	lineStart int
-	// col is the column of the byte colAt, so that columns are counted only
+	// col is the column of the byte at colAt, so that columns are counted only
 	// once.
 	col   int32
 	colAt int

@@ -8,10 +8,10 @@ import (
 )
 
 // pieceSize is the number of bytes that a writer collects before it writes them
-// to the connection. It is large enough to make the cost of a write
-// insignificant, although each takes two system calls: net/http writes the size
-// of a chunk from a buffer of its own. It is small enough that many concurrent
-// lists need little memory.
+// to the connection. With this size the cost of a write is insignificant,
+// although it takes two system calls, because net/http writes the size of a
+// chunk from a buffer of its own. Many concurrent lists still need little
+// memory.
 const pieceSize = 64 << 10
 
 // JSONWriter is an Encoder of JSON (RFC 8259), Compact or Pretty. It appends to
@@ -79,7 +79,7 @@ func (j *JSONWriter) comma() {
 	j.named = false
 }
 
-// line begins a new line, indented for the current depth.
+// line begins a new line with the indentation of the current depth.
 func (j *JSONWriter) line() {
 	j.buf = append(j.buf, '\n')
 	for range j.depth {
@@ -127,9 +127,9 @@ func (j *JSONWriter) Uint(n uint64) {
 }
 
 // Around writes a prepared value with a number between its two parts, and
-// returns true. If the layout is not Compact, it writes nothing and returns
-// false, and the caller writes the value piece by piece. It makes lists
-// cheaper, because they have many such values.
+// returns true. If the layout is not Compact, Around writes nothing and returns
+// false, and the caller writes the value piece by piece. Lists have many such
+// values, so Around makes them cheaper.
 func (j *JSONWriter) Around(before string, n uint64, after string) bool {
 	if j.pretty {
 		return false

@@ -48,8 +48,8 @@ func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 	}
 }
 
-// Stream is a list that is never in memory as a whole. It calls each with its
-// elements, one at a time, and returns the error of each or its own.
+// Stream is a list that is never in memory as a whole. It calls each with one
+// element after another, and returns the error of each or its own error.
 type Stream[T any] func(each func(*T) error) error
 
 // One returns a Stream of one element.
@@ -57,9 +57,9 @@ func One[T any](item *T) Stream[T] {
 	return func(each func(*T) error) error { return each(item) }
 }
 
-// StreamOf returns the type of an array whose elements come from a Stream and
-// are written one by one. An error of the stream makes the body fail
-// (Encoder.Fail), because an array that ends early must not look complete.
+// StreamOf returns the type of an array whose elements a Stream provides one by
+// one. An error of the stream makes the body fail (Encoder.Fail), because an
+// array that ends early must not look complete.
 func StreamOf[T any](elem func() Type[T]) func() Type[Stream[T]] {
 	return func() Type[Stream[T]] { return stream[T]{elem()} }
 }

@@ -29,8 +29,8 @@ func Object[O any](name string, fields ...Field[O]) *ObjectType[O] {
 // Type returns t as the type of a field: F("energy", Energy.Type, …).
 func (t *ObjectType[O]) Type() Type[O] { return t }
 
-// Renderer returns the compiled table for v. It compiles each table once per
-// View.
+// Renderer returns the table for v, compiled for rendering. It compiles a table
+// once for each View.
 func (t *ObjectType[O]) Renderer(v View) func(Encoder, *O) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,8 +40,8 @@ func (t *ObjectType[O]) Renderer(v View) func(Encoder, *O) {
 	return t.renders[v]
 }
 
-// Parser returns the compiled table for v. It compiles each table once per
-// View.
+// Parser returns the table for v, compiled for parsing. It compiles a table
+// once for each View.
 func (t *ObjectType[O]) Parser(v View) func(*Report, *Value, *O) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,8 +129,8 @@ func parseFields[O any](fields []Field[O], v View) func(*Report, *Value, *O) boo
 	return func(r *Report, doc *Value, o *O) bool { return parseMembers(r, doc, o, list, names, byName) }
 }
 
-// notTaken parses a field that can't be set. It warns a client that sends such
-// a field back from an answer, unless its value is empty.
+// notTaken parses a field that can't be set. A client may have copied it from
+// an answer, so notTaken only adds a warning, and none if the value is empty.
 func notTaken[O any](r *Report, doc *Value, _ *O) {
 	if len(doc.Items) > 0 || doc.Kind != Map && doc.Kind != Array && doc.Text != "" && doc.Text != "0" && doc.Text != "false" {
 		r.Warn(doc, "can't be set, ignored")

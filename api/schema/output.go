@@ -2,8 +2,8 @@ package schema
 
 import "io"
 
-// Layout is the arrangement of a body by the writer of a format. All layouts
-// have the same content.
+// Layout is how the writer of a format arranges a body. All layouts have the
+// same content.
 type Layout uint8
 
 // The layouts.
@@ -13,7 +13,7 @@ const (
 	NoTag                 // YAML only: Pretty without the tags
 )
 
-// output collects a writer's bytes in a buffer, which it writes out in pieces.
+// output collects a writer's bytes in a buffer and writes them in pieces.
 type output struct {
 	w   io.Writer
 	buf []byte

@@ -21,8 +21,8 @@ type Note struct {
 const maxNotes = 100
 
 // Report collects remarks while a document is parsed. Warnings are about values
-// that were accepted in another form than intended, or ignored. Errors are
-// about values that can't be understood; then the request has no effect.
+// that were ignored or had an unexpected form. Errors are about values that
+// can't be understood. A request with an error has no effect.
 type Report struct {
 	Lenient  bool // note nothing, and treat invalid values as absent
 	Strict   bool // treat an unknown field as an error
@@ -45,14 +45,13 @@ func (r *Report) In(name string, f func()) {
 // the notes that f makes.
 func (r *Report) InElement(i int, f func()) { r.In(strconv.Itoa(i), f) }
 
-// Warn notes that v was ignored, or was taken to mean something other than it
-// says.
+// Warn notes that v was ignored or interpreted differently than written.
 func (r *Report) Warn(v *Value, format string, args ...any) {
 	r.note(&r.Warnings, v, "", format, args)
 }
 
 // unknown notes a field that the object does not have. It searches for similar
-// names only when it adds a note, so that a body with a million unknown names
+// names only if it adds a note, so that a body with a million unknown names
 // stays cheap.
 func (r *Report) unknown(v *Value, known []string) {
 	list, text := &r.Warnings, "unknown field, ignored"
@@ -77,9 +76,9 @@ func (r *Report) Error(v *Value, format string, args ...any) bool {
 	return false
 }
 
-// WarnKind notes that v was accepted although it is not the expected array or
-// object. The note's source ends with a slash, because it is about the value as
-// a whole.
+// WarnKind notes that v was accepted although it is not of the expected kind,
+// such as an array. The source of the note ends with a slash, because the note
+// is about the value as a whole.
 func (r *Report) WarnKind(v *Value, want Kind) {
 	if v.Untyped {
 		return
@@ -106,7 +105,8 @@ func (r *Report) note(list *[]Note, v *Value, suffix, format string, args []any)
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // source returns the current place as a JSON pointer (RFC 6901) in a URI
-// fragment, truncated if names chosen by the client make it too long.
+// fragment. It truncates the place if names in it, which the client chose, make
+// it too long.
 func (r *Report) source() string {
 	var b strings.Builder
 	b.WriteByte('#')

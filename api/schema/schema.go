@@ -1,5 +1,5 @@
-// Package schema is the engine of the REST API. From one table of fields per
-// object it renders bodies, parses bodies and describes both.
+// Package schema renders, parses and describes the bodies of the REST API, all
+// from one table of fields for each object.
 //
 // A table lists each field once: its name, type, place in the model,
 // description, and the API versions that have it:
@@ -23,13 +23,13 @@ package schema
 
 import "strconv"
 
-// Version is the last number of an API version: 42 is v0.0.42.
+// Version is the last number of an API version: 42 for v0.0.42.
 type Version uint8
 
 // String returns v in the form that paths have, "v0.0.42".
 func (v Version) String() string { return "v0.0." + strconv.Itoa(int(v)) }
 
-// Spelling selects one of the two sets of names that each declaration has.
+// Spelling selects one of the two sets of names in declarations.
 type Spelling uint8
 
 // The spellings. Package api declares their names.
@@ -38,7 +38,7 @@ const (
 	Slurm                 // the names clients of slurmrestd know: slurmd_start_time
 )
 
-// View is what a client sees: an API version in one spelling.
+// View is an API version in one spelling, as a client sees it.
 type View struct {
 	Version Version
 	Names   Spelling
@@ -55,16 +55,17 @@ var never = span{since: 1, until: 1}
 // Type defines how values of the Go type T are written, parsed and described.
 // Each method is called once per View, and its result is used for all requests.
 type Type[T any] interface {
-	// Renderer returns a function that writes one value.
+	// Renderer returns a function that writes a value.
 	Renderer(View) func(Encoder, *T)
-	// Parser returns a function that reads one value into *T and records
-	// problems in the Report. It reports whether *T now has the intended value.
+	// Parser returns a function that parses a value into *T and records
+	// problems in the Report. The function reports whether *T now has the
+	// intended value.
 	Parser(View) func(*Report, *Value, *T) bool
 	// Shape describes the values.
 	Shape(View) *Shape
 }
 
-// Shape describes a type in one View, in the terms of JSON Schema.
+// Shape describes a type in one View, in terms of JSON Schema.
 type Shape struct {
 	Name     string   // name of the schema; "" if it is written in place
 	Kind     string   // "object", "array", "string", "integer", "number", "boolean"

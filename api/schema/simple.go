@@ -22,7 +22,7 @@ func Simple[T any](shape *Shape, render func(Encoder, *T), parse func(*Report, *
 	return simple[T]{shape, render, parse}
 }
 
-// Refuse rejects every value, for fields that can't be set.
+// Refuse rejects every value. It is the parser of fields that can't be set.
 func Refuse[T any](r *Report, v *Value, _ *T) bool { return r.Error(v, "can't be set") }
 
 // String returns the type of a text.
@@ -33,8 +33,8 @@ func String() Type[string] {
 }
 
 // ParseText parses a text. It accepts a number or boolean as written, with a
-// warning. It refuses NULs: the scheduler's C code would cut the text there,
-// and so turn a name that passed a check into another one.
+// warning. It refuses NULs, because the scheduler's C code would cut the text
+// there: a name that passed a check would become another name.
 func ParseText(r *Report, v *Value, into *string) bool {
 	switch v.Kind {
 	case Text:

@@ -29,9 +29,8 @@ type Value struct {
 	Text   string  // content of a Text; literal of a Number; "true" or "false" for a Bool
 	Items  []Value // elements of an Array or members of a Map, in order
 
-	// Untyped marks a Text that may stand for any type. The values of a query
-	// are Untyped, because a query has only texts. They are accepted for the
-	// expected type without a warning.
+	// Untyped marks a Text that may stand for any type, as in a query, which
+	// has only texts. It is accepted for the expected type without a warning.
 	Untyped bool
 }
 
@@ -42,7 +41,7 @@ type Limits struct {
 	Values int // maximum number of values; limits the memory, which for "[0,0,0…" is many times the length of the text
 }
 
-// DefaultLimits are sufficient for all meaningful request bodies.
+// DefaultLimits are sufficient for every meaningful request.
 var DefaultLimits = Limits{Depth: 64, Values: 500_000}
 
 // SyntaxError describes an error in a document, with its position.

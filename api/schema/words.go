@@ -2,7 +2,7 @@ package schema
 
 import "strings"
 
-// Word is a name in a set of bits. The set contains the word if its bits under
+// Word is a name for bits of a set. The set contains the word if its bits under
 // Mask equal Value.
 type Word[T Integer] struct {
 	Name  string
@@ -17,8 +17,8 @@ func Bit[T Integer](name string, bits T, opts ...Option) Word[T] {
 	return Part(name, bits, bits, opts...)
 }
 
-// Part returns a word for a value of some of the bits. Only the options Since,
-// Until and Alone have an effect on it.
+// Part returns a word that stands for a value of some bits. Only the options
+// Since, Until and Alone have an effect.
 func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 	var t traits
 	for _, o := range opts {
@@ -28,7 +28,7 @@ func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 }
 
 // WordSet is the Type of an integer whose bits are shown as an array of words,
-// in the table's order.
+// in the order of the table.
 type WordSet[T Integer] struct {
 	name  string // name of its schema; "" for none
 	words []Word[T]
@@ -104,7 +104,7 @@ func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
 	}
 }
 
-// oneOf lists the accepted names, for a message.
+// oneOf returns the accepted names, for a message.
 func oneOf(names []string) string {
 	const most = 1000
 	list := "expected one of " + strings.Join(names, ", ")

@@ -15,20 +15,19 @@ import (
 // ReadYAML refuses its ambiguous features or reads them as text, so that no
 // value gets a meaning that its author did not intend.
 //
-// A plain scalar is null, true, false or a decimal number as in the core schema
-// of YAML 1.2. Everything else is text. This includes yes, no, on and off,
-// dates, 12:30, and numbers in other bases or with leading zeros: in a job,
-// 0xff and 007 are masks and names more often than counts. (The tag !!int turns
-// such a text into a number.) The tags of JSON's types are accepted, all others
-// are refused. Aliases are replaced by copies of their anchors' values, within
-// limits. Merge keys ("<<"), keys that are not scalars, and a second document
-// are refused.
+// A plain scalar is null, true, false or a decimal number of the core schema of
+// YAML 1.2, or otherwise text. So yes, no, on, off, dates and 12:30 are texts,
+// and so are numbers in other bases or with leading zeros: in a job, 0xff and
+// 007 are usually masks and names. (The tag !!int makes such a text a number.)
+// ReadYAML accepts the tags of JSON's types and refuses all others. It replaces
+// aliases by copies of their anchors' values, within limits. It refuses merge
+// keys ("<<"), keys that are not scalars, and a second document.
 //
 // The parser builds its whole tree before a limit can apply, and needs up to
-// 500 bytes for two bytes of text. For each directive, it searches all
-// directives. So ReadYAML counts the directives, and the indicators that
-// separate values, before it parses the text. Errors are *SyntaxError, or ctx's
-// error if ctx ended before the text was parsed.
+// 500 bytes of memory for two bytes of text. For each directive it searches all
+// directives. Therefore ReadYAML first counts the directives, and the
+// indicators that separate values. Errors are *SyntaxError, or the error of ctx
+// if ctx ended before the text was parsed.
 func ReadYAML(ctx context.Context, text string, lim Limits) (v *Value, err error) {
 	text = strings.TrimPrefix(text, "\uFEFF")
 	if err := scanYAML(text, lim); err != nil {
@@ -115,7 +114,7 @@ func at(text string, i int, problem string) *SyntaxError {
 		Column: utf8.RuneCountInString(before[lineStart:]) + 1, Problem: problem}
 }
 
-// tooLarge marks e as the error of a document that exceeds a limit. hint names
+// tooLarge marks e as an error of a document that exceeds a limit. hint names
 // the limit.
 func tooLarge(e *SyntaxError, hint string) *SyntaxError {
 	e.TooLarge, e.Hint = true, hint
@@ -149,9 +148,9 @@ func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
 	return doc.Content[0], nil
 }
 
-// slowly passes a text to the parser in small pieces. When the parser fails,
-// the number of bytes that it has read shows where it was. The parser itself
-// reports at most a line, which can be wrong.
+// slowly passes a text to the parser in small pieces. If the parser fails, the
+// number of bytes that it has read shows the place of the error. The parser
+// itself reports at most a line, which can be wrong.
 type slowly struct {
 	ctx   context.Context
 	text  string
@@ -159,8 +158,8 @@ type slowly struct {
 	check int // byte at which ctx is checked next
 }
 
-// Read returns the next few bytes. It fails when ctx has ended, because the
-// client is then gone, and parsing 50 MB takes seconds.
+// Read returns the next few bytes. It fails if ctx has ended, because then the
+// client is gone, and to parse 50 MB takes seconds.
 func (s *slowly) Read(p []byte) (int, error) {
 	if s.at == len(s.text) {
 		return 0, io.EOF
@@ -330,7 +329,7 @@ func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 
 func tagged(n *yaml.Node) bool { return n.Style&yaml.TaggedStyle != 0 }
 
-// kindTag refuses a tag unless it is the default tag of the node's kind.
+// kindTag refuses every tag except the default tag of the node's kind.
 func kindTag(node *yaml.Node, tag string) error {
 	if tagged(node) && node.ShortTag() != tag {
 		return refuseNode(node, "the tag "+strconv.Quote(Shorten(node.Tag))+" is not taken here")

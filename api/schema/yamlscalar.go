@@ -7,8 +7,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// scalar parses a scalar into v, by its tag if it has one, and otherwise by its
-// style and text.
+// scalar parses a scalar into v. Its tag determines its type, or its style and
+// text if it has no tag.
 func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	v.Kind, v.Text = plainKind(node.Value), node.Value
 	quoted := node.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0

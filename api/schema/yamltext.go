@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// text writes s as a scalar that every reader takes for text.
+// text writes s as a scalar that every reader parses as text.
 func (y *YAMLWriter) text(s string) {
 	if plainText(s) {
 		y.buf = append(y.buf, s...)
@@ -55,9 +55,9 @@ func appendYAMLEscape(b []byte, r rune) []byte {
 	return fmt.Appendf(b, `\U%08x`, r)
 }
 
-// plainText reports whether s may be written without quotes. This holds for
-// most names and paths. It does not hold for texts that a reader could
-// interpret as another value, or that have a meaning in the flow style.
+// plainText reports whether s may be written without quotes, as most names and
+// paths may. A text needs quotes if a reader could interpret it as another
+// value, or if it has a meaning in the flow style.
 func plainText(s string) bool {
 	if s == "" || !isLetter(s[0]) && s[0] != '_' && s[0] != '/' {
 		return false
@@ -76,7 +76,7 @@ func plainText(s string) bool {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// yamlWord reports whether a short text is a word that stands for a value in
+// yamlWord reports whether a short text is a word for a value, such as true, in
 // YAML 1.1 or 1.2.
 func yamlWord(s string) bool {
 	switch strings.ToLower(s) {

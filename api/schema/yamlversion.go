@@ -6,8 +6,9 @@ import "regexp"
 // in "%YAML 1.2".
 var yamlVersion = regexp.MustCompile(`^(?:(?:[%#][^\r\n]*|[ \t]*)(?:\r\n|\n|\r))*%YAML[ \t]+1\.2[ \t\r\n]`)
 
-// acceptYAML12 replaces the directive %YAML 1.2 by %YAML 1.1, the only one that
-// the parser accepts. Scalars are read by the rules of 1.2 in either case.
+// acceptYAML12 replaces the directive %YAML 1.2 by %YAML 1.1, because the
+// parser accepts no other. Scalars are parsed by the rules of 1.2 in either
+// case.
 func acceptYAML12(text string) string {
 	at := yamlVersion.FindStringIndex(text)
 	if at == nil {

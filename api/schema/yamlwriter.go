@@ -8,10 +8,10 @@ import (
 )
 
 // YAMLWriter is an Encoder of YAML. It appends to one buffer, which it writes
-// out in pieces.
+// in pieces.
 //
 // Readers of YAML 1.2 and of 1.1 get the same values. So a text is quoted if
-// either could take it for another value ("on", "1e3", "12:30", "2024-01-01").
+// either could read it as another value ("on", "1e3", "12:30", "2024-01-01").
 // As in JSON, bytes that are not UTF-8 become U+FFFD, integers keep all 64
 // bits, and NaN and infinity become 0.
 //

@@ -1,9 +1,9 @@
 // Package apipage has the files of the page at /docs: Swagger UI, and a page of
-// our own that selects a version and a spelling and keeps the token.
+// our own in which the user selects a version and a spelling and enters a
+// token.
 //
-// The files are embedded in the program, and large ones are compressed. They
-// are in its read-only segment, which the kernel loads when they are first
-// requested. Nothing is copied or decompressed before that.
+// The files are embedded in the program's read-only segment, and large files
+// are compressed. The kernel loads a file when a client first requests it.
 package apipage
 
 import (
@@ -30,8 +30,8 @@ type File struct {
 	Gzipped bool // Body is compressed
 }
 
-// Size returns the uncompressed length of the file. A gzip file has this length
-// in its last field (RFC 1952, ISIZE).
+// Size returns the uncompressed length of the file, which is the last field of
+// a gzip file (RFC 1952, ISIZE).
 func (f File) Size() int {
 	if !f.Gzipped {
 		return len(f.Body)

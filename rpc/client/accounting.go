@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Accounting sends requests to the accounting daemons of one cluster. It is
-// safe for concurrent use.
+// Accounting sends requests to a cluster's accounting daemons. It is safe for
+// concurrent use.
 type Accounting struct {
 	caller
 	sessions sessions
@@ -24,10 +24,10 @@ func NewAccounting(cfg Config) *Accounting {
 }
 
 // Verify asks the accounting daemon whether it accepts the credential, like
-// Client.Verify. An acceptance by a controller is not sufficient, because the
-// controller may have another key. An open session is not sufficient either,
-// because a daemon checks the credential only when a session is opened. So
-// Verify opens a new session, which later requests use.
+// Client.Verify. It is not sufficient that a controller accepts the credential,
+// because the controller may have another key. Nor is an open session
+// sufficient, because a daemon checks the credential only when a session is
+// opened. So Verify opens a new session, which later requests use.
 func (a *Accounting) Verify(ctx context.Context, cred model.Credential) error {
 	return a.account(ctx, cred, a.openSession, func(*session) *failure { return nil })
 }
@@ -101,8 +101,8 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 	})
 }
 
-// account calls ask with a session that get returns, with the first accounting
-// daemon that answers. It may call ask again, unless the failure is final.
+// account calls ask with a session from get, to the first accounting daemon
+// that answers. Unless a failure is final, account may call ask again.
 func (a *Accounting) account(ctx context.Context, cred model.Credential, get getter, ask func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)
 	defer cancel()
@@ -124,7 +124,7 @@ func (a *Accounting) account(ctx context.Context, cred model.Credential, get get
 	return a.report(tried)
 }
 
-// getter returns a session. It is either openSession or session.
+// getter returns a session. openSession and session are getters.
 type getter func(context.Context, *daemon, model.Credential) (*session, *failure)
 
 // session returns an idle session of this credential, or opens a new one. The
@@ -166,8 +166,8 @@ func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Creden
 	if f == nil || f.final || !s.reused || !broken(f) && !silent {
 		return f
 	}
-	// The daemon was restarted, or closed the idle session. Neither means that
-	// it is unavailable now.
+	// The daemon was restarted, or closed the idle session. In both cases it
+	// may be available now.
 	if s, f = a.openSession(ctx, d, cred); f != nil {
 		return f
 	}

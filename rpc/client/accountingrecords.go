@@ -13,7 +13,7 @@ import (
 )
 
 // List requests records. It reads the whole answer before it passes on the
-// first record, so that a slow reader does not block the daemon.
+// first record, so that a slow client does not block the daemon.
 func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Listing) error {
 	q, err := listing(l)
 	if err != nil {
@@ -32,12 +32,12 @@ func listing(l model.Listing) (asked, error) {
 	return asked{question{list.Get, list.Request(l.Filter), list.Got}, answer, code}, nil
 }
 
-// Records calls List for a caller that knows the type of the records.
+// Records is like List, for a caller that knows the type of the records.
 func Records[T any](ctx context.Context, a *Accounting, cred model.Credential, filter model.Filter[T], each func(*T) error) error {
 	return a.List(ctx, cred, model.List(filter, each))
 }
 
-// question is a message to the accounting daemon, and the type of its answer.
+// question is a message to the accounting daemon, and the type of the answer.
 type question struct {
 	kind message.Type
 	body message.Body
@@ -68,13 +68,13 @@ func (q *question) encode(s *session) ([]byte, *failure) {
 	return b, nil
 }
 
-// answerOf is the body of an answer that contains records.
+// answerOf decodes an answer that contains records of type T.
 type answerOf[T any] interface {
 	message.Body
 	List() *message.Listed[T]
 }
 
-// asked is a question with the body for its answer, which contains records.
+// asked is a question and the variable for its answer, which contains records.
 type asked struct {
 	question
 	answer message.Body
@@ -92,8 +92,9 @@ func (a *Accounting) read(q asked, got *reply) error {
 	return nil
 }
 
-// records requests records, and passes them on after the session ended. It
-// never tries another daemon after it has passed on the first record.
+// records requests records, and passes them on when it no longer uses the
+// session. After it has passed on the first record, it never tries another
+// daemon.
 func (a *Accounting) records(ctx context.Context, cred model.Credential, q asked) error {
 	allowance := a.allowance(cred)
 	if err := a.expect(ctx, allowance, q.kind); err != nil {

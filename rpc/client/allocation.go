@@ -29,8 +29,8 @@ const (
 )
 
 // Allocate requests resources without a batch script, for one job or the
-// components of a heterogeneous job, and waits until the job has them. If ctx
-// ends first, it cancels the job.
+// components of a heterogeneous job. It waits until the job has the resources.
+// If ctx ends first, it cancels the job.
 func (c *Client) Allocate(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
 	r, kind := request{kind: message.RequestAllocation}, message.ResponseAllocation
 	if len(descs) == 1 {
@@ -49,8 +49,8 @@ func (c *Client) Allocate(ctx context.Context, cred model.Credential, descs []mo
 	return job, c.awaitAllocation(ctx, cred, job.StepID.JobID, len(descs) > 1)
 }
 
-// allocated sends a request whose answer is an allocation, and returns it. For
-// a heterogeneous job it returns the allocation of the first component.
+// allocated sends a request and returns the allocation in its answer. For a
+// heterogeneous job this is the allocation of the first component.
 func (c *Client) allocated(ctx context.Context, cred model.Credential, r request, kind message.Type) (*model.Allocation, error) {
 	if kind != message.ResponseHetAllocation {
 		var one message.Allocation
@@ -95,7 +95,7 @@ func (c *Client) awaitAllocation(ctx context.Context, cred model.Credential, id 
 	}
 }
 
-// giveUp cancels a job whose client stopped waiting for its resources.
+// giveUp cancels a job whose client no longer waits for its resources.
 func (c *Client) giveUp(ctx context.Context, cred model.Credential, id uint32) error {
 	ctx = context.WithoutCancel(ctx)
 	r := request{kind: message.RequestCompleteAllocation, body: &message.CompleteAllocation{JobID: model.Some(id), ExitCode: 0xffffffff}}

@@ -26,8 +26,8 @@ func (c *caller) allowance(cred model.Credential) *allowance {
 func (r *allowance) set(n int) bool { return r.budget.try(r, n) }
 
 // wait frees the memory of the allowance and waits for n bytes. It frees the
-// memory first, because requests that kept some while waiting would wait for
-// each other.
+// memory first, because requests that kept memory while they wait could wait
+// for each other.
 func (r *allowance) wait(ctx context.Context, n int, come bool) error {
 	r.less(r.has)
 	if n = min(n, r.budget.longest()); n == 0 {
@@ -50,7 +50,7 @@ func (r *allowance) less(n int) {
 	}
 }
 
-// expect waits until as much memory is free as the last answer to t took.
+// expect waits until as much memory is free as the last answer to t needed.
 func (c *caller) expect(ctx context.Context, allowance *allowance, t message.Type) error {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
@@ -66,9 +66,9 @@ type sizes struct {
 	long map[message.Type]time.Time // when an answer was last long
 }
 
-// longFor is the time for which a list counts as long after a long answer. A
-// short answer in between has little significance: nothing may have changed, or
-// the user may see only their own jobs.
+// longFor is how long a list counts as long after a long answer. Short answers
+// in the meantime mean little: nothing may have changed, or the user may see
+// only their own jobs.
 const longFor = 10 * time.Minute
 
 // expectLong reports whether the answer to r is likely to be long. A list that
@@ -92,8 +92,8 @@ func (c *caller) noteSize(t message.Type, a *reply) {
 	c.usual.note(t, a.later, c.cfg.Answers.longest(), c.now())
 }
 
-// note records that an answer to t had n bytes after its first piece. One of more than
-// most takes no memory.
+// note records that an answer to t had n bytes after its first piece. An answer
+// of more than most bytes needs no memory.
 func (s *sizes) note(t message.Type, n, most int, now time.Time) {
 	long := n > mostShort
 	if n > most {

@@ -18,7 +18,7 @@ func (c *Client) query(ctx context.Context, cred model.Credential, r request, wa
 }
 
 // answerTo sends one request and passes the answer to read. If the answer to a
-// change can't be understood, its outcome is unknown.
+// change can't be understood, the outcome of the change is unknown.
 func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request, read func(*reply) error) error {
 	limited, cancel := c.limit(ctx)
 	answer, err := c.do(limited, cred, r)
@@ -62,8 +62,8 @@ func (g *daemons) read(answer *reply, want message.Type, body message.Body) erro
 	return nil
 }
 
-// unchanged returns errs.Unchanged if nothing has changed since q.Since. It
-// follows the controllers' rule for lists.
+// unchanged returns errs.Unchanged if nothing has changed since q.Since, by the
+// rule that controllers have for lists.
 func unchanged(last model.Time, q model.Query) error {
 	if q.Since != 0 && last < q.Since {
 		return fault.Of(fault.NoChange, "")
@@ -94,9 +94,8 @@ func verdict(answer *reply) (rc message.RCMessage, err error) {
 	return rc, err
 }
 
-// bad returns the error for an answer that can't be decoded. It returns nil for
-// nil. If the error came from the function that receives the records, bad
-// returns it unchanged.
+// bad returns the error for an answer that can't be decoded, or nil if err is
+// nil. It returns an error of the function that receives the records unchanged.
 func (g *daemons) bad(err error) error {
 	if stop, ok := errors.AsType[*stopped](err); ok {
 		return stop.err
@@ -104,13 +103,13 @@ func (g *daemons) bad(err error) error {
 	return errs.Wrap(err, errs.BadAnswer, "the %s's answer can't be understood", g.what)
 }
 
-// stopped carries an error from the receiver of a list through the decoder.
+// stopped passes an error of the receiver of a list through the decoder.
 type stopped struct{ err error }
 
 func (s *stopped) Error() string { return s.err.Error() }
 
-// pass returns a receiver for a stream that calls each. Its errors pass through
-// the decoder unchanged.
+// pass returns a receiver for a stream. It calls each, whose errors pass
+// through the decoder unchanged.
 func pass[T any](each func(*T) error) func(*T) error {
 	return func(element *T) error {
 		if err := each(element); err != nil {

@@ -10,14 +10,14 @@ import (
 	"schedrestd/model"
 )
 
-// Budget limits the memory of answers that were received and not yet passed on.
-// An answer is read at the speed of its daemon, and its records are passed on
-// at the speed of the client. Without a limit, a few dozen slow clients would
-// make one process use gigabytes. A Budget is safe for concurrent use.
+// Budget limits the memory of answers that were received but not yet passed on.
+// A daemon sends an answer faster than a slow client receives its records.
+// Without a limit, a few dozen slow clients would make one process use
+// gigabytes. A Budget is safe for concurrent use.
 //
-// An answer counts from the moment its length is known, and counts less as its
-// records are decoded. An answer of a single piece (wire.PieceSize) does not
-// count. These rules keep a few credentials from blocking all others:
+// An answer counts when its length is known, and counts less as its records are
+// decoded. An answer of a single piece (wire.PieceSize) does not count. These
+// rules keep a few credentials from blocking all others:
 //
 // An eighth is reserved for short answers (short).
 //
@@ -52,7 +52,7 @@ func (l *ledger) add(who owner, n int) {
 	}
 }
 
-// turn is a place in the queue.
+// turn is a request's place in the queue.
 type turn struct {
 	allowance *allowance
 	n         int
@@ -132,7 +132,7 @@ func (b *Budget) admit(t *turn, ahead []*turn) bool {
 	return true
 }
 
-// put sets the memory of r to n bytes. The caller holds the lock.
+// put sets the memory that r has to n bytes. The caller holds the lock.
 func (b *Budget) put(r *allowance, n int, come bool) {
 	b.all.add(r.who, n-r.has)
 	if r.come {
@@ -193,8 +193,8 @@ func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error
 
 // claim sets the memory for the expected answer of r to n bytes. It does not
 // wait, and reports whether the request may be sent. It also succeeds with
-// slightly less memory. If content is set, it succeeds without memory, provided
-// that the answers that have arrived leave enough.
+// slightly less memory. If content is set and the answers that have arrived
+// leave enough memory, it succeeds without reserving any.
 func (b *Budget) claim(r *allowance, n int, content bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -217,7 +217,8 @@ func (b *Budget) leave(t *turn, is func() bool) bool {
 	return true
 }
 
-// serve admits the waiting requests that fit now. The caller holds the lock.
+// serve admits the waiting requests for which there is memory now. The caller
+// holds the lock.
 func (b *Budget) serve() {
 	for i := 0; i < len(b.queue); {
 		t := b.queue[i]

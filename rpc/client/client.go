@@ -5,19 +5,20 @@
 // decodes the answer; do (failover.go) finds a controller that answers; speak
 // (version.go) finds the protocol version that the controller supports;
 // exchange (exchange.go) opens one connection for one request and one answer.
-// Accounting (accounting.go) does the same for the accounting daemon, whose
-// connections stay open (sessions.go) and belong to one token each.
+// Accounting (accounting.go) does the same for the accounting daemon.
+// Connections to it stay open (sessions.go), and each belongs to one token.
 //
-// A request that was sent and not answered may have been carried out. It is
-// sent again only if its kind says that repeating it is harmless. A submission
-// is never repeated: its error then has the code outcome_unknown.
+// A daemon may have carried out a request that it did not answer. Such a
+// request is sent again only if a repetition is harmless. A submission is never
+// repeated: its error then has the code outcome_unknown.
 //
 // An answer is read completely, at the controller's speed, before any of it is
-// passed on, because a slow client must not occupy a controller's connection. A
-// Budget limits the memory and shares it among credentials. When it is used up,
-// requests wait before they are sent. Few long answers are requested at a time
-// (gate). An answer longer than the budget is passed on while it is read. So is one
-// whose records no client receives (model.Query.Prompt), which needs no memory.
+// passed on, so that a slow client does not occupy a controller's connection. A
+// Budget limits the memory and shares it among credentials. If no memory is
+// left, requests wait before they are sent. Few long answers are requested at a
+// time (gate). An answer that is longer than the budget is passed on while it
+// is read. So is an answer whose records no client receives
+// (model.Query.Prompt), which needs no memory.
 //
 // Errors are *errs.Error, with Number set if a daemon sent one. They never
 // contain a token.
@@ -47,27 +48,27 @@ type Config struct {
 	MaxAnswer      int           // maximum bytes of an answer; 0 for 1 GiB, Slurm's own limit
 	Answers        *Budget       // memory for answers; nil for 256 MiB of its own
 
-	// Trusted reports whether a user may serve the UNIX socket, or the TCP port
-	// of this machine, of a daemon. If it is nil, root and the user of this
-	// process may. Another user could bind the port or the path while the
-	// daemon is down, and would receive tokens.
+	// Trusted reports whether a user may serve a daemon's UNIX socket or its
+	// TCP port on this machine. If it is nil, root and the user of this process
+	// may. Another user could bind the port or the path while the daemon is
+	// down, and would receive tokens.
 	Trusted func(uid uint32) bool
 
 	// Munge is the client of munged, which authenticates this process where the
-	// kernel can't. With it, local credentials also work over TCP, and stand
+	// kernel can't. With Munge, local credentials also work over TCP, and stand
 	// for the user of this process. It may be nil.
 	Munge    *munge.Client
 	Sack     *sack.Client // for auth/slurm, instead of Munge
 	MungeUID uint32       // user of the daemons, which alone may decode credentials
 
-	// Dial opens a connection. If it is nil, the Client dials by itself. A
-	// worker in an empty network namespace gets its connections from its
-	// parent.
+	// Dial opens a connection. If it is nil, the Client opens connections
+	// itself. A worker in an empty network namespace gets its connections from
+	// another process.
 	Dial func(ctx context.Context, a Address) (net.Conn, error)
 
-	// Observe is called for each request that is sent to a daemon, unless it is
-	// nil. The function that it returns is called when the first part of the
-	// answer has arrived, or the request has failed.
+	// Observe, unless it is nil, is called for each request to a daemon. The
+	// function that it returns is called when the first part of the answer has
+	// arrived or the request has failed.
 	Observe func(message.Type) (done func(Outcome))
 
 	Log *slog.Logger // logs each connection to a daemon at level debug; nil for no log
@@ -81,7 +82,7 @@ type Client struct {
 	releases releases
 }
 
-// caller has the parts that Client and Accounting share.
+// caller has the fields that Client and Accounting share.
 type caller struct {
 	cfg Config
 	*daemons

@@ -9,9 +9,9 @@ import (
 	"schedrestd/rpc/munge"
 )
 
-// seal returns the function that creates the credential of one message to d. A
-// credential of munged or of auth/slurm is valid only for the message's body,
-// so each attempt gets its own.
+// seal returns a function that creates the credential of one message to d. A
+// credential of munged or of auth/slurm is valid only for the body of one
+// message, so each attempt gets its own.
 func (c *caller) seal(ctx context.Context, d *daemon, cred model.Credential) message.Sealer {
 	switch {
 	case !cred.Local():
@@ -32,9 +32,9 @@ func (c *caller) seal(ctx context.Context, d *daemon, cred model.Credential) mes
 	return message.Sealed(&message.Credential{Plugin: message.PluginNone})
 }
 
-// issued reports whether munged or a sack.socket issues local credentials for
-// d. On a UNIX socket the kernel identifies this process instead, and the
-// bundled daemons accept that.
+// issued reports whether munged or a sack.socket issues the local credentials
+// for d. On a UNIX socket the bundled daemons instead ask the kernel which user
+// this process has.
 func (c *caller) issued(d *daemon) bool {
 	return (c.cfg.Munge != nil || c.cfg.Sack != nil) && !slices.ContainsFunc(d.addresses, func(a Address) bool { return a.Network == "unix" })
 }

@@ -61,8 +61,8 @@ type daemons struct {
 	hung      map[*daemon]bool // daemons that accepted a connection, timed out, and have not answered since
 }
 
-// retryPrimary is the time for which a backup that answered is tried before the
-// primary. For the same time, a daemon that hangs is tried last.
+// retryPrimary is how long a backup that answered is tried before the primary,
+// and how long a daemon that hangs is tried last.
 const retryPrimary = 30 * time.Second
 
 // group combines the addresses with the same name into one daemon.
@@ -85,8 +85,8 @@ func group(what string, addresses []Address) *daemons {
 }
 
 // order returns the daemons in the order in which to try them. When
-// retryPrimary has passed, one call gets an order in which the primary is first
-// again. That call may have to wait for the primary, but the others need not.
+// retryPrimary has passed, a single call gets an order in which the primary is
+// first again. That call may have to wait for the primary; the others don't.
 func (g *daemons) order() []*daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -141,8 +141,8 @@ func (g *daemons) hanging(d *daemon) bool {
 	return g.hung[d]
 }
 
-// answered records that d answered. It does not prolong the preference for a
-// backup, so that order tries the primary again.
+// answered records that d answered. It does not extend the time for which a
+// backup is tried first, so order tries the primary again.
 func (g *daemons) answered(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -171,8 +171,8 @@ func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 }
 
-// connect opens a connection to the first address that can be used with cred.
-// release closes the connection.
+// connect opens a connection to the first usable address for cred. release
+// closes the connection.
 func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
 	var tried []error
 	for _, a := range d.addresses {
@@ -213,9 +213,9 @@ func (c *caller) dial(ctx context.Context, a Address) (net.Conn, error) {
 	return nc, nil
 }
 
-// recognise returns an error if an untrusted user serves the connection, before
-// anything is sent on it. It checks UNIX sockets and TCP ports of this machine.
-// The user that serves a port of another machine is unknown.
+// recognise returns an error if an untrusted user serves the connection. It is
+// called before anything is sent. It checks UNIX sockets and TCP ports of this
+// machine; for other machines the user is unknown.
 func (c *caller) recognise(nc net.Conn) error {
 	uid, known, err := server(nc)
 	if err == nil && known && !c.cfg.Trusted(uid) {
@@ -239,8 +239,8 @@ func strange(a net.Addr, uid uint32) error {
 		WithHint("start the daemon again; a tunnel to it must be root's, SlurmUser's or SchedUser's")
 }
 
-// server returns the uid of the process that serves nc. known is false if that
-// process is on another machine.
+// server returns the uid of the process that serves nc. If that process is on
+// another machine, known is false.
 func server(nc net.Conn) (uid uint32, known bool, err error) {
 	if nc.RemoteAddr().Network() == "unix" {
 		sc, ok := nc.(syscall.Conn)

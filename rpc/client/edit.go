@@ -12,11 +12,10 @@ import (
 )
 
 // Edit calls f to change records, in one transaction of one session with an
-// accounting daemon. If f returns nil the changes are committed. Otherwise they
-// are rolled back, and Edit returns f's error. An error with Code
-// errs.OutcomeUnknown means that the daemon did not answer the request to
-// commit. Before that request, nothing is committed, so Edit may call f again,
-// with another session.
+// accounting daemon. If f returns nil, Edit commits the changes. Otherwise it
+// rolls them back and returns f's error. An error with Code errs.OutcomeUnknown
+// means that the daemon did not answer the request to commit. Before that
+// request nothing is committed, so Edit may call f again with another session.
 func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error {
 	var own error
 	unknown := false
@@ -126,7 +125,7 @@ func (e *edit) Change(change any) ([]string, error) {
 	return names.Records.List, fault.Of(names.Code, "")
 }
 
-// garbled ends the transaction after an answer that can't be understood.
+// garbled makes the transaction fail after an answer that can't be understood.
 func (e *edit) garbled(err error) error {
 	if err == nil {
 		return nil
@@ -222,8 +221,8 @@ func replacing(change any) (message.Type, message.Body, error) {
 	return 0, nil, fmt.Errorf("change records: no request for %T", change)
 }
 
-// adding returns the request that adds records. Its body is the list that
-// answers contain too.
+// adding returns the request that adds records. Its body is a list of records,
+// as in answers.
 func adding[T any](kind message.Type, list answerOf[T], records []T) question {
 	list.List().Records = codec.Stream[T]{List: records}
 	return question{kind, list, message.AccountingRC}

@@ -12,8 +12,8 @@ import (
 )
 
 // exchange opens a connection to d, sends one request at version v and reads
-// the answer. The caller must examine the answer, including an error number.
-// exchange itself only detects that d does not speak v.
+// the answer. It only detects whether d speaks v. The caller must examine the
+// answer, including its error number.
 func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request, allowance *allowance) (answer *reply, f *failure) {
 	observed := c.begin(r.kind)
 	defer func() { observed(answer, f) }()

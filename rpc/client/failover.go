@@ -24,8 +24,8 @@ type request struct {
 }
 
 // do sends r to the controllers in turn until one answers. It tries the next
-// controller if the last can't have done anything, or if repeating r is
-// harmless.
+// controller if the last one can't have done anything, or if a repetition of r
+// is harmless.
 func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	g := c.daemons
 	allowance := c.allowance(cred)
@@ -75,12 +75,12 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 	return nil, g.report(tried)
 }
 
-// slack is the divisor for the part of an answer by which it may have grown
-// when it is requested again.
+// slack is the divisor for the tolerance in the size of an answer that is
+// requested again, because the answer may have grown.
 const slack = 16
 
-// ask sends r to one controller. If there are other controllers to try, a
-// repeatable request gets at most half of the remaining time.
+// ask sends r to one controller. If others remain to be tried, a repeatable
+// request gets at most half of the remaining time.
 func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r request, allowance *allowance, others bool) (*reply, *failure) {
 	half, cancel := share(ctx, others)
 	defer cancel()
@@ -128,8 +128,8 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 }
 
 // reach calls speak. A controller that hung gets only a quarter of the time,
-// because otherwise every request would wait until it timed out. After the
-// controller has answered a ping, it gets all of the time again.
+// because otherwise every request would wait until it times out. When the
+// controller has answered a ping, it gets the whole time again.
 func (c *Client) reach(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if !c.hanging(d) {
 		v, f := c.speak(ctx, d, cred)
@@ -149,7 +149,7 @@ func (c *Client) reach(ctx context.Context, d *daemon, cred model.Credential) (c
 	return v, f
 }
 
-// share returns ctx, with half of the remaining time if others is set.
+// share returns ctx, but with half of the remaining time if others is set.
 func share(ctx context.Context, others bool) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !others || !ok {
@@ -163,7 +163,7 @@ func (c *caller) limit(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, c.cfg.Timeout)
 }
 
-// standby reports whether the answer is that of a backup on standby, which did
+// standby reports whether the answer comes from a backup on standby, which did
 // nothing.
 func standby(answer *reply) bool {
 	if answer.kind != message.ResponseRC {

@@ -30,7 +30,7 @@ type failure struct {
 	version codec.Version // for unspoken: version that the daemon seems to speak; 0 if unknown
 	probe   bool          // the probe failed, so the request itself was never sent
 	final   bool          // the request must not be sent again, to any daemon
-	wants   int           // length of an answer for which there was no memory; then stage is meaningless
+	wants   int           // length of an answer for which there was no memory; stage then has no meaning
 	err     error
 }
 
@@ -53,7 +53,7 @@ func timedOut(err error) bool {
 	return ok && f.stage > unreached && late(f.err)
 }
 
-// report returns the error for the failures of g's daemons. The exchange that
+// report returns the error for the failures of g's daemons. The failure that
 // reached the latest stage determines it.
 func (g *daemons) report(tried []*failure) error {
 	if len(tried) == 0 {
@@ -93,9 +93,9 @@ func (g *daemons) report(tried []*failure) error {
 	return e
 }
 
-// unknown returns the error for a request that was sent, must not be repeated,
-// and was not answered. It is never a timeout, because clients retry after a
-// timeout and must not do so here.
+// unknown returns the error for a request that was sent but not answered, and
+// must not be repeated. It is never a timeout, because clients retry after a
+// timeout.
 func (g *daemons) unknown(f *failure) error {
 	return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: f,
 		Message: fmt.Sprintf("the request was sent, but the %s's answer did not come: it may have been carried out", g.what),

@@ -9,16 +9,17 @@ import (
 )
 
 // mostAsked is the maximum number of long answers that are requested from the
-// controllers concurrently. A controller writes them one after the other, and
-// takes a tenth of a second for each. A hundred concurrent requests would block
-// all other clients for that time, and there would be no memory for most of the
+// controllers at a time. A controller writes one after the other, and takes a
+// tenth of a second for each. So a hundred requests at a time would block all
+// other clients for ten seconds, and there would be no memory for most of the
 // answers.
 const mostAsked = 4
 
-// gate limits the concurrent requests whose answer is or may be long, from
-// before they connect until the answer was read. A waiting request has no
-// connection. The credential with the fewest admitted requests is next, so that
-// a client that requests a hundred lists delays others by at most one.
+// gate limits the number of concurrent requests whose answer may be long. A
+// request counts from before it connects until its answer was read. While it
+// waits, it has no connection. The credential with the fewest admitted requests
+// is next. So a client that requests a hundred lists delays others by at most
+// one list.
 type gate struct {
 	mu     sync.Mutex
 	inside map[owner]int
@@ -26,7 +27,7 @@ type gate struct {
 	queue  []*comer
 }
 
-// comer is a request that waits at the gate.
+// comer is a request that waits for the gate.
 type comer struct {
 	who owner
 	in  chan struct{} // closed when the request is admitted
@@ -86,11 +87,11 @@ func (g *gate) admit() {
 	}
 }
 
-// turn waits until r may be sent: until there is memory for its expected answer
-// and, if a long answer is expected, until the gate admits it. A request that
-// waits for memory does not occupy the gate. Waiting takes at most half of the
-// time, so that the request can still be answered. The caller must call leave
-// when the answer was read.
+// turn waits until r may be sent. There must be memory for the expected answer,
+// and if that may be long, the gate must admit r. A request that waits for
+// memory does not occupy the gate. turn waits for at most half of the time, so
+// that the request can still be answered. The caller must call leave when the
+// answer was read.
 func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (leave func(), err error) {
 	ctx, cancel := share(ctx, true)
 	defer cancel()
@@ -129,7 +130,7 @@ func (c *Client) again(ctx context.Context, allowance *allowance, r request, n i
 	return c.turn(ctx, allowance, r)
 }
 
-// wants returns the memory to wait for before r is sent.
+// wants returns how much memory must be free before r is sent.
 func (c *caller) wants(r request) int {
 	if r.prompt {
 		return 0

@@ -22,8 +22,8 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 }
 
 // Job calls each with the records of the job id, like Jobs. An array or a
-// heterogeneous job has several. If there is no such job, it returns
-// errs.NotFound without calling each. q is used as in Node.
+// heterogeneous job has several records. If there is no such job, Job returns
+// errs.NotFound and does not call each. It uses q like Node.
 func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	given := false
 	var answer message.JobInfo
@@ -46,8 +46,8 @@ func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q mo
 	return times, err
 }
 
-// attempted sets the flag of a pending job that the last run of backfill
-// scheduling examined. Controllers leave this to their clients.
+// attempted sets a flag of a pending job if the last run of backfill scheduling
+// examined the job. Controllers leave this to their clients.
 func attempted(j *model.Job, last model.Time) {
 	if last != 0 && j.State.Base() == model.JobPending && j.Flags&model.JobBackfillTried != 0 && j.LastSchedEval >= last {
 		j.Flags |= model.JobBackfillTriedLast

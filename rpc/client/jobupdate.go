@@ -11,8 +11,8 @@ import (
 
 // UpdateJob changes the fields that are set in desc for the job that id names,
 // such as "123", "123_4" or "123+1". If the tasks of an array had different
-// results, it returns these; nil means that all were changed. It never repeats
-// the request.
+// results, it returns the results; nil means that all tasks were changed. It
+// never repeats the request.
 func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error) {
 	d := *desc
 	d.JobIDText = id
@@ -37,13 +37,13 @@ func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string
 	return results, byPolicy(err)
 }
 
-// leaveMailType is the mail type of a change that keeps the existing mail
+// leaveMailType is the mail type in a change that does not change the mail
 // types. 0 would remove them.
 const leaveMailType = 0xfffe
 
-// eachTask makes a change to a job and returns the results for the tasks of an
-// array, or nil for another job. If no task was changed, it returns the first
-// task's error.
+// eachTask makes a change to a job. For an array it returns the results of its
+// tasks, otherwise nil. If no task was changed, it returns the first task's
+// error.
 func (c *Client) eachTask(ctx context.Context, cred model.Credential, r request) ([]model.TaskResult, error) {
 	var each message.JobArrayErrors
 	err := c.answerTo(ctx, cred, r, func(answer *reply) error {
@@ -75,8 +75,8 @@ func (c *Client) eachTask(ctx context.Context, cred model.Credential, r request)
 }
 
 // Requeue requeues the job that id names, such as "123" or "123_4". If the
-// tasks of an array had different results, it returns these. It never repeats
-// the request.
+// tasks of an array had different results, it returns the results. It never
+// repeats the request.
 func (c *Client) Requeue(ctx context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error) {
 	body := &message.RequeueRequest{JobText: id, Flags: flags}
 	return c.eachTask(ctx, cred, request{kind: message.RequestJobRequeue, body: body})

@@ -11,7 +11,7 @@ import (
 // "123+1". Signal 9 cancels it.
 //
 // It never repeats the request, because the controller answers a second signal
-// with "already done", which would look like the answer to the first.
+// with "already done", which would look like its answer to the first signal.
 func (c *Client) Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error {
 	body := &message.KillJob{JobText: id, Signal: signal, Flags: uint16(flags)}
 	return c.query(ctx, cred, request{kind: message.RequestKillJob, body: body}, message.ResponseRC, nil)

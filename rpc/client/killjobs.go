@@ -11,10 +11,9 @@ import (
 )
 
 // KillJobs sends a signal to the jobs that k selects. It returns a result for
-// each job that could not be signalled, and with model.KillVerbose also for the
-// others. Like Kill, it never repeats the request. For a controller before
-// 24.05, which lacks the message, it sends nothing and returns
-// errs.Unsupported.
+// each job that could not be signalled, and with model.KillVerbose for all
+// jobs. Like Kill, it never repeats the request. Controllers before 24.05 lack
+// the message. For them KillJobs sends nothing and returns errs.Unsupported.
 func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.KillJobs) ([]model.KillResult, error) {
 	var results []model.KillResult
 	answer := message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{Each: pass(func(r *model.KillResult) error {
@@ -31,11 +30,11 @@ func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.K
 	return results, err
 }
 
-// KillEach signals jobs like Kill, with the message whose answer has a result
-// for each job that id names, or without model.KillVerbose for each failure.
-// The failure of a single job is returned as the error. A controller that lacks
-// this message, such as Slurm's before 24.05, does nothing when it gets it.
-// Then KillEach sends Kill's message, and returns no results.
+// KillEach signals jobs like Kill, but with the message of KillJobs. It returns
+// a result for each job that id names, or without model.KillVerbose for each
+// failure. If id names a single job, its failure is the error. A controller
+// that lacks this message, as Slurm's before 24.05 do, does nothing when it
+// receives it. Then KillEach sends Kill's message, and returns no results.
 func (c *Client) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {
 	results, err := c.KillJobs(ctx, cred, &model.KillJobs{Jobs: []string{id}, Signal: signal, Flags: flags})
 	switch {

@@ -6,9 +6,9 @@ import (
 	"schedrestd/model"
 )
 
-// named returns the element of a list with the wanted name. It prefers an exact
-// match, and otherwise returns the first that differs only in case, like
-// slurmrestd. If there is none, it returns nil.
+// named returns the element of a list with the wanted name, or nil. Like
+// slurmrestd, it prefers an exact match to an element whose name differs only
+// in case.
 func named[T any](want string, name func(*T) string, list func(each func(*T) error) (model.Time, error)) (*T, model.Time, error) {
 	var exact, alike *T
 	lastUpdate, err := list(func(element *T) error {

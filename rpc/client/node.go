@@ -27,8 +27,7 @@ func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query
 }
 
 // Node returns the node with that name, or errs.NotFound. The request for one
-// node has no date, so q.Since is compared here, with the date of the whole
-// list.
+// node has no date, so Node compares q.Since with the date of the whole list.
 func (c *Client) Node(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Node, model.Time, error) {
 	missing := errs.New(errs.NotFound, "there is no node %q", name)
 	missing.Number = fault.InvalidNodeName

@@ -15,8 +15,8 @@ import (
 var ping = request{kind: message.RequestPing, body: message.Empty{}, repeatable: true}
 
 // Ping pings all controllers concurrently, and returns the results with the
-// primary first. A backup on standby counts as responding. It returns an error
-// only if the credential is not accepted or can't be created.
+// primary first. A backup on standby counts as responding. Ping returns an
+// error only if the credential is not accepted or can't be created.
 func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
 	return c.pingAll(ctx, func(ctx context.Context, _ int, d *daemon) (time.Duration, error) {
 		if _, f := c.speak(ctx, d, cred); f != nil { // probed before the ping, so that the latency does not include the probe
@@ -37,8 +37,8 @@ func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 	})
 }
 
-// pingAll calls one for each daemon, with its index in the list. one returns
-// the time until the daemon's answer.
+// pingAll calls one for each daemon, with the daemon's index in the list. one
+// returns the time until the daemon's answer.
 func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *daemon) (time.Duration, error)) ([]model.Ping, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
@@ -73,7 +73,7 @@ func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *da
 	return pings, nil
 }
 
-// accepted reports whether one of the daemons accepted the credential.
+// accepted reports whether any of the daemons accepted the credential.
 func accepted(pings []model.Ping) bool {
 	return slices.ContainsFunc(pings, func(p model.Ping) bool { return p.Responding })
 }

@@ -31,11 +31,11 @@ func (r *reached) accepted(now time.Time) {
 	r.last = now
 }
 
-// Reachable reports whether a controller has accepted a connection within
-// UnreachableAfter. This can be the connection of any request. If the last one
-// was a while ago, Reachable makes an attempt to connect. An attempt sends
-// nothing, and all callers share it: anyone may call Reachable, but the
-// controllers get at most one attempt a second. A new Client counts as reached.
+// Reachable reports whether a controller has accepted a connection of any
+// request within UnreachableAfter. If the last connection was a while ago,
+// Reachable tries to connect. It sends nothing, and concurrent callers share
+// the attempt: any client may cause a call of Reachable, but the controllers
+// get at most one attempt a second. A new Client counts as reached.
 func (c *Client) Reachable(ctx context.Context) bool {
 	r := &c.reached
 	r.mu.Lock()

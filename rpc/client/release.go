@@ -16,7 +16,7 @@ const (
 )
 
 // releases is the state of the request for a controller's release. Each daemon
-// stores its own answer.
+// stores its own release.
 type releases struct {
 	mu      sync.Mutex    // guards all fields
 	next    time.Time     // time before which no request is made
@@ -25,11 +25,11 @@ type releases struct {
 }
 
 // Release returns the release of the controller that answered last, such as
-// "24.11.5". It requests the release if the controller has not reported it, was
-// lost in the meantime, or reported it ten minutes ago. It waits for the answer
-// for at most half a second. If the controller does not report its release,
-// Release returns the release of its protocol version, such as "24.11". If no
-// controller has answered yet, it returns "".
+// "24.11.5". It requests the release if the controller has not reported it for
+// ten minutes, or was lost in the meantime. It waits for the answer for at most
+// half a second. If the controller does not report its release, Release returns
+// the release of its protocol version, such as "24.11". If no controller has
+// answered yet, it returns "".
 func (c *Client) Release(ctx context.Context, cred model.Credential) string {
 	if pending, most := c.askRelease(ctx, cred); most > 0 {
 		wait := time.NewTimer(most)
@@ -49,7 +49,7 @@ func (c *Client) Release(ctx context.Context, cred model.Credential) string {
 
 // askRelease requests the controller's release, unless it is known. It returns
 // a channel to wait for, and the maximum time to wait; 0 means not to wait. The
-// request continues after the caller's has ended: if it were aborted, a slow
+// request continues when the caller's context ends. If it were aborted, a slow
 // controller would count as hanging.
 func (c *Client) askRelease(ctx context.Context, cred model.Credential) (pending <-chan struct{}, most time.Duration) {
 	r := &c.releases
@@ -101,8 +101,8 @@ func (d *daemon) tell(release string, until time.Time) {
 	d.release, d.releaseUntil = release, until
 }
 
-// told returns the release of d as far as it is known, and the time until which
-// it need not be requested again.
+// told returns the release of d, if it is known, and the time until which it
+// need not be requested again.
 func (d *daemon) told() (release string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

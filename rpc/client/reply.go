@@ -62,8 +62,8 @@ func brokenOff(what string, err error) error {
 	return errs.Wrap(err, kind, "the %s's answer broke off", what)
 }
 
-// follow closes the connection of a reply that is still being received when ctx
-// ends.
+// follow closes the connection of a reply when ctx ends, if the reply is still
+// being received.
 func (a *reply) follow(ctx context.Context) {
 	if !a.flowing {
 		return
@@ -91,11 +91,12 @@ func (a *reply) release() {
 	*a = reply{}
 }
 
-// receive reads the answer to r from nc, into allowance when it is long: all of it,
-// unless it is longer than any allowance can be or r is prompt. When there is no
-// memory at once, the failure says how much is needed; an answer that can't be
-// requested again waits for memory. A nil allowance is for short answers: a longer
-// one is an error. A failed read frees its memory.
+// receive reads the answer to r from nc. It reads the whole answer, unless that
+// is longer than any allowance can be or r is prompt. A long answer gets its
+// memory from allowance. If there is not enough memory, the failure has the
+// needed amount, but an answer that can't be requested again waits for memory.
+// With a nil allowance a long answer is an error. If reading fails, receive
+// frees the memory.
 func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, r request) (*reply, *failure) {
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
 	if err != nil {
@@ -140,7 +141,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 	return a, nil
 }
 
-// unread returns the failure for err, after first was read.
+// unread returns the failure for err, which occurred after first was read.
 func unread(first []byte, err error) *failure {
 	f := failed(unanswered, fmt.Errorf("read answer: %w", err))
 	switch {
@@ -154,8 +155,8 @@ func unread(first []byte, err error) *failure {
 	return f
 }
 
-// flow is the rest of an answer that is longer than any allowance or is decoded at
-// once: it is read while it is used, and the daemon waits.
+// flow is the rest of an answer that is longer than any allowance, or that is
+// decoded at once. It is read while it is used, and the daemon waits.
 type flow struct {
 	nc    net.Conn
 	left  int

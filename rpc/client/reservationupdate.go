@@ -24,9 +24,8 @@ func (c *Client) UpdateReservation(ctx context.Context, cred model.Credential, u
 	return withoutReason(c.query(ctx, cred, r, message.ResponseRC, nil))
 }
 
-// withoutReason changes an error without a reason so that it is about the
-// reservation. A controller sends such errors for unknown users, groups,
-// accounts and nodes.
+// withoutReason makes an error without a reason mention the reservation. A
+// controller sends such errors for unknown users, groups, accounts and nodes.
 func withoutReason(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {

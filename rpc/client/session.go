@@ -34,7 +34,7 @@ type session struct {
 	close   func()          // closes the connection
 }
 
-// shut closes s after its only request.
+// shut closes s, which had a single request.
 func (s *session) shut() {
 	s.stop()
 	s.close()
@@ -61,9 +61,8 @@ func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Cred
 	return s, f
 }
 
-// openAt opens a session at version v, which is in both the header and the
-// body. The daemon uses the version in the body, and does not refuse one there
-// that is too new.
+// openAt opens a session at version v, and sends v in both the header and the
+// body. The daemon uses the version in the body, even if it is too new.
 func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (*session, *failure) {
 	init := &message.PersistInit{Version: v, ClusterName: a.cfg.Cluster, PersistType: message.PersistToAccounting}
 	opening, err := message.EncodeOpening(v, a.seal(ctx, d, cred), init)
@@ -89,7 +88,7 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 	return s, nil
 }
 
-// unsaid is the error number that 22.05 sends for every refusal.
+// unsaid is the error number that 22.05 sends with every refusal.
 const unsaid uint32 = 1<<32 - 1
 
 // refusedOpening distinguishes a refused version v from a refused credential.
@@ -179,7 +178,7 @@ func (s *session) open(answer *reply, want message.Type) *failure {
 	return failed(garbled, fmt.Errorf("message %d instead of %d", answer.kind, want))
 }
 
-// verdict examines the daemon's short answer.
+// verdict returns the error that a short answer of the daemon contains, or nil.
 func (s *session) verdict(answer *reply, want message.Type) *failure {
 	var rc message.PersistRC
 	if err := answer.decode(&rc); err != nil {

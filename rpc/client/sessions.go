@@ -18,7 +18,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Limits of the idle sessions. They are low, because up to 24.11 Slurm's daemon
+// Limits of the idle sessions. They are low, because Slurm's daemon up to 24.11
 // serves only a hundred connections at a time, including idle ones. All others
 // wait.
 const (
@@ -146,10 +146,10 @@ func (p *sessions) forget(o owner) {
 	}
 }
 
-// rest ends the transaction in which s has read, before s becomes idle. During
-// a transaction, slurmdbd's database hides changes that were committed after
-// the first query. It also blocks the removal of a cluster, because the tables
-// that were read can't be dropped. settle reads the answer, so that no request
+// rest ends the transaction in which s has read, before s becomes idle. In a
+// transaction, slurmdbd's database hides changes that were committed after the
+// first query. It also prevents the removal of a cluster, because tables that
+// were read can't be dropped. settle reads the answer later, so that no request
 // waits for it.
 func (s *session) rest() bool {
 	b, err := message.EncodePersistent(s.version, message.AccountingFini, &message.AccountingEnd{Commit: drop})
@@ -162,8 +162,8 @@ func (s *session) rest() bool {
 	return s.nc.SetDeadline(time.Time{}) == nil
 }
 
-// settle reads the answer to rest. If this fails, for any reason, the next
-// request was not sent.
+// settle reads the answer to rest. If it fails for any reason, the next request
+// was not sent.
 func (s *session) settle() *failure {
 	answer, f := s.receive(message.AccountingRC, nil)
 	switch {
@@ -180,9 +180,9 @@ func (s *session) settle() *failure {
 // begin makes s fail when ctx ends.
 func (s *session) begin(ctx context.Context) { s.ctx, s.stop = ctx, watch(ctx, s.nc) }
 
-// end stores s for its next request if the last one was answered completely.
-// Otherwise it closes s, so that the rest of an answer is not taken for the
-// next answer. f is the result of the last request.
+// end stores s for its next request if the last request was answered
+// completely. Otherwise it closes s, so that the rest of an answer is not taken
+// for the next answer. f is the failure of the last request, or nil.
 func (a *Accounting) end(s *session, f *failure) {
 	if s.lent {
 		s.stop()
@@ -203,8 +203,8 @@ func broken(f *failure) bool {
 		!late(f.err) && !errors.Is(f.err, context.Canceled)
 }
 
-// quiet reports whether nc is open and has nothing to read. A daemon that sent
-// something without a request is out of step.
+// quiet reports whether nc is open and has nothing to read. If a daemon has
+// sent something without a request, its next answer would be misunderstood.
 func quiet(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 )
 
 // Shares calls each with the fair share of every association, like Nodes, and
-// with the names of the trackable resources in the share's lists. If accounts
-// or users is nil, it selects all.
+// with the names of the trackable resources in its lists. nil accounts or users
+// select all.
 func (c *Client) Shares(ctx context.Context, cred model.Credential, accounts, users []string,
 	each func(tres []string, s *model.Share) error) (model.SharesTotals, error) {
 	var answer message.Shares

@@ -12,8 +12,8 @@ import (
 )
 
 // Submit submits a batch job. It never repeats the request. If the request was
-// sent and not answered, the error's Code is errs.OutcomeUnknown: the job may
-// or may not have been queued.
+// sent but not answered, the error's Code is errs.OutcomeUnknown: the job may
+// or may not be queued.
 func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.JobDesc) (*model.Submitted, error) {
 	var answer message.SubmitResponse
 	r := request{kind: message.RequestSubmitBatchJob, body: &message.SubmitRequest{Desc: withDefaults(*desc)}}
@@ -23,8 +23,8 @@ func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.
 	return &answer.Submitted, nil
 }
 
-// Bits of a job's flags that mark values as chosen by the controller because
-// the submission did not set them. Members of a federation read these bits.
+// Bits of a job's flags for values that the submission did not set, so that the
+// controller chose them. Members of a federation read these bits.
 const (
 	defaultAccount   uint64 = 1 << 25
 	defaultPartition uint64 = 1 << 26
@@ -34,8 +34,8 @@ const (
 
 // withDefaults sets the flags for the fields that a submission does not set, as
 // Slurm's own clients do. It sets MemUpdateDelay and MemUpdateMargin to 0 if
-// they are not set, so that slurmctld does not change the job's memory:
-// slurmctld takes the usual number for "not set" as a time in minutes.
+// they are not set, so that slurmctld does not change the job's memory.
+// slurmctld would take the usual number for "not set" as a time in minutes.
 func withDefaults(desc model.JobDesc) model.JobDesc {
 	for flag, value := range map[uint64]string{defaultAccount: desc.Account, defaultPartition: desc.Partition, defaultQOS: desc.QOS, defaultWCKey: desc.WCKey} {
 		if value == "" {
@@ -58,9 +58,9 @@ func allWithDefaults(descs []model.JobDesc) (list []model.JobDesc) {
 	return list
 }
 
-// byPolicy changes an error without a reason so that it is about the job. A
-// site's submit policy refuses jobs with such errors. Its text, if there is
-// one, is for the submitting user.
+// byPolicy makes an error without a reason mention the job. A site's submit
+// policy refuses jobs with such errors. If the error has a text, it is for the
+// user who submits the job.
 func byPolicy(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {

@@ -13,14 +13,14 @@ import (
 )
 
 // speak finds the protocol version that d speaks and stores it. It sends pings,
-// from the newest version downwards. The daemons can't negotiate, and each
-// release refuses a version in its own way: up to 24.05 it closes the
-// connection, 24.11 answers "not authenticated" in its own version, and 26.05
-// answers with HTTP text.
+// from the newest version downwards. Daemons can't negotiate a version, and
+// releases refuse one in different ways: up to 24.05 they close the connection,
+// 24.11 answers "not authenticated" in its own version, and 26.05 answers with
+// HTTP text.
 //
-// From 24.11 on, a wrong credential is refused in the version of the ping, so
-// the refusal shows the version. Older releases also close the connection on a
-// wrong credential: see find.
+// From 24.11 on, daemons refuse a wrong credential in the version of the ping,
+// so the refusal shows the version. Older releases also close the connection on
+// a wrong credential: see find.
 func (c *Client) speak(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if v := d.known(); v != 0 {
 		return v, nil
@@ -28,7 +28,7 @@ func (c *Client) speak(ctx context.Context, d *daemon, cred model.Credential) (c
 	return c.find(ctx, d, cred, 0)
 }
 
-// doubt finds out why d, which spoke v, closes the connection on a request in
+// doubt finds out why d, which spoke v, closed the connection of a request in
 // v. It returns nil if d still answers, perhaps with another release.
 func (c *Client) doubt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) *failure {
 	_, f := c.find(ctx, d, cred, v)
@@ -38,9 +38,8 @@ func (c *Client) doubt(ctx context.Context, d *daemon, cred model.Credential, v 
 	return f
 }
 
-// closers are the newest protocols of the releases that close the connection on
-// a wrong credential. Each of these releases speaks one of them: 22.05 to 23.11
-// the first, 24.05 the second.
+// closers are the protocols to try with releases that close the connection on a
+// wrong credential. 22.05 to 23.11 speak the first, 24.05 the second.
 var closers = []codec.Version{codec.V2205, codec.V2405}
 
 // find returns the version of a daemon. v is the version that the daemon last
@@ -48,9 +47,9 @@ var closers = []codec.Version{codec.V2205, codec.V2405}
 // version does not accept the credential, or is not one of Slurm's (see
 // closed). Then its stored version is kept.
 //
-// A client that sends wrong credentials must not cost the daemon a connection
-// for each version and credential. So after a few failures, a credential is
-// first tried in the versions of closers.
+// A client that sends wrong credentials must not cause a connection to the
+// daemon for each version and credential. So after a few failures, a credential
+// is first tried in the versions of closers.
 //
 // Requests that wait for a probe share its failure if it does not reach d.
 // Otherwise they would wait for an absent machine one after the other, until no
@@ -98,19 +97,19 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 	return found, f
 }
 
-// lost reports whether f means that d can't be reached at all. It returns false
-// if munged or a sack.socket failed, or if fewer addresses or less time than
-// usual were available.
+// lost reports whether f means that d can't be reached at all. It does not if
+// munged or a sack.socket failed, or if fewer addresses or less time than usual
+// were available.
 func (c *Client) lost(ctx context.Context, d *daemon, cred model.Credential, f *failure) bool {
 	_, other := errors.AsType[*errs.Error](f.err)
 	return f.stage == unreached && !other && ctx.Err() == nil && (!cred.Local() || c.issued(d))
 }
 
 // closed returns the error for a daemon that closes the connection on every
-// version. The error blames the credential, except in two cases. In the first,
-// the daemon's release answers a wrong credential. In the second, the daemon
-// never answered and does not wait for a request, like a load balancer whose
-// daemon is down.
+// version. Usually the credential is wrong. The error has another cause if the
+// daemon's release would have answered a wrong credential. It also has another
+// cause if the daemon never answered and does not wait for a request, like a
+// load balancer whose daemon is down.
 func (g *daemons) closed(d *daemon, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,13 +120,12 @@ func (g *daemons) closed(d *daemon, err error) error {
 		g.what, codec.Oldest.Release(), codec.Newest.Release())
 }
 
-// patience is the time for which a daemon that was sent nothing must keep the
-// connection open to count as waiting for a request. Slurm's daemons wait for
-// seconds.
+// patience is how long a daemon that receives nothing must keep the connection
+// open to count as waiting for a request. Slurm's daemons wait for seconds.
 const patience = time.Second
 
 // waits connects to d, sends nothing, and reports whether d waits for a
-// request. It assumes this of a daemon that ever answered.
+// request. If d has ever answered, waits assumes this without a connection.
 func (c *Client) waits(ctx context.Context, d *daemon, cred model.Credential) bool {
 	if d.answeredBefore() {
 		return true
@@ -160,8 +158,8 @@ func (d *daemon) miss(f *failure) {
 	d.misses, d.missed = d.misses+1, *f
 }
 
-// tired reports whether so many probes of d failed that it should not be probed
-// for a while.
+// tired reports whether so many probes of d failed recently that it should not
+// be probed for a while.
 func (d *daemon) tired(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -169,15 +167,15 @@ func (d *daemon) tired(now time.Time) bool {
 	return len(d.vain) >= maxVain
 }
 
-// note records a failed probe, and whether d is patient.
+// note records a failed probe, and whether d waits for requests.
 func (d *daemon) note(now time.Time, patient bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.vain, d.patient = append(d.vain, now), patient
 }
 
-// A daemon is not probed in all versions again after maxVain failed probes
-// within vainFor.
+// After maxVain failed probes within vainFor, a daemon is no longer probed in
+// all versions.
 const (
 	maxVain = 6
 	vainFor = time.Minute

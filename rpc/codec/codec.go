@@ -1,10 +1,10 @@
 // Package codec converts Slurm's RPC records between memory and bytes.
 //
-// A record is declared once, as a walk. A walk is a function that names each
-// field in the order of the wire, and the protocol versions that have the
-// field. The same walk encodes, decodes, fills a record with random values (for
-// round-trip tests) and describes itself (for the test against the tables of
-// the protocol, and for generated documentation):
+// Each record is declared once, as a walk: a function that names each field in
+// wire order, and the protocol versions that have the field. The same walk
+// encodes, decodes, fills a record with random values (for round-trip tests)
+// and describes itself (for the test against the tables of the protocol, and
+// for generated documentation):
 //
 //	func node(c *codec.Codec, n *model.Node) {
 //		c.String("name", &n.Name)
@@ -14,10 +14,10 @@
 //		c.Uint16("cpus", &n.CPUs)
 //	}
 //
-// After the first error, every later call does nothing. So walks need no error
-// handling, and Err (or Finish, which also refuses bytes left over) is checked
-// once. Before memory is allocated, each length and count is checked against
-// the bytes that have arrived.
+// After the first error, all calls do nothing. So walks need no error handling,
+// and a caller checks Err once (or Finish, which also refuses bytes left over).
+// Each length and count is checked against the bytes that have arrived before
+// memory is allocated.
 //
 // The byte layout of each type is documented with its method. The source is the
 // layout of Slurm's messages, protocols 38 (22.05) to 45 (26.05).
@@ -139,22 +139,22 @@ func NewDescriber(v Version) *Codec {
 	return &Codec{mode: describing, version: v}
 }
 
-// Trace makes a decoder call f for each field with the bytes that it consumes:
-// n bytes at offset at. It is for tests and for dumps of messages.
+// Trace makes a decoder call f for each field. The field takes n bytes at
+// offset at. Trace is for tests and for dumps of messages.
 func (c *Codec) Trace(f func(field string, at, n int)) { c.trace = f }
 
-// Version returns the protocol version that is walked.
+// Version returns the protocol version of the walk.
 func (c *Codec) Version() Version { return c.version }
 
-// Since reports whether the walked protocol version is v or newer.
+// Since reports whether the protocol version of the walk is v or newer.
 func (c *Codec) Since(v Version) bool { return c.version >= v }
 
-// Until reports whether the walked protocol version is older than v, the first
-// version without the field.
+// Until reports whether the protocol version of the walk is older than v, the
+// first version without the field.
 func (c *Codec) Until(v Version) bool { return c.version < v }
 
-// Decoding reports whether the values come from the input, in which case a walk
-// should check them.
+// Decoding reports whether the values come from the input. Then a walk should
+// check them.
 func (c *Codec) Decoding() bool { return c.mode == decoding }
 
 // Storing reports whether the walked values are set (decoding, filling) rather

@@ -1,8 +1,8 @@
 package codec
 
 // Column walks one field of records that are sent field by field. Each field is
-// sent as an array: a count, which must be that of rows, followed by the field
-// of each record. The first field must be an Array, which creates the rows.
+// an array: a count, which must be the number of rows, followed by the field of
+// each record. The first field must be an Array, which creates the rows.
 func Column[T any](c *Codec, name, element string, rows []T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, element+"[]")
@@ -53,8 +53,8 @@ func StreamList[T any](c *Codec, name, element string, s *Stream[T], walk func(*
 }
 
 // Inline walks the stream's next element within a Loop, like Next. In a
-// description, the element's fields belong to the loop, not to a table of their
-// own.
+// description, the fields of the element belong to the loop, not to a table of
+// their own.
 func Inline[T any](c *Codec, name string, s *Stream[T], walk func(*Codec, *T)) {
 	if c.mode == describing {
 		var element T

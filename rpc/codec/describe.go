@@ -1,13 +1,14 @@
 package codec
 
-// Row is a row of a walk's description, in the terms of the protocol's tables.
-// Field is a name, or the condition of an "if", "stop_if" or "loop" row.
+// Row is a row in the description of a walk, with the words of the protocol's
+// tables. Field is a name, or the condition of an "if", "stop_if" or "loop"
+// row.
 type Row struct {
 	Field string
 	Type  string
 }
 
-// Rows returns the fields that a describer has recorded, in the wire's order.
+// Rows returns the fields that a describer has recorded, in wire order.
 func (c *Codec) Rows() []Row { return c.rows }
 
 func (c *Codec) row(field, typ string) {
@@ -16,10 +17,10 @@ func (c *Codec) row(field, typ string) {
 	}
 }
 
-// If returns cond, which reports whether the following fields are present. It
-// depends on fields that were already walked. The body of the if walks the
-// fields and ends with EndIf. When describing, If returns true and records a
-// row with the condition in words.
+// If returns cond, which depends on fields that were already walked, and
+// reports whether the following fields are present. The body of the if
+// statement walks these fields and ends with EndIf. When describing, If returns
+// true and records a row with the condition in words.
 func (c *Codec) If(condition string, cond bool) bool {
 	if c.mode == describing {
 		c.row(condition, "if")
@@ -44,8 +45,8 @@ func (c *Codec) EndIf() {
 	}
 }
 
-// StopIf returns cond, which reports whether the record ends here. It depends
-// on fields that were already walked.
+// StopIf returns cond, which depends on fields that were already walked, and
+// reports whether the record ends here.
 func (c *Codec) StopIf(condition string, cond bool) bool {
 	if c.mode == describing {
 		c.row(condition, "stop_if")

@@ -67,8 +67,8 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 	if !c.fits(name, uint64(n)) {
 		return
 	}
-	// The slice grows as elements arrive, because an element in memory may be a
-	// hundred times larger than its smallest form on the wire.
+	// The slice grows as elements arrive, because in memory an element may be a
+	// hundred times larger than on the wire.
 	*v = make([]T, 0, min(n, 16))
 	size := sizeOf[T]()
 	for range n {
@@ -81,9 +81,9 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 	}
 }
 
-// maxHeld limits the memory of the elements of lists, or of one record if
-// records are passed on one by one. A list of empty texts takes at least four
-// times its length on the wire.
+// maxHeld limits the memory for elements of lists, in one record if records are
+// passed on one by one. A list of empty texts takes at least four times its
+// length on the wire.
 const maxHeld = 256 << 20
 
 // hold counts an element that is kept.
@@ -95,8 +95,8 @@ func (c *Codec) hold(name string, size int) {
 
 func sizeOf[T any]() int { return int(reflect.TypeFor[T]().Size()) }
 
-// fits checks a decoded count against the bytes left, because every element
-// takes at least one byte.
+// fits checks a decoded count against the bytes left: every element takes at
+// least one byte.
 func (c *Codec) fits(name string, n uint64) bool {
 	if c.mode == decoding && n > uint64(c.left()) {
 		c.Fail(name, ErrCount)
@@ -155,7 +155,8 @@ func (c *Codec) Count16(name string, n int) int {
 }
 
 // Loop calls walk n times, where n is the result of the Count with the same
-// name. A description has the body once, between a "loop" and an "endloop" row.
+// name. In a description the body occurs once, between a "loop" and an
+// "endloop" row.
 func (c *Codec) Loop(name string, n int, walk func(i int)) {
 	if c.mode == describing {
 		c.row(name, "loop")
@@ -169,13 +170,13 @@ func (c *Codec) Loop(name string, n int, walk func(i int)) {
 }
 
 // Stream is the repeated part of an answer. It is either kept as a list, or
-// passed on one element at a time, so that an answer of any length only needs
-// the memory of one element.
+// passed on one element at a time. In the second case an answer of any length
+// needs only the memory of one element.
 type Stream[T any] struct {
 	List []T            // encoding: the elements to send; decoding without Each: the received elements
 	Each func(*T) error // decoding: called with each element, which is valid only during the call
 
-	// Pull, when encoding, replaces List. It returns the Len elements one after
+	// Pull replaces List when encoding. It returns the Len elements one after
 	// the other. An element is valid until the next call.
 	Pull func() (*T, error)
 	Len  int

@@ -8,10 +8,10 @@ type pieces struct {
 	joined []byte // copy of a value that spans several pieces
 }
 
-// NewPiecesDecoder returns a Codec that reads first, followed by the pieces
-// that next returns, which have later bytes in total. Counts and lengths are
-// checked against these totals. The Codec does not use a piece after the next
-// call of next. An error of next becomes the decoder's error.
+// NewPiecesDecoder returns a Codec that reads first, and then the pieces that
+// next returns, which have later bytes in total. It checks counts and lengths
+// against the total. It does not use a piece after the next call of next. An
+// error of next becomes the decoder's error.
 func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), later int) *Codec {
 	return &Codec{mode: decoding, version: v, buf: first, pieces: pieces{next: next, later: later}}
 }
@@ -56,11 +56,11 @@ func (c *Codec) join(name string, n int) []byte {
 	return b
 }
 
-// maxValue is the maximum length of a value in a message in pieces. The whole
-// value is in memory, for a short time twice, whatever the limits of the
-// message are.
+// maxValue is the maximum length of a value in a message in pieces. Whatever
+// the limits of the message are, the whole value is in memory, and for a short
+// time twice.
 const maxValue = 16 << 20
 
 // maxJoined is the length of the longest value whose memory is kept for the
-// next one.
+// next value.
 const maxJoined = 64 << 10

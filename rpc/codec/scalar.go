@@ -55,8 +55,8 @@ func (c *Codec) Uint32(name string, v *uint32) {
 	}
 }
 
-// Uint16In32 walks a Uint16 that later versions widened. It sends only the low
-// 16 bits of v.
+// Uint16In32 walks a Uint16 that later versions have as a Uint32. It sends only
+// the low 16 bits of v.
 func (c *Codec) Uint16In32(name string, v *uint32) {
 	narrow := uint16(*v)
 	if c.Uint16(name, &narrow); c.mode != encoding {
@@ -64,8 +64,8 @@ func (c *Codec) Uint16In32(name string, v *uint32) {
 	}
 }
 
-// Uint32In64 walks a Uint32 that later versions widened. It sends only the low
-// 32 bits of v.
+// Uint32In64 walks a Uint32 that later versions have as a Uint64. It sends only
+// the low 32 bits of v.
 func (c *Codec) Uint32In64(name string, v *uint64) {
 	narrow := uint32(*v)
 	if c.Uint32(name, &narrow); c.mode != encoding {
@@ -175,10 +175,10 @@ func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
 	}
 }
 
-// sent returns the number that represents v on the wire. walked is false if a
-// filler has set v to something that is not a number. (There is no function for
-// all widths that takes the walk as a parameter, because then each number would
-// be an allocation, and a long list has a million numbers.)
+// sent returns the number that represents v on the wire. If a filler has set v
+// to something that is not a number, walked is false. (A function for all
+// widths that has the walk as a parameter would allocate memory for each
+// number, and a long list has a million numbers.)
 func sent[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
 	infinite := ^T(0)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// noVal32 as a length or a count means a null list or bit string.
+// noVal32 is the length or count of a null list or bit string.
 const noVal32 = math.MaxUint32 - 1
 
 // String walks a length that includes a final NUL, followed by the bytes with

@@ -1,11 +1,11 @@
 // Package fault converts Slurm's error numbers to errors that people can read,
 // and errors to numbers. Daemons answer with a number and, for a few requests,
-// with a text. The client needs one direction of the table, and our own daemons
-// the other.
+// with a text. The client converts numbers to errors, and the bundled daemons
+// convert errors to numbers.
 //
-// Numbers and Slurm's texts for them are facts of the protocol: no number
+// The numbers and Slurm's texts for them are facts of the protocol: no number
 // changed its meaning from 22.05 to 26.05, and clients compare the texts. The
-// descriptions are ours, except where Slurm's text is sufficient.
+// descriptions are our own, except where Slurm's text is sufficient.
 package fault
 
 import (
@@ -48,15 +48,15 @@ func Of(number uint32, text string) *errs.Error {
 	return e
 }
 
-// refusal reports whether an unknown number is in a range that Slurm uses for
-// refusals, to which slurmrestd answers 422. A later release may use the gaps
-// in these ranges.
+// refusal reports whether an unknown number is in a range of Slurm's numbers
+// for refusals, for which slurmrestd answers 422. A later release may fill the
+// gaps in these ranges.
 func refusal(number uint32) bool {
 	return number >= 2000 && number <= 2185 || number >= 7001 && number <= 7013
 }
 
-// message returns the description of r: our own text, or otherwise Slurm's text
-// in the style of our messages.
+// message returns the description of r: our own text if there is one, otherwise
+// Slurm's text in the style of our messages.
 func (r *row) message() string {
 	if r.text != "" {
 		return r.text
@@ -99,9 +99,9 @@ func clean(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// Number returns the number with which to answer err, and the text to send with
-// it. This is the number of an *errs.Error, or otherwise one for its kind.
-// Other errors have no text, so that internal details are not sent.
+// Number returns the number to send for err, and its text. For an *errs.Error
+// it is the error's number, or otherwise a number for its kind. Other errors
+// have no text, so that internal details are not sent.
 func Number(err error) (number uint32, text string) {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
@@ -113,8 +113,8 @@ func Number(err error) (number uint32, text string) {
 	return byKind(e.Kind), e.Message
 }
 
-// byKind returns the number for a kind. Where Slurm has no number, it returns
-// one of the operating system, which Slurm's commands also know.
+// byKind returns the number for a kind. If Slurm has none, it returns a number
+// of the operating system, which Slurm's commands know, too.
 func byKind(k errs.Kind) uint32 {
 	switch k {
 	case errs.Malformed, errs.Invalid:

@@ -6,9 +6,9 @@ import (
 	"schedrestd/errs"
 )
 
-// Numbers with which this project answers, or which it treats specially.
+// Numbers that this project sends or handles specially.
 const (
-	Unspecified         = -1 // not in the table, because each caller gives it a meaning
+	Unspecified         = -1 // not in the table, because its meaning depends on the caller
 	UnexpectedMessage   = 1000
 	ProtocolVersion     = 1005
 	Authentication      = 1007
@@ -75,10 +75,10 @@ type row struct {
 	hint   string
 }
 
-// table has every error number of Slurm, in order, and a few of the operating
-// system that the daemons use. Where slurmrestd answers 422, so does our
-// gateway, unless another status tells the client more: 401, 403, 404, 409,
-// 413, 429, 501, 503.
+// table has every error number of Slurm, in order, and a few numbers of the
+// operating system that the daemons use. Where slurmrestd answers 422, so does
+// our gateway, unless another status gives the client more information: 401,
+// 403, 404, 409, 413, 429, 501, 503.
 var table = []row{
 	{uint32(syscall.EPERM), errs.Denied, "Operation not permitted", "", ""},
 	{uint32(syscall.ENOENT), errs.NotFound, "No such file or directory", "not found", ""},

@@ -52,10 +52,10 @@ func callCount(c *codec.Codec, n *model.CallCount) {
 	c.Uint64("time", &n.Time)
 }
 
-// RecordJobs sends jobs to the bundled accounting daemon. It is answered by a
-// PersistRC. The daemon stores the latest record of each job, so sending a
-// batch twice is harmless. RecordJobs is a message of this project, outside of
-// Slurm's numbers, and only the newest protocol has it.
+// RecordJobs sends jobs to the bundled accounting daemon, which answers with a
+// PersistRC. The daemon stores the latest record of each job, so it is harmless
+// to send a job twice. This message belongs to this project, not to Slurm: its
+// number is outside of Slurm's, and only the newest protocol has it.
 type RecordJobs struct{ Jobs []model.Job }
 
 // Walk encodes or decodes the fields in wire order.

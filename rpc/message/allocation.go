@@ -18,7 +18,7 @@ func (m *JobDescs) Walk(c *codec.Codec) {
 	loop(c, "cnt", n, &m.Jobs, func(c *codec.Codec, d *model.JobDesc) { codec.Record(c, "jobs", "job_desc", d, jobDesc) })
 }
 
-// Allocation answers a request for resources, or a question about such a
+// Allocation answers a request for resources, or an inquiry about such a
 // request (table resource_allocation_response).
 type Allocation struct{ model.Allocation }
 
@@ -135,7 +135,7 @@ func (m *AllocationInfoRequest) Walk(c *codec.Codec) {
 	c.String("req_cluster", &m.Cluster)
 }
 
-// CompleteAllocation returns resources (table complete_job_allocation). It is
+// CompleteAllocation releases resources (table complete_job_allocation). It is
 // answered by an RC.
 type CompleteAllocation struct {
 	JobID    model.Opt[uint32]

@@ -14,9 +14,9 @@ type BuildInfoRequest struct {
 // Walk encodes or decodes the fields in wire order.
 func (m *BuildInfoRequest) Walk(c *codec.Codec) { c.Time("last_update", &m.LastUpdate) }
 
-// BuildInfo answers BuildInfoRequest (table conf_response). It stores only the
-// fields that this project uses. Unless Whole is set, the others are skipped
-// when decoding, and sent empty.
+// BuildInfo answers BuildInfoRequest (table conf_response). It has only the
+// fields that this project uses. Unless Whole is set, the walk skips other
+// fields when it decodes, and sends them empty when it encodes.
 type BuildInfo struct {
 	LastUpdate  model.Time
 	BootTime    model.Time
@@ -283,7 +283,7 @@ func pluginParams(c *codec.Codec, _ *struct{}) {
 	skipRecords(c, "key_pairs", "config_key_pair", configPair)
 }
 
-// keeper walks fields and stores them in Whole, if Whole is set.
+// keeper walks fields, and stores them in Whole if Whole is set.
 type keeper struct {
 	*codec.Codec
 	whole *model.Configuration

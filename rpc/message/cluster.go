@@ -67,8 +67,8 @@ func cluster(c *codec.Codec, l *model.Cluster) {
 	c.String("tres_str", &l.TRES)
 }
 
-// connected returns the name in the protocol table of two fields that have no
-// name of their own.
+// connected returns the name that two unnamed fields have in the table of the
+// protocol.
 func connected(c *codec.Codec) string {
 	switch {
 	case c.Until(codec.V2505):

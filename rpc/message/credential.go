@@ -4,7 +4,7 @@ import "schedrestd/rpc/codec"
 
 // Numbers of the authentication plugins.
 const (
-	PluginNone  uint32 = 100 // no identity; the sender is known by other means, or unknown
+	PluginNone  uint32 = 100 // no identity: the sender is unknown, or known by other means
 	PluginMunge uint32 = 101
 	PluginJWT   uint32 = 102
 	PluginSlurm uint32 = 103
@@ -13,7 +13,7 @@ const (
 // Credential identifies the sender (table auth_cred).
 //
 // This project's auth/cred is PluginNone on a UNIX socket, where the kernel
-// identifies the peer. On TCP it proves nothing, and the bundled daemons refuse
+// identifies the peer. On TCP it proves nothing, so the bundled daemons refuse
 // it.
 type Credential struct {
 	Plugin uint32

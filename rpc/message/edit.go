@@ -5,11 +5,11 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Changes to records of the accounting daemon. To add records, a client sends the
-// message that otherwise answers a query (Accounts, QOSList …), and gets a
-// PersistRC. To remove records, it sends the body of a query (GetAccounts, GetQOS
-// …), and gets Names. Coordinators, AddAccountsTo and AddUsersTo have bodies of
-// their own. An AccountingEnd commits the changes.
+// Changes to records of the accounting daemon. To add records, a client sends
+// the message that also answers queries (Accounts, QOSList …), and gets a
+// PersistRC. To remove records, it sends a query (GetAccounts, GetQOS …) as a
+// request to remove, and gets Names. Coordinators, AddAccountsTo and AddUsersTo
+// are messages of their own. An AccountingEnd commits the changes.
 
 // Names lists the changed records, or the records that prevent the change.
 type Names struct{ Listed[string] }
@@ -63,9 +63,9 @@ type ModifyJobs struct {
 // Walk encodes or decodes the fields in wire order.
 func (m *ModifyJobs) Walk(c *codec.Codec) { m.Filter.Walk(c); accountingJob(c, &m.Record) }
 
-// Coordinators names accounts, and users to add to or remove from their
-// coordinators (table dbd_acct_coord_msg). Adding is answered by a PersistRC,
-// removing by Names.
+// Coordinators adds or removes users as coordinators of accounts (table
+// dbd_acct_coord_msg). The answer is a PersistRC if it adds them, and Names if
+// it removes them.
 type Coordinators struct {
 	Accounts []string
 	Users    GetUsers
@@ -84,7 +84,8 @@ type AddAccountsTo struct{ model.AddAccountsTo }
 // Walk encodes or decodes the fields in wire order.
 func (m *AddAccountsTo) Walk(c *codec.Codec) { assocSet(c, &m.AssocSet); account(c, &m.Account) }
 
-// AddUsersTo adds users and associations, in the same way.
+// AddUsersTo adds users and associations. Its answer is like that of
+// AddAccountsTo.
 type AddUsersTo struct{ model.AddUsersTo }
 
 // Walk encodes or decodes the fields in wire order.

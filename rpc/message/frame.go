@@ -36,8 +36,8 @@ func Sealed(credential *Credential) Sealer {
 	return func(Type, []byte) (*Credential, error) { return credential, nil }
 }
 
-// front is the space before the body that is reserved for the header and a
-// credential of typical size.
+// front is the size of the space that is reserved before the body, for the
+// header and a credential of typical size.
 const front = 1 << 10
 
 // Encode returns a complete message at protocol version v, preceded by its
@@ -49,9 +49,10 @@ func Encode(v codec.Version, flags uint16, t Type, credential *Credential, body 
 // EncodeSealed encodes a message with a credential that depends on the body. It
 // returns an error of seal unchanged.
 func EncodeSealed(v codec.Version, flags uint16, t Type, seal Sealer, body Body) ([]byte, error) {
-	// The credential is sent before the body but created after it. Its length
-	// is not known before, and the body may be too long to copy. So space is
-	// reserved for it, and the excess is cut off.
+	// The credential is sent before the body but created after it, so its
+	// length is not known yet. A long body should not be copied. Therefore
+	// space is reserved for the credential, and the rest of the space is cut
+	// off.
 	c := codec.NewEncoder(v, make([]byte, front, 2*front))
 	body.Walk(c)
 	if err := c.Finish(); err != nil {
@@ -91,8 +92,9 @@ func ParseFrame(b []byte) (Frame, error) {
 	return ParsePieces(b, 0)
 }
 
-// ParsePieces parses a message whose first piece b contains the header and the
-// credential; later bytes follow. Body is the part of the body in b.
+// ParsePieces parses a message in pieces. The first piece, b, contains the
+// header and the credential; later is the number of bytes after b. Body is the
+// part of the body in b.
 func ParsePieces(b []byte, later int) (Frame, error) {
 	f, err := ParseFront(b)
 	if err == nil && uint64(len(f.Body))+uint64(later) != uint64(f.Header.BodyLength) {
@@ -134,13 +136,14 @@ func (f *Frame) Decode(body Body) error {
 	return DecodeBody(f.Header.Version, f.Header.Type, f.Body, body)
 }
 
-// DecodeBody decodes b into body at protocol version v. The error contains t.
+// DecodeBody decodes b into body at protocol version v. Errors name t.
 func DecodeBody(v codec.Version, t Type, b []byte, body Body) error {
 	return decode(codec.NewDecoder(v, b), t, body)
 }
 
-// DecodePieces decodes a body in several pieces. b is the first piece, and next
-// returns the others, later bytes in total, as in codec.NewPiecesDecoder.
+// DecodePieces decodes a body in several pieces. b is the first piece. next
+// returns the others, which have later bytes in total, as in
+// codec.NewPiecesDecoder.
 func DecodePieces(v codec.Version, t Type, b []byte, next func() ([]byte, error), later int, body Body) error {
 	return decode(codec.NewPiecesDecoder(v, b, next, later), t, body)
 }
@@ -167,8 +170,8 @@ func EncodePersistent(v codec.Version, t Type, body Body) ([]byte, error) {
 	return b, nil
 }
 
-// Stream writes the body of a message of type t to out. When its length is
-// known, Front or PersistentFront returns the data to send before it.
+// Stream writes the body of a message of type t to out. When the length of the
+// body is known, Front or PersistentFront returns the data to send before it.
 func Stream(v codec.Version, t Type, body Body, out io.Writer) error {
 	c := codec.NewStreamEncoder(v, out)
 	body.Walk(c)

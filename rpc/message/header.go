@@ -14,8 +14,8 @@ const (
 	FlagAddresses    uint16 = 0x80
 )
 
-// errForwarded is the error for a message with answers from several nodes. Only
-// node daemons get such messages.
+// errForwarded is the error for a message that combines the answers of several
+// nodes. Only node daemons get such messages.
 var errForwarded = errors.New("messages that carry answers of other nodes are not supported")
 
 // Header is the beginning of each message (table header).
@@ -28,8 +28,8 @@ type Header struct {
 	OrigAddr   Addr
 }
 
-// Forward describes how a message is forwarded from node to node. A Count of 0
-// means that it is not.
+// Forward describes how a message is forwarded from node to node. If Count is
+// 0, it is not forwarded.
 type Forward struct {
 	Count          uint16
 	NodeList       string
@@ -49,8 +49,8 @@ type Addr struct {
 	Port6  uint16
 }
 
-// Walk encodes or decodes the fields in wire order. It also walks the version
-// field. The codec's version applies to the fields after that.
+// Walk encodes or decodes the fields in wire order. These include the version,
+// which the codec uses for the fields after it.
 func (h *Header) Walk(c *codec.Codec) {
 	version := uint16(h.Version) << 8
 	if c.Uint16("version", &version); c.Storing() {

@@ -353,8 +353,8 @@ func job(c *codec.Codec, j *model.Job) {
 	}
 }
 
-// jobDetails walks the part of a job_info_record that a controller omits, from
-// protocol 42 on, for jobs whose requirements it no longer stores.
+// jobDetails walks the part of a job_info_record that controllers omit, from
+// protocol 42 on, for jobs whose requirements they no longer store.
 func jobDetails(c *codec.Codec, j *model.Job) {
 	c.Time("accrue_time", &j.AccrueTime)
 	c.Time("eligible_time", &j.EligibleTime)

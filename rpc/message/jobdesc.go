@@ -162,17 +162,17 @@ func jobDesc(c *codec.Codec, d *model.JobDesc) {
 }
 
 // selectPlugin walks the number of the plugin whose data was here in old
-// protocols. A received number is ignored. The number of cons_tres is sent:
-// Slurm's commands fail on an unknown number, and every ordinary build has
-// cons_tres.
+// protocols. It ignores a received number. It sends the number of cons_tres,
+// because Slurm's commands fail on an unknown number, and every ordinary build
+// has cons_tres.
 func selectPlugin(c *codec.Codec, name string) {
 	plugin := uint32(109)
 	c.Uint32(name, &plugin)
 }
 
 // authenticated walks the number of a user or group. If v is not set, the
-// controller uses the number in the credential. "Not set" is sent as NO_VAL at
-// protocol 38, and as 99 from 39 on, where controllers refuse NO_VAL.
+// controller uses the number in the credential. "Not set" is NO_VAL at protocol
+// 38, and 99 from protocol 39 on, where controllers refuse NO_VAL.
 func authenticated(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	const nobody = 99
 	if c.Until(codec.V2302) {
@@ -189,8 +189,8 @@ func authenticated(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	}
 }
 
-// jobAsStep walks a job number as a step id (table step_id) that has only the
-// job. "Not set" is NO_VAL.
+// jobAsStep walks a job number as a step id without a step (table step_id).
+// "Not set" is NO_VAL.
 func jobAsStep(c *codec.Codec, name string, job *model.Opt[uint32]) {
 	const noJob = 0xfffffffe
 	step := model.StepID{JobID: job.Or(noJob)}

@@ -6,13 +6,13 @@ import (
 )
 
 // Listed is an answer of the accounting daemon with a list of records. Records
-// may pass them on one at a time.
+// is the list, or passes the records on one at a time.
 type Listed[T any] struct {
 	Records codec.Stream[T]
 	Code    uint32 // 0, or one of Slurm's error numbers
 }
 
-// List returns m, the part of an answer that has the records.
+// List returns m. A type that embeds Listed gets this method.
 func (m *Listed[T]) List() *Listed[T] { return m }
 
 func (m *Listed[T]) walk(c *codec.Codec, element string, record func(*codec.Codec, *T)) {
@@ -20,7 +20,7 @@ func (m *Listed[T]) walk(c *codec.Codec, element string, record func(*codec.Code
 	c.Uint32("return_code", &m.Code)
 }
 
-// optAs walks a number whose "not set" is notSet, not NO_VAL.
+// optAs walks a number in which notSet, not NO_VAL, means "not set".
 func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 	n := uint32(v.Or(notSet))
 	if c.Uint32(name, &n); !c.Storing() {
@@ -32,17 +32,17 @@ func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 	}
 }
 
-// absent walks the flag for a following record, and returns true if none
-// follows. The record then keeps its zero value, which has the same meaning.
-// This project always sends a record.
+// absent walks a flag that says whether a record follows, and returns true if
+// none follows. Then the record keeps its zero value, which has the same
+// meaning. This project always sends a record.
 func absent(c *codec.Codec) bool {
 	there := true
 	c.Bool("present", &there)
 	return c.StopIf("present == 0", !there)
 }
 
-// bit16 walks one bit of a set as a number of its own, as older protocols send
-// it.
+// bit16 walks one bit of a set. Older protocols send the bit as a number of its
+// own.
 func bit16[T ~uint16 | ~uint32](c *codec.Codec, name string, set *T, bit T) {
 	on := *set&bit != 0
 	if flag16(c, name, &on); !c.Storing() {

@@ -2,8 +2,8 @@ package message
 
 import "schedrestd/rpc/codec"
 
-// loop walks the n records whose Count was walked before. The loop has fields
-// of its own.
+// loop walks n records after their Count. In a description the records' fields
+// are in a loop, not in a table.
 func loop[T any](c *codec.Codec, name string, n int, list *[]T, walk func(*codec.Codec, *T)) {
 	sent := *list
 	if c.Storing() {
@@ -20,8 +20,8 @@ func loop[T any](c *codec.Codec, name string, n int, list *[]T, walk func(*codec
 	})
 }
 
-// flag8, flag16 and flag32 walk a boolean as a number: 1 or 0. Any other number
-// is read as true.
+// flag8, flag16 and flag32 walk a boolean as a number, 1 or 0. They decode any
+// other number as true.
 func flag8(c *codec.Codec, name string, v *bool)  { flag(c, name, v, c.Uint8) }
 func flag16(c *codec.Codec, name string, v *bool) { flag(c, name, v, c.Uint16) }
 func flag32(c *codec.Codec, name string, v *bool) { flag(c, name, v, c.Uint32) }

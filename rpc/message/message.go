@@ -1,14 +1,14 @@
 // Package message declares every message of Slurm's RPC that this project uses.
 // Each subject has a file with its requests, its answers and the walk of its
-// record. A walk serves both directions and all protocol versions (38 = Slurm
-// 22.05 to 45 = 26.05).
+// record. The same walk encodes and decodes in all protocol versions (38 =
+// Slurm 22.05 to 45 = 26.05).
 //
 // Field names in the walks are Slurm's own, so that a test can compare each
-// walk with the tables of the protocol. A new field of Slurm's is one line in a
-// walk and one in model.
+// walk with the tables of the protocol. A new field needs one line in a walk
+// and one in model.
 //
-// A message on a connection consists of its length (32 bits, of all that
-// follows), Header, Credential and body. Encode and Decode handle this frame.
+// On a connection, a message consists of its length (32 bits, without this
+// number), Header, Credential and body. Encode and Decode handle this frame.
 // rpc/client and rpc/server handle connections and the order of messages.
 package message
 
@@ -131,7 +131,7 @@ const (
 	AccountingRecordJobs      Type = 30001 // a message of this project, from schedctld to scheddbd
 )
 
-// Empty is the body of a message that has none.
+// Empty stands for the body of a message without one.
 type Empty struct{}
 
 // Walk does nothing.

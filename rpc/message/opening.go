@@ -6,9 +6,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// EncodeOpening returns the first message of a persistent connection: its
-// length, the number of a PersistInit, and a complete message with its own
-// header and credential.
+// EncodeOpening returns the first message of a persistent connection. It
+// consists of its length, the number of a PersistInit, and a complete message
+// with header and credential.
 func EncodeOpening(v codec.Version, seal Sealer, init *PersistInit) ([]byte, error) {
 	b, err := EncodeSealed(v, FlagPersistent, RequestPersistInit, seal, init)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// RecordList is a list of accounting records that can be requested from a
-// daemon. Each list is declared with recordList, in the file of its walks. The
-// client and the tests of this package look it up by the type of its filter.
+// RecordList describes a list of accounting records that a client can request.
+// Each list is declared with recordList, in the file of its walks. The client
+// and the tests of this package look it up by the type of its filter.
 type RecordList struct {
 	Get, Got Type          // request and answer
 	Since    codec.Version // the oldest protocol that has them; 0 for all
@@ -25,7 +25,7 @@ type RecordList struct {
 // RecordLists has all lists of accounting records, by the type of their filter.
 var RecordLists = map[reflect.Type]*RecordList{}
 
-// recordList declares the list of the records that a filter F selects.
+// recordList declares the list of records that a filter F selects.
 func recordList[F model.Filter[T], T any, A interface {
 	Body
 	List() *Listed[T]
@@ -51,8 +51,8 @@ func recordList[F model.Filter[T], T any, A interface {
 	return &l
 }
 
-// ListSince returns the oldest protocol that has a list, which is identified by
-// the type of its request.
+// ListSince returns the oldest protocol that has the list with this type of
+// request.
 func ListSince(question Type) codec.Version {
 	for _, l := range RecordLists {
 		if l.Get == question && l.Since != 0 {
@@ -62,9 +62,9 @@ func ListSince(question Type) codec.Version {
 	return codec.Oldest
 }
 
-// Answer returns the body of the answer, which passes each record to each, a
-// func(*T) error, and the address of its error number. If each returns an
-// error, the decoding ends with stop's result for it.
+// Answer returns a body to decode the answer into, and the address of its error
+// number. The body passes each record to each, a func(*T) error. If each
+// returns an error, decoding ends with the result of stop for this error.
 func (l *RecordList) Answer(each any, stop func(error) error) (answer Body, code *uint32) {
 	return l.answer(each, stop)
 }

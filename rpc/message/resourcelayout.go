@@ -7,7 +7,7 @@ import (
 
 // ResourceLayout lists the resources of a job on each of its nodes (table
 // resource_layout_response), from protocol 44 on. It answers a
-// JobInfoSingleRequest. For a job without resources, the body is empty.
+// JobInfoSingleRequest. If the job has no resources, the body is empty.
 type ResourceLayout struct{ Nodes []model.ResourceLayout }
 
 // Walk encodes or decodes the fields in wire order.

@@ -19,8 +19,8 @@ type Error struct {
 	Text   string // may be empty
 }
 
-// munge's error numbers that are about a credential. The others are about the
-// request or munged's own state.
+// Error numbers of munge that are about a credential. Others are about the
+// request, or about munged itself.
 const (
 	BadCredential uint8 = 8  // malformed
 	BadVersion    uint8 = 9  // from an unsupported release of munge
@@ -43,8 +43,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (munge error %d)", e.Text, e.Number)
 }
 
-// ofCredential reports whether the error is munged's verdict on the credential,
-// as opposed to a failure of munged.
+// ofCredential reports whether munged refused the credential, instead of
+// failing itself.
 func (e *Error) ofCredential() bool { return e.Number >= BadCredential && e.Number <= Unauthorized }
 
 var (
@@ -60,8 +60,8 @@ func late(ctx context.Context, err error) error {
 	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "munged does not answer in time")
 }
 
-// unreached returns the error for a failed connection. Only the log and the
-// administrator get the path.
+// unreached returns the error for a failed connection. Only the log has the
+// path, for the administrator.
 func (c *Client) unreached(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return late(ctx, err)

@@ -2,11 +2,11 @@
 // authentication service, and decodes them. It is written in Go and speaks
 // protocol version 4 of munge 0.5 over munged's UNIX socket.
 //
-// A credential is a text with which munged confirms the uid and gid of the
-// process that requested it, as the kernel reports them for the connection
-// (SO_PEERCRED), the time, and a payload. The client needs no secret. Because
-// the credential names the process that requested it, one process can't request
-// it for another user, and a connection is never passed to another process.
+// A credential is a text in which munged confirms a uid and gid, the time, and
+// a payload. The uid and gid are those of the process that requested it, as the
+// kernel reports them for the connection (SO_PEERCRED). The client needs no
+// secret. A process can't request a credential for another user, and a
+// connection is never passed to another process.
 //
 // What a credential proves:
 //
@@ -32,8 +32,8 @@
 //
 // A false munged learns very little: the requesting user and a hash. But it
 // could return a credential that its owner got from the real munged. The
-// request would then be executed in that owner's name: another user's script
-// and environment, run by the owner. Client.Trusted prevents that.
+// request would then be executed in the owner's name, with another user's
+// script and environment. Client.Trusted prevents that.
 package munge
 
 import (
@@ -62,15 +62,15 @@ type Client struct {
 	TTL    time.Duration // lifetime of credentials, in whole seconds; 0 for munged's default, 5 minutes
 
 	// Trusted reports whether a user may run munged. If it is nil, root may,
-	// and the owner of the socket's directory, who can replace the socket
-	// anyway. In a directory like /tmp only root may. It must be set in a user
-	// namespace in which neither user is visible.
+	// and so may the owner of the socket's directory, who can replace the
+	// socket anyway. In a directory like /tmp only root may. In a user
+	// namespace where these users have no uid, Trusted must be set.
 	Trusted func(uid uint32) bool
 
-	// Dial opens a connection to the socket. If it is nil, the Client dials by
-	// itself. The kernel must know the connection's peer, and this process must
-	// have opened it, because munged issues the credential for the user that
-	// opened the connection.
+	// Dial opens a connection to the socket. If it is nil, the Client opens
+	// connections itself. The kernel must know the peer of the connection. This
+	// process must have opened it, because munged issues the credential for the
+	// user who opened the connection.
 	Dial func(ctx context.Context, socket string) (net.Conn, error)
 }
 
@@ -109,9 +109,9 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 	return text, nil
 }
 
-// Decode asks munged to verify a credential: that it is complete, made with
-// munged's key, for this process's uid, not expired, and not decoded before.
-// Each credential can be decoded once.
+// Decode asks munged to verify a credential. It must be complete, made with
+// munged's key, for this process's uid, not expired, and not decoded before:
+// each credential can be decoded once.
 //
 // Errors are *errs.Error: Unauthenticated, with an *Error as its cause, if the
 // credential is invalid; otherwise as for Encode.
@@ -181,8 +181,8 @@ func receive(r io.Reader, want kind) ([]byte, error) {
 	return b, nil
 }
 
-// busy is the pause before connecting again to a munged whose queue is full,
-// because connecting to a UNIX socket does not wait for a place in it.
+// busy is the pause before the next attempt to connect to a munged whose queue
+// is full. Connecting to a UNIX socket does not wait for space in the queue.
 const busy = 5 * time.Millisecond
 
 // connect opens a connection to a trusted munged.
@@ -222,8 +222,8 @@ func (c *Client) socket() string {
 	return c.Socket
 }
 
-// recognise returns nil if the munged at the other end is trusted, and
-// otherwise the reason why it is not.
+// recognise returns an error with the reason if the munged at the other end is
+// not trusted.
 func (c *Client) recognise(nc net.Conn) error {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
@@ -243,9 +243,9 @@ func (c *Client) recognise(nc net.Conn) error {
 	return nil
 }
 
-// ownersOrRoots is the default of Client.Trusted: it reports whether uid is
-// root or owns the directory of the socket. The overflow uid stands for all
-// users of other user namespaces, so it is never trusted.
+// ownersOrRoots reports whether uid is root or owns the directory of the
+// socket. It is the default of Client.Trusted. It never trusts the overflow
+// uid, which stands for all users of other user namespaces.
 func (c *Client) ownersOrRoots(uid uint32) bool {
 	if uid == 0 {
 		return true

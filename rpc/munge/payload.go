@@ -6,10 +6,10 @@ import (
 	"github.com/cloudflare/circl/xof/k12"
 )
 
-// kindK12 is the number for the hash in a payload. There are other hashes (the
-// message's number alone, SHA-256, SHA-3), which a site may forbid or have to
-// load. Every release from 22.05 on always accepts this one, and its own
-// commands send it.
+// kindK12 is the number of the hash function KT128 in a payload. Other
+// functions (the message's number alone, SHA-256, SHA-3) may be forbidden or
+// not loaded at a site. Every release from 22.05 on always accepts KT128, and
+// its own commands send it.
 const kindK12 = 2
 
 // Payload returns the payload of a message's credential: a hash of the encoded

@@ -37,8 +37,7 @@ const (
 	decodeResponse kind = 5
 )
 
-// anyone means no restriction, in place of the uid or gid that may decode a
-// credential.
+// anyone stands for every uid or gid: every process may decode the credential.
 const anyone uint32 = 1<<32 - 1
 
 // A credential is base64 text between this prefix and suffix.
@@ -47,8 +46,8 @@ const (
 	suffix = ":"
 )
 
-// munged chooses cipher and MAC. Compression is off, because 33 bytes are not
-// worth it.
+// munged chooses cipher and MAC. Compression is off, because a payload has only
+// 33 bytes.
 const (
 	defaultCipher = 1
 	defaultMAC    = 1
@@ -83,7 +82,7 @@ func header(k kind) []byte {
 	return append(b, version, byte(k), 0, 0, 0, 0, 0)
 }
 
-// finish writes the length into the place that header reserved for it.
+// finish writes the length into the space that header reserved for it.
 func finish(b []byte) ([]byte, error) {
 	n := len(b) - headerLength
 	if n > maxLength {
@@ -140,7 +139,7 @@ func wellFormed(text string) bool {
 }
 
 // parseDecoded returns the decoded credential in an answer. An *Error is a
-// refusal by munged. The rest of the answer is then ignored, although munged
+// refusal by munged. Then the rest of the answer is ignored, although munged
 // sends it for a replayed or expired credential.
 func parseDecoded(b []byte) (Decoded, error) {
 	r := &reader{b: b}
@@ -197,7 +196,8 @@ func (r *reader) u32() uint32 {
 	return 0
 }
 
-// verdict reads the error number and text with which all answers begin.
+// verdict parses the error number and the text at the beginning of every
+// answer.
 func (r *reader) verdict() error {
 	number := r.u8()
 	text := printable(r.take(uint32(r.u8())))

@@ -3,13 +3,13 @@
 // credentials. It is written in Go and speaks the kiosk's protocol, which is
 // the same from Slurm 23.11 to 26.05.
 //
-// A credential is a text with which the kiosk confirms the uid and gid of the
-// process that requested it, as the kernel reports them for the connection
-// (SO_PEERCRED), the time, and a payload. The client needs no secret: the kiosk
-// has the cluster's key (slurm.key), with which it could act as any user. As
-// with MUNGE, the payload is a hash of one message (munge.Payload), only one
-// uid can use the credential, and a connection is never passed to another
-// process.
+// A credential is a text in which the kiosk confirms a uid and gid, the time,
+// and a payload. The uid and gid are those of the process that requested it, as
+// the kernel reports them for the connection (SO_PEERCRED). The client needs no
+// secret: the kiosk has the cluster's key (slurm.key), with which it could act
+// as any user. As with MUNGE, the payload is a hash of one message
+// (munge.Payload), only one uid can use the credential, and a connection is
+// never passed to another process.
 //
 // A false kiosk learns very little: the requesting user and a hash. But it
 // could return a credential that its owner got from the real one, and the
@@ -36,12 +36,13 @@ import (
 type Client struct {
 	Sockets []string // in the order in which they are tried
 
-	// Trusted reports whether a user may serve Sockets[i], which was dialled.
+	// Trusted reports whether a user may serve Sockets[i], to which a
+	// connection was opened.
 	Trusted func(i int, uid uint32) bool
 
-	// Dial opens a connection to Sockets[i]. The kernel must know the
-	// connection's peer, and this process must have opened it, because the
-	// kiosk issues the credential for the user that opened the connection.
+	// Dial opens a connection to Sockets[i]. The kernel must know the peer of
+	// the connection. This process must have opened it, because the kiosk
+	// issues the credential for the user who opened the connection.
 	Dial func(ctx context.Context, i int) (net.Conn, error)
 }
 
@@ -136,7 +137,8 @@ func wellFormed(text string) bool {
 	return len(parts) == 3
 }
 
-// busy is the pause before connecting again to a kiosk whose queue is full.
+// busy is the pause before the next attempt to connect to a kiosk whose queue
+// is full.
 const busy = 5 * time.Millisecond
 
 // connect opens a connection to the first trusted kiosk that can be reached.
@@ -173,8 +175,8 @@ func (c *Client) dial(ctx context.Context, i int) (net.Conn, error) {
 	}
 }
 
-// recognise returns nil if the user that serves the connection is trusted, and
-// otherwise the reason why not.
+// recognise returns an error with the reason if the user that serves the
+// connection is not trusted.
 func (c *Client) recognise(i int, nc net.Conn) error {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
@@ -194,8 +196,8 @@ func late(ctx context.Context, err error) error {
 	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "Slurm's sack.socket does not answer in time")
 }
 
-// unreached returns the error for failed connections. Only the log and the
-// administrator get the paths.
+// unreached returns the error for failed connections. Only the log has the
+// paths, for the administrator.
 func (c *Client) unreached(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return late(ctx, err)

@@ -11,8 +11,9 @@ import (
 	"schedrestd/fdpass/unixconn"
 )
 
-// Serve accepts connections from ln until Shutdown, and then returns ErrClosed,
-// or until ln fails. It closes ln. It may be called for several listeners.
+// Serve accepts connections from ln until Shutdown or until ln fails, and
+// closes ln. After Shutdown it returns ErrClosed. It may be called for several
+// listeners.
 func (s *Server) Serve(ln net.Listener) error {
 	defer ln.Close()
 	s.mu.Lock()
@@ -73,8 +74,8 @@ func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 	}
 }
 
-// temporary reports whether accept may succeed later, because the peer has
-// already disconnected or a resource is exhausted.
+// temporary reports whether accept may succeed later: the peer has already
+// disconnected, or a resource is exhausted.
 func temporary(err error) bool {
 	for _, e := range []error{syscall.ECONNABORTED, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EINTR} {
 		if errors.Is(err, e) {

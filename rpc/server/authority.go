@@ -9,23 +9,23 @@ import (
 	"schedrestd/errs"
 )
 
-// Authority determines which user a token stands for. Both daemons use its
-// Verify, so that this rule exists only once: an error in it would give
-// attackers root privileges on the cluster.
+// Authority determines the user of a token. Both daemons use its Verify, so
+// that this rule exists only once: an error in it would give attackers root
+// privileges on the cluster.
 type Authority struct {
 	// Token verifies a token with the daemon's key, and returns its user and
 	// expiry.
 	Token func(token string) (user string, expires time.Time, err error)
 	// Lookup looks up a user of this machine by name (NSS).
 	Lookup func(name string) (uid, gid uint32, err error)
-	// Super reports whether a user may act for others. These are root and the
-	// scheduler's user.
+	// Super reports whether a user may act for others, as root and the
+	// scheduler's user may.
 	Super func(uid uint32) bool
 }
 
 // Verify returns the identity of a request with this token. If actAs is "", it
-// is the token's own user. Other names are allowed only for tokens of a Super,
-// which is how an authentication proxy works.
+// is that of the token's own user. Only with the token of a Super may actAs be
+// another user, as an authentication proxy needs.
 func (a *Authority) Verify(token, actAs string) (Identity, error) {
 	user, expires, err := a.Token(token)
 	if err != nil {
@@ -48,9 +48,9 @@ func (a *Authority) Verify(token, actAs string) (Identity, error) {
 	return id, nil
 }
 
-// notFound converts the error of a failed user lookup to a refusal. An
-// unavailable directory service is not a refusal, because then all clients
-// would get an error that asks for a new token, and would discard the old one.
+// notFound returns a refusal if the lookup of a user failed because the user
+// does not exist. If the directory service is unavailable, it returns another
+// error: a refusal would make all clients discard their valid tokens.
 func notFound(err error, who string) error {
 	if errs.KindOf(err) == errs.Unavailable {
 		return errs.Wrap(err, errs.Unavailable, "user lookup of %s failed", who)
@@ -58,9 +58,9 @@ func notFound(err error, who string) error {
 	return errs.Wrap(err, errs.Unauthenticated, "%s", who)
 }
 
-// find looks up the user name. Errors of Lookup are logged with the name, so a
-// name that must not be logged is not looked up. A user who would be refused on
-// a UNIX socket because of their ids is also refused with a token.
+// find looks up the user name. Errors of Lookup are logged with the name, so
+// find does not look up a name that must not be logged. It refuses a user whose
+// ids would be refused on a UNIX socket.
 func (a *Authority) find(name string) (uid, gid uint32, err error) {
 	if tokenLike(name) {
 		return 0, 0, errs.New(errs.NotFound, "there is no user %s", shown(name))
@@ -75,7 +75,7 @@ func (a *Authority) find(name string) (uid, gid uint32, err error) {
 // maxShown is the number of logged bytes of a name.
 const maxShown = 32
 
-// shown returns name in the form in which it is logged.
+// shown returns name in the form for the log.
 func shown(name string) string {
 	switch {
 	case tokenLike(name):
@@ -87,8 +87,8 @@ func shown(name string) string {
 }
 
 // tokenLike reports whether name looks like a token that was sent in the wrong
-// place. Every character of a JWT may occur in a user name, so without this
-// check the log would contain a valid token.
+// place. Such a token is a valid user name, so without this check the log would
+// contain it.
 func tokenLike(name string) bool {
 	return strings.HasPrefix(name, "eyJ") || strings.Count(name, ".") >= 2 && len(name) > maxShown || len(name) > 256
 }

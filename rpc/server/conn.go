@@ -34,7 +34,7 @@ type conn struct {
 
 	// server.mu guards the fields below.
 	in      *pool
-	source  source    // source that the connection counts for: place, origin, or the user of its credential
+	source  source    // source to which the connection counts: place, origin, or the user of its credential
 	known   bool      // whether the credential was verified
 	since   time.Time // when the server began to wait for this client, unless busy
 	busy    bool      // whether a complete request is being answered
@@ -43,7 +43,7 @@ type conn struct {
 }
 
 // serve serves c until it ends. A panic in a handler closes only this
-// connection. There is no answer then, because it is unknown whether the
+// connection. The client gets no answer then, because it is unknown whether the
 // request was executed.
 func (c *conn) serve() {
 	defer func() {
@@ -62,8 +62,8 @@ func (c *conn) serve() {
 	}
 }
 
-// exchange reads the beginning of the first message, which identifies the
-// protocol: it is either a version (at least 0x2600), or the number of the
+// exchange reads the beginning of the first message, which determines the
+// protocol. It is either a version (at least 0x2600), or the number of the
 // message that opens a persistent connection.
 func (c *conn) exchange() error {
 	if !c.await(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)) {
@@ -93,8 +93,8 @@ func (c *conn) single(front []byte, n int) error {
 	v := f.Header.Version
 	switch {
 	case errors.Is(err, message.ErrVersion), err == nil && (v < c.server.oldest() || v > c.server.newest()):
-		// Answer in our own version like Slurm 24.11, so that the client learns
-		// which version to use.
+		// Answer in our own version, as Slurm 24.11 does, so that the client
+		// learns which version to use.
 		f.Header.Version, f.Credential.Plugin = c.server.newest(), message.PluginNone
 		defer c.linger(n - len(front))
 		return c.answer(f, message.ResponseRC, &message.RC{Code: fault.Authentication})
@@ -139,8 +139,8 @@ func (c *conn) single(front []byte, n int) error {
 	return c.answer(f, t, answer)
 }
 
-// reserveMemory reserves memory for n bytes of a request of type t by id. give
-// frees it.
+// reserveMemory reserves memory for a request of n bytes and type t by id. give
+// frees the memory.
 func (c *conn) reserveMemory(t message.Type, id Identity, n int) (give func(), err error) {
 	most := MaxSmall
 	if c.server.Limit != nil {
@@ -174,8 +174,9 @@ func (c *conn) answer(f message.Frame, t message.Type, body message.Body) error 
 	return c.write(b)
 }
 
-// answerCredential returns the credential of an answer to f. From protocol 39
-// on there is none; before that it is an empty one for the request's plugin.
+// answerCredential returns the credential of an answer to f. Answers have none
+// from protocol 39 on, and before that an empty credential for the request's
+// plugin.
 func answerCredential(f message.Frame) *message.Credential {
 	if f.Header.Version >= codec.V2302 {
 		return nil
@@ -183,8 +184,8 @@ func answerCredential(f message.Frame) *message.Credential {
 	return &message.Credential{Plugin: f.Credential.Plugin}
 }
 
-// answerError answers f with err's number. The answer to a submission also
-// contains the text, because clients understand it there.
+// answerError answers f with the number of err. The answer to a submission also
+// contains the text, which clients understand only there.
 func (c *conn) answerError(f message.Frame, err error) error {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
@@ -197,8 +198,8 @@ func (c *conn) answerError(f message.Frame, err error) error {
 }
 
 // linger reads and discards the n remaining bytes of the peer's message. If the
-// connection were closed before, the kernel would reset it, and the answer
-// could be lost.
+// connection were closed with unread bytes, the kernel would reset it, and the
+// answer could be lost.
 func (c *conn) linger(n int) {
 	if n > 0 && c.await(lingerTimeout) {
 		io.CopyN(io.Discard, yielding{c}, int64(n))
@@ -206,8 +207,8 @@ func (c *conn) linger(n int) {
 }
 
 // yielding lets other goroutines run after each read. Otherwise a client that
-// always has more to send would keep a processor for the scheduler's whole time
-// slice, and a few hundred such clients would delay every other client by a
+// always has more to send would keep a processor for a whole time slice of Go's
+// scheduler, and a few hundred such clients would delay every other client by a
 // second.
 type yielding struct{ io.Reader }
 
@@ -252,9 +253,9 @@ func (c *conn) end() bool {
 	return !c.closing
 }
 
-// interrupt ends c. If a request is being answered, c ends after the answer.
-// The goroutine of c closes the connection, because that may take time. The
-// caller holds server.mu.
+// interrupt ends c, after the answer if a request is being answered. The
+// goroutine of c closes the connection, because that may take time. The caller
+// holds server.mu.
 func (c *conn) interrupt() {
 	c.closing = true
 	if !c.busy {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// errGone is the cause of a request's cancelled context if its client closed
-// the connection.
+// errGone is the cause with which the context of a request is cancelled when
+// the client closes the connection.
 var errGone = errors.New("the client closed the connection")
 
 // whileConnected returns a context that ends when the client closes the
-// connection, so that its requests stop. stop must be called before the
-// connection is read again. A client that only shuts down its sending side
-// counts as gone, because it could not send another request.
+// connection, so that its requests stop. A client that only shuts down its
+// sending side counts as gone, because it can't send another request. The
+// caller must call stop before it reads from the connection again.
 func (c *conn) whileConnected(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if len(c.early) > 0 { // the client has already sent its next request, which hides the end of the connection

@@ -9,8 +9,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Identity is the user that a request counts for, after the credential was
-// verified.
+// Identity is the user of a request, according to a verified credential.
 type Identity struct {
 	UID, GID uint32
 	Name     string    // user name; "" if the kernel identified the user and the name was not looked up
@@ -20,8 +19,8 @@ type Identity struct {
 }
 
 // refused returns the error for a client whose credential is invalid. The
-// reason is only logged. Slurm also uses one number for forged, expired and
-// unknown credentials.
+// reason is only logged. As in Slurm, forged, expired and unknown credentials
+// have the same number.
 func refused(err error) *errs.Error {
 	return &errs.Error{Kind: errs.Unauthenticated, Number: fault.Authentication,
 		Message: "the credential is not accepted", Err: err}
@@ -48,9 +47,9 @@ func (c *conn) identify(cred message.Credential) (Identity, error) {
 	return Identity{}, refused(errs.New(errs.Unsupported, "authentication plugin %d", cred.Plugin))
 }
 
-// kernel returns the identity for auth/cred, which is the peer of a UNIX
-// socket. It accepts root with group 0. It refuses other users with group 0,
-// and ids that mean "unknown".
+// kernel returns the identity for auth/cred, which is that of the peer of a
+// UNIX socket. It accepts group 0 only for root, and refuses ids that mean
+// "unknown".
 func (c *conn) kernel() (Identity, error) {
 	if c.peer.UID != 0 {
 		if err := c.peer.Verify(); err != nil {
@@ -60,14 +59,14 @@ func (c *conn) kernel() (Identity, error) {
 	return Identity{UID: c.peer.UID, GID: c.peer.GID, Kernel: true}, nil
 }
 
-// same reports whether both are the same user. It ignores the expiry of their
-// tokens, which Verify checks.
+// same reports whether both identities are the same. It ignores the expiry of
+// their tokens, which Verify checks.
 func (id Identity) same(other Identity) bool {
 	id.Expires, other.Expires = time.Time{}, time.Time{}
 	return id == other
 }
 
-// peerName returns the peer in the form in which it is logged.
+// peerName returns the name of the peer for the log.
 func (c *conn) peerName() string {
 	if c.local {
 		return nss.User{UID: c.peer.UID}.String()

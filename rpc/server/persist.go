@@ -14,8 +14,8 @@ import (
 
 // persist serves a persistent connection. opening is the first message without
 // its number: header, credential, PersistInit. The credential applies to the
-// whole connection. It is verified again for each request, because its token
-// may have expired, its key may have been revoked, or its user may have
+// whole connection. But persist verifies it again for each request, because its
+// token may have expired, its key may have been replaced, or its user may have
 // changed.
 func (c *conn) persist(opening []byte) error {
 	s, init, err := c.open(opening)
@@ -50,8 +50,8 @@ type session struct {
 	kept       Session
 }
 
-// open verifies the first message. If it returns an error, the returned session
-// can send that error to the peer.
+// open verifies the first message. If it returns an error, the session can send
+// the error to the peer.
 func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	s := &session{conn: c, version: c.server.newest()}
 	var init message.PersistInit
@@ -73,8 +73,8 @@ func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	if err := f.Decode(&init); err != nil {
 		return s, init, fault.Of(fault.IncompletePacket, "")
 	}
-	// From here on, the version in the body is used. Like slurmdbd, replace a
-	// version that is too new by our newest.
+	// From here on, the version in the body is used. As in slurmdbd, our newest
+	// version replaces one that is too new.
 	s.version = min(init.Version, c.server.newest())
 	if s.version < c.server.oldest() {
 		return s, init, fault.Of(fault.ProtocolVersion, "")
@@ -132,7 +132,7 @@ func (s *session) next() error {
 	return s.send(kind, answer)
 }
 
-// let admits a request of type t with n bytes: it verifies the credential again
+// let admits a request of n bytes and type t: it verifies the credential again
 // and reserves memory. give frees the memory.
 func (s *session) let(t message.Type, n int) (give func(), err error) {
 	id, err := s.identify(s.credential)

@@ -11,26 +11,26 @@ import (
 // that the UNIX socket stays usable when clients fill the TCP port.
 //
 // A full pool closes a connection that waits for its client: for a credential,
-// for the rest of a request, or for the next request. It never closes one whose
-// request is being answered. So silent clients do not keep others out, however
-// often they connect. Server.mu guards the fields.
+// for the rest of a request, or for the next request. It never closes a
+// connection whose request is being answered. So silent clients do not exclude
+// others, however often they connect. Server.mu guards the fields.
 type pool struct {
-	most    int           // maximum number of connections, without those being closed
+	most    int           // maximum number of connections, except those being closed
 	each    int           // maximum number of connections with the credentials of one user
 	kept    int           // number of additional connections for a Super
-	held    int           // number of connections, without those being closed
+	held    int           // number of connections, except those being closed
 	leaving int           // number of ended connections that are not closed yet
 	retry   chan struct{} // receives a value when a waiting connection should try again
 }
 
-// mostLeaving limits how many connections are being closed concurrently.
-// Closing a connection may take time: see package fdpass.
+// mostLeaving is the maximum number of connections that are being closed at a
+// time. To close a connection may take time: see package fdpass.
 const mostLeaving = 64
 
-// enter waits until there is room for c, and reports whether c may stay. On a
-// UNIX socket it does not wait if requests of all connections are being
-// answered. It then refuses all clients except a Super, because otherwise a
-// Super would have to wait behind other clients.
+// enter waits until there is room for c, and reports whether c may stay. If
+// requests of all connections to a UNIX socket are being answered, it does not
+// wait, and refuses all clients except a Super. Otherwise a Super would have to
+// wait behind other clients.
 func (s *Server) enter(c *conn) bool {
 	for {
 		s.mu.Lock()
@@ -82,9 +82,9 @@ func (s *Server) ensureCapacity(c *conn) bool {
 	return c.in.held < most || s.evict(s.longestSilent(c.in, func(*conn) bool { return true }))
 }
 
-// claim counts c for the user of its credential. If the user has too many
-// connections, it ends the one that was silent longest. If all of them are
-// busy, it refuses c.
+// claim counts c as a connection of its credential's user. If the user has too
+// many connections, claim ends the one that was silent longest. If all of them
+// are busy, it refuses c.
 func (s *Server) claim(c *conn, id Identity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,10 +107,10 @@ func (s *Server) claim(c *conn, id Identity) error {
 }
 
 // longestSilent returns the connection of p to close first, or nil. It
-// considers only connections for which fits returns true and that wait for
-// their client. Those of the source with the most connections come first, so
-// that a client that connects often closes its own connections. Those of users
-// whom Super accepts come last. The caller holds mu.
+// considers only connections that wait for their client and for which fits
+// returns true. Connections of the source with the most connections come first,
+// so that a client that connects often loses its own connections. Those of a
+// Super come last. The caller holds mu.
 func (s *Server) longestSilent(p *pool, fits func(*conn) bool) *conn {
 	count := map[source]int{}
 	for c := range s.conns {
@@ -136,11 +136,12 @@ func (s *Server) longestSilent(p *pool, fits func(*conn) bool) *conn {
 	return first
 }
 
-// isSuper reports whether c belongs to a Super. The caller holds mu.
+// isSuper reports whether c belongs to a user whom Super accepts. The caller
+// holds mu.
 func (s *Server) isSuper(c *conn) bool { return c.source.user && s.Super(c.source.uid) }
 
-// evict ends c, which is no longer counted, and reports whether c is not nil.
-// The caller holds mu.
+// evict ends c and stops counting it. It reports whether c is not nil. The
+// caller holds mu.
 func (s *Server) evict(c *conn) bool {
 	if c == nil {
 		return false

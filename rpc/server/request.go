@@ -6,8 +6,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Request is a message whose sender is verified and whose body is not decoded
-// yet.
+// Request is a message from a verified sender. Its body is not decoded yet.
 type Request struct {
 	Type     message.Type
 	Version  codec.Version

@@ -1,18 +1,18 @@
 // Package server is the server side of the RPC, for the bundled daemons. It
 // receives messages on TCP and UNIX sockets, verifies their senders, and passes
-// them to the handler of their type.
+// them to the handlers of their types.
 //
-// Until its credential is verified, a client costs one connection slot, a few
-// kilobytes and a few seconds. The body is neither stored nor decoded before
-// that. Two credentials are supported: a token (JWT), which Verify verifies, on
-// any socket; and auth/cred, which is empty and stands for the peer that the
-// kernel reports, only on UNIX sockets. On TCP it proves nothing and is
-// refused.
+// Until its credential is verified, a client can use only one connection slot,
+// a few kilobytes and a few seconds: its message is neither stored nor decoded.
+// Two credentials are supported. A token (JWT), which Verify verifies, is
+// accepted on any socket. auth/cred is empty and stands for the peer that the
+// kernel reports. It is accepted only on UNIX sockets, because on TCP it proves
+// nothing.
 //
-// Two protocols are supported: that of slurmctld (one request, one answer,
-// close; Handlers) and that of slurmdbd (a persistent connection; Persistent).
-// A handler's context ends with its connection. Request.Spool encodes a list of
-// any length in little memory.
+// Two protocols are supported: that of slurmctld, with one request and one
+// answer for each connection (Handlers), and that of slurmdbd, with persistent
+// connections (Persistent). The context of a handler ends with its connection.
+// Request.Spool encodes a list of any length in little memory.
 package server
 
 import (
@@ -35,21 +35,22 @@ import (
 type Handler func(ctx context.Context, r *Request) (message.Type, message.Body, error)
 
 // Server serves the listeners that are passed to Serve. Its fields must be set
-// before that and not changed afterwards. Zero limits stand for the defaults.
+// before the first call of Serve, and not changed afterwards. Limits that are 0
+// have their defaults.
 type Server struct {
 	Handlers   map[message.Type]Handler // for connections with one request
 	Persistent map[message.Type]Handler // for persistent connections; nil if these are not supported
 
 	// Verify verifies a token and the user to act as; "" stands for the token's
-	// own. See Authority, which both daemons use. If Verify is nil, tokens are
+	// own user. Both daemons use Authority.Verify. If Verify is nil, tokens are
 	// refused.
 	Verify func(token, actAs string) (Identity, error)
 	// Super reports whether a user is exempt from the limits below. If it is
-	// nil, these are root and the user of this process, who could stop the
-	// process anyway.
+	// nil, root and the user of this process are exempt, because they could
+	// stop the process anyway.
 	Super func(uid uint32) bool
-	// Limit returns the maximum length of a request of type t from id. If it is
-	// nil, this is MaxSmall.
+	// Limit returns the maximum length of a request of type t from id. If Limit
+	// is nil, the maximum is MaxSmall.
 	Limit func(t message.Type, id Identity) int
 	Log   *slog.Logger // nil for slog.Default
 
@@ -103,11 +104,11 @@ const reserve = 32
 const MaxSmall = 64 << 10
 
 // maxFront limits the part of a message that is read before its credential is
-// verified. No header and token are longer together.
+// verified. A header and a token are never longer together.
 const maxFront = 32 << 10
 
-// lingerTimeout limits the time for which an unauthenticated client may
-// continue to send after the answer.
+// lingerTimeout limits how long an unauthenticated client may continue to send
+// after the answer.
 const lingerTimeout = 2 * time.Second
 
 // ErrClosed is returned by Serve after Shutdown.
@@ -141,7 +142,7 @@ func (s *Server) start() {
 
 // Shutdown stops accepting connections, finishes requests that were read, and
 // closes all other connections. It returns when all connections are closed. If
-// ctx ends before, it closes the rest and returns ctx's error.
+// ctx ends first, it closes the rest and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.start()

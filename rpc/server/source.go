@@ -8,15 +8,15 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// source is what a connection counts for: a user, or a client on another
-// machine. The zero source stands for all unknown clients.
+// source is the user or the other machine to which a connection counts. The
+// zero source stands for all unknown clients.
 type source struct {
 	user bool
 	uid  uint32     // if user is set
 	addr netip.Addr // otherwise; for IPv6 it is the network, because a client has many addresses
 }
 
-// String returns the source in the form in which it is logged.
+// String returns the source in the form for the log.
 func (s source) String() string {
 	switch {
 	case s.user:
@@ -29,8 +29,8 @@ func (s source) String() string {
 	return "others"
 }
 
-// place returns the source of c by its addresses: the user on a UNIX socket,
-// otherwise the address.
+// place returns the source of c without further inquiry: the user on a UNIX
+// socket, otherwise the address.
 func (c *conn) place() source {
 	if c.local {
 		return source{user: true, uid: c.peer.UID}
@@ -43,10 +43,10 @@ func (c *conn) place() source {
 }
 
 // origin returns the source of the process that connected. For a client on this
-// machine, the kernel reports the user even over TCP. This matters because one
-// user can use millions of loopback addresses, and all users share 127.0.0.1.
-// The query takes longer than answering a ping, so it is used only for logged
-// connections and in a crowded pool. It is not safe for concurrent use.
+// machine the kernel reports the user, even over TCP: one user can use millions
+// of loopback addresses, and all users share 127.0.0.1. To ask the kernel takes
+// longer than to answer a ping, so origin is called only for connections that
+// are logged and in a crowded pool. It is not safe for concurrent use.
 func (c *conn) origin() source {
 	if c.asked {
 		return c.from

@@ -20,7 +20,7 @@ import (
 const spoolMemory = 64 << 10
 
 // socketBuffer limits the part of a long answer that is in the kernel's buffer,
-// which no budget counts. By default the kernel buffers megabytes for each
+// which no budget counts. By default the kernel stores megabytes for each
 // connection.
 const socketBuffer = 256 << 10
 
@@ -34,9 +34,9 @@ type spool struct {
 	taken  int // bytes that were taken from the budget
 }
 
-// Spool encodes body, the answer of type t to r, in little memory regardless of
-// its length. A handler returns the result of Spool. Spool reads all elements
-// of body before it returns.
+// Spool encodes body, the answer of type t to r. It needs little memory,
+// however long the answer is. A handler returns the result of Spool. Spool
+// reads all elements of body before it returns.
 func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error) {
 	s := &spool{server: r.server, uid: r.Identity.UID}
 	if err := s.encode(r, t, body); err != nil {
@@ -46,8 +46,8 @@ func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error)
 	return s, nil
 }
 
-// encode writes the whole answer. It completes the beginning last, because that
-// contains the length.
+// encode writes the whole answer. It writes the beginning last, because the
+// beginning contains the length.
 func (s *spool) encode(r *Request, t message.Type, body message.Body) error {
 	front, err := r.front(t, 0)
 	if err != nil {
@@ -94,8 +94,8 @@ func (s *spool) open() error {
 	if err := os.Remove(f.Name()); err != nil {
 		return err
 	}
-	// Before another long answer is encoded, refuse a user who does not read
-	// their answers.
+	// Refuse a user who does not read their answers before another long answer
+	// is encoded.
 	if err := s.grow(s.server.spooled.each / 4); err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Limits on the log lines about clients, which would otherwise fill the disk.
-// Each source has its own limit, so that a flood from one does not hide the
-// actions of another. Sources beyond mostThrottled share one limit.
+// Limits on the log lines about clients, which could otherwise fill the disk.
+// Each source has a limit of its own, so that many lines about one source do
+// not hide another. Sources beyond mostThrottled share one limit.
 const (
 	throttleLines  = 20
 	throttlePeriod = time.Minute
@@ -30,7 +30,7 @@ type lines struct {
 }
 
 // pass reports whether another line about from may be written. If not, it
-// counts the line, and calls report with the count at the end of the period.
+// counts the line, and at the end of the period it calls report with the count.
 func (t *throttle) pass(from source, report func(source, int)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +55,7 @@ func (t *throttle) pass(from source, report func(source, int)) bool {
 	return true
 }
 
-// end removes from, and reports how many lines about it were omitted.
+// end removes from, and returns how many lines about it were omitted.
 func (t *throttle) end(from source, l *lines) {
 	t.mu.Lock()
 	if t.sources[from] == l {

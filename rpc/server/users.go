@@ -6,9 +6,9 @@ import (
 	"schedrestd/errs"
 )
 
-// budget limits the bytes that are held concurrently, in total and for one
-// user. They are requests in memory, or answers on disk. Bytes are counted
-// before they are held.
+// budget limits the bytes that are stored at a time, in total and for one user:
+// requests in memory, or answers on disk. Bytes are counted before they are
+// stored.
 type budget struct {
 	most, each int
 	super      func(uid uint32) bool

@@ -10,12 +10,12 @@ import (
 // PieceSize is the length of the pieces of a long message.
 const PieceSize = 64 << 10
 
-// Pieces has the rest of a long message in pieces, which are freed one by one
-// as they are used. It is not safe for concurrent use.
+// Pieces has the rest of a long message in pieces, and frees each piece after
+// its use. It is not safe for concurrent use.
 //
-// The memory does not come from Go's heap, because the garbage collector would
-// let as much garbage accumulate before it runs. Pieces that are not dropped
-// are never freed.
+// The memory does not come from Go's heap, where as much garbage would
+// accumulate again before the garbage collector runs. So Pieces that are
+// neither used nor dropped are never freed.
 type Pieces struct {
 	// Gone is called for each piece that is freed, with its length.
 	Gone func(n int)

@@ -1,8 +1,8 @@
 // Package wire reads messages from a connection: a length (32 bits, big
 // endian), followed by that many bytes. It checks the length before it
-// continues to read, and allocates memory only as bytes arrive: a peer that
-// announces a gigabyte and sends ten bytes costs ten bytes. Package rpc/message
-// decodes the content of messages.
+// continues to read, and allocates memory only as bytes arrive. So a peer that
+// announces a gigabyte and sends ten bytes does not make it allocate a
+// gigabyte. Package rpc/message decodes the content of messages.
 package wire
 
 import (
@@ -25,7 +25,7 @@ var (
 	ErrLength = errors.New("announced length is over the limit")
 )
 
-// firstChunk is the amount of memory that is allocated for an announced length
+// firstChunk is the maximum number of bytes to allocate for an announced length
 // before bytes arrive.
 const firstChunk = 16 << 10
 
