@@ -98,9 +98,9 @@ func (c Config) anyWorker(who identity.Service) security.Identity {
 
 // spawnOptions returns the options of a spawner of processes for who.
 func (c Config) spawnOptions(who identity.Service, programs program.Set) spawn.Options {
-	worker, keeper := programs[ipc.Worker], programs[ipc.Keeper]
+	worker := programs[ipc.Worker]
 	return spawn.Options{Root: who.Root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.Setup.Seal, OneClient: c.Setup.Inetd, PIDs: int(c.PIDs),
-		StartLimit: startLimit, Worker: worker.File, Argv: worker.Argv, Keeper: keeper.File, Log: c.Log}
+		StartLimit: startLimit, Worker: worker.File, Argv: worker.Argv, Log: c.Log}
 }
 
 // keyOptions returns the options with which a generation opens its keys.

@@ -40,7 +40,7 @@ const (
 // reload asks for a generation of the configuration as it is now.
 func (m *monitor) reload() {
 	if m.dispatcher != nil && m.audit != nil {
-		m.audit.Follow(m.dispatcher.logs(), true, func(*ipc.Followed) {}) // whether or not the reload succeeds
+		go m.audit.Follow(m.dispatcher.logs(), true) // whether or not the reload succeeds
 	}
 	m.want(becauseOfReload)
 }

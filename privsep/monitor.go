@@ -191,15 +191,12 @@ func (d *dispatcherProcess) condemn(why string) {
 // logs returns the channels to the auditors.
 func (d *dispatcherProcess) logs() []*ipc.Channel { return slices.Collect(maps.Values(d.auditors)) }
 
-// reason returns why the dispatcher exited, when its channel ended with err.
-func (d *dispatcherProcess) reason(err error) string {
+// reason returns why the dispatcher exited.
+func (d *dispatcherProcess) reason() string {
 	if why, ok := d.ending.Load().(string); ok {
 		return why
 	}
-	if errors.Is(err, io.EOF) {
-		return exitstatus.Describe(d.Ended)
-	}
-	return err.Error()
+	return exitstatus.Describe(d.Ended)
 }
 
 // receive passes the dispatcher's messages to the loop.
@@ -216,7 +213,7 @@ func (m *monitor) receive(d *dispatcherProcess) {
 	}
 	time.AfterFunc(time.Second, d.Kill) // it has closed its channel
 	<-d.Dead
-	m.do(func() { m.lost(d, why) })
+	m.do(func() { m.lost(d) })
 }
 
 // end ends the run with the result err, unless the run has a result already.
@@ -290,7 +287,11 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 			return errors.New("it sent Follow without an audit log, or too often")
 		}
 		m.following++
-		m.audit.Follow(d.logs(), false, func(reply *ipc.Followed) { m.do(func() { m.following--; m.send(reply) }) })
+		logs := d.logs()
+		go func() { // the file may be on a file system that hangs
+			reply := m.audit.Follow(logs, false)
+			m.do(func() { m.following--; m.send(reply) })
+		}()
 	case *ipc.Served:
 		if m.client == nil {
 			return errors.New("it sent Served without a client")
@@ -321,7 +322,7 @@ func (m *monitor) brief(d *dispatcherProcess, sealed security.Sealed) error {
 // lost handles the exit of the dispatcher. It ends the run if the service was stopped,
 // and otherwise starts another dispatcher. The workers and services end with their
 // dispatcher.
-func (m *monitor) lost(d *dispatcherProcess, why error) {
+func (m *monitor) lost(d *dispatcherProcess) {
 	c := m.config
 	d.late.Stop()
 	d.Close()
@@ -344,7 +345,7 @@ func (m *monitor) lost(d *dispatcherProcess, why error) {
 		m.end(nil)
 		return
 	case m.stopping != nil || m.client != nil || m.current == nil:
-		m.end(errs.New(errs.Internal, "the dispatcher exited: %s (%s)", d.reason(why), status))
+		m.end(errs.New(errs.Internal, "the dispatcher exited: %s (%s)", d.reason(), status))
 		return
 	}
 	for id := range m.generations {
@@ -359,7 +360,7 @@ func (m *monitor) lost(d *dispatcherProcess, why error) {
 	}
 	wait := pause(m.failures)
 	m.failures++
-	c.Log.Error("dispatcher exited", "because", d.reason(why), "status", status, "pause", wait)
+	c.Log.Error("dispatcher exited", "because", d.reason(), "status", status, "pause", wait)
 	time.AfterFunc(wait, func() { m.do(m.restart) })
 }
 

@@ -37,7 +37,7 @@ func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
 	}
 	d.auditors[r.Number] = started.Channel
 	go func() { // the file may be on a file system that hangs
-		_ = m.audit.Give(started.Channel)
+		m.audit.Give(started.Channel)
 		m.do(func() { m.handOver(d, r.Number, started) })
 	}()
 	return nil

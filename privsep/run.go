@@ -35,8 +35,6 @@ import (
 	"slices"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/notify"
@@ -178,13 +176,11 @@ func (m *monitor) close() {
 	close(m.over)
 	m.closeListeners()
 	listen.CloseAll(m.metrics)
-	m.audit.Close()
 	for _, s := range append(m.spares, m.spawner, m.plain, m.outside) {
 		if s != nil && (s != m.outside || s != m.plain) {
 			s.Stop()
 		}
 	}
-	m.programs.Close()
 }
 
 // dropCapabilities drops what the parent no longer needs. As root it keeps
@@ -197,7 +193,7 @@ func (m *monitor) close() {
 func dropCapabilities(who identity.Service) error {
 	var keep security.Capabilities
 	if who.Root {
-		keep = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL)
+		keep = spawn.ToServe
 	}
 	kept, err := security.KeepCapabilities(keep, spawn.ToBecome)
 	if err != nil {
