@@ -99,6 +99,10 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
+	if o.netns != "" && m == listening && !o.confinement && !hasNetwork(listen, ipc.TCP) {
+		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s without a TCP address to open there", o.netns).
+			WithHint("name one; a socket that the service manager opens is where its unit says (NetworkNamespacePath=), and a UNIX socket in none")
+	}
 	var metrics []ipc.Listen
 	if o.metrics != "" && m == listening {
 		if metrics, err = o.addresses([]string{o.metrics}); err != nil {

@@ -30,7 +30,7 @@ func (o Options) openTokenKey() (*os.File, error) {
 	_, group, err := o.workersRead(f)
 	if err == nil && group {
 		err = errs.New(errs.Invalid, "key file %s: the group of %s, who serves, can read it", f.Name(), o.Worker.Name).
-			WithHint("%s", o.shareTokenKey(f.Name()))
+			WithHint("%s", o.Tokens.Share)
 	}
 	return closeUnless(f, err)
 }

@@ -59,7 +59,7 @@ func Open(o Options) (list []*Listener, err error) {
 				WithHint("ListenStream=/path/to/socket in the socket's unit")
 		}
 	}
-	space, err := o.space()
+	space, err := netns.Open("SCHEDRESTD_NETNS", o.Netns)
 	if err != nil {
 		return list, err
 	}
@@ -133,15 +133,6 @@ func listenUnix(e ipc.Listen, o socket.Options) ([]*Listener, error) {
 	}
 	l, err := (&Listener{Network: ipc.Unix, Name: e.Text, remove: s.Remove}).over(s.File)
 	return []*Listener{l}, err
-}
-
-// space opens the network namespace of the TCP addresses.
-func (o Options) space() (*netns.Space, error) {
-	if o.Netns != "" && !slices.ContainsFunc(o.Addresses, func(e ipc.Listen) bool { return e.Network == ipc.TCP }) {
-		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s without a TCP address to open there", o.Netns).
-			WithHint("name one; a socket that the service manager opens is where its unit says (NetworkNamespacePath=), and a UNIX socket in none")
-	}
-	return netns.Open("SCHEDRESTD_NETNS", o.Netns)
 }
 
 // bindAll binds the addresses of e in the calling thread's network namespace, which is s.
