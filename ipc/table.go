@@ -93,6 +93,8 @@ var _ = Register(
 	Of[PlanSetup](74, Config, Parent, In(Planned), 36, MaxMessage-1, 0, Over),
 	// how this run of the gateway serves
 	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 66, MaxMessage-1, 0, Initial),
+	// a listener, for the log
+	Of[Listening](105, Parent, Dispatcher, In(Serving), 5, 5+MaxAddress, 0, Initial),
 	// the channel on which accepted connections come, and a netlink socket that reports the owners of sockets
 	Of[Arrivals](81, Parent, Dispatcher, In(Serving), 0, 0, 2, Initial),
 	// an accepted connection, with what the kernel reports about its peer

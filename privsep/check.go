@@ -26,7 +26,7 @@ func Check(c Config, out *os.File) error {
 	c.Switches.RequireConfinement = false // otherwise a worker would refuse to start before the page could describe it
 	var listeners []*listen.Listener      // the listeners that Run would open
 	for _, e := range c.Listen {
-		listeners = append(listeners, &listen.Listener{Network: e.Network, Name: e.Text, TLS: e.TLS})
+		listeners = append(listeners, &listen.Listener{Listening: ipc.Listening{Network: e.Network, TLS: e.TLS}})
 	}
 	who, err := c.service()
 	if err != nil {

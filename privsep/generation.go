@@ -161,10 +161,7 @@ func (m *monitor) decided(o *ipc.Outcome) error {
 			m.end(err)
 			return nil
 		}
-		if before == nil {
-			m.config.Log.Info("serving", where(m.config, m.listeners)...)
-			notify.Ready()
-		}
+		notify.Ready()
 	case m.ready != nil:
 	case g.why == becauseOfReload:
 		m.config.Level.Set(slog.Level(m.config.LogLevel))

@@ -315,6 +315,9 @@ func (m *monitor) brief(d *dispatcherProcess, sealed security.Sealed) error {
 	dispatch := c.dispatch(m.who)
 	dispatch.Sealed, dispatch.Confinement = ipc.Ready(m.sealed), m.parts
 	m.send(dispatch)
+	for _, l := range m.listeners {
+		m.send(&l.Listening)
+	}
 	m.want(becauseOfAge)
 	return nil
 }

@@ -78,7 +78,6 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	thread.Reserve(thread.Spare)
-	announce(m.config, who, listeners)
 	if m.sealed, err = m.spawner.ProveDeath(); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/netip"
 	"os"
-	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,10 +20,7 @@ import (
 
 // Listener is a listening socket.
 type Listener struct {
-	Network   ipc.Network
-	Name      string // its address, or unix:PATH
-	TLS       bool
-	Elsewhere bool // in another network namespace than the gateway
+	ipc.Listening
 
 	file   *os.File
 	raw    syscall.RawConn
@@ -100,13 +96,6 @@ func (l *Listener) FD() (fd int) {
 	return fd
 }
 
-// ExposesTokens reports whether l takes plain HTTP from other machines, as far as its address shows.
-// A firewall may still keep them out.
-func (l *Listener) ExposesTokens() bool {
-	at, err := netip.ParseAddrPort(l.Name)
-	return l.Network == ipc.TCP && !l.TLS && err == nil && !at.Addr().Unmap().IsLoopback()
-}
-
 // over completes l, which takes over a non-blocking listening descriptor.
 func (l *Listener) over(file *os.File) (_ *Listener, err error) {
 	l.file = file
@@ -131,7 +120,7 @@ func listenUnix(e ipc.Listen, o socket.Options) ([]*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := (&Listener{Network: ipc.Unix, Name: e.Text, remove: s.Remove}).over(s.File)
+	l, err := (&Listener{Listening: ipc.Listening{Network: ipc.Unix, Name: e.Text}, remove: s.Remove}).over(s.File)
 	return []*Listener{l}, err
 }
 
@@ -199,7 +188,7 @@ func bindOne(at netip.AddrPort) (*Listener, error) {
 		file.Close()
 		return nil, err
 	}
-	return (&Listener{Network: ipc.TCP, Name: nameTCP(bound, at.Addr().Zone())}).over(file)
+	return (&Listener{Listening: ipc.Listening{Network: ipc.TCP, Name: nameTCP(bound, at.Addr().Zone())}}).over(file)
 }
 
 // nameTCP returns the name of a listener that is bound at a.
@@ -225,14 +214,4 @@ func explainBind(err error, address string, s *netns.Space) error {
 		address += " in " + s.String()
 	}
 	return errs.New(errs.Unavailable, "can't listen on %s: %v", address, err).WithHint("%s", hint)
-}
-
-// Names returns the names of listeners, sorted.
-func Names(list []*Listener) []string {
-	var s []string
-	for _, l := range list {
-		s = append(s, l.Name)
-	}
-	slices.Sort(s)
-	return s
 }
