@@ -301,6 +301,9 @@ func (d *dispatcher) replaced(g *generation, err error) error {
 	if d.current != nil {
 		d.current.Release()
 	}
+	if g.keeper != nil && g.keeper.Who.UID == d.config.UID && (d.current == nil || d.current.keeper == nil) {
+		d.log.Warn("the keeper has the workers' uid: a start as root gives it one of its own", "uid", d.config.UID)
+	}
 	if d.current == nil && g.setup.Metrics {
 		d.closing.Go(d.export)
 	}

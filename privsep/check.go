@@ -34,9 +34,6 @@ func Check(c Config, out *os.File) error {
 	}
 	m := newMonitor(c, who)
 	defer m.close()
-	if err := m.openFiles(); err != nil {
-		return err
-	}
 	err = m.begin(listeners)
 	m.listeners = nil
 	if err != nil {
@@ -47,7 +44,7 @@ func Check(c Config, out *os.File) error {
 		facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + p.Name, p.Is, p.Why}, "\t"))
 	}
 	m.ready = func() {
-		if p := m.programs[ipc.Keeper]; m.current.keys.NeedKeeper() {
+		if p := m.programs[ipc.Keeper]; m.keys.NeedKeeper() {
 			facts = append(facts, fmt.Sprintf("%s=%d", ipc.FactKeeper, p.As.UID))
 		}
 		m.end(nil)

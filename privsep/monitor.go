@@ -20,6 +20,7 @@ import (
 	"schedrestd/notify"
 	"schedrestd/privsep/auditlog"
 	"schedrestd/privsep/identity"
+	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
@@ -56,6 +57,7 @@ type monitor struct {
 
 	generations map[uint32]*generation // that the dispatcher has not released
 	current     *generation            // in force
+	keys        *keys.Keys             // of the generation in force
 	next        *generation            // being built
 	last        uint32                 // number of the last one
 	opening     bool                   // one is being opened
@@ -281,7 +283,7 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	case *ipc.Outcome:
 		return m.decided(msg)
 	case *ipc.Released:
-		m.release(msg.ID)
+		delete(m.generations, msg.ID)
 	case *ipc.Follow:
 		if m.audit == nil || m.following == mostFollowing {
 			return errors.New("it sent Follow without an audit log, or too often")
@@ -341,7 +343,11 @@ func (m *monitor) lost(d *dispatcherProcess) {
 		}
 	}
 	status := exitstatus.Describe(d.Ended)
-	m.dispatcher, m.next = nil, nil
+	if m.dispatcher = nil; m.next != nil {
+		m.next.keys.Close(m.keys)
+		m.next = nil
+	}
+	clear(m.generations)
 	switch {
 	case m.stopping != nil && status == exitstatus.OK:
 		c.Log.Info("stopped")
@@ -351,12 +357,6 @@ func (m *monitor) lost(d *dispatcherProcess) {
 		m.end(errs.New(errs.Internal, "the dispatcher exited: %s (%s)", d.reason(), status))
 		return
 	}
-	for id := range m.generations {
-		if m.generations[id] != m.current {
-			m.release(id)
-		}
-	}
-	m.current.orphan = true
 	clear(m.peers)
 	if time.Since(d.started) > 2*pause(m.failures) {
 		m.failures = 0

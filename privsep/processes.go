@@ -14,7 +14,7 @@ import (
 // An error is a violation of the protocol.
 func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
 	g := m.generations[r.Generation]
-	if r.Number <= d.number || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Threads < 1 || r.Threads > m.config.Threads {
+	if r.Number <= d.number || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Role == ipc.Keeper && g != m.next || r.Threads < 1 || r.Threads > m.config.Threads {
 		return fmt.Errorf("it asked for process %d of generation %d with %d threads, with the role %s", r.Number, r.Generation, r.Threads, r.Role)
 	}
 	if most := m.config.mostProcesses(); len(d.processes) >= most {

@@ -40,9 +40,10 @@ func (o Options) openKeySet() (*os.File, error) {
 	return sealedCopy(o.Tokens.JWKS, o.tokenRule("key set"))
 }
 
-// openPair opens the private key, its certificates and the clients' authorities. Even at
-// the start it is called after the capabilities are dropped, so files that it can read
-// can be read again after a renewal.
+// openPair opens the private key, its certificates and the clients' authorities. If there
+// is an error, it returns those that it has opened. Even at the start it is called after
+// the capabilities are dropped, so files that it can read can be read again after a
+// renewal.
 func (o Options) openPair() (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){
 		o.openPrivateKey,
@@ -53,11 +54,10 @@ func (o Options) openPair() (files []*os.File, err error) {
 	} {
 		f, err := open()
 		if err != nil {
-			closeAll(files)
 			if errs.KindOf(err) == errs.NotFound {
 				err = errs.New(errs.NotFound, "%v", err).WithHint("put it there, or name another one in TLSParameters=: restd_cert_file, restd_cert_key_file, restd_ca_file")
 			}
-			return nil, err
+			return files, err
 		}
 		files = append(files, f)
 	}
@@ -132,10 +132,4 @@ func closeUnless(f *os.File, err error) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		f.Close()
-	}
 }
