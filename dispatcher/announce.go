@@ -13,6 +13,50 @@ import (
 	"schedrestd/security"
 )
 
+// announceStart logs, once, who serves, and which listeners expose tokens.
+func (d *dispatcher) announceStart() {
+	c := d.config
+	attrs := []any{"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections, "listen", names(d.listeners)}
+	if c.Switches.BecomeUser {
+		d.log.Info("serving each user with a worker of their own", append([]any{"most", c.Identities}, attrs...)...)
+	} else {
+		d.log.Info("starting workers", append([]any{"user", c.Name, "uid", c.UID, "gid", c.GID, "workers", c.Workers}, attrs...)...)
+	}
+	for _, l := range d.listeners {
+		if exposesTokens(l) {
+			d.log.Warn("listener accepts plain HTTP from other machines", "listen", l.Name,
+				"hint", "anyone who can read the traffic can use its tokens; listen on 127.0.0.1 behind a proxy with TLS, or on https://")
+		}
+	}
+}
+
+// exposesTokens reports whether l takes plain HTTP from other machines, as far as its
+// address shows. A firewall may still keep them out.
+func exposesTokens(l ipc.Listening) bool {
+	at, err := netip.ParseAddrPort(l.Name)
+	return l.Network == ipc.TCP && !l.TLS && err == nil && !at.Addr().Unmap().IsLoopback()
+}
+
+// announceServing logs where the gateway listens. Listeners in another network
+// namespace get an attribute of their own.
+func (d *dispatcher) announceServing() {
+	attrs := []any{"listen", names(d.listeners)}
+	if d.config.Netns != "" {
+		there := slices.DeleteFunc(slices.Clone(d.listeners), func(l ipc.Listening) bool { return !l.Elsewhere })
+		attrs = append(attrs, "netns", d.config.Netns, "netns_listen", names(there))
+	}
+	d.log.Info("serving", attrs...)
+}
+
+// names returns the names of listeners, sorted.
+func names(list []ipc.Listening) (names []string) {
+	for _, l := range list {
+		names = append(names, l.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // announceConfinement logs, once, which parts of the workers' confinement are on.
 func (d *dispatcher) announceConfinement(a announced, sealed ipc.Ready) {
 	if parts := d.config.Confinement; len(parts) > 0 { // a check prints them

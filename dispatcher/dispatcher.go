@@ -125,6 +125,8 @@ type dispatcher struct {
 	config  ipc.Dispatch
 	limits  Limits
 
+	listeners []ipc.Listening // of the parent
+
 	resolver, keeper, exporter *service.Spec
 	audit                      *auditlog.Log
 	names                      *dispatch.Names
@@ -156,6 +158,8 @@ func (d *dispatcher) Handle(m ipc.Received) (done bool, err error) {
 		d.begin(*msg)
 	case *ipc.Followed:
 		d.audit.Followed(msg)
+	case *ipc.Listening:
+		d.listeners = append(d.listeners, *msg)
 	case *ipc.Arrivals:
 		err = d.accept(m.FDs[0], m.FDs[1])
 	case *ipc.Build:
@@ -231,6 +235,7 @@ func (d *dispatcher) serve(a announced) {
 	}
 	d.acceptor = dispatch.NewAcceptor(d.dispatchOptions(a), d.Slots)
 	d.owners = a.ranges
+	d.announceStart()
 	d.announceConfinement(a, c.Sealed)
 	d.announceRules(a.setup.Admission)
 	d.announceUncheckedIdentity()
@@ -252,10 +257,12 @@ func (d *dispatcher) ownerOf(uid uint32) uint32 { return query.OwnerOf(d.owners,
 // reports the users of their clients.
 func (d *dispatcher) accept(fd, owners int) error {
 	from, err := ipc.Open(fd, ipc.Dispatcher, ipc.Acceptor)
-	if err == nil {
-		d.accepting.Go(func() { d.acceptor.Run(from, owners) })
+	if err != nil {
+		return err
 	}
-	return err
+	d.announceServing()
+	d.accepting.Go(func() { d.acceptor.Run(from, owners) })
+	return nil
 }
 
 // replace builds a generation and puts it in force. If that fails, nothing
@@ -293,6 +300,9 @@ func (d *dispatcher) replaced(g *generation, err error) error {
 	}
 	if d.current != nil {
 		d.current.Release()
+	}
+	if g.keeper != nil && g.keeper.Who.UID == d.config.UID && (d.current == nil || d.current.keeper == nil) {
+		d.log.Warn("keeper has the uid of the workers; it gets its own if started as root", "uid", d.config.UID)
 	}
 	if d.current == nil && g.setup.Metrics {
 		d.closing.Go(d.export)

@@ -18,13 +18,16 @@ type ConfigSetup struct {
 	Again     bool   // a reload: NoPlan carries the error instead of standard error
 	Directory string // the parent's working directory; "" when it has no name
 	Variables uint16 // how many environment variables follow
+
+	SchedUID   uint32 // of the Plan in force, at a reload
+	SocketMode uint16 // of the Plan in force, at a reload
 }
 
 func (s *ConfigSetup) Walk(w *Walker) {
 	w.Version()
 	w.Fields(&s.Root, &s.Passed, &s.Terminal, &s.Again)
 	w.Text(maxPath, &s.Directory)
-	w.Fields(&s.Variables)
+	w.Fields(&s.Variables, &s.SchedUID, &s.SocketMode)
 }
 
 // Variable is one environment variable, as NAME=value. It is sent and not inherited,

@@ -27,6 +27,20 @@ func (d *Dispatch) Walk(w *Walker) {
 	List(w, &d.Confinement, maxParts, 6, func(p *Part) { p.Walk(w) })
 }
 
+// Listening describes a listener of the parent.
+type Listening struct {
+	Network   Network
+	Name      string // its address, or unix:PATH
+	TLS       bool
+	Elsewhere bool // in another network namespace than the parent's
+}
+
+func (l *Listening) Walk(w *Walker) {
+	Enum(w, &l.Network, "network", TCP, Unix)
+	w.Text(MaxAddress, &l.Name)
+	w.Fields(&l.TLS, &l.Elsewhere)
+}
+
 // Arrivals gives the dispatcher two descriptors. The first is the channel on
 // which the parent's acceptors send connections. The second is a netlink socket
 // (NETLINK_SOCK_DIAG) of the parent's network namespace, which may differ from

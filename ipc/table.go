@@ -70,7 +70,7 @@ var _ = Register(
 	// the audit log can be written, or why not; a LogFD comes first when the file has changed
 	Of[Followed](58, Parent, Auditor|Dispatcher, In(Serving), 2, 2+MaxReason, 0, Initial),
 	// how the parent was started
-	Of[ConfigSetup](64, Parent, Config, In(Initial), 12, 12+maxPath, 0, Told),
+	Of[ConfigSetup](64, Parent, Config, In(Initial), 18, 18+maxPath, 0, Told),
 	// an environment variable of the parent
 	Of[Variable](65, Parent, Config, In(Told), 2, 2+maxVariable, 0, Initial),
 	// asks to open a configuration file, a list of uids or the worker's program, or whether a path exists
@@ -84,7 +84,7 @@ var _ = Register(
 	// why a reload has no Plan
 	Of[NoPlan](70, Config, Parent, In(Told), 5, 5+2*maxCause, 0, Over),
 	// what the parent needs from the command line, environment and configuration; no file is opened after it
-	Of[Plan](71, Config, Parent, In(Told), 96, MaxMessage-1, 0, Planned),
+	Of[Plan](71, Config, Parent, In(Told), 100, MaxMessage-1, 0, Planned),
 	// an address to listen on
 	Of[PlanListen](72, Config, Parent, In(Planned), 9, 9+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
 	// ranges of subordinate uids, in ascending order
@@ -93,6 +93,8 @@ var _ = Register(
 	Of[PlanSetup](74, Config, Parent, In(Planned), 36, MaxMessage-1, 0, Over),
 	// how this run of the gateway serves
 	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 66, MaxMessage-1, 0, Initial),
+	// a listener, for the log
+	Of[Listening](105, Parent, Dispatcher, In(Serving), 5, 5+MaxAddress, 0, Initial),
 	// the channel on which accepted connections come, and a netlink socket that reports the owners of sockets
 	Of[Arrivals](81, Parent, Dispatcher, In(Serving), 0, 0, 2, Initial),
 	// an accepted connection, with what the kernel reports about its peer

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -49,5 +50,20 @@ func TestAnnounce(t *testing.T) {
 	interactive.announce(options{}, log)
 	if !strings.Contains(out.String(), "interactive mode: type") {
 		t.Errorf("a person is not told:\n%s", &out)
+	}
+}
+
+// TestNetworkNamespaceWithoutTCP checks that SCHEDRESTD_NETNS needs an address that is
+// opened there.
+func TestNetworkNamespaceWithoutTCP(t *testing.T) {
+	path := site(t, sample)
+	t.Setenv("SCHED_JWT", "daemon")
+	t.Setenv("SCHEDRESTD_NETNS", "mgmt")
+	for address, want := range map[string]int{"unix:/s": 1, "127.0.0.1:1": 0} {
+		var log bytes.Buffer
+		status := run(new(machine), startHere(), []string{"-f", path, address}, io.Discard, &log)
+		if said := strings.Contains(log.String(), "SCHEDRESTD_NETNS=mgmt needs a TCP address"); status != want || said != (want == 1) {
+			t.Errorf("%s: exit status %d, log:\n%s", address, status, &log)
+		}
 	}
 }

@@ -59,6 +59,7 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	// useless.
 	p.Workers = min(cmp.Or(p.Workers, usualWorkers), p.Connections, p.Threads)
 	p.PIDs = mostPIDs(p)
+	shareTokenKey(&p.Secrets.Tokens, p.Service)
 	s.Files = files(p.Connections)
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/errs"
+	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/loglevel"
 )
@@ -54,6 +55,9 @@ func (p *planner) plan() (*query.WholePlan, error) {
 		return nil, err
 	}
 	p.level.Set(slog.Level(plan.LogLevel))
+	for _, key := range fixed(p.o.start, plan) {
+		p.log.Warn("configuration change needs a restart", "key", key, "configuration", p.path)
+	}
 	plan.Ranges, plan.Subuids = p.o.subordinates(subuidFile, passwdFile, p.log)
 	s := plan.Setup
 	p.log.Log(context.Background(), loglevel.Verbose, "configuration", "path", p.path, "cluster", s.Cluster,
@@ -62,6 +66,18 @@ func (p *planner) plan() (*query.WholePlan, error) {
 		p.log.Log(context.Background(), loglevel.Verbose, "debug flags have no effect here", "flags", idle)
 	}
 	return plan, nil
+}
+
+// fixed lists the settings of a reload that differ from those in force and that a
+// running parent can't change.
+func fixed(start ipc.ConfigSetup, plan *query.WholePlan) (list []string) {
+	if start.Again && plan.Service.SchedUID != start.SchedUID {
+		list = append(list, "SchedUser")
+	}
+	if start.Again && hasNetwork(plan.Listen, ipc.Unix) && plan.SocketMode != start.SocketMode {
+		list = append(list, "AuthAltTypes (for the mode of UNIX sockets)")
+	}
+	return list
 }
 
 // read makes a Plan from the current files. idle lists the debug flags without

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 )
 
@@ -21,10 +22,11 @@ func TestAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	force := ipc.ConfigSetup{SocketMode: 0o666}
 	again := func() (*machine, string) {
 		t.Helper()
 		m, start := new(machine), startHere()
-		start.Again = true
+		start.Again, start.SchedUID, start.SocketMode = true, force.SchedUID, force.SocketMode
 		var out, log bytes.Buffer
 		status := run(m, start, []string{"-f", path, "-d", "v0.0.42", "unix:/s", ":1"}, &out, &log)
 		if status != 0 || out.Len() > 0 || strings.Contains(log.String(), "error: ") {
@@ -43,6 +45,14 @@ func TestAgain(t *testing.T) {
 	}
 	if strings.Contains(log, "level=WARN") {
 		t.Errorf("log:\n%s", log)
+	}
+
+	force.SchedUID++
+	force.SocketMode = 0o600
+	for _, key := range []string{"key=SchedUser ", `key="AuthAltTypes (for the mode of UNIX sockets)"`} {
+		if _, log := again(); strings.Count(log, "configuration change needs a restart") != 2 || !strings.Contains(log, key) {
+			t.Errorf("log without %s:\n%s", key, log)
+		}
 	}
 
 	write("ClusterName=\n")

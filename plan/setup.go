@@ -99,6 +99,10 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
+	if o.netns != "" && m == listening && !o.confinement && !hasNetwork(listen, ipc.TCP) {
+		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s needs a TCP address to listen on", o.netns).
+			WithHint("add a TCP address; for sockets of the service manager use NetworkNamespacePath= in their unit; UNIX sockets belong to no network namespace")
+	}
 	var metrics []ipc.Listen
 	if o.metrics != "" && m == listening {
 		if metrics, err = o.addresses([]string{o.metrics}); err != nil {

@@ -10,15 +10,17 @@ import (
 
 	"schedrestd/fdpass"
 	"schedrestd/ipc"
+	"schedrestd/notify"
 	"schedrestd/privsep/listen"
 	"schedrestd/security"
 )
 
 // accept gives the dispatcher a channel for connections, and starts to accept.
-func (m *monitor) accept() error {
+func (m *monitor) accept() {
 	arrivals, fd, err := ipc.Pair(ipc.Acceptor, ipc.Dispatcher)
 	if err != nil {
-		return err
+		m.end(err)
+		return
 	}
 	defer unix.Close(fd)
 	owners, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_SOCK_DIAG)
@@ -34,7 +36,7 @@ func (m *monitor) accept() error {
 			m.acceptors.Go(func() { m.acceptFrom(l, m.config) })
 		}
 	}
-	return nil
+	notify.Ready()
 }
 
 // finish closes the listeners. When the dispatcher has been sent every accepted

@@ -26,7 +26,7 @@ func Check(c Config, out *os.File) error {
 	c.Switches.RequireConfinement = false // otherwise a worker would refuse to start before the page could describe it
 	var listeners []*listen.Listener      // the listeners that Run would open
 	for _, e := range c.Listen {
-		listeners = append(listeners, &listen.Listener{Network: e.Network, Name: e.Text, TLS: e.TLS})
+		listeners = append(listeners, &listen.Listener{Listening: ipc.Listening{Network: e.Network, TLS: e.TLS}})
 	}
 	who, err := c.service()
 	if err != nil {
@@ -34,9 +34,6 @@ func Check(c Config, out *os.File) error {
 	}
 	m := newMonitor(c, who)
 	defer m.close()
-	if err := m.openFiles(); err != nil {
-		return err
-	}
 	err = m.begin(listeners)
 	m.listeners = nil
 	if err != nil {
@@ -47,7 +44,7 @@ func Check(c Config, out *os.File) error {
 		facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + p.Name, p.Is, p.Why}, "\t"))
 	}
 	m.ready = func() {
-		if p := m.programs[ipc.Keeper]; m.current.keys.NeedKeeper() {
+		if p := m.programs[ipc.Keeper]; m.keys.NeedKeeper() {
 			facts = append(facts, fmt.Sprintf("%s=%d", ipc.FactKeeper, p.As.UID))
 		}
 		m.end(nil)

@@ -234,7 +234,7 @@ func TestConnectsWhereNeeded(t *testing.T) {
 		{"no socket to connect to", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}})}, ipc.Unix, false},
 	} {
 		m := newMonitor(tt.c.config(), identity.Service{})
-		must(t, m.serveOn([]*listen.Listener{{Network: ipc.TCP}, {Network: tt.over}}))
+		must(t, m.serveOn([]*listen.Listener{{Listening: ipc.Listening{Network: ipc.TCP}}, {Listening: ipc.Listening{Network: tt.over}}}))
 		got, err := work.Unpack(m.config.Setup)
 		must(t, err)
 		if (got.Seal&ipc.SealUnix != 0) != tt.want || (got.AuthSocket+got.Munge.Socket != "" || len(got.Accounting) > 0) != tt.want {

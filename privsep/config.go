@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"slices"
 	"time"
 
 	"schedrestd/become"
@@ -98,18 +97,14 @@ func (c Config) anyWorker(who identity.Service) security.Identity {
 
 // spawnOptions returns the options of a spawner of processes for who.
 func (c Config) spawnOptions(who identity.Service, programs program.Set) spawn.Options {
-	worker, keeper := programs[ipc.Worker], programs[ipc.Keeper]
+	worker := programs[ipc.Worker]
 	return spawn.Options{Root: who.Root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.Setup.Seal, OneClient: c.Setup.Inetd, PIDs: int(c.PIDs),
-		StartLimit: startLimit, Worker: worker.File, Argv: worker.Argv, Keeper: keeper.File, Log: c.Log}
+		StartLimit: startLimit, Worker: worker.File, Argv: worker.Argv, Log: c.Log}
 }
 
 // keyOptions returns the options with which a generation opens its keys.
 func (c Config) keyOptions(who identity.Service, https bool) keys.Options {
-	o := keys.Options{Secrets: c.Secrets, HTTPS: https, JWT: c.Setup.JWT, Root: who.Root, Worker: who.Identity, SchedUID: who.SchedUID, Log: c.Log}
-	if groups := c.Service.SchedGroups; len(groups) > 0 {
-		o.SchedGID = groups[0]
-	}
-	return o
+	return keys.Options{Secrets: c.Secrets, HTTPS: https, JWT: c.Setup.JWT, Root: who.Root, Worker: who.Identity, SchedUID: who.SchedUID, Log: c.Log}
 }
 
 // serviceSetup returns the setup that the services receive.
@@ -130,9 +125,6 @@ func (c *Config) reread(who identity.Service) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range c.fixed(next) {
-		c.Log.Warn("configuration change needs a restart", "key", key, "configuration", next.Path)
-	}
 	if next.Subuids { // without them the ranges could not be read
 		c.Ranges = next.Ranges
 	}
@@ -142,17 +134,4 @@ func (c *Config) reread(who identity.Service) error {
 		return identity.CheckBecoming(&c.WholePlan, who.Root)
 	}
 	return nil
-}
-
-// fixed lists the settings that differ in next and that a running parent can't
-// change.
-func (c *Config) fixed(next *ipc.WholePlan) (list []string) {
-	if next.Service.SchedUID != c.Service.SchedUID {
-		list = append(list, "SchedUser")
-	}
-	unix := slices.ContainsFunc(c.Listen, func(l ipc.Listen) bool { return l.Network == ipc.Unix })
-	if unix && next.SocketMode != c.SocketMode {
-		list = append(list, "AuthAltTypes (for the mode of UNIX sockets)")
-	}
-	return list
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"schedrestd/ipc"
 	"schedrestd/plan"
 )
@@ -72,17 +70,5 @@ func TestNumbers(t *testing.T) {
 		if change(&c.Numbers); c.check() == nil {
 			t.Errorf("%s: %+v is accepted", name, c.Numbers)
 		}
-	}
-}
-
-// TestFixed checks that the log names each changed setting that needs a restart.
-func TestFixed(t *testing.T) {
-	c := testConfig{Listen: []ipc.Listen{{Network: ipc.Unix, Path: "/s"}}, SocketMode: 0o666}.config()
-	next := &ipc.WholePlan{Plan: ipc.Plan{SocketMode: 0o600, Service: ipc.Service{SchedUID: 65534}}, Listen: c.Listen}
-	if diff := cmp.Diff([]string{"SchedUser", "AuthAltTypes (for the mode of UNIX sockets)"}, c.fixed(next)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if list := c.fixed(&c.WholePlan); list != nil {
-		t.Errorf("nothing has changed: %v", list)
 	}
 }

@@ -24,7 +24,6 @@ type generation struct {
 	strict bool // certificates that have replaced those in use must be usable
 	begun  time.Time
 	home   *spawn.Spawner // that started processes when the generation was announced
-	orphan bool           // the dispatcher that built the generation has exited
 }
 
 // cause is the reason to build a generation. A greater cause includes the smaller ones.
@@ -40,7 +39,7 @@ const (
 // reload asks for a generation of the configuration as it is now.
 func (m *monitor) reload() {
 	if m.dispatcher != nil && m.audit != nil {
-		m.audit.Follow(m.dispatcher.logs(), true, func(*ipc.Followed) {}) // whether or not the reload succeeds
+		go m.audit.Follow(m.dispatcher.logs(), true) // whether or not the reload succeeds
 	}
 	m.want(becauseOfReload)
 }
@@ -48,7 +47,7 @@ func (m *monitor) reload() {
 // look asks for a generation if a key file has changed since the parent last tried it,
 // and is not being written.
 func (m *monitor) look() {
-	if m.current != nil && keys.Stamp(m.config.Secrets) != m.tried && m.current.keys.IsAtRest(still) {
+	if m.current != nil && keys.Stamp(m.config.Secrets) != m.tried && m.keys.IsAtRest(still) {
 		m.want(becauseOfKeys)
 	}
 }
@@ -59,11 +58,10 @@ func (m *monitor) want(why cause) {
 	if m.wanted == nothing || m.opening || m.next != nil || m.stopping != nil || m.dispatcher == nil || m.dispatcher.Channel.Phase() != ipc.Serving {
 		return
 	}
-	g := &generation{why: m.wanted, config: m.config, strict: m.wanted == becauseOfReload || m.current == nil, begun: time.Now()}
-	m.wanted, m.opening, m.lastOpened = nothing, true, g.begun
 	m.last++
-	g.id = m.last
-	before, again := m.keysInForce(), m.current != nil
+	g := &generation{id: m.last, why: m.wanted, config: m.config, keys: new(keys.Keys), strict: m.wanted == becauseOfReload || m.current == nil, begun: time.Now()}
+	m.wanted, m.opening, m.lastOpened = nothing, true, g.begun
+	before, again := m.keys, m.current != nil
 	go func() { // files may be on a file system that hangs
 		err := m.open(g, before, again)
 		m.do(func() { m.opened(g, err) })
@@ -91,17 +89,13 @@ func (m *monitor) opened(g *generation, err error) {
 		m.rejected(g, err)
 		return
 	case m.dispatcher == nil || m.stopping != nil:
-		g.keys.Close()
+		g.keys.Close(m.keys)
 		m.wanted = max(m.wanted, g.why) // for the next dispatcher
 		return
 	}
 	m.tried = g.keys.Stamp
 	m.next, m.generations[g.id], g.home = g, g, m.spawner
-	keeper := g.keys.NeedKeeper() && m.client == nil
-	if keeper {
-		g.keys.Warn(m.keysInForce())
-	}
-	m.send(&ipc.Build{ID: g.id, Keeper: keeper, Audit: m.audit != nil, Resolver: true})
+	m.send(&ipc.Build{ID: g.id, Keeper: g.keys.NeedKeeper() && m.client == nil, Audit: m.audit != nil, Resolver: true})
 	for ranges := range slices.Chunk(g.config.Ranges, ipc.SubuidsAtOnce) {
 		m.send(&ipc.SubuidRanges{PlanSubuids: ipc.PlanSubuids{Ranges: ranges}})
 	}
@@ -109,14 +103,6 @@ func (m *monitor) opened(g *generation, err error) {
 	if m.client != nil {
 		m.send(m.client, m.clientFD...)
 	}
-}
-
-// keysInForce returns the keys of the generation in force, or none.
-func (m *monitor) keysInForce() *keys.Keys {
-	if m.current == nil {
-		return new(keys.Keys)
-	}
-	return m.current.keys
 }
 
 // judgeKeys answers the keeper's verdict on the keys of the generation that is being
@@ -127,14 +113,14 @@ func (m *monitor) judgeKeys(v *ipc.Verdict) error {
 		return fmt.Errorf("sent Verdict while no generation is being built")
 	}
 	if v.OK {
-		g.keys.Announce(m.keysInForce())
+		g.keys.Announce(m.keys)
 		public, fds := g.keys.ForWorker()
 		public.Followed = public.Followed && m.client == nil // a run for one client follows no file
 		m.send(public, fds...)
 		return nil
 	}
 	why := errs.New(errs.Invalid, "%s", printable.Text(v.Reason))
-	m.send(ipc.Judged(g.keys.Refused(v.Token, why, m.keysInForce(), g.strict)))
+	m.send(ipc.Judged(g.keys.Refused(v.Token, why, m.keys, g.strict)))
 	return nil
 }
 
@@ -149,32 +135,20 @@ func (m *monitor) decided(o *ipc.Outcome) error {
 		m.rejected(g, o.Err())
 		return nil
 	}
-	before := m.current
-	m.config, m.current, m.tried = g.config, g, g.keys.Stamp
-	if before != nil && before.orphan {
-		m.release(before.id)
-	}
+	m.keys.Close(g.keys)
+	m.config, m.current, m.keys, m.tried = g.config, g, g.keys, g.keys.Stamp
 	took := time.Since(g.begun).Round(time.Millisecond)
 	switch {
-	case m.arrivals.Load() == nil && m.ready == nil:
-		if err := m.accept(); err != nil {
-			m.end(err)
-			return nil
-		}
-		if before == nil {
-			m.config.Log.Info("serving", where(m.config, m.listeners)...)
-			notify.Ready()
-		}
 	case m.ready != nil:
+		m.ready()
+	case m.arrivals.Load() == nil:
+		m.accept()
 	case g.why == becauseOfReload:
 		m.config.Level.Set(slog.Level(m.config.LogLevel))
 		m.config.Log.Info("configuration reloaded", "took", took)
 		notify.Ready()
 	default:
 		m.config.Log.Info("workers and services replaced", "took", took)
-	}
-	if m.ready != nil {
-		m.ready()
 	}
 	m.want(nothing) // builds the generation that was requested meanwhile
 	return nil
@@ -187,7 +161,8 @@ func (m *monitor) rejected(g *generation, err error) {
 		m.end(err)
 		return
 	}
-	if errs.KindOf(err) == errs.Denied && g.keys != nil && m.current.keys.RefuseSet(g.keys) {
+	g.keys.Close(m.keys)
+	if errs.KindOf(err) == errs.Denied && m.keys.RefuseSet(g.keys) {
 		err = errs.Wrap(err, errs.Denied, "key set %s", m.config.Secrets.Tokens.JWKS)
 	}
 	attrs := errs.LogAttrs(errs.HintOf(err), "error", err)
@@ -201,12 +176,4 @@ func (m *monitor) rejected(g *generation, err error) {
 		}
 	}
 	m.want(nothing) // builds the generation that was requested meanwhile
-}
-
-// release closes the keys of a generation that nothing uses any more.
-func (m *monitor) release(id uint32) {
-	if g := m.generations[id]; g != nil && g != m.current {
-		g.keys.Close()
-		delete(m.generations, id)
-	}
 }

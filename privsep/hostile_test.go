@@ -172,8 +172,8 @@ func TestDeadlyRequest(t *testing.T) {
 // and limits the number of its lines.
 func TestWorkerOutput(t *testing.T) {
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: 50, LogRate: 20})}})
-	g.mustGet("/log?text=" + url.QueryEscape("it says"))
-	r := g.await("worker: it says", nil)
+	g.mustGet("/log?text=" + url.QueryEscape("a line"))
+	r := g.await("worker: a line", nil)
 	if r["level"] != "WARN" || r["n"] != "1" || r["worker"] == nil || r["worker_uid"] == nil || r["worker_pid"] == nil {
 		t.Errorf("label: %v", r)
 	}

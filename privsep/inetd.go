@@ -41,9 +41,6 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	c.kernelTells = client.Network != ipc.TCP
 	m := newMonitor(c, who)
 	defer m.close()
-	if err := m.openFiles(); err != nil {
-		return err
-	}
 	if err := m.begin(nil); err != nil {
 		return err
 	}

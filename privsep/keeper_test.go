@@ -26,7 +26,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	keeping "schedrestd/keeper"
-	"schedrestd/privsep/spawn"
+	programs "schedrestd/privsep/program"
 )
 
 // playKeeper plays a keeper: the real one, or one that breaks the protocol
@@ -450,7 +450,7 @@ func TestOthersKeyFile(t *testing.T) {
 // explanation.
 func TestKeeperByHand(t *testing.T) {
 	cmd := exec.Command(binary)
-	cmd.Args = []string{spawn.KeeperName, "good"}
+	cmd.Args = []string{programs.Name(ipc.Keeper), "good"}
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "started by schedrestd, not by hand") {
 		t.Errorf("%v: %s", err, out)

@@ -215,7 +215,7 @@ func TestStaysRetired(t *testing.T) {
 	for range 2 {
 		g.mustGet("/")
 	}
-	g.because("worker terminated", "was told to exit, has had no connection for 1s")
+	g.because("worker terminated", "was to exit, has had no connection for 1s")
 	g.mustGet("/")
 }
 
@@ -300,7 +300,7 @@ func TestStaysForOthers(t *testing.T) {
 			c.Close()
 		}
 	}
-	g.because("worker terminated", "was told to exit")
+	g.because("worker terminated", "was to exit")
 }
 
 // TestKeepsAll checks that a worker that sends Done for connections that it

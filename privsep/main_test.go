@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 		os.Exit(auditing.Main())
 	case os.Args[0] == programs.Name(ipc.Exporter):
 		os.Exit(playExporter(os.Args[1:]))
-	case os.Args[0] == spawn.KeeperName:
+	case os.Args[0] == programs.Name(ipc.Keeper):
 		os.Exit(playKeeper(os.Args[1]))
 	case os.Getenv(parentEnv) != "":
 		os.Exit(playParent(os.Getenv(parentEnv)))

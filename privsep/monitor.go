@@ -20,6 +20,7 @@ import (
 	"schedrestd/notify"
 	"schedrestd/privsep/auditlog"
 	"schedrestd/privsep/identity"
+	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
@@ -56,6 +57,7 @@ type monitor struct {
 
 	generations map[uint32]*generation // that the dispatcher has not released
 	current     *generation            // in force
+	keys        *keys.Keys             // of the generation in force
 	next        *generation            // being built
 	last        uint32                 // number of the last one
 	opening     bool                   // one is being opened
@@ -191,15 +193,12 @@ func (d *dispatcherProcess) condemn(why string) {
 // logs returns the channels to the auditors.
 func (d *dispatcherProcess) logs() []*ipc.Channel { return slices.Collect(maps.Values(d.auditors)) }
 
-// reason returns why the dispatcher exited, when its channel ended with err.
-func (d *dispatcherProcess) reason(err error) string {
+// reason returns why the dispatcher exited.
+func (d *dispatcherProcess) reason() string {
 	if why, ok := d.ending.Load().(string); ok {
 		return why
 	}
-	if errors.Is(err, io.EOF) {
-		return exitstatus.Describe(d.Ended)
-	}
-	return err.Error()
+	return exitstatus.Describe(d.Ended)
 }
 
 // receive passes the dispatcher's messages to the loop.
@@ -216,7 +215,7 @@ func (m *monitor) receive(d *dispatcherProcess) {
 	}
 	time.AfterFunc(time.Second, d.Kill) // it has closed its channel
 	<-d.Dead
-	m.do(func() { m.lost(d, why) })
+	m.do(func() { m.lost(d) })
 }
 
 // end ends the run with the result err, unless the run has a result already.
@@ -284,13 +283,17 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	case *ipc.Outcome:
 		return m.decided(msg)
 	case *ipc.Released:
-		m.release(msg.ID)
+		delete(m.generations, msg.ID)
 	case *ipc.Follow:
 		if m.audit == nil || m.following == mostFollowing {
 			return errors.New("sent Follow without an audit log, or too often")
 		}
 		m.following++
-		m.audit.Follow(d.logs(), false, func(reply *ipc.Followed) { m.do(func() { m.following--; m.send(reply) }) })
+		logs := d.logs()
+		go func() { // the file may be on a file system that hangs
+			reply := m.audit.Follow(logs, false)
+			m.do(func() { m.following--; m.send(reply) })
+		}()
 	case *ipc.Served:
 		if m.client == nil {
 			return errors.New("sent Served without a client")
@@ -314,6 +317,9 @@ func (m *monitor) brief(d *dispatcherProcess, sealed security.Sealed) error {
 	dispatch := c.dispatch(m.who)
 	dispatch.Sealed, dispatch.Confinement = ipc.Ready(m.sealed), m.parts
 	m.send(dispatch)
+	for _, l := range m.listeners {
+		m.send(&l.Listening)
+	}
 	m.want(becauseOfAge)
 	return nil
 }
@@ -321,7 +327,7 @@ func (m *monitor) brief(d *dispatcherProcess, sealed security.Sealed) error {
 // lost handles the exit of the dispatcher. It ends the run if the service was stopped,
 // and otherwise starts another dispatcher. The workers and services end with their
 // dispatcher.
-func (m *monitor) lost(d *dispatcherProcess, why error) {
+func (m *monitor) lost(d *dispatcherProcess) {
 	c := m.config
 	d.late.Stop()
 	d.Close()
@@ -337,29 +343,27 @@ func (m *monitor) lost(d *dispatcherProcess, why error) {
 		}
 	}
 	status := exitstatus.Describe(d.Ended)
-	m.dispatcher, m.next = nil, nil
+	if m.dispatcher = nil; m.next != nil {
+		m.next.keys.Close(m.keys)
+		m.next = nil
+	}
+	clear(m.generations)
 	switch {
 	case m.stopping != nil && status == exitstatus.OK:
 		c.Log.Info("stopped")
 		m.end(nil)
 		return
 	case m.stopping != nil || m.client != nil || m.current == nil:
-		m.end(errs.New(errs.Internal, "the dispatcher exited: %s (%s)", d.reason(why), status))
+		m.end(errs.New(errs.Internal, "the dispatcher exited: %s (%s)", d.reason(), status))
 		return
 	}
-	for id := range m.generations {
-		if m.generations[id] != m.current {
-			m.release(id)
-		}
-	}
-	m.current.orphan = true
 	clear(m.peers)
 	if time.Since(d.started) > 2*pause(m.failures) {
 		m.failures = 0
 	}
 	wait := pause(m.failures)
 	m.failures++
-	c.Log.Error("dispatcher exited", "because", d.reason(why), "status", status, "pause", wait)
+	c.Log.Error("dispatcher exited", "because", d.reason(), "status", status, "pause", wait)
 	time.AfterFunc(wait, func() { m.do(m.restart) })
 }
 

@@ -44,18 +44,16 @@ func (m *monitor) prepareSpares() {
 // generation of processes from the next one.
 func (m *monitor) namespaceLost() error {
 	const hint = "find out what kills processes called schedrestd-init"
-	for m.spawner.IsLost() {
-		var next *spawn.Spawner
-		var err error
-		if len(m.spares) > 0 {
-			next, m.spares = m.spares[0], m.spares[1:]
-		} else if next, err = m.spawner.Another(); err != nil {
+	if len(m.spares) == 0 {
+		next, err := m.spawner.Another()
+		if err != nil {
 			m.config.Log.Error("namespace init exited", "error", err, "hint", "the gateway exits, since only a restart can create namespaces; "+hint)
 			return errs.New(errs.Unavailable, "no PID namespace for workers is left")
 		}
-		m.spawner.Stop()
-		m.spawner = next
+		m.spares = append(m.spares, next)
 	}
+	m.spawner.Stop()
+	m.spawner, m.spares = m.spares[0], m.spares[1:]
 	m.config.Log.Error("namespace init exited", "hint", "workers and services start in the next namespace; "+hint)
 	if m.current != nil && m.current.home != m.spawner {
 		m.renew(m.current.id)

@@ -14,7 +14,7 @@ import (
 // An error is a violation of the protocol.
 func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
 	g := m.generations[r.Generation]
-	if r.Number <= d.number || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Threads < 1 || r.Threads > m.config.Threads {
+	if r.Number <= d.number || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Role == ipc.Keeper && g != m.next || r.Threads < 1 || r.Threads > m.config.Threads {
 		return fmt.Errorf("requested process %d of generation %d with %d threads, with the role %s", r.Number, r.Generation, r.Threads, r.Role)
 	}
 	if most := m.config.mostProcesses(); len(d.processes) >= most {
@@ -37,7 +37,7 @@ func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
 	}
 	d.auditors[r.Number] = started.Channel
 	go func() { // the file may be on a file system that hangs
-		_ = m.audit.Give(started.Channel)
+		m.audit.Give(started.Channel)
 		m.do(func() { m.handOver(d, r.Number, started) })
 	}()
 	return nil

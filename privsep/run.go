@@ -35,8 +35,6 @@ import (
 	"slices"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/notify"
@@ -66,9 +64,6 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	m := newMonitor(c, who)
 	defer m.close()
-	if err := m.openFiles(); err != nil {
-		return err
-	}
 	if m.metrics, err = listen.Open(listen.Options{Addresses: c.Metrics, Unix: c.listenOptions(who).Unix}); err != nil {
 		return err
 	}
@@ -80,7 +75,6 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	thread.Reserve(thread.Spare)
-	announce(m.config, who, listeners)
 	if m.sealed, err = m.spawner.ProveDeath(); err != nil {
 		return err
 	}
@@ -107,7 +101,7 @@ func (c Config) service() (identity.Service, error) {
 // newMonitor returns a monitor that has opened nothing yet.
 func newMonitor(c Config, who identity.Service) *monitor {
 	return &monitor{config: c, who: who, mostPeers: int(c.Connections+c.Waiting) + inTransit, events: make(chan func()), over: make(chan struct{}),
-		generations: map[uint32]*generation{}, peers: map[uint64]security.Identity{}, exit: make(chan error, 1)}
+		generations: map[uint32]*generation{}, keys: new(keys.Keys), peers: map[uint64]security.Identity{}, exit: make(chan error, 1)}
 }
 
 // serveOn takes over listeners, and checks the key files, while all capabilities
@@ -122,16 +116,8 @@ func (m *monitor) serveOn(listeners []*listen.Listener) error {
 	return keys.Judge(c.keyOptions(m.who, m.https))
 }
 
-// openFiles opens the programs of all processes and the files of the auditor.
-func (m *monitor) openFiles() (err error) {
-	c := m.config
-	if m.programs, err = program.Open(m.who.Identity, m.who.Root, programArgs); err == nil && c.Audit != (ipc.Audit{}) {
-		m.audit, err = auditlog.Open(auditlog.Options{Audit: c.Audit, Root: m.who.Root, Worker: m.who.UID, PerWorker: c.Switches.BecomeUser, Log: c.Log})
-	}
-	return err
-}
-
-// begin takes over listeners and starts the threads for operations that this process may not perform
+// begin takes over listeners, opens the programs of all processes and the files of the auditor, and
+// starts the threads for operations that this process may not perform
 // later, then drops the capabilities that are no longer needed. Every kind of
 // start calls it before its first process, and fails if the sandbox has less
 // than it requires.
@@ -140,6 +126,14 @@ func (m *monitor) begin(listeners []*listen.Listener) (err error) {
 		return err
 	}
 	c := m.config
+	if m.programs, err = program.Open(m.who.Identity, m.who.Root, programArgs); err != nil {
+		return err
+	}
+	if c.Audit != (ipc.Audit{}) {
+		if m.audit, err = auditlog.Open(auditlog.Options{Audit: c.Audit, Root: m.who.Root, Worker: m.who.UID, PerWorker: c.Switches.BecomeUser, Log: c.Log}); err != nil {
+			return err
+		}
+	}
 	if m.spawner, err = spawn.New(c.spawnOptions(m.who, m.programs)); err != nil {
 		return err
 	}
@@ -178,13 +172,11 @@ func (m *monitor) close() {
 	close(m.over)
 	m.closeListeners()
 	listen.CloseAll(m.metrics)
-	m.audit.Close()
 	for _, s := range append(m.spares, m.spawner, m.plain, m.outside) {
 		if s != nil && (s != m.outside || s != m.plain) {
 			s.Stop()
 		}
 	}
-	m.programs.Close()
 }
 
 // dropCapabilities drops what the parent no longer needs. As root it keeps
@@ -197,7 +189,7 @@ func (m *monitor) close() {
 func dropCapabilities(who identity.Service) error {
 	var keep security.Capabilities
 	if who.Root {
-		keep = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL)
+		keep = spawn.ToServe
 	}
 	kept, err := security.KeepCapabilities(keep, spawn.ToBecome)
 	if err != nil {

@@ -42,7 +42,7 @@ func (p *Pool) Drain() {
 	p.dropWaiting(Stopping)
 	for _, w := range p.workers {
 		if err := w.Channel.TrySend(new(work.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
-			w.Condemn("could not be told to finish")
+			w.Condemn("did not receive the request to finish")
 		}
 	}
 	p.checkOver()
@@ -79,7 +79,7 @@ func (p *Pool) EndIdle(limit time.Duration) {
 	}
 	for _, w := range p.workers {
 		if len(w.held) == 0 {
-			w.Condemn(fmt.Sprintf("was told to exit, has had no connection for %s, and still runs", limit))
+			w.Condemn(fmt.Sprintf("was to exit, has had no connection for %s, and still runs", limit))
 		}
 	}
 }

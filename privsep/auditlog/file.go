@@ -65,18 +65,12 @@ func (f *file) endsTorn() bool {
 	if err != nil || info.Size() == 0 {
 		return false
 	}
-	fd, err := unix.Open(f.path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return true
+	last := []byte{0}
+	if again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", f.open.Fd())); err == nil {
+		defer again.Close()
+		_, _ = again.ReadAt(last, info.Size()-1)
 	}
-	again := os.NewFile(uintptr(fd), f.path)
-	defer again.Close()
-	same, err := again.Stat()
-	last := make([]byte, 1)
-	if err == nil && os.SameFile(info, same) {
-		_, err = again.ReadAt(last, info.Size()-1)
-	}
-	return err != nil || last[0] != '\n'
+	return last[0] != '\n'
 }
 
 // follow opens the file again by its name if that names another file now, or if again is

@@ -146,7 +146,7 @@ func TestClaimsFile(t *testing.T) {
 	if succeed(t, err); flags&(unix.O_ACCMODE|unix.O_APPEND) != unix.O_RDWR {
 		t.Errorf("opened with %#x", flags)
 	}
-	l.Close()
+
 	o.Path = o.Claims
 	if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "this is the path of the audit log") {
 		t.Error(err)

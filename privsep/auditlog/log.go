@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,18 +27,19 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Log is the audit log while the gateway runs. A nil Log is off. One goroutine
-// owns the file, because the file system may hang.
+// Log is the audit log while the gateway runs. Its methods block while the file system
+// hangs.
 type Log struct {
 	options Options
-	todo    chan func() // for the goroutine that owns what follows
-	file    *file       // nil: standard error, or there is no audit log
-	kept    *file       // of Idempotency-Keys; nil: there is none
+	kept    *file // of Idempotency-Keys; nil: there is none
+
+	mu   sync.Mutex // guards what file points to; no other lock is taken while it is held
+	file *file      // nil: standard error, or there is no audit log
 }
 
 // Open opens the audit log.
 func Open(o Options) (*Log, error) {
-	l := &Log{options: o, todo: make(chan func())}
+	l := &Log{options: o}
 	var err error
 	if o.Path != "" && o.Path != ipc.AuditStderr {
 		if l.file, err = openFile(o, "audit log", o.Path, unix.O_WRONLY|unix.O_APPEND); err != nil {
@@ -52,34 +54,22 @@ func Open(o Options) (*Log, error) {
 			return nil, errs.New(errs.Invalid, "idempotency file %s: this is the path of the audit log", o.Claims).WithHint("use another path")
 		}
 	}
-	go func() {
-		for do := range l.todo {
-			do()
-		}
-	}()
 	return l, nil
 }
 
-// do passes a function to the goroutine that owns the file, and does not wait for its
-// result.
-func (l *Log) do(something func()) { go func() { l.todo <- something }() }
-
-// Give sends an auditor the open files.
-func (l *Log) Give(to *ipc.Channel) error {
-	given := make(chan error)
-	l.do(func() {
-		err := l.give([]*ipc.Channel{to})
-		if l.kept != nil {
-			err = errors.Join(err, ipc.UnlessGone(to.TrySend(&ipc.ClaimsFD{PerWorker: l.options.PerWorker}, int(l.kept.open.Fd()))))
-		}
-		given <- err
-	})
-	return <-given
+// Give sends an auditor the open files. An auditor that does not read its channel gets
+// none, and is killed.
+func (l *Log) Give(to *ipc.Channel) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.give(to)
+	if l.kept != nil {
+		_ = to.TrySend(&ipc.ClaimsFD{PerWorker: l.options.PerWorker}, int(l.kept.open.Fd()))
+	}
 }
 
-// give sends the open file to auditors. An auditor that does not read its channel gets
-// no file, and is killed.
-func (l *Log) give(list []*ipc.Channel) (err error) {
+// give sends an auditor the open audit log.
+func (l *Log) give(to *ipc.Channel) error {
 	if l.options.Path == "" {
 		return nil
 	}
@@ -88,39 +78,24 @@ func (l *Log) give(list []*ipc.Channel) (err error) {
 	if l.file != nil {
 		file, m.Torn, m.Named = l.file.open, l.file.endsTorn(), true
 	}
-	for _, to := range list {
-		err = errors.Join(err, ipc.UnlessGone(to.TrySend(m, int(file.Fd()))))
-	}
-	return err
+	return ipc.UnlessGone(to.TrySend(m, int(file.Fd())))
 }
 
 // Follow checks whether the name of the file still leads to it, and sends auditors the
 // file that has the name now. If again is set, it also sends a file that has kept its
-// name. Follow does not wait, and passes the answer to done.
-func (l *Log) Follow(list []*ipc.Channel, again bool, done func(*ipc.Followed)) {
-	l.do(func() {
-		reply := new(ipc.Followed)
-		if l.file != nil {
-			changed, err := l.file.follow(again)
-			if changed {
-				err = l.give(list)
-			}
-			if err != nil {
-				reply.Reason = ipc.Refuse(err.Error()).Reason
-			}
-		}
-		done(reply)
-	})
-}
-
-// Close closes the files.
-func (l *Log) Close() {
-	if l == nil {
-		return
+// name.
+func (l *Log) Follow(list []*ipc.Channel, again bool) *ipc.Followed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return new(ipc.Followed)
 	}
-	for _, f := range []*file{l.file, l.kept} {
-		if f != nil {
-			l.do(func() { f.open.Close() })
-		}
+	changed, err := l.file.follow(again)
+	for i := 0; changed && i < len(list); i++ {
+		err = errors.Join(err, l.give(list[i]))
 	}
+	if err != nil {
+		return &ipc.Followed{Reason: ipc.Refuse(err.Error()).Reason}
+	}
+	return new(ipc.Followed)
 }

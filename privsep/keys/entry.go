@@ -4,8 +4,6 @@ import (
 	"log/slog"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/errs"
 	"schedrestd/guard"
 )
@@ -13,32 +11,18 @@ import (
 // entry is one key with the open files that belong to it. An entry without files has no
 // key.
 type entry struct {
-	path    string // that the configuration names
-	stamp   string // of the files at its paths, before they were opened
-	files   []*os.File
-	refused string // stamp of a file that replaced it and can't be used
-	newest  bool   // these are the files at its paths; otherwise those are not used, and a signature may be of a newer key's
-}
-
-// close closes the files.
-func (e *entry) close() {
-	closeAll(e.files)
-	e.files = nil
+	path    string     // that the configuration names
+	stamp   string     // of the files at its paths, before they were opened
+	files   []*os.File // which entries of several generations may use
+	unused  []*os.File // that the keeper has refused
+	refused string     // stamp of a file that replaced it and can't be used
+	newest  bool       // these are the files at its paths; otherwise those are not used, and a signature may be of a newer key's
 }
 
 // keep makes e use the files of before.
-func (e *entry) keep(before entry, newest bool) error {
-	e.close()
-	for _, f := range before.files {
-		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-		if err != nil {
-			e.close()
-			return errs.Wrap(err, errs.Unavailable, "duplicate the descriptor of %s", f.Name())
-		}
-		e.files = append(e.files, os.NewFile(uintptr(fd), f.Name()))
-	}
-	e.newest = newest && len(e.files) > 0
-	return nil
+func (e *entry) keep(before entry, newest bool) {
+	e.unused = append(e.unused, e.files...)
+	e.files, e.newest = before.files, newest && before.files != nil
 }
 
 // tokenFile is a file with keys of tokens, as the configuration names it.
@@ -82,34 +66,32 @@ func (t tokenFile) entry(before entry) (e entry, err error) {
 	switch {
 	case t.path == "":
 		return e, nil
-	case same && before.stamp == e.stamp:
-		return e, e.keep(before, before.newest)
-	case same && before.refused == e.stamp:
-		return e, e.keep(before, false)
+	case same && (before.stamp == e.stamp || before.refused == e.stamp):
+		e.keep(before, before.newest && before.stamp == e.stamp)
+		return e, nil
 	}
 	f, err := t.open()
 	switch {
 	case err == nil:
 		e.files, e.newest = []*os.File{f}, true
-		return e, nil
 	case same && before.files == nil && isAbsent(err): // as before
-		return e, nil
 	case same:
-		return e, t.fallBack(&e, before, err)
+		t.fallBack(&e, before, err)
 	case isAbsent(err):
 		hint := ""
 		if errs.KindOf(err) == errs.Denied {
 			hint = t.unlock(t.path)
 		}
 		t.log.Info("no "+t.what+"; the daemons verify such tokens", errs.LogAttrs(hint, "file", t.path, "because", err)...)
-		return e, nil
+	default:
+		return e, err
 	}
-	return e, err
+	return e, nil
 }
 
 // fallBack makes e use the file of before, because the file at the path can't be used.
 // It logs the reason.
-func (t tokenFile) fallBack(e *entry, before entry, why error) error {
+func (t tokenFile) fallBack(e *entry, before entry, why error) {
 	hint := errs.HintOf(why)
 	switch errs.KindOf(why) {
 	case errs.NotFound:
@@ -118,7 +100,7 @@ func (t tokenFile) fallBack(e *entry, before entry, why error) error {
 		hint = t.unlock(t.path)
 	}
 	t.log.Error("new "+t.what+" rejected; keeping the old one, if any", errs.LogAttrs(hint, "error", why)...)
-	return e.keep(before, false)
+	e.keep(before, false)
 }
 
 // isAbsent reports whether err means only that this process has no such file.

@@ -30,7 +30,7 @@ func (o Options) openTokenKey() (*os.File, error) {
 	_, group, err := o.workersRead(f)
 	if err == nil && group {
 		err = errs.New(errs.Invalid, "key file %s: the group of the serving user %s can read it", f.Name(), o.Worker.Name).
-			WithHint("%s", o.shareTokenKey(f.Name()))
+			WithHint("%s", o.Tokens.Share)
 	}
 	return closeUnless(f, err)
 }
@@ -40,9 +40,10 @@ func (o Options) openKeySet() (*os.File, error) {
 	return sealedCopy(o.Tokens.JWKS, o.tokenRule("key set"))
 }
 
-// openPair opens the private key, its certificates and the clients' authorities. Even at
-// the start it is called after the capabilities are dropped, so files that it can read
-// can be read again after a renewal.
+// openPair opens the private key, its certificates and the clients' authorities. If there
+// is an error, it returns those that it has opened. Even at the start it is called after
+// the capabilities are dropped, so files that it can read can be read again after a
+// renewal.
 func (o Options) openPair() (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){
 		o.openPrivateKey,
@@ -53,11 +54,10 @@ func (o Options) openPair() (files []*os.File, err error) {
 	} {
 		f, err := open()
 		if err != nil {
-			closeAll(files)
 			if errs.KindOf(err) == errs.NotFound {
 				err = errs.New(errs.NotFound, "%v", err).WithHint("create it, or set another path in TLSParameters=: restd_cert_file, restd_cert_key_file, restd_ca_file")
 			}
-			return nil, err
+			return files, err
 		}
 		files = append(files, f)
 	}
@@ -71,7 +71,7 @@ func (o Options) openPrivateKey() (*os.File, error) {
 	if errs.KindOf(err) == errs.Denied {
 		hint := "chown root " + guard.Quote(path) + "  # the gateway gives up the rights to read what belongs to others"
 		if !o.Root {
-			hint = fmt.Sprintf("id -un  # give %s a key and a certificate of his own, or start as root with -u, which keeps them from workers", o.Worker.Name)
+			hint = fmt.Sprintf("id -un  # give %s a key and a certificate of its own, or start as root with -u, which keeps them from workers", o.Worker.Name)
 		}
 		return nil, errs.New(errs.Denied, "%v", err).WithHint("%s", hint)
 	}
@@ -132,10 +132,4 @@ func closeUnless(f *os.File, err error) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		f.Close()
-	}
 }

@@ -10,6 +10,7 @@ package keys
 import (
 	"cmp"
 	"os"
+	"slices"
 	"time"
 
 	"schedrestd/errs"
@@ -22,10 +23,10 @@ import (
 type Keys struct {
 	Stamp   string // of all files, before the first was opened
 	options Options
-	pair    entry    // a private key, its certificates and the clients' authorities; none without https://
-	token   entry    // the key of HS256 tokens
-	set     entry    // the key set of RS256 tokens
-	empty   *os.File // stands for a file that there is not
+	pair    entry // a private key, its certificates and the clients' authorities; none without https://
+	token   entry // the key of HS256 tokens
+	set     entry // the key set of RS256 tokens
+	empty   entry // stands for a file that there is not
 }
 
 // Judge rejects unprotected files. It is called before privileges are dropped,
@@ -43,16 +44,14 @@ func Judge(o Options) error {
 // capabilities are dropped, so files that it can open can be opened again after a
 // renewal. before has the keys in use, or none. If a file has replaced one of them and
 // can't be used, the old key stays in use. With strict, certificates must be usable.
+// The caller closes the keys even if there is an error.
 func Open(o Options, before *Keys, strict bool) (k *Keys, err error) {
 	k = &Keys{options: o, Stamp: Stamp(o.Secrets)}
-	defer func() {
-		if err != nil {
-			k.Close()
-		}
-	}()
-	if k.empty, err = sealedCopy("", guard.Rule{What: "empty file"}); err != nil {
+	none, err := sealedCopy("", guard.Rule{What: "empty file"})
+	if err != nil {
 		return k, err
 	}
+	k.empty.files = []*os.File{none}
 	if !o.JWT { // no key is used then, but one that lies open is refused all the same
 		if err = Judge(o); err != nil {
 			return k, err
@@ -84,24 +83,26 @@ func (k *Keys) openPair(before *Keys, strict bool) (err error) {
 	k.pair.stamp = guard.Stamp(o.TLS.Key, o.TLS.Certificate, o.TLS.ClientCA) // what changes while it is read is seen next time
 	same := before.options.TLS == o.TLS && before.pair.files != nil
 	if same && before.pair.stamp == k.pair.stamp {
-		return k.pair.keep(before.pair, before.pair.newest)
+		k.pair.keep(before.pair, before.pair.newest)
+		return nil
 	}
-	files, err := o.openPair()
+	k.pair.files, err = o.openPair()
 	switch {
 	case err == nil:
-		k.pair.files, k.pair.newest = files, true
-		return nil
+		k.pair.newest = true
 	case !same || strict:
 		return err
+	default:
+		k.keepPair(before, err)
 	}
-	return k.keepPair(before, err)
+	return nil
 }
 
 // keepPair makes k use the private key and the certificates of before, and logs the
 // reason.
-func (k *Keys) keepPair(before *Keys, why error) error {
+func (k *Keys) keepPair(before *Keys, why error) {
 	k.options.Log.Error("new certificates rejected; keeping the old ones", errs.LogAttrs(errs.HintOf(why), "error", why)...)
-	return k.pair.keep(before.pair, false)
+	k.pair.keep(before.pair, false)
 }
 
 // Refused handles the keeper's rejection of a key. It replaces that key by the one used
@@ -115,18 +116,20 @@ func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 		if before.token.path != k.token.path {
 			return why
 		}
-		return o.tokenKey().fallBack(&k.token, before.token, why)
+		o.tokenKey().fallBack(&k.token, before.token, why)
 	case token && k.token.files != nil: // it was written over
 		o.Log.Error("keeper has no key of HS256 tokens; the daemons verify them", errs.LogAttrs(newTokenKey(k.token.files[0]), "error", why)...)
-		return k.token.keep(entry{}, false)
+		k.token.keep(entry{}, false)
 	case token || k.pair.files == nil:
 		return why
+	default:
+		why = o.refusedPair(why)
+		if before.pair.files == nil || strict || before.options.TLS != o.TLS || !k.pair.newest {
+			return why
+		}
+		k.keepPair(before, why)
 	}
-	why = o.refusedPair(why)
-	if before.pair.files == nil || strict || before.options.TLS != o.TLS || !k.pair.newest {
-		return why
-	}
-	return k.keepPair(before, why)
+	return nil
 }
 
 // RefuseSet makes the generation after k's use k's key set until the file changes again,
@@ -140,34 +143,22 @@ func (k *Keys) RefuseSet(next *Keys) bool {
 	return true
 }
 
-// Announce logs which files are newly in use.
+// Announce logs which files are newly in use, and whether they are safe from workers.
 func (k *Keys) Announce(before *Keys) {
 	log := k.options.Log
 	isNew := func(now, then entry) bool { return now.newest && (now.path != then.path || now.stamp != then.stamp) }
 	if isNew(k.token, before.token) {
 		log.Info("key of HS256 tokens in use", "file", k.token.path)
 	}
+	if !k.options.Root && k.token.files != nil && before.token.path != k.token.path {
+		log.Warn("a compromised worker can read the key of HS256 tokens: without root, workers run as the user who started the gateway",
+			"file", k.token.path, "uid", k.options.Worker.UID, "hint", "start as root with -u; or name no jwt_key= that "+k.options.Worker.Name+" can read, and the daemons verify tokens")
+	}
 	if isNew(k.set, before.set) {
 		log.Info("key set of RS256 tokens in use", "file", k.set.path)
 	}
 	if k.pair.newest && (k.pair.stamp != before.pair.stamp || before.options.TLS != k.options.TLS) {
 		log.Info("certificate in use", "file", k.options.TLS.Certificate, "client_certificates", k.options.TLS.ClientCA != "")
-	}
-}
-
-// Warn logs the limits of a keeper without an identity of its own, unless they
-// were the same before.
-func (k *Keys) Warn(before *Keys) {
-	o := k.options
-	if o.Root {
-		return
-	}
-	if !before.NeedKeeper() {
-		o.Log.Warn("keeper has the uid of the workers; it gets its own if started as root", "uid", o.Worker.UID)
-	}
-	if k.token.files != nil && before.token.path != k.token.path {
-		o.Log.Warn("a compromised worker can read the key of HS256 tokens: without root, workers run as the user who started the gateway",
-			"file", k.token.path, "uid", o.Worker.UID, "hint", "start as root with -u, or use a jwt_key= that "+o.Worker.Name+" cannot read; then the daemons verify tokens")
 	}
 }
 
@@ -188,11 +179,10 @@ func (k *Keys) NeedKeeper() bool { return k.options.HTTPS || k.token.files != ni
 
 // file returns the i-th file of e, or the empty one when there is none.
 func (k *Keys) file(e entry, i int) int {
-	f := k.empty
-	if e.files != nil {
-		f = e.files[i]
+	if e.files == nil {
+		e, i = k.empty, 0
 	}
-	return int(f.Fd())
+	return int(e.files[i].Fd())
 }
 
 // ForWorker returns the message about k for a worker, with its files.
@@ -209,15 +199,15 @@ func (k *Keys) ForKeeper() (*ipc.SecretKeys, []int) {
 		[]int{k.file(k.pair, 0), k.file(k.pair, 1), k.file(k.pair, 2), k.file(k.token, 0)}
 }
 
-// Close closes the files. A nil Keys has none.
-func (k *Keys) Close() {
-	if k == nil {
-		return
-	}
-	for _, e := range []*entry{&k.pair, &k.token, &k.set} {
-		e.close()
-	}
-	if k.empty != nil {
-		k.empty.Close()
+func (k *Keys) entries() []entry { return []entry{k.pair, k.token, k.set, k.empty} }
+
+// Close closes the files that inUse does not use.
+func (k *Keys) Close(inUse *Keys) {
+	for i, e := range k.entries() {
+		for _, f := range slices.Concat(e.unused, e.files) {
+			if !slices.Contains(inUse.entries()[i].files, f) {
+				f.Close()
+			}
+		}
 	}
 }

@@ -50,7 +50,7 @@ func (s *site) open(before *Keys, strict bool) *Keys {
 	s.t.Helper()
 	k, err := Open(s.Options, before, strict)
 	must(s.t, err)
-	s.t.Cleanup(k.Close)
+	s.t.Cleanup(func() { k.Close(new(Keys)) })
 	return k
 }
 
@@ -136,6 +136,7 @@ func TestSuccession(t *testing.T) {
 			s.t = t
 			tt.change(s)
 			k, err := Open(s.Options, before, tt.strict)
+			defer func() { k.Close(before) }()
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Fatalf("%v, want %q", err, tt.err)
@@ -143,7 +144,6 @@ func TestSuccession(t *testing.T) {
 				return
 			}
 			must(t, err)
-			defer k.Close()
 			if keeper, worker := texts(t, k); keeper != tt.keeper || worker != tt.worker {
 				t.Errorf("the keeper gets %q, a worker %q; want %q, %q", keeper, worker, tt.keeper, tt.worker)
 			}
@@ -193,6 +193,33 @@ func TestRefused(t *testing.T) {
 			t.Error("it is offered for ever")
 		}
 	})
+}
+
+// TestClose: generations share open files, and each file is closed with the last one that uses it.
+func TestClose(t *testing.T) {
+	s := newSite(t)
+	before := s.open(new(Keys), true)
+	s.put(s.Tokens.Key, "refused")
+	k := s.open(before, false)
+	refused := k.token.files[0]
+	must(t, k.Refused(true, errors.New("no key"), before, false))
+	k.Close(before) // the generation has failed
+	if keeper, worker := texts(t, before); keeper != allSecret || worker != allPublic {
+		t.Errorf("of the keys in use the keeper gets %q, a worker %q", keeper, worker)
+	}
+	if err := refused.Close(); err == nil {
+		t.Error("the file that the keeper has refused was open")
+	}
+	s.put(s.TLS.Certificate, "new")
+	s.put(s.Tokens.Key, "token key")
+	next, old := s.open(before, true), before.pair.files[1]
+	before.Close(next) // the generation has replaced it
+	if keeper, worker := texts(t, next); keeper != "key|new|authorities|token key" || worker != "new|authorities|set" {
+		t.Errorf("of the next keys the keeper gets %q, a worker %q", keeper, worker)
+	}
+	if err := old.Close(); err == nil {
+		t.Error("the certificate that was replaced was open")
+	}
 }
 
 // TestRest: a key of tokens that has just been written may be half of one.

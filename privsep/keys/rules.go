@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -21,7 +20,6 @@ type Options struct {
 	Root     bool              // the parent was started as root
 	Worker   security.Identity // of the workers, which must not read a secret key
 	SchedUID uint32
-	SchedGID uint32 // the primary group of SchedUser; 0: none is known
 	Log      *slog.Logger
 }
 
@@ -70,30 +68,10 @@ func (o Options) authoritiesRule() guard.Rule {
 // key without capabilities, and SchedUser too; "" when there is none. A parent
 // that is not root should not be able to read it.
 func (o Options) unlockTokenKey(path string) string {
-	if owner, _, both := o.tokenKeyOwner(); o.Root && both {
-		return guard.EnterSecret(path, owner) + o.shareTokenKey(path) + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
+	if o.Root && o.Tokens.Owner != "" {
+		return guard.EnterSecret(path, o.Tokens.Owner) + o.Tokens.Share + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
 	}
 	return ""
-}
-
-// shareTokenKey returns the command that gives the key to SchedUser, and to
-// root as well if possible, but to no worker.
-func (o Options) shareTokenKey(path string) string {
-	owner, mode, _ := o.tokenKeyOwner()
-	return fmt.Sprintf("chown %s %s && chmod %s %[2]s", owner, guard.Quote(path), mode)
-}
-
-// tokenKeyOwner returns the owner, in the syntax of chown, and the mode of a
-// key that SchedUser can read. If both is set, root can read it without
-// capabilities, too.
-func (o Options) tokenKeyOwner() (owner, mode string, both bool) {
-	switch {
-	case o.SchedUID == 0:
-		return "root", "0600", true
-	case o.SchedGID == 0 || o.SchedGID == o.Worker.GID:
-		return fmt.Sprint(o.SchedUID), "0600", false
-	}
-	return fmt.Sprintf("root:%d", o.SchedGID), "0440", true
 }
 
 // unlockPublic returns the command that lets every user read a key set or

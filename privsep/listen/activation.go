@@ -57,7 +57,7 @@ func adopt(f *os.File) (*Listener, error) {
 		return nil, errs.New(errs.Invalid, "%s is not a listening stream socket", what).
 			WithHint("use a socket unit with ListenStream= and Accept=no, or for a process per connection StandardInput=socket")
 	}
-	l := &Listener{TLS: f.Name() == nameTLS}
+	l := &Listener{Listening: ipc.Listening{TLS: f.Name() == nameTLS}}
 	local, err := unix.Getsockname(fd)
 	switch a := local.(type) {
 	case *unix.SockaddrInet4, *unix.SockaddrInet6:

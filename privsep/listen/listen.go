@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/netip"
 	"os"
-	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,10 +20,7 @@ import (
 
 // Listener is a listening socket.
 type Listener struct {
-	Network   ipc.Network
-	Name      string // its address, or unix:PATH
-	TLS       bool
-	Elsewhere bool // in another network namespace than the gateway
+	ipc.Listening
 
 	file   *os.File
 	raw    syscall.RawConn
@@ -59,7 +55,7 @@ func Open(o Options) (list []*Listener, err error) {
 				WithHint("use ListenStream=/path/to/socket in the socket unit")
 		}
 	}
-	space, err := o.space()
+	space, err := netns.Open("SCHEDRESTD_NETNS", o.Netns)
 	if err != nil {
 		return list, err
 	}
@@ -100,13 +96,6 @@ func (l *Listener) FD() (fd int) {
 	return fd
 }
 
-// ExposesTokens reports whether l takes plain HTTP from other machines, as far as its address shows.
-// A firewall may still keep them out.
-func (l *Listener) ExposesTokens() bool {
-	at, err := netip.ParseAddrPort(l.Name)
-	return l.Network == ipc.TCP && !l.TLS && err == nil && !at.Addr().Unmap().IsLoopback()
-}
-
 // over completes l, which takes over a non-blocking listening descriptor.
 func (l *Listener) over(file *os.File) (_ *Listener, err error) {
 	l.file = file
@@ -131,17 +120,8 @@ func listenUnix(e ipc.Listen, o socket.Options) ([]*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := (&Listener{Network: ipc.Unix, Name: e.Text, remove: s.Remove}).over(s.File)
+	l, err := (&Listener{Listening: ipc.Listening{Network: ipc.Unix, Name: e.Text}, remove: s.Remove}).over(s.File)
 	return []*Listener{l}, err
-}
-
-// space opens the network namespace of the TCP addresses.
-func (o Options) space() (*netns.Space, error) {
-	if o.Netns != "" && !slices.ContainsFunc(o.Addresses, func(e ipc.Listen) bool { return e.Network == ipc.TCP }) {
-		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s needs a TCP address to listen on", o.Netns).
-			WithHint("add a TCP address; for sockets of the service manager use NetworkNamespacePath= in their unit; UNIX sockets belong to no network namespace")
-	}
-	return netns.Open("SCHEDRESTD_NETNS", o.Netns)
 }
 
 // bindAll binds the addresses of e in the calling thread's network namespace, which is s.
@@ -208,7 +188,7 @@ func bindOne(at netip.AddrPort) (*Listener, error) {
 		file.Close()
 		return nil, err
 	}
-	return (&Listener{Network: ipc.TCP, Name: nameTCP(bound, at.Addr().Zone())}).over(file)
+	return (&Listener{Listening: ipc.Listening{Network: ipc.TCP, Name: nameTCP(bound, at.Addr().Zone())}}).over(file)
 }
 
 // nameTCP returns the name of a listener that is bound at a.
@@ -234,14 +214,4 @@ func explainBind(err error, address string, s *netns.Space) error {
 		address += " in " + s.String()
 	}
 	return errs.New(errs.Unavailable, "listen on %s: %v", address, err).WithHint("%s", hint)
-}
-
-// Names returns the names of listeners, sorted.
-func Names(list []*Listener) []string {
-	var s []string
-	for _, l := range list {
-		s = append(s, l.Name)
-	}
-	slices.Sort(s)
-	return s
 }

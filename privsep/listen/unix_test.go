@@ -162,25 +162,3 @@ func TestDescriptorsAreRefused(t *testing.T) {
 		}
 	}
 }
-
-// TestExposesTokens: a listener that takes tokens unencrypted from other machines is recognized.
-func TestExposesTokens(t *testing.T) {
-	for name, tt := range map[string]struct {
-		l    Listener
-		want bool
-	}{
-		"every address":       {Listener{Network: ipc.TCP, Name: "[::]:6820"}, true},
-		"one of a network":    {Listener{Network: ipc.TCP, Name: "192.0.2.1:6820"}, true},
-		"link-local":          {Listener{Network: ipc.TCP, Name: "[fe80::1%eth0]:6820"}, true},
-		"TLS":                 {Listener{Network: ipc.TCP, Name: "[::]:6821", TLS: true}, false},
-		"loopback":            {Listener{Network: ipc.TCP, Name: "127.0.0.1:6820"}, false},
-		"another of loopback": {Listener{Network: ipc.TCP, Name: "127.3.2.1:6820"}, false},
-		"IPv6's loopback":     {Listener{Network: ipc.TCP, Name: "[::1]:6820"}, false},
-		"loopback, mapped":    {Listener{Network: ipc.TCP, Name: "[::ffff:127.0.0.1]:6820"}, false},
-		"a UNIX socket":       {Listener{Network: ipc.Unix, Name: "unix:/run/s"}, false},
-	} {
-		if got := tt.l.ExposesTokens(); got != tt.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}

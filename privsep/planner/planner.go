@@ -95,6 +95,9 @@ func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
 	case ws.Signaled() && ws.Signal() != unix.SIGPIPE:
 		return nil, 1, errs.New(errs.Internal, "%s was %s", configName, exitstatus.Describe(ws))
 	case plan != nil:
+		if !p.setup.Again {
+			p.setup.SchedUID, p.setup.SocketMode = plan.Service.SchedUID, plan.SocketMode
+		}
 		return plan, 0, nil
 	case status == stage.ExitIdentity, status == stage.ExitTarget:
 		return nil, 1, errs.New(errs.Internal, "%s cannot be executed", p.program.Name())

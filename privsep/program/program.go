@@ -56,15 +56,6 @@ func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set,
 	return s, nil
 }
 
-// Close closes the programs.
-func (s Set) Close() {
-	for _, p := range s {
-		if p.File != nil {
-			p.File.Close()
-		}
-	}
-}
-
 // identity returns the identity of a service. As root it is a uid that no user
 // and no worker has: a captured worker can neither stop nor trace the service.
 func identity(worker security.Identity, root bool) (security.Identity, error) {

@@ -1,7 +1,6 @@
 package spawn
 
 import (
-	"cmp"
 	"strings"
 
 	"schedrestd/errs"
@@ -9,19 +8,7 @@ import (
 )
 
 // Parts returns the state of each part of the confinement that processes inherit.
-func (s *Spawner) Parts() (list []ipc.Part) {
-	for p, one := range s.layers {
-		part := ipc.Part{Name: parts[p].name, Is: one.is}
-		if one.is == ipc.PartMissing && !s.Root {
-			part.Is = cmp.Or(parts[p].lacked, one.is)
-		}
-		if one.why != nil {
-			part.Why = one.why.Error()
-		}
-		list = append(list, part)
-	}
-	return list
-}
+func (s *Spawner) Parts() []ipc.Part { return s.layers[:] }
 
 // lacks returns the parts that are missing or switched off, and why.
 func (s *Spawner) lacks() string {

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"errors"
 
 	"golang.org/x/sys/unix"
@@ -45,29 +46,25 @@ var parts = [allParts]struct {
 	noGroups:         {name: "dropping of supplementary groups", lacked: ipc.PartOfRoot},
 }
 
-// layers holds the state of each part.
-type layers [allParts]layer
+// layers holds the state of each part. An empty state stands for the normal one, or for
+// one that is not known yet.
+type layers [allParts]ipc.Part
 
-// layer is the state of one part. The zero value stands for the normal state, or for a
-// state that is not known yet.
-type layer struct {
-	is  string // PartOn, PartOff or PartMissing of package ipc
-	why error  // why the part is not on
-}
-
-// found returns the layer of a part that is on, or of one that is missing because of
-// err.
-func found(err error) layer {
-	if err != nil {
-		return layer{is: ipc.PartMissing, why: err}
+// set records that a part is on, or that it is missing because of err.
+func (s *Spawner) set(p part, err error) {
+	one := &s.layers[p]
+	switch one.Is = ipc.PartOn; {
+	case err != nil && s.Root:
+		one.Is, one.Why = ipc.PartMissing, err.Error()
+	case err != nil:
+		one.Is, one.Why = cmp.Or(parts[p].lacked, ipc.PartMissing), err.Error()
 	}
-	return layer{is: ipc.PartOn}
 }
 
 // coversAll reports whether everything that is on in other is on in l.
 func (l layers) coversAll(other layers) bool {
 	for p := range l {
-		if other[p].is == ipc.PartOn && l[p].is != ipc.PartOn {
+		if other[p].Is == ipc.PartOn && l[p].Is != ipc.PartOn {
 			return false
 		}
 	}

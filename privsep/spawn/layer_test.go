@@ -35,37 +35,43 @@ func TestAbsent(t *testing.T) {
 		name string
 		s    *Spawner
 		p    part
-		want layer
+		want ipc.Part
 	}{
-		{"a root in the only nest that had one", &mounts, ownRoot, found(errUnconfined)},
-		{"what the one found has", &mounts, pidNamespace, found(nil)},
-		{"the namespace when none was found", &none, userNamespace, found(unix.EUSERS)},
-		{"… and another", &none, ipcNamespace, found(errNoNest)},
-		{"nothing was tried", new(Spawner), ipcNamespace, found(unix.EPERM)},
-		{"… for the namespace, either", new(Spawner), userNamespace, layer{}},
+		{"a root in the only nest that had one", &mounts, ownRoot, ipc.Part{Is: ipc.PartUnpermitted, Why: errUnconfined.Error()}},
+		{"what the one found has", &mounts, pidNamespace, ipc.Part{Is: ipc.PartOn}},
+		{"the namespace when none was found", &none, userNamespace, ipc.Part{Is: ipc.PartMissing, Why: unix.EUSERS.Error()}},
+		{"… and another", &none, ipcNamespace, ipc.Part{Is: ipc.PartMissing, Why: ipc.NoUserNamespace}},
+		{"nothing was tried", new(Spawner), ipcNamespace, ipc.Part{Is: ipc.PartMissing, Why: unix.EPERM.Error()}},
+		{"… for the namespace, either", new(Spawner), userNamespace, ipc.Part{}},
 	} {
-		if got := tt.s.enter(tt.p, 0); got != tt.want {
-			t.Errorf("%s: %v", tt.name, got)
+		tt.want.Name = parts[tt.p].name
+		tt.s.enter(tt.p, 0)
+		if got := tt.s.layers[tt.p]; got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }
 
 // TestPartsOfASpawner checks that a part which a start without root may lack is reported so, and as missing otherwise.
 func TestPartsOfASpawner(t *testing.T) {
-	var s Spawner
-	s.layers = layers{ipcNamespace: found(nil), networkNamespace: found(unix.EPERM), ownRoot: found(unix.EINVAL)}
 	for root, want := range map[bool]string{false: ipc.PartUnpermitted, true: ipc.PartMissing} {
-		s.Root = root
+		s := Spawner{Options: Options{Root: root, Switches: ipc.Switches{DisableUnshareSysV: true}}}
+		for p := range allParts {
+			s.enter(p, 0)
+		}
+		s.set(networkNamespace, unix.EPERM)
+		s.set(ownRoot, unix.EINVAL)
+		s.set(pidNamespace, unix.EPERM)
 		got := s.Parts()[ipcNamespace : ownRoot+1]
 		if diff := cmp.Diff([]ipc.Part{
-			{Name: "IPC namespace", Is: ipc.PartOn},
+			{Name: "IPC namespace", Is: ipc.PartOff, Why: "disable_unshare_sysv"},
 			{Name: "network namespace", Is: ipc.PartMissing, Why: "operation not permitted"},
 			{Name: "root of their own", Is: want, Why: "invalid argument"},
 		}, got); diff != "" {
 			t.Errorf("root %t (-want +got):\n%s", root, diff)
 		}
-	}
-	if got, want := s.lacks(), "network namespace (operation not permitted), root of their own (invalid argument)"; got != want {
-		t.Errorf("it lacks %q, want %q", got, want)
+		if got, want := s.lacks(), "IPC namespace (disable_unshare_sysv), network namespace (operation not permitted), root of their own (invalid argument), PID namespace (operation not permitted)"; got != want {
+			t.Errorf("it lacks %q, want %q", got, want)
+		}
 	}
 }

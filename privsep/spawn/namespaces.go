@@ -14,31 +14,33 @@ import (
 	"schedrestd/security/root"
 )
 
-// enter makes the calling thread enter p, if p is a part that a thread enters.
-func (s *Spawner) enter(p part, held security.Capabilities) layer {
+// enter makes the calling thread enter p, if p is a part that a thread enters, and
+// records the state of p.
+func (s *Spawner) enter(p part, held security.Capabilities) {
 	byThread := p == ipcNamespace || p == networkNamespace || p == ownRoot || p == pidNamespace
+	s.layers[p].Name = parts[p].name
 	switch why := s.unasked(p); {
 	case s.nest.has(parts[p].flag):
-		return found(nil)
+		s.set(p, nil)
 	case why != "":
-		return layer{is: ipc.PartOff, why: errors.New(why)}
+		s.layers[p].Is, s.layers[p].Why = ipc.PartOff, why
 	case !byThread && s.denied[p] == nil:
-		return layer{}
 	case !security.Sandboxed:
-		return found(errUnconfined)
+		s.set(p, errUnconfined)
 	case !byThread, !held.Has(unix.CAP_SYS_ADMIN):
-		return found(s.absent(p))
+		s.set(p, s.absent(p))
 	case p == ownRoot:
-		return found(s.enterRoot())
+		s.set(p, s.enterRoot())
 	case p == pidNamespace:
-		return found(s.enterPIDs())
+		s.set(p, s.enterPIDs())
+	default:
+		s.set(p, unix.Unshare(int(parts[p].flag)))
 	}
-	return found(unix.Unshare(int(parts[p].flag)))
 }
 
 // enterRoot moves the calling thread into a file system that has the programs and little else.
 func (s *Spawner) enterRoot() error {
-	space := root.New(map[string]*os.File{WorkerName: s.Worker, KeeperName: s.Keeper, stageName: s.stage})
+	space := root.New(map[string]*os.File{WorkerName: s.Worker, stageName: s.stage})
 	defer space.Close()
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return errs.Wrap(err, errs.Unsupported, "enter a mount namespace")

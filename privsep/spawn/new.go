@@ -12,8 +12,23 @@ import (
 	"schedrestd/security"
 )
 
-// ToBecome is the capabilities that a change of identity takes.
-var ToBecome = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
+var (
+	// ToBecome is the capabilities that a change of identity takes.
+	ToBecome = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
+	// ToServe is the capabilities with which root starts and ends processes.
+	ToServe = ToBecome | security.Caps(unix.CAP_KILL)
+)
+
+// CheckCapabilities rejects a root that lacks the capabilities to start and end
+// processes of other users, before anything else fails because of that.
+func CheckCapabilities() error {
+	held, err := security.Held()
+	if err != nil || os.Geteuid() != 0 || held&ToServe == ToServe {
+		return err
+	}
+	return errs.New(errs.Denied, "root without a capability to start and end workers: CAP_SETUID, CAP_SETGID and CAP_KILL are needed").
+		WithHint("add them (CapabilityBoundingSet= of a unit, --cap-add of a container), or start as the serving user without -u")
+}
 
 // New makes a Spawner with as much confinement as the capabilities of this process
 // allow. With CAP_SYS_ADMIN, all processes share a root and the namespaces that the
@@ -91,7 +106,7 @@ func (s *Spawner) diverge() error {
 	if !s.Plain {
 		s.nest = s.findNest(held)
 		for p := range allParts {
-			s.layers[p] = s.enter(p, held)
+			s.enter(p, held)
 		}
 	}
 	if s.Root {
@@ -106,15 +121,15 @@ func (s *Spawner) diverge() error {
 	if !s.nest.settles() && (!dropped || s.nest != nil) {
 		err = s.absent(emptyBounding)
 	}
-	s.layers[emptyBounding] = found(err)
+	s.set(emptyBounding, err)
 	if err := security.NoNewPrivsThread(); err != nil {
 		return err
 	}
-	s.layers[noNewPrivs] = found(nil)
+	s.set(noNewPrivs, nil)
 	// If a service manager sets a group, the group is in the list of supplementary
 	// groups too.
 	if !s.Root && slices.ContainsFunc(s.Identity.Groups, func(gid uint32) bool { return gid != s.Identity.GID }) {
-		s.layers[noGroups] = found(unix.EPERM)
+		s.set(noGroups, unix.EPERM)
 	}
 	return nil
 }

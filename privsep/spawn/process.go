@@ -66,10 +66,13 @@ func (p *Process) Signal(s unix.Signal) {
 // more.
 const lastWords = time.Second
 
-// awaitDeath returns when the process has exited, and at the latest after limit.
-func (p *Process) awaitDeath(limit time.Duration) {
+// awaitDeath returns when the process has exited, and at the latest after limit. It
+// reports whether the process has exited.
+func (p *Process) awaitDeath(limit time.Duration) bool {
 	select {
 	case <-p.Dead:
+		return true
 	case <-time.After(limit):
+		return false
 	}
 }

@@ -20,7 +20,6 @@ import (
 // The files of the programs, in the directory of this one.
 const (
 	WorkerName = "schedrestd-worker"
-	KeeperName = "schedrestd-keeper"
 	stageName  = "schedrestd" // of this program, in the workers' root
 )
 

@@ -37,7 +37,6 @@ type Options struct {
 	StartLimit time.Duration // for a process to report
 	Worker     *os.File      // the worker's program
 	Argv       []string      // … and its arguments
-	Keeper     *os.File      // the keeper's program; nil: there is none
 	Log        *slog.Logger
 }
 
@@ -81,24 +80,10 @@ func (s *Spawner) absent(p part) error {
 	return cmp.Or(s.denied[p], error(unix.EPERM))
 }
 
-// IsLost reports whether the PID namespace of s has ended.
-func (s *Spawner) IsLost() bool {
-	select {
-	case <-s.Lost():
-		return true
-	default:
-		return false
-	}
-}
-
 // IsEnding reports whether a PID namespace in which no process starts any more has
-// ended. It waits a moment for the end.
-func (s *Spawner) IsEnding() bool {
-	if s.first != nil {
-		s.first.awaitDeath(lastWords) // which comes when all in there have been waited for
-	}
-	return s.IsLost()
-}
+// ended. It waits a moment for the end, which comes when all processes in there have
+// been waited for.
+func (s *Spawner) IsEnding() bool { return s.first != nil && s.first.awaitDeath(lastWords) }
 
 // Lost returns a channel that is closed when the PID namespace has ended, with its first
 // process and all others. The channel is nil if there is no such process.

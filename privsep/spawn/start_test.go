@@ -99,7 +99,7 @@ func TestNextIsNotLessConfined(t *testing.T) {
 	o := Options{Plain: true, Worker: program}
 	for what, change := range map[string]func(*Spawner){
 		"as confined":   func(*Spawner) {},
-		"less confined": func(s *Spawner) { s.layers[ownRoot] = found(nil) },
+		"less confined": func(s *Spawner) { s.set(ownRoot, nil) },
 	} {
 		s, err := New(o)
 		must(t, err)

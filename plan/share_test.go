@@ -1,0 +1,34 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"schedrestd/ipc"
+)
+
+// TestShareTokenKey checks that the command lets SchedUser read the key of tokens, and
+// root if the group of SchedUser is not that of the workers.
+func TestShareTokenKey(t *testing.T) {
+	for name, tt := range map[string]struct {
+		key  string
+		of   ipc.Service
+		want ipc.Tokens
+	}{
+		"root":           {"/k", ipc.Service{}, ipc.Tokens{Key: "/k", Owner: "root", Share: "chown root /k && chmod 0600 /k"}},
+		"a group":        {"/k y", ipc.Service{SchedUID: 7, SchedGroups: []uint32{8, 9}, HasGroup: true, GID: 9}, ipc.Tokens{Key: "/k y", Owner: "root:8", Share: "chown root:8 '/k y' && chmod 0440 '/k y'"}},
+		"no group":       {"/k", ipc.Service{SchedUID: 7}, ipc.Tokens{Key: "/k", Share: "chown 7 /k && chmod 0600 /k"}},
+		"workers' group": {"/k", ipc.Service{SchedUID: 7, SchedGroups: []uint32{8}, HasGroup: true, GID: 8}, ipc.Tokens{Key: "/k", Share: "chown 7 /k && chmod 0600 /k"}},
+		"root's group":   {"/k", ipc.Service{SchedUID: 7, SchedGroups: []uint32{0}}, ipc.Tokens{Key: "/k", Share: "chown 7 /k && chmod 0600 /k"}},
+		"no key":         {"", ipc.Service{}, ipc.Tokens{}},
+	} {
+		got := ipc.Tokens{Key: tt.key}
+		if shareTokenKey(&got, tt.of); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+	long := ipc.Tokens{Key: "/" + strings.Repeat("k", longestShare)}
+	if shareTokenKey(&long, ipc.Service{}); long.Share != "" || long.Owner != "" {
+		t.Errorf("a command of %d bytes", len(long.Share))
+	}
+}
