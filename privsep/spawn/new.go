@@ -3,6 +3,7 @@ package spawn
 import (
 	"os"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -23,10 +24,16 @@ var (
 // processes of other users, before anything else fails because of that.
 func CheckCapabilities() error {
 	held, err := security.Held()
-	if err != nil || os.Geteuid() != 0 || held&ToServe == ToServe {
+	var missing []string
+	for n, name := range [...]string{unix.CAP_KILL: "CAP_KILL", unix.CAP_SETGID: "CAP_SETGID", unix.CAP_SETUID: "CAP_SETUID"} {
+		if name != "" && !held.Has(n) {
+			missing = append(missing, name)
+		}
+	}
+	if err != nil || os.Geteuid() != 0 || missing == nil {
 		return err
 	}
-	return errs.New(errs.Denied, "root without a capability to start and end workers: CAP_SETUID, CAP_SETGID and CAP_KILL are needed").
+	return errs.New(errs.Denied, "root without the capabilities to start and stop workers: %s", strings.Join(missing, ", ")).
 		WithHint("add them (CapabilityBoundingSet= of a unit, --cap-add of a container), or start as the serving user without -u")
 }
 
