@@ -108,8 +108,8 @@ func Open(path string) (*Journal, error) {
 }
 
 func (j *Journal) load() error {
-	// O_NOFOLLOW: a link here would make root append to a file chosen by
-	// someone else.
+	// O_NOFOLLOW: through a link, another user could make root append to any
+	// file.
 	f, err := os.OpenFile(j.path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return err
