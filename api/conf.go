@@ -12,8 +12,8 @@ import (
 
 type confField = schema.Field[model.Configuration]
 
-// confShow returns a field of the configuration. It derives this project's name
-// for the field from name, which is Slurm's.
+// confShow returns a field of the configuration. name is Slurm's name for the
+// field, from which confShow derives this project's name.
 func confShow[T any](name string, typ func() schema.Type[T], get func(*model.Configuration) T, opts ...schema.Option) confField {
 	ours := strings.NewReplacer("SLURM", "SCHED", "Slurm", "Sched").Replace(name)
 	return schema.Show(ours, typ, get, ours+", as it is in force", append(opts, schema.InSlurm(name))...)

@@ -86,7 +86,7 @@ func clock(n rest.Number) string {
 }
 
 // memory returns a number of MiB in the largest unit in which it is a whole
-// number. If there is none, it has one digit after the point.
+// number, or otherwise with one digit after the point.
 func memory(mib int64) string {
 	switch {
 	case mib >= 1<<20:

@@ -30,8 +30,8 @@ import (
 	"schedrestd/release"
 )
 
-// Default addresses: the socket for local users, where no token is needed, and
-// otherwise slurmrestd's usual port.
+// Default addresses: the socket for local users, where no token is needed, or
+// slurmrestd's usual port.
 const (
 	usersSocket = "/run/schedrestd-users/socket"
 	defaultURL  = "http://127.0.0.1:6820"
@@ -89,8 +89,8 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 	return table.NewDocument(w, name, o.output == "yaml")
 }
 
-// finish ends the document d or, if that is nil, writes the table t. Each of names that
-// was not seen is an error; what is their kind.
+// finish ends the document d or, if d is nil, writes the table t. It returns an
+// error for each of names that was not seen; what is the kind of the names.
 func finish(out io.Writer, d *table.Document, t *table.Table, what string, names []string, seen map[string]bool) (err error) {
 	if d != nil {
 		err = d.Close()

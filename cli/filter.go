@@ -12,7 +12,7 @@ import (
 	"schedrestd/printable"
 )
 
-// filter selects jobs. An empty list selects all.
+// filter selects jobs. An empty list selects all jobs.
 type filter struct {
 	users, states, partitions, accounts, names, nodes []string
 	me, all                                           bool

@@ -72,7 +72,7 @@ func checkIDs(ids []string) error {
 	return nil
 }
 
-// join joins two errors, with the kind of the first.
+// join joins two errors. The result has the kind of the first.
 func join(a, b error) error {
 	switch {
 	case a == nil:
@@ -142,7 +142,7 @@ func memoryOf(j *rest.Job) string {
 // success is the outcome of a job whose script succeeded.
 const success = "exit code 0"
 
-// outcome returns the exit code of a job that has ended, or its signal.
+// outcome returns the exit code or the signal of a job that has ended.
 func outcome(j *rest.Job) string {
 	if j.Active() {
 		return ""

@@ -15,8 +15,8 @@ import (
 	"schedrestd/printable"
 )
 
-// patience is the time for which a command that waits for a job retries if the
-// server does not answer.
+// patience is how long a command that waits for a job retries if the server
+// does not answer.
 const patience = 15 * time.Minute
 
 // Pauses between requests about the same job. They are short at first, because
@@ -67,8 +67,8 @@ func mayPass(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// statusOf returns the exit status for jobs that have ended: the first one that
-// is not 0.
+// statusOf returns the exit status for jobs that have ended: the first that is
+// not 0, or 0.
 func statusOf(jobs []rest.Job) int {
 	for i := range jobs {
 		if status := jobs[i].ExitStatus(); status != 0 {
@@ -123,8 +123,8 @@ func (p *progress) end() {
 	}
 }
 
-// summary describes the states of jobs: that of one job in detail, those of
-// several by their numbers.
+// summary describes the states of jobs: of a single job in detail, of several
+// jobs as a number for each state.
 func summary(jobs []rest.Job) (string, table.Color) {
 	if len(jobs) == 1 {
 		j := &jobs[0]

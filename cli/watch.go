@@ -154,8 +154,8 @@ func (c *changes) see(j *rest.Job) {
 	fmt.Fprintf(c.w, "%s  %-8s  %-12s  %s\n", time.Now().Format("15:04:05"), printable.Text(j.Label()), printable.Text(j.Name), text)
 }
 
-// follow prints the state of j if it has changed and is in states. An empty
-// states stands for all. For the first list, it prints only the states of
+// follow prints the state of j if it has changed and is in states. Empty states
+// stand for all states. In the first list, follow prints only the states of
 // active jobs.
 func (c *changes) follow(j *rest.Job, first bool, states []string) {
 	shown := len(states) == 0
@@ -171,7 +171,7 @@ func (c *changes) follow(j *rest.Job, first bool, states []string) {
 	c.states[j.ID] = strings.Join(j.State, "+")
 }
 
-// keep removes the jobs that are not in seen.
+// keep forgets the jobs that are not in seen.
 func (c *changes) keep(seen map[uint32]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

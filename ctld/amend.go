@@ -7,9 +7,9 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// lockEdit locks j.edit. It fails at the given time if another goroutine still
-// holds the lock, for example one that can't record the job's end because
-// writes to the journal fail.
+// lockEdit locks j.edit. It fails if another goroutine still holds the lock at
+// the given time, for example because the end of the job can't be written to
+// the journal.
 func (c *Controller) lockEdit(j *job, until time.Time) error {
 	for !j.edit.TryLock() {
 		if time.Now().After(until) {
@@ -24,11 +24,11 @@ func (c *Controller) lockEdit(j *job, until time.Time) error {
 
 // amend changes the record of a job that has not ended, first on disk and then
 // in memory. decide returns a function that changes the record, or an error if
-// the job can't be changed. amend applies that function to the record before
-// the write and again to the record after it, so it must have the same effect
-// both times. A waiting job is not started before amend returns, so the checks
-// of decide still hold then. The bytes written count against the rate of user
-// by. The caller holds j.edit.
+// the job can't be changed. amend calls that function once before and once
+// after the write, so it must have the same effect both times. A waiting job is
+// not started before amend returns, so the checks of decide are still valid
+// then. The written bytes count against the rate of user by. The caller holds
+// j.edit.
 func (c *Controller) amend(j *job, by uint32, decide func() (func(*record), error)) error {
 	now := time.Now()
 	c.mu.Lock()

@@ -36,8 +36,8 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 	case key != nil:
 		cfg.Tokens = &Tokens{Key: *key, Private: c.DisableTokenCreation, Longest: c.LongestToken()}
 	case c.JWT:
-		// The site's identity provider issues the tokens. Creating tokens here
-		// too must be the administrator's decision.
+		// The site's identity provider issues the tokens. Whether this
+		// controller creates tokens, too, is the administrator's decision.
 		log.Info("token creation disabled", "reason", "AuthAltParameters has jwks and no jwt_key")
 	}
 	if c.Accounting != nil {

@@ -1,12 +1,12 @@
 // Package ctld is the bundled controller: it queues batch jobs and runs them on
 // this one machine.
 //
-// It has three parts. The journal holds every accepted job; a submission is
-// answered once it is in the journal, on disk. The queue decides which job
-// starts next. A step process runs each job, enforces its limits, and outlives
-// the controller (package step). The Controller joins these parts. It can
-// restore all of its state from the journal and the steps' files, so it may
-// crash at any moment.
+// It has three parts. The journal holds every accepted job: the controller
+// answers a submission when the job is in the journal, on disk. The queue
+// decides which job starts next. A step process runs each job, enforces its
+// limits, and outlives the controller (package step). The Controller joins
+// these parts. It can restore all of its state from the journal and the steps'
+// files, so it may crash at any moment.
 //
 // These files follow a job: submit.go makes a job from a request and records
 // it. launch.go starts it, follows its step and records its end. usage.go
@@ -117,7 +117,7 @@ type Controller struct {
 	stop    context.CancelFunc
 	tasks   sync.WaitGroup
 	wake    chan struct{} // a value makes Run look at the queue
-	large   sync.Mutex    // held while a large job is encoded and written, so that only one is in memory. Locked before mu
+	large   sync.Mutex    // held while a large job is encoded and written, so that only one such job is in memory. Locked before mu
 
 	queries *semaphore.Semaphore[uint32] // limits how many lists are encoded concurrently
 
@@ -135,8 +135,7 @@ type Controller struct {
 }
 
 // Open locks the state directory, reads the state that an earlier controller
-// left in it, and resumes following the jobs that still run. No job is started
-// before Run.
+// left in it, and follows the jobs that still run. It starts no job: Run does.
 func Open(cfg Config) (*Controller, error) {
 	c := &Controller{cfg: cfg, log: cfg.Log, started: time.Now(), uid: uint32(os.Geteuid()),
 		jobs: make(map[uint32]*job), wake: make(chan struct{}, 1), next: 1, queries: daemon.NewQueries()}
@@ -230,9 +229,9 @@ func (c *Controller) readMachine() error {
 	return nil
 }
 
-// openStepLog opens the file to which steps report problems. It first renames a
-// file of more than 1 MiB to step.log.old, and so replaces the previous
-// step.log.old.
+// openStepLog opens the file to which steps report problems. If the file is
+// larger than 1 MiB, openStepLog first renames it to step.log.old, which
+// replaces the previous step.log.old.
 func openStepLog(path string) (*os.File, error) {
 	if st, err := os.Lstat(path); err == nil && st.Size() > 1<<20 {
 		if err := os.Rename(path, path+".old"); err != nil {
@@ -242,8 +241,9 @@ func openStepLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|noFollow, 0o600)
 }
 
-// Run starts jobs until ctx ends, then returns nil. It returns an error when
-// the journal can no longer be written. Running jobs continue in both cases.
+// Run starts jobs until ctx ends, and then returns nil. It returns an error
+// when the journal can no longer be written. Running jobs continue in both
+// cases.
 func (c *Controller) Run(ctx context.Context) error {
 	if c.spool != nil {
 		c.tasks.Go(c.spool.run)

@@ -89,9 +89,9 @@ func arguments(d *model.JobDesc) []string {
 }
 
 // runAs returns the user and group that the job runs as. Root and the
-// scheduler's user may submit for anyone, other users only for themselves. A
-// requested group must be one of the user's groups. Otherwise users could read
-// the files of any group.
+// scheduler's user may submit jobs for every user, other users only for
+// themselves. A requested group must be one of the user's groups. Otherwise
+// users could read the files of any group.
 func (c *Controller) runAs(client server.Identity, d *model.JobDesc) (nss.User, uint32, error) {
 	uid := d.UserID.Or(client.UID)
 	if uid != client.UID && !c.super(client.UID) {
@@ -150,8 +150,8 @@ func (c *Controller) partitionOf(d *model.JobDesc) (*model.Partition, error) {
 }
 
 // refuseField returns an error for one field of a job. The text begins with the
-// field's name, from which the gateway tells the client where in the request
-// the error is.
+// field's name, so that the gateway can report the place of the error in the
+// request.
 func refuseField(kind errs.Kind, number int, field, format string, args ...any) error {
 	return refuse(kind, number, "%s: %s", field, fmt.Sprintf(format, args...))
 }
@@ -255,8 +255,8 @@ func checkPaths(d *model.JobDesc) error {
 	return nil
 }
 
-// checkTexts limits the length of texts that are stored with a job, appear in
-// lists of jobs, and are sent to the accounting daemon.
+// checkTexts limits the length of texts that are stored with a job, included in
+// lists of jobs, and sent to the accounting daemon.
 func checkTexts(d *model.JobDesc) error {
 	for _, t := range []struct {
 		field, text string
@@ -353,8 +353,8 @@ func timeLimit(limit model.Opt[uint32], p *model.Partition) (model.Opt[uint32], 
 	return limit, nil
 }
 
-// shownAs returns the job as clients see it. It sets only what follows from the
-// request.
+// shownAs returns the job as clients see it. It sets only values that follow
+// from the request.
 func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
 	m := model.Job{
 		Name: d.Name, Account: d.Account, AdminComment: d.AdminComment, Comment: d.Comment, Extra: d.Extra, QOS: d.QOS, WCKey: d.WCKey,
@@ -366,7 +366,8 @@ func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
 		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes, Contiguous: d.Contiguous.Or(0),
 		NTasksPerNode: d.NTasksPerNode, Requeue: d.Requeue.Or(1), Shared: d.Shared, StdOut: cmp.Or(d.StdOut, defaultOutput), StdErr: d.StdErr, StdIn: d.StdIn,
 		WorkDir: d.WorkDir, SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // informative only; a shell allows much longer lines
-		// Slurm's commands print "not set" as a number for some of these.
+		// For some of these fields, Slurm's commands print "not set" as a
+		// number.
 		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)), SegmentSize: model.Some[uint16](0),
 		MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0),
 	}

@@ -11,9 +11,9 @@ import (
 	"schedrestd/model"
 )
 
-// secrets are variables that are removed from a job's environment. Anyone who
-// can read the environment could use the token in it: a user's token to act as
-// that user until it expires, a proxy's token to act as any user.
+// secrets are variables that are removed from a job's environment, because
+// anyone who can read the environment could use the token in it. A user's token
+// lets them act as that user until it expires, and a proxy's token as any user.
 var secrets = []string{"SCHED_JWT", "SLURM_JWT"}
 
 // stripSecrets removes secrets from env and returns the names of the removed
@@ -33,9 +33,9 @@ func stripSecrets(env []string) (kept []step.Raw, stripped []string) {
 }
 
 // environment returns the environment of the script. It contains the user's
-// variables, those of a login that the user did not set, and those that
-// describe the job. The user can't override the last group, which has both
-// prefixes, SCHED_ and SLURM_.
+// variables, the variables of a login that the user did not set, and variables
+// that describe the job. The user can't override the last kind, which is
+// present with both prefixes, SCHED_ and SLURM_.
 func (c *Controller) environment(given []step.Raw, j *model.Job, user nss.User) []step.Raw {
 	facts := c.jobFacts(j)
 	ours := make(map[string]bool)

@@ -46,8 +46,8 @@ func (c *Controller) handleShares(_ context.Context, r *server.Request) (message
 	return message.ResponseShares, &message.Shares{}, nil
 }
 
-// handleStats counts the jobs that the controller still holds, by state. It
-// refuses to reset the counts.
+// handleStats returns the number of jobs in each state. It refuses to reset the
+// counts.
 func (c *Controller) handleStats(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.StatsRequest
 	if err := r.Decode(&q); err != nil {

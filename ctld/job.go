@@ -106,13 +106,13 @@ func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.
 }
 
 // sees reports whether the client may see job j and all of its texts. Every
-// handler that shows jobs calls it.
+// handler that shows jobs must call it.
 func (c *Controller) sees(client server.Identity, j *record) bool {
 	return c.privacy.Sees(client.UID, j.Job.UserID, conf.PrivateJobs)
 }
 
-// shown returns the job as clients see it at time now, with the reason why it
-// waits if it does.
+// shown returns the job as clients see it at time now. If the job waits, it has
+// the reason.
 func (r *record) shown(now time.Time) model.Job {
 	m := r.Job
 	if m.State.Base() == model.JobPending {
@@ -129,8 +129,8 @@ func (r *record) shown(now time.Time) model.Job {
 	return m
 }
 
-// ran fills in the node on which job m runs or ran, and the resources that the
-// job has.
+// ran sets the node on which job m runs or ran, and the resources that the job
+// has.
 func (c *Controller) ran(m *model.Job) {
 	m.Nodes, m.BatchHost, m.TRESAlloc = c.cfg.Node, c.cfg.Node, m.TRESReq
 	m.NodeIndexes = model.Bitmap{Len: 1, Set: true, Bits: []byte{1}}

@@ -18,9 +18,9 @@ import (
 
 // handleKill cancels a job (signal 9) or sends it a signal. Signal 0 only
 // checks whether the client may do so. Users may signal their own jobs, root
-// and the scheduler's user all jobs. handleKill answers as soon as the step has
-// been notified. The job may then take up to KillWait to end; clients learn of
-// its end by polling the job.
+// and the scheduler's user all jobs. handleKill answers when the step has been
+// notified. After that the job may take up to KillWait to end; clients poll it
+// to detect the end.
 //
 // Errors: 2017, there is no such job or the client may not see it; 2002, the
 // job belongs to another user; 2021, it has ended; 2024, it waits and can't be
@@ -126,7 +126,7 @@ func (c *Controller) cancelBy(id uint32, until time.Time) error {
 		defer c.mu.Unlock() // s is closed under c.mu
 		return gone(s.Cancel())
 	case j.phase == waiting && c.queue.Remove(id):
-		// This process won't start the job any more, but the step of an earlier
+		// This process won't start the job any more, but a step of an earlier
 		// controller might.
 		j.phase = starting
 	default:

@@ -46,8 +46,7 @@ func (c *Controller) launch(j *job) {
 	case err == nil:
 		c.follow(j, s)
 	case errors.Is(err, step.ErrTaken):
-		// An earlier controller started the step, which was slow to claim the
-		// job.
+		// An earlier controller started a step that was slow to claim the job.
 		c.takeUp(j)
 	default:
 		c.notStarted(j, err)
@@ -109,7 +108,7 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 }
 
 // errOtherUser is returned when the uid of a job now belongs to a different
-// user. The job must not reach that user's files.
+// user. The job must not have access to that user's files.
 var errOtherUser = errors.New("not the user that submitted the job")
 
 // takeUp follows a job that a step has claimed, even if an earlier controller
@@ -225,8 +224,8 @@ const (
 )
 
 // lost records the end of a job whose step exited without an outcome, because
-// the step was killed or the machine rebooted. The job is not started again: it
-// may have done half of its work.
+// the step was killed or the machine rebooted. The job is not started again,
+// because it may have done a part of its work.
 func (c *Controller) lost(j *job, claim step.Claim, why string) {
 	c.log.Error("job lost", "job", j.id(), "reason", why)
 	if claim.Step.PID != 0 {

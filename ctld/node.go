@@ -14,7 +14,7 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleNodes returns the list of nodes, which contains only this machine. Its
+// handleNodes returns the list of nodes, which contains only this machine. The
 // load changes constantly, so clients always get the whole list.
 func (c *Controller) handleNodes(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.NodeInfoRequest

@@ -33,9 +33,9 @@ func (c *Controller) handlePartitions(_ context.Context, r *server.Request) (mes
 	return message.ResponsePartitionInfo, info, nil
 }
 
-// unchanged reports whether a client that knows the state as of last has missed
-// no change. A change in the same second counts as missed, because it may have
-// come after the client's last answer.
+// unchanged reports whether nothing has changed for a client that knows the
+// state as of last. A change in the same second counts as new, because it may
+// have been made after the client's last answer.
 func unchanged(last, changed model.Time) bool { return last > 0 && last-1 >= changed }
 
 // partition returns p, completed with this machine's resources.

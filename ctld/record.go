@@ -34,7 +34,7 @@ const (
 	asidePrefix  = "aside/"
 )
 
-// phase is how far a job has come in this process.
+// phase is the progress of a job in this process.
 type phase int
 
 const (
@@ -67,7 +67,7 @@ type record struct {
 	Requeue requeue    `json:"requeue,omitempty"` // what happens to the job after this run
 }
 
-// requeue says how a job is queued after its current run.
+// requeue describes how a job is queued after its current run.
 type requeue string
 
 const (
@@ -110,7 +110,7 @@ func (r *record) entry() (journal.Entry, error) {
 	return entry(r.Job.UserID, key(jobPrefix, uint64(r.Job.StepID.JobID)), r)
 }
 
-// nextEntry returns the entry that holds the next job number. With it, no
+// nextEntry returns the entry with the next job number. It ensures that no
 // number is used twice, even after all jobs were forgotten.
 func (c *Controller) nextEntry() journal.Entry {
 	c.mu.Lock()

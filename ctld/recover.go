@@ -95,9 +95,9 @@ func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 	return spooled.UserID, nil
 }
 
-// strays looks for homes that belong to no job in the journal, or to an earlier
-// run of a requeued job. It removes those whose step has exited. The number of
-// a job that still runs is not used again.
+// strays searches for homes that belong to no job in the journal, or to an
+// earlier run of a requeued job. It removes those whose step has exited. If the
+// step still runs, the job's number is not used again.
 func (c *Controller) strays() error {
 	homes, err := os.ReadDir(filepath.Join(c.cfg.State, "steps"))
 	if err != nil {

@@ -114,9 +114,9 @@ func (c *Controller) awaitRunning(client server.Identity, id uint32, until time.
 	}
 }
 
-// unqueue withdraws a requeue of j that was requested before, because j is to
-// be cancelled. Otherwise the journal would still say that j is requeued. A
-// controller that starts after a crash would then run the job again.
+// unqueue withdraws an earlier request to requeue j, because j is to be
+// cancelled. Otherwise a controller that starts after a crash would find the
+// request in the journal, and run the job again.
 func (c *Controller) unqueue(j *job, until time.Time) error {
 	if err := c.lockEdit(j, until); err != nil {
 		return err
@@ -131,8 +131,8 @@ func (c *Controller) unqueue(j *job, until time.Time) error {
 	return err
 }
 
-// again queues j after the end of a run. The next run has another home. So a
-// single commit of the job's record determines which run counts. The caller
+// again queues j after the end of a run. The next run has another home, so a
+// single commit of the job's record determines which run is valid. The caller
 // holds j.edit.
 func (c *Controller) again(j *job) {
 	now := time.Now()
@@ -174,7 +174,7 @@ func (c *Controller) again(j *job) {
 	c.poke()
 }
 
-// toPending turns m into a waiting job, without any results of a run.
+// toPending makes m a waiting job without any results of a run.
 func toPending(m *model.Job) {
 	m.State = model.JobPending
 	m.StartTime, m.EndTime = 0, 0

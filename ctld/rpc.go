@@ -82,7 +82,7 @@ func asker(r *server.Request, more ...any) []any {
 	return append(more, "peer", r.Peer)
 }
 
-// done returns the answer to a request that has no result but success.
+// done returns the answer to a request whose only result is success.
 func done() (message.Type, message.Body, error) {
 	return message.ResponseRC, &message.RC{}, nil
 }

@@ -59,14 +59,14 @@ const (
 )
 
 // garbagePercent is the value of GOGC, half of Go's default. Most of the
-// controller's memory holds jobs, which live long, so collecting garbage twice
-// as often costs little.
+// controller's memory contains jobs, which exist for long, so it is cheap to
+// collect garbage twice as often.
 //
-// The kernel does not limit that memory. MemoryMax= in the unit would count the
-// processes of jobs too, and a limit on the controller's own cgroup would count
-// the step processes, one for each running job. So each part of the memory has
-// a limit of its own. Jobs have the quotas of usage.go. Requests and answers
-// have the budgets of rpc/server. Lists that are being encoded have
+// The kernel does not limit that memory. MemoryMax= in the unit would also
+// count the processes of jobs, and a limit on the controller's own cgroup would
+// also count the step processes, one for each running job. So each part of the
+// memory has a limit of its own: jobs the quotas of usage.go, requests and
+// answers the budgets of rpc/server, and lists that are being encoded
 // daemon.NewQueries.
 const garbagePercent = 50
 

@@ -11,10 +11,10 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Lists are encoded from a snapshot, outside the lock. That works because a
-// record is never modified: update replaces it. A snapshot has one pointer for
-// each job. All requests share a snapshot until a job changes. The lock is held
-// only while the pointers are copied.
+// Lists are encoded from a snapshot, without the lock. This is possible because
+// a record is never modified: update replaces it. A snapshot has one pointer
+// for each job. All requests share a snapshot until a job changes. The lock is
+// held only while the pointers are copied.
 
 // update replaces the record of j with a copy that change has modified. The
 // caller holds c.mu.
@@ -77,9 +77,9 @@ func (c *Controller) visible(client server.Identity, list []*record, ids []uint3
 }
 
 // list returns a handler for a request whose answer grows with the number of
-// jobs. h decodes the request and returns the answer, which list encodes. It
-// encodes only a few answers of each user concurrently, and none for a client
-// that has closed its connection.
+// jobs. h decodes the request and returns the answer, which the handler
+// encodes. The handler encodes only a few answers of each user concurrently,
+// and none for a client that has closed its connection.
 func (c *Controller) list(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		place, err := c.queries.Acquire(ctx, r.Identity.UID)

@@ -23,9 +23,9 @@ type Accounting interface {
 // daemon has acknowledged them, so that no record is lost while either daemon
 // is down. Only the numbers of the records are in memory.
 //
-// When the accounting daemon is unavailable for long, the records may reach
-// their limit. Then the oldest records of the user whose records take the most
-// space are dropped. So no user can displace the records of others.
+// If the accounting daemon is unavailable for long, the records may reach their
+// limit. Then the spool drops the oldest records of the user whose records take
+// the most space. So no user can displace the records of others.
 type spool struct {
 	c    *Controller
 	wake chan struct{}
@@ -94,10 +94,9 @@ func (s *spool) with(j model.Job, commit func(journal.Entry) error) error {
 	return nil
 }
 
-// run sends records until the controller stops. When the accounting daemon
-// refuses a batch, run halves the batch until it has found the record that is
-// refused, and sets that record aside. Otherwise one bad record would block all
-// others.
+// run sends records until the controller stops. If the accounting daemon
+// refuses a batch, run halves the batch until it has found the refused record,
+// and sets that record aside. Otherwise one bad record would block all others.
 func (s *spool) run() {
 	down, most := false, spoolBatch
 	for s.c.ctx.Err() == nil {
@@ -134,8 +133,8 @@ func (s *spool) run() {
 	}
 }
 
-// refused reports whether the daemon refuses the content of a batch, so that
-// sending it again is useless.
+// refused reports whether the daemon refuses the content of a batch, so that it
+// is useless to send it again.
 func refused(err error) bool {
 	switch errs.KindOf(err) {
 	case errs.Malformed, errs.Invalid, errs.TooLarge:

@@ -19,12 +19,12 @@ import (
 const noFollow = syscall.O_NOFOLLOW
 
 // takeState creates or checks the state directory and locks it. The lock is an
-// open file, so the kernel releases it whenever this process exits. real is the
-// path of the directory without symbolic links.
+// open file, so the kernel releases the lock whenever this process exits. real
+// is the path of the directory without symbolic links.
 //
-// takeState checks the parent directories too. The owner of one of them could
-// replace the state directory by another one, with links to other files. Root
-// would then use those files.
+// takeState checks the parent directories, too. The owner of a parent directory
+// could replace the state directory by a directory with links to other files,
+// and root would use those files.
 func takeState(dir string) (lock *os.File, real string, err error) {
 	if !filepath.IsAbs(dir) {
 		return nil, "", errs.New(errs.Invalid, "StateSaveLocation %q is not an absolute path", dir)

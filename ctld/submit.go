@@ -18,7 +18,7 @@ import (
 // then on the job runs exactly once, even if this process crashes. If the
 // machine goes down while the job runs, the job ends as NODE_FAIL.
 //
-// A job that could never run here is refused: for example one that needs more
+// handleSubmit refuses a job that could never run here: a job that needs more
 // CPUs or memory than the machine has, or a feature that this controller lacks
 // (see desc.go).
 func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
@@ -81,9 +81,8 @@ func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 // batchStep is Slurm's number of the step that runs the batch script.
 const batchStep uint32 = 0xfffffffb
 
-// reserve gives j its number and counts it against the limits. j stays in phase
-// starting until its record is on disk. Clients see it in that phase, but it is
-// not started.
+// reserve gives j its number and counts it against the limits. Until its record
+// is on disk, j is in phase starting: clients see it, but it is not started.
 func (c *Controller) reserve(j *job, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,8 +162,8 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	return nil
 }
 
-// isLarge reports whether encoding spec takes so much memory that only one such
-// spec may be encoded concurrently.
+// isLarge reports whether it takes so much memory to encode spec that only one
+// such spec may be encoded at a time.
 func isLarge(spec *step.Spec) bool {
 	n := len(spec.Script)
 	for _, v := range spec.Environment {

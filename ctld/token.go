@@ -29,7 +29,7 @@ const lifespanUnset = 0xfffffffe
 // for any user, others only for themselves. A client that was authenticated by
 // a token gets no token that expires later than its own. A token for root gives
 // full control of the cluster. So requests for other users are refused before
-// any lookup, and refusals are logged too.
+// any lookup, and refusals are logged, too.
 //
 // Errors: 6009, this controller creates no tokens; 2002, the token would be for
 // another user, or users may not create tokens; 2051, the lifespan is too long;
@@ -63,7 +63,7 @@ func (c *Controller) token(client server.Identity, q *message.TokenRequest) (tok
 	return token, name, lifespan, err
 }
 
-// tokenUser returns the name of the user for whom the client gets a token.
+// tokenUser returns the name of the user whose token the client gets.
 func (c *Controller) tokenUser(client server.Identity, name string) (string, error) {
 	if c.super(client.UID) && name != "" {
 		if !auth.PosixName(name) { // the error is logged without the name, which could be a token in the wrong place
@@ -98,10 +98,10 @@ func believable(u nss.User) error {
 	return refuse(errs.Invalid, fault.BadUser, "tokens for %s are not accepted: uid %d or gid %d is reserved", u.Name, u.UID, u.GID)
 }
 
-// lifespan returns how long a token for the client is valid when the client
+// lifespan returns how long a token for the client is valid if the client
 // requests so many seconds. A client that was authenticated by a token gets no
-// token that expires later than its own. Otherwise a token that was stolen for
-// a minute could be renewed for ever.
+// token that expires later than its own. Otherwise a thief could renew a stolen
+// token again and again.
 func (c *Controller) lifespan(client server.Identity, seconds uint32) (time.Duration, error) {
 	d := time.Duration(seconds) * time.Second
 	if seconds == 0 || seconds == lifespanUnset {

@@ -10,9 +10,9 @@ import (
 )
 
 // unoffered lists requests of Slurm's commands that this controller does not
-// support. They are refused with the error number for "not supported". Slurm's
-// commands report the refusal of an unknown message as a network fault, and
-// some of them retry.
+// support. The controller refuses them with the error number for "not
+// supported". If it refused them as unknown messages, Slurm's commands would
+// report a network fault, and some would retry.
 var unoffered = map[message.Type]string{
 	1003: "reconfiguration", // REQUEST_RECONFIGURE; the names of the others follow the same pattern
 	1005: "shutdown by request",

@@ -18,12 +18,12 @@ import (
 
 // handleUpdate changes a job. It answers when the change is on disk.
 //
-// Owners may change the texts of their jobs, hold and release them, and lower
-// their priority and time limit. For waiting jobs, they may also set begin
+// Owners may change the texts of their jobs, hold and release the jobs, and
+// lower their priority and time limit. For waiting jobs they may also set begin
 // time, partition, nice value and time limit. Root and the scheduler's user may
 // do all of this for all jobs. They may also raise priorities, set negative
-// nice values and extend the time limit of a running job. A job that they hold
-// stays held until they release it.
+// nice values and extend the time limit of a running job. If they hold a job,
+// only they can release it.
 //
 // Either all fields are changed or none. Errors: 2017, there is no such job or
 // the client may not see it; 2002, the client may not do this; 2020, the job is
@@ -253,7 +253,7 @@ func (u *update) priority(j *job, super bool) (priority, reason uint32, err erro
 	return wanted.Number, reasonNone, nil
 }
 
-// partition returns the partition that j is to move to, or nil.
+// partition returns the partition to which j is to move, or nil.
 func (u *update) partition(j *job) (*model.Partition, error) {
 	if u.d.Partition == "" || u.d.Partition == j.Job.Partition {
 		return nil, nil

@@ -73,9 +73,9 @@ func (c *Controller) kept(j *job, texts int64) load {
 	return l
 }
 
-// take counts j with load l. If that exceeds a limit, it first forgets the
-// oldest ended jobs of the user, and releases c.mu meanwhile. The caller holds
-// c.mu.
+// take counts j with load l. If a limit would be exceeded, take first forgets
+// the oldest ended jobs of the user, and releases c.mu meanwhile. The caller
+// holds c.mu.
 func (c *Controller) take(j *job, l load) error {
 	err := c.checkLimits(j, l)
 	if err != nil {
@@ -137,8 +137,8 @@ func (c *Controller) slow(uid uint32, now time.Time) error {
 		c.cfg.limits.rate>>10, max(time.Second, wait.Round(time.Second)))
 }
 
-// charge subtracts bytes that are written for a job of user uid from the user's
-// allowance. The caller holds c.mu.
+// charge subtracts from the allowance of user uid the bytes that are written
+// for one of the user's jobs. The caller holds c.mu.
 func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
 	if c.super(uid) {
 		return

@@ -19,9 +19,9 @@ import (
 var passed = sync.OnceValues(notify.Sockets)
 
 // activated returns listeners for the passed sockets. Each must match the
-// configured address and port, or the path of the UNIX socket. Clients use the
-// configuration. If the passed socket had another port, any user could bind the
-// configured one.
+// configured address and port, or the configured path of the UNIX socket,
+// because clients use the configuration. If the passed socket had another port,
+// any user could bind the configured port.
 func activated(address, path string, o socket.Options) (list []net.Listener, err error) {
 	files, err := passed()
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package daemon contains the code that the two bundled daemons, schedctld and
 // scheddbd, share: command line, SchedUser, protection of the cluster's key,
 // verification of tokens, listening, and serving until shutdown. Access control
-// is implemented only here. A mistake in it gives root rights on the cluster,
-// and two copies would diverge.
+// is implemented only here: a mistake in it would give attackers root's rights
+// on the cluster, and two copies would diverge.
 //
 // The Serve function of a daemon performs these steps in this order:
 //
@@ -27,8 +27,8 @@ import (
 )
 
 // Isolate marks all inherited descriptors close-on-exec. The shell or service
-// manager that started the daemon may have left files of root open. A job's
-// user would then find them in their own processes. main must call Isolate
+// manager that started the daemon may have left files of root open. Otherwise
+// the processes of jobs would inherit these files. main must call Isolate
 // first.
 func Isolate() error {
 	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
@@ -51,10 +51,10 @@ func SchedUser(name string) (nss.User, error) {
 	return u, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", name)
 }
 
-// Judge refuses configuration files that users other than root and owners can
-// change, if this process runs as root. The files determine what root does and
-// which keys are trusted. SchedUser may be one of the owners only if that gives
-// the user no additional rights, because the file itself names SchedUser.
+// If this process runs as root, Judge refuses configuration files that users
+// other than root and owners can change. The files determine what root does and
+// which keys are trusted. The file itself names SchedUser, so SchedUser may be
+// one of the owners only if this user gets no additional rights by it.
 func Judge(files []string, owners ...uint32) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -72,9 +72,9 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log
 	return k, nil
 }
 
-// keyOwners returns the users, apart from root, that may own key files. The first
-// is the user who has to read them: the scheduler's user, or this process's own
-// user if it is not root. Hints name that user.
+// keyOwners returns the users, apart from root, that may own key files. The
+// first is the user that has to read them: the scheduler's user, or the user of
+// this process if that is not root. Hints name the first user.
 func keyOwners(user nss.User) []uint32 {
 	if self := uint32(os.Geteuid()); self != 0 {
 		return []uint32{self, user.UID}
@@ -82,8 +82,8 @@ func keyOwners(user nss.User) []uint32 {
 	return []uint32{user.UID}
 }
 
-// lookEvery is the interval at which a key set is checked even when no token is
-// verified, so that a broken file is logged soon.
+// lookEvery is the interval at which a key set is checked if no token is
+// verified, so that an unusable file is logged soon.
 const lookEvery = 2 * time.Second
 
 // followKeySet reads the key set in the file path, and follows and logs changes

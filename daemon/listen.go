@@ -17,13 +17,14 @@ import (
 	"schedrestd/socket/listener"
 )
 
-// patience limits the time for which Listen retries.
+// patience limits how long Listen retries.
 const patience = 2 * time.Second
 
-// Listen opens a TCP port, and the UNIX socket path unless it is "". The
-// socket's directory belongs to root or to schedUser in both daemons, so that
-// they can share a directory. Owning it gives schedUser no additional rights:
-// clients accept that user's sockets, and both daemons obey that user.
+// Listen opens a TCP port, and the UNIX socket path unless it is "". In both
+// daemons the directory of the socket belongs to root or to schedUser, so that
+// they can share a directory. The directory gives schedUser no additional
+// rights: clients accept that user's sockets anyway, and that user may do
+// everything at both daemons.
 //
 // If the service manager has passed sockets, Listen uses these instead of
 // binding new ones. Their port is never free for another program, even while
@@ -31,9 +32,9 @@ const patience = 2 * time.Second
 // sockets that were not passed.
 //
 // Listen retries while another process uses an address. A daemon that is killed
-// while it forks leaves a child that holds the port, and the lock beside the
-// socket, until the child executes its program. An immediate restart must not
-// fail because of that.
+// while it forks leaves a child, which holds the port and the lock beside the
+// socket until it executes its program. An immediate restart of the daemon must
+// not fail because of this child.
 func Listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		listeners, err := listen(address, port, path, socket.Options{Mode: mode, Private: nss.PrivateGroup, Holder: schedUser})
@@ -76,7 +77,7 @@ func serves(list []net.Listener, network string) bool {
 	return slices.ContainsFunc(list, func(ln net.Listener) bool { return ln.Addr().Network() == network })
 }
 
-// explainBind returns the error for a failed bind. If another program has taken
+// explainBind returns the error for a failed bind. If another program has bound
 // the port, it receives the requests of the daemon's clients, including tokens.
 // So the error names the user of that program.
 func explainBind(err error, address string) error {

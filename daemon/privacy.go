@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// Privacy determines what users see of other users. Both daemons use it, so
-// that neither shows information that the other hides.
+// Privacy determines which information users see about other users. Both
+// daemons use it, so that neither shows information that the other hides.
 type Privacy struct {
 	Hidden conf.PrivateData
 	Super  func(uid uint32) bool // these users see everything

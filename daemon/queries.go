@@ -7,15 +7,15 @@ import (
 	"schedrestd/semaphore"
 )
 
-// MaxQueries limits the number of long answers that a daemon computes
-// concurrently. Further requests wait.
+// MaxQueries is the maximum number of long answers that a daemon computes at a
+// time. Further requests wait.
 const MaxQueries = 8
 
 // MaxUserQueries returns how many long answers a daemon computes concurrently
 // for one user, so that no user's queries occupy all processors.
 func MaxUserQueries() int { return min(max(1, runtime.GOMAXPROCS(0)/2), MaxQueries/2) }
 
-// queryPatience limits the time for which a query waits for its turn.
+// queryPatience limits how long a query waits for its turn.
 const queryPatience = 30 * time.Second
 
 // NewQueries returns a semaphore that limits the memory for long answers, and

@@ -11,8 +11,7 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// shutdownTimeout limits the time for which pending requests may delay the
-// shutdown.
+// shutdownTimeout limits how long pending requests may delay the shutdown.
 const shutdownTimeout = 10 * time.Second
 
 // Serve serves the listeners until ctx ends, and then returns nil. It returns

@@ -11,14 +11,14 @@ import (
 // tickets is the purpose from which the ticket key is derived.
 const tickets = "schedctld records jobs at scheddbd"
 
-// ticketUser is the user in tickets. No such user needs to exist.
+// ticketUser is the user in tickets. The user need not exist.
 const ticketUser = "schedctld"
 
 // Ticket returns a token with which the controller records jobs at the
-// accounting daemon over TCP. A token for root would work as well. But a
-// program that listens on the accounting daemon's port while the daemon is down
-// would receive it, and would have root's rights at the controller. The
-// controller does not accept tickets.
+// accounting daemon over TCP. A token for root would work, too. But a program
+// that listens on the accounting daemon's port while the daemon is down would
+// receive it, and would have root's rights at the controller. The controller
+// does not accept tickets.
 func Ticket(key auth.Key, lifespan time.Duration) (string, error) {
 	return auth.Create(key.For(tickets), ticketUser, lifespan, time.Now())
 }

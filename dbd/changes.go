@@ -14,8 +14,8 @@ import (
 
 // A change requires the level Operator. A change of clusters, of QOS, or of any
 // user's level requires Administrator. The daemon answers when the change is
-// part of the client's transaction. A change that fails leaves the transaction
-// as it was.
+// part of the client's transaction. If a change fails, the transaction stays as
+// it was.
 
 // changes returns the handlers of the requests that change records.
 func (d *Daemon) changes() map[message.Type]server.Handler {
@@ -87,13 +87,13 @@ func (d *Daemon) changes() map[message.Type]server.Handler {
 	}
 }
 
-// unselective returns the error for a request to remove everything. It is
+// unselective returns the error for a request to remove everything, which is
 // probably a mistake of the client.
 func unselective() error {
 	return errs.New(errs.Invalid, "the request selects all records; name those to remove")
 }
 
-// rule names a kind of change and the level that it requires.
+// rule is a kind of change, and the level that it requires.
 type rule struct {
 	what  string
 	level uint16

@@ -62,7 +62,8 @@ func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []conditi
 	return set
 }
 
-// times returns the conditions on when a job existed or was submitted.
+// times returns the conditions on the times when a job existed or was
+// submitted.
 func times(f *model.AccountingJobFilter) (list []condition) {
 	from, column := byUse, "used_until"
 	if f.Flags&model.JobFilterNoDefaultUsage != 0 {
@@ -77,10 +78,9 @@ func times(f *model.AccountingJobFilter) (list []condition) {
 	return list
 }
 
-// steps returns the condition that a job is one of those in named. A step names
-// a job by its number, or by the number of its array or heterogeneous job. In
-// the second case it may also have the job's index in the array or
-// heterogeneous job.
+// steps returns the condition that a job is in named. A step names a job by its
+// number, or by the number of its array or heterogeneous job. In the second
+// case it may also have the index of the job in the array or heterogeneous job.
 func steps(named []model.SelectedStep) condition {
 	if len(named) == 0 {
 		return condition{}
@@ -169,7 +169,7 @@ func baseStates(list []string) condition {
 }
 
 // between returns the conditions that limit column to the range from least to
-// most. A bound of 0 means that there is none.
+// most. If a bound is 0, it does not limit the column.
 func between(column string, least, most uint32) (list []condition) {
 	if least != 0 {
 		list = append(list, condition{sql: column + " >= ?", args: []any{int64(least)}})

@@ -6,7 +6,7 @@
 // (message.RecordJobs).
 //
 // It enforces no limits, computes no usage and has no workload keys. It refuses
-// requests that need these features, because its answers would be wrong.
+// requests that need these features, because it could only give wrong answers.
 //
 // All records except jobs are in memory, as a catalog.Catalog. edit.go has the
 // clients' transactions, which change a copy of it. changes.go has the requests

@@ -13,8 +13,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Limits of transactions. Only one transaction changes records at a time. So a
-// client that stops sending must not keep the others waiting.
+// Limits of transactions. Only one transaction changes records at a time, so a
+// client that stops sending must not block the others.
 const (
 	longestIdle = 10 * time.Second // between two requests of a transaction, if another client waits
 	longestWait = 15 * time.Second // until the transaction of another client ends
@@ -133,9 +133,9 @@ func (d *Daemon) records(s *server.Session) *catalog.Catalog {
 	return d.store.Catalog()
 }
 
-// register adds records of the clusters in names that have none; the names come
-// from recorded jobs. While a client changes records, register does nothing,
-// and the next job causes another attempt.
+// register adds a record for each cluster in names that has none; the names
+// come from recorded jobs. While a client changes records, register does
+// nothing, and the next job causes another attempt.
 func (d *Daemon) register(ctx context.Context, names []string) error {
 	d.editing.mu.Lock()
 	defer d.editing.mu.Unlock()

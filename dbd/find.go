@@ -23,12 +23,13 @@ const longestQuery = 30 * time.Second
 
 // Jobs finds the jobs that f selects. If owner is set, it finds only jobs of
 // that user. It calls use with the number of jobs, and with a function that
-// returns one job after the other. Each job is valid until the next call.
+// returns one job after the other. A job is valid until the next call of that
+// function.
 //
 // A first statement selects the jobs and returns only their keys, all in one
-// row, because a statement can be interrupted only until its first row. Then
-// the records are read by these keys, in the same transaction, so that their
-// number is still correct.
+// row, because a statement can be interrupted only before its first row. Then a
+// second statement reads the records with these keys, in the same transaction,
+// so that their number is still correct.
 func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32],
 	use func(n int, next func() (cluster string, j *model.Job, err error)) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.longest, errs.New(errs.Timeout, "the query exceeded its time limit of %v", s.longest).
@@ -127,19 +128,18 @@ func decode(v codec.Version, record []byte) (*model.Job, error) {
 	return &m.Jobs[0], nil
 }
 
-// firstProbe and lastProbe are the smallest and the largest number of jobs that
-// are counted to compare conditions.
+// firstProbe and lastProbe are the first and the last limit to which jobs are
+// counted to compare conditions.
 const (
 	firstProbe = 100
 	lastProbe  = 1_000_000
 )
 
-// cheapest returns the table and index with which to read the table: those of
-// the condition that matches the fewest jobs. SQLite has no statistics of
-// single values here. So cheapest counts the jobs for each condition, using
-// only indices. It counts up to a limit, and raises the limit until one
-// condition stays below it. Its cost is proportional to the cost of the query
-// itself.
+// cheapest returns the table, with the index of the condition that matches the
+// fewest jobs. SQLite has no statistics about single values here. So cheapest
+// counts the jobs for each condition, using only indices. It counts up to a
+// limit, and raises the limit until one condition stays below it. Its cost is
+// proportional to the cost of the query itself.
 func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, err error) {
 	var candidates []condition
 	for _, c := range list {

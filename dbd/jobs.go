@@ -101,8 +101,8 @@ func elapsed(j *model.Job) uint32 {
 	return uint32(j.EndTime - j.StartTime)
 }
 
-// byNumber converts amounts of resources such as "cpu=2,mem=1G" to the form
-// with resource numbers that records use: "1=2,2=1024". It omits resources
+// byNumber converts amounts of resources such as "cpu=2,mem=1G" to the form of
+// records, which has numbers of resources: "1=2,2=1024". It omits resources
 // without a number.
 func byNumber(s string) string {
 	var list []string

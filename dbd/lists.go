@@ -24,7 +24,7 @@ const (
 	node
 )
 
-// listed returns an answer with these records. An empty list is not encoded as
+// listed returns an answer with records. It does not encode an empty list as
 // null.
 func listed[T any](records []T) message.Listed[T] {
 	if records == nil {

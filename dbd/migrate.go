@@ -26,7 +26,7 @@ const (
 )
 
 // table creates the table of jobs. All columns except record serve queries. The
-// long record comes last, so that a query can read the other columns without
+// long column record is the last, so that a query can read the others without
 // it.
 const table = `CREATE TABLE job (
 	id            INTEGER PRIMARY KEY,
@@ -60,7 +60,7 @@ const table = `CREATE TABLE job (
 	UNIQUE (cluster, job_id, submit_time)
 ) STRICT`
 
-// indices are for finding jobs by the filters of condition.go.
+// indices serve to find jobs by the filters of condition.go.
 const indices = `
 CREATE INDEX job_by_job_id    ON job (job_id);
 CREATE INDEX job_by_array     ON job (array_job_id, array_task_id);

@@ -29,9 +29,9 @@ func (d *Daemon) Limit(t message.Type, who server.Identity) int {
 	return maxChange
 }
 
-// record handles AccountingRecordJobs. An answer confirms that the jobs are on
-// disk; schedctld then drops them. Recording the same batch again changes
-// nothing. Only root and the scheduler's user may record jobs. Otherwise any
+// record handles AccountingRecordJobs. The answer confirms that the jobs are on
+// disk; then schedctld drops them. If the same batch is recorded again, nothing
+// changes. Only root and the scheduler's user may record jobs. Otherwise any
 // user could falsify the accounting of others.
 func (d *Daemon) record(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if !d.privacy.Super(r.Identity.UID) {

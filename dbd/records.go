@@ -23,8 +23,8 @@ const recordTable = `CREATE TABLE record (
 	PRIMARY KEY (kind, key)
 ) STRICT, WITHOUT ROWID`
 
-// Kinds of records. A record of kind last holds the highest number that a
-// record of another kind has ever had; its key is that kind.
+// Kinds of records. A record of kind last has the highest number that records
+// of another kind have ever had; its key is that kind.
 const (
 	kindCluster = "cluster"
 	kindAccount = "account"
@@ -188,7 +188,7 @@ func (s *Store) read(ctx context.Context) (*catalog.Catalog, error) {
 	return b, rows.Err()
 }
 
-// addClusters adds records of the clusters in names that have none. It omits
+// addClusters adds a record for each cluster in names that has none. It omits
 // names that are not valid for clusters.
 func (s *Store) addClusters(ctx context.Context, names []string) error {
 	next := s.Catalog().Clone()

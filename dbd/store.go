@@ -29,7 +29,7 @@ import (
 )
 
 // Store is an open SQLite database of jobs and of the records of a
-// catalog.Catalog. These records are in memory as well.
+// catalog.Catalog, which are also in memory.
 type Store struct {
 	db      *sql.DB
 	lock    *os.File // held while the database is open, so that no other daemon uses it
@@ -83,9 +83,9 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 }
 
 // prepare creates a file that only its owner can access, or checks the existing
-// file. It returns the file's path without symbolic links. SQLite gives its
-// auxiliary files the same mode. It creates them by path, so the directory must
-// belong to this user only.
+// file. It returns the path of the file without symbolic links. SQLite gives
+// its auxiliary files the same mode. SQLite creates them by path, so only this
+// user may be able to write to the directory.
 func prepare(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", errs.New(errs.Invalid, "database %q: not an absolute path", path)
@@ -145,9 +145,9 @@ func (s *Store) Close() error {
 	return s.db.Close()
 }
 
-// upsert keeps the latest record of a job's run. An older record that arrives
-// late does not turn an ended job into a running one. But a later run
-// (restarts) replaces an earlier one.
+// upsert keeps the latest record of a job's run: an older record that arrives
+// late does not make an ended job a running one. The record of a later run
+// (restarts) replaces that of an earlier run.
 const upsert = `
 INSERT INTO job (cluster, job_id, submit_time, restarts, ended, state, state_reason, exit_code, user_id, group_id,
                  account, name, partition, wckey, array_job_id, array_task_id, het_job_id, het_offset,

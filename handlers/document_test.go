@@ -120,8 +120,8 @@ type judged struct {
 // get the same answers.
 var documented sync.Map
 
-// asEnvelope is like asDocumented, for the answer to a request without an
-// operation.
+// asEnvelope checks the answer to a request without an operation, as
+// asDocumented checks other answers.
 func asEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, body []byte) {
 	t.Helper()
 	var value any

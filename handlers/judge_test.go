@@ -338,7 +338,7 @@ func TestTokenEndsMeanwhile(t *testing.T) {
 }
 
 // TestTokenElsewhere checks that a token is accepted in its own header and in
-// Authorization: Bearer. Anywhere else it is ignored, and never logged.
+// Authorization: Bearer. In other places it is ignored, and it is never logged.
 func TestTokenElsewhere(t *testing.T) {
 	const other = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYm9iIn0.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
 	headers := func(pairs ...string) http.Header {

@@ -19,12 +19,11 @@ import (
 	"schedrestd/printable"
 )
 
-// NewToken is a hint for getting a token. It unsets an expired token first,
+// NewToken is a hint on how to get a token. It first unsets an expired token,
 // because schedctl would use it.
 const NewToken = "on the controller's machine, run: unset SCHED_JWT SLURM_JWT; export $(schedctl token)"
 
-// newToken is the same hint for REST commands, which also work with Slurm's
-// token.
+// newToken is the hint for REST commands, which also work with Slurm's token.
 const newToken = NewToken + ", or with Slurm: export $(scontrol token)"
 
 // maxFile limits the size of a file with a token.
@@ -131,9 +130,9 @@ func readFile(path string) (string, error) {
 	return token, nil
 }
 
-// Empty refuses an environment variable for a token that is set but empty. Most
-// likely the command that should have printed a token failed. Continuing as the
-// user of this process could mean continuing as root.
+// Empty refuses an environment variable for a token that is set but empty.
+// Probably the command that should have printed a token has failed. Without a
+// token the command would act as the user of this process, which may be root.
 func Empty() error {
 	for _, name := range []string{"SCHED_JWT", "SLURM_JWT"} {
 		if _, set := os.LookupEnv(name); set {
@@ -145,7 +144,7 @@ func Empty() error {
 }
 
 // Around describes characters before, after or inside a copied token that do
-// not belong to it. It returns "" if there are none.
+// not belong to the token. It returns "" if there are none.
 func Around(token string) string {
 	first, n := utf8.DecodeRuneInString(token)
 	last, m := utf8.DecodeLastRuneInString(token)

@@ -35,8 +35,8 @@ type problem struct {
 	Code        string `json:"code"`
 }
 
-// String returns the text for people: the description or, without one, another
-// text, with the place in the request.
+// String returns the text for people: the description, or another text if there
+// is none, and the place in the request.
 func (p problem) String() string {
 	text := p.Description
 	switch {
@@ -51,7 +51,7 @@ func (p problem) String() string {
 	return printable.Text(text)
 }
 
-// Meta has the data in a list's answer that accompany the list.
+// Meta has the data that accompany the list in an answer.
 type Meta struct {
 	LastUpdate int64 // time of the last change
 	Unchanged  bool  // nothing has changed since update_time, so there was no list
@@ -155,7 +155,7 @@ func array(d *json.Decoder, element func(*json.Decoder) error) error {
 }
 
 // orUnexpected returns err, or an error with text if err is nil and text is not
-// empty. It turns the end of input into an error.
+// empty. It makes the end of the input an error.
 func orUnexpected(err error, text string) error {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -214,8 +214,8 @@ func refusal(resp *http.Response) error {
 	return refused(resp.StatusCode, nil)
 }
 
-// refused returns the error for these problems. Its kind comes from the first
-// problem whose number determines one, and otherwise from the status.
+// refused returns the error for these problems. The first problem whose number
+// determines a kind determines that of the error, otherwise the status does.
 func refused(status int, problems []problem) error {
 	e := &errs.Error{Kind: kindOf(status)}
 	var texts []string
@@ -290,7 +290,8 @@ func notJSON(resp *http.Response) error {
 		WithHint("check the address: this may be another service than slurmrestd, or a proxy in front of it")
 }
 
-// shorten makes a text from the server or the user safe for a short line.
+// shorten truncates and escapes a text of the server or the user, for a single
+// line.
 func shorten(s string) string {
 	if len(s) > 200 {
 		s = s[:200] + "…"

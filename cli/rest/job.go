@@ -93,8 +93,8 @@ func (j *Job) Label() string {
 	return strconv.FormatUint(uint64(j.ID), 10)
 }
 
-// is reports whether id selects j. A server may answer a request for one task
-// of an array with all tasks.
+// is reports whether id selects j, because a server may answer a request for
+// one task of an array with all tasks.
 func (j *Job) is(id string) bool {
 	array, task, ok := strings.Cut(id, "_")
 	if !ok || j.Label() == id {
@@ -116,9 +116,9 @@ func (j *Job) Elapsed(now time.Time) time.Duration {
 	return max(0, time.Duration(ended-started)*time.Second)
 }
 
-// ExitStatus returns the exit status that a shell would return for a job that
-// has ended: that of its script, 128 plus the number of a signal, or 1 after
-// any other failure.
+// ExitStatus returns the exit status of a job that has ended, as a shell would:
+// that of its script, 128 plus the number of a signal, or 1 after any other
+// failure.
 func (j *Job) ExitStatus() int {
 	if signal := j.Exit.Signal.ID.Int(); signal > 0 {
 		return 128 + int(signal)&0x7f
@@ -143,8 +143,8 @@ func CheckJobID(text string) error {
 	return nil
 }
 
-// Since returns the query for a list that should be sent only if it has changed
-// since a time. 0 means always.
+// Since returns the query for a list that the server should send only if it has
+// changed since a time. 0 means always.
 func Since(update int64) url.Values {
 	if update == 0 {
 		return nil

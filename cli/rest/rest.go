@@ -2,11 +2,11 @@
 // the API from v0.0.42 on.
 //
 // Dial selects the newest version that client and server support. Lists are
-// decoded one element at a time, so that memory does not grow with the length
-// of an answer. A token is sent only to a server that has proved its identity
-// (https), is on another machine, or runs as a user that may have the token
-// (serveruser.go). Redirects are never followed, because the token would be
-// sent to their target.
+// decoded one element at a time, so that the memory does not grow with the
+// length of an answer. A token is sent only to a server that has proved its
+// identity (https), is on another machine, or runs as a user that may have the
+// token (serveruser.go). Redirects are never followed, because their target
+// would receive the token.
 //
 // Names and texts in answers come from other users, and must be printed with
 // printable.Text.

@@ -31,8 +31,8 @@ func mayHaveToken(conn net.Conn, others []uint32) error {
 		WithHint("if the gateway runs as this user, add --server-user %d, or set SCHED_SERVER_USER", uid)
 }
 
-// server returns the uid of the process that serves the other end of conn. here
-// reports whether it is on this machine.
+// server returns the uid of the process that serves the other end of conn. If
+// here is false, that process is on another machine.
 func server(conn net.Conn) (uid uint32, here bool, err error) {
 	if u, ok := conn.(*net.UnixConn); ok {
 		ucred, err := peer.Of(u)

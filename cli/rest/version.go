@@ -16,8 +16,8 @@ const oldest = api.V42
 
 // negotiate finds the newest version and the spelling that the server supports.
 // It sends pings, starting with the newest version. The OpenAPI document lists
-// the versions too, but it has megabytes and takes slurmrestd longer than all
-// of these pings.
+// the versions, too, but is megabytes long, and slurmrestd needs more time for
+// it than for all of these pings.
 func (c *Client) negotiate(ctx context.Context) error {
 	var tried []string
 	for i := len(api.Versions) - 1; i >= 0 && api.Versions[i] >= oldest; i-- {

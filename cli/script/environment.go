@@ -8,7 +8,7 @@ import (
 )
 
 // secret lists variables that must not be in a job's environment, because
-// anyone who can read it could act as the user.
+// anyone who can read the environment could act as the user.
 var secret = []string{"SCHED_JWT", "SLURM_JWT"}
 
 // path is the variable that every job gets, because an environment must not be

@@ -1,7 +1,7 @@
 // Package table prints aligned tables on terminals and into pipes.
 //
 // The contents of cells come from other users through the server. Every cell is
-// escaped, so that none can move the cursor or forge a line.
+// escaped, so that its contents can't move the cursor or forge a line.
 package table
 
 import (
@@ -35,7 +35,7 @@ type Column struct {
 	Shrink  int  // minimum width on a narrow terminal; 0 if the column keeps its width
 }
 
-// Style determines how a table is printed.
+// Style describes how to print a table.
 type Style struct {
 	Width int  // width of the terminal; 0 for no limit
 	Color bool // whether cells may have colors

@@ -1,11 +1,11 @@
 // Package cgroup puts the processes of a job into a control group (version 2)
 // of their own, where that is permitted. The kernel then enforces the memory
-// limit and can kill all of them at once, however they fork.
+// limit, and can kill all of these processes at once, however they fork.
 //
-// It uses only a group that was delegated to this process: one that its service
-// manager marked as delegated, or the root of the tree that it sees. In other
-// groups only the service manager may write, and callers fall back to sampling
-// memory.
+// It uses only a group that was delegated to this process: a group that the
+// service manager marked as delegated, or the root of the tree that this
+// process sees. In other groups only the service manager may write, so callers
+// sample the memory instead.
 package cgroup
 
 import (
@@ -49,7 +49,7 @@ func Delegated() (Base, error) {
 // manager puts this process (systemd 254 and later, DelegateSubgroup=).
 const subgroup = "schedctld"
 
-// find returns the base for a process in group rel below mount.
+// find returns the Base for a process in group rel below mount.
 //
 // A group whose children have memory limits may not hold processes itself. If a
 // job of the previous run still has such a child, the kernel refuses to start
@@ -119,8 +119,8 @@ func delegated(dir string) bool {
 }
 
 // enableMemory lets groups below dir limit memory, and reports whether that
-// succeeded. A group that does so may not hold processes itself, except for the
-// root. So this process moves to a subgroup if it is the only one in dir.
+// succeeded. Apart from the root, such a group may not hold processes itself.
+// So this process moves to a subgroup if it is the only process in dir.
 func enableMemory(dir string) bool {
 	switches := filepath.Join(dir, "cgroup.subtree_control")
 	if has(switches, "memory") {

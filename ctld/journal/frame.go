@@ -16,9 +16,9 @@ import (
 // was written. Either all entries of a frame are valid, or none.
 //
 // The salt is random for each file. One half is the mark of its frames, the
-// other is the start value of their CRC. Values hold scripts of users. Without
-// a salt, a script that looks like frames could make a torn end look like
-// damage, and so keep the controller from starting.
+// other half the start value of their CRC. Values contain scripts of users.
+// Without a salt, a script that looks like frames could make a torn end look
+// like damage, and so prevent the controller from starting.
 const (
 	magic       = "SCHEDJNL"
 	format      = 1

@@ -9,13 +9,13 @@
 // last batch of changes. During a rewrite, both files together take at most
 // three times that size.
 //
-// Each value has an owner. The bytes of each owner's values are counted in the
-// index of values, so that the count always matches what is stored.
+// Each value has an owner. The index of values counts the bytes of each owner's
+// values, so that the count always matches the stored values.
 //
 // A crash during a write may leave an incomplete frame at the end, a torn end.
-// It was never acknowledged, so Open cuts it off. If an earlier part of the
-// file is damaged, acknowledged values would silently disappear. So Open then
-// fails and reports the position. To distinguish the two cases, each frame
+// Its values were never acknowledged, so Open cuts it off. If an earlier part
+// of the file is damaged, acknowledged values would silently disappear. So Open
+// then fails and reports the position. To distinguish the two cases, each frame
 // records how much of the file was durable when it was written.
 package journal
 
@@ -108,8 +108,8 @@ func Open(path string) (*Journal, error) {
 }
 
 func (j *Journal) load() error {
-	// O_NOFOLLOW: a link here would make root append to a file chosen by
-	// someone else.
+	// O_NOFOLLOW: through a link, another user could make root append to any
+	// file.
 	f, err := os.OpenFile(j.path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (j *Journal) load() error {
 			}
 		}
 	}
-	// The data may have been written but never synced. The caller acts on it,
+	// The data may have been written but never synced. The caller relies on it,
 	// so it must be durable from now on.
 	if err == nil {
 		err = f.Sync()

@@ -1,7 +1,7 @@
 // Package machine reads the properties and the load of this machine, which the
 // controller shows for its only node. It reads them from the kernel each time
-// and does not guess. A property that can't be read is an error at start-up,
-// and is left unset later.
+// and does not guess. If a property can't be read, the controller does not
+// start; later the property is unset.
 package machine
 
 import (

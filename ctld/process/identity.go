@@ -1,10 +1,11 @@
 // Package process identifies processes unambiguously, and finds all descendants
 // of a process.
 //
-// The kernel reuses process ids. A signal to a process id that was read from a
-// file may hit another process, with root's rights. So no process is ever
-// signalled by its id. An Identity adds the boot id and the start time to the
-// process id, and a Handle (a pidfd) refers to the process itself.
+// The kernel reuses process ids. So a signal to a process id from a file may
+// reach another process, and root may signal every process. Therefore no
+// process is ever signalled by its id. An Identity adds the boot id and the
+// start time to the process id, and a Handle (a pidfd) refers to the process
+// itself.
 package process
 
 import (
@@ -45,9 +46,9 @@ var Boot = sync.OnceValues(func() (string, error) {
 // Self returns the identity of the calling process.
 func Self() (Identity, error) { return Of(os.Getpid()) }
 
-// Of returns the identity of the process that has number pid now. The caller
-// must make sure that the number is not reused meanwhile. It isn't if it is the
-// caller's own, or that of a child for which the caller has not waited.
+// Of returns the identity of the process that has the id pid now. The caller
+// must make sure that the id is not reused meanwhile. This is certain for its
+// own id, and for that of a child for which it has not waited.
 func Of(pid int) (Identity, error) {
 	boot, err := Boot()
 	if err != nil {
@@ -66,9 +67,9 @@ func (id Identity) String() string {
 	return fmt.Sprintf("%d (started %d, boot %s)", id.PID, id.Start, boot)
 }
 
-// Open returns a handle of the process. It returns ErrGone when the process has
-// exited and its parent has waited for it, when another process has its number
-// now, or when the machine was rebooted since.
+// Open returns a handle of the process. It returns ErrGone if the process has
+// exited and its parent has waited for it, if another process has its id now,
+// or if the machine has been rebooted.
 func (id Identity) Open() (*Handle, error) {
 	boot, err := Boot()
 	if err != nil {

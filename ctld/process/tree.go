@@ -36,10 +36,10 @@ func All() ([]Stat, error) {
 	return all, nil
 }
 
-// Descendants returns all children of process root, their children, and so on.
-// This includes exited processes that their parents have not waited for. When
-// root is a child subreaper, no running process below it can leave this list,
-// neither by calling setsid nor when its parents exit.
+// Descendants returns all children of process root, their children, and so on,
+// including exited processes for which their parents have not waited. If root
+// is a child subreaper, no running process below it can leave this list,
+// neither by setsid nor by the exit of its parents.
 func Descendants(root int) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
@@ -117,8 +117,8 @@ func Marked(uid uint32, variable string) ([]Stat, error) {
 }
 
 // SignalAll sends sigs in order to each process in list. It skips a process
-// whose number belongs to another one by now. It returns how many processes it
-// reached.
+// whose id now belongs to another process. It returns the number of processes
+// that it has reached.
 func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 	boot, err := Boot()
 	if err != nil {
@@ -148,10 +148,11 @@ func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 }
 
 // Resident returns the resident memory of the processes in list, in bytes. If
-// fair is false, shared pages count once for each process, which is fast. If
-// fair is true, each process counts its proportional share. The kernel walks
-// every mapping for that, so callers use it only to confirm. A process whose
-// share can't be read counts with its whole resident set.
+// fair is false, shared pages count once for each process, which is fast to
+// compute. If fair is true, each process counts with its proportional share.
+// For this the kernel walks every mapping, so callers use it only to confirm a
+// result. A process whose share can't be read counts with its whole resident
+// set.
 func Resident(list []Stat, fair bool) (sum uint64) {
 	for _, st := range list {
 		n := st.RSS

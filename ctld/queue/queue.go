@@ -1,7 +1,6 @@
-// Package queue decides which job starts next on one machine: the first one, in
-// order of priority and then of submission, that fits. A job that does not fit
-// now does not delay smaller jobs behind it. As a consequence, a large job may
-// wait long.
+// Package queue decides which job starts next on one machine: the first job
+// that fits, in order of priority and then of submission. A job that does not
+// fit now does not delay smaller jobs behind it. So a large job may wait long.
 //
 // The package knows only the numbers of jobs. It does not lock and does not
 // read the clock.
@@ -38,7 +37,7 @@ type entry struct {
 	priority uint32 // 0: held
 }
 
-// compare orders jobs by falling priority, then by rising number.
+// compare orders jobs by descending priority, then by ascending number.
 func compare(a, b entry) int {
 	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
 }
@@ -76,8 +75,8 @@ func (q *Queue) Remove(id uint32) bool {
 	return i >= 0
 }
 
-// Occupy assigns need to job id, even when need exceeds the free resources. An
-// earlier controller started the job, perhaps before the machine lost memory.
+// Occupy assigns need to job id, even if need exceeds the free resources: an
+// earlier controller started the job, perhaps when the machine had more memory.
 func (q *Queue) Occupy(id uint32, need Need) {
 	q.Remove(id)
 	q.Release(id)

@@ -80,8 +80,8 @@ func Prepare(home string) error {
 }
 
 // Withdraw removes the permission to start that Prepare gave. It returns
-// ErrTaken when a step has claimed the job. Otherwise no step can claim the job
-// later, not even a slow step that an earlier controller started.
+// ErrTaken if a step has claimed the job. Otherwise no step can claim the job
+// later, not even a slow step of an earlier controller.
 func Withdraw(home string) error {
 	err := syscall.Rmdir(home)
 	switch {
@@ -122,10 +122,10 @@ func Sweep(homes string) error {
 	return err
 }
 
-// claim makes c the claim of home. It writes a draft and links the draft into
-// place. link(2) is exclusive, like O_EXCL, and a half-written claim is never
-// visible. The claim is on disk when claim returns. Otherwise a power failure
-// could make the job start a second time.
+// claim makes c the claim of home. It writes a draft, and links the draft to
+// the name of the claim. link(2) is exclusive, like O_EXCL, and an incomplete
+// claim is never visible. When claim returns, the claim is on disk. Otherwise a
+// power failure could make the job start a second time.
 func claim(home string, c Claim) error {
 	c.Format = claimFormat
 	draft := fmt.Sprintf("%s.%d", home, c.Step.PID)

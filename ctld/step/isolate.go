@@ -8,8 +8,8 @@ import (
 )
 
 // isolate marks all inherited descriptors close-on-exec. The controller may
-// have been started with files of root open. Without the mark, the job's user
-// could take them from their own processes.
+// have been started with open files of root. Without the mark, the processes of
+// the job would inherit these files.
 func isolate() error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors at exec: %w", err)
@@ -19,8 +19,8 @@ func isolate() error {
 
 // unseen prevents other processes of the job's user from tracing the second
 // stage, and from taking its descriptors (pidfd_getfd). The second stage runs
-// as that user until it becomes the script. The user can trace it before this
-// call, unless the program is installed with mode 0711.
+// as this user until it becomes the script. Before this call the user can trace
+// it, unless the program is installed with mode 0711.
 func unseen() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("disable tracing: %w", err)

@@ -24,9 +24,9 @@ func EndOrphans(c Claim, uid uint32) (killed int, err error) {
 		}
 		defer g.Remove()
 	}
-	// A process in the middle of exec has no readable environment, and a killed
-	// process takes a moment to exit. So the loop ends only after several
-	// passes in a row have found nothing.
+	// During exec a process has no readable environment, and a killed process
+	// takes a moment to exit. So the loop ends only after several passes in a
+	// row have found nothing.
 	for look, empty := 0, 0; look < 200; look++ {
 		list, e := process.Marked(uid, mark(c.Step))
 		if empty++; len(list) > 0 {

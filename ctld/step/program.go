@@ -18,8 +18,8 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// Names under which this program executes itself. They need not be secret: a
-// user who runs the program under them finds no job to run.
+// Names under which this program executes itself. They need not be secret: if a
+// user runs the program under one of them, it finds no job to run.
 const (
 	watchName = "schedctld-step"
 	startName = "schedctld-start"
@@ -51,9 +51,9 @@ func Main() {
 	os.Exit(stage())
 }
 
-// Program holds the executable of this process open. So steps can be started
-// even after another file has replaced it, or if the job's user can't reach its
-// path.
+// Program keeps the executable of this process open. So steps can be started
+// even after another file has replaced it, or if the job's user has no access
+// to its path.
 type Program struct{ fd int }
 
 // OpenProgram opens this process's own executable.
@@ -93,10 +93,9 @@ type Step struct {
 var reportLimit = time.Minute
 
 // Start starts a step for spec, whose Home must be prepared, and returns when
-// the step has claimed the job. Start kills a step that does not report in
-// time. The step writes messages for administrators to log. Start returns
-// ErrTaken when another step has claimed the job. The caller can then adopt
-// that step.
+// the step has claimed the job. It kills a step that does not report in time.
+// The step writes messages for administrators to log. Start returns ErrTaken if
+// another step has claimed the job. Then the caller can adopt that step.
 func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	b, err := json.Marshal(spec)
 	if err != nil {

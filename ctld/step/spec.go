@@ -10,11 +10,10 @@
 //	home/limit    created by the controller: a changed time limit
 //	home/outcome  created by the step, atomically and durably, when all processes of the job have exited
 //
-// So a controller that restarts learns everything from these files. Without a
-// claim, the job was never started and may be started. With a claim whose
-// process lives, it runs. With an outcome, it has ended. With a claim but
-// neither process nor outcome, the job is lost with its step and must not run
-// again.
+// A new controller reads these files. Without a claim, the job was never
+// started and may be started. If the process of the claim runs, so does the
+// job. With an outcome, the job has ended. With a claim but neither process nor
+// outcome, the job is lost with its step and must not run again.
 //
 // A step has two stages, since Go can't fork without exec. The first stage
 // (watch) runs as the controller's user, usually root. It claims the job,
@@ -67,12 +66,12 @@ type User struct {
 	Groups []uint32 `json:"groups"` // supplementary
 }
 
-// Raw is text from a user that must be stored byte for byte. Scripts, paths and
+// Raw is a user's text that must be stored byte by byte. Scripts, paths and
 // variables need not be UTF-8, and JSON would silently replace invalid bytes.
 type Raw string
 
 // MarshalJSON writes a JSON string, or {"b64": "…"} if a string would change
-// the bytes or would be longer. A JSON string may take six bytes for one.
+// the bytes or would be longer. In a JSON string a byte may take six bytes.
 func (r Raw) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(r)) && quoted(string(r)) <= base64.StdEncoding.EncodedLen(len(r)) {
 		return json.Marshal(string(r))

@@ -130,11 +130,11 @@ func (s *Spec) execute() error {
 	return fmt.Errorf("execute the script's interpreter %q: %w", interpreter(string(s.Script)), err)
 }
 
-// defaultSignals resets signals that the controller ignores because it was
-// started that way, for example by nohup, a shell or a service manager. They
-// would stay ignored in the script. exec resets signals that are caught, so
-// defaultSignals catches the signals below the real-time ones. The Go runtime
-// does not handle real-time signals, so those are reset directly.
+// defaultSignals resets signals that the controller ignores because the program
+// that started it ignored them, for example nohup, a shell or a service
+// manager. The script would ignore them, too. exec resets signals that are
+// caught, so defaultSignals catches the signals below the real-time ones. The
+// Go runtime does not handle real-time signals, so they are reset directly.
 func defaultSignals() {
 	const firstRealTime, last = 32, 64
 	for sig := syscall.Signal(1); sig < firstRealTime; sig++ {
@@ -190,9 +190,9 @@ func (s *Spec) openOutput(path string) (*os.File, error) {
 }
 
 // open opens a path that the user named. It does not wait for the other end of
-// a named pipe. Waiting would block this process before it can become the
-// script or report an error. It does not acquire a controlling terminal, as a
-// session leader otherwise does when it opens a terminal.
+// a named pipe, because then this process could neither become the script nor
+// report an error. It does not acquire a controlling terminal, as a session
+// leader otherwise does when it opens a terminal.
 func open(path string, flags int) (*os.File, error) {
 	fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o666)
 	if errors.Is(err, unix.ENXIO) {

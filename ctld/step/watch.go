@@ -58,7 +58,7 @@ func watchMain() int {
 	return 0
 }
 
-// newWatch prepares and claims the job. Once it returns, the job counts as
+// newWatch prepares and claims the job. When it returns, the job counts as
 // started.
 func newWatch() (*watch, error) {
 	w := &watch{started: make(chan error, 1), signals: make(chan os.Signal, 64), kill: time.NewTimer(time.Hour)}
@@ -198,9 +198,9 @@ func (w *watch) changeLimit() {
 	w.limitFrom(l.TimeLimit)
 }
 
-// end starts ending the job, if that has not begun yet. It sends SIGTERM to the
-// whole process tree, and SIGKILL to the remaining processes after grace. Only
-// the first cause is reported.
+// end begins to end the job, unless that has begun before. It sends SIGTERM to
+// the whole process tree, and after grace SIGKILL to the remaining processes.
+// Only the first cause is reported.
 func (w *watch) end(cause State, grace time.Duration) {
 	if w.stopping {
 		return
@@ -255,7 +255,8 @@ func (w *watch) persist() {
 	}
 }
 
-// lastWords is how long the report of a dead second stage may take to arrive.
+// lastWords is the maximum time to wait for the report of a second stage that
+// has exited.
 const lastWords = time.Second
 
 // report returns the report of the second stage, after all processes of the job

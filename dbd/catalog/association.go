@@ -36,7 +36,7 @@ func (b *Catalog) put(a *model.Association) *model.Association {
 // isAccount reports whether a is an account's own association.
 func isAccount(a *model.Association) bool { return a.User == "" }
 
-// isRoot reports whether a is at the top of the tree of its cluster.
+// isRoot reports whether a is the root of its cluster's tree.
 func isRoot(a *model.Association) bool { return isAccount(a) && a.Account == root }
 
 // AddAssociations adds associations. Their accounts, users and clusters must
@@ -98,8 +98,8 @@ func (b *Catalog) defaultOf(user, cluster string) *model.Association {
 	return nil
 }
 
-// change copies the fields that are set in its argument change to a, except for
-// the names. a must be a new record or a copy, not one that a Catalog holds.
+// change copies the fields that are set in its argument to a, except for the
+// names. a must be a new record or a copy, not a record of a Catalog.
 func (b *Catalog) change(a, change *model.Association) error {
 	if err := checkTexts(change.Comment); err != nil {
 		return err
@@ -190,9 +190,9 @@ func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Associa
 }
 
 // RemoveAssociations removes the associations that f selects and all
-// associations below them. It returns them as texts. It fails if one of them is
-// the default of a user who would keep other associations. The texts then name
-// the defaults that prevent the removal.
+// associations below them, and returns them as texts. It fails if one of them
+// is the default of a user who would keep other associations. Then the texts
+// name the defaults that prevent the removal.
 func (b *Catalog) RemoveAssociations(f *model.AssocFilter) (names []string, err error) {
 	gone := map[uint32]*model.Association{}
 	for _, a := range b.selected(f) {
@@ -326,8 +326,8 @@ func (b *Catalog) withBelow(t tree, accounts []string) []string {
 	return all
 }
 
-// qos returns the QOS of a: its own, or those of the nearest association above
-// it that has any.
+// qos returns the QOS of a: its own QOS, or those of the nearest association
+// above it that has any.
 func (t tree) qos(a *model.Association) []string {
 	for n := 0; a != nil && n <= maxDepth+1; a, n = t.parent(a), n+1 {
 		if len(a.QOSIDs) > 0 {

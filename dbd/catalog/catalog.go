@@ -3,8 +3,8 @@
 // for changing them. It knows neither files nor clients.
 //
 // A change is made in a Clone of the Catalog. The Clone then replaces the
-// Catalog or is dropped. Records are never modified once a Catalog holds them.
-// So two Catalogs can share them, and comparing two Catalogs is cheap.
+// Catalog or is dropped. Records in a Catalog are never modified. So two
+// Catalogs can share them, and it is cheap to compare two Catalogs.
 //
 // Account "root" and QOS "normal" exist from the start. Each cluster has an
 // association of root. It is the parent of every association without another
@@ -24,13 +24,13 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// root is the name of the account, and of the user, that every Catalog has.
+// root is the name of the account and the user that every Catalog has.
 const root = "root"
 
 // Catalog is a set of records.
 type Catalog struct {
 	Clusters     map[string]*model.Cluster
-	Accounts     map[string]*model.Account // with the coordinators that are set for them
+	Accounts     map[string]*model.Account // with the coordinators that were set for them
 	Users        map[string]*model.User
 	Associations map[uint32]*model.Association
 	QOS          map[uint32]*model.QOS
@@ -73,7 +73,7 @@ func (b *Catalog) Check() error {
 	return nil
 }
 
-// refuse returns an error with Slurm's number for it.
+// refuse returns an error with one of Slurm's numbers.
 func refuse(kind errs.Kind, number int, format string, args ...any) error {
 	e := errs.New(kind, format, args...)
 	e.Number = number

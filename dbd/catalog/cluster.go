@@ -5,9 +5,9 @@ import (
 	"schedrestd/model"
 )
 
-// ListClusters returns the clusters that f selects. Clusters have no federation
-// and no protocol version here, so filters on these match none. The addresses
-// of their controllers are unknown.
+// ListClusters returns the clusters that f selects. Here clusters have no
+// federation and no protocol version, so filters on these match no cluster. The
+// addresses of their controllers are unknown.
 func (b *Catalog) ListClusters(f *model.ClusterFilter) (list []model.Cluster) {
 	if len(f.Federations)+len(f.RPCVersions) > 0 {
 		return nil

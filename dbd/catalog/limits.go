@@ -21,7 +21,7 @@ func assocAmounts(a *model.Association) []*string {
 	return []*string{&a.MaxTRESMinsPJ, &a.MaxTRESRunMins, &a.MaxTRESPJ, &a.MaxTRESPN, &a.GrpTRESMins, &a.GrpTRESRunMins, &a.GrpTRES}
 }
 
-// How many of the limits are inherited.
+// Numbers of limits that are inherited.
 const (
 	passedNumbers = 5
 	passedAmounts = 4
@@ -49,8 +49,8 @@ func setNumbers(to, from []*model.Opt[uint32]) {
 	}
 }
 
-// setAmounts copies limits in the same way. An amount of -1 removes the limit on
-// its resource. Limits on resources that from does not name stay.
+// setAmounts copies limits in the same way. An amount of -1 removes the limit
+// on its resource. Limits on resources that from does not name stay unchanged.
 func setAmounts(to, from []*string) error {
 	for i, change := range from {
 		if *change == "" {

@@ -94,7 +94,7 @@ func (b *Catalog) ModifyQOS(f *model.QOSFilter, change *model.QOS) (names []stri
 	return names, b.checkPreemption()
 }
 
-// changeQOS copies the fields that are set in change to q, except for the name.
+// changeQOS copies the fields that are set in change to q, except the name.
 func (b *Catalog) changeQOS(q, change *model.QOS) error {
 	if err := checkTexts(change.Description); err != nil {
 		return err
@@ -162,7 +162,7 @@ func bitmap(ids []string) model.Bitmap {
 	return m
 }
 
-// checkPreemption refuses QOS that preempt each other in a circle.
+// checkPreemption returns an error if QOS preempt each other in a circle.
 func (b *Catalog) checkPreemption() error {
 	done := map[uint32]bool{}
 	var visit func(id uint32, above map[uint32]bool) bool

@@ -109,8 +109,8 @@ func (f *fixture) stay(t *testing.T, cred message.Credential) (net.Conn, message
 	return nc, rc
 }
 
-// asUser is a verify function that accepts any token. Its user is the uid in
-// the token.
+// asUser accepts any token, as the verify function of a server. The number in
+// the token is the uid of its user.
 func asUser(token, _ string) (Identity, error) {
 	id := Identity{Name: token, GID: 100}
 	for _, digit := range strings.TrimPrefix(token, "uid ") {
