@@ -29,7 +29,7 @@ const NamespaceInitMode = "namespace-init"
 // the first message that a process receives and is checked before anything that
 // may differ between builds, so that a process of another build can say why it
 // exits. Versions are equal or not; there is no order.
-const tableVersion = 0xa8853d03
+const tableVersion = 0xe4dc54fe
 
 // WorkerFD is the descriptor of a worker's channel to the parent.
 const WorkerFD = 3

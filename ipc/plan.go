@@ -184,13 +184,14 @@ type Tokens struct {
 	Key   string // of HS256 tokens, for the keeper; "": none
 	JWKS  string // a key set, of RS256 tokens, for the workers; "": none
 	Share string // the command that gives Key to SchedUser, and to root as well if possible, but to no worker
-	Owner string // the owner that Share gives it, if root without capabilities can then read it, too
+	Root  bool   // root without capabilities can read Key after that command
 }
 
 func (s *Secrets) Walk(w *Walker) {
 	w.Text(maxPath, &s.TLS.Certificate, &s.TLS.Key, &s.TLS.ClientCA)
 	w.Fields(&s.TLS.TLS12)
-	w.Text(maxPath, &s.Tokens.Key, &s.Tokens.JWKS, &s.Tokens.Share, &s.Tokens.Owner)
+	w.Text(maxPath, &s.Tokens.Key, &s.Tokens.JWKS, &s.Tokens.Share)
+	w.Fields(&s.Tokens.Root)
 }
 
 // Listen is one LISTEN argument with its name resolved.

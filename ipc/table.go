@@ -84,7 +84,7 @@ var _ = Register(
 	// why a reload has no Plan
 	Of[NoPlan](70, Config, Parent, In(Told), 5, 5+2*maxCause, 0, Over),
 	// what the parent needs from the command line, environment and configuration; no file is opened after it
-	Of[Plan](71, Config, Parent, In(Told), 100, MaxMessage-1, 0, Planned),
+	Of[Plan](71, Config, Parent, In(Told), 99, MaxMessage-1, 0, Planned),
 	// an address to listen on
 	Of[PlanListen](72, Config, Parent, In(Planned), 9, 9+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
 	// ranges of subordinate uids, in ascending order

@@ -278,7 +278,7 @@ func TestUnfollowedTokenKey(t *testing.T) {
 	g.keeps("the next key's", hs256(v.key), "unknown")
 
 	for what, hint := range hints {
-		if want := map[string]string{"key": fmt.Sprintf("chown root:%d %[2]s && chmod 0710 %[2]s && ", v.as.Gid, filepath.Dir(v.Key)),
+		if want := map[string]string{"key": fmt.Sprintf("chown :root %[1]s && chmod 0710 %[1]s && ", filepath.Dir(v.Key)),
 			"key set": "chmod a+x " + filepath.Dir(v.Key) + " && "}[what]; !strings.HasPrefix(hint, want) {
 			t.Errorf("%s: %s, want %s", what, hint, want)
 		}

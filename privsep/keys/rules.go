@@ -68,8 +68,9 @@ func (o Options) authoritiesRule() guard.Rule {
 // key without capabilities, and SchedUser too; "" when there is none. A parent
 // that is not root should not be able to read it.
 func (o Options) unlockTokenKey(path string) string {
-	if o.Root && o.Tokens.Owner != "" {
-		return guard.EnterSecret(path, o.Tokens.Owner) + o.Tokens.Share + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
+	if o.Root && o.Tokens.Root {
+		// The directory keeps its owner. It may be StateSaveLocation, to which slurmctld writes.
+		return guard.EnterSecret(path, ":root") + o.Tokens.Share + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
 	}
 	return ""
 }
