@@ -45,18 +45,14 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 		c.sum = sha256.Sum256(fmt.Appendf(nil, "%s %s %s\n%s", c.r.Method, c.r.URL.RequestURI(), read.name, text))
 	}
 	report := schema.Report{Lenient: c.fast && !c.h.Strict, Strict: c.h.Strict}
-	var shape *schema.Shape
-	if c.route != nil && c.route.Request != nil {
-		shape = c.route.Request.Shape(c.view)
-	}
 	err = c.h.parse(c.ctx, len(text), func() error {
 		doc, err := read.read(c.ctx, text, schema.DefaultLimits)
 		if err != nil {
 			return syntaxError(read.name, err)
 		}
 		table.Parser(c.view)(&report, doc, body)
-		if c.h.Audit != nil && shape != nil {
-			c.fields = givenFields(shape, doc)
+		if c.h.Audit != nil && c.route != nil && c.route.Request != nil {
+			c.fields = givenFields(c.bodyShape(), doc)
 		}
 		return nil
 	})

@@ -4,8 +4,27 @@ import (
 	"slices"
 	"strings"
 
+	"schedrestd/api"
 	"schedrestd/api/schema"
 )
+
+// bodyShape describes the body of the request. The description of a large body,
+// such as a submission, takes as long as its parsing, so it is kept.
+func (c *call) bodyShape() *schema.Shape {
+	key := routeView{c.route.Endpoint, c.view}
+	if shape, ok := c.h.shapes.Load(key); ok {
+		return shape.(*schema.Shape)
+	}
+	shape := c.route.Request.Shape(c.view)
+	c.h.shapes.Store(key, shape)
+	return shape
+}
+
+// routeView identifies an operation in one version and spelling.
+type routeView struct {
+	endpoint *api.Endpoint
+	view     schema.View
+}
 
 // givenFields lists the fields that a body sets, such as "job/time_limit", each
 // once. It lists only fields of the body's table, and no values, because values

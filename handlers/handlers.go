@@ -106,4 +106,5 @@ type handler struct {
 	formats  *formats
 	parsing  chan struct{} // has an element for each large body that is being parsed
 	document document
+	shapes   sync.Map // *schema.Shape of request bodies, by routeView
 }
