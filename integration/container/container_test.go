@@ -12,7 +12,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -154,13 +156,14 @@ func serve(t *testing.T, i *image) {
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	harness.Must(t, err)
 	defer log.Close()
-	args := append([]string{"--mount", "--pid", "--fork", "--kill-child", "bash", "-ec", run, "run"}, i.Entrypoint...)
-	cmd := exec.Command("unshare", append(args, "-v", address)...)
+	args := append([]string{"-ec", run, "run"}, i.Entrypoint...)
+	cmd := exec.Command("bash", append(args, "-v", address)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS}
 	cmd.Env = append(os.Environ(), "ROOT="+i.root, "CONF="+conf, "VARIABLE="+i.Env[len(i.Env)-1], "USERSPEC="+i.User)
 	cmd.Stdout, cmd.Stderr = log, log
 	harness.Must(t, cmd.Start())
 	t.Cleanup(func() {
-		cmd.Process.Kill() // kills all processes in the container
+		cmd.Process.Kill() // it is the first process of the container, so all others are killed with it
 		cmd.Wait()
 		if text, _ := os.ReadFile(log.Name()); t.Failed() {
 			t.Logf("the container logged:\n%s", text)
@@ -196,13 +199,12 @@ func serve(t *testing.T, i *image) {
 	ids(t, cmd.Process.Pid, uid, gid)
 }
 
-// ids checks the users of the container's processes. All but the two that
-// created the container must run as the image's user, who can gain no
-// privileges.
+// ids checks that the container's first process and its descendants run as the
+// image's user, who can gain no privileges.
 func ids(t *testing.T, first int, uid, gid string) {
 	t.Helper()
 	found := 0
-	for _, pid := range children(first) {
+	for _, pid := range append(children(first), strconv.Itoa(first)) {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%s/status", pid))
 		if err != nil {
 			continue
