@@ -3,6 +3,7 @@ package handlers
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,10 +36,13 @@ type bodied struct {
 	version schema.Version
 	url     string
 	body    string
+
+	daemon  *fake    // has made no change yet
+	handler *handler // asks daemon; nil before the first request and after a change
 }
 
 // withBodies returns the endpoints with bodies, in each version that has them.
-func withBodies(t *testing.T) (list []bodied) {
+func withBodies(t *testing.T) (list []*bodied) {
 	t.Helper()
 	for _, v := range api.Versions {
 		for _, e := range api.Endpoints {
@@ -46,7 +50,7 @@ func withBodies(t *testing.T) (list []bodied) {
 				continue
 			}
 			view := schema.View{Version: v, Names: schema.Slurm}
-			b := bodied{e, v, named.Replace(e.URL(view)), ""}
+			b := &bodied{Endpoint: e, version: v, url: named.Replace(e.URL(view))}
 			for _, g := range goldens {
 				if g.body != "" && g.method == e.Method && strings.EqualFold(strings.Trim(strings.NewReplacer("/sched/", "/slurm/", "/scheddb/", "/slurmdb/").Replace(g.path(v)), "/"), strings.Trim(b.url, "/")) {
 					if b.body = first(g.body); !b.refuses(t, b.body) {
@@ -79,13 +83,21 @@ func first(body string) string {
 
 // refuses sends a body, and reports whether it is refused. The test fails on an
 // internal error, and on a change although the body is refused.
-func (b bodied) refuses(t *testing.T, body string) bool {
+func (b *bodied) refuses(t *testing.T, body string) bool {
 	t.Helper()
-	f := demo()
-	w := serve(t, config(f), request(b.Method, b.url, body))
-	refused := w.Code >= http.StatusBadRequest
-	if w.Code >= 500 && w.Code != http.StatusNotImplemented || refused && f.made() > 0 {
-		t.Errorf("%s %s %.300s: status %d, %d changes: %.300s", b.Method, b.url, body, w.Code, f.made(), w.Body)
+	if b.handler == nil {
+		b.daemon = demo()
+		b.handler = New(config(b.daemon)).(*handler)
+	}
+	w, r := httptest.NewRecorder(), request(b.Method, b.url, body)
+	b.handler.ServeHTTP(w, r)
+	asDocumented(t, b.handler, r, w)
+	refused, changes := w.Code >= http.StatusBadRequest, b.daemon.made()
+	if w.Code >= 500 && w.Code != http.StatusNotImplemented || refused && changes > 0 {
+		t.Errorf("%s %s %.300s: status %d, %d changes: %.300s", b.Method, b.url, body, w.Code, changes, w.Body)
+	}
+	if !refused || changes > 0 {
+		b.handler = nil
 	}
 	return refused
 }
