@@ -55,7 +55,7 @@ func (m *monitor) look() {
 // want asks for a generation. The parent builds one at a time.
 func (m *monitor) want(why cause) {
 	m.wanted = max(m.wanted, why)
-	if m.wanted == nothing || m.opening || m.next != nil || m.stopping != nil || m.dispatcher == nil || m.dispatcher.Channel.Phase() != ipc.Serving {
+	if m.wanted == nothing || m.opening || m.next != nil || !m.canBuild() {
 		return
 	}
 	m.last++
@@ -66,6 +66,11 @@ func (m *monitor) want(why cause) {
 		err := m.open(g, before, again)
 		m.do(func() { m.opened(g, err) })
 	}()
+}
+
+// canBuild reports whether there is a dispatcher that can build a generation.
+func (m *monitor) canBuild() bool {
+	return m.stopping == nil && m.dispatcher != nil && m.dispatcher.briefed
 }
 
 // open opens the keys of g. For a reload it reads the configuration again first.
@@ -88,7 +93,7 @@ func (m *monitor) opened(g *generation, err error) {
 	case err != nil:
 		m.rejected(g, err)
 		return
-	case m.dispatcher == nil || m.stopping != nil:
+	case !m.canBuild():
 		g.keys.Close(m.keys)
 		m.wanted = max(m.wanted, g.why) // for the next dispatcher
 		return
@@ -136,18 +141,22 @@ func (m *monitor) decided(o *ipc.Outcome) error {
 		return nil
 	}
 	m.keys.Close(g.keys)
+	again := m.current != nil
 	m.config, m.current, m.keys, m.tried = g.config, g, g.keys, g.keys.Stamp
 	took := time.Since(g.begun).Round(time.Millisecond)
+	serving := m.arrivals.Load() != nil
 	switch {
 	case m.ready != nil:
 		m.ready()
-	case m.arrivals.Load() == nil:
+	case !serving:
 		m.accept()
-	case g.why == becauseOfReload:
+	}
+	switch {
+	case again && g.why == becauseOfReload:
 		m.config.Level.Set(slog.Level(m.config.LogLevel))
 		m.config.Log.Info("configuration reloaded", "took", took)
 		notify.Ready()
-	default:
+	case serving:
 		m.config.Log.Info("workers and services replaced", "took", took)
 	}
 	m.want(nothing) // builds the generation that was requested meanwhile

@@ -83,6 +83,7 @@ type dispatcherProcess struct {
 	late      *time.Timer               // kills it when it answers no Ping
 	pings     uint64
 	answered  bool         // the last one
+	briefed   bool         // it has the facts that it needs to serve
 	ending    atomic.Value // why it was killed; "" when it exited by itself
 }
 
@@ -320,6 +321,7 @@ func (m *monitor) brief(d *dispatcherProcess, sealed security.Sealed) error {
 	for _, l := range m.listeners {
 		m.send(&l.Listening)
 	}
+	d.briefed = true
 	m.want(becauseOfAge)
 	return nil
 }
@@ -343,10 +345,8 @@ func (m *monitor) lost(d *dispatcherProcess) {
 		}
 	}
 	status := exitstatus.Describe(d.Ended)
-	if m.dispatcher = nil; m.next != nil {
-		m.next.keys.Close(m.keys)
-		m.next = nil
-	}
+	err := errs.New(errs.Internal, "the dispatcher exited: %s (%s)", d.reason(), status)
+	m.dispatcher = nil
 	clear(m.generations)
 	switch {
 	case m.stopping != nil && status == exitstatus.OK:
@@ -354,10 +354,17 @@ func (m *monitor) lost(d *dispatcherProcess) {
 		m.end(nil)
 		return
 	case m.stopping != nil || m.client != nil || m.current == nil:
-		m.end(errs.New(errs.Internal, "the dispatcher exited: %s (%s)", d.reason(), status))
+		m.end(err)
 		return
 	}
 	clear(m.peers)
+	if g := m.next; g != nil {
+		m.next = nil
+		g.keys.Close(m.keys)
+		if g.why == becauseOfReload { // it may be why the dispatcher exited, so it is not tried again
+			m.rejected(g, err)
+		}
+	}
 	if time.Since(d.started) > 2*pause(m.failures) {
 		m.failures = 0
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"schedrestd/dispatcher"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
+	programs "schedrestd/privsep/program"
 )
 
 // rereading creates a file that the parents of this test reread, and returns
@@ -169,6 +171,80 @@ func TestBadReload(t *testing.T) {
 	if n := g.count("configuration reloaded"); n != 1 {
 		t.Errorf("after a log level of warn was accepted, %d lines at info", n-1)
 	}
+}
+
+// TestReloadWithoutDispatcher checks that a configuration that was read while one
+// dispatcher replaced another is in force afterwards, and that the log says so.
+func TestReloadWithoutDispatcher(t *testing.T) {
+	write := rereading(t)
+	write(packed(work.Setup{Cluster: "two"}))
+	path := os.Getenv(reloadEnv)
+	must(t, os.Rename(path, path+".two"))
+	must(t, syscall.Mkfifo(path, 0o644))
+	g := serve(t, plain(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
+	parent := g.cmd.Process.Pid
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	fifo, err := os.OpenFile(path, os.O_WRONLY, 0) // returns when the parent reads the configuration
+	must(t, err)
+	before := g.dispatcherPID()
+	must(t, syscall.Kill(before, syscall.SIGKILL))
+	next := 0
+	await(t, "the next dispatcher starts", func() bool {
+		list := named(parent, programs.Name(ipc.Dispatcher))
+		if len(list) == 1 && list[0] != before {
+			next = list[0]
+		}
+		return next != 0
+	})
+	must(t, syscall.Kill(next, syscall.SIGSTOP)) // it is not ready yet
+	must(t, os.Rename(path+".two", path))        // for the next time
+	_, err = fifo.WriteString(mustRead(t, path))
+	must(t, err)
+	must(t, fifo.Close())
+	time.Sleep(100 * time.Millisecond) // the parent opens the keys
+	_ = syscall.Kill(next, syscall.SIGCONT)
+	g.await("configuration reloaded", nil)
+	if got := cluster(t, g.dial(t, "")); got != "two" {
+		t.Errorf("cluster %q", got)
+	}
+	if n := g.count("dispatcher exited"); n != 1 {
+		t.Errorf("%d dispatchers exited", n)
+	}
+}
+
+// TestReloadWithDispatcherThatExits checks that the log says that a configuration is not
+// in force because the dispatcher exited while it built a generation.
+func TestReloadWithDispatcherThatExits(t *testing.T) {
+	write := rereading(t)
+	write(packed(work.Setup{Cluster: "two"}))
+	g := serve(t, plain(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
+	pid := g.dispatcherPID()
+	must(t, syscall.Kill(pid, syscall.SIGSTOP)) // it gets the configuration and does not build it
+	g.cmd.Process.Signal(syscall.SIGHUP)
+	time.Sleep(200 * time.Millisecond) // the parent reads the configuration
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
+	r := g.await("new configuration rejected; keeping the old one", nil)
+	if text := fmt.Sprint(r["error"]); !strings.Contains(text, "the dispatcher exited") {
+		t.Errorf("because %s", text)
+	}
+	if got := cluster(t, g.dial(t, "")); got != "one" {
+		t.Errorf("cluster %q", got)
+	}
+}
+
+// named returns the children of a process with that first argument.
+func named(parent int, name string) (list []int) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		line, _ := os.ReadFile(path)
+		dir := filepath.Dir(path)
+		stat, _ := os.ReadFile(dir + "/stat")
+		if strings.HasPrefix(string(line), name) && strings.Contains(string(stat), " "+strconv.Itoa(parent)+" ") && !strings.Contains(string(stat), ") Z ") {
+			pid, _ := strconv.Atoi(filepath.Base(dir))
+			list = append(list, pid)
+		}
+	}
+	return list
 }
 
 // TestReloadOfUsersWorkers checks the same with become_user: existing
