@@ -137,7 +137,11 @@ func (m *monitor) decided(o *ipc.Outcome) error {
 	}
 	m.next = nil
 	if !o.OK {
-		m.rejected(g, o.Err())
+		err := o.Err()
+		if errs.KindOf(err) == errs.Denied && m.keys.RefuseSet(g.keys) {
+			err = errs.Wrap(err, errs.Denied, "key set %s", m.config.Secrets.Tokens.JWKS)
+		}
+		m.rejected(g, err)
 		return nil
 	}
 	m.keys.Close(g.keys)
@@ -171,12 +175,10 @@ func (m *monitor) rejected(g *generation, err error) {
 		return
 	}
 	g.keys.Close(m.keys)
-	if errs.KindOf(err) == errs.Denied && m.keys.RefuseSet(g.keys) {
-		err = errs.Wrap(err, errs.Denied, "key set %s", m.config.Secrets.Tokens.JWKS)
-	}
 	attrs := errs.LogAttrs(errs.HintOf(err), "error", err)
 	if g.why == becauseOfReload {
 		log.Error("new configuration rejected; keeping the old one", attrs...)
+		m.tried = m.keys.Stamp // the next look tries files that have changed
 		notify.Ready()
 	} else {
 		log.Error("new workers cannot serve; keeping the old ones", attrs...)

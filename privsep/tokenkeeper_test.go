@@ -196,6 +196,40 @@ func mustRead(t *testing.T, path string) string {
 	return string(text)
 }
 
+// TestRenewalWithBadCertificates checks that new keys of tokens are used although a
+// SIGHUP failed because of the certificates that were renewed with them.
+func TestRenewalWithBadCertificates(t *testing.T) {
+	as := plain(t)
+	for what, spoil := range map[string]func(*site){
+		"a broken certificate":  func(s *site) { s.put(s.Certificate, "broken", 0o644) },
+		"a key without a mode":  func(s *site) { s.put(s.Key, keyText(t, s.key), 0) },
+		"a certificate missing": func(s *site) { must(t, os.Remove(s.Certificate)) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			v, s := newVault(t, as), newSite(t, as)
+			c := v.config(testConfig{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
+			c.TLS, c.Watch = s.TLS, time.Second
+			write := rereadingSecrets(t)
+			g := serve(t, as, c)
+			secure := g.await("serving", nil)["listen"].([]any)[1].(string)
+			write(ipc.Setup{JWT: true}, ipc.Secrets{TLS: s.TLS, Tokens: v.Tokens})
+			spoil(s)
+			v.renew()
+			v.put(v.JWKS, setOf(strangersRSA()), 0o644)
+			g.cmd.Process.Signal(syscall.SIGHUP)
+			r := g.await("new configuration rejected; keeping the old one", nil)
+			if text := fmt.Sprint(r["error"]); strings.Contains(text, v.JWKS) {
+				t.Errorf("the key set is blamed: %s", text)
+			}
+			g.comes(hs256(v.key), "good")
+			g.comes(rs256(t, strangersRSA()), "good")
+			if _, _, err := secured(s.client(secure), "/pid"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestTokenKeyWithoutKeeper checks that a key is refused when there is no
 // keeper's program, at the start and on a SIGHUP.
 func TestTokenKeyWithoutKeeper(t *testing.T) {
