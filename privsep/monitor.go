@@ -243,7 +243,12 @@ func (m *monitor) ping() {
 // message can't be sent for another reason, such as a configuration that is too long,
 // the parent kills the dispatcher.
 func (m *monitor) send(msg ipc.Message, fds ...int) {
-	if d := m.dispatcher; d != nil {
+	m.sendTo(m.dispatcher, msg, fds...)
+}
+
+// sendTo is like send, but sends nothing if d is not the dispatcher any more.
+func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
+	if d != nil && d == m.dispatcher {
 		if err := ipc.UnlessGone(d.Channel.Send(msg, fds...)); err != nil {
 			d.condemn(err.Error())
 		}
@@ -293,7 +298,7 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 		logs := d.logs()
 		go func() { // the file may be on a file system that hangs
 			reply := m.audit.Follow(logs, false)
-			m.do(func() { m.following--; m.send(reply) })
+			m.do(func() { m.following--; m.sendTo(d, reply) })
 		}()
 	case *ipc.Served:
 		if m.client == nil {

@@ -46,13 +46,8 @@ func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
 // handOver sends the dispatcher the channel to a process and the process's log. When the
 // process has exited, handOver tells the dispatcher.
 func (m *monitor) handOver(d *dispatcherProcess, number uint32, started *spawn.Started) {
-	send := func(msg ipc.Message, fds ...int) {
-		if m.dispatcher == d {
-			m.send(msg, fds...)
-		}
-	}
 	_ = started.Channel.Pass(func(channel int) error {
-		send(&ipc.Started{Number: number, PID: uint32(started.PID), UID: started.UID, GID: started.GID, Foreign: started.Foreign}, channel, int(started.Log.Fd()))
+		m.sendTo(d, &ipc.Started{Number: number, PID: uint32(started.PID), UID: started.UID, GID: started.GID, Foreign: started.Foreign}, channel, int(started.Log.Fd()))
 		return nil
 	})
 	started.Log.Close()
@@ -64,7 +59,7 @@ func (m *monitor) handOver(d *dispatcherProcess, number uint32, started *spawn.S
 				channel.Close()
 				delete(d.auditors, number)
 			}
-			send(&ipc.Ended{Number: number, Status: uint32(started.Ended)})
+			m.sendTo(d, &ipc.Ended{Number: number, Status: uint32(started.Ended)})
 		})
 	}()
 }

@@ -1,0 +1,46 @@
+package privsep
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/privsep/auditlog"
+	"schedrestd/privsep/identity"
+	"schedrestd/privsep/spawn"
+)
+
+// TestAnswerAfterDispatcher checks that the answer to a question about the audit log is
+// sent to the dispatcher that asked, and not to the one that has replaced it meanwhile.
+// That one would be killed for an answer that it may not receive yet.
+func TestAnswerAfterDispatcher(t *testing.T) {
+	for name, replaced := range map[string]bool{"the same dispatcher": false, "the next dispatcher": true} {
+		t.Run(name, func(t *testing.T) {
+			m := newMonitor(testConfig{}.config(), identity.Service{})
+			var err error
+			m.audit, err = auditlog.Open(auditlog.Options{Audit: ipc.Audit{Path: ipc.AuditStderr}})
+			must(t, err)
+			start := func() *dispatcherProcess {
+				channel, theirs, err := ipc.Pair(ipc.Parent, ipc.Dispatcher)
+				must(t, err)
+				t.Cleanup(func() { channel.Close(); unix.Close(theirs) })
+				return &dispatcherProcess{Started: &spawn.Started{Process: new(spawn.Process), Channel: channel}}
+			}
+			asking := start()
+			m.dispatcher = asking
+			must(t, m.handle(asking, new(ipc.Follow)))
+			if replaced {
+				m.dispatcher = start()
+			}
+			(<-m.events)()
+			// Neither dispatcher is ready to receive a Followed, so to send it is an error.
+			if why := m.dispatcher.ending.Load(); (why == nil) != replaced {
+				t.Errorf("killed because: %v", why)
+			}
+			if m.following != 0 {
+				t.Errorf("%d questions are open", m.following)
+			}
+		})
+	}
+}
