@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -61,7 +62,10 @@ var violations = map[string]struct {
 	"another dispatcher": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Dispatcher, Generation: g, Threads: 1}}
 	}, "with the role dispatcher"},
-	"Pong unasked":            {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Pong{Number: 9}} }, "sent Pong 9, which was not requested"},
+	"Pong unasked": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Pong{Number: 9}} }, "sent Pong 9, which was not requested"},
+	"questions without reading the answers": {func(uint32) []ipc.Message {
+		return slices.Repeat([]ipc.Message{&ipc.Verdict{Kept: ipc.Kept{Reason: "no"}}}, 3000)
+	}, "has not read its channel for 1s"},
 	"Served without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Served{OK: true}} }, "sent Served"},
 }
 
@@ -95,7 +99,7 @@ func TestCompromisedDispatcher(t *testing.T) {
 	for name, tt := range violations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := launch(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: {"compromised", name}}})
+			g := launch(t, plain(t), testConfig{Silence: time.Second, Argv: argv{ipc.Dispatcher: {"compromised", name}}})
 			if name == "an outcome twice" || name == "the keys of a generation in force" { // the gateway serves by then
 				g.because("dispatcher exited", tt.want)
 				return

@@ -176,7 +176,7 @@ func (m *monitor) startDispatcher() error {
 	d.late = time.AfterFunc(startLimit, func() {
 		why := fmt.Sprintf("was not ready within %s", startLimit)
 		if d.Channel.Phase() == ipc.Serving {
-			why = fmt.Sprintf("has not read its channel for %s", silence)
+			why = notReading()
 		}
 		d.condemn(why)
 	})
@@ -184,6 +184,8 @@ func (m *monitor) startDispatcher() error {
 	go m.receive(d)
 	return nil
 }
+
+func notReading() string { return fmt.Sprintf("has not read its channel for %s", silence) }
 
 // condemn kills the dispatcher and records the reason.
 func (d *dispatcherProcess) condemn(why string) {
@@ -246,9 +248,12 @@ func (m *monitor) send(msg ipc.Message, fds ...int) {
 	m.sendTo(m.dispatcher, msg, fds...)
 }
 
-// sendTo is like send, but sends nothing if d is not the dispatcher any more.
+// sendTo is like send, but sends nothing if d is not the dispatcher any more. It kills a
+// dispatcher that asks without end and does not read the answers, which would block the
+// loop: no Ping need be unanswered then.
 func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
 	if d != nil && d == m.dispatcher {
+		defer time.AfterFunc(silence, func() { d.condemn(notReading()) }).Stop()
 		if err := ipc.UnlessGone(d.Channel.Send(msg, fds...)); err != nil {
 			d.condemn(err.Error())
 		}
