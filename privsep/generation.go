@@ -55,7 +55,7 @@ func (m *monitor) look() {
 // want asks for a generation. The parent builds one at a time.
 func (m *monitor) want(why cause) {
 	m.wanted = max(m.wanted, why)
-	if m.wanted == nothing || m.opening || m.next != nil || !m.canBuild() {
+	if m.wanted == nothing || m.opening || m.next != nil || m.stopping != nil || m.dispatcher == nil || !m.dispatcher.briefed {
 		return
 	}
 	m.last++
@@ -66,11 +66,6 @@ func (m *monitor) want(why cause) {
 		err := m.open(g, before, again)
 		m.do(func() { m.opened(g, err) })
 	}()
-}
-
-// canBuild reports whether there is a dispatcher that can build a generation.
-func (m *monitor) canBuild() bool {
-	return m.stopping == nil && m.dispatcher != nil && m.dispatcher.briefed
 }
 
 // open opens the keys of g. For a reload it reads the configuration again first.
@@ -93,7 +88,7 @@ func (m *monitor) opened(g *generation, err error) {
 	case err != nil:
 		m.rejected(g, err)
 		return
-	case !m.canBuild():
+	case m.stopping != nil || m.dispatcher == nil || !m.dispatcher.briefed:
 		g.keys.Close(m.keys)
 		m.wanted = max(m.wanted, g.why) // for the next dispatcher
 		return
@@ -145,10 +140,9 @@ func (m *monitor) decided(o *ipc.Outcome) error {
 		return nil
 	}
 	m.keys.Close(g.keys)
-	again := m.current != nil
+	again, serving := m.current != nil, m.arrivals.Load() != nil
 	m.config, m.current, m.keys, m.tried = g.config, g, g.keys, g.keys.Stamp
 	took := time.Since(g.begun).Round(time.Millisecond)
-	serving := m.arrivals.Load() != nil
 	switch {
 	case m.ready != nil:
 		m.ready()
@@ -180,7 +174,7 @@ func (m *monitor) rejected(g *generation, err error) {
 		log.Error("new configuration rejected; keeping the old one", attrs...)
 		m.tried = m.keys.Stamp // the next look tries files that have changed
 		notify.Ready()
-	} else {
+	} else if m.dispatcher != nil { // the next dispatcher builds another one
 		log.Error("new workers cannot serve; keeping the old ones", attrs...)
 		if kind := errs.KindOf(err); kind == errs.Internal || kind == errs.Unavailable { // the files may be all right
 			m.tried = ""

@@ -368,12 +368,9 @@ func (m *monitor) lost(d *dispatcherProcess) {
 		return
 	}
 	clear(m.peers)
-	if g := m.next; g != nil {
+	if g := m.next; g != nil { // it may be why the dispatcher exited, so it is not tried again
 		m.next = nil
-		g.keys.Close(m.keys)
-		if g.why == becauseOfReload { // it may be why the dispatcher exited, so it is not tried again
-			m.rejected(g, err)
-		}
+		m.rejected(g, err)
 	}
 	if time.Since(d.started) > 2*pause(m.failures) {
 		m.failures = 0
