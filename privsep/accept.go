@@ -39,8 +39,8 @@ func (m *monitor) accept() {
 	notify.Ready()
 }
 
-// finish closes the listeners. When the dispatcher has been sent every accepted
-// connection, finish asks it to end.
+// finish closes the listeners. When every accepted connection has been sent to
+// the dispatcher, finish asks the dispatcher to end.
 func (m *monitor) finish() {
 	m.closeListeners()
 	go func() { // acceptors may wait for the loop, or for the dispatcher
@@ -54,9 +54,9 @@ func (m *monitor) finish() {
 	}()
 }
 
-// acceptFrom accepts connections until the listener is closed. It does so even when the
-// dispatcher has no slot for them. The kernel does not report the owners of connections
-// in its queue, and one client could fill that queue.
+// acceptFrom accepts connections until the listener is closed. It accepts them
+// even while the dispatcher has no free slot: the kernel does not report the
+// owners of connections in its queue, and one client could fill that queue.
 func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	var trouble time.Duration
 	for {
@@ -77,19 +77,22 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 		case listen.IsGone(err):
 			continue
 		}
-		// Out of descriptors or of memory: pause, or this loop would spin.
+		// The process is out of descriptors or memory. Without a pause this
+		// loop would spin.
 		trouble = min(max(2*trouble, 10*time.Millisecond), time.Second)
 		c.Log.Warn("connection not accepted", "listener", l.Name, "error", err, "pause", trouble)
 		time.Sleep(trouble)
 	}
 }
 
-// inTransit is how many connections may be on their way to the dispatcher, or closed
-// without the parent's knowledge so far.
+// inTransit is how many peers the parent remembers beyond the dispatcher's
+// limits: connections on their way to the dispatcher, and connections that
+// ended without the parent's knowledge so far.
 const inTransit = 10_000
 
-// arrived asks the kernel about a connection and sends the connection to the dispatcher,
-// which then has its own copy of the descriptor.
+// arrived asks the kernel about the peer of a connection and sends the
+// connection to the dispatcher. The dispatcher gets its own copy of the
+// descriptor.
 func (m *monitor) arrived(l *listen.Listener, fd int, peer unix.Sockaddr, switches ipc.Switches) {
 	facts, err := l.Facts(fd, peer)
 	a := &ipc.Arrival{Connection: facts, Elsewhere: l.Elsewhere}
@@ -112,7 +115,7 @@ func (m *monitor) arrived(l *listen.Listener, fd int, peer unix.Sockaddr, switch
 	for {
 		if to := m.arrivals.Load(); to != nil {
 			if err := to.Send(a, fd); err == nil || ipc.UnlessGone(err) != nil {
-				return // sent, or nothing that a message can carry
+				return // sent, or no message can carry it
 			}
 		}
 		select {

@@ -66,8 +66,8 @@ func TestNamespacesAlone(t *testing.T) {
 	}
 }
 
-// intrude starts an intruder in those namespaces of the process pid, and returns the
-// intruder's output.
+// intrude starts an intruder in the given namespaces of process pid, and
+// returns the intruder's output.
 func intrude(t *testing.T, pid int, spaces []string, as user, socket string) string {
 	t.Helper()
 	program, err := os.Open(binary)
@@ -116,8 +116,8 @@ func intrude(t *testing.T, pid int, spaces []string, as user, socket string) str
 	}
 }
 
-// playIntruder prints the processes that it finds in /proc, and tries to connect the
-// socket through each of them.
+// playIntruder prints the processes that it finds in /proc, and tries to
+// connect to the socket through each of them.
 func playIntruder(socket string) int {
 	list, err := os.ReadDir("/proc")
 	if err != nil {

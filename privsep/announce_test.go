@@ -12,8 +12,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestRulesInForce checks that the log names the rules that no other output shows,
-// including rules that have their default.
+// TestRulesInForce checks that the log names the rules that no other output
+// shows, including rules at their defaults.
 func TestRulesInForce(t *testing.T) {
 	path := filepath.Join(socketDir(t, t.TempDir(), plain(t)), "audit.log")
 	net := func(s string) netip.Prefix { return netip.MustParsePrefix(s) }

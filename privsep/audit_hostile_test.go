@@ -89,7 +89,8 @@ func playAudit(part string, c *ipc.Channel, id uint64) {
 	}
 }
 
-// auditDir returns a directory for the audit log of a parent that runs as the user as.
+// auditDir returns a directory for the audit log of a parent that runs as the
+// given user.
 func auditDir(t *testing.T, as user) string {
 	t.Helper()
 	dir := filepath.Join(sharedDir(t), "audit")
@@ -140,7 +141,7 @@ func TestAuditLiars(t *testing.T) {
 				defer conn.Close()
 			}
 			g.because("worker killed", tt.want)
-			_ = g.cmd.Process.Signal(syscall.SIGTERM) // the gateway exits when every line is written
+			_ = g.cmd.Process.Signal(syscall.SIGTERM) // the gateway exits once every line is written
 			g.wait()
 			lines := auditRecords(t, c.Audit.Path)
 			if n := len(lines); tt.lines >= 0 && n%2 == 0 && n > 4*tt.lines || tt.lines == 0 && n > 0 {
@@ -178,8 +179,9 @@ func auditRecords(t *testing.T, path string) (list []map[string]any) {
 	return list
 }
 
-// TestAuditOrphan checks that the auditor records an unknown outcome for a change whose
-// worker died. Values that a worker sends stay in an object of their own.
+// TestAuditOrphan checks that the auditor records an unknown outcome for a
+// change whose worker died. The record keeps the values that a worker sends in
+// a separate object.
 func TestAuditOrphan(t *testing.T) {
 	for part, ended := range map[string]string{"intent and death": "unknown", "intent and lies": "reported"} {
 		t.Run(part, func(t *testing.T) {

@@ -26,7 +26,8 @@ func intends(connection uint64) func() []byte {
 	}
 }
 
-// claim returns a function whose claims each have another key.
+// claim returns a function that makes a claim. Each call of the function uses a
+// new key.
 func claim() func() []byte {
 	id := uint64(0)
 	return func() []byte {
@@ -88,9 +89,9 @@ const (
 	endAuditing   = "<!-- end of attacks on the auditor -->\n"
 )
 
-// TestCapturedTellsTheAuditor checks that each message of a captured worker to the
-// auditor has the effect that the page states, and leaves no line in the log. The
-// auditor is the same process at the end.
+// TestCapturedTellsTheAuditor checks that each message of a captured worker to
+// the auditor has the effect that docs/ATTACKS*.md states, and leaves no line
+// in the log. At the end the same auditor still runs.
 func TestCapturedTellsTheAuditor(t *testing.T) {
 	t.Run("without root", func(t *testing.T) { tellsTheAuditor(t, plain(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {

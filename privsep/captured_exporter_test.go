@@ -138,8 +138,9 @@ func onListener(number uintptr, args ...uintptr) string {
 	return "NO SOCKET FOUND"
 }
 
-// playExporter runs the usual exporter, or a compromised one. The compromised exporter
-// runs in its whole sandbox, and makes one attack for each request that asks for one.
+// playExporter runs the usual exporter, or a compromised one. The compromised
+// exporter runs in the complete sandbox, and carries out one attack for each
+// request that names one.
 func playExporter(args []string) int {
 	if len(args) == 0 {
 		return exporter.Main()
@@ -205,9 +206,9 @@ func byRootAndOthers(t *testing.T, test func(*testing.T, user, testConfig)) {
 	})
 }
 
-// TestCapturedCounts checks that each message with which a captured worker falsifies
-// metrics has the effect that the page states. The exporter is the same process at the
-// end, and has answered after each message.
+// TestCapturedCounts checks that each message with which a captured worker
+// falsifies metrics has the effect that docs/ATTACKS*.md states. The exporter
+// answers after each message, and at the end the same exporter still runs.
 func TestCapturedCounts(t *testing.T) {
 	byRootAndOthers(t, func(t *testing.T, as user, c testConfig) {
 		g, scraper := measured(t, as, c)
@@ -231,9 +232,9 @@ func TestCapturedCounts(t *testing.T) {
 	})
 }
 
-// TestCapturedExporter checks that each attack of a compromised exporter has the effect
-// that the page states. No attack ends a worker, and the gateway serves clients of the
-// API after each attack.
+// TestCapturedExporter checks that each attack of a compromised exporter has
+// the effect that docs/ATTACKS*.md states. No attack ends a worker, and the
+// gateway serves clients of the API after each attack.
 func TestCapturedExporter(t *testing.T) {
 	byRootAndOthers(t, func(t *testing.T, as user, c testConfig) {
 		c.Argv = argv{ipc.Exporter: {"compromised"}}
@@ -256,7 +257,8 @@ func TestCapturedExporter(t *testing.T) {
 	})
 }
 
-// attackBy makes the exporter that scraper reaches attack, and returns the outcome.
+// attackBy makes a compromised exporter carry out an attack, and returns the
+// outcome. It reaches that exporter through scraper.
 func (g *gateway) attackBy(scraper *http.Client, name string) string {
 	g.t.Helper()
 	lives := g.count("exporter exited")

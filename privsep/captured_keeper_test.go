@@ -23,12 +23,12 @@ import (
 
 // Messages of a captured worker to the keeper, over its channel.
 
-// said is one of these messages.
+// said is one message of a captured worker to a service.
 type said struct {
 	name  string
 	frame func() []byte
 	fds   int
-	times int  // 0: once
+	times int  // how often it is sent; 0: once
 	mute  bool // the attacker reads no answer
 	ends  bool // the message breaks the protocol table, and the attacker waits until the parent kills the worker
 	close bool // the attacker closes its half of the channel
@@ -143,9 +143,10 @@ var sayings = []said{
 	{name: "an empty packet", frame: func() []byte { return nil }},
 }
 
-// services lists the services with the number of a worker's channel to each service. The
-// numbers apply where the keeper and the auditor do not run at the same time. Each row
-// also has the messages that a captured worker sends.
+// services lists the services and the messages that a captured worker sends to
+// each. The second column is the number of the worker's channel to the service.
+// These numbers are right only while the keeper and the auditor do not both
+// run.
 var services = []struct {
 	role     ipc.Role
 	nth      int
@@ -157,8 +158,9 @@ var services = []struct {
 	{ipc.Auditor, 1, auditorSayings, "auditor: worker violated the protocol"},
 }
 
-// steal returns the worker's nth channel to a service. It takes the channel out of the
-// runtime's poller, so that the worker's own code receives nothing from it any more.
+// steal returns the worker's nth channel to a service. It takes the channel out
+// of the runtime's poller, so that the worker's own code no longer receives
+// from it.
 func steal(nth int) int {
 	for fd := ipc.WorkerFD + 1; fd < 100; fd++ {
 		if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
@@ -176,7 +178,8 @@ func steal(nth int) int {
 	return -1
 }
 
-// says handles the attacker's requests: each sends one message to a service.
+// says handles the attacker's requests. Each request sends one message to a
+// service.
 func says(w http.ResponseWriter, r *http.Request) {
 	var to int
 	fmt.Sscan(r.FormValue("to"), &to)
@@ -209,7 +212,7 @@ func (s said) say(fd int) string {
 			return wait()
 		case err == unix.EAGAIN && s.mute:
 			return "has its own channel full"
-		case (err == unix.ECONNRESET || err == unix.EPIPE) && s.ends: // the service saw the violation before the end
+		case (err == unix.ECONNRESET || err == unix.EPIPE) && s.ends: // the service noticed the violation before the last message
 			return wait()
 		case err != nil:
 			return fmt.Sprintf("CAN'T SAY IT %d TIMES: %v", n, err)
@@ -264,9 +267,10 @@ const (
 	endSaying   = "<!-- end of attacks on the keeper -->\n"
 )
 
-// TestCapturedAsksTheKeeper checks that each message of a captured worker to the keeper
-// has the effect that the page states. The keeper is the same process at the end. After
-// each message it has signed and verified for other workers.
+// TestCapturedAsksTheKeeper checks that each message of a captured worker to
+// the keeper has the effect that docs/ATTACKS*.md states. After each message
+// the keeper has signed and verified for other workers, and at the end the same
+// keeper still runs.
 func TestCapturedAsksTheKeeper(t *testing.T) {
 	t.Run("without root", func(t *testing.T) { asksTheKeeper(t, plain(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {
@@ -300,9 +304,9 @@ func asksTheKeeper(t *testing.T, as user, c testConfig) {
 	show(t, beginSaying, endSaying, table.String())
 }
 
-// saying makes a worker that has worked before send the message to a service. It returns
-// the outcome and the log's text. The worker then has no channel to the service, and is
-// killed.
+// saying makes a worker that has served before send the message to a service.
+// It returns the outcome and the text in the log. Then it kills the worker,
+// which has lost its channel to the service.
 func (g *gateway) saying(to int, one said) (outcome, logged string) {
 	g.t.Helper()
 	pid, c := g.worker()

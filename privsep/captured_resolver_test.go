@@ -17,8 +17,9 @@ import (
 
 // Messages of a captured worker to the resolver, over its channel.
 
-// asks returns a function that returns a Lookup. The Lookup asks for the name of a
-// user's number, or for the number of name if name is not empty.
+// asks returns a function that returns a Lookup. If name is empty, the Lookup
+// asks for the name of the user with that number. Otherwise it asks for the
+// number of the user with that name.
 func asks(number uint32, name string) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(work.Lookup)))}, make([]byte, 9)...)
@@ -28,7 +29,8 @@ func asks(number uint32, name string) func() []byte {
 	}
 }
 
-// nextUser returns a function whose Lookups each ask about another user.
+// nextUser returns a function that returns a Lookup about a different user at
+// each call.
 func nextUser() func() []byte {
 	number := uint32(3_000_000)
 	return func() []byte {
@@ -38,7 +40,7 @@ func nextUser() func() []byte {
 }
 
 var resolverSayings = []said{
-	// An honest question, with which to compare the other questions.
+	// An honest question, for comparison with the others.
 	{name: "the name of root", frame: asks(0, "")},
 
 	// Names that no user can have.
@@ -74,9 +76,10 @@ const (
 	endAsking   = "<!-- end of attacks on the resolver -->\n"
 )
 
-// TestCapturedAsksTheResolver checks that each message of a captured worker to the
-// resolver has the effect that the page states. The resolver is the same process at the
-// end, and has answered other workers after each message.
+// TestCapturedAsksTheResolver checks that each message of a captured worker to
+// the resolver has the effect that docs/ATTACKS*.md states. After each message
+// the resolver has answered other workers, and at the end the same resolver
+// still runs.
 func TestCapturedAsksTheResolver(t *testing.T) {
 	t.Run("without root", func(t *testing.T) { asksTheResolver(t, plain(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {
@@ -103,8 +106,8 @@ func asksTheResolver(t *testing.T, as user, c testConfig) {
 	show(t, beginAsking, endAsking, table.String())
 }
 
-// nameHandler answers requests with the name of a user. It asks the resolver as workers
-// do.
+// nameHandler answers requests with the name of a user. It asks the resolver as
+// a real worker does.
 func nameHandler(e *program.Broker) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var uid uint32

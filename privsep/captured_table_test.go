@@ -29,10 +29,11 @@ const (
 	end   = "<!-- end of attacks -->\n"
 )
 
-// TestCaptured checks that each attack of a captured worker in its sandbox has the
-// effect that the page states. It tests the workers of a gateway that root started and
-// of one that an ordinary user started. The gateway serves other clients after each
-// attack. At the end its parent has not grown.
+// TestCaptured checks that each attack of a captured worker in its sandbox has
+// the effect that docs/ATTACKS*.md states. It tests the workers of a gateway
+// that root started and of a gateway that an ordinary user started. After each
+// attack the gateway serves other clients. At the end the parent uses no more
+// memory or descriptors than before.
 func TestCaptured(t *testing.T) {
 	needSandbox(t)
 	t.Run("without root", func(t *testing.T) { captured(t, plain(t), testConfig{}) })
@@ -53,7 +54,7 @@ func captured(t *testing.T, as user, c testConfig) {
 	for i, a := range attacks {
 		fmt.Fprintf(table, "| %s | %s |\n", a.name, g.attack(a.name))
 		g.mustGet("/pid")
-		if fds, memory := g.size(); i <= len(attacks)/2 { // at times a worker is missing, and the parent's ends of its channels are missing too
+		if fds, memory := g.size(); i <= len(attacks)/2 { // at times a worker is missing, and with it the parent's ends of its channels
 			descriptorsBefore, memoryBefore = max(descriptorsBefore, fds), memory
 		}
 	}
@@ -77,8 +78,8 @@ var pages = []string{"../docs/ATTACKS.md", "../docs/ATTACKS-SERVICES.md"}
 // showing is held while the test reads and writes a page.
 var showing sync.Mutex
 
-// show compares a table with the one between two marks in a page, or writes the table
-// there.
+// show compares a table with the table between two marks in a page. With
+// -update it writes the table there instead.
 func show(t *testing.T, begin, end, table string) {
 	showing.Lock()
 	defer showing.Unlock()
@@ -93,8 +94,8 @@ func show(t *testing.T, begin, end, table string) {
 	section.Check(t, page, begin, end, table, *update)
 }
 
-// size returns how many descriptors the parent has, where the test can see them, and its
-// memory in KiB.
+// size returns how many descriptors the parent has, or 0 if the test may not
+// see them, and the parent's memory in KiB.
 func (g *gateway) size() (fds, memory int) {
 	pid := g.cmd.Process.Pid
 	if os.Geteuid() == 0 {
@@ -104,8 +105,8 @@ func (g *gateway) size() (fds, memory int) {
 	return fds, memory
 }
 
-// attack sends the attack to a worker that has worked before, so that the next worker
-// starts without a pause. It returns the outcome.
+// attack sends the attack to a worker that has served before, so that the next
+// worker starts without a pause. It returns the outcome.
 func (g *gateway) attack(name string) string {
 	g.t.Helper()
 	pid, c := g.worker()
@@ -130,8 +131,8 @@ func (g *gateway) attack(name string) string {
 	return "loses its channel, and ends"
 }
 
-// worker finds a worker that has had another connection. It returns that worker's
-// process and a client that is connected to it.
+// worker finds a worker that has had a connection before. It returns the
+// worker's pid and a client that is connected to the worker.
 func (g *gateway) worker() (int, *http.Client) {
 	g.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {

@@ -15,9 +15,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A captured worker is a real worker, in its whole sandbox, whose handler does what an
-// attacker would do. Each request asks for one attack. A worker that an attack kills
-// does not answer.
+// A captured worker is a real worker in the complete sandbox. Its handler does
+// what an attacker would do. Each request asks for one attack. A worker that an
+// attack kills does not answer.
 
 // attack is one attack of a captured worker.
 type attack struct {
@@ -25,9 +25,9 @@ type attack struct {
 	do   func() string
 }
 
-// attacks lists the attacks by their aim. The system call filter stops those of the
-// first groups. The parent stops those of the last group, because it checks each message
-// against the protocol table.
+// attacks lists the attacks, grouped by their aim. The system call filter stops
+// the attacks of the first groups. The parent stops the last group, because it
+// checks each message against the protocol table.
 var attacks = []attack{
 	// Files.
 	call("read /etc/shadow", unix.SYS_OPENAT, at, text("/etc/shadow"), unix.O_RDONLY),
@@ -115,7 +115,7 @@ var attacks = []attack{
 	}},
 	{"accept on it", func() string { return onClient(unix.SYS_ACCEPT4, 0, 0, 0) }},
 
-	// The parent, by its own channel.
+	// The parent, over the worker's channel.
 	frame("a word that is not in the protocol table", 99, 0, 0),
 	frame("an empty frame's kind, 0", 0, 0, 0),
 	frame("the parent's own word, Drain", ipc.KindOf(new(work.Drain)), 0, 0),
@@ -185,7 +185,7 @@ func text(s string) uintptr {
 	return uintptr(unsafe.Pointer(&kept[len(kept)-1][0]))
 }
 
-// address returns a loopback address of that family, with port 1.
+// address returns a loopback address of the given family, with port 1.
 func address(family uint16) uintptr {
 	kept = append(kept, []byte{byte(family), byte(family >> 8), 0, 1, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0})
 	return uintptr(unsafe.Pointer(&kept[len(kept)-1][0]))
@@ -223,8 +223,8 @@ func onClient(number uintptr, args ...uintptr) string {
 	return "NO CONNECTION FOUND"
 }
 
-// frame returns an attack that sends one frame. Its bytes are zeros, except the values,
-// which the frame has at their places.
+// frame returns an attack that sends one frame of zeros. values has pairs: a
+// place in the frame, and the byte to put there.
 func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
 	return attack{name, func() string {
 		raw := append([]byte{byte(kind)}, make([]byte, size)...)
@@ -273,8 +273,8 @@ func sendFrame(raw []byte, fds int) {
 	}
 }
 
-// sendRights sends with a call that the sandbox permits when there are no descriptors,
-// and with one that it forbids when there are.
+// sendRights sends raw. Without descriptors it uses a system call that the
+// sandbox permits; with descriptors it needs a call that the sandbox forbids.
 func sendRights(fd int, raw, oob []byte) error {
 	if len(oob) == 0 {
 		_, err := unix.Write(fd, raw)

@@ -12,10 +12,10 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// Check starts one worker as Run would, and a keeper where Run would start one. Then it
-// starts a process that tries everything that the workers' sandbox forbids. That process
-// writes a page about it for the administrator, to out. Check opens no listener and
-// serves no client.
+// Check starts one worker as Run would, and a keeper if Run would start one.
+// Then it starts a process that tries everything that the workers' sandbox
+// forbids. That process writes the results for the administrator, as a page, to
+// out. Check opens no listener and serves no client.
 //
 // The error of Check names the protections that are missing or ineffective although this
 // kind of start can have them. If the configuration requires all of them, Check returns
@@ -62,7 +62,8 @@ func Check(c Config, out *os.File) error {
 	return cmp.Or(wrong, failed, refused)
 }
 
-// facts returns the facts for the page that the process that writes it can't know.
+// facts returns the facts that belong on the page but that the process that
+// writes the page can't find out.
 func (m *monitor) facts() []string {
 	uid := fmt.Sprint(int32(m.who.UID))
 	list := append(m.config.Facts, ipc.FactUID+"="+uid, fmt.Sprintf("%s=%s (%s:%d)", ipc.FactName, m.who.Name, uid, int32(m.who.GID)), fmt.Sprintf("%s=%d", ipc.FactTasks, spawn.MostOfUser))

@@ -20,7 +20,7 @@ import (
 	"schedrestd/privsep/listen"
 )
 
-// inspect runs Check in a process, and returns its output and its exit status.
+// inspect runs Check in a process, and returns the output and the exit status.
 func inspect(t *testing.T, as user, c testConfig) (string, int) {
 	t.Helper()
 	c.Mode, c.Argv = ipc.ModeCheck, argv(c.Argv).or(good)
@@ -50,9 +50,9 @@ func uid(as user) int {
 	return int(as.Uid)
 }
 
-// TestCheck checks that the page names each part of the confinement, that each death
-// test kills its process, and that the page lists the rights that such a worker still
-// has.
+// TestCheck checks that the page names each part of the confinement, that each
+// death test kills its process, and that the page lists the rights that a
+// worker still has.
 func TestCheck(t *testing.T) {
 	needSandbox(t)
 	out, status := inspect(t, plain(t), testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/run/munge/s"}})})
@@ -92,8 +92,8 @@ func TestCheckAsRoot(t *testing.T) {
 	}
 }
 
-// TestCheckUnfit checks that the page does not say that a worker that runs as root has a
-// uid and gid of its own.
+// TestCheckUnfit checks a worker that runs as root: the page must not say that
+// the worker has a uid and gid of its own.
 func TestCheckUnfit(t *testing.T) {
 	needRoot(t)
 	const row = "the worker's own uid and gid       "
@@ -109,8 +109,8 @@ func TestCheckUnfit(t *testing.T) {
 	}
 }
 
-// TestCheckSaysWhy checks that the page has the kernel's error when the user may make no
-// user namespace.
+// TestCheckSaysWhy checks that the page has the kernel's error when the user
+// may not create a user namespace.
 func TestCheckSaysWhy(t *testing.T) {
 	needRoot(t)
 	text, err := json.Marshal(testConfig{Mode: ipc.ModeCheck, Argv: good,
@@ -216,8 +216,8 @@ func TestCheckKeeper(t *testing.T) {
 	}
 }
 
-// TestConnectsWhereNeeded checks that a worker may connect UNIX sockets only if the
-// kernel can identify a client.
+// TestConnectsWhereNeeded checks that a worker may connect to UNIX sockets only
+// if the kernel can identify a client.
 func TestConnectsWhereNeeded(t *testing.T) {
 	for _, tt := range []struct {
 		name string

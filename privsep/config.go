@@ -18,7 +18,7 @@ import (
 	"schedrestd/socket"
 )
 
-// Config configures Run. It is a Plan, with additions that only the parent has.
+// Config configures Run. It is a Plan, with fields that only the parent has.
 type Config struct {
 	ipc.WholePlan
 	Log       *slog.Logger
@@ -31,7 +31,7 @@ type Config struct {
 
 // These are variables so that tests can set shorter times.
 var (
-	startLimit = 20 * time.Second // within which a process must send Ready
+	startLimit = 20 * time.Second // how long a process may take to send Ready
 	silence    = 10 * time.Second // a process that answers no Ping for this long is killed
 	watch      = 10 * time.Second // how often the parent looks for newer keys and certificates
 	still      = 2 * time.Second  // how long a file with token keys must be unwritten before it is used
@@ -40,8 +40,8 @@ var (
 // programArgs has additional arguments for processes. Only tests set it.
 var programArgs map[ipc.Role][]string
 
-// check rejects numbers that can't work. schedrestd-config has no reason to send such
-// numbers.
+// check rejects numbers that can't work. An intact schedrestd-config sends no
+// such numbers.
 func (c Config) check() error {
 	n := c.Numbers
 	if max(n.Connections, n.PerSource, n.Identities, n.Workers, n.Threads, n.Waiting) > ipc.MaxConnections || min(n.Connections, n.Identities, n.Workers, n.Threads) == 0 {
@@ -50,10 +50,10 @@ func (c Config) check() error {
 	return nil
 }
 
-// setup returns the setup of the workers, completed with the settings that only the
-// parent knows. A worker that runs as its client's user connects UNIX sockets itself,
-// and the sandbox permits it to create only that kind of socket. No other worker can
-// create a UNIX socket.
+// setup returns the setup of the workers, completed with the settings that only
+// the parent knows. A worker that runs as its client's user connects to UNIX
+// sockets itself, so the sandbox permits it to create UNIX sockets. No other
+// worker can create a socket.
 func (c Config) setup() ipc.Setup {
 	s := c.Setup
 	s.SchedUID, s.Privileged = c.Service.SchedUID, c.Service.Privileged
@@ -64,10 +64,11 @@ func (c Config) setup() ipc.Setup {
 	return s
 }
 
-// listenOptions returns where to listen. The sockets belong to who.
+// listenOptions returns the options for the listeners. The UNIX sockets belong
+// to the service identity.
 func (c Config) listenOptions(who identity.Service) listen.Options {
 	owner := &socket.Owner{UID: who.UID, GID: who.GID}
-	if c.Switches.BecomeUser { // its users come from outside, and root listens
+	if c.Switches.BecomeUser { // any local user may connect, and root listens
 		*owner = socket.Owner{}
 	}
 	if c.HasSocketGroup {
@@ -80,8 +81,9 @@ func (c Config) listenOptions(who identity.Service) listen.Options {
 // files returns the limit of open descriptors of a process.
 func (c Config) files() uint64 { return uint64(c.Setup.Files) }
 
-// mostProcesses returns how many processes the dispatcher may have at a time: the
-// processes of a full gateway, and of earlier generations that still finish requests.
+// mostProcesses returns how many processes the dispatcher may have at a time:
+// the processes of a gateway at its limits, and those of earlier generations
+// that still finish requests.
 func (c Config) mostProcesses() int { return 2*int(c.Connections+c.Identities+c.Workers) + 100 }
 
 // anyWorker returns the identity of death tests, and of workers whose client is
@@ -95,7 +97,8 @@ func (c Config) anyWorker(who identity.Service) security.Identity {
 	return who.Identity
 }
 
-// spawnOptions returns the options of a spawner of processes for who.
+// spawnOptions returns the options of a Spawner for the processes of the
+// service.
 func (c Config) spawnOptions(who identity.Service, programs program.Set) spawn.Options {
 	worker := programs[ipc.Worker]
 	return spawn.Options{Root: who.Root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.Setup.Seal, OneClient: c.Setup.Inetd, PIDs: int(c.PIDs),
@@ -112,14 +115,15 @@ func (c Config) serviceSetup() ipc.ServiceSetup {
 	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Log: c.Setup.Log, Seal: c.Setup.Seal &^ ipc.SealUnix}
 }
 
-// dispatch returns what a dispatcher needs to know of this run.
+// dispatch returns what a dispatcher needs to know about this run.
 func (c Config) dispatch(who identity.Service) *ipc.Dispatch {
 	worker := c.anyWorker(who)
 	return &ipc.Dispatch{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: startLimit, Silence: silence}
 }
 
-// reread replaces the configuration with the one that Reread returns. Files and
-// listeners that the start opened, and capabilities that it dropped, stay as they are.
+// reread replaces the configuration with the one that Reread returns. The files
+// and listeners that were opened at the start stay open, and the dropped
+// capabilities stay dropped.
 func (c *Config) reread(who identity.Service) error {
 	next, err := c.Reread()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/plan"
 )
 
-// testConfig has the settings of a parent that a test changes. The test sends it to the
-// parent's process as JSON.
+// testConfig has the parent's settings that tests change. A test sends it to
+// the parent as JSON.
 type testConfig struct {
 	Listen, Metrics                                      []ipc.Listen
 	Netns, ControllerNetns                               string
@@ -43,7 +43,8 @@ func (c testConfig) config() Config {
 	return Config{WholePlan: p, Level: new(slog.LevelVar)}
 }
 
-// shorten sets the time limits that this process has for all parents.
+// shorten sets the time limits in this process. They apply to every parent in
+// it.
 func (c testConfig) shorten() {
 	programArgs = c.Argv
 	for to, value := range map[*time.Duration]time.Duration{&startLimit: c.StartLimit, &silence: c.Silence, &watch: c.Watch, &still: c.Still} {

@@ -18,9 +18,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// connectingAttacks are the attacks of a captured worker that may connect UNIX sockets
-// itself, so that daemons see its uid. They come in addition to the attacks of other
-// workers.
+// connectingAttacks are the attacks of a captured worker that may connect to
+// UNIX sockets itself, so that daemons see its uid. Other workers can't try
+// these attacks.
 var connectingAttacks = []struct {
 	name string
 	do   func(path string) string
@@ -37,7 +37,8 @@ var connectingAttacks = []struct {
 	}},
 }
 
-// connectUnix makes a UNIX socket, which the sandbox permits, and tries to connect it.
+// connectUnix makes a UNIX socket, which the sandbox permits, and tries to
+// connect it to path.
 func connectUnix(path string) string {
 	fd, _, e := unix.RawSyscall(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if e != 0 {
@@ -83,10 +84,11 @@ const (
 	endConnecting   = "<!-- end of attacks by connecting -->\n"
 )
 
-// TestCapturedConnects checks that a worker that may connect UNIX sockets reaches only
-// the sockets that it is handed. It also checks that the worker can't turn a TCP
-// connection that it was given into another one. The test needs root: without root there
-// is no mount namespace, and the worker would escape.
+// TestCapturedConnects checks that a worker that may connect to UNIX sockets
+// reaches only the sockets that it is handed. It also checks that the worker
+// can't reconnect a TCP socket that it was given to another address. The test
+// needs root: without root there is no mount namespace, and the worker would
+// escape.
 func TestCapturedConnects(t *testing.T) {
 	needRoot(t)
 	path := filepath.Join(t.TempDir(), "socket")

@@ -13,8 +13,8 @@ import (
 	program "schedrestd/worker"
 )
 
-// playProof runs the real death tests, or a program whose false results show that the
-// parent checks them.
+// playProof runs the real death tests, or a program that reports false results.
+// The false results show that the parent checks the reports.
 func playProof() int {
 	name, act := os.Args[len(os.Args)-1], slices.Contains(os.Args, "act")
 	switch part := os.Args[1]; {
@@ -53,8 +53,8 @@ func TestDeathTests(t *testing.T) {
 	}
 }
 
-// TestNoProgramOfOurs checks that a start fails if another program, which sets up no
-// sandbox, is in the place of the workers' program.
+// TestNoProgramOfOurs checks that a start fails if the workers' program was
+// replaced by a program that sets up no sandbox.
 func TestNoProgramOfOurs(t *testing.T) {
 	text, hint := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"of another build"}}}).failure()
 	if !strings.Contains(text, `the workers' sandbox was not verified: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, "schedrestd-worker may be from another build") || strings.Contains(hint, "audit") {
@@ -62,8 +62,8 @@ func TestNoProgramOfOurs(t *testing.T) {
 	}
 }
 
-// TestDeathTestsInAudit checks that a start succeeds although no process dies while the
-// filter only logs, and that the log says so.
+// TestDeathTestsInAudit checks a filter that only logs. The start succeeds
+// although no process dies, and the log says that the sandbox was not verified.
 func TestDeathTestsInAudit(t *testing.T) {
 	needSandbox(t)
 	g := serve(t, plain(t), testConfig{Switches: ipc.Switches{AuditConfinement: true}})

@@ -23,7 +23,7 @@ type generation struct {
 	keys   *keys.Keys
 	strict bool // certificates that have replaced those in use must be usable
 	begun  time.Time
-	home   *spawn.Spawner // that started processes when the generation was announced
+	home   *spawn.Spawner // that started processes when this generation was announced
 }
 
 // cause is the reason to build a generation. A greater cause includes the smaller ones.
@@ -31,7 +31,7 @@ type cause int
 
 const (
 	nothing         cause = iota
-	becauseOfAge          // age, wear, or the loss of a service
+	becauseOfAge          // because of age, wear, or the loss of a service
 	becauseOfKeys         // a file of a key has changed
 	becauseOfReload       // SIGHUP
 )
@@ -44,8 +44,8 @@ func (m *monitor) reload() {
 	m.want(becauseOfReload)
 }
 
-// look asks for a generation if a key file has changed since the parent last tried it,
-// and is not being written.
+// look asks for a generation if a key file has changed since the parent last
+// tried it. A file that is still being written has to wait.
 func (m *monitor) look() {
 	if m.current != nil && keys.Stamp(m.config.Secrets) != m.tried && m.keys.IsAtRest(still) {
 		m.want(becauseOfKeys)
@@ -124,7 +124,8 @@ func (m *monitor) judgeKeys(v *ipc.Verdict) error {
 	return nil
 }
 
-// decided puts the generation that was built in force, or keeps the one before.
+// decided handles the dispatcher's report on the generation that was built. It
+// puts that generation in force, or keeps the previous one.
 func (m *monitor) decided(o *ipc.Outcome) error {
 	g := m.next
 	if g == nil || g.id != o.ID {

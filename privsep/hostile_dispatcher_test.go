@@ -16,8 +16,9 @@ import (
 	own "schedrestd/service"
 )
 
-// compromised is a dispatcher that an attacker controls. It starts like an honest
-// dispatcher, and sends one message when it has its configuration.
+// compromised is a dispatcher that an attacker controls. It starts like an
+// honest dispatcher, and sends one forbidden message when it has its
+// configuration.
 type compromised struct {
 	parent *ipc.Channel
 	part   string
@@ -93,8 +94,8 @@ func (c *compromised) Serve(*own.Client) {}
 func (c *compromised) Counters() []any   { return nil }
 func (c *compromised) Close()            {}
 
-// TestCompromisedDispatcher checks that the parent kills a dispatcher that asks for more
-// than it may have, and logs the reason.
+// TestCompromisedDispatcher checks that the parent kills a dispatcher that asks
+// for more than it is allowed, and logs the reason.
 func TestCompromisedDispatcher(t *testing.T) {
 	for name, tt := range violations {
 		t.Run(name, func(t *testing.T) {
@@ -111,8 +112,8 @@ func TestCompromisedDispatcher(t *testing.T) {
 	}
 }
 
-// TestDispatcherDies checks that the same parent serves again within a second after the
-// dispatcher died, with the same listeners.
+// TestDispatcherDies checks that after the death of the dispatcher the same
+// parent serves again within a second, on the same listeners.
 func TestDispatcherDies(t *testing.T) {
 	for name, as := range map[string]user{"without root": plain(t), "as root": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -142,8 +143,8 @@ func TestDispatcherDies(t *testing.T) {
 	}
 }
 
-// TestStoppedDispatcher checks that the parent kills a dispatcher that does not read its
-// channel, and that another dispatcher serves.
+// TestStoppedDispatcher checks that the parent kills a dispatcher that does not
+// read its channel, and that a new dispatcher serves.
 func TestStoppedDispatcher(t *testing.T) {
 	g := serve(t, plain(t), testConfig{Silence: time.Second})
 	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))

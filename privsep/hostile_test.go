@@ -25,7 +25,7 @@ import (
 func TestHostileWorkers(t *testing.T) {
 	tests := []struct {
 		part, want string
-		knock      bool // the worker breaks the protocol when it is given a connection
+		knock      bool // the worker breaks the protocol only when it is given a connection
 	}{
 		{part: "early", want: "Done of the worker is not permitted while proving"},
 		{part: "unknown kind", want: "kind 99 of the worker is not in the protocol table"},
@@ -69,7 +69,7 @@ func TestHostileWorkers(t *testing.T) {
 			if r["level"] != "ERROR" || r["worker"] == nil || r["uid"] == nil || r["pid"] == nil {
 				t.Errorf("the record does not say who it was: %v", r)
 			}
-			if tt.part != "early" { // the worker called early stops the start
+			if tt.part != "early" { // the case early stops the start
 				g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
 			}
 		})
@@ -83,8 +83,9 @@ func TestStoppedWorker(t *testing.T) {
 	g.because("worker terminated", "has not read its channel")
 }
 
-// TestQueuedConnections checks that another worker answers the connections that wait in
-// the channel of a worker that never reads it. The dispatcher ends that worker first.
+// TestQueuedConnections checks a worker that never reads its channel while
+// connections wait there. The dispatcher ends the worker, and another worker
+// answers the connections.
 func TestQueuedConnections(t *testing.T) {
 	mark := filepath.Join(sharedDir(t), "stopped")
 	if as := plain(t); as != nil {
@@ -108,8 +109,8 @@ func TestQueuedConnections(t *testing.T) {
 	g.await("worker terminated", func(r map[string]any) bool { return r["connections_lost"] == 0.0 && r["connections_retried"] != 0.0 })
 }
 
-// TestTwiceIsEnough checks that the dispatcher gives a connection that has ended two
-// workers to no third worker.
+// TestTwiceIsEnough checks a connection whose worker died, twice. The
+// dispatcher gives that connection to no third worker.
 func TestTwiceIsEnough(t *testing.T) {
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"dies before"}}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
@@ -179,7 +180,8 @@ func TestWorkerOutput(t *testing.T) {
 	}
 	g.mustGet("/raw?text=" + url.QueryEscape("red \x1b[31m\r\u202e\xff end\nlevel=INFO msg=forged worker=9 user=root worker_uid=0 user=eve time=x\n"))
 	g.await(`worker: red \x1b[31m\r\u202e\xff end`, nil)
-	// The forged line is a line of its own, with the dispatcher's prefix.
+	// The text "forged" is on a line of its own, behind the dispatcher's
+	// prefix.
 	r = g.await("worker: forged", nil)
 	if first := regexp.MustCompile(`^time=20\S+ worker=\d+ worker_pid=\d+ worker_uid=\d+ level=INFO msg=forged worker=9 `); !first.MatchString(r["raw"].(string)) {
 		t.Errorf("forged: %v", r)
@@ -202,8 +204,8 @@ func TestWorkerOutput(t *testing.T) {
 	}
 }
 
-// TestBackOff checks that the gateway accepts connections while it waits to start the
-// next worker, and closes each connection when its time is over.
+// TestBackOff checks that the gateway accepts connections while it waits to
+// start the next worker, and closes each connection that waits too long.
 func TestBackOff(t *testing.T) {
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 20 * time.Millisecond}), ipc.Worker: {"exits on it"}}, Workers: 1, Connections: 50})
 	for range 5 { // the pause grows to 800 ms
@@ -217,8 +219,8 @@ func TestBackOff(t *testing.T) {
 		}
 		c.Close()
 	}
-	// The test makes more connections than there are slots. Each connection is closed
-	// when its time is over, which gives the next one a slot.
+	// The test makes more connections than there are slots. Each connection is
+	// closed after its time limit, which frees a slot for the next one.
 	done := make(chan error)
 	for range 120 {
 		go func() {

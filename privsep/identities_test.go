@@ -42,7 +42,8 @@ func becoming(t *testing.T, c testConfig) (*gateway, string) {
 // accountsAlone rejects uids that belong to no user, as a real gateway does.
 var accountsAlone = testConfig{Argv: argv{ipc.Resolver: {"good"}}}
 
-// ask sends one request on c, and returns the answer.
+// ask sends one request on c, and returns the status and the body of the
+// answer.
 func ask(c net.Conn, path string) (int, string, error) {
 	c.SetDeadline(time.Now().Add(patience))
 	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path); err != nil {
@@ -78,9 +79,9 @@ func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, in
 	return c, status, body
 }
 
-// TestEachUserHisProcess checks that two users never share a process at the same time,
-// and that connections of one user do. The worker has its user's identity in everything
-// that the kernel reports about it.
+// TestEachUserHisProcess checks that connections of one user share a process,
+// and that connections of different users never do. The kernel reports the
+// user's identity everywhere for the user's worker.
 func TestEachUserHisProcess(t *testing.T) {
 	g, socket := becoming(t, testConfig{})
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
@@ -119,8 +120,9 @@ func TestEachUserHisProcess(t *testing.T) {
 	}
 }
 
-// refusing is how many workers serve no client but answer connections that the gateway
-// refuses. Every other worker serves one user or one connection.
+// refusing is how many workers serve no client. They only answer connections
+// that the gateway refuses. Every other worker serves one user or one
+// connection.
 const refusing = 1
 
 // children returns the running workers and keepers that pid has started.
@@ -144,9 +146,9 @@ func children(t *testing.T, pid int) (list []int) {
 	return list
 }
 
-// TestManyUsers checks a hundred users with ten connections each, while the limits of
-// identities and of connections are both lower. Each connection is answered by its
-// user's worker, and the parent stays small.
+// TestManyUsers checks a hundred users with ten connections each, which exceeds
+// both the limit of identities and the limit of connections. Each connection is
+// answered by its user's worker, and the parent stays small.
 func TestManyUsers(t *testing.T) {
 	g, socket := becoming(t, testConfig{})
 	var wg sync.WaitGroup
@@ -176,9 +178,9 @@ func TestManyUsers(t *testing.T) {
 	if n := len(children(t, g.cmd.Process.Pid)); n > plan.DefaultIdentities+refusing {
 		t.Errorf("%d workers", n)
 	}
-	// The program's own pages do not count, because this program is a test with a client
-	// and a server in it. The real program has 7 MB of them. Both together must stay
-	// below 20 MB.
+	// The pages of the program file do not count: this program is a test with a
+	// client and a server in it. The real program has 7 MB of such pages. With
+	// its other memory it must stay below 20 MB.
 	text := status(t, g.cmd.Process.Pid, "RssAnon")
 	kib, err := strconv.Atoi(strings.Fields(text)[0])
 	if err != nil || kib > 12<<10 {
@@ -196,12 +198,13 @@ func askOnce(uid uint32, socket string) (status int, body string, err error) {
 	return ask(c, "/peer")
 }
 
-// TestLeastRecentlyUsedGoes checks which worker the gateway ends when it has no room
-// left: the worker of the user who connected least recently. A worker with a connection
-// in use stays.
+// TestLeastRecentlyUsedGoes checks which worker the gateway ends when it has no
+// room for another one. That is the worker of the user who connected least
+// recently. A worker with a connection in use stays.
 func TestLeastRecentlyUsedGoes(t *testing.T) {
-	// One slot is left beside the slot of the busy connection. So each other user
-	// connects only when the connection before is known to be closed.
+	// Beside the slot of the busy connection one slot is left. So each of the
+	// other users connects only when the previous user's connection is known to
+	// be closed.
 	g, socket := becoming(t, testConfig{Identities: 3, Connections: 2})
 	busy, _, body := askAs(t, socket, 31001, 31101, "/pid") // the first user, but with a request in progress
 	one := pidOf(t, body)
@@ -281,8 +284,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestSubordinate checks that a uid that belongs to no user gets no worker, however many
-// such uids one user has.
+// TestSubordinate checks that a uid that belongs to no user gets no worker,
+// however many subordinate uids a user has.
 func TestSubordinate(t *testing.T) {
 	for name, c := range map[string]testConfig{"a worker each": accountsAlone, "a worker for each connection": {Argv: accountsAlone.Argv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
 		t.Run(name, func(t *testing.T) {
@@ -302,7 +305,7 @@ func TestSubordinate(t *testing.T) {
 // TestManyGroups checks that a user with many groups gets only a share of the workers,
 // and that the other workers serve all other users.
 func TestManyGroups(t *testing.T) {
-	const ownShare = 4 // the share of the workers that one user can have, as a fraction
+	const ownShare = 4 // one user can have one quarter of the workers
 	_, socket := becoming(t, testConfig{Identities: 2 * ownShare})
 	for gid := range 2 {
 		c, err := thread.DialAs(31001, uint32(31101+gid), socket)
@@ -322,9 +325,10 @@ func TestManyGroups(t *testing.T) {
 	stillOpen(t, one, "a third room of one user")
 }
 
-// TestStubbornWorker checks a captured worker that reports its connection idle and does
-// not close it when it is asked to. The dispatcher still asks workers of other users to
-// close theirs. If there is no other user, it ends the captured worker.
+// TestStubbornWorker checks a captured worker that reports its connection idle
+// and does not close it when asked. The dispatcher then asks workers of other
+// users to close theirs. If there is no other user, it ends the captured
+// worker.
 func TestStubbornWorker(t *testing.T) {
 	for rooms := range 2 {
 		t.Run(fmt.Sprint(rooms, " others"), func(t *testing.T) {
@@ -393,9 +397,10 @@ func TestKilledByItsUser(t *testing.T) {
 	}
 }
 
-// TestStoppedByItsUser checks that users who stop their worker delay only their own
-// answers, and hold no more than their share of the slots. Another user is answered
-// meanwhile. When the worker runs again, the first user gets the answers too.
+// TestStoppedByItsUser checks that users who stop their worker delay only their
+// own answers, and hold no more than their share of the slots. Meanwhile
+// another user is answered. When the stopped worker runs again, its user gets
+// the delayed answers.
 func TestStoppedByItsUser(t *testing.T) {
 	_, socket := becoming(t, testConfig{Connections: 8}) // one user can have 4 of them
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
@@ -447,8 +452,8 @@ func TestStoppedByItsUser(t *testing.T) {
 	}
 }
 
-// TestBecomeUserIsRefused checks that a start with become_user fails where it is
-// impossible, and that the error has a remedy.
+// TestBecomeUserIsRefused checks that a start fails if become_user is
+// impossible with the other settings, and that the error has a remedy.
 func TestBecomeUserIsRefused(t *testing.T) {
 	socket := "unix:" + sharedDir(t) + "/s"
 	local := ipc.Setup{Local: true}
@@ -480,9 +485,9 @@ func TestBecomeUserIsRefused(t *testing.T) {
 	}
 }
 
-// TestWorkerForEachConnection checks that each connection has a process of its own for
-// all its requests. The process exits with the connection. With become_user it runs as
-// the peer.
+// TestWorkerForEachConnection checks that each connection has a process of its
+// own for all its requests. The process exits when the connection ends. With
+// become_user it runs as the peer.
 func TestWorkerForEachConnection(t *testing.T) {
 	var seen []int
 	visit := func(g *gateway, dial func() (net.Conn, error)) {

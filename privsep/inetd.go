@@ -12,15 +12,15 @@ import (
 
 // Inetd serves the one client at standard input and output through one worker.
 // It returns nil when the client's input has ended and every request is
-// answered, whatever the answers were. An error means that the service itself
-// failed.
+// answered, even if answers reported errors. An error of Inetd means that the
+// service itself failed.
 //
 // If in is a connected socket, the worker reads from it and writes to it.
 // Otherwise the worker writes the answers to out. The first signal makes the
 // worker finish the request in progress. A second signal ends the worker.
 func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
-	runtime.GOMAXPROCS(1)                           // this process starts others and waits: fewer threads need to be started
-	signal.Ignore(syscall.SIGPIPE, syscall.SIGUSR1) // with one client there is nothing to count
+	runtime.GOMAXPROCS(1)                           // this process only starts others and waits; a low limit saves the start of threads
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGUSR1) // with one client there are no counters to log
 	client, err := inetd.Meet(in, out)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err != nil {
 		return err
 	}
-	if refused != nil { // a worker answers
+	if refused != nil { // a worker answers the refused client
 		c.Log.Warn("client refused", "uid", client.UID, "gid", client.GID, "because", refused)
 		who.Identity = c.anyWorker(who)
 	}
@@ -44,7 +44,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err := m.begin(nil); err != nil {
 		return err
 	}
-	m.config.Secrets.Tokens.Key = "" // a keeper takes longer to start than a daemon to verify the token
+	m.config.Secrets.Tokens.Key = "" // the start of a keeper would take longer than a daemon takes to verify the token
 	m.client, m.clientFD = client.Streams()
 	m.peers[m.client.ID] = who.Identity
 	m.parts, m.ready = m.spawner.Parts(), func() {}

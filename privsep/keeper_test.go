@@ -90,8 +90,7 @@ func playKeeper(part string) int {
 	}
 }
 
-// site has the files of an https:// listener, and the user who may read the
-// files.
+// site has the files of an https:// listener, and the user who may read them.
 type site struct {
 	ipc.TLS
 	t    *testing.T
@@ -108,7 +107,8 @@ func newSite(t *testing.T, as user) *site {
 	return s
 }
 
-// renew creates another key and puts the key, then its certificate, in place.
+// renew creates another key and its certificate. It puts the key in place
+// first, then the certificate.
 func (s *site) renew() {
 	s.t.Helper()
 	key, cert, text := pairOf(s.t, nil, nil)
@@ -117,7 +117,8 @@ func (s *site) renew() {
 	s.put(s.Certificate, text, 0o644)
 }
 
-// put replaces a file in the way in which programs that renew certificates do.
+// put replaces a file in the way that programs for the renewal of certificates
+// do.
 func (s *site) put(path, text string, mode os.FileMode) {
 	s.t.Helper()
 	must(s.t, os.WriteFile(path+".new", []byte(text), mode))
@@ -199,7 +200,7 @@ func secured(c *http.Client, path string) (*http.Response, string, error) {
 	return r, string(body), err
 }
 
-// keeperPID returns the pid of the newest keeper.
+// keeperPID returns the pid of the nth keeper.
 func (g *gateway) keeperPID(nth int) int {
 	g.t.Helper()
 	n := 0
@@ -267,7 +268,7 @@ func TestTicketsRotate(t *testing.T) {
 		must(t, err)
 		return r.TLS.DidResume
 	}
-	g.eventually("a session of the key before is resumed", func() bool { // on a slow machine an attempt comes too late
+	g.eventually("a session of the key before is resumed", func() bool { // on a slow machine the first attempts may come too late
 		cache = tls.NewLRUClientSessionCache(1)
 		resumes(true)
 		time.Sleep(age * 3 / 2) // by then there is a newer key
@@ -333,8 +334,8 @@ func TestKeeperDies(t *testing.T) {
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
-// TestKeeperWithoutKey checks that a replacement keeper that can't use the key
-// is ended, and that the next keeper gets the key that was in use.
+// TestKeeperWithoutKey checks a replacement keeper that can't use the key. It
+// is ended, and the next keeper gets the key that was in use.
 func TestKeeperWithoutKey(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
@@ -392,8 +393,8 @@ func TestSilentKeeper(t *testing.T) {
 }
 
 // TestKeyFilesRefused checks that the gateway does not start with a key that
-// another user can read or replace, and that the command in the hint fixes
-// this.
+// another user can read or replace, and that the command in the hint makes the
+// key acceptable.
 func TestKeyFilesRefused(t *testing.T) {
 	needRoot(t)
 	tests := []struct {

@@ -45,8 +45,9 @@ func greed(w http.ResponseWriter, r *http.Request) {
 
 // playStubborn plays a compromised worker that answers its clients and Pings,
 // and does not exit when asked to. With "first keeps all" the first worker
-// sends Done for each connection at once and keeps the connection. With "first
-// is never done" the first worker never sends Done.
+// keeps each connection, but reports at once with the message Done that the
+// connection has ended. With "first is never done" the first worker never sends
+// Done.
 func playStubborn(part string) int {
 	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {
@@ -106,9 +107,9 @@ func takeThreads(n int) int {
 	return n
 }
 
-// TestNoThreadLeft checks a parent that the kernel allows no further thread or
-// process: it continues to serve, logs why it starts no worker, and starts the
-// worker when the kernel allows it again.
+// TestNoThreadLeft checks a parent that has reached the kernel's limit of
+// threads and processes. It continues to serve, and logs why it starts no
+// worker. When the limit is raised, it starts the worker.
 func TestNoThreadLeft(t *testing.T) {
 	g := serve(t, plain(t), testConfig{})
 	parent := g.cmd.Process.Pid
@@ -144,12 +145,12 @@ func TestNoThreadLeft(t *testing.T) {
 }
 
 // limitTasksOf sets how many processes and threads the user of pid may have
-// when pid starts another one. It acts as the user who runs pid, and returns
-// the previous limit.
+// when process pid starts another one. It acts as the user of that process, and
+// returns the previous limit.
 func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 	t.Helper()
 	must(t, thread.Apart(func() error {
-		if as != nil { // the kernel compares the caller's real ids with the process's
+		if as != nil { // the kernel compares the caller's real ids with those of the process
 			for call, id := range map[uintptr]uint32{unix.SYS_SETRESGID: as.Gid, unix.SYS_SETRESUID: as.Uid} {
 				if _, _, e := unix.RawSyscall(call, uintptr(id), ^uintptr(0), ^uintptr(0)); e != 0 {
 					return e
@@ -240,8 +241,8 @@ func TestNeverDone(t *testing.T) {
 }
 
 // TestVisitEnds checks that the worker of an inetd run is ended too, whatever
-// messages it sends. Otherwise the instance would count permanently against the
-// limit on instances.
+// messages it sends. Otherwise the gateway would not exit, and would count
+// permanently against the limit on instances.
 func TestVisitEnds(t *testing.T) {
 	for part, want := range map[string]string{
 		"stays":         "reported that its client is served, and did not exit in time",
@@ -277,7 +278,7 @@ func TestVisitEnds(t *testing.T) {
 }
 
 // TestStaysAfterItsConnection checks that with worker_per_connection a worker
-// that stays after its connection is ended. Otherwise the number of such
+// is ended if it stays after its connection. Otherwise the number of such
 // workers would grow without bound.
 func TestStaysAfterItsConnection(t *testing.T) {
 	c := testConfig{Argv: argv{ipc.Worker: {"stays"}}, Connections: 2, Silence: time.Second}
@@ -289,8 +290,8 @@ func TestStaysAfterItsConnection(t *testing.T) {
 	g.awaitMany("worker terminated", 4)
 }
 
-// TestStaysForOthers checks that a worker that does not exit keeps no other
-// user from getting a worker.
+// TestStaysForOthers checks a worker that does not exit. It must not keep
+// another user from getting a worker.
 func TestStaysForOthers(t *testing.T) {
 	g, socket := becoming(t, testConfig{Argv: argv{ipc.Worker: {"stays"}}, Identities: 2})
 	for user := range 5 {
@@ -303,8 +304,8 @@ func TestStaysForOthers(t *testing.T) {
 	g.because("worker terminated", "was to exit")
 }
 
-// TestKeepsAll checks that a worker that sends Done for connections that it
-// keeps does not get all clients.
+// TestKeepsAll checks a worker that keeps its connections, but reports with the
+// message Done that they have ended. Such a worker must not get all clients.
 func TestKeepsAll(t *testing.T) {
 	mark := filepath.Join(sharedDir(t), "mark")
 	if as := plain(t); as != nil {

@@ -37,9 +37,9 @@ import (
 	program "schedrestd/worker"
 )
 
-// The test binary plays three parts: the tests, the parent and the workers;
-// argv selects one. The parent is a process of its own because the privileges
-// that it drops are gone permanently.
+// The test binary plays three parts: the tests, the parent and the workers. Its
+// arguments select the part. The parent is a separate process because the
+// privileges that it drops are gone permanently.
 const parentEnv = "PRIVSEP_TEST_PARENT"
 
 // binary is a copy of the test binary that every user can execute.
@@ -82,7 +82,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// playDispatcher runs the dispatcher with a log in JSON and the limits of within.
+// playDispatcher runs the dispatcher with a log in JSON and the limits that
+// within passed.
 func playDispatcher(args []string) int {
 	if len(args) > 1 {
 		return playCompromised(args[1])
@@ -104,8 +105,7 @@ type argv map[ipc.Role][]string
 // good has the parts of a gateway that keeps to the protocol.
 var good = argv{ipc.Worker: {"good"}, ipc.Keeper: {"good"}, ipc.Resolver: {"good"}}
 
-// or returns a, with the arguments in others for the processes that have none
-// in a.
+// or returns a. For processes without arguments in a, it takes those of others.
 func (a argv) or(others argv) argv {
 	all := maps.Clone(others)
 	maps.Copy(all, a)
@@ -137,9 +137,9 @@ const firstWorker = 2.0
 // other modes to memory: 44 MB for each service of each test.
 const unreadable = 0o711
 
-// install puts the test binary into dir, and again under the names of the
-// programs that a parent starts from there. These copies get mode. It returns
-// the path of the first.
+// install puts the test binary into dir, and copies of it under the names of
+// the programs that a parent starts from there. The copies get the given mode.
+// It returns the path of the test binary.
 func install(dir string, mode os.FileMode) (string, error) {
 	path, worker := filepath.Join(dir, "privsep.test"), filepath.Join(dir, programs.Name(ipc.Worker))
 	err := errors.Join(copyFile("/proc/self/exe", path, 0o755), copyFile(path, worker, mode))
@@ -151,8 +151,9 @@ func install(dir string, mode os.FileMode) (string, error) {
 	return path, err
 }
 
-// replace makes parents start from a directory in which change has replaced the
-// program of role, until the test ends.
+// replace makes the parents that start during this test use another directory
+// of programs. The program for role is missing there. It calls change(path),
+// which may put another program at that path.
 func replace(t *testing.T, role ipc.Role, change func(path string)) {
 	t.Helper()
 	dir, before := sharedDir(t), binary
@@ -165,7 +166,7 @@ func replace(t *testing.T, role ipc.Role, change func(path string)) {
 	t.Cleanup(func() { binary = before })
 }
 
-// remove deletes the program.
+// remove leaves the program's path empty.
 func remove(string) {}
 
 func copyFile(from, to string, mode os.FileMode) error {
@@ -247,7 +248,7 @@ type reread struct {
 type gateway struct {
 	t    *testing.T
 	cmd  *exec.Cmd
-	addr string // of the first TCP listener
+	addr string // address of the first TCP listener
 	exit chan error
 
 	mu      sync.Mutex
@@ -261,7 +262,7 @@ type user = *syscall.Credential
 // contained is root of a user namespace of 65536 ids, as in a container.
 var contained user = new(syscall.Credential)
 
-// plain returns an ordinary user without a name.
+// plain returns an ordinary user who has no name.
 func plain(t *testing.T) user {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -280,9 +281,9 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// needSandbox skips a test in a build without the sandbox, where the test would
-// really do the forbidden operation. That is the build for the race detector:
-// it needs cgo, and with cgo the sandbox can't be closed.
+// needSandbox skips a test in a build without the sandbox, because the test
+// would really do the forbidden operation. The build for the race detector has
+// no sandbox: it needs cgo, and with cgo the sandbox can't be closed.
 func needSandbox(t *testing.T) {
 	t.Helper()
 	if !security.Sandboxed {
@@ -312,7 +313,7 @@ func launch(t *testing.T, as user, c testConfig) *gateway {
 	return launchAt(t, as, c, nil)
 }
 
-// launchAt does the same as launch. If a client is given, the client is at the
+// launchAt does the same as launch. A client that is not nil becomes the
 // parent's standard input and output.
 func launchAt(t *testing.T, as user, c testConfig, client *os.File) *gateway {
 	t.Helper()
@@ -324,7 +325,7 @@ func launchAt(t *testing.T, as user, c testConfig, client *os.File) *gateway {
 		c.Listen = listens("127.0.0.1:0")
 	}
 	if as != nil || os.Geteuid() != 0 {
-		c.Switches.DisableUserCheck = true // the one who runs the tests may be in any group
+		c.Switches.DisableUserCheck = true // the user who runs the tests may be in any group
 	}
 	if c.SocketMode == 0 {
 		c.SocketMode = 0o666
@@ -400,7 +401,7 @@ func (g *gateway) read(out io.Reader) {
 	g.exit <- g.cmd.Wait()
 }
 
-// stop ends the parent, by force if necessary, and with it the workers.
+// stop ends the parent, by force if necessary. The workers end with it.
 func (g *gateway) stop() {
 	_ = g.cmd.Process.Kill()
 	if g.t.Failed() {
@@ -521,8 +522,7 @@ func get(c *http.Client, path string) (string, error) {
 }
 
 // mustGet repeats a request until it is answered. A worker that exits during
-// the request may break the connection, which is not what these tests are
-// about.
+// the request may break the connection; these tests are not about that.
 func (g *gateway) mustGet(path string) string {
 	g.t.Helper()
 	var last error
@@ -549,7 +549,7 @@ func (g *gateway) dispatcherPID() int {
 	return int(g.await("dispatcher ready", nil)["pid"].(float64))
 }
 
-// here has the pid of each worker of these tests, by the worker's token.
+// here maps the token of each worker of these tests to the worker's pid.
 var here sync.Map
 
 // pidOf returns the pid of the worker that gave this answer to /pid.

@@ -29,8 +29,8 @@ import (
 // planted is the text that a worker has in memory.
 var planted [][]byte
 
-// holdSecret makes the worker that answers keep the secret that it receives, as
-// it would keep a key.
+// holdSecret makes the worker that answers keep a secret in memory. The request
+// contains the secret.
 func holdSecret(r *http.Request) {
 	raw, _ := hex.DecodeString(r.FormValue("hex"))
 	planted = append(planted, raw)
@@ -54,21 +54,21 @@ func needles(t *testing.T, key crypto.Signer, text string) (list [][]byte) {
 	}
 	for _, n := range numbers {
 		forwards := n.Bytes()
-		forwards = forwards[len(forwards)/3:] // so that it is no matter with which bytes a word begins
+		forwards = forwards[len(forwards)/3:] // so that the result does not depend on where a word begins
 		forwards = forwards[:min(len(forwards), overlap)]
 		backwards := slices.Clone(forwards)
 		slices.Reverse(backwards)
 		list = append(list, forwards, backwards)
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	for _, line := range lines[len(lines)/2 : len(lines)-2] { // the public numbers of an RSA key are in the first half, the public point of another in the last line
+	for _, line := range lines[len(lines)/2 : len(lines)-2] { // the public numbers of an RSA key are in the first half; the public point of an ECDSA key is in the last line
 		list = append(list, []byte(line))
 	}
 	return list
 }
 
 // TestKeyStaysInTheKeeper searches the memory of every process of a gateway
-// that has signed with the key of the certificates. The key must be in the
+// that has signed with the key of its certificate. The key must be in the
 // keeper, in no other process and in no line of the log.
 func TestKeyStaysInTheKeeper(t *testing.T) {
 	needRoot(t)
@@ -169,8 +169,10 @@ func (s *site) certify(key crypto.Signer) string {
 	return text
 }
 
-// alone looks for a key in the keeper, which must have it, and then in workers and parent, which must not. That it would be found
-// there is shown by the text planted in each worker, and by the path of the key's file, which the parent has.
+// alone looks for a key in the keeper, which must have it, and then in the
+// workers and the parent, which must not. Two other texts show that the search
+// would find the key there: the text planted in each worker, and the path of
+// the key's file in the parent.
 func (g *gateway) alone(key [][]byte, workers map[int]bool, path string) {
 	t := g.t
 	t.Helper()
@@ -201,7 +203,9 @@ func (g *gateway) alone(key [][]byte, workers map[int]bool, path string) {
 	}
 }
 
-// notLogged looks for parts of a key, in every spelling in which it could be logged, in the whole log; first for a text planted in it.
+// notLogged looks in the whole log for parts of a key, in every spelling in
+// which they could be logged. First it looks for a text that was planted there,
+// to show that the search works.
 func (g *gateway) notLogged(key [][]byte) {
 	g.t.Helper()
 	plant := []byte("a part of a key!")
@@ -218,12 +222,12 @@ func (g *gateway) notLogged(key [][]byte) {
 	}
 }
 
-// spellings of a part of a key.
+// spellings returns the forms in which a part of a key could be logged.
 func spellings(part []byte) []string {
 	words := strings.Trim(fmt.Sprint(part), "[]")
 	quoted := strconv.Quote(string(part))
 	list := []string{hex.EncodeToString(part), fmt.Sprintf("%X", part), words, strings.ReplaceAll(words, " ", ", "), quoted[1 : len(quoted)-1], string(part)}
-	for skip := range 3 { // of a text that it stands in the middle of
+	for skip := range 3 { // the part may begin at any byte of a longer text
 		list = append(list, base64.RawStdEncoding.EncodeToString(part[skip:])[:16], base64.RawURLEncoding.EncodeToString(part[skip:])[:16])
 	}
 	return list
@@ -244,10 +248,11 @@ func (g *gateway) logged(text string) bool {
 	return false
 }
 
-// overlap is the longest needle that is surely found, in bytes.
+// overlap is the length of the longest needle that is always found, in bytes.
 const overlap = 64
 
-// inMemory looks for one of needles in all that pid can write to.
+// inMemory reports whether one of the needles is in memory that process pid can
+// write to.
 func inMemory(t *testing.T, pid int, needles [][]byte) bool {
 	t.Helper()
 	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))

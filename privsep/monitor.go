@@ -30,7 +30,7 @@ import (
 // monitor is the state of the parent. One goroutine, loop, owns it. Goroutines
 // that block send it functions.
 type monitor struct {
-	config    Config // in force, or of the first generation
+	config    Config // the configuration in force, or that of the first generation
 	who       identity.Service
 	https     bool
 	listeners []*listen.Listener
@@ -51,7 +51,7 @@ type monitor struct {
 	arrivals   atomic.Pointer[ipc.Channel] // where accepted connections go; nil: nowhere for now
 	accepting  bool
 	acceptors  sync.WaitGroup
-	peers      map[uint64]security.Identity // become_user: of connections that are open, by number
+	peers      map[uint64]security.Identity // become_user: the identities of open connections, by number
 	lastPeer   uint64
 	mostPeers  int
 
@@ -59,17 +59,17 @@ type monitor struct {
 	current     *generation            // in force
 	keys        *keys.Keys             // of the generation in force
 	next        *generation            // being built
-	last        uint32                 // number of the last one
+	last        uint32                 // number of the latest one
 	opening     bool                   // one is being opened
 	wanted      cause
 	lastOpened  time.Time // when a generation was opened
 	following   int       // questions about the audit log that are open
-	tried       string    // stamp of the key files when they were last looked at; "": not since the last generation
+	tried       string    // stamp of the key files when they were last examined; "": not since the last generation
 
 	client   *ipc.Streams // of an inetd run; nil: there is none
 	clientFD []int
 	ready    func()     // called when the first generation is in force
-	stopping os.Signal  // that ended the service; nil: it serves
+	stopping os.Signal  // the signal that ended the service; nil: it serves
 	exit     chan error // gets the result of the run
 }
 
@@ -77,14 +77,14 @@ type monitor struct {
 type dispatcherProcess struct {
 	*spawn.Started
 	started   time.Time
-	number    uint32                    // of the last process that it asked for
-	processes map[uint32]*spawn.Process // that it asked for and that run
-	auditors  map[uint32]*ipc.Channel   // to those of them that have the audit log
-	late      *time.Timer               // kills it when it answers no Ping
+	number    uint32                    // of the last process that the dispatcher asked for
+	processes map[uint32]*spawn.Process // running processes that the dispatcher asked for
+	auditors  map[uint32]*ipc.Channel   // channels to the processes that have the audit log
+	late      *time.Timer               // kills the dispatcher when it answers no Ping
 	pings     uint64
-	answered  bool         // the last one
-	briefed   bool         // it has the facts that it needs to serve
-	ending    atomic.Value // why it was killed; "" when it exited by itself
+	answered  bool         // the last Ping was answered
+	briefed   bool         // the dispatcher has the facts that it needs to serve
+	ending    atomic.Value // why the dispatcher was killed; "" when it exited by itself
 }
 
 // do passes f to the loop.
@@ -138,8 +138,8 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 				same = time.Now().Add(sameSignal)
 				m.stop(s)
 			case s != m.stopping || time.Now().After(same):
-				// A terminal and some supervisors send the same signal twice at
-				// once, to the process and to its group. That counts as one.
+				// A terminal and some supervisors send a signal twice at once,
+				// to the process and to its group. The two count as one.
 				return errs.New(errs.Unavailable, "stopped by a second signal (%s) before every request was answered", s)
 			}
 		case err := <-m.exit:
@@ -148,10 +148,11 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 	}
 }
 
-// sameSignal is the time within which two signals of a kind count as one.
+// sameSignal is the time within which two signals of the same kind count as
+// one.
 const sameSignal = 500 * time.Millisecond
 
-// stop stops listening, and lets the requests in progress end.
+// stop stops listening. Requests in progress continue to their end.
 func (m *monitor) stop(s os.Signal) {
 	m.stopping = s
 	if m.arrivals.Load() == nil && m.client == nil {
@@ -216,7 +217,7 @@ func (m *monitor) receive(d *dispatcherProcess) {
 	if !errors.Is(why, io.EOF) {
 		d.condemn(why.Error())
 	}
-	time.AfterFunc(time.Second, d.Kill) // it has closed its channel
+	time.AfterFunc(time.Second, d.Kill) // in case it has only closed its channel
 	<-d.Dead
 	m.do(func() { m.lost(d) })
 }
@@ -229,9 +230,9 @@ func (m *monitor) end(err error) {
 	}
 }
 
-// ping asks the dispatcher whether it still reads its channel. The parent kills a
-// dispatcher that does not answer, even while a message to that dispatcher blocks the
-// loop.
+// ping checks that the dispatcher still reads its channel. The parent kills a
+// dispatcher that does not answer, even while a message to that dispatcher
+// blocks the loop.
 func (m *monitor) ping() {
 	if d := m.dispatcher; d != nil && d.answered && d.Channel.Phase() == ipc.Serving {
 		d.answered = false
@@ -241,16 +242,17 @@ func (m *monitor) ping() {
 	}
 }
 
-// send sends the dispatcher a message. A dispatcher that is exiting gets none. If the
-// message can't be sent for another reason, such as a configuration that is too long,
-// the parent kills the dispatcher.
+// send sends the dispatcher a message. If the dispatcher is already gone, send
+// does nothing. If the message can't be sent for another reason, for example
+// because the configuration is too long, the parent kills the dispatcher.
 func (m *monitor) send(msg ipc.Message, fds ...int) {
 	m.sendTo(m.dispatcher, msg, fds...)
 }
 
-// sendTo is like send, but sends nothing if d is not the dispatcher any more. It kills a
-// dispatcher that asks without end and does not read the answers, which would block the
-// loop: no Ping need be unanswered then.
+// sendTo is like send, but sends nothing if d is no longer the dispatcher. A
+// dispatcher that asks endlessly and does not read the answers would block the
+// loop, even if it answers every Ping. So sendTo kills a dispatcher when the
+// message waits too long.
 func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
 	if d != nil && d == m.dispatcher {
 		defer time.AfterFunc(silence, func() { d.condemn(notReading()) }).Stop()
@@ -320,7 +322,8 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	return nil
 }
 
-// brief sends a dispatcher that is ready the facts that it needs to serve.
+// brief sends a dispatcher that has become ready the facts that it needs to
+// serve.
 func (m *monitor) brief(d *dispatcherProcess, sealed security.Sealed) error {
 	c := m.config
 	d.late.Stop()
@@ -347,7 +350,7 @@ func (m *monitor) lost(d *dispatcherProcess) {
 		arrivals.Close()
 	}
 	for number, p := range d.processes {
-		if channel := d.auditors[number]; channel != nil { // the auditor writes the lines that it has
+		if channel := d.auditors[number]; channel != nil { // give the auditor time to write the lines that it has
 			_ = channel.End()
 			time.AfterFunc(auditlog.Farewell, p.Kill)
 		} else {
@@ -395,8 +398,8 @@ func (m *monitor) restart() {
 }
 
 const (
-	// mostFollowing is how many questions about the audit log may be open: one for each
-	// generation.
+	// mostFollowing is how many questions about the audit log may wait for an
+	// answer: one for each generation.
 	mostFollowing = 16
 
 	// renewPause is the least time between two generations that the dispatcher
@@ -404,8 +407,8 @@ const (
 	renewPause = 20 * time.Millisecond
 )
 
-// pause returns how long to wait before another start, after that many failures in a
-// row.
+// pause returns how long to wait before the next start after a number of
+// failures in a row.
 func pause(failures int) time.Duration {
 	if failures == 0 {
 		return 0
@@ -413,8 +416,8 @@ func pause(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
 }
 
-// renew builds the next generation, unless the generation with that ID is replaced
-// already.
+// renew builds the next generation, unless the generation with that number has
+// been replaced already.
 func (m *monitor) renew(id uint32) {
 	if m.current != nil && m.current.id == id && m.next == nil && !m.opening {
 		m.want(becauseOfAge)

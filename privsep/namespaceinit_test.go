@@ -34,8 +34,8 @@ func namespaceInits(t *testing.T, parent int) (list []int) {
 }
 
 // begun returns when a process was started, in clock ticks since the boot of
-// the machine (proc_pid_stat(5)). A pid alone is no order: the kernel starts
-// again at small numbers.
+// the machine (proc_pid_stat(5)). Pids alone do not show the order, because the
+// kernel starts again at small numbers.
 func begun(t *testing.T, pid int) int {
 	t.Helper()
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -77,11 +77,10 @@ func TestNamespaceInitHasNoPrivileges(t *testing.T) {
 	}
 }
 
-// TestNamespaceInitGone checks that after the loss of the init process, and
-// with it of all workers, the same parent starts other workers in the next
-// namespace, and that these are confined in the same way. When no prepared
-// namespace is left, each worker gets its own namespaces, and no longer depends
-// on a shared init process.
+// TestNamespaceInitGone checks the loss of an init process, and with it of all
+// workers. The same parent starts other workers in the next namespace, confined
+// in the same way. When no prepared namespace is left, each worker gets its own
+// namespaces and no longer depends on a shared init process.
 func TestNamespaceInitGone(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
@@ -121,9 +120,10 @@ func TestNamespaceInitGone(t *testing.T) {
 	}
 }
 
-// TestNamespaceInitAsksForGeneration checks that the loss of the init process
-// alone, without a service in its namespace, makes the dispatcher ask once for
-// another generation. The resolver, which is in no PID namespace, shows that.
+// TestNamespaceInitAsksForGeneration checks the loss of an init process that
+// has no service in its namespace. The dispatcher must ask for another
+// generation once. The number of resolvers shows this, because the resolver is
+// in no PID namespace.
 func TestNamespaceInitAsksForGeneration(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
@@ -177,7 +177,7 @@ func TestKeeperAfterNamespaceInit(t *testing.T) {
 			token = text
 			return err == nil
 		})
-		if a, b := namespace(t, next, "pid"), namespace(t, pidOf(t, token), "pid"); (a == b) != (n <= spareNamespaces) { // the last ones have one each
+		if a, b := namespace(t, next, "pid"), namespace(t, pidOf(t, token), "pid"); (a == b) != (n <= spareNamespaces) { // each of the last processes has its own namespace
 			t.Errorf("the keeper is in PID namespace %s, the worker in %s", a, b)
 		}
 	}
@@ -189,7 +189,7 @@ func TestQueuedOverLoss(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", ""), Workers: 1})
 	worker := g.workerPID()
-	must(t, syscall.Kill(worker, syscall.SIGSTOP)) // what comes now waits in its channel
+	must(t, syscall.Kill(worker, syscall.SIGSTOP)) // new connections now wait in the worker's channel
 	await(t, "the worker has stopped", func() bool { return strings.HasPrefix(status(t, worker, "State"), "T") })
 	answered := make(chan error, 3)
 	for range cap(answered) {

@@ -12,20 +12,22 @@ import (
 	"schedrestd/security"
 )
 
-// A PID namespace ends with its init process, and the kernel then kills all other
-// processes in it. Its spawner can start no process any more. Making a PID namespace
-// takes CAP_SYS_ADMIN, which the parent has dropped by the time it serves. So the parent
-// prepares spare namespaces.
+// A PID namespace ends with its init process: the kernel kills all other
+// processes in it, and its spawner can no longer start a process. Making a PID
+// namespace takes CAP_SYS_ADMIN, which the parent has dropped by the time it
+// serves. So the parent prepares spare namespaces at its start.
 //
-// The spawner that follows the last spare puts each process into a user namespace of its
-// own, where the kernel permits that. It has no PID namespace to lose.
+// The spawner that follows the last spare has no shared PID namespace to lose.
+// If the kernel permits it, that spawner puts each process into a user
+// namespace of its own.
 
 // spareNamespaces is how many spare namespaces the parent prepares. Each takes about 2
 // MB.
 const spareNamespaces = 2
 
-// prepareSpares makes the spare spawners while this process has the capabilities. There
-// may be fewer: the kernel limits the number of namespaces.
+// prepareSpares makes the spare spawners while this process has the
+// capabilities. The kernel limits the number of namespaces, so there may be
+// fewer spares.
 func (m *monitor) prepareSpares() {
 	if m.spawner.Lost() == nil || m.config.Setup.Inetd {
 		return
@@ -40,8 +42,8 @@ func (m *monitor) prepareSpares() {
 	}
 }
 
-// namespaceLost replaces the spawner, whose PID namespace has ended, and asks for a
-// generation of processes from the next one.
+// namespaceLost replaces the spawner, whose PID namespace has ended, and asks
+// for a generation of processes from the next spawner.
 func (m *monitor) namespaceLost() error {
 	const hint = "find out what kills processes called schedrestd-init"
 	if len(m.spares) == 0 {

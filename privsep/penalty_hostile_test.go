@@ -56,12 +56,12 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 		for c.Send(offence) == nil {
 			offence.Credential++
 		}
-	case "offences": // as many as an honest one may report of its clients
+	case "offences": // as many offences of clients as an honest worker may report
 		for range 200 { // pool.offenceBurst / 2
 			offence.Credential++
 			c.Send(offence)
 		}
-	case "intent of long words": // as long as the protocol table lets through, of what JSON and terminals take for something else
+	case "intent of long words": // the longest texts that the protocol table permits, with bytes that are special in JSON and on terminals
 		word := func(n int) string { return strings.Repeat("\n\"\\\x1b\xff\u2028", n)[:n] }
 		long := &query.Intent{ID: 1 << 63, Connection: id, Request: word(1 << 10), Forwarded: word(1 << 10), User: word(1 << 10), UID: 0, ActAs: word(1 << 10), Method: word(1 << 10), Route: word(1 << 10), Object: word(1 << 10), Fields: word(1 << 10)}
 		c = auditor
@@ -79,8 +79,8 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 
 var sternly = work.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
 
-// TestPenaltyLiars checks that a worker that sends a forbidden message about
-// clients or changes is killed, and that its message delays no client.
+// TestPenaltyLiars checks a worker that sends a forbidden message about clients
+// or changes. The worker is killed, and the message delays no client.
 func TestPenaltyLiars(t *testing.T) {
 	tests := []struct {
 		part, want string
@@ -128,9 +128,9 @@ func TestPenaltyLiars(t *testing.T) {
 	}
 }
 
-// TestFramed checks a worker that reports an offence that did not happen: its
-// own client has to wait, each time as long as for one real offence, and no
-// other user has to wait.
+// TestFramed checks a worker that reports an offence that did not happen. The
+// worker's own client has to wait, each time as long as for one real offence.
+// No other user has to wait.
 func TestFramed(t *testing.T) {
 	needRoot(t) // only root can act as several users
 	c := testConfig{Argv: argv{ipc.Worker: {"offences"}}, Workers: 1, Connections: 4}

@@ -37,7 +37,7 @@ func playWorker(part string) int {
 	switch part {
 	case "good", "lives but tells":
 		return program.Main(goodHandler)
-	case "leaky": // something stayed open that the parent does not know of
+	case "leaky": // a descriptor that the parent does not know of stayed open
 		if _, err := os.Open("/etc/passwd"); err != nil {
 			return 9
 		}
@@ -70,7 +70,7 @@ func playWorker(part string) int {
 			return playHostile("lingers")
 		}
 		return program.Main(goodHandler)
-	case "first stops": // the first worker does, the others serve
+	case "first stops": // the first worker stops, the others serve
 		if !made() {
 			return playHostile("stopped")
 		}
@@ -161,7 +161,7 @@ func playHostile(part string) int {
 		sendRaw(ipc.KindOf(new(query.Intent)), 36, 0)
 	case "unknown kind":
 		sendRaw(99, 0, 0)
-	case "dial of nothing": // way 0, number 0x01: there is none
+	case "dial of nothing": // upstream 0, number 0x01: there is no such connection
 		sendRaw(ipc.KindOf(new(work.Dial)), 10, 0)
 	case "parent's kind":
 		sendRaw(ipc.KindOf(new(work.Drain)), 0, 0)
@@ -197,7 +197,7 @@ func playHostile(part string) int {
 		sendRaw(ipc.KindOf(new(work.Progress)), 9, 0)
 	case "stopped":
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-	case "orphan": // leaves a process behind that holds the channel and the pipe
+	case "orphan": // leaves behind a process that holds the channel and the pipe
 		cmd := exec.Command("/bin/sleep", "20")
 		cmd.Stderr = os.Stderr
 		cmd.ExtraFiles = []*os.File{os.NewFile(ipc.WorkerFD, "channel")}
@@ -261,12 +261,12 @@ func playHostile(part string) int {
 					}
 				}
 			}
-		case "gives no way": // says that it could, and does not
+		case "gives no way": // reports its connection idle, and does not close it
 			c.Send(&work.Taken{ID: conn.ID})
 			c.Send(&work.Progress{ID: conn.ID, Stage: work.Resting})
 		case "done of another":
 			c.Send(&work.Done{ID: conn.ID + 1})
-		case "lingers": // and lets the parent close last
+		case "lingers": // and makes the parent close the socket last
 			if fill(m.FDs[0]) != nil || sleepy(m.FDs[0]) != nil {
 				return 9
 			}
@@ -302,8 +302,8 @@ func sendRawTo(fd int, kind ipc.Kind, size, fds int) {
 	}
 }
 
-// nth returns how many processes have called it. It creates a file for each;
-// the names begin with the second argument.
+// nth returns how many processes have called it. It creates a file for each of
+// them. The names of the files begin with the program's second argument.
 func nth() int {
 	for n := 1; ; n++ {
 		f, err := os.OpenFile(os.Args[2]+strconv.Itoa(n), os.O_CREATE|os.O_EXCL, 0o600)
@@ -317,8 +317,8 @@ func nth() int {
 	}
 }
 
-// made creates the file that the second argument names, and reports whether the
-// file existed before.
+// made creates the file that the program's second argument names, and reports
+// whether the file existed before.
 func made() bool {
 	f, err := os.OpenFile(os.Args[2], os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {

@@ -10,8 +10,9 @@ import (
 	"schedrestd/security"
 )
 
-// startFor starts a process that the dispatcher asks for, and sends it the channel.
-// An error is a violation of the protocol.
+// startFor starts a process that the dispatcher asks for, and sends the
+// dispatcher the channel to it. An error means that the dispatcher broke the
+// protocol.
 func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
 	g := m.generations[r.Generation]
 	if r.Number <= d.number || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Role == ipc.Keeper && g != m.next || r.Threads < 1 || r.Threads > m.config.Threads {
@@ -43,8 +44,8 @@ func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
 	return nil
 }
 
-// handOver sends the dispatcher the channel to a process and the process's log. When the
-// process has exited, handOver tells the dispatcher.
+// handOver sends the dispatcher the channel to a process and the process's log.
+// It tells the dispatcher when the process has exited.
 func (m *monitor) handOver(d *dispatcherProcess, number uint32, started *spawn.Started) {
 	_ = started.Channel.Pass(func(channel int) error {
 		m.sendTo(d, &ipc.Started{Number: number, PID: uint32(started.PID), UID: started.UID, GID: started.GID, Foreign: started.Foreign}, channel, int(started.Log.Fd()))

@@ -19,7 +19,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// dial connects to g and sends text.
+// dial connects to g and sends a text.
 func (g *gateway) dial(t *testing.T, text string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", g.addr)
@@ -57,9 +57,9 @@ func stillOpen(t *testing.T, c net.Conn, what string) {
 const request = "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n"
 
 // TestYields checks which connections end when a client waits for a slot. A
-// connection that is idle or has sent nothing is closed without an answer. One
-// with a part of a header is answered first. One whose request is being
-// answered stays and gets its answer.
+// connection that is idle or has sent nothing is closed without an answer. A
+// connection that has sent part of a header gets an answer before it is closed.
+// A connection whose request is being answered stays and gets its answer.
 func TestYields(t *testing.T) {
 	t.Run("resting", func(t *testing.T) {
 		g := serve(t, plain(t), testConfig{Connections: 1})
@@ -104,7 +104,7 @@ func TestYields(t *testing.T) {
 		g := serve(t, plain(t), testConfig{Connections: 1})
 		c := g.dial(t, "GET /wait?ms=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
 		g.await("worker: a request waits", nil)
-		g.mustGet("/pid") // this request waits for the slot of the other one, whose connection is asked to yield
+		g.mustGet("/pid") // this request waits for the slot of the idle connection, which is asked to yield
 		rest := last(t, c)
 		if !strings.HasPrefix(rest, "HTTP/1.1 200 ") || !strings.HasSuffix(rest, "waited") {
 			t.Errorf("it got %q", rest)
@@ -113,8 +113,8 @@ func TestYields(t *testing.T) {
 }
 
 // TestNoneYieldsNeedlessly checks that no connection has to yield while a slot
-// is free, even if the dispatcher does not know yet that the slot is free, as
-// on a busy machine.
+// is free. On a busy machine, the dispatcher may not know yet that the slot is
+// free.
 func TestNoneYieldsNeedlessly(t *testing.T) {
 	g := serve(t, plain(t), testConfig{Connections: 10})
 	resting, waiting := g.dial(t, request), g.dial(t, "GET /pid HT")
@@ -219,7 +219,7 @@ func TestSlowClients(t *testing.T) {
 }
 
 // TestCapturedWorkerGivesNoWay checks a captured worker that reports
-// connections as idle and closes none of them: it keeps its own connection, and
+// connections as idle and closes none of them. It keeps its connection, and
 // another worker has to yield one.
 func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	as := plain(t)
@@ -235,7 +235,7 @@ func TestCapturedWorkerGivesNoWay(t *testing.T) {
 			}
 		}()
 	}
-	honest := <-answered // and is idle now
+	honest := <-answered // and its connection is idle now
 	g.mustGet("/pid")
 	if rest := last(t, honest); rest != "" {
 		t.Errorf("the idle one got %q", rest)

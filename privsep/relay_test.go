@@ -12,15 +12,15 @@ var relayedLine = regexp.MustCompile(`^time=\S+ (worker|keeper|resolver|auditor)
 var field = regexp.MustCompile(`^([A-Za-z][-.\w]*)=("(?:[^"\\]|\\.)*"|[^ ="]*)(?: |$)`)
 
 // relayed returns the fields of a line that the parent relayed, or nil. The
-// message follows the role, as in "worker: serving". A line that is not in
-// package slog's form is the message as a whole.
+// message begins with the role, as in "worker: serving". A line that is not in
+// package slog's form becomes the message as a whole.
 func relayed(line string) map[string]any {
 	m := relayedLine.FindStringSubmatch(line)
 	if m == nil {
 		return nil
 	}
 	role, rest := m[1], m[5]
-	r := map[string]any{"msg": role + ": " + rest} // when it has no fields
+	r := map[string]any{"msg": role + ": " + rest} // for a line without fields
 	fields := map[string]any{}
 	for rest != "" {
 		f := field.FindStringSubmatch(rest)

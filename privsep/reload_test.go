@@ -51,7 +51,7 @@ func rereadingSecrets(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 	}
 }
 
-// cluster returns what the worker on c received.
+// cluster returns the cluster name in the setup of the worker that serves c.
 func cluster(t *testing.T, c net.Conn) string {
 	t.Helper()
 	status, body, err := ask(c, "/setup")
@@ -65,8 +65,8 @@ func cluster(t *testing.T, c net.Conn) string {
 	return s.Cluster
 }
 
-// TestReload checks that after a SIGHUP new connections are served by the new
-// configuration while existing connections are kept. A request in progress gets
+// TestReload checks that after a SIGHUP new connections are served with the new
+// configuration and existing connections are kept. A request in progress gets
 // its answer. An idle connection gets one more answer, which announces that the
 // connection closes.
 func TestReload(t *testing.T) {
@@ -138,7 +138,7 @@ func TestReloadUnderLoad(t *testing.T) {
 func TestBadReload(t *testing.T) {
 	write := rereading(t)
 	g := serve(t, plain(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
-	const quiet = int8(slog.LevelWarn) // which counts once it is accepted
+	const quiet = int8(slog.LevelWarn) // which takes effect once the configuration is accepted
 	kept := g.dial(t, "")
 	cluster(t, kept)
 	pids := children(t, g.cmd.Process.Pid)
@@ -212,8 +212,9 @@ func TestReloadWithoutDispatcher(t *testing.T) {
 	}
 }
 
-// TestReloadWithDispatcherThatExits checks that the log says that a configuration is not
-// in force because the dispatcher exited while it built a generation.
+// TestReloadWithDispatcherThatExits checks a dispatcher that exits while it
+// builds a generation. The log must say that the new configuration is not in
+// force.
 func TestReloadWithDispatcherThatExits(t *testing.T) {
 	write := rereading(t)
 	write(packed(work.Setup{Cluster: "two"}))
@@ -232,7 +233,8 @@ func TestReloadWithDispatcherThatExits(t *testing.T) {
 	}
 }
 
-// named returns the children of a process with that first argument.
+// named returns the children of the process parent whose command line begins
+// with name.
 func named(parent int, name string) (list []int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range paths {
@@ -247,8 +249,9 @@ func named(parent int, name string) (list []int) {
 	return list
 }
 
-// TestReloadOfUsersWorkers checks the same with become_user: existing
-// connections are kept, and the next ones are served by the new configuration.
+// TestReloadOfUsersWorkers checks the same as TestReload with become_user:
+// existing connections are kept, and new ones are served with the new
+// configuration.
 func TestReloadOfUsersWorkers(t *testing.T) {
 	write := rereading(t)
 	write(packed(work.Setup{Setup: ipc.Setup{Local: true}, Cluster: "two"}))
@@ -284,9 +287,9 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 	}
 }
 
-// TestReloadMakesNoCrowd checks a limit of one worker: a user who waits for an
-// answer while the configuration is reread keeps no other user from being
-// served, but the number of such users is bounded.
+// TestReloadMakesNoCrowd checks users who wait for an answer while the
+// configuration is reread, with a limit of one worker. They keep no other user
+// from being served, but the number of such users is bounded.
 func TestReloadMakesNoCrowd(t *testing.T) {
 	write := rereading(t)
 	write(packed(work.Setup{Setup: ipc.Setup{Local: true}, Cluster: "two"}))
@@ -320,7 +323,7 @@ func TestReloadMakesNoCrowd(t *testing.T) {
 	}
 	defer next.Close()
 	fmt.Fprint(next, request)
-	time.Sleep(500 * time.Millisecond) // enough to serve them
+	time.Sleep(500 * time.Millisecond) // enough time to serve them
 	if n := len(children(t, g.cmd.Process.Pid)); n != 2+refusing {
 		t.Errorf("%d workers, with room for one and as many that were replaced", n)
 	}
@@ -349,8 +352,8 @@ func TestHangUpWhileDraining(t *testing.T) {
 }
 
 // TestAgedAfterReload checks that the replacements of old workers get the
-// configuration in force. That is the last usable one, not a later one that was
-// refused.
+// configuration in force. That is the last usable configuration, not a later
+// one that was refused.
 func TestAgedAfterReload(t *testing.T) {
 	const wear = 5
 	write := rereading(t)

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// TestRenewal checks that clients see renewed files although no process is
-// restarted by hand, and that files that can't be used change nothing and are
-// logged once.
+// TestRenewal checks that clients see renewed certificates without a restart.
+// Files that can't be used change nothing and are logged once.
 func TestRenewal(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
@@ -94,7 +93,7 @@ func TestClientCertificates(t *testing.T) {
 	if _, _, err := secured(s.client(g.addr, with(strange, its)), "/pid"); err == nil {
 		t.Error("a client with a self-made certificate was accepted")
 	}
-	// Another authority takes the place of the first.
+	// Another authority replaces the first.
 	caKey2, ca2, caText2 := pairOf(t, nil, nil)
 	s.put(s.ClientCA, caText2, 0o644)
 	key2, leaf2, _ := pairOf(t, ca2, caKey2)

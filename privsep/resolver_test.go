@@ -65,9 +65,8 @@ func playResolver(part string) int {
 	return 0
 }
 
-// TestHostileResolvers checks that the start fails with a resolver that can't
-// serve, that a resolver that breaks the protocol is killed, and that the log
-// has the reason.
+// TestHostileResolvers checks that a start fails if the resolver can't serve. A
+// resolver that breaks the protocol is killed. The log has the reason.
 func TestHostileResolvers(t *testing.T) {
 	for part, want := range map[string]string{
 		"crash":   "the resolver exited unexpectedly: exit status 2",

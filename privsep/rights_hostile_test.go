@@ -23,8 +23,8 @@ func fill(fd int) error {
 	return err
 }
 
-// sleepy makes the last close of fd wait for an hour, unless a process reads
-// the written bytes before.
+// sleepy makes the last close of fd wait for an hour, unless the peer reads the
+// written bytes earlier.
 func sleepy(fd int) error {
 	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600})
 }
@@ -39,7 +39,7 @@ func TestLingeringWorker(t *testing.T) {
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"first lingers", mark}}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
 	must(t, err)
-	defer c.Close() // the client reads nothing
+	defer c.Close() // the client reads nothing, so the close lingers
 	g.await("worker exited unexpectedly", nil)
 	g.mustGet("/pid")
 }

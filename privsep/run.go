@@ -1,11 +1,13 @@
 // Package privsep is the parent: the only process of the gateway that may be root, and
 // the one that reads no byte that comes from the network.
 //
-// It judges which identity may serve, opens the listeners and the files with keys,
-// drops what capabilities it can, and starts the dispatcher, an unprivileged
-// process. From then on it accepts connections, asks the kernel who the peer is,
-// and sends both to the dispatcher, which decides. It starts and ends processes when
-// the dispatcher asks, and opens keys and configuration again when they change.
+// It judges which identity may serve, opens the listeners and the files with
+// keys, drops the capabilities that it no longer needs, and starts the
+// dispatcher, an unprivileged process. From then on it accepts connections,
+// asks the kernel about each peer, and sends the connection and the kernel's
+// answer to the dispatcher. The dispatcher decides what happens to the
+// connection. The parent starts and ends processes when the dispatcher asks,
+// and opens keys and configuration again when they change.
 //
 // The dispatcher is assumed to be compromised: it names roles and connections, and
 // never a program, a path, or a uid. A worker runs as the configured user, or as the
@@ -49,10 +51,10 @@ import (
 	"schedrestd/security"
 )
 
-// Run serves until a signal arrives, and returns nil when every request that
-// was being answered then has been answered. A second signal ends it at once.
-// SIGHUP makes it read the configuration again through Config.Reread, and SIGUSR1
-// makes all processes log their counters.
+// Run serves until a signal arrives. Then it finishes the requests in progress
+// and returns nil. A second signal ends it at once. SIGHUP makes Run read the
+// configuration again through Config.Reread, and SIGUSR1 makes all processes
+// log their counters.
 func Run(signals <-chan os.Signal, c Config) error {
 	// Each connection costs a few system calls. On several threads each call
 	// would first wake another thread, which costs more than the calls.
@@ -83,9 +85,10 @@ func Run(signals <-chan os.Signal, c Config) error {
 	return m.loop(signals)
 }
 
-// CheckStart refuses a start with privileges that this process did not get from its
-// starter, or without those that it needs, and keeps inherited files from children. Call
-// it first.
+// CheckStart refuses a start with privileges that this process did not get from
+// its starter, and a start of root without the capabilities that the parent
+// needs. It also closes inherited files, so that no child gets them. Call it
+// first.
 func CheckStart() error {
 	return cmp.Or(security.RefuseSetuid(), security.CloseInherited(), spawn.CheckCapabilities())
 }
@@ -104,9 +107,9 @@ func newMonitor(c Config, who identity.Service) *monitor {
 		generations: map[uint32]*generation{}, keys: new(keys.Keys), peers: map[uint64]security.Identity{}, exit: make(chan error, 1)}
 }
 
-// serveOn takes over listeners, and checks the key files, while all capabilities
-// are available. The clients that can connect determine the settings and
-// permissions of the workers.
+// serveOn takes over the listeners and checks the key files. It needs all
+// capabilities for that. It completes the settings of the workers, which depend
+// on the clients that can connect.
 func (m *monitor) serveOn(listeners []*listen.Listener) error {
 	m.listeners = listeners
 	m.https = slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })
@@ -116,11 +119,12 @@ func (m *monitor) serveOn(listeners []*listen.Listener) error {
 	return keys.Judge(c.keyOptions(m.who, m.https))
 }
 
-// begin takes over listeners, opens the programs of all processes and the files of the auditor, and
-// starts the threads for operations that this process may not perform
-// later, then drops the capabilities that are no longer needed. Every kind of
-// start calls it before its first process, and fails if the sandbox has less
-// than it requires.
+// begin prepares everything that needs privileges, and then drops the
+// capabilities that are no longer needed. It takes over the listeners, opens
+// the programs of all processes and the auditor's files, and starts the threads
+// for operations that this process may not perform later. Every kind of start
+// calls begin before its first process, and fails if the sandbox has less than
+// the configuration requires.
 func (m *monitor) begin(listeners []*listen.Listener) (err error) {
 	if err := m.serveOn(listeners); err != nil {
 		return err
@@ -179,13 +183,13 @@ func (m *monitor) close() {
 	}
 }
 
-// dropCapabilities drops what the parent no longer needs. As root it keeps
-// SETUID and SETGID, to start further workers of one or many identities, and
-// KILL, to end them. The spawning thread holds the namespaces and the bounding
-// set, so SYS_ADMIN and SETPCAP can be dropped. Otherwise nothing stays:
-// CAP_NET_BIND_SERVICE, if a unit granted it, has been used by now. SETUID and
-// SETGID are passed to the program that the parent executes, which is itself,
-// to start processes as other users (become/stage).
+// dropCapabilities drops the capabilities that the parent no longer needs. As
+// root it keeps SETUID and SETGID, to start further workers of one or many
+// identities, and KILL, to end them. SYS_ADMIN and SETPCAP can be dropped: the
+// spawning thread has already entered the namespaces and set the bounding set.
+// Without root nothing stays: CAP_NET_BIND_SERVICE, if a unit granted it, has
+// been used by now. The parent starts processes as other users by executing
+// itself (become/stage), and passes SETUID and SETGID to that program.
 func dropCapabilities(who identity.Service) error {
 	var keep security.Capabilities
 	if who.Root {

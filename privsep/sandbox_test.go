@@ -147,8 +147,8 @@ func TestUnprivilegedStart(t *testing.T) {
 	}
 }
 
-// TestRootWorkerByWish checks that root may serve when the check of the
-// identity is switched off, and that even then the worker has no capability.
+// TestRootWorkerByWish checks that workers may run as root when the check of
+// the identity is switched off, and that even then a worker has no capability.
 func TestRootWorkerByWish(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, testConfig{Switches: ipc.Switches{DisableUserCheck: true}})
@@ -160,8 +160,8 @@ func TestRootWorkerByWish(t *testing.T) {
 }
 
 // TestStartsFrom0700 checks that the parent can start a program from a
-// directory that the program's user can't enter, whatever the umask was when
-// the program was built.
+// directory that the user of the new process can't enter. The umask of the
+// build makes no difference.
 func TestStartsFrom0700(t *testing.T) {
 	needRoot(t)
 	for _, mode := range []os.FileMode{0o755, 0o711, 0o700} {
@@ -243,9 +243,9 @@ func TestStartIsRefused(t *testing.T) {
 	}
 }
 
-// TestWorkerRefuses checks a worker that finds other process attributes than
-// expected, or that can't be created: it does not serve, and the start fails
-// with its reason.
+// TestWorkerRefuses checks a worker that finds unexpected process attributes,
+// or that can't be created. It does not serve, and the start fails with the
+// reason.
 func TestWorkerRefuses(t *testing.T) {
 	tests := []struct {
 		part  string

@@ -56,7 +56,7 @@ func TestPeerFacts(t *testing.T) {
 	}
 }
 
-// socketDir creates a directory in which the user as may listen.
+// socketDir creates a directory in which the given user may listen.
 func socketDir(t *testing.T, dir string, as user) string {
 	t.Helper()
 	for _, d := range []string{filepath.Dir(dir), dir} {
@@ -73,8 +73,8 @@ func socketDir(t *testing.T, dir string, as user) string {
 }
 
 // TestKilledWorkers kills a worker 200 times while 50 clients hold connections.
-// It checks that each time the next request is answered, and that in the end
-// the parent has lost no slot and no descriptor.
+// It checks that the next request is answered each time. At the end no slot and
+// no descriptor may be lost.
 func TestKilledWorkers(t *testing.T) {
 	as := user(nil)
 	if os.Geteuid() != 0 {
@@ -108,8 +108,8 @@ func TestKilledWorkers(t *testing.T) {
 		}
 	}
 	g.settled(t, 60)
-	// A connection on its way to a worker occupies a descriptor for a moment. A
-	// lost descriptor stays open permanently.
+	// A connection on its way to a worker occupies a descriptor for a moment.
+	// Only a lost descriptor stays open.
 	await(t, fmt.Sprintf("the parent has no more than the %d descriptors of after 10 deaths", before), func() bool {
 		return len(descriptors(t, g.dispatcherPID())) <= before
 	})
@@ -137,8 +137,8 @@ func hold(t *testing.T, addr string, n int) []net.Conn {
 	return list
 }
 
-// occupy opens n connections and sends a request on each. The connections close
-// before the requests are answered.
+// occupy opens n connections and sends a request on each. The test closes the
+// connections before the requests are answered.
 func (g *gateway) occupy(t *testing.T, n int) (list []net.Conn) {
 	t.Helper()
 	for range n {
@@ -146,7 +146,7 @@ func (g *gateway) occupy(t *testing.T, n int) (list []net.Conn) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.(*net.TCPConn).SetLinger(0); err != nil { // the close then sends a reset: the client is gone, and not only done with sending
+		if err := c.(*net.TCPConn).SetLinger(0); err != nil { // the close then sends a reset, which shows that the client is gone and has not merely finished sending
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
@@ -193,7 +193,7 @@ func TestMaxConnections(t *testing.T) {
 	select {
 	case err := <-answered:
 		t.Errorf("a fourth connection was served beside three: %v", err)
-	case <-time.After(3 * admission.TickInterval): // they were asked to give way, and did not
+	case <-time.After(3 * admission.TickInterval): // the idle connections were asked to yield, and did not
 	}
 	held[0].Close()
 	if err := <-answered; err != nil {
@@ -293,8 +293,8 @@ func TestDrainHasAnEnd(t *testing.T) {
 	g.wait()
 }
 
-// TestLimitsAreComplete checks that every limit is set. An unset limit would
-// limit nothing.
+// TestLimitsAreComplete checks that every limit is set. A limit that is not set
+// would limit nothing.
 func TestLimitsAreComplete(t *testing.T) {
 	limits := testLimits
 	limits.Idle = 0

@@ -8,8 +8,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// identityOf returns the service identity for -u user and -g group when
-// SchedUser= is sched.
+// identityOf returns the service identity for the options -u and -g and for
+// SchedUser=.
 func identityOf(user, group, sched string) (s ipc.Service) {
 	must := func(err error) {
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // TestThreadsAreShared checks that all shared workers together have as many
-// threads as were asked for, and that there is no worker without a thread or
-// without a slot for a connection.
+// threads as the configuration asks for, and that each worker has at least one
+// thread and one slot for a connection.
 func TestThreadsAreShared(t *testing.T) {
 	needRoot(t) // only root can read the environment of a worker, which is not dumpable
 	for _, tt := range []struct {

@@ -19,8 +19,8 @@ import (
 )
 
 // TestProxyIsNoSource checks that connections through a trusted proxy do not
-// share the limit of one source. The limit does apply to an address that is
-// only exempt from penalties.
+// share the limit of one source. An address that is only exempt from penalties
+// still has the limit.
 func TestProxyIsNoSource(t *testing.T) {
 	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	g := serve(t, plain(t), testConfig{Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Proxies: here}})})
@@ -117,9 +117,8 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestOwnSourceYields checks that a source's next connection ends one of the
-// idle connections of the same source, although slots are free for other
-// sources.
+// TestOwnSourceYields checks a source at its limit. Its next connection ends
+// one of its own idle connections, although slots are free for other sources.
 func TestOwnSourceYields(t *testing.T) {
 	g := serve(t, plain(t), testConfig{Connections: 10, PerSource: 1})
 	for range 3 {
@@ -152,10 +151,10 @@ func TestParkingHasAnEnd(t *testing.T) {
 	}
 }
 
-// TestUserWhoStopsTheirWorker checks that another user is served, whatever
-// users do to their own worker and with however many connections.
+// TestUserWhoStopsTheirWorker checks that other users are served, whatever some
+// users do to their own workers and however many connections they open.
 func TestUserWhoStopsTheirWorker(t *testing.T) {
-	_, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // only the bound can end the wait
+	_, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // only the bound on connections can end the wait
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	pid := pidOf(t, body)
 	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
@@ -175,8 +174,8 @@ func TestUserWhoStopsTheirWorker(t *testing.T) {
 }
 
 // TestStoppedWorkersKeepNoSlots checks two users who hold all slots and stop
-// their own workers. These workers are ended so that a third user is served,
-// and the connections still count against the two users.
+// their own workers. The gateway ends these workers and serves a third user.
+// The connections still count against the two users.
 func TestStoppedWorkersKeepNoSlots(t *testing.T) {
 	_, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour})
 	dial := func(uid uint32) net.Conn {

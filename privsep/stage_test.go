@@ -13,8 +13,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// gate makes the kernel hold up executions of one file, at the point where a
-// user could stop the process.
+// gate makes the kernel delay executions of one file, at the point where a user
+// could stop the process.
 type gate struct {
 	t  *testing.T
 	fd int
@@ -29,12 +29,11 @@ func newGate(t *testing.T, path string) *gate {
 	if err != nil {
 		t.Skipf("executions can't be held up here: %v", err)
 	}
-	t.Cleanup(func() { unix.Close(fd) }) // a held execution continues
+	t.Cleanup(func() { unix.Close(fd) }) // a delayed execution continues
 	return &gate{t, fd}
 }
 
-// held waits for an execution and returns the function that lets the execution
-// continue.
+// held waits for an execution and returns a function that lets it continue.
 func (g *gate) held() (release func()) {
 	g.t.Helper()
 	poll := []unix.PollFd{{Fd: int32(g.fd), Events: unix.POLLIN}}
@@ -55,9 +54,9 @@ func (g *gate) held() (release func()) {
 	}
 }
 
-// TestStuckStartHoldsUpNobodyElse checks that no other user has to wait when a
-// user stops a worker that already has the user's identity but has not yet
-// executed its program.
+// TestStuckStartHoldsUpNobodyElse checks a user who stops a new worker when it
+// already has the user's identity, but has not yet executed its program. No
+// other user has to wait.
 func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 	needRoot(t)
 	var path string
@@ -96,8 +95,9 @@ func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 }
 
 // TestParentStaysUndumpable checks that the parent is not dumpable after the
-// start of a worker. With fs.suid_dumpable the kernel makes a process that
-// changes its ids dumpable, and with it every process that shares its memory.
+// start of a worker. With fs.suid_dumpable set, the kernel makes a process
+// dumpable when it changes its ids. This also affects every process that shares
+// its memory.
 func TestParentStaysUndumpable(t *testing.T) {
 	needRoot(t)
 	for _, value := range []string{"1", "2"} {

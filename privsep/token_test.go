@@ -50,7 +50,7 @@ type vault struct {
 	ipc.Tokens
 	t   *testing.T
 	as  user
-	uid uint32 // of SchedUser
+	uid uint32 // uid of SchedUser
 	key []byte
 	rsa *rsa.PrivateKey
 }
@@ -174,7 +174,7 @@ var strangersRSA = sync.OnceValue(newRSA)
 
 // TestTokenKeys checks that workers of every kind of pool can verify both kinds
 // of tokens from their first connection on, with and without https://
-// listeners. So can the workers that are started after a SIGHUP.
+// listeners. The same holds for workers that are started after a SIGHUP.
 func TestTokenKeys(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		for _, https := range []bool{false, true} {
@@ -202,16 +202,16 @@ func TestTokenKeys(t *testing.T) {
 	}
 }
 
-// TestTokenKeysRefused checks that the gateway does not start with a file that
-// is no key, or that another user can read or replace, and that the hint fixes
-// this. Without service for tokens the result is the same, except for faults
-// that only a keeper finds.
+// TestTokenKeysRefused checks that the gateway does not start with a key file
+// that contains no key, or that another user can read or replace. The command
+// in the hint fixes the file. If tokens are not served, the gateway refuses the
+// same files, except for faults that only a keeper finds.
 func TestTokenKeysRefused(t *testing.T) {
 	tests := []struct {
 		name       string
 		spoil      func(*vault)
 		want, hint string
-		root       bool // only root can spoil it so
+		root       bool // only root can make a file bad in this way
 	}{
 		{"others read it", func(v *vault) { os.Chmod(v.Key, 0o604) }, "mode 0604 lets other users access it", "chmod 0600", false},
 		{"its group writes it", func(v *vault) { os.Chmod(v.Key, 0o620) }, "mode 0620 lets other users access it", "chmod 0600", false},
@@ -334,8 +334,8 @@ func (g *gateway) complaints(what, text string) (n int) {
 
 // TestTokenKeyChanges checks that a new key is used, and that workers forget
 // their verdicts about tokens of the old key. A new key that can't be used is
-// logged once and the old key stays. The only other effect is that the workers
-// ask the daemons about tokens that the old key does not verify.
+// logged once, and the old key stays in use. Workers then ask the daemons about
+// tokens that the old key does not verify.
 func TestTokenKeyChanges(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
@@ -344,7 +344,7 @@ func TestTokenKeyChanges(t *testing.T) {
 	old := hs256(v.key)
 	v.renew()
 	g.comes(hs256(v.key), "good")
-	for range 6 { // workers are asked one after the other
+	for range 6 { // requests go to the workers in turn
 		g.comes(old, "bad")
 	}
 
@@ -426,9 +426,9 @@ func TestBrokenKeySet(t *testing.T) {
 	}
 }
 
-// TestBrokenKeySetLater checks that a generation whose workers can't use the
-// key set does not serve. The previous generation stays. The next generations
-// use its key set until the file changes.
+// TestBrokenKeySetLater checks that a generation does not serve if its workers
+// can't use the key set. The previous generation stays in force. Later
+// generations use the previous key set until the file changes.
 func TestBrokenKeySetLater(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
@@ -458,8 +458,8 @@ func TestBrokenKeySetLater(t *testing.T) {
 	}
 }
 
-// serves sends a few requests and reports whether the worker that answers with
-// pid serves one of them.
+// serves sends a few requests and reports whether the worker with the token pid
+// answers one of them.
 func (g *gateway) serves(pid string) bool {
 	for range 8 {
 		if got, _ := g.get("/pid"); got == pid {

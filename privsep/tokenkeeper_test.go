@@ -17,7 +17,7 @@ import (
 )
 
 // TestKeeperOfTokensDies checks that the daemons verify tokens until the next
-// keeper is ready, and that this keeper gets the key again even if the file is
+// keeper is ready. The next keeper gets the key again, even if the file is
 // gone.
 func TestKeeperOfTokensDies(t *testing.T) {
 	as := plain(t)
@@ -38,8 +38,8 @@ func TestKeeperOfTokensDies(t *testing.T) {
 	g.comes(hs256(strangersKey), "unknown") // the workers know that the key file is gone
 }
 
-// TestTokenKeyWrittenOver checks that a keeper that finds the previous key
-// overwritten keeps no key, and still signs handshakes.
+// TestTokenKeyWrittenOver checks a keeper that finds the previous key
+// overwritten. It has no token key then, and still signs handshakes.
 func TestTokenKeyWrittenOver(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
@@ -56,8 +56,9 @@ func TestTokenKeyWrittenOver(t *testing.T) {
 	g.comes(hs256(v.key), "good")
 }
 
-// TestTokenKeyByReload checks that a SIGHUP can add a key, which starts a
-// keeper, and can remove the key, which ends the keeper that knew it.
+// TestTokenKeyByReload checks that a SIGHUP can add a key and remove it again.
+// Adding the key starts a keeper, and removing it ends the keeper that knew the
+// key.
 func TestTokenKeyByReload(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
@@ -98,8 +99,8 @@ func TestTokenKeyByReload(t *testing.T) {
 }
 
 // TestTokenKeyOpenToWorkers checks that a gateway that was started without root
-// warns that its workers can open the key file. With root they can't, and there
-// is no warning.
+// warns that its workers can open the key file. After a start as root they
+// can't, and there is no warning.
 func TestTokenKeyOpenToWorkers(t *testing.T) {
 	says := "a compromised worker can read the key of HS256 tokens: without root, workers run as the user who started the gateway"
 	as := plain(t)
@@ -122,9 +123,9 @@ func TestTokenKeyOpenToWorkers(t *testing.T) {
 	}
 }
 
-// TestSecretsTogether checks that no key file of a configuration is used when
-// one of them can't be used. The keys in use stay, and so do the warnings about
-// them.
+// TestSecretsTogether checks that if one key file of a new configuration can't
+// be used, none of them is used. The keys in use stay in use, and the warnings
+// about them remain.
 func TestSecretsTogether(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
@@ -133,7 +134,8 @@ func TestSecretsTogether(t *testing.T) {
 	write := rereadingSecrets(t)
 	g := serve(t, as, c)
 	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // the addresses are sorted
-	// The next configuration has the keys that belong to another user in this one.
+	// While the current configuration is in force, the keys of the next
+	// configuration must not verify tokens.
 	w, next := newVault(t, as), newSite(t, as)
 	good := func() {
 		w.put(w.Key, string(strangersKey), 0o600)
@@ -170,9 +172,9 @@ func TestSecretsTogether(t *testing.T) {
 	}
 }
 
-// TestRenewalWithABadKey checks that certificate files that were renewed in
-// place are used although the rest of the configuration can't be used. The
-// gateway checks these files without a signal.
+// TestRenewalWithABadKey checks certificate files that were renewed in place
+// while the rest of the configuration can't be used. The gateway notices the
+// new certificates without a signal, and uses them.
 func TestRenewalWithABadKey(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
@@ -196,8 +198,9 @@ func mustRead(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestRenewalWithBadCertificates checks that new keys of tokens are used although a
-// SIGHUP failed because of the certificates that were renewed with them.
+// TestRenewalWithBadCertificates checks token keys and certificates that are
+// renewed together. A SIGHUP fails because of the certificates, but the new
+// token keys are used.
 func TestRenewalWithBadCertificates(t *testing.T) {
 	as := plain(t)
 	for what, spoil := range map[string]func(*site){
@@ -230,8 +233,8 @@ func TestRenewalWithBadCertificates(t *testing.T) {
 	}
 }
 
-// TestTokenKeyWithoutKeeper checks that a key is refused when there is no
-// keeper's program, at the start and on a SIGHUP.
+// TestTokenKeyWithoutKeeper checks that a key is refused when the keeper's
+// program is missing, at the start and on a SIGHUP.
 func TestTokenKeyWithoutKeeper(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
@@ -253,9 +256,8 @@ func TestTokenKeyWithoutKeeper(t *testing.T) {
 	g.want("no key", hs256(v.key), "unknown")
 }
 
-// TestTokenKeyForgotten checks that, when the token key is removed and
-// handshakes are still signed, another keeper replaces the one that knew the
-// key.
+// TestTokenKeyForgotten checks the removal of the token key while handshakes
+// are still signed. Another keeper replaces the one that knew the key.
 func TestTokenKeyForgotten(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
@@ -276,13 +278,13 @@ func TestTokenKeyForgotten(t *testing.T) {
 }
 
 // TestUnfollowedTokenKey checks that the gateway does not use a key file that
-// the parent can read only with the privileges of the start. The daemons then
-// verify the tokens, so that the gateway accepts no token that they would
-// reject. A log record says so. Its hint has a command after which the gateway
-// uses the file and SchedUser can still read it.
+// the parent can read only with the privileges that it drops at its start.
+// Instead the daemons verify the tokens, so that the gateway accepts no token
+// that they would reject. A log record says so. After the command in its hint,
+// the gateway uses the file and SchedUser can still read it.
 func TestUnfollowedTokenKey(t *testing.T) {
 	needRoot(t)
-	sched, err := nss.LookupUID(1) // an account of the system, that has a group
+	sched, err := nss.LookupUID(1) // a system account that has a group
 	if err != nil {
 		t.Skip(err)
 	}
@@ -308,7 +310,7 @@ func TestUnfollowedTokenKey(t *testing.T) {
 	if g.count("keeper ready") != 0 {
 		t.Error("a keeper was started")
 	}
-	v.renew() // which changes nothing
+	v.renew() // which has no effect
 	g.keeps("the next key's", hs256(v.key), "unknown")
 
 	for what, hint := range hints {

@@ -25,9 +25,8 @@ func sharedDir(t *testing.T) string {
 	return socketDir(t, t.TempDir(), nil)
 }
 
-// TestUnixSocketOptions checks that UNIX sockets belong to the user that
-// serves, or to root when the gateway serves each user under their own
-// identity.
+// TestUnixSocketOptions checks that UNIX sockets belong to the service user, or
+// to root when the gateway serves each user under their own identity.
 func TestUnixSocketOptions(t *testing.T) {
 	group := uint32(44)
 	for name, tt := range map[string]struct {
