@@ -13,19 +13,21 @@ import (
 	"schedrestd/guard"
 )
 
-// file is the audit log or the file of claims, by its name. The auditor writes it.
+// file is the audit log or the file of claims. It is opened by its name, and
+// the auditor writes it.
 type file struct {
 	path string
 	rule guard.Rule
 	log  *slog.Logger
 	open *os.File
 
-	astray bool // what has the name can't be used, as was logged
+	astray bool // the file that has the name now can't be used, which was logged
 }
 
-// openFile opens the file what of o at path. how is the flags of open(2).
+// openFile opens or creates the file at path. what is its name in errors, and
+// how has flags for open(2).
 func openFile(o Options, what, path string, how int) (*file, error) {
-	// Anyone who may replace the file could hide recorded changes.
+	// Anyone who can replace the file could hide recorded changes.
 	trust := &guard.Trust{Owners: []uint32{}, Private: become.PrivateGroup}
 	switch {
 	case !o.Root:
@@ -40,8 +42,8 @@ func openFile(o Options, what, path string, how int) (*file, error) {
 	return f, f.reopen()
 }
 
-// reopen opens the file, or creates it. Only this process's user owns it and
-// has access.
+// reopen opens the file, or creates it. The file must belong to this process's
+// user, and no other user may have access.
 func (f *file) reopen() error {
 	opened, _, err := guard.Open(f.path, f.rule)
 	if err != nil && errs.HintOf(err) == "" {
@@ -58,8 +60,9 @@ func (f *file) reopen() error {
 	return nil
 }
 
-// endsTorn reports whether the file ends within a line, as far as that can be
-// read: the descriptor that the auditor gets can't be read.
+// endsTorn reports whether the file ends within a line. The descriptor for the
+// auditor can't be read, so endsTorn opens the file again. If that fails, it
+// reports true.
 func (f *file) endsTorn() bool {
 	info, err := f.open.Stat()
 	if err != nil || info.Size() == 0 {
@@ -73,10 +76,11 @@ func (f *file) endsTorn() bool {
 	return last[0] != '\n'
 }
 
-// follow opens the file again by its name if that names another file now, or if again is
-// set. It returns an error if the file was removed and no other can be opened, because
-// the lines would be lost. A rotation without SIGHUP moves the file away. The auditor
-// then writes to the moved file until another one can be opened.
+// follow opens the file again by its name if that now names another file, or if
+// again is set. It returns an error if the file was removed and no other file
+// can be opened, because the lines would be lost. A rotation without SIGHUP
+// moves the file away. The auditor then writes to the moved file until a new
+// one can be opened.
 func (f *file) follow(again bool) (changed bool, err error) {
 	var ours, named unix.Stat_t
 	if err := unix.Fstat(int(f.open.Fd()), &ours); err != nil {

@@ -12,7 +12,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestAuditFile: the file is the starter's alone, in a place where no other user can put another one.
+// TestAuditFile checks that only the user who starts the gateway has access to
+// the file, and that no other user can put another file in its place.
 func TestAuditFile(t *testing.T) {
 	o := options(slog.DiscardHandler)
 	tests := []struct {
@@ -61,8 +62,9 @@ func TestAuditFile(t *testing.T) {
 	}
 }
 
-// TestAuditFollows: no line is written to a file that was removed, and one that was moved away is left for the one that has
-// the name, as soon as that can be used.
+// TestAuditFollows checks that no line is written to a file that was removed. A
+// file that was moved away is replaced by the file that has the name now, as
+// soon as that can be used.
 func TestAuditFollows(t *testing.T) {
 	path := filepath.Join(sharedDir(t), "log")
 	log := new(strings.Builder)
@@ -108,7 +110,8 @@ func TestAuditFollows(t *testing.T) {
 	}
 }
 
-// options returns those of a Log whose workers are others than this process.
+// options returns the options of a Log. The uid of the workers is not that of
+// this process.
 func options(log slog.Handler) Options {
 	o := Options{Root: os.Geteuid() == 0, Worker: 65534, Log: slog.New(log)}
 	if !o.Root {
@@ -133,7 +136,8 @@ func succeed(t *testing.T, err error) {
 	}
 }
 
-// TestClaimsFile: the file of Idempotency-Keys is held to the rules of the audit log, and is opened without one.
+// TestClaimsFile checks that the file of Idempotency-Keys has the same rules as
+// the audit log, and that it is opened even without an audit log.
 func TestClaimsFile(t *testing.T) {
 	o := options(slog.DiscardHandler)
 	o.Claims = filepath.Join(sharedDir(t), "keys")

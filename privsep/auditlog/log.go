@@ -1,5 +1,6 @@
-// Package auditlog opens the file of the audit log, whose name it follows, and the
-// file of Idempotency-Keys. An unprivileged process, the auditor, keeps both.
+// Package auditlog opens the file of the audit log and the file of
+// Idempotency-Keys. It opens the audit log again when another file gets its
+// name. An unprivileged process, the auditor, writes both files.
 package auditlog
 
 import (
@@ -31,9 +32,9 @@ type Options struct {
 // hangs.
 type Log struct {
 	options Options
-	kept    *file // of Idempotency-Keys; nil: there is none
+	kept    *file // file of Idempotency-Keys; nil: there is none
 
-	mu   sync.Mutex // guards what file points to; no other lock is taken while it is held
+	mu   sync.Mutex // guards *file; no other lock is taken while it is held
 	file *file      // nil: standard error, or there is no audit log
 }
 
@@ -50,15 +51,15 @@ func Open(o Options) (*Log, error) {
 		if l.kept, err = openFile(o, "idempotency file", o.Claims, unix.O_RDWR); err != nil {
 			return nil, err
 		}
-		if l.file != nil && l.kept.path == l.file.path { // it would be overwritten
+		if l.file != nil && l.kept.path == l.file.path { // the claims would overwrite the log
 			return nil, errs.New(errs.Invalid, "idempotency file %s: this is the path of the audit log", o.Claims).WithHint("use another path")
 		}
 	}
 	return l, nil
 }
 
-// Give sends an auditor the open files. An auditor that does not read its channel gets
-// none, and is killed.
+// Give sends an auditor the open files. An auditor that does not read its
+// channel gets no file, and is killed.
 func (l *Log) Give(to *ipc.Channel) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,9 +82,9 @@ func (l *Log) give(to *ipc.Channel) error {
 	return ipc.UnlessGone(to.TrySend(m, int(file.Fd())))
 }
 
-// Follow checks whether the name of the file still leads to it, and sends auditors the
-// file that has the name now. If again is set, it also sends a file that has kept its
-// name.
+// Follow checks whether the log's name still leads to the open file. If not, it
+// sends the auditors the file that has the name now. If again is set, it opens
+// and sends the file in any case.
 func (l *Log) Follow(list []*ipc.Channel, again bool) *ipc.Followed {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,7 @@
 // Package identity determines the identity of the workers, and rejects those
-// whose authority no worker may have: root, SchedUser, and with become_user
-// every configuration that admits clients without an identity from the kernel.
+// whose authority no worker may have: root and SchedUser. With become_user it
+// rejects every configuration that admits clients whom the kernel does not
+// identify.
 package identity
 
 import (
@@ -15,16 +16,17 @@ import (
 	"schedrestd/security"
 )
 
-// Service is the identity of the workers, and whether the parent can change to
-// it.
+// Service is the identity of the workers. It also says whether the parent can
+// change identities.
 type Service struct {
 	security.Identity
 	Root     bool   // started as root: identity and groups can be changed
-	SchedUID uint32 // of SchedUser
-	Unfit    error  // why it would be rejected without disable_user_check
+	SchedUID uint32 // uid of SchedUser
+	Unfit    error  // why this identity would be rejected without disable_user_check
 }
 
-// Determine determines the service identity and rejects forbidden ones.
+// Determine returns the service identity, or an error if that identity is
+// forbidden.
 func Determine(p *ipc.WholePlan) (Service, error) {
 	s := Service{Root: os.Geteuid() == 0, SchedUID: p.Service.SchedUID}
 	if p.Switches.BecomeUser {
@@ -51,9 +53,9 @@ func Determine(p *ipc.WholePlan) (Service, error) {
 	return s, errs.Wrap(s.Unfit, errs.Denied, "refusing to start")
 }
 
-// becoming returns the service of become_user. Its identities are those of the
-// peers, so the kernel must report each of them, and nothing else may admit a
-// client.
+// becoming returns the service of become_user. Each worker has the identity of
+// its peer, so the kernel must report every peer, and clients may be admitted
+// in no other way.
 func (s Service) becoming(p *ipc.WholePlan) (Service, error) {
 	s.Identity = security.Identity{Name: "each user", UID: become.NoID, GID: become.NoID}
 	if err := CheckBecoming(p, s.Root); err != nil {
@@ -65,8 +67,9 @@ func (s Service) becoming(p *ipc.WholePlan) (Service, error) {
 	return s, nil
 }
 
-// CheckBecoming rejects settings that are incompatible with become_user.
-// schedrestd-config has rejected them with the details.
+// CheckBecoming rejects settings that are incompatible with become_user. An
+// intact schedrestd-config has already rejected them, with a more detailed
+// error.
 func CheckBecoming(p *ipc.WholePlan, root bool) error {
 	elsewhere := slices.ContainsFunc(p.Listen, func(l ipc.Listen) bool { return l.Network != ipc.Unix })
 	if !root || p.Service.Given != "" || p.Setup.JWT || !p.Setup.Local || elsewhere {
@@ -75,7 +78,8 @@ func CheckBecoming(p *ipc.WholePlan, root bool) error {
 	return nil
 }
 
-// chosen returns the identity of -u and -g. A part that isn't given comes from the starter.
+// chosen returns the identity of -u and -g. A missing user or group is taken
+// from the user who started the gateway.
 func chosen(s ipc.Service) security.Identity {
 	id := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	id.Name = fmt.Sprintf("uid %d", id.UID)
@@ -97,9 +101,9 @@ func ProtectedAccounts(s ipc.Service) []security.Account {
 	return []security.Account{{What: "root", UID: 0, Groups: append([]uint32{0}, s.RootGroups...)}, {What: what, UID: s.SchedUID, Groups: s.SchedGroups}}
 }
 
-// Refuses returns why the peer of a connection may not have a worker of its own;
-// "" when it may. A worker of root or SchedUser would have their authority, and
-// the overflow ids are shared by many users. unchecked stands for
+// Refuses returns why the peer of a connection may not have a worker of its
+// own; "" when it may. A worker of root or SchedUser would have their
+// authority, and many users share the overflow ids. unchecked is the setting
 // disable_user_check.
 func (s Service) Refuses(c ipc.Connection, unchecked bool) string {
 	switch {

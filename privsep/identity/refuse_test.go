@@ -7,7 +7,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestRefusedPeers: peers that get no worker of their own, and the logged reason.
+// TestRefusedPeers checks which peers get no worker of their own, and the
+// logged reason.
 func TestRefusedPeers(t *testing.T) {
 	const checked, unchecked = false, true
 	who := Service{SchedUID: 7}

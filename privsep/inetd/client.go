@@ -1,5 +1,5 @@
-// Package inetd finds out who is at standard input and output, for a gateway that
-// a program like inetd starts for one client.
+// Package inetd finds out which client is at standard input and output. A
+// program like inetd starts such a gateway for one client.
 package inetd
 
 import (
@@ -20,7 +20,7 @@ type Client struct {
 	Nameless bool // this end of the UNIX socket on standard input has no path
 
 	in, out  int
-	blocking bool // the socket on standard input was found so
+	blocking bool // the socket on standard input was in blocking mode before
 }
 
 // Meet determines what is at standard input and output. It reads nothing.
@@ -43,9 +43,10 @@ func Meet(in, out *os.File) (*Client, error) {
 	return c, nil
 }
 
-// meetSocket uses the socket on standard input as the client's connection, or
-// returns false: some programs start others with socket pairs in place of
-// pipes, one for input and one for output.
+// meetSocket uses the socket on standard input as the client's connection, and
+// returns true. It returns false for a socket pair that is used like a pipe:
+// some programs start others with two socket pairs, one for input and one for
+// output.
 func (c *Client) meetSocket(same bool) (bool, error) {
 	kind, err := unix.GetsockoptInt(c.in, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil || kind != unix.SOCK_STREAM {
@@ -63,7 +64,7 @@ func (c *Client) meetSocket(same bool) (bool, error) {
 		c.UID, c.GID, c.PID, c.Verified = u.UID, u.GID, u.PID, u.Verify() == nil
 		own, err := unix.Getsockname(c.in)
 		name, ok := own.(*unix.SockaddrUnix)
-		c.Nameless = err != nil || !ok || name.Name == "" || name.Name == "@" // package unix shows one without a name as "@"
+		c.Nameless = err != nil || !ok || name.Name == "" || name.Name == "@" // package unix shows a socket without a name as "@"
 		if c.Nameless && !same {
 			return false, nil
 		}
@@ -79,11 +80,12 @@ func (c *Client) meetSocket(same bool) (bool, error) {
 	return true, nil
 }
 
-// meetFile takes the owner of a pipe, file or terminal for the client if no
-// other user can have written the input: others may not open it, nor its group
-// write to it. The group of a terminal is for programs that write messages on
-// it, which nothing reads. Users who start this program at their own terminal
-// have this program's group.
+// meetFile determines the client from a pipe, file or terminal. The owner of
+// the file is the client if no other user can have written the input: other
+// users may not open the file, and its group may not write to it. For a
+// terminal the write permission of the group is accepted. It lets programs
+// write messages on the terminal, which nothing reads. Users who start this
+// program at their own terminal have the group of this process.
 func (c *Client) meetFile(st unix.Stat_t) {
 	c.Addr, c.UID, c.GID = "stdin", st.Uid, st.Gid
 	strangers := uint32(0o027)
@@ -105,8 +107,8 @@ func isTerminal(fd int) bool {
 	return err == nil
 }
 
-// Streams returns the message that hands the client over to the dispatcher, and the
-// descriptors to send with it.
+// Streams returns the message that passes the client to the dispatcher, and the
+// descriptors to send with that message.
 func (c *Client) Streams() (*ipc.Streams, []int) {
 	return &ipc.Streams{Connection: c.Connection}, []int{c.in, c.out}
 }

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestIsTerminal: to ask changes nothing for those who share the file.
+// TestIsTerminal checks that the question changes nothing for other processes
+// that share the file.
 func TestIsTerminal(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {

@@ -9,9 +9,10 @@ import (
 	"schedrestd/security"
 )
 
-// ServeAs returns the identity of the worker. With become_user it is the peer's, and
-// otherwise the identity of a gateway that listens. refused is why the peer may not be
-// served. The gateway answers such a peer, and the service has not failed.
+// ServeAs returns the identity of the worker. With become_user it is the peer's
+// identity. Otherwise it is the same as for a gateway that listens. refused is
+// the reason why the peer may not be served. The gateway answers such a peer
+// with 403, and the service has not failed.
 func (c *Client) ServeAs(p *ipc.WholePlan) (who identity.Service, refused, err error) {
 	if who, err = identity.Determine(p); err != nil || !p.Switches.BecomeUser {
 		return who, nil, err
@@ -20,9 +21,10 @@ func (c *Client) ServeAs(p *ipc.WholePlan) (who identity.Service, refused, err e
 	case c.Network != ipc.Unix:
 		return who, nil, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input, on which the kernel identifies the client")
 	case c.Nameless:
-		// For a connection that was made from here the kernel names the process
-		// that listens at the other end. A user who starts this program could
-		// be served as the owner of any service that echoes its input.
+		// A nameless end belongs to the side that connected. For that side the
+		// kernel names the process that listens at the other end. So a user who
+		// connects to a service that echoes its input, and starts this program,
+		// could be served as the owner of that service.
 		return who, nil, errs.New(errs.Invalid, "become_user needs a connection accepted on a UNIX socket with a path, as a service manager or inetd passes it")
 	}
 	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", c.UID), UID: c.UID, GID: c.GID}

@@ -8,18 +8,17 @@ import (
 	"schedrestd/guard"
 )
 
-// entry is one key with the open files that belong to it. An entry without files has no
-// key.
+// entry is one key, with its open files. An entry without files has no key.
 type entry struct {
-	path    string     // that the configuration names
-	stamp   string     // of the files at its paths, before they were opened
-	files   []*os.File // which entries of several generations may use
-	unused  []*os.File // that the keeper has refused
-	refused string     // stamp of a file that replaced it and can't be used
-	newest  bool       // these are the files at its paths; otherwise those are not used, and a signature may be of a newer key's
+	path    string     // path in the configuration
+	stamp   string     // stamp of the files at its paths, before they were opened
+	files   []*os.File // entries of several generations may share them
+	unused  []*os.File // files that the keeper has refused
+	refused string     // stamp of a newer file that can't be used
+	newest  bool       // files are those at its paths; otherwise a newer key that is not in use may have signed a token
 }
 
-// keep makes e use the files of before.
+// keep makes e use the files of the entry before.
 func (e *entry) keep(before entry, newest bool) {
 	e.unused = append(e.unused, e.files...)
 	e.files, e.newest = before.files, newest && before.files != nil
@@ -27,11 +26,11 @@ func (e *entry) keep(before entry, newest bool) {
 
 // tokenFile is a file with keys of tokens, as the configuration names it.
 type tokenFile struct {
-	what   string // for the log
+	what   string // its name in the log
 	option string // its name in the configuration
-	path   string // "": there is none
+	path   string // "": there is no such file
 	open   func() (*os.File, error)
-	unlock func(path string) string // the command that lets the parent read one that it can't; "": it is not meant to
+	unlock func(path string) string // returns a command that lets the parent read the file; "": the parent is not meant to
 	log    *slog.Logger
 }
 
@@ -43,7 +42,7 @@ func (o Options) keySet() tokenFile {
 	return tokenFile{"key set of RS256 tokens", "jwks", o.Tokens.JWKS, o.openKeySet, unlockPublic, o.Log}
 }
 
-// judge rejects an unprotected file.
+// judge rejects a file that other users can read or write against the rules.
 func (t tokenFile) judge() error {
 	if t.path == "" {
 		return nil
@@ -74,7 +73,7 @@ func (t tokenFile) entry(before entry) (e entry, err error) {
 	switch {
 	case err == nil:
 		e.files, e.newest = []*os.File{f}, true
-	case same && before.files == nil && isAbsent(err): // as before
+	case same && before.files == nil && isAbsent(err): // the same as before
 	case same:
 		t.fallBack(&e, before, err)
 	case isAbsent(err):
@@ -89,8 +88,8 @@ func (t tokenFile) entry(before entry) (e entry, err error) {
 	return e, nil
 }
 
-// fallBack makes e use the file of before, because the file at the path can't be used.
-// It logs the reason.
+// fallBack makes e use the file of the entry before, because the file at the
+// path can't be used. It logs the reason.
 func (t tokenFile) fallBack(e *entry, before entry, why error) {
 	hint := errs.HintOf(why)
 	switch errs.KindOf(why) {
@@ -103,7 +102,8 @@ func (t tokenFile) fallBack(e *entry, before entry, why error) {
 	e.keep(before, false)
 }
 
-// isAbsent reports whether err means only that this process has no such file.
+// isAbsent reports whether err means only that the file is missing or that this
+// process may not read it.
 func isAbsent(err error) bool {
 	kind := errs.KindOf(err)
 	return err != nil && (kind == errs.NotFound || kind == errs.Denied)

@@ -25,8 +25,8 @@ func (o Options) openTokenKey() (*os.File, error) {
 		return f, err
 	}
 	// With the key, an attacker who compromises a worker can impersonate any
-	// user. A worker can own it only with disable_user_check, which was
-	// requested explicitly.
+	// user. The workers' user can own the key only with disable_user_check,
+	// which the administrator sets explicitly.
 	_, group, err := o.workersRead(f)
 	if err == nil && group {
 		err = errs.New(errs.Invalid, "key file %s: the group of the serving user %s can read it", f.Name(), o.Worker.Name).
@@ -40,10 +40,10 @@ func (o Options) openKeySet() (*os.File, error) {
 	return sealedCopy(o.Tokens.JWKS, o.tokenRule("key set"))
 }
 
-// openPair opens the private key, its certificates and the clients' authorities. If there
-// is an error, it returns those that it has opened. Even at the start it is called after
-// the capabilities are dropped, so files that it can read can be read again after a
-// renewal.
+// openPair opens the private key, its certificates and the clients'
+// authorities. If there is an error, it returns the files that it has opened.
+// Even at the start it is called without the dropped capabilities. So it can
+// also read these files later, when they have been renewed.
 func (o Options) openPair() (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){
 		o.openPrivateKey,

@@ -1,7 +1,8 @@
-// Package keys opens the keys of one generation, and judges who can read and write their files. The
-// parent reads none of them: a secret key goes to the keeper as an open file, and what is
-// public is copied as it is to memory files that no process can change, so that every worker
-// shows exactly what the keeper has accepted, whatever becomes of the files meanwhile.
+// Package keys opens the keys of one generation, and checks which users can
+// read and write their files. The parent does not parse any of them. A secret
+// key goes to the keeper as an open file. Public files are copied unchanged to
+// memory files that no process can change. So every worker shows exactly what
+// the keeper has accepted, even if the original files change meanwhile.
 //
 // The files from the top: keys.go has all keys; entry.go has one; files.go opens files;
 // rules.go says which files may be used.
@@ -18,15 +19,15 @@ import (
 	"schedrestd/ipc"
 )
 
-// Keys holds the keys of one generation as open files. They never change: a file that was changed is
-// of the next generation.
+// Keys holds the keys of one generation as open files. They never change: a
+// changed file belongs to the next generation.
 type Keys struct {
-	Stamp   string // of all files, before the first was opened
+	Stamp   string // stamp of all files, before the first was opened
 	options Options
 	pair    entry // a private key, its certificates and the clients' authorities; none without https://
 	token   entry // the key of HS256 tokens
 	set     entry // the key set of RS256 tokens
-	empty   entry // stands for a file that there is not
+	empty   entry // stands for a file that does not exist
 }
 
 // Judge rejects unprotected files. It is called before privileges are dropped,
@@ -40,11 +41,12 @@ func Judge(o Options) error {
 	return cmp.Or(o.tokenKey().judge(), o.keySet().judge())
 }
 
-// Open opens the keys that o names. Even at the start it is called after the
-// capabilities are dropped, so files that it can open can be opened again after a
-// renewal. before has the keys in use, or none. If a file has replaced one of them and
-// can't be used, the old key stays in use. With strict, certificates must be usable.
-// The caller closes the keys even if there is an error.
+// Open opens the keys that o names. Even at the start it is called without the
+// dropped capabilities. So it can also open the files later, when they have
+// been renewed. before has the keys in use, or none. If a new file can't be
+// used, the key that it replaces stays in use. With strict, an error about
+// certificates is returned instead. The caller closes the keys even if there is
+// an error.
 func Open(o Options, before *Keys, strict bool) (k *Keys, err error) {
 	k = &Keys{options: o, Stamp: Stamp(o.Secrets)}
 	none, err := sealedCopy("", guard.Rule{What: "empty file"})
@@ -52,7 +54,7 @@ func Open(o Options, before *Keys, strict bool) (k *Keys, err error) {
 		return k, err
 	}
 	k.empty.files = []*os.File{none}
-	if !o.JWT { // no key is used then, but one that lies open is refused all the same
+	if !o.JWT { // no key is used then, but an unprotected one is refused all the same
 		if err = Judge(o); err != nil {
 			return k, err
 		}
@@ -72,15 +74,15 @@ func Stamp(s ipc.Secrets) string {
 	return guard.Stamp(s.TLS.Key, s.TLS.Certificate, s.TLS.ClientCA, s.Tokens.Key, s.Tokens.JWKS)
 }
 
-// openPair opens the private key with its certificates. The files of before stay in use
-// if nothing has changed. They also stay in use if the new files can't be used, unless
-// strict is set.
+// openPair opens the private key with its certificates. If nothing has changed,
+// the files that were open before stay in use. They also stay in use if the new
+// files can't be used, unless strict is set.
 func (k *Keys) openPair(before *Keys, strict bool) (err error) {
 	o := k.options
 	if err := checkTLS(o.TLS); err != nil {
 		return err
 	}
-	k.pair.stamp = guard.Stamp(o.TLS.Key, o.TLS.Certificate, o.TLS.ClientCA) // what changes while it is read is seen next time
+	k.pair.stamp = guard.Stamp(o.TLS.Key, o.TLS.Certificate, o.TLS.ClientCA) // a change during the read is noticed next time
 	same := before.options.TLS == o.TLS && before.pair.files != nil
 	if same && before.pair.stamp == k.pair.stamp {
 		k.pair.keep(before.pair, before.pair.newest)
@@ -98,16 +100,16 @@ func (k *Keys) openPair(before *Keys, strict bool) (err error) {
 	return nil
 }
 
-// keepPair makes k use the private key and the certificates of before, and logs the
-// reason.
+// keepPair makes k use the private key and the certificates that were in use
+// before, and logs the reason.
 func (k *Keys) keepPair(before *Keys, why error) {
 	k.options.Log.Error("new certificates rejected; keeping the old ones", errs.LogAttrs(errs.HintOf(why), "error", why)...)
 	k.pair.keep(before.pair, false)
 }
 
-// Refused handles the keeper's rejection of a key. It replaces that key by the one used
-// before, as it does for a file that can't be opened. Then k can be offered to the
-// keeper again. An error means that k can't be used.
+// Refused handles the keeper's rejection of a key. It replaces that key by the
+// one used before, as Open does for a file that can't be opened. Then k can be
+// sent to the keeper again. An error means that k can't be used.
 func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 	o := k.options
 	switch {
@@ -117,7 +119,7 @@ func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 			return why
 		}
 		o.tokenKey().fallBack(&k.token, before.token, why)
-	case token && k.token.files != nil: // it was written over
+	case token && k.token.files != nil: // the file was overwritten
 		o.Log.Error("keeper has no key of HS256 tokens; the daemons verify them", errs.LogAttrs(newTokenKey(k.token.files[0]), "error", why)...)
 		k.token.keep(entry{}, false)
 	case token || k.pair.files == nil:
@@ -132,9 +134,10 @@ func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 	return nil
 }
 
-// RefuseSet makes the generation after k's use k's key set until the file changes again,
-// because workers can't use the key set of next. It reports whether next has another key
-// set. The goroutine that builds generations calls it.
+// RefuseSet records that workers can't use the key set of next. Later
+// generations then use the key set of k, until the file changes again.
+// RefuseSet reports whether next has another key set than k. The goroutine that
+// builds generations calls it.
 func (k *Keys) RefuseSet(next *Keys) bool {
 	if k.set.path != next.set.path || k.set.stamp == next.set.stamp || !next.set.newest {
 		return false
@@ -143,7 +146,8 @@ func (k *Keys) RefuseSet(next *Keys) bool {
 	return true
 }
 
-// Announce logs which files are newly in use, and whether they are safe from workers.
+// Announce logs which files are newly in use, and whether workers can read or
+// replace them.
 func (k *Keys) Announce(before *Keys) {
 	log := k.options.Log
 	isNew := func(now, then entry) bool { return now.newest && (now.path != then.path || now.stamp != then.stamp) }
@@ -162,9 +166,9 @@ func (k *Keys) Announce(before *Keys) {
 	}
 }
 
-// IsAtRest reports whether no changed file with keys of tokens was written
-// within that time. Half a token key is a valid key. Half a certificate is
-// invalid, and the keeper rejects it.
+// IsAtRest reports whether every changed file with token keys has been
+// unwritten for the time still. Half a token key is a valid key. Half a
+// certificate is invalid, and the keeper rejects it.
 func (k *Keys) IsAtRest(still time.Duration) bool {
 	for _, e := range []entry{k.token, k.set} {
 		if e.path != "" && guard.Stamp(e.path) != e.stamp && !guard.Rests(e.path, still) {
@@ -177,7 +181,8 @@ func (k *Keys) IsAtRest(still time.Duration) bool {
 // NeedKeeper reports whether k has a secret key.
 func (k *Keys) NeedKeeper() bool { return k.options.HTTPS || k.token.files != nil }
 
-// file returns the i-th file of e, or the empty one when there is none.
+// file returns the descriptor of the i-th file of e, or of the empty file if e
+// has none.
 func (k *Keys) file(e entry, i int) int {
 	if e.files == nil {
 		e, i = k.empty, 0
@@ -185,14 +190,16 @@ func (k *Keys) file(e entry, i int) int {
 	return int(e.files[i].Fd())
 }
 
-// ForWorker returns the message about k for a worker, with its files.
+// ForWorker returns the message that tells a worker about k, and the files to
+// send with it.
 func (k *Keys) ForWorker() (*ipc.PublicKeys, []int) {
 	tls := k.pair.files != nil
 	return &ipc.PublicKeys{Followed: k.set.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12, Authorities: tls && k.options.TLS.ClientCA != ""},
 		[]int{k.file(k.pair, 1), k.file(k.pair, 2), k.file(k.set, 0)}
 }
 
-// ForKeeper returns the message about k for the keeper, with its files.
+// ForKeeper returns the message that tells the keeper about k, and the files to
+// send with it.
 func (k *Keys) ForKeeper() (*ipc.SecretKeys, []int) {
 	tls := k.pair.files != nil
 	return &ipc.SecretKeys{Token: k.token.files != nil, Followed: k.token.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12},
@@ -201,7 +208,7 @@ func (k *Keys) ForKeeper() (*ipc.SecretKeys, []int) {
 
 func (k *Keys) entries() []entry { return []entry{k.pair, k.token, k.set, k.empty} }
 
-// Close closes the files that inUse does not use.
+// Close closes the files of k, except those that the keys inUse share.
 func (k *Keys) Close(inUse *Keys) {
 	for i, e := range k.entries() {
 		for _, f := range slices.Concat(e.unused, e.files) {

@@ -45,7 +45,7 @@ func (s *site) put(path, text string) {
 	must(s.t, os.Rename(path+".new", path))
 }
 
-// open opens the keys, which the test closes.
+// open opens the keys. They are closed at the end of the test.
 func (s *site) open(before *Keys, strict bool) *Keys {
 	s.t.Helper()
 	k, err := Open(s.Options, before, strict)
@@ -54,7 +54,8 @@ func (s *site) open(before *Keys, strict bool) *Keys {
 	return k
 }
 
-// texts returns what the keeper and a worker can read of k.
+// texts returns the contents of the files of k that the keeper and a worker
+// get.
 func texts(t *testing.T, k *Keys) (keeper, worker string) {
 	t.Helper()
 	_, secret := k.ForKeeper()
@@ -84,7 +85,8 @@ const (
 	allPublic = "certificates|authorities|set"
 )
 
-// TestRecipients: the keeper gets what is secret, and a worker what is public.
+// TestRecipients checks that the keeper gets the secret files, and a worker the
+// public ones.
 func TestRecipients(t *testing.T) {
 	s := newSite(t)
 	k := s.open(new(Keys), true)
@@ -97,7 +99,8 @@ func TestRecipients(t *testing.T) {
 	}
 }
 
-// TestSuccession: the next generation has the new files, and the old ones in place of those that can't be used.
+// TestSuccession checks that the next generation has the new files. In place of
+// files that can't be used it has the old ones.
 func TestSuccession(t *testing.T) {
 	tests := []struct {
 		name           string
@@ -154,7 +157,8 @@ func TestSuccession(t *testing.T) {
 	}
 }
 
-// TestRefused: keys that the keeper refuses are replaced once by the keys before, but not by those that it has refused as well.
+// TestRefused checks that keys that the keeper refuses are replaced once by the
+// previous keys. Previous keys that the keeper has also refused are not used.
 func TestRefused(t *testing.T) {
 	no := errors.New("no key")
 	t.Run("at the start", func(t *testing.T) {
@@ -195,7 +199,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestClose: generations share open files, and each file is closed with the last one that uses it.
+// TestClose checks that generations share open files. Each file is closed with
+// the last generation that uses it.
 func TestClose(t *testing.T) {
 	s := newSite(t)
 	before := s.open(new(Keys), true)
@@ -222,7 +227,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestRest: a key of tokens that has just been written may be half of one.
+// TestRest checks that the key file of tokens is not at rest just after a
+// write, because it may be half written.
 func TestRest(t *testing.T) {
 	s := newSite(t)
 	k := s.open(new(Keys), true)

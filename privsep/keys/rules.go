@@ -18,7 +18,7 @@ type Options struct {
 	HTTPS    bool              // there is an https:// listener
 	JWT      bool              // tokens are served
 	Root     bool              // the parent was started as root
-	Worker   security.Identity // of the workers, which must not read a secret key
+	Worker   security.Identity // identity of the workers, which must not read a secret key
 	SchedUID uint32
 	Log      *slog.Logger
 }
@@ -32,8 +32,8 @@ func checkTLS(t ipc.TLS) error {
 	return nil
 }
 
-// secretRule returns the rule for the private key: it belongs to root,
-// SchedUser or, after a start without root, the starter.
+// secretRule returns the rule for the private key: it must belong to root,
+// SchedUser or, after a start without root, the user who started the gateway.
 func (o Options) secretRule() guard.Rule {
 	owners := []uint32{0, o.SchedUID}
 	if !o.Root {
@@ -43,8 +43,8 @@ func (o Options) secretRule() guard.Rule {
 }
 
 // tokenRule returns the rule for a file with keys of tokens: the file and each
-// directory above it belong to SchedUser, root or, after a start without root,
-// the starter, and no other user may write there.
+// directory above it must belong to SchedUser, root or, after a start without
+// root, the user who started the gateway. No other user may write there.
 func (o Options) tokenRule(what string) guard.Rule {
 	trust := guard.Trust{Owners: []uint32{o.SchedUID}, Private: become.PrivateGroup}
 	if !o.Root {
@@ -64,9 +64,9 @@ func (o Options) authoritiesRule() guard.Rule {
 	return rule
 }
 
-// unlockTokenKey returns the command that lets a parent that is root read the
-// key without capabilities, and SchedUser too; "" when there is none. A parent
-// that is not root should not be able to read it.
+// unlockTokenKey returns the command that lets both SchedUser and a parent that
+// is root without capabilities read the key; "" when there is none. A parent
+// that is not root should not be able to read the key.
 func (o Options) unlockTokenKey(path string) string {
 	if o.Root && o.Tokens.Root {
 		// The directory keeps its owner. It may be StateSaveLocation, to which slurmctld writes.
@@ -79,9 +79,10 @@ func (o Options) unlockTokenKey(path string) string {
 // certificates.
 func unlockPublic(path string) string { return guard.Enter(path) + "chmod a+r " + guard.Quote(path) }
 
-// newTokenKey returns the command that makes a key in place of f, which holds
-// none. A file that is long enough to be something else may be needed elsewhere
-// and be configured by mistake: then the key is made beside it.
+// newTokenKey returns the command that makes a key in place of f, which
+// contains no key. If f is long enough to be a different kind of file, it may
+// have been configured by mistake and be needed elsewhere. Then the command
+// makes the key beside f.
 func newTokenKey(f *os.File) string {
 	const make = "(umask 077; head -c 32 /dev/urandom >%s)"
 	if info, err := f.Stat(); err == nil && info.Size() < 32 {

@@ -12,17 +12,19 @@ import (
 	"schedrestd/notify"
 )
 
-// nameTLS is the name of a passed socket that speaks TLS: FileDescriptorName=https in its unit.
+// nameTLS is the name of a passed socket that speaks TLS. Its unit has
+// FileDescriptorName=https.
 const nameTLS = "https"
 
-// Activated returns the listening sockets that this process was started with. The
-// sockets of a service manager come first (LISTEN_FDS, sd_listen_fds(3)), then one on
-// standard input, as inetd passes it in its "wait" mode. If there is none, Activated
-// returns no socket and no error.
+// Activated returns the listening sockets that this process was started with.
+// The sockets of a service manager come first (LISTEN_FDS, sd_listen_fds(3)).
+// Then comes a socket on standard input, as inetd passes it in its "wait" mode.
+// If there is none, Activated returns no socket and no error.
 //
-// Call Activated once, before anything else. It removes the variables, also those of
-// package notify, which keeps their values. Otherwise a child could take the variables
-// for its own. It replaces a listener on standard input by /dev/null.
+// Call Activated once, before anything else. It removes the LISTEN_* variables
+// and those of package notify from the environment, so that no child uses them.
+// Package notify keeps its values. Activated replaces a listener on standard
+// input by /dev/null.
 func Activated() ([]*os.File, error) {
 	notify.Prepare()
 	files, err := notify.Sockets()
@@ -44,9 +46,10 @@ func Activated() ([]*os.File, error) {
 	return append(files, os.NewFile(uintptr(fd), "stdin")), nil
 }
 
-// adopt makes a listener of f, a socket that came with the start. It asks the kernel,
-// not the environment, what kind of socket f is. The socket is the service manager's:
-// a UNIX socket keeps its mode, and its file stays when the gateway ends.
+// adopt makes a listener of f, a socket that this process was started with. It
+// asks the kernel, not the environment, what kind of socket f is. The socket
+// belongs to the service manager. So a UNIX socket keeps its mode, and its file
+// stays when the gateway ends.
 func adopt(f *os.File) (*Listener, error) {
 	what := "the socket that was passed"
 	if f.Name() != "" {
@@ -76,7 +79,7 @@ func adopt(f *os.File) (*Listener, error) {
 	if l.TLS && l.Network == ipc.Unix {
 		return nil, errs.New(errs.Invalid, "%s is a UNIX socket, but TLS needs TCP", what)
 	}
-	// Other processes may hold the listener as well. If one of them takes a
+	// Other processes may have the same listener open. If one of them takes a
 	// connection first, accept must not block.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "take over %s", what)

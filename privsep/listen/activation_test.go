@@ -12,7 +12,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestAdopt: a descriptor that was passed is judged by the kernel's information.
+// TestAdopt checks that a passed descriptor is judged by the kernel's
+// information about it.
 func TestAdopt(t *testing.T) {
 	file := func(t *testing.T, domain, kind int, address unix.Sockaddr, name string) *os.File {
 		fd, err := unix.Socket(domain, kind|unix.SOCK_CLOEXEC, 0)

@@ -27,13 +27,13 @@ type Listener struct {
 	remove func() // removes a UNIX socket from the file system
 }
 
-// Options says where to listen.
+// Options has the addresses to listen on, and how.
 type Options struct {
-	Passed    []*os.File // by the service manager (see Activated); they come first
+	Passed    []*os.File // passed by the service manager (see Activated); they come first
 	Addresses []ipc.Listen
 	Netns     string         // network namespace of the TCP addresses, by name or path; "" is the starter's
-	Unix      socket.Options // of the UNIX sockets
-	UnixOnly  bool           // refuse TCP sockets of the service manager
+	Unix      socket.Options // options of the UNIX sockets
+	UnixOnly  bool           // reject TCP sockets that the service manager passed
 }
 
 // Open opens every listener, or none.
@@ -87,7 +87,7 @@ func (l *Listener) Close() {
 	if l.remove != nil {
 		l.remove()
 	}
-	_ = fdpass.Release(l.file) // with the connections that were not accepted
+	_ = fdpass.Release(l.file) // also closes the connections that were not accepted
 }
 
 // FD returns the listening descriptor, to pass it on.
@@ -96,16 +96,17 @@ func (l *Listener) FD() (fd int) {
 	return fd
 }
 
-// over completes l, which takes over a non-blocking listening descriptor.
+// over completes l with a non-blocking listening descriptor. l takes ownership
+// of the descriptor.
 func (l *Listener) over(file *os.File) (_ *Listener, err error) {
 	l.file = file
 	l.raw, err = file.SyscallConn()
 	return l, errs.Wrap(err, errs.Internal, "listen on %s", l.Name)
 }
 
-// listenTCP binds every address of e's host in s. If the host has several, it passes
-// over addresses that this machine does not have, for example because IPv6 is switched
-// off.
+// listenTCP binds every address of the host of e in the network namespace s. If
+// the host has several addresses, it skips those that this machine does not
+// have, for example because IPv6 is switched off.
 func listenTCP(e ipc.Listen, s *netns.Space) (list []*Listener, err error) {
 	err = s.Inside(func() error {
 		list, err = bindAll(e, s)
@@ -124,7 +125,8 @@ func listenUnix(e ipc.Listen, o socket.Options) ([]*Listener, error) {
 	return []*Listener{l}, err
 }
 
-// bindAll binds the addresses of e in the calling thread's network namespace, which is s.
+// bindAll binds the addresses of e. The calling thread must be in the network
+// namespace s.
 func bindAll(e ipc.Listen, s *netns.Space) (list []*Listener, err error) {
 	var missing error
 	for _, a := range e.Addresses {
@@ -145,10 +147,10 @@ func bindAll(e ipc.Listen, s *netns.Space) (list []*Listener, err error) {
 	return list, nil
 }
 
-// bindTCP listens on an address. The zero address stands for every address of IPv6 and
-// IPv4. bindTCP makes system calls itself, because package net remembers from the first
-// namespace that it sees whether there is IPv6. It uses no multipath TCP, which rules of
-// a firewall and of Landlock do not cover.
+// bindTCP listens on an address. The zero address stands for every address of
+// IPv6 and IPv4. bindTCP does not use package net, which checks for IPv6 only
+// in the first namespace that it sees. It uses no multipath TCP, because the
+// rules of firewalls and of Landlock do not cover that.
 func bindTCP(at netip.AddrPort) (*Listener, error) {
 	if !at.Addr().IsUnspecified() {
 		return bindOne(at)
@@ -160,7 +162,8 @@ func bindTCP(at netip.AddrPort) (*Listener, error) {
 	return l, err
 }
 
-// backlog is the longest queue. The kernel shortens it to net.core.somaxconn.
+// backlog is the length of the queue of connections. The kernel shortens it to
+// net.core.somaxconn.
 const backlog = 1<<16 - 1
 
 func bindOne(at netip.AddrPort) (*Listener, error) {

@@ -25,7 +25,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// listenOn listens on path as a compromised schedrestd-config might name it.
+// listenOn listens on a path. A compromised schedrestd-config may name any
+// path.
 func listenOn(path string, o socket.Options) (*Listener, error) {
 	list, err := Open(Options{Addresses: []ipc.Listen{{Text: "unix:" + path, Network: ipc.Unix, Path: path}}, Unix: o})
 	if err != nil {
@@ -34,7 +35,7 @@ func listenOn(path string, o socket.Options) (*Listener, error) {
 	return list[0], nil
 }
 
-// sharedDir makes a directory that others can reach.
+// sharedDir makes a directory that other users can enter.
 func sharedDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,8 +44,8 @@ func sharedDir(t *testing.T) string {
 	return dir
 }
 
-// TestUnixRefusals: an error in the path is reported as for every address; the
-// rules of the file itself are tested where they are kept, in socket.
+// TestUnixRefusals checks that an error in the path is reported as for every
+// other address. The rules for the file itself are tested in package socket.
 func TestUnixRefusals(t *testing.T) {
 	open := sharedDir(t)
 	if err := os.Chmod(open, 0o777); err != nil {
@@ -91,7 +92,7 @@ func listing(t *testing.T, dir string) string {
 	return strings.Join(s, " ")
 }
 
-// stale leaves a socket without a server.
+// stale creates a socket file that no process listens on.
 func stale(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -102,7 +103,8 @@ func stale(t *testing.T, path string) {
 	l.Close()
 }
 
-// TestUnixModes: owner and mode of a socket are set before anyone can connect.
+// TestUnixModes checks that the owner and mode of a socket are set before a
+// client can connect.
 func TestUnixModes(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o600, 0o660, 0o666} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -111,7 +113,7 @@ func TestUnixModes(t *testing.T) {
 				who = socket.Owner{UID: 31234, GID: 31235}
 			}
 			path := sharedDir(t) + "/s"
-			stale(t, path) // one that a dead parent left is replaced
+			stale(t, path) // a socket file that a dead parent left is replaced
 			l, err := listenOn(path, socket.Options{Mode: mode, Owner: &who})
 			if err != nil {
 				t.Fatal(err)
@@ -136,7 +138,8 @@ func TestUnixModes(t *testing.T) {
 	}
 }
 
-// TestDescriptorsAreRefused: no client can send one to a listener, be it the parent's own or one that was passed.
+// TestDescriptorsAreRefused checks that no client can send a descriptor to a
+// listener, whether the parent opened the listener or it was passed.
 func TestDescriptorsAreRefused(t *testing.T) {
 	if !security.KernelSince(6, 16) {
 		t.Skip("this kernel refuses none")

@@ -15,16 +15,18 @@ import (
 	"schedrestd/privsep/thread"
 )
 
-// Space is an open network namespace. Changes of its name have no effect on it. A nil
-// Space is the namespace that the process was started in.
+// Space is an open network namespace. It stays the same when its name is
+// changed or removed. A nil Space is the namespace that the process was started
+// in.
 type Space struct {
 	fd   int
 	what string // for messages
 }
 
-// Open opens the namespace that text, the value of variable, names: by a name of ip-netns(8) or a path.
-// It returns nil for "". It refuses a directory in which others could put another namespace, since the
-// namespace decides which clients can connect and which daemons are sent tokens.
+// Open opens the namespace that text names: by a name of ip-netns(8) or a path.
+// variable is the setting with that value. Open returns nil for "". The
+// namespace decides which clients can connect and which daemons receive tokens.
+// So Open refuses a directory in which other users could replace the namespace.
 func Open(variable, text string) (*Space, error) {
 	if text == "" {
 		return nil, nil
@@ -47,7 +49,7 @@ func Open(variable, text string) (*Space, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	// A link is followed: those of /proc are how namespaces are named there.
+	// Links are followed, because /proc names namespaces by links.
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT):
@@ -66,10 +68,10 @@ func (s *Space) Close() {
 	}
 }
 
-// String returns the variable that named s, and its value.
+// String returns the setting that named s, and its value.
 func (s *Space) String() string { return s.what }
 
-// Inside calls do on a thread in s.
+// Inside calls do on a thread that is in s.
 func (s *Space) Inside(do func() error) error {
 	if s == nil {
 		return do()
@@ -85,7 +87,8 @@ func (s *Space) Inside(do func() error) error {
 	return <-done
 }
 
-// Enter moves the calling thread into s. A thread that is in it already needs no privilege.
+// Enter moves the calling thread into s. A thread that is already in s needs no
+// privilege.
 func (s *Space) Enter() error {
 	there := netns.NsHandle(s.fd)
 	if here, err := netns.Get(); err == nil {

@@ -15,15 +15,15 @@ import (
 	"schedrestd/security"
 )
 
-// mostQuestions is how many files the program may ask for. A site may have one file for
-// each rack.
+// mostQuestions is how many files schedrestd-config may ask for. A site may
+// have one file for each rack.
 const mostQuestions = 10_000
 
-// converse sends the program the facts that it needs, and answers its questions until
-// its Plan is complete.
+// converse sends schedrestd-config the facts that it needs, and answers its
+// questions until the Plan is complete.
 func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
 	if err := channel.Send(&p.setup); err != nil {
-		return nil, io.EOF // its exit status says more
+		return nil, io.EOF // the exit status says more
 	}
 	for _, v := range p.env[:p.setup.Variables] {
 		if err := channel.Send(&ipc.Variable{Text: v}); err != nil {
@@ -66,15 +66,15 @@ func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
 	}
 }
 
-// desk opens files for one run of the program.
+// desk opens files for one run of schedrestd-config.
 type desk struct {
 	root   bool
 	asked  int
 	files  []string // configuration files that were opened
-	judged int      // of them
+	judged int      // how many of files were judged
 }
 
-// answer answers m.
+// answer opens the file of m and sends the answer.
 func (d *desk) answer(channel *ipc.Channel, m *ipc.OpenFile) error {
 	if d.asked++; d.asked > mostQuestions {
 		return errs.New(errs.Internal, "%s requested more than %d files", configName, mostQuestions)

@@ -1,6 +1,8 @@
-// Package planner runs schedrestd-config, which reads the command line, the environment and the
-// configuration without privileges, and returns its Plan. Until the Plan is complete it opens files for
-// the program (see desk), as root those that root alone may read. It parses nothing but protocol frames.
+// Package planner runs schedrestd-config, which reads the command line, the
+// environment and the configuration without privileges, and returns its Plan.
+// Until the Plan is complete, the package opens files for that program (see
+// desk). As root it also opens files that only root may read. It parses nothing
+// but protocol frames.
 package planner
 
 import (
@@ -24,28 +26,30 @@ import (
 
 const configName = "schedrestd-config"
 
-// Planner starts schedrestd-config. As root it runs under an id that no user has.
+// Planner starts schedrestd-config. When the parent is root, the program runs
+// under an id that no user has.
 type Planner struct {
 	program *os.File
 	who     security.Identity
 	argv    []string
 	env     []string
-	out     *os.File // its standard output
-	errOut  *os.File // its standard error
+	out     *os.File // the program's standard output
+	errOut  *os.File // the program's standard error
 	setup   ipc.ConfigSetup
-	spawner *spawn.Spawner // starts it without namespaces; the program dies with it
+	spawner *spawn.Spawner // starts the program without namespaces; the program is killed when its spawner stops
 }
 
 // replanLimit is the time for a Plan at a reload, for which names may have to be resolved.
 const replanLimit = 2 * time.Minute
 
-// New opens the program, which gets these arguments and the variables of environ that concern it.
+// New opens the program. It gets the given arguments, and those variables of
+// environ that concern it.
 func New(args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
 	return newPlanner("", args, environ, out, errOut, setup)
 }
 
-// newPlanner returns a Planner for the program at path; "" is the one beside
-// this program.
+// newPlanner returns a Planner for the program at path; "" stands for the
+// program beside this one.
 func newPlanner(path string, args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
 	id, err := uint32(os.Geteuid()), error(nil)
 	if setup.Root = id == 0; setup.Root {
@@ -64,13 +68,15 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	if p.program, err = spawn.OpenProgram("configuration reader", path, configName, p.who, p.setup.Root); err != nil {
 		return nil, err
 	}
-	// Whether more may be unshared is not known before the program has read the switches.
+	// The program reads the switches. Until then it is unknown whether more may
+	// be unshared.
 	p.spawner, err = spawn.New(spawn.Options{Root: p.setup.Root, Plain: true, Switches: ipc.Switches{DisableUnshareFiles: true, DisableUnshareSysV: true}})
 	return p, err
 }
 
-// Plan returns the program's Plan. If there is neither a Plan nor an error, the program
-// has printed or done everything that was asked. status is the program's exit status.
+// Plan returns the program's Plan. If there is neither a Plan nor an error, the
+// program has done everything that its command line asked for, such as printing
+// help. status is the program's exit status.
 func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
 	child, err := p.spawner.Launch(spawn.Spec{Role: ipc.Config, Program: p.program, Argv: p.argv, Threads: runtime.NumCPU(),
 		Who: p.who, Out: p.out, Log: p.errOut, Quiet: true})
@@ -103,7 +109,7 @@ func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
 		return nil, 1, errs.New(errs.Internal, "%s cannot be executed", p.program.Name())
 	case p.setup.Again:
 		return nil, 1, errs.New(errs.Internal, "%s exited without a plan", configName)
-	case ws.Signaled(): // the reader of its output is gone
+	case ws.Signaled(): // the process that reads its output is gone
 		return nil, 1, nil
 	}
 	return nil, status, nil

@@ -16,8 +16,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// playConfig plays a schedrestd-config that does what its first argument says,
-// to the file that the second one names.
+// playConfig plays a schedrestd-config. Its first argument selects what it
+// does, and the second names the file for that.
 func playConfig(args []string) int {
 	channel, err := ipc.Open(ipc.ConfigFD, ipc.Config, ipc.Parent)
 	if err != nil {
@@ -73,10 +73,10 @@ func playConfig(args []string) int {
 	case "asks after the plan":
 		_ = channel.Send(&plan.Plan)
 		frame := append([]byte{byte(ipc.KindOf(new(ipc.OpenFile))), byte(ipc.OpenConfiguration), byte(len(args[1])), 0}, args[1]...)
-		if _, err := unix.Write(ipc.ConfigFD, frame); err != nil { // which the channel would not send
+		if _, err := unix.Write(ipc.ConfigFD, frame); err != nil { // the channel would refuse to send this frame
 			return 6
 		}
-		time.Sleep(time.Hour) // and does not end when it is let go
+		time.Sleep(time.Hour) // and does not exit when its channel ends
 	case "asks for ever":
 		for m := open(); m.Message != nil; m = open() {
 			for _, fd := range m.FDs {
@@ -128,7 +128,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// configuration writes a configuration file where only root's own files are trusted.
+// configuration writes a configuration file where only files of root are
+// trusted.
 func configuration(t *testing.T, text string, mode os.FileMode) (path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -141,7 +142,7 @@ func configuration(t *testing.T, text string, mode os.FileMode) (path string) {
 	return path
 }
 
-// planned returns what a planner makes of such a program.
+// planned returns the Plan of a program that playConfig plays.
 func planned(t *testing.T, again bool, args ...string) (*ipc.WholePlan, int, error) {
 	t.Helper()
 	p, err := newPlanner(binary, args, []string{"SCHED_JWT=planted", "HOME=/planted", "SLURM_CONF=x"}, os.Stdout, os.Stderr, ipc.ConfigSetup{})
@@ -153,7 +154,9 @@ func planned(t *testing.T, again bool, args ...string) (*ipc.WholePlan, int, err
 	return p.Plan()
 }
 
-// TestPlanner: the program has no privileges, nothing of the environment but what concerns it, and reads what root alone can.
+// TestPlanner checks that the program has no privileges and only the
+// environment variables that concern it, and that it reads a file that only
+// root can open.
 func TestPlanner(t *testing.T) {
 	path := configuration(t, "what root reads", 0o600)
 	plan, status, err := planned(t, false, "honest", path)
@@ -173,8 +176,9 @@ func TestPlanner(t *testing.T) {
 	}
 }
 
-// TestPlannerIsHostile: a captured program gets no file after its plan, none without end, and no plan accepted
-// that breaks the rules.
+// TestPlannerIsHostile checks a captured program. It gets no file after its
+// Plan and no unlimited number of files, and a Plan that breaks the rules is
+// rejected.
 func TestPlannerIsHostile(t *testing.T) {
 	path := configuration(t, "", 0o644)
 	for _, tt := range []struct {
@@ -208,7 +212,8 @@ func TestPlannerIsHostile(t *testing.T) {
 	}
 }
 
-// Close ends the thread. The parent keeps its planner until it exits.
+// Close ends the thread. Only tests call it: the parent keeps its planner until
+// it exits.
 func (p *Planner) Close() {
 	p.spawner.Stop()
 	p.program.Close()

@@ -1,5 +1,5 @@
-// Package program opens the programs of the gateway's processes, and starts them
-// under the identity that each may have.
+// Package program opens the programs of the gateway's processes, and starts
+// them under the identity for its role.
 package program
 
 import (
@@ -16,7 +16,7 @@ import (
 // Program is the program that all processes of a role are started from.
 type Program struct {
 	File    *os.File
-	As      security.Identity // of a service
+	As      security.Identity // identity of a service
 	missing error             // why there is no file
 	Argv    []string
 }
@@ -24,16 +24,17 @@ type Program struct {
 // Set has the programs of all roles.
 type Set map[ipc.Role]*Program
 
-// roles have a program each.
+// roles lists the roles. Each has a program.
 var roles = []ipc.Role{ipc.Worker, ipc.Dispatcher, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Exporter}
 
 // Name returns the file name of a role's program.
 func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
 
-// Open opens the programs beside this one. argv has their arguments. The parent executes
-// the open files from then on. If a service's program can't be opened, the start of that
-// service fails with the error. worker is the identity of workers, and root reports
-// whether this process can change identities.
+// Open opens the programs in the directory of this one. argv has their
+// arguments. From then on the parent executes the open files. If a service's
+// program can't be opened, the start of that service fails with the error.
+// worker is the identity of workers, and root reports whether this process can
+// change identities.
 func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set, error) {
 	s := Set{}
 	for _, role := range roles {
@@ -56,8 +57,9 @@ func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set,
 	return s, nil
 }
 
-// identity returns the identity of a service. As root it is a uid that no user
-// and no worker has: a captured worker can neither stop nor trace the service.
+// identity returns the identity of a service. If root is set, it is a uid that
+// no user and no worker has. So a captured worker can neither stop nor trace
+// the service.
 func identity(worker security.Identity, root bool) (security.Identity, error) {
 	if !root {
 		return worker, nil
@@ -66,7 +68,8 @@ func identity(worker security.Identity, root bool) (security.Identity, error) {
 	return security.Identity{Name: fmt.Sprintf("uid %d", id), UID: id, GID: id}, err
 }
 
-// Start starts a process with the identity who. setup is its first message.
+// Start starts a process with the identity who, and sends it setup as its first
+// message.
 func (p *Program) Start(from *spawn.Spawner, who security.Identity, b spawn.Spec, setup ipc.Message) (*spawn.Started, error) {
 	if p.missing != nil {
 		return nil, p.missing

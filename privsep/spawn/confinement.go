@@ -21,10 +21,10 @@ func (s *Spawner) lacks() string {
 	return strings.Join(list, ", ")
 }
 
-// CheckRequired rejects a start that lacks, or has switched off, a part of the
-// confinement, if the configuration requires all parts. Every kind of start calls it
-// before the first worker is started. If only the worker can detect that a part is
-// missing, the worker refuses to serve (ipc.SealRequire).
+// CheckRequired returns an error if the configuration requires all parts of the
+// confinement and one is missing or switched off. Every kind of start calls it
+// before the first worker is started. Only the worker can detect some missing
+// parts. Then it refuses to serve (ipc.SealRequire).
 func (s *Spawner) CheckRequired() error {
 	lacks := s.lacks()
 	if !s.Switches.RequireConfinement || lacks == "" {

@@ -19,13 +19,13 @@ import (
 // After a start without root the process inherits the identity of the user who started
 // the gateway.
 func (s *Spawner) start(b Spec, channel, log int) (p *Process, err error) {
-	if !s.Do(func() { p, err = s.execute(b, channel, log) }) { // a signal ended the start that this belongs to
+	if !s.Do(func() { p, err = s.execute(b, channel, log) }) { // a signal has ended the gateway's start
 		return nil, errs.New(errs.Unavailable, "the gateway is stopping")
 	}
 	return p, err
 }
 
-// execute implements start on the thread that processes inherit from.
+// execute implements start. It runs on the thread from which processes inherit.
 func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	pidfd := -1
 	sys := &syscall.SysProcAttr{
@@ -34,7 +34,7 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 		PidFD:        &pidfd,
 	}
 	if s.first == nil {
-		sys.Pdeathsig = syscall.SIGKILL // package syscall would take a parent that the process can't see for a dead one
+		sys.Pdeathsig = syscall.SIGKILL // in a PID namespace of its own the process can't see its parent, and package syscall would take the parent for dead
 	}
 	if s.nest != nil {
 		s.nest.put(sys, b.Who, s.Root)
@@ -51,7 +51,8 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	path, argv := s.space.Path(b.Program), b.Argv
 	switch {
 	case s.Root:
-		// Not one instruction of the process runs as root, and its user can't stop this thread: see package stage.
+		// Not one instruction of the process runs as root, and its user can't
+		// stop this thread (see package stage).
 		if path == "" {
 			path = stage.File(len(attr.Files))
 			attr.Files = append(attr.Files, b.Program.Fd())
@@ -61,7 +62,7 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 			target.Report = uint32(len(attr.Files))
 			attr.Files = append(attr.Files, s.null.Fd())
 		}
-		path = cmp.Or(s.space.Path(s.stage), stage.Program) // there may be no /proc yet
+		path = cmp.Or(s.space.Path(s.stage), stage.Program) // /proc may not be mounted yet
 		argv, attr.Env = target.Command()
 	case path == "":
 		program, err := OutOfTheWay(b.Program, attr.Files)
@@ -80,7 +81,7 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	if failed == nil && err == nil && pidfd < 0 {
 		failed = errs.New(errs.Unsupported, "this kernel has no pidfd; use Linux 5.3 or later")
 	}
-	if failed != nil { // this process can be traced, with its keys, or the child can't be waited for
+	if failed != nil { // this process can be traced, with its keys, or it can't wait for the child
 		if err == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -92,8 +93,8 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	return newProcess(b.Role.String(), pid, pidfd), nil
 }
 
-// environ returns a process's whole environment. It has no variable of the user who
-// started the gateway.
+// environ returns a process's whole environment. It contains no variable of the
+// user who started the gateway.
 func environ(threads int) []string {
 	return []string{
 		fmt.Sprintf("GOMAXPROCS=%d", threads),
@@ -101,26 +102,27 @@ func environ(threads int) []string {
 	}
 }
 
-// OutOfTheWay returns program at a number well above files. Before the child executes,
-// it puts files in their places and its own pipe at the next numbers, over any
-// descriptor there.
+// OutOfTheWay duplicates the descriptor of program to a number well above all
+// of files. Before the child executes the program, it moves files to their
+// places and its own pipe to the numbers after them. That would overwrite a
+// lower descriptor.
 func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 	least := int(slices.Max(files)) + 1 + 1 + len(files)
 	fd, err = unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, least)
 	return fd, errs.Wrap(err, errs.Internal, "duplicate the descriptor of %s", program.Name())
 }
 
-// expect returns the attributes that a process must have, as far as the parent knows
-// them. It does not check the namespaces that a process made for itself. Only root can
-// ask the kernel about a process whose program the caller can't read, such as an
-// installed one.
+// expect returns the attributes that a process must have, as far as the parent
+// knows them. The parent does not know the namespaces that a process creates
+// for itself, and it can't ask: only root can examine a process whose program
+// the caller can't read, such as an installed one.
 func (s *Spawner) expect(b Spec) *ipc.Attributes {
 	a := &ipc.Attributes{UID: b.Who.UID, GID: b.Who.GID, Groups: b.Who.Groups, Foreign: s.nest != nil, Bounding: s.inherited.Bounding, Seccomp: s.inherited.Seccomp}
 	switch {
 	case s.nest.settles():
 		a.Bounding = security.Capabilities(0).String()
 	case s.nest != nil:
-		a.Bounding = security.AllCapabilities().String() // over nothing but its own namespaces, and no_new_privs keeps it from them
+		a.Bounding = security.AllCapabilities().String() // these apply to its own namespaces only, and no_new_privs keeps it from gaining them
 	}
 	if b.Role == ipc.Auditor || b.Role == ipc.Dispatcher { // these roles write files
 		var l unix.Rlimit
@@ -141,15 +143,15 @@ const (
 	// idleThreads is how many threads a process may have in addition to those
 	// that run concurrently.
 	idleThreads = 64
-	// MostOfUser limits the processes and threads of a user when one more starts in the
-	// user's worker. The user may have processes of other programs, as nobody and users
-	// of become_user do. The limit keeps a compromised worker from using up all
-	// processes.
+	// MostOfUser is how many processes and threads a user may have when a
+	// worker of this user starts another thread. The count includes the user's
+	// other programs, which nobody and the users of become_user have. The limit
+	// keeps a compromised worker from using up all processes of the machine.
 	MostOfUser = 4096
 )
 
-// tasks returns the limit of processes and threads for a process with so many
-// threads that run concurrently. The kernel counts by user, and since Linux
+// tasks returns the limit of processes and threads for a process in which that
+// many threads run concurrently. The kernel counts by user, and since Linux
 // 5.14 by user and user namespace.
 func (s *Spawner) tasks(threads int) uint64 {
 	if s.nest != nil && security.KernelSince(5, 14) {

@@ -26,17 +26,17 @@ const (
 	allParts // how many there are
 )
 
-// parts describes each part. The table has the log's words, the rows of
-// --check-confinement, the parts that require_confinement requires, and the namespaces
-// in which processes must find themselves.
+// parts describes each part. The log, --check-confinement and
+// require_confinement use this table, and so does the list of namespaces that a
+// process must find itself in.
 var parts = [allParts]struct {
 	name   string
-	lacked string  // a word of package ipc for how a start without root may lack the part; "": every start has it
-	flag   uintptr // of the namespace that it is
-	link   string  // that shows it, in /proc/PID/ns
+	lacked string  // the word in package ipc for the state of a part that a start without root lacks; "": every start has the part
+	flag   uintptr // flag of the part, if it is a namespace
+	link   string  // its link in /proc/PID/ns
 }{
 	descriptorTable:  {name: "descriptor table of their own"},
-	userNamespace:    {name: "user namespace", flag: unix.CLONE_NEWUSER, link: "user"}, // one for each process; no thread can enter it
+	userNamespace:    {name: "user namespace", flag: unix.CLONE_NEWUSER, link: "user"}, // each process has its own; no thread can enter it
 	ipcNamespace:     {name: "IPC namespace", flag: unix.CLONE_NEWIPC, link: "ipc"},
 	networkNamespace: {name: "network namespace", flag: unix.CLONE_NEWNET, link: "net"},
 	ownRoot:          {name: "root of their own", lacked: ipc.PartUnpermitted, flag: unix.CLONE_NEWNS, link: "mnt"},
@@ -46,11 +46,12 @@ var parts = [allParts]struct {
 	noGroups:         {name: "dropping of supplementary groups", lacked: ipc.PartOfRoot},
 }
 
-// layers holds the state of each part. An empty state stands for the normal one, or for
-// one that is not known yet.
+// layers holds the state of each part. An empty state means that the part is
+// normal, or that its state is not known yet.
 type layers [allParts]ipc.Part
 
-// set records that a part is on, or that it is missing because of err.
+// set records that a part is on, or, if err is not nil, that it is missing
+// because of err.
 func (s *Spawner) set(p part, err error) {
 	one := &s.layers[p]
 	switch one.Is = ipc.PartOn; {
@@ -61,7 +62,7 @@ func (s *Spawner) set(p part, err error) {
 	}
 }
 
-// coversAll reports whether everything that is on in other is on in l.
+// coversAll reports whether every part that is on in other is also on in l.
 func (l layers) coversAll(other layers) bool {
 	for p := range l {
 		if other[p].Is == ipc.PartOn && l[p].Is != ipc.PartOn {

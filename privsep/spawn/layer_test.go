@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestParts: each part has its row, with a name of its own, and a namespace the link that shows it.
+// TestParts checks that each part has a row with a name of its own, and that a
+// namespace has a link in /proc.
 func TestParts(t *testing.T) {
 	names := map[string]bool{}
 	for p, row := range parts {
@@ -20,11 +21,12 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestAbsent: the reason for each missing part, from the attempt to have it.
+// TestAbsent checks the reason for each missing part, which comes from the
+// attempt to enter it.
 func TestAbsent(t *testing.T) {
 	var mounts, none Spawner
 	mounts.nest = &nests[0]
-	mounts.deny(errUnconfined) // any
+	mounts.deny(errUnconfined) // any error
 	mounts.nest = &nests[1]
 	for i := range nests {
 		none.nest = &nests[i]
@@ -52,7 +54,8 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestPartsOfASpawner checks that a part which a start without root may lack is reported so, and as missing otherwise.
+// TestPartsOfASpawner checks the report about a part that a start without root
+// may lack: it is not permitted without root, and missing with root.
 func TestPartsOfASpawner(t *testing.T) {
 	for root, want := range map[bool]string{false: ipc.PartUnpermitted, true: ipc.PartMissing} {
 		s := Spawner{Options: Options{Root: root, Switches: ipc.Switches{DisableUnshareSysV: true}}}

@@ -14,8 +14,8 @@ import (
 	"schedrestd/security/root"
 )
 
-// enter makes the calling thread enter p, if p is a part that a thread enters, and
-// records the state of p.
+// enter records the state of p. If p is a part that a thread can enter, the
+// calling thread enters it.
 func (s *Spawner) enter(p part, held security.Capabilities) {
 	byThread := p == ipcNamespace || p == networkNamespace || p == ownRoot || p == pidNamespace
 	s.layers[p].Name = parts[p].name
@@ -52,8 +52,9 @@ func (s *Spawner) enterRoot() error {
 	return nil
 }
 
-// enterPIDs makes the processes that the calling thread starts begin in a PID namespace
-// of their own. If enterPIDs fails, they begin in the current one.
+// enterPIDs makes the processes that the calling thread starts begin in a PID
+// namespace of their own. If enterPIDs fails, these processes begin in the
+// current namespace.
 func (s *Spawner) enterPIDs() error {
 	own, err := unix.Open("/proc/thread-self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -82,9 +83,9 @@ func (s *Spawner) enterPIDs() error {
 	return err
 }
 
-// startFirst starts the init process of a PID namespace on this thread, and returns when
-// that process has closed its sandbox. Workers and services in the namespace can see and
-// signal at most each other.
+// startFirst starts the init process of a PID namespace on this thread, and
+// returns when that process has closed its sandbox. Workers and services in the
+// namespace can see and signal no other processes than each other.
 //
 // The init process mounts the /proc of the namespace with the parent's identity. Then it
 // takes the identity of nobody and does nothing more (worker/namespaceinit.go). When it
@@ -102,12 +103,13 @@ func (s *Spawner) startFirst(who security.Identity) (*Started, error) {
 	return p, nil
 }
 
-// findNest tries the setups of nests in order, and returns the first that works here.
-// For each setup it starts a process that closes its sandbox. It returns nil if no setup
-// works, is needed or is possible. If a setup fails, s.denied gets the error for each
-// part that it would have provided.
+// findNest tries the setups in nests in order, and returns the first that works
+// here. For each setup it starts a process that closes its sandbox. It returns
+// nil if no setup is needed, possible, or successful. If a setup fails,
+// findNest stores the error in s.denied for each part that the setup would have
+// provided.
 func (s *Spawner) findNest(held security.Capabilities) *nest {
-	if !security.Sandboxed || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // the kernel puts no uid 0 there
+	if !security.Sandboxed || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // the kernel maps no uid 0 there
 		return nil
 	}
 	for i := range nests {

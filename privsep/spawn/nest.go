@@ -10,20 +10,20 @@ import (
 	"schedrestd/security/root"
 )
 
-// Some parents may not create namespaces: an ordinary user's parent, and root's without
-// CAP_SYS_ADMIN. Such a parent puts each process into a user namespace of its own, if
-// the kernel permits that. There the process may create the other namespaces and a root.
-// The ids stay the same, so that munged and the kernel identify a worker as they would
-// otherwise.
+// Some parents may not create namespaces: an ordinary user's parent, and root's
+// without CAP_SYS_ADMIN. Such a parent puts each process into a user namespace
+// of its own, if the kernel permits that. There the process may create the
+// other namespaces and a root of its own. The ids stay the same, so that munged
+// and the kernel identify a worker as without this namespace.
 
 // nest is the setup of a process with a user namespace of its own.
 type nest struct {
-	flags uintptr // namespaces
-	born  string  // what it has its capabilities for (root.Variable); "": it has none
+	flags uintptr // flags of its namespaces
+	born  string  // why the process starts with capabilities (root.Variable); "": it starts with none
 }
 
-// nests lists the setups to try, the best first: kernels, containers and
-// security modules differ.
+// nests lists the setups to try, the best first. Kernels, containers and
+// security modules differ in what they permit.
 var nests = []nest{
 	{least | unix.CLONE_NEWNS | unix.CLONE_NEWPID, root.ForRoot},
 	{least | unix.CLONE_NEWPID, root.ForNone},
@@ -35,7 +35,7 @@ const least = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC
 
 func (n *nest) has(flag uintptr) bool { return n != nil && n.flags&flag != 0 }
 
-// settles reports whether each process empties its bounding set.
+// settles reports whether each process empties its own bounding set.
 func (n *nest) settles() bool { return n != nil && n.born != "" }
 
 func (n *nest) environ() []string {
@@ -45,7 +45,7 @@ func (n *nest) environ() []string {
 	return []string{root.Variable + "=" + n.born}
 }
 
-// put makes a process start in the namespaces of n. Unless this process is root, the
+// put makes a process start in the namespaces of n. If asRoot is not set, the
 // process can't set supplementary groups there.
 func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool) {
 	uid, gid := int(who.UID), int(who.GID)
@@ -57,18 +57,19 @@ func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool)
 	sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 	sys.GidMappingsEnableSetgroups = asRoot
 	if n.settles() {
-		sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP} // over its own namespaces alone
+		sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP} // these apply to its own namespaces only
 	}
 	if asRoot {
 		sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_SETUID, unix.CAP_SETGID) // the stage gives them up
 	}
 }
 
-// showForStart makes this process dumpable until the returned function is called. The id
-// maps are files in the /proc of a child that is about to execute. While that child
-// shares its memory with a process that is not dumpable, the files belong to root. Only
-// a process with the same uid that is outside of any sandbox could attack in that
-// moment.
+// showForStart makes this process dumpable until the returned function is
+// called. This process has to write the id maps, which are files in /proc, of a
+// child that has not executed its program yet. The child still shares this
+// process's memory. If that is not dumpable, the files belong to root. In that
+// moment only a process with the same uid outside of any sandbox could attack
+// this process.
 func showForStart() (hide func() error) {
 	before, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err != nil || before == 1 {

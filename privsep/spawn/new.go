@@ -14,14 +14,15 @@ import (
 )
 
 var (
-	// ToBecome is the capabilities that a change of identity takes.
+	// ToBecome has the capabilities that a change of identity needs.
 	ToBecome = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
-	// ToServe is the capabilities with which root starts and ends processes.
+	// ToServe has the capabilities with which root starts and ends processes.
 	ToServe = ToBecome | security.Caps(unix.CAP_KILL)
 )
 
-// CheckCapabilities rejects a root that lacks the capabilities to start and end
-// processes of other users, before anything else fails because of that.
+// CheckCapabilities returns an error if this process is root but lacks the
+// capabilities to start and end processes of other users. Without it another
+// operation would fail later.
 func CheckCapabilities() error {
 	held, err := security.Held()
 	var missing []string
@@ -37,12 +38,12 @@ func CheckCapabilities() error {
 		WithHint("add them (CapabilityBoundingSet= of a unit, --cap-add of a container), or start as the serving user without -u")
 }
 
-// New makes a Spawner with as much confinement as the capabilities of this process
-// allow. With CAP_SYS_ADMIN, all processes share a root and the namespaces that the
-// thread entered. Without it, each process gets a user namespace of its own, where the
-// kernel permits that, and the other namespaces in it. Such a Spawner can be made at any
-// time, and any number of them. So the parent drops CAP_SYS_ADMIN when it has made the
-// first Spawner and the spare ones.
+// New makes a Spawner with as much confinement as the capabilities of this
+// process allow. With CAP_SYS_ADMIN, all processes share a root and the
+// namespaces that the thread entered. Without it, each process gets a user
+// namespace of its own, if the kernel permits that, and the other namespaces in
+// it. The parent can make Spawners without CAP_SYS_ADMIN at any time. So it
+// drops that capability when it has made the first Spawner and the spare ones.
 func New(o Options) (*Spawner, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -62,7 +63,7 @@ func New(o Options) (*Spawner, error) {
 	}
 	s.Thread, err = thread.Start(s.diverge)
 	if err == nil {
-		s.inherited, err = security.Inherited(s.id) // which is not in the /proc that it sees itself
+		s.inherited, err = security.Inherited(s.id) // the thread itself is not in the /proc that it sees
 	}
 	if err != nil {
 		s.Stop()
@@ -71,8 +72,8 @@ func New(o Options) (*Spawner, error) {
 	return s, nil
 }
 
-// Another makes a Spawner that can replace s. It confines its processes as much as s
-// does.
+// Another makes a Spawner that can replace s. Its processes are confined at
+// least as much as those of s.
 func (s *Spawner) Another() (*Spawner, error) {
 	next, err := New(s.Options)
 	if err == nil && !next.layers.coversAll(s.layers) {
@@ -92,14 +93,15 @@ func (s *Spawner) Stop() {
 	s.stage.Close()
 }
 
-// timerSlack is how much later than requested timers of the processes may end, in
-// nanoseconds. Go's monitor thread, which starts before a program could set it,
-// sleeps for 20 µs at a time while the process is busy. With the usual slack of
-// 50 µs it interrupts other threads thousands of times a second.
+// timerSlack is how late the timers of processes may fire, in nanoseconds. It
+// is set here because Go's monitor thread starts before a program could set it.
+// While the process is busy, that thread sleeps for 20 µs at a time. With the
+// usual slack of 50 µs it would interrupt other threads thousands of times a
+// second.
 const timerSlack = 1_000_000
 
-// diverge makes the calling thread the one that processes inherit from. It
-// records in layers what a start without root can't have.
+// diverge prepares the calling thread, from which processes inherit. It records
+// in layers which parts a start without root can't have.
 func (s *Spawner) diverge() error {
 	s.id = unix.Gettid()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0)
@@ -133,8 +135,8 @@ func (s *Spawner) diverge() error {
 		return err
 	}
 	s.set(noNewPrivs, nil)
-	// If a service manager sets a group, the group is in the list of supplementary
-	// groups too.
+	// A service manager that sets a group also puts it into the list of
+	// supplementary groups.
 	if !s.Root && slices.ContainsFunc(s.Identity.Groups, func(gid uint32) bool { return gid != s.Identity.GID }) {
 		s.set(noGroups, unix.EPERM)
 	}

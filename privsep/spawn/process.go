@@ -15,10 +15,11 @@ type Process struct {
 	Dead  chan struct{}   // closed when the process has exited
 	Ended unix.WaitStatus // the exit status, valid when Dead is closed
 
-	pidfd *os.File // non-blocking: the poller waits for the death, no thread does
+	pidfd *os.File // non-blocking: the poller waits for the exit, and no thread is blocked
 }
 
-// newProcess returns the process, and begins to wait for its exit.
+// newProcess returns the process, and starts a goroutine that waits for its
+// exit.
 func newProcess(name string, pid, pidfd int) *Process {
 	_ = unix.SetNonblock(pidfd, true)
 	p := &Process{PID: pid, pidfd: os.NewFile(uintptr(pidfd), name), Dead: make(chan struct{})}
@@ -55,7 +56,8 @@ func (p *Process) wait() {
 // Kill ends the process.
 func (p *Process) Kill() { p.Signal(unix.SIGKILL) }
 
-// Signal sends a signal. The pidfd can't hit another process that got the same number.
+// Signal sends a signal. It uses the pidfd, because the pid may belong to
+// another process by now.
 func (p *Process) Signal(s unix.Signal) {
 	if raw, err := p.pidfd.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), s, nil, 0) })
@@ -66,8 +68,8 @@ func (p *Process) Signal(s unix.Signal) {
 // more.
 const lastWords = time.Second
 
-// awaitDeath returns when the process has exited, and at the latest after limit. It
-// reports whether the process has exited.
+// awaitDeath waits for the exit of the process, at most for limit. It reports
+// whether the process has exited.
 func (p *Process) awaitDeath(limit time.Duration) bool {
 	select {
 	case <-p.Dead:

@@ -20,19 +20,20 @@ import (
 // The files of the programs, in the directory of this one.
 const (
 	WorkerName = "schedrestd-worker"
-	stageName  = "schedrestd" // of this program, in the workers' root
+	stageName  = "schedrestd" // this program, in the workers' root
 )
 
-// OpenWorker opens the worker's program once. From here on it is executed by its
-// descriptor: neither a changed file nor a changed path can put another program
-// in its place, PATH is never asked, and it starts from a directory that its own
-// uid can't enter.
+// OpenWorker opens the worker's program once. From then on the parent executes
+// the open file. So a later change of the path can't put another program in its
+// place, and PATH is never used. The program may be in a directory that the
+// worker's uid can't enter.
 func OpenWorker(path string, who security.Identity, root bool) (*os.File, error) {
 	return OpenProgram("worker", path, WorkerName, who, root, who.UID)
 }
 
-// OpenProgram opens the program name of the process what. The users in never
-// serve, and must own nothing on its path.
+// OpenProgram opens the program at path, or the file called name in the
+// directory of this program if path is empty. what is the process's name in
+// errors. The users in never must not own the program or a directory above it.
 func OpenProgram(what, path, name string, who security.Identity, root bool, never ...uint32) (*os.File, error) {
 	if path == "" {
 		self, err := os.Executable()
@@ -54,7 +55,7 @@ func OpenProgram(what, path, name string, who security.Identity, root bool, neve
 		f.Close()
 		return nil, errs.New(errs.Invalid, "%s %s: not a regular file", what, path)
 	}
-	// Without root the program is the user's own anyway.
+	// Without root the program belongs to the user anyway.
 	if root && !suits(st, who) {
 		defer f.Close()
 		if f, err = copyProgram(f); err != nil {
@@ -64,10 +65,12 @@ func OpenProgram(what, path, name string, who security.Identity, root bool, neve
 	return f, nil
 }
 
-// findProgram opens the file path; only root has to care who can change it.
+// findProgram opens the file at path. Only for root does it matter which users
+// can change the file.
 func findProgram(what, path string, root bool, never []uint32) (*os.File, error) {
 	if root {
-		// A captured worker that could write here would be root at the next start.
+		// If a captured worker could write here, its code would run as root at
+		// the next start.
 		never = slices.DeleteFunc(slices.Clone(never), func(uid uint32) bool { return uid == 0 })
 		trust := guard.Trust{Private: become.PrivateGroup, Never: never}
 		f, _, err := guard.Open(path, guard.Rule{What: what, Run: true, Trust: &trust})
@@ -83,9 +86,9 @@ func findProgram(what, path string, root bool, never []uint32) (*os.File, error)
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// suits reports whether the file's mode is right for the worker's identity: it
-// may execute the program but not read it. A process that can read its program
-// is dumpable. Until the worker has changed that, another process of the same
+// suits reports whether the file's mode is right for the identity who: this
+// user may execute the program but not read it. A process that can read its
+// program starts dumpable. Before it changes that, another process of the same
 // uid could trace it, or take its channel to the parent.
 func suits(st unix.Stat_t, who security.Identity) bool {
 	shift := 0 // the bits for others
@@ -99,9 +102,10 @@ func suits(st unix.Stat_t, who security.Identity) bool {
 	return bits&0o5 == 0o1
 }
 
-// copyProgram makes a sealed copy in memory of a program that only its owner
-// may execute, or that every user may read. Mode 0711 keeps other workers from
-// reading the worker from its first instruction on.
+// copyProgram copies a program with an unsuitable mode to a sealed file in
+// memory: a program that only its owner may execute, or that every user may
+// read. The copy has mode 0711, so that other workers can't read the memory of
+// a worker, from its first instruction on.
 func copyProgram(from *os.File) (*os.File, error) {
 	src, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", from.Fd()))
 	if err != nil {
@@ -112,7 +116,7 @@ func copyProgram(from *os.File) (*os.File, error) {
 	if err != nil {
 		return nil, errs.New(errs.KindOf(err), "%v", err).WithHint("chmod 0711 %s", from.Name())
 	}
-	defer mem.Close() // an open writer would make exec fail
+	defer mem.Close() // while a writer is open, exec would fail
 	if err := mem.Chmod(0o711); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "protect the copy of %s", from.Name())
 	}
@@ -123,12 +127,12 @@ func copyProgram(from *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(again), from.Name()), nil
 }
 
-// SealedCopy copies src to a memory file that can't be changed any more. how is
+// SealedCopy copies src to a memory file that can no longer be changed. how is
 // MFD_EXEC or MFD_NOEXEC_SEAL.
 func SealedCopy(src io.Reader, name string, how int) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(filepath.Base(name), flags|how)
-	if err == unix.EINVAL { // a kernel before 6.3 knows neither
+	if err == unix.EINVAL { // a kernel before 6.3 has neither flag
 		fd, err = unix.MemfdCreate(filepath.Base(name), flags)
 	}
 	if err != nil {
@@ -152,9 +156,9 @@ func SealedCopy(src io.Reader, name string, how int) (*os.File, error) {
 	return mem, nil
 }
 
-// noProcess returns err, the kernel's reason for refusing a start, with a hint:
-// to the limits if no process could be created, to the program if that can't be
-// executed.
+// noProcess returns err, the kernel's reason for refusing a start, with a hint.
+// The hint names the limits if no process could be created, and the program if
+// that can't be executed.
 func noProcess(program string, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOEXEC):

@@ -10,8 +10,9 @@ import (
 	"schedrestd/security"
 )
 
-// TestWorkerCanNotReadItsProgram: whatever mode the build gave it, root executes one that
-// the serving user can execute and not read.
+// TestWorkerCanNotReadItsProgram checks that root executes a program that the
+// serving user can execute but not read. The mode that the build gave the
+// program makes no difference.
 func TestWorkerCanNotReadItsProgram(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("an ordinary user executes a file of their own")

@@ -19,19 +19,20 @@ import (
 	"schedrestd/security"
 )
 
-// A worker can only try the operations that the sandbox answers with an error.
-// Operations for which the sandbox kills are tried by processes that must be
-// killed. A process that starts like a worker starts them (package proof), and
-// sends this process its verdict.
+// A worker can itself try the operations that the sandbox answers with an
+// error. Other operations make the sandbox kill the process, so each of them is
+// tried by a separate process that must be killed. A process that is started
+// like a worker starts these processes (package proof) and reports the result
+// to this process.
 
 const (
-	mostSaid  = 4 << 10         // bytes of its log that are read
-	proofTime = 5 * time.Second // that it may take beside its cases
-	pageCases = 40              // rounds of cases for the page, at most
+	mostSaid  = 4 << 10         // how many bytes of its log are read
+	proofTime = 5 * time.Second // time that it may take in addition to its cases
+	pageCases = 40              // the page has at most so many rounds of cases
 )
 
-// ProveDeath proves that the sandbox kills, before the gateway serves a client. It
-// returns how the sandbox is closed.
+// ProveDeath proves that the sandbox kills processes that violate it. It runs
+// before the gateway serves a client, and returns how the sandbox is closed.
 func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 	what := ipc.ProveSmoke
 	switch {
@@ -45,9 +46,10 @@ func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 	return s.Prove(what, nil)
 }
 
-// Prove starts a process that closes the sandbox and proves as much as the argument what
-// requests. It returns how the sandbox is closed. facts are facts that the process can't
-// find out itself. The process writes its page to out.
+// Prove starts a process that closes the sandbox and runs the tests that what
+// selects. It returns how the sandbox is closed. facts has facts that the
+// process can't find out itself. If the tests produce a page, the process
+// writes it to out.
 func (s *Spawner) Prove(what string, out *os.File, facts ...string) (security.Sealed, error) {
 	limit := s.StartLimit + proofTime
 	if what == ipc.ProvePage {
@@ -62,9 +64,10 @@ func (s *Spawner) Prove(what string, out *os.File, facts ...string) (security.Se
 	return p.proven(s.Worker.Name(), limit)
 }
 
-// proven waits until the process reports that its sandbox is closed. It kills a process
-// that takes longer than limit. A program of this build reports why it can't close the
-// sandbox. Another program in its place writes some text to its log, or none.
+// proven waits until the process reports that its sandbox is closed. It kills a
+// process that takes longer than limit. If a program of this build can't close
+// the sandbox, it reports why. Any other program in its place may write some
+// text to its log, or nothing.
 func (s *Started) proven(program string, limit time.Duration) (sealed security.Sealed, err error) {
 	late := time.AfterFunc(limit, s.Kill)
 	defer late.Stop()
@@ -75,13 +78,13 @@ func (s *Started) proven(program string, limit time.Duration) (sealed security.S
 			err = errs.New(errs.Kind(m.Class), "%s", printable.Text(m.Text)).WithHint("%s", printable.Text(m.Hint))
 		}
 		return security.Sealed(m.Sealed), err
-	case nil: // its channel has ended
+	case nil: // the channel has ended
 	default:
 		err = ipc.Unheard(m)
 	}
 	s.Kill()
 	<-s.Dead
-	_ = s.Log.SetReadDeadline(time.Now().Add(lastWords)) // another process may have its other end
+	_ = s.Log.SetReadDeadline(time.Now().Add(lastWords)) // another process may have the other end open
 	said, _ := io.ReadAll(io.LimitReader(s.Log, mostSaid))
 	why := printable.Text(cmp.Or(strings.TrimSpace(string(said)), err.Error()))
 	if code := s.Ended.ExitStatus(); code == stage.ExitIdentity || code == stage.ExitTarget {
@@ -91,8 +94,8 @@ func (s *Started) proven(program string, limit time.Duration) (sealed security.S
 		WithHint("%s may be from another build: install all programs from the same build with make install", program)
 }
 
-// unstarted returns the error for a program that the stage could not execute. why is
-// what the stage wrote; it ends with the kernel's reason.
+// unstarted returns the error for a program that the stage could not execute.
+// why is the text that the stage wrote, which ends with the kernel's reason.
 func unstarted(program, why string) error {
 	for _, cause := range []unix.Errno{unix.ENOEXEC, unix.EACCES, unix.EAGAIN} {
 		if strings.HasSuffix(why, cause.Error()) {

@@ -15,12 +15,12 @@ type Spec struct {
 	Role    ipc.Role
 	Program *os.File
 	Argv    []string
-	Threads int // that run concurrently
+	Threads int // how many threads run concurrently
 	Who     security.Identity
 	Files   uint64   // limit of open descriptors
 	Out     *os.File // its standard output; nil: /dev/null
 	Log     *os.File // its standard error; nil: a pipe
-	Quiet   bool     // it gets no line from a stage that fails; its exit status says enough
+	Quiet   bool     // no line of a failed stage is logged; the exit status says enough
 }
 
 // Started is a process that was started, with the descriptors that the dispatcher gets.
@@ -40,17 +40,18 @@ func (s *Started) Close() {
 	}
 }
 
-// stop ends an init process that is no longer needed, and waits for its exit. The other
-// processes in its namespace end before it.
+// stop ends an init process that is no longer needed, and waits for its exit.
+// All other processes in its namespace end first.
 func (s *Started) stop() {
 	s.Kill()
-	s.awaitDeath(lastWords) // unless a process in there can't be killed, or was not waited for
+	s.awaitDeath(lastWords) // this takes longer if a process in there can't be killed or was not waited for
 	s.Close()
 }
 
 // Start starts a process with a channel and a log of its own. It sends the
-// process the result of setup, which contains its limit of tasks, and the
-// attributes that it must have. The error is ENOMEM if the PID namespace has ended.
+// process two messages: the result of setup, which contains the limit of tasks,
+// and the attributes that the process must have. The error is ENOMEM if the PID
+// namespace has ended.
 func (s *Spawner) Start(b Spec, setup func(tasks uint64) ipc.Message) (*Started, error) {
 	p, err := s.Launch(b)
 	if err != nil {
@@ -63,7 +64,7 @@ func (s *Spawner) Start(b Spec, setup func(tasks uint64) ipc.Message) (*Started,
 			continue
 		}
 		if ipc.UnlessGone(err) == nil {
-			break // the dispatcher notices
+			break // the dispatcher notices the exit
 		}
 		p.Kill()
 		p.Close()
@@ -73,16 +74,17 @@ func (s *Spawner) Start(b Spec, setup func(tasks uint64) ipc.Message) (*Started,
 	return p, nil
 }
 
-// Launch starts a process with a channel, and sends it nothing.
+// Launch starts a process with a channel, and sends it no message.
 func (s *Spawner) Launch(b Spec) (*Started, error) { return launch(b, s.start) }
 
-// launch implements Launch. start is s.start, or s.execute on the thread itself.
+// launch implements Launch. start is s.start, or s.execute if the caller is on
+// the Spawner's thread.
 func launch(b Spec, start func(b Spec, channel, log int) (*Process, error)) (*Started, error) {
 	channel, theirs, err := ipc.Pair(ipc.Parent, b.Role)
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(theirs) // a copy that stays open here would hide the death of the process
+	defer unix.Close(theirs) // an open copy here would hide the exit of the process
 	p := &Started{Channel: channel}
 	if b.Log != nil {
 		p.Process, err = start(b, theirs, int(b.Log.Fd()))

@@ -14,8 +14,9 @@ import (
 	"schedrestd/security"
 )
 
-// TestProgramIsOutOfTheWay: whatever numbers descriptors have, a child puts none of its own in the place
-// of the program that it is about to execute.
+// TestProgramIsOutOfTheWay checks that a child never puts one of its own
+// descriptors in the place of the program that it is about to execute, whatever
+// their numbers are.
 func TestProgramIsOutOfTheWay(t *testing.T) {
 	program, err := OpenWorker("/bin/true", security.Identity{}, false)
 	if err != nil {
@@ -27,7 +28,7 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	for least := range 100 { // the pipe that reports a failed start is below, in a gap
+	for least := range 100 { // the pipe that reports a failed start gets a lower number, in a gap
 		fd, err := unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, least)
 		if err != nil {
 			t.Fatal(err)
@@ -41,8 +42,8 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 	}
 }
 
-// TestDeadBeforeTold: the exit of a process before it receives anything is
-// detected, with its status, whichever code started it.
+// TestDeadBeforeTold checks a process that exits before it receives anything.
+// Its exit is detected, with its status.
 func TestDeadBeforeTold(t *testing.T) {
 	program, err := OpenWorker("/bin/true", security.Identity{}, false)
 	if err != nil {
@@ -66,7 +67,8 @@ func TestDeadBeforeTold(t *testing.T) {
 	}
 }
 
-// TestTimerSlack: a process inherits the slack of its timers, on which its runtime's first threads depend.
+// TestTimerSlack checks that a process inherits the slack of its timers. The
+// first threads of its runtime depend on that.
 func TestTimerSlack(t *testing.T) {
 	program, err := OpenWorker("/bin/cat", security.Identity{}, false)
 	if err != nil {
@@ -89,7 +91,8 @@ func TestTimerSlack(t *testing.T) {
 	}
 }
 
-// TestNextIsNotLessConfined: no spawner follows one whose processes are more confined.
+// TestNextIsNotLessConfined checks that the next spawner confines its processes
+// at least as much as the previous one.
 func TestNextIsNotLessConfined(t *testing.T) {
 	program, err := OpenWorker("/bin/true", security.Identity{}, false)
 	if err != nil {

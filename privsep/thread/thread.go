@@ -1,6 +1,6 @@
-// Package thread runs functions on an operating system thread of their own. Namespaces,
-// capabilities, no_new_privs and the death signal of children belong to a thread, so that code
-// that depends on them has to stay on one.
+// Package thread runs functions on an operating system thread of their own.
+// Namespaces, capabilities, no_new_privs and the death signal of children
+// belong to a thread, so code that depends on them has to stay on one thread.
 package thread
 
 import (
@@ -10,15 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spare is how many threads the parent and the dispatcher create at their start. Go
-// starts another thread whenever all existing ones are in a system call, and ends the process
-// when the kernel permits none. A worker that uses up the limit of the service
-// or of the user would end these processes. Idle threads are kept.
+// Spare is how many threads the parent and the dispatcher create at their
+// start. Go starts another thread whenever all existing ones are in a system
+// call, and it ends the process if the kernel permits no further thread. So a
+// worker that used up the limit of the service or of the user would end the
+// parent or the dispatcher. Go keeps idle threads.
 //
-// The parent needs about twelve concurrently: one that runs, two of the runtime,
-// one that receives signals, one for each spawner, one for the audit log's file,
-// and those that open keys and reread the configuration. On a busy machine even a
-// short call may keep its thread for long.
+// The parent needs about twelve threads concurrently: one that runs, two of the
+// runtime, one that receives signals, one for each spawner, one for the audit
+// log's file, and those that open keys and reread the configuration. On a busy
+// machine even a short call may occupy its thread for long.
 const Spare = 32
 
 // Reserve makes n threads, which Go keeps.
@@ -28,7 +29,7 @@ func Reserve(n int) {
 	for range n {
 		there.Add(1)
 		over.Go(func() {
-			runtime.LockOSThread() // so that the next one needs another
+			runtime.LockOSThread() // so that the next goroutine needs another thread
 			defer runtime.UnlockOSThread()
 			there.Done()
 			<-end
@@ -45,7 +46,8 @@ type Thread struct {
 	over chan struct{}
 }
 
-// Start starts a thread and calls prepare on it. A thread that can't be prepared ends.
+// Start starts a thread and calls prepare on it. If prepare fails, the thread
+// ends.
 func Start(prepare func() error) (*Thread, error) {
 	t := &Thread{make(chan func()), make(chan struct{})}
 	ready := make(chan error)
@@ -67,7 +69,8 @@ func Start(prepare func() error) (*Thread, error) {
 	return t, nil
 }
 
-// Do calls job on the thread and waits for it. It reports false when the thread was stopped before.
+// Do calls job on the thread and waits until it returns. It returns false if
+// the thread was stopped before.
 func (t *Thread) Do(job func()) bool {
 	done := make(chan struct{})
 	select {
@@ -80,16 +83,16 @@ func (t *Thread) Do(job func()) bool {
 }
 
 // Stop ends the thread. The kernel then kills the processes whose death signal
-// depends on the thread. On a nil Thread Stop does nothing.
+// depends on the thread. Stop does nothing on a nil Thread.
 func (t *Thread) Stop() {
 	if t != nil {
 		close(t.over)
 	}
 }
 
-// Locked calls do on a thread that ends with it. That is never the process's
-// first thread, which does not end and whose state /proc shows as that of the
-// process.
+// Locked calls do on a thread that ends with it. It never uses the process's
+// first thread: that thread does not end, and /proc shows its state as that of
+// the process.
 func Locked(do func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
