@@ -7,15 +7,15 @@ const (
 
 // Attributes has the process attributes that the parent knows and that the
 // process must find when it asks the kernel about itself. Package self adds the
-// other attributes.
+// attributes that the parent need not send.
 type Attributes struct {
 	UID, GID   uint32
 	Groups     []uint32 // supplementary
-	Foreign    bool     // in a user namespace of its own, in which only UID and GID exist
+	Foreign    bool     // in a user namespace of its own, which has no other ids than UID and GID
 	Bounding   string   // capability bounding set, as in /proc
-	Seccomp    string   // mode, as in /proc: a container's filter is inherited
+	Seccomp    string   // mode, as in /proc; a container's filter is inherited
 	FileSize   uint64   // limit, in bytes
-	MaxSize    uint64   // … to which the process may raise it
+	MaxSize    uint64   // maximum to which the process may raise that limit
 	Namespaces []Namespace
 }
 
@@ -23,7 +23,7 @@ type Attributes struct {
 type Namespace struct {
 	Type  string // "ipc", as the links in /proc/PID/ns are called
 	ID    string // "ipc:[4026531839]"
-	Other bool   // it must be another one of this type
+	Other bool   // the process must be in a different namespace of this type
 }
 
 func (a *Attributes) Walk(w *Walker) {

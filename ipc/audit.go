@@ -2,10 +2,10 @@ package ipc
 
 // LogFD gives the auditor the audit log, open for appending.
 type LogFD struct {
-	FailOpen bool // changes are granted while the log can't be written
-	Sync     bool // a line counts as written when it is on the disk
-	Torn     bool // the file ends within a line
-	Named    bool // it is a file with a name, which may be moved or removed: Follow asks
+	FailOpen bool // changes are permitted while the log can't be written
+	Sync     bool // a line counts as written only when it is on the disk
+	Torn     bool // the file ends in the middle of a line
+	Named    bool // the log is a file with a name, which may be moved or removed; the auditor then sends Follow
 }
 
 func (l *LogFD) Walk(w *Walker) { w.Fields(&l.FailOpen, &l.Sync, &l.Torn, &l.Named) }
@@ -13,12 +13,12 @@ func (l *LogFD) Walk(w *Walker) { w.Fields(&l.FailOpen, &l.Sync, &l.Torn, &l.Nam
 // ClaimsFD gives the auditor the file of Idempotency-Keys, open for reading and
 // writing.
 type ClaimsFD struct {
-	PerWorker bool // each uid of a worker is a user: what a worker sends concerns only that user
+	PerWorker bool // each uid of a worker is a user, and a worker's message concerns only that user
 }
 
 func (c *ClaimsFD) Walk(w *Walker) { w.Fields(&c.PerWorker) }
 
-// Follow asks the parent whether the file of the LogFD still has its name.
+// Follow asks the parent whether the file that LogFD passed still has its name.
 type Follow struct{}
 
 func (*Follow) Walk(*Walker) {}

@@ -21,7 +21,7 @@ type Channel struct {
 	self, peer Role
 	file       *os.File
 	raw        syscall.RawConn
-	bare       bool // no descriptors come
+	bare       bool // no descriptors are received
 
 	mu    sync.Mutex
 	phase Phase
@@ -31,8 +31,8 @@ type Channel struct {
 	oob       []byte
 }
 
-// Pair makes a channel. It returns self's end, and a close-on-exec descriptor for
-// peer, which the caller passes on and closes: while a copy of it is open here,
+// Pair makes a channel. It returns self's end, and a close-on-exec descriptor
+// for peer, which the caller passes on and closes. If a copy stays open here,
 // the exit of the peer goes unnoticed.
 func Pair(self, peer Role) (*Channel, int, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -62,14 +62,16 @@ func Open(fd int, self, peer Role) (*Channel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a channel: %w", err)
 	}
-	// The sandbox of a worker lets it receive descriptors from the parent only. On
-	// its other channels they are not even received.
+	// The sandbox of a worker lets it receive descriptors only from the parent.
+	// Over its other channels this process does not even ask the kernel for
+	// descriptors.
 	bare := self == Worker && peer != Parent
 	return &Channel{self: self, peer: peer, file: file, raw: raw, bare: bare, oob: make([]byte, rightsSpace)}, nil
 }
 
-// Resume is like Open for an end that another process has used before. The
-// parent sends a process its setup and then passes the end to the dispatcher.
+// Resume is like Open, for an end that another process has already used. For
+// example, the parent sends a process its setup and then passes this end to the
+// dispatcher.
 func Resume(fd int, self, peer Role, phase Phase) (*Channel, error) {
 	c, err := Open(fd, self, peer)
 	if err == nil {
@@ -78,7 +80,8 @@ func Resume(fd int, self, peer Role, phase Phase) (*Channel, error) {
 	return c, err
 }
 
-// Pass calls send with the descriptor of this end, to pass it to another process.
+// Pass calls send with the descriptor of this end. send can then pass the
+// descriptor to another process.
 func (c *Channel) Pass(send func(fd int) error) error {
 	var failed error
 	if err := c.raw.Control(func(fd uintptr) { failed = send(int(fd)) }); err != nil {
@@ -103,8 +106,8 @@ func (c *Channel) End() error {
 // Close closes this end. A waiting Receive returns.
 func (c *Channel) Close() error { return c.file.Close() }
 
-// Send sends m with the descriptors that its row demands; the caller keeps them and
-// closes them. It waits while the channel is full.
+// Send sends m with the descriptors that the row of m requires. The caller
+// keeps the descriptors and closes them. While the channel is full, Send waits.
 func (c *Channel) Send(m Message, fds ...int) error { return c.send(m, fds, true) }
 
 // TrySend is like Send but returns ErrFull instead of waiting.
@@ -138,7 +141,7 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	}
 	if wait {
 		err = c.raw.Write(try)
-	} else { // a Write would wait for another one that waits
+	} else { // a Write would wait for another sender that waits
 		err = c.raw.Control(func(fd uintptr) { try(fd) })
 	}
 	switch {
@@ -152,8 +155,9 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	return nil
 }
 
-// UnlessGone returns err, an error of Send, or nil when it only says that the peer
-// has exited. The receiver of the peer's messages handles that.
+// UnlessGone returns err, an error of Send. If err only means that the peer has
+// exited, it returns nil, because the goroutine that receives the peer's
+// messages handles that.
 func UnlessGone(err error) error {
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
 		return nil
@@ -176,16 +180,16 @@ func put(fd int, frame, oob []byte) (err error) {
 	}
 }
 
-// Received is a message with its descriptors, as many as its row demands. The
-// caller closes them.
+// Received is a message with the descriptors that its row requires. The caller
+// closes them.
 type Received struct {
 	Message
 	FDs []int
 }
 
-// Receive waits for the next message. It returns io.EOF when the peer has closed
-// its end, and a *Violation when the peer broke the protocol; descriptors that came
-// with the message are then already closed.
+// Receive waits for the next message. It returns io.EOF when the peer has
+// closed its end, and a *Violation when the peer broke the protocol. Then the
+// descriptors that came with the message are already closed.
 func (c *Channel) Receive() (Received, error) {
 	c.receiving.Lock()
 	defer c.receiving.Unlock()
@@ -230,7 +234,7 @@ func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 	case bad != nil:
 		return r, violation(c.peer, 0, "%w", bad)
 	case len(frame) == 0 && len(fds) == 0:
-		return r, io.EOF // an empty packet looks the same and has the same consequence
+		return r, io.EOF // an empty packet looks the same as the end of the channel, and has the same consequence
 	case len(frame) == 0:
 		return r, violation(c.peer, 0, "has no kind")
 	case flag&unix.MSG_TRUNC != 0 || len(frame) > MaxMessage:

@@ -185,7 +185,7 @@ func TestReceiveIsStrict(t *testing.T) {
 func TestOtherBuild(t *testing.T) {
 	for _, frame := range [][]byte{
 		append([]byte{byte(ipc.KindOf(new(ipc.Setup))), 13, 0, 0, 0}, make([]byte, 300)...),
-		{byte(ipc.KindOf(new(ipc.Setup))), 13, 0, 0, 0}, // too short for this one
+		{byte(ipc.KindOf(new(ipc.Setup))), 13, 0, 0, 0}, // too short for a Setup of this build
 		{250, 13, 0, 0, 0},
 	} {
 		parent, worker := pair(t, ipc.Initial)
@@ -235,7 +235,7 @@ func TestSendKeepsToTheTable(t *testing.T) {
 }
 
 // TestFullChannel checks that a channel to a peer that does not read has a
-// bound, and that the sender gets ErrFull instead of waiting.
+// limit, and that the sender then gets ErrFull instead of waiting.
 func TestFullChannel(t *testing.T) {
 	parent, worker := pair(t, ipc.Serving)
 	sent := 0
@@ -266,8 +266,8 @@ func TestFullChannel(t *testing.T) {
 }
 
 // TestTrySendBesideSend checks that TrySend returns at once while a Send waits
-// for room. Pings are sent with TrySend: if it waited, a peer that was stopped
-// would not be noticed.
+// for room. Pings are sent with TrySend. If it waited, a stopped peer would not
+// be noticed.
 func TestTrySendBesideSend(t *testing.T) {
 	parent, _ := pair(t, ipc.Serving)
 	for parent.TrySend(&ipc.Ping{}) == nil {
@@ -304,8 +304,8 @@ func TestOpenRefusesOtherDescriptors(t *testing.T) {
 	}
 }
 
-// TestLastWords checks that an end still receives the last message of a peer
-// that has exited with unread messages.
+// TestLastWords checks a peer that exits while messages to it are unread. The
+// other end still receives the peer's last message.
 func TestLastWords(t *testing.T) {
 	parent, worker := pair(t, ipc.Serving)
 	if err := parent.Send(new(work.Drain)); err != nil {

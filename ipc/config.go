@@ -6,21 +6,21 @@ import "schedrestd/errs"
 const (
 	maxPath     = 4095 // a path, as the kernel's PATH_MAX
 	maxVariable = 12 << 10
-	maxCause    = 6 << 10 // an error's text; its hint has the same bound
+	maxCause    = 6 << 10 // the text of an error; its hint has the same limit
 	maxOwners   = 8
 )
 
 // ConfigSetup is the parent's first message to schedrestd-config.
 type ConfigSetup struct {
-	Root      bool   // the parent is root: it judges files strictly, and can become other users
+	Root      bool   // the parent is root: it checks files strictly, and can change to other users
 	Passed    bool   // listening sockets were passed to the parent
 	Terminal  bool   // the parent's standard input is a terminal
-	Again     bool   // a reload: NoPlan carries the error instead of standard error
+	Again     bool   // a reload: errors are sent in NoPlan, and not written to standard error
 	Directory string // the parent's working directory; "" when it has no name
 	Variables uint16 // how many environment variables follow
 
-	SchedUID   uint32 // of the Plan in force, at a reload
-	SocketMode uint16 // of the Plan in force, at a reload
+	SchedUID   uint32 // the SchedUID of the Plan in force, at a reload
+	SocketMode uint16 // the SocketMode of the Plan in force, at a reload
 }
 
 func (s *ConfigSetup) Walk(w *Walker) {
@@ -30,9 +30,9 @@ func (s *ConfigSetup) Walk(w *Walker) {
 	w.Fields(&s.Variables, &s.SchedUID, &s.SocketMode)
 }
 
-// Variable is one environment variable, as NAME=value. It is sent and not inherited,
-// because every user can read the arguments and the environment of the process that
-// package stage starts.
+// Variable is one environment variable, as NAME=value. It is sent and not
+// inherited: every user can read the arguments and the environment of the
+// process that package stage starts.
 type Variable struct{ Text string }
 
 func (v *Variable) Walk(w *Walker) { w.Text(maxVariable, &v.Text) }
@@ -45,7 +45,7 @@ const (
 	OpenConfiguration Opening = iota + 1 // a configuration file
 	OpenAccounts                         // a list of uids that only root may change
 	OpenWorker                           // the worker's program, to execute it; the parent knows its path
-	OpenNothing                          // report whether the path exists
+	OpenNothing                          // no opening: report whether the path exists
 )
 
 // OpenFile asks the parent to open a file. OpenedFD or Judgement answers it.
@@ -59,14 +59,14 @@ func (o *OpenFile) Walk(w *Walker) {
 	w.Text(maxPath, &o.Path)
 }
 
-// OpenedFD carries the file that OpenFile asked for.
+// OpenedFD carries the file that an OpenFile asked for.
 type OpenedFD struct{}
 
 func (*OpenedFD) Walk(*Walker) {}
 
-// Judge asks the parent to check every configuration file that it has opened for
-// this process: each must belong to root or to one of Owners, and may be writable
-// only by them and by Groups. Judgement answers it.
+// Judge asks the parent to check every configuration file that it has opened
+// for this process: each must belong to root or to one of Owners, and only
+// these users and Groups may have write permission. Judgement answers it.
 type Judge struct {
 	Owners []uint32
 	Groups []uint32
@@ -103,11 +103,12 @@ func Fail(err error) Failure {
 
 // Judgement answers OpenFile and Judge without a file.
 type Judgement struct {
-	OK bool // the path exists; the files are acceptable
+	OK bool // the path exists, or the files are acceptable
 	Failure
 }
 
-// Judged returns the answer yes, or err as an answer.
+// Judged returns a Judgement. It is positive if err is nil, and contains err
+// otherwise.
 func Judged(err error) *Judgement {
 	if err == nil {
 		return &Judgement{OK: true}

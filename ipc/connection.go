@@ -7,27 +7,27 @@ type Network uint8
 const (
 	TCP Network = iota + 1
 	Unix
-	Stdio // inetd mode: standard input and output that are no connected socket
+	Stdio // inetd mode: standard input and output are not a connected socket
 )
 
 // String returns the name of n as package net spells it.
 func (n Network) String() string { return Word(n, "", "tcp", "unix", "stdio") }
 
-// Connection hands one accepted connection to a worker, with its descriptor. Every
-// field comes from the parent or the kernel, none from the client.
+// Connection passes one accepted connection to a worker, with its descriptor.
+// Every field comes from the parent or the kernel, none from the client.
 type Connection struct {
 	ID       uint64 // assigned by the parent and never reused
 	Network  Network
-	Listener string // as it was configured
+	Listener string // the listener's address, as in the configuration
 	Addr     string // of the peer, host:port; "" for a UNIX socket
 	UID, GID uint32 // SO_PEERCRED; NoID for TCP
-	PID      int32  // of the peer when it connected; 0 for TCP
+	PID      int32  // the peer's pid when it connected; 0 for TCP
 	Verified bool   // UID and GID may stand for a user (become.Ucred.Verify)
 	TLS      bool   // the listener is an https:// one
 
-	// Refuse is an HTTP status for a connection that is not served. The worker answers
-	// with it and with Retry-After, unless that is 0, closes the connection and reports
-	// nothing. ID is 0.
+	// Refuse is an HTTP status for a connection that is not served. The worker
+	// answers with this status, and with Retry-After unless that is 0. It
+	// closes the connection and sends no report. ID is 0.
 	Refuse, RetryAfter uint16
 }
 
@@ -41,9 +41,10 @@ func (c *Connection) Walk(w *Walker) {
 	w.Fields(&c.UID, &c.GID, &c.PID, &c.Verified, &c.TLS, &c.Refuse, &c.RetryAfter)
 }
 
-// Streams hands over standard input and output of an inetd run, in this order, when
-// they are pipes, files or terminals. Together they are one connection. UID and GID
-// are those of the owner of standard input; Verified is set when nobody else may open it.
+// Streams passes standard input and output of an inetd run, in this order, when
+// they are pipes, files or terminals. The two descriptors are one connection.
+// UID and GID are those of the owner of standard input; Verified is set when no
+// other user may open it.
 type Streams struct {
 	Connection
 }

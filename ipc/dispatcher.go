@@ -9,14 +9,14 @@ const maxRefusal = 255 // bytes of a reason
 type Dispatch struct {
 	Run
 
-	Name     string // of the workers' user, for messages
-	UID, GID uint32 // of the workers that serve no user of their own
+	Name     string // name of the workers' user, for messages
+	UID, GID uint32 // ids of the workers that do not run as their client
 
 	StartLimit time.Duration // for a process to send Ready
 	Silence    time.Duration // a process that answers no Ping for this time is killed
 
-	Sealed      Ready  // how a test of the workers' sandbox closed it; an inetd run has none
-	Confinement []Part // that workers inherit
+	Sealed      Ready  // how the sandbox was closed in a test of it; an inetd run has no test
+	Confinement []Part // the parts that workers inherit
 }
 
 func (d *Dispatch) Walk(w *Walker) {
@@ -32,7 +32,7 @@ type Listening struct {
 	Network   Network
 	Name      string // its address, or unix:PATH
 	TLS       bool
-	Elsewhere bool // in another network namespace than the parent's
+	Elsewhere bool // in a different network namespace than the parent
 }
 
 func (l *Listening) Walk(w *Walker) {
@@ -43,18 +43,18 @@ func (l *Listening) Walk(w *Walker) {
 
 // Arrivals gives the dispatcher two descriptors. The first is the channel on
 // which the parent's acceptors send connections. The second is a netlink socket
-// (NETLINK_SOCK_DIAG) of the parent's network namespace, which may differ from
-// the dispatcher's.
+// (NETLINK_SOCK_DIAG) of the parent's network namespace. That namespace may
+// differ from the dispatcher's.
 type Arrivals struct{}
 
 func (*Arrivals) Walk(*Walker) {}
 
-// Arrival is an accepted connection with its descriptor. ID names it in Start and in
-// Gone.
+// Arrival is an accepted connection with its descriptor. Start and Gone refer
+// to it by its ID.
 type Arrival struct {
 	Connection
-	Elsewhere bool   // it was accepted in another network namespace than the parent's
-	Forbidden string // why its user may have no worker; "" when it may
+	Elsewhere bool   // accepted in a different network namespace than the parent's
+	Forbidden string // why the peer's user may have no worker; "" when the user may
 }
 
 func (a *Arrival) Walk(w *Walker) {
@@ -66,9 +66,9 @@ func (a *Arrival) Walk(w *Walker) {
 // messages, and GenerationSetup ends it. The dispatcher answers with Outcome.
 type Build struct {
 	ID       uint32
-	Keeper   bool // it has secret keys
-	Audit    bool // it has an audit log
-	Resolver bool // it has a resolver
+	Keeper   bool // the generation has secret keys
+	Audit    bool // the generation has an audit log
+	Resolver bool // the generation has a resolver
 }
 
 func (b *Build) Walk(w *Walker) {
@@ -84,15 +84,15 @@ type GenerationSetup struct{ Setup }
 // Verdict reports how the keeper of the generation that is being built has
 // judged the secret keys. If the keeper has accepted them, or there is no
 // keeper, PublicKeys answers with the public keys. Otherwise Verdict has the
-// keeper's reason. Judgement then answers whether another keeper may be
-// started, which gets the previous keys.
+// keeper's reason, and Judgement answers whether another keeper may be started.
+// That keeper gets the previous keys.
 type Verdict struct{ Kept }
 
 // PublicKeys has the keys that each worker of the generation gets. They are
 // three open files, in this order: the certificates of the listeners and the
 // certificate authorities of clients, both PEM, and the key set of RS256
-// tokens, JSON. An empty file stands for none. Workers share the file offsets
-// and therefore use pread(2).
+// tokens, JSON. An empty file means that there are none. Workers share the file
+// offsets and therefore use pread(2).
 type PublicKeys struct {
 	TLS         bool // there are certificates
 	TLS12       bool // clients may use TLS 1.2
@@ -112,8 +112,8 @@ type Outcome struct {
 func (o *Outcome) Walk(w *Walker) { w.Fields(&o.ID, &o.OK, &o.Failure) }
 
 // Renew asks for another generation with the same configuration, to replace the
-// generation with that ID. It is ignored when another generation is being built
-// or is in force.
+// generation with that ID. The parent ignores Renew when another generation is
+// being built or is in force.
 type Renew struct{ ID uint32 }
 
 func (r *Renew) Walk(w *Walker) { w.Fields(&r.ID) }
@@ -128,9 +128,9 @@ type Start struct {
 	Number     uint32 // of the process; each is greater than the last
 	Role       Role
 	Generation uint32
-	Client     uint64 // the ID of an Arrival whose user the worker runs as; 0: the one of Dispatch
-	Threads    uint32 // that run concurrently
-	Requests   uint32 // that a worker may answer concurrently
+	Client     uint64 // the ID of an Arrival; the worker runs as its user. 0: as the user in Dispatch
+	Threads    uint32 // threads that run concurrently
+	Requests   uint32 // requests that a worker may answer concurrently
 }
 
 func (s *Start) Walk(w *Walker) {
@@ -139,9 +139,9 @@ func (s *Start) Walk(w *Walker) {
 	w.Fields(&s.Generation, &s.Client, &s.Threads, &s.Requests)
 }
 
-// Started has the parent's end of the channel to a process, and the reading end of
-// its log. The parent has sent the process its setup and the attributes that it must
-// find.
+// Started has the parent's end of the channel to a process, and the reading end
+// of the process's log. The parent has already sent the process its setup and
+// the attributes that it must have.
 type Started struct {
 	Number   uint32
 	PID      uint32
@@ -162,7 +162,7 @@ func (u *Unstarted) Walk(w *Walker) { w.Fields(&u.Number, &u.Failure) }
 // Signal asks for a signal to a process.
 type Signal struct {
 	Number uint32
-	Kill   bool // SIGKILL; otherwise SIGUSR1, on which a process logs its counters
+	Kill   bool // SIGKILL; otherwise SIGUSR1, which makes a process log its counters
 }
 
 func (s *Signal) Walk(w *Walker) { w.Fields(&s.Number, &s.Kill) }
@@ -175,7 +175,7 @@ type Ended struct {
 
 func (e *Ended) Walk(w *Walker) { w.Fields(&e.Number, &e.Status) }
 
-// Left reports that the connection of that Arrival is closed.
+// Left reports that a connection is closed. ID is that of its Arrival.
 type Left struct{ ID uint64 }
 
 func (l *Left) Walk(w *Walker) { w.Fields(&l.ID) }

@@ -47,15 +47,15 @@ func (c *Channel) SetPhase(p Phase) { c.phase = p }
 // Fd returns the descriptor of the end.
 func (c *Channel) Fd() uintptr { return c.file.Fd() }
 
-// JudgePacket reads one packet like an end in that phase, and returns the next
-// phase.
+// JudgePacket reads one packet as an end of a channel in the given phase, and
+// returns the next phase.
 func JudgePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Phase, error) {
 	c := &Channel{self: self, peer: peer, phase: phase}
 	r, err := c.judge(frame, oob, 0)
 	return r, c.phase, err
 }
 
-// String lists the phases of the set, "never" when there is none.
+// String lists the phases of the set. For an empty set it returns "never".
 func (s Phases) String() string {
 	var names []string
 	for p := range phases {

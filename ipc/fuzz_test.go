@@ -35,7 +35,7 @@ func fuzzSide(f *testing.F, self, peer ipc.Role) {
 		before := ipc.Phase(phase % uint8(ipc.AllPhases))
 		var oob []byte
 		if n := int(fds) % ipc.MaxRights; n > 0 {
-			oob = unix.UnixRights(slices.Repeat([]int{1 << 30}, n)...) // this descriptor is not open, so that closing it does no harm
+			oob = unix.UnixRights(slices.Repeat([]int{1 << 30}, n)...) // this descriptor is not open, so closing it does no harm
 		}
 		r, after, err := ipc.JudgePacket(self, peer, before, frame, oob)
 		if err != nil {
@@ -91,7 +91,8 @@ func FuzzFromAuditor(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Auditor) }
 // FuzzParentFromAuditor tests the parent reading from a captured auditor.
 func FuzzParentFromAuditor(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Auditor) }
 
-// FuzzParentFromExporter tests the dispatcher reading from a captured exporter.
+// FuzzParentFromExporter tests the dispatcher (here the Parent) reading from a
+// captured exporter.
 func FuzzParentFromExporter(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Exporter) }
 
 // FuzzExporterFromParent tests the exporter reading from the parent and the
@@ -105,8 +106,8 @@ func FuzzParentFromConfig(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Config) }
 // FuzzConfigFromParent tests schedrestd-config reading from the parent.
 func FuzzConfigFromParent(f *testing.F) { fuzzSide(f, ipc.Config, ipc.Parent) }
 
-// FuzzSettings tests a worker decoding the Settings that the parent has passed
-// on undecoded.
+// FuzzSettings tests a worker decoding Settings. The parent passes them on
+// without decoding them.
 func FuzzSettings(f *testing.F) {
 	for _, m := range []ipc.Message{new(work.Setup).Opaque(), filled(new(work.Setup).Opaque())} {
 		b, err := ipc.Marshal(m)

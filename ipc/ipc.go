@@ -7,16 +7,17 @@
 // the frame against the protocol table (kind, direction, phase, size, number of
 // descriptors), then decodes it and rejects leftover bytes.
 //
-// The package is strict because the peer may be a compromised worker. An unknown
-// kind, a message out of order, a wrong size, and a missing or surplus descriptor
-// are a *Violation: the caller kills the peer and never answers it.
+// The package is strict because the peer may be a compromised worker. An
+// unknown kind, a message out of order, a wrong size, and a missing or surplus
+// descriptor are each a *Violation: the caller kills the peer and never answers
+// it.
 //
 // Start with Pair and Open, then Channel.Send and Channel.Receive. The protocol
 // table is in table.go; docs/MESSAGES.md has a generated copy.
 package ipc
 
-// MaxMessage is the longest frame in bytes, kind included. It bounds what one
-// message of a hostile peer can make the reader hold.
+// MaxMessage is the longest frame in bytes, kind included. It bounds the memory
+// that one message of a hostile peer costs the reader.
 const MaxMessage = 16 << 10
 
 // NamespaceInitMode is the last argument of a worker's program that runs as the first
@@ -24,11 +25,12 @@ const MaxMessage = 16 << 10
 // The process sends Proven, and runs until its channel is closed.
 const NamespaceInitMode = "namespace-init"
 
-// tableVersion identifies the protocol table and all walks: it is the checksum of
-// testdata/table.txt, which describes them. Tests keep both up to date. It begins
-// the first message that a process receives and is checked before anything that
-// may differ between builds, so that a process of another build can say why it
-// exits. Versions are equal or not; there is no order.
+// tableVersion identifies the protocol table and all walks: it is the checksum
+// of testdata/table.txt, which describes them. Tests keep both up to date. It
+// is at the beginning of the first message that a process receives. The process
+// checks it before anything that may differ between builds. So a process of
+// another build can report why it exits. Versions are equal or different; they
+// have no order.
 const tableVersion = 0xe4dc54fe
 
 // WorkerFD is the descriptor of a worker's channel to the parent.

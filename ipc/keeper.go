@@ -1,20 +1,22 @@
 package ipc
 
-// SecretKeys gives the keeper the keys of its generation as four open files, in this
-// order: a private key, its certificates and the certificate authorities of clients,
-// all PEM, and the key of HS256 tokens as raw bytes. An empty file stands for none.
+// SecretKeys gives the keeper the keys of its generation as four open files, in
+// this order: a private key, its certificates and the certificate authorities
+// of clients, all PEM, and the key of HS256 tokens as raw bytes. An empty file
+// means that there are none.
 type SecretKeys struct {
 	TLS      bool // there is a private key with certificates
-	TLS12    bool // it may also sign TLS 1.2 handshakes
+	TLS12    bool // the key may also sign TLS 1.2 handshakes
 	Token    bool // there is a token key
-	Followed bool // … and no newer one exists: a token that does not match it is forged
+	Followed bool // no newer token key exists: a token that does not match this key is forged
 }
 
 func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Followed) }
 
-// Kept is the keeper's answer to SecretKeys, and a worker's to Keys: the keys are in
-// use, or Reason says why a key can't be used. The keeper's is the token key if Token is
-// set, otherwise the private key; a worker's is the key set.
+// Kept is the keeper's answer to SecretKeys, and a worker's to Keys: the keys
+// are in use, or Reason says why a key can't be used. If the keeper sends Kept,
+// the key is the token key if Token is set, and the private key otherwise. If a
+// worker sends it, the key is the key set.
 type Kept struct {
 	OK     bool
 	Token  bool

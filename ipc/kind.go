@@ -5,10 +5,11 @@ import (
 	"math/bits"
 )
 
-// Role is a kind of process that holds one end of a channel. A row of the protocol
-// table may name several, joined with |. On a channel to a worker or a service, Parent
-// is the end that the parent has at first: it sends the process its setup, and passes
-// the end to the dispatcher.
+// Role is a kind of process that holds one end of a channel. A row of the
+// protocol table may name several roles, joined with |. On a channel to a
+// worker or a service, Parent is the end that the parent has at first. The
+// parent sends the process its setup, and then passes this end to the
+// dispatcher.
 type Role uint16
 
 // The roles.
@@ -30,7 +31,7 @@ const Services = Keeper | Resolver | Auditor | Dispatcher | Exporter
 // roleNames are the names of the roles in the order of their bits.
 var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config", "dispatcher", "acceptor", "exporter"}
 
-// Has reports whether r includes one.
+// Has reports whether r includes the role one.
 func (r Role) Has(one Role) bool { return r&one != 0 }
 
 // String returns the role's name in logs.
@@ -41,15 +42,16 @@ func (r Role) String() string {
 	return fmt.Sprintf("roles %#b", uint8(r))
 }
 
-// Phase is the state of a channel. It only moves forward, as the Then column of the
-// protocol table says. Each end has its own; they differ only by messages in flight.
+// Phase is the state of a channel. A channel only moves to later phases, as the
+// Then column of the protocol table says. Each end has its own phase. The two
+// differ only while messages are in flight.
 type Phase uint8
 
 // The phases, in order.
 const (
 	Initial  Phase = iota // no message was sent
 	Told                  // the process has its Setup or ServiceSetup
-	Proving               // it compares its process attributes with the expected ones
+	Proving               // the process compares its attributes with the expected ones
 	Planned               // schedrestd-config sends the parts of its Plan
 	Serving               // a worker takes connections, a service takes requests
 	Draining              // a worker gets no more connections and finishes those that it has
@@ -62,7 +64,7 @@ func (p Phase) String() string {
 	return Word(p, "new", "told", "proving", "planned", "serving", "draining", "over")
 }
 
-// Word returns the v-th of words.
+// Word returns the word at index v.
 func Word[T ~uint8](v T, words ...string) string {
 	if int(v) < len(words) && words[v] != "" {
 		return words[v]

@@ -2,8 +2,8 @@ package ipc
 
 import "net/netip"
 
-// Bounds of the parts of a Plan. A Plan that reaches all of them exceeds MaxMessage,
-// which encode checks.
+// Bounds of the parts of a Plan. A Plan at all of these limits would exceed
+// MaxMessage; encode checks that.
 const (
 	maxListen     = 512 // bytes of one LISTEN argument
 	maxSocketPath = 108
@@ -37,26 +37,26 @@ const (
 // no secrets, only the paths of keys.
 type Plan struct {
 	Mode Mode
-	Path string // of the configuration
+	Path string // path of the configuration
 
 	Run
 	Service Service
-	PIDs    uint32 // processes and threads in the PID namespace of workers and keeper
+	PIDs    uint32 // limit of processes and threads in the PID namespace of workers and keeper
 
 	SocketMode     uint16 // of UNIX sockets
-	HasSocketGroup bool   // SocketGID is their group; otherwise the serving group is
+	HasSocketGroup bool   // SocketGID is the sockets' group; otherwise it is the serving group
 	SocketGID      uint32
 
 	Secrets Secrets
 
 	Subuids bool // the ranges that follow replace those of the previous Plan
 
-	Facts []string // for the page of ModeCheck
+	Facts []string // facts for the page of ModeCheck
 }
 
 const (
-	mostPageFacts = 16 // in a Plan
-	maxPageFact   = 64 // bytes of one
+	mostPageFacts = 16 // facts in a Plan
+	maxPageFact   = 64 // bytes of a fact
 )
 
 func (p *Plan) Walk(w *Walker) {
@@ -66,11 +66,12 @@ func (p *Plan) Walk(w *Walker) {
 	List(w, &p.Facts, mostPageFacts, 2, func(t *string) { w.Text(maxPageFact, t) })
 }
 
-// Run has what the dispatcher gets of a Plan. A change of it needs a restart.
+// Run has what the dispatcher gets of a Plan. A change of these settings needs
+// a restart.
 type Run struct {
 	Switches Switches
 	Numbers
-	LogLevel int8 // as slog.Level, until a generation is in force
+	LogLevel int8 // as slog.Level; in force until the first generation is
 	Audit    Audit
 
 	Netns, ControllerNetns string // network namespaces: of listeners, of connections to daemons
@@ -81,14 +82,14 @@ func (r *Run) Walk(w *Walker) {
 	w.Text(maxPath, &r.Netns, &r.ControllerNetns)
 }
 
-// Numbers bounds what a gateway serves at a time. schedrestd-config fills in the
-// defaults.
+// Numbers has the limits of what a gateway serves concurrently.
+// schedrestd-config fills in the defaults.
 type Numbers struct {
-	Connections uint32 // that workers have
-	PerSource   uint32 // of these, from one source; 0: no limit
-	Identities  uint32 // become_user: users that have a worker
-	Workers     uint32 // otherwise: workers
-	Threads     uint32 // of all workers together
+	Connections uint32 // connections that workers have
+	PerSource   uint32 // connections from one source; 0: no limit
+	Identities  uint32 // become_user: users who have a worker
+	Workers     uint32 // without become_user: workers
+	Threads     uint32 // threads of all workers together
 	Waiting     uint32 // connections that wait for a worker
 }
 
@@ -99,14 +100,14 @@ func (n *Numbers) Walk(w *Walker) {
 // Service is the service identity, and the accounts whose privileges it must not
 // have. Names are for messages and tokens; the parent checks the numbers.
 type Service struct {
-	HasUser  bool // Name and UID come from -u; otherwise those of the starter count
-	HasGroup bool // GID comes from -g or from the user; otherwise that of the starter counts
+	HasUser  bool // Name and UID come from -u; otherwise from the user who starts the gateway
+	HasGroup bool // GID comes from -g or from the user of -u; otherwise from the user who starts the gateway
 	Name     string
 	UID, GID uint32
 	Given    string // -u and -g as they were written
 
-	RootGroups  []uint32 // of root
-	SchedUser   string   // from the configuration; "" is root
+	RootGroups  []uint32 // groups of root
+	SchedUser   string   // from the configuration; "" means root
 	SchedUID    uint32
 	SchedGroups []uint32
 	Privileged  []string // every name of root and SchedUser
@@ -132,8 +133,8 @@ type Switches struct {
 	DisableUserCheck    bool // serve even as root or SchedUser
 	DisableUnshareFiles bool // share the descriptor table with the parent until exec
 	DisableUnshareSysV  bool // no semaphore undo list and no IPC namespace of the worker's own
-	BecomeUser          bool // a worker with the uid and gid of the local peer serves it
-	WorkerPerConnection bool // each connection has its own worker, which exits with it
+	BecomeUser          bool // a local peer is served by a worker with the peer's uid and gid
+	WorkerPerConnection bool // each connection has its own worker, which exits when the connection ends
 	RequireConfinement  bool // fail the start when a part of the confinement is unavailable
 	AuditConfinement    bool // log violations of the confinement instead of killing
 }
@@ -143,13 +144,13 @@ func (s *Switches) Walk(w *Walker) {
 		&s.WorkerPerConnection, &s.RequireConfinement, &s.AuditConfinement)
 }
 
-// Audit says what the auditor keeps: where the audit log is, and what happens when it
-// can't be written, and where Idempotency-Keys are.
+// Audit configures the auditor: where the audit log is, what happens when it
+// can't be written, and where Idempotency-Keys are kept.
 type Audit struct {
-	Path     string // of a file, or AuditStderr; "": there is no audit log
-	FailOpen bool   // permit changes while it can't be written; otherwise they are refused
+	Path     string // path of the log file, or AuditStderr; "": there is no audit log
+	FailOpen bool   // permit changes while the log can't be written; otherwise they are refused
 	Sync     bool   // a change waits until its line is on the disk, not only in the kernel
-	Claims   string // path of the file of Idempotency-Keys, which the auditor keeps, too; "": none
+	Claims   string // path of the file of Idempotency-Keys; "": none
 }
 
 // AuditStderr is the Path of an audit log that is written to standard error.
@@ -161,9 +162,9 @@ func (a *Audit) Walk(w *Walker) {
 	w.Text(maxPath, &a.Claims)
 }
 
-// Secrets has the paths of the keys. The parent opens the files and does not read
-// them: the keeper gets secret ones as open files, and the workers get copies of
-// the others.
+// Secrets has the paths of the keys. The parent opens the files and does not
+// read them: the keeper gets the open secret files, and the workers get copies
+// of the others.
 type Secrets struct {
 	TLS    TLS
 	Tokens Tokens
@@ -177,13 +178,13 @@ type TLS struct {
 	TLS12       bool   // TLS 1.2 is served as well
 }
 
-// Tokens has the paths of the keys that verify tokens for rest_auth/jwt. A file that
-// does not exist or that the parent can't read counts as none: then the daemons
-// verify tokens.
+// Tokens has the paths of the keys that verify tokens for rest_auth/jwt. If a
+// file does not exist or the parent can't read it, the daemons verify these
+// tokens.
 type Tokens struct {
-	Key   string // of HS256 tokens, for the keeper; "": none
-	JWKS  string // a key set, of RS256 tokens, for the workers; "": none
-	Share string // the command that gives Key to SchedUser, and to root as well if possible, but to no worker
+	Key   string // path of the key of HS256 tokens, for the keeper; "": none
+	JWKS  string // path of the key set of RS256 tokens, for the workers; "": none
+	Share string // the command that makes Key readable for SchedUser, and for root if possible, but for no worker
 	Root  bool   // root without capabilities can read Key after that command
 }
 
@@ -199,9 +200,9 @@ type Listen struct {
 	Text      string // as it was given
 	Network   Network
 	TLS       bool
-	Metrics   bool             // for scrapes of the metrics
-	Path      string           // of a UNIX socket
-	Addresses []netip.AddrPort // of TCP
+	Metrics   bool             // it is for scrapes of the metrics
+	Path      string           // path of a UNIX socket
+	Addresses []netip.AddrPort // TCP addresses
 }
 
 // PlanListen is one address to listen on.
@@ -235,7 +236,7 @@ type PlanSetup struct{ Setup }
 type WholePlan struct {
 	Plan
 	Listen  []Listen
-	Metrics []Listen // for scrapes
+	Metrics []Listen // listeners for scrapes
 	Ranges  []Subuids
 	Setup   Setup
 }

@@ -5,13 +5,14 @@ package ipc
 // the time limit of one case and, for ProvePage, facts. The process sends Proven.
 const (
 	ProveMode   = "prove"
-	ProveClosed = "closed" // test that the sandbox can be entered
-	ProveSmoke  = "smoke"  // … and that it kills, with one case of each kind
+	ProveClosed = "closed" // test whether the sandbox can be entered
+	ProveSmoke  = "smoke"  // … and whether it kills, with one case of each kind
 	ProvePage   = "page"   // … with all cases, and print a page for the administrator on standard output
 )
 
-// Proven reports that a test of the sandbox has passed, or that the init process of a
-// PID namespace is confined. Otherwise Failure says what is wrong.
+// Proven reports that a test of the sandbox has passed, or that the init
+// process of a PID namespace is confined. If OK is not set, Failure says what
+// is wrong.
 type Proven struct {
 	OK     bool
 	Sealed Ready // how the sandbox is closed
@@ -23,30 +24,30 @@ func (p *Proven) Walk(w *Walker) { w.Fields(&p.OK, &p.Sealed, &p.Failure) }
 // DeathTests is the number of cases that run concurrently.
 const DeathTests = 8
 
-// A fact for the page is an argument NAME=VALUE, or NAME alone.
+// A fact for the page is an argument NAME=VALUE, or only NAME.
 const (
-	FactPart    = "part"    // a part of the confinement: its name, a word below, and why, with tabs between
-	FactRoot    = "root"    // started as root
+	FactPart    = "part"    // a part of the confinement: its name, its state (below) and the reason, separated by tabs
+	FactRoot    = "root"    // the gateway was started as root
 	FactName    = "name"    // the serving user
-	FactUID     = "uid"     // … as a number
-	FactUnfit   = "unfit"   // why that user is only accepted with disable_user_check
+	FactUID     = "uid"     // … its uid
+	FactUnfit   = "unfit"   // why that user is accepted only with disable_user_check
 	FactBecome  = "become"  // become_user
 	FactLocal   = "local"   // peers that the kernel identifies are served
 	FactMunge   = "munge"   // workers connect to munged, or to a socket of auth/slurm
-	FactDial    = "dial"    // connections to daemons over TCP: how many concurrently
+	FactDial    = "dial"    // how many concurrent TCP connections to daemons are allowed
 	FactTLS     = "tls"     // there is a TLS key
 	FactTokens  = "tokens"  // there is a token key
 	FactTasks   = "tasks"   // the process limit of a worker's user
-	FactKeeper  = "keeper"  // a keeper was started, with this uid
+	FactKeeper  = "keeper"  // a keeper was started; the value is its uid
 	FactFailed  = "failed"  // a worker or the keeper could not be started
-	FactRefused = "refused" // the start requires what is missing
+	FactRefused = "refused" // the configuration requires a part that is missing
 )
 
 // Part is a part of the confinement that a worker inherits.
 type Part struct {
 	Name string
-	Is   string // a word below; "": it needs no mention
-	Why  string // the part is not on; or how a part that is on is called in the log
+	Is   string // its state, as below; "": it needs no mention
+	Why  string // why the part is not on; for a part that is on, its name in the log
 }
 
 func (p *Part) Walk(w *Walker) { w.Text(maxName, &p.Name, &p.Is, &p.Why) }
@@ -59,7 +60,7 @@ const NoUserNamespace = "without a user namespace"
 const (
 	PartOn          = "on"
 	PartOff         = "off"         // switched off
-	PartMissing     = "missing"     // this kind of start should have it
+	PartMissing     = "missing"     // missing, although this kind of start should have it
 	PartUnpermitted = "unpermitted" // this user lacks the permission for it
-	PartOfRoot      = "of root"     // only root has it
+	PartOfRoot      = "of root"     // only a start as root has it
 )

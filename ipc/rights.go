@@ -6,21 +6,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DialBatchSize is the number of sockets in one DialedBatch (package work), the most that a
-// message has.
+// DialBatchSize is the number of sockets in one DialedBatch (package work). No
+// message has more descriptors.
 const DialBatchSize = 32
 
-// maxRights is the number of descriptors that the control buffer has room for: more
-// than any row of the protocol table, so that surplus ones are seen and closed.
+// maxRights is the number of descriptors that the control buffer has room for:
+// one more than any row of the protocol table permits, so that surplus
+// descriptors are noticed and closed.
 const maxRights = DialBatchSize + 1
 
 // rightsSpace is the size of the control buffer.
 var rightsSpace = unix.CmsgSpace(maxRights * 4)
 
-// parseRights returns the descriptors of a control message. It returns all that it
-// found even with an error; the caller closes them. Anything but SCM_RIGHTS is an
-// error. The kernel has already installed the descriptors, so one that is overlooked
-// here would stay open: a compromised worker could fill the parent's table.
+// parseRights returns the descriptors of a control message. It returns all
+// descriptors that it found, even with an error; the caller closes them.
+// Anything but SCM_RIGHTS is an error. The kernel has already installed the
+// descriptors, so a descriptor that is overlooked here would stay open. A
+// compromised worker could fill the parent's table that way.
 func parseRights(oob []byte) (fds []int, err error) {
 	if len(oob) == 0 {
 		return nil, nil
@@ -34,7 +36,7 @@ func parseRights(oob []byte) (fds []int, err error) {
 			err = errors.New("has a control message that is not about descriptors")
 			continue
 		}
-		if len(list[i].Data)%4 != 0 { // ParseUnixRights would index past its end
+		if len(list[i].Data)%4 != 0 { // ParseUnixRights would index past the end
 			err = errors.New("has half a descriptor")
 			continue
 		}

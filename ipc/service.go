@@ -5,10 +5,10 @@ const ServiceChannelFD = WorkerFD
 
 // ServiceSetup configures a service.
 type ServiceSetup struct {
-	Files    uint32 // its limit of open descriptors
+	Files    uint32 // the service's limit of open descriptors
 	Tasks    uint32 // its user's limit of processes and threads
 	LogLevel int8   // as slog.Level
-	Log      string // where to and how the dispatcher logs, as in SCHEDRESTD_LOG; "" is text
+	Log      string // where to log and in which format, as in SCHEDRESTD_LOG; "" means text
 	Seal     Seal
 }
 

@@ -9,8 +9,9 @@ const (
 	maxLog     = 128 // the value of SCHEDRESTD_LOG
 )
 
-// Setup is what a worker gets before it serves. It has no secrets: no key and no
-// token. The parent fills in the fields marked so, and passes Settings on as they are.
+// Setup is what a worker gets before it serves. It has no secrets: no key and
+// no token. The parent fills in the fields that are marked "privsep's", and
+// passes Settings on unchanged.
 type Setup struct {
 	Files uint32 // the worker's limit of open descriptors
 	Tasks uint32 // its user's limit of processes and threads; privsep's
@@ -25,10 +26,10 @@ type Setup struct {
 	SchedUID   uint32   // uid of SchedUser; privsep's
 	Privileged []string // every name of root and SchedUser; privsep's
 	Requests   uint32   // concurrent requests in this worker; privsep's
-	Sockets    bool     // UNIX sockets that authenticate a client by its user are used; privsep's
+	Sockets    bool     // workers connect to UNIX sockets that authenticate a client by its user; privsep's
 	Inetd      bool     // serve one connection and exit
-	Unhurried  bool     // … at a pipe or a terminal, where a slow client costs others nothing; privsep's
-	Seal       Seal     // SealUnix is privsep's
+	Unhurried  bool     // … at a pipe or a terminal, where a slow client does not affect others; privsep's
+	Seal       Seal     // the parent sets SealUnix
 	Audit      bool     // each change needs the auditor's permission first
 	Claims     bool     // the auditor keeps Idempotency-Keys
 }
@@ -39,8 +40,8 @@ type Reach uint8
 // The ways, which may be joined with |.
 const (
 	ReachTCP   Reach = 1 << iota
-	ReachUnix        // by UNIX sockets of daemons
-	ReachMunge       // with credentials of munged or of auth/slurm, which have UNIX sockets
+	ReachUnix        // over the daemons' UNIX sockets
+	ReachMunge       // with credentials of munged or auth/slurm, which workers get over UNIX sockets
 )
 
 // Seal is a set of options of the sandbox of a worker or a service.
@@ -48,9 +49,9 @@ type Seal uint8
 
 // The options, which may be joined with |.
 const (
-	SealRequire Seal = 1 << iota // refuse to serve when the kernel lacks a part of it
+	SealRequire Seal = 1 << iota // refuse to serve if the kernel lacks a part of the sandbox
 	SealAudit                    // log violations instead of killing
-	SealUnix                     // permit connecting to UNIX sockets, whose inodes the parent passes
+	SealUnix                     // permit connections to UNIX sockets whose inodes the parent passes
 	SealClaims                   // permit reading and writing the file of Idempotency-Keys
 )
 

@@ -12,12 +12,12 @@ type Row struct {
 	Kind     Kind
 	Name     string
 	From, To Role
-	Phases   Phases // where it is permitted
-	Min, Max int    // bytes of the fields, without the kind
-	FDs      int    // exactly this many descriptors
-	Then     Phase  // the phase that it leads to; Initial: no change
+	Phases   Phases // phases in which it is permitted
+	Min, Max int    // bytes of the fields, without the kind byte
+	FDs      int    // exact number of descriptors
+	Then     Phase  // the phase that follows it; Initial: no change
 
-	New func() Message // returns an empty one
+	New func() Message // returns an empty message
 }
 
 // Of returns the row of the messages of type T.
@@ -28,12 +28,12 @@ func Of[T any, P interface {
 	return Row{kind, reflect.TypeFor[T]().Name(), from, to, phases, least, most, fds, then, func() Message { return P(new(T)) }}
 }
 
-// always is the phases in which a worker holds connections.
+// always has the phases in which a worker holds connections.
 var always = In(Serving, Draining)
 
-// The number of a retired kind is not used again. The comment above a row is its
-// description in docs/MESSAGES.md. Package query has the rows of channels between
-// workers and services.
+// The number of a retired kind is not used again. The comment above a row
+// becomes its description in docs/MESSAGES.md. Package query has the rows for
+// channels between workers and services.
 var _ = Register(
 	// the part of the configuration that the worker needs; it has no secrets
 	Of[Setup](1, Parent, Worker, In(Initial), 36, MaxMessage-1, 0, Told),
@@ -135,7 +135,8 @@ var _ = Register(
 	Of[Served](100, Dispatcher, Parent, In(Serving), 6, 6+2*maxCause, 0, Initial),
 )
 
-// The protocol table has the messages that this program can send or receive.
+// These maps have the rows of the messages that this program can send or
+// receive.
 var (
 	byKind [256]*Row
 	byType = map[reflect.Type]Kind{}
@@ -165,9 +166,9 @@ func (r *Row) size() string {
 	return fmt.Sprintf("%d–%d", r.Min, r.Max)
 }
 
-// permit checks one frame against the protocol table: kind, direction, phase, size
-// of the fields and number of descriptors. Both ends call it for every frame that
-// they send or receive, and no other code decides.
+// permit checks one frame against the protocol table: kind, direction, phase,
+// size of the fields and number of descriptors. Both ends call it for every
+// frame that they send or receive. No other code makes this decision.
 func permit(kind Kind, from, to Role, phase Phase, size, fds int) (*Row, error) {
 	r := byKind[kind]
 	switch {

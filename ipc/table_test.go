@@ -23,8 +23,8 @@ import (
 
 var update = flag.Bool("update", false, "write generated pages anew")
 
-// TestTableIsSound checks the properties of the protocol table that the reader
-// and the docs rely on.
+// TestTableIsSound checks the properties of the protocol table on which the
+// reader and the docs rely.
 func TestTableIsSound(t *testing.T) {
 	kinds, meaning := map[ipc.Kind]bool{}, meanings(t)
 	for _, r := range ipc.Table() {
@@ -120,8 +120,8 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 }
 
 // TestEveryRowIsHeard checks that a process handles each message that the
-// protocol table permits, and that each process refuses the messages that it
-// does not handle.
+// protocol table permits, and that it refuses every message that it does not
+// handle.
 func TestEveryRowIsHeard(t *testing.T) {
 	heard := map[ipc.Role]map[string]bool{}
 	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*", "../dispatcher", "../dispatcher/*"}, ipc.Dispatcher: {"../service", "../dispatcher", "../dispatcher/*"}, ipc.Worker: {"../worker"}, ipc.Keeper: {"../keeper"}, ipc.Config: {"../plan"}, ipc.Resolver: {"../service", "../resolver"}, ipc.Auditor: {"../service", "../auditor"}, ipc.Exporter: {"../service", "../exporter"}} {
@@ -188,7 +188,7 @@ const (
 )
 
 // meanings returns the comments above the rows, by the name of the message.
-// They are comments and not strings because the parent does not need them.
+// They are comments rather than strings, because the programs do not need them.
 func meanings(t *testing.T) map[string]string {
 	list := map[string]string{}
 	for _, name := range []string{"table.go", "work/work.go", "query/query.go"} {

@@ -2,11 +2,12 @@ package ipc
 
 import "fmt"
 
-// Violation is a message that breaks the protocol. From Receive it is the fault of
-// the peer, which must be killed; from Send it is a bug of the caller.
+// Violation is a message that breaks the protocol. If Receive returns it, the
+// peer is at fault and must be killed. If Send returns it, the caller has a
+// bug.
 type Violation struct {
 	From Role
-	Kind Kind // 0 when the frame had none
+	Kind Kind // 0 when the frame had no kind
 	Why  string
 }
 
@@ -18,9 +19,10 @@ func (v *Violation) Error() string {
 	return fmt.Sprintf("%s of the %s %s", v.Kind, v.From, v.Why)
 }
 
-// Unheard returns an error for a message that the protocol table permits but the
-// receiver does not handle. The receiver kills the peer, as for a Violation: dropping
-// the message would leak its descriptors, and the peer would rely on it.
+// Unheard returns an error for a message that the protocol table permits but
+// the receiver does not handle. The receiver kills the peer, as for a
+// Violation. Ignoring the message would leak its descriptors, and the peer
+// would assume that it was handled.
 func Unheard(m Message) error {
 	return fmt.Errorf("%s is permitted, but not handled here", KindOf(m))
 }

@@ -13,11 +13,12 @@ import (
 // Message is a message with its fields. Walk encodes or decodes them.
 type Message interface{ Walk(*Walker) }
 
-// Walker encodes or decodes the fields of a message; a message has one walk for both.
-// The first error sticks. Every value has exactly one encoding, so a decoded message
-// encodes to the same bytes, as the fuzz targets check.
+// Walker encodes or decodes the fields of a message. One walk of the message
+// does both. After an error, later calls do nothing. Every value has exactly
+// one encoding, so a decoded message encodes to the same bytes. The fuzz
+// targets check that.
 type Walker struct {
-	buf     []byte // the bytes written so far, or those still to read
+	buf     []byte // the bytes written so far, or those not read yet
 	reading bool
 	err     error
 	look    func(field any, what string, least, most int) // set by tests, to describe walks and to fill messages
@@ -67,8 +68,9 @@ func (w *Walker) number(v uint64, size int) uint64 {
 	return v
 }
 
-// Fields walks values of these types: numbers, a duration in whole milliseconds, a
-// flag that is 0 or 1, a netip value, or a Message. Anything else panics.
+// Fields walks values of these types: numbers, a duration in whole
+// milliseconds, a flag that is 0 or 1, a netip value, or a Message. It panics
+// for any other type.
 func (w *Walker) Fields(list ...any) {
 	for _, field := range list {
 		switch v := field.(type) {
@@ -108,8 +110,9 @@ type packed interface {
 // maxNetip bounds the encoding of a netip value: an IPv6 address, its zone and port.
 const maxNetip = 16 + 64 + 2
 
-// pack walks v in the encoding of package netip, after its length. It rejects an
-// invalid value, which would be read as a network that contains every address.
+// pack walks v in the encoding of package netip, after its length. It rejects
+// an invalid value, because the receiver would read it as a network that
+// contains every address.
 func (w *Walker) pack(v packed) {
 	w.at(v, "netip", 0, maxNetip)
 	text, _ := v.MarshalBinary()
@@ -158,8 +161,8 @@ func (w *Walker) Version() {
 	}
 }
 
-// count writes n, the number of elements that follow, or reads it. It fails above
-// limit.
+// count writes or reads n, the number of elements that follow. It fails if n
+// exceeds limit.
 func (w *Walker) count(n int, what string, limit int) int {
 	if n = int(w.number(uint64(min(n, 1<<16-1)), 2)); n > limit {
 		w.fail("has a %s of %d, more than %d", what, n, limit)
@@ -167,7 +170,8 @@ func (w *Walker) count(n int, what string, limit int) int {
 	return n
 }
 
-// Text walks strings of at most limit bytes, the length of each before it.
+// Text walks strings of at most limit bytes. The length of each string precedes
+// it.
 func (w *Walker) Text(limit int, list ...*string) {
 	for _, v := range list {
 		w.at(v, "text", 0, limit)
@@ -185,7 +189,7 @@ func (w *Walker) Bytes(v []byte) {
 	w.raw(v)
 }
 
-// raw writes the bytes of v, or reads as many.
+// raw writes the bytes of v, or reads the same number of bytes into v.
 func (w *Walker) raw(v []byte) {
 	if !w.reading {
 		w.buf = append(w.buf, v...)
@@ -194,7 +198,7 @@ func (w *Walker) raw(v []byte) {
 	}
 }
 
-// Blob walks at most limit bytes, after their number.
+// Blob walks a byte slice of at most limit bytes. Its length precedes it.
 func (w *Walker) Blob(v *[]byte, limit int) {
 	w.at(v, "blob", 0, limit)
 	if n := w.count(len(*v), "blob", limit); !w.reading {
@@ -204,9 +208,9 @@ func (w *Walker) Blob(v *[]byte, limit int) {
 	}
 }
 
-// List walks a count and then the elements, at most limit of them. The count is
-// checked against the bytes left, where least is the size of the smallest element,
-// so that a few bytes can't make the reader allocate a long list.
+// List walks a count and then the elements, at most limit of them. least is the
+// size of the smallest element. List checks the count against the remaining
+// bytes, so that a few bytes can't make the reader allocate a long list.
 func List[T any](w *Walker, s *[]T, limit, least int, each func(*T)) {
 	w.at(s, "list", 0, limit)
 	n := w.count(len(*s), "list", limit)
@@ -235,7 +239,8 @@ func encode(m Message) ([]byte, error) {
 	return w.buf, w.err
 }
 
-// Marshal returns the fields of m, to be a field of another message.
+// Marshal returns the encoded fields of m. Another message can carry them as a
+// field.
 func Marshal(m Message) ([]byte, error) {
 	frame, err := encode(m)
 	return frame[1:], err

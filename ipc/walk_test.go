@@ -79,7 +79,7 @@ const (
 )
 
 // TestTableVersion checks that the protocol table and the walks of the messages
-// are those of tableVersion.
+// are those that tableVersion stands for.
 func TestTableVersion(t *testing.T) {
 	var b strings.Builder
 	describe := func(m ipc.Message) {

@@ -5,7 +5,7 @@ import "schedrestd/ipc"
 // Bounds of the texts about a change, in bytes. A longer text violates the protocol.
 const (
 	maxName   = 255
-	maxSource = 45 // an address
+	maxSource = 45 // bytes of an address
 	maxMethod = 16
 	maxRoute  = 64
 	maxObject = 255
@@ -13,19 +13,20 @@ const (
 	maxCode   = 64
 )
 
-// Intent announces a change for the client of a connection and asks for permission.
-// The auditor permits it once the audit log has a line about it. All fields come from
-// the worker; the parent sends the auditor what the kernel knows about the peer.
+// Intent announces a change for the client of a connection and asks for
+// permission. The auditor permits it once the audit log has a line about it.
+// All fields come from the worker. What the kernel knows about the peer, the
+// auditor gets from the parent's side.
 type Intent struct {
 	ID         uint64 // chosen by the worker and never reused
-	Connection uint64 // the parent's number of the connection
+	Connection uint64 // number of the connection, assigned by the parent
 	Request    string // id of the request, as the client sees it
 	Forwarded  string // the client's address according to a trusted proxy; "": no proxy
 	User       string // the authenticated user; "" when only the uid is known
-	UID        uint32 // of that user; ipc.NoID when only the name is known
+	UID        uint32 // uid of that user; ipc.NoID when only the name is known
 	ActAs      string // the user that User acts as; "": the same user
 	Method     string
-	Route      string // as "job/{job_id}"
+	Route      string // such as "job/{job_id}"
 	Object     string // the object to change, as the client names it; "" when it is created
 	Fields     string // names of the fields that the request sets, separated by spaces; no values
 }
@@ -62,11 +63,11 @@ type Leave uint8
 const (
 	Withheld Leave = iota // the change must not be made: the log can't be written
 	Granted               // the change is in the log and may be made
-	Later                 // the worker has asked too often; nothing is in the log, and it may ask again in a moment
+	Later                 // the worker has asked too often; nothing was written, and the worker may ask again in a moment
 )
 
-// Noted answers the Intent with the same ID. After Granted, and only then, the worker
-// must send an Outcome.
+// Noted answers the Intent with the same ID. The worker must send an Outcome
+// after Granted, and must not send one otherwise.
 type Noted struct {
 	ID    uint64
 	Leave Leave
@@ -77,7 +78,8 @@ func (n *Noted) Walk(w *ipc.Walker) {
 	ipc.Enum(w, &n.Leave, "leave", Withheld, Later)
 }
 
-// Outcome reports, once, the result of the change of the Intent with the same ID.
+// Outcome reports the result of the change that the Intent with the same ID
+// announced. It is sent once.
 type Outcome struct {
 	ID     uint64
 	Status uint16 // HTTP status of the answer

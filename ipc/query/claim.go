@@ -5,13 +5,13 @@ import "schedrestd/ipc"
 // MaxKept is the longest answer that is kept for an Idempotency-Key, in bytes.
 const MaxKept = 1400
 
-// Claim claims an Idempotency-Key for a request. Its fields are hashes, so that the
-// auditor and its file have no key, no name and no body.
+// Claim claims an Idempotency-Key for a request. Its fields are hashes, so that
+// neither the auditor nor its file contains a key, a name or a body.
 type Claim struct {
 	ID   uint64 // chosen by the worker and never reused
 	Key  [32]byte
-	User [32]byte // whose share of the file the key is counted in
-	Body [32]byte // of the whole request
+	User [32]byte // hash of the user; keys are counted against this user's share of the file
+	Body [32]byte // hash of the whole request
 }
 
 func (c *Claim) Walk(w *ipc.Walker) {
@@ -30,13 +30,13 @@ const (
 	ClaimRunning                        // another request with the key is being answered
 	ClaimAnswered                       // the request was answered
 	ClaimUnknown                        // the request may have been carried out
-	ClaimOther                          // the key belongs to a different request
-	ClaimFull                           // there is no room for the key now
+	ClaimOther                          // the key was used before, for a different request
+	ClaimFull                           // there is no room for another key now
 	ClaimNotDone                        // the request was not carried out, and the key is free
 )
 
-// Claimed answers the Claim with the same ID. Answer is that of the first request,
-// after ClaimAnswered.
+// Claimed answers the Claim with the same ID. With ClaimAnswered, Answer is the
+// answer to the first request.
 type Claimed struct {
 	ID     uint64
 	State  ClaimState
@@ -49,7 +49,8 @@ func (c *Claimed) Walk(w *ipc.Walker) {
 	w.Blob(&c.Answer, MaxKept)
 }
 
-// Settle ends the Claim with the ID Claim: ClaimAnswered, ClaimUnknown or ClaimNotDone.
+// Settle ends the claim with the number Claim. Its state is ClaimAnswered,
+// ClaimUnknown or ClaimNotDone.
 type Settle struct {
 	ID     uint64 // chosen by the worker and never reused
 	Claim  uint64

@@ -8,11 +8,12 @@ const (
 	MaxSamples = 1600
 )
 
-// Counts has what a worker has counted since it last sent one. Package metric says what
-// a cell stands for. Its sizes bound what a compromised worker can add.
+// Counts has what a worker has counted since its previous Counts. Package
+// metric says what a cell stands for. The sizes of the fields bound what a
+// compromised worker can add.
 type Counts struct {
-	Requests uint32 // in progress
-	Calls    uint32 // … to daemons
+	Requests uint32 // requests in progress
+	Calls    uint32 // … and calls to daemons in progress
 	Cells    []Count
 }
 
@@ -27,12 +28,12 @@ func (c *Counts) Walk(w *ipc.Walker) {
 	ipc.List(w, &c.Cells, MaxCounts, 6, func(c *Count) { w.Fields(&c.Cell, &c.N) })
 }
 
-// Scrape asks for all samples. One is answered at a time.
+// Scrape asks for all samples. Only one Scrape is answered at a time.
 type Scrape struct{}
 
 func (*Scrape) Walk(*ipc.Walker) {}
 
-// Samples has cells that are not 0.
+// Samples has the values of all cells that are not 0.
 type Samples struct {
 	Last  bool
 	Cells []Sample

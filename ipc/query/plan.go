@@ -11,7 +11,7 @@ import (
 type WholePlan struct {
 	ipc.Plan
 	Listen  []ipc.Listen
-	Metrics []ipc.Listen // for scrapes
+	Metrics []ipc.Listen // listeners for scrapes
 	Ranges  []ipc.Subuids
 	Setup   work.Setup
 }
@@ -38,8 +38,8 @@ func SendPlan(c *ipc.Channel, p *WholePlan) error {
 	return err
 }
 
-// OwnerOf returns the user that the subordinate uid belongs to, or uid if it is none.
-// The ranges are in ascending order.
+// OwnerOf returns the user that the subordinate uid belongs to. If uid is in no
+// range, it returns uid. The ranges are in ascending order.
 func OwnerOf(ranges []ipc.Subuids, uid uint32) uint32 {
 	i, found := slices.BinarySearchFunc(ranges, uid, func(r ipc.Subuids, uid uint32) int {
 		switch {

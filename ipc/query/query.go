@@ -1,7 +1,7 @@
-// Package query has the messages that the parent neither sends nor receives: requests
-// of workers to the keeper and the auditor, and their answers, and what is counted for
-// the metrics. The parent does not link this package. Where a row names it, the
-// dispatcher is meant, which has its ends of channels.
+// Package query has messages that the parent neither sends nor receives:
+// requests of workers to the keeper and the auditor, their answers, and the
+// counts for the metrics. The parent does not link this package. In its rows
+// Parent means the dispatcher, which has the parent's ends of the channels.
 package query
 
 import "schedrestd/ipc"

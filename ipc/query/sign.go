@@ -8,8 +8,8 @@ const (
 	maxSignature = 1024 // RSA of 8192 bits
 )
 
-// Sign asks the keeper for a signature of a handshake. Message is the message itself,
-// because the keeper can't tell what a hash stands for.
+// Sign asks the keeper for a signature of a handshake. Message is the message
+// itself, because the keeper could not tell what was hashed.
 type Sign struct {
 	ID      uint64 // chosen by the worker and repeated in the answer
 	Scheme  uint16 // as tls.SignatureScheme

@@ -31,7 +31,7 @@ const (
 	NoVerdict Verdict = iota // there is no key
 	Genuine
 	Forged
-	Outdated // not genuine, but the key's file can't be used any more: there may be a newer key
+	Outdated // not genuine, but the key's file can no longer be used, so there may be a newer key
 )
 
 // Verified answers the Verify with the same ID.

@@ -12,13 +12,13 @@ import (
 // connections, and each worker applies them to clients behind a proxy.
 type Admission struct {
 	Auth, Malformed, Crash time.Duration // the cost of an offence; 0: none
-	Threshold              time.Duration // the debt at which a source is blocked; 0: there are no penalties
+	Threshold              time.Duration // the debt at which a source is blocked; 0: no penalties
 
 	Exempt  []netip.Prefix // addresses without penalties
 	Proxies []netip.Prefix // addresses of proxies, whose X-Forwarded-For is trusted
 	Peers   []uint32       // uids of proxies that connect over a UNIX socket
 
-	Rate, Burst uint32 // requests of one identity per second, and at once; 0: no limit
+	Rate, Burst uint32 // requests of one identity: per second, and in a burst; 0: no limit
 }
 
 // MaxPrefixes is the largest length of each of Exempt, Proxies and Peers.
@@ -32,9 +32,9 @@ func (a *Admission) Walk(w *ipc.Walker) {
 	w.Fields(&a.Rate, &a.Burst)
 }
 
-// Speaks reports whether the peer is a trusted proxy. An invalid addr stands for a
-// UNIX socket, where uid decides: everyone can connect to a socket of mode 0666 and
-// could put any address into X-Forwarded-For.
+// Speaks reports whether the peer is a trusted proxy. An invalid addr stands
+// for a UNIX socket. There the uid decides, because every user can connect to a
+// socket of mode 0666 and could put any address into X-Forwarded-For.
 func (a *Admission) Speaks(addr netip.Addr, uid uint32) bool {
 	if !addr.IsValid() {
 		return slices.Contains(a.Peers, uid)

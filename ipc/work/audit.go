@@ -2,8 +2,8 @@ package work
 
 import "schedrestd/ipc"
 
-// Facts tells the auditor about a connection that is handed to the worker Worker.
-// It is sent before the Connection.
+// Facts tells the auditor about a connection that is passed to the worker with
+// the number Worker. It is sent before the worker gets the Connection.
 type Facts struct {
 	Worker uint32
 	ipc.Connection
@@ -11,8 +11,8 @@ type Facts struct {
 
 func (f *Facts) Walk(w *ipc.Walker) { w.Fields(&f.Worker, &f.Connection) }
 
-// Gone tells the auditor that no worker holds the connection ID any longer. Every
-// number up to ID has been used for a connection.
+// Gone tells the auditor that no worker holds the connection ID any longer. All
+// numbers up to ID have already been assigned.
 type Gone struct{ ID uint64 }
 
 func (g *Gone) Walk(w *ipc.Walker) { w.Fields(&g.ID) }

@@ -2,16 +2,17 @@ package work
 
 import "schedrestd/ipc"
 
-// Taken reports that the worker has received the connection ID and will read it. Until
-// then the parent keeps its copy of the descriptor: when a worker exits, connections
-// that wait in its channel go to another worker, unnoticed by their clients.
+// Taken reports that the worker has received the connection ID and will read
+// it. Until then the dispatcher keeps its copy of the descriptor. So if the
+// worker exits, connections that wait in its channel go to another worker, and
+// their clients notice nothing.
 type Taken struct{ ID uint64 }
 
 func (t *Taken) Walk(w *ipc.Walker) { w.Fields(&t.ID) }
 
-// Done reports that the connection ID is closed. A worker may send it once, and only
-// for a connection that it holds: a compromised worker must not free the slots of
-// others.
+// Done reports that the connection ID is closed. A worker may send it once for
+// each connection that it holds, and for no other connection. Otherwise a
+// compromised worker could free the slots of other workers.
 type Done struct{ ID uint64 }
 
 func (d *Done) Walk(w *ipc.Walker) { w.Fields(&d.ID) }
@@ -23,14 +24,15 @@ type Stage uint8
 const (
 	Waiting   Stage = iota + 1 // no complete request header has arrived yet
 	Answering                  // a request was read and is not answered yet
-	Resting                    // idle: the last request was answered, and no other has begun
+	Resting                    // idle: the last request was answered, and no other request has begun
 )
 
 // String returns the stage's name in logs.
 func (s Stage) String() string { return ipc.Word(s, "", "waiting", "answering", "resting") }
 
-// Progress reports the stage of the connection ID. A worker may report late, and need
-// not report stages that last a moment. Without a report a connection is Answering.
+// Progress reports the stage of the connection ID. A worker may report late,
+// and need not report stages that last a moment. A connection without a report
+// counts as Answering.
 type Progress struct {
 	ID    uint64
 	Stage Stage
@@ -41,15 +43,16 @@ func (p *Progress) Walk(w *ipc.Walker) {
 	ipc.Enum(w, &p.Stage, "stage", Waiting, Resting)
 }
 
-// Yield asks the worker to close the connection ID, because another client waits for
-// its slot. The worker closes it if no part of a request was read, and otherwise
-// after the answer.
+// Yield asks the worker to close the connection ID, because another client
+// waits for its slot. If the worker has read no part of a request, it closes
+// the connection at once. Otherwise it closes the connection after the answer.
 type Yield struct{ ID uint64 }
 
 func (y *Yield) Walk(w *ipc.Walker) { w.Fields(&y.ID) }
 
-// Retire announces that no more connections come. The worker exits when those that it
-// holds have ended. It asks clients to close with each answer, and aborts none.
+// Retire announces that the worker gets no more connections. The worker exits
+// when its present connections have ended. Each answer asks the client to close
+// the connection, and the worker aborts no connection.
 type Retire struct{}
 
 func (*Retire) Walk(*ipc.Walker) {}

@@ -17,15 +17,15 @@ const (
 	UpstreamSack                            // Setup.Sack[Index]
 )
 
-// The connections to daemons that a worker may ask for: at once, and per second. It
-// opens one for each question that it asks a daemon.
+// A worker may ask for so many connections to daemons: in a burst, and per
+// second. It opens one connection for each question to a daemon.
 const (
 	DialBurst = 4000
 	DialRate  = 5000
 )
 
-// Dial asks for a connection to a daemon, because a worker has no access to the
-// network and to files.
+// Dial asks for a connection to a daemon, because a worker has access to
+// neither the network nor files.
 type Dial struct {
 	ID       uint64 // chosen by the worker and repeated in the answer
 	Upstream Upstream
@@ -38,14 +38,14 @@ func (d *Dial) Walk(w *ipc.Walker) {
 	w.Fields(&d.Index)
 }
 
-// Dialed answers the Dial with the same ID. For a TCP address it carries a socket
-// that is connected or connecting. For a UNIX socket it carries the inode as an
-// O_PATH descriptor, and the worker connects by itself: the daemon must see the
-// identity of the worker, not that of the parent.
+// Dialed answers the Dial with the same ID. For a TCP address it carries a
+// socket that is connected or connecting. For a UNIX socket it carries the
+// inode as an O_PATH descriptor, and the worker connects to it itself. The
+// daemon must see the worker's identity, and not the dispatcher's.
 type Dialed struct {
 	ID     uint64
-	Owner  uint32 // of the UNIX socket's directory: this user or root may serve it; NoID for TCP
-	Server uint32 // uid of the serving process where the worker can't see it: for a TCP address of this machine, and for a UNIX socket when the worker is in a user namespace; otherwise NoID
+	Owner  uint32 // owner of the UNIX socket's directory: only this user or root may serve the socket; NoID for TCP
+	Server uint32 // uid of the serving process if the worker can't find it out: for a TCP address of this machine, and for a UNIX socket when the worker is in a user namespace; otherwise NoID
 }
 
 func (d *Dialed) Walk(w *ipc.Walker) { w.Fields(&d.ID, &d.Owner, &d.Server) }
@@ -58,12 +58,12 @@ type Undialed struct {
 
 func (u *Undialed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno) }
 
-// DialBatch asks for several connections to a daemon, which is named as in Dial. The
-// answer is a DialedBatch or a ConnectedBatch.
+// DialBatch asks for several connections to a daemon. It names the daemon in
+// the same way as Dial. The answer is a DialedBatch or a ConnectedBatch.
 type DialBatch struct {
 	Upstream  Upstream
 	Index     uint8
-	Connected bool // a daemon on this machine logs no error when a connection ends unused
+	Connected bool // the daemon is on this machine and logs no error when a connection ends unused
 }
 
 func (s *DialBatch) Walk(w *ipc.Walker) {
@@ -71,22 +71,24 @@ func (s *DialBatch) Walk(w *ipc.Walker) {
 	w.Fields(&s.Index, &s.Connected)
 }
 
-// DialedBatch answers a DialBatch for a daemon elsewhere. The dispatcher has called connect(2) on each socket with
-// TCP_FASTOPEN_CONNECT (and without a fast-open cookie), so that the kernel connects
-// on the first write. A busy worker thus sends one request for many connections, the
-// daemon notices a connection only when it is used, and the dispatcher still chooses the
-// address.
+// DialedBatch answers a DialBatch for a daemon elsewhere. The dispatcher has
+// called connect(2) on each socket with TCP_FASTOPEN_CONNECT (and without a
+// fast-open cookie), so that the kernel connects on the first write. So a busy
+// worker sends one request for many connections, and the daemon notices a
+// connection only when it is used. The dispatcher still chooses the address.
 type DialedBatch struct{ DialBatch }
 
-// ConnectedBatchSize is the number of sockets in one ConnectedBatch. The daemon accepts
-// them before they are needed, and may have a limit.
+// ConnectedBatchSize is the number of sockets in one ConnectedBatch. The daemon
+// accepts these connections before they are needed, and may have a limit of
+// connections.
 const ConnectedBatchSize = 8
 
-// ConnectedBatch answers a DialBatch for a daemon on this machine. The sockets are
-// connected, because the process that serves a connection can be looked up only then.
+// ConnectedBatch answers a DialBatch for a daemon on this machine. The sockets
+// are already connected, because only then can the dispatcher look up the
+// process at the other end.
 type ConnectedBatch struct {
 	DialBatch
-	Server uint32 // uid that serves each of them
+	Server uint32 // uid of the process that serves each connection
 }
 
 func (c *ConnectedBatch) Walk(w *ipc.Walker) {

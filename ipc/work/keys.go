@@ -9,10 +9,10 @@ const maxTickets = 4
 type Keys struct {
 	ipc.PublicKeys
 
-	// Tickets are the keys of TLS session tickets, the newest first. The newest one
-	// encrypts tickets, and all of them decrypt. They are secret, belong to one run of
-	// the dispatcher, which makes them, and are shared by its workers, so that a client
-	// can resume a session with another worker.
+	// Tickets are the keys of TLS session tickets, the newest first. The newest
+	// one encrypts tickets, and all of them decrypt. They are secret. The
+	// dispatcher makes them, and they are valid while it runs. All its workers
+	// share them, so that a client can resume a session with another worker.
 	Tickets [][32]byte
 }
 

@@ -7,8 +7,8 @@ import "schedrestd/ipc"
 type Lookup struct {
 	ID     uint64 // chosen by the worker and repeated in the answer
 	Group  bool
-	Number uint32 // the number to find the name of, when Name is ""
-	Name   string // the name to find the number of
+	Number uint32 // a number whose name is wanted; used when Name is ""
+	Name   string // a name whose number is wanted
 }
 
 func (q *Lookup) Walk(w *ipc.Walker) {

@@ -11,12 +11,13 @@ const (
 	WrongRequest                     // the client sent no valid request
 )
 
-// Offence reports what the client of connection ID did. It does not name the client,
-// since the parent knows it: a compromised worker can accuse only clients whose
-// connections it holds.
+// Offence reports what the client of connection ID did. It does not name the
+// client, because the dispatcher knows the client of each connection. So a
+// compromised worker can accuse only clients whose connections it holds.
 //
-// Credential is a hash of the rejected credential, by which the parent recognizes a
-// credential that is tried again. It has no meaning for a WrongRequest.
+// Credential is a hash of the rejected credential. With it the dispatcher
+// recognizes a credential that is tried again. For a WrongRequest it has no
+// meaning.
 type Offence struct {
 	ID         uint64
 	What       Wrong

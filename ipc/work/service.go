@@ -2,19 +2,20 @@ package work
 
 import "schedrestd/ipc"
 
-// Client gives a service its end of a channel to the worker Number, with what the
-// parent knows about that worker.
+// Client gives a service its end of a channel to the worker with this Number,
+// and what the dispatcher knows about that worker.
 type Client struct {
 	Number   uint32
 	PID      uint32
 	UID      uint32
-	Requests uint32 // that it may answer concurrently
+	Requests uint32 // requests that the worker may answer concurrently
 }
 
 func (c *Client) Walk(w *ipc.Walker) { w.Fields(&c.Number, &c.PID, &c.UID, &c.Requests) }
 
-// Breach reports that the worker Number violated the protocol on its channel to the
-// service. The service has closed that channel, and the parent kills the worker.
+// Breach reports that the worker with this Number violated the protocol on its
+// channel to the service. The service has closed that channel, and the
+// dispatcher kills the worker.
 type Breach struct {
 	Number uint32
 	Reason string

@@ -8,8 +8,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// Bounds of the texts and lists of Setup. A Setup that reaches all of them exceeds
-// ipc.MaxMessage, which Pack checks.
+// Bounds of the texts and lists of Setup. A Setup at all of these limits would
+// exceed ipc.MaxMessage; Pack checks that.
 const (
 	maxAddresses = 32
 	maxParsers   = 16
@@ -23,13 +23,13 @@ type Setup struct {
 	ipc.Setup
 
 	Cluster     string
-	Controllers []Address // primary first
+	Controllers []Address // the primary controller first
 	Front       []Address // a common address of all controllers; empty: each has its own
-	MorePorts   uint16    // consecutive further ports of Controllers and Front; the dispatcher assigns one to each worker
+	MorePorts   uint16    // number of further consecutive ports of Controllers and Front; the dispatcher assigns one to each worker
 	Accounting  []Address // empty: no accounting daemon
 	AuthSocket  string    // of the bundled controller, which identifies peers by SO_PEERCRED; "": none
 	Munge       Munge     // authentication to daemons of Slurm
-	Sack        []string  // … with auth/slurm instead: sockets that issue its credentials, in the order in which they are tried
+	Sack        []string  // auth/slurm instead: sockets that issue its credentials, in the order in which to try them
 
 	RequireUserName bool   // refuse a root token that names no user
 	StrictBodies    bool   // refuse a body with an unknown field
@@ -48,7 +48,7 @@ type Setup struct {
 	Admission Admission
 }
 
-// settings walks what the parent does not decode.
+// settings walks the fields that the parent does not decode.
 type settings Setup
 
 func (s *settings) Walk(w *ipc.Walker) {
@@ -74,7 +74,7 @@ func (s *settings) Walk(w *ipc.Walker) {
 // Opaque returns the part of s that the parent does not decode, as a message.
 func (s *Setup) Opaque() ipc.Message { return (*settings)(s) }
 
-// Pack returns s as the parent passes it on.
+// Pack returns s in the form in which the parent passes it on.
 func (s Setup) Pack() (ipc.Setup, error) {
 	p := s.Setup
 	isUnix := func(a Address) bool { return a.Network == "unix" }
@@ -94,7 +94,8 @@ func (s Setup) Pack() (ipc.Setup, error) {
 	return p, err
 }
 
-// Unpack returns the whole Setup that the parent has passed on.
+// Unpack returns the whole Setup from the form in which the parent passed it
+// on.
 func Unpack(p ipc.Setup) (s Setup, err error) {
 	if err := ipc.Unmarshal(p.Settings, s.Opaque()); err != nil {
 		return s, fmt.Errorf("settings: %w", err)
@@ -105,7 +106,7 @@ func Unpack(p ipc.Setup) (s Setup, err error) {
 		s.Accounting = slices.DeleteFunc(s.Accounting, func(a Address) bool { return a.Network == "unix" })
 	}
 	if s.Inetd {
-		s.Admission = Admission{} // the next process would remember nothing of it
+		s.Admission = Admission{} // the worker serves one client and then exits, so it has nothing to remember
 	}
 	if s.Unhurried {
 		l := &s.Limits
@@ -114,8 +115,8 @@ func Unpack(p ipc.Setup) (s Setup, err error) {
 	return s, s.Limits.Check()
 }
 
-// unhurried replaces the limits of time at a pipe or a terminal, where a slow client
-// occupies nothing that others need.
+// unhurried replaces the time limits at a pipe or a terminal, because a slow
+// client there occupies no resources that other clients need.
 const unhurried = 24 * time.Hour
 
 // Address is the address of one daemon.
@@ -129,7 +130,7 @@ type Address struct {
 // are none.
 type Munge struct {
 	Socket     string
-	Accounting string        // socket of the munged for the accounting daemon; "": the same one
+	Accounting string        // socket of the munged for the accounting daemon; "": the same as Socket
 	TTL        time.Duration // lifetime of a credential; 0: the default of munged
 }
 
@@ -168,21 +169,23 @@ const (
 	NoTag // YAML without the types' tags
 )
 
-// Limits bounds the cost of one client. Every field is set; none means "no limit".
+// Limits bounds the cost of one client. Every field must be set; no value means
+// "no limit".
 type Limits struct {
-	ReadHeader time.Duration // to receive a request line and header
-	ReadBody   time.Duration // without progress of a request body, after which it is aborted
-	Idle       time.Duration // between two requests
-	Stall      time.Duration // without progress of an answer, after which it is aborted
-	Call       time.Duration // for one call to a daemon
-	Connect    time.Duration // to connect to a daemon
-	Drain      time.Duration // to finish requests in progress when the worker must exit
+	ReadHeader time.Duration // time to receive a request line and header
+	ReadBody   time.Duration // time without progress of a request body, after which the request is aborted
+	Idle       time.Duration // time between two requests
+	Stall      time.Duration // time without progress of an answer, after which the answer is aborted
+	Call       time.Duration // time for one call to a daemon
+	Connect    time.Duration // time to connect to a daemon
+	Drain      time.Duration // time to finish requests in progress when the worker must exit
 	Header     uint32        // bytes of a request's header
 	Body       uint32        // bytes of a request's body
 	Answers    uint32        // bytes of all daemons' answers that wait for slow clients
 }
 
-// Check returns an error if a limit is not set: a connection could last indefinitely.
+// Check returns an error if a limit is not set. Without the limit, a connection
+// could last indefinitely.
 func (l Limits) Check() error {
 	for name, set := range map[string]bool{
 		"ReadHeader": l.ReadHeader > 0, "ReadBody": l.ReadBody > 0, "Idle": l.Idle > 0, "Stall": l.Stall > 0, "Call": l.Call > 0,

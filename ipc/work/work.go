@@ -1,18 +1,19 @@
-// Package work has the messages with which workers and services do their work: those
-// on their channels to the dispatcher once they serve. The parent is not involved and
-// does not link this package.
+// Package work has the messages that workers and services exchange with the
+// dispatcher once they serve. The parent is not involved and does not link this
+// package.
 package work
 
 import "schedrestd/ipc"
 
-// always is the phases in which a worker holds connections.
+// always has the phases in which a worker holds connections.
 var always = ipc.In(ipc.Serving, ipc.Draining)
 
 // maxName bounds the name of a user or a group, in bytes.
 const maxName = 255
 
-// The rows of these messages in the protocol table. The comment above a row is its
-// description in docs/MESSAGES.md. Parent stands for the end that the dispatcher has.
+// The rows of these messages in the protocol table. The comment above a row
+// becomes its description in docs/MESSAGES.md. Parent means the end that the
+// dispatcher has.
 var _ = ipc.Register(
 	// certificates, the certificate authorities of clients and the key set of RS256 tokens, as open files, and the keys of TLS session tickets; sent before the first connection
 	ipc.Of[Keys](60, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 6, 6+32*maxTickets, 3, ipc.Initial),
