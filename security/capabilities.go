@@ -44,8 +44,8 @@ func (c Capabilities) Has(n int) bool { return c&(1<<n) != 0 }
 // String returns the set as /proc shows it: 16 hexadecimal digits.
 func (c Capabilities) String() string { return fmt.Sprintf("%016x", uint64(c)) }
 
-// data returns the arguments of capset(2): held as permitted and effective,
-// pass as inheritable.
+// data returns the arguments of capset(2). held becomes the permitted and
+// effective set, and pass the inheritable set.
 func data(held, pass Capabilities) *[2]unix.CapUserData {
 	return &[2]unix.CapUserData{
 		{Effective: uint32(held), Permitted: uint32(held), Inheritable: uint32(pass)},
@@ -64,8 +64,8 @@ func Held() (Capabilities, error) {
 }
 
 // PassCapabilities makes the calling thread pass exactly these capabilities to
-// the programs that root executes from now on, although its bounding set is
-// emptied afterwards.
+// the programs that root executes from now on. They get them even if the
+// bounding set is emptied afterwards.
 func PassCapabilities(pass Capabilities) error {
 	held, err := Held()
 	if err != nil {
@@ -78,13 +78,13 @@ func PassCapabilities(pass Capabilities) error {
 	return nil
 }
 
-// KeepCapabilities drops every capability of every thread except those in keep
-// that are held. It then verifies in /proc that each thread has exactly these,
-// and returns them. Programs that root executes afterwards have at most the
-// capabilities in pass, a subset of keep.
+// KeepCapabilities drops every capability of every thread except those in keep.
+// It then verifies in /proc that each thread has exactly the capabilities of
+// keep that were held before, and returns these. Programs that root executes
+// afterwards have at most the capabilities in pass, a subset of keep.
 //
-// An attacker who takes over the parent through its ipc reader must not also be
-// able to load modules or read every file.
+// Without it, an attacker who takes over the parent through its ipc reader
+// could also load modules or read every file.
 func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	held, err := Held()
 	if err != nil {
@@ -98,8 +98,7 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 		return e
 	}
 	if pass != 0 {
-		// While the bounding set is empty, no capability can become
-		// inheritable.
+		// Once the bounding set is empty, no capability can become inheritable.
 		if e := set(held); e != 0 && e != syscall.ENOTSUP {
 			return 0, fmt.Errorf("pass capabilities: %w", e)
 		}
@@ -112,8 +111,8 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	switch {
 	case e == syscall.ENOTSUP && held == keep:
 		// In a build with cgo the runtime can't reach all threads. The
-		// effective set is right already; checkThreads verifies the permitted
-		// set.
+		// effective set is already right, and checkThreads verifies the
+		// permitted set.
 	case e == syscall.ENOTSUP:
 		return 0, errs.New(errs.Unsupported, "capabilities can't be dropped: this program was built with cgo").
 			WithHint("build it with CGO_ENABLED=0, as make build does")
@@ -131,9 +130,9 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 }
 
 // forbidGains keeps every thread from regaining capabilities by executing a
-// program, as a process with uid 0 otherwise does: it sets no_new_privs, and
-// empties the bounding set where it may. It does nothing in a build with cgo,
-// where the runtime can't reach all threads.
+// program, which a process with uid 0 could otherwise do. It sets no_new_privs
+// and, if it has CAP_SETPCAP, empties the bounding set. In a build with cgo it
+// does nothing and returns false, because the runtime can't reach all threads.
 func forbidGains(held Capabilities) (bool, error) {
 	_, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)
 	switch {
@@ -169,9 +168,10 @@ func checkThreads(want map[string]string) error {
 }
 
 // DropBounding empties the bounding set of the calling thread, so that no
-// program that it starts can get a capability, not even as root. Threads that
-// already run keep theirs. Without CAP_SETPCAP it changes nothing, and returns
-// whether the set is already empty, as a service manager can make it.
+// program that it starts can get a capability, not even as root. Other threads
+// that already run keep their sets. It reports whether the set is empty.
+// Without CAP_SETPCAP it changes nothing, but a service manager may already
+// have emptied the set.
 func DropBounding() (bool, error) {
 	held, err := Held()
 	if err != nil {
@@ -181,7 +181,7 @@ func DropBounding() (bool, error) {
 		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, n, 0, 0, 0)
 		switch {
 		case errors.Is(err, unix.EINVAL):
-			return true, nil // past the last capability
+			return true, nil // n is past the last capability
 		case err == nil && has != 0 && !held.Has(unix.CAP_SETPCAP):
 			return false, nil
 		case err == nil && has != 0:

@@ -31,7 +31,8 @@ func NoNewPrivsThread() error {
 // CloseInherited closes the descriptors, apart from the standard ones, that the
 // process inherited. Otherwise an attacker who captures this process could
 // reach, for example, a secret file of a root shell. Inherited descriptors have
-// no close-on-exec flag; those that this process opened or adopted have one.
+// no close-on-exec flag. Descriptors that this process opened or adopted have
+// the flag.
 func CloseInherited() error {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

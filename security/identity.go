@@ -7,24 +7,25 @@ import (
 	"schedrestd/errs"
 )
 
-// Identity is the user and groups that a worker runs as.
+// Identity is the user and the groups of a worker.
 type Identity struct {
-	Name   string // for messages: a user name, or "uid 1234"
+	Name   string // its name in messages: a user name, or "uid 1234"
 	UID    uint32
 	GID    uint32
-	Groups []uint32 // supplementary groups that it will have; none after a start as root
+	Groups []uint32 // supplementary groups of the worker; none after a start as root
 }
 
 // Account is an account whose authority a worker must not have.
 type Account struct {
-	What   string // for messages: "root", "SchedUser sched"
+	What   string // its name in messages: "root", "SchedUser sched"
 	UID    uint32
-	Groups []uint32 // every group it belongs to, the primary one too
+	Groups []uint32 // all its groups, including the primary group
 }
 
-// CheckIdentity refuses to serve as one of the accounts, or with a group that
-// one of them is in. Such a worker could read the controller's key or signal
-// its daemons, and an attacker who captures it would control the cluster.
+// CheckIdentity returns an error if a worker would have the uid of one of the
+// accounts, or a group of one of them. Such a worker could read the
+// controller's key or signal its daemons, and an attacker who captures it would
+// control the cluster.
 func CheckIdentity(who Identity, accounts ...Account) error {
 	for _, a := range accounts {
 		if who.UID == a.UID {

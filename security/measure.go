@@ -13,12 +13,12 @@ var namespaces = []string{"cgroup", "ipc", "mnt", "net", "pid", "time", "user", 
 // that starts it.
 type Inheritance struct {
 	Bounding   string            // capability bounding set, hexadecimal
-	Seccomp    string            // mode: a container's filter is inherited
+	Seccomp    string            // mode; the filter of a container is inherited
 	Namespaces map[string]string // "ipc" → "ipc:[4026531839]"
 }
 
-// Inherited returns what a child process will inherit from a thread of this
-// process. thread is the thread's id.
+// Inherited returns what a child process will inherit from the thread with that
+// id in this process.
 func Inherited(thread int) (Inheritance, error) {
 	dir := fmt.Sprintf("/proc/self/task/%d/", thread)
 	status, err := readStatus(dir + "status")
@@ -26,7 +26,7 @@ func Inherited(thread int) (Inheritance, error) {
 		return Inheritance{}, err
 	}
 	ns, err := Namespaces(dir + "ns/")
-	for _, name := range []string{"pid", "time"} { // a thread keeps its own namespace, but its children may get another one
+	for _, name := range []string{"pid", "time"} { // a thread stays in its namespace of this type, but its children may begin in another
 		if id, err := os.Readlink(dir + "ns/" + name + "_for_children"); err == nil {
 			ns[name] = id
 		}

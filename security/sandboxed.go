@@ -2,6 +2,6 @@
 
 package security
 
-// Sandboxed reports whether this build confines its workers. Only a build for
-// measuring the cost of the confinement does not.
+// Sandboxed reports whether this build confines its workers. The only builds
+// that do not are for measuring the cost of the confinement.
 const Sandboxed = true

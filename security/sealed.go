@@ -6,12 +6,12 @@ import (
 )
 
 // Sealed describes a closed sandbox (package seal). A process reports it to the
-// parent, which decides by it whether the process may serve.
+// parent. The parent then decides whether the process may serve.
 type Sealed struct {
 	Filter   bool  // only listed system calls are allowed
-	Audit    bool  // … and others are logged instead of killing
-	Landlock uint8 // version; 0: this kernel has none, or has it switched off
-	Denies   uint8 // by Landlock
+	Audit    bool  // … and other calls are logged instead of killing the process
+	Landlock uint8 // version; 0: the kernel has no Landlock, or it is switched off
+	Denies   uint8 // what Landlock denies
 }
 
 // The denials of Landlock, joined with |.
@@ -21,7 +21,7 @@ const (
 	DeniesDevices
 	DeniesAbstract
 	DeniesSignals
-	DeniesWriting // of files, not their reading
+	DeniesWriting // writing files, but not reading them
 )
 
 // denials names the bits, in order.

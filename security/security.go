@@ -1,12 +1,12 @@
-// Package security makes the checks before a process serves: whether this
-// identity may serve at all, which capabilities stay, and whether a worker is
-// really confined.
+// Package security makes the checks before a process serves: whether the
+// identity may serve, which capabilities the process keeps, and whether a
+// worker is really confined.
 //
-// It looks up no name and starts no process; it reads /proc. Expect says which
-// attributes a process that the parent starts must have. The process confines
-// itself, and serves only if it has them (package self).
+// It looks up no name and starts no process, but it reads /proc. The parent
+// says which attributes a new process must have. The process confines itself,
+// and serves only if the kernel reports these attributes (package self).
 //
-// Package seal takes the last step, which only the confined process itself can
-// link: no files, and a list of allowed system calls. The parent enters
+// Package seal takes the last step: no files, and a list of allowed system
+// calls. Only the confined processes link that package. The parent enters
 // namespaces and roots (package privsep).
 package security

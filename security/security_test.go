@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	case "keep", "keep and pass":
 		var pass Capabilities
 		if role == "keep and pass" {
-			pass = Caps(unix.CAP_SETUID, unix.CAP_SYS_ADMIN) // only one of the two is kept
+			pass = Caps(unix.CAP_SETUID, unix.CAP_SYS_ADMIN) // keep has only one of the two
 		}
 		kept, err := KeepCapabilities(Caps(unix.CAP_SETUID, unix.CAP_KILL), pass)
 		_, readErr := os.ReadFile(os.Getenv("SECURITY_TEST_FILE"))
@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 		dropped, err := DropBounding()
 		inherited, err2 := Inherited(unix.Gettid())
 		out, err3 := exec.Command("/bin/grep", "CapEff", "/proc/self/status").Output()
-		// A service manager may have emptied the bounding set. Then the test
-		// has nothing to drop, and that is no failure.
+		// A service manager may already have emptied the bounding set. Then the
+		// test has nothing to drop, which is no failure.
 		var none [2]unix.CapUserData
 		err4 := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
 		again, err5 := DropBounding()
@@ -67,7 +67,7 @@ func report(v any) {
 	os.Exit(0)
 }
 
-// child runs this binary in role and returns its report.
+// child runs this binary in the given role and returns its report.
 func child(t *testing.T, role string, attr *syscall.SysProcAttr, env ...string) map[string]any {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -101,7 +101,7 @@ func TestCheckIdentity(t *testing.T) {
 	tests := []struct {
 		name string
 		who  Identity
-		want string // "" when it may serve
+		want string // "" when the identity may serve
 	}{
 		{"a dedicated account", Identity{Name: "rest", UID: 900, GID: 900}, ""},
 		{"nobody", Identity{Name: "nobody", UID: 65534, GID: 65534}, ""},
@@ -136,7 +136,7 @@ func chown(t *testing.T, path string, uid, gid int) {
 }
 
 // TestKeepCapabilities checks that dropped capabilities are gone, and that an
-// executed program regains none of them. The file can't be read without
+// executed program regains none of them. Its test file can't be read without
 // CAP_DAC_OVERRIDE.
 func TestKeepCapabilities(t *testing.T) {
 	needRoot(t)

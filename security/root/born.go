@@ -7,6 +7,6 @@ const Variable = "BORN"
 
 // The values of Variable.
 const (
-	ForRoot = "root" // it creates its own root, and drops them
-	ForNone = "none" // it drops them
+	ForRoot = "root" // it creates its own root, and then drops them
+	ForNone = "none" // it drops them at once
 )

@@ -8,14 +8,14 @@ import (
 
 const proc = "/proc"
 
-// LeaveProc unmounts the /proc that Enter mounted, which belongs to the PID
-// namespace of the caller of Enter.
+// LeaveProc unmounts the /proc that Enter mounted. That /proc belongs to the
+// PID namespace of the caller of Enter.
 func LeaveProc() error {
 	return errs.Wrap(unix.Unmount(proc, unix.MNT_DETACH), errs.Internal, "unmount the machine's /proc")
 }
 
-// MountProc mounts the /proc of the calling process's PID namespace in a root
-// without a /proc.
+// MountProc mounts the /proc of the calling process's PID namespace, if the
+// root has no /proc yet.
 func MountProc() error {
 	var st unix.Stat_t
 	if unix.Lstat(proc+"/self", &st) == nil {
@@ -28,7 +28,7 @@ func MountProc() error {
 // non-dumpable process.
 func mountProc(dir string) (err error) {
 	const flags = harmless | unix.MS_NOEXEC | unix.MS_RDONLY
-	for _, options := range []string{"hidepid=invisible,subset=pid", "hidepid=2"} { // the first since Linux 5.8
+	for _, options := range []string{"hidepid=invisible,subset=pid", "hidepid=2"} { // the first set of options needs Linux 5.8
 		if err = unix.Mount("proc", dir, "proc", flags, options); err == nil {
 			return nil
 		}

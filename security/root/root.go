@@ -2,14 +2,14 @@
 // files in memory, and a /proc of their own PID namespace, in which each
 // process sees only itself.
 //
-// A process that was started without root creates its own (self.Settle), in its
-// own mount and PID namespaces.
+// A process of a gateway that was started without root creates its own root
+// (self.Settle), in its own mount and PID namespaces.
 //
-// A start that may mount creates one for all processes that it starts (New,
-// Enter). Its /proc is the machine's until a process inside the PID namespace
-// mounts another one (MountProc). A /proc belongs to the namespace of the
-// process that mounts it, and in the machine's /proc the links of a process of
-// the same user lead outside, even with hidepid.
+// A gateway that may mount file systems creates one root for all its processes
+// (New, Enter). The /proc in that root is the machine's until a process inside
+// the PID namespace mounts another one (MountProc). A /proc belongs to the
+// namespace of the process that mounts it, and in the machine's /proc the links
+// of another process of the same user lead outside the root, even with hidepid.
 package root
 
 import (
@@ -32,8 +32,8 @@ type Root struct {
 // program is a program in the root.
 type program struct {
 	file *os.File
-	name string // below /
-	tree int    // a detached mount of the file; -1: none, so the file is copied
+	name string // its name below /
+	tree int    // a detached mount of the file; -1: none, and the file is copied
 }
 
 // New prepares the programs while their file system is still mounted. It
@@ -44,8 +44,8 @@ func New(programs map[string]*os.File) *Root {
 		if f == nil {
 			continue
 		}
-		// The mount of the descriptor can be cloned only from here. There is
-		// none for a copy in memory.
+		// The mount of the descriptor can be cloned only here, before Enter. A
+		// copy in memory has no mount.
 		tree, err := unix.OpenTree(int(f.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 		if err != nil {
 			tree = -1
@@ -102,8 +102,8 @@ func (r *Root) Enter() error {
 	return pivot(dir)
 }
 
-// mountPoint returns a directory that every machine has. Its content does not
-// matter.
+// mountPoint returns a directory that exists on this machine. Its content does
+// not matter.
 func mountPoint() (string, error) {
 	for _, dir := range []string{"/run", "/tmp", "/etc"} {
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
@@ -113,8 +113,8 @@ func mountPoint() (string, error) {
 	return "", errs.New(errs.Unsupported, "no directory to mount on")
 }
 
-// furnish puts into dir what a worker opens: its program, /proc, and the local
-// time zone.
+// furnish puts into dir the files that a worker opens: its program, /proc, and
+// the local time zone.
 func (r *Root) furnish(dir string) error {
 	for _, p := range r.programs {
 		if err := p.place(filepath.Join(dir, p.name)); err != nil {
@@ -124,7 +124,7 @@ func (r *Root) furnish(dir string) error {
 	if err := errors.Join(os.Mkdir(dir+"/proc", 0o555), os.Mkdir(dir+"/etc", 0o755)); err != nil {
 		return errs.Wrap(err, errs.Internal, "create the workers' root")
 	}
-	if err := mountProc(dir + "/proc"); err != nil { // of the calling process; it also proves that mounting works here
+	if err := mountProc(dir + "/proc"); err != nil { // the /proc of the calling process; it also proves that mounting works here
 		return err
 	}
 	if zone, err := os.ReadFile("/etc/localtime"); err == nil {
@@ -153,8 +153,8 @@ func (p program) place(path string) error {
 	return errs.Wrap(err, errs.Unsupported, "mount %s read-only", p.name)
 }
 
-// copyTo copies the program. The mode allows executing the file but not reading
-// it, whatever the umask is.
+// copyTo copies the program. Whatever the umask is, the mode of the copy
+// permits executing the file but not reading it.
 func (p program) copyTo(to *os.File) error {
 	from, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", p.file.Fd()))
 	if err != nil {

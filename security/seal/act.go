@@ -8,7 +8,8 @@ import (
 )
 
 // act is one system call that must kill the process that makes it. Without the
-// filter it does no harm: its object does not exist, or is the process itself.
+// filter the call does no harm: its object does not exist, or is the process
+// itself.
 type act struct {
 	name   string
 	number uintptr
@@ -19,14 +20,14 @@ type act struct {
 // call.
 const (
 	parent  = none - 1 // the parent's pid
-	ownHigh = none - 2 // its own pid, with a bit that the kernel ignores
-	another = none - 3 // another pid than its own: a process can be the first of its namespace
+	ownHigh = none - 2 // the process's own pid, with a bit set that the kernel ignores
+	another = none - 3 // a pid other than the process's own, even if that is 1
 	high    = uintptr(1) << 40
 )
 
-// acts lists what an attacker who captured a worker might try, by purpose. It
-// is not everything that kills (that is every call that table does not allow),
-// but for each row a process must be killed.
+// acts lists what an attacker who captured a worker might try, by purpose. The
+// list is not complete: every call that table does not allow kills. But each
+// call in the list must kill its process.
 var acts = append([]act{
 	// Other processes.
 	{"kill(1, 0)", unix.SYS_KILL, [6]uintptr{1, 0}},
@@ -81,7 +82,7 @@ var acts = append([]act{
 	{"sethostname", unix.SYS_SETHOSTNAME, [6]uintptr{none, none}},
 	{"setdomainname", unix.SYS_SETDOMAINNAME, [6]uintptr{none, none}},
 
-	// Large and young parts of the kernel.
+	// Large and new parts of the kernel.
 	{"io_uring_setup", unix.SYS_IO_URING_SETUP, [6]uintptr{0}},
 	{"io_uring_enter", unix.SYS_IO_URING_ENTER, [6]uintptr{none}},
 	{"io_uring_register", unix.SYS_IO_URING_REGISTER, [6]uintptr{none}},
@@ -194,7 +195,7 @@ var acts = append([]act{
 	{"getsockopt(SO_PEERPIDFD)", unix.SYS_GETSOCKOPT, [6]uintptr{none, unix.SOL_SOCKET, unix.SO_PEERPIDFD}},
 	{"getsockopt(TCP_INFO)", unix.SYS_GETSOCKOPT, [6]uintptr{none, unix.IPPROTO_TCP, unix.TCP_INFO}},
 
-	// The machine, and the process's own marks.
+	// The machine, and the process's own attributes.
 	{"prctl(PR_SET_DUMPABLE)", unix.SYS_PRCTL, [6]uintptr{unix.PR_SET_DUMPABLE, 0}},
 	{"prctl(PR_SET_NAME)", unix.SYS_PRCTL, [6]uintptr{unix.PR_SET_NAME, none}},
 	{"prctl(PR_SET_PTRACER)", unix.SYS_PRCTL, [6]uintptr{unix.PR_SET_PTRACER, 0}},
@@ -218,8 +219,8 @@ var acts = append([]act{
 	{"a system call number of the future", 1000, [6]uintptr{}},
 }, onlyActs...)
 
-// bornOf is the pid of the parent process. It is read at the start, while the
-// call is still allowed.
+// bornOf is the pid of the parent process. It is read at the start, while
+// getppid(2) is still allowed.
 var bornOf = uintptr(unix.Getppid())
 
 // Acts returns the names that Commit accepts.
@@ -231,9 +232,9 @@ func Acts() []string {
 	return names
 }
 
-// Commit makes the system call of that name. In the sandbox it kills the
-// process with SIGSYS. An error means that the process survived, and has the
-// kernel's result.
+// Commit makes the system call with that name. In the sandbox the call kills
+// the process with SIGSYS. If the process survives, Commit returns an error
+// with the kernel's result.
 func Commit(name string) error {
 	for _, a := range acts {
 		if a.name == name {

@@ -4,9 +4,9 @@ import "golang.org/x/sys/unix"
 
 const (
 	auditArch    = unix.AUDIT_ARCH_X86_64
-	firstForeign = 0x40000000 // __X32_SYSCALL_BIT: calls of x32 have the same architecture
+	firstForeign = 0x40000000 // __X32_SYSCALL_BIT: calls of x32 have the same architecture value
 
-	// threadFlags is what Go's runtime starts a thread with
+	// threadFlags are the flags with which Go's runtime starts a thread
 	// (runtime/os_linux.go, cloneFlags; sys_linux_amd64.s adds SETTLS).
 	threadFlags = goThread | unix.CLONE_SETTLS
 )
@@ -51,5 +51,5 @@ var onlyActs = []act{
 	{"time", unix.SYS_TIME, [6]uintptr{0}},
 }
 
-// forks lists the calls that return twice.
+// forks lists the calls that can create a process and then return twice.
 var forks = []uintptr{unix.SYS_CLONE, unix.SYS_FORK}

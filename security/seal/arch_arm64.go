@@ -6,7 +6,7 @@ const (
 	auditArch    = unix.AUDIT_ARCH_AARCH64
 	firstForeign = 0x40000000 // this architecture has no such calls
 
-	// threadFlags is what Go's runtime starts a thread with
+	// threadFlags are the flags with which Go's runtime starts a thread
 	// (runtime/os_linux.go, cloneFlags).
 	threadFlags = goThread
 )
@@ -20,5 +20,5 @@ var onlyProbes []probe
 // onlyActs is empty: this architecture has no calls of its own.
 var onlyActs []act
 
-// forks lists the calls that return twice.
+// forks lists the calls that can create a process and then return twice.
 var forks = []uintptr{unix.SYS_CLONE}

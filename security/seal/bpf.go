@@ -9,7 +9,7 @@ import (
 // A filter is a program of classic BPF. It reads the call's number, the call's
 // architecture and six arguments of 64 bits, 32 bits at a time, and returns a
 // verdict. Jumps go forward only. A conditional jump reaches 255 instructions,
-// so longer ones go through a "ja".
+// so a longer jump goes through a "ja".
 
 // Offsets in struct seccomp_data on little-endian machines.
 const (
@@ -18,8 +18,8 @@ const (
 	atArgs   = 16
 )
 
-// A label is a position in a program that may not be known yet; next is the
-// instruction after the jump.
+// A label is a position in a program, which may not be known yet. The label
+// next is the instruction after the jump.
 type label int
 
 const next label = 0
@@ -33,14 +33,14 @@ type instruction struct {
 // assembler collects instructions; link converts them for the kernel.
 type assembler struct {
 	list   []instruction
-	places []int // of each label
+	places []int // position of each label
 }
 
 func (a *assembler) emit(i instruction) { a.list = append(a.list, i) }
 
 func (a *assembler) label() label {
 	if a.places == nil {
-		a.places = []int{-1} // number 0 is next
+		a.places = []int{-1} // label 0 is next
 	}
 	a.places = append(a.places, -1)
 	return label(len(a.places) - 1)

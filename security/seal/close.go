@@ -8,14 +8,14 @@ import (
 )
 
 // Close takes the three steps that the package comment describes, and returns
-// which layers the kernel enforces. If all is set, it fails when a layer is
+// the layers that the kernel enforces. If all is set, it fails if a layer is
 // missing.
 func Close(o Options, all bool) (sealed security.Sealed, err error) {
 	if !security.Sandboxed {
 		return sealed, nil
 	}
-	// the file with the time zone is read once, now, since it can't be read
-	// later
+	// The time zone's file is read now, because it can't be opened later.
+	//
 	//lint:ignore SA4017 the file with the local time is read once, now, and can't be later
 	time.Now().Zone()
 	if o.Kind == Dispatcher {
@@ -36,7 +36,8 @@ func Close(o Options, all bool) (sealed security.Sealed, err error) {
 	return sealed, try(o)
 }
 
-// complete returns an error when a layer is missing that confines the process.
+// complete returns an error if a layer is missing that process o.Kind should
+// have.
 func complete(o Options, s security.Sealed) error {
 	if o.Audit {
 		return errs.New(errs.Unsupported, "the system call filter only logs (audit_confinement)"+required)

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkSeal measures the cost of the filter: each round is a process that
-// closes its sandbox, and the median of the rounds counts. The kernel caches
-// the verdict of a call that depends on no argument; for others the filter
-// runs.
+// BenchmarkSeal measures the cost of the filter. Each round is a process that
+// closes its sandbox, and the median of the rounds counts. If the verdict about
+// a call depends on no argument, the kernel caches it. For other calls the
+// filter runs each time.
 func BenchmarkSeal(b *testing.B) {
 	all := map[string][]float64{}
 	for b.Loop() {

@@ -65,7 +65,8 @@ func actsOf(kind Kind) []string {
 	return names
 }
 
-// commit calls Commit with dispatcherActs.
+// commit does the same as Commit for dispatcherActs. For all other names it
+// calls Commit.
 func commit(name string) error {
 	for _, a := range dispatcherActs {
 		if a.name == name {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run interprets a filter in the way in which the kernel does.
+// run interprets a filter in the same way as the kernel.
 func run(t *testing.T, program []unix.SockFilter, arch, number uint32, args [6]uint64) uint32 {
 	t.Helper()
 	data := make([]byte, 64)
@@ -79,7 +79,8 @@ var everyOption = map[string]Options{
 }
 
 // TestFilter checks that the filter and the table have the same verdict for
-// each number, with arguments equal to and next to those in the tables.
+// each number, with arguments equal to those in the tables and with their
+// neighbours.
 func TestFilter(t *testing.T) {
 	for name, o := range everyOption {
 		t.Run(name, func(t *testing.T) {
@@ -121,8 +122,8 @@ func TestFilter(t *testing.T) {
 }
 
 // TestAuditKillsNothingOfOurs checks that audit mode logs the calls that would
-// otherwise kill, and changes nothing else. Calls that our programs can't make
-// still kill.
+// otherwise kill, and changes nothing else. There is one exception: calls that
+// our programs can't make still kill.
 func TestAuditKillsNothingOfOurs(t *testing.T) {
 	rows := table(Options{}, 1)
 	program, err := compile(rows, true)

@@ -12,8 +12,8 @@ import (
 )
 
 // The rights of Landlock's versions, one bit each. The kernel reports its
-// version. Rights of later versions are denied too (laterRights), unless the
-// process needs what they could deny.
+// version of Landlock. Rights of later versions are denied too (laterRights),
+// unless the process needs an operation that they could deny.
 var landlockRights = []struct {
 	version               int
 	files, network, scope uint64
@@ -30,17 +30,18 @@ var landlockRights = []struct {
 const (
 	sinceScope   = 6 // LANDLOCK_SCOPE_*
 	sinceTSync   = 8 // LANDLOCK_RESTRICT_SELF_TSYNC
-	sameThreads  = 2 // LANDLOCK_CREATE_RULESET_ERRATA: signals between threads of one process are let through
+	sameThreads  = 2 // LANDLOCK_CREATE_RULESET_ERRATA: signals between threads of one process are permitted
 	rulesetSize  = 24
-	olderRuleset = 8 // before version 4: files only
+	olderRuleset = 8 // size of the ruleset before version 4: files only
 )
 
 // denyFiles denies every thread of the process everything that Landlock can
 // deny: opening, executing, creating or removing any file, binding and
 // connecting TCP, and reaching abstract UNIX sockets and other processes. No
-// rule allows an exception; open files stay open. It returns the denials, which
-// are empty on a kernel where Landlock is missing or switched off. The process
-// must have no_new_privs already, and all its threads the same credentials.
+// rule allows an exception; open files stay open. It returns the denials. On a
+// kernel where Landlock is missing or switched off there are none. The process
+// must already have no_new_privs, and all its threads must have the same
+// credentials.
 func denyFiles(o Options) (security.Sealed, error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
@@ -67,7 +68,7 @@ func makeRuleset(attr unix.LandlockRulesetAttr, version int) (int, error) {
 	return int(set), nil
 }
 
-// enterRuleset confines every thread of the process to that ruleset.
+// enterRuleset confines every thread of the process to the ruleset set.
 func enterRuleset(set, version int) error {
 	var e syscall.Errno
 	if version >= sinceTSync {
@@ -84,9 +85,9 @@ func enterRuleset(set, version int) error {
 	return nil
 }
 
-// prove tries the denied operations before the filter denies them too. The
-// ruleset alone is no proof: a sandbox around the gateway may have answered the
-// system calls in place of the kernel.
+// prove tries the denied operations. It runs before the filter is installed,
+// which denies them too. A ruleset that was accepted is no proof: a sandbox
+// around the gateway may have answered the system calls in place of the kernel.
 func prove(denies uint8) error {
 	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -125,7 +126,7 @@ func landlockVersion() (int, error) {
 	switch e {
 	case 0:
 		return int(v), nil
-	case unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM: // not built, switched off, or a container's filter
+	case unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM: // not built in, switched off, or forbidden by a container's filter
 		return 0, nil
 	}
 	return 0, fmt.Errorf("query Landlock's version: %w", e)
@@ -141,10 +142,10 @@ func size(version int) uintptr {
 	return rulesetSize
 }
 
-// landlockRuleset returns everything that this version can deny. Signals to
-// other processes are denied only where the kernel does not treat each thread
-// as a domain of its own (version 6 did): the runtime must signal its own
-// threads to preempt them.
+// landlockRuleset returns everything that this version can deny. It denies
+// signals to other processes only if the kernel treats all threads of a process
+// as one domain. In version 6 each thread was a domain of its own, and the
+// runtime could not signal its own threads to preempt them.
 func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, denies uint8) {
 	for _, r := range landlockRights {
 		if version < r.version {

@@ -40,7 +40,8 @@ func TestDenyFiles(t *testing.T) {
 	})
 }
 
-// reach tries the operations that Landlock denies, on earlier threads too.
+// reach tries the operations that Landlock denies. It also tries them on
+// threads that were started before the denial.
 func reach(early func(func() error) error) error {
 	list := []error{reachOne(), early(reachOne)}
 	if version, _ := landlockVersion(); version >= 4 {
@@ -144,7 +145,7 @@ func acceptOne(ln net.Listener) (int, error) {
 	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 }
 
-// turn disconnects a connection and connects it to another address.
+// turn disconnects the socket fd and connects it to the address there.
 func turn(fd int, there *unix.RawSockaddrInet4) error {
 	away := unix.RawSockaddr{Family: unix.AF_UNSPEC}
 	if _, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&away)), unsafe.Sizeof(away)); e != 0 {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/errs"
 )
 
-// probe is one forbidden operation. If the sandbox does not forbid the
-// operation, the operation does no harm and does not return want.
+// probe is one forbidden operation. Where the sandbox does not forbid the
+// operation, it does no harm and returns something else than want.
 type probe struct {
 	name   string
 	number uintptr
@@ -35,13 +35,13 @@ var (
 	addressOf = func(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }
 )
 
-const none = ^uintptr(0) // no such descriptor, uid or pid
+const none = ^uintptr(0) // there is no such descriptor, uid or pid
 
 // at makes openat and similar calls start at the working directory.
 var at = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 
-// probes has the operations in the order in which try tries them. Values that a
-// filter can't look at (an address, a path) may be anything.
+// probes has the operations in the order in which try tries them. A filter
+// can't see some values, such as an address or a path. These may be arbitrary.
 var probes = append([]probe{
 	{name: "open /", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&slash[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt, unless: dispatches},
 	{name: "open /proc/self/status", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&status[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt, unless: dispatches},
@@ -65,7 +65,7 @@ var probes = append([]probe{
 	{name: "become gid 0", number: unix.SYS_SETGID, args: [6]uintptr{0}},
 	{name: "set the three gids to their present values", number: unix.SYS_SETRESGID, args: [6]uintptr{none, none, none}},
 	{name: "set supplementary groups", number: unix.SYS_SETGROUPS, args: [6]uintptr{none}},
-	{name: "debug a process", number: unix.SYS_PTRACE, args: [6]uintptr{unix.PTRACE_PEEKTEXT, 0}}, // not TRACEME: if it were allowed, the process would stop indefinitely
+	{name: "debug a process", number: unix.SYS_PTRACE, args: [6]uintptr{unix.PTRACE_PEEKTEXT, 0}}, // not TRACEME: if that were allowed, the process would stop indefinitely
 	{name: "map memory that can be written and executed", number: unix.SYS_MMAP, args: [6]uintptr{0, 4096, unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC, unix.MAP_PRIVATE | unix.MAP_ANON, none}, undo: unmap},
 	{name: "make memory executable", number: unix.SYS_MPROTECT, args: [6]uintptr{0, 0, unix.PROT_EXEC}},
 	{name: "make memory executable by key", number: unix.SYS_PKEY_MPROTECT, args: [6]uintptr{0, 0, unix.PROT_EXEC, none}},
@@ -99,8 +99,8 @@ func unmap(address uintptr) { unix.RawSyscall(unix.SYS_MUNMAP, address, 4096, 0)
 
 // try tries every forbidden operation, in a way that changes nothing if the
 // operation is allowed. It returns the operations with an unexpected result.
-// Call it once, after install. It works with Audit too, since EPERM is returned
-// in both modes.
+// Call it once, after install. It also works in audit mode, because the filter
+// returns EPERM in both modes.
 func try(o Options) error {
 	var wrong []string
 	for i := range probes {
@@ -130,7 +130,7 @@ func try(o Options) error {
 	return nil
 }
 
-// Probes returns the names of the operations that try tries with o.
+// Probes returns the names of the operations that try tries for the options o.
 func Probes(o Options) []string {
 	var list []string
 	for _, p := range probes {

@@ -23,9 +23,9 @@ var writing = []struct {
 	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 }
 
-// ReadOnly confines a process that must start programs of the machine, with the
-// same denials as denyWriting. The programs need different system calls, so no
-// filter suits all of them. Programs that the process starts inherit the
+// ReadOnly confines a process that must start programs of the machine. The
+// denials are those of denyWriting. There is no filter, because each program
+// needs different system calls. Programs that the process starts inherit the
 // confinement. If all is set, ReadOnly fails on a kernel without Landlock.
 func ReadOnly(all bool) (sealed security.Sealed, err error) {
 	if !security.Sandboxed {
@@ -37,9 +37,9 @@ func ReadOnly(all bool) (sealed security.Sealed, err error) {
 	return sealed, err
 }
 
-// denyWriting denies every change of a file, except writing to /dev/null, and
-// signals to processes outside. Open files stay as they are. It denies nothing
-// where the kernel has no Landlock.
+// denyWriting denies every change of a file except writing to /dev/null. It
+// also denies signals to processes outside the sandbox. Files that are already
+// open stay writable. On a kernel without Landlock it denies nothing.
 func denyWriting() (sealed security.Sealed, err error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
@@ -86,8 +86,8 @@ func exceptNull(set int) error {
 }
 
 // proveReadOnly tries the denied operations on a file that every user may
-// write. The ruleset alone is no proof: a sandbox around the gateway may have
-// answered the system calls in place of the kernel.
+// write. A ruleset that was accepted is no proof: a sandbox around the gateway
+// may have answered the system calls in place of the kernel.
 func proveReadOnly() error {
 	fd, err := unix.Open("/dev/zero", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err == nil {

@@ -26,13 +26,14 @@ type call struct {
 }
 
 // test holds when an argument, without the bits outside mask, is one of these
-// values. It checks all 64 bits, unless mask excludes some. The kernel reads
-// only 32 bits of an int; a caller that sets the others is trying to deceive.
+// values. It checks all 64 bits, unless mask excludes some. For an int the
+// kernel reads only 32 bits. A caller that sets the others is trying to
+// deceive.
 type test struct {
 	arg  int
 	mask uint64
 	any  []uint64
-	name string // of the values, for people; otherwise they are shown as numbers
+	name string // name of the values, for people; without it they are shown as numbers
 }
 
 // is returns a test that holds when the argument is one of the values.
@@ -54,8 +55,8 @@ type verdict uint8
 const (
 	kill   verdict = iota // kill the process with SIGSYS: every call without a matching row
 	allow                 //
-	eperm                 // what try tries, and what Go's libraries call but do not need
-	enosys                // what Go's runtime and libraries try first, and then do another way
+	eperm                 // for operations that try tries, and calls that Go's libraries make but do not need
+	enosys                // for calls that Go's runtime and libraries try first, and then replace by others
 )
 
 // action returns the kernel's value of the verdict.
@@ -74,10 +75,11 @@ func (v verdict) action(audit bool) uint32 {
 	return unix.SECCOMP_RET_KILL_PROCESS
 }
 
-// compile builds the filter of a table: first the architecture (another one has
-// other numbers), then a binary search for the number, then its rows in order.
-// The kernel caches the numbers whose result depends on no argument, and does
-// not run the filter for them.
+// compile builds the filter of a table: first a test of the architecture,
+// because the numbers of calls depend on it; then a binary search for the
+// number of the call; then the rows of that number in order. If the result for
+// a number depends on no argument, the kernel caches it and does not run the
+// filter.
 func compile(table []row, audit bool) ([]unix.SockFilter, error) {
 	var calls [][]row
 	for _, r := range slices.SortedStableFunc(slices.Values(table), func(a, b row) int { return cmp.Compare(a.call.number, b.call.number) }) {
@@ -91,10 +93,10 @@ func compile(table []row, audit bool) ([]unix.SockFilter, error) {
 	known, ours := a.label(), a.label()
 	a.load(atArch)
 	a.equal(auditArch, known, next)
-	a.end(unix.SECCOMP_RET_KILL_PROCESS) // in audit mode too: our programs make no such calls
+	a.end(unix.SECCOMP_RET_KILL_PROCESS) // also in audit mode: our programs make no such calls
 	a.place(known)
 	a.load(atNumber)
-	a.atLeast(firstForeign, next, ours) // x32 on amd64
+	a.atLeast(firstForeign, next, ours) // rejects x32 on amd64
 	a.end(unix.SECCOMP_RET_KILL_PROCESS)
 	a.place(ours)
 	if err := a.search(calls, audit); err != nil {
@@ -103,8 +105,8 @@ func compile(table []row, audit bool) ([]unix.SockFilter, error) {
 	return a.link()
 }
 
-// search emits the two halves of a sorted list, after a comparison with the
-// first number of the second half.
+// search emits a comparison with the first number of the second half of a
+// sorted list, and then code for both halves.
 func (a *assembler) search(calls [][]row, audit bool) error {
 	if len(calls) == 1 {
 		found := a.label()
@@ -148,7 +150,8 @@ func (a *assembler) judge(rows []row, audit bool) error {
 	return nil
 }
 
-// test continues with the next instruction when t holds, otherwise at differs.
+// test emits a test: if t holds, execution continues with the next instruction,
+// otherwise at differs.
 func (a *assembler) test(t test, differs label) error {
 	if len(t.any) == 0 || t.arg < 0 || t.arg > 5 {
 		return fmt.Errorf("test of argument %d for %d values", t.arg, len(t.any))

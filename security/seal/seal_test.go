@@ -70,8 +70,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// say reports the results to the test, and reports that the child reached its
-// end.
+// say reports the results to the test. It also reports that the child reached
+// its end.
 func say(list ...error) {
 	for _, err := range list {
 		fmt.Println(err)
@@ -98,8 +98,8 @@ func sealed(o Options) error {
 	return install(o)
 }
 
-// onThreads starts n threads and returns a function that makes each of them
-// call a function later, one after the other.
+// onThreads starts n threads and returns a function that later makes each of
+// these threads call a function, in turn.
 func onThreads(n int) func(func() error) error {
 	work, results := make(chan func() error), make(chan error)
 	started := make(chan bool)
@@ -108,7 +108,7 @@ func onThreads(n int) func(func() error) error {
 			runtime.LockOSThread()
 			started <- true
 			results <- (<-work)()
-			select {} // or the next one might run here
+			select {} // otherwise the next goroutine might run on this thread
 		}()
 		<-started
 	}
@@ -122,7 +122,8 @@ func onThreads(n int) func(func() error) error {
 	}
 }
 
-// child runs this binary in role, and returns its output and its wait status.
+// child runs this binary in the given role, and returns its output and its wait
+// status.
 func child(t testing.TB, role string, o Options, as *syscall.Credential) (string, syscall.WaitStatus) {
 	t.Helper()
 	options, err := json.Marshal(o)
@@ -136,8 +137,8 @@ func child(t testing.TB, role string, o Options, as *syscall.Credential) (string
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{"SEAL_TEST_ROLE=" + role, "TMPDIR=" + dir, "SEAL_TEST_OPTIONS=" + string(options), "GODEBUG=containermaxprocs=0"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setsid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.ExtraFiles = []*os.File{channelWithDescriptor(t)} // 3, as a worker has it
-	runtime.LockOSThread()                                // Pdeathsig is of the thread
+	cmd.ExtraFiles = []*os.File{channelWithDescriptor(t)} // descriptor 3, as for a worker
+	runtime.LockOSThread()                                // Pdeathsig depends on the thread
 	defer runtime.UnlockOSThread()
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -152,7 +153,7 @@ func child(t testing.TB, role string, o Options, as *syscall.Credential) (string
 }
 
 // channelWithDescriptor returns a channel in which a message with a descriptor
-// waits.
+// is waiting.
 func channelWithDescriptor(t testing.TB) *os.File {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -213,7 +214,7 @@ func TestTryFinds(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		out, status := child(t, "bare", Options{}, as)
 		lived(t, out, status)
-		mine := []string{"make a socket: packet", "make a socket: kernel crypto", "make a socket: vsock", "make a socket: netlink"} // the kernel may lack them, or deny them
+		mine := []string{"make a socket: packet", "make a socket: kernel crypto", "make a socket: vsock", "make a socket: netlink"} // the kernel may lack these families, or deny them
 		if as != nil || os.Geteuid() != 0 {
 			mine = append(mine, "become uid 0", "become gid 0", "set supplementary groups")
 		}
@@ -304,8 +305,8 @@ func divided() error {
 	return install(Options{})
 }
 
-// TestForeign checks that a call in the machine's other architecture kills,
-// whatever its number means in that architecture.
+// TestForeign checks that a call in the machine's other architecture kills the
+// process, whatever the number of the call means there.
 func TestForeign(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("only amd64 can make such calls in the same process")

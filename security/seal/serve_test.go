@@ -46,7 +46,7 @@ func TestServe(t *testing.T) {
 }
 
 // connectionPairs has connections that were accepted before the sandbox was
-// closed, since a worker can't accept connections itself.
+// closed, because a worker can't accept connections itself.
 type connectionPairs struct {
 	server, client chan net.Conn
 }
@@ -92,8 +92,8 @@ func preparePairs(n int) (*connectionPairs, error) {
 	return p, nil
 }
 
-// lateConn turns its descriptor into a connection at its first use, in the way
-// in which a worker does.
+// lateConn turns a descriptor into a connection at the first use, in the same
+// way as a worker.
 type lateConn struct {
 	net.Conn
 	once sync.Once
@@ -259,7 +259,7 @@ func threads() error {
 	var wg sync.WaitGroup
 	var all [][]byte
 	var lock sync.Mutex
-	const many = 64 // more than the vDSO's getrandom has had memory for
+	const many = 64 // more threads than the vDSO's getrandom has had memory for
 	var together sync.WaitGroup
 	together.Add(many)
 	for range many {
@@ -280,7 +280,7 @@ func threads() error {
 	}
 	stop := time.Now().Add(200 * time.Millisecond)
 	wg.Go(func() {
-		for n := 0; ; n++ { // a loop without calls, which only a signal preempts
+		for n := 0; ; n++ { // a loop without calls, which only a signal can preempt
 			if n%(1<<20) == 0 && time.Now().After(stop) {
 				return
 			}

@@ -12,14 +12,15 @@ func sys(name string, number uintptr) call { return call{name, number} }
 // architectures share.
 const goThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
 
-// The two operations of runtime/os_linux.go, within one process.
+// The two futex operations that runtime/os_linux.go uses, within one process.
 const (
 	futexWait = 0 | 128
 	futexWake = 1 | 128
 )
 
-// looks is the reason why calls that look at a file return an error instead of
-// killing: our programs do not need them, but libraries make them.
+// looks is the reason why calls that examine a file return an error instead of
+// killing the process: our programs do not need these calls, but libraries make
+// them.
 const looks = "Go's libraries look for files (resolver, time zones) and work without them"
 
 // table returns the rows for the process pid: every call that is allowed or
@@ -49,8 +50,8 @@ func table(o Options, pid int) []row {
 	return append(t, only(o)...)
 }
 
-// runtimeRows returns the rows for threads, signals and clocks: what Go's
-// runtime needs to run anything.
+// runtimeRows returns the rows for threads, signals and clocks, which Go's
+// runtime always needs.
 func runtimeRows(pid int) []row {
 	own := is(0, uint64(pid)).called("its own pid")
 	return []row{
@@ -81,8 +82,8 @@ func runtimeRows(pid int) []row {
 	}
 }
 
-// memory allows anonymous memory that is never executable: written data can't
-// be run.
+// memory allows anonymous memory that is never executable, so that a process
+// can't execute data that it has written.
 var memory = []row{
 	{sys("mmap", unix.SYS_MMAP), allow, []test{
 		without(2, unix.PROT_EXEC).called("not executable"),
@@ -104,8 +105,8 @@ var executable = []uint64{
 	unix.PROT_EXEC, unix.PROT_EXEC | unix.PROT_READ, unix.PROT_EXEC | unix.PROT_WRITE, unix.PROT_EXEC | unix.PROT_READ | unix.PROT_WRITE,
 }
 
-// descriptors allows what a process does with descriptors that it has or is
-// given.
+// descriptors allows the operations of a process on descriptors that it has or
+// receives.
 var descriptors = []row{
 	{sys("read", unix.SYS_READ), allow, nil, "connections, received files, the runtime's eventfd"},
 	{sys("write", unix.SYS_WRITE), allow, nil, "connections, the log, the runtime's eventfd"},
@@ -128,8 +129,8 @@ var descriptors = []row{
 }
 
 // appending returns descriptors for a process that has a log open for
-// appending: it can't seek in the file, read it, or write anywhere but at its
-// end (F_SETFL).
+// appending. The process can't seek in the file or read it, and it can't leave
+// append mode (F_SETFL).
 func appending() []row {
 	list := slices.DeleteFunc(slices.Clone(descriptors), func(r row) bool {
 		return r.call.name == "lseek" || r.call.name == "pread64" || r.call.name == "fcntl" && r.when[0].name == "SETFL"
@@ -137,17 +138,18 @@ func appending() []row {
 	return append(list, row{sys("fdatasync", unix.SYS_FDATASYNC), allow, nil, "a line counts as written when it is on disk (SCHEDRESTD_AUDIT_SYNC)"})
 }
 
-// claims allows what a process does with the file of Idempotency-Keys. On a log
-// that is open for appending these calls can neither read nor overwrite.
+// claims allows the operations of the auditor on the file of Idempotency-Keys.
+// On a log that is open for appending these calls can neither read nor
+// overwrite.
 var claims = []row{
 	{sys("pread64", unix.SYS_PREAD64), allow, nil, "the file of Idempotency-Keys; a log is not open for reading"},
 	{sys("pwrite64", unix.SYS_PWRITE64), allow, nil, "the same; to a log it appends (O_APPEND)"},
 	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_SETLK, unix.F_SETLKW).called("SETLK|SETLKW")}, "other gateways and the next auditor use the same file"},
 }
 
-// connections allows what a worker or the exporter does with its connections.
-// No call can send a descriptor: over a UNIX connection it would leave the
-// sandbox.
+// connections allows the operations of a worker or the exporter on its
+// connections. No call can send a descriptor, because a descriptor sent over a
+// UNIX connection would leave the sandbox.
 var connections = []row{
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, []test{is(0, Channel).called("the channel to the parent")}, "descriptors come only from the parent"},
 	{sys("recvfrom", unix.SYS_RECVFROM), allow, nil, "whether the peer is still there (MSG_PEEK)"},
@@ -173,25 +175,28 @@ var keeperRows = []row{
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "the protocol's channels; a worker that sends descriptors is detected"},
 }
 
-// workerRows allows what only a worker does with the connections that it is given.
+// workerRows allows operations of a worker, and of no other process, on its
+// connections.
 var workerRows = []row{
 	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "CloseWrite, before a refused connection is closed"},
 }
 
 // exporterRows allows the exporter to accept connections on the sockets for
 // metrics. The parent has opened these sockets and keeps them. The exporter
-// can't shut them down, because the next exporter could then not use them.
+// must not be able to shut them down, because the next exporter could then not
+// use them.
 var exporterRows = []row{
 	{sys("shutdown", unix.SYS_SHUTDOWN), allow, []test{is(1, unix.SHUT_WR).called("SHUT_WR")}, "CloseWrite, before a refused connection is closed; it does not end listening"},
 	{sys("accept4", unix.SYS_ACCEPT4), allow, nil, "scrapes of the metrics; the process can't listen by itself"},
 }
 
-// dialRows allow a worker to connect to daemons that need its own uid. A filter
-// sees no address: the mount namespace decides which UNIX sockets exist. A TCP
-// connection that the worker was given belongs to the network namespace of the
-// process that opened it. connect(2) can disconnect it (AF_UNSPEC) and connect
-// it to another address. Landlock (version 4) must deny that; it covers TCP,
-// but not Multipath TCP. Without both, an escape remains.
+// dialRows allow a worker to connect to daemons that need to see its own uid. A
+// filter can't see addresses, so the mount namespace must limit the UNIX
+// sockets that the worker can reach. TCP needs another limit. A TCP connection
+// that the worker was given belongs to the network namespace of the process
+// that opened it. connect(2) can disconnect it (AF_UNSPEC) and connect it to
+// another address. Landlock (version 4) must deny that; it covers TCP, but not
+// Multipath TCP. Without both limits the worker could escape.
 var dialRows = []row{
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
 		is(0, unix.AF_UNIX).called("AF_UNIX"),
@@ -203,7 +208,8 @@ var dialRows = []row{
 	{sys("newfstatat", unix.SYS_NEWFSTATAT), allow, nil, "the owner of the directory of munged's socket"},
 }
 
-// answered returns the rows of calls that return an error instead of killing.
+// answered returns the rows of calls that return an error instead of killing
+// the process.
 func answered(o Options) []row {
 	var t []row
 	if !dispatches(o) {

@@ -9,10 +9,10 @@ import (
 	"schedrestd/security"
 )
 
-// Confine drops what the calling process can give up by itself: core files
-// (which would contain tokens), writing files, descriptors beyond files, being
-// debugged by other processes of its uid, and gaining privileges by exec. If
-// writes is set, it keeps its limit of file sizes.
+// Confine drops what the calling process can give up by itself. The process
+// writes no core files, which would contain tokens. Its files have size 0,
+// unless writes is set. It has at most the given number of descriptors. Other
+// processes of its uid can't debug it, and it can't gain privileges by exec.
 func Confine(files uint64, writes bool) error {
 	limits := []struct {
 		name  string
@@ -37,9 +37,10 @@ func Confine(files uint64, writes bool) error {
 	return noNewPrivsProcess()
 }
 
-// ConfineReader confines a process that writes to inherited standard output,
-// which may be a file, and that starts other programs. Otherwise it does the
-// same as Confine.
+// ConfineReader confines a process that starts other programs and writes to
+// inherited standard output, which may be a file. It does the same as Confine,
+// but leaves the limits of descriptors and file sizes unchanged. It also closes
+// inherited descriptors.
 func ConfineReader() error {
 	if err := security.CloseInherited(); err != nil {
 		return err
@@ -64,8 +65,8 @@ func LimitTasks(most uint64) error {
 	return nil
 }
 
-// noNewPrivsProcess sets no_new_privs on all threads. A worker inherits it from
-// the parent's spawning thread, and then all its threads have it already.
+// noNewPrivsProcess sets no_new_privs on all threads. A worker has already
+// inherited it from the parent's spawning thread, for all its threads.
 func noNewPrivsProcess() error {
 	on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"schedrestd/security"
 )
 
-// Attributes is the set of process attributes that the kernel reports, by name,
-// each value as /proc shows it. It includes everything that the confinement
-// promises.
+// Attributes has the process attributes that the kernel reports, by name. Each
+// value has the form that /proc shows. Together they cover everything that the
+// confinement promises.
 type Attributes map[string]string
 
-// Expect returns the attributes of a confined process for which the parent has
-// set a. files is the process's limit of open descriptors, and tasks is its
+// Expect returns the attributes of a confined process to which the parent has
+// sent a. files is the process's limit of open descriptors, and tasks is its
 // user's limit of processes and threads.
 func Expect(a *ipc.Attributes, files, tasks uint64) Attributes {
 	id := func(n uint32) string { return strings.TrimSpace(strings.Repeat(fmt.Sprint(n)+" ", 4)) }
@@ -49,7 +49,7 @@ func Expect(a *ipc.Attributes, files, tasks uint64) Attributes {
 }
 
 // groups returns the supplementary groups in the form in which the kernel shows
-// them: sorted by number, with the overflow id for each group that the user
+// them: sorted by number. The overflow id stands for each group that the user
 // namespace lacks.
 func groups(a *ipc.Attributes) string {
 	list := slices.Sorted(slices.Values(a.Groups))

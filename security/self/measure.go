@@ -12,9 +12,9 @@ import (
 	"schedrestd/security"
 )
 
-// Measure asks the kernel about the calling process. It reads attributes of
-// threads from every thread, and they must be equal: if one thread kept a
-// capability, the process has it. Call it while the process can still read
+// Measure asks the kernel about the calling process. It reads the attributes of
+// every thread, and they must be equal: a capability that one thread kept would
+// be available to the whole process. Call it while the process can still read
 // /proc.
 func Measure() (Attributes, error) {
 	p := Attributes{}
@@ -83,8 +83,8 @@ func measureProcess(p Attributes) error {
 	return nil
 }
 
-// openDescriptors lists the open descriptors, without the Go runtime's own (its
-// poller) and the directory that is being read.
+// openDescriptors lists the open descriptors, without those of the Go runtime's
+// poller and of the directory that is being read.
 func openDescriptors() (string, error) {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

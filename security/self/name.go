@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rename sets the process name that ps and top show, of which the kernel keeps
-// 15 bytes. A process executed by its descriptor would otherwise be called
-// "32". Call it from an init function: Go runs those on the first thread, which
-// gives the process its name.
+// Rename sets the process name that ps and top show. The kernel keeps 15 bytes
+// of it. Without Rename, a process that was executed by its descriptor would
+// have a name like "32". Call it from an init function: Go runs those on the
+// first thread, which gives the process its name.
 func Rename(name string) {
 	text, err := unix.BytePtrFromString(name)
 	if err == nil {

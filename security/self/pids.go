@@ -15,8 +15,9 @@ import (
 const ReservedPIDs = 300
 
 // LimitPIDs limits the processes and threads in the calling process's PID
-// namespace, of all users together. It must not be the machine's namespace.
-// Before Linux 6.14 all namespaces shared one limit, which is left alone.
+// namespace, for all users together. The process must not be in the machine's
+// PID namespace. Before Linux 6.14 all namespaces shared one limit. There it
+// changes nothing and returns errors.ErrUnsupported.
 func LimitPIDs(most int) error {
 	if !security.KernelSince(6, 14) {
 		return errors.ErrUnsupported
@@ -37,8 +38,8 @@ func LimitPIDs(most int) error {
 	return nil
 }
 
-// ownProc returns a descriptor of a /proc of the calling process's PID
-// namespace that is mounted nowhere.
+// ownProc returns a descriptor of a new /proc for the calling process's PID
+// namespace. That /proc is mounted nowhere.
 func ownProc() (int, error) {
 	made, err := unix.Fsopen("proc", unix.FSOPEN_CLOEXEC)
 	if err != nil {

@@ -25,8 +25,9 @@ func Prove(expect *ipc.Attributes, files, tasks uint64) error {
 	return nil
 }
 
-// compare lists the differences between got and want, one sentence each, in
-// order. An attribute that is in only one of them is a difference too.
+// compare returns one sentence for each difference between got and want, in the
+// order of the names. An attribute that is in only one of them is a difference
+// too.
 func compare(want, got Attributes) []string {
 	names := slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
 	slices.Sort(names)

@@ -1,6 +1,6 @@
-// Package self is what an unprivileged process does to itself before it serves.
-// It creates its root if it starts in its own namespaces (Settle), drops what
-// it does not need (Confine, LimitTasks), and compares what the kernel reports
-// about it with what the parent told it to expect (Prove). The parent does not
-// link it.
+// Package self has the steps with which an unprivileged process confines itself
+// before it serves. The process creates its root if it starts in its own
+// namespaces (Settle), and drops what it does not need (Confine, LimitTasks).
+// Then it compares the kernel's reports about itself with the attributes that
+// the parent sent (Prove). The parent does not link this package.
 package self

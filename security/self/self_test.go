@@ -21,7 +21,7 @@ import (
 // TestMain runs the child in tests that need their own process.
 func TestMain(m *testing.M) {
 	if os.Getenv("SECURITY_TEST_ROLE") == "" {
-		if err := security.CloseInherited(); err != nil { // the process that started the tests may have left something open
+		if err := security.CloseInherited(); err != nil { // the process that started the tests may have left a descriptor open
 			panic(err)
 		}
 		os.Exit(m.Run())
