@@ -3,8 +3,9 @@
 // worker is really confined.
 //
 // It looks up no name and starts no process, but it reads /proc. The parent
-// says which attributes a new process must have. The process confines itself,
-// and serves only if the kernel reports these attributes (package self).
+// sends a new process the attributes that it must have. The process confines
+// itself, and serves only if the kernel reports these attributes (package
+// self).
 //
 // Package seal takes the last step: no files, and a list of allowed system
 // calls. Only the confined processes link that package. The parent enters
