@@ -6,8 +6,8 @@
 // the network.
 package become
 
-// Ids that the kernel uses for unknown users.
+// Ids that stand for no user or for an unknown user.
 const (
 	NoID     uint32 = 1<<32 - 1 // (uid_t)-1: "unchanged", never an account
-	Overflow uint32 = 65534     // an id that is unknown in this user namespace; also the user `nobody`
+	Overflow uint32 = 65534     // stands for an id that is unknown in this user namespace; also the user `nobody`
 )

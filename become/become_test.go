@@ -60,7 +60,7 @@ func TestPrivateGroup(t *testing.T) {
 	}
 }
 
-// TestExists: only ids of the map are there.
+// TestExists checks that only ids in the map exist.
 func TestExists(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "uid_map")
 	if err := os.WriteFile(path, []byte("         0       1000          1\n         1     100000      65535\n"), 0o644); err != nil {

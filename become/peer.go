@@ -9,11 +9,11 @@ import (
 )
 
 // Ucred holds the credentials that the kernel recorded for a peer when it
-// connected. uid and gid belong together: under MUNGE the gid becomes the job's
-// group.
+// connected. Always use the uid and gid together: with MUNGE, the gid becomes
+// the job's group.
 type Ucred struct {
 	UID, GID uint32
-	PID      int32 // 0 when the peer is in a PID namespace that this process can't see
+	PID      int32 // 0 if the peer is in a PID namespace that this process can't see
 }
 
 // PeerFD returns the credentials of the process at the other end of the UNIX
@@ -30,9 +30,10 @@ func PeerFD(fd int) (Ucred, error) {
 }
 
 // Verify returns nil if the credentials can belong to a user of the cluster,
-// and an error otherwise. It refuses the overflow ids, because the kernel reports
-// them for every id of another user namespace that is unknown here. It refuses
-// group 0, because a job in it could write files that only group root may write.
+// and an error otherwise. It rejects the overflow ids, because the kernel
+// reports them for every id that is unknown in this user namespace. It rejects
+// group 0, because a job with that group could write files that only group root
+// may write.
 func (u Ucred) Verify() error {
 	switch {
 	case u.UID == Overflow || u.GID == Overflow:

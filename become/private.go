@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// PrivateGroup reports whether group has its owner's name and no other members,
-// as on the many systems that give each user a group of their own. If it is
-// true, only the owner can use the rights of the group.
+// PrivateGroup reports whether group has the same name as the user owner and no
+// other members, as on the many systems that give each user a group of their
+// own. Then only this user has the permissions of the group.
 //
-// It reads only /etc/passwd and /etc/group, not the groups of a directory
-// service: an answer from the network must not determine what root trusts.
-// Package nss has the same function for processes that ask such services
-// anyway.
+// It reads only /etc/passwd and /etc/group, and no groups of a directory
+// service: an answer from the network must not determine which files root
+// trusts. Package nss has the same function for processes that query such
+// services anyway.
 func PrivateGroup(owner, group uint32) bool { return privateGroup("/etc", owner, group) }
 
 func privateGroup(etc string, owner, group uint32) bool {

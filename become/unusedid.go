@@ -11,9 +11,9 @@ import (
 	"schedrestd/errs"
 )
 
-// UnusedID returns an id that no user has, for a process that no other may
-// signal or trace. In a user namespace of 65536 ids it is from a range for
-// temporary ids.
+// UnusedID returns an id that no user has, for a process that no process of
+// another program may signal or trace. In a user namespace of 65536 ids the id
+// is from a range for temporary ids.
 func UnusedID() (uint32, error) {
 	var b [4]byte
 	if _, err := unix.Getrandom(b[:], 0); err != nil {
@@ -29,8 +29,7 @@ func UnusedID() (uint32, error) {
 		WithHint("cat /proc/self/uid_map /proc/self/gid_map  # map 65536 ids, or start as the serving user")
 }
 
-// exists reports whether a process in the user namespace of that map can have
-// id.
+// exists reports whether the user namespace of the id map in file contains id.
 func exists(file string, id uint32) bool {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {

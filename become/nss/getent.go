@@ -66,9 +66,9 @@ func (n *source) ask(database, key string) (string, error) {
 
 // run runs getent without the privileges, the environment (in particular
 // without a token or LD_PRELOAD) and the terminal of this process. If this
-// process is root, getent runs under an unused id. Its output determines which
-// user and groups root gives to a job. A process with the same uid as getent
-// could stop it, take its pipe and answer in its place.
+// process is root, getent runs under an unused id. Its output determines the
+// user and groups that root gives to a job. A process with the same uid as
+// getent could stop it, take its pipe and answer in its place.
 func run(ctx context.Context, tool, database, key string) (*capped, error) {
 	target := stage.Target{Path: tool, Argv: []string{tool, database, key}, Env: []string{"LC_ALL=C"}}
 	if os.Geteuid() != 0 {
@@ -89,7 +89,7 @@ func execute(ctx context.Context, path string, argv, env []string) (*capped, err
 	out := &capped{left: maxAnswer, stop: cancel}
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdout = argv, env, "/", out
-	cmd.WaitDelay = time.Second // a grandchild may hold the pipe open
+	cmd.WaitDelay = time.Second // a grandchild of this process may hold the pipe open
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return out, cmd.Run()
 }
@@ -105,9 +105,9 @@ func (n *source) tool() string {
 	return ""
 }
 
-// capped keeps the first bytes written to it, and calls stop when there are
-// more. Its buffer is not embedded. Otherwise io.Copy would find the buffer's
-// ReadFrom and bypass the limit.
+// capped keeps the first bytes that are written to it, up to a limit. When
+// there are more, it calls stop. Its buffer is not embedded. Otherwise io.Copy
+// would find the buffer's ReadFrom and bypass the limit.
 type capped struct {
 	kept bytes.Buffer
 	left int
@@ -115,7 +115,7 @@ type capped struct {
 	stop func()
 }
 
-// Write stores p if it fits. Beyond the limit it calls stop, because the writer
+// Write stores p if it fits. Otherwise it calls stop to end the writer, which
 // may ignore SIGPIPE.
 func (c *capped) Write(p []byte) (int, error) {
 	if len(p) > c.left {

@@ -12,7 +12,7 @@ import (
 type Group struct {
 	Name    string // "" when the number has no entry
 	GID     uint32
-	Members []string // users that have the group as a supplementary one
+	Members []string // users who have the group as a supplementary group
 }
 
 // String returns the name, or the number if there is no name.
@@ -98,8 +98,8 @@ func (n *source) fileGroups(name string) ([]uint32, error) {
 	return gids, err
 }
 
-// initgroups asks getent, whose output is "name 4 24 27". A getent that lacks
-// that database (musl) knows only the groups in the files.
+// initgroups asks getent, whose output is "name 4 24 27". The getent of musl
+// lacks that database. It knows only the groups in the files.
 func (n *source) initgroups(name string) ([]uint32, error) {
 	out, err := n.getent("initgroups", name)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 )
 
 // Host returns the addresses of a name. A literal address stands for itself.
-// Other names are looked up in /etc/hosts and then with getent ahosts. So
-// answers of DNS, which come from the network, are parsed in a process without
-// privileges and never in the caller.
+// Other names are looked up in /etc/hosts and then with getent ahosts. So an
+// unprivileged process parses the answers of DNS, which come from the network,
+// and the caller never does.
 func Host(name string) ([]netip.Addr, error) { return system.host(name) }
 
 func (n *source) host(name string) ([]netip.Addr, error) {

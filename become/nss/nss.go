@@ -2,9 +2,10 @@
 //
 // Users come from NSS (files, LDAP, sssd), which a static Go program can't
 // load. So the package reads the files, and runs getent for entries that are
-// not in them: by a fixed path, with a time limit and a clean environment. When
-// this process is root, getent runs under an unused id, because an NSS module
-// parses data from the network. Results are cached for a few seconds.
+// not in them. It runs getent by a fixed path, with a time limit and a clean
+// environment. When this process is root, getent runs under an unused id,
+// because an NSS module parses data from the network. Results are cached for a
+// few seconds.
 //
 // The package refuses names that getent could treat as an option or a number,
 // and ids that the kernel uses for unknown users. Errors are *errs.Error:
@@ -26,7 +27,7 @@ import (
 
 // source looks entries up, first in the files, then with getent.
 type source struct {
-	etc     string   // directory of passwd and group
+	etc     string   // directory of the files passwd and group
 	tools   []string // paths of getent; the first that exists is used
 	limit   time.Duration
 	keep    time.Duration // how long a result of getent is cached
@@ -56,8 +57,8 @@ var system = &source{
 	now:   time.Now,
 }
 
-// find returns the first line of database that match accepts. file is true if
-// the line comes from the file.
+// find returns the first line of database that match accepts. match gets file =
+// true for a line that comes from a file.
 func (n *source) find(database, key string, match func(line string, file bool) bool) (string, error) {
 	var found string
 	err := n.eachLine(database, func(line string) bool {
@@ -105,7 +106,7 @@ func (n *source) eachLine(database string, f func(line string) (stop bool)) erro
 	return errs.Wrap(lines.Err(), errs.Unavailable, "read the %s file", database)
 }
 
-// remember caches a result for a while. It does not cache a failed look-up.
+// remember caches a result for a while, unless the look-up failed.
 func (n *source) remember(q question, text string, err error) {
 	if errs.KindOf(err) == errs.Unavailable && err != nil {
 		return

@@ -19,7 +19,7 @@ import (
 func site(t *testing.T, script string) *source {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // getent runs as another user, which must be able to enter the directory
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // getent runs as a different user, who must be able to enter the directory
 		t.Fatal(err)
 	}
 	write := func(name, text string, mode os.FileMode) {
@@ -71,7 +71,7 @@ func TestUsers(t *testing.T) {
 		{name: "minus", kind: errs.NotFound},
 		{name: "broken", kind: errs.NotFound},
 		{name: "boom", kind: errs.Unavailable},
-		{name: "usurper", kind: errs.NotFound}, // root can only be in the files
+		{name: "usurper", kind: errs.NotFound}, // root may only be in the files
 		{name: "twins", kind: errs.Unavailable},
 	}
 	for _, tt := range tests {

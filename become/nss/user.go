@@ -63,8 +63,8 @@ func (n *source) namesOf(uid uint32) ([]string, error) {
 }
 
 // orSelf returns u, or an entry for this process's own user if that user has
-// none: a container may be started with any uid. It does not do so for root or
-// other users.
+// none, because a container may be started with any uid. For root and for other
+// users it makes up no entry.
 func orSelf(u User, err error, match func(User) bool) (User, error) {
 	uid := uint32(os.Geteuid())
 	self := User{Name: fmt.Sprintf("uid%d", uid), UID: uid, GID: uint32(os.Getegid()), Home: "/", Shell: "/bin/sh"}
@@ -75,8 +75,8 @@ func orSelf(u User, err error, match func(User) bool) (User, error) {
 }
 
 // ParseUser parses a user that a person specified: a name, or a number. A
-// number does not need an entry. known reports whether there is an entry. If
-// there is none, only UID is set.
+// number does not need an entry. known reports whether the user has an entry.
+// Without an entry only UID is set.
 func ParseUser(s string) (u User, known bool, err error) {
 	if !isNumber(s) {
 		u, err = LookupUser(s)

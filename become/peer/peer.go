@@ -9,7 +9,7 @@ import (
 	"schedrestd/become"
 )
 
-// Seen is a connection that another process has opened. That process sees more
+// Seen is a connection that another process opened. That process can see more
 // of the machine, and has identified the server.
 type Seen interface {
 	Server() (uid uint32, known bool)

@@ -1,20 +1,20 @@
 // Package stage starts a program under another identity.
 //
-// syscall.ForkExec lets the child run in its parent's memory until the child
-// executes its program; meanwhile the kernel suspends the parent. A child that
-// changes its ids before that belongs to the user while it shares memory with
-// root. With SIGSTOP the user could then suspend root's thread permanently. The
-// change of ids also makes the shared memory dumpable if fs.suid_dumpable is
-// not 0.
+// With syscall.ForkExec the child runs in its parent's memory until it executes
+// its program. Meanwhile the kernel suspends the parent's thread. If the child
+// changes its ids before it executes the program, it belongs to the user while
+// it shares memory with root. With SIGSTOP the user could then suspend root's
+// thread permanently. If fs.suid_dumpable is not 0, the change of ids also
+// makes the shared memory dumpable.
 //
-// So root executes this program again. Only root can stop that process (the
-// stage). The stage changes its own ids, with memory that it shares with no
-// other process, and then executes the target. Stopping it affects only the
-// start of the target, for which the caller has a time limit.
+// So root executes this program again, as a process called the stage. The stage
+// shares memory with no other process. It changes its own ids and then executes
+// the target. A user who stops the stage delays only the start of the target,
+// for which the caller has a time limit.
 //
 // The stage runs in the initialization of this package, before the main
-// function of any program that imports it. It has no privileges of its own, and
-// fails for ids that the caller may not use.
+// function of any program that imports it. The stage has only the privileges of
+// its caller, and fails for ids that the caller may not use.
 package stage
 
 import (
@@ -42,8 +42,8 @@ const (
 	ExitTarget   = 126 // the target can't be executed
 )
 
-// atSecure is the type of the entry in the auxiliary vector that says that the
-// start of this program added privileges (getauxval(3)).
+// atSecure is the type of an entry in the auxiliary vector. The entry says
+// whether the start of this program added privileges (getauxval(3)).
 const atSecure = 23
 
 // name is argv[0] of a process that is a stage.
@@ -53,27 +53,27 @@ const name = "sched-stage"
 // arguments of the target.
 const fixed = 8
 
-// Target is a program and the identity under which it is to run.
+// Target is a program, with the identity under which it is to run.
 type Target struct {
 	UID, GID    uint32
-	Groups      []uint32       // supplementary groups; nil: none, instead of the starter's
+	Groups      []uint32       // supplementary groups; nil: none, and not those of the starter
 	DeathSignal syscall.Signal // sent to the target when the thread that started it exits; 0: none
 	Path        string         // absolute; see File
 	Argv        []string
-	Env         []string // all users can read it while the stage runs, as they can read Argv
-	Report      uint32   // descriptor to which the reason of a failure is written; 0: standard error
+	Env         []string // all users can read Env and Argv while the stage runs
+	Report      uint32   // descriptor to which the reason for a failure is written; 0: standard error
 }
 
-// fileDir is a directory of paths that refer to descriptors of the process that
-// opens them.
+// fileDir is a directory in /proc. Its paths refer to the descriptors of the
+// process that opens them.
 const fileDir = "/proc/self/fd/"
 
 // File returns a path for descriptor fd of the stage. The target does not
 // inherit the descriptor.
 func File(fd int) string { return fileDir + strconv.Itoa(fd) }
 
-// Command returns the arguments and the environment with which Program becomes
-// t.
+// Command returns the arguments and the environment for Program, which then
+// executes t as a stage.
 func (t Target) Command() (argv, env []string) {
 	argv = []string{name, decimal(t.UID), decimal(t.GID), decimal(uint32(t.DeathSignal)), t.Path, decimal(t.Report),
 		decimal(uint32(len(t.Groups))), decimal(uint32(len(t.Env)))}
@@ -140,10 +140,9 @@ func init() {
 	os.Exit(status)
 }
 
-// refuseSecure returns an error if the file of this program has given it a
-// privilege that its starter does not have, by a set-user-ID bit or file
-// capabilities. Otherwise the starter could run any program with that
-// privilege.
+// refuseSecure returns an error if the program's file gave this process a
+// privilege that its starter lacks. A set-user-ID bit or file capabilities do
+// that. Otherwise the starter could run any program with that privilege.
 func refuseSecure() error {
 	values, err := unix.Auxv()
 	if err != nil {
@@ -173,20 +172,20 @@ func (t Target) run() (status int, err error) {
 }
 
 // become gives the calling thread the identity of t. During initialization that
-// is the first thread of the process. The other threads keep their identity
-// until execution of the target ends them, so the user can't signal or trace
-// them.
+// is the first thread of the process. The other threads keep their identity, so
+// the user can't signal or trace them. The execution of the target ends them.
 func (t Target) become() error {
 	starter := os.Getppid()
 	if err := disinherit(unix.CAP_SETUID, unix.CAP_SETGID); err != nil {
 		return err
 	}
 	// A process that still has capabilities can't be traced by the user, even
-	// where fs.suid_dumpable makes it dumpable. The kernel drops them at exec.
+	// where fs.suid_dumpable makes it dumpable. The kernel drops the
+	// capabilities at exec.
 	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("keep capabilities until exec: %w", err)
 	}
-	// Package syscall would change all threads.
+	// Package syscall would change the groups of all threads.
 	groups := unsafe.Pointer(unsafe.SliceData(t.Groups))
 	if _, _, e := syscall.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(t.Groups)), uintptr(groups), 0); e != 0 {
 		return fmt.Errorf("set supplementary groups: %w", e)
@@ -211,14 +210,14 @@ func (t Target) become() error {
 	return nil
 }
 
-// The numbers of system calls above are those of 64-bit systems. On a 32-bit
-// system, where other calls take ids of 32 bits, this constant overflows and
+// The numbers of system calls above are those of 64-bit systems. On 32-bit
+// systems other calls take ids of 32 bits. There this constant overflows and
 // the build fails.
 const _ uint = 1 << 63
 
-// disinherit removes capabilities from the set that executed programs inherit,
-// and so from the ambient set. The starter put them there for this process,
-// because with an empty bounding set root would get none.
+// disinherit removes capabilities from the inheritable set, and so from the
+// ambient set. The starter put them there for this process, because with an
+// empty bounding set root would get no capabilities.
 func disinherit(list ...int) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

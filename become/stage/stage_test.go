@@ -20,7 +20,7 @@ import (
 // user is the uid of an ordinary user without a name.
 const user = 31240
 
-// patience limits waits that end earlier unless the test fails.
+// patience limits waits. Only a test that fails waits so long.
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -43,8 +43,8 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// start starts the stage for target, as a service would: from root, with
-// descriptor 3 open on file.
+// start starts the stage for target in the same way as a service: as root, with
+// file as descriptor 3.
 func start(t *testing.T, target Target, file *os.File) *exec.Cmd {
 	t.Helper()
 	argv, env := target.Command()
@@ -61,7 +61,8 @@ func start(t *testing.T, target Target, file *os.File) *exec.Cmd {
 	return cmd
 }
 
-// self returns this program as a descriptor by which it can be executed.
+// self opens this program's file. The program can be executed through its
+// descriptor.
 func self(t *testing.T) *os.File {
 	t.Helper()
 	fd, err := unix.Open(Program, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -97,9 +98,9 @@ func TestTheTargetHasTheIdentityAndNothingElse(t *testing.T) {
 	}
 }
 
-// stuck starts a target that has the identity and waits in the kernel before
-// its first instruction, like a target that its user has stopped. Closing file
-// lets the target continue.
+// stuck starts a target that already has its new identity and waits in the
+// kernel before its first instruction, like a target that its user has stopped.
+// Closing file lets the target continue.
 func stuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "stage")
@@ -149,9 +150,9 @@ func TestAStuckTargetDoesNotHoldUpItsStarter(t *testing.T) {
 	}
 }
 
-// TestDumpable checks that, if the kernel makes a process dumpable when it
-// changes its uid, the starter is still not dumpable, and the user can't trace
-// the stage.
+// TestDumpable checks a kernel that makes processes dumpable when they change
+// their uid. The starter is still not dumpable, and the user can't trace the
+// stage.
 func TestDumpable(t *testing.T) {
 	needRoot(t)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
