@@ -1,10 +1,11 @@
 // Package guard opens the files that a process obeys (configuration), executes
 // (programs) or keeps secret (keys), and the directories of its sockets. It
-// refuses those that another user could have put there.
+// refuses files that another user could have put there.
 //
-// It walks a path one component at a time and opens each relative to the one
-// before. So what was checked is what is used: no path is looked up twice. It
-// imports only x/sys and errs, because the privileged parent links it.
+// It walks a path one component at a time, and opens each component relative to
+// the previous one. No path is looked up twice, so the file that is used is
+// always the file that was checked. It imports only x/sys and errs, because the
+// privileged parent links it.
 package guard
 
 import (
@@ -22,32 +23,33 @@ import (
 // Rule describes what a file must be like.
 type Rule struct {
 	What   string   // what the file is, for messages: "key file"
-	Owners []uint32 // uids that may own it; nil: anyone
+	Owners []uint32 // uids that may own the file; nil: any uid
 	Secret bool     // only its owner and group may read it
 	Links  bool     // the file itself may be a symbolic link
-	Create int      // flags of open(2) to write it: it is created if it is missing, and no other user has access; 0: it is read
-	Run    bool     // it will be executed, which needs no read permission: opened with O_PATH
-	Trust  *Trust   // who else may own and change it, or a directory above it; nil: any owner and any group
+	Create int      // flags for open(2) to write the file, which is created if it is missing, without access for other users; 0: the file is read
+	Run    bool     // the file will be executed, which needs no read permission; it is opened with O_PATH
+	Trust  *Trust   // which other users may own or change the file or a directory above it; nil: any owner and any group
 }
 
 // Facts describes an opened file.
 type Facts struct {
 	Owner    uint32
 	Size     int64
-	Warnings []string // acceptable, but an administrator should know
+	Warnings []string // acceptable facts that an administrator should know
 }
 
 // Open opens path if it is a regular file and rule allows it.
 //
-// It always refuses a file that every user may write. It refuses a directory on
-// the way in which every user may replace entries: one that is writable without
-// the sticky bit; for a secret, the sticky bit of its own directory does not
-// help. And it refuses a symbolic link that was not made by root, this
-// process's user or the owner of the directory that holds it.
+// It always refuses a file that every user may write. It also refuses a path
+// through a directory in which every user may replace entries, that is, a
+// directory that every user may write and that has no sticky bit. The directory
+// of a secret must not be writable for every user even with the sticky bit. And
+// it refuses a symbolic link, unless root, this process's user or the owner of
+// the link's directory made the link.
 //
 // Errors are *errs.Error: NotFound, Denied (this process can't read the file),
-// or Invalid (it can, but must not use it). The hint is the command that fixes
-// it.
+// or Invalid (the process can read the file, but must not use it). The hint is
+// the command that fixes the problem.
 func Open(path string, rule Rule) (*os.File, Facts, error) {
 	w := newWalk(path, rule)
 	defer w.close()
@@ -64,14 +66,15 @@ func Open(path string, rule Rule) (*os.File, Facts, error) {
 	return f, facts, nil
 }
 
-// Parent opens the directory of path with O_PATH, if rule allows it and
-// everything above it. It does not look at path itself, which need not exist.
-// Use name in dir from there on; real is the same path without links, for calls
-// that take no descriptor. Errors are as those of Open.
+// Parent opens the directory of path with O_PATH, if rule allows that directory
+// and all directories above it. It does not look at the file at path, which
+// need not exist. From then on use name relative to dir. real is the path
+// without links, for calls that take no descriptor. Errors are the same as for
+// Open.
 func Parent(path string, rule Rule) (dir *os.File, real, name string, err error) {
 	w := newWalk(path, rule)
 	defer w.close()
-	cut := strings.LastIndexByte(path, '/') + 1 // not cleaned: ".." applies after links are followed
+	cut := strings.LastIndexByte(path, '/') + 1 // not cleaned: ".." takes effect after links were followed
 	name = path[cut:]
 	if name == "" || name == "." || name == ".." {
 		return nil, "", "", w.refuse(errs.Invalid, "not a file name").WithHint("ls -ld %s  # use the path of a file in it", Quote(path))
@@ -81,18 +84,19 @@ func Parent(path string, rule Rule) (dir *os.File, real, name string, err error)
 	}
 	dir = os.NewFile(uintptr(w.dir), w.dirName)
 	real = filepath.Join(w.dirName, name)
-	w.dirName = "" // the caller owns it now
+	w.dirName = "" // the caller owns the descriptor now
 	return dir, real, name, nil
 }
 
 // Configuration is the rule for configuration files. Their owner is checked
-// later, because their content decides who may own them.
+// later, because their content determines which users may own them.
 var Configuration = Rule{What: "configuration", Links: true}
 
 // Accounts is the rule for lists of uids, which only root may change.
 var Accounts = Rule{What: "list of uids", Links: true, Trust: &Trust{Owners: []uint32{}}}
 
-// Judge opens each of files by rule and trust, and closes it again.
+// Judge checks files. It opens each of them by rule and trust, and closes it
+// again.
 func Judge(files []string, rule Rule, trust Trust) error {
 	rule.Trust = &trust
 	for _, path := range files {
@@ -105,8 +109,9 @@ func Judge(files []string, rule Rule, trust Trust) error {
 	return nil
 }
 
-// judge checks the opened file itself. O_NONBLOCK at open and this check of the
-// type keep a named pipe or a device from blocking or feeding the process.
+// judge checks the opened file itself. O_NONBLOCK at open keeps a named pipe or
+// a device from blocking the process, and the check of the type keeps the
+// process from reading it.
 func (w *walk) judge(fd int, path string) (Facts, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -119,7 +124,7 @@ func (w *walk) judge(fd int, path string) (Facts, error) {
 	case w.rule.Owners != nil && !slices.Contains(w.rule.Owners, st.Uid):
 		err := w.refuse(errs.Invalid, "owned by uid %d, must be owned by uid %s", st.Uid, oneOf(w.rule.Owners))
 		return Facts{}, w.give(err, &st, path, "")
-	case w.rule.Secret && mode&0o027 != 0 && len(w.rule.Owners) > 0 && st.Uid != w.rule.Owners[0]: // the intended owner may read it through its group
+	case w.rule.Secret && mode&0o027 != 0 && len(w.rule.Owners) > 0 && st.Uid != w.rule.Owners[0]: // the intended owner may read the file through its group
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users access it", mode).
 			WithHint("chown %d %s && chmod 0600 %[2]s", w.rule.Owners[0], quoted)
 	case w.rule.Secret && mode&0o027 != 0, w.rule.Create != 0 && mode&0o077 != 0:
@@ -141,12 +146,12 @@ func (w *walk) judge(fd int, path string) (Facts, error) {
 	return facts, nil
 }
 
-// irregular refuses what is not a regular file.
+// irregular returns the error for a path that is not a regular file.
 func (w *walk) irregular(path string) error {
 	return w.refuse(errs.Invalid, "not a regular file").WithHint("ls -ld %s  # use the path of a file", Quote(path))
 }
 
-// oneOf joins uids with "or", each once.
+// oneOf joins uids with "or". Each uid appears once.
 func oneOf(uids []uint32) string {
 	var words []string
 	for _, u := range uids {

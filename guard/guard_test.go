@@ -15,7 +15,7 @@ import (
 )
 
 // TestOpen creates the file of each case below a directory of mode 0700 and
-// opens it. It checks the result, and that a refusal gives the reason.
+// opens it. It checks the result, and the reason in a refusal.
 func TestOpen(t *testing.T) {
 	self := uint32(os.Geteuid())
 	key := Rule{What: "key file", Owners: []uint32{self}, Secret: true}
@@ -104,7 +104,7 @@ func TestOpen(t *testing.T) {
 }
 
 // TestLinkOfAnotherUser checks links that another user left in a sticky
-// directory. With such a link, that user could choose the file that root reads.
+// directory. With such a link, the user could choose the file that root reads.
 func TestLinkOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make another user's link")
@@ -133,8 +133,8 @@ func TestReachable(t *testing.T) {
 		mode os.FileMode
 		want int
 	}{{0o700, 0}, {0o755, 1}} {
-		// The warning comes only if other users can enter every directory
-		// above.
+		// The warning appears only if other users can enter every directory
+		// above the file.
 		for d := dir; d != filepath.Clean(os.TempDir()) && d != "/"; d = filepath.Dir(d) {
 			must(t, os.Chmod(d, test.mode))
 		}
@@ -205,7 +205,7 @@ func must(t *testing.T, err error) {
 }
 
 // TestRests checks times in the future: a time far in the future was set on
-// purpose, and one in the near future comes from a fast clock.
+// purpose, but a time in the near future comes from a fast clock.
 func TestRests(t *testing.T) {
 	path := t.TempDir() + "/file"
 	if !Rests(path, time.Hour) {

@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hints are commands that can be pasted as a whole and fix the error they come
-// with. Explanations follow a "#".
+// Hints are commands. A hint can be pasted as a whole, and fixes the error that
+// it comes with. Explanations follow a "#".
 
 // Enter returns the start of a command that lets all users enter each directory
-// on the absolute path; "" when this process can enter them. Below the first
-// closed directory it can't check any, and treats them all as closed.
+// on the absolute path; "" when this process can enter all of them. Below the
+// first closed directory Enter can't check any directory, so it treats them all
+// as closed.
 func Enter(path string) string {
 	var closed string
 	at := "/"
@@ -30,10 +31,11 @@ func Enter(path string) string {
 	return "chmod a+x" + closed + " && "
 }
 
-// EnterSecret returns the start of a command as Enter does, for the path of a
-// secret. The directory that holds the secret is opened only to owner
-// ("user:group" as for chown; an empty user stays) and its group, the
-// directories above to all users.
+// EnterSecret returns the start of a command like Enter, for the path of a
+// secret. The command gives the secret's directory to owner and opens it only
+// to that user and group. It opens the directories above to all users. owner
+// has the form "user:group" as for chown; an empty user leaves the owner
+// unchanged.
 func EnterSecret(path, owner string) string {
 	if Enter(path) == "" {
 		return ""
@@ -42,15 +44,15 @@ func EnterSecret(path, owner string) string {
 	return fmt.Sprintf("%schown %s %s && chmod 0710 %[3]s && ", Enter(dir), owner, Quote(dir))
 }
 
-// Replace returns the command that replaces path with what command writes to its
-// %s. The file is replaced at once, for programs that follow it, and keeps its
-// owner, group and mode.
+// Replace returns the command that replaces the file at path. The new content
+// is what command writes to its %s. The file is replaced in one step, for
+// programs that follow it, and keeps its owner, group and mode.
 func Replace(path, command string) string {
 	return Beside(path, command) + " && mv " + Quote(path+".new") + " " + Quote(path)
 }
 
-// Beside returns a command that runs command, which writes to its %s. The
-// output becomes a file beside path, with the owner, group and mode of path.
+// Beside returns a command that creates a file beside path, with the owner,
+// group and mode of path. The content is what command writes to its %s.
 func Beside(path, command string) string {
 	next := Quote(path + ".new")
 	return "cp -p " + Quote(path) + " " + next + " && " + fmt.Sprintf(command, next)

@@ -13,9 +13,9 @@ import (
 	"schedrestd/errs"
 )
 
-// TestOwnerHints checks that the hint gives a directory that all users can
-// enter only to root, and does not change an owner that has no uid in this user
-// namespace.
+// TestOwnerHints checks the hints about wrong owners. A directory that all
+// users can enter is given only to root. If the owner has no uid in this user
+// namespace, the hint does not change the owner.
 func TestOwnerHints(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
@@ -38,7 +38,7 @@ func TestOwnerHints(t *testing.T) {
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestOwnerHints$")
 	cmd.Env = []string{"GUARD_TEST_NAMESPACE=" + dir + "/f"}
-	self := []syscall.SysProcIDMap{{Size: 1}} // only root
+	self := []syscall.SysProcIDMap{{Size: 1}} // a user namespace with only root
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: self, GidMappings: self}
 	out, err := cmd.CombinedOutput()
 	if said := string(out); err != nil || !strings.Contains(said, "directory "+dir+" belongs to uid 65534") || !strings.Contains(said, "map its owner in this user namespace") || strings.Contains(said, "chown") {
@@ -47,8 +47,8 @@ func TestOwnerHints(t *testing.T) {
 }
 
 // TestTrustedHints checks a file that other users could change because of its
-// mode, its directory or the directory above. The test runs one hint after the
-// other until there is none, and the file is then secure.
+// mode, its directory or the directory above. The test runs each hint until
+// there are no more. Then the file is secure.
 func TestTrustedHints(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
@@ -135,7 +135,7 @@ func TestEnter(t *testing.T) {
 		want := "chmod a+x"
 		for i, dir := range closed {
 			want += " " + Quote(top+dir)
-			must(t, os.Chmod(top+closed[len(closed)-1-i], 0o600)) // the innermost first
+			must(t, os.Chmod(top+closed[len(closed)-1-i], 0o600)) // closes the innermost directory first
 		}
 		got := Enter(top + "/a//b/c/k")
 		if got != want+" && " {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stamp returns a text that identifies the state of the files at paths: it
-// changes when one of them is written, replaced, gets another mode or owner, or
-// becomes inaccessible. An empty path is ignored.
+// Stamp returns a text that identifies the state of the files at paths. The
+// text changes when one of the files is written, replaced, gets another mode or
+// owner, or becomes inaccessible. An empty path is ignored.
 func Stamp(paths ...string) string {
 	var b strings.Builder
 	for _, path := range paths {
@@ -27,9 +27,10 @@ func Stamp(paths ...string) string {
 	return b.String()
 }
 
-// Rests reports whether the file at path was not written for that long, so that
-// it is probably complete. A missing file rests. A time in the near future
-// counts too: it comes from a file server whose clock is fast.
+// Rests reports whether the file at path has not been written for that long, so
+// that it is probably complete. For a missing file it returns true. If the time
+// of the last write is in the near future, the file counts as just written: the
+// clock of a file server may be fast.
 func Rests(path string, long time.Duration) bool {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {

@@ -11,21 +11,23 @@ import (
 	"schedrestd/errs"
 )
 
-// Trust says who may own files and directories where not every owner is
-// trusted: for a program that root executes, or a socket that clients rely on.
+// Trust says which users may own files and directories, if not every owner is
+// trusted. Examples are a program that root executes, and a socket that clients
+// rely on.
 type Trust struct {
-	Owners  []uint32                       // root is always one of them; nil: anyone except Never
-	Never   []uint32                       // the users that serve requests, who must own nothing on the path
-	Private func(owner, group uint32) bool // whether group belongs only to owner; nil: only root's does
-	Groups  []uint32                       // groups that may change it, whatever users are in them
-	Holders []uint32                       // may own the directory that Parent opens, but none above it
+	Owners  []uint32                       // uids in addition to root; nil: any uid except Never
+	Never   []uint32                       // the users that serve requests, who must not own the file or a directory above it
+	Private func(owner, group uint32) bool // reports whether group belongs only to owner; nil: only root's group does
+	Groups  []uint32                       // groups that may have write permission, whatever users are in them
+	Holders []uint32                       // uids that may own the directory that Parent opens, but no directory above it
 }
 
-// check refuses a file or directory that another user owns or may change. The
-// message calls it what, and the command that fixes it uses path. In a sticky
-// directory, such as /tmp, other users can add entries but can't touch ours.
+// check refuses a file or directory that an untrusted user owns or may change.
+// what is its name in the message, and path is its path in the command that
+// fixes the problem. sticky permits a sticky directory, such as /tmp, where
+// other users can add entries but can't touch ours.
 //
-// The users in holders may own it as well.
+// The users in holders may also own the file or directory.
 func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ...uint32) error {
 	t, mode := w.rule.Trust, st.Mode&0o7777
 	if t != nil && slices.Contains(t.Never, st.Uid) {
@@ -42,7 +44,7 @@ func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ..
 	}
 	if mode&0o002 != 0 {
 		err := w.refuse(errs.Invalid, "%s is writable by every user (mode %04o)", what, mode)
-		if mode&unix.S_ISVTX != 0 { // intended to be writable, as /tmp is
+		if mode&unix.S_ISVTX != 0 { // a directory like /tmp, which is meant to be writable
 			return err.WithHint("ls -ld %s  # use another path", Quote(path))
 		}
 		return err.WithHint("chmod %s %s  # or use another path", w.noWriting(st), Quote(path))
@@ -57,8 +59,8 @@ func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ..
 	return nil
 }
 
-// give adds to err, an error about a wrong owner, the command that sets the
-// right owner.
+// give adds a hint to err, which is an error about a wrong owner. The hint is
+// the command that sets the right owner.
 func (w *walk) give(err *errs.Error, st *unix.Stat_t, path, or string) error {
 	if isStandIn(st.Uid) {
 		return err.WithHint("cat /proc/self/uid_map  # map its owner in this user namespace, or use another path")
@@ -66,7 +68,8 @@ func (w *walk) give(err *errs.Error, st *unix.Stat_t, path, or string) error {
 	return err.WithHint("chown %s %s%s", w.owner(st), Quote(path), or)
 }
 
-// groupWrites reports whether a group that is not trusted may write.
+// groupWrites reports whether the group of the file may write and is not
+// trusted.
 func (w *walk) groupWrites(st *unix.Stat_t) bool {
 	t := w.rule.Trust
 	return t != nil && st.Mode&0o020 != 0 && st.Gid != 0 && !slices.Contains(t.Groups, st.Gid) && (t.Private == nil || !t.Private(st.Uid, st.Gid))
@@ -81,8 +84,9 @@ func (w *walk) noWriting(st *unix.Stat_t) string {
 	return "o-w"
 }
 
-// owner returns the owner to set: the intended owner of the file, or root for a
-// directory that all users can enter, which may be far above the file.
+// owner returns the owner to set. That is normally the intended owner of the
+// file. For a directory that all users can enter it is root, because that
+// directory may be far above the file.
 func (w *walk) owner(st *unix.Stat_t) string {
 	open := st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Mode&0o001 != 0
 	if !open && len(w.rule.Owners) > 0 && w.rule.Owners[0] != 0 {
@@ -91,8 +95,8 @@ func (w *walk) owner(st *unix.Stat_t) string {
 	return "root"
 }
 
-// isStandIn reports whether uid is the one that the kernel shows for owners
-// without a uid in this user namespace.
+// isStandIn reports whether uid is the uid that the kernel shows for owners who
+// have no uid in this user namespace.
 func isStandIn(uid uint32) bool {
 	const overflow, all = 65534, "0 0 4294967295"
 	if uid != overflow {

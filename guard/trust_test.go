@@ -12,9 +12,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestTrust creates a directory d for each case and names a file in a
-// directory. It checks whether the directory, or the file as a program, is
-// trusted.
+// TestTrust creates a directory for each case, and checks whether that
+// directory, or a program in it, is trusted.
 func TestTrust(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")

@@ -34,14 +34,14 @@ func newWalk(path string, rule Rule) walk {
 }
 
 // to walks to path and returns a descriptor of the file. When file is false, it
-// makes path the current directory and checks that, too.
+// makes path the current directory and also checks that directory.
 func (w *walk) to(path string, file bool) (int, error) {
 	if !filepath.IsAbs(path) {
 		here, err := os.Getwd()
 		if err != nil {
 			return -1, w.explain(err)
 		}
-		path = here + "/" + path // not cleaned: ".." counts after links are followed
+		path = here + "/" + path // not cleaned: ".." takes effect after links were followed
 	}
 	if err := w.restart(); err != nil {
 		return -1, err
@@ -82,8 +82,8 @@ func (w *walk) look(name string) (fd int, st unix.Stat_t, err error) {
 }
 
 // step opens name in the current directory. A directory on the way becomes the
-// current one; the file at the end is returned. When name is a link, target is
-// where it points.
+// current directory. The file at the end is returned. If name is a link, step
+// returns its target.
 func (w *walk) step(name string, last bool) (file int, target string, err error) {
 	if err := w.keepsEntries(last && w.rule.Secret); err != nil {
 		return -1, "", err
@@ -126,7 +126,8 @@ func (w *walk) step(name string, last bool) (file int, target string, err error)
 	return -1, target, err
 }
 
-// create opens the file name to write it, and creates it if it is missing.
+// create opens the file called name for writing, and creates it if it is
+// missing.
 func (w *walk) create(name string) (fd int, err error) {
 	fd, err = unix.Openat(w.dir, name, w.rule.Create|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
 	return fd, w.explain(err)
@@ -135,7 +136,7 @@ func (w *walk) create(name string) (fd int, err error) {
 // follow reads the opened link if its creator is trusted. The owner of the
 // directory could put any file there, so a link of that owner adds no risk. A
 // link of another user, in a sticky directory such as /tmp, would let that user
-// choose what is read.
+// choose the file that is read.
 func (w *walk) follow(link int, name string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(link, &st); err != nil {
@@ -159,9 +160,9 @@ func (w *walk) follow(link int, name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// keepsEntries refuses the current directory when others could replace its
-// entries. For a secret, even a new entry of another user is too much, so the
-// sticky bit does not help.
+// keepsEntries refuses the current directory if untrusted users could replace
+// its entries. In the directory of a secret these users must not even be able
+// to create entries, so the sticky bit makes no difference.
 func (w *walk) keepsEntries(secret bool, holders ...uint32) error {
 	sticky := w.dirStat.Mode&unix.S_ISVTX != 0 && !secret
 	return w.check(&w.dirStat, "the directory "+w.dirName, w.dirName, sticky, holders...)
@@ -196,7 +197,8 @@ func (w *walk) close() {
 	}
 }
 
-// explain turns a failed system call into a refusal; nil stays nil.
+// explain turns the error of a system call into a refusal. It returns nil for
+// nil.
 func (w *walk) explain(err error) error {
 	if err == nil {
 		return nil
