@@ -1,14 +1,13 @@
 // Package fdpass protects processes that accept connections on UNIX sockets
 // from descriptors that a peer sends over them (SCM_RIGHTS). If read(2) or
 // close(2) drops a message with descriptors, the call closes these descriptors.
-// Closing a lingering TCP socket can then sleep for as long as the sender
-// likes, past every deadline, and block the thread.
+// If one of them is a lingering TCP socket, the call can sleep for as long as
+// the sender likes, past every deadline, and block the thread.
 //
-// Since Linux 6.16, Refuse makes the kernel reject such messages at their
-// sender. On older kernels, and for messages that were sent before Refuse, the
-// calls run in Do, which wakes a thread that sleeps there. Package unixconn
-// reads and closes in this way. Close and Release close descriptors and
-// connections.
+// Since Linux 6.16, Refuse makes the kernel reject such messages when they are
+// sent. On older kernels, and for messages that were sent before Refuse, such
+// calls must run in Do, which wakes a sleeping thread. Package unixconn reads
+// and closes in this way. Close and Release close descriptors and connections.
 package fdpass
 
 import (
@@ -23,18 +22,20 @@ import (
 )
 
 // Refuse makes the kernel reject descriptors that are sent to fd. The sender
-// gets EPERM. fd is a UNIX socket that listens or is new; connections accepted
-// from it reject descriptors too. Refuse has no effect before Linux 6.16.
+// gets EPERM. fd must be a UNIX socket that listens or is not connected yet.
+// Connections that are accepted from it reject descriptors too. Refuse has no
+// effect before Linux 6.16.
 func Refuse(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) }
 
 const (
-	// patience is how long a call that has no reason to wait may take. If a
-	// call takes longer for another reason, its thread is woken needlessly,
-	// which does no harm.
+	// patience is how long a call in Do may take before its thread is woken. If
+	// a call takes longer for another reason than a lingering socket, the
+	// needless signal does no harm.
 	patience = 5 * time.Millisecond
 
-	// mostInside limits the number of threads in Do. All of them can sleep, and
-	// the runtime starts another thread for each. Further calls of Do wait.
+	// mostInside limits the number of threads in Do. All these threads can
+	// sleep at once, and the runtime starts another thread for each of them.
+	// Further calls of Do wait.
 	mostInside = 16
 )
 
@@ -56,8 +57,8 @@ var calls = sync.OnceValue(func() chan *call {
 })
 
 // wake interrupts the thread in the call, and schedules itself again, because
-// the first signal may have come just before the thread slept. The runtime
-// itself interrupts threads with SIGURG, so additional signals do no harm.
+// the signal may have come just before the thread slept. The runtime itself
+// interrupts threads with SIGURG, so additional signals do no harm.
 func (c *call) wake() {
 	if thread := c.thread.Load(); thread != 0 {
 		_ = unix.Tgkill(unix.Getpid(), int(thread), syscall.SIGURG)
@@ -65,8 +66,9 @@ func (c *call) wake() {
 	}
 }
 
-// Do calls f. f makes one system call that could close descriptors that a peer
-// sent, and that has no other reason to wait.
+// Do calls f and wakes its thread if it sleeps. f makes one system call. The
+// call may close descriptors that a peer sent, and must have no other reason to
+// wait.
 func Do(f func()) {
 	places := calls()
 	c := <-places
@@ -95,8 +97,8 @@ var closing = sync.OnceValue(func() chan int {
 	return list
 })
 
-// Close closes fd soon, in another thread, because the caller may hold a lock
-// or have other clients to serve. It never waits.
+// Close makes another thread close fd soon. Close itself never waits, because
+// the caller may hold a lock or have other clients to serve.
 func Close(fd int) {
 	select {
 	case closing() <- fd:
@@ -106,8 +108,8 @@ func Close(fd int) {
 }
 
 // Release closes c. Unread messages are dropped when the last descriptor of the
-// connection is closed. Release makes sure that it closes that one itself.
-// Otherwise the last Read or Write of c to return would do so.
+// connection is closed. Release makes sure that it closes the last descriptor
+// itself. Otherwise the last Read or Write of c to return would close it.
 func Release(c interface {
 	syscall.Conn
 	io.Closer

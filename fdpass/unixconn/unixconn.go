@@ -1,7 +1,7 @@
-// Package unixconn reads from and closes UNIX connections without waiting for
-// descriptors that a peer sends over them (see package fdpass). It is for
-// processes that serve clients themselves. The parent does not need it, because
-// it passes its connections on unread.
+// Package unixconn reads from UNIX connections and closes them. Descriptors
+// that a peer sends over them can't make it wait (see package fdpass). It is
+// for processes that serve clients themselves. The parent does not need it,
+// because it passes its connections on unread.
 package unixconn
 
 import (
@@ -26,8 +26,8 @@ type Conn struct {
 
 // Guard wraps c in a Conn. If c was accepted from a socket that rejects
 // descriptors, c has rejected them from the beginning and needs no protection.
-// Guard recognizes this by the socket option. So the option must never be set
-// on an accepted connection.
+// Guard recognizes such a connection by the socket option. So a program must
+// never set the option on an accepted connection.
 func Guard(c *net.UnixConn) (*Conn, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Conn) read(p []byte) (n int, err error) {
 	})
 	switch op, _ := errors.AsType[*net.OpError](err); {
 	case op != nil:
-		op.Op = "read" // package net uses another word for a RawConn
+		op.Op = "read" // package net uses a different word for a RawConn
 		return 0, err
 	case err != nil:
 		return 0, err

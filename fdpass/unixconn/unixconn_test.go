@@ -55,8 +55,8 @@ func pair(t *testing.T) (*Conn, int) {
 	return c, fds[1]
 }
 
-// send sends a lingering socket. Afterwards the socket belongs only to the
-// message.
+// send sends a lingering socket. Afterwards only the message refers to that
+// socket.
 func send(t *testing.T, to int) {
 	t.Helper()
 	fd := lingering(t)
@@ -71,7 +71,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// soon fails the test if f takes as long as a close that sleeps.
+// soon fails the test if f takes long, as it does when a close sleeps.
 func soon(t *testing.T, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -83,8 +83,8 @@ func soon(t *testing.T, f func()) {
 	}
 }
 
-// TestLingering checks that descriptors that peers send delay neither reads nor
-// closes, on many connections at once.
+// TestLingering checks descriptors that peers send on many connections at once.
+// They delay neither reads nor closes.
 func TestLingering(t *testing.T) {
 	var conns []*Conn
 	for range 2 * placesInside {
@@ -110,8 +110,8 @@ func TestLingering(t *testing.T) {
 	})
 }
 
-// TestCloseWhileWritten checks a Close during a Write, which returns after Close.
-// That Write must not be the call that closes unread descriptors.
+// TestCloseWhileWritten checks a Close during a Write that returns only after
+// the Close. That Write must not be the call that closes unread descriptors.
 func TestCloseWhileWritten(t *testing.T) {
 	c, stranger := pair(t)
 	send(t, stranger)
@@ -126,8 +126,8 @@ func TestCloseWhileWritten(t *testing.T) {
 	})
 }
 
-// TestCloseSoon checks that Close closes a descriptor, and that the caller does
-// not wait even if closing sleeps.
+// TestCloseSoon checks that Close closes a descriptor, and that its caller does
+// not wait even while close(2) sleeps.
 func TestCloseSoon(t *testing.T) {
 	r, w, err := os.Pipe()
 	must(t, err)
@@ -192,7 +192,7 @@ func testConn(t *testing.T, c *Conn, peer int) {
 }
 
 // TestRefuse checks that no peer can send a descriptor to a connection of a
-// socket after Refuse. Connections from before stay protected by Guard.
+// socket after Refuse. Guard still protects connections from before.
 func TestRefuse(t *testing.T) {
 	if !knows() {
 		t.Skip("this kernel refuses none")
