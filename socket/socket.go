@@ -1,8 +1,8 @@
 // Package socket opens UNIX sockets that clients can trust: no other user can
-// have put one in their place, a second daemon does not take over the first
-// one's socket, and what a crash leaves behind is removed.
+// have replaced the socket, a second daemon does not take over the socket of
+// the first, and a socket that a crashed daemon left behind is removed.
 //
-// Package listener is for programs that accept through package net.
+// Programs that accept through package net use package listener.
 //
 // Abstract sockets are refused: they have no owner and no mode, and any process
 // can take the name first.
@@ -32,10 +32,10 @@ const backlog = 4096
 
 // Options describes a socket to open.
 type Options struct {
-	Mode    fs.FileMode                    // users who may write the socket may connect
+	Mode    fs.FileMode                    // users who may write to the socket may connect
 	Owner   *Owner                         // owner to set; nil: this process
 	Private func(owner, group uint32) bool // see guard.Trust
-	Holder  uint32                         // may own the directory, as root and this process's user may
+	Holder  uint32                         // uid that may own the directory, in addition to root and this process's user
 }
 
 // Owner is a uid and a gid.
@@ -56,15 +56,16 @@ type Socket struct {
 // whole process.
 var umask sync.Mutex
 
-// Open creates the UNIX socket at path, which must be absolute. Its directory
-// and all directories above belong to root or to this process's user, and no
-// other user can write them, unless they are sticky. The directory itself may
-// belong to o.Holder instead. The directories above may not: their owner could
-// move the directory while the socket is bound by its path.
+// Open creates the UNIX socket at path, which must be absolute. The socket's
+// directory and all directories above it must belong to root or to this
+// process's user. No other user may write in a directory that is not sticky.
+// There is one exception: the socket's directory may belong to o.Holder. The
+// directories above it may not, because their owner could move the directory
+// while the socket is being bound by its path.
 //
-// A lock file beside it, path with ".lock", is held until Remove. Errors are
-// *errs.Error: Invalid for a path that must not be used, Conflict when another
-// process serves it, or what guard.Open returns.
+// Open locks a file beside the socket, path with ".lock", until Remove. Errors
+// are *errs.Error: Invalid for a path that must not be used, Conflict when
+// another process serves the socket, or an error of guard.Open.
 func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("use an absolute path")
@@ -84,15 +85,17 @@ func Open(path string, o Options) (*Socket, error) {
 	return s, nil
 }
 
-// Directory opens the directory of path, which must be one that Open accepts:
-// dir is opened with O_PATH, and real is path without links.
+// Directory opens the directory of a path that Open would accept. dir is opened
+// with O_PATH. real is path without links, and name is the last component of
+// path.
 func Directory(path string, o Options) (dir *os.File, real, name string, err error) {
 	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: o.Private, Holders: []uint32{o.Holder}}
 	return guard.Parent(path, guard.Rule{What: "socket", Trust: &trust})
 }
 
-// makeDirectory returns the command that creates dir as its sockets need it.
-// Root has to run it when the directory belongs to another user.
+// makeDirectory returns the command that creates dir so that Open accepts
+// sockets in it. If the directory belongs to another user, root has to run the
+// command.
 func makeDirectory(dir string, o Options) string {
 	owner := uint32(os.Geteuid())
 	if owner == 0 {
@@ -125,8 +128,8 @@ func (s *Socket) denied(doing string, err error) error {
 	return e
 }
 
-// away returns the hint about another file in the place of the socket or its
-// lock.
+// away returns the hint about an unexpected file in the place of the socket or
+// its lock.
 func (s *Socket) away(suffix string) string {
 	return "ls -ld " + guard.Quote(s.path+suffix) + "  # move it away, or use another path"
 }
@@ -155,8 +158,8 @@ func (s *Socket) takeLock() error {
 			return errs.New(errs.Conflict, "socket %s: another process holds its lock", s.path).
 				WithHint("stop that process, or use another path")
 		}
-		// The previous holder unlinks the file when it exits: a lock on a file
-		// without a name excludes no other process.
+		// The previous holder of the lock unlinks the file when it exits. A
+		// lock on a file without a name excludes no other process.
 		if named, err := s.stat(name); err == nil && named.Ino == held.Ino && named.Dev == held.Dev {
 			s.lock = lock
 			return nil
@@ -167,7 +170,7 @@ func (s *Socket) takeLock() error {
 
 // clear removes the socket that a dead process of this user or of the owner
 // left. Anything else in its place stays. The lock is held, so no other process
-// of this program is about to listen on it.
+// of this program is about to listen on that socket.
 func (s *Socket) clear(owner *Owner) error {
 	st, err := s.stat(s.name)
 	switch {
@@ -200,9 +203,9 @@ func refuses(path string) bool {
 	return unix.Connect(fd, &unix.SockaddrUnix{Name: path}) == unix.ECONNREFUSED
 }
 
-// bind creates the socket with its final mode (a later chmod by path could hit
-// another file, and leaves a gap), changes its owner through a descriptor, and
-// only then listens.
+// bind creates the socket with its final mode, changes its owner through a
+// descriptor, and only then listens. A later chmod by path could change another
+// file, and clients could connect before it.
 func (s *Socket) bind(o Options) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -229,9 +232,9 @@ func (s *Socket) bind(o Options) error {
 	return nil
 }
 
-// own records which file the socket is and changes its owner. It uses the
-// directory that was checked: if the path had been redirected meanwhile, the
-// socket would not be there.
+// own records which file the socket is and changes its owner. It looks in the
+// directory that was checked. If the path was redirected meanwhile, the socket
+// is not there and own fails.
 func (s *Socket) own(owner *Owner) error {
 	fd, err := unix.Openat(s.fd(), s.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -253,15 +256,15 @@ func (s *Socket) own(owner *Owner) error {
 }
 
 // Remove unlinks the socket, releases its lock and closes its directory; File
-// stays open. It unlinks the path only if it still names this socket: another
-// user may have moved the socket away and put a new one there.
+// stays open. It unlinks the path only if the path still names this socket:
+// another user may have moved the socket away and put a new one there.
 func (s *Socket) Remove() {
 	s.remove.Do(func() {
 		if st, err := s.stat(s.name); err == nil && s.ino != 0 && uint64(st.Dev) == s.dev && st.Ino == s.ino {
 			_ = unix.Unlinkat(s.fd(), s.name, 0)
 		}
 		if s.lock != nil {
-			_ = unix.Unlinkat(s.fd(), s.name+".lock", 0) // while the lock is held: see takeLock
+			_ = unix.Unlinkat(s.fd(), s.name+".lock", 0) // still under the lock: see takeLock
 			s.lock.Close()
 		}
 		s.dir.Close()

@@ -39,7 +39,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// stale leaves a socket that no process serves.
+// stale creates a socket that no process serves.
 func stale(t *testing.T, path string) {
 	t.Helper()
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -63,7 +63,7 @@ func listing(t *testing.T, dir string) string {
 }
 
 // TestModes checks that the mode is set before any client can connect, and that
-// no file is left behind, whatever was in the socket's place before.
+// no other file is left behind, whatever was in the socket's place before.
 func TestModes(t *testing.T) {
 	strangers := &socket.Owner{UID: 31234, GID: 31235}
 	for _, tt := range []struct {
@@ -133,7 +133,7 @@ func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name string
 		path string                             // "": s in the directory
-		make func(t *testing.T, d, path string) // nil: nothing
+		make func(t *testing.T, d, path string) // nil: creates nothing
 		want errs.Kind
 		text string
 	}{
@@ -242,9 +242,9 @@ func TestPrivateGroup(t *testing.T) {
 	}
 }
 
-// TestHolder checks that one directory suits the sockets of a daemon that runs
-// as root and of a daemon that runs as SchedUser, whichever of them owns the
-// directory.
+// TestHolder checks a directory with the sockets of two daemons, one that runs
+// as root and one that runs as SchedUser. Both accept the directory, whichever
+// of these users owns it.
 func TestHolder(t *testing.T) {
 	needRoot(t)
 	const schedUser = 31234
@@ -276,7 +276,7 @@ func TestHolder(t *testing.T) {
 			s.File.Close()
 		})
 	}
-	// The hint creates a directory that both accept.
+	// The hint creates a directory that both daemons accept.
 	path := socketDir(t) + "/run/s"
 	_, err := socket.Open(path, socket.Options{Mode: 0o600, Holder: schedUser})
 	if want := "install -d -o 31234 " + filepath.Dir(path); errs.HintOf(err) != want {
@@ -298,8 +298,8 @@ func TestDirectoryBehindALink(t *testing.T) {
 	}
 }
 
-// TestRemoveLeavesAnothersFile checks that Remove does not delete the file of
-// another user who has moved the socket away and put the file in its place.
+// TestRemoveLeavesAnothersFile checks another user who moves the socket away
+// and puts a file in its place. Remove does not delete that file.
 func TestRemoveLeavesAnothersFile(t *testing.T) {
 	path := socketDir(t) + "/s"
 	l, err := listener.Listen(path, socket.Options{Mode: 0o600})
@@ -312,8 +312,8 @@ func TestRemoveLeavesAnothersFile(t *testing.T) {
 	}
 }
 
-// TestOneAtATime checks that of many processes that start and stop only one has
-// the socket at a time, although the lock file is created and unlinked
+// TestOneAtATime checks many processes that start and stop. Only one of them
+// has the socket at a time, although the lock file is created and unlinked
 // repeatedly.
 func TestOneAtATime(t *testing.T) {
 	path := socketDir(t) + "/s"

@@ -1,6 +1,6 @@
 // Package listener listens on UNIX sockets that package socket opens, for
-// programs that accept through package net. The privileged parent accepts by
-// itself.
+// programs that accept through package net. The privileged parent accepts
+// connections without package net, and does not use this package.
 package listener
 
 import (
@@ -12,8 +12,8 @@ import (
 	"schedrestd/socket"
 )
 
-// Listener is a UNIX socket that Close unlinks, if its path still names this
-// socket.
+// Listener is a listening UNIX socket. Close unlinks its path if the path still
+// names this socket.
 type Listener struct {
 	*net.UnixListener
 	socket *socket.Socket
