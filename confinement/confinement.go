@@ -1,6 +1,6 @@
-// Package confinement describes the confinement of the workers, for the log and for the
-// page of --check-confinement. The parent reports the parts that a worker inherits, and a
-// worker reports how it has closed its sandbox.
+// Package confinement describes the confinement of the workers, for the log and
+// for the page of --check-confinement. The parent reports the parts that
+// workers inherit, and each worker reports how it closed its sandbox.
 package confinement
 
 import (
@@ -22,8 +22,7 @@ const (
 )
 
 // Complete returns the inherited parts and the parts of a worker's own sandbox.
-// how says how the worker had to close the sandbox, and s is the worker's
-// report.
+// how has the options for closing the sandbox, and s is the worker's report.
 func Complete(inherited []ipc.Part, how ipc.Seal, s security.Sealed) []ipc.Part {
 	filter, denied := s.Words()
 	calls := ipc.Part{Name: CallFilter, Is: ipc.PartOn, Why: filter}
@@ -44,10 +43,10 @@ func Complete(inherited []ipc.Part, how ipc.Seal, s security.Sealed) []ipc.Part 
 	return list
 }
 
-// Log logs which parts are on and which are missing. The record is a warning
-// when this kind of start should have a missing part. If inetd is set, the
-// gateway was started for one client, and may lack the parts that its user has
-// no permission for.
+// Log logs which parts are on and which are missing. The record is a warning if
+// a part is missing that this kind of start should have. If inetd is set, the
+// gateway was started for one client. Then its user may lack the permission for
+// some parts.
 func Log(log *slog.Logger, parts []ipc.Part, inetd bool) {
 	var on, off, left []string
 	level := slog.LevelInfo

@@ -16,17 +16,17 @@ import (
 	"schedrestd/security/seal"
 )
 
-// page is what --check-confinement prints.
+// page is the page that --check-confinement prints.
 type page struct {
 	out   io.Writer
 	how   ipc.Seal
-	facts map[string]string // what the parent knows, by name; see ipc.Fact…
+	facts map[string]string // facts from the parent, by name; see ipc.Fact…
 	parts []ipc.Part
-	wrong []string // what is missing, or does not hold
+	wrong []string // protections that are missing or ineffective
 }
 
-// newPage returns a page with the facts from the arguments and the way in which
-// the sandbox was closed.
+// newPage returns a page with the facts from the arguments. how and sealed
+// describe how the sandbox was closed.
 func newPage(out io.Writer, how ipc.Seal, sealed security.Sealed, facts []string) *page {
 	p := &page{out: out, how: how, facts: map[string]string{}}
 	for _, f := range facts {
@@ -53,7 +53,7 @@ func (p *page) on(names ...string) bool {
 	})
 }
 
-// is reports whether a part has this state.
+// is reports whether some part has this state.
 func (p *page) is(standing string) bool {
 	return slices.ContainsFunc(p.parts, func(one ipc.Part) bool { return one.Is == standing })
 }
@@ -118,7 +118,7 @@ func (p *page) table() {
 	}
 }
 
-// die runs the death tests and writes which processes were not killed.
+// die runs the death tests and lists the processes that were not killed.
 func (p *page) die(run func([]string) ([]string, error)) error {
 	cases := seal.Acts()
 	if p.how&ipc.SealAudit != 0 {
@@ -137,14 +137,14 @@ func (p *page) die(run func([]string) ([]string, error)) error {
 	return nil
 }
 
-// The parts that the list of escapes asks for.
+// These parts determine which escapes are listed.
 const (
 	ownRoot      = "root of their own"
 	pidNamespace = "PID namespace"
 )
 
-// ofParts has, for each part, the escapes that an attacker who captured a
-// worker has while that part is missing.
+// ofParts has, for each part, the escapes that its absence leaves to an
+// attacker who captured a worker.
 var ofParts = map[string]string{
 	"network namespace":     "the machine's network, through a hole in the filter: there is no network namespace",
 	pidNamespace:            "signals to its user's other processes, through a hole in the filter (and in Landlock where that denies signals): there is no PID namespace",
@@ -173,7 +173,7 @@ func (p *page) escapes() []string {
 	add(p.has(ipc.FactTokens), "checks of token signatures; it cannot sign a token")
 	sockets := p.how&ipc.SealUnix != 0
 	add(sockets && p.has(ipc.FactMunge), "credentials of MUNGE or auth/slurm for its user, for every host with the same key")
-	alone := p.on(ownRoot, pidNamespace) // with the machine's /proc a process can leave any root
+	alone := p.on(ownRoot, pidNamespace) // with the machine's /proc, a process can leave any root
 	add(sockets && !alone,
 		"every UNIX socket that its user may connect to: D-Bus, container engines, the session's agents")
 	and := ""
@@ -223,7 +223,8 @@ func (p *page) verdict() error {
 	return nil
 }
 
-// hint returns the remedies for the missing parts and for switches that are off.
+// hint returns the remedies for missing parts and for parts that are switched
+// off.
 func (p *page) hint() string {
 	var list []string
 	if p.is(ipc.PartOff) || p.facts[ipc.FactUnfit] != "" {
@@ -273,8 +274,8 @@ func (p *page) remedy() string {
 }
 
 // permits returns a remedy that lets unprivileged users create user namespaces
-// and mount in them. why is the kernel's error for a process that may not; ""
-// when it has the namespace.
+// and mount in them. why is the kernel's error for a process that may not
+// create the namespace; "" when the process has it.
 func permits(why string) string {
 	is := func(list ...unix.Errno) bool {
 		return slices.ContainsFunc(list, func(e unix.Errno) bool { return e.Error() == why })

@@ -1,12 +1,12 @@
-// Package proof shows that the sandbox of workers holds: a process does what the
-// sandbox forbids, and must be killed for it. A filter that a kernel, a container
-// or an emulator accepts and ignores is found this way.
+// Package proof shows that the sandbox of workers works: a process does
+// something that the sandbox forbids, and must be killed for it. This detects a
+// filter that a kernel, a container or an emulator accepts and ignores.
 //
 // The parent starts the worker's program in this mode exactly as it starts a
-// worker, so whatever runs here has no privileges. That process starts others,
-// which close the sandbox as a worker does and then do one forbidden thing each.
-// It sends the result to the parent (ipc.Proven). The page of --check-confinement is
-// written here as well.
+// worker, so this code runs without privileges. The started process, the
+// prover, starts other processes. Each of them closes the sandbox as a worker
+// does, and then does one forbidden thing. The prover sends the result to the
+// parent (ipc.Proven). It also writes the page of --check-confinement.
 package proof
 
 import (
@@ -90,15 +90,15 @@ func say(err error) int {
 
 // prover runs the cases.
 type prover struct {
-	prefix []string // arguments before those of this package
+	prefix []string // program arguments before those of this package
 	how    ipc.Seal
-	limit  time.Duration // for one case
+	limit  time.Duration // time for one case
 	sealed security.Sealed
 }
 
-// prove runs the cases that the argument what selects. It settles first, on the
-// thread that would serve, so that all processes that it starts are in the same
-// namespaces.
+// prove runs the cases that the argument what selects. First it sets up its
+// namespaces and root (self.Settle), so that all processes that it starts are
+// in the same ones.
 func prove(prefix []string, how, what, limit string, facts []string) (security.Sealed, error) {
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {
@@ -112,7 +112,7 @@ func prove(prefix []string, how, what, limit string, facts []string) (security.S
 		return security.Sealed{}, err
 	}
 	os.Unsetenv(root.Variable)
-	runtime.LockOSThread() // the death signal of each case hangs on this thread
+	runtime.LockOSThread() // the death signal of each case depends on this thread
 	switch what {
 	case ipc.ProveClosed:
 		_, err = p.run(nil)
@@ -149,7 +149,7 @@ func (p *prover) run(cases []string) (wrong []string, err error) {
 			}
 			started = append(started, t)
 		}
-		for _, t := range started { // wait for each process, even if another one failed
+		for _, t := range started { // wait for every process, even after a failure
 			why, failed := t.judge(p)
 			if failed != nil {
 				err = failed
@@ -167,20 +167,20 @@ func (p *prover) run(cases []string) (wrong []string, err error) {
 
 // deathTest is a process that makes a forbidden call and must be killed for it.
 type deathTest struct {
-	name string // "": it closes the sandbox and exits
+	name string // "": the process closes the sandbox and exits
 	cmd  *exec.Cmd
 	said bytes.Buffer
 	late *time.Timer
 }
 
-// start starts a process of the same program. The process shares this one's
-// standard input and output, because there may be no /dev/null here.
+// start starts a process of the same program. The new process gets the standard
+// input and output of this one, because there may be no /dev/null in this root.
 func (p *prover) start(name string) (*deathTest, error) {
 	t := &deathTest{name: name, cmd: exec.Command("/proc/self/exe")}
 	t.cmd.Args = append(slices.Clone(p.prefix), actMode, strconv.Itoa(int(p.how)), name)
 	t.cmd.Stdin, t.cmd.Stdout, t.cmd.Stderr = os.Stdin, os.Stdout, &t.said
 	t.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	t.cmd.WaitDelay = time.Second // a case that forked may have left the pipe to another
+	t.cmd.WaitDelay = time.Second // a process that the case forked may still hold the pipe
 	if err := t.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start death test: %w", err)
 	}
@@ -189,8 +189,8 @@ func (p *prover) start(name string) (*deathTest, error) {
 }
 
 // judge waits for the process. It returns "" if the process was killed for its
-// forbidden call, and otherwise a description of what happened. An error means
-// that the process could not close the sandbox.
+// forbidden call, and otherwise a description of what happened. judge returns
+// an error if the process could not close the sandbox.
 func (t *deathTest) judge(p *prover) (wrong string, err error) {
 	err = t.cmd.Wait()
 	t.late.Stop()
@@ -217,7 +217,7 @@ func (t *deathTest) judge(p *prover) (wrong string, err error) {
 	return fmt.Sprintf("%s (%s: %s)", t.name, t.cmd.ProcessState, strings.TrimSpace(last)), nil
 }
 
-// told returns the rest of each line that begins with word.
+// told returns the lines of said that begin with word, without that word.
 func told(said, word string) (list []string) {
 	for line := range strings.Lines(said) {
 		if rest, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), word); ok {
@@ -234,7 +234,7 @@ const actMode = "act"
 const (
 	saySealed = "sealed: " // the parts of the sandbox: a sealedText
 	sayFailed = "failed: " // why the sandbox does not work
-	sayAct    = "act: "    // what is about to be done
+	sayAct    = "act: "    // the call that is about to be made
 )
 
 const sealedFormat = "filter %t audit %t landlock %d denies %d"
@@ -250,8 +250,8 @@ func readSealed(text string) (s security.Sealed, ok bool) {
 	return s, err == nil && sealedText(s) == text
 }
 
-// actFiles is the limit of open descriptors: the standard ones and the
-// runtime's own.
+// actFiles is the limit of open descriptors of a case, for the standard
+// descriptors and those of the runtime.
 const actFiles = 32
 
 // act closes the sandbox and makes the forbidden call. If act returns nil, the

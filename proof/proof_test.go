@@ -14,7 +14,7 @@ import (
 	"schedrestd/security/seal"
 )
 
-// TestSmokeSet checks that the cases of each start exist.
+// TestSmokeSet checks that the cases in smokeSet exist.
 func TestSmokeSet(t *testing.T) {
 	for _, name := range smokeSet {
 		if !slices.Contains(seal.Acts(), name) {
@@ -55,7 +55,7 @@ func TestSealedText(t *testing.T) {
 	}
 }
 
-// parts returns facts about parts with that state.
+// parts returns facts about parts that all have the given state and reason.
 func parts(is string, why string, names ...string) (facts []string) {
 	for _, name := range names {
 		facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + name, is, why}, "\t"))
