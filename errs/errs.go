@@ -46,7 +46,7 @@ const (
 )
 
 // OutcomeUnknown is the Code of a change that was sent and not answered. It may
-// have been carried out, so a retry may do it twice.
+// have been carried out, so a retry may carry it out twice.
 const OutcomeUnknown = "outcome_unknown"
 
 // Error is a failure with its kind and the texts for the client and the log.
@@ -54,7 +54,7 @@ type Error struct {
 	Kind    Kind
 	Message string // for the client: lower case, no full stop
 	Hint    string // how to fix it; may be empty
-	Code    string // stable identifier for programs; empty for the name of Kind
+	Code    string // stable identifier for programs; "": the name of Kind
 	Source  string // place in the request, such as "#/job/tasks"; may be empty
 	Number  int    // Slurm's error number from a daemon, or 0
 	Detail  string // the daemon's own text, at the end of Message; may be empty

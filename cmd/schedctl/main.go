@@ -47,7 +47,7 @@ func run(args []string, out, errOut io.Writer) int {
 	cmd.SetArgs(args)
 	cmd.SetOut(out)
 	cmd.SetErr(errOut)
-	// The demo handles signals itself. All other commands are ended by them.
+	// The demo handles signals itself. A signal ends every other command.
 	ctx := context.Background()
 	if len(args) == 0 || args[0] != "demo" {
 		var stop context.CancelFunc

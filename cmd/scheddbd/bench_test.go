@@ -43,8 +43,8 @@ type cluster struct {
 }
 
 // startCluster records n jobs, with a text of the given length in each, and
-// starts the daemon. Every thousandth job belongs to the second user, the
-// others to the first.
+// starts the daemon. Every thousandth job belongs to the second user, and all
+// other jobs belong to the first.
 func startCluster(b *testing.B, n, text int) *cluster {
 	b.Helper()
 	c := &cluster{}
@@ -90,7 +90,8 @@ func elapsed(f func()) time.Duration {
 	return time.Since(start)
 }
 
-// record fills a database. Of each thousand jobs, all have different names.
+// record fills a database. The names of the jobs repeat after each thousand
+// jobs.
 func record(b *testing.B, path string, n, text int, users [2]nss.User) {
 	b.Helper()
 	if made := os.Getenv("SCHEDDBD_BENCH_DB"); made != "" { // it may be in an older format
