@@ -20,8 +20,8 @@ type manager struct {
 	watchdog time.Duration // the service manager kills a process that sends no report for this time; 0: never
 }
 
-// started reads the variables once and removes them from the environment, so
-// that no child sends reports for this process.
+// started reads the service manager's variables once and removes them from the
+// environment, so that no child sends reports for this process.
 var started = sync.OnceValue(func() manager {
 	m := read(os.Getenv, os.Getpid())
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {

@@ -15,8 +15,9 @@ const (
 )
 
 // Sockets returns the sockets that the service manager passed to this process
-// (sd_listen_fds(3)), as files with their names. Call it once, before anything
-// is started. It removes the variables, so that no child uses the descriptors.
+// (sd_listen_fds(3)), as files with their names. Call it once, before any
+// process is started. It removes the LISTEN_* variables from the environment,
+// so that no child uses the descriptors.
 func Sockets() ([]*os.File, error) {
 	files, err := passed(os.Getenv, os.Getpid())
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"} {

@@ -23,7 +23,7 @@ func Open(protocol int) (fd int, err error) {
 	return unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
 }
 
-// askBy sends a request through the socket fd. See Ask.
+// askBy does the same as Ask, but sends the request through the socket fd.
 func askBy(fd int, kind uint16, body []byte) ([]byte, error) {
 	request := make([]byte, unix.SizeofNlMsghdr, unix.SizeofNlMsghdr+len(body))
 	binary.NativeEndian.PutUint32(request, uint32(unix.SizeofNlMsghdr+len(body)))
@@ -32,7 +32,7 @@ func askBy(fd int, kind uint16, body []byte) ([]byte, error) {
 	if err := unix.Sendto(fd, append(request, body...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, err
 	}
-	reply := make([]byte, 1024) // a socket or a route has some hundred bytes
+	reply := make([]byte, 1024) // the answer about a socket or a route has a few hundred bytes
 	n, from, err := unix.Recvfrom(fd, reply, 0)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func Client(local, remote netip.AddrPort) (uid uint32, err error) {
 
 // ClientBy returns the same as Client, but sends the request through socket.
 // Open returned this socket, which can belong to another network namespace.
-// Only one goroutine at a time may use it.
+// Only one goroutine at a time may use that socket.
 func ClientBy(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
 	s, err := FindBy(socket, remote, local)
 	if err == nil && (s.Listening || s.Inode == 0) {
@@ -46,7 +46,8 @@ func ClientBy(socket int, local, remote netip.AddrPort) (uid uint32, err error) 
 // Ends returns the two addresses of the connected TCP socket fd. While the
 // socket is connecting, it returns unix.ENOTCONN.
 func Ends(fd int) (local, remote netip.AddrPort, err error) {
-	// Package unix would ask for the protocol of each socket, too.
+	// Package unix would make another system call, for the protocol of each
+	// socket.
 	here, err := syscall.Getsockname(fd)
 	if err != nil {
 		return local, remote, err
@@ -58,7 +59,7 @@ func Ends(fd int) (local, remote netip.AddrPort, err error) {
 	return addrPort(here), addrPort(there), nil
 }
 
-// addrPort does for package syscall what sockaddr.AddrPort does.
+// addrPort does the same as sockaddr.AddrPort, for package syscall.
 func addrPort(sa syscall.Sockaddr) netip.AddrPort {
 	switch sa := sa.(type) {
 	case *syscall.SockaddrInet4:
@@ -97,8 +98,8 @@ func Find(own, other netip.AddrPort) (TCPSocket, error) {
 	return FindBy(socket, own, other)
 }
 
-// FindBy returns what Find does. It asks through socket, which Open returned.
-// Only one goroutine at a time may use it.
+// FindBy returns the same as Find, but sends the request through socket, which
+// Open returned. Only one goroutine at a time may use that socket.
 func FindBy(socket int, own, other netip.AddrPort) (TCPSocket, error) {
 	b := make([]byte, requestSize)
 	ip := own.Addr().Unmap()

@@ -15,7 +15,8 @@ import (
 )
 
 // Local reports whether connections to ip stay on this machine, according to
-// the routing table: loopback, and every address of its interfaces.
+// the routing table. They do for loopback addresses and for every address of
+// the machine's interfaces.
 func Local(ip netip.Addr) (bool, error) {
 	if ip = ip.Unmap(); ip.IsLoopback() {
 		return true, nil
@@ -44,8 +45,9 @@ func Server(local, remote netip.AddrPort) (uid uint32, err error) {
 	return ServerBy(socket, local, remote)
 }
 
-// ServerBy returns what Server does. It asks through socket, which sockdiag.Open returned.
-// Only one goroutine at a time may use it.
+// ServerBy returns the same as Server, but sends the requests through socket,
+// which sockdiag.Open returned. Only one goroutine at a time may use that
+// socket.
 func ServerBy(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
 	listener, failed := listenerBy(socket, remote)
 	s, err := sockdiag.FindBy(socket, remote, local)
@@ -61,7 +63,7 @@ func ServerBy(socket int, local, remote netip.AddrPort) (uid uint32, err error) 
 }
 
 // Listener returns the uid of the process that accepts connections to the
-// address at, or sockdiag.ErrUnknown if there is none.
+// address at, or sockdiag.ErrUnknown if no process does.
 func Listener(at netip.AddrPort) (uid uint32, err error) {
 	socket, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -71,7 +73,8 @@ func Listener(at netip.AddrPort) (uid uint32, err error) {
 	return listenerBy(socket, at)
 }
 
-// listenerBy returns what Listener does. It asks through socket.
+// listenerBy returns the same as Listener, but sends the requests through
+// socket.
 func listenerBy(socket int, at netip.AddrPort) (uid uint32, err error) {
 	none := netip.IPv4Unspecified()
 	if !at.Addr().Unmap().Is4() {

@@ -23,8 +23,9 @@ func at(t *testing.T, text string) netip.AddrPort {
 }
 
 // helper starts another process, as user 4711 if the test runs as root. The
-// process listens on where, and helper returns its address. accept makes it
-// accept one connection and then stop listening.
+// process listens on the address where. helper returns the actual address and
+// the uid of the process. accept makes the process accept one connection and
+// then stop listening.
 func helper(t *testing.T, where string) (address string, uid uint32, accept func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHelper$")
@@ -129,9 +130,9 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestServerIsWhoAccepted checks that a process that has accepted a connection
-// is still reported as the owner when it leaves the port to the daemon, because
-// it reads the data of the connection.
+// TestServerIsWhoAccepted checks a process that accepts a connection and then
+// leaves its port to the daemon. It is still reported as the owner, because it
+// reads the data of the connection.
 func TestServerIsWhoAccepted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("takes two users")
