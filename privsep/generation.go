@@ -175,7 +175,7 @@ func (m *monitor) rejected(g *generation, err error) {
 		log.Error("new configuration rejected; keeping the old one", attrs...)
 		m.tried = m.keys.Stamp // the next look tries files that have changed
 		notify.Ready()
-	} else if m.dispatcher != nil { // the next dispatcher builds another one
+	} else if m.dispatcher != nil { // without a dispatcher, the next one builds a generation
 		log.Error("new workers cannot serve; keeping the old ones", attrs...)
 		if kind := errs.KindOf(err); kind == errs.Internal || kind == errs.Unavailable { // the files may be all right
 			m.tried = ""

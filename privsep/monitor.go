@@ -371,7 +371,7 @@ func (m *monitor) lost(d *dispatcherProcess) {
 		return
 	}
 	clear(m.peers)
-	if g := m.next; g != nil { // it may be why the dispatcher exited, so it is not tried again
+	if g := m.next; g != nil { // this generation may be why the dispatcher exited, so it is not tried again
 		m.next = nil
 		m.rejected(g, err)
 	}
