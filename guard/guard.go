@@ -110,8 +110,8 @@ func Judge(files []string, rule Rule, trust Trust) error {
 }
 
 // judge checks the opened file itself. O_NONBLOCK at open keeps a named pipe or
-// a device from blocking the process, and the check of the type keeps the
-// process from reading it.
+// a device from blocking the process. The check of the type keeps the process
+// from reading such a file.
 func (w *walk) judge(fd int, path string) (Facts, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

@@ -122,9 +122,9 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	if len(fds) > 0 {
 		oob = unix.UnixRights(fds...)
 	}
-	// The lock is held during the check and the system call, so that two
-	// senders can't change their order in between. It is not held while a
-	// sender waits, so that the sender does not block a reader.
+	// The lock is held during both the check and the system call, so that
+	// no sender can overtake another in between. It is not held while a
+	// sender waits, because the sender would then block a reader.
 	var sent error
 	try := func(fd uintptr) bool {
 		c.mu.Lock()

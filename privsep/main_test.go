@@ -82,8 +82,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// playDispatcher runs the dispatcher with a log in JSON and the limits that
-// within passed.
+// playDispatcher runs the dispatcher with a log in JSON. Its arguments contain
+// the limits (see within).
 func playDispatcher(args []string) int {
 	if len(args) > 1 {
 		return playCompromised(args[1])
@@ -152,8 +152,9 @@ func install(dir string, mode os.FileMode) (string, error) {
 }
 
 // replace makes the parents that start during this test use another directory
-// of programs. The program for role is missing there. It calls change(path),
-// which may put another program at that path.
+// of programs. In that directory the program for role is missing. replace calls
+// change with the missing program's path, and change may put another program
+// there.
 func replace(t *testing.T, role ipc.Role, change func(path string)) {
 	t.Helper()
 	dir, before := sharedDir(t), binary

@@ -249,10 +249,10 @@ func (m *monitor) send(msg ipc.Message, fds ...int) {
 	m.sendTo(m.dispatcher, msg, fds...)
 }
 
-// sendTo is like send, but sends nothing if d is no longer the dispatcher. A
-// dispatcher that asks endlessly and does not read the answers would block the
-// loop, even if it answers every Ping. So sendTo kills a dispatcher when the
-// message waits too long.
+// sendTo sends a message to d if d is still the dispatcher. A dispatcher that
+// asks endlessly and does not read the answers would block the loop, even if it
+// answers every Ping. So sendTo kills a dispatcher when the message waits too
+// long.
 func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
 	if d != nil && d == m.dispatcher {
 		defer time.AfterFunc(silence, func() { d.condemn(notReading()) }).Stop()

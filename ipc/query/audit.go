@@ -14,9 +14,9 @@ const (
 )
 
 // Intent announces a change for the client of a connection and asks for
-// permission. The auditor permits it once the audit log has a line about it.
-// All fields come from the worker. What the kernel knows about the peer, the
-// auditor gets from the parent's side.
+// permission. The auditor permits the change once the audit log has a line
+// about it. All fields come from the worker. The auditor gets the kernel's
+// facts about the peer from the dispatcher, in the message Facts.
 type Intent struct {
 	ID         uint64 // chosen by the worker and never reused
 	Connection uint64 // number of the connection, assigned by the parent

@@ -23,8 +23,8 @@ const nameTLS = "https"
 //
 // Call Activated once, before anything else. It removes the LISTEN_* variables
 // and those of package notify from the environment, so that no child uses them.
-// Package notify keeps its values. Activated replaces a listener on standard
-// input by /dev/null.
+// Package notify has stored the values of its variables by then. Activated
+// replaces a listener on standard input by /dev/null.
 func Activated() ([]*os.File, error) {
 	notify.Prepare()
 	files, err := notify.Sockets()

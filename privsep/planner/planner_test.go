@@ -176,9 +176,8 @@ func TestPlanner(t *testing.T) {
 	}
 }
 
-// TestPlannerIsHostile checks a captured program. It gets no file after its
-// Plan and no unlimited number of files, and a Plan that breaks the rules is
-// rejected.
+// TestPlannerIsHostile checks a captured program. It gets only a limited number
+// of files, and none after its Plan. A Plan that breaks the rules is rejected.
 func TestPlannerIsHostile(t *testing.T) {
 	path := configuration(t, "", 0o644)
 	for _, tt := range []struct {

@@ -103,9 +103,9 @@ func environ(threads int) []string {
 }
 
 // OutOfTheWay duplicates the descriptor of program to a number well above all
-// of files. Before the child executes the program, it moves files to their
-// places and its own pipe to the numbers after them. That would overwrite a
-// lower descriptor.
+// of files. Before the child executes the program, the child moves files to
+// their places, and its own pipe to the numbers after them. These moves would
+// overwrite a lower descriptor.
 func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 	least := int(slices.Max(files)) + 1 + 1 + len(files)
 	fd, err = unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, least)
