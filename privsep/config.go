@@ -121,8 +121,8 @@ func (c Config) dispatch(who identity.Service) *ipc.Dispatch {
 	return &ipc.Dispatch{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: startLimit, Silence: silence}
 }
 
-// reread replaces the configuration with the one that Reread returns. The files
-// and listeners that were opened at the start stay open, and the dropped
+// reread replaces the configuration with the result of Reread. The files and
+// listeners that were opened at the start stay open, and the dropped
 // capabilities stay dropped.
 func (c *Config) reread(who identity.Service) error {
 	next, err := c.Reread()

@@ -199,7 +199,7 @@ func askOnce(uid uint32, socket string) (status int, body string, err error) {
 }
 
 // TestLeastRecentlyUsedGoes checks which worker the gateway ends when it has no
-// room for another one. That is the worker of the user who connected least
+// room for another worker. That is the worker of the user who connected least
 // recently. A worker with a connection in use stays.
 func TestLeastRecentlyUsedGoes(t *testing.T) {
 	// Beside the slot of the busy connection one slot is left. So each of the

@@ -145,8 +145,8 @@ func TestNoThreadLeft(t *testing.T) {
 }
 
 // limitTasksOf sets how many processes and threads the user of pid may have
-// when process pid starts another one. It acts as the user of that process, and
-// returns the previous limit.
+// when process pid starts another process. It acts as the user of that process,
+// and returns the previous limit.
 func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 	t.Helper()
 	must(t, thread.Apart(func() error {

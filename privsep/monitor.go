@@ -44,7 +44,7 @@ type monitor struct {
 	plain     *spawn.Spawner  // of the resolver
 	outside   *spawn.Spawner  // of the dispatcher
 	events    chan func()
-	over      chan struct{} // closed when no event is handled any more
+	over      chan struct{} // closed when the loop handles no more events
 
 	dispatcher *dispatcherProcess          // nil: none runs
 	failures   int                         // dispatchers in a row that soon exited

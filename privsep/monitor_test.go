@@ -11,9 +11,10 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// TestAnswerAfterDispatcher checks that the answer to a question about the audit log is
-// sent to the dispatcher that asked, and not to the one that has replaced it meanwhile.
-// The new dispatcher would be killed for an answer that it may not receive yet.
+// TestAnswerAfterDispatcher checks that the answer to a question about the
+// audit log is sent to the dispatcher that asked, and not to the dispatcher
+// that has replaced it meanwhile. The new dispatcher would be killed for an
+// answer that it may not receive yet.
 func TestAnswerAfterDispatcher(t *testing.T) {
 	for name, replaced := range map[string]bool{"the same dispatcher": false, "the next dispatcher": true} {
 		t.Run(name, func(t *testing.T) {

@@ -257,7 +257,7 @@ func TestTokenKeyWithoutKeeper(t *testing.T) {
 }
 
 // TestTokenKeyForgotten checks the removal of the token key while handshakes
-// are still signed. Another keeper replaces the one that knew the key.
+// are still signed. Another keeper replaces the keeper that knew the key.
 func TestTokenKeyForgotten(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)

@@ -168,9 +168,9 @@ func (s *Socket) takeLock() error {
 	}
 }
 
-// clear removes the socket that a dead process of this user or of the owner
-// left. Anything else in its place stays. The lock is held, so no other process
-// of this program is about to listen on that socket.
+// clear removes the socket that a process of this user or of the owner left
+// behind when it died. Anything else in its place stays. The lock is held, so
+// no other process of this program is about to listen on that socket.
 func (s *Socket) clear(owner *Owner) error {
 	st, err := s.stat(s.name)
 	switch {

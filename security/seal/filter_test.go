@@ -121,9 +121,9 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestAuditKillsNothingOfOurs checks that audit mode logs the calls that would
-// otherwise kill, and changes nothing else. There is one exception: calls that
-// our programs can't make still kill.
+// TestAuditKillsNothingOfOurs checks that audit mode only logs calls that would
+// otherwise kill. Calls that our programs can't make still kill. All other
+// verdicts stay the same.
 func TestAuditKillsNothingOfOurs(t *testing.T) {
 	rows := table(Options{}, 1)
 	program, err := compile(rows, true)

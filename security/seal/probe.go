@@ -10,8 +10,8 @@ import (
 	"schedrestd/errs"
 )
 
-// probe is one forbidden operation. Where the sandbox does not forbid the
-// operation, it does no harm and returns something else than want.
+// probe is one forbidden operation. If the sandbox permits the operation, the
+// operation does no harm and does not return want.
 type probe struct {
 	name   string
 	number uintptr

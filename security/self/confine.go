@@ -55,9 +55,10 @@ func ConfineReader() error {
 }
 
 // LimitTasks limits the processes and threads that the calling process's user
-// may have when this process starts another one. In a user namespace the kernel
-// counts only the user's processes in that namespace. Without this limit a
-// captured process could use up the limit of the machine or the service.
+// may have when this process starts another process or thread. In a user
+// namespace the kernel counts only the user's processes in that namespace.
+// Without this limit a captured process could use up the limit of the machine
+// or the service.
 func LimitTasks(most uint64) error {
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 		return fmt.Errorf("limit processes and threads to %d: %w", most, err)
