@@ -10,7 +10,7 @@ import (
 )
 
 // Confine drops what the calling process can give up by itself. The process
-// writes no core files, which would contain tokens. Its files have size 0,
+// writes no core files, which would contain tokens. It can't write to files,
 // unless writes is set. It has at most the given number of descriptors. Other
 // processes of its uid can't debug it, and it can't gain privileges by exec.
 func Confine(files uint64, writes bool) error {
