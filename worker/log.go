@@ -85,8 +85,8 @@ func (l *lines) flush() {
 	l.send()
 }
 
-// send writes the buffered lines. The caller holds the lock. If it fails, there
-// is no place to report this.
+// send writes the buffered lines. The caller holds the lock. There is no place
+// to report an error.
 func (l *lines) send() {
 	if len(l.buf) > 0 {
 		_, _ = l.out.Write(l.buf)
