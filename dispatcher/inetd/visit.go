@@ -29,7 +29,7 @@ type Options struct {
 	Worker     ipc.Start
 	Quota      *relay.Quota                 // limits the lines that the worker may log
 	Setup      work.Setup                   // of the worker
-	Dial       dial.Options                 // Dial.Ports and Dial.Foreign depend on the worker, and are set later
+	Dial       dial.Options                 // without Setup and Foreign, which Serve sets
 	Services   func() error                 // starts the worker's services while the worker starts
 	Hello      func(*process.Process) error // gives the ready worker its channels and keys; the worker answers Kept
 	Tell       func(ipc.Message)            // tells the auditor about the connection and its worker
