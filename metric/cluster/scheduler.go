@@ -92,7 +92,7 @@ func stat[N uint32 | uint64 | model.Time](name, help string, of func(*model.Cont
 	return measure[model.ControllerStats]{name, help, func(s *model.ControllerStats) float64 { return float64(of(s)) }}
 }
 
-// mean returns a metric that is a sum divided by a number, rounded down.
+// mean returns a metric that is a sum divided by a count, rounded down.
 func mean(name, help string, count func(*model.ControllerStats) uint32, sum func(*model.ControllerStats) uint64) measure[model.ControllerStats] {
 	return stat(name, help, func(s *model.ControllerStats) uint64 {
 		if count(s) == 0 {
