@@ -71,7 +71,7 @@ func (f *Family) depth() int {
 }
 
 // Cell returns the first cell of a combination. values has an index for each
-// label: that of the label's value in the combination.
+// label, which selects one of the label's values.
 func (f *Family) Cell(values ...int) int {
 	if len(values) != len(f.Labels) {
 		panic(fmt.Sprintf("%s with %d labels", f.Name, len(values)))

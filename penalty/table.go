@@ -122,9 +122,8 @@ func (t *Table[S]) Wait(now time.Time, s S) (longest time.Duration) {
 	return longest
 }
 
-// Len returns the number of debts, including expired ones that were not
-// accessed since, and the number of debts that were dropped because the table
-// was full.
+// Len returns the number of debts, and the number of debts that were dropped
+// because the table was full. An expired debt counts until it is next accessed.
 func (t *Table[S]) Len() (debts int, evicted uint64) {
 	if t == nil {
 		return 0, 0

@@ -109,8 +109,8 @@ func (e *Broker) Name(group bool, number uint32) (string, error) {
 	return known.Name, nil
 }
 
-// number returns the id of a user or group, or ipc.NoID if there is none with
-// that name.
+// number returns the id of a user or group, or ipc.NoID if no user or group has
+// the name.
 func (e *Broker) number(ctx context.Context, group bool, name string) (uint32, error) {
 	if e == nil {
 		return 0, errUnnamed

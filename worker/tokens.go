@@ -39,7 +39,7 @@ func (t *Tokens) Judge() *auth.Judge { return t.judge }
 
 // connect uses the channel fd to the keeper, and asks the keeper to verify a
 // signature that no key has made. The answer says whether the keeper's token
-// key is outdated. A keeper never gets another token key.
+// key is outdated. For a given keeper, this never changes.
 func (t *Tokens) connect(fd int) error {
 	if err := t.keeper.connect(fd); err != nil {
 		return err

@@ -45,8 +45,8 @@ func refusedAnswer(m *ipc.Connection) []byte {
 
 // A connection that is closed with an unread request is reset, and the client
 // may get the reset instead of the answer. So a refused connection normally
-// stays open for a moment after the answer. When mostRefused connections are
-// open in this way, further ones are closed without an answer.
+// stays open for a moment after the answer. While mostRefused connections are
+// open in this way, further refused connections are closed without an answer.
 const (
 	refusedLinger = time.Second
 	mostRefused   = 64

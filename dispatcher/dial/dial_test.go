@@ -177,9 +177,9 @@ func enter(t *testing.T, name string) {
 
 // TestSpares checks the sockets for later connections to a daemon on another
 // machine. They connect to the right daemon, but only when they are written to.
-// A worker that does not read its channel gets only a few. The worker gets no
-// sockets for a daemon that can't be reached, or that does not listen on this
-// machine.
+// A worker that does not read its channel gets only a few. A worker gets none
+// for a UNIX socket, for an address that is no IP address, and for an address
+// of this machine.
 func TestSpares(t *testing.T) {
 	here, there := machines(t)
 	enter(t, there)

@@ -18,8 +18,8 @@ type onDemand struct {
 // Renew starts the standby worker of g, which answers connections that are
 // turned away. A worker that serves a user or a connection must not answer
 // them, because it could read another client's token. The start of the standby
-// worker also proves that workers can serve. Its identity is not that of a
-// user, so no user can interfere with it.
+// worker also proves that workers can serve. It runs as the configured identity
+// and not as a client's user, so no user can interfere with it.
 func (h *onDemand) Renew(g *pool.Generation, done func(error)) {
 	p := h.NewPool(g, h.Nobody)
 	p.Workers, p.Threads = 1, 1

@@ -197,7 +197,8 @@ func (v *visit) closeRelay() {
 }
 
 // watch checks that the worker reads its channel. It makes the worker finish
-// when the client can send no more requests.
+// when the client is served or gone, or when the client stopped sending longer
+// than halfClosed ago.
 func (v *visit) watch(now time.Time) {
 	if !v.handed {
 		return

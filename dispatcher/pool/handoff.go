@@ -61,7 +61,7 @@ func (p *Pool) give(c *Connection) bool {
 	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.EndReason != "" })
 	// A worker that sends Done but continues to use the connection always has
 	// the fewest connections. As long as other workers have capacity, it gets
-	// at most twice an equal share.
+	// at most twice as many as each of them.
 	most := 2 / float64(len(ready)+1)
 	overShare := func(w *worker) int {
 		if w.share > most {
