@@ -16,8 +16,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// conn is a connection that the dispatcher passed to this worker. Closing it calls
-// done, once. Writing to it fails if the client stops reading for too long.
+// conn is a connection that the dispatcher passed to this worker. Closing it
+// calls done, once. Writing to it fails if the client stops reading for too
+// long.
 type conn struct {
 	net.Conn
 	id    uint64 // the parent's number; 0 for standard input and output, which are not tracked

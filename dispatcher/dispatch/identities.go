@@ -63,8 +63,8 @@ func (h *identities) park(c *pool.Connection) {
 	})
 }
 
-// serve gives c to the pool of the client's uid and gid. If there is none, serve
-// creates it.
+// serve gives c to the pool of the client's uid and gid. If there is none,
+// serve creates it.
 func (h *identities) serve(c *pool.Connection) {
 	id := identity{c.UID, c.GID}
 	p := h.list[id]

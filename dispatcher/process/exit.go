@@ -20,5 +20,6 @@ func isCrash(ws unix.WaitStatus) bool {
 // system call.
 func isForbiddenCall(ws unix.WaitStatus) bool { return ws.Signaled() && ws.Signal() == unix.SIGSYS }
 
-// runtimeStatus is the exit status of a Go program after a panic or a fatal error.
+// runtimeStatus is the exit status of a Go program after a panic or a fatal
+// error.
 const runtimeStatus = 2

@@ -2,8 +2,8 @@ package cluster
 
 import "schedrestd/model"
 
-// schedulerMeasures are the statistics of the controller and its scheduler. Times of
-// cycles are in microseconds.
+// schedulerMeasures are the statistics of the controller and its scheduler.
+// Times of cycles are in microseconds.
 var schedulerMeasures = append([]measure[model.ControllerStats]{
 	stat("server_thread_cnt", "Threads of the controller that serve requests.", func(s *model.ControllerStats) uint32 { return s.ServerThreads }),
 	stat("agent_cnt", "Agents that send messages to nodes.", func(s *model.ControllerStats) uint32 { return s.Agents }),
