@@ -1,15 +1,15 @@
 // Package auditor is the process that writes the audit log: a line before each
-// change that a worker makes, and one after it. Before a worker makes a change,
-// it asks the auditor for permission. The auditor also keeps the
-// Idempotency-Keys of submissions (ledger.go), in another file. The parent
+// change that a worker makes, and a line after the change. Before a worker
+// makes a change, it asks the auditor for permission. The auditor also keeps
+// the Idempotency-Keys of submissions (ledger.go), in another file. The parent
 // gives it the open files and, for each connection, what the kernel reports
-// about the client. So a worker can't forge those facts, and the parent, which
-// may run as root, formats nothing that a worker sends.
+// about the client. So a worker can't forge these facts, and the parent, which
+// may run as root, does not format texts from workers.
 //
 // The auditor starts as a worker does, with an identity of its own. It can
-// append to the log that it was given, and can't read, truncate or open any
-// file. It can read and write the file of Idempotency-Keys, if there is one.
-// docs/AUDIT.md lists its guarantees.
+// append to the log that it was given, but can't read or truncate it. It can
+// read and write the file of Idempotency-Keys, if one is configured. It can't
+// open any file. docs/AUDIT.md lists its guarantees.
 //
 // Start with Main.
 package auditor
@@ -93,7 +93,7 @@ func (a *auditor) Handle(m ipc.Received) (done bool, err error) {
 	return true, nil
 }
 
-// open makes fd the file to which lines are written from now on.
+// open makes the descriptor fd the file to which lines are written from now on.
 func (a *auditor) open(fd int, m *ipc.LogFD) error {
 	a.file.use(fd, m)
 	a.mu.Lock()
@@ -108,7 +108,8 @@ func (a *auditor) open(fd int, m *ipc.LogFD) error {
 	return err
 }
 
-// keep makes fd the file of Idempotency-Keys. The parent sends it once.
+// keep makes the descriptor fd the file of Idempotency-Keys. The parent sends
+// this file only once.
 func (a *auditor) keep(fd int, m *ipc.ClaimsFD) (err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -122,8 +123,8 @@ func (a *auditor) keep(fd int, m *ipc.ClaimsFD) (err error) {
 	return err
 }
 
-// follow asks the parent whether the file still has its name. If it does not,
-// the parent sends another file before it answers.
+// follow asks the parent whether the file of the log still has its name. If the
+// file has lost its name, the parent sends another file before it answers.
 func (a *auditor) follow() error {
 	select {
 	case <-a.followed: // a late answer to the previous question
@@ -145,7 +146,7 @@ func (a *auditor) follow() error {
 	}
 }
 
-// hold notes that the parent passes a connection to a worker.
+// hold records that a connection is passed to a worker.
 func (a *auditor) hold(m *work.Facts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -157,7 +158,7 @@ func (a *auditor) hold(m *work.Facts) {
 	a.reach(m.ID)
 }
 
-// drop notes that no worker has a connection any longer.
+// drop records that no worker has a connection any longer.
 func (a *auditor) drop(id uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -166,19 +167,21 @@ func (a *auditor) drop(id uint64) {
 	a.reach(id)
 }
 
-// reach notes that the parent has sent facts about a connection. a.mu is held.
+// reach records that the parent has sent facts about a connection. a.mu is
+// held.
 func (a *auditor) reach(id uint64) {
 	a.highest = max(a.highest, id)
 	close(a.more)
 	a.more = make(chan struct{})
 }
 
-// factsLimit is how long facts that the parent has sent may take to arrive.
+// factsLimit is how long the parent's facts about a connection may take to
+// arrive.
 const factsLimit = 200 * time.Millisecond
 
-// holds returns the facts about a connection of the given worker. The parent
-// sends the facts before it passes the connection, but over another channel, so
-// they may arrive a moment later.
+// holds returns the facts about a connection of the given worker. The facts are
+// sent before the connection is passed to the worker, but over another channel,
+// so they may arrive after the worker's message.
 func (a *auditor) holds(worker uint32, id uint64) (*ipc.Connection, error) {
 	late := time.NewTimer(factsLimit)
 	defer late.Stop()
@@ -223,7 +226,7 @@ func (a *auditor) Serve(c *service.Client) {
 	})
 }
 
-// workerExited notes that a worker has exited. The worker's earlier messages
+// workerExited records that a worker has exited. The worker's earlier messages
 // are handled first.
 func (a *auditor) workerExited(m *work.Exited) {
 	a.mu.Lock()
@@ -246,7 +249,8 @@ func (a *auditor) workerExited(m *work.Exited) {
 	})
 }
 
-// Close writes the queued lines, and returns when that is done or impossible.
+// Close writes the queued lines. It returns when they are written or can't be
+// written.
 func (a *auditor) Close() {
 	close(a.gone)
 	a.exiting.Wait()

@@ -23,9 +23,8 @@ import (
 	"schedrestd/service"
 )
 
-// FuzzAuditLine checks that a line is one line of JSON with the texts that the
-// worker has sent, and that it is safe on a terminal, whatever these texts
-// contain.
+// FuzzAuditLine checks that whatever texts a worker sends, its line is one line
+// of JSON with these texts, and is safe to show on a terminal.
 func FuzzAuditLine(f *testing.F) {
 	for _, s := range []string{"", "alice", "a\"b\\c", "\x00\x1f\x7f\n\r\t", "\xff\xc3", "\u2028\u202e\ufeff", "𝄞\U000e0001\U0010ffff", strings.Repeat("é", 600)} {
 		f.Add(s, s)
@@ -61,7 +60,7 @@ func FuzzAuditLine(f *testing.F) {
 	})
 }
 
-// disk is a file that can be full, or hang.
+// disk is a file on a disk that can be full, or hang.
 type disk struct {
 	mu     sync.Mutex
 	free   int
@@ -159,8 +158,8 @@ func TestAuditOpen(t *testing.T) {
 }
 
 // TestAuditHangs checks that intents are refused in time while the file hangs,
-// and that nothing else is delayed. If an intent was or may have been written
-// later, a line must say that the change was not made.
+// and that nothing else is delayed. If such an intent is written later, or may
+// have been, another line must record that the change was not made.
 func TestAuditHangs(t *testing.T) {
 	for _, unsure := range []bool{false, true} {
 		d := &disk{free: 1 << 20, hang: make(chan struct{}), unsure: unsure}
@@ -180,8 +179,8 @@ func TestAuditHangs(t *testing.T) {
 	}
 }
 
-// TestTorn checks that a partial line from a full disk stays a line of its own,
-// and that lines go to the file that was sent last.
+// TestTorn checks that a partial line from a full disk does not become part of
+// the next line, and that lines go to the file that was sent last.
 func TestTorn(t *testing.T) {
 	dir := t.TempDir()
 	f := new(file)
@@ -230,8 +229,8 @@ func TestFollowed(t *testing.T) {
 	}
 }
 
-// small is a disk that is nearly full: the first write gets free bytes, and
-// each later one 100.
+// small is a disk that is nearly full. It accepts as many bytes of the first
+// write as are free, and 100 bytes of each later write.
 type small struct {
 	free int
 	text string
@@ -246,8 +245,9 @@ func (s *small) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestAuditCutOff lets a full disk cut lines off, at each byte in turn. It checks
-// that append counts as written exactly the lines that a reader finds complete.
+// TestAuditCutOff cuts off lines at each byte in turn, as a full disk does. The
+// lines that append counts as written must be exactly the lines that a reader
+// finds complete.
 func TestAuditCutOff(t *testing.T) {
 	const two, third = "{1}\n{2}\n", "{3}\n"
 	for free := range len(two) {
@@ -276,8 +276,8 @@ func TestAuditCutOff(t *testing.T) {
 	}
 }
 
-// TestAsksForLeaveOnAndOn checks that a worker that asks too fast gets Later,
-// and that a worker that then continues to ask is reported.
+// TestAsksForLeaveOnAndOn checks that a worker that asks too fast gets the
+// answer Later, and that a worker that still continues to ask is reported.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
 	a := newClient(new(journal), someone(t, 1000), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
 	a.asked.Owe(time.Now(), 3600*changeRate)
@@ -293,10 +293,10 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 	}
 }
 
-// TestChangesNeverEnded checks that a worker that completes no change gets only
-// a part of the free changes, whatever its own limit, so that some are left for
-// all others. That must be logged. Intents for closed connections must count
-// against the rate, too.
+// TestChangesNeverEnded checks a worker that completes no change. Whatever its
+// own limit is, it must get only a part of the free changes, so that some are
+// left for other workers. The refusal must be logged. Intents for closed
+// connections must count against the rate, too.
 func TestChangesNeverEnded(t *testing.T) {
 	log := logged(t)
 	shared, err := newJournal(false)
@@ -336,7 +336,7 @@ func TestChangesNeverEnded(t *testing.T) {
 	}
 }
 
-// someone returns a worker that may have that many requests.
+// someone returns a worker that may have the given number of requests.
 func someone(t *testing.T, requests uint32) *service.Client {
 	t.Helper()
 	return service.NewClient(work.Client{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))
@@ -351,7 +351,8 @@ func pair(t *testing.T, self, peer ipc.Role) *ipc.Channel {
 	return c
 }
 
-// logged returns the text that is logged during the test.
+// logged returns a buffer that receives everything that is logged during the
+// test.
 func logged(t *testing.T) *bytes.Buffer {
 	t.Helper()
 	text, before := new(bytes.Buffer), slog.Default()

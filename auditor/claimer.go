@@ -21,11 +21,11 @@ type claimer struct {
 	*service.Client
 	ledger    *ledger
 	perWorker bool // the worker serves only the user with its uid
-	most      int  // maximum of concurrent claims: more than the requests that the worker answers
+	most      int  // maximum number of concurrent claims, which exceeds the worker's concurrent requests
 
 	mu     sync.Mutex
 	asked  *rate.Bucket
-	later  *rate.Bucket      // limits the claims that the worker may send over the rate of asked
+	later  *rate.Bucket      // limits the claims that the worker may send beyond the rate of asked
 	open   map[uint64]uint64 // maps the worker's number of a claim to the store's number, or to 0 until the store has the claim
 	exited bool
 
@@ -39,7 +39,8 @@ const (
 	claimRate  = 1000 // per second
 )
 
-// Every answer that the protocol permits fits into the file.
+// The constant compiles only if every answer that the protocol permits fits
+// into the file.
 const _ = uint(claims.MaxAnswer - query.MaxKept)
 
 func newClaimer(l *ledger, c *service.Client, perWorker bool) *claimer {
@@ -131,7 +132,7 @@ func (c *claimer) warnFull() {
 }
 
 // answer sends the state of a key to the worker. It runs in the ledger's
-// goroutine or in that of the worker.
+// goroutine or in the worker's goroutine.
 func (c *claimer) answer(id, number uint64, state claims.State, kept []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +140,7 @@ func (c *claimer) answer(id, number uint64, state claims.State, kept []byte) {
 	switch {
 	case state != claims.Fresh:
 		delete(c.open, id)
-	case c.exited: // the worker never got the answer
+	case c.exited: // the worker has exited before it got the answer
 		delete(c.open, id)
 		c.end(number, claims.NotDone, nil, nil)
 		return
@@ -172,16 +173,16 @@ func (c *claimer) settle(m *query.Settle) error {
 	return nil
 }
 
-// end queues the end of a claim, and tries again until it is written. It calls
-// then once, after the first attempt, whether that succeeds or fails. then may
-// be nil.
+// end queues the end of a claim, and tries again until it is written. If then
+// is not nil, end calls it once, after the first attempt, whether the attempt
+// succeeds or fails.
 func (c *claimer) end(number uint64, state claims.State, kept []byte, then func()) {
 	c.ledger.do(func(failed error) func(error) {
 		if failed == nil {
 			failed = c.ledger.store.Settle(number, state, kept)
 			c.ledger.note(failed)
 		}
-		return func(error) { // ignores the error of the sync: the end is in the file, and only a crash of the machine could lose it
+		return func(error) { // ignores the error of the sync, because the end is in the file, and only a crash of the machine could lose it
 			if failed != nil {
 				time.AfterFunc(ledgerPause, func() { c.end(number, state, kept, nil) })
 			}

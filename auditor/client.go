@@ -18,7 +18,7 @@ import (
 type client struct {
 	*service.Client
 	audit *journal
-	most  int // maximum of concurrent changes: more than the requests that the worker answers
+	most  int // maximum number of concurrent changes, which exceeds the worker's concurrent requests
 	// holds returns what the parent reported about a connection of this worker.
 	// It returns nil if the worker no longer has the connection, and an error
 	// if it never had it.
@@ -31,7 +31,7 @@ type client struct {
 	under     map[uint64]*underway // by the worker's number of the change
 	hasExited bool
 
-	unfair uint // how many Later answers the worker got to leave space for others
+	unfair uint // how often the worker got the answer Later so that changes are left for other workers
 }
 
 // underway is a change between its intent and its outcome.
@@ -69,8 +69,8 @@ func (a *client) handle(m ipc.Message) (done bool, err error) {
 	return false, nil
 }
 
-// intend queues the line of an intent. If the connection has ended meanwhile,
-// intend refuses the change, because no client waits for it.
+// intend queues the line of an intent. If the client's connection has ended
+// meanwhile, intend refuses the change, because no client waits for it.
 func (a *client) intend(m *query.Intent) error {
 	facts, err := a.holds(m.Connection)
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *client) answer(id uint64, u *underway, granted bool) {
 	case !granted:
 		a.audit.counts.refused.add(1)
 		delete(a.under, id)
-	case a.hasExited: // the worker never got the answer
+	case a.hasExited: // the worker has exited before it got the answer
 		a.audit.settle(u.change.outcome(a.audit.now(), endNotMade, "its worker exited before it was granted", nil))
 	default:
 		a.audit.counts.granted.add(1)
@@ -155,7 +155,8 @@ func (a *client) outcome(m *query.Outcome) error {
 	return nil
 }
 
-// exited ends the changes that the worker left open. Their outcome is unknown.
+// exited ends the changes that the worker left open when it exited. Their
+// outcome is unknown.
 func (a *client) exited(why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

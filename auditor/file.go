@@ -23,7 +23,7 @@ type sink interface {
 // errUnsure means that lines may or may not be in the file.
 var errUnsure = errors.New("sync the audit log")
 
-// file is the open file that the parent sent last.
+// file writes to the open file that the parent sent last.
 type file struct {
 	follow func() error // asks the parent whether the file still has its name
 
@@ -40,11 +40,12 @@ type opened struct {
 	tail tail
 }
 
-// followPause is how long the parent's answer is valid. The journal calls
-// follow for each batch of lines, but not more often than this.
+// followPause is how long an answer of the parent to follow is valid. The
+// journal calls follow before each batch of lines, unless the last answer is
+// still valid.
 const followPause = time.Millisecond
 
-// use makes fd the file to which lines are written from now on.
+// use makes the descriptor fd the file to which lines are written from now on.
 func (f *file) use(fd int, m *ipc.LogFD) {
 	to := &opened{File: os.NewFile(uintptr(fd), "audit log"), is: *m}
 	to.tail = tail{to.File, m.Torn}
@@ -70,7 +71,7 @@ func (f *file) current() *opened {
 }
 
 // append writes text at the end of the file, and returns how many bytes are in
-// the file. With Sync these are also on disk.
+// the file. With Sync, these bytes are also on disk.
 func (f *file) append(text []byte) (int, error) {
 	to := f.current()
 	if now := time.Now(); to.is.Named && now.Sub(f.looked) >= followPause {
@@ -83,7 +84,8 @@ func (f *file) append(text []byte) (int, error) {
 	n, err := to.tail.append(text)
 	if n > 0 && to.is.Sync {
 		if err := unix.Fdatasync(int(to.Fd())); err != nil {
-			// The kernel may have dropped data that it could not write.
+			// After an error, the kernel may have dropped data that it could
+			// not write.
 			return 0, fmt.Errorf("%w: %w", errUnsure, err)
 		}
 	}

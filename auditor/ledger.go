@@ -11,9 +11,9 @@ import (
 	"schedrestd/auditor/claims"
 )
 
-// ledger keeps the claims of Idempotency-Keys. It has one goroutine that owns
-// the file, and a queue that never blocks. docs/IDEMPOTENCY.md lists its
-// guarantees.
+// ledger keeps the claims of Idempotency-Keys. One goroutine owns the file.
+// Other goroutines put work into a queue that never blocks. docs/IDEMPOTENCY.md
+// lists its guarantees.
 type ledger struct {
 	store  *claims.Store
 	counts ledgerCounts
@@ -22,7 +22,7 @@ type ledger struct {
 
 	mu    sync.Mutex
 	queue []func(ready error) (after func(commit error)) // each runs between Begin and Commit; after runs when Commit has returned
-	ill   bool                                           // the last turn failed
+	ill   bool                                           // the last batch failed
 	over  bool
 	wake  chan struct{} // signals that the queue has entries
 	gone  chan struct{} // closed when the goroutine has returned
@@ -33,8 +33,8 @@ type ledgerCounts struct {
 	claimed, replayed, refused, failed count
 }
 
-// ledgerPause is how long the ledger waits before it tries again a file that
-// could not be used.
+// ledgerPause is how long the ledger waits before it tries to use the file
+// again after an error.
 const ledgerPause = time.Second
 
 // ledgerBatch is the maximum number of claims that share one sync.
@@ -49,9 +49,10 @@ func newLedger(file claims.File) (*ledger, error) {
 	return &ledger{store: claims.New(file, by, now), wake: make(chan struct{}, 1), gone: make(chan struct{})}, nil
 }
 
-// do queues a use of the file. use gets the reason why the file can't be used,
-// or nil. It returns a function that gets the error of the sync. Both run in
-// the ledger's goroutine.
+// do queues a call of use, which may use the file. The argument of use is nil,
+// or the reason why the file can't be used. use returns a function, whose
+// argument is the error of the sync. Both functions run in the ledger's
+// goroutine.
 func (l *ledger) do(use func(ready error) func(error)) {
 	l.mu.Lock()
 	l.queue = append(l.queue, use)
@@ -93,7 +94,7 @@ func (l *ledger) run() {
 }
 
 // turn processes one batch. If the file failed less than ledgerPause ago, turn
-// does not try it again.
+// does not use it.
 func (l *ledger) turn(batch []func(error) func(error), failed time.Time) error {
 	if time.Since(failed) < ledgerPause {
 		for _, use := range batch {
@@ -122,7 +123,7 @@ func (l *ledger) turn(batch []func(error) func(error), failed time.Time) error {
 
 var errLedger = errors.New("the idempotency file could not be used a moment ago")
 
-// note notes the error of a write.
+// note records that something was written, and the error of the write.
 func (l *ledger) note(err error) {
 	l.wrote = true
 	if l.failed == nil {
@@ -145,8 +146,8 @@ func (l *ledger) sayHealth(err error) {
 	}
 }
 
-// close processes the rest of the queue, and returns when that is done or its
-// time limit is over.
+// close processes the rest of the queue. It returns when the queue is empty or
+// its time limit is over.
 func (l *ledger) close() {
 	l.mu.Lock()
 	l.over = true

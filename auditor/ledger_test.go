@@ -19,7 +19,7 @@ import (
 	"schedrestd/service"
 )
 
-// keysFile is a file of claims that can be full, fail, or hang.
+// keysFile is a file of claims on a disk that can be full, fail, or hang.
 type keysFile struct {
 	mu   sync.Mutex
 	text []byte
@@ -77,14 +77,14 @@ func keeping(t *testing.T, b claims.File) *ledger {
 	return l
 }
 
-// peer is a worker with its end of its channel to the auditor.
+// peer is a worker, with the worker's end of its channel to the auditor.
 type peer struct {
 	*claimer
 	channel *ipc.Channel
 }
 
-// enter connects a new worker with this uid to the ledger. perWorker: the worker serves
-// only that user.
+// enter connects a new worker with the given uid to the ledger. perWorker means
+// that the worker serves only that user.
 func enter(t *testing.T, l *ledger, uid uint32, perWorker bool) peer {
 	t.Helper()
 	here, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
@@ -160,7 +160,7 @@ func TestClaimsOfTheDead(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for got := other.claims(t, 2, 2, 0); got.State != query.ClaimFresh; got = other.claims(t, 2, 2, 0) {
-		if got.State != query.ClaimRunning { // the ledger has processed the queue
+		if got.State != query.ClaimRunning { // by now the ledger has processed the queue
 			t.Fatalf("%+v", got)
 		}
 	}
@@ -183,7 +183,8 @@ func TestClaimsOfUsers(t *testing.T) {
 }
 
 // TestClaimsDiskFull checks that claims are refused while the disk is full, and
-// that an answer is written when there is space. The log must report both.
+// that an answer is written when there is space again. The log must report both
+// events.
 func TestClaimsDiskFull(t *testing.T) {
 	log := logged(t)
 	b := new(keysFile)
@@ -212,7 +213,7 @@ func TestClaimsDiskFull(t *testing.T) {
 }
 
 // TestClaimsIll checks that the ledger refuses claims while its file can't be
-// locked, and takes them again later.
+// locked, and accepts claims again later.
 func TestClaimsIll(t *testing.T) {
 	logged(t)
 	b := &keysFile{ill: errors.New("no locks available")}
@@ -257,7 +258,7 @@ func TestClaimsLiars(t *testing.T) {
 			_, err := p.handle(&query.Settle{Claim: 1, State: query.ClaimAnswered})
 			return err
 		},
-		"claim 3, which it does not have": func(p peer) error { // Settle before the Claim is answered
+		"claim 3, which it does not have": func(p peer) error { // the worker sends Settle before it gets the answer to its Claim
 			_, _ = p.handle(claim(3))
 			_, err := p.handle(&query.Settle{Claim: 3, State: query.ClaimAnswered})
 			return err
@@ -272,8 +273,8 @@ func TestClaimsLiars(t *testing.T) {
 	}
 }
 
-// TestClaimsWithoutLog checks an auditor without an audit log. It must ignore
-// the announcement of a change, and must report only the counters of claims.
+// TestClaimsWithoutLog checks an auditor without an audit log. It must not
+// handle the intent of a change, and must report only the counters of claims.
 func TestClaimsWithoutLog(t *testing.T) {
 	c := newClient(nil, someone(t, 1), nil)
 	if done, _ := c.handle(new(query.Intent)); done {

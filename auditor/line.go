@@ -12,16 +12,17 @@ import (
 )
 
 // A line of the audit log is a JSON object. It contains an object with facts
-// from the parent and the kernel, and another with values that the worker sent.
-// The second can't be trusted, because an attacker may control the worker.
+// from the parent and the kernel, and another object with values that the
+// worker sent. These values can't be trusted, because an attacker may control
+// the worker.
 
-// events of the audit log.
+// Events of the audit log.
 const (
 	eventIntent  = "intent"
 	eventOutcome = "outcome"
 )
 
-// How a change ended, as far as the auditor knows.
+// Ways in which a change ended, as far as the auditor knows.
 const (
 	endReported = "reported" // the worker reported the outcome
 	endUnknown  = "unknown"  // the worker exited without reporting; the change may have been made
@@ -165,8 +166,8 @@ func (c *change) words(l *auditLine) {
 
 // appendJSON appends s as a JSON string. It replaces invalid UTF-8 by U+FFFD,
 // escapes characters that can't be printed, and shortens a text that is too
-// long to end with "…". So a line is one valid line whatever the worker sent,
-// and is safe to show on a terminal.
+// long to end with "…". So whatever the worker sent, the result stays one valid
+// line and is safe to show on a terminal.
 func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); {
@@ -187,8 +188,8 @@ func appendJSON(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendEscaped appends \uXXXX, or a surrogate pair of these if r is beyond
-// U+FFFF.
+// appendEscaped appends \uXXXX, or two such escapes, a surrogate pair, if r is
+// beyond U+FFFF.
 func appendEscaped(b []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	if r > 0xffff {

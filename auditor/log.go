@@ -44,13 +44,13 @@ type record struct {
 	intent *intent // nil: an outcome, whose write is tried again until it succeeds
 }
 
-// intent is a change whose line is not written yet. The goroutine that writes
-// or the timer answers it, whichever is first.
+// intent is a change whose line is not written yet. Either the goroutine that
+// writes or the timer answers the intent, whichever is first.
 type intent struct {
 	answered atomic.Bool
 	answer   func(granted bool)
 	late     *time.Timer
-	unmade   func() []byte // returns the line that says that the change was not made
+	unmade   func() []byte // returns a line that records that the change was not made
 }
 
 // done answers the intent once. It returns false if the intent was already
@@ -84,19 +84,20 @@ func newJournal(failOpen bool) (*journal, error) {
 // name returns an id for the next change. It is unique among all runs.
 func (a *journal) name() string { return fmt.Sprintf("%s-%d", a.run, a.last.Add(1)) }
 
-// isFair reports whether a worker with that many open changes may have another
-// one. It may as long as even more changes are free than it has. So a captured
-// worker that completes no change gets half of all changes, a second one gets
-// half of the rest, and some are always left for the others.
+// isFair reports whether a worker with the given number of open changes may
+// begin another change. It may, as long as the number of free changes is
+// greater than its own number. So a captured worker that completes no change
+// gets half of all changes, a second captured worker gets half of the rest, and
+// some are always left for other workers.
 func (a *journal) isFair(under int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return under == 0 || under < mostOwed-a.owed
 }
 
-// intend queues the line of a change, and calls answer from another goroutine.
-// granted reports whether the change may be made. intend never waits. Each
-// granted change must be followed by an outcome.
+// intend queues the line of a change. Another goroutine calls answer, with true
+// if the change may be made. intend never waits. Each granted change must be
+// followed by an outcome.
 func (a *journal) intend(text []byte, unmade func() []byte, answer func(granted bool)) {
 	i := &intent{answer: answer, unmade: unmade}
 	a.mu.Lock()
@@ -118,7 +119,7 @@ func (a *journal) intend(text []byte, unmade func() []byte, answer func(granted 
 	a.poke()
 }
 
-// expire ends the time limit of an intent that was not written.
+// expire answers an intent that was not written before its time limit.
 func (a *journal) expire(i *intent) {
 	a.mu.Lock()
 	//lint:ignore SA2001 it waits until intend has set the timer
@@ -168,8 +169,8 @@ func (a *journal) poke() {
 	}
 }
 
-// close writes the rest of the queue, and returns when that is done or its time
-// limit is over.
+// close writes the rest of the queue. It returns when everything is written or
+// its time limit is over.
 func (a *journal) close() {
 	a.mu.Lock()
 	a.over = true
@@ -203,7 +204,7 @@ func (a *journal) write(to sink) {
 		idle, over := len(a.queue) == 0, a.over
 		a.mu.Unlock()
 		if over {
-			return // turn has tried the rest for the last time
+			return // turn has tried to write the rest for the last time
 		}
 		if !idle {
 			retry.Reset(retryPause)
@@ -267,8 +268,8 @@ func (a *journal) put(to sink, batch []record) (whole int, err error) {
 	return len(batch), nil
 }
 
-// judge answers the intents of a batch: those whose lines were written, and the
-// rest.
+// judge answers the intents of a batch, both those whose lines were written and
+// the rest.
 func (a *journal) judge(written, rest []record, err error) {
 	a.sayHealth(err)
 	a.counts.lines.add(len(written))
@@ -302,9 +303,9 @@ func (a *journal) judge(written, rest []record, err error) {
 	a.queue = append(back, a.queue...)
 }
 
-// disown writes that a change was not made, although its intent is or may be in
-// the log. If expire answered the intent first, it assumed that there is no
-// line, so an outcome is now expected again.
+// disown queues a line that a change was not made, because its intent is or may
+// be in the log. If expire answered the intent first, it assumed that the log
+// has no line for the intent. In that case an outcome is now expected again.
 func (a *journal) disown(i *intent, first bool) {
 	if !first {
 		a.mu.Lock()

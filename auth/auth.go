@@ -4,15 +4,17 @@
 //
 // The gateway checks a token in two steps. Inspect checks its form, dates and
 // claims, which keeps malformed tokens away from the daemons. Only Verify, with
-// the key, can show that the token is genuine; a gateway without the key asks
-// the daemon that will serve the request. Until then the gateway must not use
-// the name in a token. If a pool, cache, limit or log line depended on it, the
-// client with a forged token would use those of its victim.
+// the key, can show that the token is genuine. A gateway without the key asks
+// the daemon that will serve the request. Before the token is known to be
+// genuine, the gateway must not use the name in it. If a pool, cache, limit or
+// log line depended on this name, a client with a forged token would use those
+// of its victim.
 //
-// Two places verify HS256 signatures, on purpose: Verifier in the daemons, and
-// at the gateway package keeper, with a few lines of its own. The keeper holds
-// the key on a machine that faces attackers. This package parses the data of
-// attackers, so it must not be linked into the keeper.
+// HS256 signatures are verified in two places, on purpose: in the daemons by
+// Verifier, and in the gateway by package keeper, which has a few lines of its
+// own for this. The keeper holds the key on a machine that faces attackers.
+// Package auth parses data from attackers, so it must not be linked into the
+// keeper.
 //
 // Every refusal has the same public text, Refused, so that an attacker who
 // guesses tokens learns nothing. The cause is wrapped for the log and never
@@ -34,21 +36,23 @@ const Refused = "no valid credential was sent"
 type Options struct {
 	JWT            bool             // rest_auth/jwt is served
 	Local          bool             // rest_auth/local is served
-	UID            uint32           // user of this process; local clients must have the same
+	UID            uint32           // user of this process; local clients must have the same uid
 	User           func() string    // returns the name of UID; "" if it has none
 	UserClaimField string           // claim that may contain the user's name, in addition to sun and username
 	Now            func() time.Time // nil for time.Now
 
 	// Privileged reports whether no request may be served as this user
-	// (require_user_name). A request is refused if it names such a user, or if
-	// its token belongs to such a user and it names no other. If Privileged is
-	// nil, there is no such user. A proxy that holds root's token may omit the
-	// name, may be made to remove it, or may pass on a name that the client
-	// chose. Without this check, such a request would be served as root.
+	// (require_user_name). A request is refused if it names such a user. It is
+	// also refused if its token belongs to such a user and it names no other
+	// user. If Privileged is nil, no user is privileged. A proxy that holds
+	// root's token may omit the user's name, may be made to remove it, or may
+	// pass on a name that the client chose. Without this check, such a request
+	// could be served as root.
 	Privileged func(user string) bool
 }
 
-// timeOf returns the current time of a clock. A nil clock is this machine's.
+// timeOf returns the current time of a clock, or of this machine's clock if now
+// is nil.
 func timeOf(now func() time.Time) time.Time {
 	if now == nil {
 		return time.Now()
@@ -79,13 +83,14 @@ func (p Peer) String() string {
 
 type peerKey struct{}
 
-// WithPeer returns a copy of ctx that contains the peer of its connection.
+// WithPeer returns a copy of ctx that contains the peer of the request's
+// connection.
 func WithPeer(ctx context.Context, p Peer) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }
 
-// PeerFrom returns the peer that WithPeer put into ctx; ok is false when there
-// is none.
+// PeerFrom returns the peer that WithPeer has put into ctx. ok is false if ctx
+// has no peer.
 func PeerFrom(ctx context.Context) (p Peer, ok bool) {
 	p, ok = ctx.Value(peerKey{}).(Peer)
 	return p, ok
@@ -131,11 +136,11 @@ func (c Credential) User() string {
 // String returns the user, so that a printed Credential shows no token.
 func (c Credential) String() string { return c.User() }
 
-// GoString returns String: %#v must not show the token either.
+// GoString returns the user, so that %#v shows no token either.
 func (c Credential) GoString() string { return c.String() }
 
-// refuse returns the error of an invalid credential. Its arguments must be our
-// own words and numbers, never bytes that the client sent.
+// refuse returns the error for an invalid credential. Its arguments must be
+// texts and numbers of this program, never bytes that the client sent.
 func refuse(format string, args ...any) error {
 	return &errs.Error{Kind: errs.Unauthenticated, Message: Refused, Err: fmt.Errorf(format, args...)}
 }

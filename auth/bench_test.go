@@ -31,8 +31,8 @@ func BenchmarkVerifyRS256(b *testing.B) {
 	}
 }
 
-// BenchmarkRefuseRS256 measures the highest cost of one forged token: it has no
-// kid, the set has the maximum number of keys, and none of them fits.
+// BenchmarkRefuseRS256 measures the highest cost of one forged token: the token
+// has no kid, and the set has the maximum number of keys, none of which fits.
 func BenchmarkRefuseRS256(b *testing.B) {
 	keys := make([]string, maxKeys)
 	for i := range keys {

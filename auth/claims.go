@@ -7,11 +7,11 @@ import (
 )
 
 // Leeway is the tolerated difference between the clocks of this machine and of
-// a token's issuer. The gateway accepts a token this long before iat and nbf.
-// The daemons also accept it this long after exp.
+// a token's issuer. The gateway accepts a token from this time before its iat
+// and nbf. The daemons also accept the token until this time after its exp.
 const Leeway = 5 * time.Second
 
-// Claims is the content of a token.
+// Claims has the contents of a token.
 type Claims struct {
 	User      string // user that the token was issued for
 	IssuedAt  time.Time
@@ -21,7 +21,7 @@ type Claims struct {
 	KeyID     string    // kid of the token's header; "" if it has none
 }
 
-// read reads the claims, and checks them at the time now. field is another
+// read reads the claims, and checks them at the time now. field names another
 // claim that may contain the user's name.
 func (o object) read(field string, now time.Time) (Claims, error) {
 	var c Claims
@@ -75,13 +75,13 @@ func (o object) user(field string) (string, error) {
 	return "", errors.New("no claim names the user")
 }
 
-// maxName is longer than any user name that tools create (32), and shorter than
-// any token.
+// maxName limits the length of a user name. It is longer than any user name
+// that tools create (32), and shorter than any token.
 const maxName = 64
 
 // PosixName reports whether name is a user name of POSIX.1-2017 (3.437):
 // letters, digits, periods, underscores, and hyphens except at the start. "0"
-// is a valid name, so code that looks up a name must never treat it as a
+// is a valid name, so code that looks up a name must never treat the name as a
 // number.
 func PosixName(name string) bool {
 	if name == "" || len(name) > maxName || name[0] == '-' {

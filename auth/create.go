@@ -14,9 +14,9 @@ const (
 	MaxLifespan     = 366 * 24 * time.Hour // a longer lifetime would make the token an account without a password
 )
 
-// Create returns a token for user that is valid from now, for lifespan in whole
-// seconds. The caller must check who may create tokens for which user. Errors
-// are errs.Invalid.
+// Create returns a token for a user. The token is valid from now, for the
+// lifespan in whole seconds. The caller must check who may create tokens for
+// this user. Invalid arguments cause errs.Invalid.
 func Create(key Key, user string, lifespan time.Duration, now time.Time) (string, error) {
 	switch {
 	case len(key.secret()) < minKey:

@@ -13,7 +13,7 @@ import (
 	"schedrestd/guard"
 )
 
-// orSelf returns trust. If trust has no owners, it adds this process's own
+// orSelf returns trust. If trust has no owners, orSelf adds this process's own
 // user.
 func orSelf(trust guard.Trust) guard.Trust {
 	if len(trust.Owners) == 0 {
@@ -23,7 +23,8 @@ func orSelf(trust guard.Trust) guard.Trust {
 }
 
 // rule returns the rule for a key file and the directories above it. They must
-// belong to root or to an owner in trust, and no other user may change them.
+// belong to root or to an owner in trust, and no other user may be able to
+// change them.
 func rule(what string, trust guard.Trust) guard.Rule {
 	return guard.Rule{What: what, Owners: append(slices.Clone(trust.Owners), 0), Trust: &trust}
 }
@@ -39,15 +40,15 @@ type recipe struct {
 	remark    string // advice for the administrator, such as placeholders to fill in
 }
 
-// withHint adds a command to err that fixes the file at path, unless err
-// already has one. After the command has run, even as root, the process that
-// needs the file can read it.
+// withHint adds a hint to err, unless err already has one. The hint is a
+// command that fixes the file at path. After the command has run, even as root,
+// the process that needs the file can read it.
 //
-// The command replaces only a file without useful content. Another file may be
-// needed elsewhere and be configured by mistake. In this case the command
-// creates a new file beside it. A program that reads path never sees an
-// incomplete file. If path is not a file, only an administrator can decide, so
-// the command lists it.
+// The command replaces only a file without useful content (worthless). Any
+// other file may be needed elsewhere, and may be configured by mistake, so the
+// command creates a new file beside it. A program that reads path never sees an
+// incomplete file. If path is not a file, only an administrator can decide what
+// to do, so the command only lists it.
 func (r recipe) withHint(err error, path string, worthless bool) error {
 	if errs.HintOf(err) != "" {
 		return err

@@ -13,7 +13,7 @@ import (
 	"schedrestd/guard"
 )
 
-// refusal returns the error of loading the key or key set in the file path.
+// refusal loads a key or a key set from a file, and returns the error.
 func refusal(secret bool, path string, trust guard.Trust) (err error) {
 	if secret {
 		_, err = LoadKey(path, trust)
@@ -23,8 +23,9 @@ func refusal(secret bool, path string, trust guard.Trust) (err error) {
 	return err
 }
 
-// paste runs an unmodified hint in the shell of a careful administrator. It
-// replaces the placeholder for a URL by one that serves set.
+// paste runs a hint in a shell with the umask of a careful administrator. The
+// only change to the hint is that the URL of the file set replaces the
+// placeholder for a URL.
 func paste(t *testing.T, hint, set string) {
 	t.Helper()
 	hint = strings.ReplaceAll(hint, " URL ", " file://"+set+" ")
@@ -34,7 +35,7 @@ func paste(t *testing.T, hint, set string) {
 }
 
 // TestHintsFix checks that running the hints in a shell, one after the other,
-// fixes the file. It runs them as root if the file is for other users.
+// fixes the file. If the file is for another user, root runs the hints.
 // Afterwards the process that needs the file must be able to read it.
 func TestHintsFix(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -114,8 +115,8 @@ func TestHintsFix(t *testing.T) {
 	}
 }
 
-// asked returns the hint that a process of the user uid gets for the file path,
-// or "" if it can read the file.
+// asked returns the hint that a process with the given uid gets for a file, or
+// "" if the process can read the file.
 func asked(t *testing.T, uid int, of, path string) string {
 	t.Helper()
 	self, err := os.Open("/proc/self/exe") // opened here, because the other user may be unable to reach its directory
@@ -137,7 +138,7 @@ func asked(t *testing.T, uid int, of, path string) string {
 	return hint
 }
 
-// TestAsks runs in the second process of asked.
+// TestAsks runs in the process that asked starts.
 func TestAsks(t *testing.T) {
 	of, path := os.Getenv("ASKS_OF"), os.Getenv("ASKS_FOR")
 	if of == "" {
@@ -148,7 +149,7 @@ func TestAsks(t *testing.T) {
 	}
 }
 
-// TestHintsAreSafe checks that no hint overwrites a file that was named by
+// TestHintsAreSafe checks that no hint overwrites a file that was configured by
 // mistake.
 func TestHintsAreSafe(t *testing.T) {
 	const certificate = "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ\n-----END CERTIFICATE-----\n"
@@ -174,7 +175,7 @@ func TestHintsAreSafe(t *testing.T) {
 }
 
 // TestDirectoriesOfKeys checks the directories above a key file. A user who
-// owns one, or may write to it, could replace the key.
+// owns such a directory, or may write to it, could replace the key.
 func TestDirectoriesOfKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give a directory away")

@@ -9,11 +9,11 @@ import (
 	"schedrestd/guard"
 )
 
-// lookEvery is the minimum time between two checks of a Followed for changes of
-// its file.
+// lookEvery is the minimum time between two checks whether the file of a
+// Followed has changed.
 const lookEvery = time.Second
 
-// Followed is a key set that is read from its file again when the file changes.
+// Followed is a key set that is read again from its file when the file changes.
 // It is safe for concurrent use.
 type Followed struct {
 	path  string
@@ -21,7 +21,7 @@ type Followed struct {
 	told  func(error)
 	set   atomic.Pointer[KeySet]
 
-	looking sync.Mutex // held by the goroutine that checks the file; others use the current set meanwhile
+	looking sync.Mutex // held by the goroutine that checks the file; other goroutines use the current set meanwhile
 	seen    string     // stamp of the file when it was last read
 	looked  time.Time
 }
@@ -56,7 +56,7 @@ func (f *Followed) KeySet() *KeySet {
 // look reads the file if it has changed.
 func (f *Followed) look() {
 	f.looked = time.Now()
-	seen := guard.Stamp(f.path) // taken before the file is opened, so that a change during the read is noticed next time
+	seen := guard.Stamp(f.path) // taken before the file is opened, so that the next check notices a change during the read
 	if seen == f.seen {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"schedrestd/errs"
 )
 
-// followed is a Followed key set whose calls of told are recorded.
+// followed is a Followed that records its calls of told.
 type followed struct {
 	*Followed
 	path string
@@ -35,8 +35,8 @@ func (f *followed) ids() string {
 	return f.KeySet().String()
 }
 
-// wants checks the keys in use, and the errors passed to told since the last
-// call. "" stands for a nil error.
+// wants checks the keys in use, and the errors that told received since the
+// last call of wants. "" stands for a nil error.
 func (f *followed) wants(t *testing.T, ids string, told ...string) {
 	t.Helper()
 	if got := f.ids(); got != ids {
@@ -133,7 +133,7 @@ func TestFollowKeySet(t *testing.T) {
 func TestFollowKeySetLooksOnceASecond(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	must(t, os.Remove(f.path))
-	f.looked = time.Now().Add(time.Hour) // a second that does not end during this test
+	f.looked = time.Now().Add(time.Hour) // the current second does not end during this test
 	f.KeySet()
 	if f.told != nil {
 		t.Errorf("looked at once: %v", f.told)

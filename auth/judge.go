@@ -11,11 +11,11 @@ import (
 // work for the client.
 //
 // If the Judge has the key, it verifies the signature. Otherwise it asks the
-// daemon that will serve the request, and remembers an acceptance for at most a
-// minute, for this daemon, token and name to act as. Only the daemon decides
-// whether a token's user may act for another. The daemon also verifies every
-// request itself, so the Judge grants no rights. It only keeps attackers from
-// causing work.
+// daemon that will serve the request. It remembers an acceptance for at most a
+// minute, and only for this daemon, token and name to act as. Only the daemon
+// decides whether a token's user may act for another user. The daemon also
+// verifies every request itself, so the Judge grants no rights. It only
+// prevents attackers from causing work.
 //
 // The zero Judge has no key. A Judge is safe for concurrent use.
 type Judge struct {
@@ -23,14 +23,14 @@ type Judge struct {
 	RS256 func(context.Context, Signature) Answer // nil if this process has no key set
 	Now   func() time.Time                        // nil for time.Now
 
-	genuine  memory[hash]       // tokens whose signature was verified here
+	genuine  memory[hash]       // tokens whose signature this process has verified
 	accepted memory[acceptance] // tokens that daemons accepted
 	refused  memory[acceptance] // tokens that daemons rejected less than a second ago
 	asking   questions
 }
 
-// acceptance identifies a decision of a daemon, by token and name to act as. It
-// has the token's hash instead of the token.
+// acceptance identifies a decision of a daemon about a token and the name to
+// act as. It contains the token's hash instead of the token.
 type acceptance struct {
 	daemon string
 	token  hash
@@ -49,16 +49,16 @@ type Answer uint8
 
 // The answers.
 const (
-	Unknown Answer = iota // there is no key for verification
+	Unknown Answer = iota // this process has no key for the verification
 	Good
 	Bad
 )
 
 // Genuine returns nil if c is genuine according to the peer's uid, to a key of
-// this process, or to the named daemon. Genuine calls ask to send the daemon a
-// cheap request, once for all concurrent requests with the same credential. The
-// error is errs.Unauthenticated, or the reason why the daemon could not be
-// asked.
+// this process, or to the named daemon. Genuine calls ask to send a cheap
+// request to the daemon, once for all concurrent requests with the same
+// credential. Otherwise the error is errs.Unauthenticated, or the reason why
+// the daemon could not be asked.
 func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
 	if c.Local {
 		return nil
@@ -80,7 +80,7 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 		return err
 	}
 	return j.asking.once(ctx, yes, func(ctx context.Context) error {
-		if j.accepted.has(yes, now) { // the answer to another request has just arrived
+		if j.accepted.has(yes, now) { // the daemon has just accepted the credential for another request
 			return nil
 		}
 		asked, refused := j.accepted.asking(), j.refused.asking()
@@ -95,15 +95,16 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 	})
 }
 
-// refusedFor is how long a daemon's rejection is remembered. A client gets no
-// penalty if it repeats a rejected credential (package penalty), so the
+// refusedFor is how long a daemon's rejection is remembered. A client that
+// repeats a rejected credential gets no penalty (package penalty). So its
 // repetitions must not cause work for the daemon.
 const refusedFor = time.Second
 
-// OutOfDate reports whether a token was rejected only for its dates: its user
-// needs a new token, or a clock is wrong. If this process has a key, the
-// signature must be genuine. Otherwise OutOfDate believes the token: no daemon
-// was asked about it, so an attacker who guesses tokens learns nothing.
+// OutOfDate reports whether a token was rejected only for its dates. In this
+// case its user needs a new token, or a clock is wrong. If this process has a
+// key, the signature must also be genuine. Without a key, OutOfDate trusts the
+// token. An attacker who guesses tokens learns nothing from this, because no
+// daemon was asked about the token.
 func (j *Judge) OutOfDate(ctx context.Context, r Rejection) bool {
 	if r.dated == nil {
 		return false
@@ -113,8 +114,8 @@ func (j *Judge) OutOfDate(ctx context.Context, r Rejection) bool {
 	return err == nil
 }
 
-// Forget removes the acceptance of c, because the named daemon has just refused
-// c.
+// Forget removes what is remembered about c, because the named daemon has just
+// refused c.
 func (j *Judge) Forget(c Credential, daemon string) {
 	p, err := c.takenApart()
 	if c.Local || err != nil {
@@ -125,7 +126,7 @@ func (j *Judge) Forget(c Credential, daemon string) {
 	j.asking.forget()
 }
 
-// verified reports whether a key of this process verifies p's signature.
+// verified reports whether a key of this process has verified p's signature.
 func (j *Judge) verified(ctx context.Context, p *proof, expires, now time.Time) (bool, error) {
 	if j.genuine.has(p.hash, now) {
 		return true, nil

@@ -12,18 +12,18 @@ import (
 	"schedrestd/errs"
 )
 
-// court is a Judge with a clock of its own, with daemons that count their
-// calls.
+// court is a Judge with a clock of its own. It counts the questions to daemons
+// and to keys.
 type court struct {
 	Judge
 	now    time.Time
 	asked  map[string]int // number of calls by daemon
 	answer error          // answer of the daemons
-	looked int            // number of calls of the keys
+	looked int            // number of questions to the keys
 }
 
-// newCourt returns a court whose keys give the same answer for both algorithms.
-// If says is nil, it has no keys.
+// newCourt returns a court. Its keys give the answer says for both algorithms.
+// If says is nil, the court has no keys.
 func newCourt(says *Answer) *court {
 	b := &court{now: now, asked: map[string]int{}}
 	b.Now = func() time.Time { return b.now }
@@ -41,8 +41,8 @@ func (b *court) genuine(c Credential, daemon string) error {
 	})
 }
 
-// wants makes the judge accept c, and checks how often the daemon and the keys
-// were asked since the last call.
+// wants checks that the judge accepts c, and how often it asks the daemon and
+// the keys for this.
 func (b *court) wants(t *testing.T, c Credential, daemon string, asked, looked int) {
 	t.Helper()
 	clear(b.asked)
@@ -67,7 +67,7 @@ const (
 )
 
 // TestJudgeAsksTheDaemon checks that without a key the daemon decides, and that
-// its acceptance holds only for that daemon, token and name.
+// its acceptance is valid only for that daemon, token and name.
 func TestJudgeAsksTheDaemon(t *testing.T) {
 	for algorithm, token := range map[string]string{"HS256": sign(goodHeader, goodClaims), "RS256": signRSA(t, providerKey(), `{"alg":"RS256"}`, goodClaims)} {
 		t.Run(algorithm, func(t *testing.T) {
@@ -89,7 +89,8 @@ func TestJudgeAsksTheDaemon(t *testing.T) {
 }
 
 // TestJudgeForgetsAtTheEndOfTheToken checks that an acceptance is forgotten
-// when the token expires, although daemons accept tokens a few seconds longer.
+// when the token expires, although daemons accept a token for a few seconds
+// longer.
 func TestJudgeForgetsAtTheEndOfTheToken(t *testing.T) {
 	good := Good
 	for name, b := range map[string]*court{"asked": newCourt(nil), "verified here": newCourt(&good)} {
@@ -110,8 +111,9 @@ func TestJudgeForgetsAtTheEndOfTheToken(t *testing.T) {
 	}
 }
 
-// TestJudgeWithKeys checks that no daemon is asked if a key verifies the token
-// and it acts as its own user. For another name, the daemon is asked.
+// TestJudgeWithKeys checks that no daemon is asked if a key verifies a token
+// and the request acts as the token's own user. For any other name, the daemon
+// must be asked.
 func TestJudgeWithKeys(t *testing.T) {
 	good := Good
 	token := sign(goodHeader, goodClaims)
@@ -119,7 +121,7 @@ func TestJudgeWithKeys(t *testing.T) {
 	b := newCourt(&good)
 	b.wants(t, alice, controller, 0, 1)
 	b.wants(t, alice, controller, 0, 0)
-	b.wants(t, alice, accounting, 0, 0) // the result of a key holds for every daemon
+	b.wants(t, alice, accounting, 0, 0) // the result of a key is valid for every daemon
 	b.wants(t, same, controller, 0, 0)
 	b.wants(t, bob, controller, 1, 0)
 	b.wants(t, bob, controller, 0, 0)
@@ -130,7 +132,7 @@ func TestJudgeWithKeys(t *testing.T) {
 }
 
 // TestJudgeQuestion checks that a key gets the signed text, the signature and
-// the kid, and that only the keys of the token's algorithm are asked.
+// the kid, and that only keys for the token's algorithm are asked.
 func TestJudgeQuestion(t *testing.T) {
 	for _, test := range []struct{ alg, token, kid string }{
 		{"HS256", sign(`{"alg":"HS256","kid":"h"}`, goodClaims), "h"},
@@ -208,7 +210,7 @@ func TestJudgeRefuses(t *testing.T) {
 }
 
 // TestJudgeUnknown checks that the daemon is asked if the keys can't decide,
-// and asked again after its answer is forgotten.
+// and that it is asked again when its answer is no longer remembered.
 func TestJudgeUnknown(t *testing.T) {
 	says := Unknown
 	b, alice := newCourt(&says), credentialOf(t, sign(goodHeader, goodClaims), "")
@@ -228,8 +230,8 @@ func TestJudgeLocal(t *testing.T) {
 	b.wants(t, Credential{Local: true, UID: 1000, GID: 1000}, controller, 0, 0)
 }
 
-// TestJudgeForget checks that Forget removes one credential for one daemon, and
-// the keys' result for that token.
+// TestJudgeForget checks that Forget removes the acceptance of one credential
+// by one daemon, and the keys' result for its token.
 func TestJudgeForget(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice, bob := credentialOf(t, token, ""), credentialOf(t, token, "bob")
@@ -253,8 +255,8 @@ func TestJudgeForget(t *testing.T) {
 	b.wants(t, bob, controller, 1, 1)
 }
 
-// TestJudgeForgetsMeanwhile checks that an answer is used only for its own
-// request if a refusal arrives after the question was sent.
+// TestJudgeForgetsMeanwhile checks an answer to a question that was sent before
+// a refusal arrived. It must be used only for its own request.
 func TestJudgeForgetsMeanwhile(t *testing.T) {
 	alice, bob := credentialOf(t, sign(goodHeader, goodClaims), ""), credentialOf(t, sign(goodHeader, goodClaims), "bob")
 	good := Good
@@ -288,8 +290,8 @@ func TestJudgeOfNoRequest(t *testing.T) {
 	b.wants(t, c, controller, 1, 0)
 }
 
-// TestJudgeCancelled checks that after the client has disconnected, no further
-// question is sent and nothing is remembered.
+// TestJudgeCancelled checks that after a client has disconnected, its request
+// sends no question and nothing is remembered.
 func TestJudgeCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -12,29 +12,29 @@ import (
 	"strings"
 )
 
-// Limits on an RSA key, in bits. RFC 7518 3.3 requires at least 2048. Verifying
-// forged tokens with a key above the upper limit would cost too much.
+// Limits on an RSA key, in bits. RFC 7518 3.3 requires at least 2048. With a
+// longer key, verifying forged tokens would cost too much.
 const (
 	minRSA = 2048
 	maxRSA = 8192
 )
 
-// rsaKey is a key of a set. It has only the members n and e, and those that
-// state whether the key is for signatures. Certificates (x5c, x5t, x5u) are
-// ignored, so no chain is verified.
+// rsaKey is a key of a set. Of the key's members, only n, e and those that
+// state whether the key is for signatures are used. Certificates (x5c, x5t,
+// x5u) are ignored, so no chain is verified.
 type rsaKey struct {
 	id     string // kid; "" for none
 	public *rsa.PublicKey
 }
 
-// private lists the secret members of a JSON Web Key: RFC 7518, 6.2.2, 6.3.2
-// and 6.4, and those of the key type AKP. A set with a secret member is
+// private lists the secret members of a JSON Web Key: those in RFC 7518, 6.2.2,
+// 6.3.2 and 6.4, and those of the key type AKP. A set with a secret member is
 // refused, because workers get the set and every user may read it.
 var private = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"}
 
-// parseKey parses a JSON Web Key (RFC 7517, 4). useless is the reason why a
-// valid key can't be used here. A null member counts as absent, because some
-// providers write every member that a key could have.
+// parseKey parses a JSON Web Key (RFC 7517, 4). If the key is valid but can't
+// be used here, useless is the reason. A null member counts as absent, because
+// some providers write every member that a key could have.
 func parseKey(data []byte) (key rsaKey, useless string, err error) {
 	o, err := parseObject(data)
 	if err != nil {
@@ -97,7 +97,7 @@ func (o object) rsa() (*rsa.PublicKey, error) {
 	case n.Bit(0) == 0:
 		return nil, errors.New("n is even")
 	case e.BitLen() > 31 || e.Int64() < 3 || e.Bit(0) == 0:
-		return nil, errors.New("e is not an odd number from 3 to 2^31-1") // as crypto/rsa requires, except 1, with which RSA does not encrypt
+		return nil, errors.New("e is not an odd number from 3 to 2^31-1") // the limits of crypto/rsa
 	case roca(n):
 		return nil, errors.New("RSA key is vulnerable to ROCA (CVE-2017-15361): its private key can be computed")
 	}
@@ -105,8 +105,8 @@ func (o object) rsa() (*rsa.PublicKey, error) {
 }
 
 // number parses a whole number in base64url, big-endian. It accepts leading
-// zeros and padding, because some providers write them and no check depends on
-// the text of a public key.
+// zeros and padding, because some providers write them, and because no check
+// depends on the text of a public key.
 func (o object) number(name string) (*big.Int, error) {
 	text, ok, err := o.text(name)
 	if !ok || err != nil {

@@ -33,9 +33,9 @@ type KeySet struct {
 	warnings []string
 }
 
-// LoadKeySet reads the key set in the file path. It refuses a file that other
-// users may write or replace. trust and the kinds of errors are those of
-// LoadKey. Every error contains the command that fixes it.
+// LoadKeySet reads a key set from a file. It refuses a file that other users
+// may write or replace. The parameter trust and the kinds of errors are the
+// same as for LoadKey. Every error contains the command that fixes it.
 func LoadKeySet(path string, trust guard.Trust) (*KeySet, error) {
 	trust = orSelf(trust)
 	anew := recipe{
@@ -63,9 +63,9 @@ func badDownload(data []byte) bool {
 }
 
 // ParseKeySet parses a key set. It ignores keys of other types and for other
-// purposes, because identity providers publish them, too. It refuses the whole
-// set (errs.Invalid) if it has a private or secret key, a weak RSA key, or no
-// usable key. Errors contain no key.
+// purposes, because identity providers also publish such keys. It refuses the
+// whole set (errs.Invalid) if the set has a private or secret key, a weak RSA
+// key, or no usable key. Errors contain no key.
 func ParseKeySet(data []byte) (*KeySet, error) {
 	list, err := keyList(data)
 	if err != nil {
@@ -104,9 +104,9 @@ func keyList(data []byte) (list []json.RawMessage, err error) {
 	return list, nil
 }
 
-// verify checks an RS256 signature of the text signed. If the token has a kid,
-// it tries the keys with this kid and those without a kid, otherwise all keys.
-// A nil set has no keys.
+// verify checks an RS256 signature of a text. If the token has a kid, it tries
+// the keys with this kid and the keys without a kid. Otherwise it tries all
+// keys. A nil set has no keys.
 func (s *KeySet) verify(kid, signed string, signature []byte) error {
 	if s == nil {
 		return errNoKey
@@ -142,12 +142,12 @@ func (s *KeySet) Answer(sig Signature) Answer {
 func (s *KeySet) Len() int { return len(s.keys) }
 
 // Warnings returns problems of the set's file that an administrator should
-// know. It does not warn about unusable keys, because every identity provider
-// has some.
+// know. Unusable keys are not among them, because every identity provider
+// publishes some.
 func (s *KeySet) Warnings() []string { return s.warnings }
 
-// String returns the kids of the usable keys and the reasons why others are
-// ignored, for a log.
+// String returns the kids of the usable keys, and the reasons why other keys
+// are ignored, for a log.
 func (s *KeySet) String() string {
 	ids := make([]string, len(s.keys))
 	for i, key := range s.keys {
@@ -156,8 +156,8 @@ func (s *KeySet) String() string {
 	return fmt.Sprintf("kid %s", strings.Join(ids, ", ")) + s.passedOver()
 }
 
-// passedOver returns the number of ignored keys for each reason, as a text to
-// append to another text.
+// passedOver returns the number of ignored keys for each reason, as a text that
+// can be appended to another text.
 func (s *KeySet) passedOver() (text string) {
 	for _, reason := range slices.Sorted(maps.Keys(s.others)) {
 		text += fmt.Sprintf("; %d ignored: %s", s.others[reason], reason)

@@ -86,13 +86,13 @@ func rocaLike() *big.Int {
 
 const ec = `{"kty":"EC","kid":"ec","use":"sig","alg":"ES256","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}`
 
-// TestKeySetAccepted checks sets of known providers, and other valid ones. Each
-// has the provider's key.
+// TestKeySetAccepted checks sets in the forms of known providers, and other
+// valid sets. Each set has the provider's key.
 func TestKeySetAccepted(t *testing.T) {
 	public := &providerKey().PublicKey
 	n := number(public.N)
 	tests := []struct {
-		name, set, want string // want: how a log shows the set
+		name, set, want string // want is the set as a log shows it
 	}{
 		{"nothing but n and e", keySet(jwk(public, ``)), `kid ""`},
 		{"as Google", `{"keys": [` + jwk(public, `,"alg":"RS256","kid":"a","use":"sig"`) + `, ` + jwk(&otherKey().PublicKey, `,"alg":"RS256","kid":"b","use":"sig"`) + "]}\n", `kid "a", "b"`},
@@ -296,7 +296,7 @@ func TestKeySetKid(t *testing.T) {
 }
 
 // FuzzKeySet checks that no input makes the parser panic, and that an accepted
-// set has only valid keys that can verify.
+// set has only valid keys that can verify signatures.
 func FuzzKeySet(f *testing.F) {
 	public := &providerKey().PublicKey
 	f.Add([]byte(keySet(jwk(public, `,"kid":"a","use":"sig","alg":"RS256","key_ops":["verify"],"x5c":null`), ec)))
@@ -327,8 +327,8 @@ func FuzzKeySet(f *testing.F) {
 			ours = ours || public.Equal(key.public)
 			again = append(again, jwk(key.public, ``))
 		}
-		// Writing and parsing the set must not change it: it still verifies the
-		// provider's signatures if it has the provider's key.
+		// After writing and parsing, the set must verify the same signatures:
+		// the provider's, if it has the provider's key.
 		for _, s := range []*KeySet{set, parsedSet(t, again...)} {
 			if (s.verify("", signed, signature) == nil) != ours {
 				t.Errorf("the provider's key is in it: %v; verified otherwise", ours)

@@ -20,7 +20,7 @@ const (
 // Key is the cluster's HS256 key. Anyone who has it can act as any user. Every
 // verb of package fmt prints it as "(key)".
 type Key struct {
-	bytes    func() []byte // a function, because fmt can't print its result, even where it can't call Format
+	bytes    func() []byte // a function, because fmt can't print the result of a function, even where it can't call Format
 	warnings []string
 }
 
@@ -32,19 +32,19 @@ func (k Key) secret() []byte {
 	return k.bytes()
 }
 
-// LoadKey reads the key in the file path. It refuses a file that other users
-// may read, write or replace. As in Slurm, all bytes of the file are the key.
-// These include a line end that an editor added. Some sites use a private key
-// in PEM; then its first and last lines are part of the key. LoadKey refuses
+// LoadKey reads the key from a file. It refuses a file that other users may
+// read, write or replace. As in Slurm, all bytes of the file are the key,
+// including a line end that an editor added. If a site uses a private key in
+// PEM, its first and last lines are also part of the key. LoadKey refuses
 // content that is not secret: a public key, a certificate, a key set, or one
 // repeated byte, which a crash may leave behind.
 //
-// trust lists the permitted owners, apart from root, of the file and the
-// directories above it, and the owners whose group may write to them. Without
-// owners, this process's user is the owner. The first owner must be able to
-// read the file. The error is errs.NotFound or errs.Denied if this process
-// can't read the file, and errs.Invalid if it must not use the file. Every
-// error contains the command that fixes it.
+// trust lists the owners, apart from root, that are permitted for the file and
+// the directories above it, and the owners whose group may write to them. If
+// trust has no owners, the owner is this process's user. The first owner must
+// be able to read the file. The error is errs.NotFound or errs.Denied if this
+// process can't read the file, and errs.Invalid if it must not use the file.
+// Every error contains the command that fixes it.
 func LoadKey(path string, trust guard.Trust) (Key, error) {
 	trust = orSelf(trust)
 	reader := trust.Owners[0]
@@ -55,7 +55,7 @@ func LoadKey(path string, trust guard.Trust) (Key, error) {
 		unlock:    fmt.Sprintf("chown %d %%[1]s && chmod 0600 %%[1]s", reader),
 		secret:    fmt.Sprint(reader),
 	}
-	if reader != 0 { // 0 is root, which runs the command
+	if reader != 0 { // root, which is 0, runs the command
 		anew.owner = fmt.Sprintf(" && chown %d %%[1]s", reader)
 		anew.directory += anew.owner
 	}
@@ -77,7 +77,7 @@ func LoadKey(path string, trust guard.Trust) (Key, error) {
 	return key, nil
 }
 
-// NewKey returns a key of at least 32 bytes.
+// NewKey returns a key, or an error if it is shorter than 32 bytes.
 func NewKey(secret []byte) (Key, error) {
 	if len(secret) < minKey {
 		return Key{}, errs.New(errs.Invalid, "%v", hmackey.TooShort(len(secret)))
@@ -90,5 +90,5 @@ func NewKey(secret []byte) (Key, error) {
 // know.
 func (k Key) Warnings() []string { return k.warnings }
 
-// Format keeps the key out of all formatted output.
+// Format writes "(key)", so that formatted output never contains the key.
 func (k Key) Format(f fmt.State, _ rune) { fmt.Fprint(f, "(key)") }

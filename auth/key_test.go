@@ -63,8 +63,8 @@ func TestLoadKey(t *testing.T) {
 	}
 }
 
-// TestLoadKeyUnreadable checks the errors for paths that are not readable
-// files, for keys and key sets.
+// TestLoadKeyUnreadable checks the errors for keys and key sets whose paths are
+// not readable files.
 func TestLoadKeyUnreadable(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -103,15 +103,15 @@ func TestLoadKeyUnreadable(t *testing.T) {
 }
 
 // refusedFile checks the error for a refused file: its cause, and the command
-// that fixes the file. The command must be found through any wrapping, and its
-// path must be quoted.
+// that fixes the file. The command must be found even if the error is wrapped,
+// and the path in it must be quoted.
 func refusedFile(t *testing.T, err error, kind errs.Kind, path, why, command string) {
 	t.Helper()
 	if errs.KindOf(err) != kind || !strings.Contains(fmt.Sprint(err), why) || !strings.Contains(fmt.Sprint(err), path) {
 		t.Errorf("got %v (%v), want %v because of %q", err, errs.KindOf(err), kind, why)
 	}
 	wrapped := fmt.Errorf("start: %w", errs.Wrap(err, kind, "read the configuration"))
-	if makes := strings.HasSuffix(command, ">") || strings.HasPrefix(command, "curl"); makes { // these commands create a new file beside it
+	if makes := strings.HasSuffix(command, ">") || strings.HasPrefix(command, "curl"); makes { // these commands create a new file beside path
 		path += ".new"
 	}
 	if hint := errs.HintOf(wrapped); !strings.Contains(hint, command+guard.Quote(path)) {
@@ -119,8 +119,8 @@ func refusedFile(t *testing.T, err error, kind errs.Kind, path, why, command str
 	}
 }
 
-// trusting returns a Trust of owners in which the group of this process is
-// private, as with a home directory and umask 002.
+// trusting returns a Trust with the given owners. In it, the group of this
+// process is private, as with a home directory and umask 002.
 func trusting(owners ...uint32) guard.Trust {
 	return guard.Trust{Owners: owners, Private: func(_, group uint32) bool { return int(group) == os.Getegid() }}
 }
@@ -132,7 +132,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// write creates the file path with exactly that mode, regardless of the umask.
+// write creates a file with exactly the given mode, regardless of the umask.
 func write(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()
 	must(t, os.WriteFile(path, []byte(text), 0o600))
@@ -140,7 +140,7 @@ func write(t testing.TB, path, text string, mode os.FileMode) {
 }
 
 // TestLoadKeyOwner checks that a key file of an untrusted user is refused,
-// because that user knows the key. Files of root are always accepted.
+// because that user knows the key. Files of root must always be accepted.
 func TestLoadKeyOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give a file away")

@@ -3,9 +3,10 @@ package auth
 import "net/http"
 
 // local implements rest_auth/local: the client must run as the user of this
-// process. It is at the other end of a UNIX socket, or in inetd mode of a pipe,
-// file or terminal that no other user may open. The daemons see the uid of this
-// process, so any other client, even root, would get another identity.
+// process. The client is at the other end of a UNIX socket. In inetd mode, it
+// may also be at the other end of a pipe, file or terminal that no other user
+// may open. The daemons see the uid of this process, so a client with any other
+// uid, even root, would get another identity.
 func local(r *http.Request, name string, opt Options) (Credential, error) {
 	peer, ok := PeerFrom(r.Context())
 	switch {

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	remembered   = 60 * time.Second // maximum; for so long a gateway may not notice that a daemon's key has changed
+	remembered   = 60 * time.Second // maximum; within this time a gateway may not notice that a daemon's key has changed
 	mostRemember = 4096             // an entry takes about 150 bytes
 )
 
@@ -24,8 +24,8 @@ func (m *memory[Of]) has(it Of, now time.Time) bool {
 	return now.Before(m.until[it])
 }
 
-// asking returns the argument asked for add. It must be called before the
-// question is sent.
+// asking returns the value that add needs as its argument asked. It must be
+// called before the question is sent.
 func (m *memory[Of]) asking() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -35,11 +35,11 @@ func (m *memory[Of]) asking() uint64 {
 // add remembers an acceptance until the token expires, but for at most a
 // minute. It does nothing if an entry was removed after the question was sent,
 // because the answer may be based on previous keys. If the memory is full, add
-// removes other entries, expired ones first. Their tokens have to be verified
-// again.
+// removes other entries, beginning with expired ones. The tokens of removed
+// entries have to be verified again.
 func (m *memory[Of]) add(it Of, expires, now time.Time, asked uint64) {
-	// Computed from the current time, because the token's expiry alone would
-	// move when the clock is set back.
+	// The end is computed from the current time. If it were the token's expiry,
+	// the end would move when the clock is set back.
 	lasts := min(remembered, expires.Sub(now))
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -36,8 +36,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryTellsApart checks that entries are distinguished by daemon, token
-// and name.
+// TestMemoryTellsApart checks that entries with a different daemon, token or
+// name are different.
 func TestMemoryTellsApart(t *testing.T) {
 	var m memory[acceptance]
 	it := acceptance{"controller", hashOf("token"), "bob"}
@@ -116,7 +116,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range mostRemember / 2 {
 		m.add(one(mostRemember+i), now.Add(time.Second), now, m.asking())
 	}
-	later := now.Add(2 * time.Second) // by then, the second half has expired
+	later := now.Add(2 * time.Second) // at this time, the second half has expired
 	for i := range mostRemember / 2 {
 		m.add(one(2*mostRemember+i), long, later, m.asking())
 	}

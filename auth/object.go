@@ -16,9 +16,9 @@ type object map[string]json.RawMessage
 
 // parseObject parses data that consists of one JSON object. It refuses an
 // object in which a name occurs twice (after unescaping). Parsers differ in
-// which of the two they use, but a token must mean the same to the gateway and
-// to the daemon. Names are compared byte by byte. (encoding/json ignores case
-// for struct fields.)
+// which of the two members they use, but a token must have the same meaning for
+// the gateway and for the daemon. Names are compared byte by byte.
+// (encoding/json ignores case for struct fields.)
 func parseObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
@@ -55,7 +55,8 @@ func parseObject(data []byte) (object, error) {
 	return o, nil
 }
 
-// text returns the string member name. ok is false if there is no such member.
+// text returns the string that is the value of a member. ok is false if there
+// is no such member.
 func (o object) text(name string) (value string, ok bool, err error) {
 	raw, ok := o[name]
 	if !ok {
@@ -67,10 +68,10 @@ func (o object) text(name string) (value string, ok bool, err error) {
 	return value, true, json.Unmarshal(raw, &value)
 }
 
-// seconds returns the member name as Unix time. ok is false if there is no such
-// member. RFC 7519 allows any number. This function accepts only whole numbers
-// from 0 to the end of the year 9999, because parsers would not agree on
-// others, such as 1e400.
+// seconds returns a member's value as Unix time. ok is false if there is no
+// such member. RFC 7519 allows any number. This function accepts only whole
+// numbers from 0 to the end of the year 9999, because parsers do not agree on
+// other numbers, such as 1e400.
 func (o object) seconds(name string) (value int64, ok bool, err error) {
 	raw, ok := o[name]
 	if !ok {

@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 )
 
-// For derives a key from k for one purpose. A token that is signed with it is
-// valid only for that purpose: verification with k or with the key of another
-// purpose fails.
+// For derives a key from k for one purpose. A token that is signed with the
+// derived key is valid only for that purpose: verification with k, or with the
+// key for another purpose, fails.
 func (k Key) For(purpose string) Key {
 	secret := k.secret()
 	if len(secret) < minKey {

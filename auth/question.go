@@ -12,7 +12,8 @@ import (
 // to a daemon.
 const mostAsked = 64
 
-// questions holds the pending questions to daemons. The zero value has none.
+// questions holds the pending questions to daemons. The zero value has no
+// questions.
 type questions struct {
 	mu    sync.Mutex
 	asked map[acceptance]*question
@@ -28,8 +29,9 @@ type question struct {
 
 // once asks a question, or waits for the answer if the same question is
 // pending. So a new token in many concurrent requests causes a single question.
-// Both acceptance and rejection are answers. If the client of the request that
-// asks disconnects, there is no answer, and another waiting request asks.
+// Both an acceptance and a rejection are answers. If the client of the request
+// that asks disconnects, there is no answer. In this case one of the waiting
+// requests asks.
 func (q *questions) once(ctx context.Context, of acceptance, ask func(context.Context) error) error {
 	for {
 		one, mine := q.join(of)
@@ -47,8 +49,8 @@ func (q *questions) once(ctx context.Context, of acceptance, ask func(context.Co
 	}
 }
 
-// join returns the pending question, or registers a new one. If mine is set,
-// the caller must ask it.
+// join returns the pending question, or registers a new one. If mine is true,
+// the caller must ask the question.
 func (q *questions) join(of acceptance) (one *question, mine bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,7 +99,7 @@ func (q *questions) slotsOf(daemon string) chan struct{} {
 	return q.slots[daemon]
 }
 
-// forget keeps new requests from joining the pending questions, because the
+// forget keeps new requests from waiting for pending questions, because the
 // answers may be based on previous keys.
 func (q *questions) forget() {
 	q.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// together starts n concurrent requests that ask about c. The first one calls
-// ask when all others are waiting.
+// together starts n concurrent requests that ask about c. The first request
+// calls ask when all others are waiting.
 func together(t *testing.T, j *Judge, n int, c Credential, ask func(context.Context) error) (answers []error) {
 	t.Helper()
 	answers = make([]error, n)
@@ -23,9 +23,9 @@ func together(t *testing.T, j *Judge, n int, c Credential, ask func(context.Cont
 	return answers
 }
 
-// TestOneQuestion checks that concurrent requests with the same new token send
-// its daemon one question, whatever the answer. A different name to act as,
-// token or daemon makes a different question.
+// TestOneQuestion checks that concurrent requests with the same new token cause
+// only one question to the daemon, whatever the answer is. A different name to
+// act as, token or daemon makes a different question.
 func TestOneQuestion(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice := credentialOf(t, token, "")
@@ -64,9 +64,9 @@ func TestOneQuestion(t *testing.T) {
 	}
 }
 
-// TestAnotherAsks checks that another request asks if the client whose request
-// was asking disconnects. A request that only waits ends when its own client
-// disconnects.
+// TestAnotherAsks checks that if the client of the request that asks
+// disconnects, another request asks. A request that only waits must end when
+// its own client disconnects.
 func TestAnotherAsks(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	synctest.Test(t, func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestAnotherAsks(t *testing.T) {
 	})
 }
 
-// TestJustAnswered checks that a request does not ask if the same question has
-// just been answered.
+// TestJustAnswered checks that a request does not ask a question that has just
+// been answered.
 func TestJustAnswered(t *testing.T) {
 	b, alice := newCourt(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
 	b.HS256 = func(context.Context, Signature) Answer {
@@ -146,8 +146,8 @@ func TestAskerFallsOver(t *testing.T) {
 
 var errAsked = errors.New("the daemon was asked")
 
-// TestNobodyJoinsTheQuestionOfBefore checks that after a refusal no request
-// waits for the answer to an earlier question.
+// TestNobodyJoinsTheQuestionOfBefore checks that after a refusal, no new
+// request waits for the answer to an earlier question.
 func TestNobodyJoinsTheQuestionOfBefore(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	for name, forget := range map[string]func(*Judge){
@@ -178,7 +178,8 @@ func TestNobodyJoinsTheQuestionOfBefore(t *testing.T) {
 }
 
 // TestQuestionsAreBounded checks that the number of concurrent questions to
-// each daemon is limited. Further questions wait as long as their clients do.
+// each daemon is limited. Further questions wait until a slot is free or their
+// client disconnects.
 func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, answer := &Judge{Now: clock}, make(chan struct{})

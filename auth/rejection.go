@@ -18,8 +18,8 @@ type Rejection struct {
 	dated *proof // proof of a token that was rejected only for its dates; otherwise nil
 }
 
-// NewRejection returns a description of a rejected request. Its user has only
-// the characters and the length of a user name, and so can't forge a log line.
+// NewRejection returns the Rejection of a rejected request. Its User has only
+// characters of user names, and a limited length, so it can't forge a log line.
 func NewRejection(r *http.Request, opt Options) Rejection {
 	name, unnamed := userName(r.Header)
 	token, unread := userToken(r.Header)
@@ -39,8 +39,8 @@ func NewRejection(r *http.Request, opt Options) Rejection {
 func CertificateHash(raw []byte) uint64 { return hashOfParts("certificate", string(raw)) }
 
 // hashOfParts returns a hash that distinguishes credentials. 64 bits are
-// enough: an attacker would have to find many guesses with the same hash to
-// gain anything.
+// enough, because an attacker would gain something only with many guesses that
+// have the same hash.
 func hashOfParts(parts ...string) uint64 {
 	sum := sha256.New()
 	for _, part := range parts {
@@ -50,7 +50,7 @@ func hashOfParts(parts ...string) uint64 {
 }
 
 // unverified returns the user that a token names. If the token is invalid only
-// for its dates, it also returns its proof.
+// for its dates, unverified also returns the token's proof.
 func unverified(token, field string, now time.Time) (user string, dated *proof) {
 	p, err := parse(token)
 	if err != nil {

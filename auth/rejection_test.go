@@ -16,8 +16,8 @@ func rejected(headers ...string) Rejection {
 	return NewRejection(r, Options{Now: clock, UserClaimField: "uid"})
 }
 
-// TestRejectedUser checks that the log names the user that a rejected
-// credential claims, if it is a user name.
+// TestRejectedUser checks which user a Rejection has for the log: the user that
+// the credential claims, if this is a valid user name.
 func TestRejectedUser(t *testing.T) {
 	const token, name = "X-SCHED-USER-TOKEN", "X-SCHED-USER-NAME"
 	long := make([]byte, 2000)
@@ -48,7 +48,7 @@ func TestRejectedUser(t *testing.T) {
 }
 
 // TestRejectionHash checks that different credentials have different hashes,
-// and that a repeated credential has the same.
+// and that a repeated credential has the same hash.
 func TestRejectionHash(t *testing.T) {
 	const token, name = "X-SCHED-USER-TOKEN", "X-SCHED-USER-NAME"
 	list := [][]string{
@@ -97,7 +97,7 @@ func TestOutOfDate(t *testing.T) {
 	}
 	b := newCourt(&good)
 	c := credentialOf(t, sign(goodHeader, goodClaims), "")
-	b.now = c.Claims.Expires.Add(time.Second) // the daemons would still accept it
+	b.now = c.Claims.Expires.Add(time.Second) // the daemons would still accept the token
 	r := &http.Request{Header: http.Header{"X-Sched-User-Token": {c.Token}}}
 	if !b.OutOfDate(context.Background(), NewRejection(r, Options{Now: b.Now})) {
 		t.Error("within the leeway it is no expired token")

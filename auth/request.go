@@ -18,9 +18,9 @@ const authorization = "Authorization"
 
 // FromRequest returns the credential of r, or an error.
 //
-// If a token was sent, it is used even on a local connection, because its
-// client must never be served as another user. Everything ambiguous is refused,
-// because a proxy in front may have interpreted it differently.
+// If a token was sent, it is used even on a local connection, because a client
+// that sends a token must never be served as another user. Everything ambiguous
+// is refused, because a proxy in front may have interpreted it differently.
 func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	if err := intact(r.Header); err != nil {
 		return Credential{}, err
@@ -67,8 +67,9 @@ func IsSent(h http.Header) bool {
 // intact refuses a request whose Connection or Proxy-Connection header lists an
 // identity header. It ignores quotes, because parsers interpret them
 // differently. A listed header is only for the next hop, so a proxy removes it.
-// If a proxy sends root's token and adds the user's name, a client could have
-// the name removed, and would be served as root.
+// Suppose that a proxy sends root's token and adds the user's name. By listing
+// the name header, a client could make a further proxy remove it, and would be
+// served as root.
 func intact(h http.Header) error {
 	for _, value := range slices.Concat(h["Connection"], h["Proxy-Connection"]) {
 		for option := range strings.FieldsFuncSeq(value, notInNames) {
@@ -81,10 +82,11 @@ func intact(h http.Header) error {
 	return hyphened(h)
 }
 
-// hyphened refuses an identity header that is spelled with underscores. For us
-// it is a different header, but a program behind CGI can't distinguish the two.
-// A proxy may have used it as the user's name, or may set it by mistake instead
-// of the right header. Then the proxy's token would be used without a name.
+// hyphened refuses an identity header that is spelled with underscores. For the
+// gateway it is a different header, but a program behind CGI can't distinguish
+// the two. A proxy may have used such a header as the user's name, or may set
+// it by mistake instead of the right header. In both cases, the proxy's token
+// would be used without a name.
 func hyphened(h http.Header) error {
 	for sent := range h {
 		if !strings.Contains(sent, "_") {
@@ -114,8 +116,8 @@ func userName(h http.Header) (string, error) {
 }
 
 // userToken returns the token in either spelling or in "Authorization: Bearer",
-// or "" if none was sent. Other schemes are ignored, because a proxy that asks
-// its clients for a password may pass it on.
+// or "" if none was sent. Other schemes of Authorization are ignored, because a
+// proxy that asks its clients for a password may pass the password on.
 func userToken(h http.Header) (string, error) {
 	token, err := only(h, tokenHeaders)
 	if err != nil {
@@ -140,9 +142,9 @@ func userToken(h http.Header) (string, error) {
 }
 
 // only returns the value of the only header in names that was sent, or "" if
-// none was. It refuses a second header, even if both are equal. It also refuses
-// an empty value: if it counted as absent, "act as no user" would become "act
-// as the token's user".
+// none of them was sent. It refuses a second header, even with the same value.
+// It also refuses an empty value. If an empty value counted as absent, "act as
+// no user" would become "act as the token's user".
 func only(h http.Header, names []string) (string, error) {
 	var values []string
 	for _, name := range names {

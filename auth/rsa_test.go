@@ -18,8 +18,7 @@ import (
 	"schedrestd/errs"
 )
 
-// signRSA returns a token that, like sign's, is made only with the standard
-// library.
+// signRSA returns a token. Like sign, it uses only the standard library.
 func signRSA(t testing.TB, key *rsa.PrivateKey, header, claims string) string {
 	t.Helper()
 	signed := b64(header) + "." + b64(claims)
@@ -42,8 +41,8 @@ func provider(t testing.TB, kid string) Verifier {
 	return Verifier{Keys: func() *KeySet { return set }, Now: clock}
 }
 
-// TestOtherMakers checks that tokens of other implementations are valid, for
-// both algorithms, and that their claims are checked the same way.
+// TestOtherMakers checks that tokens that other implementations made are valid,
+// for both algorithms, and that their claims are checked in the same way.
 func TestOtherMakers(t *testing.T) {
 	v := provider(t, "a")
 	v.Key, v.UserClaimField = testKey(t), "preferred_username"
@@ -70,8 +69,8 @@ func TestOtherMakers(t *testing.T) {
 }
 
 // TestConfusion checks that the key determines the algorithm (RFC 8725 2.1 and
-// 3.1): an attacker can't use the public key as a secret in any form, or a
-// secret as a public key.
+// 3.1). An attacker must not be able to use the public key as a secret, in any
+// form, or a secret as a public key.
 func TestConfusion(t *testing.T) {
 	public := &providerKey().PublicKey
 	pkix, err := x509.MarshalPKIXPublicKey(public)
@@ -118,8 +117,8 @@ func TestConfusion(t *testing.T) {
 	}
 }
 
-// TestKeysOfTheToken checks that keys in a token, or named by it, are ignored,
-// because keys come from the administrator (RFC 8725 3.10).
+// TestKeysOfTheToken checks that keys that a token contains or names are
+// ignored, because keys come from the administrator (RFC 8725 3.10).
 func TestKeysOfTheToken(t *testing.T) {
 	stranger := jwk(&otherKey().PublicKey, `,"kid":"a","alg":"RS256","use":"sig"`)
 	for name, member := range map[string]string{

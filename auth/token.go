@@ -10,11 +10,11 @@ import (
 )
 
 // MaxToken is the maximum length of a token, in bytes. Our tokens have 200
-// bytes. Those of an identity provider with many claims have a few thousand.
+// bytes. Tokens of an identity provider with many claims have a few thousand.
 const MaxToken = 8 << 10
 
 // The accepted algorithms of RFC 7518. RFC 8725, 3.1 requires a list of
-// permitted values. It does not contain "none".
+// permitted values. This list does not contain "none".
 const (
 	hs256 = "HS256"
 	rs256 = "RS256"
@@ -31,8 +31,8 @@ type parts struct {
 }
 
 // Inspect checks everything about a token except its signature: size, form,
-// algorithm, header, dates and user. It rejects malformed tokens before the
-// verification.
+// algorithm, header, dates and user. So malformed tokens are rejected before
+// the verification.
 func Inspect(token string, opt Options) (Claims, error) {
 	claims, _, err := inspect(token, opt)
 	return claims, err
@@ -49,9 +49,9 @@ func inspect(token string, opt Options) (Claims, *proof, error) {
 	return claims, p.proof(token), err
 }
 
-// proof has the data to verify a token after its claims were checked. So a
-// token is parsed only once for each request; parsing is expensive compared
-// with the rest.
+// proof has the data for verifying a token whose claims were already checked.
+// So a token is parsed only once for each request, because parsing is expensive
+// compared with the other steps.
 type proof struct {
 	Signature
 	alg  string
@@ -82,8 +82,8 @@ func (p parts) claims(field string, now time.Time) (Claims, error) {
 }
 
 // parse splits the compact form of RFC 7515: header, payload and signature,
-// each in base64url. It refuses texts with two segments, or with five (an
-// encrypted token).
+// each in base64url. It refuses texts with any other number of segments, such
+// as five in an encrypted token.
 func parse(token string) (parts, error) {
 	if len(token) > MaxToken {
 		return parts{}, errors.New("too long")
@@ -111,10 +111,10 @@ func parse(token string) (parts, error) {
 	return p, p.header(header)
 }
 
-// decode decodes base64url. It accepts only the canonical form: without
-// padding, line ends (which Go's decoder skips) or stray bits in the last
-// letter. Otherwise a token could have many texts, and a client could evade
-// decisions that were stored for one of them.
+// decode decodes base64url. It accepts only the canonical form, without
+// padding, without line ends (which Go's decoder skips), and without stray bits
+// in the last letter. Otherwise the same token could be written in many ways,
+// and a client could evade a decision that was stored for one of them.
 func decode(text string) ([]byte, error) {
 	if strings.ContainsAny(text, "\r\n") {
 		return nil, errors.New("line end")
@@ -126,7 +126,7 @@ func decode(text string) ([]byte, error) {
 // x5c, x5u) are ignored, because keys come from the administrator.
 func (p *parts) header(h object) error {
 	if _, ok := h["crit"]; ok {
-		return errors.New("header: crit") // RFC 7515 4.1.11 requires refusing unknown extensions, and we know none
+		return errors.New("header: crit") // RFC 7515 4.1.11 requires refusing unknown extensions, and all extensions are unknown here
 	}
 	if _, ok := h["b64"]; ok {
 		return errors.New("header: b64") // RFC 7797: would change the text that the signature covers

@@ -27,8 +27,8 @@ const (
 	goodClaims = `{"iat":1700000000,"exp":1700001800,"sun":"alice"}`
 )
 
-// sign returns a token that is made only with the standard library, so that
-// these tests do not depend on the JWT library.
+// sign returns a token. It uses only the standard library, so that these tests
+// do not depend on the JWT library.
 func sign(header, claims string) string {
 	signed := b64(header) + "." + b64(claims)
 	mac := hmac.New(sha256.New, secret)
@@ -103,8 +103,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// attacks are tokens that must be refused for their form alone. Their
-// signatures are valid, where the form allows one.
+// attacks are tokens that must be refused for their form alone. If the form
+// permits a valid signature, the token has one.
 var attacks = []struct{ name, token, why string }{
 	{"nothing", "", "not three segments"},
 	{"two segments", b64(goodHeader) + "." + b64(goodClaims), "not three segments"},
@@ -190,7 +190,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestForged checks tokens with a valid form, which only the key can refuse.
+// TestForged checks tokens with a valid form, which only the verification of
+// their signatures can refuse.
 func TestForged(t *testing.T) {
 	good := sign(goodHeader, goodClaims)
 	head, rest, _ := strings.Cut(good, ".")
@@ -280,8 +281,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// FuzzToken checks that each accepted token is byte by byte the one that the
-// standard library would have signed. All others must be refused with the same
+// FuzzToken checks that each accepted token is, byte by byte, the token that
+// the tests would have signed. All other tokens must be refused with the same
 // text.
 func FuzzToken(f *testing.F) {
 	f.Add(sign(goodHeader, goodClaims))
@@ -319,7 +320,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// headerOf returns the arguments with which sign would return token.
+// headerOf returns the arguments with which sign would return the given token.
 func headerOf(token string) (header, claims string) {
 	parts := strings.Split(token, ".")
 	h, _ := base64.RawURLEncoding.DecodeString(parts[0])

@@ -7,8 +7,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Verifier verifies tokens. The daemons use it for every token, regardless of
-// the gateway's decision.
+// Verifier verifies tokens. The daemons use it for every token, even if the
+// gateway has already verified the token.
 type Verifier struct {
 	Key            Key              // for HS256; with the zero Key, HS256 tokens are refused
 	Keys           func() *KeySet   // for RS256, called for each token; without a set, RS256 tokens are refused
@@ -16,10 +16,10 @@ type Verifier struct {
 	Now            func() time.Time // nil for time.Now
 }
 
-// Verify checks a token like Inspect, and also verifies its signature. The type
-// of the key determines the algorithm. The token's header only selects among
-// the keys for this algorithm. So an RSA key is never used as a secret, nor a
-// secret as an RSA key.
+// Verify checks a token as Inspect does, and also verifies its signature. The
+// type of the key determines the algorithm. The token's header only selects
+// among the keys for this algorithm. So an RSA key is never used as a secret,
+// nor a secret as an RSA key.
 func (v Verifier) Verify(token string) (Claims, error) {
 	p, err := parse(token)
 	if err != nil {
@@ -53,7 +53,7 @@ func (v Verifier) genuine(p parts) error {
 	return errNoKey
 }
 
-// verify checks an HS256 signature of the text signed.
+// verify checks an HS256 signature of a text.
 func (k Key) verify(signed string, signature []byte) error {
 	if len(k.secret()) < minKey {
 		return errNoKey // with an empty key, tokens that an attacker signed would be accepted

@@ -24,7 +24,8 @@ type vectors struct {
 	}
 }
 
-// stricter maps the test cases in which our verdict differs to the reasons.
+// stricter has the reason for each test case in which our verdict differs from
+// the expected one.
 var stricter = map[string]string{
 	"json_web_signature_test.json 367": "was to have padding, and has none: the very text of case 357, which is valid",
 	"json_web_signature_test.json 370": "was to have padding, and has none: the very text of case 357, which is valid",
@@ -101,9 +102,9 @@ func ours(token string) bool {
 	return json.Unmarshal(raw, &header) == nil && (header.Alg == "HS256" || header.Alg == "RS256")
 }
 
-// verifierOf returns a verifier with the keys in the form in which an
-// administrator would configure them: a secret for HS256 in the key file, all
-// others in a key set. It omits keys that would be refused there.
+// verifierOf returns a verifier with the keys of a test group, as an
+// administrator would configure them: a secret for HS256 in the key file, and
+// all other keys in a key set. It omits keys that a key set would refuse.
 func verifierOf(t *testing.T, public, private json.RawMessage) Verifier {
 	t.Helper()
 	raw := public

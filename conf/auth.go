@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// authKeys returns the keys that both files share. auth returns the structure
-// that gets their values.
+// authKeys returns the keys that both configuration files share. It calls auth
+// to get the structure for their values.
 func authKeys[T any](auth func(*T) *Auth) []key[T] {
 	each := func(name string, set func(*Auth, string) error) key[T] {
 		return key[T]{name: name, set: func(to *T, v string) error { return set(auth(to), v) }}
@@ -41,9 +41,9 @@ func setAuthType(a *Auth, v string) error {
 	return nil
 }
 
-// setAuthInfo sets the socket (munged's with auth/munge, the controller's own
-// with auth/cred) and the lifetime of MUNGE credentials. The other parameters
-// are for Slurm's plugins.
+// setAuthInfo sets the socket, and the lifetime of MUNGE credentials. With
+// auth/munge it is munged's socket, and with auth/cred the controller's own
+// socket. The other parameters are for Slurm's plugins.
 func setAuthInfo(a *Auth, v string) error {
 	var n notes
 	for _, p := range commas(v) {
@@ -68,8 +68,8 @@ func socket(p string) (path string, ok bool) {
 	return path, ok && fold(name) == "socket"
 }
 
-// setAltTypes sets the alternative authentication methods. It ignores methods
-// of Slurm that a gateway does not need as alternatives.
+// setAltTypes sets the alternative authentication methods. It ignores other
+// methods of Slurm, which a gateway does not need as alternatives.
 func setAltTypes(a *Auth, v string) error {
 	var n notes
 	for _, t := range commas(v) {
@@ -87,7 +87,7 @@ func setAltTypes(a *Auth, v string) error {
 
 // setAltParameters sets the parameters of tokens. It refuses a repeated
 // parameter, because it must be clear which of two keys is used. In a site's
-// file the first one is used, as in Slurm.
+// file, the first parameter is used, as in Slurm.
 func setAltParameters(a *Auth, v string) error {
 	var n notes
 	given := map[string]bool{}
@@ -104,7 +104,7 @@ func setAltParameters(a *Auth, v string) error {
 	return n.err()
 }
 
-// setParameter sets one parameter. n collects the warnings and errors.
+// setParameter sets one parameter. It adds warnings and errors to n.
 func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 	pass := func(err error, what string) {
 		if err != nil {
@@ -129,7 +129,7 @@ func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 		}
 	case "disable_token_creation":
 		a.DisableTokenCreation = true
-		if hasValue { // "=no" could be read both ways
+		if hasValue { // the meaning of "=no" would be ambiguous
 			pass(errors.New("takes no value"), "enabled; its value is ignored")
 		}
 	case "use_jwt_client_ids": // for Slurm's daemons
@@ -151,7 +151,7 @@ func (n *notes) tolerate(refusal error, text string) {
 	n.add(text)
 }
 
-// err returns the result for a key's function.
+// err returns the error for the function that sets a key.
 func (n *notes) err() error {
 	text := strings.Join(n.texts, "; ")
 	switch {
@@ -164,15 +164,15 @@ func (n *notes) err() error {
 }
 
 // lostParameter refuses a parameter that appears as a key. This happens if
-// there is a space after a comma: the space ends the value, and the parameter's
+// there is a space after a comma. The space ends the value, and the parameter's
 // restriction would be lost.
 func lostParameter(*Auth, string) error {
 	return errors.New("is a parameter of AuthAltParameters=; write it there, after a comma and without spaces")
 }
 
-// Limits on the lifetime of created tokens.
+// Lifetimes of tokens that the daemons create.
 const (
-	longestTokenLifespan = 366 * 24 * time.Hour // maximum for the configuration
+	longestTokenLifespan = 366 * 24 * time.Hour // maximum that the configuration may set
 	usualTokenLifespan   = 30 * 24 * time.Hour  // default; a stolen token should be usable for days, not for years
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestAltParameters checks the values of AuthAltParameters, which both files
-// may have.
+// TestAltParameters checks the values of AuthAltParameters, which both
+// configuration files may have.
 func TestAltParameters(t *testing.T) {
 	both := func(key, set string) Auth { return Auth{JWTKey: key, JWKS: set} }
 	const year = 366 * 24 * time.Hour
@@ -98,9 +98,9 @@ func TestAltParameters(t *testing.T) {
 	}
 }
 
-// TestParametersBehindABlank checks a value with a blank, which ends the value:
-// the rest would be an unknown key. If this drops a restriction, a warning is
-// not sufficient.
+// TestParametersBehindABlank checks a value with a blank. The blank ends the
+// value, and the rest would be an unknown key. If a restriction is lost in this
+// way, a warning is not sufficient.
 func TestParametersBehindABlank(t *testing.T) {
 	for line, want := range map[string]string{
 		"AuthAltParameters=jwt_key=/k, jwks=/j":               "/f:3: jwks: is a parameter of AuthAltParameters=; write it there, after a comma and without spaces",

@@ -8,9 +8,9 @@ import (
 )
 
 // clusterDraft is a Cluster that is being read. The keys of the accounting
-// daemon have an effect only if the type, which may come later, requires one.
-// Those of the old pair of controllers have an effect only without
-// SchedctldHost.
+// daemon have an effect only if AccountingStorageType requires a daemon, and
+// this key may come later. The old keys of the two controllers have an effect
+// only without SchedctldHost.
 type clusterDraft struct {
 	Cluster
 	accounted       bool
@@ -49,7 +49,7 @@ var clusterGrammar = grammar[clusterDraft]{
 		"nodeset":       nil,
 		"downnodes":     nil,
 		"frontendname":  nil,
-		"switchname":    nil, // key of topology.conf, which may be included
+		"switchname":    nil, // key of topology.conf, which the file may include
 		"blockname":     nil,
 		"poweraction":   nil,
 	},
@@ -94,7 +94,7 @@ func (c *clusterDraft) oldHosts(r *reading[clusterDraft]) {
 	case !primary:
 		return
 	}
-	r.seen["schedctldhost"] = true // their errors were reported already
+	r.seen["schedctldhost"] = true // the errors of the old keys were already reported
 	for _, h := range []Host{c.primary, c.backup} {
 		if h.Name != "" {
 			c.Controllers = append(c.Controllers, Host{h.Name, cmp.Or(h.Address, h.Name)})
@@ -121,9 +121,9 @@ func setAccounting(c *clusterDraft, v string) error {
 	return nil
 }
 
-// setAccountingMunge sets the socket of a munged with another key. It issues
-// credentials for accounting daemons that clusters share. If the value is not
-// such a socket, it is a password, and is not read.
+// setAccountingMunge sets the socket of a second munged, which has another key.
+// This munged issues credentials for accounting daemons that several clusters
+// share. If the value does not name a socket, it is a password, and is ignored.
 func setAccountingMunge(c *clusterDraft, v string) error {
 	for _, p := range commas(v) {
 		if path, ok := socket(p); ok && filepath.IsAbs(path) {
@@ -134,9 +134,9 @@ func setAccountingMunge(c *clusterDraft, v string) error {
 	return nil
 }
 
-// checkTLSType refuses a configuration whose daemons use TLS. Without TLS,
-// connecting to them can't work, and listening would contradict the
-// configuration.
+// checkTLSType refuses a configuration whose daemons use TLS. This program has
+// no TLS for daemons. Its connections to such daemons would fail, and its own
+// listeners would contradict the configuration.
 func checkTLSType(v string) error {
 	if name := plugin(v, "tls/"); name != "none" {
 		return errors.New("want tls/none: TLS between daemons (tls/s2n) is not supported. " +

@@ -1,16 +1,17 @@
-// Package conf reads the two configuration files: that of the cluster, which
-// all programs of this project share with a site's Slurm (slurm.conf is one),
-// and that of the accounting daemon. It also looks up environment variables,
-// which have two spellings like the keys of the files.
+// Package conf reads the two configuration files: the file of the cluster,
+// which all programs of this project can share with a site's Slurm
+// (slurm.conf), and the file of the accounting daemon. It also looks up
+// environment variables, which have two spellings like the keys of the files.
 //
 // A file consists of lines of Key=Value pairs. Keys are case-insensitive, and
 // in the Sched… or the Slurm… spelling. A value with spaces is quoted. # starts
 // a comment, and a backslash at the end continues the line. "Include FILE"
-// reads another file. Its path is relative to the first file's directory, or
-// within an included slurm.conf to that file's directory. All problems are
-// reported together, each with its line. Keys of Slurm that this project does
-// not need are ignored; other unknown keys cause a warning. Everything that
-// Slurm's daemons can read is parsed as they do (docs/SLURM.md).
+// reads another file. FILE is relative to the directory of the first file.
+// Within an included slurm.conf, it is relative to the directory of that
+// slurm.conf. All problems are reported together, each with its line. Keys of
+// Slurm that this project does not need are ignored. Other unknown keys cause a
+// warning. Everything that Slurm's daemons can read is parsed in the same way
+// as in Slurm (docs/SLURM.md).
 //
 // The package resolves no names and opens no connections. It prints no value of
 // an unknown key, which might be a password.
@@ -68,7 +69,7 @@ type Dbd struct {
 
 // Auth describes how clients authenticate. It is the same in both files.
 type Auth struct {
-	AuthType             string        // in a site's file it may be an unsupported type
+	AuthType             string        // in a site's file, possibly an unsupported type
 	AuthSocket           string        // AuthInfo=socket= with auth/cred: the daemon's own socket
 	Munge                Munge         // settings for auth/munge
 	JWT                  bool          // AuthAltTypes has auth/jwt
@@ -80,7 +81,7 @@ type Auth struct {
 	KeyElsewhere         bool          // a key's path can't be used here, so no default is used
 }
 
-// Munge describes the munged that issues credentials for auth/munge.
+// Munge has the settings of the munged that issues credentials for auth/munge.
 type Munge struct {
 	Socket string        // path; by default munged's default socket
 	TTL    time.Duration // AuthInfo=ttl=; 0 for munged's default
@@ -89,7 +90,7 @@ type Munge struct {
 // Host is a value of SchedctldHost.
 type Host struct {
 	Name    string
-	Address string // Name if none was given
+	Address string // Name if no address was given
 }
 
 // Accounting is the address of the accounting daemon.
@@ -123,8 +124,8 @@ func (l Line) Get(key string) (value string, ok bool) {
 }
 
 // Read reads the cluster's configuration. An error lists all problems; warnings
-// are returned with or without an error. /dev/null is an empty configuration
-// with every default, for programs that need none.
+// are returned with or without an error. /dev/null stands for an empty
+// configuration with all defaults, for programs that need no configuration.
 func Read(path string) (*Cluster, []Warning, error) { return own.Read(path) }
 
 // ReadDbd reads the accounting daemon's configuration, like Read.

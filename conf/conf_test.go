@@ -209,8 +209,8 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// TestIncludeSlurmConf checks that a file of ours may include a whole
-// slurm.conf, whose own Includes are resolved as in Slurm.
+// TestIncludeSlurmConf checks that a sched.conf may include a whole slurm.conf,
+// whose own Includes are resolved as in Slurm.
 func TestIncludeSlurmConf(t *testing.T) {
 	f := files{
 		"/etc/sched/sched.conf": "Include /etc/slurm/slurm.conf\nInclude ours.conf\nTLSParameters=restd_cert_file=/c",
@@ -325,8 +325,8 @@ func TestReadFromDisk(t *testing.T) {
 	}
 }
 
-// TestJudge checks that files that determine what root does must belong to root
-// or SchedUser, and that no other user may change them.
+// TestJudge checks that files that determine what root does are refused unless
+// they belong to root or SchedUser, and no other user can change them.
 func TestJudge(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")

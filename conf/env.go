@@ -8,12 +8,12 @@ import (
 )
 
 // Env returns the value of an environment variable that has two spellings. name
-// is ours ("SCHED_CONF", "SCHEDRESTD_LISTEN"); the other begins with SLURM. An
-// empty value counts as unset.
+// is our spelling ("SCHED_CONF", "SCHEDRESTD_LISTEN"). The other spelling
+// begins with SLURM. An empty value counts as unset.
 //
-// If both are set and differ, Env returns an error that shows neither value
-// (SCHED_JWT is a token), because choosing one could select another user's
-// identity or file.
+// If both spellings are set to different values, Env returns an error, because
+// choosing one of them could select another user's identity or file. The error
+// shows neither value, because SCHED_JWT may be a token.
 func Env(name string) (string, error) {
 	value := os.Getenv(name)
 	rest, ok := strings.CutPrefix(name, "SCHED")
@@ -31,13 +31,13 @@ func Env(name string) (string, error) {
 		WithHint("unset one of them")
 }
 
-// DefaultPaths lists the places of the cluster's configuration if neither the
-// command line nor the environment names it. At the last path, slurmd and sackd
-// store the file that they fetch from the controller, on machines without a
-// file of their own.
+// DefaultPaths lists where the cluster's configuration may be if neither the
+// command line nor the environment names it. On a machine without a
+// configuration file, slurmd and sackd fetch the file from the controller and
+// store it at the last path.
 var DefaultPaths = []string{"/etc/sched/sched.conf", "/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}
 
-// Find returns the path of the cluster's configuration. This is flag if it is
-// not empty, otherwise SCHED_CONF or SLURM_CONF, otherwise the first of
-// DefaultPaths that exists.
+// Find returns the path of the cluster's configuration. If flag is not empty,
+// it is the path. Otherwise the path is the value of SCHED_CONF or SLURM_CONF,
+// or otherwise the first of DefaultPaths that exists.
 func Find(flag string) (string, error) { return own.Find(flag) }

@@ -14,11 +14,11 @@ import (
 // Files opens configuration files.
 //
 // It follows links, because some sites make slurm.conf a link into a tree of
-// their configuration management. It follows only links made by root, this
-// process's user or the owner of the link's directory (guard). Neither the file
-// at the end nor a directory on the path may be writable by other users. The
-// owner of the file is reported, because that user determines what a root
-// process does.
+// their configuration management. It follows a link only if the link belongs to
+// root, to this process's user or to the owner of the link's directory (package
+// guard). Neither the file itself nor a directory on the path may be writable
+// by other users. The owner of the file is reported, because that user
+// determines what a root process does.
 type Files interface {
 	// Open opens a file that satisfies guard.Configuration.
 	Open(path string) (*os.File, error)
@@ -70,7 +70,7 @@ func (r Reader) Find(flag string) (string, error) {
 }
 
 // hinted adds a hint to an error about a missing key, if the file hides another
-// one.
+// configuration file.
 func (r Reader) hinted(path string, err error) error {
 	problems, ok := errors.AsType[Problems](err)
 	lacks := func(p Problem) bool { return p.Line == 0 && strings.HasSuffix(p.Text, missing) }
@@ -83,9 +83,9 @@ func (r Reader) hinted(path string, err error) error {
 // missing is the end of a Problem about a required key.
 const missing = " is missing"
 
-// shadowed returns a hint if path is one of DefaultPaths and hides a later one
-// that exists, and "" otherwise. This happens when an administrator creates the
-// first file to add one line.
+// shadowed returns a hint if path is one of DefaultPaths and a later one of
+// these paths also exists. Otherwise it returns "". One file hides the other
+// when an administrator creates a sched.conf only to add a line.
 func (r Reader) shadowed(path string) string {
 	at := slices.Index(DefaultPaths, path)
 	if at < 0 {

@@ -24,7 +24,7 @@ type grammar[T any] struct {
 	passed string                      // keys of Slurm that are ignored
 }
 
-// given is a pair of a file.
+// given is a Key=Value pair, with its place in a file.
 type given struct {
 	Pair
 	file  string
@@ -43,7 +43,7 @@ type reading[T any] struct {
 	files    []string
 	opened   bool               // whether path is not /dev/null and could be opened
 	failed   error              // why it could not be opened
-	given    map[string][]given // by name; applied ones are removed
+	given    map[string][]given // by name; pairs that were applied are removed
 	seen     map[string]bool    // names of the keys that were applied
 	warnings []Warning
 	problems Problems
@@ -68,9 +68,9 @@ func read[T any](g grammar[T], to *T, path string, open source) *reading[T] {
 	return r
 }
 
-// isSite reports whether the file is used by a site's Slurm, as opposed to a
-// file written for our daemons. Ours support only auth/cred, which Slurm's do
-// not.
+// isSite reports whether the file belongs to a site's Slurm, or was written for
+// our daemons. Our daemons support only auth/cred, and Slurm's daemons do not
+// support auth/cred.
 func (r *reading[T]) isSite() bool {
 	kind := ""
 	for _, v := range r.given["authtype"] {
@@ -112,8 +112,8 @@ func (g grammar[T]) skips(key string) bool {
 	return ok && keep == nil
 }
 
-// apply sets every given key, in the grammar's order, and then adds warnings
-// about the rest.
+// apply sets every key of the grammar that the file has, in the grammar's
+// order. Then it adds warnings about the other keys.
 func (r *reading[T]) apply() {
 	for _, k := range r.grammar.keys {
 		name := fold(k.name)
@@ -147,29 +147,29 @@ func (r *reading[T]) apply() {
 	}
 }
 
-// errStrayQuote refuses a partly quoted value of a key that is used here,
-// because it is probably not the intended value. Slurm accepts it, including
-// the quote.
+// errStrayQuote is the error for a partly quoted value of a key that the
+// gateway uses, because this is probably not the intended value. Slurm accepts
+// the value, including the quote.
 var errStrayQuote = errors.New("an unclosed quote, or text after the closing quote")
 
-// passedOver describes an ignored value, or ignored part of one. It causes a
+// passedOver describes a value that is ignored, at least in part. It causes a
 // warning.
 type passedOver string
 
 func (p passedOver) Error() string { return string(p) }
 
 // tolerated describes a value that Slurm accepts and our daemons refuse. In a
-// file that Slurm's daemons read, it causes a warning with note, because the
-// gateway must be able to read the cluster's own configuration. In a file that
-// was written for us, it is an error.
+// file that Slurm's daemons read, such a value causes a warning with the text
+// note, because the gateway must be able to read the cluster's own
+// configuration. In a file that was written for our daemons, it is an error.
 type tolerated struct {
 	error
 	note string
 }
 
-// choose returns the values to use: all of a list, and the last of any other
-// key. If a key was given in both spellings, it returns the values of one
-// spelling.
+// choose returns the values of a key to use: all values of a list, and only the
+// last value of any other key. If the key was given in both spellings, it
+// returns only the values of one spelling.
 func (r *reading[T]) choose(k key[T], values []given) []given {
 	var spelled [2][]given
 	for _, v := range values {
@@ -202,8 +202,8 @@ func (r *reading[T]) warn(v given, text string) {
 	r.warnings = append(r.warnings, Warning{v.file, v.line, text})
 }
 
-// require reports an error for each of names that the file lacks, in the file's
-// spelling, and for an empty file.
+// require reports a problem for each required key that the file lacks, in the
+// file's spelling, and for an empty file.
 func (r *reading[T]) require(path string, names ...string) {
 	empty := !r.said && len(r.problems) == 0
 	slurms := r.slurm || empty && strings.HasPrefix(filepath.Base(path), "slurm") // an empty file has no key that shows the spelling
@@ -226,8 +226,8 @@ func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 	if r.failed != nil {
 		return nil, r.failed
 	}
-	// For root, Judge refuses such a file. An ordinary user may have reasons
-	// for it.
+	// If root starts the program, Judge refuses such a file. An ordinary user
+	// may have reasons to use one.
 	if r.opened && user == "" && r.owner != 0 && int(r.owner) != os.Geteuid() {
 		text := fmt.Sprintf("owned by uid %d, which is neither root nor the user of this process", r.owner)
 		r.warnings = append(r.warnings, Warning{path, 0, text})
@@ -237,9 +237,10 @@ func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 	return r.warnings, r.problems.err("")
 }
 
-// ours returns a key's name in our spelling, folded, and whether it was in
-// Slurm's. The part that differs may be within the key, as in EpilogSlurmctld.
-// The old names of the controllers exist only in Slurm's spelling.
+// ours returns a key's name in our spelling, folded, and reports whether the
+// key was in Slurm's spelling. The part that differs may be in the middle of
+// the key, as in EpilogSlurmctld. The old names of the controllers exist only
+// in Slurm's spelling.
 func ours(key string) (name string, slurm bool) {
 	name = fold(key)
 	old := name == "controlmachine" || name == "backupcontroller"

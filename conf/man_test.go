@@ -10,7 +10,7 @@ import (
 )
 
 // TestManual checks that sched.conf(5) has an entry for each key that has an
-// effect, and for no other, and that it lists the supported parameters.
+// effect, and for no other key. It must also list the supported parameters.
 func TestManual(t *testing.T) {
 	text, err := os.ReadFile("../docs/man/sched.conf.5")
 	if err != nil {
@@ -42,8 +42,8 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has no entry", key)
 		}
 	}
-	// Parameters are also known as keys, so that one that was separated from
-	// its list is noticed.
+	// The parameters are also keys of the grammar, so that a parameter that a
+	// space separated from its list is noticed.
 	known := map[string]bool{"disable_token_creation": true}
 	for name := range want {
 		if name == strings.ToLower(name) {

@@ -8,8 +8,8 @@ import (
 // pairs splits a logical line into its Key=Value pairs, as Slurm does. Spaces
 // may surround the "=". A value ends at a space unless it is in double quotes.
 // An arithmetic sign before the "=" ("Key+=Value") has no meaning in these
-// files. Errors name the column and never the text, which may be part of a
-// password.
+// files. Errors name the column, but never quote the text, which may be part of
+// a password.
 func pairs(line string) ([]Pair, error) {
 	var out []Pair
 	for at := skip(line, 0); at < len(line); at = skip(line, at) {
@@ -34,9 +34,9 @@ func pairs(line string) ([]Pair, error) {
 	return out, nil
 }
 
-// value parses the value that begins at at. It returns the index at which the
-// next pair may begin. Quotes that do not surround the whole value are part of
-// it, and it ends at a space as usual.
+// value parses the value that begins at the index at. It also returns the index
+// at which the next pair may begin. Quotes that do not surround the whole value
+// are part of the value, which then ends at a space.
 func value(line string, at int) (text string, next int) {
 	if at < len(line) && line[at] == '"' {
 		length := strings.IndexByte(line[at+1:], '"')

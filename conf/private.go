@@ -7,7 +7,7 @@ import (
 )
 
 // PrivateData is a set of kinds of information that are hidden from ordinary
-// users. The zero value is that of a configuration without the key.
+// users. The zero value stands for a configuration without PrivateData=.
 type PrivateData uint16
 
 // The kinds of information that PrivateData= names.
@@ -42,7 +42,7 @@ func (p PrivateData) Hides(kind PrivateData) bool {
 }
 
 // Except returns the names of the kinds that the configuration lists
-// individually and that are not in kinds.
+// individually, without those in kinds.
 func (p PrivateData) Except(kinds PrivateData) (names []string) {
 	if p&allPrivate == allPrivate {
 		return nil
@@ -55,8 +55,9 @@ func (p PrivateData) Except(kinds PrivateData) (names []string) {
 	return names
 }
 
-// setPrivate parses a list of kinds, "all" or "none". An unknown word was meant
-// to hide something. So if it does not cause an error, everything is hidden.
+// setPrivate parses a list of kinds, "all" or "none". An unknown word was
+// probably meant to hide something. So in a file where it is not an error, it
+// hides everything.
 func setPrivate(to *PrivateData, v string) error {
 	words := commas(fold(v))
 	*to = PrivateNone

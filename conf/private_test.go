@@ -2,13 +2,13 @@ package conf
 
 import "testing"
 
-// TestPrivateData checks that both files accept Slurm's words. Without the key,
-// jobs and users must be private.
+// TestPrivateData checks that both configuration files accept Slurm's words. If
+// a file lacks PrivateData=, jobs and users must be private.
 func TestPrivateData(t *testing.T) {
 	tests := []struct {
 		line string
 		want PrivateData // hidden kinds
-		bad  bool        // refused in a file of ours; in a site's file, everything is hidden
+		bad  bool        // refused in a file for our daemons; in a site's file, everything is hidden
 	}{
 		{line: "", want: PrivateJobs | PrivateUsers},
 		{line: "PrivateData=none"},

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// TestSite checks values that only Slurm accepts: in a file that Slurm's
-// daemons read they cause a warning, and in a file for our daemons an error.
+// TestSite checks values that only Slurm accepts. In a file that Slurm's
+// daemons read, such a value must cause a warning, and in a file for our
+// daemons an error.
 func TestSite(t *testing.T) {
 	const key = "AuthAltTypes=auth/jwt\nAuthAltParameters="
 	tests := []struct {
@@ -116,8 +117,8 @@ func TestOddFiles(t *testing.T) {
 	}
 }
 
-// TestFindOrder checks that a file that was fetched from the controller is
-// found last.
+// TestFindOrder checks that a file that was fetched from the controller is used
+// only if no other file exists.
 func TestFindOrder(t *testing.T) {
 	t.Setenv("SCHED_CONF", "")
 	t.Setenv("SLURM_CONF", "")

@@ -48,8 +48,8 @@ func TestSlurmSyntax(t *testing.T) {
 			}
 			c, _, err := readCluster("/c", files{"/c": minimal + "NodeName=n " + tt.line}.open)
 			if tt.problem != "" {
-				// The column is counted from the beginning of the line, with
-				// the node's name.
+				// The column is counted from the beginning of the line, which
+				// includes the node's name.
 				_, err := pairs(tt.line)
 				if err == nil || err.Error() != tt.problem {
 					t.Errorf("got %v, want %s", err, tt.problem)
@@ -66,8 +66,8 @@ func TestSlurmSyntax(t *testing.T) {
 	}
 }
 
-// TestControllers checks the list of controllers and its order, with the new keys
-// and with the old ones.
+// TestControllers checks the list of controllers and its order, both with the
+// new keys and with the old keys.
 func TestControllers(t *testing.T) {
 	const beside = "/c: ControlMachine and BackupController are ignored because SlurmctldHost is set"
 	tests := []struct {

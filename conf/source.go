@@ -46,12 +46,12 @@ func from(files Files) source {
 	}
 }
 
-// Judge refuses files that were read if a process that runs as root must not
-// use them. They and the directories of their paths must belong to root or to
-// one of owners, and no other user may change them. It runs after reading,
-// because the files themselves name SchedUser, who is one of owners. A user who
-// could have replaced them in the meantime owns a directory that is refused
-// here.
+// Judge returns an error if a process that runs as root must not use the given
+// files. The files and the directories of their paths must belong to root or to
+// one of the trusted owners, and no other user may be able to change them.
+// Judge runs after the files were read, because the files themselves name
+// SchedUser, who is one of these owners. A user who could have replaced a file
+// in the meantime must own one of the directories, and Judge refuses that too.
 func Judge(files []string, trust guard.Trust) error {
 	return guard.Judge(slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == null }), guard.Configuration, trust)
 }
@@ -63,8 +63,6 @@ type entry struct {
 	text string
 }
 
-// loader collects the logical lines of a file and of the files that it
-// includes.
 type loader struct {
 	open     source
 	top      string   // directory of the main file, to which Include paths are relative as in Slurm; see include
@@ -135,7 +133,7 @@ func (l *loader) split(path, text string) {
 	}
 }
 
-// line stores at, or reads the file that it includes.
+// line stores the logical line at, or reads the file that the line includes.
 func (l *loader) line(at entry) {
 	end := strings.IndexAny(at.text+" ", " \t")
 	word, rest := at.text[:end], strings.TrimSpace(at.text[end:])
@@ -150,8 +148,8 @@ func (l *loader) line(at entry) {
 	}
 }
 
-// include reads the file that at names. As in Slurm, a name may contain %c, but
-// no patterns.
+// include reads the file that an Include line names. As in Slurm, a name may
+// contain %c, but no patterns.
 func (l *loader) include(at entry, path string) {
 	if strings.Contains(path, "%c") {
 		cluster := l.clusterName()
@@ -200,8 +198,8 @@ func (l *loader) problem(at entry, format string, args ...any) {
 	l.problems = append(l.problems, Problem{at.file, at.line, fmt.Sprintf(format, args...)})
 }
 
-// uncomment removes everything from an unescaped # on. It keeps a # within a
-// quoted value, although Slurm ends the line, and so the value, there.
+// uncomment removes an unescaped # and everything after it. It keeps a # within
+// a quoted value, although for Slurm the line, and thus the value, ends there.
 func uncomment(line string) string {
 	if !strings.Contains(line, "#") {
 		return line

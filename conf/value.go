@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// wants returns the error for an invalid value. It does not repeat the value,
-// which is in the line that the error names.
+// wants returns the error for an invalid value. The text does not repeat the
+// value, because the error also has the number of the line.
 func wants(what string) error { return errors.New("want " + what) }
 
 // commas splits a comma-separated value. It drops spaces and empty elements.
@@ -48,14 +48,16 @@ func setUser(to *string, v string) error {
 	return nil
 }
 
-// setPort sets a port. Of a range it uses the first one.
+// setPort sets a port. If the value is a range, it sets the first port of the
+// range.
 func setPort(to *int, v string) error {
 	var more int
 	return setPorts(to, &more, v)
 }
 
-// setPorts sets a port or a range. Slurm's controller listens on each port, and
-// clients use any of them, so that the connections are spread over more queues.
+// setPorts sets a port or a range. Slurm's controller listens on each port of a
+// range. Each client uses any of these ports, so that the connections are
+// spread over more queues.
 func setPorts(first, more *int, v string) error {
 	low, high, ranged := strings.Cut(v, "-")
 	port, err := strconv.ParseUint(low, 10, 16)
@@ -81,8 +83,8 @@ func setSeconds(to *time.Duration, v string) error {
 	return nil
 }
 
-// Maximum timeouts for a daemon. After such a time the client is gone, and a
-// waiting request only takes the place of others.
+// Maximum timeouts for a daemon. After this time, the client of a request has
+// usually gone, and the waiting request only takes the place of other requests.
 const (
 	longestMessage = time.Hour
 	longestConnect = 2 * time.Minute // the kernel gives up after about this time
@@ -90,7 +92,7 @@ const (
 
 // setTimeout sets a number of seconds as Slurm does: decimal, hexadecimal,
 // octal, or "infinite", which here means the maximum. With 0, Slurm's commands
-// would not wait at all, which is never intended, so the default is used.
+// would not wait at all. That is never intended, so 0 stands for the default.
 func setTimeout(to *time.Duration, v string, longest time.Duration) error {
 	n, err := strconv.ParseUint(v, 0, 64)
 	switch endless := fold(v) == "infinite" || fold(v) == "unlimited"; {
@@ -106,8 +108,8 @@ func setTimeout(to *time.Duration, v string, longest time.Duration) error {
 	return nil
 }
 
-// setPath sets an absolute path. A relative path would be a different file for
-// each daemon.
+// setPath sets an absolute path. A relative path could name a different file
+// for each daemon.
 func setPath(to *string, v string) error {
 	if !filepath.IsAbs(v) {
 		return wants("an absolute path")

@@ -13,7 +13,8 @@ import (
 	"schedrestd/security"
 )
 
-// announceStart logs, once, who serves, and which listeners expose tokens.
+// announceStart logs once which identity serves, and which listeners expose
+// tokens.
 func (d *dispatcher) announceStart() {
 	c := d.config
 	attrs := []any{"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections, "listen", names(d.listeners)}
@@ -30,8 +31,8 @@ func (d *dispatcher) announceStart() {
 	}
 }
 
-// exposesTokens reports whether l takes plain HTTP from other machines, as far as its
-// address shows. A firewall may still keep them out.
+// exposesTokens reports whether l accepts plain HTTP from other machines,
+// judging by its address. A firewall may still keep other machines out.
 func exposesTokens(l ipc.Listening) bool {
 	at, err := netip.ParseAddrPort(l.Name)
 	return l.Network == ipc.TCP && !l.TLS && err == nil && !at.Addr().Unmap().IsLoopback()
@@ -57,16 +58,16 @@ func names(list []ipc.Listening) (names []string) {
 	return names
 }
 
-// announceConfinement logs, once, which parts of the workers' confinement are on.
+// announceConfinement logs once which parts of the workers' confinement are on.
 func (d *dispatcher) announceConfinement(a announced, sealed ipc.Ready) {
 	if parts := d.config.Confinement; len(parts) > 0 { // a check prints them
 		confinement.Log(d.log, confinement.Complete(parts, a.setup.Seal, security.Sealed(sealed)), a.setup.Inetd)
 	}
 }
 
-// announceRules logs, once, the rules in force that can't be seen from outside.
-// Administrators find here which settings they have misspelled or which another
-// file overrides.
+// announceRules logs once the rules in force that can't be seen from outside.
+// The line shows administrators which settings they have misspelled, and which
+// settings another file overrides.
 func (d *dispatcher) announceRules(a work.Admission) {
 	c := d.config
 	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"), "penalties", costs(a),
@@ -117,7 +118,7 @@ func costs(a work.Admission) string {
 	return fmt.Sprintf("auth:%s,malformed:%s,crash:%s,threshold:%s", a.Auth, a.Malformed, a.Crash, a.Threshold)
 }
 
-// trusted returns a list of the proxies that may act for other clients.
+// trusted returns the proxies that may act for other clients, as one text.
 func trusted(a work.Admission) string {
 	var words []string
 	for _, uid := range a.Peers {
@@ -135,7 +136,7 @@ func prefixes(list []netip.Prefix, more ...string) string {
 	return cmp.Or(strings.Join(append(words, more...), ","), "none")
 }
 
-// because returns why if so is true, and "" otherwise.
+// because returns the reason why if the condition so is true, and "" otherwise.
 func because(so bool, why string) string {
 	if so {
 		return why

@@ -6,7 +6,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestExposesTokens: a listener that takes tokens unencrypted from other machines is recognized.
+// TestExposesTokens checks that a listener that receives tokens from other
+// machines without encryption is recognized.
 func TestExposesTokens(t *testing.T) {
 	for name, tt := range map[string]struct {
 		l    ipc.Listening

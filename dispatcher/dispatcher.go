@@ -4,11 +4,11 @@
 //
 // It has no privileges. The parent, which may be root, opens the listeners and
 // asks the kernel about peers. It sends each accepted connection to the
-// dispatcher. The parent also starts and ends processes for it, and only as
+// dispatcher. The parent also starts and ends processes for it, but only as
 // configured: the dispatcher names a role, or a connection whose user the
-// worker serves, and never a program or an identity. Workers are assumed to be
-// compromised. Their messages are checked against the protocol table of package
-// ipc, and a worker that breaks the protocol is killed.
+// worker is to serve. It can't name a program or an identity. Workers are
+// assumed to be compromised. Their messages are checked against the protocol
+// table of package ipc, and a worker that breaks the protocol is killed.
 //
 // Its packages import only downwards:
 //
@@ -65,7 +65,7 @@ type Limits struct {
 	Wear      uint64        // the shared workers are replaced after this number of connections
 	Age       time.Duration // … or after this time, when the key for session tickets is also replaced
 	Rest      time.Duration // become_user: a worker without connections is retired after this time
-	Farewell  time.Duration // a retired worker that still has connections is asked to finish after this time
+	Farewell  time.Duration // after this time, a retired worker that still has connections is asked to finish
 	HandLimit time.Duration // how long a connection waits while no worker can take it
 	LogBurst  int           // lines that a worker may log at once
 	LogRate   int           // … and per second
@@ -108,15 +108,15 @@ func newLog(to string, out *relay.Log, level *slog.LevelVar) *slog.Logger {
 	return loglevel.New("text", out, level)
 }
 
-// confine removes the rights that this process does not need. Afterwards it
-// can't change files, signal processes, start programs or connect to UNIX
-// sockets.
+// confine removes the rights that this process does not need. Afterwards this
+// process can't change files, signal processes, start programs or connect to
+// UNIX sockets.
 func confine(s ipc.Seal) (security.Sealed, error) {
 	return seal.Close(seal.Options{Kind: seal.Dispatcher, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }
 
-// dispatcher is the state of the process. The loop of Set owns the fields after
-// Set.
+// dispatcher is the state of the process. The loop of Set owns the fields that
+// are declared after Set.
 type dispatcher struct {
 	parent  *process.Parent
 	log     *slog.Logger
@@ -130,11 +130,11 @@ type dispatcher struct {
 	resolver, keeper, exporter *service.Spec
 	audit                      *auditlog.Log
 	names                      *dispatch.Names
-	announcing                 announced         // the generation whose configuration is being received
+	announcing                 announced         // configuration that is being received, for the next generation
 	replies                    chan ipc.Received // the parent's answers for the goroutine that builds a generation
 	finishing                  chan struct{}     // closed when the gateway shuts down
-	closing                    sync.WaitGroup    // waits until generations are closed
-	accepting                  sync.WaitGroup    // waits until the parent sends no more connections
+	closing                    sync.WaitGroup    // generations that are being closed
+	accepting                  sync.WaitGroup    // goroutines that receive connections from the parent
 	violations                 chan string       // inetd: why the worker was killed for breaking a service's protocol
 
 	*pool.Set
@@ -142,8 +142,8 @@ type dispatcher struct {
 	router   dispatch.Dispatcher
 	owners   []ipc.Subuids // current ranges of subordinate uids
 	current  *generation   // current generation
-	built    time.Time     // when current came into force
-	failed   int           // number of successive generations that soon lost a service, or could not be replaced afterwards
+	built    time.Time     // when current became the current generation
+	failed   int           // number of successive generations that soon lost a service, or that could not be replaced after losing one
 	asked    bool          // the parent was asked for a generation
 	stopped  bool
 }
@@ -219,7 +219,7 @@ func (d *dispatcher) serve(a announced) {
 		return
 	}
 	// This process has the same user as the workers if the gateway was not
-	// started by root. It must survive if a worker uses up the user's
+	// started by root. It must keep running even if a worker uses up the user's
 	// processes.
 	thread.Reserve(thread.Spare)
 	c := d.config
@@ -253,8 +253,8 @@ func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
 // ownerOf returns the user to whom a subordinate uid belongs, or uid itself.
 func (d *dispatcher) ownerOf(uid uint32) uint32 { return query.OwnerOf(d.owners, uid) }
 
-// accept submits the connections that arrive over fd. The netlink socket owners
-// reports the users of their clients.
+// accept submits the connections that arrive over the descriptor fd. owners is
+// a netlink socket on which the kernel reports the users of the clients.
 func (d *dispatcher) accept(fd, owners int) error {
 	from, err := ipc.Open(fd, ipc.Dispatcher, ipc.Acceptor)
 	if err != nil {
@@ -265,8 +265,8 @@ func (d *dispatcher) accept(fd, owners int) error {
 	return nil
 }
 
-// replace builds a generation and puts it in force. If that fails, nothing
-// changes. It reports the result to the parent.
+// replace builds a generation and makes it the current one. If this fails,
+// nothing changes. replace reports the result to the parent.
 func (d *dispatcher) replace(a announced) {
 	g, err := d.build(a)
 	d.Do(func() {
@@ -279,7 +279,8 @@ func (d *dispatcher) replace(a announced) {
 	})
 }
 
-// decided reports to the parent whether the generation with that ID is in force.
+// decided reports to the parent whether the generation id has become the
+// current one.
 func (d *dispatcher) decided(id uint32, err error) {
 	o := &ipc.Outcome{ID: id, OK: err == nil}
 	if err != nil {
@@ -292,7 +293,7 @@ func (d *dispatcher) decided(id uint32, err error) {
 	}
 }
 
-// replaced puts g in force, unless its workers can't serve.
+// replaced makes g the current generation, unless its workers can't serve.
 func (d *dispatcher) replaced(g *generation, err error) error {
 	if err != nil {
 		g.Release()
@@ -336,12 +337,12 @@ func (d *dispatcher) lost(g *generation, p *service.Process) {
 	wait := pool.Pause(d.failed)
 	d.failed++
 	d.log.Error(p.Role().String()+" exited", errs.LogAttrs(errs.HintOf(p.Why()), "because", p.Why(), "pause", wait)...)
-	g.Replacing = wait == 0 // connections wait for the next generation, but not if several failed in a row
+	g.Replacing = wait == 0 // connections wait for the next generation, unless several generations have failed in a row
 	d.After(wait, d.renew)
 }
 
-// again asks for another generation after a pause, if the current one has lost
-// a service.
+// again asks for another generation after a pause, if the current generation
+// has lost a service.
 func (d *dispatcher) again() {
 	if d.current == nil || !d.current.isBroken() {
 		return
@@ -352,9 +353,9 @@ func (d *dispatcher) again() {
 	d.After(pool.Pause(d.failed), d.renew)
 }
 
-// renew asks the parent for a generation. The parent may announce none, for
-// example because key files can't be opened. Then renew asks again later, if a
-// service of the current generation has exited.
+// renew asks the parent for a generation. The parent may announce no
+// generation, for example because key files can't be opened. In that case,
+// renew asks again later if a service of the current generation has exited.
 func (d *dispatcher) renew() {
 	if d.asked || d.stopped {
 		return
@@ -370,7 +371,7 @@ func (d *dispatcher) renew() {
 }
 
 // askAgain is how long the dispatcher waits for the announcement of a
-// generation that it has asked for.
+// generation before it asks again.
 const askAgain = 5 * time.Second
 
 // show makes all processes log their counters. Workers count the requests,
@@ -463,7 +464,7 @@ func (d *dispatcher) visit(a announced, client *inetd.Client) error {
 			}
 			go func() {
 				p := <-g.lost()
-				lost <- p.Why().Error() // ignored if the run is over
+				lost <- p.Why().Error() // ignored when the run is over
 				d.log.Error(p.Role().String()+" exited", "because", p.Why())
 			}()
 			return nil
@@ -486,8 +487,8 @@ func (d *dispatcher) visit(a announced, client *inetd.Client) error {
 // Serve does nothing, because the dispatcher is not a service for workers.
 func (d *dispatcher) Serve(*own.Client) {}
 
-// Counters returns nothing, because a Show makes all processes log their
-// counters.
+// Counters returns nothing. The message Show makes this process log its
+// counters and those of all other processes.
 func (d *dispatcher) Counters() []any { return nil }
 
 // Close does nothing, because without the parent no process can be started or

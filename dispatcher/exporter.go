@@ -13,8 +13,8 @@ import (
 )
 
 // scraper answers one process of the exporter. The dispatcher keeps the totals,
-// so they survive when an exporter exits. The exporter is then started again.
-// Nothing else depends on it.
+// so they are not lost when an exporter exits. The exporter is then started
+// again. No other process depends on it.
 type scraper struct {
 	*dispatcher
 	process *service.Process
@@ -62,7 +62,7 @@ func (d *dispatcher) exportOnce() error {
 	}
 	var err error
 	x.process, err = d.exporter.Start(d.starter, g.ID, service.Hooks{Report: d.reportViolation, Handle: x.handle})
-	d.Do(g.Release) // the exporter belongs to the generation until then
+	d.Do(g.Release) // the exporter belongs to the generation until it has exited
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 // generation groups all processes that serve one configuration: its services
 // and, through the pools, its workers. It also has their public keys. No part
 // of a generation is ever replaced. If the configuration changes or a service
-// exits, the next generation is built beside it. The next one takes over when
-// its workers have proved that they can serve.
+// exits, the next generation is built beside the current one. It takes over
+// when its workers have proved that they can serve.
 type generation struct {
 	*pool.Generation
 	announced
@@ -46,7 +46,7 @@ func (d *dispatcher) newGeneration(a announced) *generation {
 	return g
 }
 
-// poolConfig returns the configuration of workers with that setup.
+// poolConfig returns the configuration of workers with the given setup.
 func (d *dispatcher) poolConfig(setup work.Setup) pool.Config {
 	c, l := d.config, d.limits
 	return pool.Config{Setup: setup, Workers: int(c.Workers), Connections: int(c.Connections), Threads: int(c.Threads), Wear: l.Wear,
@@ -87,8 +87,9 @@ func (d *dispatcher) startServices(g *generation) (err error) {
 }
 
 // getKeys gets the public keys of the workers from the parent, once the keeper
-// has accepted the secret ones. If the keeper can't use a key, the parent sends
-// another set of keys, for which getKeys starts a new keeper, or an error.
+// has accepted the secret keys. If the keeper can't use a key, the parent sends
+// an error or another set of keys. For another set, getKeys starts a new
+// keeper.
 func (d *dispatcher) getKeys(g *generation) error {
 	for {
 		said := &ipc.Kept{OK: true}
@@ -113,8 +114,8 @@ func (d *dispatcher) getKeys(g *generation) error {
 	}
 }
 
-// makeTickets makes a new key for session tickets. Those of the two keys that were
-// made before it are still accepted.
+// makeTickets makes a new key for session tickets. Tickets of the two previous
+// keys are still accepted.
 func (g *generation) makeTickets(before *generation) {
 	if !g.public.TLS {
 		return
@@ -150,7 +151,7 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
 	}
 	select {
 	case answer := <-kept:
-		kept <- nil // the buffer stays full, so only the first answer is used
+		kept <- nil // the buffer stays full, so a second answer is not accepted
 		return answer, nil
 	case <-g.keeper.Over:
 		return nil, g.keeper.Why()
@@ -159,7 +160,7 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
 	}
 }
 
-// services returns the processes of g.
+// services returns the processes of the services of g.
 func (g *generation) services() (list []*service.Process) {
 	for _, p := range []*service.Process{g.resolver, g.keeper} {
 		if p != nil {
@@ -173,7 +174,7 @@ func (g *generation) services() (list []*service.Process) {
 }
 
 // greet gives a worker that is ready its channels to the services and its keys.
-// That must happen before its first connection.
+// The worker must get them before its first connection.
 func (g *generation) greet(worker *work.Client, to *ipc.Channel) error {
 	for _, p := range g.services() {
 		if err := p.Introduce(worker, to); err != nil {

@@ -7,7 +7,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestTickets: a generation makes one key for session tickets and takes over the two newest.
+// TestTickets checks that a generation makes one key for session tickets, and
+// takes over the two newest keys of the previous generation.
 func TestTickets(t *testing.T) {
 	var before *generation
 	var made [][32]byte

@@ -20,7 +20,7 @@ import (
 
 // Endpoint is a LISTEN argument.
 type Endpoint struct {
-	Text    string // as it was specified
+	Text    string // as the administrator wrote it
 	Network ipc.Network
 	TLS     bool   // https://
 	Host    string // TCP: name or address; "" means every interface
@@ -30,9 +30,9 @@ type Endpoint struct {
 
 const listenHint = "an address is [host]:port, https://[host]:port or unix:/path/to/socket; an IPv6 address goes in brackets"
 
-// Check returns an error that says what is wrong with LISTEN arguments. It
-// resolves no name and opens nothing, so that a command can reject its
-// arguments before it does any work.
+// Check returns an error if a LISTEN argument is invalid. It resolves no name
+// and opens nothing, so that a command can reject its arguments before it does
+// any work.
 func Check(list []string) error {
 	for _, text := range list {
 		if _, err := Parse(text); err != nil {
@@ -82,8 +82,8 @@ func Parse(text string) (Endpoint, error) {
 	return e, nil
 }
 
-// Addresses returns the addresses to bind for e. It looks the name up, so it is
-// called once, in a process without privileges.
+// Addresses returns the addresses to bind for e. It looks up the host name, so
+// it must be called only once, in a process without privileges.
 func (e Endpoint) Addresses() ([]netip.AddrPort, error) {
 	if e.Host == "" {
 		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), e.Port)}, nil

@@ -5,8 +5,8 @@
 // of the API, and no name of a user.
 //
 // Workers count, the dispatcher adds up the counts, and this process gives
-// names to the numbers (package metric/table). So counters survive a restart of
-// this process or of a worker.
+// names to the totals (package metric/table). So no counts are lost when this
+// process or a worker is restarted.
 //
 // Start with Main.
 package exporter
@@ -49,7 +49,7 @@ type exporter struct {
 	scrapes atomic.Uint64
 	failed  atomic.Uint64
 
-	asking sync.Mutex          // held during a request, so that there is only one at a time
+	asking sync.Mutex          // held while samples are requested, so that only one request is pending
 	parts  chan *query.Samples // parts of the answer
 	last   map[uint16]uint64   // last answer; guarded by asking
 	at     time.Time           // time of the last answer

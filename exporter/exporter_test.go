@@ -106,8 +106,8 @@ func TestPromtool(t *testing.T) {
 	t.Logf("%d lines", strings.Count(text, "\n"))
 }
 
-// TestDispatcherGone checks that a scrape fails if no samples arrive, and does
-// not return old ones.
+// TestDispatcherGone checks that a scrape fails if no samples arrive. It must
+// not return old samples.
 func TestDispatcherGone(t *testing.T) {
 	e := newExporter(func(ipc.Message, ...int) error { return errors.New("gone") })
 	if code, text := scrape(t, e); code != http.StatusInternalServerError || strings.Contains(text, "build_info{") {
@@ -115,7 +115,8 @@ func TestDispatcherGone(t *testing.T) {
 	}
 }
 
-// TestOtherPaths checks that no other path exists.
+// TestOtherPaths checks that other paths and methods are refused without a
+// question to the dispatcher.
 func TestOtherPaths(t *testing.T) {
 	e, asked := answering(t, nil)
 	for path, want := range map[string]int{"GET /": 404, "GET /metrics/": 404, "POST /metrics": 405, "GET /debug/pprof/": 404} {
@@ -132,7 +133,8 @@ func TestOtherPaths(t *testing.T) {
 }
 
 // TestBounded checks that a client that keeps opening connections gets a
-// limited number, and that another client is served when one of them is closed.
+// limited number of them, and that another client is served when one of these
+// connections is closed.
 func TestBounded(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package feature names the features that a gateway can load: authentication
 // methods, content, and API versions with their flags. Nothing is really
-// loaded: everything is built in, and a name enables it. The words are those of
-// slurmrestd's options and documents.
+// loaded: every feature is built in, and its name enables it. The names are
+// those of slurmrestd's options and documents.
 //
 // The package contains only names and no table of the API, because package
-// plan, which parses command lines, links it. A test compares it with package
+// plan, which parses command lines, imports it. A test compares it with package
 // api.
 package feature
 
@@ -95,7 +95,7 @@ func (w *words[T]) add(name string, bit T) {
 	w.names, w.bits = append(w.names, name), append(w.bits, bit)
 }
 
-// parse joins the bits of comma-separated names.
+// parse returns the set of the bits of comma-separated names.
 func (w *words[T]) parse(from, value string) (all T, err error) {
 	hint := "allowed values: " + strings.Join(w.names, ", ")
 	for _, word := range split(value) {

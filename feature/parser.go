@@ -50,8 +50,8 @@ func (f Flags) names() []string {
 	return list
 }
 
-// Parser is an API version, v0.0.Version, with flags. In Parsers, Flags are the
-// supported ones; elsewhere they are the requested ones.
+// Parser is an API version, v0.0.Version, with flags. In the list Parsers,
+// Flags are the supported flags. Elsewhere they are the requested flags.
 type Parser struct {
 	Version uint8
 	Flags   Flags
@@ -65,8 +65,8 @@ func (p Parser) Plugin() string { return parserPrefix + p.Name() + p.Flags.Strin
 
 const parserPrefix = "data_parser/"
 
-// Parsers lists every API version with the flags that it supports, oldest
-// first.
+// Parsers lists every API version, oldest first, with the flags that it
+// supports.
 var Parsers = []Parser{
 	{40, Fast},
 	{41, Fast | PreferRefs},
@@ -76,7 +76,7 @@ var Parsers = []Parser{
 	{45, Fast | MinimizeRefs},
 }
 
-// AllParsers returns every version without flags: the default of -d.
+// AllParsers returns every version without flags, which is the default of -d.
 func AllParsers() []Parser {
 	list := slices.Clone(Parsers)
 	for i := range list {
@@ -86,9 +86,9 @@ func AllParsers() []Parser {
 }
 
 // ParseParsers parses the value of -d: comma-separated versions, each with or
-// without the prefix "data_parser/" and flags. "latest" is the newest version.
-// The result is in the order of Parsers. from is the origin of the value, for
-// errors.
+// without the prefix "data_parser/" and flags. "latest" stands for the newest
+// version. The result is in the order of Parsers. from is the origin of the
+// value, for error messages.
 func ParseParsers(from, value string) ([]Parser, error) {
 	var list []Parser
 	for _, word := range split(value) {
@@ -144,8 +144,8 @@ func parserOf(name string) (Parser, bool) {
 	return Parser{}, false
 }
 
-// flagOf returns the flag with a name that includes the plus, or 0 if there is
-// none.
+// flagOf returns the flag with the given name, which includes the plus, or 0 if
+// no flag has this name.
 func flagOf(name string) Flags {
 	for _, e := range AllFlags {
 		if e.Name == name {

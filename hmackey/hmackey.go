@@ -1,6 +1,6 @@
 // Package hmackey determines which bytes can be the key of HS256 tokens. The
-// daemons and the gateway's keeper must agree: if one accepted a key that the
-// other refuses, the gateway would treat every token of the cluster as forged.
+// daemons and the gateway's keeper must agree. If only one side accepted a key,
+// the gateway would treat every token of the cluster as forged.
 package hmackey
 
 import (
@@ -11,7 +11,8 @@ import (
 )
 
 // Limits on a key, in bytes. RFC 7518 3.2 requires at least as many bits as the
-// hash has, because a shorter key can be guessed from any one token.
+// hash has. With a single token, an attacker can check guesses of a shorter
+// key.
 const (
 	Least = 32
 	Most  = 64 << 10
@@ -21,9 +22,9 @@ const (
 var publicTexts = []string{"-----BEGIN PUBLIC KEY", "-----BEGIN RSA PUBLIC KEY", "-----BEGIN CERTIFICATE", "ssh-rsa "}
 
 // Check returns the reason why data, the content of a whole file, must not be
-// the key: a wrong length, or public content. The first and last line of a
-// private key in PEM are part of a key, because some sites use such a file as
-// the key. Errors contain no data.
+// the key: a wrong length, or public content. A private key in PEM is accepted,
+// with its first and last lines, because some sites use such a file as the key.
+// Errors contain no data.
 func Check(data []byte) error {
 	text := bytes.TrimSpace(data)
 	begins := func(with string) bool { return bytes.HasPrefix(text, []byte(with)) }
@@ -34,8 +35,8 @@ func Check(data []byte) error {
 		return fmt.Errorf("longer than %d bytes", Most)
 	case slices.ContainsFunc(publicTexts, begins):
 		return errors.New("a public key or certificate, which is not secret")
-	// This is not parsed, because the keeper parses nothing. Random bytes do
-	// not look like this.
+	// The text is not parsed as JSON, because the keeper parses nothing. Random
+	// bytes do not look like a key set.
 	case begins("{") && bytes.Contains(text, []byte(`"keys"`)):
 		return errors.New("a key set, which is not secret: use jwks= for it")
 	case bytes.Count(data, data[:1]) == len(data): // a crash may leave such a file

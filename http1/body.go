@@ -7,7 +7,7 @@ type body struct {
 	left    int64 // remaining bytes of the body, or of the chunk
 	total   int64 // bytes of all chunks so far
 	size    int64 // size of the chunk, as far as its digits were read
-	count   int   // bytes of the line, without its end; in the trailer, of all lines
+	count   int   // bytes of the line, without its end; in the trailer, bytes of all lines
 	wasted  int64 // bytes of the chunks' framing above the allowance
 	started bool  // whether the size has a digit
 	quoted  bool  // whether the extension has an open quote
@@ -21,8 +21,8 @@ const (
 	mostWasted  = 16 << 10 // bytes of framing above the allowance of 16 bytes and twice the data for each chunk; the same limit as net/http's
 )
 
-// Body returns how many bytes of p belong to the current request. These are
-// fewer than all if the request ends, or is malformed, within p.
+// Body returns how many bytes of p belong to the current request. If the
+// request ends or is malformed within p, n is less than len(p).
 func (l *Lexer) Body(p []byte) (n int, err error) {
 	for n < len(p) && l.state != done {
 		if l.state == inBody || l.state == inChunk {
@@ -109,7 +109,7 @@ func (l *Lexer) sizeLine(c byte) error {
 	return nil
 }
 
-// endSize processes a chunk's size, which is complete.
+// endSize processes a chunk's size when it is complete.
 func (l *Lexer) endSize() error {
 	if l.size > l.MaxBody-l.total {
 		return l.tooLarge()
@@ -131,9 +131,9 @@ func (l *Lexer) tooLarge() error {
 	return &Error{http.StatusRequestEntityTooLarge, "the body is too large"}
 }
 
-// trailer processes a byte of the lines after the last chunk. They are not
-// used, but another parser could take a malformed line for the beginning of a
-// request.
+// trailer processes a byte of the lines after the last chunk. These lines are
+// not used, but another parser could mistake a malformed line for the beginning
+// of a request.
 func (l *Lexer) trailer(c byte) error {
 	if l.count++; l.count > mostTrailer {
 		return malformed("the trailer is too long")

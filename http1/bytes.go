@@ -1,7 +1,8 @@
 package http1
 
 // isToken has the bytes of methods and field names (RFC 9110, 5.6.2). isName
-// has those of a registered name that is not encoded (RFC 3986, 3.2.2).
+// has the bytes of a registered name without percent-encoding (RFC 3986,
+// 3.2.2).
 var isToken, isName = table("!#$%&'*+-.^_`|~"), table("-._~!$&'()*+,;=")
 
 // isText has the bytes of a field's value: no control character except the tab
@@ -13,7 +14,7 @@ var isText = func() (t [256]bool) {
 	return t
 }()
 
-// table returns a table of letters, digits and the bytes in others.
+// table returns a table of letters, digits, and the other bytes in a string.
 func table(others string) (t [256]bool) {
 	for c := range t {
 		t[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

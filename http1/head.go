@@ -7,7 +7,8 @@ import (
 	"net/http"
 )
 
-// head has the data of a request's head that were read so far.
+// head has what is known about a request's head from the lines that were read
+// so far.
 type head struct {
 	line    int  // number of lines; the request line is the first
 	at      int  // index of the next line
@@ -19,7 +20,7 @@ type head struct {
 	length    int64
 	digits    int // digits of the length, including leading zeros
 	chunked   bool
-	hadBody   bool // whether this request or the one before it announces a body
+	hadBody   bool // whether this request or the previous one announces a body
 
 	unsupported *Error // error for a well-formed request that is not supported; nil for none
 }
@@ -64,9 +65,8 @@ func (l *Lexer) Head(b []byte) (n int, err error) {
 	}
 }
 
-// beginsMethod reports whether a request line may begin with c, so that other
-// input can be refused before the line is complete. An empty line is refused
-// later.
+// beginsMethod reports whether a request line may begin with c. Any other input
+// can be refused before the line is complete. An empty line is refused later.
 func beginsMethod(c byte) bool { return isToken[c] || c == '\r' || c == '\n' }
 
 func noMethod(first byte) error {
@@ -165,8 +165,8 @@ func (l *Lexer) note(name, value []byte) error {
 	return nil
 }
 
-// contentLength parses a Content-Length. A repeated one must have the same
-// value.
+// contentLength parses a Content-Length. A repeated Content-Length must have
+// the same value.
 func (l *Lexer) contentLength(value []byte) error {
 	var n int64
 	for _, c := range value {

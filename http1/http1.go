@@ -1,12 +1,12 @@
 // Package http1 finds where each request on an HTTP/1.x connection begins and
 // ends (RFC 9112). In every rule it is at least as strict as net/http: net/http
-// accepts each request that this package accepts, and sees its end at the same
-// byte. A request whose end two parsers could see in different places is
-// refused with the reason (request smuggling).
+// accepts each request that this package accepts, and finds the request's end
+// at the same byte. A request whose end two parsers could find in different
+// places is refused with the reason, to prevent request smuggling.
 //
-// A Lexer only examines bytes: it stores none, decodes nothing and sends
-// nothing. Its caller passes it the complete head of a request, and the body as
-// it arrives:
+// A Lexer only examines bytes. It stores none of them, decodes nothing and
+// sends nothing. Its caller passes it the complete head of a request, and the
+// body as it arrives:
 //
 //	n := l.Skip(b)         // empty lines before the request
 //	n, err := l.Head(b)    // 0: more has to be read
@@ -17,7 +17,7 @@ package http1
 import "net/http"
 
 // Error is the reason why a request is refused. It quotes nothing that the
-// client sent, which may be a token.
+// client sent, because that could be a token.
 type Error struct {
 	Status int // HTTP status
 	Reason string
@@ -65,9 +65,9 @@ const (
 const mostBlank = 4
 
 // Skip returns how many bytes at the beginning of b are empty lines to ignore.
-// They are permitted before the first request, and after a body, which old
-// clients end with a line break (RFC 9112, 2.2). The caller must remove them
-// before it calls Head.
+// They are permitted before the first request, and also after a body, because
+// old clients send a line break after a body (RFC 9112, 2.2). The caller must
+// remove them before it calls Head.
 func (l *Lexer) Skip(b []byte) (n int) {
 	if l.line > 0 {
 		return 0

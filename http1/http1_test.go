@@ -198,7 +198,7 @@ var accepted = []struct {
 	{"expectation", post + "Expect: 100-Continue\r\nContent-Length: 1\r\n\r\nx", []string{"x"}},
 }
 
-// TestRefused checks that a refused request has the right status and a reason
+// TestRefused checks that a refused request gets the right status, and a reason
 // that names the error.
 func TestRefused(t *testing.T) {
 	for _, tt := range refused {

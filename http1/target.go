@@ -6,8 +6,8 @@ import (
 )
 
 // checkTarget checks a request target (RFC 9112, 3.2). It accepts a path with a
-// query, and an http or https URL with these. Any other form is refused,
-// because a proxy may interpret it differently.
+// query, alone or in an http or https URL. Any other form is refused, because a
+// proxy may interpret it differently.
 func checkTarget(method, target []byte) error {
 	switch {
 	case target[0] == '/':

@@ -22,7 +22,7 @@ type client struct {
 	paid    *rate.Bucket // budget for questions
 }
 
-// admit starts to serve the worker behind fd.
+// admit starts to serve the worker at the other end of the channel fd.
 func (k *keeper) admit(fd int, number uint32) error {
 	channel, err := ipc.Open(fd, ipc.Keeper, ipc.Worker)
 	if err != nil {
@@ -34,9 +34,9 @@ func (k *keeper) admit(fd int, number uint32) error {
 }
 
 // serve answers one question after the other. The kernel limits the number of
-// questions that wait in the channel: a worker that asks too many fills its own
-// channel and delays no other worker. A worker that violates the protocol gets
-// no further answer and is reported to the parent.
+// questions that wait in the channel. A worker that asks too many questions
+// fills its own channel and delays no other worker. A worker that violates the
+// protocol gets no further answer and is reported to the parent.
 func (c *client) serve() {
 	defer c.channel.Close()
 	counts := &c.keeper.counts
@@ -90,8 +90,8 @@ func (c *client) report(why string) {
 	}
 }
 
-// answer signs a message with p, if that is permitted. p is nil if there is no
-// key.
+// answer signs a message with p, if the message may be signed. p is nil if
+// there is no key.
 func (c *client) answer(want *query.Sign, p *pair) *query.Signed {
 	a := &query.Signed{ID: want.ID}
 	if p == nil {
@@ -113,7 +113,7 @@ func (c *client) answer(want *query.Sign, p *pair) *query.Signed {
 }
 
 // refuse logs the first, the second, the fourth refusal and so on, because a
-// compromised worker may ask without end.
+// compromised worker may never stop asking.
 func (c *client) refuse(why string, want *query.Sign) {
 	c.refused++
 	c.keeper.counts.unsigned.Add(1)

@@ -3,11 +3,11 @@ package keeper
 import "crypto/rsa"
 
 // questions is the number of questions that a worker may ask per second, and in
-// a burst. The other constants are the costs of the questions, in CPU time; the
-// whole budget is half a second of one CPU. An honest worker stays far below,
-// because the rest of a handshake, or reading the request with a token, takes
-// longer. A compromised worker can't use up the CPU: further questions wait in
-// the worker's own channel.
+// a burst. The other constants are the costs of the questions, in CPU time. The
+// whole budget is half a second of one CPU. An honest worker stays far below
+// the budget, because it needs more time for the rest of a handshake, or for
+// reading a request with a token. A compromised worker can't use up the CPU:
+// further questions wait in the worker's own channel.
 const (
 	questions  = 25_000
 	signing    = questions / 5000 // with an elliptic curve

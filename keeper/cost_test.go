@@ -10,7 +10,7 @@ import (
 )
 
 // TestCost checks that the questions of one second are answered immediately,
-// and further ones at the permitted rate.
+// and further questions at the permitted rate.
 func TestCost(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
@@ -33,8 +33,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestQuestionsWait checks that a worker that has used its budget waits for the
-// next answer, for any kind of question.
+// TestQuestionsWait checks that a worker that has used up its budget has to
+// wait for its next answer, for any kind of question.
 func TestQuestionsWait(t *testing.T) {
 	for _, question := range []ipc.Message{
 		&query.Sign{ID: 7, Scheme: uint16(ecdsaSHA256), Message: hash13(32)},

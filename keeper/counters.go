@@ -14,7 +14,7 @@ import (
 // counters counts requests of workers since this keeper started.
 type counters struct {
 	clients                 atomic.Int64  // workers that have a channel at present
-	signed, unsigned        atomic.Uint64 // handshakes that were signed, and refused
+	signed, unsigned        atomic.Uint64 // handshakes that were signed, and that were refused
 	genuine, forged, unsure atomic.Uint64 // answers about tokens
 	slowed                  atomic.Uint64 // questions that were delayed because their worker asked too fast
 	breaches                atomic.Uint64 // workers that violated the protocol

@@ -14,8 +14,8 @@ import (
 // handshake of TLS 1.3: 64 spaces, a context that names the signer and the
 // purpose, and a zero byte. The hash of the transcript follows (RFC 8446,
 // 4.4.3). In TLS 1.2 the message is the two randoms and the server's part of
-// the key exchange (RFC 8422, 5.4). The randoms can be any bytes, so it is
-// signed only if TLS 1.2 is enabled.
+// the key exchange (RFC 8422, 5.4). The randoms can be any bytes, so such a
+// message is signed only if TLS 1.2 is enabled.
 var serverContext = append(bytes.Repeat([]byte{' '}, 64), "TLS 1.3, server CertificateVerify\x00"...)
 
 // transcripts lists the lengths of the hash, in bytes: SHA-256 and SHA-384,
@@ -27,9 +27,9 @@ var (
 	errScheme       = errors.New("the signature scheme does not match the key or the TLS version")
 )
 
-// judge refuses everything except the message of a handshake, with a scheme
-// that this key uses for such messages. A signature of anything else could be
-// misused as a signature of the gateway.
+// judge returns an error unless message is the message of a handshake, and the
+// scheme is one that this key uses for such messages. A signature of anything
+// else could be misused as a signature of the gateway.
 func (p *pair) judge(message []byte, with scheme) error {
 	var allowed []scheme
 	switch {

@@ -52,8 +52,8 @@ func (k *keeper) run() int {
 	}
 }
 
-// keep loads the keys. Its answer reports that they are in use from now on, or
-// which of them can't be used.
+// keep loads the keys. Its answer reports that the keeper uses them from now
+// on, or which key can't be used, and why.
 func (k *keeper) keep(m *ipc.SecretKeys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {

@@ -20,16 +20,16 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// hash13 returns the message of a TLS 1.3 server, with a transcript hash of n
-// bytes.
+// hash13 returns the message that a TLS 1.3 server signs, with a transcript
+// hash of n bytes.
 func hash13(n int) []byte {
 	m := append(bytes.Repeat([]byte{0x20}, 64), "TLS 1.3, server CertificateVerify"...)
 	m = append(m, 0)
 	return append(m, bytes.Repeat([]byte{0xab}, n)...)
 }
 
-// params12 returns the message of a TLS 1.2 server, with a point of n bytes on
-// the curve.
+// params12 returns the message that a TLS 1.2 server signs, with a point of n
+// bytes on the curve.
 func params12(curve byte, n int) []byte {
 	m := bytes.Repeat([]byte{0xcd}, 64)
 	m = append(m, 3, 0, curve, byte(n), 4)
@@ -116,7 +116,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// verify checks a signature as a client would.
+// verify checks a signature in the same way as a client.
 func verify(t *testing.T, key crypto.PublicKey, message, signature []byte, with scheme) {
 	t.Helper()
 	digest := map[byte]func() []byte{
@@ -234,8 +234,8 @@ func ask(t *testing.T, c *ipc.Channel, message []byte) []byte {
 	return a.Signature
 }
 
-// TestKeys checks that the keeper uses the keys whose flags are set. If one of
-// them can't be used, it must name the reason and change no key.
+// TestKeys checks that the keeper uses the keys whose flags are set. If it
+// can't use one of them, it must send the reason and change no key.
 func TestKeys(t *testing.T) {
 	key, leaf := pkcs8(p256()), certificate(p256(), nextYear)
 	both := ipc.SecretKeys{TLS: true, Token: true, Followed: true}
@@ -306,7 +306,8 @@ func TestRefused(t *testing.T) {
 }
 
 // TestHostile checks that a worker that violates the protocol loses its
-// channel, that others keep theirs, and that the parent gets a report.
+// channel, that other workers keep their channels, and that the parent gets a
+// report.
 func TestHostile(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -411,7 +412,8 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// TestWarns checks that a certificate that clients will reject is logged.
+// TestWarns checks that the keeper logs a warning about a certificate that
+// clients will reject.
 func TestWarns(t *testing.T) {
 	log := capture(t)
 	if a := offerPair(t, newKeeper(nil), pkcs8(p256()), certificate(p256(), time.Now().Add(-time.Hour)), ""); !a.OK {

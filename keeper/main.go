@@ -1,17 +1,17 @@
 // Package keeper is the process that holds the gateway's secrets: the private
 // key of its https:// listeners, and the key of HS256 tokens. Workers, which
 // read input from the network, ask it to sign their handshakes and to verify
-// tokens. An attacker who compromises a worker can have handshakes signed as
-// long as it runs, but gets no key.
+// tokens. An attacker who compromises a worker can get handshakes signed as
+// long as the worker runs, but gets no key.
 //
 // It starts like a worker, with an identity of its own. The parent gives it the
 // key and the certificates as open files, and a channel to each worker. It
-// signs only the message that a TLS server has to sign. It gets that message as
-// a whole, because a digest would hide the message's meaning.
+// signs only the message that a TLS server has to sign. It gets the whole
+// message, because a digest would hide the message's meaning.
 //
 // It opens no file by name, uses no network, and parses only PEM, the
-// protocol's messages and the handshake's message. It exits when its channel to
-// the parent closes.
+// protocol's messages and the handshake's message. The process exits when its
+// channel to the parent closes.
 package keeper
 
 import (
@@ -80,9 +80,8 @@ func begin(channel *ipc.Channel) error {
 	return channel.Send((*ipc.Ready)(&sealed))
 }
 
-// newLog returns a logger whose lines have the form that the parent expects
-// (privsep/spawn/output.go): level first, without the time, which the parent
-// adds.
+// newLog returns a logger whose lines have the form that the dispatcher expects
+// (dispatcher/relay): level first, without the time, which the dispatcher adds.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {

@@ -29,15 +29,15 @@ type pair struct {
 const maxPEM = 1 << 20
 
 // Limits on an RSA key, in bits. A signature by a longer key would exceed the
-// protocol's limit.
+// limit of the protocol between worker and keeper.
 const (
 	leastRSA = 2048
 	mostRSA  = 8192
 )
 
-// readPair reads a key and its certificates, the server's own first. It refuses
-// a key that does not belong to the server's certificate, because every
-// handshake would fail.
+// readPair reads a key and its certificates. The first certificate is the
+// server's own. It refuses a key that does not belong to the server's
+// certificate, because every handshake would fail.
 func readPair(key, certificates *os.File) (*pair, error) {
 	signer, err := readKey(key)
 	if err != nil {
@@ -95,7 +95,8 @@ func readKey(f *os.File) (signer crypto.Signer, err error) {
 }
 
 // parseKey returns the private key in block, or nil if block contains something
-// else. Its errors are logged, so they do not contain those of the parsers.
+// else. Its errors are logged, so they do not contain the parsers' errors,
+// which could quote the key.
 func parseKey(block *pem.Block) (crypto.Signer, error) {
 	var key any
 	var err error
@@ -135,8 +136,8 @@ func checkKey(key any) (crypto.Signer, error) {
 	return nil, errors.New("unsupported key type; must be RSA, ECDSA or Ed25519")
 }
 
-// readLeaf returns the first certificate in f. The others must also be valid,
-// because clients get them.
+// readLeaf returns the first certificate in f. The other certificates must also
+// be valid, because clients get them.
 func readLeaf(f *os.File) (leaf *x509.Certificate, err error) {
 	text, err := content(f)
 	if err != nil {
@@ -145,9 +146,9 @@ func readLeaf(f *os.File) (leaf *x509.Certificate, err error) {
 	return leafOf(text)
 }
 
-// checkAuthorities refuses a file of client CAs that workers could not use,
-// because they would admit no client. An empty file means that there are no
-// client CAs.
+// checkAuthorities refuses a file of client CAs that workers could not use.
+// With such a file, workers would admit no client. An empty file means that
+// there are no client CAs.
 func checkAuthorities(f *os.File) error {
 	text, err := content(f)
 	if err == nil && len(text) > 0 {
@@ -160,8 +161,8 @@ func checkAuthorities(f *os.File) error {
 }
 
 func leafOf(text []byte) (leaf *x509.Certificate, err error) {
-	// This is refused even if the rest of the file can be used, because a
-	// worker would have the key in its memory.
+	// A file with a private key is refused even if the rest can be used,
+	// because a worker would have the key in its memory.
 	if bytes.Contains(text, []byte("PRIVATE KEY-----")) {
 		return nil, errors.New("contains a private key, but workers receive the whole file; keep the key in its own file")
 	}
@@ -183,8 +184,9 @@ func leafOf(text []byte) (leaf *x509.Certificate, err error) {
 	return leaf, nil
 }
 
-// warn logs the reasons for which clients will reject the certificate. It is
-// used nevertheless, because some clients may ignore the problem.
+// warn logs the reasons for which clients will reject the certificate. The
+// certificate is used nevertheless, because some clients may ignore the
+// problem.
 func (p *pair) warn() {
 	now := time.Now()
 	switch {

@@ -26,7 +26,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Keys that are generated once, because generating RSA keys takes long.
+// Keys are generated only once, because generating RSA keys takes long.
 var (
 	p256 = sync.OnceValue(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) })
 	p384 = sync.OnceValue(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)) })
@@ -104,7 +104,8 @@ func TestReadPair(t *testing.T) {
 		{"P-224", pkcs8(p224), certificate(p224, nextYear), "curve P-224"},
 		{"short RSA", pkcs8(must(x509.ParsePKCS1PrivateKey(short(t)))), certificate(rsa2(), nextYear), "RSA key has 1024 bits"},
 		{"no certificate", pkcs8(p256()), "no PEM", "certificate file: no certificate"},
-		// Workers get the certificate file, and no worker may have a key.
+		// These are refused because workers get the certificate file, and no
+		// worker may have a key.
 		{"one file for both", certificate(p256(), nextYear) + pkcs8(p256()), certificate(p256(), nextYear) + pkcs8(p256()), "certificate file: contains a private key"},
 		{"another key beside the certificate", pkcs8(p256()), certificate(p256(), nextYear) + sec1, "certificate file: contains a private key"},
 		{"a key that is cut off beside it", pkcs8(p256()), certificate(p256(), nextYear) + "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n", "certificate file: contains a private key"},

@@ -14,11 +14,11 @@ import (
 // tokenKey is the key of HS256 tokens. It never leaves the process.
 type tokenKey struct {
 	secret   []byte
-	followed bool // the parent follows the file, so there is no newer key
+	followed bool // the parent reloads the file when it changes, so there is no newer key
 }
 
-// readTokenKey reads all bytes of f. They are the key if the daemons would also
-// accept them as a key.
+// readTokenKey reads all bytes of f. They are the key, unless the daemons would
+// refuse them as a key.
 func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 	secret, err := io.ReadAll(io.NewSectionReader(f, 0, hmackey.Most+1))
 	if err != nil {
@@ -30,10 +30,10 @@ func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 	return &tokenKey{secret, followed}, nil
 }
 
-// judge verifies a signature with this key. It parses nothing, because the
-// content of a token is for processes without the key. So HS256 is implemented
-// in two places, here and in package auth for the daemons. Both are tested with
-// the same vectors.
+// judge verifies a signature with this key. It parses nothing, because only
+// processes without the key parse tokens. So HS256 is implemented twice: here,
+// and in package auth for the daemons. Both implementations are tested with the
+// same vectors.
 func (k *tokenKey) judge(v *query.Verify) query.Verdict {
 	if k == nil {
 		return query.NoVerdict

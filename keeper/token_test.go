@@ -50,7 +50,7 @@ var (
 )
 
 // TestVerify checks that only signatures by the keeper's own key are genuine,
-// and that others are forged only if there is no newer key.
+// and that other signatures count as forged only if there is no newer key.
 func TestVerify(t *testing.T) {
 	const signed = "head.payload"
 	good, bad := mac(oneKey, signed), mac(otherKey, signed)
@@ -110,7 +110,7 @@ func TestTokenKeys(t *testing.T) {
 		{"longer than a block of the hash", strings.Repeat("k1", 33), ""},
 		{"64 KiB", strings.Repeat("k1", 32<<10), ""},
 		{"a byte more", strings.Repeat("k1", 32<<10) + "k", "longer than"},
-		{"zeros", strings.Repeat("\x00", 32), "the same byte 32 times"}, // the daemons do not accept this or the following ones as secrets either
+		{"zeros", strings.Repeat("\x00", 32), "the same byte 32 times"}, // the daemons do not accept this key or the following ones as secrets either
 		{"a public key", "-----BEGIN PUBLIC KEY-----\n" + strings.Repeat("k1", 32), "not secret"},
 		{"a certificate", "-----BEGIN CERTIFICATE-----\n" + strings.Repeat("k1", 32), "not secret"},
 		{"a key set", `{"keys": [{"kty": "RSA", "n": "k1k1", "e": "AQAB"}]}`, "not secret"},
@@ -183,7 +183,7 @@ func TestVerifyTogether(t *testing.T) {
 }
 
 // TestFloodOfVerify checks that a worker that reads no answers delays no other
-// worker, and that one that violates the protocol loses its channel.
+// worker, and that a worker that violates the protocol loses its channel.
 func TestFloodOfVerify(t *testing.T) {
 	k := newKeeper(nil)
 	offerToken(t, k, oneKey, true)

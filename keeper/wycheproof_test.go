@@ -14,8 +14,8 @@ import (
 
 // TestWycheproof tests the keeper with the public vectors for HS256, like
 // auth.TestWycheproof for the daemons, because the two implementations of HS256
-// must not differ. The keeper gets the parts of a token. A worker splits the
-// token and checks its form; in this test, cut does that.
+// must not differ. The keeper gets the parts of a token. Normally a worker
+// splits the token and checks its form. In this test, cut replaces the worker.
 func TestWycheproof(t *testing.T) {
 	dir := os.Getenv("WYCHEPROOF")
 	if dir == "" {
@@ -67,12 +67,12 @@ func TestWycheproof(t *testing.T) {
 	}
 }
 
-// otherwise lists the vectors with another result. auth/wycheproof_test.go
-// gives the reasons.
+// otherwise lists the vectors for which the gateway's result differs from the
+// expected one. auth/wycheproof_test.go gives the reasons.
 var otherwise = []int{367, 370, 372, 373}
 
 // cut sets q to the question that a worker asks about a token. It returns false
-// if the worker asks none.
+// if a worker would ask no question.
 func cut(token string, q *query.Verify) bool {
 	texts := strings.Split(token, ".")
 	if len(texts) != 3 {

@@ -9,8 +9,9 @@ import (
 // Verbose is the level between info and debug.
 const Verbose slog.Level = -2
 
-// New returns a logger that writes to w. It logs from a level that can change.
-// format is "json", or anything else for text.
+// New returns a logger that writes to w. from is the lowest level that it logs,
+// and may be changed later. With the format "json" it writes JSON, and with any
+// other format text.
 func New(format string, w io.Writer, from *slog.LevelVar) *slog.Logger {
 	o := &slog.HandlerOptions{Level: from, ReplaceAttr: spelled}
 	if format == "json" {
@@ -19,7 +20,7 @@ func New(format string, w io.Writer, from *slog.LevelVar) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// spelled formats durations as in text, and the name of the level that slog
+// spelled formats durations as text, and gives a name to the level that slog
 // does not have.
 func spelled(groups []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {

@@ -75,7 +75,7 @@ var (
 )
 
 // Gateway returns a table with the families of the dispatcher. Other tables add
-// those that workers count, which start at the cell FromWorkers.
+// the families that workers count. Their cells start at FromWorkers.
 func Gateway() *Table {
 	t := new(Table)
 	t.Add(gateway...)

@@ -1,12 +1,12 @@
 // Package metric declares the metrics of the gateway. Every label has a closed
 // set of values, so each combination has a number, its cell. Processes exchange
-// numbers and no names. So a compromised worker can add to cells but can't
-// invent a label, and the memory for all cells is limited.
+// these numbers instead of names. So a compromised worker can add to cells, but
+// can't invent a label, and the memory for all cells is limited.
 //
 // A Family is a metric. A Table assigns cells to families, one after the other.
 // The families of this file come first in every table (Gateway), and are the
-// only ones that the dispatcher knows. Package metric/table adds those about
-// requests, whose labels come from the API.
+// only families that the dispatcher knows. Package metric/table adds families
+// about requests, whose labels come from the API.
 package metric
 
 import (
@@ -33,7 +33,7 @@ const (
 // their possible combinations.
 type Label struct {
 	Names  []string
-	Values [][]string // each has the same length as Names
+	Values [][]string // each element has the same length as Names
 }
 
 // Labelled returns a label with the given name and values.
@@ -46,8 +46,8 @@ func Labelled(name string, values ...string) Label {
 }
 
 // Family is a metric with all its combinations of labels. A histogram has
-// several cells for each combination: one for each of Buckets, one for longer
-// durations, and the sum in microseconds.
+// several cells for each combination: a cell for each bucket, a cell for longer
+// durations, and a cell for the sum in microseconds.
 type Family struct {
 	Name, Help string
 	Kind       Kind
@@ -70,8 +70,8 @@ func (f *Family) depth() int {
 	return 1
 }
 
-// Cell returns the first cell of a combination. values has the index of the
-// value of each label.
+// Cell returns the first cell of a combination. values has an index for each
+// label, which selects one of the label's values.
 func (f *Family) Cell(values ...int) int {
 	if len(values) != len(f.Labels) {
 		panic(fmt.Sprintf("%s with %d labels", f.Name, len(values)))
@@ -100,7 +100,8 @@ func (f *Family) Names() (list []string) {
 	return list
 }
 
-// Each calls do for each combination of labels, with its cells.
+// Each calls do for each combination of labels, with the combination's first
+// cell, number of cells, and values.
 func (f *Family) Each(do func(first, cells int, values []string)) {
 	values := make([][]string, len(f.Labels))
 	for i := range f.Cells() / f.depth() {
@@ -129,7 +130,8 @@ type Table struct {
 	Cells    int
 }
 
-// Add assigns cells to families. It panics if there are not enough.
+// Add assigns cells to families. It panics if the table then has too many
+// cells.
 func (t *Table) Add(list ...*Family) {
 	for _, f := range list {
 		f.first = t.Cells

@@ -3,12 +3,12 @@ package penalty
 import "hash/maphash"
 
 // Memory stores which credentials were rejected, so that a client that repeats
-// the same one is not treated like one that guesses. Alternating between
-// credentials does not help a guesser, because each new one counts once.
+// a credential is not treated like a client that guesses. Alternating between
+// credentials does not help a guesser, because each new credential counts once.
 //
-// It stores hashes with a key of its own, up to a maximum number. If the memory
-// is full, a new credential displaces an arbitrary other one, which then counts
-// again. Callers must provide a lock if they need one.
+// It stores a limited number of hashes, which it makes with a key of its own.
+// If the memory is full, a new credential displaces an arbitrary other
+// credential, which then counts again. A Memory has no lock.
 type Memory struct {
 	seed maphash.Seed
 	size int

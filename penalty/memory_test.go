@@ -3,7 +3,7 @@ package penalty
 import "testing"
 
 // TestMemory checks that a credential counts once, even if it alternates with
-// others, and that the size of the memory is limited.
+// other credentials, and that the size of the memory is limited.
 func TestMemory(t *testing.T) {
 	m := NewMemory(100)
 	fresh := 0

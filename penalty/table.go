@@ -1,17 +1,17 @@
 // Package penalty records which sources have committed offences, and how long
-// they are blocked, like OpenSSH for sources of connections (PerSourcePenalties
-// in sshd_config(5)).
+// they are blocked. The model is PerSourcePenalties of OpenSSH
+// (sshd_config(5)).
 //
 // Each offence adds seconds to a debt, which decreases as time passes. Up to a
 // threshold nothing happens, because honest clients make mistakes too. A source
 // over the threshold is blocked for as long as its offence costs. The next time
-// it is blocked twice as long, up to ten times the cost. Offences while it is
-// blocked cost nothing: a source whose thousand clients use the same expired
-// token is blocked no longer than with one client.
+// it is blocked twice as long, up to ten times the cost. Offences of a blocked
+// source cost nothing. So a source whose thousand clients use the same expired
+// token is blocked no longer than a source with one such client.
 //
 // A source has a separate debt for each kind of offence, and the threshold
-// applies to each debt. A portal that owes a little for one user's mistakes and
-// a little for another's is not blocked for the sum.
+// applies to each debt. A portal is not blocked because small debts of
+// different kinds add up.
 //
 // The package reads no clock, takes no lock, and does not know which sources
 // are exempt or what a source is. Start with New. Memory distinguishes a
@@ -27,7 +27,7 @@ type Kind uint8
 const (
 	Auth      Kind = iota // an invalid credential
 	Malformed             // malformed input
-	Crash                 // its worker crashed during the answer
+	Crash                 // its worker crashed while it answered a request of the source
 	Kinds
 )
 
@@ -43,7 +43,7 @@ type Rules struct {
 // Most is the longest block of a source, as a multiple of the offence's cost.
 const Most = 10
 
-// Table has the debts of each source. A nil Table has no penalties.
+// Table has the debts of each source. A nil Table never blocks a source.
 type Table[S comparable] struct {
 	rules Rules
 	size  int
@@ -122,9 +122,8 @@ func (t *Table[S]) Wait(now time.Time, s S) (longest time.Duration) {
 	return longest
 }
 
-// Len returns the number of debts, including expired ones that were not
-// accessed since, and the number of debts that were dropped because the table
-// was full.
+// Len returns the number of debts, and the number of debts that were dropped
+// because the table was full. An expired debt counts until it is next accessed.
 func (t *Table[S]) Len() (debts int, evicted uint64) {
 	if t == nil {
 		return 0, 0
@@ -132,14 +131,14 @@ func (t *Table[S]) Len() (debts int, evicted uint64) {
 	return len(t.list), t.evicted
 }
 
-// sample is the number of debts that are compared to find a small one.
-// Comparing all of them for each new source would let an attacker with many
-// addresses cause a lot of work.
+// sample is the number of debts that are compared to find a small one. If all
+// debts were compared for each new source, an attacker with many addresses
+// could cause a lot of work.
 const sample = 64
 
 // evict drops one of the smallest debts if the table is full. So an attacker
-// who uses ever new addresses displaces their own debts, not those of blocked
-// sources.
+// who keeps using new addresses displaces their own debts, not the debts of
+// blocked sources.
 func (t *Table[S]) evict(now time.Time) {
 	if len(t.list) < t.size {
 		return

@@ -91,8 +91,8 @@ func TestCrashesCostMore(t *testing.T) {
 	}
 }
 
-// TestKinds checks that debts of different kinds do not add up, and that each
-// blocks its source.
+// TestKinds checks that debts of different kinds do not add up, and that a debt
+// of each kind blocks its source.
 func TestKinds(t *testing.T) {
 	type step struct {
 		at    time.Duration

@@ -16,7 +16,8 @@ import (
 // usualAdmission returns the default penalties. A source is blocked after a
 // burst of thirty offences, or after more than one per second for a longer
 // time. It is blocked for a second, and for up to ten seconds if it continues.
-// It is also blocked after three workers crashed while answering it.
+// A source is also blocked after three workers have crashed while they answered
+// its requests.
 func usualAdmission() work.Admission {
 	return work.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}
 }
@@ -60,8 +61,8 @@ func setPenalties(o *options, v string) error {
 	return nil
 }
 
-// setProxies parses the trusted proxies. A proxy on a UNIX socket is identified
-// by its uid, because otherwise every local user who can connect would be
+// setProxies parses the trusted proxies. A proxy that connects to a UNIX socket
+// is identified by its uid. Otherwise every local user who can connect would be
 // trusted.
 func setProxies(o *options, v string) (err error) {
 	words, rest := listed(v), []string{}
@@ -104,8 +105,8 @@ func setExempt(o *options, v string) (err error) {
 	return err
 }
 
-// networks parses addresses and networks. n is the number of words that the
-// value had.
+// networks parses the words of a value as addresses and networks. n is the
+// number of all words in the value.
 func networks(name, value string, words []string, n int, or string) (list []netip.Prefix, err error) {
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).

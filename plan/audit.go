@@ -7,8 +7,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// setAudit sets the destination of the audit log. Whether it can be used is
-// checked when it is opened.
+// setAudit sets the destination of the audit log. The parent checks when it
+// opens the file whether the file can be used.
 func setAudit(o *options, v string) error {
 	if v != ipc.AuditStderr && !filepath.IsAbs(v) {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_LOG=%s is neither an absolute path nor stderr", v).
@@ -37,8 +37,8 @@ func setAuditWord(of func(*options) *bool, name, yes, no string) func(*options, 
 	}
 }
 
-// checkAudit refuses options of an audit log that is not configured, because an
-// administrator who sets them expects one.
+// checkAudit refuses options of an audit log that is not configured. An
+// administrator who sets such an option expects that an audit log is written.
 func (o *options) checkAudit() error {
 	switch {
 	case o.audit.Path == "" && o.auditWord != "":
@@ -51,8 +51,8 @@ func (o *options) checkAudit() error {
 	return nil
 }
 
-// setWord returns a function that accepts one of two words. The first one means
-// true.
+// setWord returns a function that sets an option to true or false. The function
+// accepts two words: yes for true, and no for false.
 func setWord(of func(*options) *bool, name, yes, no string) func(*options, string) error {
 	return func(o *options, v string) error {
 		if v != yes && v != no {

@@ -10,9 +10,10 @@ import (
 	"schedrestd/feature"
 )
 
-// complete adds "completion SHELL" to cmd, which prints a script, and the
-// answers that this script requests. These come only from built-in lists and
-// file names: completing a word reads no configuration.
+// complete adds the command "completion SHELL" to cmd, which prints a script
+// for the shell. It also adds the completions that this script requests. They
+// come only from built-in lists and file names, so completing a word reads no
+// configuration.
 func complete(cmd *cobra.Command) {
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.ValidArgsFunction = completeListen
@@ -36,8 +37,8 @@ func complete(cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("socket-mode", cobra.FixedCompletions([]string{"0600", "0660", "0666"}, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// must panics on an error. The only causes are a flag that does not exist, or
-// that already has completions.
+// must panics on an error. The only possible cause is a flag that does not
+// exist, or that already has completions.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -66,9 +67,9 @@ func parserEntries() []feature.Entry {
 	return list
 }
 
-// completeList returns the values whose last word, after the last comma, can be
-// completed to one of entries. After a version and a plus, the completions are
-// that version's flags.
+// completeList completes the last word of a comma-separated list to the names
+// in entries, and returns the whole values. After a version and a plus, it
+// completes to the flags of that version.
 func completeList(entries []feature.Entry, typed string) []string {
 	cut := strings.LastIndexByte(typed, ',') + 1
 	before, word := typed[:cut], typed[cut:]

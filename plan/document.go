@@ -29,9 +29,9 @@ func (o *options) printDocument(out io.Writer) error {
 	return o.runTables(args, out)
 }
 
-// forDocument returns the configuration, which determines names and content of
-// the document. Without a configuration it returns nil, because a document can
-// be printed on a machine without a cluster.
+// forDocument returns the configuration, which determines the names and the
+// content of the document. If there is no configuration, it returns nil,
+// because a document can also be printed on a machine outside of a cluster.
 func (o *options) forDocument() (*conf.Cluster, error) {
 	path, err := o.reader().Find(o.conf)
 	if errs.KindOf(err) == errs.NotFound || path == null {
@@ -65,7 +65,7 @@ func (o *options) tables(c *conf.Cluster) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		content = feature.Content(served) // a test compares the bits
+		content = feature.Content(served) // both types have the same bits, which a test compares
 	}
 	var parsers, auths, contents []string
 	for _, p := range versions {

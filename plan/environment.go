@@ -20,8 +20,8 @@ type variable struct {
 	set  func(o *options, value string) error
 }
 
-// variables lists every variable that the command reads. A later one overrides
-// an earlier one.
+// variables lists every variable that the command reads. If two variables set
+// the same option, the later one in this list has precedence.
 var variables = []variable{
 	{"ABORT_ON_FATAL", func(o *options, _ string) error { o.abort = true; return nil }},
 	{"SCHED_CONF", func(*options, string) error { return nil }}, // conf.Find uses it
@@ -57,8 +57,8 @@ var variables = []variable{
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
 }
 
-// fromEnvironment sets the options that the environment sets and the command
-// line does not.
+// fromEnvironment sets the options that the command line leaves open and the
+// environment sets.
 func (o *options) fromEnvironment() error {
 	for _, one := range variables {
 		value, err := conf.Env(one.name)
@@ -97,15 +97,15 @@ func setDocs(o *options, v string) error {
 	return errs.New(errs.Invalid, "environment: SCHEDRESTD_DOCS=%s", v).WithHint("allowed values: on, off")
 }
 
-// logSockets maps the formats of the log to their sockets, or "" if they need
-// none.
+// logSockets maps each format of the log to its socket, or to "" if the format
+// needs none.
 var logSockets = map[string]string{"text": "", "json": "", "journald": "/run/systemd/journal/socket", "syslog": "/dev/log"}
 
 // maxSocketPath is the kernel's limit on the length of a UNIX socket's path.
 const maxSocketPath = 107
 
-// setLog sets the destination and the format of the log. The path of another
-// socket may follow the word.
+// setLog sets the format of the log and its destination. After the format, the
+// value may have the path of another socket.
 func setLog(o *options, v string) error {
 	word, path, given := strings.Cut(v, ":")
 	usual, known := logSockets[word]

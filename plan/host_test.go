@@ -12,8 +12,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// machine is a host that opens files itself, like the parent, and stores the
-// Plan.
+// machine is a host that opens files by itself, as the parent does, and stores
+// the Plan.
 type machine struct {
 	files  []string
 	plan   *query.WholePlan

@@ -10,7 +10,7 @@ import (
 )
 
 // service resolves the users and groups that determine the service identity:
-// those of -u and -g, root and SchedUser. The parent checks them.
+// the values of -u and -g, root and SchedUser. The parent checks the result.
 func (o *options) service(schedUser string) (s ipc.Service, err error) {
 	if o.user != "" {
 		u, known, err := nss.ParseUser(o.user)
@@ -35,8 +35,8 @@ func (o *options) service(schedUser string) (s ipc.Service, err error) {
 }
 
 // protect adds the accounts whose privileges no worker may have: root and
-// SchedUser, with all their names. They are looked up once, so that the name in
-// an unverified token costs no look-up.
+// SchedUser, with all their names. Their names are looked up once, at the
+// start, so that a name in an unverified token needs no look-up.
 func protect(s *ipc.Service, schedUser string) error {
 	root, err := nss.LookupUID(0)
 	if errs.KindOf(err) == errs.NotFound {
@@ -72,9 +72,8 @@ func protect(s *ipc.Service, schedUser string) error {
 	return nil
 }
 
-// missing returns err with the name of the option in front. If the error is
-// that a name does not exist, it adds a hint with the command that creates the
-// name.
+// missing returns err with the name of the option in front. If the named user
+// or group does not exist, it adds a hint with the command that creates it.
 func missing(err error, option, remedy string) error {
 	e := &errs.Error{Kind: errs.KindOf(err), Message: option, Err: err}
 	if e.Kind == errs.NotFound {

@@ -12,9 +12,9 @@ import (
 )
 
 // levels lists the log levels, by the number and name that Slurm's
-// configuration and SCHEDRESTD_DEBUG use. Each level includes those before it.
-// -v is one level above info. There are no messages below debug: Slurm's lower
-// levels are accepted without a further effect.
+// configuration and SCHEDRESTD_DEBUG use. Each level includes the levels before
+// it. One -v selects the level after info. The gateway has no messages below
+// debug. Slurm's lower levels are accepted, but have the effect of debug.
 var levels = []struct {
 	Name  string
 	Level slog.Level
@@ -34,7 +34,7 @@ var levels = []struct {
 // infoLevel is the index of info in levels.
 const infoLevel = 3
 
-// level is a log level, and whether it was chosen.
+// level is a log level, with the information whether it was chosen.
 type level struct {
 	slog.Level
 	chosen bool
@@ -55,9 +55,9 @@ func parseLevel(v string) (level, error) {
 		WithHint("allowed values: 0 to %d, %s", len(levels)-1, strings.Join(names, ", "))
 }
 
-// level returns the log level. It comes from -v, otherwise from
-// SCHEDRESTD_DEBUG, otherwise from the default of the mode, which debug flags
-// can lower.
+// level returns the log level. It comes from -v, or otherwise from
+// SCHEDRESTD_DEBUG. Without both, it is the default of the mode, which debug
+// flags can lower.
 func (o *options) level(usual slog.Level, c *conf.Cluster) slog.Level {
 	switch {
 	case o.verbose > 0:
@@ -73,8 +73,8 @@ func (o *options) level(usual slog.Level, c *conf.Cluster) slog.Level {
 // gatewayFlags lists Slurm's debug flags that concern a gateway.
 var gatewayFlags = []string{"auditrpcs", "audittls", "conmgr", "data", "network", "networkraw", "protocol", "tls"}
 
-// flagsOf returns the debug flags of the environment, or otherwise of the
-// configuration.
+// flagsOf returns the debug flags that the environment sets, or otherwise those
+// that the configuration sets.
 func (o *options) flagsOf(c *conf.Cluster) []string {
 	if o.debugFlags != nil || c == nil {
 		return o.debugFlags

@@ -18,12 +18,12 @@ func (o *options) listAsked() bool {
 	return o.auth.value == list || o.content.value == list || asksParsers(o.parsers.value)
 }
 
-// asksParsers reports whether v is the word list, with or without flags.
+// asksParsers reports whether v is the word "list", with or without flags.
 func asksParsers(v string) bool { return v == list || strings.HasPrefix(v, list+"+") }
 
 // list prints the available plugins, one per line: its name, followed by a
-// description. If the configuration is readable, the description includes the
-// reason why a plugin is unavailable with it.
+// description. If the configuration is readable, the description of a plugin
+// that it makes unavailable includes the reason.
 func (o *options) list(out io.Writer) error {
 	var c *conf.Cluster
 	if path, err := o.reader().Find(o.conf); err == nil && path != null {
@@ -79,9 +79,9 @@ func (l entries) print(out io.Writer) {
 	}
 }
 
-// listParsers prints the API versions. After list+flags, it prints and explains
-// the flags that each version supports. After list and a flag's name, it prints
-// the versions that support the flag.
+// listParsers prints the API versions. For list+flags, it prints and explains
+// the flags that each version supports. For list+FLAG, it prints the versions
+// that support the flag.
 func (o *options) listParsers(page *entries) error {
 	_, flag, flagged := strings.Cut(o.parsers.value, "+")
 	all := flag == "flags"

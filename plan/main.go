@@ -1,12 +1,12 @@
 // Package plan is the process that reads the administrator's settings: the
 // command line, the environment, the configuration files, and the names of
 // users and hosts in them. It never has privileges. schedrestd, which may be
-// root, starts it and opens the configuration files for it. It sends schedrestd
-// a Plan of numbers and bounded texts.
+// root, starts this process and opens the configuration files for it. The
+// process answers with a Plan, which has only numbers and bounded texts.
 //
-// Errors that keep the gateway from starting are printed here as error: and
-// hint: lines, with exit status 1. Help, version, lists, documents and shell
-// completion are printed here too.
+// This process prints errors that keep the gateway from starting, as error: and
+// hint: lines, and then exits with status 1. It also prints help, version,
+// lists, documents and shell completion.
 //
 // This file has the flow. options.go and environment.go parse the input;
 // planner.go, setup.go and plugins.go combine it with the configuration;
@@ -139,7 +139,7 @@ func (o *options) sendPlan(errOut io.Writer) error {
 	}
 	p := newPlanner(*o, path, errOut)
 	if o.confinement {
-		p.usual = slog.LevelWarn // a normal start should not be logged here
+		p.usual = slog.LevelWarn // this process should not log a normal start
 	} else if p.mode = o.runMode(); p.mode != listening {
 		p.usual = p.mode.level()
 	}

@@ -198,7 +198,8 @@ func TestFlagsBeforeEnvironment(t *testing.T) {
 	}
 }
 
-// TestNetworks checks that an IPv4 network is the same in each notation.
+// TestNetworks checks that an IPv4 network in IPv6 notation is the same
+// network.
 func TestNetworks(t *testing.T) {
 	var o options
 	if err := setExempt(&o, "::ffff:10.0.0.0/104,192.0.2.7"); err != nil {

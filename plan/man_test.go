@@ -78,7 +78,7 @@ func TestManual(t *testing.T) {
 }
 
 // TestManualsAreSound checks that programs that typeset manuals print no
-// warnings about ours.
+// warnings about our manuals.
 func TestManualsAreSound(t *testing.T) {
 	pages, err := filepath.Glob("../docs/man/*.[1-9]")
 	if err != nil || len(pages) < 5 {
@@ -92,7 +92,7 @@ func TestManualsAreSound(t *testing.T) {
 				continue
 			}
 			checked = true
-			var out, messages strings.Builder // mandoc alternates between the two within a line
+			var out, messages strings.Builder // mandoc alternates between its two outputs within a line
 			cmd := exec.Command(args[0], args[1:]...)
 			cmd.Stdout, cmd.Stderr = &out, &messages
 			_ = cmd.Run()

@@ -5,7 +5,6 @@ import (
 	"schedrestd/errs"
 )
 
-// setMetrics sets the address of the metrics.
 func setMetrics(o *options, v string) error {
 	if o.metrics == "" {
 		o.metrics = v
@@ -14,7 +13,7 @@ func setMetrics(o *options, v string) error {
 }
 
 // checkMetrics refuses an invalid address for metrics. TLS is not supported,
-// because another process would need the private key.
+// because the exporter would also need the private key.
 func (o *options) checkMetrics() error {
 	if o.metrics == "" {
 		return nil

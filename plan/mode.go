@@ -16,7 +16,7 @@ const (
 	interactive      // the client is a person at a terminal
 )
 
-// runMode returns the mode. Without an address to listen on and without a
+// runMode returns the mode. If there is neither an address to listen on nor a
 // passed socket, the client is at standard input.
 func (o *options) runMode() mode {
 	switch {

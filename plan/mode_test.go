@@ -53,8 +53,8 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestNetworkNamespaceWithoutTCP checks that SCHEDRESTD_NETNS needs an address that is
-// opened there.
+// TestNetworkNamespaceWithoutTCP checks that SCHEDRESTD_NETNS is refused
+// without an address to open in that namespace.
 func TestNetworkNamespaceWithoutTCP(t *testing.T) {
 	path := site(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")

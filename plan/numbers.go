@@ -12,27 +12,28 @@ import (
 	"schedrestd/ipc"
 )
 
-// The defaults of numbers.
+// Defaults of the plan's numbers.
 const (
 	DefaultConnections = 124
 	DefaultIdentities  = 64
-	usualWorkers       = 2 // so that a crash leaves one
+	usualWorkers       = 2 // so that one remains if the other crashes
 )
 
-// mostWaiting bounds the connections that are accepted and wait, as
-// net.core.somaxconn bounds those in the kernel's queue. They are accepted
-// because the kernel does not report the owners of connections in its queue,
-// which one client could fill.
+// mostWaiting limits the connections that are accepted before a slot is free,
+// as net.core.somaxconn limits the connections in the kernel's queue. They are
+// accepted because one client could fill the kernel's queue, and the kernel
+// does not report the owners of connections in this queue.
 const mostWaiting = 4096
 
-// Complete fills in the numbers of p that were not requested, and everything that
-// follows from the mode. It fails when this machine permits fewer open files.
+// Complete fills in the numbers of p that were not requested, and everything
+// that follows from the mode. It returns an error if this machine permits too
+// few open files for them.
 func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	switch p.Mode {
 	case ipc.ModeInetd:
 		s.Inetd = true
 		p.Connections, p.Workers, p.Threads = 1, 1, 1
-	case ipc.ModeCheck: // no client and no daemon is connected
+	case ipc.ModeCheck: // a check connects to no daemon and serves no client
 		p.ControllerNetns, p.Audit, p.Workers = "", ipc.Audit{}, 1
 		if len(*listen) == 0 {
 			*listen = anywhere(p.Switches.BecomeUser)
@@ -47,16 +48,15 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	s.Audit, s.Claims = p.Audit.Path != "", p.Audit.Claims != ""
 	p.Connections = cmp.Or(p.Connections, DefaultConnections)
 	if p.Switches.BecomeUser && p.PerSource == 0 && !s.Inetd {
-		// Users can stop their own worker, and with it each of their
-		// connections.
+		// Users can stop their own worker, which keeps all their connections
+		// open. So no user may have all connections.
 		p.PerSource = max(1, p.Connections/2)
 	}
-	// With two threads for each of two workers, a request does not wait for the one
-	// that the kernel has interrupted.
+	// With two threads for each of two workers, a request does not wait for a
+	// thread that the kernel has interrupted.
 	p.Threads = cmp.Or(p.Threads, uint32(max(4, runtime.NumCPU())))
 	p.Identities = cmp.Or(p.Identities, DefaultIdentities)
-	// A worker that may have no connection, or no thread of its own, is
-	// useless.
+	// A worker without a connection or a thread of its own would be useless.
 	p.Workers = min(cmp.Or(p.Workers, usualWorkers), p.Connections, p.Threads)
 	p.PIDs = mostPIDs(p)
 	shareTokenKey(&p.Secrets.Tokens, p.Service)
@@ -69,8 +69,8 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 		return errs.New(errs.Invalid, "%d connections need %d open files, and the limit is %d", p.Connections, s.Files, l.Max).
 			WithHint("a smaller --max-connections, or LimitNOFILE=%d in the service's unit", s.Files)
 	}
-	// The dispatcher needs a descriptor for each that waits, in addition to
-	// those of a worker.
+	// The dispatcher needs a descriptor for each waiting connection, in
+	// addition to as many as a worker needs.
 	p.Waiting = uint32(min(mostWaiting, max(uint64(p.Connections), l.Max-uint64(s.Files))))
 	if p.Mode == ipc.ModeCheck {
 		p.Facts = facts(p, s, *listen)
@@ -78,8 +78,8 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	return nil
 }
 
-// anywhere returns addresses that stand for all on which clients may be served. They
-// are not opened.
+// anywhere returns one address for each kind of listener that the switches
+// permit. The addresses are not opened.
 func anywhere(becomeUser bool) []ipc.Listen {
 	list := []ipc.Listen{{Text: "unix:/check", Network: ipc.Unix, Path: "/check"}}
 	if !becomeUser {
@@ -111,18 +111,19 @@ func hasNetwork(list []ipc.Listen, n ipc.Network) bool {
 }
 
 // files returns a worker's limit of open descriptors. Each connection may wait
-// for one call to a controller, and needs one more descriptor while it is
-// handed over. The rest covers sixteen sessions with accounting daemons, which
-// wait without a descriptor. docs/TRUST.md explains the total.
+// for one call to a controller, and needs one more descriptor while the worker
+// receives it. The rest is enough for sixteen sessions with accounting daemons.
+// Further sessions wait without a descriptor. docs/TRUST.md explains the total.
 func files(connections uint32) uint32 { return 3*connections + 64 + 4*ipc.DialBatchSize }
 
 // otherThreads is how many threads of a process usually wait concurrently.
 const otherThreads = 16
 
-// mostPIDs returns the limit of processes and threads in the PID namespace of
-// workers and keeper, where the kernel enforces one. It suffices for several
-// generations of workers, and keeps compromised ones from using up the limit of
-// the service (TasksMax=), which the parent needs too.
+// mostPIDs returns the limit on processes and threads in the PID namespace of
+// the workers and the keeper. Only kernels with a limit per namespace enforce
+// it (Linux 6.14). The limit suffices for several generations of workers. It
+// also keeps compromised workers from using up the limit of the service
+// (TasksMax=), which the parent needs too.
 func mostPIDs(p *ipc.Plan) uint32 {
 	workers := 4 * (p.Threads + p.Workers*otherThreads)
 	lazy := min(p.Threads, 2) + otherThreads

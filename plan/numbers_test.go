@@ -12,7 +12,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestComplete: numbers that were not requested follow from the others.
+// TestComplete checks that numbers that were not requested are derived from the
+// others.
 func TestComplete(t *testing.T) {
 	threads := uint32(max(4, runtime.NumCPU()))
 	become := ipc.Switches{BecomeUser: true}
@@ -47,7 +48,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestTooFewFiles: connections for which the machine has no descriptors are refused.
+// TestTooFewFiles checks that a number of connections is refused if the machine
+// permits too few descriptors for it.
 func TestTooFewFiles(t *testing.T) {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || l.Max > math.MaxUint32/4 {

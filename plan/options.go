@@ -36,7 +36,7 @@ type options struct {
 	document    bool // --generate-openapi-spec
 	confinement bool // --check-confinement
 
-	// The fields below are set only by the environment.
+	// Only the environment sets the fields below.
 	switches   switches
 	names      string    // SCHEDRESTD_NAMES
 	log        string    // SCHEDRESTD_LOG, with the path of the socket
@@ -85,8 +85,8 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.BoolP("help", "h", false, "print this help and exit")
 }
 
-// check refuses empty values. An empty value comes from an unset variable in a
-// script, and must not select the default.
+// check refuses empty values. An empty value probably comes from an unset
+// variable in a script, and must not select the default.
 func (o *options) check(f *pflag.FlagSet) (err error) {
 	f.Visit(func(flag *pflag.Flag) {
 		if flag.Value.String() == "" && err == nil {
@@ -111,7 +111,7 @@ type asked struct {
 	value string
 }
 
-// Set adds to the list, so that a repeated flag makes one list.
+// Set appends to the list, so that a flag may be repeated.
 func (a *asked) Set(v string) error {
 	if a.value != "" {
 		v = a.value + "," + v
@@ -124,16 +124,16 @@ func (a *asked) String() string { return a.value }
 
 func (a *asked) Type() string { return "LIST" }
 
-// fromFlag sets the origin of a to the flag, if the flag was given.
+// fromFlag records the flag as the origin of the list, if the flag was given.
 func (a *asked) fromFlag(f *pflag.Flag) {
 	if f.Changed {
 		a.from = written(f)
 	}
 }
 
-// mostThreads is the maximum number of threads. It is more than any machine has
-// CPUs, and low enough for a worker to start, although each running thread uses
-// memory.
+// mostThreads is the maximum number of threads. It is higher than the number of
+// CPUs of any machine. It is low enough that a worker can start, although each
+// running thread uses memory.
 const mostThreads = 4096
 
 // number is a flag's value, between least and most.
@@ -165,7 +165,7 @@ func (number) Type() string { return "N" }
 type verbosity int
 
 const (
-	more    = "+1" // value of a -v without one
+	more    = "+1" // value of a -v without a number
 	mostVee = 6
 )
 
@@ -214,9 +214,9 @@ func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
 func (*size) Type() string { return "SIZE" }
 
 // usualMode returns the mode of UNIX sockets without --socket-mode. With tokens
-// or become_user every user may connect, because the token determines the user,
-// or all users are served as themselves. With only rest_auth/local, only the
-// serving user may connect, because no other user is accepted.
+// or become_user, every user may connect: a token determines the user, and with
+// become_user each user has a worker of their own. With only rest_auth/local,
+// only the serving user may connect, because the gateway accepts no other user.
 func (o *options) usualMode(tokens bool) fs.FileMode {
 	if tokens || o.switches.BecomeUser {
 		return 0o666
@@ -237,8 +237,9 @@ func (o *options) mode() (fs.FileMode, error) {
 	return fs.FileMode(n), nil
 }
 
-// spelling returns which names are served: those of SCHEDRESTD_NAMES, or
-// otherwise both for a site whose configuration uses Slurm's keys.
+// spelling returns which names are served. SCHEDRESTD_NAMES selects them.
+// Without it, both spellings are served if the site's configuration uses
+// Slurm's keys.
 func (o *options) spelling(c *conf.Cluster) (work.Names, error) {
 	switch o.names {
 	case "sched":

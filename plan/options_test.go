@@ -18,7 +18,7 @@ import (
 	"schedrestd/loglevel"
 )
 
-// asksFor returns the options for a command line and the environment.
+// asksFor returns the options that a command line and the environment select.
 func asksFor(t *testing.T, args ...string) options {
 	t.Helper()
 	o := optionsHere()

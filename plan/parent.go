@@ -16,7 +16,7 @@ type host interface {
 	// Open implements host.
 	Open(path string) (*os.File, error)
 	// Exists asks the parent whether path exists, because the parent's user may
-	// see more than this one.
+	// see more files than this process's user.
 	Exists(path string) bool
 	// OpenAccounts implements host.
 	OpenAccounts(path string) (*os.File, error)
@@ -98,7 +98,7 @@ func (p *parent) open(what ipc.Opening, path string) (*os.File, error) {
 // Open implements host.
 func (p *parent) Open(path string) (*os.File, error) { return p.open(ipc.OpenConfiguration, path) }
 
-// Exists implements host. The parent's user may see more than this one.
+// Exists implements host.
 func (p *parent) Exists(path string) bool {
 	_, err := p.ask(&ipc.OpenFile{What: ipc.OpenNothing, Path: path})
 	return err == nil

@@ -68,8 +68,8 @@ func (p *planner) plan() (*query.WholePlan, error) {
 	return plan, nil
 }
 
-// fixed lists the settings of a reload that differ from those in force and that a
-// running parent can't change.
+// fixed lists the settings that a running parent can't change and that have
+// another value in a reload.
 func fixed(start ipc.ConfigSetup, plan *query.WholePlan) (list []string) {
 	if start.Again && plan.Service.SchedUID != start.SchedUID {
 		list = append(list, "SchedUser")
@@ -80,8 +80,8 @@ func fixed(start ipc.ConfigSetup, plan *query.WholePlan) (list []string) {
 	return list
 }
 
-// read makes a Plan from the current files. idle lists the debug flags without
-// effect.
+// read makes a Plan from the current files. idle lists the debug flags that
+// have no effect.
 func (p *planner) read() (plan *query.WholePlan, idle []string, err error) {
 	cluster, err := p.configuration()
 	if err != nil {

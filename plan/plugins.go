@@ -35,7 +35,8 @@ func (o *options) sound() error {
 	return err
 }
 
-// ways returns the requested authentication methods: those of -a, or all.
+// ways returns the requested authentication methods: those that -a lists, or
+// all.
 func (o *options) ways() (feature.Auth, error) {
 	if o.auth.from == "" {
 		return feature.Local | feature.JWT, nil
@@ -43,7 +44,7 @@ func (o *options) ways() (feature.Auth, error) {
 	return feature.ParseAuth(o.auth.from, o.auth.value)
 }
 
-// versions returns the requested API versions: those of -d, or all.
+// versions returns the requested API versions: those that -d lists, or all.
 func (o *options) versions() ([]feature.Parser, error) {
 	if o.parsers.from == "" {
 		return feature.AllParsers(), nil
@@ -51,7 +52,7 @@ func (o *options) versions() ([]feature.Parser, error) {
 	return feature.ParseParsers(o.parsers.from, o.parsers.value)
 }
 
-// pages returns the requested content: that of -s, or all.
+// pages returns the requested content: what -s lists, or all.
 func (o *options) pages() (feature.Content, error) {
 	if o.content.from == "" {
 		return feature.Controller | feature.Accounting, nil
@@ -95,9 +96,9 @@ func (o *options) authentication(c *conf.Cluster, s *work.Setup, m mode, log *sl
 }
 
 // regret returns the level of the log message about an omitted method.
-// SCHED_JWT=daemon, which the shipped unit sets, means that tokens are
-// expected. Without the method, each of them will be refused, so it is a
-// warning.
+// SCHED_JWT=daemon, which the shipped unit sets, means that clients will send
+// tokens. Without rest_auth/jwt, each token will be refused, so its omission is
+// a warning.
 func (o *options) regret(way feature.Auth, c *conf.Cluster) slog.Level {
 	if way == feature.JWT && o.jwt == daemon && !c.JWT {
 		return slog.LevelWarn
@@ -115,7 +116,8 @@ func (o *options) lacks(way feature.Auth, c *conf.Cluster) error {
 	case way == feature.Local:
 		return lacksLocal(c)
 	case o.jwt != "" && o.jwt != daemon:
-		// Another value would be a user's own token, exported for the commands.
+		// Any other value is probably a user's own token, which was exported
+		// for the commands.
 		return errs.New(errs.Invalid, "SCHED_JWT is not %q", daemon).
 			WithHint("a token in SCHED_JWT is for commands; for the gateway set SCHED_JWT=daemon")
 	case !c.JWT:
@@ -126,8 +128,9 @@ func (o *options) lacks(way feature.Auth, c *conf.Cluster) error {
 	return nil
 }
 
-// sack returns the sockets that issue credentials of auth/slurm: the one that
-// the environment names, or those that Slurm's commands try, in the same order.
+// sack returns the sockets for credentials of auth/slurm: the socket that the
+// environment names, or otherwise the sockets that Slurm's commands try, in the
+// same order.
 func (o *options) sack(c *conf.Cluster) []string {
 	if o.sackSocket != "" {
 		return []string{o.sackSocket}
@@ -140,8 +143,8 @@ func (o *options) sack(c *conf.Cluster) []string {
 }
 
 // lacksLocal returns the reason why the daemons can't identify a client of a
-// UNIX socket, or nil if they can. A controller on this machine gets the
-// client's user from the kernel; any daemon can get it from munged or sackd.
+// UNIX socket, or nil if they can. A controller on this machine learns the
+// client's user from the kernel. Any daemon can learn it from munged or sackd.
 func lacksLocal(c *conf.Cluster) error {
 	switch {
 	case c.AuthType == "auth/munge", c.AuthType == "auth/slurm":
@@ -168,7 +171,7 @@ func file(c *conf.Cluster) string {
 	return c.Path
 }
 
-// lettingIn refuses a start in which no client could authenticate, or with
+// lettingIn refuses options with which no client could authenticate, and
 // methods that exclude each other.
 func (o *options) lettingIn(c *conf.Cluster, s *work.Setup, m mode) error {
 	if o.switches.BecomeUser {
@@ -180,7 +183,7 @@ func (o *options) lettingIn(c *conf.Cluster, s *work.Setup, m mode) error {
 		return errs.New(errs.Invalid, "no authentication method is available").
 			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", file(c))
 	}
-	// With become_user, the hint would mislead. In this case the listeners are
+	// With become_user, the hint would be wrong. In this case the listeners are
 	// checked when they are opened.
 	if m == listening && len(o.listen) > 0 && !s.JWT && !hasUnix(o.listen) && !o.switches.BecomeUser {
 		return errs.New(errs.Invalid, "no client could authenticate: TCP requires tokens, and rest_auth/jwt is not loaded").
@@ -189,9 +192,9 @@ func (o *options) lettingIn(c *conf.Cluster, s *work.Setup, m mode) error {
 	return nil
 }
 
-// becoming refuses become_user where it is impossible. The kernel does not
-// confirm the user that a token names, so a worker that becomes one user and
-// serves another would evade both checks.
+// becoming refuses become_user if it can't work, and together with tokens. The
+// kernel does not confirm the user that a token names. So a worker could run as
+// one user and serve another, and neither check would notice.
 func (o *options) becoming(m mode) error {
 	if !o.start.Root {
 		return errs.New(errs.Denied, "become_user: only root can run workers as the connecting users").

@@ -16,7 +16,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// ranked is a variable with the effect of a value, and the settings with a
+// ranked has a value of a variable and its effect, and the settings with a
 // higher and a lower precedence.
 type ranked struct {
 	value string
@@ -28,9 +28,10 @@ type ranked struct {
 	got   func(o options, c *query.WholePlan, cluster *conf.Cluster) any
 }
 
-// TestPrecedence checks that every variable has two equivalent spellings that
-// must agree, takes precedence over the configuration, and is overridden by its
-// flag.
+// TestPrecedence checks that every variable takes precedence over the
+// configuration, and that its flag takes precedence over the variable. Both
+// spellings of a variable must have the same effect, and must not contradict
+// each other.
 func TestPrecedence(t *testing.T) {
 	level := func(o options, _ *query.WholePlan, c *conf.Cluster) any { return o.level(slog.LevelInfo, c) }
 	setup := func(of func(work.Setup) any) func(options, *query.WholePlan, *conf.Cluster) any {

@@ -21,9 +21,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// judge refuses, for a start as root, a configuration that users other than
-// root and SchedUser can change. The configuration determines what root does,
-// and where users' tokens are sent.
+// When root starts the gateway, judge refuses a configuration that users other
+// than root and SchedUser can change. The configuration determines what root
+// does, and where users' tokens are sent.
 func (o *options) judge(c *conf.Cluster) error {
 	var owners, groups []uint32
 	u, err := schedUser(c)
@@ -52,8 +52,8 @@ func schedUser(c *conf.Cluster) (nss.User, error) {
 }
 
 // absent reports whether err means that a site's SlurmUser does not exist on
-// this machine, which may run no daemon of Slurm. Then no process can serve
-// under that name here, or own a file.
+// this machine, which may run no daemon of Slurm. In that case, no process on
+// this machine runs as SlurmUser, and no file belongs to it.
 func absent(c *conf.Cluster, err error) bool {
 	return c.SlurmKeys && errs.KindOf(err) == errs.NotFound
 }
@@ -64,7 +64,8 @@ func makeUser(c *conf.Cluster) string {
 	return "create the user " + c.User + " here with the uid that it has on the controller's machine, or set that uid in " + c.Path
 }
 
-// knownUser returns SchedUser, or "" for root if SchedUser does not exist here.
+// knownUser returns SchedUser. If SchedUser does not exist on this machine, it
+// returns "", which stands for root.
 func knownUser(c *conf.Cluster) string {
 	if _, err := schedUser(c); absent(c, err) {
 		return ""
@@ -137,7 +138,7 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 }
 
 // setup returns the part of the configuration that workers get. It contains no
-// secret, and no path of one.
+// secret, and no path of a secret.
 func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, error) {
 	s := work.Setup{
 		Cluster:         c.ClusterName,
@@ -176,8 +177,8 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 	return s, daemons(c, &s, log)
 }
 
-// daemons adds the addresses of the site's daemons, each kind in the order in
-// which to try them.
+// daemons adds the addresses of the site's daemons. The daemons of each kind
+// are in the order in which workers should try them.
 func daemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
 	s.Controllers, err = addresses(spelled(c, "SchedctldHost"), shown(c), c.ControllerPort, log)
 	if err == nil && c.Front != "" {
@@ -203,7 +204,7 @@ func daemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
 	return nil
 }
 
-// spelled returns a key in the spelling of the file.
+// spelled returns a key in the spelling that the configuration file uses.
 func spelled(c *conf.Cluster, key string) string {
 	if c.SlurmKeys {
 		return strings.Replace(key, "Sched", "Slurm", 1)
@@ -224,7 +225,8 @@ func shown(c *conf.Cluster) []conf.Host {
 	return list
 }
 
-// limits returns the limits for each client. They are only determined here.
+// limits returns the limits for each client. No other function determines these
+// limits.
 func (o *options) limits(c *conf.Cluster) work.Limits {
 	return work.Limits{
 		ReadHeader: 10 * time.Second,
@@ -240,11 +242,10 @@ func (o *options) limits(c *conf.Cluster) work.Limits {
 	}
 }
 
-// addresses returns the addresses of daemons. Names are resolved here, once, by
-// a process without privileges, so that workers get only addresses. A host
-// whose name can't be resolved is omitted as long as another one is left,
-// because a backup that is being replaced must not keep the gateway from using
-// the primary.
+// addresses returns the addresses of daemons. Names are resolved once, by this
+// process without privileges, so that workers get only addresses. A host whose
+// name can't be resolved is omitted as long as another host is left. A backup
+// that is being replaced must not keep the gateway from using the primary.
 func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list []work.Address, err error) {
 	var lost []error
 	for _, h := range hosts {

@@ -7,12 +7,14 @@ import (
 	"schedrestd/ipc"
 )
 
-// longestShare bounds the command of shareTokenKey, which a Plan carries, in bytes.
+// longestShare limits the length of the command that shareTokenKey stores in a
+// Plan, in bytes.
 const longestShare = 1024
 
-// shareTokenKey fills in the command that gives the key of HS256 tokens to SchedUser, and
-// to root as well if possible, but to no worker. If root can read the key without
-// capabilities afterwards, it also sets Root.
+// shareTokenKey stores a command for the administrator. The command makes the
+// key of HS256 tokens readable for SchedUser, and also for root if possible,
+// but for no worker. If root can afterwards read the key without capabilities,
+// shareTokenKey also sets Root.
 func shareTokenKey(t *ipc.Tokens, s ipc.Service) {
 	owner, mode, root := fmt.Sprint(s.SchedUID), "0600", false
 	switch {

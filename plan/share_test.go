@@ -7,8 +7,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestShareTokenKey checks that the command lets SchedUser read the key of tokens, and
-// root if the group of SchedUser is not that of the workers.
+// TestShareTokenKey checks that the command lets SchedUser read the key of
+// tokens. It must also let root read the key if the workers do not have
+// SchedUser's group.
 func TestShareTokenKey(t *testing.T) {
 	for name, tt := range map[string]struct {
 		key  string

@@ -74,7 +74,7 @@ func TestSlurmConf(t *testing.T) {
 }
 
 // TestTokenVerifiers checks the available authentication methods for each
-// AuthType, and the reasons why others are missing.
+// AuthType, and the reasons why other methods are missing.
 func TestTokenVerifiers(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -103,8 +103,8 @@ func TestTokenVerifiers(t *testing.T) {
 	}
 }
 
-// TestSackSocket checks that if the environment names a socket, no other is
-// used.
+// TestSackSocket checks that if the environment names a socket, no other socket
+// is used.
 func TestSackSocket(t *testing.T) {
 	t.Setenv("SCHED_SACK_SOCKET", "")
 	t.Setenv("SLURM_SACK_SOCKET", "/run//other/sack.socket")
@@ -118,7 +118,7 @@ func TestSackSocket(t *testing.T) {
 }
 
 // TestLostController checks that a daemon whose name can't be resolved is
-// omitted, and that the start fails if none is left.
+// omitted, and that the start fails if no daemon is left.
 func TestLostController(t *testing.T) {
 	const lost = "nobody-has-this-name.invalid"
 	text := strings.NewReplacer("one(127.0.0.1)", "one("+lost+")", "127.0.0.4", lost).Replace(slurmSample)
@@ -182,7 +182,7 @@ func TestFront(t *testing.T) {
 }
 
 // TestGroupOfSlurm checks that a site's slurm.conf may be writable by
-// SlurmUser's group, and by no other.
+// SlurmUser's group, and by no other group.
 func TestGroupOfSlurm(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")

@@ -20,8 +20,8 @@ const (
 
 // subordinates returns the users of subordinate uids. Each of these users can
 // run processes under tens of thousands of uids in a user namespace, so the
-// gateway counts them as one client. A missing file lists none. known is false
-// for a file that users other than root can change.
+// gateway counts them as one client. A missing file counts as empty. known is
+// false if users other than root can change a file.
 func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []ipc.Subuids, known bool) {
 	ranges, err := o.readProtected(subuid)
 	var users string
@@ -58,7 +58,7 @@ func (o *options) readProtected(path string) (string, error) {
 // parseSubordinates parses ranges of uids in the form of subuid(5), and returns
 // them in ascending order. Users are looked up in the text of a passwd(5) file.
 // It omits invalid lines, ranges of unknown users, and a range that overlaps
-// another. The uids of such a range have no name, and count together.
+// another range. The uids of omitted ranges have no name, and count together.
 func parseSubordinates(ranges, users string) (list []ipc.Subuids) {
 	uids := map[string]uint32{}
 	for line := range strings.Lines(users) {

@@ -33,8 +33,8 @@ var switchTable = []struct {
 }
 
 // parseSwitches parses a comma-separated list of switches. An unknown word is
-// an error, because it may be a misspelled protection that the administrator
-// expects.
+// an error, because it may be a misspelled protection on which the
+// administrator relies.
 func parseSwitches(text string) (switches, error) {
 	var s switches
 	for word := range strings.SplitSeq(text, ",") {
@@ -61,7 +61,8 @@ func parseSwitches(text string) (switches, error) {
 }
 
 // agree refuses require_confinement together with a switch that disables a part
-// of the confinement. The administrator must decide which of them is wrong.
+// of the confinement. The administrator must decide which of the two switches
+// is wrong.
 func (s *switches) agree() error {
 	if !s.RequireConfinement {
 		return nil

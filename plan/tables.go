@@ -18,8 +18,8 @@ import (
 const workerName = "schedrestd-worker"
 
 // runTables runs the worker's program with args, to print something that
-// requires its tables, and copies the output to out. The program has this
-// process's identity, and only pipes as descriptors.
+// requires the program's tables, and copies the output to out. The program runs
+// with this process's identity, and its only descriptors are pipes.
 func (o *options) runTables(args []string, out io.Writer) error {
 	f, err := o.host.OpenWorker()
 	if err != nil {
@@ -33,7 +33,7 @@ func (o *options) runTables(args []string, out io.Writer) error {
 		Args:   append([]string{workerName}, args...),
 		Env:    []string{fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()), "GODEBUG=containermaxprocs=0,updatemaxprocs=0"},
 		Dir:    "/",
-		Stdout: copied, // through a pipe even if it is a file, because the program may not write files
+		Stdout: copied, // through a pipe even if out is a file, because the program may not write files
 		Stderr: &complaint,
 		SysProcAttr: &syscall.SysProcAttr{
 			Setsid:    true,
@@ -52,8 +52,8 @@ func (o *options) runTables(args []string, out io.Writer) error {
 	return errs.Wrap(err, errs.Internal, "run %s", workerName)
 }
 
-// copied forwards its input and stores the first error. The program itself only
-// gets a broken pipe.
+// copied forwards its input and stores the first error, because the program
+// that writes the input only gets a broken pipe.
 type copied struct {
 	to  io.Writer
 	err error

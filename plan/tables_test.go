@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// tablesPart is the first argument of this test binary if it should act as a
-// program that prints.
+// tablesPart is the first argument of this test binary when it replaces the
+// worker's program and prints.
 const tablesPart = "print-and-end"
 
 func init() {

@@ -12,8 +12,8 @@ import (
 // read. The units put command-line options into one of them.
 var forOthers = []string{"SCHEDRESTD_OPTIONS"}
 
-// warnUnread logs unknown variables that look like the gateway's, because an
-// administrator who misspelled one expects its effect.
+// warnUnread logs unknown variables that look like the gateway's. An
+// administrator who misspells a variable expects it to have an effect.
 func warnUnread(environment []string, log *slog.Logger) {
 	slices.Sort(environment)
 	for _, v := range environment {
@@ -39,8 +39,8 @@ func isUnread(name string) bool {
 	return !slices.Contains(forOthers, ours) && !slices.ContainsFunc(variables, func(v variable) bool { return v.name == ours })
 }
 
-// nearest returns the variable that name is probably a misspelling of, in the
-// same spelling, or "".
+// nearest returns the variable that was probably intended by a misspelled name,
+// with the same prefix, or "".
 func nearest(name string) string {
 	var known []string
 	for _, v := range variables {
@@ -54,6 +54,6 @@ func nearest(name string) string {
 	return ""
 }
 
-// prefix is the beginning of the gateway's own variables. In the other spelling
-// it has the same length.
+// prefix is the beginning of the gateway's own variables. The prefix in Slurm's
+// spelling has the same length.
 const prefix = "SCHEDRESTD_"

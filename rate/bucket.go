@@ -1,9 +1,8 @@
 // Package rate provides a token bucket, which permits a burst, and then a rate
 // per second.
 //
-// It reads no clock and takes no lock: callers must provide both. It neither
-// decides what happens to requests over the limit nor counts them. Start with
-// New.
+// It has no clock and no lock: callers must provide both. It neither decides
+// what happens to requests over the limit nor counts them. Start with New.
 package rate
 
 import (
@@ -24,8 +23,8 @@ func New(burst, perSecond float64, now time.Time) *Bucket {
 	return &Bucket{burst: burst, perSecond: perSecond, left: burst, at: now}
 }
 
-// Take takes n tokens and returns true. If there are fewer, it takes none and
-// returns false.
+// Take takes n tokens and returns true. If the bucket has fewer than n tokens,
+// Take takes none and returns false.
 func (b *Bucket) Take(now time.Time, n float64) bool {
 	if b.fill(now); b.left < n {
 		return false
@@ -34,13 +33,13 @@ func (b *Bucket) Take(now time.Time, n float64) bool {
 	return true
 }
 
-// Wait returns the time until there are n tokens. It takes none.
+// Wait returns the time until the bucket has n tokens. It takes no tokens.
 func (b *Bucket) Wait(now time.Time, n float64) time.Duration {
 	b.fill(now)
 	return time.Duration(math.Ceil(max(0, n-b.left) * float64(time.Second) / b.perSecond))
 }
 
-// Owe takes n tokens even if there are fewer. It returns the time until no
+// Owe takes n tokens even if the bucket has fewer. It returns the time until no
 // tokens are owed.
 func (b *Bucket) Owe(now time.Time, n float64) time.Duration {
 	b.fill(now)

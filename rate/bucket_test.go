@@ -44,7 +44,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestOwe checks that owed tokens must be refilled before others can be taken.
+// TestOwe checks that owed tokens must be refilled before other tokens can be
+// taken.
 func TestOwe(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	b := rate.New(3, 2, now)

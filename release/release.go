@@ -8,10 +8,11 @@ const Version = "0.1.0"
 
 // The linker sets commit to the commit that was built, with "-dirty" if files
 // differed from it, and date to the commit's date. Both are empty if the source
-// was no git clone.
+// was not a git clone.
 var commit, date string
 
-// Build returns the release, the commit and its date, as -V prints them.
+// Build returns the release, the commit and the commit's date, as -V prints
+// them.
 func Build() string { return build(commit, date) }
 
 func build(commit, date string) string {
@@ -22,7 +23,7 @@ func build(commit, date string) string {
 }
 
 // Asked reports whether the arguments of a program only request its version. It
-// is for programs without other options.
+// is for programs that have no other options.
 func Asked(args []string) bool {
 	return len(args) == 2 && (args[1] == "-V" || args[1] == "--version")
 }

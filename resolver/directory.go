@@ -21,13 +21,13 @@ type directory struct {
 	now             func() time.Time
 	forWorkers      chan struct{} // holds an element for each look-up for a worker
 	lookedUp        atomic.Uint64
-	forParent       chan struct{} // holds an element for each look-up for the parent, which so never waits for workers
+	forParent       chan struct{} // holds an element for each look-up for the parent, so that the parent never waits for workers
 
 	mu    sync.Mutex
 	known map[question]answer
 }
 
-// question asks for the name with a number. If name is set, it asks for the
+// question asks for the name of a number. If name is set, it asks for the
 // number of that name.
 type question struct {
 	group  bool
@@ -43,7 +43,7 @@ type answer struct {
 
 const (
 	keepNames   = time.Minute
-	maxNames    = 10_000 // when it is reached, the cache is cleared
+	maxNames    = 10_000 // the cache is cleared when it has this many entries
 	maxNameSize = 255    // bytes; a longer name is treated as absent
 	maxLookups  = 4      // concurrent look-ups for workers, and as many for the parent; each may start a process
 )
@@ -94,7 +94,7 @@ const (
 	askBurst = 2000 // unknown names: enough for each user of a cluster, once
 	askRate  = 100  // per second
 
-	knownBurst = 20_000 // known names; a worker that gets more requests for names remembers them itself
+	knownBurst = 20_000 // known names; a worker that needs more names remembers them itself
 	knownRate  = 5000
 )
 
@@ -105,8 +105,8 @@ func (d *directory) inquirer() *inquirer {
 
 var errUnasked = errors.New("the worker has exited")
 
-// ask answers a question of the worker. If there were too many questions, it
-// waits.
+// ask answers a question of the worker. If the worker has asked too many
+// questions, ask waits.
 func (i *inquirer) ask(q question) (answer, error) {
 	i.mu.Lock()
 	wait := i.paid.Owe(time.Now(), 1)
@@ -149,7 +149,7 @@ func (i *inquirer) afford() bool {
 
 // find looks q up.
 func (d *directory) find(q question) (answer, error) {
-	if known, ok := d.kept(q); ok { // another question found it meanwhile
+	if known, ok := d.kept(q); ok { // another question has found the answer meanwhile
 		return known, nil
 	}
 	d.lookedUp.Add(1)

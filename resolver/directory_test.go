@@ -43,8 +43,9 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestNumbersOfNames checks that a name has a number, has none, or can't be
-// looked up now. An ambiguous name must belong to no user.
+// TestNumbersOfNames checks look-ups of names: with a number, without a number,
+// and while the user database is unavailable. An ambiguous name must belong to
+// no user.
 func TestNumbersOfNames(t *testing.T) {
 	d := newDirectory()
 	asked := 0
@@ -105,7 +106,7 @@ func TestNamesOfOthers(t *testing.T) {
 	if known, _ := honest.ask(question{number: 8}); known.text != "u8" {
 		t.Errorf("another worker receives %q", known.text)
 	}
-	close(captured.over) // the worker has exited, so its waiting questions are dropped
+	close(captured.over) // the worker exits, so its waiting questions are dropped
 	close(slow)
 	asked.Wait()
 	if len(d.known) > 2+cap(captured.turn) {
@@ -114,7 +115,7 @@ func TestNamesOfOthers(t *testing.T) {
 }
 
 // TestNamesHaveARate checks that a worker that keeps asking for new names gets
-// them slowly.
+// them only at a limited rate.
 func TestNamesHaveARate(t *testing.T) {
 	d := newDirectory()
 	d.user = func(uint32) (string, error) { return "u", nil }

@@ -1,13 +1,13 @@
 // Package resolver is the process that looks up names of users and groups for
 // the parent and the workers. Names come from the files of /etc and from
-// getent, which may ask a directory service. Two processes should not parse
-// answers of such a service: a worker, which can open no file, and the parent,
-// which may run as root.
+// getent, which may ask a directory service. Two kinds of processes should not
+// parse answers of such a service: workers, which can open no file, and the
+// parent, which may run as root.
 //
 // When the parent is root, the resolver has a uid that no user has. It can read
-// the machine's files and use the network, since getent needs both, but can't
-// write any file. It refuses a worker with too many pending questions, and
-// keeps one worker from using up the look-ups of the others. A captured
+// the machine's files and use the network, because getent needs both, but it
+// can't write any file. It refuses a worker with too many pending questions,
+// and keeps one worker from using up the look-ups of the others. A captured
 // resolver can report false names; docs/TRUST.md describes the consequences.
 //
 // Start with Main.
@@ -42,7 +42,7 @@ type resolver struct {
 	asked  atomic.Uint64 // number of questions
 }
 
-// Close does nothing: pending look-ups have their own time limit.
+// Close does nothing, because pending look-ups have their own time limit.
 func (*resolver) Close() {}
 
 // Counters returns the resolver's counters since its start.
@@ -62,7 +62,7 @@ func (r *resolver) Handle(m ipc.Received) (done bool, err error) {
 }
 
 // mostAsked limits the pending questions of a worker. An honest worker has
-// fewer.
+// fewer pending questions.
 const mostAsked = 64
 
 // Serve answers the questions of one worker.
@@ -94,7 +94,7 @@ func known(q *work.Lookup, ask func(question) (answer, error)) *work.LookupResul
 	return &work.LookupResult{ID: q.ID, Sure: err == nil, Name: a.text, Number: a.number}
 }
 
-// confine removes the rights that getent does not need from the process.
+// confine removes all rights that getent does not need.
 func confine(s ipc.ServiceSetup) (security.Sealed, error) {
 	return seal.ReadOnly(s.Seal&ipc.SealRequire != 0)
 }

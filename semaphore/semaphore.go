@@ -1,5 +1,5 @@
 // Package semaphore limits concurrent work, in total and for each key, such as
-// a user. Keys take turns, so that one with many requests does not delay the
+// a user. Keys take turns, so that a key with many requests does not delay the
 // others.
 package semaphore
 
@@ -25,21 +25,22 @@ type Semaphore[K comparable] struct {
 	waiting []*Place[K] // places of the same key are in the order of their calls
 }
 
-// New returns a Semaphore with total places. each is the most that one key can
-// hold. No caller waits longer than patience.
+// New returns a Semaphore with the number of places in total, of which one key
+// can hold as many as each says. No caller waits longer than patience.
 func New[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	return &Semaphore[K]{total: total, each: each, patience: patience, held: map[K]int{}}
 }
 
-// NewLending returns a Semaphore like New's, but a key can hold every place as
-// long as no other caller waits. While others wait, it gets no more than each.
+// NewLending returns a Semaphore that differs from New's in one rule: a key can
+// hold every place as long as no other caller waits. While other callers wait,
+// it gets no more places than each says.
 func NewLending[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	s := New[K](total, each, patience)
 	s.lend = true
 	return s
 }
 
-// Place is a place, or the wait for one.
+// Place is a place in a Semaphore, or a caller that waits for one.
 type Place[K comparable] struct {
 	of    *Semaphore[K]
 	key   K
@@ -47,18 +48,18 @@ type Place[K comparable] struct {
 	start chan struct{} // closed when the place is held; nil before the wait
 }
 
-// Acquire waits for a place, which key holds until it is released. If ctx ends
-// first, for example because the client closes its connection, it returns
-// errs.TooMany.
+// Acquire waits for a place. The key holds the place until it is released. If
+// ctx ends first, for example because the client closes its connection, Acquire
+// returns errs.TooMany.
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	p := &Place[K]{of: s, key: key}
 	s.mu.Lock()
 	return p, p.wait(ctx)
 }
 
-// Claim sets the key of a place that was acquired with the zero key. If key
-// already has its share and others wait, the place is released, and Claim waits
-// for another one. After an error the caller has no place.
+// Claim sets the key of a place that was acquired with the zero key. If the key
+// already has its share and other callers wait, Claim releases the place and
+// waits for another one. After an error the caller has no place.
 func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	var unknown K
 	s := p.of
@@ -101,7 +102,7 @@ func (p *Place[K]) wait(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.has { // it got the place at the same moment
+	if p.has { // p got the place at the same moment
 		return nil
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *Place[K]) bool { return w == p })
@@ -136,18 +137,18 @@ func (s *Semaphore[K]) Counts() (taken, waiting int) {
 	return s.taken, len(s.waiting)
 }
 
-// count adds n to the number of places that key holds. The caller holds s.mu.
+// count adds n to the number of places that a key holds. The caller holds s.mu.
 func (s *Semaphore[K]) count(key K, n int) {
 	if s.held[key] += n; s.held[key] == 0 {
 		delete(s.held, key)
 	}
 }
 
-// startNext assigns free places to waiting callers, in this order: keys that
-// hold less than their share, the one with the fewest places first; callers
-// without a key; and, if places are lent, keys that hold their share. After a
-// key has got a place, its other callers wait behind those of all other keys.
-// The caller holds s.mu.
+// startNext assigns free places to waiting callers. First come keys that hold
+// less than their share, beginning with the key that has the fewest places.
+// Then come callers without a key. If places are lent, keys that hold their
+// share come last. After a key has got a place, its other callers wait behind
+// those of all other keys. The caller holds s.mu.
 func (s *Semaphore[K]) startNext() {
 	for s.taken < s.total {
 		best, least := -1, 0
@@ -169,8 +170,8 @@ func (s *Semaphore[K]) startNext() {
 	}
 }
 
-// rank returns a number that orders the waiting callers; the lowest is next.
-// The caller holds s.mu.
+// rank returns a number that orders the waiting callers. The caller with the
+// lowest number is next. The calling function holds s.mu.
 func (s *Semaphore[K]) rank(w *Place[K]) int {
 	var unknown K
 	held := s.held[w.key]
@@ -183,8 +184,8 @@ func (s *Semaphore[K]) rank(w *Place[K]) int {
 	return held
 }
 
-// sendBack moves the callers of key behind all others. If places are lent,
-// callers without a key keep their position. The caller holds s.mu.
+// sendBack moves the waiting callers of a key behind all others. If places are
+// lent, callers without a key keep their position. The caller holds s.mu.
 func (s *Semaphore[K]) sendBack(key K) {
 	var unknown K
 	if key == unknown && s.lend {

@@ -29,7 +29,7 @@ func TestUsersTakeTurns(t *testing.T) {
 	if _, err := s.Acquire(gone, 1); errs.KindOf(err) != errs.TooMany {
 		t.Errorf("a third place for one user: %v", err)
 	}
-	other := acquire(2) // this user is not delayed
+	other := acquire(2) // user 2 is not delayed
 
 	started := make(chan uint32)
 	var releases [4]func()
@@ -42,7 +42,7 @@ func TestUsersTakeTurns(t *testing.T) {
 			releases[i] = place.Release
 			started <- uid
 		}()
-		for waiting := 0; waiting <= i; { // until it waits
+		for waiting := 0; waiting <= i; { // until the caller waits
 			_, waiting = s.Counts()
 		}
 	}
@@ -83,8 +83,8 @@ func TestWaitEnds(t *testing.T) {
 }
 
 // TestShareIsLent checks that a key can hold every place as long as no other
-// caller waits, and half of them otherwise. A waiting caller must get its place
-// as soon as places are free.
+// caller waits, and half of the places otherwise. A waiting caller must get its
+// place as soon as places are free.
 func TestShareIsLent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := NewLending[string](4, 2, time.Minute), context.Background()
@@ -126,7 +126,7 @@ func TestShareIsLent(t *testing.T) {
 			t.Fatalf("alice has %d places while no other key is there", n)
 		}
 		come("bob")
-		leave("alice") // one of ten callers of alice gets in and claims, but three places are held, so it releases its place for the next, until bob gets it
+		leave("alice") // one of alice's ten callers gets the place and claims it, but alice holds three places, so the place goes to the next caller, until bob gets it
 		if n := started("bob"); n != 1 {
 			t.Fatalf("after one place was free bob has %d", n)
 		}

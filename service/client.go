@@ -16,13 +16,13 @@ type Client struct {
 	parent      *ipc.Channel
 }
 
-// NewClient returns the client at the other end of channel. It has no parent to
-// which it could be reported.
+// NewClient returns the client at the other end of channel. The client has no
+// parent, so it can't be reported.
 func NewClient(about work.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: about, channel: channel}
 }
 
-// admit starts to serve the worker at the other end of fd with s.
+// admit makes s serve the worker at the other end of the channel fd.
 func admit(role ipc.Role, fd int, about *work.Client, parent *ipc.Channel, s Service) error {
 	channel, err := ipc.Open(fd, role, ipc.Worker)
 	if err != nil {
@@ -38,7 +38,7 @@ func admit(role ipc.Role, fd int, about *work.Client, parent *ipc.Channel, s Ser
 
 // Each calls handle with each message of the worker, until the channel closes
 // or handle returns an error. After an error, the worker is reported to the
-// parent. handle returns false for done if the service does not handle the
+// parent. handle must return false for done if the service does not handle the
 // message.
 func (c *Client) Each(handle func(ipc.Message) (done bool, err error)) {
 	for {

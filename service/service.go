@@ -1,7 +1,7 @@
 // Package service has the common parts of the gateway's unprivileged services:
 // their start, their log, their channel to the parent, and their channels to
-// workers. A service does work for the parent and the workers, so that these
-// need neither the privileges nor the code for it.
+// workers. A service does work for the parent and the workers, so that they
+// need neither the privileges nor the code for this work.
 //
 // A service proves its process attributes before it sends Ready, like a worker.
 // It exits when the channel to the parent closes. A worker that violates the
@@ -45,8 +45,8 @@ type Service interface {
 
 // Main runs a service and returns the exit status: 0 if the parent closed the
 // channel, 1 if the process refused to serve, 2 if the parent did not start it.
-// confine is the last step before Ready. build returns the service, which may
-// send messages to the parent.
+// It calls confine as the last step before it sends Ready. build returns the
+// service, which may send messages to the parent.
 func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sealed, error), build func(parent *ipc.Channel) Service) int {
 	// A terminal or a service manager sends these signals to all processes, but
 	// only the parent handles them.
@@ -131,8 +131,8 @@ func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 	}
 }
 
-// newLog returns a logger whose lines have the form that the parent expects:
-// level first, without the time, which the parent adds.
+// newLog returns a logger whose lines have the form that the dispatcher
+// expects: level first, without the time, which the dispatcher adds.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {

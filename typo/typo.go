@@ -1,13 +1,13 @@
-// Package typo finds the name that a misspelt name was probably meant to be.
+// Package typo finds the name that was probably intended by a misspelled name.
 package typo
 
-// maxLength limits the length of the names that are compared, and so the cost
+// maxLength limits the length of the names that are compared, and thus the cost
 // of a comparison.
 const maxLength = 64
 
 // Nearest returns the name in known that differs from word by a few typing
-// errors, or "". For a shorter word, fewer errors are permitted: at most three,
-// and one in a word of up to four letters.
+// errors, or "". At most three errors are permitted, and fewer in a short word:
+// only one if it has up to four letters.
 func Nearest(word string, known []string) (nearest string) {
 	if len(word) > maxLength {
 		return ""

@@ -3,8 +3,8 @@ package worker
 import "sync"
 
 // asked keeps pending questions by number. Each answer goes to the goroutine
-// that asked. An answer that arrives too late is returned to the caller that
-// delivers it, so that none is lost. The zero value has no questions.
+// that asked. The caller that delivers an answer gets it back if it arrives too
+// late, so that no answer is lost. The zero value has no questions.
 type asked[T any] struct {
 	mu      sync.Mutex
 	last    uint64
@@ -26,7 +26,7 @@ func (a *asked[T]) next() (id uint64, answer <-chan T) {
 }
 
 // answer passes an answer to the goroutine that asked. It returns false if no
-// goroutine waits for it.
+// goroutine waits for the answer.
 func (a *asked[T]) answer(id uint64, with T) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -39,7 +39,7 @@ func (a *asked[T]) answer(id uint64, with T) bool {
 }
 
 // forget stops waiting for an answer. If an answer arrived at the same moment,
-// it is returned as late and belongs to the caller.
+// forget returns it as late, and the caller has to handle it.
 func (a *asked[T]) forget(id uint64, answer <-chan T) (late T, came bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

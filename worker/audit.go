@@ -24,17 +24,18 @@ func newChanges() *changes {
 }
 
 const (
-	// leaveLimit is longer than the auditor takes to refuse a change.
+	// leaveLimit limits the wait for permission. It is longer than the auditor
+	// takes to refuse a change.
 	leaveLimit = 30 * time.Second
-	// leavePause is the time for which a worker waits if it asks too often.
+	// leavePause is the pause of a worker that asks too often.
 	leavePause = 50 * time.Millisecond
 )
 
 var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is unavailable")
 
 // Intend implements handlers.Audit. It keeps waiting for permission when the
-// client disconnects, because every permitted change must be reported to the
-// auditor, as made or as not made.
+// client disconnects. Every permitted change must be reported to the auditor,
+// as made or as not made.
 func (c *changes) Intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
 	c.counts.changes.Add(1)
 	report, err := c.intend(ctx, change)
@@ -90,9 +91,8 @@ func intent(number, connection uint64, change handlers.Change) *query.Intent {
 	return m.Cut()
 }
 
-// report sends the outcome of a change. If this fails, the auditor has exited,
-// and the log has only the intent.
-// and the log holds only the intent.
+// report sends the outcome of a change. If sending fails, the auditor has
+// exited, and the audit log has only the intent.
 func report(to *link, number uint64, r handlers.Result) {
 	m := &query.Outcome{ID: number, Status: uint16(r.Status), Code: r.Code, Number: r.Number, Result: r.Objects}
 	_ = to.channel.Send(m.Cut())
@@ -101,7 +101,6 @@ func report(to *link, number uint64, r handlers.Result) {
 // decline reports that a change was not made because the permission for it, or
 // the claim of its Idempotency-Key, arrived too late. Otherwise the auditor
 // would record that the change may have been made.
-// that it may have been made.
 func decline(l *link, m ipc.Message) {
 	switch m := m.(type) {
 	case *query.Noted:

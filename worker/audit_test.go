@@ -21,8 +21,8 @@ func TestIntentSaysForWhom(t *testing.T) {
 	}
 }
 
-// auditing returns a changes whose auditor is the test, and the auditor's end
-// of the channel.
+// auditing returns a changes and the auditor's end of its channel, so that the
+// test can answer as the auditor.
 func auditing(t *testing.T) (*changes, *ipc.Channel) {
 	t.Helper()
 	auditor, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
@@ -33,8 +33,8 @@ func auditing(t *testing.T) (*changes, *ipc.Channel) {
 	return c, auditor
 }
 
-// TestChangesWait checks that after the answer Later a worker asks again with
-// another number, and reports one outcome with that number. Without permission
+// TestChangesWait checks that after the answer Later, a worker asks again with
+// a new number, and reports one outcome with the new number. Without permission
 // no change is made.
 func TestChangesWait(t *testing.T) {
 	leaves := []query.Leave{query.Later, query.Later, query.Granted, query.Withheld}
@@ -73,14 +73,14 @@ func TestChangesWait(t *testing.T) {
 	if _, err := c.Intend(ctx, handlers.Change{}); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("without leave: %v", err)
 	}
-	must(t, auditor.Send(&query.Noted{ID: 99, Leave: query.Granted})) // no request waits for it, so the worker must decline it
+	must(t, auditor.Send(&query.Noted{ID: 99, Leave: query.Granted})) // no request waits for this permission, so the worker must decline it
 	if id := <-told; id != 99 {
 		t.Errorf("told %d", id)
 	}
 }
 
 // TestLateLeave checks permissions that arrive at the time limit. Each must be
-// used or declined. Otherwise the auditor would record, when this worker exits,
+// used or declined. Otherwise, when this worker exits, the auditor would record
 // that the change may have been made.
 func TestLateLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

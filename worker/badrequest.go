@@ -56,16 +56,16 @@ func unreadable(err error) error {
 	return errs.Wrap(&http1.Error{Status: e.Status, Reason: http.StatusText(e.Status)}, errs.Unsupported, "%s", e.Reason)
 }
 
-// isMalformed reports whether an error is only caused by clients that violate
-// the protocol. A slow client does not, nor does one whose connection breaks
-// within a header.
+// isMalformed reports whether an error is always a violation of the protocol by
+// the client. Errors of slow clients, or of connections that break within a
+// header, are not.
 func isMalformed(why error) bool {
 	kind := errs.KindOf(why)
 	return why != error(cutOff) && kind != errs.RequestTimeout && kind != errs.Unavailable
 }
 
-// errCrowded is the answer to a well-formed request that gets no place among
-// the concurrent requests in time.
+// errCrowded is the answer to a well-formed request that had to wait too long
+// for a place among the concurrent requests.
 var errCrowded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
 
 // refuse answers the invalid input on c with an error for the reason why.

@@ -61,8 +61,8 @@ func newStage(t *testing.T, setup work.Setup, h http.Handler) *stage {
 	return st
 }
 
-// connect returns a TCP connection to the server, which gets its end as if from
-// the parent.
+// connect returns the client's end of a TCP connection. The server treats the
+// other end as if the parent had passed it.
 func (st *stage) connect() *net.TCPConn {
 	st.t.Helper()
 	client, c := st.pair()
@@ -70,8 +70,8 @@ func (st *stage) connect() *net.TCPConn {
 	return client
 }
 
-// pair returns the two ends of a TCP connection: the client's, and the server's
-// as a conn.
+// pair returns a new TCP connection: the client's end, and the server's end as
+// a conn.
 func (st *stage) pair() (*net.TCPConn, *conn) {
 	st.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -239,7 +239,8 @@ func TestAbuses(t *testing.T) {
 	}
 }
 
-// TestReasons checks that an answer says what is invalid, and where.
+// TestReasons checks that an answer says which part of a request is invalid,
+// and why.
 func TestReasons(t *testing.T) {
 	for text, want := range map[string]string{
 		"GET /ok\r\n\r\n":                    "the request line has no version",
@@ -259,8 +260,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestBrokenBodies checks that a handler learns why the rest of a body can't be
-// read as soon as this is known, while the client is still connected.
+// TestBrokenBodies checks that as soon as the rest of a body can't be read, the
+// handler gets the reason, while the client is still connected.
 func TestBrokenBodies(t *testing.T) {
 	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -329,7 +330,7 @@ func wantEnvelope(t *testing.T, resp *http.Response) {
 }
 
 // TestLateHeader checks that a client that stops within a header gets an
-// answer, and that one that has not begun a header gets none.
+// answer, and that a client that has not begun a header gets none.
 func TestLateHeader(t *testing.T) {
 	idle := raw
 	idle.Idle = 300 * time.Millisecond
@@ -361,9 +362,9 @@ func TestLateHeader(t *testing.T) {
 	}
 }
 
-// TestGiveWay checks that a connection whose slot others wait for is closed,
-// unless a request is being answered. A client whose request has begun to
-// arrive gets an answer.
+// TestGiveWay checks that when other clients wait for a connection's slot, the
+// connection is closed unless a request is being answered. A client whose
+// request has begun to arrive gets an answer.
 func TestGiveWay(t *testing.T) {
 	entered, leave := make(chan bool), make(chan bool)
 	st := newStage(t, work.Setup{Limits: work.Limits{ReadHeader: time.Minute, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,

@@ -29,19 +29,20 @@ type Broker struct {
 	asked asked[ipc.Received]
 }
 
-// mostOut limits the pending requests to the parent, and the pending look-ups.
-// The resolver accepts no more, and the channels have space for this number.
+// mostOut limits both the pending requests to the parent and the pending
+// look-ups. The resolver accepts no more look-ups, and the channels have space
+// for this many messages.
 const mostOut = 48
 
-// NewBroker returns a Broker that sends messages with send. send must not wait
-// indefinitely for space in the channel.
+// NewBroker returns a Broker that calls send to send messages. The function
+// must not wait indefinitely for space in the channel.
 func NewBroker(send func(ipc.Message, ...int) error) *Broker {
 	return &Broker{send: send, free: make(chan struct{}, mostOut), changes: newChanges(), resolver: newRemoteService(ipc.Resolver), asking: make(chan struct{}, mostOut)}
 }
 
-// do sends one request to the parent and waits for the answer. question returns
-// the message for a given number. The caller owns the descriptors of the
-// answer.
+// do sends one request to the parent and waits for the answer. It calls
+// question to get the message, with the request's number. The caller owns the
+// descriptors of the answer.
 func (e *Broker) do(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
 	select {
 	case e.free <- struct{}{}:
@@ -88,7 +89,8 @@ func answeredID(m ipc.Message) uint64 {
 	return 0
 }
 
-// nameLimit is longer than the resolver waits for a directory service.
+// nameLimit limits the wait for the resolver. It is longer than the resolver
+// waits for a directory service.
 const nameLimit = 10 * time.Second
 
 var errUnnamed = errors.New("the user database is unavailable")
@@ -107,8 +109,8 @@ func (e *Broker) Name(group bool, number uint32) (string, error) {
 	return known.Name, nil
 }
 
-// number returns the id of a user or group, or ipc.NoID if there is none with
-// that name.
+// number returns the id of a user or group, or ipc.NoID if no user or group has
+// the name.
 func (e *Broker) number(ctx context.Context, group bool, name string) (uint32, error) {
 	if e == nil {
 		return 0, errUnnamed
@@ -144,8 +146,8 @@ func (e *Broker) ask(ctx context.Context, q work.Lookup) (*work.LookupResult, er
 	return known, nil
 }
 
-// ownName returns a function that returns the name of uid, the worker's own.
-// The name is "" when the uid has none or the user database is unavailable.
+// ownName returns a function that returns the name of the worker's own uid. The
+// name is "" when the uid has none or the user database is unavailable.
 func (e *Broker) ownName(uid uint32) func() string {
 	var last atomic.Pointer[name]
 	return func() string {

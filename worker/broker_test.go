@@ -54,8 +54,8 @@ func resolving(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Broker {
 	return e
 }
 
-// connecting returns a socket that is being connected, in the state in which
-// the parent passes it.
+// connecting returns a socket that is still connecting, like the sockets that
+// the parent passes.
 func connecting(t *testing.T, address string) int {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", address)
@@ -149,8 +149,8 @@ func TestDialFails(t *testing.T) {
 	}
 }
 
-// TestDialUnix checks that the worker itself connects through the inode of a
-// UNIX socket, and only to the socket that the inode belongs to.
+// TestDialUnix checks that the worker itself connects to a UNIX socket through
+// a descriptor of its inode, and never to another socket.
 func TestDialUnix(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)

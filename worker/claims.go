@@ -17,16 +17,17 @@ type claims struct{ *remoteService }
 const (
 	// claimLimit is the time for which a worker waits for a claim.
 	claimLimit = 10 * time.Second
-	// settleLimit is the time for which an answer waits until it is stored.
+	// settleLimit limits the time for which an answer is held back until it is
+	// stored.
 	settleLimit = 5 * time.Second
 )
 
-// This fails to compile unless the longest answer that handlers store fits into
-// the message.
+// The constant compiles only if the longest answer that handlers store fits
+// into the message.
 const _ = uint(query.MaxKept - handlers.MaxKept)
 
 // Claim implements handlers.Keys. It keeps waiting when the client disconnects,
-// because every claim that was granted must be settled.
+// because every granted claim must be settled.
 func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyState, []byte, func(handlers.KeyState, []byte), error) {
 	limit := time.NewTimer(claimLimit)
 	defer limit.Stop()
@@ -47,9 +48,10 @@ func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyS
 	return handlers.KeyState(claimed.State), claimed.Answer, func(state handlers.KeyState, answer []byte) { settleClaim(asked, number, state, answer) }, nil
 }
 
-// settleClaim sends the outcome of a claimed request, and waits until it is
-// stored. If this fails, the client still gets its answer. The answer to later
-// requests with the key is that the outcome is unknown.
+// settleClaim sends the outcome of a claimed request to the auditor, and waits
+// until the auditor has stored it. If this fails, the client still gets its
+// answer, but later requests with the key get the answer that the outcome is
+// unknown.
 func settleClaim(to *link, claim uint64, state handlers.KeyState, answer []byte) {
 	limit := time.NewTimer(settleLimit)
 	defer limit.Stop()

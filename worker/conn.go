@@ -16,8 +16,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// conn is a connection that the dispatcher passed to this worker. Closing it calls
-// done, once. Writing to it fails if the client stops reading for too long.
+// conn is a connection that the dispatcher passed to this worker. Closing it
+// calls done, once. Writing to it fails if the client stops reading for too
+// long.
 type conn struct {
 	net.Conn
 	id    uint64 // the parent's number; 0 for standard input and output, which are not tracked
@@ -53,9 +54,9 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, short: min(stall, portionTime), done: done}, nil
 }
 
-// Write sets a deadline for each piece of an answer. So a long list may be sent
-// for as long as its client keeps reading, but a client that stops reading does
-// not hold its slot permanently.
+// Write sets a deadline for each piece of an answer. A long list may take as
+// long as its client keeps reading, but a client that stops reading does not
+// hold its slot permanently.
 func (c *conn) Write(p []byte) (n int, err error) {
 	c.mu.Lock()
 	c.writings++
@@ -139,9 +140,9 @@ func (c *conn) hasUnread() (yes bool) {
 	return yes
 }
 
-// awaitGone waits until the client can neither send nor receive, and returns an
-// error then. A client that has only shut down its sending side still reads its
-// answer. The kernel reports a hangup when a reset arrived, when both
+// awaitGone waits until the client can neither send nor receive, and then
+// returns an error. A client that has only shut down its sending side still
+// reads its answer. The kernel reports a hangup when a reset arrived, when both
 // directions are closed, or when a UNIX peer closed its socket. Like a read,
 // the wait ends with a timeout at the read deadline.
 func (c *conn) awaitGone() error {
@@ -170,9 +171,10 @@ func isGone(fd int) bool {
 type connKey struct{}
 
 // hasLeft reports whether the client of a request's connection has shut down
-// its sending side. A client that closes its TCP connection does so, but also
-// one that still reads its answer. So only few kinds of requests may end for
-// this. It is always false for standard input, which may end before the answer.
+// its sending side. That does not prove that the client is gone: it may have
+// closed the TCP connection, or may still be reading its answer. So only a few
+// kinds of requests may be abandoned because of it. The result is always false
+// for standard input, which may end before the answer is sent.
 func hasLeft(ctx context.Context) (left bool) {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok || c.id == 0 {
@@ -194,8 +196,8 @@ func hasLeft(ctx context.Context) (left bool) {
 	return left || err != nil
 }
 
-// CloseWrite shuts down the sending side. http.Server calls it so that a client
-// can read an error answer before the connection is reset.
+// CloseWrite shuts down the sending side. http.Server calls it to let a client
+// read an error answer before the connection is reset.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -203,8 +205,8 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection and then reports Done, because the slot must not
-// be freed before the descriptor.
+// Close closes the connection, and then calls done. In this order, the slot is
+// never freed before the descriptor.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.err = c.Conn.Close()

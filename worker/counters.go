@@ -44,7 +44,7 @@ const showPause = time.Second
 
 // onRequest returns a channel that gets a signal when the counters should be
 // logged. It must be called before the sandbox is closed, because the sandbox
-// forbids the system call that it needs.
+// forbids the system call that signal.Notify makes.
 func onRequest() <-chan os.Signal {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)

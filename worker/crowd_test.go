@@ -11,8 +11,8 @@ import (
 )
 
 // TestCrowdedWithABody checks that a request that gets no place in time is
-// answered before its body arrives. Otherwise the answer would depend on a
-// client that sends only half a body.
+// answered before its body arrives. Otherwise a client that sends only half a
+// body would delay its answer.
 func TestCrowdedWithABody(t *testing.T) {
 	limits := raw
 	limits.Call = 50 * time.Millisecond

@@ -55,8 +55,8 @@ func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 // postponed.
 const crowded = 50 * time.Millisecond
 
-// open asks the parent to dial an upstream, and completes the connection. owner
-// is the owner of the directory of a UNIX socket.
+// open asks the parent to dial an upstream, and completes the connection. For a
+// UNIX socket, it also returns the owner of the socket's directory.
 func (e *Broker) open(ctx context.Context, way work.Upstream, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
 	if a.Network == "tcp" {
 		nc, err := e.pooledConn(ctx, work.DialBatch{Upstream: way, Index: index, Connected: a.Idle}, a)
@@ -110,7 +110,7 @@ func complete(ctx context.Context, fd int, server uint32, a client.Address) (nc 
 	return c, nil
 }
 
-// meet connects to the UNIX socket of the inode that the descriptor refers to.
+// meet connects to a UNIX socket, which the descriptor inode refers to.
 func meet(inode int) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -135,7 +135,7 @@ func meet(inode int) (int, error) {
 type daemonConn struct {
 	*os.File
 	to     client.Address
-	server uint32 // uid of the server process, as the parent sees it; ipc.NoID if the daemon is on another machine, or if the kernel reports the uid to this process too
+	server uint32 // uid of the server process, as the parent sees it; ipc.NoID if the daemon is on another machine, or if this process can get the uid from the kernel
 }
 
 func newDaemonConn(fd int, server uint32, a client.Address) *daemonConn {

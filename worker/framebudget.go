@@ -9,16 +9,16 @@ import (
 
 // Some frames carry neither a request nor its body: PING, SETTINGS, PRIORITY,
 // RST_STREAM, WINDOW_UPDATE, CONTINUATION, empty DATA. They cost the server
-// work, but cost the client almost nothing. So a connection has a budget for
-// such frames, which its answers refill.
+// work, but cost the client almost nothing. So each connection has a budget for
+// such frames, and every answer refills it.
 //
 // An honest client stays far below the budget. It begins with at most ten
 // frames (nghttp sends five PRIORITY), sends a keepalive PING at most every 10
 // s (gRPC), and sends at most two WINDOW_UPDATE for 4 KiB of an answer (Go: one
 // for the stream, one for the connection). Go's client cancels a request with
-// RST_STREAM and PING. The burst is nghttp2's default for cancelled requests,
-// 1000. The rate is sufficient for 33 cancelled requests a second, like
-// nghttp2's.
+// RST_STREAM and PING. The burst of 1000 is nghttp2's default for cancelled
+// requests. The rate is sufficient for 33 cancelled requests a second, like the
+// rate of nghttp2.
 const (
 	frameBurst = 1000
 	frameRate  = 100 // a second
@@ -58,8 +58,8 @@ func (b *budget) cost(f frame) int {
 	case f.kind == dataFrame && (f.flags&endStream != 0 || f.length >= smallData):
 		return 0
 	case f.kind == windowFrame:
-		// This credit has no limit, because a client may choose a window of any
-		// size and send all of its updates together.
+		// This credit has no limit. A client may choose a window of any size
+		// and send all window updates together.
 		if b.updates += b.bytes.Swap(0); b.updates >= updateBytes {
 			b.updates -= updateBytes
 			return 0

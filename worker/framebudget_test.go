@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestFrameBudget checks that a minute of an honest client stays within the
-// budget, and that a flood does not.
+// TestFrameBudget checks that the frames of an honest client stay within the
+// budget for a minute, and that a flood exceeds it.
 func TestFrameBudget(t *testing.T) {
 	const headers, data, ping, window, reset = headersFrame, dataFrame, 6, windowFrame, resetFrame
 	type client struct {

@@ -30,9 +30,9 @@ var conversations = []string{
 }
 
 // FuzzConversation checks the answers to any input that ends with a shutdown of
-// the sending side. They must be complete and in order. After an answer that is
-// announced as the last one, the connection must end. There must be one answer
-// per handler call, plus at most one refusal.
+// the sending side. They must be complete and in order. After an answer that
+// announces the end of the connection, the connection must end. There must be
+// one answer per handler call, plus at most one refusal.
 func FuzzConversation(f *testing.F) {
 	for _, seed := range conversations {
 		f.Add(seed)
@@ -44,8 +44,8 @@ func FuzzConversation(f *testing.F) {
 	})
 }
 
-// TestInetdConversations checks the same for a server that is started by inetd,
-// whose input stays open. It is not fuzzed.
+// TestInetdConversations makes the same checks for a server that is started by
+// inetd. The server's input stays open. The inputs are not fuzzed.
 func TestInetdConversations(t *testing.T) {
 	for _, text := range conversations {
 		converse(t, text, true)

@@ -40,7 +40,7 @@ var transports = []transport{
 
 func closeWrite(c net.Conn) error { return c.(interface{ CloseWrite() error }).CloseWrite() }
 
-// reset closes a TCP connection with a reset, so that its peer notices
+// reset closes a TCP connection with a reset, so that the server notices
 // immediately.
 func reset(c net.Conn) error {
 	if secured, ok := c.(*tls.Conn); ok {
@@ -99,7 +99,7 @@ func TestHalfClose(t *testing.T) {
 					select {
 					case <-r.Context().Done():
 						w.WriteHeader(http.StatusBadGateway)
-					case <-time.After(100 * time.Millisecond): // gives the end of the client's data time to arrive
+					case <-time.After(100 * time.Millisecond): // time in which the end of the client's data arrives
 					}
 				}))
 				c := tr.connect(st)
@@ -189,8 +189,8 @@ func TestHalfCloseInLine(t *testing.T) {
 	}
 }
 
-// TestHasLeft checks that hasLeft is true for a client that has shut down its
-// sending side, but not at standard input.
+// TestHasLeft checks that hasLeft returns true if a client has shut down its
+// sending side, but never for standard input.
 func TestHasLeft(t *testing.T) {
 	for name, tt := range map[string]struct {
 		number uint64

@@ -44,7 +44,8 @@ func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
 	}
 }
 
-// shaken has facts about a handshake that its error does not contain.
+// shaken has facts about a handshake that the handshake's error does not
+// contain.
 type shaken struct{ unsigned bool } // the keeper did not sign, which is not the client's fault
 
 // shakenKey is the context key of a handshake's shaken.
@@ -61,9 +62,8 @@ func beginsLikeHTTP(b []byte) bool {
 	return true
 }
 
-// isGarbled reports whether err is about the bytes that arrived, as opposed to
-// the connection. For such an error, crypto/tls sends an alert, and calls this
-// a local error.
+// isGarbled reports whether the received bytes, not the connection, caused err.
+// For such an error, crypto/tls sends an alert and returns a "local error".
 func isGarbled(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "local error"
@@ -71,8 +71,9 @@ func isGarbled(err error) bool {
 
 // blames returns the offence of the client in a failed handshake, if there is
 // one. A connection that breaks or takes too long is not an offence, because
-// health checks of load balancers do that. Nor is an alert from the client,
-// which usually means that it does not trust our certificate.
+// health checks of load balancers cause such connections. An alert from the
+// client is not an offence either: usually the client does not trust our
+// certificate.
 func blames(err error) (what work.Wrong, wrong bool) {
 	if isGarbled(err) {
 		return work.WrongRequest, true

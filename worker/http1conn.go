@@ -17,10 +17,10 @@ import (
 // http1Conn is an HTTP/1 connection, plain or over TLS, that passes one request
 // at a time to net/http. It passes the head when it is complete and the lexer
 // accepts it, and the body as it arrives. It passes nothing of the next request
-// before this one is answered. If the lexer refuses a head, or the head does
-// not arrive, Read itself answers and then returns the end of the connection.
-// So all work between two requests happens in Read, in the goroutine that
-// serves the connection.
+// before the current request is answered. If the lexer refuses a head, or the
+// head does not arrive, Read itself answers and then returns io.EOF. So all
+// work between two requests happens in Read, in the goroutine that serves the
+// connection.
 //
 // This is necessary because net/http accepts requests that two parsers can
 // frame differently (package http1), and has no hook between reading a head and
@@ -40,11 +40,10 @@ type http1Conn struct {
 	begun   time.Time // when the current request began; zero if none has
 	kept    bool      // whether an earlier request was answered
 	handled bool      // whether the handler of the current request was called
-	instead error     // why the rest of a head is no longer awaited; nil while it is
+	instead error     // why the rest of a head is no longer awaited; nil while it is awaited
 	ended   bool      // whether nothing more is passed on
 }
 
-// wrap returns c in the form that net/http should read.
 func (b *badRequests) wrap(c net.Conn, peer auth.Peer) *http1Conn {
 	return &http1Conn{Conn: c, peer: peer, own: b,
 		lexer: http1.Lexer{MaxHead: b.maxHead, MaxBody: b.maxBody, Typed: b.typed}}
@@ -53,10 +52,10 @@ func (b *badRequests) wrap(c net.Conn, peer auth.Peer) *http1Conn {
 // NetConn returns the wrapped connection.
 func (c *http1Conn) NetConn() net.Conn { return c.Conn }
 
-// Read reads the current request. net/http reads in the background while a
-// request is answered, and cancels the request on any error. So after the end
-// of the request, Read waits until the client is gone. A client that has only
-// shut down its sending side is not gone.
+// Read reads the current request. While a request is answered, net/http reads
+// in the background, and cancels the request if the read returns an error. So
+// after the end of a request, Read returns only when the client is gone. A
+// client that has only shut down its sending side is not gone.
 func (c *http1Conn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,14 +96,15 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// awaitGone is the Read after the end of a request. It returns when the client
-// can neither send nor receive, or at the deadline.
+// awaitGone replaces a read after the end of a request. It returns when the
+// client can neither send nor receive, or at the deadline.
 func (c *http1Conn) awaitGone([]byte) (int, error) {
 	return 0, connOf(c.Conn).awaitGone()
 }
 
-// take returns how many of the n bytes in p Read should return. The caller
-// holds c.mu. If the connection failed, the next read fails again.
+// take processes the n bytes in p that arrived, and returns how many of them
+// Read should return. The caller holds c.mu. An error of the connection is not
+// kept, because the next read fails again.
 func (c *http1Conn) take(p []byte, n int) (int, error) {
 	direct := len(c.in) == 0 // nearly always true, so nothing is copied
 	if direct {
@@ -191,7 +191,7 @@ func (c *http1Conn) brokenBody() error {
 	return c.broken
 }
 
-// begin records that the handler of the current request is called.
+// begin records that the handler of the current request was called.
 func (c *http1Conn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,7 +213,7 @@ func (c *http1Conn) rest() {
 	c.lexer.Next()
 }
 
-// refuse answers a request that is not passed on, waits while the client reads
+// refuse answers a request that is not passed on, gives the client time to read
 // the answer, and returns the result for Read. The caller holds c.mu.
 func (c *http1Conn) refuse(why error) error {
 	c.ended = true
@@ -242,7 +242,8 @@ func (c *http1Conn) linger() {
 const lastRead = 500 * time.Millisecond
 
 // giveWay closes an idle connection, to free its slot for a waiting connection,
-// and reports whether it did. A request that has begun is answered first.
+// and reports whether it did. If a request has begun, Read answers it before
+// the connection closes.
 func (c *http1Conn) giveWay() bool {
 	if c.closeUnused() {
 		return true
@@ -269,7 +270,7 @@ func (c *http1Conn) closeUnused() bool {
 	return true
 }
 
-// wake ends Read's wait for the rest of a head. The caller holds c.mu.
+// wake makes Read stop waiting for the rest of a head. The caller holds c.mu.
 func (c *http1Conn) wake(why error) {
 	c.instead = why
 	_ = c.Conn.SetReadDeadline(time.Now())
@@ -285,9 +286,9 @@ func (c *http1Conn) CloseWrite() error {
 
 // Close closes the connection, but first answers a client that has begun a
 // request. When http.Server shuts down, it closes connections on which it waits
-// for a head, and drops a request that it has just read. At any other time, if
-// a request never reached its handler, net/http has refused it by itself, which
-// counts as an offence.
+// for a head, and drops a request that it has just read. If a request fails to
+// reach its handler at any other time, net/http itself has refused the request.
+// That counts as an offence.
 func (c *http1Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

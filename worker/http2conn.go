@@ -40,8 +40,7 @@ type http2Conn struct {
 	offended atomic.Bool
 }
 
-// newHTTP2Conn returns c in the form that net/http should read. It reports the
-// client's offences to o.
+// newHTTP2Conn wraps c for net/http. It reports the client's offences to o.
 func newHTTP2Conn(c net.Conn, o *offences) *http2Conn {
 	return &http2Conn{Conn: c, raw: connOf(c), offences: o, budget: newBudget(time.Now())}
 }
@@ -132,9 +131,9 @@ func isOffence(code uint32) bool {
 }
 
 // isTooLarge reports whether a header block begins with status 431. The encoder
-// has no dynamic table (http2), so the status is a literal whose name is one of
-// rows 8 to 14 of the static table (RFC 7541, 6.2.2). At most two changes of
-// the table's size precede it.
+// has no dynamic table (see http2), so the status is a literal, and its name is
+// one of rows 8 to 14 of the static table (RFC 7541, 6.2.2). At most two
+// changes of the table's size precede it.
 func isTooLarge(block []byte) bool {
 	for len(block) > 0 && block[0]&0xe0 == 0x20 {
 		block = block[1:]

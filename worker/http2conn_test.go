@@ -19,9 +19,10 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// misbehave runs act as the client of a connection, with TLS unless config is
-// nil. It returns the offences that are reported until the connection is
-// closed. patience limits the time for a handshake and for a header.
+// misbehave calls act with the client's end of a connection. The connection
+// uses TLS unless config is nil. The result is the list of offences that are
+// reported until the connection is closed. patience limits the time for a
+// handshake and for a header.
 func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act func(net.Conn)) (told []work.Wrong) {
 	t.Helper()
 	limits := raw
@@ -57,9 +58,9 @@ func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act fun
 	return told
 }
 
-// sends returns a client that sends text, and then reads until the end of the
-// connection, or until it has read each of the texts in has. An empty text is
-// never read.
+// sends returns a client that sends text and then reads. It stops at the end of
+// the connection, or when it has read each text in has. An empty text in has
+// makes it read to the end.
 func sends(text string, has ...string) func(net.Conn) {
 	return func(c net.Conn) {
 		c.SetDeadline(time.Now().Add(time.Minute))
@@ -75,7 +76,7 @@ func sends(text string, has ...string) func(net.Conn) {
 	}
 }
 
-// within returns a client that completes a handshake and then runs act.
+// within returns a client that completes a handshake and then calls act.
 func within(config *tls.Config, act func(net.Conn)) func(net.Conn) {
 	return func(c net.Conn) {
 		secured := tls.Client(c, config)
@@ -86,7 +87,7 @@ func within(config *tls.Config, act func(net.Conn)) func(net.Conn) {
 		case act != nil:
 			act(secured)
 		default:
-			_, _ = secured.Read(make([]byte, 1)) // the server's part of a handshake ends after the client's
+			_, _ = secured.Read(make([]byte, 1)) // the server's part of a handshake ends after the client's part
 		}
 	}
 }
@@ -96,9 +97,9 @@ func rawFrame(kind, flags byte, stream uint32, payload string) string {
 	return string([]byte{0, byte(len(payload) >> 8), byte(len(payload)), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
 }
 
-// TestWrongs checks which behaviour is reported to the parent: everything that
-// no honest client does. Broken or slow connections, clients that reject our
-// certificate, and refusals of the keeper must not be reported.
+// TestWrongs checks that behaviour that no honest client shows is reported to
+// the parent. Broken or slow connections, clients that reject our certificate,
+// and refusals of the keeper must not be reported.
 func TestWrongs(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -122,7 +123,8 @@ func TestWrongs(t *testing.T) {
 		return rawFrame(1, 5, stream, "\x82\x87\x84\x01\x03lab\x40\x01x\x7f\x81\x03"+strings.Repeat("a", 512)+strings.Repeat("\xbe", 64))
 	}
 	const done = "\x00\x00\x00\x00\x01" // an empty DATA frame that ends a stream, or an acknowledgement of SETTINGS
-	// The type, flags and stream of the DATA frame that ends an answer. Streams are answered in any order.
+	// The type, flags and stream of the DATA frame that ends an answer. Streams
+	// may be answered in any order.
 	ended := func(stream byte) string { return "\x00\x01\x00\x00\x00" + string(rune(stream)) }
 
 	request, credential := []work.Wrong{work.WrongRequest}, []work.Wrong{work.WrongCredential}
@@ -204,10 +206,10 @@ func TestWrongs(t *testing.T) {
 
 // TestWrongToNetHTTP checks that a request that net/http itself refuses counts
 // as malformed. net/http refuses nothing that the lexer accepts, so this test
-// lowers its limit.
+// lowers the limit of net/http.
 func TestWrongToNetHTTP(t *testing.T) {
 	st := newStage(t, work.Setup{Admission: penal}, nil)
-	st.http.MaxHeaderBytes = 1 // net/http adds 4096 to it
+	st.http.MaxHeaderBytes = 1 // net/http adds 4096 to this limit
 	told, closed := make(chan work.Wrong, 10), make(chan bool)
 	st.tracker.tell = func(m ipc.Message) error {
 		if o, ok := m.(*work.Offence); ok {
@@ -264,8 +266,8 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// TestPausedFrames checks that a blocked source loses only connections on which
-// an offence was committed.
+// TestPausedFrames checks that a blocked source loses only the connections on
+// which it committed an offence.
 func TestPausedFrames(t *testing.T) {
 	st := newStage(t, work.Setup{Admission: penal}, nil)
 	st.tracker.tell = func(ipc.Message) error { return nil }
@@ -287,7 +289,7 @@ func TestPausedFrames(t *testing.T) {
 	}
 }
 
-// unsigning returns key as held by a keeper that refuses to sign.
+// unsigning returns a remoteKey for key, whose keeper refuses to sign.
 func unsigning(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
 	s := &secure{remote: newRemote()}
 	channel := newSigning(t, key).link(s)

@@ -16,8 +16,8 @@ import (
 )
 
 // serveInetd serves the only client of a worker that was started by inetd. It
-// answers requests until one is the last. Unlike http.Server, http.ReadRequest
-// accepts requests without Host and with a complete URL.
+// answers requests until the connection ends. http.ReadRequest, unlike
+// http.Server, accepts requests without Host and with a complete URL.
 func (s *server) serveInetd(c *http1Conn) {
 	s.turned(c, http.StateNew)
 	defer c.Close()
@@ -62,10 +62,11 @@ func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
 	return err == io.EOF
 }
 
-// responseWriter writes an answer without http.Server: when started by inetd,
-// and to input that is not a valid request. When started by inetd, handlers
-// announce the length of long answers (handlers.Config.Sized). Other answers
-// are buffered until their length is known.
+// responseWriter writes an answer without http.Server. It is used in a worker
+// that was started by inetd, and to answer input that is not a valid request.
+// In a worker that was started by inetd, handlers announce the length of long
+// answers (handlers.Config.Sized). Other answers are buffered until their
+// length is known.
 type responseWriter struct {
 	conn    net.Conn
 	request *http.Request

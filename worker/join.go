@@ -25,9 +25,9 @@ import (
 )
 
 // Join builds the handlers of a worker from its Setup, with clients of the
-// site's daemons. It is the only place that combines these parts. Without a
-// broker, the process dials by itself and looks up no names. Benchmarks use
-// this, because they have no parent and no sandbox.
+// site's daemons. Only Join combines these parts. Without a broker, the process
+// dials by itself and looks up no names. Benchmarks call Join without a broker,
+// because they have no parent and no sandbox.
 func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
@@ -86,7 +86,7 @@ func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error
 }
 
 // munged returns the MUNGE client, or nil if MUNGE is not configured. The
-// server of its socket must run as root or as the owner of the socket's
+// server of the MUNGE socket must run as root or as the owner of the socket's
 // directory.
 func (e *Broker) munged(m work.Munge, way work.Upstream, socket string) *munge.Client {
 	if m.Socket == "" || e == nil {
@@ -103,9 +103,9 @@ func (e *Broker) munged(m work.Munge, way work.Upstream, socket string) *munge.C
 }
 
 // sack returns the client for credentials of auth/slurm, or nil if auth/slurm
-// is not configured. The server of its socket must run as root, as the owner of
+// is not configured. The server of the socket must run as root, as the owner of
 // the socket's directory, or as the scheduler's user. sackd and slurmctld run
-// as the latter, although the directory may belong to root.
+// as the scheduler's user, although the directory may belong to root.
 func (e *Broker) sack(sockets []string, sched uint32) *sack.Client {
 	if len(sockets) == 0 || e == nil {
 		return nil
@@ -130,13 +130,13 @@ func (o *owner) note(nc net.Conn, uid uint32, err error) (net.Conn, error) {
 	return nc, err
 }
 
-// serves reports whether the server of the socket may run as a user.
+// serves reports whether the server of the socket may run as the user uid.
 func (o *owner) serves(uid uint32) bool {
 	return uid == 0 || uid == o.uid.Load() && uid != become.Overflow
 }
 
 // answers returns the settings for the format of answers. They include no
-// daemon.
+// client of a daemon.
 func answers(setup work.Setup) handlers.Config {
 	cfg := handlers.Config{
 		Names:     spellings(setup.Names),
@@ -162,12 +162,14 @@ func answers(setup work.Setup) handlers.Config {
 	return cfg
 }
 
-// unasked is a placeholder for an accounting daemon, and is never called.
+// unasked is a placeholder for the client of an accounting daemon. None of its
+// methods is ever called.
 type unasked struct{ handlers.Accounting }
 
 // controller returns the client for requests about jobs and nodes. Like Slurm's
-// commands, it tries the controllers in order, or only the shared address if
-// the configuration has one. A ping always uses the address of each controller.
+// commands, the client tries the controllers in order, or only their shared
+// address if the configuration has one. A ping always uses each controller's
+// own address.
 func controller(setup work.Setup, daemons client.Config, broker *Broker) reachableController {
 	each := client.New(daemons)
 	if len(setup.Front) == 0 {
@@ -203,9 +205,9 @@ func controllers(setup work.Setup) []client.Address {
 	return withSocket(setup, addresses(setup.Controllers))
 }
 
-// withSocket puts the UNIX socket of the primary controller first, because
-// there the kernel identifies both sides. Without a token, only this socket can
-// be used.
+// withSocket puts the UNIX socket of the primary controller first, because the
+// kernel identifies both sides of a UNIX socket. Without a token, only this
+// socket can be used.
 func withSocket(setup work.Setup, list []client.Address) []client.Address {
 	if setup.AuthSocket == "" || len(list) == 0 {
 		return list
@@ -221,7 +223,7 @@ func addresses(list []work.Address) []client.Address {
 	return out
 }
 
-// parsers converts the list of served API versions. ipc and package feature
+// parsers converts the list of served API versions. Packages ipc and feature
 // have the same flags.
 func parsers(list []work.Parser) []feature.Parser {
 	var out []feature.Parser

@@ -22,7 +22,7 @@ type remote struct {
 const (
 	maxAsked    = 64               // pending questions of each kind; the channel has space for far more
 	signLimit   = 10 * time.Second // far longer than a signature takes
-	verifyLimit = time.Second      // far longer than the verification takes; after it, a daemon is asked instead
+	verifyLimit = time.Second      // far longer than the verification takes; afterwards, a daemon is asked instead
 )
 
 var (

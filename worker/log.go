@@ -10,17 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxText limits the length of an attribute in bytes. The parent truncates
+// maxText limits the length of an attribute in bytes. The dispatcher truncates
 // lines at 2 KiB.
 const maxText = 1500
 
-// logger writes each record as one line that begins with its level. The parent
-// adds the time, the worker and its identity, because a worker could forge them
-// (dispatcher/relay).
+// logger writes each record as one line that begins with its level. The
+// dispatcher adds the time, the worker and its identity, because a worker could
+// forge them (dispatcher/relay).
 //
-// Waking the parent for each request would cost more than the line itself. So
-// lines are written together, after a delay that people do not notice. A line
-// of level Warn or above is written immediately, with all lines before it.
+// Waking the dispatcher for each request would cost more than the line itself.
+// So lines are written together, after a delay that people do not notice. A
+// line of level Warn or above is written immediately, with all lines before it.
 type logger struct {
 	slog.Handler
 	lines *lines
@@ -85,8 +85,8 @@ func (l *lines) flush() {
 	l.send()
 }
 
-// send writes the buffered lines. The caller holds the lock. If it fails, there
-// is no place to report this.
+// send writes the buffered lines. The caller holds the lock. There is no place
+// to report an error.
 func (l *lines) send() {
 	if len(l.buf) > 0 {
 		_, _ = l.out.Write(l.buf)

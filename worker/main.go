@@ -2,12 +2,14 @@
 // runs as root, holds no secret key, and serves one identity.
 //
 // It is started with its final uid, gid and groups. The parent sends the
-// attributes that the process should have. The worker drops what it does not
-// need, verifies the attributes with the kernel, and refuses to serve if they
-// differ. Then it serves HTTP on the connections that the parent passes to it.
-// It exits when its channel closes, because only the parent counts connections.
+// attributes that the process should have. The worker drops all privileges that
+// it does not need, asks the kernel for its attributes, and refuses to serve if
+// they differ. Then it serves HTTP on the connections that the parent passes to
+// it. It exits when its channel to the parent closes, because only the parent
+// counts connections.
 //
-// Main gets the handlers as an argument; this package knows no routes.
+// Main gets the function that builds the handlers as an argument, so this
+// package has no routes.
 package worker
 
 import (
@@ -29,10 +31,10 @@ import (
 	"schedrestd/security/self"
 )
 
-// Build returns the handler that the worker serves. It gets the worker's Setup,
-// Tokens to verify tokens, and a Broker for operations that the sandbox
-// forbids. It runs in the sandbox, so it can open only files that the serving
-// user may open. It logs to slog.Default.
+// Build returns the handler that the worker serves. Its arguments are the
+// worker's Setup, Tokens to verify tokens, and a Broker for operations that the
+// sandbox forbids. It runs in the sandbox, so it can open only files that the
+// serving user may open. It logs to slog.Default.
 type Build func(work.Setup, *Tokens, *Broker) (http.Handler, error)
 
 // Rename sets the name of the process to its role. It must be called from an
@@ -72,7 +74,7 @@ func Main(build Build) int {
 	return s.run()
 }
 
-// reason returns the text that the parent gets about an error.
+// reason returns the text that reports an error to the parent.
 func reason(err error) string {
 	if hint := errs.HintOf(err); hint != "" {
 		return err.Error() + "; " + hint
@@ -123,8 +125,8 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	return newServer(channel, &setup, handler, tokens, broker), nil
 }
 
-// The sandbox identifies the channel by its number. This fails to compile if
-// the numbers differ.
+// The sandbox identifies the channel by its number. The constant does not
+// compile if the numbers differ.
 const _ = uint(seal.Channel-ipc.WorkerFD) + uint(ipc.WorkerFD-seal.Channel)
 
 // CloseSandbox closes the sandbox in the way that the parent requested, and

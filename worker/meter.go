@@ -20,7 +20,7 @@ import (
 
 // meter counts requests, bytes and calls of daemons. A moment after the first
 // event, it sends all counts together to the dispatcher, which keeps the
-// totals. So the totals are correct after a worker exits. If a worker is
+// totals. So the totals stay correct when a worker exits. If a worker is
 // killed, the counts of its last moment are lost.
 type meter struct {
 	*table.Table
@@ -42,7 +42,7 @@ type extra struct {
 }
 
 // metered is the meter of this process, or nil if the gateway has no metrics.
-// It is global, because a process is one worker for its whole life.
+// It is global, because a process is never more than one worker.
 var metered atomic.Pointer[meter]
 
 // meterPause is the time for which counts are collected before they are sent.
@@ -66,7 +66,7 @@ func (m *meter) note() {
 	}
 }
 
-// observe adds a duration to the histogram that begins at a cell.
+// observe adds a duration to the histogram whose first cell is first.
 func (m *meter) observe(first int, d time.Duration) {
 	m.cells[first+metric.Bucket(d)].Add(1)
 	m.add(first+len(metric.Buckets)+1, uint64(max(0, d.Microseconds())))
@@ -122,7 +122,7 @@ func (m *meter) report(list []query.Count) {
 // traffic counts the bytes of all connections of clients.
 var traffic struct{ received, sent atomic.Uint64 }
 
-// counted returns the counters that this worker also logs.
+// counted returns the counters that other parts of this worker keep.
 func (m *meter) counted(c *counters) []extra {
 	return []extra{
 		{m.Received.Cell(), traffic.received.Load()}, {m.Sent.Cell(), traffic.sent.Load()},
@@ -152,8 +152,8 @@ func observeRequest(o handlers.Observed) {
 	m.observe(m.Durations.Cell(i), o.Took)
 }
 
-// observing returns an implementation of client.Config.Observe, for the
-// controllers or for the accounting daemons.
+// observing returns a client.Config.Observe for the controllers or for the
+// accounting daemons.
 func observing(accounting bool) func(message.Type) func(client.Outcome) {
 	return func(kind message.Type) func(client.Outcome) {
 		m := metered.Load()

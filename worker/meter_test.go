@@ -16,8 +16,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// collecting returns a meter, the sums of the counts that it has sent, and the
-// number of its messages.
+// collecting returns a meter, the sums of the counts that the meter has sent,
+// and the number of messages that it has sent.
 func collecting(t *testing.T) (m *meter, sums map[int]uint64, messages *int) {
 	sums, messages = map[int]uint64{}, new(int)
 	m = newMeter(func(msg ipc.Message, _ ...int) error {
@@ -40,7 +40,7 @@ func collecting(t *testing.T) (m *meter, sums map[int]uint64, messages *int) {
 }
 
 // TestMeter checks that a request is counted once, in the cells of its labels,
-// and sent once.
+// and that its counts are sent once.
 func TestMeter(t *testing.T) {
 	m, sums, _ := collecting(t)
 	metered.Store(m)

@@ -35,10 +35,11 @@ func NamespaceInitArg(args []string) (how string, ok bool) {
 const initFiles = 16
 
 // NamespaceInit runs the init process of the PID namespace of workers and the
-// keeper, and returns its exit status. It mounts their /proc, which only a
-// process inside the namespace can do, switches to an unused id, closes its
-// sandbox and reports that. Then it waits until the parent exits or closes the
-// channel. When it exits, the kernel kills every process of the namespace.
+// keeper, and returns its exit status. First it mounts the /proc of the
+// namespace, which only a process inside can do. It then switches to an unused
+// id, closes its sandbox, and reports to the parent. Then it waits until the
+// parent exits or closes the channel. When it exits, the kernel kills every
+// process of the namespace.
 func NamespaceInit(how string) int {
 	signal.Ignore() // SIGCHLD too: the kernel then reaps orphans
 	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
@@ -82,8 +83,8 @@ func hold(how string) (sealed security.Sealed, err error) {
 }
 
 // becomeNobody gives up root permanently. The process gets ids that no user
-// has, so that no user can signal or trace it, no capability, and an empty
-// bounding set. A process that is not root keeps its ids.
+// has, so that no user can signal or trace it. It keeps no capability, and its
+// bounding set is empty. A process that is not root keeps its ids.
 func becomeNobody() error {
 	ids := security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
 	if os.Geteuid() != 0 {

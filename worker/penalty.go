@@ -23,8 +23,8 @@ import (
 // offences counts the misbehaviour of clients. If the parent knows a client by
 // its connection, the worker reports the offence to the parent, which decides
 // whether to block the client. A client behind a proxy is known only by a
-// header. Then this worker decides by itself, because a process that may be
-// root must not interpret a header.
+// header. This worker itself decides whether to block such a client, because
+// the parent may be root and must not interpret a header.
 type offences struct {
 	tracker   *connTracker
 	admission work.Admission
@@ -40,8 +40,8 @@ type offences struct {
 }
 
 // Limits on this worker's reports: a burst, and a rate per second. Further
-// reports are not sent, because a source that causes so many is already
-// blocked. The parent accepts twice as many.
+// reports are not sent, because a source that causes so many reports is already
+// blocked. The parent accepts twice as many reports.
 const (
 	reportBurst = 200
 	reportRate  = 100
@@ -122,7 +122,7 @@ func (o *offences) wait(r *http.Request, c *connState) time.Duration {
 
 // unauthenticated records that r was answered 401. A client gets no penalty if
 // it repeats a rejected credential, or if its token is only out of date,
-// because neither is guessing.
+// because such a client is not guessing.
 func (o *offences) unauthenticated(r *http.Request, c *connState) {
 	if o.admission.Threshold == 0 {
 		return
@@ -146,14 +146,16 @@ func (o *offences) unauthenticated(r *http.Request, c *connState) {
 	}
 }
 
-// isNew reports whether the credential was not rejected before.
+// isNew records a rejected credential, and reports whether it is the first
+// rejection of the credential.
 func (o *offences) isNew(credential uint64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.rejected.Add(credential)
 }
 
-// exemption returns who in the format of SCHEDRESTD_EXEMPT.
+// exemption returns the entry of SCHEDRESTD_EXEMPT that would exempt an
+// address.
 func exemption(who netip.Addr) string {
 	if who.Is6() {
 		return who.String() + "/64"
@@ -169,7 +171,8 @@ func (o *offences) mayTell() bool {
 	return o.lines.Take(time.Now(), 1)
 }
 
-// speaks reports whether r comes from a trusted proxy.
+// speaks reports whether r comes from a trusted proxy, which may speak for its
+// clients.
 func (o *offences) speaks(r *http.Request) bool {
 	peer, ok := auth.PeerFrom(r.Context())
 	at, _ := netip.ParseAddrPort(peer.Addr)
@@ -179,8 +182,8 @@ func (o *offences) speaks(r *http.Request) bool {
 // mostHops limits the number of addresses in X-Forwarded-For that are examined.
 const mostHops = 16
 
-// behind returns the source that a trusted proxy names, or the zero value if
-// there is none or it is exempt.
+// behind returns the source that a trusted proxy names. It returns the zero
+// value if there is no such source, or the source is exempt.
 func (o *offences) behind(r *http.Request) netip.Addr {
 	addr := o.forwardedFor(r)
 	if !addr.IsValid() || o.admission.Exempts(addr) {
@@ -262,7 +265,7 @@ func (w *connTracker) report(m *work.Offence) {
 	}
 }
 
-// pause blocks the client of connection id for the time d.
+// pause blocks the client of a connection for the time d.
 func (w *connTracker) pause(id uint64, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

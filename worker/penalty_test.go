@@ -30,7 +30,8 @@ var penal = work.Admission{Auth: time.Second, Malformed: time.Second, Threshold:
 	Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:f::/48")},
 	Exempt:  []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, Peers: []uint32{13}}
 
-// from returns a request from addr, through proxies that send forwarded.
+// from returns a request from addr. Each string in forwarded becomes an
+// X-Forwarded-For header of the request.
 func from(addr string, forwarded ...string) *http.Request {
 	r := httptest.NewRequest("GET", "/x", nil)
 	for _, text := range forwarded {
@@ -46,7 +47,7 @@ func from(addr string, forwarded ...string) *http.Request {
 
 var guesses atomic.Uint64
 
-// guessing adds a token to r that was never sent before.
+// guessing adds a token that was never sent before to r.
 func guessing(r *http.Request) *http.Request {
 	r.Header.Set("X-SCHED-USER-TOKEN", fmt.Sprint("guess ", guesses.Add(1)))
 	return r
@@ -85,8 +86,8 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestForwardedPenalties checks that a client behind a proxy that sends invalid
-// credentials is blocked, and that others behind the proxy are not.
+// TestForwardedPenalties checks that a client that sends invalid credentials
+// through a proxy is blocked, and that other clients of the proxy are not.
 func TestForwardedPenalties(t *testing.T) {
 	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: raw, Admission: penal}
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
@@ -109,7 +110,7 @@ func TestForwardedPenalties(t *testing.T) {
 	}
 }
 
-// TestPausedConnectionEnds checks that a blocked client gets 429 and its
+// TestPausedConnectionEnds checks that a blocked client gets 429, and that its
 // connection is closed. If the client is behind a proxy, the proxy's connection
 // must stay open.
 func TestPausedConnectionEnds(t *testing.T) {
@@ -176,7 +177,7 @@ func TestPausedInTheQueue(t *testing.T) {
 		if taken, _ := s.gate.places.Counts(); taken != 0 {
 			t.Errorf("%d places are taken", taken)
 		}
-		time.Sleep(time.Second) // until the scheduled looks have ended
+		time.Sleep(time.Second) // until the scheduled calls of look have ended
 	})
 }
 
@@ -273,7 +274,7 @@ func TestRejectedCredentials(t *testing.T) {
 }
 
 // TestRejectedCertificates checks that a certificate that was rejected before
-// is not a new offence. A malformed handshake always is one.
+// is not a new offence. A malformed handshake is always a new offence.
 func TestRejectedCertificates(t *testing.T) {
 	told := 0
 	w := newConnTracker(func(m ipc.Message) error {
@@ -298,7 +299,7 @@ func TestRejectedCertificates(t *testing.T) {
 }
 
 // TestClosedWhileAnswered checks a connection that is closed while its requests
-// are being answered, as is possible with HTTP/2. It must count until the
+// are being answered, which is possible with HTTP/2. It must count until the
 // requests end, and its client's offences must be reported.
 func TestClosedWhileAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -319,6 +320,6 @@ func TestClosedWhileAnswered(t *testing.T) {
 		if want := []ipc.Kind{ipc.KindOf(new(work.Taken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.Done))}; !slices.Equal(told, want) {
 			t.Errorf("told %v, want %v", told, want)
 		}
-		time.Sleep(time.Second) // until the look that begin scheduled has ended
+		time.Sleep(time.Second) // until the call of look that begin scheduled has ended
 	})
 }

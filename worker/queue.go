@@ -17,7 +17,8 @@ func newQueue() *queue {
 	return &queue{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// put waits until c is accepted. After Close, it closes c instead.
+// put waits until Accept returns c to its caller. After Close, it closes c
+// instead.
 func (q *queue) put(c net.Conn) {
 	select {
 	case q.conns <- c:

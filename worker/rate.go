@@ -28,8 +28,8 @@ func newRates(a work.Admission) *rates {
 	return &rates{burst: max(1, float64(a.Burst)), perSecond: float64(a.Rate), list: map[string]*rate.Bucket{}}
 }
 
-// take counts a request of the identity who. It returns 0 if the request is
-// within the limit, and otherwise the time to wait before the next one.
+// take counts a request of an identity. It returns 0 if the request is within
+// the limit, and otherwise the time to wait before the next request.
 func (r *rates) take(now time.Time, who string) time.Duration {
 	if r == nil {
 		return 0
@@ -61,7 +61,8 @@ func (r *rates) len() int {
 }
 
 // forget examines a few identities and removes those whose bucket is full. If
-// none is, it removes the one with the most tokens. The caller holds r.mu.
+// no bucket is full, it removes the identity with the most tokens. The caller
+// holds r.mu.
 func (r *rates) forget(now time.Time) {
 	var fullest string
 	most, looked := -1.0, 0

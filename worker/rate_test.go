@@ -6,7 +6,7 @@ import (
 )
 
 // TestRates checks that a burst as large as the bucket is admitted, and after
-// that as many requests as the rate allows.
+// the burst as many requests as the rate allows.
 func TestRates(t *testing.T) {
 	r := newRates(ipcRate(2, 3))
 	now := time.Unix(1_700_000_000, 0)

@@ -10,12 +10,12 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// The state of this process that /readyz reports. A process never has more than
+// The state of this process that /readyz reports. A process is never more than
 // one worker, so these can be package variables.
 var (
-	// leaving is set while this worker drains. It then finishes its requests,
-	// and /readyz tells load balancers to send no more. A retired worker does
-	// not set it, because other workers continue.
+	// leaving is set while this worker drains. A draining worker finishes its
+	// requests, and /readyz tells load balancers to send no new ones. A retired
+	// worker does not set it, because other workers continue.
 	leaving atomic.Bool
 
 	// shown is the certificate that https:// clients get, or nil if none is
@@ -26,9 +26,10 @@ var (
 	keyless atomic.Bool
 )
 
-// readiness returns the check behind /readyz. It returns why new requests should
-// go elsewhere. reachable reports whether a controller can be reached; nil means
-// that none is needed.
+// readiness returns the check behind /readyz. The check returns the reasons why
+// new requests should go elsewhere. It calls reachable to learn whether a
+// controller can be reached, unless reachable is nil because no controller is
+// needed.
 func readiness(tokens *Tokens, reachable func(context.Context) bool) func(context.Context) []string {
 	return func(ctx context.Context) (reasons []string) {
 		if leaving.Load() {
@@ -48,7 +49,8 @@ func readiness(tokens *Tokens, reachable func(context.Context) bool) func(contex
 	}
 }
 
-// outside returns why clients reject the certificate at the given time.
+// outside returns the reasons why clients reject the certificate at the given
+// time.
 func outside(c *x509.Certificate, now time.Time) []string {
 	switch {
 	case now.Before(c.NotBefore):

@@ -45,8 +45,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// TestReadinessOfTokens: a worker is unready when its keeper has exited, and when a file
-// with keys of tokens can't be used any more.
+// TestReadinessOfTokens checks that a worker is unready when its keeper has
+// exited, and when a file of keys for tokens can't be used any more.
 func TestReadinessOfTokens(t *testing.T) {
 	reasons := func(tokens *Tokens) string {
 		return strings.Join(readiness(tokens, nil)(context.Background()), "\n")

@@ -10,8 +10,8 @@ import (
 const maxRequestID = 128
 
 // proxyID returns the request id that a proxy sent: X-Request-Id, otherwise the
-// trace of traceparent, or "" if there is none. A repeated or malformed id
-// counts as absent, because the answer and both logs contain the id.
+// trace-id of traceparent, or "" if neither was sent. A repeated or malformed
+// id counts as absent, because the answer and both logs contain the id.
 func proxyID(h http.Header) string {
 	if ids := h.Values("X-Request-Id"); len(ids) == 1 && isRequestID(ids[0]) {
 		return ids[0]

@@ -21,8 +21,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// server is a worker that serves. It connects the channel to the parent with
-// http.Server.
+// server is a worker that serves. It passes the connections that arrive on the
+// channel from the parent to http.Server.
 type server struct {
 	channel *ipc.Channel
 	http    *http.Server // for HTTP/1 connections
@@ -103,10 +103,10 @@ func (s *server) serving(l *work.Limits, all http.Handler) *http.Server {
 	}
 }
 
-// withPeer adds the kernel's data about the peer to the context of the
+// withPeer adds the kernel's data about the client to the context of the
 // connection's requests. Every connection of a worker is a conn, possibly
 // wrapped. Any other type would be a bug, and must not be treated as a
-// connection without a peer.
+// connection without data about the client.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	for {
 		switch is := c.(type) {
@@ -141,7 +141,7 @@ func (s *server) serve(by *http.Server, from *queue) {
 }
 
 // handleMessages handles the parent's messages in order, until the channel
-// closes. So every connection that was passed before a Drain is served.
+// closes. So every connection that arrived before the message Drain is served.
 func (s *server) handleMessages() {
 	for {
 		m, err := s.channel.Receive()
@@ -192,7 +192,7 @@ func (s *server) handleMessages() {
 	}
 }
 
-// connect sets fd as the channel to a service.
+// connect uses the descriptor fd as the channel to a service.
 func (s *server) connect(service ipc.Role, fd int) error {
 	switch service {
 	case ipc.Keeper:
@@ -247,7 +247,7 @@ func (s *server) take(fd int, m *ipc.Connection) {
 }
 
 // settling is the time for which a draining worker waits for a request that is
-// arriving. After the call of Shutdown, http.Server drops a request that it has
+// arriving. Once Shutdown is called, http.Server drops a request that it has
 // just read, and the client would have to retry.
 const settling = 500 * time.Millisecond
 
@@ -255,7 +255,7 @@ const settling = 500 * time.Millisecond
 // the worker.
 func (s *server) finish() {
 	leaving.Store(true)
-	s.endShake() // http.Server does not know these connections, and their clients may send nothing
+	s.endShake() // http.Server does not know connections in a handshake, and their clients may send nothing
 	only := s.only.Load()
 	if only != nil {
 		only.closeUnused()

@@ -35,7 +35,7 @@ func TestServiceGone(t *testing.T) {
 				if r.verify(context.Background(), signature) != auth.Unknown {
 					return nil
 				}
-				return errGone // before a time limit, Unknown can't mean anything else
+				return errGone // Unknown before the time limit can mean only this
 			}
 		}},
 		{"a name", ipc.Resolver, func() (*remoteService, func() error) {
@@ -43,8 +43,8 @@ func TestServiceGone(t *testing.T) {
 			return e.resolver, func() error { _, err := e.Name(false, 1); return err }
 		}},
 	} {
-		// The bubble's clock advances only when all goroutines wait. So it
-		// shows any wait for a time limit.
+		// The clock of the synctest bubble advances only when all goroutines
+		// wait. So if the clock advanced, the question waited for a time limit.
 		run := func(when string, f func(t *testing.T, service *remoteService, ask func() error) error) {
 			t.Run(tt.name+", "+when, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestDrainHearsOut checks that a request of which a part has arrived when a
-// drain begins is read completely and answered, as the last one of its
-// connection. The drain must not wait for idle connections.
+// TestDrainHearsOut checks a request of which only a part has arrived when a
+// drain begins. It must be read completely and answered, as the last request of
+// its connection. The drain must not wait for idle connections.
 func TestDrainHearsOut(t *testing.T) {
 	st := newStage(t, work.Setup{}, nil)
 	st.settle = time.Minute

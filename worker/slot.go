@@ -12,7 +12,8 @@ import (
 )
 
 // gate limits how many requests, including HTTP/2 streams, this worker answers
-// concurrently. It closes connections whose slots other clients wait for.
+// concurrently. It also closes connections when other clients wait for their
+// slots.
 type gate struct {
 	server   *server
 	handlers http.Handler
@@ -21,7 +22,7 @@ type gate struct {
 
 	mu      sync.Mutex
 	inside  map[*slowClient]struct{} // requests that are being answered
-	pressed time.Time                // time since which a connection has been waiting for a slot, as far as is known
+	pressed time.Time                // when a connection began to wait for a slot, as far as is known
 	last    time.Time                // last time at which a connection was known to be waiting
 }
 
@@ -40,9 +41,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if ok {
 		g.server.tracker.begin(c)
 		defer g.server.tracker.finish(c)
-		// For this header, HTTP/2 sends GOAWAY. A blocked client should
-		// reconnect, because the parent then refuses it. On this connection,
-		// each of its requests would be answered and logged.
+		// With HTTP/2, net/http sends GOAWAY instead of this header. A blocked
+		// client should reconnect, because the parent then refuses the
+		// connection. On this connection, each of the client's requests would
+		// be answered and logged.
 		if g.server.retired.Load() || g.server.tracker.isAsked(c) || g.server.tracker.paused(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
@@ -65,7 +67,8 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer place.Release()
 	// The client may have been blocked while the request waited. The place is
-	// released before the answer, because the client may not read it.
+	// released before the answer is sent, because the client may not read the
+	// answer.
 	if wait := g.server.offences.wait(r, c); wait > 0 {
 		place.Release()
 		if ok && g.server.tracker.paused(c) > 0 {
@@ -171,7 +174,7 @@ func connOf(c net.Conn) *conn {
 	}
 }
 
-// yield closes a connection whose slot other clients wait for.
+// yield closes a connection because other clients wait for its slot.
 func (s *server) yield(id uint64) { s.tracker.yield(id) }
 
 // retire makes each answer the last of its connection, so that connections

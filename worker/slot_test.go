@@ -27,9 +27,9 @@ func visit(h http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// TestRequestsAreBounded checks that of any number of requests, such as streams
-// of one HTTP/2 connection, at most this worker's share is answered
-// concurrently. The others must wait.
+// TestRequestsAreBounded checks that at most this worker's share of requests is
+// answered concurrently, however many arrive, for example as streams of one
+// HTTP/2 connection. The others must wait.
 func TestRequestsAreBounded(t *testing.T) {
 	var now, most atomic.Int32
 	h := gated(3, time.Minute, func(http.ResponseWriter, *http.Request) {
@@ -96,7 +96,8 @@ func TestCrowded(t *testing.T) {
 }
 
 // TestTrackerReportsWhatLasts checks that a short state is not reported, that a
-// lasting change is reported once, and that nothing is reported after Done.
+// lasting change is reported once, and that nothing is reported about a
+// connection after its last message, Done.
 func TestTrackerReportsWhatLasts(t *testing.T) {
 	var mu sync.Mutex
 	var told []ipc.Message
@@ -127,7 +128,7 @@ func TestTrackerReportsWhatLasts(t *testing.T) {
 		c.since = at
 	}
 	w.mu.Lock()
-	w.armed = true // prevents the tracker's own looks
+	w.armed = true // prevents the tracker's own calls of look
 	w.mu.Unlock()
 	stage(work.Waiting)
 	expect(lasting) // the client may only be slow

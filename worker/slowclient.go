@@ -19,21 +19,21 @@ const (
 )
 
 // An HTTP/2 client that gives a stream no window reads nothing at all, although
-// its connection is never full. To distinguish such a stream from one that is
-// read slowly, an answer is written in chunks. At the rate of one portion per
-// portionTime, a chunk takes at most stalled. This is also longer than a window
-// update takes to arrive.
+// its connection is never full. To distinguish such a stream from a stream that
+// is read slowly, an answer is written in chunks. At the rate of one portion
+// per portionTime, a chunk takes at most the time stalled. A window update also
+// arrives within this time.
 const (
 	chunk   = portion / 4
 	stalled = portionTime / 4
 )
 
 // leftover is the time for which the server reads the rest of a body that no
-// handler has read. The client may still be sending, and read the answer
-// afterwards.
+// handler has read. The client may still be sending, and may read the answer
+// only afterwards.
 const leftover = time.Second
 
-// slowClient is the slow-client deadline of a request in progress.
+// slowClient enforces the deadlines for a slow client on a request in progress.
 type slowClient struct {
 	http.ResponseWriter
 	control  *http.ResponseController
@@ -49,15 +49,15 @@ type slowClient struct {
 	mu      sync.Mutex
 	stall   time.Duration
 	reading time.Time // when the next piece of the body is due; zero if the handler does not wait for it
-	writing time.Time // when the write that waits for the client began; zero if none waits
+	writing time.Time // when the write that waits for the client began; zero if no write waits
 	judged  time.Time // value of writing for which dropStalled was scheduled
-	last    time.Time // when the next piece of the body is due while other clients wait; zero if none is
+	last    time.Time // when the next piece of the body is due while other clients wait; zero if no piece is due
 	over    bool
 	cut     bool // the client missed its deadline
 }
 
-// newSlowClient returns the slow-client deadline of r, and makes reads of r's
-// body observe it.
+// newSlowClient returns the slowClient of r, and makes reads of r's body
+// observe its deadlines.
 func (g *gate) newSlowClient(w http.ResponseWriter, r *http.Request, c *connState) *slowClient {
 	p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall, begun: time.Now(),
 		offend: func() {}}
@@ -77,8 +77,8 @@ func (g *gate) newSlowClient(w http.ResponseWriter, r *http.Request, c *connStat
 	return p
 }
 
-// leave ends a request when its handler returns. The http.ResponseWriter must
-// not be used afterwards.
+// leave ends a request when its handler returns. The request's
+// http.ResponseWriter must not be used afterwards.
 func (g *gate) leave(p *slowClient) {
 	g.mu.Lock()
 	delete(g.inside, p)
@@ -92,9 +92,9 @@ func (g *gate) leave(p *slowClient) {
 }
 
 // dropRest limits the time for the rest of a body that no handler reads. When a
-// handler returns, net/http continues to read the body before it closes the
-// connection, by default without a limit. A client that sends half a body, with
-// a token or without, would keep its slot permanently.
+// handler returns, net/http reads the rest of the body before it closes the
+// connection, by default without a time limit. A client that sends half a body,
+// with a token or without, would keep its slot permanently.
 func dropRest(control *http.ResponseController) {
 	_ = control.SetReadDeadline(time.Now().Add(leftover))
 }
@@ -131,9 +131,9 @@ func (g *gate) isPressed() bool {
 	return now.Sub(g.pressed) >= portionTime
 }
 
-// thin ends one request in list that is older than portionTime and whose
-// identity has more than its share of places. Otherwise a user with many
-// requests that are just fast enough could hold all slots permanently.
+// thin ends at most one request in list: a request older than portionTime, of
+// an identity that has more than its share of places. Otherwise a user with
+// many requests that are just fast enough could hold all slots permanently.
 func thin(list []*slowClient) {
 	for _, p := range list {
 		if p.inflight != nil && time.Since(p.begun) >= portionTime && p.inflight.IsOver() {
@@ -185,9 +185,9 @@ func (p *slowClient) shorten() {
 	}
 }
 
-// dropStalled resets the stream if the write that began to wait at since still
-// waits for the client's window. It does nothing if the connection itself is
-// full, or has unread input, which may be the window update.
+// dropStalled resets the stream if the write that began to wait at the time
+// since still waits for the client's window. It does nothing if the connection
+// itself is full, or has unread input, which may contain the window update.
 func (p *slowClient) dropStalled(since time.Time) {
 	p.mu.Lock()
 	drop := !p.over && !p.cut && p.writing.Equal(since) && !(p.conn != nil && (p.conn.isWriting() || p.conn.hasUnread()))
@@ -196,13 +196,13 @@ func (p *slowClient) dropStalled(since time.Time) {
 	if !drop {
 		return
 	}
-	// If the client gets blocked for this offence, the worker must know before
-	// the client's next request gets the place.
+	// If the parent blocks the client for this offence, the worker must learn
+	// of it before the client's next request gets the place.
 	p.offend()
 	time.AfterFunc(verdict, p.end)
 }
 
-// verdict is the time that the parent has to answer an offence.
+// verdict is the time that the parent has to react to a reported offence.
 const verdict = 50 * time.Millisecond
 
 func earlier(a, b time.Time) time.Time {
@@ -259,8 +259,8 @@ func (p *slowClient) flush() {
 	}
 }
 
-// writeChunks writes b, and records when the client's window had space for each
-// chunk.
+// writeChunks writes b in chunks. After each chunk, it records that the
+// client's window had space for it.
 func (p *slowClient) writeChunks(b []byte) (n int, err error) {
 	for err == nil && len(b) > 0 {
 		var m int
@@ -283,7 +283,7 @@ func (p *slowClient) timed(write func() error) error {
 	return err
 }
 
-// waits records the time since which a write has been waiting for the client.
+// waits records when a write began to wait for the client.
 func (p *slowClient) waits(since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -298,7 +298,8 @@ type slowBody struct {
 	ended  bool       // all of it was read; guarded by client.mu
 }
 
-// Read reads, and extends the deadline in proportion to the bytes that arrived.
+// Read reads from the body, and extends the deadline in proportion to the bytes
+// that arrived.
 func (b *slowBody) Read(buf []byte) (int, error) {
 	n, err := b.ReadCloser.Read(buf)
 	if err != nil && err != io.EOF && b.conn != nil {

@@ -18,7 +18,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// reading returns a handler that reads the body for as long as the client
+// reading returns a handler that reads the whole body, however long the client
 // takes, and sends the resulting error to ended.
 func reading(ended chan<- error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -103,9 +103,9 @@ func TestYoungYields(t *testing.T) {
 	}
 }
 
-// TestUnreadBodyEnds checks that a connection whose request was answered
-// without its body ends, even if the body never arrives. Otherwise refused
-// clients could keep all others out.
+// TestUnreadBodyEnds checks a connection whose request was answered before its
+// body was read. The connection must end even if the body never arrives.
+// Otherwise refused clients could keep all others out.
 func TestUnreadBodyEnds(t *testing.T) {
 	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -156,15 +156,15 @@ func TestBodyThatGetsOn(t *testing.T) {
 		t.Errorf("for ten portions it got %s", got)
 	}
 	g.leave(p)
-	g.shortenDeadlines(nil) // it has no deadline to shorten
+	g.shortenDeadlines(nil) // the request has no deadline to shorten
 }
 
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestHurriedReader checks that a Write that waits for its reader gets less
-// time when other clients wait, and so does the next Write.
+// TestHurriedReader checks that when other clients wait, a Write that waits for
+// its reader gets less time, and that the next Write also gets less.
 func TestHurriedReader(t *testing.T) {
 	c, _ := handed(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
 	c.short = 20 * time.Millisecond
@@ -225,7 +225,7 @@ func TestStalledOrSlow(t *testing.T) {
 	}
 }
 
-// eventually waits until is returns true.
+// eventually calls is until it returns true.
 func eventually(t *testing.T, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
@@ -237,7 +237,8 @@ func eventually(t *testing.T, is func() bool) {
 
 // TestWholeHeaderStays checks that a client that has sent a complete header
 // keeps its connection, even before its handler is called and however the
-// header was split. A client that has sent a part of a header does not.
+// header was split. A client that has sent only a part of a header must lose
+// its connection.
 func TestWholeHeaderStays(t *testing.T) {
 	const most = "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n"
 	for text, whole := range map[string]bool{

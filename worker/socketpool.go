@@ -16,8 +16,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// socketPool is the pool of TCP sockets that the dispatcher has prepared for connections
-// to come.
+// socketPool has the TCP sockets that the dispatcher has prepared for future
+// connections.
 type socketPool struct {
 	mu        sync.Mutex
 	upstreams map[work.DialBatch]*upstreamPool
@@ -30,28 +30,30 @@ type upstreamPool struct {
 	ordered time.Time      // when sockets were last requested
 	began   time.Time      // start of the second in which connections are counted
 	count   int
-	low     int  // how few are left when more are requested
-	useless bool // on this kernel they do not connect with the first write
+	low     int  // more sockets are requested when only this many are left
+	useless bool // on this kernel, the first write does not connect a socket
 }
 
-// pooledSocket is a socket that connects with its first write, or one that is
-// connected to a daemon on this machine.
+// pooledSocket is a socket that connects with its first write, or a socket that
+// is already connected to a daemon on this machine.
 type pooledSocket struct {
 	fd     int
 	came   time.Time
-	server uint32 // uid that serves the connected one; ipc.NoID: it is not connected
+	server uint32 // uid of the daemon that the socket is connected to; ipc.NoID if it is not connected
 }
 
 const (
 	// busy is the number of connections per second from which a pool is
 	// worthwhile.
 	busy = 32
-	// fresh is how long a socket may wait: it occupies a local port, and its
-	// route dates from when it was made.
+	// fresh is the time for which an unconnected socket may stay in the pool.
+	// It occupies a local port, and its route was chosen when it was made.
 	fresh = 2 * time.Second
-	// freshConnected is how long a connected one may, which the daemon has accepted.
+	// freshConnected is the same time for a connected socket, which the daemon
+	// has already accepted.
 	freshConnected = 500 * time.Millisecond
-	// overdue is when more are requested again because none arrived.
+	// overdue is the time after which the worker requests sockets again if none
+	// arrived.
 	overdue = 50 * time.Millisecond
 )
 
@@ -70,8 +72,8 @@ func (s *socketPool) upstream(way work.DialBatch) *upstreamPool {
 	return h
 }
 
-// put adds sockets that came from the dispatcher. Connected ones are served by the uid
-// server; otherwise that is ipc.NoID.
+// put adds sockets that came from the dispatcher. server is the uid of the
+// daemon that they are connected to, or ipc.NoID if they are not connected.
 func (h *upstreamPool) put(fds []int, server uint32, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +89,7 @@ func (h *upstreamPool) put(fds []int, server uint32, now time.Time) {
 	time.AfterFunc(limit, func() { h.clear(now) })
 }
 
-// clear closes the sockets that arrived at then or before.
+// clear closes the sockets that arrived at or before the given time.
 func (h *upstreamPool) clear(then time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +99,8 @@ func (h *upstreamPool) clear(then time.Time) {
 	}
 }
 
-// take returns a socket, if there is one, and whether to request more.
+// take returns a socket, if the pool has one, and whether to request more
+// sockets.
 func (h *upstreamPool) take(now time.Time) (s pooledSocket, ok, more bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,14 +126,15 @@ func (h *upstreamPool) giveUp() {
 	h.clear(time.Now())
 }
 
-// pooledConn returns a connection to a over a socket of the pool, or nil if the
-// pool is empty.
+// pooledConn takes a socket from the pool of an upstream and returns a
+// connection over it. It returns nil if the pool is empty, or if its sockets do
+// not connect with the first write.
 func (e *Broker) pooledConn(ctx context.Context, way work.DialBatch, a client.Address) (net.Conn, error) {
 	h := e.pool.upstream(way)
 	for {
 		s, ok, more := h.take(time.Now())
 		if more {
-			_ = e.send(&way) // workers that get none send a Dial for each connection
+			_ = e.send(&way) // a worker that gets no sockets sends a Dial for each connection
 		}
 		switch {
 		case !ok:
@@ -160,11 +164,11 @@ func silent(fd int) bool {
 // errIdle reports that a socket's first write did not start its connection.
 var errIdle = errors.New("the socket did not start to connect")
 
-// start connects a socket of the pool. The first write starts the handshake; a
-// write of no bytes has no other effect.
+// start connects a socket of the pool. Its first write starts the TCP
+// handshake, so a write of no bytes is sufficient.
 func start(ctx context.Context, fd int, a client.Address) (net.Conn, error) {
 	_, err := unix.Write(fd, nil)
-	if err == nil { // either it is connected already, or nothing happened
+	if err == nil { // either the socket is connected already, or the write had no effect
 		if _, err := syscall.Getpeername(fd); err != nil {
 			unix.Close(fd)
 			return nil, errIdle

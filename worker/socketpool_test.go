@@ -18,7 +18,7 @@ import (
 )
 
 // deferred returns a socket that connects to address with its first write, like
-// those from the parent.
+// the sockets that the dispatcher prepares.
 func deferred(t *testing.T, address string) int {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", address)
@@ -31,8 +31,8 @@ func deferred(t *testing.T, address string) int {
 	return fd
 }
 
-// withPool returns a Broker whose parent fills its socket pool, on request,
-// with the results of make.
+// withPool returns a Broker. When the Broker requests sockets for its pool,
+// they come from make.
 func withPool(t *testing.T, address string, make func() int) (e *Broker, dials, orders *atomic.Int32) {
 	dials, orders = new(atomic.Int32), new(atomic.Int32)
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
@@ -85,7 +85,7 @@ func said(t *testing.T, e *Broker, address string) {
 }
 
 // TestPool checks that a worker that connects often sends few Dial messages,
-// and that one that connects seldom has no sockets in its pool.
+// and that a worker that connects seldom has no sockets in its pool.
 func TestPool(t *testing.T) {
 	address := echo(t)
 	e, dials, orders := withPool(t, address, func() int { return deferred(t, address) })
@@ -113,7 +113,7 @@ func TestPool(t *testing.T) {
 }
 
 // TestPoolClears checks that sockets that have waited too long are closed, and
-// newer ones are not.
+// that newer sockets are not.
 func TestPoolClears(t *testing.T) {
 	var h upstreamPool
 	now := time.Now()
@@ -138,8 +138,9 @@ func TestPoolClears(t *testing.T) {
 	unix.Close(fds[1])
 }
 
-// TestPoolConnected: a connected socket is used with the uid that serves it, but
-// not when the daemon has closed it or when it has waited for too long.
+// TestPoolConnected checks that a connected socket is used with the uid of its
+// server. It must not be used when the daemon has closed it, or when it has
+// waited for too long.
 func TestPoolConnected(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -182,8 +183,8 @@ func TestPoolConnected(t *testing.T) {
 	}
 }
 
-// TestPoolUseless: sockets that do not connect with their first write are
-// discarded, and no more are requested.
+// TestPoolUseless checks that sockets that do not connect with their first
+// write are discarded, and that no more sockets are requested.
 func TestPoolUseless(t *testing.T) {
 	address := echo(t)
 	e, dials, orders := withPool(t, address, func() int {

@@ -19,7 +19,8 @@ import (
 )
 
 // TestStalledStream checks that an HTTP/2 client that reads no answer does not
-// hold a place permanently. Its stream is full, but its connection never is.
+// hold a place permanently. The window of its stream is full, but its
+// connection is never full.
 func TestStalledStream(t *testing.T) {
 	limits := raw
 	limits.Stall = 100 * time.Millisecond
@@ -55,7 +56,7 @@ func TestBrokenStream(t *testing.T) {
 }
 
 // TestClosedWindow checks that a stream whose window is closed is reset while
-// another request waits. The client must be charged with an offence.
+// another request waits. This must count as an offence of the client.
 func TestClosedWindow(t *testing.T) {
 	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: raw, Admission: penal}, nil)
 	told := make(chan work.Wrong, 10)
@@ -85,8 +86,9 @@ func TestClosedWindow(t *testing.T) {
 	}
 }
 
-// rawHTTP2 returns a connection after its handshake. The server gets its end as
-// if from the parent, with the number id.
+// rawHTTP2 returns the client's end of an HTTP/2 connection, after the TLS
+// handshake. The server treats the other end as connection id, as if the parent
+// had passed it.
 func (st *stage) rawHTTP2(t *testing.T, id uint64) net.Conn {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -103,7 +105,7 @@ func (st *stage) rawHTTP2(t *testing.T, id uint64) net.Conn {
 	return c
 }
 
-// awaitFrame reads until a frame of that kind arrives.
+// awaitFrame reads until a frame of the given kind arrives.
 func awaitFrame(t *testing.T, c net.Conn, kind byte) {
 	t.Helper()
 	for head := make([]byte, frameHeader); ; {

@@ -14,8 +14,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// takeStreams serves standard input and output as one connection, when started
-// by inetd.
+// takeStreams serves standard input and output as one connection, in a worker
+// that was started by inetd.
 func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 	s.held.Add(1)
 	s.tracker.track(m.ID)
@@ -53,9 +53,9 @@ func (s *server) present(c *conn) {
 
 // streams is a connection made of standard input and output. Both may be shared
 // with the shell that started us and its other children. So they stay blocking,
-// because O_NONBLOCK would affect all of these processes. A goroutine reads
-// ahead, by at most one buffer, so that Read still has a deadline. The
-// goroutine stays in its read until the process exits.
+// because O_NONBLOCK would affect all of these processes. So that Read still
+// has a deadline, a goroutine reads ahead by at most one buffer. The goroutine
+// may be blocked in a read until the process exits.
 type streams struct {
 	in, out int
 	read    net.Conn // end of a pipe with the input from the goroutine
@@ -92,8 +92,8 @@ func (s *streams) readAhead(feed net.Conn) {
 // Read reads data from standard input.
 func (s *streams) Read(p []byte) (int, error) { return s.read.Read(p) }
 
-// status returns the exit status of a server that was started by inetd, so that
-// a script that runs it notices if an answer was lost.
+// status returns the exit status of a server that was started by inetd. The
+// exit status lets a script notice that an answer was lost.
 func (s *streams) status() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

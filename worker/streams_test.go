@@ -18,7 +18,7 @@ import (
 )
 
 // visitor starts a server as inetd does. It returns a file for the server's
-// input and one for its answers.
+// input and another file for the answers.
 func visitor(t *testing.T, st *stage) (in, out *os.File) {
 	t.Helper()
 	fromIn, in, err := os.Pipe()
@@ -88,8 +88,8 @@ func TestInetdBodies(t *testing.T) {
 	}
 }
 
-// TestInetdAnswers checks that an answer has the form that its request and
-// handler need, and that an aborted answer is visibly incomplete.
+// TestInetdAnswers checks that each answer has the form that suits its request
+// and its handler, and that an aborted answer is visibly incomplete.
 func TestInetdAnswers(t *testing.T) {
 	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -145,7 +145,7 @@ func TestEndOfInputWaits(t *testing.T) {
 		<-leave
 		select {
 		case <-r.Context().Done():
-		case <-time.After(200 * time.Millisecond): // enough time for the cancellation, if there were one
+		case <-time.After(200 * time.Millisecond): // enough time for a cancellation to happen
 		}
 		fmt.Fprint(w, r.Context().Err())
 	}))
@@ -161,8 +161,8 @@ func TestEndOfInputWaits(t *testing.T) {
 	}
 }
 
-// TestInetdDrains checks that a drain without a request ends immediately, even
-// if the input is not at its end.
+// TestInetdDrains checks that a drain ends immediately if there is no request,
+// even if the input is still open.
 func TestInetdDrains(t *testing.T) {
 	st := newStage(t, work.Setup{}, nil)
 	_, out := visitor(t, st)

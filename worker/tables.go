@@ -13,7 +13,7 @@ import (
 )
 
 // Tables writes the OpenAPI document to out, as JSON and for JSON bodies only.
-// --generate-openapi-spec prints it. Tables opens nothing and sends nothing.
+// --generate-openapi-spec prints it. Tables opens no files and no connections.
 // args are the arguments after feature.TablesMode. Each may occur once, and all
 // but the last two are required:
 //

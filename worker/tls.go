@@ -33,9 +33,9 @@ type secure struct {
 // maxPEM limits the size of a file with certificates, in bytes.
 const maxPEM = 1 << 20
 
-// use installs certificates and the CAs of clients. If a file can't be used, no
-// connection is served. The keeper has checked the files before, so this would
-// be a bug.
+// use installs certificates and the CAs of clients. If a file can't be used,
+// the worker serves no connection. That would be a bug, because the keeper has
+// already checked the files.
 func (s *secure) use(m *work.Keys, certificate, authorities *os.File) {
 	if !m.TLS {
 		return
@@ -107,7 +107,8 @@ func certificates(f *os.File) (list []*x509.Certificate, err error) {
 }
 
 // showing returns a function that returns c for each handshake. If the keeper
-// does not sign the handshake, this is recorded in the handshake's context.
+// does not sign a handshake, this is recorded in the shaken of the handshake's
+// context.
 func showing(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	key, _ := c.PrivateKey.(remoteKey)
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -158,8 +159,8 @@ func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts)
 	return signature, err
 }
 
-// schemeOf returns the signature scheme that crypto/tls has chosen, although
-// crypto/tls passes only the hash and the padding.
+// schemeOf returns the signature scheme that crypto/tls has chosen. crypto/tls
+// itself passes only the hash and the padding.
 func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme, error) {
 	var of [3]tls.SignatureScheme // with SHA-256, SHA-384 and SHA-512
 	_, pss := o.(*rsa.PSSOptions)
@@ -181,9 +182,9 @@ func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme
 	return of[at], nil
 }
 
-// http2 returns the limits of an HTTP/2 connection. Its streams are requests,
-// and one connection gets a quarter of the requests that this worker answers
-// concurrently. More requests wait at the client.
+// http2 returns the limits of an HTTP/2 connection. Each stream is a request.
+// One connection may have a quarter of the requests that this worker answers
+// concurrently. The client has to hold back further requests.
 func http2(requests uint32) *http.HTTP2Config {
 	if requests == 0 {
 		requests = 100
@@ -193,7 +194,7 @@ func http2(requests uint32) *http.HTTP2Config {
 		MaxReadFrameSize:              64 << 10,
 		MaxReceiveBufferPerConnection: 1 << 20,
 		MaxReceiveBufferPerStream:     256 << 10,
-		SendPingTimeout:               30 * time.Second, // otherwise a client that vanished would hold a slot
+		SendPingTimeout:               30 * time.Second, // otherwise a client that has vanished would hold a slot
 		PingTimeout:                   15 * time.Second,
 		MaxEncoderHeaderTableSize:     1, // no dynamic table, because isTooLarge reads the status of an answer
 	}

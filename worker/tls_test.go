@@ -27,8 +27,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// signing is a keeper that is simulated by the test. It signs everything with
-// its key.
+// signing simulates a keeper that signs everything with its key.
 type signing struct {
 	t     *testing.T
 	key   crypto.Signer
@@ -47,7 +46,8 @@ func newSigning(t *testing.T, key crypto.Signer) *signing {
 		0x0804: pss(crypto.SHA256), 0x0805: pss(crypto.SHA384), 0x0806: pss(crypto.SHA512), 0x0807: crypto.Hash(0)}}
 }
 
-// link connects s to this keeper. The keeper exits when the channel is closed.
+// link connects s to the simulated keeper, and returns the keeper's end of the
+// channel. When the test closes it, the keeper has exited for s.
 func (k *signing) link(s *secure) *ipc.Channel {
 	k.t.Helper()
 	channel, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
@@ -78,8 +78,8 @@ func (k *signing) answer(channel *ipc.Channel) {
 	}
 }
 
-// memory returns a file with the given text. Its offset is at the end, as if
-// another worker had read it.
+// memory returns a file with the given text. The offset of the file is at its
+// end, as if another worker had read it.
 func memory(t *testing.T, text []byte) *os.File {
 	t.Helper()
 	fd, err := unix.MemfdCreate("keys", unix.MFD_CLOEXEC)
@@ -187,8 +187,8 @@ func TestOldVersion(t *testing.T) {
 	}
 }
 
-// TestKeeperGone checks that a handshake fails if the keeper exits during it,
-// and that later handshakes fail. None may hang.
+// TestKeeperGone checks that a handshake fails if the keeper exits during the
+// handshake, and that later handshakes also fail. No handshake may hang.
 func TestKeeperGone(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
@@ -244,7 +244,7 @@ func TestUnsigned(t *testing.T) {
 }
 
 // TestBadFiles checks that no connection is served if a file can't be used. If
-// client certificates are required, no bad file may make them optional.
+// client certificates are required, a bad file must not make them optional.
 func TestBadFiles(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	_, good := selfSigned(t, key)

@@ -17,13 +17,13 @@ type Tokens struct {
 	keys   atomic.Pointer[publicKeys]
 	keeper *remote
 	judge  *auth.Judge
-	once   bool // a run for one client, for which the parent follows no file
+	once   bool // a worker for only one client, for which the parent does not watch the files of keys
 }
 
 // publicKeys is a key set that the parent sent.
 type publicKeys struct {
 	set      *auth.KeySet
-	followed bool // the parent follows the file, so a token that the set does not verify is forged, not signed with a newer key
+	followed bool // the parent reloads the file when it changes, so a token that the set does not verify is forged, not signed with a newer key
 }
 
 // NewTokens returns Tokens that can't verify anything yet.
@@ -33,13 +33,13 @@ func NewTokens() *Tokens {
 	return t
 }
 
-// Judge returns the judge for the handlers. Until it has keys, it can't decide,
-// and the daemons verify tokens.
+// Judge returns the judge for the handlers. Until the judge has keys, it can't
+// decide, and the daemons verify tokens.
 func (t *Tokens) Judge() *auth.Judge { return t.judge }
 
-// connect uses the channel fd to the keeper, and asks it about a signature that no key
-// has made. The answer says whether the keeper's token key is outdated, which never
-// changes.
+// connect uses the channel fd to the keeper, and asks the keeper to verify a
+// signature that no key has made. The answer says whether the keeper's token
+// key is outdated. For a given keeper, this never changes.
 func (t *Tokens) connect(fd int) error {
 	if err := t.keeper.connect(fd); err != nil {
 		return err
@@ -48,7 +48,8 @@ func (t *Tokens) connect(fd int) error {
 	return nil
 }
 
-// problems returns which of the keys that this worker should have can't be used.
+// problems returns the reasons why a key that this worker should have can't be
+// used.
 func (t *Tokens) problems() (list []string) {
 	if t.keeper.isLost() {
 		list = append(list, "keys: the keeper exited; see the log")
@@ -75,8 +76,9 @@ func (t *Tokens) askKeys(_ context.Context, s auth.Signature) auth.Answer {
 	return answer
 }
 
-// use installs the public keys from the parent. If it fails, this worker gets
-// no connections: the parent keeps the previous generation, or fails to start.
+// use installs the public keys from the parent. If use fails, this worker gets
+// no connections: the parent keeps the previous generation of workers, or fails
+// to start.
 func (t *Tokens) use(f *os.File, followed bool) error {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, auth.MaxKeySet))
 	if err != nil || len(data) == 0 { // no keys

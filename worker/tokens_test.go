@@ -60,8 +60,8 @@ func bring(t *testing.T, text string, followed bool) *Tokens {
 }
 
 // TestKeySet checks that a usable key set verifies signatures. A signature that
-// it does not verify counts as forged only if there is no newer set. Without a
-// usable set the answer is Unknown.
+// the set does not verify counts as forged only if there can be no newer set.
+// Without a usable set, the answer is Unknown.
 func TestKeySet(t *testing.T) {
 	one, other := signed(t, oneRSA(), "a.b"), signed(t, otherRSA(), "a.b")
 	want := func(when string, tokens *Tokens, first, second auth.Answer) {
@@ -129,7 +129,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// keeperEnd sets a new channel for tokens, and returns the keeper's end of it.
+// keeperEnd connects tokens to a new channel, and returns the keeper's end of
+// the channel.
 func keeperEnd(t *testing.T, tokens *Tokens) *ipc.Channel {
 	t.Helper()
 	c, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
@@ -177,7 +178,7 @@ func TestKeeperVerifies(t *testing.T) {
 		}
 		questions = append(questions, q)
 	}
-	_ = c.Send(&query.Verified{ID: 1 << 40, Verdict: query.Genuine}) // no request waits for it
+	_ = c.Send(&query.Verified{ID: 1 << 40, Verdict: query.Genuine}) // no request waits for this answer
 	for i := len(questions) - 1; i >= 0; i-- {
 		if err := c.Send(&query.Verified{ID: questions[i].ID, Verdict: verdicts[string(questions[i].Signed)]}); err != nil {
 			t.Fatal(err)

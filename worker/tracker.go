@@ -10,19 +10,19 @@ import (
 )
 
 // connTracker tracks the state of each connection, reports lasting states to
-// the parent, and closes connections whose slots other clients wait for. It
-// does not report short states, so that a busy connection costs no messages.
+// the parent, and closes connections when other clients wait for their slots.
+// It does not report short states, so that a busy connection costs no messages.
 type connTracker struct {
 	tell    func(ipc.Message) error
 	shorten func(*connState) // shortens the deadlines of a connection's requests; may be nil
 
-	saying sync.Mutex // held while a state is read and reported, so that nothing is reported about a connection after Done
+	saying sync.Mutex // held while a state is read and reported, so that no report about a connection follows its last one, Done
 
 	mu      sync.Mutex
 	list    map[uint64]*connState
 	changed []*connState        // connections whose stage may have to be reported
-	armed   bool                // whether the next look is scheduled
-	parting map[uint64]struct{} // connections that were asked to close and are not closed yet
+	armed   bool                // whether the next call of look is scheduled
+	parting map[uint64]struct{} // connections that have no slot any more and are not closed yet
 }
 
 // connState is the state of one connection.
@@ -32,20 +32,20 @@ type connState struct {
 	since  time.Time
 	said   work.Stage // stage that was last reported to the parent
 	listed bool       // whether it is in changed
-	asked  bool       // it was asked to close, and ends with its next answer
+	asked  bool       // whether the next answer is the connection's last
 
 	pausedUntil time.Time // time until which its client is blocked
 
 	requests int  // number of requests in progress
 	over     bool // whether the connection is closed
 
-	top   net.Conn // the connection that http.Server reads; nil before that
+	top   net.Conn // the connection that http.Server reads; nil before http.Server gets it
 	below net.Conn // the connection itself; nil before it is made
 }
 
 const (
 	lasting = 40 * time.Millisecond // time after which a stage is reported
-	silence = time.Second           // the same for a client that has connected and sent nothing yet: it may be slow, or there may be many
+	silence = time.Second           // the same for a client that has connected and sent nothing yet: it may be slow, or many clients may connect together
 	look    = 20 * time.Millisecond // interval in which stages are examined while some change
 )
 
@@ -63,7 +63,8 @@ func newConnTracker(tell func(ipc.Message) error) *connTracker {
 	return &connTracker{tell: tell, list: map[uint64]*connState{}, parting: map[uint64]struct{}{}}
 }
 
-// track reports that connection id was taken, and starts to track it.
+// track reports to the parent that this worker has taken the connection with
+// number id, and starts to track it.
 func (w *connTracker) track(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
@@ -75,10 +76,10 @@ func (w *connTracker) track(id uint64) {
 	_ = w.tell(&work.Taken{ID: id}) // an error means that the parent has exited
 }
 
-// end records that connection id is closed. With HTTP/2, its requests may still
-// be running. The connection counts until they end. Otherwise a client could
-// reconnect before its offences are reported, or exceed its limit of requests
-// by reconnecting.
+// end records that a connection is closed. With HTTP/2, its requests may still
+// be running. The connection counts until these requests end. Otherwise a
+// client could reconnect before its offences are reported, or exceed its limit
+// of requests by reconnecting.
 func (w *connTracker) end(id uint64) {
 	w.mu.Lock()
 	delete(w.parting, id)
@@ -112,7 +113,7 @@ func (w *connTracker) finish(c *connState) {
 	}
 }
 
-// free reports once that connection id is done.
+// free reports a connection as done, at most once.
 func (w *connTracker) free(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
@@ -153,8 +154,8 @@ func (w *connTracker) setStage(c *connState, stage work.Stage) {
 	}
 }
 
-// look reports the stages that have lasted, and schedules itself again as long
-// as other stages may have to be reported.
+// look reports the stages that have lasted long enough. It schedules itself
+// again as long as other stages may have to be reported.
 func (w *connTracker) look() {
 	w.saying.Lock()
 	defer w.saying.Unlock()
@@ -188,9 +189,9 @@ func (w *connTracker) news(now time.Time) (list []*work.Progress) {
 	return list
 }
 
-// yield closes connection id, whose slot another connection waits for. If a
-// request on it is being answered, it arranges to close the connection after
-// the answer instead, and reports this to the parent.
+// yield closes a connection because another client waits for its slot. If a
+// request on the connection is being answered, yield instead makes the answer
+// the connection's last, and reports this to the parent.
 func (w *connTracker) yield(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
@@ -202,9 +203,9 @@ func (w *connTracker) yield(id uint64) {
 	}
 	answering, young, top, below := c.stage == work.Answering, !c.isLasting(time.Now()), c.top, c.below
 	// The parent chooses a connection that has just been accepted or answered
-	// only if no other is left. Such a connection ends with its next answer.
-	// Otherwise a client that sends a request every few milliseconds could keep
-	// its connection indefinitely.
+	// only if no other connection is left. Such a connection ends with its next
+	// answer. Otherwise a client that sends a request every few milliseconds
+	// could keep its connection indefinitely.
 	c.asked = c.asked || young
 	w.mu.Unlock()
 	if answering {
@@ -214,7 +215,8 @@ func (w *connTracker) yield(id uint64) {
 	if young {
 		return
 	}
-	// dismiss reports Done, for which it needs the lock that is held here.
+	// dismiss reports that the connection is done. For this it needs the lock
+	// that is held here.
 	go w.dismiss(c, top, below)
 }
 
@@ -226,7 +228,7 @@ func (w *connTracker) stay(c *connState) {
 	c.asked, c.said = true, work.Answering
 	delete(w.parting, c.id)
 	if c.stage != work.Answering {
-		w.setStage(c, c.stage) // so that it is reported again if it lasts
+		w.setStage(c, c.stage) // so that the stage is reported again if it lasts
 	}
 	w.mu.Unlock()
 	if w.shorten != nil {
@@ -239,7 +241,8 @@ func (w *connTracker) stay(c *connState) {
 
 // dismiss closes a connection on which no request is being answered. A client
 // that has begun a request gets an answer with the reason, and a moment to read
-// it. The slot is freed before that, unless there are many such connections.
+// it. The slot is normally freed before the answer, but not if there are
+// already many such connections.
 func (w *connTracker) dismiss(c *connState, top, below net.Conn) {
 	h, is1 := top.(*http1Conn)
 	raw := connOf(below)
@@ -264,8 +267,8 @@ func (w *connTracker) dismiss(c *connState, top, below net.Conn) {
 	}
 }
 
-// part counts connection id as one that stays open for a moment without a slot.
-// It returns false if there are too many.
+// part adds a connection to those that stay open for a moment without a slot.
+// It returns false if there are too many of them.
 func (w *connTracker) part(id uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -277,7 +280,7 @@ func (w *connTracker) part(id uint64) bool {
 }
 
 // mostParting limits the connections without a slot, so that enough descriptors
-// are left for those with one.
+// are left for connections with a slot.
 const mostParting = 64
 
 // rawOf returns the parent's connection of c, without wrappers.
@@ -294,8 +297,8 @@ func (w *connTracker) isAsked(c *connState) bool {
 	return c.asked
 }
 
-// made records the connection itself, and the connection that http.Server
-// reads.
+// made records a connection (below), and its wrapper that http.Server reads
+// (top).
 func (w *connTracker) made(id uint64, below, top net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -304,6 +307,6 @@ func (w *connTracker) made(id uint64, below, top net.Conn) {
 		return
 	}
 	if c.below, c.top = below, top; top != nil {
-		w.setStage(c, work.Waiting) // the waiting time starts again after a handshake
+		w.setStage(c, work.Waiting) // the time in the stage Waiting starts again after a handshake
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// refusedText has the errors that the clients of refused connections get.
+// refusedText has the errors for the clients of refused connections, by status.
 var refusedText = map[int]struct {
 	kind      errs.Kind
 	retryable bool
@@ -24,8 +24,8 @@ var refusedText = map[int]struct {
 }
 
 // refusedAnswer returns the complete answer to a connection that the parent
-// refuses, or nil if there is none for the status. It is HTTP/1.1, because no
-// part of a request is read. Its texts need no escaping.
+// refuses, or nil if no answer has the status. The answer is HTTP/1.1, because
+// no part of a request is read. Its texts need no escaping.
 func refusedAnswer(m *ipc.Connection) []byte {
 	status := int(m.Refuse)
 	why, ok := refusedText[status]
@@ -44,8 +44,9 @@ func refusedAnswer(m *ipc.Connection) []byte {
 }
 
 // A connection that is closed with an unread request is reset, and the client
-// may get the reset instead of the answer. So it stays open for a moment,
-// unless there are many.
+// may get the reset instead of the answer. So a refused connection normally
+// stays open for a moment after the answer. While mostRefused connections are
+// open in this way, further refused connections are closed without an answer.
 const (
 	refusedLinger = time.Second
 	mostRefused   = 64

@@ -17,8 +17,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// turnedAway makes a server refuse a connection whose client has sent text, and
-// returns the client's end.
+// turnedAway makes a server refuse a connection, after the client has sent
+// text. It returns the client's end.
 func turnedAway(t *testing.T, s *server, m ipc.Connection, text string) net.Conn {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -88,8 +88,9 @@ func TestTurnAway(t *testing.T) {
 	}
 }
 
-// TestTurnAwayHoldsLittle checks that of any number of refused connections only
-// few are open, each for a moment, and that a drain does not wait for them.
+// TestTurnAwayHoldsLittle checks that only a few refused connections are open
+// concurrently, however many are refused, and each only for a moment. A drain
+// must not wait for them.
 func TestTurnAwayHoldsLittle(t *testing.T) {
 	s := new(server)
 	var clients []net.Conn

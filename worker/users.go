@@ -10,10 +10,10 @@ import (
 	"schedrestd/ipc"
 )
 
-// users looks up names of users and groups through the resolver. A list asks
-// for the same few names in every row, so answers are cached. If a directory
-// service does not answer, only one row waits for the time limit. For a while
-// after that, unknown ids are shown as numbers.
+// users looks up names of users and groups through the resolver. The rows of a
+// list need the same few names again and again, so answers are cached. If a
+// directory service does not answer, only one row of a list waits for the time
+// limit. For a while afterwards, unknown ids are shown as numbers.
 type users struct {
 	user, group names
 
@@ -72,8 +72,9 @@ func (u *users) GroupID(ctx context.Context, name string) (uint32, error) {
 	return u.resolve(ctx, true, name)
 }
 
-// resolve looks up one client-supplied name at a time, so that these look-ups
-// can't use up the capacity that other answers need.
+// resolve looks up a name that a client sent. Only one such look-up runs at a
+// time, so that these look-ups can't use up the capacity that other answers
+// need.
 func (u *users) resolve(ctx context.Context, group bool, name string) (uint32, error) {
 	if name == "" || len(name) > maxNameLength {
 		return 0, errs.New(errs.NotFound, "not a name")

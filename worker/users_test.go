@@ -32,7 +32,7 @@ func TestNames(t *testing.T) {
 			got = append(got, n.of(id))
 		}
 	}
-	ask(1, 2, 1, 2) // looks up each once
+	ask(1, 2, 1, 2) // looks up each id once
 	ask(3, 4, 1)    // 3 finds the database unavailable, so 4 is not looked up, and 1 is still cached
 	now = now.Add(muteNames)
 	ask(4)

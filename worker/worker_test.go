@@ -21,8 +21,8 @@ import (
 	"schedrestd/security/self"
 )
 
-// handed returns a connection as if the parent had passed it, and the client's
-// end.
+// handed returns both ends of a connection: the worker's, as if the parent had
+// passed it, and the client's.
 func handed(t *testing.T, m ipc.Connection, stall time.Duration, done func()) (*conn, net.Conn) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -158,9 +158,9 @@ func TestStartedByHand(t *testing.T) {
 	}
 }
 
-// TestConnOfDescriptors checks that descriptors that a local client sends are
-// closed. The thread that closes them must not stay blocked or delay other
-// connections.
+// TestConnOfDescriptors checks that the worker closes descriptors that a local
+// client sends. The thread that closes them must not stay blocked or delay
+// other connections.
 func TestConnOfDescriptors(t *testing.T) {
 	c, client := handed(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
 	if _, ok := c.Conn.(*unixconn.Conn); !ok {

@@ -7,15 +7,15 @@ import (
 )
 
 // lockedFile is an open file with locks of this process. They are POSIX locks.
-// Locks of the open file description would be shared by all processes that got
-// the file from the same parent.
+// Locks of the open file description are not used, because all processes that
+// get the file from the same parent would share them.
 type lockedFile struct{ *os.File }
 
 // Open returns the file to which the descriptor refers. The process must have
 // no other descriptor of that file, because closing it would release the locks.
 func Open(fd int) File { return lockedFile{os.NewFile(uintptr(fd), "idempotency file")} }
 
-// Bytes after the claims that are locked.
+// Offsets of bytes that are locked. They are behind the claims.
 const (
 	changing = int64(Slots)*slotSize + iota // locked while a process reads and writes claims
 	present                                 // locked (shared) as long as a process uses the file

@@ -7,9 +7,9 @@ import (
 )
 
 // The file has Slots places of slotSize bytes. A place has a claim, and at
-// answerAt the end of the claim. Each has a checksum, so that an incomplete
-// write of it counts as absent. They are in different sectors, so that an
-// interrupted write of the end can't damage the claim.
+// offset answerAt the end of the claim. Both have a checksum, so that a partly
+// written claim or end counts as absent. They are in different sectors of the
+// disk, so that an interrupted write of the end can't damage the claim.
 const (
 	slotSize  = 2048
 	answerAt  = 512
@@ -51,8 +51,8 @@ func (c *claim) encode() []byte {
 }
 
 // decodeClaim returns the claim at the beginning of a place. It returns nil if
-// there is no claim or only a part of one. newer reports whether another
-// version of this program wrote it.
+// there is no complete claim. newer reports whether another version of this
+// program wrote the claim.
 func decodeClaim(b []byte) (c *claim, newer bool) {
 	if len(b) < claimSize || string(b[:3]) != magic[:3] {
 		return nil, false
@@ -74,7 +74,7 @@ func decodeClaim(b []byte) (c *claim, newer bool) {
 	return c, false
 }
 
-// encodeEnd returns the second part of a place.
+// encodeEnd returns the second part of a place, the end of a claim.
 func encodeEnd(number uint64, state State, answer []byte) []byte {
 	b := order.AppendUint64(make([]byte, 4, endSize+len(answer)), number)
 	b = order.AppendUint16(append(b, byte(state)), uint16(len(answer)))
@@ -83,8 +83,8 @@ func encodeEnd(number uint64, state State, answer []byte) []byte {
 	return b
 }
 
-// decodeEnd returns how the claim with that number ended. ok is false if the
-// file does not contain its end.
+// decodeEnd returns how the claim with the given number ended. ok is false if b
+// does not contain its end.
 func decodeEnd(b []byte, number uint64) (state State, answer []byte, ok bool) {
 	size := endSize + int(order.Uint16(b[13:]))
 	if size > len(b) {

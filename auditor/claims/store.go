@@ -3,15 +3,14 @@
 // is stored with the claim. Another submission with the same key gets that
 // answer.
 //
-// The file is a ring of places. A claim is written to the next place, if that
-// is empty or its claim has expired. Nothing is moved or truncated, so an
+// The file is a ring of places. A claim is written to the next place, if the
+// place is empty or its claim has expired. Nothing is moved or truncated, so an
 // interrupted write can damage only the claim that it was writing. The number
 // of places is limited, and so are the places of each user and each worker.
 //
 // Several processes may use one file: the auditors of two generations, of inetd
-// runs, or of several gateways. A process changes the file only while it has
-// locked it, and after it has read the claims that other processes have
-// written.
+// runs, or of several gateways. Before a process changes the file, it locks the
+// file and reads the claims that other processes have written.
 //
 // A Store holds only hashes of keys, users and bodies.
 package claims
@@ -47,8 +46,8 @@ const (
 	// MostPerUser limits the claims of one user.
 	MostPerUser = Slots / 8
 
-	// renewal is how long a key whose request was not carried out keeps its
-	// place for the next request with this key. So clients that retry during an
+	// renewal is how long a key keeps its place for the next request with the
+	// key, when a request was not carried out. So clients that retry during an
 	// outage use few places.
 	renewal = time.Hour
 
@@ -63,7 +62,7 @@ type File interface {
 	io.WriterAt
 	Sync() error
 
-	// Lock waits until no other process has the file locked.
+	// Lock waits until no other process has locked the file, and locks it.
 	Lock() error
 	Unlock()
 
@@ -78,12 +77,12 @@ type Store struct {
 	by   [8]byte // id of this process
 	now  func() time.Time
 
-	begun time.Time // unanswered claims that are older belong to no living process
+	begun time.Time // older claims without an answer belong to processes that have exited
 	next  uint64    // number of the next claim; 0: the whole file must be read
-	live  []*claim  // ascending by number; expired ones are dropped from the front
+	live  []*claim  // ascending by number; expired claims are removed from the front
 	byKey map[[32]byte]*claim
 	users map[[32]byte]int // number of claims in live, by share
-	open  map[uint64]bool  // claims of this process without an end
+	open  map[uint64]bool  // claims of this process whose requests have not ended
 	fresh []*claim         // new claims that are not synced yet, at the end of live
 	again []*claim         // renewed claims that are not synced yet
 	dirty bool             // something was written since the last sync
@@ -110,7 +109,7 @@ func (s *Store) Begin() error {
 }
 
 // Commit syncs to disk what was written since Begin, and unlocks the file. If
-// it fails, the claims made since Begin must not be used.
+// Commit fails, the claims made since Begin must not be used.
 func (s *Store) Commit() error {
 	defer s.file.Unlock()
 	var err error
@@ -128,7 +127,7 @@ func (s *Store) Commit() error {
 func (s *Store) undo() {
 	for _, c := range s.fresh {
 		s.forget(c)
-		// If this write fails too, the key counts as used for a request whose
+		// If this write also fails, the key counts as used for a request whose
 		// outcome is unknown.
 		_, _ = s.file.WriteAt(make([]byte, claimSize), place(c.number))
 	}
@@ -141,8 +140,9 @@ func (s *Store) undo() {
 	}
 }
 
-// Claim claims key for a user's request. share identifies the user and body the
-// request. worker is the number of claims that the worker has made so far.
+// Claim claims a key for a request of a user. key, share and body are hashes:
+// share identifies the user, and body the request. worker is the number of
+// claims that the worker has made so far.
 func (s *Store) Claim(key, share, body [32]byte, worker int) (uint64, State, []byte, error) {
 	if c := s.byKey[key]; c != nil {
 		state, answer, err := s.look(c)
@@ -191,8 +191,9 @@ func (s *Store) renew(c *claim, body [32]byte) (uint64, State, []byte, error) {
 	return c.number, Fresh, nil, nil
 }
 
-// write writes a claim without an end. The space for the end comes first, so
-// that a full disk is noticed now and not after the request was carried out.
+// write writes a claim whose request has not ended. It first writes the space
+// for the end, so that a full disk is noticed now, and not after the request
+// was carried out.
 func (s *Store) write(c *claim) error {
 	s.dirty = true
 	if _, err := s.file.WriteAt(make([]byte, slotSize-answerAt), place(c.number)+answerAt); err != nil {
@@ -203,7 +204,7 @@ func (s *Store) write(c *claim) error {
 }
 
 // Settle records the end of a claim of this process. state is Answered, Unknown
-// or NotDone. If it fails, the claim still counts as running.
+// or NotDone. If Settle fails, the claim still counts as running.
 func (s *Store) Settle(number uint64, state State, answer []byte) error {
 	if !s.open[number] {
 		return nil // the claim has expired
@@ -252,7 +253,7 @@ func (s *Store) state(c *claim) (State, []byte, error) {
 	return Unknown, nil, nil
 }
 
-// follow reads the claims that were written since the last time, or all claims.
+// follow reads the claims that were written since its last call, or all claims.
 func (s *Store) follow() error {
 	for s.next > 0 {
 		c, err := s.read(s.next)
@@ -315,7 +316,8 @@ func (s *Store) readAll() error {
 	return nil
 }
 
-// read returns the claim at the place of that number, or nil if there is none.
+// read returns the claim at the place for the given number, or nil if the place
+// is empty.
 func (s *Store) read(number uint64) (*claim, error) {
 	b := make([]byte, claimSize)
 	n, err := s.file.ReadAt(b, place(number))
@@ -362,8 +364,8 @@ func (s *Store) forget(c *claim) {
 }
 
 // expired reports whether a claim is older than the time for which keys are
-// kept. A claim from equally far in the future counts as expired too: the clock
-// was wrong when it was written.
+// kept. A claim that is dated equally far in the future also counts as expired,
+// because the clock was wrong when it was written.
 func (s *Store) expired(c *claim) bool { return s.now().Sub(c.first).Abs() >= Lifetime+renewal }
 
 // Live returns the number of claims.

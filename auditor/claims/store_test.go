@@ -82,7 +82,7 @@ func ask(t *testing.T, s *Store, key, user, body string) (uint64, State, string)
 	return number, state, string(answer)
 }
 
-// want claims a key and fails unless the result is as expected.
+// want claims a key, and fails the test unless the result is as expected.
 func want(t *testing.T, s *Store, key, user, body string, state State, answer string) uint64 {
 	t.Helper()
 	number, got, text := ask(t, s, key, user, body)
@@ -100,8 +100,8 @@ func settle(t *testing.T, s *Store, number uint64, state State, answer string) {
 }
 
 // TestClaim checks the states of a key from its first use to its end: in the
-// process that claimed it, in another process, and in one that reads the file
-// later.
+// process that claimed it, in another process, and in a process that reads the
+// file later.
 func TestClaim(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	s, other := store(f, c, 1), store(f, c, 2)
@@ -199,8 +199,9 @@ func TestRenewedNotSynced(t *testing.T) {
 	want(t, store(f, c, 2), "k", "alice", "3", Fresh, "")
 }
 
-// TestForsaken checks that claims that a process left unanswered become unknown
-// as soon as the process has certainly exited, or otherwise after a while.
+// TestForsaken checks claims that a process left without an answer. They must
+// become unknown as soon as it is certain that the process has exited, or
+// otherwise after a while.
 func TestForsaken(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	want(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
@@ -214,7 +215,7 @@ func TestForsaken(t *testing.T) {
 }
 
 // TestTorn checks that an interrupted write of a claim or of its end damages no
-// other claim, wherever it stops. No key may get the answer of another one.
+// other claim, wherever it stops. No key may get the answer of another key.
 func TestTorn(t *testing.T) {
 	whole, c := &memory{left: -1}, &clock{begin}
 	s := store(whole, c, 1)
@@ -243,7 +244,7 @@ func TestTorn(t *testing.T) {
 		f.text[flip] ^= 4
 		late := store(f, c, 2)
 		if err := late.Begin(); err != nil {
-			continue // the byte says that another version wrote the file
+			continue // this byte is the version of the format
 		}
 		must(t, late.Commit())
 		for key, answer := range map[string]string{"first": "1", "second": "2"} {
@@ -265,8 +266,8 @@ func TestNewer(t *testing.T) {
 }
 
 // TestDiskFull checks that a claim that can't be written is refused and leaves
-// no trace. Earlier claims can still be settled, because their places have the
-// space.
+// no trace. Earlier claims can still be settled, because the space for their
+// ends was written with them.
 func TestDiskFull(t *testing.T) {
 	for left := 0; left < slotSize; left += 7 {
 		f, c := &memory{left: -1}, &clock{begin}
@@ -289,8 +290,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestNotSynced checks that all claims since Begin are withdrawn, and no
-// others, if they did not reach the disk.
+// TestNotSynced checks that if claims did not reach the disk, all claims since
+// Begin are withdrawn, but no earlier ones.
 func TestNotSynced(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	s := store(f, c, 1)

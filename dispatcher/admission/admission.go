@@ -15,7 +15,7 @@
 //     Config.PerSource, if that is set.
 //   - A connection that finds no slot waits. One source can fill at most half of the
 //     waiting room. When the waiting room is full, the source with the most connections
-//     in it loses its newest one.
+//     in it loses its newest connection.
 //   - A free slot goes to the waiting source that has the fewest slots. Sources with only
 //     a few slots count as having none, and are served in the order of arrival.
 //   - For a source below half of the slots, other connections are reclaimed at once;
@@ -47,8 +47,8 @@ type Config struct {
 // are asked to yield.
 const TickInterval = 200 * time.Millisecond
 
-// Conn is one connection. The caller sets the exported fields before it
-// arrives, and does not touch the others.
+// Conn is one connection. The caller sets the exported fields before it reports
+// the connection, and does not change the others.
 type Conn struct {
 	Source Source
 	Exempt bool // its source has no penalties and no fair share
@@ -56,9 +56,9 @@ type Conn struct {
 	Ref    any  // for the caller's use
 
 	held    bool // it has a slot
-	excused bool // its slot was given to another connection, because its worker is silent
+	excused bool // its worker is silent, so its slot was given to another connection
 	arrival uint64
-	expires time.Time // when it stops waiting for other connections of its source; zero: never
+	expires time.Time // when it is refused because other connections of its source have all slots of the source; zero: never
 
 	stage work.Stage // as the worker reports it; zero until a worker has the connection
 	queue *list.List // the list resting or busy; nil until a worker has it
@@ -84,10 +84,10 @@ func New(c Config) *State {
 	return s
 }
 
-// Arrived reports a new connection. It is admitted, refused, or waits. If the
-// waiting room is full, the newest connection of the source with the most
-// waiting connections is refused. Otherwise clients that fill the waiting room
-// would keep all others out.
+// Arrived reports a new connection. The connection is admitted, refused, or
+// waits. If the waiting room is full, the newest connection of the source with
+// the most waiting connections is refused. Otherwise clients that fill the
+// waiting room would keep all others out.
 func (s *State) Arrived(now time.Time, c *Conn) {
 	if wait := s.Blocked(now, c); wait > 0 {
 		s.decide(Decision{Do: Refuse, Conn: c, Why: Blocked, Wait: wait})
@@ -104,7 +104,7 @@ func (s *State) Arrived(now time.Time, c *Conn) {
 		s.grant(c)
 		return
 	}
-	most := max(1, s.room/2) // one source leaves space for others
+	most := max(1, s.room/2) // each source leaves space for others
 	if full {                // c waits for connections of its own source, which may never end
 		most = min(most, s.half())
 		c.expires = now.Add(s.patience)
@@ -161,8 +161,8 @@ func (s *State) Left(c *Conn) {
 
 // Silent reports connections whose workers have not answered for a while. With
 // become_user, users can stop their own workers. Other connections get the
-// slots, but the silent connections stay and still count for their sources.
-// There are never more such connections than slots.
+// slots. The silent connections stay open, and still count against their
+// sources. There are never more silent connections than slots.
 func (s *State) Silent(conns []*Conn) {
 	for _, c := range conns {
 		if c.held && !c.excused && s.excused < s.size {

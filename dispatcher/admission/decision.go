@@ -22,14 +22,14 @@ type Action uint8
 
 // The actions.
 const (
-	Admit  Action = iota // give it to a worker; it has a slot
-	Refuse               // close it; it has no slot, and this package no longer knows it
-	Yield                // ask its worker to close it as soon as no request is being answered
+	Admit  Action = iota // give the connection to a worker; it has a slot
+	Refuse               // close the connection; it has no slot, and this package has forgotten it
+	Yield                // ask its worker to close the connection as soon as no request on it is being answered
 	Pause                // tell its worker to answer 429 for Wait
 	Report               // log that its source is blocked
 )
 
-// Reason is why a connection is refused.
+// Reason is the reason why a connection is refused.
 type Reason uint8
 
 // The reasons.

@@ -9,7 +9,7 @@ import (
 )
 
 // penalties records which sources have committed offences. Workers report the
-// offences, the kernel reports the sources.
+// offences. The sources come from the kernel.
 type penalties struct {
 	debts    *penalty.Table[Source]
 	rejected *penalty.Memory // hashes of rejected credentials
@@ -35,10 +35,10 @@ func (s *State) Blocked(now time.Time, c *Conn) time.Duration {
 	return s.debts.Wait(now, c.Source)
 }
 
-// Offence reports an offence by the client of c. A credential that was rejected
-// before costs nothing, whichever worker reports it, because a client that
-// repeats it guesses nothing. If this offence blocks the source, all its
-// connections are paused.
+// Offence reports an offence by the client of c. A credential that was already
+// rejected costs nothing, whichever worker reports it, because a client that
+// repeats a credential is not guessing. If this offence blocks the source, all
+// its connections are paused.
 func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential uint64) {
 	s.offences[kind]++
 	wait := s.Blocked(now, c)
@@ -51,9 +51,9 @@ func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential ui
 	}
 }
 
-// Crash reports that a worker crashed while it held conns. Only requests that
-// it was answering may be the cause. The crash counts once for each source of
-// such a request.
+// Crash reports that a worker crashed while it held conns. Only a request that
+// the worker was answering can be the cause. The crash counts once for each
+// source of such a request.
 func (s *State) Crash(now time.Time, conns []*Conn) {
 	known := map[Source]bool{}
 	for _, c := range conns {
@@ -67,7 +67,7 @@ func (s *State) Crash(now time.Time, conns []*Conn) {
 	}
 }
 
-// charge records an offence of the source of c. It blocks the source when its
+// charge records an offence of c's source. It blocks the source if the source's
 // debt is too large.
 func (s *State) charge(now time.Time, c *Conn, kind penalty.Kind) {
 	wait, begun := s.debts.Offend(now, c.Source, kind)

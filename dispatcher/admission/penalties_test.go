@@ -16,8 +16,8 @@ func punishing() *State { return New(Config{Slots: 1000, Waiting: 10, Penalties:
 
 func from(addr string) *Conn { return &Conn{Source: Address(netip.MustParseAddr(addr))} }
 
-// TestBlockedBySource checks that a /64 is one source however many of its
-// addresses a client uses, and that an exempt source owes nothing.
+// TestBlockedBySource checks that a /64 is one source, however many of its
+// addresses a client uses, and that an exempt source gets no penalty.
 func TestBlockedBySource(t *testing.T) {
 	s := punishing()
 	for i := range 40 {
@@ -50,8 +50,8 @@ func TestBlockedBySource(t *testing.T) {
 }
 
 // TestCrashCost checks that a crash counts once for each source whose requests
-// were being answered. It must not count for sources whose connections rested
-// or were not read yet.
+// were being answered. It must not count for sources whose connections only
+// rested, or had not been read yet.
 func TestCrashCost(t *testing.T) {
 	s := punishing()
 	in := func(uid uint32, stage work.Stage) *Conn {

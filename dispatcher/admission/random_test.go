@@ -55,7 +55,7 @@ func (r *run) step() {
 	case n < 6:
 		uid := r.r.Uint32N(4)
 		c := &Conn{Source: User(uid), Exempt: uid < 2, Proxy: uid < 1}
-		r.waiting[c] = true // until there is a decision on it
+		r.waiting[c] = true // until there is a decision on the connection
 		r.Arrived(r.now, c)
 	case n < 7:
 		r.now = r.now.Add(TickInterval)

@@ -7,9 +7,10 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// reclaim decides which connections are closed for waiting ones. Connections at
-// rest go first, the oldest first. Connections that are being answered keep
-// their answer. If they are asked to yield, they end after the answer.
+// reclaim decides which connections are closed for waiting connections.
+// Connections at rest are closed first, the oldest first. A connection that is
+// being answered still gets its answer. If it is asked to yield, it ends after
+// the answer.
 type reclaim struct {
 	resting list.List // connections reported as Waiting or Resting, oldest report first
 	busy    list.List // connections that are being answered, as far as is known, or were asked already
@@ -32,7 +33,7 @@ func (s *State) move(c *Conn, to *list.List) {
 	}
 }
 
-// press asks connections to yield for waiting ones.
+// press asks connections to yield for waiting connections.
 //
 // For waiting sources below half of the slots it asks at once. It first asks
 // connections of sources that have more than their fair number (see fair), then
@@ -40,8 +41,8 @@ func (s *State) move(c *Conn, to *list.List) {
 //
 // late means that connections have waited for a while. press then asks
 // connections at rest for sources above half, too. Last, it asks connections
-// that are being answered: those of the waiting sources, or any connection if
-// no other could be asked.
+// that are being answered: first those of the waiting sources, and any
+// connection if no other could be asked.
 func (s *State) press(late bool) {
 	owed, all := s.demand()
 	if !late {
@@ -63,16 +64,17 @@ func (s *State) press(late bool) {
 	}
 }
 
-// pressOwn asks the oldest connection at rest of the source of c, if
-// connections of that source wait and other sources owe it no slot.
+// pressOwn asks the oldest resting connection of c's source to yield, if
+// connections of this source wait and other sources owe it no slot.
 func (s *State) pressOwn(c *Conn) {
 	if s.wantsOwn(c) {
 		s.take(&s.resting, 1, func(other *Conn) bool { return other.Source == c.Source })
 	}
 }
 
-// take asks up to n connections of a list, oldest first. It skips those whose
-// end frees no slot, and those that were asked in this round.
+// take asks up to n connections of a list to yield, oldest first. It skips
+// connections whose end frees no slot, and connections that were already asked
+// in this round.
 func (s *State) take(l *list.List, n int, may func(*Conn) bool) {
 	for e := l.Front(); e != nil && n > 0; {
 		c := e.Value.(*Conn)
@@ -84,7 +86,7 @@ func (s *State) take(l *list.List, n int, may func(*Conn) bool) {
 	}
 }
 
-// ask decides that c yields, and puts c after all other candidates.
+// ask decides that c must yield, and puts c after all other candidates.
 func (s *State) ask(c *Conn) {
 	s.move(c, &s.busy)
 	c.round, c.asked = s.round, true
@@ -92,7 +94,7 @@ func (s *State) ask(c *Conn) {
 	s.decide(Decision{Do: Yield, Conn: c})
 }
 
-// forget cancels the request to c to yield.
+// forget cancels the request that c yield.
 func (s *State) forget(c *Conn) {
 	if c.asked && c.round == s.round {
 		s.asked--
@@ -101,17 +103,18 @@ func (s *State) forget(c *Conn) {
 }
 
 const (
-	yields = 2 * time.Second // how long a connection that was asked to yield is expected to end
+	yields = 2 * time.Second // how long a connection that was asked to yield counts as about to end
 	deaf   = 5 * time.Second // how long an honest worker may take to close a connection at rest
 )
 
 // AskToYield asks every connection of one worker to yield, because the worker's
-// place is needed. If busy is false, it asks only if all connections rest.
+// place is needed. If busy is false, it asks only if all these connections
+// rest.
 //
-// coming reports whether the connections are about to end. It is false if one
-// was asked a while ago and is still open. stubborn reports that a connection
-// is still at rest long after it was asked, according to the worker. An honest
-// worker would have closed it.
+// coming reports whether the connections are about to end. It is false if a
+// connection was asked a while ago and is still open. stubborn reports that a
+// connection is still at rest long after it was asked, according to the worker.
+// An honest worker would have closed it.
 func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (coming, stubborn bool) {
 	coming = len(conns) > 0
 	for _, c := range conns {

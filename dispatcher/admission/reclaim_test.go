@@ -8,9 +8,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// five is a State with five slots. newFive gives each source in turn, from 1
-// on, the requested number of slots. Their connections are numbered from 0 and
-// are being answered.
+// five is a State with five slots. newFive gives the sources 1, 2 and so on the
+// requested numbers of slots. The connections are numbered from 0, and are
+// being answered.
 type five struct {
 	*State
 	list []*Conn
@@ -29,7 +29,7 @@ func newFive(of ...int) *five {
 	return f
 }
 
-// comes reports the arrival of a connection of uid.
+// comes reports the arrival of a connection of the user uid.
 func (f *five) comes(uid uint32) *Conn {
 	c := &Conn{Source: User(uid), Ref: -1}
 	f.Arrived(noon, c)
@@ -38,8 +38,7 @@ func (f *five) comes(uid uint32) *Conn {
 
 func (f *five) rests(c *Conn) { f.Progress(c, work.Resting) }
 
-// next fails the test unless exactly the connections want were asked to yield
-// since the last call.
+// next checks which connections were asked to yield since its last call.
 func (f *five) next(t *testing.T, want ...int) {
 	t.Helper()
 	var asked []int
@@ -53,8 +52,9 @@ func (f *five) next(t *testing.T, want ...int) {
 	}
 }
 
-// TestOldestIsAsked checks that the connection that has rested longest is asked
-// first, one for each waiting connection. If it stays, others must be asked.
+// TestOldestIsAsked checks that one connection is asked to yield for each
+// waiting connection, beginning with the connection that has rested longest. If
+// it stays, others must be asked.
 func TestOldestIsAsked(t *testing.T) {
 	f := newFive(5)
 	for _, i := range []int{3, 1, 2} {
@@ -78,9 +78,9 @@ func TestOldestIsAsked(t *testing.T) {
 	}
 }
 
-// TestAskedBefore checks that one connection at a time is asked for each
-// waiting one. A connection that was asked in an earlier round does not count
-// if it starts to act later.
+// TestAskedBefore checks that only one connection at a time is asked for each
+// waiting connection. A connection that was asked in an earlier round does not
+// count if its state changes later.
 func TestAskedBefore(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list[:4] {
@@ -99,8 +99,8 @@ func TestAskedBefore(t *testing.T) {
 }
 
 // TestCrowdGivesWay checks that for a client of another source, the source with
-// the most slots yields at once, although its connections are busy. For a
-// client of that source itself, no connection is asked at once.
+// the most slots yields at once, although its connections are busy. For another
+// client of the crowded source itself, no connection is asked at once.
 func TestCrowdGivesWay(t *testing.T) {
 	f := newFive(4, 1)
 	f.rests(f.list[4]) // the only connection of source 2
@@ -116,7 +116,7 @@ func TestCrowdGivesWay(t *testing.T) {
 }
 
 // TestExcusedGiveNoWay checks that a connection whose slot was given to another
-// one is not asked to yield, because its end frees no slot.
+// connection is not asked to yield, because its end frees no slot.
 func TestExcusedGiveNoWay(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list {
@@ -133,8 +133,8 @@ func TestExcusedGiveNoWay(t *testing.T) {
 }
 
 // TestOwnSourceGivesWay checks that for a source at its limit, one of its own
-// connections is asked, as soon as one rests, and no connection of another
-// source.
+// connections is asked to yield as soon as it rests. No connection of another
+// source may be asked.
 func TestOwnSourceGivesWay(t *testing.T) {
 	f := newFive(2, 2)
 	f.limit = 2
@@ -150,8 +150,9 @@ func TestOwnSourceGivesWay(t *testing.T) {
 }
 
 // TestMoreThanHalfHasToWait checks that for a source that has half of the
-// slots, connections at rest are asked only after a while. After these, its own
-// connections that are being answered are asked, not those of others.
+// slots, connections at rest are asked only after a while. Afterwards, the
+// source's own connections that are being answered are asked, but not those of
+// other sources.
 func TestMoreThanHalfHasToWait(t *testing.T) {
 	f := newFive(3, 2)
 	f.rests(f.list[4])
@@ -164,8 +165,8 @@ func TestMoreThanHalfHasToWait(t *testing.T) {
 }
 
 // TestAskToYield checks that the connections of a worker are asked once, if all
-// rest or if busy is set. Connections that stay for a while must not count as
-// coming, and one that stays at rest must count as stubborn.
+// of them rest or if busy is true. Connections that stay for a while must not
+// count as coming, and a connection that stays at rest must count as stubborn.
 func TestAskToYield(t *testing.T) {
 	f := newFive(2)
 	f.rests(f.list[0])

@@ -5,11 +5,11 @@ import "slices"
 // shares is a semaphore that is fair to sources.
 type shares struct {
 	size  int // number of slots
-	limit int // slots of one source, whether or not others wait; 0: no such limit
+	limit int // maximum number of slots of one source, even if no other source waits; 0: no such limit
 	room  int // number of connections that can wait
 
 	free    int // free slots, including those of excused connections
-	excused int // number of connections that are held without a slot
+	excused int // number of excused connections, which are open without a slot
 	sources map[Source]*account
 	waiting map[Source]*account // accounts of sources with waiting connections
 	waits   int                 // number of waiting connections
@@ -29,7 +29,8 @@ func newShares(size, limit, room int) shares {
 	return shares{size: size, limit: limit, room: room, free: size, sources: map[Source]*account{}, waiting: map[Source]*account{}}
 }
 
-// account returns the account of the source, and creates it if there is none.
+// account returns the account of a source. If the source has no account, it
+// creates one.
 func (s *shares) account(of Source) *account {
 	a := s.sources[of]
 	if a == nil {
@@ -69,7 +70,8 @@ func (s *shares) park(c *Conn) {
 	c.arrival = s.parked
 }
 
-// last returns the newest connection of the source that has the most waiting.
+// last returns the newest waiting connection of the source that has the most
+// waiting connections.
 func (s *shares) last() *Conn {
 	most, last := 0, (*Conn)(nil)
 	for _, a := range s.waiting {
@@ -82,8 +84,8 @@ func (s *shares) last() *Conn {
 	return last
 }
 
-// isFull reports whether the source of c has the maximum number of slots of one
-// source.
+// isFull reports whether the source of c has as many slots as one source may
+// have.
 func (s *shares) isFull(c *Conn) bool {
 	return s.limit > 0 && !c.Proxy && s.held(c.Source) >= s.limit
 }
@@ -111,10 +113,11 @@ func (s *shares) leave(c *Conn) {
 	s.close(c.Source)
 }
 
-// admitNext gives free slots to waiting connections that may have one.
+// admitNext gives free slots to waiting connections whose sources may have
+// another slot.
 func (s *shares) admitNext() {
 	for s.free > 0 {
-		few := max(s.fair(), min(8, s.half())) // users' workers get several requests in a row
+		few := max(s.fair(), min(8, s.half())) // so the worker of a user gets several requests in a row
 		rank := func(c *Conn) int {
 			if n := s.has(c); n >= few {
 				return n
@@ -145,7 +148,8 @@ func (s *shares) unpark(c *Conn) {
 	s.close(c.Source)
 }
 
-// has returns how many slots count against the source of c.
+// has returns how many slots count against the source of c. Slots of an exempt
+// source do not count.
 func (s *shares) has(c *Conn) int {
 	if c.Exempt {
 		return 0
@@ -153,24 +157,25 @@ func (s *shares) has(c *Conn) int {
 	return s.held(c.Source)
 }
 
-// half returns the share up to which other sources give up slots for a source.
+// half returns half of the slots. A source with fewer slots gets more from
+// other sources at once.
 func (s *shares) half() int { return max(1, s.size/2) }
 
-// fair returns how many slots each source would have if all sources that hold
-// or want slots had the same number.
+// fair returns the number of slots of each source if all sources that hold or
+// want slots had equally many.
 func (s *shares) fair() int { return max(1, s.size/max(1, len(s.sources))) }
 
-// wantsOwn reports whether connections of the source of c wait, and other
-// sources owe it no slot.
+// wantsOwn reports whether connections of c's source wait although other
+// sources owe this source no slot.
 func (s *shares) wantsOwn(c *Conn) bool {
 	a := s.waiting[c.Source]
 	return a != nil && (s.isFull(a.waiting[0]) || s.has(a.waiting[0]) >= s.half())
 }
 
-// demand returns how many of the waiting connections could use a slot. owed is
-// how many of these other sources owe a slot, because their source has less
-// than half. demand stops counting when mostAsked are owed, because there may
-// be thousands of sources.
+// demand returns how many of the waiting connections could use a slot (all).
+// Other sources owe a slot to those whose own source has less than half of the
+// slots (owed). demand stops counting when owed reaches mostAsked, because
+// there may be thousands of sources.
 func (s *shares) demand() (owed, all int) {
 	for _, a := range s.waiting {
 		c, n := a.waiting[0], len(a.waiting)

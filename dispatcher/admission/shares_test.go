@@ -14,8 +14,8 @@ import (
 
 var noon = time.Unix(1_700_000_000, 0)
 
-// withSlots returns a State with so many slots, with a limit for one source,
-// and with space for so many waiting connections.
+// withSlots returns a State with the given number of slots, limit of slots for
+// one source, and space for waiting connections.
 func withSlots(slots, perSource, waiting int) *State {
 	return New(Config{Slots: slots, PerSource: perSource, Waiting: waiting, Patience: 10 * time.Second})
 }
@@ -57,8 +57,9 @@ func play(s *State, script string) (happened []string) {
 	return append(happened, fmt.Sprintf("owed %d of %d", owed, all))
 }
 
-// TestShares checks that a source has all slots while no other source waits,
-// and that otherwise the source with the fewest slots is next.
+// TestShares checks that a source can have all slots while no other source
+// waits, and that otherwise a free slot goes to the source with the fewest
+// slots.
 func TestShares(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -123,9 +124,9 @@ func TestProxyHasNoLimit(t *testing.T) {
 	}
 }
 
-// TestWaitingHasAnEnd checks that a connection that waits for others of its
-// source is refused after Patience, and that one that waits for other sources
-// stays. At the end all must be refused.
+// TestWaitingHasAnEnd checks that a connection that waits for other connections
+// of its source is refused after Patience, and that a connection that waits for
+// other sources stays. On Close all must be refused.
 func TestWaitingHasAnEnd(t *testing.T) {
 	s := withSlots(3, 2, 8)
 	conns := map[string]*Conn{}

@@ -8,9 +8,9 @@ import (
 	"schedrestd/penalty"
 )
 
-// Source is the party for which a connection counts: an IPv4 address, an IPv6
-// /64, which belongs to one machine, or a user. So one client can't appear as
-// many. A Source is comparable.
+// Source is the party against which a connection counts: an IPv4 address, an
+// IPv6 /64, which belongs to one machine, or a user. So one client can't appear
+// as many clients. A Source is comparable.
 type Source struct {
 	addr  netip.Addr
 	uid   uint32 // ipc.NoID stands for all uids without a name
@@ -21,8 +21,8 @@ type Source struct {
 // are one source, because a client can choose any address from 127.0.0.0/8.
 func Address(addr netip.Addr) Source { return Source{addr: penalty.OneClient(addr)} }
 
-// User returns the source of a connection from a process of uid on this machine.
-// ipc.NoID stands for all uids that no user has.
+// User returns the source of a connection from a process on this machine that
+// runs as uid. ipc.NoID stands for all uids that no user has.
 func User(uid uint32) Source { return Source{uid: uid, local: true} }
 
 // String returns the source as the log shows it.

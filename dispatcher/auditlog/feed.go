@@ -12,15 +12,16 @@ import (
 	"schedrestd/rate"
 )
 
-// Feed tells the auditor of one generation which worker gets which connection, who
-// the peer is, and when connections and workers end. The dispatcher and the kernel
-// know this; workers are not asked. A nil Feed does nothing.
+// Feed informs the auditor of one generation: which worker gets which
+// connection, who the client is, and when connections and workers end. These
+// facts come from the dispatcher and the kernel, never from workers. A nil Feed
+// does nothing.
 type Feed struct {
 	*service.Process
 	log      *Log
 	follow   *rate.Bucket     // limits how often the auditor may ask about the file
 	looking  atomic.Bool      // the auditor has asked and has no answer yet
-	messages chan ipc.Message // for the auditor; nil ends the sending
+	messages chan ipc.Message // for the auditor; nil is the last
 	flushed  chan struct{}    // closed when all messages were sent
 }
 
@@ -34,11 +35,11 @@ const (
 // Farewell is how long an auditor may take to write its remaining lines.
 const Farewell = 12 * time.Second
 
-// flushPause is the time between two attempts to send when the auditor's
+// flushPause is the time between two attempts to send to an auditor whose
 // channel is full.
 const flushPause = time.Millisecond
 
-// Start starts an auditor for a generation. report is called to kill a worker
+// Start starts an auditor for a generation. It calls report to kill a worker
 // that broke the auditor's protocol.
 func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
 	f := &Feed{log: l, follow: rate.New(followBurst, followRate, time.Now()), messages: make(chan ipc.Message), flushed: make(chan struct{})}
@@ -50,8 +51,8 @@ func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, erro
 	return f, nil
 }
 
-// handle handles a message of the auditor: it passes the question whether the
-// file still has its name on to the parent.
+// handle handles a message of the auditor. The only such message asks whether
+// the file still has its name, and is passed on to the parent.
 func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 	switch m.(type) {
 	case *ipc.Follow:
@@ -71,8 +72,8 @@ func (f *Feed) answer(m *ipc.Followed) {
 	_ = f.Channel.TrySend(m)
 }
 
-// run sends messages in order, each when the auditor's channel has space for
-// it.
+// run sends messages in order, each as soon as the auditor's channel has space
+// for it.
 func (f *Feed) run() {
 	var queue []ipc.Message
 	for last := false; !last || len(queue) > 0; {
@@ -112,7 +113,7 @@ func (f *Feed) Given(worker uint32, c *ipc.Connection) {
 	f.Tell(&work.Facts{Worker: worker, Connection: *c})
 }
 
-// Gone reports to the auditor that no worker has that connection any longer.
+// Gone reports to the auditor that no worker has the connection id any longer.
 func (f *Feed) Gone(id uint64) { f.Tell(&work.Gone{ID: id}) }
 
 // Exited reports to the auditor how a worker ended.

@@ -22,12 +22,13 @@ type Log struct {
 	asking []*Feed    // feeds whose auditors wait for an answer about the file, in order
 }
 
-// New returns the audit log. parent has its file.
+// New returns the audit log. The parent has the file of the log.
 func New(spec *service.Spec, starter *process.Starter, parent *process.Parent) *Log {
 	return &Log{spec: spec, starter: starter, parent: parent}
 }
 
-// Followed passes the parent's answer to the auditor that has waited longest.
+// Followed passes the parent's answer to the auditor that has waited longest
+// for an answer.
 func (l *Log) Followed(m *ipc.Followed) {
 	l.mu.Lock()
 	f := l.asking[0]
@@ -36,8 +37,8 @@ func (l *Log) Followed(m *ipc.Followed) {
 	f.answer(m)
 }
 
-// look asks the parent, for the auditor of f, whether the file still has its
-// name.
+// look asks the parent whether the file of the audit log still has its name, on
+// behalf of the auditor of f.
 func (l *Log) look(f *Feed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

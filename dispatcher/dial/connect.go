@@ -18,11 +18,11 @@ import (
 )
 
 // conn is a descriptor for a worker: a TCP socket that is connected or still
-// being connected, or the inode of a UNIX socket.
+// connecting, or the inode of a UNIX socket.
 type conn struct {
 	fd     int
 	owner  uint32 // owner of the UNIX socket's directory; ipc.NoID with TCP
-	server uint32 // uid that serves a TCP socket on this machine, or that owns the UNIX socket; otherwise ipc.NoID
+	server uint32 // uid of the daemon at the other end of a TCP socket on this machine, or owner of the UNIX socket; otherwise ipc.NoID
 }
 
 func (c conn) close() { unix.Close(c.fd) }
@@ -38,8 +38,8 @@ func errnoOf(err error) unix.Errno {
 // target is a TCP address to connect to.
 type target struct {
 	netip.AddrPort
-	local bool // it is on this machine: the process that serves each connection is looked up
-	diag  int  // the netlink socket for that; -1 when it is elsewhere
+	local bool // the address is on this machine, so the uid of the process that serves each connection is looked up
+	diag  int  // netlink socket for the look-up; -1 if the address is on another machine
 }
 
 // parseTarget reads an IP and a port. The caller closes the target.
@@ -60,9 +60,10 @@ func (t target) close() {
 	}
 }
 
-// connect returns a TCP socket on its way to a target, in the calling thread's network
-// namespace. One that is deferred has its address and connects with its first write. A
-// socket to this machine can't be deferred: who serves it could not be checked.
+// connect returns a TCP socket that is connecting to a target, in the network
+// namespace of the calling thread. If deferred is true, the socket only stores
+// the address, and connects with its first write. A socket to this machine
+// can't be deferred, because the uid of its server could not be checked.
 func connect(to target, ports uint32, deferred bool) (conn, error) {
 	family, sa := sockaddr.Sockaddr(to.AddrPort)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -98,8 +99,8 @@ func connect(to target, ports uint32, deferred bool) (conn, error) {
 	return c, nil
 }
 
-// server returns the uid that serves the other end of fd, which is on this machine; become.Overflow
-// when the kernel does not know it.
+// server returns the uid that serves the other end of fd, which is on this
+// machine. It returns become.Overflow if the kernel does not know the uid.
 func (t target) server(fd int) (uint32, error) {
 	local, remote, err := sockdiag.Ends(fd)
 	if err == unix.ENOTCONN { // the server's queue of connections is full
@@ -125,13 +126,13 @@ func deferConnect(fd int) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE, 1)
 }
 
-// openInode opens the UNIX socket at path without connecting. It looks the path
-// up for each connection, so that it finds the new socket after a daemon's
-// restart.
+// openInode opens the UNIX socket at path without connecting. The path is
+// looked up again for each connection, because a daemon may have made a new
+// socket in a restart.
 //
 // The server is the owner of the socket: the uid of the process that called
 // bind(2), unless root has changed the owner. A link to another user's socket
-// leads to the same process.
+// leads to that user's process, so the owner of the socket is still right.
 func openInode(path string) (conn, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -158,11 +159,12 @@ const ipLocalPortRange = 51
 // for workers. The end of a connection that closes first occupies its port for
 // a minute, and no single worker may occupy all ports. With more parts, an
 // honest worker would run out of ports sooner when it connects to a controller
-// on another machine, for which an occupied port can't be used again.
+// on another machine, because an occupied port can't be used again for that
+// controller.
 const PortShares = 2
 
-// Ports returns the part of the local ports that the connections of a worker
-// use, in the form of IP_LOCAL_PORT_RANGE. 0 means all ports.
+// Ports returns the local ports for the connections of a worker, in the form of
+// IP_LOCAL_PORT_RANGE. 0 means all ports.
 func Ports(worker uint32) uint32 {
 	var low, high uint32
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")

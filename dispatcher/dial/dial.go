@@ -1,12 +1,12 @@
 // Package dial opens connections to the configured daemons for workers, whose
-// sandbox forbids that. A worker names a daemon by its index in the
-// configuration; it never sends an address or a path. A TCP socket is handed
-// over while it is being connected.
+// sandbox forbids it. A worker names a daemon by its index in the
+// configuration. It never sends an address or a path. A worker gets a TCP
+// socket while the socket is still connecting.
 //
 // This package never connects to a UNIX socket. The daemon at the other end
-// identifies its client by the process that connected, and would take the
-// worker for this process. So the worker gets the socket's inode and connects
-// itself.
+// identifies its client by the process that connected. It would mistake the
+// worker for the dispatcher. So the worker gets the socket's inode and connects
+// by itself.
 package dial
 
 import (
@@ -28,7 +28,7 @@ import (
 // Options describes the connections that one worker may request.
 type Options struct {
 	Setup   *work.Setup // contains the daemons
-	Ports   uint32      // local ports for its connections (see Ports); 0: all
+	Ports   uint32      // local ports for the worker's connections (see Ports); 0: all
 	Foreign bool        // the worker is in a user namespace, where the kernel does not identify the processes that serve UNIX sockets
 	Burst   int         // connections that the worker may request at once
 	Rate    int         // connections per second that the worker may request
@@ -47,8 +47,8 @@ type Dialer struct {
 }
 
 // A worker that requests more connections than it can use would exhaust the
-// daemons' threads, so it is told to wait. A worker that repeats its request
-// without waiting is killed.
+// daemons' threads, so it gets the answer to wait. A worker that repeats its
+// request without waiting is killed.
 const (
 	waitBurst = 10_000
 	waitRate  = 1000 // per second; an honest worker has 48 pending requests and waits for 50 ms
@@ -73,8 +73,8 @@ func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 	return false, nil
 }
 
-// wait counts a request beyond the worker's limit. The error means that there
-// were too many of these.
+// wait counts a request beyond the worker's limit. It returns an error if there
+// were too many such requests.
 func (d *Dialer) wait() error {
 	d.o.Counts.Limited.Add(1)
 	if !d.refused.Take(time.Now(), 1) {
@@ -114,7 +114,7 @@ func (d *Dialer) open(a work.Address) (c conn, err error) {
 	if a.Network == "unix" {
 		c, err = openInode(a.Address)
 		if !d.o.Foreign {
-			c.server = ipc.NoID // the worker can ask for the process that listens, which is more precise
+			c.server = ipc.NoID // the worker can ask the kernel for the process that listens, which is more precise
 		}
 		return c, err
 	}
@@ -126,13 +126,13 @@ func (d *Dialer) open(a work.Address) (c conn, err error) {
 	return connect(to, d.o.Ports, false)
 }
 
-// mostUnread is how many bytes a worker may leave unread and still get spare
-// sockets. Descriptors in transit count against one limit for all channels of
-// this process.
+// mostUnread is how many bytes a worker may leave unread in its channel and
+// still get spare sockets. The kernel has one limit on descriptors in transit
+// for all channels of this process.
 const mostUnread = 8 << 10
 
 // offerSpares hands over sockets for later connections, if possible. A worker
-// that gets none requests each connection separately.
+// that gets no spare sockets requests each connection separately.
 func (d *Dialer) offerSpares(m *work.DialBatch) error {
 	to, err := d.address(m.Upstream, m.Index)
 	if err != nil {
@@ -174,12 +174,15 @@ func (d *Dialer) offerSpares(m *work.DialBatch) error {
 	return d.say(&work.DialedBatch{DialBatch: *m}, fds...)
 }
 
-// spares returns n TCP sockets for one daemon, and the uid that serves them. To another
-// machine, each connects with its first write, and the uid is ipc.NoID. It fails where the
-// kernel or its administrator does not permit such sockets.
+// spares returns n TCP sockets for one daemon, and the uid that serves them.
 //
-// To this machine they are connected, as a connection's server can be looked up only then.
-// It can't change later. Sockets that are served by several uids are not handed over.
+// For a daemon on another machine, each socket connects with its first write,
+// and the uid is ipc.NoID. spares fails if the kernel or its settings do not
+// permit such sockets.
+//
+// For a daemon on this machine, the sockets are connected, because the server
+// of a connection can be looked up only then. The server can't change later. If
+// several uids serve the sockets, spares fails.
 func (d *Dialer) spares(t target, n int) (fds []int, server uint32, err error) {
 	for range n {
 		c, err := connect(t, d.o.Ports, !t.local)
@@ -240,8 +243,9 @@ func (d *Dialer) say(m ipc.Message, fds ...int) error {
 	return nil
 }
 
-// Spread selects, for each controller in s, the port that this worker uses.
-// Controllers listen on several ports so that not all clients use the same one.
+// Spread selects the port of each controller in s that this worker uses.
+// Controllers listen on several ports so that not all clients use the same
+// port.
 func Spread(s *work.Setup, worker uint32) {
 	s.Controllers, s.Front = spread(s.Controllers, s.MorePorts, worker), spread(s.Front, s.MorePorts, worker)
 }

@@ -123,7 +123,7 @@ func TestAddresses(t *testing.T) {
 	for _, tt := range []struct {
 		way   work.Upstream
 		index uint8
-		want  string // "": the request is refused
+		want  string // "": the request must be refused
 	}{
 		{work.UpstreamController, 0, "c"}, {work.UpstreamController, 1, ""}, {work.UpstreamController, 255, ""}, {work.UpstreamAccounting, 0, ""},
 		{work.UpstreamSocket, 0, ""}, {work.UpstreamMunge, 0, "m"}, {work.UpstreamMunge, 1, ""}, {work.UpstreamAccountingMunge, 0, ""},
@@ -175,8 +175,11 @@ func enter(t *testing.T, name string) {
 	must(t, unix.Setns(int(f.Fd()), unix.CLONE_NEWNET))
 }
 
-// TestSpares: they know their daemon, which notices none before it is written to; what can't be had is not handed over,
-// nor much to a worker that does not read. Where no daemon of this machine listens, there are none.
+// TestSpares checks the sockets for later connections to a daemon on another
+// machine. They connect to the right daemon, but only when they are written to.
+// A worker that does not read its channel gets only a few. A worker gets none
+// for a UNIX socket, for an address that is no IP address, and for an address
+// of this machine.
 func TestSpares(t *testing.T) {
 	here, there := machines(t)
 	enter(t, there)
@@ -230,7 +233,8 @@ func TestSpares(t *testing.T) {
 	}
 }
 
-// TestConnectedSpares: those to a daemon on this machine are connected, and the user that serves it was looked up.
+// TestConnectedSpares checks that spare sockets for a daemon on this machine
+// are connected, and that the worker gets the uid of the daemon.
 func TestConnectedSpares(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -253,8 +257,9 @@ func TestConnectedSpares(t *testing.T) {
 	}
 }
 
-// TestCost: what a worker asks for is taken from what it may ask for, and an attempt for which there is no port, which makes
-// the kernel look at them all, a hundredfold.
+// TestCost checks how much of a worker's quota each request costs. An attempt
+// for which no port is free costs a hundred more, because the kernel has tried
+// all ports.
 func TestCost(t *testing.T) {
 	parent, _ := channelTo(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -288,7 +293,7 @@ func TestCost(t *testing.T) {
 		}
 		d.dials.Owe(time.Now(), many)
 		d.refused = rate.New(1, math.SmallestNonzeroFloat64, time.Now())
-		for n, ends := range []bool{false, true} { // the first refusal asks the worker to wait, the second is a violation
+		for n, ends := range []bool{false, true} { // the first request beyond the quota is answered with "try again", the second is a violation
 			if _, err := d.Handle(tt.request); (err != nil) != ends {
 				t.Errorf("%s %+v, %d times too often: %v", ipc.KindOf(tt.request), tt.request, n+1, err)
 			}

@@ -14,8 +14,8 @@ import (
 
 // Acceptor receives accepted connections from the parent and submits them to
 // the loop for a decision. It knows no workers and does not wait for them. A
-// connection that no worker can take now waits in the queue of its pool, so
-// that problems of one user's workers do not delay the connections of others.
+// connection that no worker can take now waits in the queue of its pool. So
+// problems of one user's workers do not delay the connections of other users.
 type Acceptor struct {
 	slots  *pool.Slots
 	owners *owners
@@ -28,9 +28,9 @@ func NewAcceptor(o Options, slots *pool.Slots) *Acceptor {
 	return &Acceptor{slots: slots, owners: newOwners(o), rules: o.Admission, log: o.Log}
 }
 
-// Run submits the connections that arrive over from until that channel is
-// closed. It uses the netlink socket owners to look up the users of their
-// clients.
+// Run submits the connections that arrive over the channel from, until the
+// channel is closed. owners is the netlink socket for looking up the users of
+// the clients.
 func (a *Acceptor) Run(from *ipc.Channel, owners int) {
 	for {
 		m, err := from.Receive()
@@ -50,8 +50,8 @@ func (a *Acceptor) Run(from *ipc.Channel, owners int) {
 }
 
 // hesitate waits for a moment if the slots have just run out, at most twice.
-// While connections are accepted without a pause, this process does not notice
-// that workers have closed some, and would close a connection needlessly.
+// While connections arrive without a pause, this process does not notice that
+// workers have closed others. It would turn a connection away needlessly.
 func (a *Acceptor) hesitate() {
 	for range 2 {
 		full := false
@@ -84,7 +84,8 @@ func client(m *ipc.Arrival, fd, owners int) (addr netip.Addr, uid uint32) {
 	return addr, uid
 }
 
-// submit passes a connection to the loop. A process of uid opened it from addr.
+// submit passes a connection to the loop. addr and uid are the address and the
+// user of the client.
 func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
 	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.Forbidden, FD: fd}
 	if m.Network == ipc.Unix && m.UID == ipc.NoID {
@@ -94,7 +95,8 @@ func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
 	a.slots.Do(func() { a.arrived(c, addr, uid) })
 }
 
-// arrived submits c for admission. A process of uid opened it from addr.
+// arrived submits c for admission. addr and uid are the address and the user of
+// the client.
 func (a *Acceptor) arrived(c *pool.Connection, addr netip.Addr, uid uint32) {
 	c.Source = a.owners.sourceOf(addr, uid)
 	c.Proxy = a.rules.Speaks(addr, c.UID)

@@ -1,6 +1,6 @@
-// Package dispatch accepts connections and finds the pool of workers that
-// serves each of them: the shared pool, a pool for the connection, or the pool
-// of its user.
+// Package dispatch accepts connections, and finds the pool of workers that
+// serves each connection: the shared pool, a pool for only this connection, or
+// the pool of its user.
 //
 // It judges connections by facts about their clients from the parent and the
 // user database, and reads nothing from them. The entry points are New and
@@ -21,13 +21,13 @@ import (
 type Options struct {
 	Switches   ipc.Switches
 	Admission  work.Admission
-	Worker     security.Identity // identity of workers that serve all users, or users that are not looked up
+	Worker     security.Identity // identity of workers that serve all users, or users who are not looked up
 	Nobody     security.Identity // identity of workers that serve no user
 	Identities int               // become_user: limit on the number of identities that have workers concurrently
 	Rest       time.Duration     // become_user: a worker without connections is retired after this time
 	HandLimit  time.Duration     // how long a connection waits for a worker
 	// OwnerOf returns the user to whom a subordinate uid belongs, or uid
-	// itself; nil: there are none.
+	// itself. nil means that there are no subordinate uids.
 	OwnerOf func(uid uint32) uint32
 	Names   *Names
 	Log     *slog.Logger
@@ -47,8 +47,8 @@ type Dispatcher interface {
 	Stop()
 }
 
-// New returns the dispatcher that o requires. wornOut is called when the shared
-// workers have served enough connections.
+// New returns the dispatcher that o requires. The dispatcher calls wornOut when
+// the shared workers have served enough connections.
 func New(o Options, set *pool.Set, wornOut func()) Dispatcher {
 	demand := onDemand{Set: set, Options: o}
 	switch {
@@ -82,7 +82,7 @@ func (h *shared) Renew(g *pool.Generation, done func(error)) {
 	})
 }
 
-// replace replaces the current pool by p.
+// replace puts p in place of the current pool.
 func (h *shared) replace(p *pool.Pool) {
 	old := h.now
 	h.now, h.Slots.Answer = p, p.Refuse

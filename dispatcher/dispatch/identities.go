@@ -14,8 +14,8 @@ import (
 // identities is a Dispatcher with a pool of one worker for each (uid, gid) that
 // the kernel reports. The number of pools is limited, so connections may have
 // to wait for a pool. The least recently used pool without connections is
-// retired first. If all pools have connections, workers are asked to close
-// some.
+// retired first. If all pools have connections, workers are asked to close some
+// of theirs.
 type identities struct {
 	onDemand
 	list    map[identity]*pool.Pool
@@ -24,7 +24,7 @@ type identities struct {
 	since   time.Time            // when the first connection began to wait
 	stopped bool
 	timer   *time.Timer // of the next call of tend
-	poked   bool        // the next call of tend comes at once
+	poked   bool        // the next call of tend is due now
 }
 
 // identity is the identity of a worker. The gid is part of it, because under
@@ -33,15 +33,15 @@ type identity struct{ uid, gid uint32 }
 
 func newIdentities(demand onDemand) *identities {
 	h := &identities{onDemand: demand, list: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]leave{}}
-	// This process has buffers for each worker. More frequent garbage
-	// collection keeps it small with many workers. A shared pool would pay that
-	// price with every line of its log.
+	// This process has buffers for each worker. With many workers, more
+	// frequent garbage collection keeps it small. With a shared pool, every
+	// line of its log would cost more.
 	debug.SetGCPercent(50)
 	return h
 }
 
-// Take gives c to the worker of its peer, and starts that worker if there is
-// none.
+// Take gives c to the worker of its client's identity, and starts the worker if
+// it does not run.
 func (h *identities) Take(c *pool.Connection) {
 	h.identify(c, func() {
 		switch {
@@ -63,8 +63,8 @@ func (h *identities) park(c *pool.Connection) {
 	})
 }
 
-// serve gives c to the pool of the client's uid and gid. If there is none, serve
-// creates it.
+// serve gives c to the pool of the client's uid and gid. If there is none,
+// serve creates it.
 func (h *identities) serve(c *pool.Connection) {
 	id := identity{c.UID, c.GID}
 	p := h.list[id]
@@ -77,7 +77,7 @@ func (h *identities) serve(c *pool.Connection) {
 	p.Take(c)
 }
 
-// reason is why a pool was retired.
+// reason is the reason why a pool was retired.
 type reason int
 
 const (
@@ -85,14 +85,14 @@ const (
 	replaced               // the configuration was replaced
 )
 
-// leave is why and when a pool was retired.
+// leave records why and when a pool was retired.
 type leave struct {
 	why   reason
 	since time.Time
 }
 
-// ownShare limits the pools of one user to this fraction of all pools, a
-// quarter. A user can have a pool for each of many groups.
+// ownShare limits the pools of one user to a quarter of all pools. A user can
+// have a pool for each of many groups.
 const ownShare = 4
 
 // hasPlace reports whether c can be served now.
@@ -100,9 +100,9 @@ func (h *identities) hasPlace(c *pool.Connection) bool {
 	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+h.lingering() < h.Identities && !h.hasMany(c.UID)
 }
 
-// hasMany reports whether that user has the maximum number of workers of a
-// user. A worker that was replaced does not count, so that a long answer does
-// not keep its user out after a reload.
+// hasMany reports whether the user uid has the maximum number of workers per
+// user. A worker that was replaced does not count. Otherwise a long answer
+// could keep its user out after a reload.
 func (h *identities) hasMany(uid uint32) bool {
 	n := 0
 	for id := range h.list {
@@ -119,9 +119,9 @@ func (h *identities) hasMany(uid uint32) bool {
 }
 
 // lingering returns how many of the retired pools still count against the
-// limit. A pool that was replaced does not count, because its last answer may
-// take hours. But if many pools were replaced, some of them count, so that
-// there is a limit.
+// limit. A pool that was replaced normally does not count, because its last
+// answer may take hours. But if more than Options.Identities pools were
+// replaced, the excess counts, so that there is a limit.
 func (h *identities) lingering() int {
 	return len(h.leaving) - min(h.replaced(), h.Identities)
 }
@@ -172,8 +172,7 @@ func (h *identities) tend() {
 }
 
 // retireRested retires pools that have had no connection for Options.Rest. It
-// returns how long to wait for the next call: no other pool can be retired
-// before that.
+// returns the time until the next pool can be retired.
 func (h *identities) retireRested(now time.Time) time.Duration {
 	next := h.Rest
 	for id, p := range h.list {
@@ -190,7 +189,7 @@ func (h *identities) retireRested(now time.Time) time.Duration {
 }
 
 // retire removes a pool from the list. The pool counts as leaving until its
-// process has exited.
+// worker has exited.
 func (h *identities) retire(id identity, p *pool.Pool, why reason) {
 	delete(h.list, id)
 	h.leaving[p] = leave{why, time.Now()}
@@ -210,11 +209,11 @@ func (h *identities) admitWaiting() {
 	})
 }
 
-// makePlace retires one pool for each waiting connection. It chooses among the
-// pools without connections, the least recently used first. If there are too
-// few, it asks workers whose connections all rest to close them, and after a
-// while also workers that are answering requests. A user who has the maximum
-// number of workers gets a place only from their own.
+// makePlace retires one pool for each waiting connection. It begins with pools
+// without connections, the least recently used first. If these are too few, it
+// asks workers whose connections all rest to close them. After a while it also
+// asks workers that are answering requests. A user who has the maximum number
+// of workers gets a place only from their own workers.
 func (h *identities) makePlace(now time.Time) {
 	if h.since.IsZero() {
 		h.since = now
@@ -235,8 +234,8 @@ func (h *identities) makePlace(now time.Time) {
 	}
 }
 
-// askToYield asks pools in list to close their connections, as far as d needs
-// their places.
+// askToYield asks pools in list to close their connections, until d needs no
+// more places.
 func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now time.Time) {
 	for _, p := range list {
 		if !p.IsIdle() && d.needs(p.Who().UID) && h.givesWay(p, busy, now) {
@@ -245,7 +244,7 @@ func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now tim
 	}
 }
 
-// demand is how many pools must end for waiting connections.
+// demand counts the pools that must end for waiting connections.
 type demand struct {
 	any int            // pools of any user
 	own map[uint32]int // pools of each user who has the maximum number of workers
@@ -267,10 +266,11 @@ func (h *identities) demand() *demand {
 	return d
 }
 
-// needs reports whether the end of a pool of that user helps.
+// needs reports whether a waiting connection could use the place of a pool of
+// the given user.
 func (d *demand) needs(uid uint32) bool { return d.any > 0 || d.own[uid] > 0 }
 
-// comes subtracts a pool of that user, which is about to end, from d.
+// comes subtracts from d a pool of the given user that is about to end.
 func (d *demand) comes(uid uint32) {
 	if d.own[uid] > 0 {
 		d.own[uid]--
@@ -279,17 +279,17 @@ func (d *demand) comes(uid uint32) {
 	}
 }
 
-// expectLeaving subtracts the pools that are leaving from d, and makes them end
-// sooner.
+// expectLeaving subtracts from d the pools that are leaving, and makes these
+// pools end sooner.
 func (h *identities) expectLeaving(d *demand, now time.Time) {
 	crowded := h.replaced() > h.Identities
 	for p, one := range h.leaving {
 		if one.why == replaced && !crowded {
-			continue // its end frees no place
+			continue // the end of this pool frees no place
 		}
 		idle := p.IsIdle()
 		if idle && now.Sub(one.since) > process.LastWords {
-			p.EndIdle(process.LastWords) // its worker may not exit by itself, and occupies its place until it has exited
+			p.EndIdle(process.LastWords) // the pool occupies its place until its worker has exited, which the worker may refuse to do
 			continue
 		}
 		if idle || h.givesWay(p, false, now) {
@@ -299,7 +299,7 @@ func (h *identities) expectLeaving(d *demand, now time.Time) {
 }
 
 // givesWay asks all connections of p to yield. If busy is false, it asks only
-// if all of them rest. It reports whether p is about to end.
+// if all these connections rest. It reports whether p is about to end.
 func (h *identities) givesWay(p *pool.Pool, busy bool, now time.Time) bool {
 	coming, stubborn := h.Slots.AskToYield(now, p.Held(), busy)
 	if stubborn {

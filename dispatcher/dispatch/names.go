@@ -8,9 +8,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Names records which uids have names, according to the resolver. This process
-// asks the resolver nothing else and does not wait for its answers. It uses
-// only the fact that there is a name.
+// Names records which uids have names, according to the resolver. The
+// dispatcher asks the resolver only about uids, and does not wait for its
+// answers. It needs to know only whether there is a name.
 type Names struct {
 	*pool.Loop
 	Send  func(ipc.Message, ...int) error // sends a question to the resolver
@@ -20,7 +20,8 @@ type Names struct {
 	last  uint64
 }
 
-// uidState is whether a uid has a name, and until when that is known.
+// uidState records whether a uid has a name, and until when the record is
+// valid.
 type uidState struct {
 	named bool
 	until time.Time
@@ -35,7 +36,7 @@ type inquiry struct {
 
 const (
 	keepNames = time.Minute
-	maxNames  = 10_000           // when it is reached, all are forgotten
+	maxNames  = 10_000           // when this number is reached, all names are forgotten
 	nameLimit = 10 * time.Second // longer than the resolver takes
 )
 
@@ -50,8 +51,9 @@ func (n *Names) kept(uid uint32) (named, known bool) {
 	return v.named, ok && time.Now().Before(v.until)
 }
 
-// lookup calls then, now or when the resolver has answered. named is whether uid
-// has a name. sure is false if the user database is unavailable.
+// lookup calls then, now or when the resolver has answered. The argument named
+// tells whether uid has a name, and sure is false if the user database is
+// unavailable.
 func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
 	if named, ok := n.kept(uid); ok {
 		then(named, true)
@@ -71,8 +73,8 @@ func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
 	}
 }
 
-// Handle passes an answer of the resolver to the loop. It ignores an answer
-// that comes too late.
+// Handle passes an answer of the resolver to the loop. An answer that comes too
+// late is ignored.
 func (n *Names) Handle(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
 	case *work.LookupResult:
@@ -82,7 +84,8 @@ func (n *Names) Handle(m ipc.Message) (done bool, err error) {
 	return false, nil
 }
 
-// answer ends a question.
+// answer passes an answer to everything that waits for it, and removes the
+// question.
 func (n *Names) answer(id uint64, named, sure bool) {
 	i := n.asked[id]
 	if i == nil {

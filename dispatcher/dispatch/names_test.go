@@ -27,7 +27,8 @@ func resolved(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Names {
 // answer is the answer to a question.
 type answer struct{ named, sure bool }
 
-// TestNamed checks that a uid is looked up once while its answer is cached, and that a failed look-up is not cached.
+// TestNamed checks that a uid is not looked up again while its answer is
+// cached, and that a failed look-up is not cached.
 func TestNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -62,7 +63,7 @@ func TestNamed(t *testing.T) {
 	})
 }
 
-// awaitAll returns when no question is pending.
+// awaitAll waits until no question is pending.
 func (n *Names) awaitAll() {
 	var over sync.WaitGroup
 	n.sync(func() {
@@ -74,8 +75,8 @@ func (n *Names) awaitAll() {
 	over.Wait()
 }
 
-// TestNamedWithoutResolver checks that questions end if there is no resolver,
-// and when the resolver exits.
+// TestNamedWithoutResolver checks that questions are answered if there is no
+// resolver, and when the resolver exits.
 func TestNamedWithoutResolver(t *testing.T) {
 	var got []answer
 	then := func(named, sure bool) { got = append(got, answer{named, sure}) }
@@ -94,7 +95,7 @@ func TestNamedWithoutResolver(t *testing.T) {
 	})
 }
 
-// newNamesBy returns a Names that sends its questions with send.
+// newNamesBy returns a Names that calls send to send its questions.
 func newNamesBy(t *testing.T, send func(ipc.Message, ...int) error) *Names {
 	l := pool.NewLoop()
 	go l.Run()

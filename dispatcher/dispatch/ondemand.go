@@ -15,11 +15,11 @@ type onDemand struct {
 	standby *pool.Pool
 }
 
-// Renew starts the worker of g that answers connections that are turned away. A
-// worker that serves a user or a connection must not do that, because it could
-// read another client's token. The start of this worker also proves that
-// workers can serve. It has the identity of no user, so no user can interfere
-// with it.
+// Renew starts the standby worker of g, which answers connections that are
+// turned away. A worker that serves a user or a connection must not answer
+// them, because it could read another client's token. The start of the standby
+// worker also proves that workers can serve. It runs as the configured identity
+// and not as a client's user, so no user can interfere with it.
 func (h *onDemand) Renew(g *pool.Generation, done func(error)) {
 	p := h.NewPool(g, h.Nobody)
 	p.Workers, p.Threads = 1, 1
@@ -31,7 +31,8 @@ func (h *onDemand) Renew(g *pool.Generation, done func(error)) {
 	})
 }
 
-// replace puts g and its worker in place of the previous ones.
+// replace puts g and its standby worker in place of the previous generation and
+// worker.
 func (h *onDemand) replace(g *pool.Generation, p *pool.Pool) {
 	if h.standby != nil {
 		h.standby.Retire()
@@ -39,17 +40,18 @@ func (h *onDemand) replace(g *pool.Generation, p *pool.Pool) {
 	h.gen, h.standby, h.Slots.Answer = g, p, p.Refuse
 }
 
-// newPool returns a pool of one worker, which starts when a connection waits for it.
+// newPool returns a pool of one worker. The worker starts when a connection
+// waits for it.
 func (h *onDemand) newPool(who security.Identity) *pool.Pool {
 	p := h.NewPool(h.gen, who)
 	p.Workers, p.Lazy = 1, true
 	return p
 }
 
-// identify calls then, now or later, if the peer of c may have a worker of its
-// own. Otherwise it turns c away. A uid that the user database does not know is
-// usually a subordinate uid. A user may have tens of thousands of them
-// (subuid(5)), and each could take a worker's place. While the database is
+// identify calls then, now or later, if the client of c may have a worker of
+// its own. Otherwise it turns c away. A uid that the user database does not
+// know is usually a subordinate uid. A user may have tens of thousands of these
+// uids (subuid(5)), and each could take a worker's place. While the database is
 // unavailable, every uid is assumed to belong to a user.
 func (h *onDemand) identify(c *pool.Connection, then func()) {
 	if c.Forbidden != "" {

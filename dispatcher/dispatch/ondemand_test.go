@@ -55,10 +55,10 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestLostWorkersAreLimited checks that users whose workers can't be started,
-// or who kill them, do not fill the disk with log lines. Workers can't be
-// started, for example, when a user has reached the limit of processes. Each
-// failure must be counted.
+// TestLostWorkersAreLimited checks that users do not fill the disk with log
+// lines by killing their workers, or by preventing their start. For example, no
+// worker starts for a user who has reached the limit of processes. Each failure
+// must be counted.
 func TestLostWorkersAreLimited(t *testing.T) {
 	end, fd, err := ipc.Pair(ipc.Parent, ipc.Dispatcher)
 	must(t, err)

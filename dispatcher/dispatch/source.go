@@ -9,7 +9,7 @@ import (
 	"schedrestd/rate"
 )
 
-// owners determines the user for whom a uid counts. A user may have tens of
+// owners determines the user to whom a uid counts. A user may have tens of
 // thousands of uids (subuid(5)).
 type owners struct {
 	of       func(uint32) uint32 // Options.OwnerOf
@@ -18,8 +18,9 @@ type owners struct {
 	unproved *rate.Bucket        // limits the uids that are assumed to have a name
 }
 
-// Number of uids that are assumed to have a name until the user database
-// answers: at once, and per second. Further uids count together until then.
+// Limits on the uids that are assumed to have a name until the user database
+// answers: at once, and per second. Until the answer, further uids count as one
+// source.
 const (
 	unprovedBurst = 256
 	unprovedRate  = 10
@@ -31,8 +32,8 @@ func newOwners(o Options) *owners {
 
 // sourceOf returns the source of a connection. addr is its address, which is
 // invalid for a UNIX socket. uid is the user of the client's process, or
-// ipc.NoID if it is unknown. On loopback the uid counts, if the kernel knows
-// it.
+// ipc.NoID if it is unknown. For a loopback address, the uid is the source if
+// the kernel knows it.
 func (o *owners) sourceOf(addr netip.Addr, uid uint32) admission.Source {
 	if addr.IsValid() && (uid == ipc.NoID || !addr.IsLoopback()) {
 		return admission.Address(addr)

@@ -10,8 +10,8 @@ import (
 )
 
 // TestSourceOf checks that a machine is one source, however many addresses of
-// its network it has, and that a user is one source, whichever of their uids is
-// used.
+// its network it uses, and that a user is one source, however many of their
+// uids connect.
 func TestSourceOf(t *testing.T) {
 	names := resolved(t, func(q *work.Lookup) *work.LookupResult {
 		if q.Number >= 1000 && q.Number < 2000 {
@@ -65,8 +65,8 @@ func TestSourceOf(t *testing.T) {
 	}
 }
 
-// TestUnprovedUids checks that only a few uids count separately while the user
-// database has not answered.
+// TestUnprovedUids checks that only a few uids count separately before the user
+// database has answered.
 func TestUnprovedUids(t *testing.T) {
 	names := resolved(t, func(q *work.Lookup) *work.LookupResult { return &work.LookupResult{ID: q.ID} })
 	o := newOwners(Options{Names: names})

@@ -17,8 +17,8 @@ type Client struct {
 	In, Out int
 }
 
-// pipe returns a pipe. The Go runtime polls its reading end; its writing end
-// blocks.
+// pipe returns the reading and the writing end of a pipe. The Go runtime polls
+// the reading end. The writing end is blocking.
 func pipe() (*os.File, int, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -30,8 +30,8 @@ func pipe() (*os.File, int, error) {
 
 // output returns the descriptor for the worker's answers. A worker can't write
 // to a regular file, so it gets a pipe, and a goroutine copies from the pipe to
-// the file. copied receives the result of the copy. relay is the descriptor to
-// close when the worker has it.
+// the file. copied receives the result of the copy. relay is this process's
+// copy of the pipe's writing end, to close when the worker has its own.
 func (c *Client) output() (fd, relay int, copied chan error, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(c.Out, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -51,9 +51,10 @@ func (c *Client) output() (fd, relay int, copied chan error, err error) {
 	return to, to, copied, nil
 }
 
-// left reports whether the client at a socket sends no more, and whether it has
-// closed the connection. It returns false for a client at a pipe or a terminal,
-// which occupies nothing that others need.
+// left reports whether the client at a socket has stopped sending (ended), and
+// whether it has closed the connection (gone). For a client at a pipe or a
+// terminal, both are false, because such a client occupies nothing that others
+// need.
 func (c *Client) left() (ended, gone bool) {
 	if c.Network == ipc.Stdio {
 		return false, false

@@ -1,6 +1,6 @@
 // Package inetd serves the client at standard input and output through one
 // worker, like a program that inetd starts. One goroutine owns the state of the
-// run; others only send it events.
+// run; other goroutines only send events to it.
 package inetd
 
 import (
@@ -29,7 +29,7 @@ type Options struct {
 	Worker     ipc.Start
 	Quota      *relay.Quota                 // limits the lines that the worker may log
 	Setup      work.Setup                   // of the worker
-	Dial       dial.Options                 // without the values that depend on the worker
+	Dial       dial.Options                 // without Setup and Foreign, which Serve sets
 	Services   func() error                 // starts the worker's services while the worker starts
 	Hello      func(*process.Process) error // gives the ready worker its channels and keys; the worker answers Kept
 	Tell       func(ipc.Message)            // tells the auditor about the connection and its worker
@@ -43,13 +43,14 @@ type Options struct {
 
 const (
 	// halfClosed is how long the answers for a client that sends no more may
-	// take. While nothing is written to a TCP connection, nothing shows that
-	// its client is gone. Without this limit a compromised worker could stay as
-	// long as it likes, and inetd starts only a limited number of instances.
+	// take. As long as nothing is written to a TCP connection, the kernel does
+	// not notice that its client is gone. Without this limit, a compromised
+	// worker could run indefinitely, and inetd starts only a limited number of
+	// instances.
 	halfClosed = 10 * time.Minute
 )
 
-// visit is a run.
+// visit is one inetd run.
 type visit struct {
 	Options
 	worker *process.Process
@@ -58,11 +59,11 @@ type visit struct {
 
 	handed  bool      // the worker was given the client
 	served  bool      // the worker has sent Done
-	told    string    // why the worker must finish; "" if it need not
+	told    string    // why the worker must finish; "" if it was not asked to finish
 	ended   time.Time // when this process first noticed that the client sends no more
 	alive   process.Liveness
-	relay   int        // the worker's end of the pipe to a regular file; -1: there is none
-	copied  chan error // receives the result of the copy; nil: there is none
+	relay   int        // the worker's end of the pipe to a regular file; -1: no pipe
+	copied  chan error // receives the result of copying from the pipe; nil: no pipe
 	stopped bool       // the gateway was stopped by a signal
 }
 
@@ -195,8 +196,9 @@ func (v *visit) closeRelay() {
 	}
 }
 
-// watch checks that the worker reads its channel, and makes the worker finish
-// when there is nothing left to do.
+// watch checks that the worker reads its channel. It makes the worker finish
+// when the client is served or gone, or when the client stopped sending longer
+// than halfClosed ago.
 func (v *visit) watch(now time.Time) {
 	if !v.handed {
 		return
@@ -218,7 +220,7 @@ func (v *visit) watch(now time.Time) {
 	}
 }
 
-// finish asks the worker to finish. If it does not, it is killed.
+// finish asks the worker to finish. A worker that does not finish is killed.
 func (v *visit) finish(why string) {
 	if v.told != "" {
 		return
@@ -231,7 +233,8 @@ func (v *visit) finish(why string) {
 }
 
 // end gets the worker's status, waits until its output has reached the file,
-// and judges the run. why is the error that ended the worker's channel.
+// and returns the result of the run. why is the error that ended the worker's
+// channel.
 func (v *visit) end(why error) error {
 	patience := process.LastWords
 	if !errors.Is(why, io.EOF) {

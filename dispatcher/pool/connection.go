@@ -15,7 +15,7 @@ type Connection struct {
 	ipc.Connection
 	admission.Conn
 
-	Arrival   uint64       // the parent's number; each worker to which it is offered gets another one, ID
+	Arrival   uint64       // the parent's number; each worker to which the connection is offered gets another number, ID
 	Forbidden string       // why its user may have no worker; "" if the user may
 	FD        int          // this process's copy; -1 once the worker has sent Taken
 	tries     int          // number of workers to which it was given
@@ -31,8 +31,8 @@ func (c *Connection) peer() string {
 	return c.Addr
 }
 
-// exemption returns the setting with which an administrator exempts a client
-// that serves many users.
+// exemption returns the setting that exempts this client. An administrator may
+// use it for a client that serves many users.
 func (c *Connection) exemption() string {
 	addr, err := netip.ParseAddrPort(c.Addr)
 	switch {
@@ -44,11 +44,12 @@ func (c *Connection) exemption() string {
 	return fmt.Sprintf("if a portal, a proxy or a NAT with many users is there, exempt it: SCHEDRESTD_EXEMPT=%s", c.Source)
 }
 
-// Queue holds waiting connections, each until its time is over. It belongs to
-// the loop.
+// Queue holds waiting connections, each for a limited time. It belongs to the
+// loop.
 type Queue []*Connection
 
-// Add appends c, and calls expired if c still waits after limit.
+// Add appends c. If c is still in the queue after the time limit, Add removes
+// it and calls expired.
 func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*Connection)) {
 	*q = append(*q, c)
 	var late *time.Timer
@@ -61,7 +62,8 @@ func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*C
 	c.late = late
 }
 
-// Take removes connections in order, until take returns false.
+// Take calls take with each connection, in order, and removes it from the
+// queue. It stops when take returns false for a connection, which then stays.
 func (q *Queue) Take(take func(*Connection) bool) {
 	for len(*q) > 0 {
 		c, late := (*q)[0], (*q)[0].late
@@ -77,7 +79,7 @@ func (q *Queue) Take(take func(*Connection) bool) {
 // TakeAny removes the connections for which take returns true, in order.
 func (q *Queue) TakeAny(take func(*Connection) bool) {
 	*q = slices.DeleteFunc(*q, func(c *Connection) bool {
-		late := c.late // take may put it into another queue, with another timer
+		late := c.late // take may put the connection into another queue, with another timer
 		taken := take(c)
 		if taken {
 			late.Stop()

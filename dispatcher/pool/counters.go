@@ -11,8 +11,8 @@ import (
 type counters struct {
 	accepted uint64 // accepted connections
 
-	// Connections that were turned away, by the answer: none, because the
-	// kernel does not identify the client; 403; 429, because the source is
+	// Connections that were turned away, by their answer: no answer, because
+	// the kernel does not identify the client; 403; 429, because the source is
 	// blocked; 503.
 	nameless, forbidden, paused, unserved uint64
 
@@ -21,7 +21,7 @@ type counters struct {
 	dial dial.Counters
 }
 
-// turnedAway counts a connection that was closed with that status.
+// turnedAway counts a connection that was closed with the given status.
 func (c *counters) turnedAway(status int) {
 	switch status {
 	case Forbidden:
@@ -35,7 +35,7 @@ func (c *counters) turnedAway(status int) {
 	}
 }
 
-// logCounters logs the counters of connections and of the processes that served them.
+// logCounters logs the counters of connections and of workers.
 func (s *Slots) logCounters() {
 	a, c := s.Stats(), &s.counts
 	s.log.Info("counters",

@@ -17,7 +17,7 @@ type Generation struct {
 	Audit     Auditor
 	End       func() // called when the generation has no more users
 	Replacing bool   // a service has exited, and the next generation is being built
-	users     int    // number of users: the pools, and the creator
+	users     int    // number of users of the generation: its pools and its creator
 }
 
 // Config configures the workers of a generation, and limits the time of their
@@ -28,10 +28,10 @@ type Config struct {
 	Connections int
 	Threads     int           // of all workers of a pool together
 	Wear        uint64        // Pool.WornOut is called after this number of connections
-	StartLimit  time.Duration // until a worker sends Ready
+	StartLimit  time.Duration // limit on the time until a worker sends Ready
 	HandLimit   time.Duration // how long a connection waits while no worker can take it
 	Silence     time.Duration // a worker that does not answer a Ping for this time is killed
-	Farewell    time.Duration // a retired worker that still has connections is asked to finish after this time
+	Farewell    time.Duration // after this time, a retired worker that still has connections is asked to finish
 	LogBurst    int           // lines that a worker may log at once
 	LogRate     int           // … and per second
 	DialBurst   int           // connections to daemons that a worker may request at once
@@ -39,7 +39,8 @@ type Config struct {
 	Log         *slog.Logger
 }
 
-// Auditor receives which worker has which connection. It does not block.
+// Auditor is informed about connections and their workers. Its methods do not
+// block.
 type Auditor interface {
 	Given(worker uint32, c *ipc.Connection)
 	Gone(id uint64)
@@ -56,8 +57,8 @@ func NewGeneration(g Generation) *Generation {
 // Hold adds one to the user count of g. The new user must call Release.
 func (g *Generation) Hold() { g.users++ }
 
-// Release ends g when its last user calls it. The services then end, because no
-// worker can use them any more.
+// Release ends g when the last user of g calls it. The services of g end as
+// well, because no worker can use them any more.
 func (g *Generation) Release() {
 	if g.users--; g.users == 0 && g.End != nil {
 		g.End()

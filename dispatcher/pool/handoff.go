@@ -26,9 +26,9 @@ func (p *Pool) Take(c *Connection) {
 	}
 }
 
-// enqueue puts c into the queue for a worker, for at most p.HandLimit. If the
-// pool was made for c only, the pool ends after that time. Otherwise a worker
-// that becomes ready too late would wait forever.
+// enqueue puts c into the queue for a worker, for at most p.HandLimit. If c is
+// still waiting then, and the pool was made only for c, the pool ends.
+// Otherwise a worker that becomes ready too late would wait forever.
 func (p *Pool) enqueue(c *Connection) {
 	p.waiting.Add(p.Loop, c, p.HandLimit, func(c *Connection) {
 		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker accepted it within %s", p.HandLimit))
@@ -50,8 +50,8 @@ func (p *Pool) dequeue() {
 	p.waiting.Take(p.give)
 }
 
-// give offers c to the ready workers, beginning with the one that has the
-// fewest connections. Workers that have not answered a Ping come last. It
+// give offers c to the ready workers. It begins with the worker that has the
+// fewest connections. Workers that have not answered a Ping come last. give
 // returns false if no worker can take c now, or if a service that workers need
 // has exited and the next generation is being built.
 func (p *Pool) give(c *Connection) bool {
@@ -60,8 +60,8 @@ func (p *Pool) give(c *Connection) bool {
 	}
 	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.EndReason != "" })
 	// A worker that sends Done but continues to use the connection always has
-	// the fewest connections. It gets at most twice the share of the others, as
-	// long as they have capacity.
+	// the fewest connections. As long as other workers have capacity, it gets
+	// at most twice as many as each of them.
 	most := 2 / float64(len(ready)+1)
 	overShare := func(w *worker) int {
 		if w.share > most {
@@ -95,8 +95,8 @@ func (p *Pool) give(c *Connection) bool {
 const sharedOver = 32
 
 // offer sends c to w, without waiting. Each attempt uses another number, unique
-// among all pools, so that an answer about a failed attempt can't be mistaken
-// for an answer about the next one.
+// among all pools. So a message about a failed attempt can't be mistaken for a
+// message about the next attempt.
 func (p *Pool) offer(w *worker, c *Connection) bool {
 	p.Slots.number++
 	c.ID = p.Slots.number
@@ -115,10 +115,10 @@ func (p *Pool) offer(w *worker, c *Connection) bool {
 	return true
 }
 
-// Refuse passes a connection that is not served to the worker with the fewest
-// connections, which answers it. If no worker takes it at once, it gets no
-// answer. The worker learns no more from it than from the connections that it
-// serves, and does not learn its number.
+// Refuse passes a refused connection to the worker with the fewest connections,
+// which answers it. If no worker can take the connection immediately, it gets
+// no answer. The worker learns no more from such a connection than from those
+// that it serves, and does not get its number.
 func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 	var best *worker
 	for _, w := range p.workers {
@@ -139,9 +139,10 @@ func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 // unless the pool accepts no more connections.
 //
 // The worker has not read from these connections, so they should be harmless.
-// All workers of a pool may be dead already, for another reason, when they get
-// such a connection. If one more dies, the connection is the likely cause. So a
-// connection is given to at most one worker more than the pool has.
+// All workers of a pool may happen to end for another reason, each with the
+// same connection in its channel. If one more worker ends, the connection is
+// the likely cause. So a connection is given to at most one worker more than
+// the pool has.
 func (p *Pool) orphans(w *worker) (lost, again int) {
 	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)

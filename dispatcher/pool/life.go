@@ -17,9 +17,9 @@ import (
 	"schedrestd/security"
 )
 
-// start starts the first workers. If a worker refuses to serve, the pool ends,
-// because the next one would also refuse. A lazy pool has no first workers to
-// wait for.
+// start starts the first workers. If a first worker refuses to serve, the pool
+// ends, because the next worker would also refuse. A lazy pool has no first
+// workers to wait for.
 func (p *Pool) start(started func(error)) {
 	p.started, p.unproved = started, p.Workers
 	for i := range p.Workers {
@@ -56,8 +56,7 @@ func (p *Pool) client() uint64 {
 }
 
 // live starts a worker, passes its messages to the loop, and reaps it. It
-// blocks, so it runs in a goroutine of its own. The loop handles everything
-// that live passes to it.
+// blocks, so it runs in a goroutine of its own.
 func (p *Pool) live(at *place, to post) {
 	w, err := p.spawnWorker(p.gen, to)
 	if err != nil {
@@ -77,9 +76,9 @@ func (p *Pool) live(at *place, to post) {
 	p.Do(func() { p.reap(w, d) })
 }
 
-// receive reads the messages of w until its channel ends, or until w must be
-// killed because it broke the protocol or sent a message about a connection
-// that it does not hold. It returns the reason.
+// receive reads the messages of w, and returns the reason why it stopped. It
+// stops when the channel ends, when w breaks the protocol, or when w sends a
+// message about a connection that it does not hold.
 func (p *Pool) receive(w *worker) error {
 	for {
 		m, err := w.Channel.Receive()
@@ -158,7 +157,8 @@ func (p *Pool) setReady(w *worker) {
 	p.prove(w.place, nil)
 }
 
-// prove records that the first worker of at is ready, or why it never was.
+// prove records that the first worker of a place is ready, or the reason why it
+// never became ready.
 func (p *Pool) prove(at *place, err error) {
 	if p.Lazy || at.proved {
 		return
@@ -181,7 +181,7 @@ type departure struct {
 	why         error             // why its channel is no longer read
 	drained     bool              // the pool was ending
 	suspects    []*admission.Conn // connections whose clients may be the cause
-	lost, again int               // connections that ended, and connections that another worker gets
+	lost, again int               // number of connections that ended, and of connections that another worker gets
 	status      string            // exit status of the process
 }
 
@@ -197,16 +197,16 @@ func (p *Pool) leave(w *worker, why error) departure {
 	return d
 }
 
-// reap logs how a worker ended, and starts the next one.
+// reap logs how a worker ended, and starts the next worker.
 func (p *Pool) reap(w *worker, d departure) {
 	p.gen.Audit.Exited(w.Number, d.status)
 	p.prove(w.place, p.judge(w, d))
 	p.vacate(w.place, w)
 }
 
-// judge logs how a worker ended, and charges the clients that may have caused
-// that. It returns the reason why the worker does not serve. The reason is nil
-// if the worker had finished.
+// judge logs how a worker ended, and counts an offence of the clients that may
+// be the cause. It returns the reason why the worker does not serve, or nil if
+// the worker had finished.
 func (p *Pool) judge(w *worker, d departure) error {
 	closed, counts := errors.Is(d.why, io.EOF), &p.Slots.counts
 	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", d.lost, "connections_retried", d.again, "status", d.status}
@@ -258,9 +258,9 @@ func (p *Pool) unborn(at *place, err error) {
 }
 
 // vacate starts the next worker of a place. w is the last worker, or nil if it
-// could not be started. While workers end during or before their first
-// connection, the pause before the next start grows. Otherwise a request that
-// kills workers could keep the machine busy with starting them.
+// could not be started. As long as workers end during or before their first
+// connection, the pause before each start grows. Otherwise a request that
+// crashes workers could keep the machine busy with starting them.
 func (p *Pool) vacate(at *place, w *worker) {
 	p.lives--
 	if w != nil && (w.finished > 0 || w.handed > 1) {
@@ -280,8 +280,8 @@ func (p *Pool) vacate(at *place, w *worker) {
 	p.checkOver()
 }
 
-// setBarren records that no worker is available for now, and turns away all
-// connections that wait for one.
+// setBarren records that the next worker starts only after a pause, and turns
+// away all connections that wait for it.
 func (p *Pool) setBarren() {
 	p.barren = true
 	p.dropWaiting("its worker could not be started")

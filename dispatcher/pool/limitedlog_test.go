@@ -75,7 +75,7 @@ func TestExemption(t *testing.T) {
 	}
 }
 
-// sleeping returns a TCP socket whose last close sleeps, because its peer does
+// sleeping returns a TCP socket that takes long to close, because its peer does
 // not read the data that was written to the socket.
 func sleeping(t *testing.T) int {
 	t.Helper()
@@ -104,8 +104,9 @@ func sleeping(t *testing.T) int {
 	return fd
 }
 
-// TestLingeringClients checks that many refused clients, each with an unread
-// lingering socket in its connection, do not delay the closing of connections.
+// TestLingeringClients checks that refused clients do not delay the closing of
+// connections, even if each has sent a descriptor of a socket that takes long
+// to close.
 func TestLingeringClients(t *testing.T) {
 	s := running(t, Options{Connections: 1, Log: slog.New(slog.DiscardHandler)}).Slots
 	var clients []*os.File

@@ -7,7 +7,7 @@ import (
 )
 
 // checkLiveness checks that each worker still reads its channel. It kills
-// workers that do not, or that have exceeded their lifetime.
+// workers that do not read it, or that have exceeded their lifetime.
 func (p *Pool) checkLiveness() {
 	for _, w := range p.workers {
 		if w.ready {
@@ -18,13 +18,13 @@ func (p *Pool) checkLiveness() {
 	p.endOld()
 }
 
-// overdue is how long a worker may leave a Ping unanswered before others get
-// its slots.
+// overdue is how long a worker may leave a Ping unanswered before other
+// connections get its slots.
 const overdue = time.Second
 
-// excuseSilent gives the slots of workers that have not answered for a while to
-// other waiting connections. With become_user, users can stop their own
-// workers. Such workers keep their connections until they are killed.
+// excuseSilent takes the slots of workers that have not answered for a while,
+// and gives them to waiting connections. With become_user, users can stop their
+// own workers. Such workers keep their connections until they are killed.
 func (p *Pool) excuseSilent() {
 	var list []*admission.Conn
 	answering := false

@@ -7,9 +7,9 @@ import (
 	"schedrestd/dispatcher/process"
 )
 
-// complain logs that a worker failed or could not start. Users can determine
-// how often that happens: they can kill their own workers, or reach their limit
-// of processes.
+// complain logs that a worker failed or could not start. Users can cause any
+// number of such failures: they can kill their own workers, or reach their
+// limit of processes.
 func (p *Pool) complain(level slog.Level, msg string, attrs ...any) {
 	if p.lost != nil {
 		n, ok := p.lost.add()
@@ -22,16 +22,16 @@ func (p *Pool) complain(level slog.Level, msg string, attrs ...any) {
 }
 
 // alarm logs an event that only an attacker who controls a worker can cause.
-// Alarms are never limited, because other lines could then hide them. Each
-// alarm costs the attacker a process, and a penalty for the clients that the
-// worker was answering.
+// The number of alarms is not limited, because otherwise earlier lines could
+// hide an alarm. Each alarm costs the attacker a process, and a penalty for the
+// clients that the worker was answering.
 func (p *Pool) alarm(msg string, attrs ...any) {
 	p.Log.Error(msg, append(attrs, "hint", process.CaptureHint)...)
 }
 
-// mention logs routine events of a worker. Their numbers show how many lines
-// were omitted. With one worker for each connection, these events are not
-// logged.
+// mention logs routine events of a worker. Each line has the number of its
+// event, which shows how many lines were omitted. With one worker for each
+// connection, routine events are logged only at level Debug.
 func (p *Pool) mention(msg string, attrs ...any) {
 	if p.Once {
 		p.Log.Debug(msg, attrs...)

@@ -9,9 +9,9 @@ import (
 // Loop is the goroutine that owns the dispatcher's state of connections, pools
 // and workers. It calls functions one after the other, and none of them may
 // block. Other goroutines wait for connections, messages, processes and timers,
-// and send functions to the loop. Each of them waits until the loop has taken
-// its function. So a worker that floods the dispatcher only fills its own
-// channel.
+// and send functions to the loop. Each goroutine waits until the loop has
+// accepted its function. So a worker that floods the dispatcher only fills its
+// own channel.
 type Loop struct {
 	events  chan event
 	settled func() // called after each event
@@ -62,20 +62,20 @@ func (l *Loop) Do(f func()) {
 	l.send(event{do: func() error { f(); return nil }})
 }
 
-// Call calls f in the loop, and returns its result.
+// Call calls f in the loop, and returns the result of f.
 func (l *Loop) Call(f func() error) error {
 	done := make(chan error, 1)
 	return l.result(l.send(event{f, done}), done)
 }
 
-// Await calls start in the loop, and returns the error with which done is
-// called, then or later.
+// Await calls start in the loop. It waits until done is called, and returns
+// done's argument.
 func (l *Loop) Await(start func(done func(error))) error {
 	done := make(chan error, 1)
 	return l.result(l.send(event{do: func() error { start(func(err error) { done <- err }); return nil }}), done)
 }
 
-// result waits for the result of an event that was sent.
+// result waits for the result of an event, if the loop has accepted the event.
 func (l *Loop) result(sent bool, done <-chan error) error {
 	if sent {
 		select {
@@ -87,8 +87,8 @@ func (l *Loop) result(sent bool, done <-chan error) error {
 	return errs.New(errs.Unavailable, "%s", Stopping)
 }
 
-// After calls f in the loop when d has passed. If the timer is stopped too
-// late, f is still called.
+// After calls f in the loop when the time d has passed. If the timer is stopped
+// too late, f is still called.
 func (l *Loop) After(d time.Duration, f func()) *time.Timer {
 	return time.AfterFunc(d, func() { l.Do(f) })
 }

@@ -34,9 +34,9 @@ const (
 	mostGauge  = 1 << 20
 )
 
-// count adds the counts in m, a message of w, to the totals. A compromised
-// worker can add at most 2^32 to each cell in each message, so no total
-// overflows while the worker lives. It can't change the cells that this process
+// count adds the counts in a message of w to the totals. Each message of a
+// compromised worker can add at most 2^32 to each cell, so no total overflows
+// before the worker exits. A worker can't change the cells that the dispatcher
 // fills.
 func (p *Pool) count(w *worker, m *query.Counts) error {
 	t := &p.Slots.totals
@@ -60,7 +60,7 @@ func (p *Pool) count(w *worker, m *query.Counts) error {
 	return nil
 }
 
-// InForce counts a generation that has come into force.
+// InForce counts a generation that has become the current one.
 func (s *Set) InForce() { s.Slots.totals.generations++ }
 
 // Samples returns the cells of all metrics that are not 0.

@@ -34,7 +34,8 @@ func sampled(s *Set) map[uint16]uint64 {
 }
 
 // TestCounts checks that totals are the sums over all workers, including those
-// that have exited. Requests in progress must be only those of running workers.
+// that have exited. The number of requests in progress must include only
+// running workers.
 func TestCounts(t *testing.T) {
 	s, p, a, b := counting(true)
 	cell := uint16(metric.FromWorkers + 7)

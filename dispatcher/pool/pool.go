@@ -15,45 +15,46 @@ type Set struct {
 	*Loop
 	Slots   *Slots
 	Starter *process.Starter
-	Over    chan struct{} // closed when no pool runs, after Close
+	Over    chan struct{} // closed after Close, when no pool runs any more
 
 	list   map[*Pool]struct{}
 	closed bool
 	quotas relay.Quotas // limits the lines that workers may log
 
-	// Counts of workers that users can start and end.
+	// Counts of events of workers that users can start and end.
 	lost, routine *limitedCount
 }
 
-// Pool manages the workers of one identity: two by default, because one may
-// crash. It has a place for each worker. When a worker ends, the next one
-// starts in its place. The exported fields are set before the pool starts.
+// Pool manages the workers of one identity: two by default, because one of them
+// may crash. It has a place for each worker. When a worker ends, the next
+// worker starts in its place. The exported fields are set before the pool
+// starts.
 type Pool struct {
 	*Set
 	Config
-	Lazy    bool   // a worker starts when a connection waits for it; if that fails, all waiting connections are turned away
-	Once    bool   // the pool serves only one connection, and ends with it
+	Lazy    bool   // a worker starts only when a connection waits for it; if the start fails, all waiting connections are turned away
+	Once    bool   // the pool serves only one connection, and ends together with the connection
 	WornOut func() // called when the pool has served Config.Wear connections; may be nil
 	Rested  func() // called when the pool may have become idle; may be nil
 	Ended   func() // called when the pool has no more workers; may be nil
 
 	gen     *Generation
 	who     security.Identity // identity of all workers; they may share anything that they have seen
-	lost    *limitedCount     // counts workers of many pools that failed or did not start; nil: each is logged
+	lost    *limitedCount     // counts workers of many pools that failed or did not start; nil: each one is logged
 	routine *limitedCount     // counts routine events of workers in the same way
 	started func(error)       // see Set.Start
 
 	workers  map[uint32]*worker
 	vacant   []*place  // places that get a worker when a connection waits
 	unproved int       // number of places whose first worker is neither ready nor gone
-	failed   error     // why first workers did not become ready
+	failed   error     // why a first worker did not become ready
 	lives    int       // number of workers that were started and have not exited
 	waiting  Queue     // connections that no worker has taken yet
 	handed   uint64    // number of connections given to workers
 	used     time.Time // when a connection last arrived or ended
 	told     time.Time // when workers were asked to exit
 	barren   bool      // a worker could not be started, and the next attempt comes after a pause
-	retired  bool      // no more connections arrive; the existing ones end by themselves
+	retired  bool      // the pool gets no more connections; the existing connections end by themselves
 	draining bool      // connections end when their requests are answered
 	over     bool      // the pool has no more workers
 }
@@ -103,8 +104,8 @@ func (p *Pool) requests(i int) int {
 	return max(1, share(p.Connections, p.Workers, i))
 }
 
-// share returns the i-th of n parts of a whole. The parts add up exactly to the
-// whole.
+// share divides whole into n parts that add up exactly to it, and returns the
+// i-th part.
 func share(whole, n, i int) int {
 	part := whole / n
 	if i < whole%n {
@@ -135,7 +136,7 @@ func (p *Pool) IsIdle() bool {
 	return len(p.waiting) == 0
 }
 
-// Held returns the connections that its workers have.
+// Held returns the connections that the pool's workers have.
 func (p *Pool) Held() (list []*admission.Conn) {
 	for _, w := range p.workers {
 		for _, c := range w.held {

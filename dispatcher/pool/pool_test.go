@@ -54,7 +54,7 @@ func (unaudited) Given(uint32, *ipc.Connection) {}
 func (unaudited) Gone(uint64)                   {}
 func (unaudited) Exited(uint32, string)         {}
 
-// idle returns a pool that has no workers, so its queue can only grow.
+// idle returns a pool without workers, whose queue can only grow.
 func idle(t *testing.T, limit time.Duration) (p *Pool, log *syncBuffer) {
 	t.Helper()
 	log = new(syncBuffer)
@@ -111,8 +111,7 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// channelTo returns a channel to a worker, and the worker's end, both in the
-// state of serving.
+// channelTo returns both ends of a channel to a worker that is already serving.
 func channelTo(t *testing.T) (parent, child *ipc.Channel) {
 	t.Helper()
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
@@ -143,9 +142,9 @@ func TestPauseGrows(t *testing.T) {
 	}
 }
 
-// TestQueueDeadline checks that a connection for which there is no worker is
-// closed when its time is over. It must be counted and logged, and its slot
-// must become free. The goroutine that submits it must not wait.
+// TestQueueDeadline checks that a connection that no worker takes is closed
+// when its time is over. The connection must be counted and logged, and its
+// slot must become free. The goroutine that submits it must not wait.
 func TestQueueDeadline(t *testing.T) {
 	p, log := idle(t, 50*time.Millisecond)
 	var clients []*os.File
@@ -172,8 +171,8 @@ func TestDeadlineOfTheOnlyOne(t *testing.T) {
 	await(t, "its pool has ended", func() (over bool) { p.sync(func() { over = p.over }); return over })
 }
 
-// TestQueueAtDrain checks that connections that wait when the gateway stops are
-// closed at once, as are later ones.
+// TestQueueAtDrain checks that when the gateway stops, waiting connections are
+// closed immediately, and later connections too.
 func TestQueueAtDrain(t *testing.T) {
 	p, log := idle(t, time.Hour)
 	before, one := accepted(t, p.Slots)
@@ -210,8 +209,8 @@ func TestStaleDeadline(t *testing.T) {
 	})
 }
 
-// TestConnectionNumbers checks that all connections get different numbers,
-// whichever pool has the worker.
+// TestConnectionNumbers checks that all connections get different numbers, also
+// in different pools.
 func TestConnectionNumbers(t *testing.T) {
 	one, log := idle(t, time.Minute)
 	other := one.NewPool(one.gen, one.who)
@@ -228,8 +227,9 @@ func TestConnectionNumbers(t *testing.T) {
 	}
 }
 
-// TestTries checks that a connection that no worker took survives the death of
-// every worker of its pool, but not of one more.
+// TestTries checks a connection in the channels of workers that exit before
+// they take it. The connection must be kept if all workers of its pool exit,
+// but not if one more worker exits.
 func TestTries(t *testing.T) {
 	p, _ := idle(t, time.Minute)
 	p.Workers = 2
@@ -254,7 +254,7 @@ func TestTries(t *testing.T) {
 
 // TestFloodHasBackpressure checks that the messages of a worker that never
 // stops sending are read no faster than they are handled. One message waits for
-// the loop, the rest in the channel.
+// the loop, and the rest wait in the channel.
 func TestFloodHasBackpressure(t *testing.T) {
 	p, _ := idle(t, time.Minute)
 	parent, child := channelTo(t)

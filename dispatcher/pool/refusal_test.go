@@ -11,9 +11,9 @@ import (
 )
 
 // TestRefusalsAreBounded checks that a ready worker gets connections that are
-// turned away, with the status to answer, but only at a limited rate. The
+// turned away, with the status of the answer, but only at a limited rate. The
 // dispatcher must keep no descriptor of a connection that it passes, and must
-// close the others at once.
+// immediately close all other refused connections.
 func TestRefusalsAreBounded(t *testing.T) {
 	p, _ := idle(t, patience)
 	parent, child := channelTo(t)

@@ -9,9 +9,9 @@ import (
 	"schedrestd/penalty"
 )
 
-// taken closes this process's copy of the descriptor. Otherwise the client
-// would not notice when the worker closes the connection. The channel now has
-// space for another connection.
+// taken closes this process's descriptor of a connection that w has taken.
+// Otherwise the client would not notice when the worker closes the connection.
+// The channel of w now has space for another connection.
 func (p *Pool) taken(w *worker, id uint64) error {
 	c, ok := w.held[id]
 	if !ok || c.FD < 0 {
@@ -24,9 +24,9 @@ func (p *Pool) taken(w *worker, id uint64) error {
 	return nil
 }
 
-// release frees the slot of a connection, which this worker must hold.
-// Otherwise a compromised worker could free any number of slots, and so remove
-// the limit.
+// release frees the slot of a connection. w must hold the connection. Otherwise
+// a compromised worker could free any number of slots, and thus remove the
+// limit.
 func (p *Pool) release(w *worker, id uint64) error {
 	c, err := w.holds(id, "Done")
 	if err != nil {
@@ -44,10 +44,10 @@ func (p *Pool) release(w *worker, id uint64) error {
 	return nil
 }
 
-// progress records the state of a connection, which this worker must hold.
-// Otherwise a compromised worker could have connections of other workers
-// closed. A worker reports only changes, at a limited rate, because this
-// process has to read all reports.
+// progress records the state of a connection. w must hold the connection.
+// Otherwise a compromised worker could get connections of other workers closed.
+// A worker reports only changes, at a limited rate, because this process has to
+// read all reports.
 func (p *Pool) progress(w *worker, m *work.Progress) error {
 	c, err := w.holds(m.ID, "Progress")
 	if err != nil {
@@ -62,9 +62,9 @@ func (p *Pool) progress(w *worker, m *work.Progress) error {
 	return nil
 }
 
-// offence records a worker's report about the client of a connection, which the
-// worker must hold. An honest worker reports at most one offence for each
-// request, and at most a hundred a second.
+// offence records a worker's report about the client of a connection. The
+// worker must hold the connection. An honest worker reports at most one offence
+// for each request, and at most a hundred a second.
 func (p *Pool) offence(w *worker, m *work.Offence) error {
 	c, err := w.holds(m.ID, "Offence")
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 )
 
 // Workers and their pool end in one of three ways: they are killed for a
-// reason, drained when the gateway stops, or retired while it continues to
-// serve.
+// reason, drained when the gateway stops, or retired while the gateway
+// continues to serve.
 
-// reportViolation kills the worker with that number, if it belongs to p,
-// because a service has detected that it broke the protocol.
+// reportViolation kills the worker with the given number if it belongs to p,
+// because a service has detected that the worker broke the protocol.
 func (p *Pool) reportViolation(number uint32, why string) {
 	if w := p.workers[number]; w != nil && w.EndReason == "" {
 		w.breach = errors.New(why)
@@ -61,8 +61,8 @@ func (p *Pool) Retire() []*Connection {
 			w.Condemn("is no longer needed")
 			continue
 		}
-		// A worker that does not read its channel receives this message later,
-		// or is killed for not answering Ping.
+		// A worker that does not read its channel now receives this message
+		// later, or is killed because it does not answer a Ping.
 		go w.Channel.Send(new(work.Retire))
 	}
 	waiting := p.waiting.All()
@@ -71,8 +71,9 @@ func (p *Pool) Retire() []*Connection {
 }
 
 // EndIdle kills workers that were asked to exit, have held no connection for
-// longer than limit, and are still running. Otherwise they could request
-// connections to daemons without end and keep other workers from starting.
+// longer than limit, and are still running. Otherwise such workers could keep
+// requesting connections to daemons, and could keep other workers from
+// starting.
 func (p *Pool) EndIdle(limit time.Duration) {
 	if p.told.IsZero() || time.Since(p.told) < limit || time.Since(p.used) < limit {
 		return
@@ -84,10 +85,11 @@ func (p *Pool) EndIdle(limit time.Duration) {
 	}
 }
 
-// endOld handles retired workers whose time is over. It makes those that still
-// have connections finish, and kills those that do not. Otherwise a worker that
-// never sends Done would outlive each reload. It would keep its channel to the
-// keeper, and its connections to the daemons of an old configuration.
+// endOld handles retired workers whose time is over. It asks workers that still
+// have connections to finish, and kills workers that do not finish. Otherwise a
+// worker that never sends Done would outlive each reload. It would keep its
+// channel to the keeper, and its connections to the daemons of an old
+// configuration.
 func (p *Pool) endOld() {
 	told := time.Since(p.told)
 	switch {
@@ -102,7 +104,7 @@ func (p *Pool) endOld() {
 	}
 }
 
-// checkOver marks the pool as ended once no worker of it runs.
+// checkOver marks the pool as ended when none of its workers runs any more.
 func (p *Pool) checkOver() {
 	if p.over || p.lives > 0 || !p.IsLeaving() {
 		return

@@ -17,10 +17,10 @@ func NewSet(o Options) *Set {
 }
 
 // Start starts p, which stays on the list as long as any of its workers runs.
-// It calls started with nil when the first worker of each place is ready, and at
-// once for a pool that starts its workers later. If a first worker does not become
-// ready, it calls started with the error after p has ended. During shutdown no pool
-// starts, and started gets an error.
+// It calls started with nil when the first worker of each place is ready. For a
+// lazy pool, it calls started immediately. If a first worker does not become
+// ready, it calls started with the error after p has ended. During shutdown no
+// pool starts, and started gets an error.
 func (s *Set) Start(p *Pool, started func(error)) {
 	if s.closed {
 		p.draining = true
@@ -57,9 +57,9 @@ func (s *Set) ReportViolation(number uint32, why string) {
 	s.Do(func() { s.each(func(p *Pool) { p.reportViolation(number, why) }) })
 }
 
-// LogCounters logs the counters of connections and of the processes that served
-// them, and makes the workers log theirs. Workers count the requests, because
-// only they read them.
+// LogCounters logs the counters of connections and of workers, and makes the
+// workers log their own counters. Workers count the requests, because only they
+// read requests.
 func (s *Set) LogCounters() {
 	s.Slots.logCounters()
 	s.each((*Pool).logCounters)

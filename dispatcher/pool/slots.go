@@ -37,13 +37,13 @@ type Options struct {
 	Admission   work.Admission
 	Connections int
 	PerSource   int           // connections of one source; 0: no limit
-	Waiting     int           // connections that may wait for a slot
-	HandLimit   time.Duration // how long a connection waits for others of its source
+	Waiting     int           // number of connections that may wait for a slot
+	HandLimit   time.Duration // how long a connection waits for other connections of its source to end
 	Metrics     bool          // workers count for the exporter
 	Log         *slog.Logger
 }
 
-// newSlots returns the slots of o. The goroutine of l owns them.
+// newSlots returns the Slots that o describes. The goroutine of l owns them.
 func newSlots(o Options, l *Loop) *Slots {
 	a := o.Admission
 	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()), unserved: newLimitedCount(), blocked: newLimitedCount(),
@@ -55,8 +55,8 @@ func newSlots(o Options, l *Loop) *Slots {
 	return s
 }
 
-// settle carries out the decisions of an event, and the decisions that follow
-// from these.
+// settle carries out the decisions about an event, and the further decisions
+// that these cause.
 func (s *Slots) settle() {
 	for list := s.Decisions(); len(list) > 0; list = s.Decisions() {
 		for _, d := range list {
@@ -75,9 +75,10 @@ func (s *Slots) tick() {
 	s.Tick(time.Now())
 }
 
-// carryOut carries out a decision about c. If its worker does not read its
-// channel, the worker does not receive the decision. Other workers are asked in
-// the next round, and the slots of that worker go to others if it stays silent.
+// carryOut carries out a decision about c. A worker that does not read its
+// channel does not receive a decision about its connection. Other workers are
+// asked in the next round. If the worker stays silent, its slots go to other
+// connections.
 func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	switch d.Do {
 	case admission.Admit:
@@ -150,9 +151,9 @@ const (
 )
 
 // turnAway closes a connection that has no slot, and logs why. If a worker is
-// available, it answers with status and Retry-After; this process writes no
-// HTTP. A TLS client gets no answer, because the handshake would be too
-// expensive.
+// available, the worker answers with status and Retry-After, because the
+// dispatcher itself writes no HTTP. A TLS client gets no answer, because the
+// handshake would be too expensive.
 func (s *Slots) turnAway(c *Connection, status int, after time.Duration, why string) {
 	s.counts.turnedAway(status)
 	if status != 0 && !c.TLS && s.answers.Take(time.Now(), 1) {

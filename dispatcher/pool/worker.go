@@ -32,7 +32,7 @@ type worker struct {
 	offences *rate.Bucket // limits its reports on offences
 	counts   *rate.Bucket // limits its reports on metrics
 
-	inFlight, calls uint64 // requests in progress, and those to daemons, as it reports them
+	inFlight, calls uint64 // requests in progress, and calls of daemons in progress, as the worker reports them
 }
 
 // Limits on the offences that a worker may report: at once, and per second. An
@@ -42,8 +42,8 @@ const (
 	offenceRate  = 200
 )
 
-// holds returns a connection that w has taken and reports about. what is the
-// kind of the report.
+// holds returns a connection about which w reports, if w has taken it. what is
+// the kind of the report.
 func (w *worker) holds(id uint64, what string) (*Connection, error) {
 	if c := w.held[id]; c != nil && c.FD < 0 {
 		return c, nil
@@ -52,7 +52,8 @@ func (w *worker) holds(id uint64, what string) (*Connection, error) {
 }
 
 // load returns the number of connections that w holds, minus the number of
-// requests that w may answer concurrently. It is negative if w has capacity left.
+// requests that w may answer concurrently. The result is negative if w has
+// capacity left.
 func (w *worker) load() int { return len(w.held) - w.requests }
 
 // owing returns 1 if w has not answered its Ping for a moment, and 0 otherwise.
@@ -74,7 +75,7 @@ func (w *worker) suspects() (list []*admission.Conn) {
 	return list
 }
 
-// Describe returns the description of a worker that services receive.
+// Describe returns the message that describes a worker to a service.
 func Describe(p *process.Process, requests int) *work.Client {
 	return &work.Client{Number: p.Number, PID: uint32(p.PID), UID: p.Who.UID, Requests: uint32(requests)}
 }

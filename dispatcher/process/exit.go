@@ -2,10 +2,9 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// isCrash reports whether a process ended by a fault of its own: by a signal
-// that the kernel sends for such a fault, or by a panic or a fatal error of
-// Go's runtime. SIGKILL is not one of them, because it comes from the
-// administrator or the OOM killer.
+// isCrash reports whether a process crashed: by a signal that the kernel sends
+// for a fault, or by a panic or a fatal error of Go's runtime. SIGKILL does not
+// count, because it comes from the administrator or the OOM killer.
 func isCrash(ws unix.WaitStatus) bool {
 	if !ws.Signaled() {
 		return ws.ExitStatus() == runtimeStatus
@@ -21,5 +20,6 @@ func isCrash(ws unix.WaitStatus) bool {
 // system call.
 func isForbiddenCall(ws unix.WaitStatus) bool { return ws.Signaled() && ws.Signal() == unix.SIGSYS }
 
-// runtimeStatus is the exit status of a Go program after a panic or a fatal error.
+// runtimeStatus is the exit status of a Go program after a panic or a fatal
+// error.
 const runtimeStatus = 2

@@ -7,16 +7,17 @@ import (
 	"schedrestd/ipc"
 )
 
-// Liveness tracks whether a process still reads its channel. Otherwise a
-// process that was stopped by a signal would keep its resources forever. A
-// Liveness belongs to one goroutine, or is guarded by the lock of its process.
+// Liveness tracks whether a process still reads its channel. Without this
+// check, a process that was stopped by a signal would keep its resources
+// forever. A Liveness belongs to one goroutine, or is guarded by the lock of
+// its process.
 type Liveness struct {
 	asked uint64    // number of the last Ping
 	since time.Time // when the Ping was sent; zero if it was answered
 }
 
-// Ask sends a Ping to p if the last one was answered. It kills p if p has not
-// answered for longer than limit.
+// Ask sends a Ping to p if p has answered the last Ping. It kills p if p has
+// not answered for longer than limit.
 func (l *Liveness) Ask(p *Process, limit time.Duration) {
 	switch {
 	case l.since.IsZero():
@@ -28,7 +29,8 @@ func (l *Liveness) Ask(p *Process, limit time.Duration) {
 	}
 }
 
-// Since returns when the unanswered Ping was sent, or zero if there is none.
+// Since returns when the unanswered Ping was sent, or zero if no Ping is
+// unanswered.
 func (l *Liveness) Since() time.Time { return l.since }
 
 // Answered handles a Pong. It accepts only the answer to the pending Ping.

@@ -6,9 +6,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// Parent is the channel to the parent, for sending. Messages wait in a queue.
-// Otherwise goroutines of this process could wait for the parent while the
-// parent waits for this process. Several goroutines may use a Parent.
+// Parent sends messages to the parent. Messages wait in a queue. Otherwise
+// goroutines of this process could wait for the parent while the parent waits
+// for this process. Several goroutines may use one Parent.
 type Parent struct {
 	channel *ipc.Channel
 	more    chan struct{} // gets a token when the queue is no longer empty
@@ -35,8 +35,9 @@ func (p *Parent) Send(m ipc.Message) {
 	}
 }
 
-// run sends the messages of the queue, and closes the channel after a nil. A
-// message that breaks the protocol is a bug of this program.
+// run sends the messages in the queue. When it finds nil in the queue, it
+// closes the channel. A message that breaks the protocol is a bug of this
+// program.
 func (p *Parent) run() {
 	for range p.more {
 		p.mu.Lock()
@@ -55,5 +56,5 @@ func (p *Parent) run() {
 	}
 }
 
-// Close closes the channel when all messages were sent.
+// Close closes the channel after all earlier messages.
 func (p *Parent) Close() { p.Send(nil) }

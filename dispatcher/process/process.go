@@ -63,12 +63,13 @@ func (p *Process) signal(kill bool) {
 	}
 }
 
-// LastWords is how long a process that closed its channel may take to exit. It
-// is also how long the channel of a dead process is still read.
+// LastWords is how long a process that has closed its channel may take to exit.
+// It is also how long the channel of an exited process is still read.
 const LastWords = time.Second
 
-// Reap makes sure that the process has exited, and closes all descriptors that
-// the dispatcher had of it. It returns how the process ended.
+// Reap waits until the process has exited, and kills it when patience is over.
+// It closes the dispatcher's descriptors of the process, and returns how the
+// process ended.
 func (p *Process) Reap(patience time.Duration) string {
 	timer := time.AfterFunc(patience, p.Kill)
 	<-p.Dead
@@ -88,7 +89,8 @@ const (
 	CaptureHint     = `an attacker may control it; look for type=1326 and its pid in the kernel's log, and see INCIDENTS.md`
 )
 
-// Starter asks the parent for processes. Several goroutines may use it.
+// Starter asks the parent for processes. Several goroutines may use one
+// Starter.
 type Starter struct {
 	parent *Parent
 	output *relay.Log // receives the lines that processes log
@@ -112,9 +114,9 @@ func NewStarter(parent *Parent, output *relay.Log) *Starter {
 	return &Starter{parent: parent, output: output, asked: map[uint32]*request{}, running: map[uint32]*Process{}}
 }
 
-// Start returns a process as r describes it; the number in r is set here. It
-// copies the process's log, as far as quota permits. It detects the exit of the
-// process even if the process was never ready.
+// Start starts the process that r describes. Start itself sets the number in r.
+// It copies the process's log, as far as quota permits. It detects the exit of
+// the process even if the process was never ready.
 func (s *Starter) Start(r ipc.Start, quota *relay.Quota) (*Process, error) {
 	q := &request{Start: r, quota: quota, done: make(chan error, 1)}
 	s.ask(q)
@@ -191,6 +193,6 @@ func (s *Starter) begin(q *request, m *ipc.Started, fds []int) (*Process, error)
 func (p *Process) ended(ws unix.WaitStatus) {
 	p.status, p.ForbiddenCall, p.Crashed = exitstatus.Describe(ws), isForbiddenCall(ws), isCrash(ws)
 	close(p.Dead)
-	// Another process that this one left behind may hold the channel open.
+	// A child of the process may still hold the channel open.
 	time.AfterFunc(LastWords, func() { p.Channel.Close() })
 }

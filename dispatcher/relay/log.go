@@ -27,21 +27,22 @@ import (
 //	syslog:PATH    datagrams as in RFC 5424
 //
 // A line is split into fields only if all of it has the form of slog's text. No
-// key may appear twice or be one that the label or this package writes.
-// Otherwise the whole line becomes one string. So a process that writes garbage
-// can change neither the form of the output nor a field about itself.
+// key may appear twice, and none may be a key that the label or this package
+// writes. Any other line becomes one string as a whole. So a process that
+// writes garbage can change neither the form of the output nor a field about
+// itself.
 type Log struct {
 	format string
 	errOut io.Writer
-	socket int // of journald or syslog; -1: it can't be reached
+	socket int // of journald or syslog; -1: no connection
 	down   atomic.Bool
 }
 
 // Text returns a Log of text lines.
 func Text(to io.Writer) *Log { return &Log{format: "text", errOut: to, socket: -1} }
 
-// Open returns the Log that SCHEDRESTD_LOG describes. It must be called before
-// the process is confined, because it may connect to a socket, and it never
+// Open returns the Log that SCHEDRESTD_LOG describes. It may connect to a
+// socket, so it must be called before the process is confined. The Log never
 // connects again. Lines that can't be delivered go to errOut.
 func Open(to string, errOut io.Writer) *Log {
 	format, path, _ := strings.Cut(to, ":")
@@ -63,8 +64,8 @@ func Open(to string, errOut io.Writer) *Log {
 	return l
 }
 
-// lost logs that lines go to standard error instead. It does so only once until
-// the socket works again.
+// lost logs that lines go to standard error instead. After that, it logs
+// nothing until the socket has worked again.
 func (l *Log) lost(err error) {
 	if !l.down.Swap(true) {
 		_, _ = l.errOut.Write(asText(time.Now(), "", fmt.Sprintf(`level=ERROR msg="log not reachable; using standard error" log=%s error=%q`, l.format, err)))
@@ -84,8 +85,8 @@ func (l *Log) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// deliver writes a line, which is printable, of the process with that label to the
-// socket. It returns a line for standard error, or nil when there is none.
+// deliver writes a printable line to the socket, with the label of its process.
+// It returns what must be written to standard error instead, or nil.
 func (l *Log) deliver(now time.Time, label, line string) []byte {
 	switch {
 	case l.format == "json":
@@ -186,11 +187,11 @@ func asJSON(now time.Time, label, line string) []byte {
 	return append(text, "}\n"...)
 }
 
-// identifier is the gateway's name in logs that other programs use, too.
+// identifier is the gateway's name in logs that it shares with other programs.
 const identifier = "schedrestd"
 
-// severity returns the syslog severity of a line. The highest one is that of an
-// error. A line without a level counts as a warning.
+// severity returns the syslog severity of a line. The highest severity is that
+// of an error. A line without a level counts as a warning.
 func severity(said []field) int {
 	for _, f := range said {
 		if f.key == "level" {

@@ -49,7 +49,7 @@ func logged(t *testing.T, to *Log, text string) {
 }
 
 // TestJSON checks that a line of slog becomes fields, and that any other line
-// becomes one text. No line may replace the fields of the label.
+// becomes one string. No line may replace the fields of the label.
 func TestJSON(t *testing.T) {
 	var out bytes.Buffer
 	to := Open("json", &out)
@@ -90,8 +90,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// FuzzJSON checks that any output of a process becomes objects with the label's
-// fields.
+// FuzzJSON checks that any output of a process becomes JSON objects with the
+// label's fields.
 func FuzzJSON(f *testing.F) {
 	for _, line := range append(hostile, `level=INFO msg="two words" id=7 status=200`) {
 		f.Add(line)
@@ -145,7 +145,7 @@ func listener(t *testing.T) (*net.UnixConn, string) {
 // datagram returns the next datagram.
 func datagram(t *testing.T, c *net.UnixConn) []byte {
 	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second)) // limits the test
+	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second)) // limits the time of the test
 	b := make([]byte, 64<<10)
 	n, err := c.Read(b)
 	if err != nil {

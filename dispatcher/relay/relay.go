@@ -5,8 +5,9 @@
 //	time=2026-11-22T15:04:05.000Z worker=2 worker_pid=4711 worker_uid=65534 LINE
 //
 // A process may be compromised. It can neither fill the disk, nor forge lines
-// of others, nor send control characters to a terminal. Only in LINE can it
-// claim to be another process. Other formats are described at Log.
+// of other processes, nor send control characters to a terminal. It can claim
+// to be another process, but only in LINE. Type Log describes the other
+// formats.
 package relay
 
 import (
@@ -34,8 +35,8 @@ type joined struct {
 	text []byte
 }
 
-// mostJoined is how many bytes a pipe takes without mixing them with those of other
-// processes (pipe(7)).
+// mostJoined is the number of bytes that a pipe accepts in one write without
+// mixing them with the output of other processes (pipe(7)).
 const mostJoined = 4096
 
 func (j *joined) add(now time.Time, label, line string) {
@@ -56,8 +57,8 @@ func (j *joined) flush() {
 // logTime is the format of times in the log, the same as slog's.
 const logTime = "2006-01-02T15:04:05.000Z07:00"
 
-// Lines copies lines to the log until from ends, as far as quota allows. label
-// is put before each line.
+// Lines copies lines to the log, as far as quota allows, until from ends. It
+// writes label before each line.
 func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 	in := bufio.NewReaderSize(from, readAhead)
 	out := joined{to: to}
@@ -71,7 +72,7 @@ func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 	}
 	for {
 		if ahead, _ := in.Peek(in.Buffered()); bytes.IndexByte(ahead, '\n') < 0 {
-			out.flush() // the next line may be long in coming
+			out.flush() // the next line may take long to arrive
 		}
 		line, err := readLine(in)
 		if line != "" {
@@ -99,8 +100,8 @@ func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 	}
 }
 
-// readAhead is how many bytes of a process's output are read at once, enough
-// for many lines that it wrote together.
+// readAhead is how many bytes of a process's output are read together. It is
+// sufficient for many lines.
 const readAhead = 16 << 10
 
 // readLine reads to the next line feed and keeps the first maxLine bytes.
@@ -119,7 +120,7 @@ func readLine(in *bufio.Reader) (string, error) {
 // Quota limits the lines of successive processes. A process that is started
 // again gets the rest of its predecessor's quota.
 type Quota struct {
-	mu    sync.Mutex // guards the buckets, which the loop of the pools may read
+	mu    sync.Mutex // guards the buckets, which the loop of package pool may also read
 	lines *rate.Bucket
 	bytes *rate.Bucket
 }
@@ -128,22 +129,23 @@ type Quota struct {
 // about a request.
 const LineSize = 200
 
-// NewQuota returns a quota of so many lines at once, and of perSecond lines per
-// second after these.
+// NewQuota returns a quota that permits a burst of lines, and perSecond lines a
+// second afterwards.
 func NewQuota(lines, perSecond float64) *Quota {
 	now := time.Now()
 	return &Quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(LineSize*lines, LineSize*perSecond, now)}
 }
 
-// admit reports whether the quota permits a line of so many bytes, and counts
-// that line.
+// admit reports whether the quota permits a line of size bytes, and counts the
+// line.
 func (q *Quota) admit(size int, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
 }
 
-// isFull reports whether the quota is unused, and so the same as a new one.
+// isFull reports whether the quota is unused. An unused quota can be replaced
+// by a new one.
 func (q *Quota) isFull(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -160,10 +162,10 @@ type place struct {
 	i   int
 }
 
-// mostQuotas is the number of quotas after which unused ones are forgotten.
+// mostQuotas is the number of quotas at which unused quotas are forgotten.
 const mostQuotas = 1000
 
-// Of returns the quota of the i-th worker of that user.
+// Of returns the quota of the i-th worker of the user uid.
 func (qs *Quotas) Of(uid uint32, i int, lines, perSecond float64) *Quota {
 	at := place{uid, i}
 	if q := qs.list[at]; q != nil {

@@ -25,7 +25,7 @@ func TestReadLine(t *testing.T) {
 	}
 }
 
-// calls is a writer that sends what each call writes.
+// calls is a writer that sends the text of each Write to a channel.
 type calls chan string
 
 func (c calls) Write(p []byte) (int, error) {
@@ -33,8 +33,8 @@ func (c calls) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestLinesTogether: whole lines that a process has written together are written together,
-// at once and up to mostJoined.
+// TestLinesTogether checks that whole lines that a process writes together are
+// copied together, immediately, and in pieces of at most mostJoined bytes.
 func TestLinesTogether(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -48,7 +48,7 @@ func TestLinesTogether(t *testing.T) {
 	}()
 	for _, tt := range []struct {
 		text  string
-		lines []int // of each call
+		lines []int // number of lines in each call of Write
 	}{
 		{"a\n", []int{1}},
 		{"b\nc\nd\nhalf of", []int{3}},
@@ -65,8 +65,9 @@ func TestLinesTogether(t *testing.T) {
 	}
 }
 
-// FuzzRelay: whatever a process writes becomes whole lines that begin with what the parent
-// says about it, and have no character that a terminal obeys.
+// FuzzRelay checks any output of a process. It must become whole lines that
+// begin with the label, and contain no control character that changes a
+// terminal.
 func FuzzRelay(f *testing.F) {
 	for _, s := range []string{"", "\n", "panic: x\n\ngoroutine 1", "level=INFO msg=request id=7\nlevel=INFO msg=x worker=9\n",
 		"a\r\x1b[2J\xff\u2028\u202e\n", strings.Repeat("x", 3*printable.Most)} {
@@ -107,8 +108,8 @@ func BenchmarkRelayedLine(b *testing.B) {
 	}
 }
 
-// TestQuotas checks that a quota belongs to a worker's place, and that unused
-// quotas are forgotten.
+// TestQuotas checks that a quota belongs to a place in a pool, not to a worker,
+// and that unused quotas are forgotten.
 func TestQuotas(t *testing.T) {
 	var qs Quotas
 	for range 10 {

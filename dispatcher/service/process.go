@@ -28,14 +28,13 @@ type Process struct {
 	alive process.Liveness
 }
 
-// Hooks are called by the goroutine that owns the process.
 type Hooks struct {
 	Report func(worker uint32, why string)             // kills a worker that broke the protocol
 	Handle func(ipc.Message) (handled bool, err error) // handles messages that only some services send; may be nil
 }
 
-// Start starts a process for a generation. It returns when the process is
-// ready, or with the reason why it is not.
+// Start starts a process for a generation, and waits until the process is
+// ready. Otherwise it returns the reason why the process is not ready.
 func (s *Spec) Start(from *process.Starter, generation uint32, hooks Hooks) (*Process, error) {
 	child, err := s.spawn(from, generation)
 	if err != nil {
@@ -49,7 +48,7 @@ func (s *Spec) Start(from *process.Starter, generation uint32, hooks Hooks) (*Pr
 	return p, nil
 }
 
-// Role returns the service that it belongs to.
+// Role returns the role of the service.
 func (p *Process) Role() ipc.Role { return p.spec.Role }
 
 // Why returns why the process exited. It must be called after Over is closed.

@@ -11,8 +11,9 @@ import (
 	"schedrestd/rate"
 )
 
-// TestReports checks that a compromised service can have only a few workers
-// killed before it is killed itself. A restart must not give it more.
+// TestReports checks that a compromised service can get only a few workers
+// killed before it is killed itself. A restart of the service must not raise
+// this limit.
 func TestReports(t *testing.T) {
 	reported := 0
 	hooks := Hooks{Report: func(uint32, string) { reported++ }}
@@ -32,8 +33,8 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestUnasked checks that a message that has no handler ends a service, as does
-// an answer without a question.
+// TestUnasked checks that a service is ended if it sends a message that has no
+// handler, or an answer without a question.
 func TestUnasked(t *testing.T) {
 	for want, m := range map[string]ipc.Message{"was not requested": &ipc.Pong{Number: 1}, "Kept": &ipc.Kept{OK: true}} {
 		parent, compromised := serving(t)

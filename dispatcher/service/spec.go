@@ -1,10 +1,10 @@
 // Package service starts the unprivileged processes that work for the
 // dispatcher and for workers: the keeper, the resolver and the auditor.
 //
-// The dispatcher treats them alike. A process of a service is started, sends
-// Ready or its reason for failing, gets one end of a channel to each worker, and
-// serves until its channel is closed. Messages that only one service sends are
-// handled by the code that started it.
+// The dispatcher treats all services alike. A process of a service is started,
+// and sends Ready or the reason why it failed. It gets one end of a channel to
+// each worker, and serves until its channel to the dispatcher is closed.
+// Messages that only one service sends are handled by the code that started it.
 package service
 
 import (
@@ -22,7 +22,7 @@ type Options struct {
 	Role       ipc.Role
 	Threads    int           // number of threads that run concurrently
 	Quota      *relay.Quota  // limits the lines that its processes may log
-	StartLimit time.Duration // for a process to send Ready
+	StartLimit time.Duration // limit on the time until a process sends Ready
 	Silence    time.Duration // a process that does not answer a Ping for this time is killed
 	Farewell   time.Duration // until a process exits after its channel was closed; 0: process.LastWords
 	Log        *slog.Logger
@@ -35,7 +35,7 @@ type Spec struct {
 }
 
 // Limits on the workers that the processes of a service may report: at once,
-// and per second. Each of these workers is killed.
+// and per second. Each reported worker is killed.
 const (
 	mostReported = 100
 	reportedRate = .1

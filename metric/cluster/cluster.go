@@ -1,13 +1,13 @@
 // Package cluster counts jobs, nodes and shares of a cluster, and writes the
 // numbers as metrics.
 //
-// The records of the controller are passed to a Counts one at a time and not
-// stored. So its memory depends on the number of partitions, users and
-// accounts, not on the number of jobs. Nothing can be written before the last
-// record, because all samples of a metric must be written together.
+// The controller's records are passed to a Counts one at a time, and are not
+// stored. So the memory of a Counts depends on the number of partitions, users
+// and accounts, not on the number of jobs. Nothing can be written before the
+// last record, because all samples of a metric must be written together.
 //
 // Metrics that Slurm 25.11 also has use Slurm's names and units. The names of
-// all others begin with Prefix.
+// all other metrics begin with Prefix.
 package cluster
 
 import (
@@ -23,7 +23,7 @@ import (
 const Prefix = "schedrestd_cluster_"
 
 // mostValues limits the number of values of each label. Each value costs memory
-// here, and one time series per metric in the server that scrapes.
+// in this process, and one time series per metric in the Prometheus server.
 const mostValues = 20_000
 
 // By selects the labels with names of people.
@@ -61,8 +61,8 @@ func New(by By) *Counts {
 	return &Counts{by: by, partitions: map[string]*partition{}, users: map[string]*group{}, accounts: map[string]*group{}, gres: map[gresKind]*shares{}}
 }
 
-// Partition adds a partition. Partitions must be added first: jobs and nodes of
-// unknown partitions are counted without their partition.
+// Partition adds a partition. Partitions must be added first. Jobs and nodes of
+// unknown partitions are not counted for any partition.
 func (c *Counts) Partition(p *model.Partition) error {
 	if len(c.partitions) >= mostValues {
 		return errs.New(errs.BadAnswer, "the controller has more than %d partitions", mostValues)
@@ -97,7 +97,7 @@ func (c *Counts) Write(w *exposition.Writer) {
 	c.fairShare.write(w, c.by)
 }
 
-// measure is a metric whose value is a number of a T.
+// measure is a metric whose value is computed from a T.
 type measure[T any] struct {
 	name, help string
 	of         func(*T) float64
@@ -109,8 +109,8 @@ type named[T any] struct {
 	of     *T
 }
 
-// labelled returns the elements of m, sorted by name, with the names as values
-// of the label.
+// labelled returns the elements of m, sorted by name. Each has a label with its
+// name as the value.
 func labelled[T any](label string, m map[string]*T) []named[T] {
 	list := make([]named[T], 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {

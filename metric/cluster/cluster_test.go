@@ -95,7 +95,8 @@ func filled(t *testing.T, by cluster.By) *cluster.Counts {
 	return c
 }
 
-// TestPendingWithFlags: a waiting job counts as pending, with any other state, too.
+// TestPendingWithFlags checks that a waiting job counts as pending, whatever
+// other state it has.
 func TestPendingWithFlags(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(cluster.By{})
@@ -195,8 +196,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestNoNames checks that no user and no account is named unless this is
-// requested.
+// TestNoNames checks that names of users and accounts appear only on request.
 func TestNoNames(t *testing.T) {
 	t.Parallel()
 	for by, labels := range map[cluster.By][2]bool{{}: {}, {User: true}: {true, false}, {Account: true}: {false, true}} {
@@ -244,8 +244,8 @@ func TestMostValues(t *testing.T) {
 	}
 }
 
-// TestSameLabels checks that names that become equal when written as labels are
-// counted together, because a server refuses a duplicate series.
+// TestSameLabels checks that names whose labels are equal are counted together,
+// because Prometheus refuses a duplicate series.
 func TestSameLabels(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(cluster.By{User: true})
@@ -259,7 +259,7 @@ func TestSameLabels(t *testing.T) {
 	}
 }
 
-// FuzzNode checks that no text of a node breaks the counting.
+// FuzzNode checks that a node can be counted, whatever its texts contain.
 func FuzzNode(f *testing.F) {
 	f.Add("gpu:a100:4(S:0-1),tmpdisk:no_consume:100G", "gpu:(null):0(IDX:N/A)", "cpu=4,mem=1.50G,gres/gpu=2")
 	f.Add("a:1E", "))((,::", "mem=99999999999999P,gres/gpu=1e9")

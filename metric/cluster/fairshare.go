@@ -10,7 +10,7 @@ import (
 	"schedrestd/model"
 )
 
-// fairShare has the shares of accounts and users, which are sorted before they
+// fairShare has the shares of accounts and users. They are sorted before they
 // are written.
 type fairShare struct{ accounts, users []share }
 
@@ -65,7 +65,7 @@ func (f *fairShare) write(w *exposition.Writer, by By) {
 }
 
 // writeShares writes the values that are set. If several records have the same
-// labels, which no controller sends, only the first is written.
+// labels, only the first record is written. No controller sends such records.
 func writeShares(w *exposition.Writer, prefix string, list []share, labels func(*share) []string) {
 	slices.SortStableFunc(list, compareShares)
 	list = slices.CompactFunc(list, func(a, b share) bool { return compareShares(a, b) == 0 })

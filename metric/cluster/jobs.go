@@ -11,7 +11,7 @@ import (
 )
 
 // jobStates are the counted states. A job has one base state, and may have
-// several of the others.
+// several other states.
 var jobStates = [...]struct {
 	name, help string
 	is         func(model.JobState) bool
@@ -84,12 +84,12 @@ type job struct {
 	nodes              []byte // bit set of allocated nodes
 }
 
-// Job adds a job. user is the name of its user, which is used only if By.User
-// is set.
+// Job adds a job. user is the name of the job's user. It is used only if
+// By.User is set.
 func (c *Counts) Job(j *model.Job, user string) error {
 	add := facts(j)
 	c.jobs.add(&add, add.tasks)
-	name, _, _ := strings.Cut(j.Partition, ",") // a job with several partitions counts in the first
+	name, _, _ := strings.Cut(j.Partition, ",") // a job with several partitions counts only in the first one
 	if p := c.partitions[exposition.Text(name)]; p != nil {
 		listed := uint64(1)
 		if j.State.Ended() && j.State&model.JobCompleting == 0 {
@@ -109,7 +109,7 @@ func (c *Counts) Job(j *model.Job, user string) error {
 	return nil
 }
 
-// addTo adds a job to the group with that name.
+// addTo adds a job to the group with the given name.
 func addTo(groups map[string]*group, label, name string, j *job) error {
 	name = exposition.Text(name)
 	g := groups[name]
@@ -148,13 +148,14 @@ func facts(j *model.Job) job {
 	return f
 }
 
-// allocates reports whether a job in that state has resources.
+// allocates reports whether a job in the state s has resources.
 func allocates(s model.JobState) bool {
 	return s.Base() == model.JobRunning || s.Base() == model.JobSuspended
 }
 
-// tasks returns the number of an array's tasks that the record stands for, or
-// 1. Tasks without a job of their own are sent as a hexadecimal bit mask.
+// tasks returns how many tasks of a job array a record stands for. It is 1 for
+// any other job. Tasks without a record of their own are sent as a hexadecimal
+// bit mask.
 func tasks(j *model.Job) (n uint64) {
 	digits, _ := strings.CutPrefix(j.ArrayTasks, "0x")
 	if len(digits) == len(j.ArrayTasks) {
@@ -167,7 +168,7 @@ func tasks(j *model.Job) (n uint64) {
 	return max(n, 1)
 }
 
-// add adds a job. all is the amount that it adds to the number of jobs.
+// add adds a job to the group. The number of jobs grows by all.
 func (g *group) add(j *job, all uint64) {
 	g.all += all
 	for s := j.states; s != 0; s &= s - 1 {
@@ -245,7 +246,7 @@ func allOfPartition() []measure[partition] {
 	)
 }
 
-// union returns the bits of both sets, in a.
+// union adds the bits of b to a, and returns a.
 func union(a, b []byte) []byte {
 	if len(b) > len(a) {
 		a = append(a, make([]byte, len(b)-len(a))...)

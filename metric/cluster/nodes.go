@@ -9,8 +9,8 @@ import (
 )
 
 // nodeStates are the counted states. A node has one base state, and may have
-// several of the others. partition is the state's name in the metrics of
-// partitions, or "" if it is the same.
+// several other states. partition is the state's name in the metrics of
+// partitions, or "" if the name is the same there.
 var nodeStates = []struct {
 	name, partition, help string
 	is                    func(model.NodeState) bool
@@ -59,7 +59,7 @@ func isDraining(s model.NodeState) bool {
 
 func isDrained(s model.NodeState) bool { return s&model.NodeDrain != 0 && !isDraining(s) }
 
-// takesJobs reports whether jobs may start on a node in that state.
+// takesJobs reports whether jobs may start on a node in the state s.
 func takesJobs(s model.NodeState) bool {
 	switch s.Base() {
 	case model.NodeIdle, model.NodeAllocated, model.NodeMixed:
@@ -68,8 +68,8 @@ func takesJobs(s model.NodeState) bool {
 	return false
 }
 
-// mixed returns the state of a node, which is MIXED if jobs use a part of it.
-// Controllers leave this to their clients.
+// mixed returns the state of a node. The state is MIXED if jobs use only a part
+// of the node. Controllers leave this computation to their clients.
 func mixed(n *model.Node) model.NodeState {
 	base := n.State.Base()
 	if base == model.NodeDown || base == model.NodeFuture {
@@ -91,7 +91,7 @@ type nodeGroup struct {
 	memory, memoryAvailable, memoryAllocated, memoryFree uint64 // in MiB
 }
 
-// Node adds a node, which is in the given partitions.
+// Node adds a node that is in the given partitions.
 func (c *Counts) Node(n *model.Node, partitions []string) error {
 	var states uint32
 	state := mixed(n)
@@ -129,7 +129,7 @@ func (c *Counts) Node(n *model.Node, partitions []string) error {
 	return nil
 }
 
-// add adds an amount. used is the allocated part of it.
+// add adds an amount of a node. used is the allocated part of the amount.
 func (s *shares) add(total, used uint64, takesJobs bool) {
 	s.allocated += used
 	if takesJobs {
@@ -165,8 +165,8 @@ func (g *nodeGroup) add(n *model.Node, states uint32, gpus uint64) {
 	g.memoryFree += n.FreeMem.Or(0)
 }
 
-// nodeMeasures are the metrics of all nodes. partitionNodeMeasures are those of
-// the nodes of a partition.
+// nodeMeasures are the metrics of all nodes. partitionNodeMeasures are the
+// metrics of the nodes of a partition.
 var nodeMeasures, partitionNodeMeasures = nodeGroupMeasures()
 
 func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {

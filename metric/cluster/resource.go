@@ -25,8 +25,8 @@ func tres(list string) iter.Seq2[string, string] {
 	}
 }
 
-// amount returns the value of a number with a suffix for a power of 1,024, or 0
-// if it is malformed. Slurm writes only fractions that are exact.
+// amount parses a number with a suffix for a power of 1,024. It returns 0 if
+// the number is malformed. Slurm writes a fraction only if it is exact.
 func amount(s string) uint64 {
 	n, ok := readAmount(s)
 	if !ok {
@@ -63,7 +63,7 @@ type gres struct {
 }
 
 // gresOf returns the generic resources of a node. If resources in use have a
-// type that the node's configuration lacks, they count for the resource without
+// type that the node's configuration lacks, they count as the resource without
 // a type.
 func gresOf(n *model.Node) (list []gres) {
 	for kind, total := range gresList(n.GRES) {

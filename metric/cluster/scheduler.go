@@ -2,8 +2,8 @@ package cluster
 
 import "schedrestd/model"
 
-// schedulerMeasures are the statistics of the controller and its scheduler. Times of
-// cycles are in microseconds.
+// schedulerMeasures are the statistics of the controller and its scheduler.
+// Times of cycles are in microseconds.
 var schedulerMeasures = append([]measure[model.ControllerStats]{
 	stat("server_thread_cnt", "Threads of the controller that serve requests.", func(s *model.ControllerStats) uint32 { return s.ServerThreads }),
 	stat("agent_cnt", "Agents that send messages to nodes.", func(s *model.ControllerStats) uint32 { return s.Agents }),
@@ -92,7 +92,7 @@ func stat[N uint32 | uint64 | model.Time](name, help string, of func(*model.Cont
 	return measure[model.ControllerStats]{name, help, func(s *model.ControllerStats) float64 { return float64(of(s)) }}
 }
 
-// mean returns a metric that is a sum divided by a number, rounded down.
+// mean returns a metric that is a sum divided by a count, rounded down.
 func mean(name, help string, count func(*model.ControllerStats) uint32, sum func(*model.ControllerStats) uint64) measure[model.ControllerStats] {
 	return stat(name, help, func(s *model.ControllerStats) uint64 {
 		if count(s) == 0 {

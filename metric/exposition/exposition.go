@@ -6,10 +6,10 @@
 //	w.Sample("slurm_nodes_idle", 12)
 //	err := w.Flush()
 //
-// All samples of a family must follow its Family call. The package stores only
-// a buffer, so that the memory for an answer does not depend on its length. The
-// exporter uses Prometheus's library instead, which would add 2.6 MB to each
-// worker.
+// All samples of a family must be written between its Family call and the next
+// one. The package stores only a buffer, so the memory for an answer does not
+// depend on the answer's length. The exporter uses Prometheus's library
+// instead, which would add 2.6 MB to each worker.
 package exposition
 
 import (
@@ -84,9 +84,9 @@ var (
 	labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 )
 
-// Text returns s in the form of a label's value. U+FFFD replaces invalid UTF-8
-// and control characters, at which some parsers stop. Names that differ only in
-// these characters become the same name.
+// Text returns s in the form of a label's value. It replaces invalid UTF-8 and
+// control characters by U+FFFD, because some parsers stop at them. Names that
+// differ only in these characters become the same name.
 func Text(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || unicode.IsControl(r) && r != '\n' {

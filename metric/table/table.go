@@ -1,7 +1,7 @@
-// Package table has the complete table of the gateway's metrics: those of
-// package metric, and those about requests, whose labels come from the declared
-// API and the messages to daemons. Workers and the exporter build the same
-// table.
+// Package table has the complete table of the gateway's metrics: the metrics of
+// package metric, and the metrics about requests, whose labels come from the
+// declared API and the messages to daemons. Workers and the exporter build the
+// same table.
 package table
 
 import (
@@ -20,11 +20,11 @@ import (
 var Pages = []string{"healthz", "livez", "readyz", "openapi", "metrics/cluster"}
 
 // methods are the methods that are counted for requests without a route. All
-// others count as the last one.
+// other methods count as the last one.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "other"}
 
-// statuses are the statuses that the gateway sends. All others count as the
-// last one.
+// statuses are the statuses that the gateway sends. All other statuses count as
+// the last one.
 var statuses = []int{200, 204, 304, 400, 401, 403, 404, 405, 406, 408, 409, 411, 412, 413, 414, 415, 417, 422, 429, 431, 499, 500, 501, 502, 503, 504, 505, 0}
 
 // results are the ways in which a request to a daemon can fail.

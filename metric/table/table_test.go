@@ -11,7 +11,7 @@ import (
 )
 
 // TestCells checks that each combination of labels has cells of its own, and
-// that all fit into a message.
+// that all cells fit into a message.
 func TestCells(t *testing.T) {
 	table := New()
 	used := make([]string, table.Cells)
