@@ -101,8 +101,9 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 	})
 }
 
-// account calls ask with a session from get, to the first accounting daemon
-// that answers. Unless a failure is final, account may call ask again.
+// account calls get for a session with the first accounting daemon that
+// answers, and passes the session to ask. If ask fails, account may call it
+// again with another session, unless the failure is final.
 func (a *Accounting) account(ctx context.Context, cred model.Credential, get getter, ask func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)
 	defer cancel()

@@ -92,9 +92,9 @@ func (a *Accounting) read(q asked, got *reply) error {
 	return nil
 }
 
-// records requests records, and passes them on when it no longer uses the
-// session. After it has passed on the first record, it never tries another
-// daemon.
+// records sends q and passes on the records in the answer, after it has
+// returned the session. When it has passed on the first record, it never tries
+// another daemon.
 func (a *Accounting) records(ctx context.Context, cred model.Credential, q asked) error {
 	allowance := a.allowance(cred)
 	if err := a.expect(ctx, allowance, q.kind); err != nil {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestGateIsShared checks that a credential with many requests delays one with
-// a single request by at most one of them.
+// TestGateIsShared checks that many requests with one credential delay a single
+// request with another credential by at most one request.
 func TestGateIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gate

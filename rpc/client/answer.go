@@ -95,7 +95,8 @@ func verdict(answer *reply) (rc message.RCMessage, err error) {
 }
 
 // bad returns the error for an answer that can't be decoded, or nil if err is
-// nil. It returns an error of the function that receives the records unchanged.
+// nil. If err comes from the function that receives the records, bad returns it
+// unchanged.
 func (g *daemons) bad(err error) error {
 	if stop, ok := errors.AsType[*stopped](err); ok {
 		return stop.err

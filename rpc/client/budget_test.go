@@ -189,8 +189,9 @@ func TestBudgetOfExpectations(t *testing.T) {
 	})
 }
 
-// TestAllowance checks that an allowance grows immediately or not at all, and
-// that a request for more memory than exists holds none that others wait for.
+// TestAllowance checks that an allowance grows immediately or not at all. A
+// request for more memory than exists must hold no memory that other requests
+// wait for.
 func TestAllowance(t *testing.T) {
 	b := NewBudget(800)
 	one, other := b.of("a"), b.of("b")

@@ -16,10 +16,10 @@ import (
 const mostAsked = 4
 
 // gate limits the number of concurrent requests whose answer may be long. A
-// request counts from before it connects until its answer was read. While it
-// waits, it has no connection. The credential with the fewest admitted requests
-// is next. So a client that requests a hundred lists delays others by at most
-// one list.
+// request is counted from before it connects until its answer has been read.
+// While it waits for the gate, it has no connection. The next request to be
+// admitted is one of the credential with the fewest admitted requests. So a
+// client that requests a hundred lists delays others by at most one list.
 type gate struct {
 	mu     sync.Mutex
 	inside map[owner]int
@@ -87,11 +87,11 @@ func (g *gate) admit() {
 	}
 }
 
-// turn waits until r may be sent. There must be memory for the expected answer,
-// and if that may be long, the gate must admit r. A request that waits for
-// memory does not occupy the gate. turn waits for at most half of the time, so
-// that the request can still be answered. The caller must call leave when the
-// answer was read.
+// turn waits until r may be sent. There must be memory for the expected answer.
+// If the answer may be long, the gate must also admit r. A request that waits
+// for memory does not occupy the gate. turn waits for at most half of the time,
+// so that the request can still be answered. The caller must call leave when it
+// has read the answer.
 func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (leave func(), err error) {
 	ctx, cancel := share(ctx, true)
 	defer cancel()
@@ -121,8 +121,8 @@ func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (lea
 
 func nothing() {}
 
-// again waits for another turn of r, if there was no memory for its answer of n
-// bytes.
+// again waits for another turn of r, after there was no memory for its answer
+// of n bytes.
 func (c *Client) again(ctx context.Context, allowance *allowance, r request, n int) (leave func(), err error) {
 	if err := allowance.wait(ctx, n, false); err != nil {
 		return nothing, err

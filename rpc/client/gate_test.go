@@ -107,7 +107,7 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	close(p.let)
 	soon(t, "some stall and the others wait for room", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
 	soon(t, "no connection is open", func() bool { return p.open.Load() == 0 })
-	if n := connections.most.Load(); n > client.MostAsked+1 { // one is for the short request
+	if n := connections.most.Load(); n > client.MostAsked+1 { // one connection is for the short request
 		t.Errorf("%d were open at a time", n)
 	}
 	if asked, n := p.lists.Load(), s.stalled.Load(); n < 9 || n > 11 || asked != n {

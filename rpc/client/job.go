@@ -23,7 +23,7 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 
 // Job calls each with the records of the job id, like Jobs. An array or a
 // heterogeneous job has several records. If there is no such job, Job returns
-// errs.NotFound and does not call each. It uses q like Node.
+// errs.NotFound and does not call each. q has the same effect as for Node.
 func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	given := false
 	var answer message.JobInfo

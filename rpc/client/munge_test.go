@@ -119,8 +119,8 @@ func (j *journal) accounting(nc net.Conn) {
 	nc.Write(answer)
 }
 
-// credentials returns the credentials that the daemons got. It checks that
-// munged issued each of them for the body that it came with, and for the
+// credentials returns the credentials that the daemons received. It checks that
+// munged issued each credential for the body that was sent with it, and for the
 // scheduler's user.
 func (j *journal) credentials(t *testing.T) []message.Credential {
 	t.Helper()

@@ -65,7 +65,7 @@ func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *da
 		case err == nil:
 		case !failed:
 			return nil, err
-		case f.stage == silent && accepted(pings): // it is out of order, because another daemon has accepted the credential
+		case f.stage == silent && accepted(pings): // this daemon is out of order, because another daemon has accepted the credential
 		default:
 			return nil, c.report([]*failure{f})
 		}

@@ -264,10 +264,10 @@ func TestLongerThanTheBudget(t *testing.T) {
 func TestItEndsInTheMiddle(t *testing.T) {
 	tests := []struct {
 		name   string
-		small  bool // the budget is
+		small  bool // the budget is smaller than the answer
 		prompt bool // the records are used at once
-		stands bool // it stands still instead
-		count  bool // it is whole, and its count is not
+		stands bool // the controller stops sending, but keeps the connection open
+		count  bool // the answer is complete, but announces one job more than it contains
 		kind   errs.Kind
 		begun  bool
 	}{

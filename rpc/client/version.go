@@ -28,8 +28,9 @@ func (c *Client) speak(ctx context.Context, d *daemon, cred model.Credential) (c
 	return c.find(ctx, d, cred, 0)
 }
 
-// doubt finds out why d, which spoke v, closed the connection of a request in
-// v. It returns nil if d still answers, perhaps with another release.
+// doubt finds out why d, which last spoke v, closed the connection of a request
+// at version v. It returns nil if d still answers, perhaps with another
+// release.
 func (c *Client) doubt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) *failure {
 	_, f := c.find(ctx, d, cred, v)
 	if f != nil {
@@ -97,19 +98,19 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 	return found, f
 }
 
-// lost reports whether f means that d can't be reached at all. It does not if
-// munged or a sack.socket failed, or if fewer addresses or less time than usual
-// were available.
+// lost reports whether f means that d can't be reached at all. A failure of
+// munged or of a sack.socket does not mean that. Nor does a failure if fewer
+// addresses or less time than usual were available.
 func (c *Client) lost(ctx context.Context, d *daemon, cred model.Credential, f *failure) bool {
 	_, other := errors.AsType[*errs.Error](f.err)
 	return f.stage == unreached && !other && ctx.Err() == nil && (!cred.Local() || c.issued(d))
 }
 
 // closed returns the error for a daemon that closes the connection on every
-// version. Usually the credential is wrong. The error has another cause if the
-// daemon's release would have answered a wrong credential. It also has another
-// cause if the daemon never answered and does not wait for a request, like a
-// load balancer whose daemon is down.
+// version. Usually the credential is wrong, with two exceptions: the daemon's
+// release would have answered a wrong credential, or the daemon never answered
+// and does not wait for a request. The second may be a load balancer whose
+// daemon is down.
 func (g *daemons) closed(d *daemon, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

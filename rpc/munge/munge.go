@@ -16,7 +16,8 @@
 //     and nothing is encrypted.
 //   - Only one uid can decode the credential, that of the scheduler's user
 //     (Encode's argument). A program that listens in the controller's place
-//     can't read it. It can forward it, with the body that it was made for.
+//     can't read the credential. It can forward it, with the body that it was
+//     made for.
 //   - It is valid for 5 minutes, or Client.TTL, and each munged accepts it
 //     once. Two clusters that share a munge key and the uid of the scheduler's
 //     user, but have different mungeds, would both accept the same credential.
@@ -30,10 +31,11 @@
 //     credential. As with tokens, without TLS a controller is identified only
 //     by its address.
 //
-// A false munged learns very little: the requesting user and a hash. But it
-// could return a credential that its owner got from the real munged. The
-// request would then be executed in the owner's name, with another user's
-// script and environment. Client.Trusted prevents that.
+// A false munged learns very little: the requesting user and a hash. But the
+// attacker who runs it could request a credential for that hash from the real
+// munged, and return it to the victim. The victim's request would then be
+// executed as the attacker, who could read the victim's script and environment.
+// Client.Trusted prevents that.
 package munge
 
 import (
@@ -82,9 +84,9 @@ type Decoded struct {
 	TTL      time.Duration // lifetime from that time on
 }
 
-// Encode returns a credential for this process's effective uid and gid. It
-// contains payload, only processes of uid can decode it, and it can be used
-// once.
+// Encode returns a credential for this process's effective uid and gid. The
+// credential contains payload. Only processes that run as uid can decode it,
+// and it can be decoded only once.
 //
 // Errors are *errs.Error: Unavailable, Timeout or BadAnswer.
 func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string, error) {

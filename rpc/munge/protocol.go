@@ -54,8 +54,9 @@ const (
 	noZip         = 0
 )
 
-// encodeRequest returns a request for a credential with payload that only uid
-// can decode. If ttl is 0, munged chooses the time to live.
+// encodeRequest returns a request for a credential that contains payload, and
+// that only processes of user uid can decode. If ttl is 0, munged chooses the
+// time to live.
 func encodeRequest(payload []byte, uid uint32, ttl time.Duration) ([]byte, error) {
 	if ttl < 0 {
 		return nil, errs.New(errs.Internal, "a time to live of %v", ttl)
@@ -138,9 +139,10 @@ func wellFormed(text string) bool {
 	}) < 0
 }
 
-// parseDecoded returns the decoded credential in an answer. An *Error is a
-// refusal by munged. Then the rest of the answer is ignored, although munged
-// sends it for a replayed or expired credential.
+// parseDecoded returns the decoded credential in an answer. If munged has
+// refused the credential, the error is an *Error. In that case the rest of the
+// answer is ignored, although munged sends it for a replayed or expired
+// credential.
 func parseDecoded(b []byte) (Decoded, error) {
 	r := &reader{b: b}
 	if err := r.verdict(); err != nil {

@@ -139,8 +139,8 @@ func (c *conn) single(front []byte, n int) error {
 	return c.answer(f, t, answer)
 }
 
-// reserveMemory reserves memory for a request of n bytes and type t by id. give
-// frees the memory.
+// reserveMemory reserves memory for a request of type t and n bytes from id.
+// The caller must call give to free the memory.
 func (c *conn) reserveMemory(t message.Type, id Identity, n int) (give func(), err error) {
 	most := MaxSmall
 	if c.server.Limit != nil {

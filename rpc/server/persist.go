@@ -133,7 +133,7 @@ func (s *session) next() error {
 }
 
 // let admits a request of n bytes and type t: it verifies the credential again
-// and reserves memory. give frees the memory.
+// and reserves memory. The caller must call give to free the memory.
 func (s *session) let(t message.Type, n int) (give func(), err error) {
 	id, err := s.identify(s.credential)
 	if err != nil {
