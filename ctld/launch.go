@@ -290,9 +290,10 @@ func (c *Controller) notStarted(j *job, err error) {
 	})
 }
 
-// finish ends job j. change records in the job how it ended. The step's files
-// hold the same information, so finish removes them only after the end is in
-// the journal. A job that is to be requeued returns to the queue instead.
+// finish ends job j. It calls change to record in the job how it ended. The
+// step's files hold the same information, so finish removes them only after the
+// end is in the journal. A job that is to be requeued returns to the queue
+// instead.
 func (c *Controller) finish(j *job, change func(*model.Job)) {
 	j.edit.Lock()
 	defer j.edit.Unlock()

@@ -16,8 +16,8 @@ import (
 // for each job. All requests share a snapshot until a job changes. The lock is
 // held only while the pointers are copied.
 
-// update replaces the record of j with a copy that change has modified. The
-// caller holds c.mu.
+// update replaces the record of j with a copy, and calls change to modify the
+// job in that copy. The caller holds c.mu.
 func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
 	r := *j.record
 	change(&r.Job)

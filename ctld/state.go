@@ -73,8 +73,9 @@ func enter(dir *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// judgeState refuses a directory that another user owns or can write to. Root
-// trusts its contents, which decide for example which processes it signals.
+// judgeState refuses a directory that another user owns or can write to. A
+// controller that runs as root trusts the directory's contents, which decide
+// for example which processes it signals.
 func judgeState(d *os.File, dir string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(d.Fd()), &st); err != nil {

@@ -118,10 +118,10 @@ func (s *scan) apply(payload []byte) (ok bool) {
 	return true
 }
 
-// tornOrDamaged checks a file that is valid only up to bad. The rest counts as
-// a torn end, which is harmless. But if the header or a later frame shows that
-// bytes after bad had been on disk, acknowledged values are lost, and
-// tornOrDamaged returns an error.
+// tornOrDamaged checks a file that is valid only up to the position bad.
+// Normally the rest counts as a torn end, which is harmless. But if the header
+// or a later frame shows that bytes after bad had been on disk, acknowledged
+// values are lost, and tornOrDamaged returns an error.
 func (s salt) tornOrDamaged(r io.ReaderAt, bad, size, complete int64) error {
 	if bad < complete {
 		return fmt.Errorf("byte %d of %d durable bytes: %w", bad, complete, ErrDamaged)

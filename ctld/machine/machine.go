@@ -1,7 +1,7 @@
 // Package machine reads the properties and the load of this machine, which the
 // controller shows for its only node. It reads them from the kernel each time
-// and does not guess. If a property can't be read, the controller does not
-// start; later the property is unset.
+// and does not guess. If a property can't be read when the controller starts,
+// the controller exits. If it can't be read later, it is unset.
 package machine
 
 import (

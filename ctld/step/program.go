@@ -116,8 +116,8 @@ func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start step: %w", err)
 	}
-	// The step closes its end when it has claimed the job. If it fails, it
-	// writes an error first.
+	// The step closes its end of the pipe when it has claimed the job. If
+	// the step fails, it writes an error first.
 	failpoint.Here("spawned")
 	err = read.SetReadDeadline(time.Now().Add(reportLimit))
 	var text []byte

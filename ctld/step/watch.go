@@ -261,8 +261,8 @@ const lastWords = time.Second
 
 // report returns the report of the second stage, after all processes of the job
 // have exited. It does not wait for the end of the pipe. The second stage runs
-// as the user, whose other processes may hold the pipe open, so the job might
-// never end.
+// as the user, and other processes of that user may hold the pipe open. If
+// report waited for them, the job might never end.
 func (w *watch) report() error {
 	select {
 	case err := <-w.started:
