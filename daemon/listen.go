@@ -20,11 +20,11 @@ import (
 // patience limits how long Listen retries.
 const patience = 2 * time.Second
 
-// Listen opens a TCP port, and the UNIX socket path unless it is "". In both
-// daemons the directory of the socket belongs to root or to schedUser, so that
-// they can share a directory. The directory gives schedUser no additional
-// rights: clients accept that user's sockets anyway, and that user may do
-// everything at both daemons.
+// Listen opens a TCP port, and the UNIX socket path unless it is "". The
+// directory of the socket belongs to root or to schedUser for both daemons, so
+// the daemons can share a directory. The directory gives schedUser no
+// additional rights: clients accept that user's sockets anyway, and that user
+// may do everything at both daemons.
 //
 // If the service manager has passed sockets, Listen uses these instead of
 // binding new ones. Their port is never free for another program, even while

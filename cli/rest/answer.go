@@ -215,7 +215,8 @@ func refusal(resp *http.Response) error {
 }
 
 // refused returns the error for these problems. The first problem whose number
-// determines a kind determines that of the error, otherwise the status does.
+// determines a kind determines the kind of the error. If there is none, the
+// status determines it.
 func refused(status int, problems []problem) error {
 	e := &errs.Error{Kind: kindOf(status)}
 	var texts []string

@@ -144,7 +144,8 @@ func CheckJobID(text string) error {
 }
 
 // Since returns the query for a list that the server should send only if it has
-// changed since a time. 0 means always.
+// changed since the time update. If update is 0, the server always sends the
+// list.
 func Since(update int64) url.Values {
 	if update == 0 {
 		return nil
@@ -163,7 +164,7 @@ func (c *Client) RawJobs(ctx context.Context, each func(*Job, json.RawMessage) e
 }
 
 // RawJob calls each for the job id, or for each task of that array, with its
-// JSON. It looks up a job that the controller has forgotten in accounting.
+// JSON. If the controller has forgotten the job, RawJob looks in accounting.
 func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	found := false
 	_, err := c.list(ctx, "job/"+url.PathEscape(id), nil, "jobs", raw(func(j *Job, text json.RawMessage) error {
@@ -188,7 +189,7 @@ func (c *Client) Job(ctx context.Context, id string) (jobs []Job, err error) {
 	return jobs, err
 }
 
-// recorded looks up the job id in accounting, if there is any.
+// recorded looks up the job id in accounting, if the site has accounting.
 func (c *Client) recorded(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	unknown := errs.New(errs.NotFound, "job %s is unknown", id).WithHint("schedctl jobs --all lists the jobs that the controller knows")
 	first := c.names + "db"

@@ -37,8 +37,9 @@ func qosAmounts(q *model.QOS) []*string {
 		&q.MaxTRESPJ, &q.MaxTRESPN, &q.MaxTRESPU, &q.MinTRESPJ}
 }
 
-// setNumbers copies each limit that is set in from into the list to. A limit
-// that is set in neither list becomes unlimited, as in the answers of slurmdbd.
+// setNumbers replaces limits: each limit that is set in from replaces the same
+// limit in to. A limit that is set in neither list becomes unlimited, as in the
+// answers of slurmdbd.
 func setNumbers(to, from []*model.Opt[uint32]) {
 	for i, n := range from {
 		if n.Set || n.Infinite {
@@ -49,8 +50,9 @@ func setNumbers(to, from []*model.Opt[uint32]) {
 	}
 }
 
-// setAmounts copies limits in the same way. An amount of -1 removes the limit
-// on its resource. Limits on resources that from does not name stay unchanged.
+// setAmounts replaces limits in the same way. An amount of -1 removes the limit
+// on its resource. Limits on resources that are not named in from stay
+// unchanged.
 func setAmounts(to, from []*string) error {
 	for i, change := range from {
 		if *change == "" {
@@ -101,7 +103,7 @@ func keys(m map[uint64]int64) []uint64 {
 
 // changeIDs applies a change to a list of QOS numbers. An empty text in change
 // empties the list, "+3" and "-3" add and remove a number, and plain numbers
-// replace the list. known reports whether a QOS has a number.
+// replace the list. known(n) reports whether there is a QOS with the number n.
 func changeIDs(list, change []string, known func(uint32) bool) ([]string, error) {
 	if len(change) == 0 {
 		return list, nil
