@@ -161,8 +161,8 @@ func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Creden
 		f = ask(s)
 	}
 	a.end(s, f)
-	// The daemon may be gone while the network silently drops packets. The
-	// connection's deadline may pass before the context ends.
+	// If the daemon's machine is gone, packets may be lost silently. Then
+	// the time limit of the idle session passes, but not that of the call.
 	silent := f != nil && limit != ctx && late(f.err) && ctx.Err() == nil
 	if f == nil || f.final || !s.reused || !broken(f) && !silent {
 		return f

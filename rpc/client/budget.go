@@ -21,15 +21,17 @@ import (
 //
 // An eighth is reserved for short answers (short).
 //
-// A credential gets at most half of the budget, except for a single answer,
-// which may use all memory for long answers. The limit is per credential, not
-// per user, because the user that a token belongs to is unknown here.
+// A credential gets at most half of the budget. Exception: if it has no other
+// answer, a single answer may use all memory for long answers. The limit is per
+// credential, not per user, because the user that a token belongs to is unknown
+// here.
 //
-// Answers that fit may overtake a waiting one, at most maxPassed times.
+// An answer that fits may overtake answers that wait for memory. Each of these
+// is overtaken at most maxPassed times.
 //
 // An expected answer reserves the size of the last answer to the same kind of
-// request. It delays others for at most expectFor, because the daemon may never
-// answer, and the memory would be reserved for nothing.
+// request. The daemon may never answer, so an expected answer delays others for
+// at most expectFor.
 type Budget struct {
 	size int
 

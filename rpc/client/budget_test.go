@@ -12,7 +12,7 @@ import (
 	"schedrestd/model"
 )
 
-// of returns an allowance in b for the user who.
+// of returns an allowance in b for a user with the name who.
 func (b *Budget) of(who string) *allowance { return &allowance{budget: b, who: owner{actAs: who}} }
 
 // free returns the number of unused bytes.

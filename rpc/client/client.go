@@ -57,9 +57,9 @@ type Config struct {
 	// down, and would receive tokens.
 	Trusted func(uid uint32) bool
 
-	// Munge is the client of munged, which authenticates this process where the
-	// kernel can't. With Munge, local credentials also work over TCP, and stand
-	// for the user of this process. It may be nil.
+	// Munge is the client of munged. It authenticates this process where
+	// the kernel can't. With Munge, local credentials also work over TCP,
+	// and stand for the user of this process. Munge may be nil.
 	Munge    *munge.Client
 	Sack     *sack.Client // for auth/slurm, instead of Munge
 	MungeUID uint32       // user of the daemons, which alone may decode credentials

@@ -28,8 +28,8 @@ func (c *caller) seal(ctx context.Context, d *daemon, cred model.Credential) mes
 		}
 	}
 	// With auth/cred a daemon relies on the kernel to identify this
-	// process. The kernel does so only on UNIX sockets, so connect uses
-	// only addresses of network "unix" for such credentials.
+	// process. The kernel can identify it only on UNIX sockets, so connect
+	// uses only addresses of network "unix" for such credentials.
 	return message.Sealed(&message.Credential{Plugin: message.PluginNone})
 }
 

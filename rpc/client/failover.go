@@ -24,8 +24,8 @@ type request struct {
 }
 
 // do sends r to the controllers in turn until one answers. It tries the next
-// controller if the last one can't have done anything, or if a repetition of r
-// is harmless.
+// controller if the previous one can't have carried out r, or if a repetition
+// of r is harmless.
 func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	g := c.daemons
 	allowance := c.allowance(cred)
@@ -79,8 +79,8 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 // requested again, because the answer may have grown.
 const slack = 16
 
-// ask sends r to one controller. If others remain to be tried, a repeatable
-// request gets at most half of the remaining time.
+// ask sends r to one controller. If other controllers remain to be tried, a
+// repeatable request gets at most half of the remaining time.
 func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r request, allowance *allowance, others bool) (*reply, *failure) {
 	half, cancel := share(ctx, others)
 	defer cancel()

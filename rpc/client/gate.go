@@ -9,10 +9,10 @@ import (
 )
 
 // mostAsked is the maximum number of long answers that are requested from the
-// controllers at a time. A controller writes one after the other, and takes a
-// tenth of a second for each. So a hundred requests at a time would block all
-// other clients for ten seconds, and there would be no memory for most of the
-// answers.
+// controllers at a time. A controller writes one answer after the other, and
+// takes a tenth of a second for each. So a hundred requests at a time would
+// block all other clients for ten seconds, and there would be no memory for
+// most of the answers.
 const mostAsked = 4
 
 // gate limits the number of concurrent requests whose answer may be long. A
@@ -33,8 +33,9 @@ type comer struct {
 	in  chan struct{} // closed when the request is admitted
 }
 
-// enter waits until the gate admits a request of who. If ctx ends first, it
-// returns errs.Unavailable. A request that was admitted must call leave.
+// enter waits until the gate admits a request of the credential who. If ctx
+// ends first, it returns errs.Unavailable. A request that was admitted must
+// call leave.
 func (g *gate) enter(ctx context.Context, who owner) error {
 	g.mu.Lock()
 	me := &comer{who: who, in: make(chan struct{})}

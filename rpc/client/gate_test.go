@@ -16,7 +16,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// packer is a controller that sends a list of jobs only when the test lets it.
+// packer is a controller that sends a list of jobs only when the test permits
+// it.
 type packer struct {
 	client.Address
 	let    chan struct{}
@@ -127,9 +128,9 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	}
 }
 
-// TestTurnDoesNotCome checks that a request that waits while the controller
-// answers other lists fails before the client gives up, and that it leaves no
-// state.
+// TestTurnDoesNotCome checks a request that waits while the controller answers
+// other lists. The request must fail before its client gives up, and must leave
+// no state.
 func TestTurnDoesNotCome(t *testing.T) {
 	p := newPacker(t, 10)
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: time.Minute})

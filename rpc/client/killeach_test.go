@@ -81,8 +81,8 @@ func TestKillEach(t *testing.T) {
 	}
 }
 
-// TestKillEachOnce checks that a signal that may have arrived is not repeated
-// with the other message.
+// TestKillEachOnce checks that a signal that may have arrived is not sent again
+// with Kill's message.
 func TestKillEachOnce(t *testing.T) {
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) {
 		if request.Type == message.RequestPing {

@@ -118,7 +118,7 @@ func TestReleaseUnknown(t *testing.T) {
 	}
 }
 
-// neverDone is a context whose end must not be waited for.
+// neverDone is a context that panics if a caller waits for its end.
 type neverDone struct{ context.Context }
 
 func (neverDone) Done() <-chan struct{} { panic("it is waited for") }

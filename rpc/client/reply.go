@@ -94,9 +94,9 @@ func (a *reply) release() {
 // receive reads the answer to r from nc. It reads the whole answer, except if r
 // is prompt or the answer is longer than any allowance can be. A long answer
 // gets its memory from allowance. If there is not enough memory, receive
-// normally returns a failure with the needed amount. If r can't be repeated, it
-// waits for memory instead. With a nil allowance a long answer is an error. If
-// reading fails, receive frees the memory.
+// normally returns a failure with the needed amount. If r can't be repeated,
+// receive waits for memory instead. With a nil allowance a long answer is an
+// error. If reading fails, receive frees the memory.
 func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, r request) (*reply, *failure) {
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
 	if err != nil {
@@ -141,7 +141,8 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 	return a, nil
 }
 
-// unread returns the failure for err, which occurred after first was read.
+// unread returns the failure for err. first is the part of the answer that was
+// read before the error.
 func unread(first []byte, err error) *failure {
 	f := failed(unanswered, fmt.Errorf("read answer: %w", err))
 	switch {

@@ -8,9 +8,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Shares calls each for the fair share of every association, like Nodes. It
-// also passes each the names of the trackable resources to which a share's
-// lists refer. nil accounts or users select all.
+// Shares calls each(tres, s) for the fair share s of every association, like
+// Nodes. tres has the names of the trackable resources to which the lists of s
+// refer. nil accounts or users select all.
 func (c *Client) Shares(ctx context.Context, cred model.Credential, accounts, users []string,
 	each func(tres []string, s *model.Share) error) (model.SharesTotals, error) {
 	var answer message.Shares

@@ -70,7 +70,7 @@ func newLister(t *testing.T, jobs int) *lister {
 	return l
 }
 
-// soon waits until is returns true.
+// soon waits until is() returns true.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {

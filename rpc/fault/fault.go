@@ -99,9 +99,9 @@ func clean(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// Number returns the number to send for err, and its text. For an *errs.Error
-// it is the error's number, or otherwise a number for its kind. Other errors
-// have no text, so that internal details are not sent.
+// Number returns the number to send for err, and its text. If err is an
+// *errs.Error, the number is that of the error or, if it has none, a number for
+// its kind. Other errors have no text, so that internal details are not sent.
 func Number(err error) (number uint32, text string) {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

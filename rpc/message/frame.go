@@ -51,8 +51,8 @@ func Encode(v codec.Version, flags uint16, t Type, credential *Credential, body 
 func EncodeSealed(v codec.Version, flags uint16, t Type, seal Sealer, body Body) ([]byte, error) {
 	// The credential is sent before the body but created after it, so its
 	// length is not known yet. A long body should not be copied. Therefore
-	// space is reserved for the credential, and the rest of the space is cut
-	// off.
+	// space is reserved for the credential, and the unused rest of the
+	// space is cut off.
 	c := codec.NewEncoder(v, make([]byte, front, 2*front))
 	body.Walk(c)
 	if err := c.Finish(); err != nil {

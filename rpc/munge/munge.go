@@ -111,9 +111,9 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 	return text, nil
 }
 
-// Decode asks munged to verify a credential. It must be complete, made with
-// munged's key, for this process's uid, not expired, and not decoded before:
-// each credential can be decoded once.
+// Decode asks munged to verify a credential. The credential must be complete,
+// made with munged's key, for this process's uid, not expired, and not decoded
+// before: each credential can be decoded once.
 //
 // Errors are *errs.Error: Unauthenticated, with an *Error as its cause, if the
 // credential is invalid; otherwise as for Encode.
@@ -139,8 +139,8 @@ func (c *Client) Decode(ctx context.Context, credential string) (Decoded, error)
 	return d, nil
 }
 
-// ask sends a request over a new connection. It returns the answer, which must
-// be of the kind want, without its header.
+// ask sends a request over a new connection. It returns the answer without its
+// header. The kind of the answer must be want.
 func (c *Client) ask(ctx context.Context, request []byte, want kind) ([]byte, error) {
 	nc, err := c.connect(ctx)
 	if err != nil {
@@ -165,8 +165,8 @@ func (c *Client) ask(ctx context.Context, request []byte, want kind) ([]byte, er
 	return nil, errs.Wrap(err, errs.Unavailable, "munged closed the connection before its answer was complete")
 }
 
-// receive reads an answer of the kind want, and returns the bytes after its
-// header.
+// receive reads an answer, whose kind must be want. It returns the bytes after
+// the header.
 func receive(r io.Reader, want kind) ([]byte, error) {
 	var h [headerLength]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {

@@ -93,8 +93,8 @@ func finish(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// parseHeader returns the length of the data after the header of an answer,
-// which must be of the kind want.
+// parseHeader checks the header of an answer, whose kind must be want. It
+// returns the length of the data after the header.
 func parseHeader(h [headerLength]byte, want kind) (int, error) {
 	n := binary.BigEndian.Uint32(h[headerLength-4:])
 	switch {

@@ -6,8 +6,8 @@
 // A credential is a text in which the kiosk confirms a uid and gid, the time,
 // and a payload. The uid and gid are those of the process that requested it, as
 // the kernel reports them for the connection (SO_PEERCRED). The client needs no
-// secret: the kiosk has the cluster's key (slurm.key), with which it could act
-// as any user. As with MUNGE, the payload is a hash of one message
+// secret. The kiosk has the cluster's key (slurm.key), whose holders can act as
+// any user. As with MUNGE, the payload is a hash of one message
 // (munge.Payload), only one uid can use the credential, and a connection is
 // never passed to another process.
 //

@@ -73,8 +73,8 @@ func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	if err := f.Decode(&init); err != nil {
 		return s, init, fault.Of(fault.IncompletePacket, "")
 	}
-	// From here on, the version in the body is used. As in slurmdbd, our newest
-	// version replaces one that is too new.
+	// From here on, the version in the body is used. As in slurmdbd, our
+	// newest version replaces a version that is too new.
 	s.version = min(init.Version, c.server.newest())
 	if s.version < c.server.oldest() {
 		return s, init, fault.Of(fault.ProtocolVersion, "")

@@ -11,9 +11,9 @@ import (
 // that the UNIX socket stays usable when clients fill the TCP port.
 //
 // A full pool closes a connection that waits for its client: for a credential,
-// for the rest of a request, or for the next request. It never closes a
-// connection whose request is being answered. So silent clients do not exclude
-// others, however often they connect. Server.mu guards the fields.
+// for the rest of a request, or for the next request. So silent clients do not
+// exclude others, however often they connect. A connection whose request is
+// being answered is never closed for this reason. Server.mu guards the fields.
 type pool struct {
 	most    int           // maximum number of connections, except those being closed
 	each    int           // maximum number of connections with the credentials of one user

@@ -2,12 +2,12 @@
 // receives messages on TCP and UNIX sockets, verifies their senders, and passes
 // them to the handlers of their types.
 //
-// Until its credential is verified, a client can use only one connection slot,
-// a few kilobytes and a few seconds: its message is neither stored nor decoded.
-// Two credentials are supported. A token (JWT), which Verify verifies, is
-// accepted on any socket. auth/cred is empty and stands for the peer that the
-// kernel reports. It is accepted only on UNIX sockets, because on TCP it proves
-// nothing.
+// A client whose credential is not verified yet can use only one connection
+// slot, a few kilobytes and a few seconds: its message is neither stored nor
+// decoded. Two credentials are supported. A token (JWT), which Verify verifies,
+// is accepted on any socket. auth/cred is empty and stands for the peer that
+// the kernel reports. It is accepted only on UNIX sockets, because on TCP it
+// proves nothing.
 //
 // Two protocols are supported: that of slurmctld, with one request and one
 // answer for each connection (Handlers), and that of slurmdbd, with persistent

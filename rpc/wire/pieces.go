@@ -16,7 +16,6 @@ const PieceSize = 64 << 10
 // The memory does not come from Go's heap, because there the same amount would
 // be wasted until the garbage collector runs. The garbage collector does not
 // know this memory, so the caller must use or drop all Pieces.
-// neither used nor dropped are never freed.
 type Pieces struct {
 	// Gone is called for each piece that is freed, with its length.
 	Gone func(n int)
