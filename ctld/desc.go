@@ -157,8 +157,8 @@ func refuseField(kind errs.Kind, number int, field, format string, args ...any) 
 }
 
 // checkSupported refuses fields that would change how, when or where the job
-// runs, if this controller does not support them. A job for which they were
-// silently ignored would run wrongly.
+// runs, if this controller does not support them. If it ignored such a field
+// silently, the job would run wrongly.
 func checkSupported(d *model.JobDesc) error {
 	for _, t := range []struct {
 		field, what string

@@ -19,8 +19,8 @@ import (
 // can't start, for example because the disk is full.
 const maxAttempts = 3
 
-// schedule starts the jobs that the queue selects, and sets begin to the time
-// at which the next job may start.
+// schedule starts the jobs that the queue selects. It sets the timer begin to
+// the time at which the next job may start.
 func (c *Controller) schedule(begin *time.Timer) {
 	now := time.Now()
 	c.mu.Lock()

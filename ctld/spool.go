@@ -176,9 +176,9 @@ func (s *spool) send(batch []uint64) (n int, err error) {
 	return n, s.drop(&s.pending, batch[:n])
 }
 
-// setAside removes a record that the accounting daemon refuses from the pending
-// records. The record stays in the journal, for an administrator. When the
-// records set aside exceed asideMost, some of them are dropped.
+// setAside removes record n, which the accounting daemon refuses, from the
+// pending records. The record stays in the journal, for an administrator. When
+// the records set aside exceed asideMost, some of them are dropped.
 func (s *spool) setAside(n uint64, why error) error {
 	b, err := s.c.journal.Get(key(spoolPrefix, n))
 	if err != nil {

@@ -61,7 +61,8 @@ func takeState(dir string) (lock *os.File, real string, err error) {
 	return lock, real, nil
 }
 
-// enter opens the directory name in dir, and creates it if it is missing.
+// enter opens the directory with this name in dir, and creates it if it is
+// missing.
 func enter(dir *os.File, name string) (*os.File, error) {
 	if err := unix.Mkdirat(int(dir.Fd()), name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, fmt.Errorf("make %s: %w", name, err)

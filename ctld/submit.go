@@ -115,9 +115,9 @@ func (c *Controller) reserve(j *job, now time.Time) error {
 // Higher numbers have other meanings in the protocol.
 const maxJobID = 0x03ffffff
 
-// usualPriority returns the priority of a job to which no administrator has
-// given one. It falls as the job number rises, so that jobs start in the order
-// of their numbers. It also falls with the nice value, which is offset by
+// usualPriority returns the priority of a job for which no administrator has
+// set one. It falls as the job number rises, so that jobs start in the order of
+// their numbers. It also falls with the nice value, which is offset by
 // NiceOffset.
 func usualPriority(id, nice uint32) uint32 {
 	const highest = 0xfffffffd // higher numbers have other meanings

@@ -47,8 +47,8 @@ var Boot = sync.OnceValues(func() (string, error) {
 func Self() (Identity, error) { return Of(os.Getpid()) }
 
 // Of returns the identity of the process that has the id pid now. The caller
-// must make sure that the id is not reused meanwhile. This is certain for its
-// own id, and for that of a child for which it has not waited.
+// must make sure that the id is not reused meanwhile. The caller can be sure of
+// that for its own id, and for the id of a child for which it has not waited.
 func Of(pid int) (Identity, error) {
 	boot, err := Boot()
 	if err != nil {
