@@ -45,8 +45,8 @@ func (p Privacy) Refuse(uid uint32, kind conf.PrivateData, what string) error {
 }
 
 // Log logs two facts that may surprise an administrator: that all users see all
-// jobs, and that PrivateData= lists kinds that this daemon does not have. kinds
-// are the kinds that it has.
+// jobs, and that PrivateData= lists kinds of information that this daemon does
+// not have. kinds are the kinds that the daemon has.
 func (p Privacy) Log(log *slog.Logger, kinds conf.PrivateData) {
 	if !p.Hidden.Hides(conf.PrivateJobs) {
 		log.Info("jobs visible to all users", "reason", "PrivateData= does not list jobs")

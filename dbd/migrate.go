@@ -160,8 +160,8 @@ func convert(ctx context.Context, tx *sql.Tx) error {
 }
 
 // eachOlder reads a batch of jobs after the row last from the table older. It
-// calls each for every job, and updates last. It reports whether there were any
-// jobs.
+// calls each(cluster, j) for every job j, and updates last. It reports whether
+// there were any jobs.
 func eachOlder(ctx context.Context, tx *sql.Tx, last *int64, each func(cluster string, j *model.Job) error) (more bool, err error) {
 	rows, err := tx.QueryContext(ctx, "SELECT rowid, cluster, protocol, record FROM older WHERE rowid > ? ORDER BY rowid LIMIT 1000", *last)
 	if err != nil {

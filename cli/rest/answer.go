@@ -57,8 +57,8 @@ type Meta struct {
 	Unchanged  bool  // nothing has changed since update_time, so there was no list
 }
 
-// list requests a list, and calls each for every element of the array named
-// key. each must decode the element.
+// list requests a list, and calls each(d) for every element of the array with
+// the name key. each must decode the element from d.
 func (c *Client) list(ctx context.Context, path string, query url.Values, key string, each func(*json.Decoder) error) (m Meta, err error) {
 	resp, err := c.get(ctx, path, query)
 	if err != nil {

@@ -153,18 +153,20 @@ func Since(update int64) url.Values {
 	return url.Values{"update_time": {strconv.FormatInt(update, 10)}}
 }
 
-// Jobs calls each for every job of the controller.
+// Jobs calls each(j) for every job of the controller.
 func (c *Client) Jobs(ctx context.Context, query url.Values, each func(*Job) error) (Meta, error) {
 	return c.list(ctx, "jobs/", query, "jobs", decoded(each))
 }
 
-// RawJobs calls each for every job of the controller, with its JSON.
+// RawJobs calls each(j, text) for every job of the controller. text is the
+// job's JSON.
 func (c *Client) RawJobs(ctx context.Context, each func(*Job, json.RawMessage) error) (Meta, error) {
 	return c.list(ctx, "jobs/", nil, "jobs", raw(each))
 }
 
-// RawJob calls each for the job id, or for each task of that array, with its
-// JSON. If the controller has forgotten the job, RawJob looks in accounting.
+// RawJob calls each(j, text) for the job id, or for each task of that array.
+// text is the job's JSON. If the controller has forgotten the job, RawJob looks
+// in accounting.
 func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	found := false
 	_, err := c.list(ctx, "job/"+url.PathEscape(id), nil, "jobs", raw(func(j *Job, text json.RawMessage) error {

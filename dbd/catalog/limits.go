@@ -37,8 +37,8 @@ func qosAmounts(q *model.QOS) []*string {
 		&q.MaxTRESPJ, &q.MaxTRESPN, &q.MaxTRESPU, &q.MinTRESPJ}
 }
 
-// setNumbers replaces limits: each limit that is set in from replaces the same
-// limit in to. A limit that is set in neither list becomes unlimited, as in the
+// setNumbers copies each limit that is set in the second list to the first
+// list. A limit that is set in neither list becomes unlimited, as in the
 // answers of slurmdbd.
 func setNumbers(to, from []*model.Opt[uint32]) {
 	for i, n := range from {
@@ -50,8 +50,8 @@ func setNumbers(to, from []*model.Opt[uint32]) {
 	}
 }
 
-// setAmounts replaces limits in the same way. An amount of -1 removes the limit
-// on its resource. Limits on resources that are not named in from stay
+// setAmounts copies limits in the same way. An amount of -1 removes the limit
+// on its resource. Limits on resources that the second list does not name stay
 // unchanged.
 func setAmounts(to, from []*string) error {
 	for i, change := range from {

@@ -20,7 +20,7 @@ type Part struct {
 	Answers func(context.Context) error // returns nil if the daemon serves
 }
 
-// part returns the program name in the directory bin, started with a
+// part returns the program with this name in the directory bin, started with a
 // configuration.
 func (s *Site) part(bin, name, conf string) Part {
 	return Part{Program: Program{Name: name, Path: filepath.Join(bin, name), Args: []string{"-f", conf}, Log: s.Log(name)}}
