@@ -91,7 +91,8 @@ func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.Ac
 }
 
 // RecordJobs sends jobs to the bundled accounting daemon. A nil error means
-// that they are on its disk. A job that is sent twice is stored once.
+// that the jobs are on the daemon's disk. A job that is sent twice is stored
+// once.
 func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {
 	return a.account(ctx, cred, a.session, func(s *session) *failure {
 		if s.version != codec.Newest {

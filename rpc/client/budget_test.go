@@ -119,8 +119,8 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// TestBudgetIsGivenUp checks that a request whose context ends while it waits
-// fails, holds no memory, and delays no other.
+// TestBudgetIsGivenUp checks a request whose context ends while it waits. The
+// request must fail, hold no memory, and delay no other request.
 func TestBudgetIsGivenUp(t *testing.T) {
 	b := NewBudget(800)
 	b.of("a").set(500)

@@ -89,8 +89,9 @@ func TestReleaseOfBackup(t *testing.T) {
 	}
 }
 
-// TestReleaseUntold checks that a controller that does not report its release
-// counts as the release of its protocol, and is not immediately asked again.
+// TestReleaseUntold checks a controller that does not report its release. The
+// client must use the release of the controller's protocol, and must not ask
+// again immediately.
 func TestReleaseUntold(t *testing.T) {
 	var asked atomic.Int32
 	s := controller()

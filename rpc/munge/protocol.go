@@ -110,8 +110,8 @@ func parseHeader(h [headerLength]byte, want kind) (int, error) {
 	return int(n), nil
 }
 
-// parseEncoded returns the credential in an answer. An *Error is a refusal by
-// munged.
+// parseEncoded returns the credential in an answer. If munged has refused the
+// request, the error is an *Error.
 func parseEncoded(b []byte) (string, error) {
 	r := &reader{b: b}
 	if err := r.verdict(); err != nil {

@@ -104,7 +104,7 @@ const reserve = 32
 const MaxSmall = 64 << 10
 
 // maxFront limits the part of a message that is read before its credential is
-// verified. A header and a token are never longer together.
+// verified. A header and a token together are never longer than that.
 const maxFront = 32 << 10
 
 // lingerTimeout limits how long an unauthenticated client may continue to send

@@ -29,8 +29,8 @@ func (s source) String() string {
 	return "others"
 }
 
-// place returns the source of c without further inquiry: the user on a UNIX
-// socket, otherwise the address.
+// place returns the source of c that is known without asking the kernel: the
+// user on a UNIX socket, otherwise the address.
 func (c *conn) place() source {
 	if c.local {
 		return source{user: true, uid: c.peer.UID}
