@@ -38,7 +38,7 @@ func (c *Controller) schedule(begin *time.Timer) {
 	}
 }
 
-// launch starts job j, which is in phase starting, and follows it until it
+// launch starts job j, which is in phase starting, and follows the job until it
 // ends.
 func (c *Controller) launch(j *job) {
 	s, err := c.start(j)

@@ -162,8 +162,8 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	return nil
 }
 
-// isLarge reports whether it takes so much memory to encode spec that only one
-// such spec may be encoded at a time.
+// isLarge reports whether encoding spec takes so much memory that only one such
+// spec may be encoded at a time.
 func isLarge(spec *step.Spec) bool {
 	n := len(spec.Script)
 	for _, v := range spec.Environment {

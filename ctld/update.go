@@ -262,8 +262,8 @@ func (u *update) partition(j *job) (*model.Partition, error) {
 	return u.c.partitionOf(u.d)
 }
 
-// timeLimit returns the new time limit of j. If part is not nil, j moves to
-// that partition.
+// timeLimit returns the new time limit of j. If part is not nil, it is the
+// partition to which j moves.
 func (u *update) timeLimit(j *job, part *model.Partition, super bool) (model.Opt[uint32], error) {
 	now, wanted := j.Job.TimeLimit, u.d.TimeLimit
 	if wanted == (model.Opt[uint32]{}) || wanted == now {

@@ -17,8 +17,8 @@ type scan struct {
 	salt  salt
 }
 
-// scanFile reads a journal of size bytes. It tolerates a torn end and returns
-// an error for any other damage.
+// scanFile reads a journal whose length in bytes is size. It tolerates a torn
+// end and returns an error for any other damage.
 func scanFile(r io.ReaderAt, size int64) (scan, error) {
 	s := scan{index: make(map[string]place)}
 	complete, salt, err := readHeader(r, size)
@@ -72,7 +72,7 @@ func readHeader(r io.ReaderAt, size int64) (complete int64, s salt, err error) {
 }
 
 // readFrame reads the next frame; left is the number of bytes left in the file.
-// Lengths are checked against it before memory is allocated.
+// Lengths are checked against left before memory is allocated.
 func (s salt) readFrame(in io.Reader, left int64) (payload []byte, ok bool) {
 	var h [frameHeader]byte
 	if left < frameHeader {

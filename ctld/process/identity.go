@@ -25,8 +25,8 @@ import (
 // ErrGone is returned when the process of an Identity no longer exists.
 var ErrGone = errors.New("process is gone")
 
-// Identity identifies one process permanently: no other process has the same,
-// not even after a reboot.
+// Identity identifies one process permanently: no other process has the same
+// Identity, not even after a reboot.
 type Identity struct {
 	Boot  string `json:"boot"`  // the kernel's boot id
 	PID   int    `json:"pid"`   // in the PID namespace of the reader

@@ -273,8 +273,8 @@ func (w *watch) report() error {
 	}
 }
 
-// listen returns the error that the second stage reports, or nil when it
-// started the script.
+// listen returns the error that the second stage reports, or nil when the
+// second stage has started the script.
 func listen(from *os.File) error {
 	defer from.Close()
 	text, err := io.ReadAll(io.LimitReader(from, 1024))
