@@ -17,7 +17,7 @@ type Privacy struct {
 	Super  func(uid uint32) bool // these users see everything
 }
 
-// Only returns the only user whose information of this kind uid may see. If the
+// Only returns the one user whose information of this kind uid may see. If the
 // result is not set, uid may see the information of all users.
 func (p Privacy) Only(uid uint32, kind conf.PrivateData) model.Opt[uint32] {
 	if !p.Hidden.Hides(kind) || p.Super(uid) {

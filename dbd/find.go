@@ -129,8 +129,8 @@ func decode(v codec.Version, record []byte) (*model.Job, error) {
 	return &m.Jobs[0], nil
 }
 
-// firstProbe and lastProbe are the first and the last limit to which jobs are
-// counted to compare conditions.
+// To compare conditions, cheapest counts jobs up to a limit. firstProbe is the
+// first limit, and lastProbe the last one.
 const (
 	firstProbe = 100
 	lastProbe  = 1_000_000

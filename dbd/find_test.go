@@ -302,8 +302,8 @@ func explain(t *testing.T, s *Store, query string, args ...any) string {
 	return plan.String()
 }
 
-// TestCheapest checks that the table is read by the filter that matches the
-// fewest jobs.
+// TestCheapest checks that the table is read through the index for the filter
+// that matches the fewest jobs.
 func TestCheapest(t *testing.T) {
 	s := open(t, storeFile(t))
 	var all []model.Job

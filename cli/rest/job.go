@@ -93,8 +93,8 @@ func (j *Job) Label() string {
 	return strconv.FormatUint(uint64(j.ID), 10)
 }
 
-// is reports whether id selects j, because a server may answer a request for
-// one task of an array with all tasks.
+// is reports whether id selects j. This is necessary because a server may
+// answer a request for one task of an array with all tasks.
 func (j *Job) is(id string) bool {
 	array, task, ok := strings.Cut(id, "_")
 	if !ok || j.Label() == id {

@@ -23,7 +23,7 @@ import (
 const token = "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"
 
 // served returns a handler that answers pings under the given paths, which are
-// API versions, and all other requests under them with answer.
+// API versions. It passes all other requests under these paths to answer.
 func served(answer http.HandlerFunc, paths ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, p := range paths {

@@ -44,8 +44,8 @@ func (c *Client) negotiate(ctx context.Context) error {
 		WithHint("check the address: schedrestd and slurmrestd answer GET /openapi/v3; schedctl needs Slurm 24.11 or newer")
 }
 
-// serves reports whether the answer to a ping shows that the server has its
-// version. An error ends the search.
+// serves reports whether the answer to a ping shows that the server has the
+// ping's version. An error ends the search.
 func (c *Client) serves(resp *http.Response) (bool, error) {
 	switch code := resp.StatusCode; {
 	case code == http.StatusNotFound:

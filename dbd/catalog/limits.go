@@ -9,7 +9,8 @@ import (
 )
 
 // assocNumbers returns the numeric limits of an association. An association
-// that lacks one of the first five inherits it from the association above.
+// that lacks one of the first five limits inherits it from the association
+// above.
 func assocNumbers(a *model.Association) []*model.Opt[uint32] {
 	return []*model.Opt[uint32]{&a.MaxJobs, &a.MaxJobsAccrue, &a.MinPrioThreshold, &a.MaxSubmitJobs, &a.MaxWallPJ, &a.Priority,
 		&a.GrpJobs, &a.GrpJobsAccrue, &a.GrpSubmitJobs, &a.GrpWall}
