@@ -65,7 +65,7 @@ func dialed(t *testing.T, h http.Handler) *Client {
 }
 
 // TestNegotiation checks that the newest version that both sides support is
-// used, in a spelling that the server has.
+// used, with the spelling of the paths (slurm or sched) that the server has.
 func TestNegotiation(t *testing.T) {
 	for _, tt := range []struct {
 		name, url string // url is appended to the server's address

@@ -14,10 +14,10 @@ import (
 // oldest is the oldest version that this client supports.
 const oldest = api.V42
 
-// negotiate finds the newest version and the spelling that the server supports.
-// It sends pings, starting with the newest version. The OpenAPI document lists
-// the versions, too, but is megabytes long, and slurmrestd needs more time for
-// it than for all of these pings.
+// negotiate finds the newest version and the spelling (slurm or sched) that the
+// server supports. It sends pings, starting with the newest version. The
+// OpenAPI document lists the versions, too, but is megabytes long, and
+// slurmrestd needs more time for it than for all of these pings.
 func (c *Client) negotiate(ctx context.Context) error {
 	var tried []string
 	for i := len(api.Versions) - 1; i >= 0 && api.Versions[i] >= oldest; i-- {

@@ -84,7 +84,8 @@ func New(dir string) (*Site, error) {
 		}
 	}
 	// Other users connect to the sockets in this directory, so they must be
-	// able to enter it. The dispatcher also opens the sockets by path.
+	// able to enter it. The gateway's dispatcher process also opens the
+	// sockets by path.
 	if err := os.Chmod(filepath.Join(dir, "run"), 0o711); err != nil {
 		return nil, err
 	}

@@ -277,8 +277,8 @@ func TestEdit(t *testing.T) {
 }
 
 // TestEditWithASecondDaemon checks that changes go to the second accounting
-// daemon if the first is lost before the request to commit, but not if it is
-// lost after that request.
+// daemon if the first is lost before the request to commit. If the first is
+// lost later, changes must not go to the second.
 func TestEditWithASecondDaemon(t *testing.T) {
 	for at, want := range map[string]struct{ first, second string }{"add a": {"", "a"}, "keep": {"a", ""}} {
 		t.Run(at, func(t *testing.T) {

@@ -139,8 +139,8 @@ func (j *journal) credentials(t *testing.T) []message.Credential {
 }
 
 // TestMunge checks that a local credential over TCP is a new MUNGE credential
-// for each message, and that munged is not used for requests with a token or
-// over a UNIX socket.
+// for each message. munged must not be used for requests with a token or over a
+// UNIX socket.
 func TestMunge(t *testing.T) {
 	counted := func(n int) message.Credential {
 		return message.Credential{Plugin: message.PluginMunge, Text: fmt.Sprintf("MUNGE:%d:", n)}

@@ -231,9 +231,10 @@ func longer(l *lister, stall time.Duration) (*client.Client, *client.Budget) {
 	return client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 3 * time.Second, Stall: stall}), budget
 }
 
-// TestLongerThanTheBudget checks an answer that is longer than the budget: it
-// is passed on as it arrives, uses one piece of memory and one connection, and
-// is not limited by the timeout of a call as long as it makes progress.
+// TestLongerThanTheBudget checks an answer that is longer than the budget. It
+// must be passed on as it arrives, and use one piece of memory and one
+// connection. As long as it makes progress, the timeout of a call must not
+// limit it.
 func TestLongerThanTheBudget(t *testing.T) {
 	l := newLister(t, 20_000)
 	c, budget := longer(l, time.Minute)

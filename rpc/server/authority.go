@@ -19,7 +19,7 @@ type Authority struct {
 	// Lookup looks up a user of this machine by name (NSS).
 	Lookup func(name string) (uid, gid uint32, err error)
 	// Super reports whether a user may act for others, as root and the
-	// scheduler's user may.
+	// scheduler's user may. Such a user is called a Super.
 	Super func(uid uint32) bool
 }
 

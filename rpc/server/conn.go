@@ -208,7 +208,7 @@ func (c *conn) linger(n int) {
 
 // yielding lets other goroutines run after each read. Otherwise a client that
 // always has more to send would keep a processor for a whole time slice of Go's
-// scheduler, and a few hundred such clients would delay every other client by a
+// scheduler. A few hundred such clients would delay every other client by a
 // second.
 type yielding struct{ io.Reader }
 

@@ -45,9 +45,9 @@ type Server struct {
 	// own user. Both daemons use Authority.Verify. If Verify is nil, tokens are
 	// refused.
 	Verify func(token, actAs string) (Identity, error)
-	// Super reports whether a user is exempt from the limits below. If it is
-	// nil, root and the user of this process are exempt, because they could
-	// stop the process anyway.
+	// Super reports whether a user is exempt from the limits below. Such a
+	// user is called a Super. If the function is nil, root and the user of
+	// this process are exempt, because they could stop the process anyway.
 	Super func(uid uint32) bool
 	// Limit returns the maximum length of a request of type t from id. If Limit
 	// is nil, the maximum is MaxSmall.
