@@ -90,7 +90,7 @@ func (c *Controller) mayKill(client server.Identity, id uint32) error {
 func (c *Controller) owned(client server.Identity, id uint32) (*job, error) {
 	j := c.jobs[id]
 	switch {
-	case j == nil, !c.sees(client, j.record): // the same error for both, so that clients can't find out which jobs exist
+	case j == nil, !c.sees(client, j.record): // the error is the same for both cases, so that clients can't find out which jobs exist
 		return nil, refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id)
 	case client.UID != j.Job.UserID && !c.super(client.UID):
 		return nil, refuse(errs.Denied, fault.AccessDenied, "job %d belongs to another user", id)

@@ -250,7 +250,7 @@ func (c *Controller) lost(j *job, claim step.Claim, why string) {
 // when the job was cancelled or its user is unknown, it ends the job instead.
 func (c *Controller) notStarted(j *job, err error) {
 	if c.ctx.Err() != nil {
-		return // the next controller handles it
+		return // the next controller handles the job
 	}
 	if e := step.Withdraw(j.home); errors.Is(e, step.ErrTaken) {
 		c.takeUp(j)

@@ -98,7 +98,7 @@ func explainBind(err error, address string) error {
 }
 
 // holder returns the uid of the process that listens on the address at. If at
-// is the unspecified address, the process may listen on any local address.
+// has the unspecified address, the process may listen on any local address.
 func holder(at netip.AddrPort) (uid uint32, err error) {
 	uid, err = portowner.Listener(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
 	if err == nil || !at.Addr().IsUnspecified() {

@@ -165,7 +165,7 @@ func Around(token string) string {
 		return "a space before it"
 	case unicode.IsSpace(last):
 		return "a space after it"
-	case strings.Count(token, ".") != 2: // it is not a token
+	case strings.Count(token, ".") != 2: // the text is not a token
 		return ""
 	case strings.ContainsAny(token, "\r\n"):
 		return "a line break in it"

@@ -238,7 +238,7 @@ func TestTokenOfAnotherServer(t *testing.T) {
 	if _, err := Dial(t.Context(), Config{URL: "http://" + address}); err != nil {
 		t.Errorf("without a token: %v", err)
 	}
-	for _, want := range []bool{true, false} { // the first request did not arrive
+	for _, want := range []bool{true, false} { // the first of the three requests must not arrive
 		var got bool
 		if _, err := fmt.Fscanf(out, "token %t\n", &got); err != nil || got != want {
 			t.Errorf("the server received a token: %t, %v; want %t", got, err, want)

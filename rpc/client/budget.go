@@ -188,7 +188,7 @@ func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error
 			if b.leave(t, func() bool { return true }) {
 				return errs.Wrap(context.Cause(ctx), errs.Unavailable, "too many long answers are being sent at this moment")
 			}
-			return nil // it was admitted just now
+			return nil // t was admitted just now
 		}
 	}
 }
@@ -216,7 +216,7 @@ func (b *Budget) leave(t *turn, is func() bool) bool {
 		return false
 	}
 	b.queue = slices.Delete(b.queue, i, i+1)
-	b.serve() // the next one may need less
+	b.serve() // the requests behind t may need less
 	return true
 }
 

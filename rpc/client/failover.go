@@ -45,7 +45,7 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 			g.answered(d)
 			c.noteSize(r.kind, answer)
 			if r.prompt {
-				answer.leave, leave = leave, nothing // it is still being read
+				answer.leave, leave = leave, nothing // the answer is still being read
 			}
 			return answer, nil
 		case f == nil:
@@ -103,7 +103,7 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 		case f == nil || f.wants > 0:
 			return answer, f
 		case f.stage == silent && !r.repeatable:
-			d.forget() // the next call finds out whether it was restarted with an older release
+			d.forget() // the next call finds out whether d was restarted with an older release
 			return nil, f
 		case f.stage == silent:
 			if again > 0 {
@@ -113,13 +113,13 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 				return nil, f
 			}
 		case f.stage == unspoken && again == 0:
-			d.forget() // it was restarted with another release, and did nothing
+			d.forget() // d was restarted with another release, and did nothing
 		default:
 			if timedOut(f) && within.Err() != context.Canceled {
 				c.hangs(d)
 			}
 			if f.stage != unmade && !errors.Is(f.err, context.Canceled) {
-				d.forget() // it may have been restarted with another release, so probe it again next time
+				d.forget() // d may have been restarted with another release, so probe it again next time
 			}
 			return nil, f
 		}

@@ -51,7 +51,7 @@ func (g *gate) enter(ctx context.Context, who owner) error {
 	defer g.mu.Unlock()
 	i := slices.Index(g.queue, me)
 	if i < 0 {
-		return nil // it was admitted just now
+		return nil // the request was admitted just now
 	}
 	g.queue = slices.Delete(g.queue, i, i+1)
 	return errs.Wrap(context.Cause(ctx), errs.Unavailable, "the controller is being asked for as many long answers as may be at a time")
@@ -104,7 +104,7 @@ func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (lea
 			}
 		}
 		if !r.repeatable || !c.usual.expectLong(r, c.now()) {
-			return nothing, nil // it need not pass the gate
+			return nothing, nil // r need not pass the gate
 		}
 		content := allowance.has < n
 		if err := c.gate.enter(ctx, allowance.who); err != nil {

@@ -397,7 +397,7 @@ func TestWhoAnsweredIsRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := map[string]int{"ctl": 1, "bak": 4}; !cmp.Equal(want, dials) { // the first call also probes
+	if want := map[string]int{"ctl": 1, "bak": 4}; !cmp.Equal(want, dials) { // the first call probes the version, too
 		t.Errorf("dialled %v, want %v", dials, want)
 	}
 }

@@ -52,7 +52,7 @@ func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Cred
 		if f == nil || f.stage == answered || f.stage <= unreached {
 			return s, f
 		}
-		d.forget() // it may have been restarted with another release
+		d.forget() // d may have been restarted with another release
 		if f.stage != unspoken && f.stage != silent {
 			return nil, f
 		}

@@ -63,7 +63,7 @@ func (r *row) message() string {
 	}
 	text := strings.TrimSuffix(r.slurm, ".")
 	if word, _, _ := strings.Cut(text, " "); strings.ToLower(word[1:]) != word[1:] || strings.ContainsAny(word, "0123456789") {
-		return text // it begins with a name, such as X11 or HetJob
+		return text // the text begins with a name, such as X11 or HetJob
 	}
 	return strings.ToLower(text[:1]) + text[1:]
 }

@@ -184,7 +184,7 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	}
 	for range 5 {
 		nc := f.dial(t, "tcp")
-		nc.Write(ping("uid 0")) // those of a Super don't count
+		nc.Write(ping("uid 0")) // connections of a Super don't count
 		<-arrived
 		busy = append(busy, nc)
 	}
