@@ -90,7 +90,8 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 }
 
 // finish ends the document d or, if d is nil, writes the table t. It returns an
-// error for each of names that was not seen; what is the kind of the names.
+// error for each name in names that is not in seen. The text what is the kind
+// of the names, for the error.
 func finish(out io.Writer, d *table.Document, t *table.Table, what string, names []string, seen map[string]bool) (err error) {
 	if d != nil {
 		err = d.Close()

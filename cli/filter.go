@@ -54,8 +54,8 @@ func stateNames() (names []string) {
 	return names
 }
 
-// check replaces abbreviations of states by the states, and refuses unknown
-// ones.
+// check replaces abbreviations of states by their full names, and refuses
+// unknown states.
 func (f *filter) check() error {
 	every := false
 	for i, s := range f.states {

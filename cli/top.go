@@ -193,7 +193,7 @@ func (c *connection) frame(ctx context.Context, f *filter, w io.Writer, style ta
 	return jobTable(jobs[:min(rows, len(jobs))], now).Write(w, style)
 }
 
-// bar draws how much of all is in use.
+// bar draws a bar that shows used as a part of all.
 func bar(used, all int64) string {
 	const length = 20
 	full := 0

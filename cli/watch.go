@@ -155,8 +155,8 @@ func (c *changes) see(j *rest.Job) {
 }
 
 // follow prints the state of j if it has changed and is in states. Empty states
-// stand for all states. In the first list, follow prints only the states of
-// active jobs.
+// stand for all states. If first is set, j is in the first list, and follow
+// prints its state only if j is active.
 func (c *changes) follow(j *rest.Job, first bool, states []string) {
 	shown := len(states) == 0
 	for _, s := range states {

@@ -320,8 +320,9 @@ func (c *Controller) super(uid uint32) bool {
 	return uid == 0 || uid == c.cfg.SchedUser || uid == c.uid
 }
 
-// home returns the home of a job's step. Each run of a job has its own home, so
-// that files of one run are never mistaken for those of the next.
+// home returns the directory of a job's step, its home (see package step). Each
+// run of a job has its own home, so that files of one run are never mistaken
+// for those of the next.
 func (c *Controller) home(id uint32, run uint16) string {
 	name := fmt.Sprint(id)
 	if run > 0 {

@@ -157,8 +157,8 @@ func refuseField(kind errs.Kind, number int, field, format string, args ...any) 
 }
 
 // checkSupported refuses fields that would change how, when or where the job
-// runs, if this controller does not support them. A job for which they were
-// silently ignored would run wrongly.
+// runs, if this controller does not support them. If it ignored such a field
+// silently, the job would run wrongly.
 func checkSupported(d *model.JobDesc) error {
 	for _, t := range []struct {
 		field, what string
@@ -366,8 +366,8 @@ func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
 		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes, Contiguous: d.Contiguous.Or(0),
 		NTasksPerNode: d.NTasksPerNode, Requeue: d.Requeue.Or(1), Shared: d.Shared, StdOut: cmp.Or(d.StdOut, defaultOutput), StdErr: d.StdErr, StdIn: d.StdIn,
 		WorkDir: d.WorkDir, SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // informative only; a shell allows much longer lines
-		// For some of these fields, Slurm's commands print "not set" as a
-		// number.
+		// Slurm's commands print "not set" as a number for some of
+		// these fields, so 0 stands for "not set" here.
 		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)), SegmentSize: model.Some[uint16](0),
 		MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0),
 	}

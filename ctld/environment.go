@@ -34,8 +34,8 @@ func stripSecrets(env []string) (kept []step.Raw, stripped []string) {
 
 // environment returns the environment of the script. It contains the user's
 // variables, the variables of a login that the user did not set, and variables
-// that describe the job. The user can't override the last kind, which is
-// present with both prefixes, SCHED_ and SLURM_.
+// that describe the job. The variables that describe the job exist with both
+// prefixes, SCHED_ and SLURM_, and the user can't override them.
 func (c *Controller) environment(given []step.Raw, j *model.Job, user nss.User) []step.Raw {
 	facts := c.jobFacts(j)
 	ours := make(map[string]bool)

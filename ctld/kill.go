@@ -17,10 +17,10 @@ import (
 )
 
 // handleKill cancels a job (signal 9) or sends it a signal. Signal 0 only
-// checks whether the client may do so. Users may signal their own jobs, root
-// and the scheduler's user all jobs. handleKill answers when the step has been
-// notified. After that the job may take up to KillWait to end; clients poll it
-// to detect the end.
+// checks whether the client may signal the job. Users may signal their own
+// jobs, root and the scheduler's user all jobs. handleKill answers when the
+// step has been notified. After that the job may take up to KillWait to end;
+// clients poll it to detect the end.
 //
 // Errors: 2017, there is no such job or the client may not see it; 2002, the
 // job belongs to another user; 2021, it has ended; 2024, it waits and can't be
@@ -90,7 +90,7 @@ func (c *Controller) mayKill(client server.Identity, id uint32) error {
 func (c *Controller) owned(client server.Identity, id uint32) (*job, error) {
 	j := c.jobs[id]
 	switch {
-	case j == nil, !c.sees(client, j.record): // the same error for both, so that clients can't find out which jobs exist
+	case j == nil, !c.sees(client, j.record): // the error is the same for both cases, so that clients can't find out which jobs exist
 		return nil, refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id)
 	case client.UID != j.Job.UserID && !c.super(client.UID):
 		return nil, refuse(errs.Denied, fault.AccessDenied, "job %d belongs to another user", id)
@@ -150,10 +150,10 @@ func (c *Controller) cancelBy(id uint32, until time.Time) error {
 // started. Starting usually takes milliseconds.
 const startPatience = 10 * time.Second
 
-// cancelStarted waits until the cancelled job j, which was being started, has
-// ended or its step has been notified. Until then only this process knows of
-// the cancellation. If the client got an answer earlier, a crash of the
-// controller could lose the cancellation.
+// cancelStarted waits until job j, which was cancelled while it was being
+// started, has ended or its step has been notified. Until then only this
+// process knows of the cancellation. If the client got an answer earlier, a
+// crash of the controller could lose the cancellation.
 func (c *Controller) cancelStarted(j *job, until time.Time) error {
 	for time.Now().Before(until) {
 		c.mu.Lock()

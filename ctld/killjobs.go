@@ -14,7 +14,7 @@ import (
 )
 
 // handleKillJobs cancels or signals the jobs that a request names or selects by
-// conditions. Each job is treated as by handleKill. The answer lists the jobs
+// conditions. It treats each job as handleKill does. The answer lists the jobs
 // that could not be signalled, or with model.KillVerbose all jobs.
 //
 // Conditions select among the jobs that have not ended and that the client may

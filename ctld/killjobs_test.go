@@ -59,7 +59,7 @@ func TestSelectedJobs(t *testing.T) {
 }
 
 // TestKillJobs checks that selected jobs are cancelled, and that the answer has
-// the result for each.
+// a result for each job.
 func TestKillJobs(t *testing.T) {
 	c, _ := controller(t, Config{CPUs: 1})
 	rpc, own := ask(t, c, codec.Newest), model.Credential{}

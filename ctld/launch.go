@@ -19,8 +19,8 @@ import (
 // can't start, for example because the disk is full.
 const maxAttempts = 3
 
-// schedule starts the jobs that the queue selects, and sets begin to the time
-// at which the next job may start.
+// schedule starts the jobs that the queue selects. It sets the timer begin to
+// the time at which the next job may start.
 func (c *Controller) schedule(begin *time.Timer) {
 	now := time.Now()
 	c.mu.Lock()
@@ -38,7 +38,7 @@ func (c *Controller) schedule(begin *time.Timer) {
 	}
 }
 
-// launch starts job j, which is in phase starting, and follows it until it
+// launch starts job j, which is in phase starting, and follows the job until it
 // ends.
 func (c *Controller) launch(j *job) {
 	s, err := c.start(j)
@@ -250,7 +250,7 @@ func (c *Controller) lost(j *job, claim step.Claim, why string) {
 // when the job was cancelled or its user is unknown, it ends the job instead.
 func (c *Controller) notStarted(j *job, err error) {
 	if c.ctx.Err() != nil {
-		return // the next controller handles it
+		return // the next controller handles the job
 	}
 	if e := step.Withdraw(j.home); errors.Is(e, step.ErrTaken) {
 		c.takeUp(j)
@@ -290,9 +290,10 @@ func (c *Controller) notStarted(j *job, err error) {
 	})
 }
 
-// finish ends job j. change records in the job how it ended. The step's files
-// hold the same information, so finish removes them only after the end is in
-// the journal. A job that is to be requeued returns to the queue instead.
+// finish ends job j. It calls change to record in the job how it ended. The
+// step's files hold the same information, so finish removes them only after the
+// end is in the journal. A job that is to be requeued returns to the queue
+// instead.
 func (c *Controller) finish(j *job, change func(*model.Job)) {
 	j.edit.Lock()
 	defer j.edit.Unlock()

@@ -6,8 +6,8 @@ import (
 	"schedrestd/model"
 )
 
-// defaultOutput is the name of the output file, in the working directory, of a
-// job that names none.
+// defaultOutput is the name of the output file of a job that names no output
+// file. It is relative to the working directory.
 const defaultOutput = "sched-%j.out"
 
 // expand replaces the patterns in a file name: %j and %A by the job's number,

@@ -8,7 +8,7 @@ import (
 )
 
 // handlePing answers every client that has a valid credential. Gateways also
-// send it to verify a token.
+// send pings to verify tokens.
 func (c *Controller) handlePing(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if err := r.Decode(message.Empty{}); err != nil {
 		return 0, nil, err

@@ -96,8 +96,8 @@ func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 }
 
 // strays searches for homes that belong to no job in the journal, or to an
-// earlier run of a requeued job. It removes those whose step has exited. If the
-// step still runs, the job's number is not used again.
+// earlier run of a requeued job. If the step of such a home has exited, strays
+// removes the home. If the step still runs, the job's number is not used again.
 func (c *Controller) strays() error {
 	homes, err := os.ReadDir(filepath.Join(c.cfg.State, "steps"))
 	if err != nil {

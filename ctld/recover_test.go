@@ -287,8 +287,8 @@ func killStep(t *testing.T, c step.Claim) {
 }
 
 // storm submits jobs from many clients while trouble keeps killing the
-// controller. It goes on until over reports that enough jobs were accepted and
-// have run. Then it checks that every accepted job ran exactly once.
+// controller. It continues until over() reports that enough jobs were accepted
+// and have run. Then it checks that every accepted job ran exactly once.
 func storm(t *testing.T, jobs int, trouble func(s *site, over func() bool)) {
 	s := newSite(t)
 	work := t.TempDir()

@@ -16,8 +16,8 @@ import (
 
 // handleRequeue ends the run of a job and queues the job again. Like
 // handleKill, it answers when the job's step has been notified. The job is back
-// in the queue when all of its processes have exited. Its owner, root and the
-// scheduler's user may requeue a job.
+// in the queue when all of its processes have exited. The job's owner, root and
+// the scheduler's user may requeue a job.
 //
 // Errors: 2017, there is no such job or the client may not see it; 2002, it
 // belongs to another user; 2024, it waits; 2037, its submission forbade

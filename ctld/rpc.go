@@ -70,7 +70,7 @@ func refuse(kind errs.Kind, number int, format string, args ...any) error {
 }
 
 // asker returns log attributes that identify the client of r, followed by more.
-// If one user acts for another, they include both names.
+// If the client acts for another user, the attributes include both names.
 func asker(r *server.Request, more ...any) []any {
 	more = append(more, "uid", r.Identity.UID)
 	if r.Identity.Name != "" {

@@ -65,9 +65,9 @@ const (
 // The kernel does not limit that memory. MemoryMax= in the unit would also
 // count the processes of jobs, and a limit on the controller's own cgroup would
 // also count the step processes, one for each running job. So each part of the
-// memory has a limit of its own: jobs the quotas of usage.go, requests and
-// answers the budgets of rpc/server, and lists that are being encoded
-// daemon.NewQueries.
+// memory has a limit of its own. The quotas of usage.go limit jobs, the budgets
+// of rpc/server limit requests and answers, and daemon.NewQueries limits lists
+// that are being encoded.
 const garbagePercent = 50
 
 // socketMode returns the mode of the UNIX socket. It is open to all users,

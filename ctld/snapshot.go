@@ -16,8 +16,8 @@ import (
 // for each job. All requests share a snapshot until a job changes. The lock is
 // held only while the pointers are copied.
 
-// update replaces the record of j with a copy that change has modified. The
-// caller holds c.mu.
+// update replaces the record of j with a copy, and calls change to modify the
+// job in that copy. The caller holds c.mu.
 func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
 	r := *j.record
 	change(&r.Job)
@@ -77,9 +77,9 @@ func (c *Controller) visible(client server.Identity, list []*record, ids []uint3
 }
 
 // list returns a handler for a request whose answer grows with the number of
-// jobs. h decodes the request and returns the answer, which the handler
-// encodes. The handler encodes only a few answers of each user concurrently,
-// and none for a client that has closed its connection.
+// jobs. The handler calls h, which decodes the request and returns the answer,
+// and encodes that answer. It encodes only a few answers of each user
+// concurrently, and none for a client that has closed its connection.
 func (c *Controller) list(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		place, err := c.queries.Acquire(ctx, r.Identity.UID)

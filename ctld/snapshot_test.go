@@ -56,8 +56,8 @@ func TestListIsASnapshot(t *testing.T) {
 	}
 }
 
-// TestVisible checks that users see their own jobs, only the requested ones,
-// sorted by number.
+// TestVisible checks that users see only their own jobs, sorted by number. If a
+// request names jobs, users see only these.
 func TestVisible(t *testing.T) {
 	c, _ := controller(t, Config{MaxJobs: 100})
 	const ann, bea = 54321, 54322

@@ -68,9 +68,9 @@ func (s *spool) add(j model.Job) error {
 	return s.with(j, func(e journal.Entry) error { return s.c.journal.Commit(e) })
 }
 
-// with calls commit with the journal entry of a record of job j, so that other
-// entries can be committed together with it. When commit succeeds, the record
-// is pending.
+// with makes the journal entry for a record of job j and passes it to commit,
+// which can commit other entries together with it. When commit succeeds, the
+// record is pending.
 func (s *spool) with(j model.Job, commit func(journal.Entry) error) error {
 	s.mu.Lock()
 	n := s.next
@@ -133,8 +133,8 @@ func (s *spool) run() {
 	}
 }
 
-// refused reports whether the daemon refuses the content of a batch, so that it
-// is useless to send it again.
+// refused reports whether the daemon refuses the content of a batch. Sending
+// such a batch again would be useless.
 func refused(err error) bool {
 	switch errs.KindOf(err) {
 	case errs.Malformed, errs.Invalid, errs.TooLarge:
@@ -176,9 +176,9 @@ func (s *spool) send(batch []uint64) (n int, err error) {
 	return n, s.drop(&s.pending, batch[:n])
 }
 
-// setAside removes a record that the accounting daemon refuses from the pending
-// ones. The record stays in the journal, for an administrator. When these
-// records exceed asideMost, some are dropped.
+// setAside removes record n, which the accounting daemon refuses, from the
+// pending records. The record stays in the journal, for an administrator. When
+// the records set aside exceed asideMost, some of them are dropped.
 func (s *spool) setAside(n uint64, why error) error {
 	b, err := s.c.journal.Get(key(spoolPrefix, n))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"schedrestd/model"
 )
 
-// picky is an accounting daemon that refuses every batch with a certain job in
-// it.
+// picky is an accounting daemon that refuses every batch that contains a
+// certain job.
 type picky struct {
 	bad uint32
 

@@ -61,7 +61,8 @@ func takeState(dir string) (lock *os.File, real string, err error) {
 	return lock, real, nil
 }
 
-// enter opens the directory name in dir, and creates it if it is missing.
+// enter opens the directory with this name in dir, and creates it if it is
+// missing.
 func enter(dir *os.File, name string) (*os.File, error) {
 	if err := unix.Mkdirat(int(dir.Fd()), name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, fmt.Errorf("make %s: %w", name, err)
@@ -73,8 +74,9 @@ func enter(dir *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// judgeState refuses a directory that another user owns or can write to. Root
-// trusts its contents, which decide for example which processes it signals.
+// judgeState refuses a directory that another user owns or can write to. A
+// controller that runs as root trusts the directory's contents, which decide
+// for example which processes it signals.
 func judgeState(d *os.File, dir string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(d.Fd()), &st); err != nil {

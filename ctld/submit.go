@@ -115,9 +115,9 @@ func (c *Controller) reserve(j *job, now time.Time) error {
 // Higher numbers have other meanings in the protocol.
 const maxJobID = 0x03ffffff
 
-// usualPriority returns the priority of a job to which no administrator has
-// given one. It falls as the job number rises, so that jobs start in the order
-// of their numbers. It also falls with the nice value, which is offset by
+// usualPriority returns the priority of a job for which no administrator has
+// set one. It falls as the job number rises, so that jobs start in the order of
+// their numbers. It also falls with the nice value, which is offset by
 // NiceOffset.
 func usualPriority(id, nice uint32) uint32 {
 	const highest = 0xfffffffd // higher numbers have other meanings
@@ -162,8 +162,8 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	return nil
 }
 
-// isLarge reports whether it takes so much memory to encode spec that only one
-// such spec may be encoded at a time.
+// isLarge reports whether encoding spec takes so much memory that only one such
+// spec may be encoded at a time.
 func isLarge(spec *step.Spec) bool {
 	n := len(spec.Script)
 	for _, v := range spec.Environment {

@@ -99,9 +99,9 @@ func believable(u nss.User) error {
 }
 
 // lifespan returns how long a token for the client is valid if the client
-// requests so many seconds. A client that was authenticated by a token gets no
-// token that expires later than its own. Otherwise a thief could renew a stolen
-// token again and again.
+// requests the given number of seconds. A client that was authenticated by a
+// token gets no token that expires later than its own. Otherwise a thief could
+// renew a stolen token again and again.
 func (c *Controller) lifespan(client server.Identity, seconds uint32) (time.Duration, error) {
 	d := time.Duration(seconds) * time.Second
 	if seconds == 0 || seconds == lifespanUnset {

@@ -69,7 +69,8 @@ func (o odd) LookupUID(uid uint32) (nss.User, error) {
 	return o.known.LookupUID(uid)
 }
 
-// TestTokens checks who may create a token for whom, and with which lifespan.
+// TestTokens checks which users may create tokens for which users, and with
+// which lifespan.
 func TestTokens(t *testing.T) {
 	key := testKey(t)
 	verifier := auth.Verifier{Key: key}
@@ -136,7 +137,7 @@ func TestTokens(t *testing.T) {
 }
 
 // TestTokenDoesNotOutliveTheOneItIsAskedWith checks that a client with a stolen
-// token can't create one that is valid longer.
+// token can't create a token that is valid longer.
 func TestTokenDoesNotOutliveTheOneItIsAskedWith(t *testing.T) {
 	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{Longest: 30 * 24 * time.Hour}}}
 	in := func(d time.Duration) server.Identity { return server.Identity{Expires: time.Now().Add(d)} }
@@ -246,7 +247,8 @@ func TestTokenRequests(t *testing.T) {
 	}
 }
 
-// TestAsker checks that the log names both users when one acts for another.
+// TestAsker checks that the log names both users when one user acts for
+// another.
 func TestAsker(t *testing.T) {
 	for want, id := range map[string]server.Identity{
 		"job=7 uid=1000 peer=p":                     {UID: 1000, Kernel: true},

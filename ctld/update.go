@@ -46,8 +46,9 @@ func (c *Controller) handleUpdate(_ context.Context, r *server.Request) (message
 	return done()
 }
 
-// aboutJob returns the answer to a request that was refused for a job. Unlike
-// most answers, it contains a text. Slurm's commands expect it in this form.
+// aboutJob returns the answer to a request to change a job that was refused
+// with err. Unlike most answers, it contains a text. Slurm's commands expect it
+// in this form.
 func aboutJob(named string, err error) (message.Type, message.Body, error) {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
@@ -261,8 +262,8 @@ func (u *update) partition(j *job) (*model.Partition, error) {
 	return u.c.partitionOf(u.d)
 }
 
-// timeLimit returns the new time limit of j. If part is not nil, j moves to
-// that partition.
+// timeLimit returns the new time limit of j. If part is not nil, it is the
+// partition to which j moves.
 func (u *update) timeLimit(j *job, part *model.Partition, super bool) (model.Opt[uint32], error) {
 	now, wanted := j.Job.TimeLimit, u.d.TimeLimit
 	if wanted == (model.Opt[uint32]{}) || wanted == now {
@@ -291,8 +292,8 @@ func (u *update) timeLimit(j *job, part *model.Partition, super bool) (model.Opt
 }
 
 // announce applies the time limit in j's record to its step, if it has one. If
-// the job is still being started, follow does so later. The caller holds
-// j.edit.
+// the job is still being started, follow applies the limit later. The caller
+// holds j.edit.
 func (c *Controller) announce(j *job) error {
 	c.mu.Lock()
 	limit, phase := time.Duration(j.Job.TimeLimit.Number)*c.cfg.minute, j.phase

@@ -138,8 +138,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestSubmittedNice checks that a nice value changes the priority, and that only
-// administrators can submit jobs with a negative one.
+// TestSubmittedNice checks that a nice value changes the priority, and that
+// only administrators can submit jobs with a negative nice value.
 func TestSubmittedNice(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
 	user := me

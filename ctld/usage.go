@@ -19,7 +19,7 @@ const (
 	adminShare = 10 // 1/adminShare of MaxJobs is reserved for exempt users
 )
 
-// limits are limits in bytes, as stored in the journal.
+// limits holds limits in bytes, counted as in the journal.
 type limits struct {
 	user, all           int64 // bytes of scripts, environments and records of jobs
 	userTexts, allTexts int64 // part of these: records of jobs, which are also in memory
@@ -64,7 +64,7 @@ func (c *Controller) count(j *job, l load) {
 	}
 }
 
-// kept returns the load of j if its record takes texts bytes in the journal.
+// kept returns the load of j if its record has the size texts in the journal.
 func (c *Controller) kept(j *job, texts int64) load {
 	l := load{jobs: 1, texts: texts}
 	if c.spool != nil && !j.Job.State.Ended() {

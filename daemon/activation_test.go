@@ -11,7 +11,7 @@ import (
 	"schedrestd/errs"
 )
 
-// pass makes Listen receive these sockets as if from a service manager.
+// pass makes Listen use these sockets as if a service manager had passed them.
 func pass(t *testing.T, sockets ...net.Listener) {
 	t.Helper()
 	var files []*os.File

@@ -51,10 +51,10 @@ func SchedUser(name string) (nss.User, error) {
 	return u, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", name)
 }
 
-// If this process runs as root, Judge refuses configuration files that users
-// other than root and owners can change. The files determine what root does and
-// which keys are trusted. The file itself names SchedUser, so SchedUser may be
-// one of the owners only if this user gets no additional rights by it.
+// Judge refuses configuration files that users other than root and owners can
+// change, if this process runs as root. The files determine what root does and
+// which keys are trusted. The file itself names SchedUser. So SchedUser may be
+// one of the owners only if that gives this user no additional rights.
 func Judge(files []string, owners ...uint32) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -20,11 +20,11 @@ import (
 // patience limits how long Listen retries.
 const patience = 2 * time.Second
 
-// Listen opens a TCP port, and the UNIX socket path unless it is "". In both
-// daemons the directory of the socket belongs to root or to schedUser, so that
-// they can share a directory. The directory gives schedUser no additional
-// rights: clients accept that user's sockets anyway, and that user may do
-// everything at both daemons.
+// Listen opens a TCP port, and the UNIX socket path unless it is "". The
+// directory of the socket belongs to root or to schedUser for both daemons, so
+// the daemons can share a directory. The directory gives schedUser no
+// additional rights: clients accept that user's sockets anyway, and that user
+// may do everything at both daemons.
 //
 // If the service manager has passed sockets, Listen uses these instead of
 // binding new ones. Their port is never free for another program, even while
@@ -97,8 +97,8 @@ func explainBind(err error, address string) error {
 		WithHint("stop that program, which may have received tokens of clients: ss -ltnp 'sport = :%s' shows it", port)
 }
 
-// holder returns the uid of the process that listens on at. If at has the
-// unspecified address, the process may listen on any local address.
+// holder returns the uid of the process that listens on the address at. If at
+// has the unspecified address, the process may listen on any local address.
 func holder(at netip.AddrPort) (uid uint32, err error) {
 	uid, err = portowner.Listener(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
 	if err == nil || !at.Addr().IsUnspecified() {

@@ -17,7 +17,7 @@ type Privacy struct {
 	Super  func(uid uint32) bool // these users see everything
 }
 
-// Only returns the only user whose information of this kind uid may see. If the
+// Only returns the one user whose information of this kind uid may see. If the
 // result is not set, uid may see the information of all users.
 func (p Privacy) Only(uid uint32, kind conf.PrivateData) model.Opt[uint32] {
 	if !p.Hidden.Hides(kind) || p.Super(uid) {
@@ -45,8 +45,8 @@ func (p Privacy) Refuse(uid uint32, kind conf.PrivateData, what string) error {
 }
 
 // Log logs two facts that may surprise an administrator: that all users see all
-// jobs, and that PrivateData= lists kinds that this daemon does not have. kinds
-// are the kinds that it has.
+// jobs, and that PrivateData= lists kinds of information that this daemon does
+// not have. kinds are the kinds that the daemon has.
 func (p Privacy) Log(log *slog.Logger, kinds conf.PrivateData) {
 	if !p.Hidden.Hides(conf.PrivateJobs) {
 		log.Info("jobs visible to all users", "reason", "PrivateData= does not list jobs")

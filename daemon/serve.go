@@ -16,7 +16,7 @@ const shutdownTimeout = 10 * time.Second
 
 // Serve serves the listeners until ctx ends, and then returns nil. It returns
 // an error if a listener or work fails. It closes the listeners. work is the
-// daemon's background work, or nil. It ends with its context.
+// daemon's background work, or nil. work must return when its context ends.
 func Serve(ctx context.Context, s *server.Server, listeners []net.Listener, log *slog.Logger, work func(context.Context) error) error {
 	failed := make(chan error, len(listeners)+1)
 	for _, ln := range listeners {

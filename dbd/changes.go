@@ -133,8 +133,8 @@ func (needs rule) grants(level uint16) rule {
 	return needs
 }
 
-// change applies do to the transaction of the client, if the client may make
-// the change.
+// change calls do to make a change in the client's transaction, if the client
+// may make it.
 func (d *Daemon) change(ctx context.Context, r *server.Request, needs rule, body message.Body, do func(*catalog.Catalog) error) error {
 	if err := r.Decode(body); err != nil {
 		return err

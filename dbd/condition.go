@@ -78,9 +78,10 @@ func times(f *model.AccountingJobFilter) (list []condition) {
 	return list
 }
 
-// steps returns the condition that a job is in named. A step names a job by its
-// number, or by the number of its array or heterogeneous job. In the second
-// case it may also have the index of the job in the array or heterogeneous job.
+// steps returns the condition that a job is one of those in named. An element
+// of named has the number of the job, or the number of its array or
+// heterogeneous job. In the second case it may also have the index of the job
+// in the array or heterogeneous job.
 func steps(named []model.SelectedStep) condition {
 	if len(named) == 0 {
 		return condition{}

@@ -2,16 +2,16 @@
 // of one machine in SQLite, together with clusters, accounts, users,
 // associations and QOS, and counts the requests that it receives. It speaks
 // slurmdbd's protocol over persistent connections, so that the gateway uses the
-// same client for both. Jobs arrive in a message that slurmdbd does not know
-// (message.RecordJobs).
+// same client for this daemon and for slurmdbd. Jobs arrive in a message that
+// slurmdbd does not know (message.RecordJobs).
 //
 // It enforces no limits, computes no usage and has no workload keys. It refuses
 // requests that need these features, because it could only give wrong answers.
 //
 // All records except jobs are in memory, as a catalog.Catalog. edit.go has the
-// clients' transactions, which change a copy of it. changes.go has the requests
-// that change records, and lists.go the requests that list them. records.go
-// stores the records in the database.
+// clients' transactions, each of which changes a copy of the Catalog.
+// changes.go has the requests that change records, and lists.go the requests
+// that list them. records.go stores the records in the database.
 //
 // Each other request has a file (stats.go, record.go, jobs.go). The database is
 // in store.go and migrate.go. find.go finds jobs by the conditions of

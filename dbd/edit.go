@@ -21,7 +21,7 @@ const (
 )
 
 // edit is the transaction of a connection. It begins with the first change and
-// ends with AccountingFini or with the connection.
+// ends with the message AccountingFini or with the connection.
 type edit struct {
 	catalog *catalog.Catalog // the records with the changes so far
 	used    time.Time        // time of the last request

@@ -28,8 +28,8 @@ const longestQuery = 30 * time.Second
 //
 // A first statement selects the jobs and returns only their keys, all in one
 // row, because a statement can be interrupted only before its first row. Then a
-// second statement reads the records with these keys, in the same transaction,
-// so that their number is still correct.
+// second statement reads the records with these keys. It runs in the same
+// transaction, so that the number of jobs is still correct.
 func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32],
 	use func(n int, next func() (cluster string, j *model.Job, err error)) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.longest, errs.New(errs.Timeout, "the query exceeded its time limit of %v", s.longest).
@@ -77,10 +77,11 @@ func (s *Store) inSnapshot(ctx context.Context, f func(tx *sql.Tx) error) error 
 }
 
 // selection returns a statement that finds the jobs that meet all conditions,
-// and the arguments of the statement. The statement yields one row: the number
-// of jobs found, the number of jobs that count, and the keys of those, in
-// order. If several jobs have the same number, only the one that was submitted
-// last counts, unless duplicates is set. The search ends after most+1 jobs.
+// and the arguments of the statement. If several jobs have the same number,
+// only the one that was submitted last counts, unless duplicates is set. The
+// statement yields one row: the number of jobs found, the number of jobs that
+// count, and the keys of the jobs that count, in order. The search ends after
+// most+1 jobs.
 func selection(from string, list []condition, duplicates bool, most int) (query string, args []any) {
 	where := []string{"1"}
 	for _, c := range list {
@@ -128,8 +129,8 @@ func decode(v codec.Version, record []byte) (*model.Job, error) {
 	return &m.Jobs[0], nil
 }
 
-// firstProbe and lastProbe are the first and the last limit to which jobs are
-// counted to compare conditions.
+// To compare conditions, cheapest counts jobs up to a limit. firstProbe is the
+// first limit, and lastProbe the last one.
 const (
 	firstProbe = 100
 	lastProbe  = 1_000_000

@@ -76,8 +76,8 @@ func isNamed(s *model.SelectedStep, j *model.Job) bool {
 	return j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id
 }
 
-// wanted returns the jobs in all that f selects, in the order in which answers
-// list them.
+// wanted returns the jobs that f selects from the list all, in the order in
+// which answers list them.
 func wanted(f *model.AccountingJobFilter, owner model.Opt[uint32], all []kept) (list []kept) {
 	for i := range all {
 		if selects(f, owner, &all[i]) {
@@ -188,7 +188,7 @@ func (c chance) filter() (f model.AccountingJobFilter) {
 }
 
 // TestFiltersMeanTheSame checks, for random filters, that the SQL statements
-// find the same jobs as selects.
+// find the same jobs as the function selects.
 func TestFiltersMeanTheSame(t *testing.T) {
 	s := open(t, storeFile(t))
 	seed := rand.Uint64()
@@ -302,8 +302,8 @@ func explain(t *testing.T, s *Store, query string, args ...any) string {
 	return plan.String()
 }
 
-// TestCheapest checks that the table is read by the filter that matches the
-// fewest jobs.
+// TestCheapest checks that the table is read through the index for the filter
+// that matches the fewest jobs.
 func TestCheapest(t *testing.T) {
 	s := open(t, storeFile(t))
 	var all []model.Job

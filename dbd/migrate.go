@@ -139,8 +139,8 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// convert stores the jobs of the old table older in the new table, and drops
-// older.
+// convert copies the jobs from the table older, which has the old format, to
+// the new table. Then it drops the table older.
 func convert(ctx context.Context, tx *sql.Tx) error {
 	insert, err := tx.PrepareContext(ctx, upsert)
 	if err != nil {
@@ -159,8 +159,9 @@ func convert(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// eachOlder calls each for a batch of jobs after row last, and updates last. It
-// returns false when there are no more.
+// eachOlder reads a batch of jobs after the row last from the table older. It
+// calls each(cluster, j) for every job j, and updates last. It reports whether
+// there were any jobs.
 func eachOlder(ctx context.Context, tx *sql.Tx, last *int64, each func(cluster string, j *model.Job) error) (more bool, err error) {
 	rows, err := tx.QueryContext(ctx, "SELECT rowid, cluster, protocol, record FROM older WHERE rowid > ? ORDER BY rowid LIMIT 1000", *last)
 	if err != nil {

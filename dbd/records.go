@@ -47,8 +47,7 @@ type listing[T any] interface {
 	List() *message.Listed[T]
 }
 
-// differences returns the rows that change the records of old into those of
-// next.
+// differences returns the rows that turn the records of old into those of next.
 func differences(old, next *catalog.Catalog) (rows []row, err error) {
 	name := func(s string) string { return s }
 	for _, part := range []func() ([]row, error){
@@ -128,9 +127,9 @@ func write(ctx context.Context, tx *sql.Tx, rows []row) error {
 // Catalog returns the committed records.
 func (s *Store) Catalog() *catalog.Catalog { return s.catalog.Load() }
 
-// Replace makes next the committed records, first on disk and then in memory.
-// next must be derived from the result of Catalog. Calls must not be
-// concurrent.
+// Replace replaces the committed records by those of next, first on disk and
+// then in memory. next must be derived from the result of Catalog. Calls must
+// not be concurrent.
 func (s *Store) Replace(ctx context.Context, next *catalog.Catalog) error {
 	rows, err := differences(s.Catalog(), next)
 	if err != nil || len(rows) == 0 {

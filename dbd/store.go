@@ -84,8 +84,8 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 
 // prepare creates a file that only its owner can access, or checks the existing
 // file. It returns the path of the file without symbolic links. SQLite gives
-// its auxiliary files the same mode. SQLite creates them by path, so only this
-// user may be able to write to the directory.
+// its auxiliary files the same mode, and creates them by path. So only the user
+// of this process may be able to write to the directory.
 func prepare(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", errs.New(errs.Invalid, "database %q: not an absolute path", path)
@@ -146,7 +146,7 @@ func (s *Store) Close() error {
 }
 
 // upsert keeps the latest record of a job's run: an older record that arrives
-// late does not make an ended job a running one. The record of a later run
+// late does not turn an ended job into a running job. The record of a later run
 // (restarts) replaces that of an earlier run.
 const upsert = `
 INSERT INTO job (cluster, job_id, submit_time, restarts, ended, state, state_reason, exit_code, user_id, group_id,

@@ -68,8 +68,8 @@ func TestHostlistHas(t *testing.T) {
 }
 
 // TestHostlistHasIsCheap checks that HostlistHas ends for expressions that
-// stand for more names than can be created and could be parsed in very many
-// ways.
+// stand for more names than can be created, and that could be parsed in very
+// many ways.
 func TestHostlistHasIsCheap(t *testing.T) {
 	expr := strings.Repeat("[0-4294967295]", 60)
 	if !HostlistHas(expr, strings.Repeat("1", 200)) || HostlistHas(expr, strings.Repeat("1", 200)+"x") || HostlistHas(expr, "1") {

@@ -89,8 +89,8 @@ func foldNumbers(names []string, skip int) string {
 	return b.String()
 }
 
-// cutNumber splits a name before the number at its end. If a host list can't
-// represent the number, it belongs to the name.
+// cutNumber splits a name before the number at its end. ok is false if there is
+// no number, or if a host list can't represent it.
 func cutNumber(name string) (prefix, number string, ok bool) {
 	prefix = strings.TrimRight(name, "0123456789")
 	number = name[len(prefix):]

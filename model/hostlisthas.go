@@ -17,9 +17,9 @@ func HostlistHas(expr, name string) bool {
 }
 
 // pieceHas parses piece from the beginning to the end. It tracks all prefixes
-// of name that the parsed part can stand for. A search that tries one after the
-// other would take exponential time in the number of brackets, and piece is
-// untrusted input.
+// of name that the parsed part can stand for. A search that tries these
+// prefixes one after the other would take exponential time in the number of
+// brackets, and piece is untrusted input.
 func pieceHas(piece, name string) bool {
 	literal, _, _, ok := cutBrackets(piece)
 	if !ok {

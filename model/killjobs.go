@@ -1,8 +1,8 @@
 package model
 
-// KillJobs selects the jobs to signal: those of Jobs that match every other
-// field that is set. An empty Jobs stands for all jobs. A KillJobs in which
-// nothing is set is refused.
+// KillJobs selects the jobs to signal: the jobs in the list Jobs that match all
+// other fields that are set. An empty Jobs stands for all jobs. A KillJobs in
+// which nothing is set is refused.
 type KillJobs struct {
 	Account      string
 	AdminComment string // comment to store in the jobs

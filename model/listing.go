@@ -10,7 +10,7 @@ type Listing struct {
 	Each   any // func(*T) error
 }
 
-// List requests the records that filter selects. each is called with every
-// record, which is valid only during the call. If each returns an error, the
+// List requests the records that filter selects. It calls each(r) with every
+// record r, which is valid only during the call. If each returns an error, the
 // listing ends and the error is returned unchanged.
 func List[T any](filter Filter[T], each func(*T) error) Listing { return Listing{filter, each} }

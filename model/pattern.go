@@ -10,9 +10,9 @@ import (
 const maxPadding = 10
 
 // ExpandPattern replaces placeholders in a file name, such as %j, by the text
-// that word returns for their letter. If a number precedes the letter, the text
-// is padded with zeros to this width. %% stands for a percent sign. Unknown
-// placeholders stay unchanged.
+// that word returns for the letter of the placeholder. If a number precedes the
+// letter, the text is padded with zeros to this width. %% stands for a percent
+// sign. Unknown placeholders stay unchanged.
 func ExpandPattern(pattern string, word func(letter byte) (text string, known bool)) string {
 	var b strings.Builder
 	for {

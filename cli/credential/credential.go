@@ -130,9 +130,10 @@ func readFile(path string) (string, error) {
 	return token, nil
 }
 
-// Empty refuses an environment variable for a token that is set but empty.
-// Probably the command that should have printed a token has failed. Without a
-// token the command would act as the user of this process, which may be root.
+// Empty returns an error if an environment variable for a token is set but
+// empty. Probably the command that should have printed a token has failed.
+// Without a token the command would act as the user of this process, which may
+// be root.
 func Empty() error {
 	for _, name := range []string{"SCHED_JWT", "SLURM_JWT"} {
 		if _, set := os.LookupEnv(name); set {
@@ -164,7 +165,7 @@ func Around(token string) string {
 		return "a space before it"
 	case unicode.IsSpace(last):
 		return "a space after it"
-	case strings.Count(token, ".") != 2: // it is not a token
+	case strings.Count(token, ".") != 2: // the text is not a token
 		return ""
 	case strings.ContainsAny(token, "\r\n"):
 		return "a line break in it"

@@ -21,13 +21,14 @@ type address struct {
 
 func (a *address) String() string { return shorten(a.text) }
 
-// versioned matches a path that selects spelling and version.
+// versioned matches a path that selects the spelling of the paths (slurm or
+// sched) and the version.
 var versioned = regexp.MustCompile(`^(.*)/(slurm|sched)/(v0\.0\.[0-9]+)$`)
 
 const urlForms = "use http://HOST:PORT, https://HOST or unix:/PATH"
 
 // parseURL parses an address. A URL may end with /slurm/VERSION or
-// /sched/VERSION, which select spelling and version.
+// /sched/VERSION, which select the spelling of all paths and the version.
 func parseURL(text string) (*address, error) {
 	if socket, ok := strings.CutPrefix(text, "unix:"); ok {
 		socket = strings.TrimPrefix(socket, "//")

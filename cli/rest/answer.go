@@ -57,8 +57,8 @@ type Meta struct {
 	Unchanged  bool  // nothing has changed since update_time, so there was no list
 }
 
-// list requests a list, and calls each for every element of the array named
-// key. each must decode the element.
+// list requests a list, and calls each(d) for every element of the array with
+// the name key. each must decode the element from d.
 func (c *Client) list(ctx context.Context, path string, query url.Values, key string, each func(*json.Decoder) error) (m Meta, err error) {
 	resp, err := c.get(ctx, path, query)
 	if err != nil {
@@ -215,7 +215,8 @@ func refusal(resp *http.Response) error {
 }
 
 // refused returns the error for these problems. The first problem whose number
-// determines a kind determines that of the error, otherwise the status does.
+// determines a kind determines the kind of the error. If there is none, the
+// status determines it.
 func refused(status int, problems []problem) error {
 	e := &errs.Error{Kind: kindOf(status)}
 	var texts []string

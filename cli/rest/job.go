@@ -93,8 +93,8 @@ func (j *Job) Label() string {
 	return strconv.FormatUint(uint64(j.ID), 10)
 }
 
-// is reports whether id selects j, because a server may answer a request for
-// one task of an array with all tasks.
+// is reports whether id selects j. This is necessary because a server may
+// answer a request for one task of an array with all tasks.
 func (j *Job) is(id string) bool {
 	array, task, ok := strings.Cut(id, "_")
 	if !ok || j.Label() == id {
@@ -144,7 +144,8 @@ func CheckJobID(text string) error {
 }
 
 // Since returns the query for a list that the server should send only if it has
-// changed since a time. 0 means always.
+// changed since the time update. If update is 0, the server always sends the
+// list.
 func Since(update int64) url.Values {
 	if update == 0 {
 		return nil
@@ -152,18 +153,20 @@ func Since(update int64) url.Values {
 	return url.Values{"update_time": {strconv.FormatInt(update, 10)}}
 }
 
-// Jobs calls each for every job of the controller.
+// Jobs calls each(j) for every job of the controller.
 func (c *Client) Jobs(ctx context.Context, query url.Values, each func(*Job) error) (Meta, error) {
 	return c.list(ctx, "jobs/", query, "jobs", decoded(each))
 }
 
-// RawJobs calls each for every job of the controller, with its JSON.
+// RawJobs calls each(j, text) for every job of the controller. text is the
+// job's JSON.
 func (c *Client) RawJobs(ctx context.Context, each func(*Job, json.RawMessage) error) (Meta, error) {
 	return c.list(ctx, "jobs/", nil, "jobs", raw(each))
 }
 
-// RawJob calls each for the job id, or for each task of that array, with its
-// JSON. It looks up a job that the controller has forgotten in accounting.
+// RawJob calls each(j, text) for the job id, or for each task of that array.
+// text is the job's JSON. If the controller has forgotten the job, RawJob looks
+// in accounting.
 func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	found := false
 	_, err := c.list(ctx, "job/"+url.PathEscape(id), nil, "jobs", raw(func(j *Job, text json.RawMessage) error {
@@ -188,7 +191,7 @@ func (c *Client) Job(ctx context.Context, id string) (jobs []Job, err error) {
 	return jobs, err
 }
 
-// recorded looks up the job id in accounting, if there is any.
+// recorded looks up the job id in accounting, if the site has accounting.
 func (c *Client) recorded(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	unknown := errs.New(errs.NotFound, "job %s is unknown", id).WithHint("schedctl jobs --all lists the jobs that the controller knows")
 	first := c.names + "db"

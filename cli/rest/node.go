@@ -29,7 +29,7 @@ func (n *Node) BaseState() string {
 	return n.State[0]
 }
 
-// Nodes calls each for every node, with its JSON.
+// Nodes calls each(n, text) for every node. text is the node's JSON.
 func (c *Client) Nodes(ctx context.Context, each func(*Node, json.RawMessage) error) error {
 	_, err := c.list(ctx, "nodes/", nil, "nodes", raw(each))
 	return err

@@ -27,7 +27,8 @@ type Partition struct {
 	} `json:"defaults"`
 }
 
-// Partitions calls each for every partition, with its JSON.
+// Partitions calls each(p, text) for every partition. text is the partition's
+// JSON.
 func (c *Client) Partitions(ctx context.Context, each func(*Partition, json.RawMessage) error) error {
 	_, err := c.list(ctx, "partitions/", nil, "partitions", raw(each))
 	return err

@@ -23,7 +23,7 @@ import (
 const token = "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"
 
 // served returns a handler that answers pings under the given paths, which are
-// API versions, and all other requests under them with answer.
+// API versions. It passes all other requests under these paths to answer.
 func served(answer http.HandlerFunc, paths ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, p := range paths {
@@ -65,7 +65,7 @@ func dialed(t *testing.T, h http.Handler) *Client {
 }
 
 // TestNegotiation checks that the newest version that both sides support is
-// used, in a spelling that the server has.
+// used, with the spelling of the paths (slurm or sched) that the server has.
 func TestNegotiation(t *testing.T) {
 	for _, tt := range []struct {
 		name, url string // url is appended to the server's address
@@ -238,7 +238,7 @@ func TestTokenOfAnotherServer(t *testing.T) {
 	if _, err := Dial(t.Context(), Config{URL: "http://" + address}); err != nil {
 		t.Errorf("without a token: %v", err)
 	}
-	for _, want := range []bool{true, false} { // the first request did not arrive
+	for _, want := range []bool{true, false} { // the first of the three requests must not arrive
 		var got bool
 		if _, err := fmt.Fscanf(out, "token %t\n", &got); err != nil || got != want {
 			t.Errorf("the server received a token: %t, %v; want %t", got, err, want)

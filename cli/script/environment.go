@@ -17,7 +17,7 @@ const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 
 // environment returns the variables of the job. export is the value of
 // --export: ALL (also if it is nil), NONE, or a list of NAME and NAME=VALUE. In
-// a list, ALL stands for all of own.
+// a list, ALL stands for all variables in own.
 func environment(export *string, own []string) ([]string, error) {
 	all, words := export == nil, []string(nil)
 	if export != nil {

@@ -119,8 +119,9 @@ func delegated(dir string) bool {
 }
 
 // enableMemory lets groups below dir limit memory, and reports whether that
-// succeeded. Apart from the root, such a group may not hold processes itself.
-// So this process moves to a subgroup if it is the only process in dir.
+// succeeded. Apart from the root, a group with such groups below it may not
+// hold processes itself. So this process moves to a subgroup if it is the only
+// process in dir.
 func enableMemory(dir string) bool {
 	switches := filepath.Join(dir, "cgroup.subtree_control")
 	if has(switches, "memory") {

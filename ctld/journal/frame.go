@@ -58,8 +58,9 @@ func appendHeader(b []byte, complete int64, s salt) []byte {
 
 func entrySize(e Entry) int { return 1 + len(e.Key) + 4 + len(e.Value) }
 
-// appendFrame appends a frame of entries to b. For each value it calls places,
-// unless that is nil, with the position in b at which the value begins.
+// appendFrame appends a frame of entries to b. If places is not nil, it calls
+// places(e, at) for each value, where at is the position in b at which the
+// value begins.
 func (s salt) appendFrame(b []byte, durable int64, entries []Entry, places func(e Entry, at int)) []byte {
 	start := len(b)
 	b = binary.BigEndian.AppendUint32(b, s.mark())

@@ -14,9 +14,9 @@
 //
 // A crash during a write may leave an incomplete frame at the end, a torn end.
 // Its values were never acknowledged, so Open cuts it off. If an earlier part
-// of the file is damaged, acknowledged values would silently disappear. So Open
-// then fails and reports the position. To distinguish the two cases, each frame
-// records how much of the file was durable when it was written.
+// of the file is damaged, acknowledged values are lost. Open reports this as an
+// error with the position. To distinguish the two cases, each frame records how
+// much of the file was durable when it was written.
 package journal
 
 import (
@@ -128,8 +128,8 @@ func (j *Journal) load() error {
 			}
 		}
 	}
-	// The data may have been written but never synced. The caller relies on it,
-	// so it must be durable from now on.
+	// The data may have been written but never synced. The caller will rely
+	// on this data, so it must be durable from now on.
 	if err == nil {
 		err = f.Sync()
 	}

@@ -17,8 +17,8 @@ type scan struct {
 	salt  salt
 }
 
-// scanFile reads a journal of size bytes. It tolerates a torn end and returns
-// an error for any other damage.
+// scanFile reads a journal whose length in bytes is size. It tolerates a torn
+// end and returns an error for any other damage.
 func scanFile(r io.ReaderAt, size int64) (scan, error) {
 	s := scan{index: make(map[string]place)}
 	complete, salt, err := readHeader(r, size)
@@ -72,7 +72,7 @@ func readHeader(r io.ReaderAt, size int64) (complete int64, s salt, err error) {
 }
 
 // readFrame reads the next frame; left is the number of bytes left in the file.
-// Lengths are checked against it before memory is allocated.
+// Lengths are checked against left before memory is allocated.
 func (s salt) readFrame(in io.Reader, left int64) (payload []byte, ok bool) {
 	var h [frameHeader]byte
 	if left < frameHeader {
@@ -118,10 +118,10 @@ func (s *scan) apply(payload []byte) (ok bool) {
 	return true
 }
 
-// tornOrDamaged checks a file that is valid only up to bad. The rest counts as
-// a torn end, which is harmless. But if the header or a later frame shows that
-// bytes after bad had been on disk, acknowledged values are lost, and
-// tornOrDamaged returns an error.
+// tornOrDamaged checks a file that is valid only up to the position bad.
+// Normally the rest counts as a torn end, which is harmless. But if the header
+// or a later frame shows that bytes after bad had been on disk, acknowledged
+// values are lost, and tornOrDamaged returns an error.
 func (s salt) tornOrDamaged(r io.ReaderAt, bad, size, complete int64) error {
 	if bad < complete {
 		return fmt.Errorf("byte %d of %d durable bytes: %w", bad, complete, ErrDamaged)

@@ -1,7 +1,7 @@
 // Package machine reads the properties and the load of this machine, which the
 // controller shows for its only node. It reads them from the kernel each time
-// and does not guess. If a property can't be read, the controller does not
-// start; later the property is unset.
+// and does not guess. If a property can't be read when the controller starts,
+// the controller exits. If it can't be read later, it is unset.
 package machine
 
 import (
@@ -78,9 +78,9 @@ func bootTime(stat []byte) (time.Time, error) {
 }
 
 // topology returns the number of sockets, of cores per socket and of threads
-// per core. Their product is cpus. All cpus count as cores of one socket if the
-// kernel does not report the topology, the machine is asymmetric, or only some
-// of its CPUs are available.
+// per core. The product of these numbers is cpus. All CPUs count as cores of
+// one socket if the kernel does not report the topology, the machine is
+// asymmetric, or only some of its CPUs are available.
 func topology(dir string, cpus int) (sockets, cores, threads int) {
 	type core struct{ socket, core string }
 	perSocket, perCore := map[string]map[string]bool{}, map[core]int{}

@@ -25,8 +25,8 @@ import (
 // ErrGone is returned when the process of an Identity no longer exists.
 var ErrGone = errors.New("process is gone")
 
-// Identity identifies one process permanently: no other process has the same,
-// not even after a reboot.
+// Identity identifies one process permanently: no other process has the same
+// Identity, not even after a reboot.
 type Identity struct {
 	Boot  string `json:"boot"`  // the kernel's boot id
 	PID   int    `json:"pid"`   // in the PID namespace of the reader
@@ -47,8 +47,8 @@ var Boot = sync.OnceValues(func() (string, error) {
 func Self() (Identity, error) { return Of(os.Getpid()) }
 
 // Of returns the identity of the process that has the id pid now. The caller
-// must make sure that the id is not reused meanwhile. This is certain for its
-// own id, and for that of a child for which it has not waited.
+// must make sure that the id is not reused meanwhile. The caller can be sure of
+// that for its own id, and for the id of a child for which it has not waited.
 func Of(pid int) (Identity, error) {
 	boot, err := Boot()
 	if err != nil {

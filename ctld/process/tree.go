@@ -69,9 +69,9 @@ func descendants(all []Stat, root int) []Stat {
 }
 
 // Children returns the ids of this process's own children, including exited
-// children for which it has not waited. While the caller waits for none of
-// them, no id is reused. Children takes a hundredth of the time of a pass over
-// /proc. It returns fs.ErrNotExist on a kernel without these lists
+// children for which it has not waited. As long as the caller waits for none of
+// them, their ids are not reused. Children takes a hundredth of the time of a
+// pass over /proc. It returns fs.ErrNotExist on a kernel without these lists
 // (CONFIG_PROC_CHILDREN).
 func Children() ([]int, error) {
 	lists, err := filepath.Glob("/proc/self/task/*/children")
@@ -93,8 +93,8 @@ func Children() ([]int, error) {
 	return pids, nil
 }
 
-// Marked returns the running processes of user uid that were started with
-// variable, as NAME=value, in their environment.
+// Marked returns the running processes of user uid that had variable, a text
+// NAME=value, in their environment when they were started.
 func Marked(uid uint32, variable string) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
@@ -149,10 +149,10 @@ func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 
 // Resident returns the resident memory of the processes in list, in bytes. If
 // fair is false, shared pages count once for each process, which is fast to
-// compute. If fair is true, each process counts with its proportional share.
-// For this the kernel walks every mapping, so callers use it only to confirm a
-// result. A process whose share can't be read counts with its whole resident
-// set.
+// compute. If fair is true, each process counts with its proportional share. To
+// compute the shares, the kernel walks every mapping, so callers use them only
+// to confirm a result. A process whose share can't be read counts with its
+// whole resident set.
 func Resident(list []Stat, fair bool) (sum uint64) {
 	for _, st := range list {
 		n := st.RSS

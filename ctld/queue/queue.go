@@ -42,7 +42,7 @@ func compare(a, b entry) int {
 	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
 }
 
-// New returns an empty queue for a machine with the resources total.
+// New returns an empty queue for a machine that has the resources in total.
 func New(total Need) *Queue { return &Queue{total: total, running: make(map[uint32]Need)} }
 
 // Fits returns ErrNever, wrapped with the numbers, when need exceeds the
@@ -75,8 +75,9 @@ func (q *Queue) Remove(id uint32) bool {
 	return i >= 0
 }
 
-// Occupy assigns need to job id, even if need exceeds the free resources: an
-// earlier controller started the job, perhaps when the machine had more memory.
+// Occupy assigns need to job id, even if need exceeds the free resources. It
+// can exceed them if an earlier controller started the job, perhaps when the
+// machine had more memory.
 func (q *Queue) Occupy(id uint32, need Need) {
 	q.Remove(id)
 	q.Release(id)

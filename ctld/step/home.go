@@ -55,7 +55,7 @@ type Outcome struct {
 
 // Format versions of claim and outcome. After an upgrade, a step may be older
 // or newer than the controller that reads its files. Format 2 of the claim
-// means that the step obeys the file limit.
+// means that the step obeys the file home/limit.
 const (
 	claimFormat   = 2
 	outcomeFormat = 1
@@ -162,7 +162,7 @@ func report(home string, o Outcome) error {
 	return replace(home, "outcome", o)
 }
 
-// replace writes v as the file name in home, atomically and durably.
+// replace writes v to the file with this name in home, atomically and durably.
 func replace(home, name string, v any) error {
 	draft := filepath.Join(home, name+".new")
 	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -19,11 +19,12 @@ const (
 //
 // A cgroup is killed atomically. Without a cgroup, a process may fork between
 // being listed and being killed. So killAll first stops all processes, until it
-// finds no running one, and then kills them. Processes that fork and exit at
-// once can escape as a chain, because each is gone before the list is complete.
-// But their orphans become children of this process. The kernel lists its
-// children fast enough to catch the chain eventually. A job that creates
-// processes faster than they can be killed can only be ended in a cgroup.
+// finds no running process, and then kills them. Processes that fork and exit
+// at once can escape as a chain, because each is gone before the list is
+// complete. But their orphans become children of this process. The kernel lists
+// the children of this process fast enough to catch the chain eventually. A job
+// that creates processes faster than they can be killed can only be ended in a
+// cgroup.
 func (w *watch) killAll() {
 	if w.group != nil {
 		if err := w.group.Kill(); err != nil {

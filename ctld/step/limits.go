@@ -10,8 +10,8 @@ import (
 )
 
 // samplingInterval is how often the memory of the process tree is measured when
-// the kernel does not enforce the limit. A job may exceed its limit for this
-// long.
+// the kernel does not enforce the limit. A job may exceed its limit until the
+// next measurement.
 const samplingInterval = 500 * time.Millisecond
 
 // makeGroup creates a cgroup for the job if the controller has found that this
@@ -40,9 +40,10 @@ func (w *watch) removeGroup() {
 	}
 }
 
-// measure ends the job when its processes use more memory than the limit. If
-// the sum exceeds the limit, shared pages may have been counted twice. So
-// measure then adds up the proportional set sizes (PSS) instead.
+// measure ends the job when its processes use more memory than the limit. First
+// it adds up their resident sets. If the sum exceeds the limit, shared pages
+// may have been counted twice, so measure adds up the proportional set sizes
+// (PSS) instead.
 func (w *watch) measure() {
 	list, err := process.Descendants(w.self.PID)
 	if err != nil {

@@ -94,8 +94,9 @@ var reportLimit = time.Minute
 
 // Start starts a step for spec, whose Home must be prepared, and returns when
 // the step has claimed the job. It kills a step that does not report in time.
-// The step writes messages for administrators to log. Start returns ErrTaken if
-// another step has claimed the job. Then the caller can adopt that step.
+// The step writes messages for administrators to the file log. If another step
+// has claimed the job, Start returns ErrTaken, and the caller can adopt that
+// step.
 func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	b, err := json.Marshal(spec)
 	if err != nil {
@@ -116,8 +117,8 @@ func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start step: %w", err)
 	}
-	// The step closes its end when it has claimed the job. If it fails, it
-	// writes an error first.
+	// The step closes its end of the pipe when it has claimed the job. If
+	// the step fails, it writes an error first.
 	failpoint.Here("spawned")
 	err = read.SetReadDeadline(time.Now().Add(reportLimit))
 	var text []byte
@@ -250,9 +251,9 @@ func (s *Step) Signal(sig syscall.Signal) error {
 	return s.handle.Signal(forwarded + sig)
 }
 
-// A signal for the job is sent to the step as a real-time signal, whose number
-// is higher by forwarded. The kernel queues real-time signals, and the step
-// can't confuse them with signals for itself.
+// To signal the job, the controller sends a real-time signal to the step. Its
+// number is that of the signal for the job, plus forwarded. The kernel queues
+// real-time signals, and the step can't confuse them with signals for itself.
 const (
 	forwarded  = syscall.Signal(34)
 	lastSignal = syscall.Signal(30)

@@ -2,8 +2,8 @@
 //
 // The controller starts the step process from its own executable, which it has
 // opened once. It passes the job's Spec in a sealed memory file. From then on
-// both communicate only by signals and by a directory in the controller's state
-// directory, the job's home:
+// the controller and the step communicate only by signals and by a directory in
+// the controller's state directory, the job's home:
 //
 //	home/         created by the controller: permission to start; removing it while it is empty withdraws the permission
 //	home/claim    created by the step, exclusively and durably, before any process of the job runs

@@ -73,8 +73,8 @@ func (w *watch) start() error {
 	return nil
 }
 
-// startMain runs the second stage. It opens the paths that the user named with
-// the user's rights.
+// startMain runs the second stage. It uses the user's rights when it opens the
+// paths that the user named.
 func startMain() int {
 	report := os.NewFile(reportFD, "report")
 	err := unseen()

@@ -261,8 +261,8 @@ const lastWords = time.Second
 
 // report returns the report of the second stage, after all processes of the job
 // have exited. It does not wait for the end of the pipe. The second stage runs
-// as the user, whose other processes may hold the pipe open, so the job might
-// never end.
+// as the user, and other processes of that user may hold the pipe open. If
+// report waited for them, the job might never end.
 func (w *watch) report() error {
 	select {
 	case err := <-w.started:
@@ -273,8 +273,8 @@ func (w *watch) report() error {
 	}
 }
 
-// listen returns the error that the second stage reports, or nil when it
-// started the script.
+// listen returns the error that the second stage reports, or nil when the
+// second stage has started the script.
 func listen(from *os.File) error {
 	defer from.Close()
 	text, err := io.ReadAll(io.LimitReader(from, 1024))

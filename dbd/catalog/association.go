@@ -191,8 +191,8 @@ func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Associa
 
 // RemoveAssociations removes the associations that f selects and all
 // associations below them, and returns them as texts. It fails if one of them
-// is the default of a user who would keep other associations. Then the texts
-// name the defaults that prevent the removal.
+// is the default of a user who would keep other associations. In that case the
+// returned texts name the defaults that prevent the removal.
 func (b *Catalog) RemoveAssociations(f *model.AssocFilter) (names []string, err error) {
 	gone := map[uint32]*model.Association{}
 	for _, a := range b.selected(f) {

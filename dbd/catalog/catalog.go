@@ -61,8 +61,8 @@ func (b *Catalog) Clone() *Catalog {
 		maps.Clone(b.Associations), maps.Clone(b.QOS), b.LastAssoc, b.LastQOS}
 }
 
-// maxRecords limits the number of records in a Catalog, because it is in
-// memory.
+// maxRecords limits the number of records in a Catalog, because a Catalog is
+// held in memory.
 const maxRecords = 200_000
 
 // Check returns an error if the Catalog has too many records.

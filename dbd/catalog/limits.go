@@ -9,7 +9,8 @@ import (
 )
 
 // assocNumbers returns the numeric limits of an association. An association
-// that lacks one of the first five inherits it from the association above.
+// that lacks one of the first five limits inherits it from the association
+// above.
 func assocNumbers(a *model.Association) []*model.Opt[uint32] {
 	return []*model.Opt[uint32]{&a.MaxJobs, &a.MaxJobsAccrue, &a.MinPrioThreshold, &a.MaxSubmitJobs, &a.MaxWallPJ, &a.Priority,
 		&a.GrpJobs, &a.GrpJobsAccrue, &a.GrpSubmitJobs, &a.GrpWall}
@@ -37,8 +38,9 @@ func qosAmounts(q *model.QOS) []*string {
 		&q.MaxTRESPJ, &q.MaxTRESPN, &q.MaxTRESPU, &q.MinTRESPJ}
 }
 
-// setNumbers copies each limit that is set in from into the list to. A limit
-// that is set in neither list becomes unlimited, as in the answers of slurmdbd.
+// setNumbers copies each limit that is set in the second list to the first
+// list. A limit that is set in neither list becomes unlimited, as in the
+// answers of slurmdbd.
 func setNumbers(to, from []*model.Opt[uint32]) {
 	for i, n := range from {
 		if n.Set || n.Infinite {
@@ -50,7 +52,8 @@ func setNumbers(to, from []*model.Opt[uint32]) {
 }
 
 // setAmounts copies limits in the same way. An amount of -1 removes the limit
-// on its resource. Limits on resources that from does not name stay unchanged.
+// on its resource. Limits on resources that the second list does not name stay
+// unchanged.
 func setAmounts(to, from []*string) error {
 	for i, change := range from {
 		if *change == "" {
@@ -101,7 +104,7 @@ func keys(m map[uint64]int64) []uint64 {
 
 // changeIDs applies a change to a list of QOS numbers. An empty text in change
 // empties the list, "+3" and "-3" add and remove a number, and plain numbers
-// replace the list. known reports whether a QOS has a number.
+// replace the list. known(n) reports whether there is a QOS with the number n.
 func changeIDs(list, change []string, known func(uint32) bool) ([]string, error) {
 	if len(change) == 0 {
 		return list, nil

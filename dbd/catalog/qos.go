@@ -138,8 +138,8 @@ func (b *Catalog) changeQOS(q, change *model.QOS) error {
 	return err
 }
 
-// preempted returns the numbers of the QOS whose jobs are preempted by those of
-// q.
+// preempted returns the numbers of the QOS whose jobs can be preempted by jobs
+// of q.
 func preempted(q *model.QOS) (ids []string) {
 	for i := range int(q.PreemptIDs.Len) {
 		if q.PreemptIDs.Has(i) {

@@ -20,7 +20,7 @@ type Part struct {
 	Answers func(context.Context) error // returns nil if the daemon serves
 }
 
-// part returns the program name in the directory bin, started with a
+// part returns the program with this name in the directory bin, started with a
 // configuration.
 func (s *Site) part(bin, name, conf string) Part {
 	return Part{Program: Program{Name: name, Path: filepath.Join(bin, name), Args: []string{"-f", conf}, Log: s.Log(name)}}
@@ -52,10 +52,10 @@ func (s *Site) Schedctld(bin string) Part {
 	return p
 }
 
-// Schedrestd returns the gateway that listens on listen (HOST:PORT). If root
-// starts it, its worker runs as `nobody`. Otherwise the worker has the same uid
-// as all other processes, which the configuration must allow. The check of the
-// gateway succeeds when both daemons answer through it.
+// Schedrestd returns the gateway that listens on the address listen
+// (HOST:PORT). If root starts it, its worker runs as `nobody`. Otherwise the
+// worker has the same uid as all other processes, which the configuration must
+// allow. The check of the gateway succeeds when both daemons answer through it.
 func (s *Site) Schedrestd(bin, listen string) Part {
 	p := s.part(bin, "schedrestd", s.Conf())
 	p.At = "http://" + reached(listen)
@@ -93,7 +93,7 @@ func NobodyGroup() string {
 }
 
 // reached returns the address through which a client on this machine reaches a
-// program that listens on listen.
+// program that listens on the address listen.
 func reached(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {

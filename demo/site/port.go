@@ -18,10 +18,10 @@ var taken struct {
 
 // FreePorts returns n unused ports of the loopback interface. They are outside
 // the range from which the kernel assigns ports to connections, so that a
-// restarted daemon finds its port free. No other call returns the same ports
-// until this process exits, not even in another process. Otherwise sites that
-// start concurrently could get the same ports, because their daemons do not
-// listen yet.
+// restarted daemon finds its port free. Until this process exits, no other call
+// returns the same ports, not even a call in another process. Otherwise sites
+// that start concurrently could get the same ports, because their daemons do
+// not listen yet.
 func FreePorts(n int) ([]int, error) {
 	low, high := 10000, 32768
 	var first, last int

@@ -50,7 +50,7 @@ func (s *Site) Socket() string { return filepath.Join(s.Dir, "run", "schedctld.s
 // DbdSocket returns the path of the accounting daemon's socket.
 func (s *Site) DbdSocket() string { return filepath.Join(s.Dir, "run", "scheddbd.sock") }
 
-// Log returns the path of the log of the program name.
+// Log returns the path of the log of the program with this name.
 func (s *Site) Log(name string) string { return filepath.Join(s.Dir, "log", name) }
 
 // maxSocket is the maximum length of the path of a UNIX socket, in bytes.
@@ -84,7 +84,8 @@ func New(dir string) (*Site, error) {
 		}
 	}
 	// Other users connect to the sockets in this directory, so they must be
-	// able to enter it. The dispatcher also opens the sockets by path.
+	// able to enter it. The gateway's dispatcher process also opens the
+	// sockets by path.
 	if err := os.Chmod(filepath.Join(dir, "run"), 0o711); err != nil {
 		return nil, err
 	}

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Apart calls do on a new thread, which exits afterwards. So changes that do
-// makes to its thread, such as another namespace or user, affect no other
-// goroutine.
+// Apart calls do on a new thread, which exits afterwards. So if do changes
+// attributes of its thread, such as the namespace or the user, no other
+// goroutine is affected.
 func Apart(do func() error) error {
 	done := make(chan error)
 	go func() {

@@ -91,7 +91,8 @@ func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.Ac
 }
 
 // RecordJobs sends jobs to the bundled accounting daemon. A nil error means
-// that they are on its disk. A job that is sent twice is stored once.
+// that the jobs are on the daemon's disk. A job that is sent twice is stored
+// once.
 func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {
 	return a.account(ctx, cred, a.session, func(s *session) *failure {
 		if s.version != codec.Newest {
@@ -101,8 +102,9 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 	})
 }
 
-// account calls ask with a session from get, to the first accounting daemon
-// that answers. Unless a failure is final, account may call ask again.
+// account calls get for a session with the first accounting daemon that
+// answers, and passes the session to ask. If ask fails, account may call it
+// again with another session, unless the failure is final.
 func (a *Accounting) account(ctx context.Context, cred model.Credential, get getter, ask func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)
 	defer cancel()
@@ -160,8 +162,8 @@ func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Creden
 		f = ask(s)
 	}
 	a.end(s, f)
-	// The daemon may be gone while the network silently drops packets. The
-	// connection's deadline may pass before the context ends.
+	// If the daemon's machine is gone, packets may be lost silently. Then
+	// the time limit of the idle session passes, but not that of the call.
 	silent := f != nil && limit != ctx && late(f.err) && ctx.Err() == nil
 	if f == nil || f.final || !s.reused || !broken(f) && !silent {
 		return f

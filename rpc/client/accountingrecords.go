@@ -12,8 +12,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// List requests records. It reads the whole answer before it passes on the
-// first record, so that a slow client does not block the daemon.
+// List requests records. Normally it reads the whole answer before it passes on
+// the first record, so that a slow client does not block the daemon. An answer
+// that is longer than the budget is passed on while it is read.
 func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Listing) error {
 	q, err := listing(l)
 	if err != nil {
@@ -92,8 +93,9 @@ func (a *Accounting) read(q asked, got *reply) error {
 	return nil
 }
 
-// records requests records, and passes them on when it no longer uses the
-// session. After it has passed on the first record, it never tries another
+// records sends q and passes on the records in the answer. Normally the session
+// is free again before the first record is passed on, except if the answer is
+// longer than the budget. After the first record, records never tries another
 // daemon.
 func (a *Accounting) records(ctx context.Context, cred model.Credential, q asked) error {
 	allowance := a.allowance(cred)

@@ -18,7 +18,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// listed returns an answer with records of the given names, which one creates.
+// listed returns an answer with a record for each name. It calls one(name) to
+// create a record.
 func listed[T any](names []string, one func(name string) T) message.Listed[T] {
 	l := message.Listed[T]{Records: codec.Stream[T]{List: []T{}}}
 	for _, name := range names {
@@ -124,8 +125,9 @@ func TestAccountingRecords(t *testing.T) {
 func TestAccountingRecordsOnce(t *testing.T) {
 	stop := errors.New("stop")
 	asked := 0
-	// tres answers with two records, and then with code or, if cut is set, with
-	// half of it.
+	// tres returns a daemon that answers with two records and the error
+	// number code. If cut is not 0, the last cut bytes of the answer are
+	// missing.
 	tres := func(code uint32, cut int) client.Address {
 		return replier(t, func(v codec.Version) []byte {
 			asked++

@@ -12,7 +12,7 @@ import (
 // An allowance is the part of a Budget that one answer uses.
 type allowance struct {
 	budget *Budget
-	who    owner // the credential, without a daemon
+	who    owner // the credential; its daemon is not set
 	has    int
 	come   bool // whether the answer has arrived; otherwise it is expected
 }
@@ -63,7 +63,7 @@ func (c *caller) expect(ctx context.Context, allowance *allowance, t message.Typ
 type sizes struct {
 	mu   sync.Mutex
 	of   map[message.Type]int
-	long map[message.Type]time.Time // when an answer was last long
+	long map[message.Type]time.Time // time of the last long answer
 }
 
 // longFor is how long a list counts as long after a long answer. Short answers
@@ -92,8 +92,8 @@ func (c *caller) noteSize(t message.Type, a *reply) {
 	c.usual.note(t, a.later, c.cfg.Answers.longest(), c.now())
 }
 
-// note records that an answer to t had n bytes after its first piece. An answer
-// of more than most bytes needs no memory.
+// note records that an answer to t had n bytes after its first piece. If n
+// exceeds most, it records 0, because such an answer is not held in memory.
 func (s *sizes) note(t message.Type, n, most int, now time.Time) {
 	long := n > mostShort
 	if n > most {

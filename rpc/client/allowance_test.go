@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestGateIsShared checks that a credential with many requests delays one with
-// a single request by at most one of them.
+// TestGateIsShared checks that many requests with one credential delay a single
+// request with another credential by at most one request.
 func TestGateIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gate
@@ -56,8 +56,9 @@ func TestGateIsShared(t *testing.T) {
 	})
 }
 
-// TestExpectLong checks that the first answer to a list is expected to be long,
-// and that after a long answer the next one is expected to be long for a while.
+// TestExpectLong checks that the first answer to a list is expected to be long.
+// After a long answer, the next answers must be expected to be long for a
+// while.
 func TestExpectLong(t *testing.T) {
 	var s sizes
 	now := time.Now()

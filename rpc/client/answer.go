@@ -95,7 +95,8 @@ func verdict(answer *reply) (rc message.RCMessage, err error) {
 }
 
 // bad returns the error for an answer that can't be decoded, or nil if err is
-// nil. It returns an error of the function that receives the records unchanged.
+// nil. If err comes from the function that receives the records, bad returns it
+// unchanged.
 func (g *daemons) bad(err error) error {
 	if stop, ok := errors.AsType[*stopped](err); ok {
 		return stop.err
@@ -103,13 +104,14 @@ func (g *daemons) bad(err error) error {
 	return errs.Wrap(err, errs.BadAnswer, "the %s's answer can't be understood", g.what)
 }
 
-// stopped passes an error of the receiver of a list through the decoder.
+// stopped carries an error of the function that receives a list through the
+// decoder.
 type stopped struct{ err error }
 
 func (s *stopped) Error() string { return s.err.Error() }
 
-// pass returns a receiver for a stream. It calls each, whose errors pass
-// through the decoder unchanged.
+// pass returns a receiver for a stream, which calls each(element). If each
+// returns an error, the error passes through the decoder unchanged.
 func pass[T any](each func(*T) error) func(*T) error {
 	return func(element *T) error {
 		if err := each(element); err != nil {

@@ -21,15 +21,17 @@ import (
 //
 // An eighth is reserved for short answers (short).
 //
-// A credential gets at most half of the budget, except for a single answer,
-// which may use all memory for long answers. The limit is per credential, not
-// per user, because the user that a token belongs to is unknown here.
+// A credential gets at most half of the budget. Exception: if it has no other
+// answer, a single answer may use all memory for long answers. The limit is per
+// credential, not per user, because the user that a token belongs to is unknown
+// here.
 //
-// Answers that fit may overtake a waiting one, at most maxPassed times.
+// An answer that fits may overtake answers that wait for memory. Each of these
+// is overtaken at most maxPassed times.
 //
 // An expected answer reserves the size of the last answer to the same kind of
-// request. It delays others for at most expectFor, because the daemon may never
-// answer, and the memory would be reserved for nothing.
+// request. The daemon may never answer, so an expected answer delays others for
+// at most expectFor.
 type Budget struct {
 	size int
 
@@ -101,8 +103,8 @@ func (b *Budget) fair(l *ledger, r *allowance, n, has int) bool {
 	return others == 0 || others+n <= b.size/2
 }
 
-// ledger returns the ledger of answers that have arrived, or the one that
-// includes expected answers.
+// ledger returns the ledger of answers that have arrived if come is set.
+// Otherwise it returns the ledger that also includes expected answers.
 func (b *Budget) ledger(come bool) *ledger {
 	if come {
 		return &b.here
@@ -158,9 +160,9 @@ func (b *Budget) try(r *allowance, n int) bool {
 }
 
 // take waits until r may have n bytes. It returns errs.Unavailable if ctx ends
-// first. come reports whether the answer has arrived. If it has not, and only
-// memory of other expected answers is missing, take returns nil after a while
-// without reserving memory.
+// first. come means that the answer has arrived. If the answer is still
+// expected, and only other expected answers leave too little memory, take stops
+// waiting after a while. It then returns nil without reserving memory.
 func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error {
 	t := &turn{allowance: r, n: n, come: come, ready: make(chan struct{})}
 	b.mu.Lock()
@@ -186,15 +188,15 @@ func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error
 			if b.leave(t, func() bool { return true }) {
 				return errs.Wrap(context.Cause(ctx), errs.Unavailable, "too many long answers are being sent at this moment")
 			}
-			return nil // it was admitted just now
+			return nil // t was admitted just now
 		}
 	}
 }
 
 // claim sets the memory for the expected answer of r to n bytes. It does not
-// wait, and reports whether the request may be sent. It also succeeds with
-// slightly less memory. If content is set and the answers that have arrived
-// leave enough memory, it succeeds without reserving any.
+// wait, and reports whether the request may be sent. It also succeeds if r has
+// slightly less memory. If content is set, it succeeds without reserving
+// memory, provided that the answers that have arrived leave enough.
 func (b *Budget) claim(r *allowance, n int, content bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -204,7 +206,8 @@ func (b *Budget) claim(r *allowance, n int, content bool) bool {
 	return content && b.fits(&b.here, r, n)
 }
 
-// leave removes t from the queue if t is in it and is returns true.
+// leave removes t from the queue if is() returns true, and reports whether it
+// has removed t.
 func (b *Budget) leave(t *turn, is func() bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -213,7 +216,7 @@ func (b *Budget) leave(t *turn, is func() bool) bool {
 		return false
 	}
 	b.queue = slices.Delete(b.queue, i, i+1)
-	b.serve() // the next one may need less
+	b.serve() // the requests behind t may need less
 	return true
 }
 

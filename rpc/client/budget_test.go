@@ -12,7 +12,7 @@ import (
 	"schedrestd/model"
 )
 
-// of returns an allowance in b for the user who.
+// of returns an allowance in b for a user with the name who.
 func (b *Budget) of(who string) *allowance { return &allowance{budget: b, who: owner{actAs: who}} }
 
 // free returns the number of unused bytes.
@@ -119,8 +119,8 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// TestBudgetIsGivenUp checks that a request whose context ends while it waits
-// fails, holds no memory, and delays no other.
+// TestBudgetIsGivenUp checks a request whose context ends while it waits. The
+// request must fail, hold no memory, and delay no other request.
 func TestBudgetIsGivenUp(t *testing.T) {
 	b := NewBudget(800)
 	b.of("a").set(500)
@@ -189,8 +189,9 @@ func TestBudgetOfExpectations(t *testing.T) {
 	})
 }
 
-// TestAllowance checks that an allowance grows immediately or not at all, and
-// that a request for more memory than exists holds none that others wait for.
+// TestAllowance checks that an allowance grows immediately or not at all. A
+// request for more memory than exists must hold no memory that other requests
+// wait for.
 func TestAllowance(t *testing.T) {
 	b := NewBudget(800)
 	one, other := b.of("a"), b.of("b")

@@ -12,13 +12,16 @@
 // request is sent again only if a repetition is harmless. A submission is never
 // repeated: its error then has the code outcome_unknown.
 //
-// An answer is read completely, at the controller's speed, before any of it is
-// passed on, so that a slow client does not occupy a controller's connection. A
-// Budget limits the memory and shares it among credentials. If no memory is
-// left, requests wait before they are sent. Few long answers are requested at a
-// time (gate). An answer that is longer than the budget is passed on while it
-// is read. So is an answer whose records no client receives
-// (model.Query.Prompt), which needs no memory.
+// Normally an answer is read completely, at the controller's speed, before any
+// record is passed to the caller. So a slow HTTP client does not occupy a
+// controller's connection. A Budget limits the memory for answers and shares it
+// among credentials. If no memory is left, requests wait before they are sent.
+// Only a few long answers are requested at a time (gate).
+//
+// There are two exceptions, in which records are passed on while the answer is
+// still being read. One is an answer that is longer than the budget. The other
+// is an answer whose records the caller uses itself, without sending them to a
+// client (model.Query.Prompt). Such an answer uses no memory of the budget.
 //
 // Errors are *errs.Error, with Number set if a daemon sent one. They never
 // contain a token.
@@ -54,9 +57,9 @@ type Config struct {
 	// down, and would receive tokens.
 	Trusted func(uid uint32) bool
 
-	// Munge is the client of munged, which authenticates this process where the
-	// kernel can't. With Munge, local credentials also work over TCP, and stand
-	// for the user of this process. It may be nil.
+	// Munge is the client of munged. It authenticates this process where
+	// the kernel can't. With Munge, local credentials also work over TCP,
+	// and stand for the user of this process. Munge may be nil.
 	Munge    *munge.Client
 	Sack     *sack.Client // for auth/slurm, instead of Munge
 	MungeUID uint32       // user of the daemons, which alone may decode credentials

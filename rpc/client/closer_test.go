@@ -123,8 +123,9 @@ func TestForgedTokensAreCheap(t *testing.T) {
 	}
 }
 
-// TestSilenceOfOthers checks a controller whose release answers invalid
-// credentials: if it closes the connection, the cause is another one.
+// TestSilenceOfOthers checks a controller of a release that answers invalid
+// credentials. If such a controller closes the connection without an answer,
+// the error must not blame the credential.
 func TestSilenceOfOthers(t *testing.T) {
 	closes := atomic.Bool{}
 	p := script(t, "ctl", func(nc net.Conn, r message.Header) {
@@ -153,8 +154,8 @@ func TestSilenceOfOthers(t *testing.T) {
 
 // TestNobodyBehind checks a peer that accepts connections and closes them, like
 // a load balancer whose controller is down. It must not be mistaken for a
-// controller that refuses the token. This holds before the controller first
-// answered and after its version was forgotten, for any number of requests.
+// controller that refuses the token. The test covers a controller that never
+// answered and one whose version was forgotten, with any number of requests.
 func TestNobodyBehind(t *testing.T) {
 	up := atomic.Bool{}
 	address := listen(t, "tcp", func(nc net.Conn) {

@@ -27,8 +27,9 @@ func (c *caller) seal(ctx context.Context, d *daemon, cred model.Credential) mes
 			return &message.Credential{Plugin: message.PluginMunge, Text: text}, err
 		}
 	}
-	// The kernel's identification counts as auth/cred. So only addresses of
-	// network "unix" are used for such credentials.
+	// With auth/cred a daemon relies on the kernel to identify this
+	// process. The kernel can identify it only on UNIX sockets, so connect
+	// uses only addresses of network "unix" for such credentials.
 	return message.Sealed(&message.Credential{Plugin: message.PluginNone})
 }
 

@@ -13,8 +13,8 @@ import (
 )
 
 // TestCrowdBeforeADeadController checks concurrent requests to a machine that
-// does not answer at all. One waits for it, and the others share its failure: a
-// 503, not a timeout.
+// does not answer at all. One request waits for the machine, and the others
+// share its failure: a 503, not a timeout.
 func TestCrowdBeforeADeadController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialled := 0
@@ -43,9 +43,9 @@ func TestCrowdBeforeADeadController(t *testing.T) {
 	})
 }
 
-// TestCrowdBehindOneWhoLeft checks requests that wait for a probe by another
-// request: if that request's client disconnects, this must not count as a
-// failure of the controller.
+// TestCrowdBehindOneWhoLeft checks requests that wait for the probe of another
+// request. If the client of that other request disconnects, the controller must
+// not count as failed.
 func TestCrowdBehindOneWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialled := 0

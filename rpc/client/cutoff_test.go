@@ -13,8 +13,8 @@ import (
 )
 
 // TestBudgetAfterBrokenAnswers checks a daemon that announces megabytes as the
-// answer to a short request and then closes the connection. It must not use
-// memory of other answers.
+// answer to a short request and then closes the connection. The announced bytes
+// must not take memory away from other answers.
 func TestBudgetAfterBrokenAnswers(t *testing.T) {
 	p := script(t, "daemon", func(nc net.Conn, _ message.Header) {
 		io.WriteString(nc, "\x00\x80\x00\x00")

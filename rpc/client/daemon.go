@@ -85,8 +85,8 @@ func group(what string, addresses []Address) *daemons {
 }
 
 // order returns the daemons in the order in which to try them. When
-// retryPrimary has passed, a single call gets an order in which the primary is
-// first again. That call may have to wait for the primary; the others don't.
+// retryPrimary has passed, only one call gets an order in which the primary is
+// first again. That call may have to wait for the primary; other calls don't.
 func (g *daemons) order() []*daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -141,8 +141,9 @@ func (g *daemons) hanging(d *daemon) bool {
 	return g.hung[d]
 }
 
-// answered records that d answered. It does not extend the time for which a
-// backup is tried first, so order tries the primary again.
+// answered records that d answered. If d is a backup that was already tried
+// first, answered does not extend the time for which it is tried first. So when
+// that time is over, order tries the primary again.
 func (g *daemons) answered(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -162,8 +163,9 @@ func (g *daemons) current() *daemon {
 	return g.last
 }
 
-// watch sets the deadline of ctx for nc, and closes nc if ctx ends before stop
-// is called. stop returns false if ctx had ended.
+// watch sets the deadline of ctx for nc. If ctx ends before stop is called,
+// watch sets a deadline in the past, so that all reads and writes on nc fail.
+// It does not close nc. stop returns false if ctx had ended.
 func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 	if deadline, ok := ctx.Deadline(); ok {
 		nc.SetDeadline(deadline)

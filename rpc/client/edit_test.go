@@ -195,7 +195,7 @@ func TestEdit(t *testing.T) {
 		kind    errs.Kind // kind of the error; 0 for none
 		own     bool      // whether the error is f's own
 		unknown bool
-		asked   string // expected requests, without the end of an idle session's transaction
+		asked   string // expected requests, without the request that ends an idle session's transaction
 		kept    string
 		opened  int
 		runs    int // number of calls of f
@@ -262,7 +262,7 @@ func TestEdit(t *testing.T) {
 			asked, kept, opened := l.noted()
 			list := strings.Split(asked, ", ")[before:]
 			if n := len(list); n > 1 && list[n-1] == "drop" && !slices.Contains(strings.Split(tt.asked, ", "), "drop") {
-				list = list[:n-1] // it belongs to the idle session
+				list = list[:n-1] // this "drop" belongs to the idle session
 			} else if n > 2 && list[n-1] == "drop" && list[n-2] == "drop" {
 				list = list[:n-1]
 			}
@@ -277,7 +277,8 @@ func TestEdit(t *testing.T) {
 }
 
 // TestEditWithASecondDaemon checks that changes go to the second accounting
-// daemon if the first is lost before the request to commit, but not after it.
+// daemon if the first is lost before the request to commit. If the first is
+// lost later, changes must not go to the second.
 func TestEditWithASecondDaemon(t *testing.T) {
 	for at, want := range map[string]struct{ first, second string }{"add a": {"", "a"}, "keep": {"a", ""}} {
 		t.Run(at, func(t *testing.T) {

@@ -24,8 +24,8 @@ type request struct {
 }
 
 // do sends r to the controllers in turn until one answers. It tries the next
-// controller if the last one can't have done anything, or if a repetition of r
-// is harmless.
+// controller if the previous one can't have carried out r, or if a repetition
+// of r is harmless.
 func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	g := c.daemons
 	allowance := c.allowance(cred)
@@ -45,7 +45,7 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 			g.answered(d)
 			c.noteSize(r.kind, answer)
 			if r.prompt {
-				answer.leave, leave = leave, nothing // it is still being read
+				answer.leave, leave = leave, nothing // the answer is still being read
 			}
 			return answer, nil
 		case f == nil:
@@ -75,12 +75,12 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 	return nil, g.report(tried)
 }
 
-// slack is the divisor for the tolerance in the size of an answer that is
-// requested again, because the answer may have grown.
+// slack sets the tolerance in the size of an answer that is requested again:
+// 1/slack of the size, because the answer may have grown.
 const slack = 16
 
-// ask sends r to one controller. If others remain to be tried, a repeatable
-// request gets at most half of the remaining time.
+// ask sends r to one controller. If other controllers remain to be tried, a
+// repeatable request gets at most half of the remaining time.
 func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r request, allowance *allowance, others bool) (*reply, *failure) {
 	half, cancel := share(ctx, others)
 	defer cancel()
@@ -103,7 +103,7 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 		case f == nil || f.wants > 0:
 			return answer, f
 		case f.stage == silent && !r.repeatable:
-			d.forget() // the next call finds out whether it was restarted with an older release
+			d.forget() // the next call finds out whether d was restarted with an older release
 			return nil, f
 		case f.stage == silent:
 			if again > 0 {
@@ -113,13 +113,13 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 				return nil, f
 			}
 		case f.stage == unspoken && again == 0:
-			d.forget() // it was restarted with another release, and did nothing
+			d.forget() // d was restarted with another release, and did nothing
 		default:
 			if timedOut(f) && within.Err() != context.Canceled {
 				c.hangs(d)
 			}
 			if f.stage != unmade && !errors.Is(f.err, context.Canceled) {
-				d.forget() // it may have been restarted with another release, so probe it again next time
+				d.forget() // d may have been restarted with another release, so probe it again next time
 			}
 			return nil, f
 		}

@@ -54,7 +54,7 @@ func timedOut(err error) bool {
 }
 
 // report returns the error for the failures of g's daemons. The failure that
-// reached the latest stage determines it.
+// reached the latest stage determines the error.
 func (g *daemons) report(tried []*failure) error {
 	if len(tried) == 0 {
 		return errs.New(errs.Unsupported, "no %s is configured", g.what)

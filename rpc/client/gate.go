@@ -9,17 +9,17 @@ import (
 )
 
 // mostAsked is the maximum number of long answers that are requested from the
-// controllers at a time. A controller writes one after the other, and takes a
-// tenth of a second for each. So a hundred requests at a time would block all
-// other clients for ten seconds, and there would be no memory for most of the
-// answers.
+// controllers at a time. A controller writes one answer after the other, and
+// takes a tenth of a second for each. So a hundred requests at a time would
+// block all other clients for ten seconds, and there would be no memory for
+// most of the answers.
 const mostAsked = 4
 
 // gate limits the number of concurrent requests whose answer may be long. A
-// request counts from before it connects until its answer was read. While it
-// waits, it has no connection. The credential with the fewest admitted requests
-// is next. So a client that requests a hundred lists delays others by at most
-// one list.
+// request is counted from before it connects until its answer has been read.
+// While it waits for the gate, it has no connection. The next request to be
+// admitted is one of the credential with the fewest admitted requests. So a
+// client that requests a hundred lists delays others by at most one list.
 type gate struct {
 	mu     sync.Mutex
 	inside map[owner]int
@@ -33,8 +33,9 @@ type comer struct {
 	in  chan struct{} // closed when the request is admitted
 }
 
-// enter waits until the gate admits a request of who. If ctx ends first, it
-// returns errs.Unavailable. A request that was admitted must call leave.
+// enter waits until the gate admits a request of the credential who. If ctx
+// ends first, it returns errs.Unavailable. A request that was admitted must
+// call leave.
 func (g *gate) enter(ctx context.Context, who owner) error {
 	g.mu.Lock()
 	me := &comer{who: who, in: make(chan struct{})}
@@ -50,7 +51,7 @@ func (g *gate) enter(ctx context.Context, who owner) error {
 	defer g.mu.Unlock()
 	i := slices.Index(g.queue, me)
 	if i < 0 {
-		return nil // it was admitted just now
+		return nil // the request was admitted just now
 	}
 	g.queue = slices.Delete(g.queue, i, i+1)
 	return errs.Wrap(context.Cause(ctx), errs.Unavailable, "the controller is being asked for as many long answers as may be at a time")
@@ -87,11 +88,11 @@ func (g *gate) admit() {
 	}
 }
 
-// turn waits until r may be sent. There must be memory for the expected answer,
-// and if that may be long, the gate must admit r. A request that waits for
-// memory does not occupy the gate. turn waits for at most half of the time, so
-// that the request can still be answered. The caller must call leave when the
-// answer was read.
+// turn waits until r may be sent. There must be memory for the expected answer.
+// If the answer may be long, the gate must also admit r. A request that waits
+// for memory does not occupy the gate. turn waits for at most half of the time,
+// so that the request can still be answered. The caller must call leave when it
+// has read the answer.
 func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (leave func(), err error) {
 	ctx, cancel := share(ctx, true)
 	defer cancel()
@@ -103,7 +104,7 @@ func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (lea
 			}
 		}
 		if !r.repeatable || !c.usual.expectLong(r, c.now()) {
-			return nothing, nil // it need not pass the gate
+			return nothing, nil // r need not pass the gate
 		}
 		content := allowance.has < n
 		if err := c.gate.enter(ctx, allowance.who); err != nil {
@@ -121,8 +122,8 @@ func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (lea
 
 func nothing() {}
 
-// again waits for another turn of r, if there was no memory for its answer of n
-// bytes.
+// again waits for another turn of r, after there was no memory for its answer
+// of n bytes.
 func (c *Client) again(ctx context.Context, allowance *allowance, r request, n int) (leave func(), err error) {
 	if err := allowance.wait(ctx, n, false); err != nil {
 		return nothing, err

@@ -16,7 +16,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// packer is a controller that sends a list of jobs only when the test lets it.
+// packer is a controller that sends a list of jobs only when the test permits
+// it.
 type packer struct {
 	client.Address
 	let    chan struct{}
@@ -107,7 +108,7 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	close(p.let)
 	soon(t, "some stall and the others wait for room", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
 	soon(t, "no connection is open", func() bool { return p.open.Load() == 0 })
-	if n := connections.most.Load(); n > client.MostAsked+1 { // one is for the short request
+	if n := connections.most.Load(); n > client.MostAsked+1 { // one connection is for the short request
 		t.Errorf("%d were open at a time", n)
 	}
 	if asked, n := p.lists.Load(), s.stalled.Load(); n < 9 || n > 11 || asked != n {
@@ -127,9 +128,9 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	}
 }
 
-// TestTurnDoesNotCome checks that a request that waits while the controller
-// answers other lists fails before the client gives up, and that it leaves no
-// state.
+// TestTurnDoesNotCome checks a request that waits while the controller answers
+// other lists. The request must fail before its client gives up, and must leave
+// no state.
 func TestTurnDoesNotCome(t *testing.T) {
 	p := newPacker(t, 10)
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: time.Minute})

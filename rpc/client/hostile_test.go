@@ -54,7 +54,7 @@ var slowly = []struct {
 func TestHostileControllers(t *testing.T) {
 	const times = 1000 / 20
 	type way func(nc net.Conn, v codec.Version)
-	var act atomic.Value // has a way; an abandoned connection may still use the last one
+	var act atomic.Value // holds a way to misbehave; an abandoned connection may still use the previous one
 	p := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		if r.Type == message.RequestPing {
 			rc(nc, r.Version, 0)

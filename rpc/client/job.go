@@ -9,7 +9,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Jobs calls each for every job, like Nodes.
+// Jobs calls each(j) for every job, like Nodes.
 func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	req := message.JobInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	var answer message.JobInfo
@@ -21,9 +21,9 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 	return model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}, err
 }
 
-// Job calls each with the records of the job id, like Jobs. An array or a
-// heterogeneous job has several records. If there is no such job, Job returns
-// errs.NotFound and does not call each. It uses q like Node.
+// Job calls each(j) for every record j of the job id, like Jobs. An array or a
+// heterogeneous job has several records. If there is no such job, Job makes no
+// call and returns errs.NotFound. q has the same effect as for Node.
 func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	given := false
 	var answer message.JobInfo

@@ -8,8 +8,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// JobStates calls each with the state of every given job, or of all jobs if
-// none are given, like Nodes. It returns errs.Unsupported for a controller
+// JobStates calls each(e) with the state e of every given job, or of all jobs
+// if none are given, like Nodes. It returns errs.Unsupported for a controller
 // before 23.11.
 func (c *Client) JobStates(ctx context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error {
 	req := message.JobStateRequest{Jobs: jobs}

@@ -16,8 +16,8 @@ import (
 )
 
 // TestUpdateJob checks that the change identifies the job both by number and as
-// text, and contains only the fields that were set. The result must have the
-// tasks of an array.
+// text, and contains only the fields that were set. If the tasks of an array
+// had different results, UpdateJob must return them.
 func TestUpdateJob(t *testing.T) {
 	partial := &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: 2021, JobIDs: "12_[1-2]"}, {JobIDs: "12_3"}}}
 	nothing := &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: 2021, JobIDs: "12_[1-2]"}}}

@@ -16,9 +16,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// killers returns a controller that answers with the results for each job. If
-// results is nil, it does not know that message. It counts the requests for one
-// job and for many.
+// killers returns a controller that answers KillJobs with the result of
+// results. If results is nil, the controller does not know that message. one
+// and many count the requests to signal one job and several jobs.
 func killers(results func() ([]model.KillResult, error)) (s *server.Server, one, many *int) {
 	s, one, many = controller(), new(int), new(int)
 	s.Handlers[message.RequestKillJob] = decoded(message.ResponseRC, func(r *message.KillJob) (message.Body, error) {
@@ -81,8 +81,8 @@ func TestKillEach(t *testing.T) {
 	}
 }
 
-// TestKillEachOnce checks that a signal that may have arrived is not repeated
-// with the other message.
+// TestKillEachOnce checks that a signal that may have arrived is not sent again
+// with Kill's message.
 func TestKillEachOnce(t *testing.T) {
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) {
 		if request.Type == message.RequestPing {

@@ -119,8 +119,8 @@ func (j *journal) accounting(nc net.Conn) {
 	nc.Write(answer)
 }
 
-// credentials returns the credentials that the daemons got. It checks that
-// munged issued each of them for the body that it came with, and for the
+// credentials returns the credentials that the daemons received. It checks that
+// munged issued each credential for the body that was sent with it, and for the
 // scheduler's user.
 func (j *journal) credentials(t *testing.T) []message.Credential {
 	t.Helper()
@@ -139,8 +139,8 @@ func (j *journal) credentials(t *testing.T) []message.Credential {
 }
 
 // TestMunge checks that a local credential over TCP is a new MUNGE credential
-// for each message, and that munged is not used for requests with a token or
-// over a UNIX socket.
+// for each message. munged must not be used for requests with a token or over a
+// UNIX socket.
 func TestMunge(t *testing.T) {
 	counted := func(n int) message.Credential {
 		return message.Credential{Plugin: message.PluginMunge, Text: fmt.Sprintf("MUNGE:%d:", n)}

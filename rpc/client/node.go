@@ -10,10 +10,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Nodes calls each for every node. The node is valid only during the call. If
-// each returns an error, Nodes stops and returns it. lastUpdate is the time of
-// the last change of the list. If nothing has changed since q.Since, Nodes
-// returns errs.Unchanged.
+// Nodes calls each(n) for every node n, which is valid only during the call. If
+// each returns an error, Nodes stops and returns that error. lastUpdate is the
+// time of the last change of the list. If nothing has changed since q.Since,
+// Nodes returns errs.Unchanged.
 func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error) {
 	req := message.NodeInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: pass(func(n *model.Node) error {

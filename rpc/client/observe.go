@@ -12,7 +12,7 @@ type Outcome uint8
 // The outcomes.
 const (
 	OK          Outcome = iota
-	Unmade              // it could not be created, for example because munged failed
+	Unmade              // the request could not be created, for example because munged failed
 	Unreachable         // no connection
 	TimedOut            // no answer in time
 	Broken              // an answer that is missing, incomplete or can't be understood

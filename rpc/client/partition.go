@@ -10,7 +10,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Partitions calls each for every partition, like Nodes.
+// Partitions calls each(p) for every partition, like Nodes.
 func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (lastUpdate model.Time, err error) {
 	req := message.PartitionInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.PartitionInfo{Partitions: codec.Stream[model.Partition]{Each: pass(each)}}

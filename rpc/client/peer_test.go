@@ -144,8 +144,9 @@ func TestVersionProbeWithAWrongCredential(t *testing.T) {
 }
 
 // TestVersionIsProbedAgain checks a controller that is restarted with an older
-// release, which refuses the newer version in one of three ways. If it can't
-// have done anything, even a submission must succeed.
+// release, which refuses the newer version in one of three ways. If the
+// controller can't have carried out a submission, the submission must succeed
+// after the new probe.
 func TestVersionIsProbedAgain(t *testing.T) {
 	for name, refuse := range refusals {
 		t.Run(name, func(t *testing.T) {
@@ -396,7 +397,7 @@ func TestWhoAnsweredIsRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := map[string]int{"ctl": 1, "bak": 4}; !cmp.Equal(want, dials) { // the first call also probes
+	if want := map[string]int{"ctl": 1, "bak": 4}; !cmp.Equal(want, dials) { // the first call probes the version, too
 		t.Errorf("dialled %v, want %v", dials, want)
 	}
 }
@@ -454,9 +455,9 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestRefusedBeforeTheRequestIsSent checks that the answer of a daemon is used
-// if it refuses the credential and closes the connection before it has read all
-// of a long request.
+// TestRefusedBeforeTheRequestIsSent checks a daemon that refuses the credential
+// and closes the connection before it has read all of a long request. The
+// client must use the daemon's answer.
 func TestRefusedBeforeTheRequestIsSent(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

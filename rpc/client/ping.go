@@ -37,8 +37,8 @@ func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 	})
 }
 
-// pingAll calls one for each daemon, with the daemon's index in the list. one
-// returns the time until the daemon's answer.
+// pingAll calls one(ctx, i, d) for each daemon d, where i is the daemon's index
+// in the list. one returns the time until the daemon's answer.
 func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *daemon) (time.Duration, error)) ([]model.Ping, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
@@ -65,7 +65,7 @@ func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *da
 		case err == nil:
 		case !failed:
 			return nil, err
-		case f.stage == silent && accepted(pings): // it is out of order, because another daemon has accepted the credential
+		case f.stage == silent && accepted(pings): // this daemon is out of order, because another daemon has accepted the credential
 		default:
 			return nil, c.report([]*failure{f})
 		}

@@ -10,9 +10,10 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestPromptTakesNoMemory checks that a prompt answer is read as fast as its records are
-// used: the controller still sends it, no memory of the budget is used, and requests
-// for other lists wait until it is read.
+// TestPromptTakesNoMemory checks that a prompt answer (model.Query.Prompt) is
+// read as fast as its records are used. Until it has been read, the controller
+// must still be sending it, no memory of the budget may be in use, and further
+// requests for lists must wait.
 func TestPromptTakesNoMemory(t *testing.T) {
 	const jobs, size = 20_000, 64 << 20
 	l := newLister(t, jobs)
@@ -52,7 +53,8 @@ func TestPromptTakesNoMemory(t *testing.T) {
 	if n := l.lists.Load(); n != client.MostAsked+1 {
 		t.Errorf("%d lists", n)
 	}
-	// A request that is not prompt waits for as much memory as the answer took.
+	// A request that is not prompt waits for as much memory as the last
+	// answer needed.
 	if !budget.Hold(model.Credential{Token: "bob"}, size/2) || !budget.Hold(model.Credential{Token: "carol"}, size/8*3-l.length/2) {
 		t.Fatal("no memory")
 	}

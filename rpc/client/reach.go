@@ -57,8 +57,8 @@ func (c *Client) Reachable(ctx context.Context) bool {
 	return c.now().Sub(r.last) < UnreachableAfter
 }
 
-// tryAll connects to all controllers concurrently. It ends when one accepts the
-// connection or none does.
+// tryAll connects to all controllers concurrently. It ends when one of them
+// accepts the connection, or when all attempts have failed.
 func (c *Client) tryAll(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), min(reachLimit, c.cfg.ConnectTimeout))
 	defer cancel()

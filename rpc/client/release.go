@@ -12,7 +12,7 @@ import (
 const (
 	releaseWait  = 500 * time.Millisecond // time limit for waiting; a later answer is stored, too
 	releaseRetry = 30 * time.Second       // pause after a request without an answer
-	releaseKept  = 10 * time.Minute       // time after which the release is requested again, because it may have been upgraded without a new protocol
+	releaseKept  = 10 * time.Minute       // time after which the release is requested again, because the controller may have been upgraded without a new protocol
 )
 
 // releases is the state of the request for a controller's release. Each daemon

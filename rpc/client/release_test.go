@@ -89,8 +89,9 @@ func TestReleaseOfBackup(t *testing.T) {
 	}
 }
 
-// TestReleaseUntold checks that a controller that does not report its release
-// counts as the release of its protocol, and is not immediately asked again.
+// TestReleaseUntold checks a controller that does not report its release. The
+// client must use the release of the controller's protocol, and must not ask
+// again immediately.
 func TestReleaseUntold(t *testing.T) {
 	var asked atomic.Int32
 	s := controller()
@@ -118,7 +119,7 @@ func TestReleaseUnknown(t *testing.T) {
 	}
 }
 
-// neverDone is a context whose end must not be waited for.
+// neverDone is a context that panics if a caller waits for its end.
 type neverDone struct{ context.Context }
 
 func (neverDone) Done() <-chan struct{} { panic("it is waited for") }

@@ -25,7 +25,7 @@ type reply struct {
 	allowance *allowance // memory of the rest; nil: no rest
 	flowing   bool       // the rest is still on the connection
 	done      func()     // flowing: closes the connection
-	leave     func()     // leaves the gate; nil: it was left
+	leave     func()     // leaves the gate; nil if that has been done
 	what      string     // the kind of daemon, for messages
 }
 
@@ -91,12 +91,12 @@ func (a *reply) release() {
 	*a = reply{}
 }
 
-// receive reads the answer to r from nc. It reads the whole answer, unless that
-// is longer than any allowance can be or r is prompt. A long answer gets its
-// memory from allowance. If there is not enough memory, the failure has the
-// needed amount, but an answer that can't be requested again waits for memory.
-// With a nil allowance a long answer is an error. If reading fails, receive
-// frees the memory.
+// receive reads the answer to r from nc. It reads the whole answer, except if r
+// is prompt or the answer is longer than any allowance can be. A long answer
+// gets its memory from allowance. If there is not enough memory, receive
+// normally returns a failure with the needed amount. If r can't be repeated,
+// receive waits for memory instead. With a nil allowance a long answer is an
+// error. If reading fails, receive frees the memory.
 func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, r request) (*reply, *failure) {
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
 	if err != nil {
@@ -141,7 +141,8 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 	return a, nil
 }
 
-// unread returns the failure for err, which occurred after first was read.
+// unread returns the failure for err. first is the part of the answer that was
+// read before the error.
 func unread(first []byte, err error) *failure {
 	f := failed(unanswered, fmt.Errorf("read answer: %w", err))
 	switch {
@@ -155,8 +156,9 @@ func unread(first []byte, err error) *failure {
 	return f
 }
 
-// flow is the rest of an answer that is longer than any allowance, or that is
-// decoded at once. It is read while it is used, and the daemon waits.
+// flow is the rest of an answer that is longer than any allowance, or whose
+// request is prompt. It is read only as fast as its records are used, and
+// meanwhile the daemon waits.
 type flow struct {
 	nc    net.Conn
 	left  int

@@ -10,7 +10,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Reservations calls each for every reservation, like Nodes. It uses only
+// Reservations calls each(r) for every reservation, like Nodes. It uses only
 // q.Since, because controllers support nothing else.
 func (c *Client) Reservations(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (lastUpdate model.Time, err error) {
 	req := message.ReservationInfoRequest{LastUpdate: q.Since}

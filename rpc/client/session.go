@@ -52,7 +52,7 @@ func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Cred
 		if f == nil || f.stage == answered || f.stage <= unreached {
 			return s, f
 		}
-		d.forget() // it may have been restarted with another release
+		d.forget() // d may have been restarted with another release
 		if f.stage != unspoken && f.stage != silent {
 			return nil, f
 		}
@@ -91,9 +91,9 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 // unsaid is the error number that 22.05 sends with every refusal.
 const unsaid uint32 = 1<<32 - 1
 
-// refusedOpening distinguishes a refused version v from a refused credential.
-// 22.05 answers both in the same way, but it speaks the oldest version, so a
-// refusal of that version means the credential.
+// refusedOpening distinguishes the refusal of version v from the refusal of a
+// credential. 22.05 answers both in the same way. But 22.05 speaks the oldest
+// version, so if v is the oldest, it has refused the credential.
 func refusedOpening(f *failure, v codec.Version) *failure {
 	switch number := uint32(numberOf(f.err)); {
 	case number == fault.ProtocolVersion, number == unsaid && v > codec.Oldest:
@@ -147,8 +147,8 @@ func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (answ
 	return s.receive(want, allowance)
 }
 
-// receive returns an answer, which must be of type want. Its memory comes from
-// in.
+// receive returns an answer, which must be of type want. The memory of a long
+// answer comes from the allowance in.
 func (s *session) receive(want message.Type, in *allowance) (*reply, *failure) {
 	answer, f := s.caller.receive(s.ctx, s.nc, in, request{})
 	if f != nil {

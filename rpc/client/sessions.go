@@ -146,11 +146,11 @@ func (p *sessions) forget(o owner) {
 	}
 }
 
-// rest ends the transaction in which s has read, before s becomes idle. In a
-// transaction, slurmdbd's database hides changes that were committed after the
-// first query. It also prevents the removal of a cluster, because tables that
-// were read can't be dropped. settle reads the answer later, so that no request
-// waits for it.
+// rest ends the transaction of s before s becomes idle. In a transaction,
+// slurmdbd's database hides changes that were committed after the first query.
+// An open transaction also prevents the removal of a cluster, because tables
+// that were read in it can't be dropped. settle reads the answer later, so that
+// no request waits for it.
 func (s *session) rest() bool {
 	b, err := message.EncodePersistent(s.version, message.AccountingFini, &message.AccountingEnd{Commit: drop})
 	if err != nil || s.nc.SetDeadline(time.Now().Add(time.Second)) != nil {
@@ -162,8 +162,8 @@ func (s *session) rest() bool {
 	return s.nc.SetDeadline(time.Time{}) == nil
 }
 
-// settle reads the answer to rest. If it fails for any reason, the next request
-// was not sent.
+// settle reads the answer to rest. All its failures have the stage unsent,
+// because the next request was not sent yet.
 func (s *session) settle() *failure {
 	answer, f := s.receive(message.AccountingRC, nil)
 	switch {
@@ -186,7 +186,7 @@ func (s *session) begin(ctx context.Context) { s.ctx, s.stop = ctx, watch(ctx, s
 func (a *Accounting) end(s *session, f *failure) {
 	if s.lent {
 		s.stop()
-		return // the answer closes it
+		return // the release of the answer closes s
 	}
 	whole := !s.tainted && (f == nil || f.stage == answered && errs.KindOf(f.err) != errs.Unauthenticated)
 	if !s.stop() || !whole || !s.rest() {

@@ -31,7 +31,7 @@ type keeper struct {
 	open    map[net.Conn]string // open sessions, with their users
 	news    string              // appended to the name from the next transaction on
 	ends    int                 // number of ended transactions
-	refuses int                 // which of them is answered with an error; 0 for none
+	refuses int                 // which of these transactions gets an error as the answer to its end; 0 for none
 }
 
 func keeps(t *testing.T) *keeper {
@@ -159,8 +159,8 @@ func accountingOf(addresses ...client.Address) *client.Accounting {
 	return client.NewAccounting(client.Config{Accounting: addresses})
 }
 
-// TestSessionIsKept checks that a session serves repeated requests of one token
-// with one name, and no others.
+// TestSessionIsKept checks that a session serves repeated requests with the
+// same token and the same name, and no other requests.
 func TestSessionIsKept(t *testing.T) {
 	k := keeps(t)
 	a := accountingOf(k.Address)
@@ -406,7 +406,7 @@ func TestSessionBroken(t *testing.T) {
 }
 
 // TestGivenUpSession checks that the answer to an abandoned request is never
-// taken for the answer to another.
+// taken for the answer to another request.
 func TestGivenUpSession(t *testing.T) {
 	k := keeps(t)
 	asked, give := make(chan struct{}), make(chan struct{})

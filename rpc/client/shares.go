@@ -8,9 +8,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Shares calls each with the fair share of every association, like Nodes, and
-// with the names of the trackable resources in its lists. nil accounts or users
-// select all.
+// Shares calls each(tres, s) for the fair share s of every association, like
+// Nodes. tres has the names of the trackable resources to which the lists of s
+// refer. nil accounts or users select all.
 func (c *Client) Shares(ctx context.Context, cred model.Credential, accounts, users []string,
 	each func(tres []string, s *model.Share) error) (model.SharesTotals, error) {
 	var answer message.Shares

@@ -70,7 +70,7 @@ func newLister(t *testing.T, jobs int) *lister {
 	return l
 }
 
-// soon waits until is returns true.
+// soon waits until is() returns true.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
@@ -231,9 +231,10 @@ func longer(l *lister, stall time.Duration) (*client.Client, *client.Budget) {
 	return client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 3 * time.Second, Stall: stall}), budget
 }
 
-// TestLongerThanTheBudget checks an answer that is longer than the budget: it
-// is passed on as it arrives, uses one piece of memory and one connection, and
-// is not limited by the timeout of a call as long as it makes progress.
+// TestLongerThanTheBudget checks an answer that is longer than the budget. It
+// must be passed on as it arrives, and use one piece of memory and one
+// connection. As long as it makes progress, the timeout of a call must not
+// limit it.
 func TestLongerThanTheBudget(t *testing.T) {
 	l := newLister(t, 20_000)
 	c, budget := longer(l, time.Minute)
@@ -264,10 +265,10 @@ func TestLongerThanTheBudget(t *testing.T) {
 func TestItEndsInTheMiddle(t *testing.T) {
 	tests := []struct {
 		name   string
-		small  bool // the budget is
+		small  bool // the budget is smaller than the answer
 		prompt bool // the records are used at once
-		stands bool // it stands still instead
-		count  bool // it is whole, and its count is not
+		stands bool // the controller stops sending, but keeps the connection open
+		count  bool // the answer is complete, but announces one job more than it contains
 		kind   errs.Kind
 		begun  bool
 	}{

@@ -78,7 +78,7 @@ func TestVerifyIsCheap(t *testing.T) {
 			t.Errorf("message %d was asked", kind)
 		}
 	}
-	if len(asked) != 2 { // those of ann; the others were refused before
+	if len(asked) != 2 { // the requests of ann; the other tokens were refused before
 		t.Errorf("asked %v", asked)
 	}
 }

@@ -14,9 +14,9 @@ import (
 
 // speak finds the protocol version that d speaks and stores it. It sends pings,
 // from the newest version downwards. Daemons can't negotiate a version, and
-// releases refuse one in different ways: up to 24.05 they close the connection,
-// 24.11 answers "not authenticated" in its own version, and 26.05 answers with
-// HTTP text.
+// releases refuse an unsupported version in different ways: up to 24.05 they
+// close the connection, 24.11 answers "not authenticated" in its own version,
+// and 26.05 answers with HTTP text.
 //
 // From 24.11 on, daemons refuse a wrong credential in the version of the ping,
 // so the refusal shows the version. Older releases also close the connection on
@@ -28,8 +28,9 @@ func (c *Client) speak(ctx context.Context, d *daemon, cred model.Credential) (c
 	return c.find(ctx, d, cred, 0)
 }
 
-// doubt finds out why d, which spoke v, closed the connection of a request in
-// v. It returns nil if d still answers, perhaps with another release.
+// doubt finds out why d, which last spoke v, closed the connection of a request
+// at version v. It returns nil if d still answers, perhaps with another
+// release.
 func (c *Client) doubt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) *failure {
 	_, f := c.find(ctx, d, cred, v)
 	if f != nil {
@@ -97,19 +98,19 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 	return found, f
 }
 
-// lost reports whether f means that d can't be reached at all. It does not if
-// munged or a sack.socket failed, or if fewer addresses or less time than usual
-// were available.
+// lost reports whether f means that d can't be reached at all. A failure of
+// munged or of a sack.socket does not mean that. Nor does a failure if fewer
+// addresses or less time than usual were available.
 func (c *Client) lost(ctx context.Context, d *daemon, cred model.Credential, f *failure) bool {
 	_, other := errors.AsType[*errs.Error](f.err)
 	return f.stage == unreached && !other && ctx.Err() == nil && (!cred.Local() || c.issued(d))
 }
 
 // closed returns the error for a daemon that closes the connection on every
-// version. Usually the credential is wrong. The error has another cause if the
-// daemon's release would have answered a wrong credential. It also has another
-// cause if the daemon never answered and does not wait for a request, like a
-// load balancer whose daemon is down.
+// version. Usually the cause is a wrong credential. There are two other cases.
+// The daemon's release would have answered a wrong credential. Or the daemon
+// never answered and does not wait for a request, like a load balancer whose
+// daemon is down.
 func (g *daemons) closed(d *daemon, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -181,8 +182,8 @@ const (
 	vainFor = time.Minute
 )
 
-// few tries the versions of closers before it calls descend, so that a
-// credential that d does not accept costs only these connections.
+// few tries the versions of closers before it calls descend. So a credential
+// that d does not accept costs only the connections for these versions.
 func (d *daemon) few(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var f *failure
 	for _, v := range closers {
@@ -196,8 +197,8 @@ func (d *daemon) few(try func(codec.Version) *failure) (codec.Version, *failure)
 	return 0, f
 }
 
-// descend tries versions, the newest first, until try succeeds with one, and
-// stores it.
+// descend calls try with each version, the newest first, until a call succeeds.
+// Then it stores that version.
 func (d *daemon) descend(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var refused []error
 	last := failed(silent, nil)

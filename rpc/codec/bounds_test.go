@@ -21,9 +21,9 @@ func TestLongText(t *testing.T) {
 	}
 }
 
-// TestListOfNothing checks the limit on the memory of lists of empty texts,
-// which exceeds their length on the wire. Lists in records that are passed on
-// one by one must not add up.
+// TestListOfNothing checks the limit on the memory of lists of empty texts.
+// Such lists take more bytes in memory than on the wire. Lists in records that
+// are passed on one by one must not add up.
 func TestListOfNothing(t *testing.T) {
 	const lists, long = 8, 1 << 10
 	var row, in []byte

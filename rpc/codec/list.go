@@ -81,9 +81,10 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 	}
 }
 
-// maxHeld limits the memory for elements of lists, in one record if records are
-// passed on one by one. A list of empty texts takes at least four times its
-// length on the wire.
+// maxHeld limits the memory for the elements of all lists in a message. If
+// records are passed on one by one, it limits the memory for the lists of one
+// record. A list of empty texts takes at least four times its length on the
+// wire.
 const maxHeld = 256 << 20
 
 // hold counts an element that is kept.

@@ -8,10 +8,11 @@ type pieces struct {
 	joined []byte // copy of a value that spans several pieces
 }
 
-// NewPiecesDecoder returns a Codec that reads first, and then the pieces that
-// next returns, which have later bytes in total. It checks counts and lengths
-// against the total. It does not use a piece after the next call of next. An
-// error of next becomes the decoder's error.
+// NewPiecesDecoder returns a Codec whose input consists of first and of the
+// pieces that next() returns. The argument later is the total number of bytes
+// in those pieces. The Codec checks counts and lengths against the bytes of the
+// whole input. It does not use a piece after it has called next again. An error
+// of next becomes the Codec's error.
 func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), later int) *Codec {
 	return &Codec{mode: decoding, version: v, buf: first, pieces: pieces{next: next, later: later}}
 }

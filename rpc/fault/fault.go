@@ -63,7 +63,7 @@ func (r *row) message() string {
 	}
 	text := strings.TrimSuffix(r.slurm, ".")
 	if word, _, _ := strings.Cut(text, " "); strings.ToLower(word[1:]) != word[1:] || strings.ContainsAny(word, "0123456789") {
-		return text // it begins with a name, such as X11 or HetJob
+		return text // the text begins with a name, such as X11 or HetJob
 	}
 	return strings.ToLower(text[:1]) + text[1:]
 }
@@ -99,9 +99,9 @@ func clean(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// Number returns the number to send for err, and its text. For an *errs.Error
-// it is the error's number, or otherwise a number for its kind. Other errors
-// have no text, so that internal details are not sent.
+// Number returns the number to send for err, and its text. If err is an
+// *errs.Error, the number is that of the error or, if it has none, a number for
+// its kind. Other errors have no text, so that internal details are not sent.
 func Number(err error) (number uint32, text string) {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

@@ -93,8 +93,8 @@ func TestKindsSurviveTheRoundTrip(t *testing.T) {
 }
 
 // TestEveryNumber checks that every number of Slurm has its text and a kind. If
-// slurmrestd blames the request, our gateway must do so too, possibly with a
-// more precise status.
+// slurmrestd blames the request, our gateway must blame it as well, possibly
+// with a more precise status.
 func TestEveryNumber(t *testing.T) {
 	data, err := os.ReadFile("testdata/errors.tsv")
 	if err != nil {

@@ -55,7 +55,8 @@ func callCount(c *codec.Codec, n *model.CallCount) {
 // RecordJobs sends jobs to the bundled accounting daemon, which answers with a
 // PersistRC. The daemon stores the latest record of each job, so it is harmless
 // to send a job twice. This message belongs to this project, not to Slurm: its
-// number is outside of Slurm's, and only the newest protocol has it.
+// number is outside of the range of Slurm's numbers, and only the newest
+// protocol has it.
 type RecordJobs struct{ Jobs []model.Job }
 
 // Walk encodes or decodes the fields in wire order.

@@ -67,8 +67,7 @@ func cluster(c *codec.Codec, l *model.Cluster) {
 	c.String("tres_str", &l.TRES)
 }
 
-// connected returns the name that two unnamed fields have in the table of the
-// protocol.
+// connected returns the name of two unnamed fields in the protocol's table.
 func connected(c *codec.Codec) string {
 	switch {
 	case c.Until(codec.V2505):

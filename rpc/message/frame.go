@@ -46,13 +46,13 @@ func Encode(v codec.Version, flags uint16, t Type, credential *Credential, body 
 	return EncodeSealed(v, flags, t, Sealed(credential), body)
 }
 
-// EncodeSealed encodes a message with a credential that depends on the body. It
-// returns an error of seal unchanged.
+// EncodeSealed encodes a message with a credential that depends on the body. If
+// seal returns an error, EncodeSealed returns the same error.
 func EncodeSealed(v codec.Version, flags uint16, t Type, seal Sealer, body Body) ([]byte, error) {
 	// The credential is sent before the body but created after it, so its
 	// length is not known yet. A long body should not be copied. Therefore
-	// space is reserved for the credential, and the rest of the space is cut
-	// off.
+	// space is reserved for the credential, and the unused rest of the
+	// space is cut off.
 	c := codec.NewEncoder(v, make([]byte, front, 2*front))
 	body.Walk(c)
 	if err := c.Finish(); err != nil {
@@ -141,9 +141,9 @@ func DecodeBody(v codec.Version, t Type, b []byte, body Body) error {
 	return decode(codec.NewDecoder(v, b), t, body)
 }
 
-// DecodePieces decodes a body in several pieces. b is the first piece. next
-// returns the others, which have later bytes in total, as in
-// codec.NewPiecesDecoder.
+// DecodePieces decodes a body in several pieces. b is the first piece, and
+// next() returns the others. The argument later is the total number of bytes in
+// those others, as for codec.NewPiecesDecoder.
 func DecodePieces(v codec.Version, t Type, b []byte, next func() ([]byte, error), later int, body Body) error {
 	return decode(codec.NewPiecesDecoder(v, b, next, later), t, body)
 }

@@ -115,8 +115,8 @@ type consumed struct {
 	bytes []byte
 }
 
-// misplaced matches the date of a license, which the independent decoder has
-// put in the place of the list's own date with the same name.
+// misplaced matches the date of a license that the independent decoder has put
+// where the date of the whole list belongs. Both have the same name.
 var misplaced = regexp.MustCompile(`(?s)("last_update":\s*\d+),\s*("__i".*?"last_deficit":\s*\d+)`)
 
 func inWireOrder(decoded json.RawMessage) json.RawMessage {

@@ -7,9 +7,10 @@
 // walk with the tables of the protocol. A new field needs one line in a walk
 // and one in model.
 //
-// On a connection, a message consists of its length (32 bits, without this
-// number), Header, Credential and body. Encode and Decode handle this frame.
-// rpc/client and rpc/server handle connections and the order of messages.
+// On a connection, a message consists of its length (32 bits, not counted in
+// the length), Header, Credential and body. Encode and Decode handle this
+// frame. rpc/client and rpc/server handle connections and the order of
+// messages.
 package message
 
 import "schedrestd/rpc/codec"

@@ -59,7 +59,7 @@ func TestPieces(t *testing.T) {
 			for announced, want := range map[int]error{len(b) - 1: nil, len(b): io.ErrUnexpectedEOF, len(b) + 1: codec.ErrLeftover} {
 				there := b
 				if announced == len(b) {
-					there = b[:len(b)-1] // it is truncated
+					there = b[:len(b)-1] // the message is truncated
 				}
 				err := DecodePieces(v, 1, nil, cut(there, 4), announced, make())
 				if err == nil || want != nil && !errors.Is(err, want) {

@@ -62,9 +62,10 @@ func ListSince(question Type) codec.Version {
 	return codec.Oldest
 }
 
-// Answer returns a body to decode the answer into, and the address of its error
-// number. The body passes each record to each, a func(*T) error. If each
-// returns an error, decoding ends with the result of stop for this error.
+// Answer returns a body to decode the answer into, and the address of the
+// answer's error number. each must be a func(*T) error, and the body calls it
+// with every record. If each returns an error err, decoding ends with the error
+// stop(err).
 func (l *RecordList) Answer(each any, stop func(error) error) (answer Body, code *uint32) {
 	return l.answer(each, stop)
 }

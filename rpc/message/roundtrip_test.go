@@ -113,7 +113,7 @@ func TestEachInsteadOfList(t *testing.T) {
 var fuzzed = []string{"Header", "Credential", "RCMessage", "JobArrayErrors", "NodeInfo", "PartitionInfo", "JobInfoRequest",
 	"JobInfo", "SubmitRequest", "SubmitResponse", "KillJob", "PersistRC", "AccountingStats", "RecordJobs"}
 
-// decodeAny decodes data as the message with index which, and returns the
+// decodeAny decodes data as the message whose index is which. It returns the
 // number of bytes that were allocated.
 func decodeAny(which, version byte, data []byte) (allocated uint64) {
 	v := codec.Oldest + codec.Version(version)%(codec.Newest-codec.Oldest+1)

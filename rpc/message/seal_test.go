@@ -12,8 +12,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// TestEncodeSealed checks that a credential gets the body that follows it, for
-// any length of either.
+// TestEncodeSealed checks that the function that creates the credential gets
+// the body that is sent after it, for any length of credential and body.
 func TestEncodeSealed(t *testing.T) {
 	body := &NodeInfoSingleRequest{NodeName: strings.Repeat("n", 5000)}
 	for v := codec.Oldest; v <= codec.Newest; v++ {

@@ -181,7 +181,7 @@ func readTSV(t *testing.T, name string) [][]string {
 }
 
 // TestEveryTableHasAWalk checks that every table that describes a walk is
-// compared with one.
+// compared with that walk.
 func TestEveryTableHasAWalk(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "tables", "*.tsv"))
 	if err != nil || len(files) == 0 {

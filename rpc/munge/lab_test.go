@@ -248,7 +248,8 @@ func TestLabJob(t *testing.T) {
 	}
 }
 
-// submitAs submits a job by running this program as who.
+// submitAs submits a job by running this program with the user and group in
+// who.
 func (l lab) submitAs(t *testing.T, who *syscall.Credential) string {
 	t.Helper()
 	cmd := exec.CommandContext(limited(t), "/proc/self/exe", "-test.v", "-test.run=^TestLabJob$")

@@ -16,7 +16,8 @@
 //     and nothing is encrypted.
 //   - Only one uid can decode the credential, that of the scheduler's user
 //     (Encode's argument). A program that listens in the controller's place
-//     can't read it. It can forward it, with the body that it was made for.
+//     can't read the credential. It can forward it, with the body that it was
+//     made for.
 //   - It is valid for 5 minutes, or Client.TTL, and each munged accepts it
 //     once. Two clusters that share a munge key and the uid of the scheduler's
 //     user, but have different mungeds, would both accept the same credential.
@@ -30,10 +31,11 @@
 //     credential. As with tokens, without TLS a controller is identified only
 //     by its address.
 //
-// A false munged learns very little: the requesting user and a hash. But it
-// could return a credential that its owner got from the real munged. The
-// request would then be executed in the owner's name, with another user's
-// script and environment. Client.Trusted prevents that.
+// A false munged learns very little: the requesting user and a hash. But the
+// attacker who runs it could request a credential for that hash from the real
+// munged, and return it to the victim. The victim's request would then be
+// executed as the attacker, who could read the victim's script and environment.
+// Client.Trusted prevents that.
 package munge
 
 import (
@@ -82,9 +84,9 @@ type Decoded struct {
 	TTL      time.Duration // lifetime from that time on
 }
 
-// Encode returns a credential for this process's effective uid and gid. It
-// contains payload, only processes of uid can decode it, and it can be used
-// once.
+// Encode returns a credential for this process's effective uid and gid. The
+// credential contains payload. Only processes that run as uid can decode it,
+// and it can be decoded only once.
 //
 // Errors are *errs.Error: Unavailable, Timeout or BadAnswer.
 func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string, error) {
@@ -109,9 +111,9 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 	return text, nil
 }
 
-// Decode asks munged to verify a credential. It must be complete, made with
-// munged's key, for this process's uid, not expired, and not decoded before:
-// each credential can be decoded once.
+// Decode asks munged to verify a credential. The credential must be complete,
+// made with munged's key, for this process's uid, not expired, and not decoded
+// before: each credential can be decoded once.
 //
 // Errors are *errs.Error: Unauthenticated, with an *Error as its cause, if the
 // credential is invalid; otherwise as for Encode.
@@ -137,8 +139,8 @@ func (c *Client) Decode(ctx context.Context, credential string) (Decoded, error)
 	return d, nil
 }
 
-// ask sends a request over a new connection. It returns the answer, which must
-// be of the kind want, without its header.
+// ask sends a request over a new connection. It returns the answer without its
+// header. The kind of the answer must be want.
 func (c *Client) ask(ctx context.Context, request []byte, want kind) ([]byte, error) {
 	nc, err := c.connect(ctx)
 	if err != nil {
@@ -163,8 +165,8 @@ func (c *Client) ask(ctx context.Context, request []byte, want kind) ([]byte, er
 	return nil, errs.Wrap(err, errs.Unavailable, "munged closed the connection before its answer was complete")
 }
 
-// receive reads an answer of the kind want, and returns the bytes after its
-// header.
+// receive reads an answer, whose kind must be want. It returns the bytes after
+// the header.
 func receive(r io.Reader, want kind) ([]byte, error) {
 	var h [headerLength]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {

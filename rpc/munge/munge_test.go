@@ -300,8 +300,9 @@ func TestBusyMunged(t *testing.T) {
 	check(t, err, errs.Timeout, "does not answer in time")
 }
 
-// TestStranger checks that no request is sent to a munged of another user,
-// because it could have the request executed in that user's name.
+// TestStranger checks that no request is sent to a munged of another user. That
+// user could return a credential of their own, and the request would be
+// executed as that user.
 func TestStranger(t *testing.T) {
 	heard := make(chan struct{}, 1)
 	c := munged(t, func(nc net.Conn, _ []byte) {

@@ -54,8 +54,9 @@ const (
 	noZip         = 0
 )
 
-// encodeRequest returns a request for a credential with payload that only uid
-// can decode. If ttl is 0, munged chooses the time to live.
+// encodeRequest returns a request for a credential that contains payload, and
+// that only processes of user uid can decode. If ttl is 0, munged chooses the
+// time to live.
 func encodeRequest(payload []byte, uid uint32, ttl time.Duration) ([]byte, error) {
 	if ttl < 0 {
 		return nil, errs.New(errs.Internal, "a time to live of %v", ttl)
@@ -92,8 +93,8 @@ func finish(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// parseHeader returns the length of the data after the header of an answer,
-// which must be of the kind want.
+// parseHeader checks the header of an answer, whose kind must be want. It
+// returns the length of the data after the header.
 func parseHeader(h [headerLength]byte, want kind) (int, error) {
 	n := binary.BigEndian.Uint32(h[headerLength-4:])
 	switch {
@@ -109,8 +110,8 @@ func parseHeader(h [headerLength]byte, want kind) (int, error) {
 	return int(n), nil
 }
 
-// parseEncoded returns the credential in an answer. An *Error is a refusal by
-// munged.
+// parseEncoded returns the credential in an answer. If munged has refused the
+// request, the error is an *Error.
 func parseEncoded(b []byte) (string, error) {
 	r := &reader{b: b}
 	if err := r.verdict(); err != nil {
@@ -138,9 +139,10 @@ func wellFormed(text string) bool {
 	}) < 0
 }
 
-// parseDecoded returns the decoded credential in an answer. An *Error is a
-// refusal by munged. Then the rest of the answer is ignored, although munged
-// sends it for a replayed or expired credential.
+// parseDecoded returns the decoded credential in an answer. If munged has
+// refused the credential, the error is an *Error. In that case the rest of the
+// answer is ignored, although munged sends it for a replayed or expired
+// credential.
 func parseDecoded(b []byte) (Decoded, error) {
 	r := &reader{b: b}
 	if err := r.verdict(); err != nil {

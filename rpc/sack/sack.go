@@ -6,14 +6,16 @@
 // A credential is a text in which the kiosk confirms a uid and gid, the time,
 // and a payload. The uid and gid are those of the process that requested it, as
 // the kernel reports them for the connection (SO_PEERCRED). The client needs no
-// secret: the kiosk has the cluster's key (slurm.key), with which it could act
-// as any user. As with MUNGE, the payload is a hash of one message
+// secret. The kiosk has the cluster's key (slurm.key), whose holders can act as
+// any user. As with MUNGE, the payload is a hash of one message
 // (munge.Payload), only one uid can use the credential, and a connection is
 // never passed to another process.
 //
-// A false kiosk learns very little: the requesting user and a hash. But it
-// could return a credential that its owner got from the real one, and the
-// request would be executed in that owner's name. Client.Trusted prevents that.
+// A false kiosk learns very little: the requesting user and a hash. But the
+// attacker who runs it could request a credential for that hash from the real
+// kiosk, and return it to the victim. The victim's request would then be
+// executed as the attacker, who could read the victim's script and environment.
+// Client.Trusted prevents that.
 package sack
 
 import (
@@ -58,8 +60,8 @@ var (
 	errStranger = errors.New("it is served by an untrusted user")
 )
 
-// Encode returns a credential for this process's effective uid and gid. It
-// contains payload, and only daemons of uid accept it.
+// Encode returns a credential for this process's effective uid and gid. The
+// credential contains payload, and only daemons that run as uid accept it.
 //
 // Errors are *errs.Error: Unavailable, Timeout or BadAnswer.
 func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string, error) {

@@ -19,13 +19,14 @@ type Authority struct {
 	// Lookup looks up a user of this machine by name (NSS).
 	Lookup func(name string) (uid, gid uint32, err error)
 	// Super reports whether a user may act for others, as root and the
-	// scheduler's user may.
+	// scheduler's user may. Such a user is called a Super.
 	Super func(uid uint32) bool
 }
 
-// Verify returns the identity of a request with this token. If actAs is "", it
-// is that of the token's own user. Only with the token of a Super may actAs be
-// another user, as an authentication proxy needs.
+// Verify returns the identity of a request with this token. Normally this is
+// the identity of the token's own user. If actAs names another user, it is the
+// identity of that user, as an authentication proxy needs. Only the token of a
+// Super may be used for another user.
 func (a *Authority) Verify(token, actAs string) (Identity, error) {
 	user, expires, err := a.Token(token)
 	if err != nil {
@@ -58,9 +59,9 @@ func notFound(err error, who string) error {
 	return errs.Wrap(err, errs.Unauthenticated, "%s", who)
 }
 
-// find looks up the user name. Errors of Lookup are logged with the name, so
-// find does not look up a name that must not be logged. It refuses a user whose
-// ids would be refused on a UNIX socket.
+// find looks up the user with this name. Errors of Lookup are logged with the
+// name, so find does not look up a name that must not be logged. It refuses a
+// user whose ids would be refused on a UNIX socket.
 func (a *Authority) find(name string) (uid, gid uint32, err error) {
 	if tokenLike(name) {
 		return 0, 0, errs.New(errs.NotFound, "there is no user %s", shown(name))

@@ -114,7 +114,7 @@ func TestWhoActsForWhom(t *testing.T) {
 }
 
 // TestDirectoryIsDown checks that a client whose user can't be looked up is
-// asked to retry, and is not refused for its credential. It does this in both
+// asked to retry, and is not refused for its credential. This must hold in both
 // protocols, when a persistent connection is opened and for later requests.
 func TestDirectoryIsDown(t *testing.T) {
 	var down atomic.Pointer[string] // user that the directory service can't look up now

@@ -63,8 +63,8 @@ func (c *conn) serve() {
 }
 
 // exchange reads the beginning of the first message, which determines the
-// protocol. It is either a version (at least 0x2600), or the number of the
-// message that opens a persistent connection.
+// protocol. The first two bytes are either a version (at least 0x2600), or the
+// number of the message that opens a persistent connection.
 func (c *conn) exchange() error {
 	if !c.await(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)) {
 		return ErrClosed
@@ -139,8 +139,8 @@ func (c *conn) single(front []byte, n int) error {
 	return c.answer(f, t, answer)
 }
 
-// reserveMemory reserves memory for a request of n bytes and type t by id. give
-// frees the memory.
+// reserveMemory reserves memory for a request of type t and n bytes from id.
+// The caller must call give to free the memory.
 func (c *conn) reserveMemory(t message.Type, id Identity, n int) (give func(), err error) {
 	most := MaxSmall
 	if c.server.Limit != nil {
@@ -208,7 +208,7 @@ func (c *conn) linger(n int) {
 
 // yielding lets other goroutines run after each read. Otherwise a client that
 // always has more to send would keep a processor for a whole time slice of Go's
-// scheduler, and a few hundred such clients would delay every other client by a
+// scheduler. A few hundred such clients would delay every other client by a
 // second.
 type yielding struct{ io.Reader }
 

@@ -55,8 +55,9 @@ func TestRequestEndsWithItsConnection(t *testing.T) {
 	}
 }
 
-// TestRequestsInAdvance checks that requests that are sent before the answer to
-// the previous one are answered in order.
+// TestRequestsInAdvance checks that a client may send requests before it has
+// the answer to the previous request. The answers must arrive in the order of
+// the requests.
 func TestRequestsInAdvance(t *testing.T) {
 	f := start(t, &Server{Persistent: map[message.Type]Handler{
 		message.AccountingGetStats: func(_ context.Context, r *Request) (message.Type, message.Body, error) {

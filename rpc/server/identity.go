@@ -32,7 +32,8 @@ func (c *conn) identify(cred message.Credential) (Identity, error) {
 	case cred.Plugin == message.PluginNone && c.local:
 		return c.kernel()
 	case cred.Plugin == message.PluginNone:
-		// Without this check, a client on TCP could claim to be any user.
+		// On TCP c.peer is not set, so kernel would return the identity
+		// of root.
 		return Identity{}, refused(errs.New(errs.Denied, "auth/cred on %s", c.nc.LocalAddr().Network()))
 	case cred.Plugin == message.PluginJWT && c.server.Verify != nil && cred.Token != "":
 		id, err := c.server.Verify(cred.Token, cred.ActAs)

@@ -73,8 +73,8 @@ func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	if err := f.Decode(&init); err != nil {
 		return s, init, fault.Of(fault.IncompletePacket, "")
 	}
-	// From here on, the version in the body is used. As in slurmdbd, our newest
-	// version replaces one that is too new.
+	// From here on, the version in the body is used. As in slurmdbd, our
+	// newest version replaces a version that is too new.
 	s.version = min(init.Version, c.server.newest())
 	if s.version < c.server.oldest() {
 		return s, init, fault.Of(fault.ProtocolVersion, "")
@@ -133,7 +133,7 @@ func (s *session) next() error {
 }
 
 // let admits a request of n bytes and type t: it verifies the credential again
-// and reserves memory. give frees the memory.
+// and reserves memory. The caller must call give to free the memory.
 func (s *session) let(t message.Type, n int) (give func(), err error) {
 	id, err := s.identify(s.credential)
 	if err != nil {

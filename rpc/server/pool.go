@@ -11,9 +11,9 @@ import (
 // that the UNIX socket stays usable when clients fill the TCP port.
 //
 // A full pool closes a connection that waits for its client: for a credential,
-// for the rest of a request, or for the next request. It never closes a
-// connection whose request is being answered. So silent clients do not exclude
-// others, however often they connect. Server.mu guards the fields.
+// for the rest of a request, or for the next request. So silent clients do not
+// exclude others, however often they connect. A connection whose request is
+// being answered is never closed for this reason. Server.mu guards the fields.
 type pool struct {
 	most    int           // maximum number of connections, except those being closed
 	each    int           // maximum number of connections with the credentials of one user
@@ -24,13 +24,13 @@ type pool struct {
 }
 
 // mostLeaving is the maximum number of connections that are being closed at a
-// time. To close a connection may take time: see package fdpass.
+// time. Closing a connection may take time: see package fdpass.
 const mostLeaving = 64
 
-// enter waits until there is room for c, and reports whether c may stay. If
-// requests of all connections to a UNIX socket are being answered, it does not
-// wait, and refuses all clients except a Super. Otherwise a Super would have to
-// wait behind other clients.
+// enter waits until there is room for c, and reports whether c may stay. If all
+// connections to a UNIX socket are busy with requests, only a Super may wait.
+// enter refuses other clients, because a Super would otherwise have to wait
+// behind them.
 func (s *Server) enter(c *conn) bool {
 	for {
 		s.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// until waits until holds returns true.
+// until waits until holds() returns true.
 func until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
@@ -184,7 +184,7 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	}
 	for range 5 {
 		nc := f.dial(t, "tcp")
-		nc.Write(ping("uid 0")) // those of a Super don't count
+		nc.Write(ping("uid 0")) // connections of a Super don't count
 		<-arrived
 		busy = append(busy, nc)
 	}
@@ -198,7 +198,7 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 
 // TestSuperGetsIn checks that a Super gets a connection to the UNIX socket,
 // regardless of which users have all connections. Ordinary users must lose
-// theirs before a Super does.
+// their connections before a Super does.
 func TestSuperGetsIn(t *testing.T) {
 	self := uint32(os.Getuid())
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})

@@ -2,12 +2,12 @@
 // receives messages on TCP and UNIX sockets, verifies their senders, and passes
 // them to the handlers of their types.
 //
-// Until its credential is verified, a client can use only one connection slot,
-// a few kilobytes and a few seconds: its message is neither stored nor decoded.
-// Two credentials are supported. A token (JWT), which Verify verifies, is
-// accepted on any socket. auth/cred is empty and stands for the peer that the
-// kernel reports. It is accepted only on UNIX sockets, because on TCP it proves
-// nothing.
+// A client whose credential is not verified yet can use only one connection
+// slot, a few kilobytes and a few seconds: its message is neither stored nor
+// decoded. Two credentials are supported. A token (JWT), which Verify verifies,
+// is accepted on any socket. auth/cred is empty and stands for the peer that
+// the kernel reports. It is accepted only on UNIX sockets, because on TCP it
+// proves nothing.
 //
 // Two protocols are supported: that of slurmctld, with one request and one
 // answer for each connection (Handlers), and that of slurmdbd, with persistent
@@ -45,9 +45,9 @@ type Server struct {
 	// own user. Both daemons use Authority.Verify. If Verify is nil, tokens are
 	// refused.
 	Verify func(token, actAs string) (Identity, error)
-	// Super reports whether a user is exempt from the limits below. If it is
-	// nil, root and the user of this process are exempt, because they could
-	// stop the process anyway.
+	// Super reports whether a user is exempt from the limits below. Such a
+	// user is called a Super. If the function is nil, root and the user of
+	// this process are exempt, because they could stop the process anyway.
 	Super func(uid uint32) bool
 	// Limit returns the maximum length of a request of type t from id. If Limit
 	// is nil, the maximum is MaxSmall.
@@ -104,7 +104,7 @@ const reserve = 32
 const MaxSmall = 64 << 10
 
 // maxFront limits the part of a message that is read before its credential is
-// verified. A header and a token are never longer together.
+// verified. A header and a token together are never longer than that.
 const maxFront = 32 << 10
 
 // lingerTimeout limits how long an unauthenticated client may continue to send

@@ -29,8 +29,8 @@ func (s source) String() string {
 	return "others"
 }
 
-// place returns the source of c without further inquiry: the user on a UNIX
-// socket, otherwise the address.
+// place returns the source of c that is known without asking the kernel: the
+// user on a UNIX socket, otherwise the address.
 func (c *conn) place() source {
 	if c.local {
 		return source{user: true, uid: c.peer.UID}
@@ -44,9 +44,9 @@ func (c *conn) place() source {
 
 // origin returns the source of the process that connected. For a client on this
 // machine the kernel reports the user, even over TCP: one user can use millions
-// of loopback addresses, and all users share 127.0.0.1. To ask the kernel takes
-// longer than to answer a ping, so origin is called only for connections that
-// are logged and in a crowded pool. It is not safe for concurrent use.
+// of loopback addresses, and all users share 127.0.0.1. Asking the kernel takes
+// longer than answering a ping. So origin is called only for connections that
+// are logged, and in a crowded pool. It is not safe for concurrent use.
 func (c *conn) origin() source {
 	if c.asked {
 		return c.from

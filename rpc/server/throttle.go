@@ -29,8 +29,9 @@ type lines struct {
 	report        func(left int)
 }
 
-// pass reports whether another line about from may be written. If not, it
-// counts the line, and at the end of the period it calls report with the count.
+// pass reports whether another line may be written about the source from. If
+// not, it counts the line, and at the end of the period it calls report with
+// the count.
 func (t *throttle) pass(from source, report func(source, int)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +56,7 @@ func (t *throttle) pass(from source, report func(source, int)) bool {
 	return true
 }
 
-// end removes from, and returns how many lines about it were omitted.
+// end removes a source and returns how many lines about it were omitted.
 func (t *throttle) end(from source, l *lines) {
 	t.mu.Lock()
 	if t.sources[from] == l {

@@ -19,7 +19,7 @@ type budget struct {
 	held  map[uint32]int
 }
 
-// take counts n bytes for uid. give stops counting them.
+// take counts n bytes for uid. The caller must call give to stop counting them.
 func (b *budget) take(uid uint32, n int) (give func(), err error) {
 	if b.super(uid) {
 		return func() {}, nil

@@ -1,7 +1,7 @@
 // Package wire reads messages from a connection: a length (32 bits, big
 // endian), followed by that many bytes. It checks the length before it
 // continues to read, and allocates memory only as bytes arrive. So a peer that
-// announces a gigabyte and sends ten bytes does not make it allocate a
+// announces a gigabyte and sends ten bytes does not cause an allocation of a
 // gigabyte. Package rpc/message decodes the content of messages.
 package wire
 
