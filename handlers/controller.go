@@ -31,9 +31,9 @@ type Controller interface {
 	Release(context.Context, model.Credential) string
 
 	// Nodes calls each for every node. The node is valid only during the call.
-	// If each returns an error, Nodes stops and returns it. lastUpdate is the
-	// time of the last change. If nothing has changed since q.Since, it returns
-	// errs.Unchanged.
+	// If a call of each returns an error, Nodes stops and returns that error.
+	// lastUpdate is the time of the last change. If nothing has changed since
+	// q.Since, Nodes returns errs.Unchanged.
 	Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error)
 
 	// Node returns the node with that name, or errs.NotFound.
@@ -170,8 +170,8 @@ type Accounting interface {
 	Conf(context.Context, model.Credential) (*model.AccountingConf, error)
 
 	// Edit calls f to change records in one transaction. If f returns nil, the
-	// changes are committed, otherwise they are rolled back. After that Edit
-	// may call f again. An error with Code errs.OutcomeUnknown means that the
-	// changes may have been committed.
+	// changes are committed, otherwise they are rolled back. After a rollback,
+	// Edit may call f again. An error with Code errs.OutcomeUnknown means that
+	// the changes may have been committed.
 	Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error
 }

@@ -110,8 +110,9 @@ func TestJudgedFirst(t *testing.T) {
 	}
 }
 
-// TestWordCounts checks that a daemon's acceptance is valid for one minute, for
-// that daemon, token and name to act as, and for nothing else.
+// TestWordCounts checks how long and for what a daemon's acceptance of a token
+// is valid: for one minute, and only for that daemon, that token and that user
+// to act as.
 func TestWordCounts(t *testing.T) {
 	ctl, dbd, clock := demo(), demo(), now
 	cfg := config(ctl)
@@ -162,7 +163,7 @@ func TestWordCounts(t *testing.T) {
 
 // TestOneDaemonDown checks that each daemon verifies the requests that it
 // serves itself, and works while the other is down. A client whose credential
-// can't be verified is not served, and the log has no verified user.
+// can't be verified must not be served, and the log must name no verified user.
 func TestOneDaemonDown(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -206,9 +207,10 @@ func TestOneDaemonDown(t *testing.T) {
 	}
 }
 
-// TestAfterAChangeOfKey checks that the first refusal by a daemon with a new
-// key invalidates its remembered acceptance. Requests to other daemons are
-// served for the rest of the minute for which their acceptance is remembered.
+// TestAfterAChangeOfKey checks a daemon that gets a new key. Its first refusal
+// must invalidate its remembered acceptance. Requests to the other daemons must
+// be served for the rest of the minute for which their acceptance is
+// remembered.
 func TestAfterAChangeOfKey(t *testing.T) {
 	f, clock := demo(), now
 	cfg := config(f)

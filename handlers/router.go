@@ -12,9 +12,9 @@ import (
 	"schedrestd/feature"
 )
 
-// router finds the route of a request. A path is /segment/version/…: the
-// segment determines the daemon and the spelling, and the version is that of
-// the API.
+// router finds the route of a request. A path begins with a segment and the
+// version of the API, as in /sched/v0.0.42/nodes. The segment determines the
+// daemon and the spelling.
 type router struct {
 	routes   []pattern
 	unserved []pattern // operations of slurmrestd that this gateway does not support yet
