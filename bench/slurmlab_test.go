@@ -112,8 +112,9 @@ func (l *slurmLab) ourProgram(b *testing.B) site.Program {
 }
 
 // theirProgram returns Slurm's program with its defaults, except for local
-// authentication. A change of user clears the parent-death signal. setpriv sets
-// it again, so that the program ends with the benchmarks.
+// authentication. It runs under setpriv, which sets the parent-death signal
+// again after the change of user has cleared it. With that signal, the program
+// ends with the benchmarks.
 func (l *slurmLab) theirProgram() site.Program {
 	return site.Program{Name: "slurmrestd", Path: "/usr/sbin/chroot", Env: []string{"SLURM_JWT=daemon"}, Args: []string{l.root,
 		"setpriv", "--reuid=" + l.uid, "--regid=" + l.gid, "--clear-groups", "--pdeathsig=KILL", "slurmrestd", "-a", "rest_auth/jwt"}}
