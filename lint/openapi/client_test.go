@@ -51,7 +51,7 @@ func TestClient(t *testing.T) {
 }
 
 // TestLive compares the answers of a running gateway with the document. LIVE is
-// the program that compares them.
+// the program that makes the comparison.
 func TestLive(t *testing.T) {
 	url, token := demo(t)
 	cmd := exec.Command("node", os.Getenv("LIVE"))
