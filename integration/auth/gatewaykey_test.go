@@ -99,7 +99,8 @@ func (k *keyed) refusesByItself(what, token string) {
 	}
 }
 
-// readiness waits until /readyz gives that reason to be unready, or none if it is "".
+// readiness waits until /readyz gives that reason why the gateway is not ready.
+// If reason is "", it waits until there is none.
 func (k *keyed) readiness(token, reason string) {
 	k.T.Helper()
 	want := "ok\n"

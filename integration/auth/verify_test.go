@@ -156,8 +156,8 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 }
 
 // TestEachDaemonAlone checks that requests to one daemon are served while the
-// other daemon is down, also for a new user. After a change of one daemon's
-// key, only that daemon must refuse a token that the other still accepts.
+// other daemon is down, even for a new user. After one daemon's key has
+// changed, only that daemon must refuse tokens of the old key.
 func TestEachDaemonAlone(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

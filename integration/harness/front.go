@@ -43,8 +43,8 @@ type Fronts struct {
 // Password is the user's password at the proxies.
 const Password = "correct horse"
 
-// NewFronts starts a gateway with these switches of SCHEDRESTD_SECURITY, and
-// those proxies that are installed.
+// NewFronts starts a gateway with these switches of SCHEDRESTD_SECURITY. In
+// front of it, NewFronts starts those proxies that are installed.
 func NewFronts(t *testing.T, switches ...string) *Fronts {
 	t.Helper()
 	f := &Fronts{Lab: NewLab(t)}
@@ -64,8 +64,8 @@ func NewFronts(t *testing.T, switches ...string) *Fronts {
 	return f
 }
 
-// servedUser returns a user other than the one that the daemons run as. Jobs
-// can run as that user only if this process is root.
+// servedUser returns a user other than the one that the daemons run as. Jobs of
+// that user can run only if this process is root.
 func servedUser(t *testing.T) Account {
 	t.Helper()
 	if os.Geteuid() == 0 {

@@ -42,7 +42,7 @@ func jobs(l *harness.Lab) int {
 	return len(l.Ask("GET", "/sched/"+harness.Version+"/jobs", "").Want(l.T, 200).List("jobs"))
 }
 
-// replays fails the test unless a repeats the answer first.
+// replays fails the test unless the answer a repeats the answer first.
 func replays(t *testing.T, first, a harness.Answer) {
 	t.Helper()
 	if a.Want(t, 200); a.Text != first.Text || a.Header.Get("Idempotency-Replayed") != "true" {
@@ -58,8 +58,8 @@ func intents(t *testing.T, dir string) int {
 	return strings.Count(string(text), `"event":"intent"`)
 }
 
-// plain returns a without the address of its connection, which differs each
-// time.
+// plain returns answer a without the address of its connection, because that
+// address differs each time.
 func plain(a harness.Answer) harness.Answer {
 	meta := a.Body["meta"].(map[string]any)
 	meta["client"].(map[string]any)["source"] = ""
@@ -269,8 +269,8 @@ func TestKilledWhileSubmitting(t *testing.T) {
 	}
 }
 
-// TestNoKeysKept checks that without the file a submission with a key is
-// refused, and that one without a key is accepted.
+// TestNoKeysKept checks a gateway that has no file for keys. A submission with
+// a key must be refused, and a submission without a key must be accepted.
 func TestNoKeysKept(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -282,8 +282,8 @@ func TestNoKeysKept(t *testing.T) {
 }
 
 // TestKeysDiskFull checks that on a full disk submissions with a new key are
-// refused, but those without a key and repeated ones are not. All must work
-// again once there is space.
+// refused. Submissions without a key, and repeated submissions, must be
+// accepted. After space was freed, all must work again.
 func TestKeysDiskFull(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

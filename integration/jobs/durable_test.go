@@ -18,15 +18,15 @@ import (
 )
 
 // Number of submitted jobs, and number of clients. ctld.TestKilledAtFailpoints
-// kills the controller as often at each failpoint, without a gateway.
+// submits as many jobs at each failpoint, but without a gateway.
 const (
 	durableJobs    = 200
 	jobsAtPoint    = 40
 	durableClients = 16
 )
 
-// TestControllerKilled checks that every answered job runs exactly once,
-// however often and whenever its controller is killed.
+// TestControllerKilled checks that every answered job runs exactly once, no
+// matter when and how often its controller is killed.
 func TestControllerKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("by the clock", func(t *testing.T) {

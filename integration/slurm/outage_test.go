@@ -178,8 +178,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestMungedOutage checks that users whom munged verifies get 503 while munged
-// is down, and are served again afterwards.
+// TestMungedOutage checks an outage of munged. Users whom munged verifies must
+// get 503 during the outage, and be served again afterwards.
 func TestMungedOutage(t *testing.T) {
 	m := real(t)
 	alice := users[0]
