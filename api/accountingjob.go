@@ -296,8 +296,8 @@ var accountingJobsParams = schema.Object("",
 	texts("wckey", "Workload keys", func(p *AccountingJobsParams) *[]string { return &p.WCKeys }),
 )
 
-// AnySchedule as AccountingJobFilter.JobFlags selects jobs however they were
-// scheduled.
+// AnySchedule is a value of AccountingJobFilter.JobFlags. It selects all jobs,
+// no matter how they were scheduled.
 const AnySchedule = scheduledUnset
 
 // stateNumbers returns the type of a list of states. It converts their names to

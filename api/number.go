@@ -54,8 +54,8 @@ func (wrapper[T]) Shape(v schema.View) *schema.Shape {
 	return wrapperShape(v, "uint"+strconv.Itoa(width), &schema.Shape{Kind: "integer", Format: format, Wide: width > 31})
 }
 
-// wrapperShape describes the wrapper of a number. The argument of is the
-// beginning of the name of its schema.
+// wrapperShape describes the wrapper of a number. The name of its schema begins
+// with the argument of.
 func wrapperShape(v schema.View, of string, number *schema.Shape) *schema.Shape {
 	name := of + "_no_val_struct"
 	if v.Version < V41 {

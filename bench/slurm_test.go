@@ -150,8 +150,8 @@ func (p *paired) note(f figure, which int, value float64) {
 	p.values[f.name][which] = append(p.values[f.name][which], value)
 }
 
-// into adds all figures to a table. If one of the two gateways was not asked in
-// every round, it compares the medians instead of the rounds.
+// into adds all figures to a table. If one of the two gateways did not get
+// requests in every round, it compares the medians instead of the rounds.
 func (p *paired) into(b *testing.B, c *comparison, what string) {
 	for _, f := range p.order {
 		v := p.values[f.name]

@@ -144,8 +144,8 @@ func (l *slurmLab) page(ctx context.Context, dial dialer, path string) ([]byte, 
 	return fetch(ctx, dial, path, "X-SLURM-USER-TOKEN", l.token)
 }
 
-// fetch returns the answer to one request on a connection of its own; the header has the
-// token.
+// fetch sends one request on a connection of its own, and returns the answer.
+// The given header has the token.
 func fetch(ctx context.Context, dial dialer, path, header, token string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://bench"+path, nil)
 	if err != nil {

@@ -38,7 +38,7 @@ func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilt
 	return r, err
 }
 
-// only returns the record of a list for which is returns true, or
+// only returns the first record of a list for which is(record) is true, or
 // errs.NotFound. It reads the whole list, because the daemon reports errors at
 // its end.
 func only[T any](kind, name string, list schema.Stream[T], is func(*T) bool) (found *T, err error) {

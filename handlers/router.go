@@ -210,8 +210,8 @@ func (m *match) noMethod(r *http.Request) error {
 	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", asked(r)).WithHint("supported methods: %s", strings.Join(m.allow, ", "))
 }
 
-// fits reports whether the rest of a path matches p in v. If every part is
-// literal, params is nil.
+// fits reports whether the rest of a path matches the pattern in version v. If
+// every part is literal, params is nil.
 func (p *pattern) fits(seg segment, v schema.Version, parts []string) (params map[string]string, ok bool) {
 	if len(parts) != len(p.parts) || p.Accounting != seg.accounting || p.Util != seg.util || !p.In(v) {
 		return nil, false

@@ -35,8 +35,8 @@ func Until(v Version) Option { return func(t *traits) { t.in.until = v } }
 // from version v on. A v of 0 stands for all versions.
 func Required(v Version) Option { return func(t *traits) { t.required = span{since: v} } }
 
-// Deprecated marks a field that works, but should be replaced by another one
-// from version v on. A v of 0 stands for all versions.
+// Deprecated marks a field that works, but that clients should replace by
+// another field from version v on. A v of 0 stands for all versions.
 func Deprecated(v Version) Option { return func(t *traits) { t.deprecated = span{since: v} } }
 
 // Unit sets the unit of a number, such as "MiB", "s" or "min".

@@ -123,8 +123,9 @@ func (a *admitted) until(c *http.Client, status int, headers ...string) (others 
 }
 
 // TestPenalties checks that a client that keeps sending bad tokens is blocked.
-// The parent blocks its new connections, and its worker the open ones. Other
-// clients must be served, and the block must expire.
+// The parent must block new connections of the client, and the client's worker
+// must block requests on open connections. Other clients must be served, and
+// the block must expire.
 func TestPenalties(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
 	bad := source(t, self, true)

@@ -49,8 +49,8 @@ var rsaKeys = sync.OnceValues(func() (provider, stranger *rsa.PrivateKey) {
 	return provider, stranger
 })
 
-// newForger returns a forger that has secret, and the provider's key for
-// keySet.
+// newForger returns a forger with the cluster's secret, and with the provider's
+// key, which keySet publishes.
 func newForger(t testing.TB, secret []byte, user string) *forger {
 	f := &forger{t: t, secret: secret, kid: "provider-1", user: user, now: time.Now()}
 	f.provider, f.stranger = rsaKeys()

@@ -18,7 +18,7 @@ import (
 
 // TestDaemonVerifies checks how often a gateway without a key asks a daemon
 // whether a token is genuine: never for garbage, once a minute for a good
-// token, and once a second for a forged one. It must ask only the daemon that
+// token, and once a second for a forged token. It must ask only the daemon that
 // will serve the request.
 func TestDaemonVerifies(t *testing.T) {
 	t.Parallel()

@@ -135,8 +135,8 @@ func (f *Fronts) Nginx(t *testing.T, name, parts string) {
 	Must(t, os.WriteFile(users, []byte(f.User.Name+":{PLAIN}"+Password+"\n"), 0o600))
 	script, _, _ := strings.Cut(CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "printf")
 	f.renew(t, script+CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token, for nginx"), "/etc/nginx/sched-token.conf", tokens)
-	// nginx runs as a single process, so that no process remains however the
-	// test ends.
+	// nginx runs as a single process, so that no process remains, no matter how
+	// the test ends.
 	main := "master_process off;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		main += kind + "_temp_path " + dir + "/" + kind + ";\n"

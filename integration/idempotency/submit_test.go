@@ -220,8 +220,9 @@ func claimed(t *testing.T, dir string) int {
 	return strings.Count(string(text), "SIK\x01")
 }
 
-// TestKilledWhileSubmitting checks that a submission is not sent again if its
-// worker, or the whole gateway, was killed before the client got an answer.
+// TestKilledWhileSubmitting checks a submission whose worker, or whole gateway,
+// is killed before the client gets an answer. If the client repeats it, the
+// submission must not be sent to the controller again.
 func TestKilledWhileSubmitting(t *testing.T) {
 	t.Parallel()
 	var dir string

@@ -195,7 +195,7 @@ func TestInetdFails(t *testing.T) {
 }
 
 // TestInetdTerminal checks that a person at a terminal can type a request, sees
-// the answer, can type another one, and can end with Ctrl-D.
+// the answer, can type another request, and can end with Ctrl-D.
 func TestInetdTerminal(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, signal := range []syscall.Signal{0, syscall.SIGINT} {

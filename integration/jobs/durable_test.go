@@ -75,9 +75,9 @@ func failing(t *testing.T) string {
 // answered. Meanwhile it calls disturb repeatedly. Then it checks that each
 // answered job wrote its number exactly once.
 //
-// disturb gets a function that waits for a given time. On a slow machine that
-// function waits until at least one more job is answered. It returns early if
-// the controller has exited or all jobs are answered.
+// disturb gets a function that waits for a given time. On a slow machine, the
+// function waits longer, until at least one more job is answered. The function
+// returns early if the controller has exited or all jobs are answered.
 func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(while func(time.Duration, <-chan struct{}))) {
 	t.Helper()
 	ledger := filepath.Join(l.Work, "ledger")

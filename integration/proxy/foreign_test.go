@@ -28,8 +28,8 @@ type tool struct {
 	need func(t *testing.T)
 	// rsa creates a key in dir and returns its public half as a JSON Web Key.
 	rsa func(t *testing.T, dir string) string
-	// hs256 and rs256 sign claims: with the secret in a file, and with the key
-	// that rsa created in dir.
+	// hs256 signs claims with the secret in a file, and rs256 with the key that
+	// rsa created in dir.
 	hs256 func(t *testing.T, secret, claims string) string
 	rs256 func(t *testing.T, dir, claims string) string
 }

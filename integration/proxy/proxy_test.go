@@ -138,7 +138,8 @@ func withoutAuthentication(f *harness.Fronts, t *testing.T, want string) {
 }
 
 // stripping starts a proxy that adds headers before it removes those listed in
-// Connection, as Go's own proxy does with a Director. It returns its address.
+// Connection, as Go's own proxy does with a Director. It returns the proxy's
+// address.
 func stripping(f *harness.Fronts, t *testing.T) string {
 	t.Helper()
 	to, err := url.Parse("http://" + f.Ways[0].Address)

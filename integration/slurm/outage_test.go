@@ -80,8 +80,9 @@ func (d *daemon) descriptors(t *testing.T) int {
 
 // TestOutage kills and stops the daemons while a gateway continues to run.
 // During each outage, requests must get their status within the limit, and
-// requests that do not need the daemon must succeed. Afterwards service must
-// return by itself, and no more descriptors may be open than before.
+// requests that do not need the daemon must succeed. Afterwards, requests must
+// be served again without any action, and no more descriptors may be open than
+// before.
 func TestOutage(t *testing.T) {
 	m := real(t)
 	gateway := m.gateway(t, "-u", "nobody", "-g", "nogroup")
