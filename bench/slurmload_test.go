@@ -33,8 +33,8 @@ type volley struct {
 }
 
 // answered holds the latencies of one answer. On a new connection they count
-// from before it was made, and on an existing connection from before the
-// request was sent.
+// from before the connection was made, and on an existing connection from
+// before the request was sent.
 type answered struct {
 	first time.Duration // to the first byte of the body
 	took  time.Duration // to the last byte

@@ -302,9 +302,10 @@ func (b slowBody) Read(p []byte) (int, error) {
 
 func (slowBody) Close() error { return nil }
 
-// TestTokenEndsMeanwhile checks that a token must be valid when a request
-// begins. If it expires while the daemon works, a list is sent or a body
-// arrives, the request is completed. The next request is refused.
+// TestTokenEndsMeanwhile checks that a token must be valid only when a request
+// begins. If the token expires while the daemon works, while a list is sent or
+// while a body arrives, the request must be completed. The next request must be
+// refused.
 func TestTokenEndsMeanwhile(t *testing.T) {
 	const submit, job = "/sched/v0.0.42/job/submit", `{"job":{"script":"x"}}`
 	for _, tt := range []struct {

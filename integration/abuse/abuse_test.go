@@ -181,7 +181,7 @@ func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	return r, nil
 }
 
-// exposure is an abuse that is sent over one way to the gateway, with its
+// exposure is an abuse that was sent to the gateway in one way, with the
 // answers.
 type exposure struct {
 	abuse

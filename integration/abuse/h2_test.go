@@ -74,8 +74,8 @@ func setting(id uint16, value uint32) string {
 	return string(binary.BigEndian.AppendUint16(nil, id)) + number(value)
 }
 
-// stream is an abuse of HTTP/2: a sequence of frames. Those of stream 1 are a
-// request.
+// stream is an abuse of HTTP/2: a sequence of frames. The frames of stream 1
+// are a request.
 type stream struct {
 	name, frames string
 	want         string // permitted outcomes, separated by bars

@@ -54,7 +54,7 @@ func (b bad) headers() string {
 }
 
 // TestAttacksBesideTheUser checks that attackers can't use a user's name,
-// neither while that user is served nor shortly afterwards. Their attempts must
+// either while that user is served or shortly afterwards. Their attempts must
 // not affect the user.
 func TestAttacksBesideTheUser(t *testing.T) {
 	t.Parallel()

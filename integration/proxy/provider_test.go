@@ -94,8 +94,8 @@ func (p *provider) device(w http.ResponseWriter, r *http.Request) {
 		"verification_uri_complete": realm + "/device?user_code=WDJB-MJHT", "expires_in": 60, "interval": 0})
 }
 
-// token issues a token for the password, or when the user has logged in on
-// another device, which takes three polls.
+// token issues a token for the password, or for a login on another device. Such
+// a login is complete after three polls.
 func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	fail := func(code string) {
 		w.WriteHeader(http.StatusBadRequest)
