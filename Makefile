@@ -44,7 +44,7 @@ build: ## build static binaries into bin/
 	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
 	@chmod 0711 $(addprefix bin/,$(filter schedrestd-%,$(UNREADABLE))) # otherwise the parent copies them to memory: privsep/spawn/program.go
 
-# For "make install" by root, who may not have Go. Programs that exist are not built again.
+# Programs that exist are not built again, because root, who runs "make install", may not have Go.
 bin/%:
 	$(BUILD) -o $@ ./cmd/$*
 

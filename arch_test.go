@@ -28,8 +28,8 @@ var update = flag.Bool("update", false, "rewrite testdata/schedrestd.deps")
 const module = "schedrestd/"
 
 // floors lists the floors, from the lowest up. A package may import from lower
-// floors and from its own folder. A folder stands for all packages in it unless
-// one has its own entry.
+// floors and from its own folder. A folder stands for all packages in it,
+// except packages that have an entry of their own.
 var floors = [][]string{
 	{"errs", "exitstatus", "loglevel", "metric", "model", "printable", "release", "fdpass", "sockaddr", "typo"},
 	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "metric/cluster", "notify", "penalty", "feature", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
@@ -173,8 +173,8 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// place returns the longest folder in floors that contains name, and its floor.
-// It returns -1 if there is none.
+// place returns the longest folder in floors that contains name, and the
+// folder's floor. If no folder contains name, the floor is -1.
 func place(name string) (folder string, floor int) {
 	floor = -1
 	for i, folders := range floors {
@@ -276,7 +276,8 @@ func TestParent(t *testing.T) {
 				t.Errorf("the parent is linked with %s", p.ImportPath)
 			}
 		}
-		// log/slog and cobra import a JSON package. None of our packages may.
+		// log/slog and cobra import a JSON package. None of our packages may
+		// import one.
 		for _, d := range decoders {
 			if strings.HasPrefix(p.ImportPath, module) && slices.Contains(p.Imports, d) {
 				t.Errorf("%s, which the parent is linked with, imports %s", p.ImportPath, d)

@@ -12,8 +12,8 @@ import (
 )
 
 // TestSpecification checks docs/SPECIFICATION.md and docs/EXTENSIONS.md against
-// the sources. Each row must name a place and a test that exist. It can't check
-// whether the test proves the row.
+// the sources. Each row must name a place and a test that exist. This test
+// can't check whether the named test proves what the row says.
 func TestSpecification(t *testing.T) {
 	var text strings.Builder
 	for _, name := range []string{"docs/SPECIFICATION.md", "docs/EXTENSIONS.md"} {
@@ -80,8 +80,8 @@ type tested struct {
 	words     map[string]bool // all string literals in the tests, which include the names of subtests
 }
 
-// has reports whether function has that part: a script page, or a string
-// literal in the tests.
+// has reports whether function has a part with that name: a script page, or a
+// string literal in the tests.
 func (t *tested) has(function, part string) bool {
 	if function == "TestCommand" || function == "TestCommands" {
 		folder := t.folder

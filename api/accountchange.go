@@ -38,8 +38,8 @@ var DeleteAccount = declare(namedAccountParams, Endpoint{
 })
 
 // AccountsTo is a request to create accounts with associations
-// (PostAccountsAssociation). It names the accounts and the clusters in which
-// each of them gets an association, and has the values that all accounts get.
+// (PostAccountsAssociation). It names the accounts, and the clusters in which
+// each account gets an association. All accounts get the same values.
 type AccountsTo struct {
 	Set     AssocSet
 	Account model.Account

@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// StatsRow has the accounting daemon's statistics, and the lookup of user names
-// for the user ids in them.
+// StatsRow has the accounting daemon's statistics. The statistics contain user
+// ids, for which StatsRow also has a lookup of names.
 type StatsRow struct {
 	*model.AccountingStats
 	Users Users

@@ -149,8 +149,8 @@ var AccountingJob = schema.Object("job",
 	schema.F("working_directory", schema.String, func(j *AccountingJobRow) *string { return &j.WorkDir }, "Working directory of the job"),
 )
 
-// wckeyTag is a workload key. A mark precedes the key if it is the default and
-// no user requested it.
+// wckeyTag is a workload key. The text begins with "*" if the job got the
+// user's default key because the user requested none.
 var wckeyTag = schema.Object("wckey_tag_struct",
 	schema.Show("wckey", schema.String, func(s *string) string { return strings.TrimPrefix(*s, "*") }, "Name of the key", schema.Required(0)),
 	schema.Show("flags", schema.Words("wckey_tag_flags", schema.Bit("ASSIGNED_DEFAULT", uint8(1))).Type, func(s *string) (bits uint8) {
@@ -174,8 +174,9 @@ func accountedUser(j *AccountingJobRow) string {
 	return userName(j.Users, j.UserID)
 }
 
-// planned returns how long a job was or has been waiting since it became
-// eligible: until its start, until its end if it never started, or until now.
+// planned returns how long a job waited after it became eligible. The wait
+// ended when the job started, or when a job that never started ended. A job
+// that is still pending has waited until now.
 func planned(j *AccountingJobRow) model.Opt[uint64] {
 	switch {
 	case j.EligibleTime <= 0 || j.EligibleTime == timeInfinite:
@@ -188,8 +189,9 @@ func planned(j *AccountingJobRow) model.Opt[uint64] {
 	return model.Some(uint64(max(j.Now-j.EligibleTime, 0))) // still waiting
 }
 
-// memory returns the memory in n, without its mark. It returns an unset number
-// if the memory is not of the kind that perCPU selects: per CPU or per node.
+// memory returns the amount of memory that n stands for. A bit of n marks an
+// amount per CPU; without it, the amount is per node. The result is unset if
+// perCPU asks for the other kind.
 func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	if (n&model.MemPerCPU != 0) != perCPU {
 		return model.Opt[uint64]{}
@@ -294,8 +296,8 @@ var accountingJobsParams = schema.Object("",
 	texts("wckey", "Workload keys", func(p *AccountingJobsParams) *[]string { return &p.WCKeys }),
 )
 
-// AnySchedule as AccountingJobFilter.JobFlags selects jobs however they were
-// scheduled.
+// AnySchedule is a value of AccountingJobFilter.JobFlags. It selects all jobs,
+// no matter how they were scheduled.
 const AnySchedule = scheduledUnset
 
 // stateNumbers returns the type of a list of states. It converts their names to

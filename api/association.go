@@ -122,9 +122,9 @@ var Association = schema.Object("assoc",
 // daemon leaves IsDefault unset for the association of an account.
 func isDefault(a *AssociationRow) bool { return a.IsDefault.Or(0) != 0 }
 
-// takeDefault makes an association its user's default. It ignores false: a user
-// always has a default, which changes only when another association becomes the
-// default.
+// takeDefault makes an association its user's default. It ignores false,
+// because a user always has a default. The default changes only when another
+// association becomes the default.
 func takeDefault(a *AssociationRow, is bool) error {
 	if is {
 		a.IsDefault = model.Some[uint16](1)

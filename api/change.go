@@ -16,7 +16,7 @@ func changes[T any](schemaName, field, list string, elem func() schema.Type[T], 
 
 // unusedEnvelope returns the fields of an answer's envelope. A request may
 // contain them, too, without effect. Their descriptions are worded for answers,
-// because one schema describes both.
+// because requests and answers share one schema.
 func unusedEnvelope[O any]() []schema.Field[O] {
 	return []schema.Field[O]{
 		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "The server and client of this request"),
@@ -25,8 +25,8 @@ func unusedEnvelope[O any]() []schema.Field[O] {
 	}
 }
 
-// fresh returns a type like typ that parses each value into a new result of
-// start.
+// fresh returns a type like typ, except that its parser first sets the variable
+// for the value to a result of start().
 func fresh[T any](typ func() schema.Type[T], start func() T) func() schema.Type[T] {
 	return func() schema.Type[T] { return freshType[T]{typ(), start} }
 }

@@ -27,7 +27,7 @@ func confTexts(name, wire string) confField {
 	return confShow(name, csvString, func(c *model.Configuration) []string { return commaList(c.Texts[wire]) })
 }
 
-// confList returns a field with a list, which older controllers send as one
+// confList returns a field with a list. Older controllers send the list as one
 // text.
 func confList(name, wire string) confField {
 	return confShow(name, stringArray, func(c *model.Configuration) []string {

@@ -26,8 +26,8 @@ func readDocuments(t *testing.T) documents {
 
 // flatten lists the contents of a schema as "path: type" and replaces
 // references to named schemas by their contents. v0.0.41 defines almost
-// everything in place and the other versions name their schemas, which makes no
-// difference to a client.
+// everything in place, while the other versions name their schemas. A client
+// sees no difference between the two forms.
 func (d documents) flatten(version, name, path string, into map[string]string) {
 	for _, row := range d[[2]string{version, name}] {
 		if row.field == "[]" {
@@ -124,7 +124,7 @@ var ours = map[string]string{
 	"jobs[].steps[].tres.consumed.min[].node":  "the task that it is of",
 }
 
-// undocumented are the bodies that slurmrestd sends and its documents don't have.
+// undocumented are the bodies that slurmrestd sends but its documents lack.
 var undocumented = map[string]bool{"openapi_job_state_resp": true}
 
 // body is a table, with the first version in which slurmrestd has it.

@@ -12,8 +12,8 @@ func messageName(n uint32) string {
 }
 
 // messages maps the numbers of a controller's messages to their names in Slurm
-// 26.05. Numbers that were reassigned since 22.05 belong to messages that no
-// controller receives. So the table is valid for all releases.
+// 26.05. The table is valid for all releases: the only numbers that were
+// reassigned since 22.05 belong to messages that no controller receives.
 var messages = map[uint32]string{
 	1001:  "REQUEST_NODE_REGISTRATION_STATUS",
 	1002:  "MESSAGE_NODE_REGISTRATION_STATUS",

@@ -44,7 +44,7 @@ func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema
 	return schema.F(name, names, at, doc+", separated by commas", opts...)
 }
 
-// words returns the words of s, which commas separate. It omits empty words.
+// words returns the comma-separated words of s. It omits empty words.
 func words(s string) (list []string) {
 	for part := range strings.SplitSeq(s, ",") {
 		if part = strings.TrimSpace(part); part != "" {
@@ -91,7 +91,7 @@ func hostList() schema.Type[string] {
 	})
 }
 
-// yes returns the type of a boolean in a parameter, where it is text.
+// yes returns the type of a boolean parameter. Clients send it as text.
 func yes() schema.Type[bool] {
 	return asText(func(s string) (bool, error) {
 		switch strings.ToLower(s) {
@@ -114,8 +114,8 @@ func flagText[P any, T schema.Integer](name, doc string, at func(*P) *T, bit T, 
 	}, doc, opts...)
 }
 
-// decimal returns the type of an unsigned number in a parameter, where it is
-// text.
+// decimal returns the type of a parameter that is an unsigned number. Clients
+// send it as text.
 func decimal() schema.Type[uint32] {
 	return asText(func(s string) (uint32, error) {
 		n, err := strconv.ParseUint(s, 10, 32)

@@ -18,8 +18,8 @@ type cron struct {
 	lineEnd       uint32
 }
 
-// cronWild are the words for the fields that are "*". The fields determine
-// them.
+// cronWild are the words for the fields that are "*". They are ignored in
+// requests, because the fields themselves show which of them are "*".
 var cronWild = schema.Words("cron_entry_flags",
 	schema.Bit("WILD_MINUTE", uint32(1)<<1),
 	schema.Bit("WILD_HOUR", uint32(1)<<2),

@@ -71,7 +71,7 @@ func takePlane(d *model.JobDesc, size string) error {
 	return nil
 }
 
-// In the RPC, frequencies are in kHz. A number whose top bit is set stands for
+// In the RPC, frequencies are in kHz. A number with its top bit set stands for
 // one of the words below, or for a governor.
 var (
 	frequencies = map[string]uint32{"low": 0x80000001, "medium": 0x80000002, "high": 0x80000003, "highm1": 0x80000004}

@@ -37,8 +37,8 @@ func takeHold(d *model.JobDesc, hold bool) error {
 	return nil
 }
 
-// takePriority sets the priority, unless the field hold has set it to 0: the
-// job stays held.
+// takePriority sets the priority. A job whose priority the field hold has set
+// to 0 stays held.
 func takePriority(d *model.JobDesc, n model.Opt[uint32]) error {
 	if d.Priority != model.Some[uint32](0) {
 		d.Priority = n

@@ -5,8 +5,8 @@ import (
 	"schedrestd/model"
 )
 
-// ControllerStatsRow has the controller's statistics, and the lookup of user
-// names for the user ids in them.
+// ControllerStatsRow has the controller's statistics. The statistics contain
+// user ids, for which ControllerStatsRow also has a lookup of names.
 type ControllerStatsRow struct {
 	*model.ControllerStats
 	Users Users
@@ -100,8 +100,8 @@ func partsPacked(s *ControllerStatsRow) int {
 	return 0
 }
 
-// queueLength returns the length of the queue and the size of the table.
-// slurmrestd computes both means from these values.
+// queueLength returns the counts for the mean length of the queue. slurmrestd
+// computes the mean size of the table from the same counts.
 func queueLength(s *ControllerStatsRow) (sum, times uint32) {
 	return s.Backfill.QueueLenSum, s.Backfill.CycleCounter
 }
@@ -118,8 +118,8 @@ func cyclesPerMinute(s *ControllerStatsRow) uint64 {
 	return uint64(s.Schedule.CycleCounter) / uint64(minutes)
 }
 
-// exits returns the table of counts by reason: how often a scheduling cycle
-// ended for each reason. Reasons are indexes in the protocol.
+// exits returns the table that shows how often a scheduling cycle ended for
+// each reason. In the protocol, reasons are indexes.
 func exits(name string, fields ...schema.Field[[]uint32]) *schema.ObjectType[[]uint32] {
 	return schema.Object(name, fields...)
 }

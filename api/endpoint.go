@@ -46,8 +46,8 @@ const (
 	MissingIsWarning // 200, an empty list, and a warning
 )
 
-// Always as Endpoint.Ours means that no version of slurmrestd has the
-// operation.
+// Always is a value of Endpoint.Ours. It means that no version of slurmrestd
+// has the operation.
 const Always schema.Version = 255
 
 // Described is a table of the fields of a body, or of parameters.

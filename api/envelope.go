@@ -174,7 +174,7 @@ func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schem
 	)...), at: at}
 }
 
-// EmptyAnswer is an answer without content. Changes have this answer, and
+// EmptyAnswer is an answer without content. Changes get this answer, and so do
 // requests that fail before the gateway knows their endpoint.
 type EmptyAnswer struct{ Envelope }
 

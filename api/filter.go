@@ -12,8 +12,9 @@ import (
 // operations that lack it, a client would get more entries than it expects.
 func IsFilter(name string) bool { return filters()[name] }
 
-// filters returns the parameters of all lists that narrow the list. It omits
-// parameters without effect, and those that every list of the controller has.
+// filters returns the names of the parameters with which clients narrow lists.
+// It omits parameters without effect, and those that every list of the
+// controller has.
 var filters = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	for _, v := range Versions {

@@ -30,8 +30,9 @@ var Hostnames = enveloped("openapi_hostnames_req_resp", func(a *HostnamesAnswer)
 	schema.F("hostnames", schema.Named("hostlist_string", schema.List(schema.String)), func(a *HostnamesAnswer) *[]string { return &a.Hostnames }, "Names of nodes", schema.Required(0)),
 )
 
-// HostNames is a request with names of nodes. Either the client sent the names,
-// to fold them into a host list, or it sent a host list, which was expanded.
+// HostNames is a request with names of nodes. The client sent either the names
+// themselves, for the gateway to fold into a host list, or a host list, which
+// the parser has expanded.
 type HostNames struct{ Names []string }
 
 // HostlistBody declares the fields of a request to expand a host list.

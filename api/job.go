@@ -31,8 +31,8 @@ func asTravelled[T model.Unsigned](o model.Opt[T]) T {
 	return o.Number
 }
 
-// specializedThreads is a bit of a job's number of specialized cores. If it is
-// set, the number counts threads.
+// specializedThreads is a bit of a job's number of specialized cores. If the
+// bit is set, the number counts threads.
 const specializedThreads = 0x8000
 
 func coreSpec(j *JobRow) uint16 {

@@ -5,8 +5,9 @@ import (
 	"schedrestd/model"
 )
 
-// JobDesc declares the fields of a job description in a submission, which is
-// parsed but never shown. The files desc*.go parse its text fields.
+// JobDesc declares the fields of a job description in a submission. Job
+// descriptions are parsed but never shown. The files desc*.go parse their text
+// fields.
 var JobDesc = schema.Object("job_desc_msg", descFields...)
 
 // descField is a field of a job description.

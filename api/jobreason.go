@@ -2,8 +2,8 @@ package api
 
 import "strconv"
 
-// reasonName returns the name of the reason why a job waits or failed, or the
-// number of an unknown reason, which a newer controller may send.
+// reasonName returns the name of the reason why a job waits or failed. For an
+// unknown reason, which a newer controller may send, it returns the number.
 func reasonName(n uint32) string {
 	if int64(n) < int64(len(reasons)) && reasons[n] != "" {
 		return reasons[n]

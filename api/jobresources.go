@@ -9,7 +9,7 @@ import (
 
 // The controller sends a job's allocation in compressed form: counts of
 // consecutive nodes with the same layout, and one bitmap of the cores of all
-// nodes. v0.0.40 and later versions show it differently.
+// nodes. v0.0.40 shows the allocation in another form than later versions.
 
 // jobResources returns the type of a job's allocation, which depends on the
 // version.

@@ -23,8 +23,8 @@ var jobStateRow = schema.Object("job_state_resp_job",
 	schema.F("state", jobStates.Type, func(s *JobStateRow) *model.JobState { return &s.State }, "Base state, followed by flags", schema.Required(0)),
 )
 
-// EachState calls each with the rows of s. If s stands for several tasks of an
-// array, there is one row for each task.
+// EachState calls each(row) for every row of s. If s stands for several tasks
+// of an array, there is one row for each task.
 func EachState(s *model.JobStateEntry, each func(*JobStateRow) error) error {
 	row := JobStateRow{State: s.State}
 	if s.ArrayTasks.Set {

@@ -89,8 +89,8 @@ var sharing = schema.Words("job_shared",
 	schema.Part("topo", ^uint16(0), 4, schema.Since(V41)),
 )
 
-// exclusiveness are the words that versions before v0.0.42 have for how a job
-// shares its nodes.
+// exclusiveness are the words with which versions before v0.0.42 describe how a
+// job shares its nodes.
 var exclusiveness = schema.Words("job_exclusive_flags",
 	schema.Part("true", ^uint16(0), 0),
 	schema.Part("false", ^uint16(0), 1),

@@ -64,7 +64,7 @@ var killParams = schema.Object("",
 	schema.F("flags", joined(warnFlags), func(p *KillParams) *uint16 { return (*uint16)(&p.Flags) }, "Processes that receive the signal; words separated by commas"),
 )
 
-// DeleteJob cancels a job. Before v0.0.42 it is OldDeleteJob.
+// DeleteJob cancels a job. Versions before v0.0.42 have OldDeleteJob instead.
 var DeleteJob = declare(killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Killed, Since: V42,

@@ -6,8 +6,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// Names that this project spells differently from Slurm, in both spellings.
-// Clients written for slurmrestd work without changes.
+// Names that this project spells differently from Slurm. Clients may use either
+// spelling, so clients written for slurmrestd work without changes.
 var (
 	// First segments of paths.
 	pathController = name{"sched", "slurm"}

@@ -79,7 +79,8 @@ var renamed = map[string]string{
 
 // TestSchemaNames checks that schemas keep the names that the code of generated
 // clients uses. The documents of v0.0.41 name hardly any schema, and those of
-// v0.0.43 and later name no sets of words. These are compared with v0.0.42.
+// v0.0.43 and later name no sets of words. Names that these documents lack are
+// compared with v0.0.42.
 func TestSchemaNames(t *testing.T) {
 	docs := readDocuments(t)
 	for name, b := range bodies() {

@@ -15,9 +15,9 @@ import (
 // number returns the type of a wrapped model.Opt.
 func number[T model.Unsigned]() schema.Type[model.Opt[T]] { return wrapper[T]{} }
 
-// rawNumber returns the type of a wrapped integer that has the values of the
-// protocol, where the largest value means "infinite" and the next smaller one
-// "not set".
+// rawNumber returns the type of a wrapped integer with the protocol's special
+// values: the largest value means "infinite", and the next smaller value "not
+// set".
 func rawNumber[T model.Unsigned]() schema.Type[T] { return rawWrapper[T]{} }
 
 type rawWrapper[T model.Unsigned] struct{ wrapper[T] }
@@ -55,7 +55,7 @@ func (wrapper[T]) Shape(v schema.View) *schema.Shape {
 }
 
 // wrapperShape describes the wrapper of a number. The name of its schema begins
-// with of.
+// with the argument of.
 func wrapperShape(v schema.View, of string, number *schema.Shape) *schema.Shape {
 	name := of + "_no_val_struct"
 	if v.Version < V41 {
@@ -183,7 +183,7 @@ func truth[T schema.Integer]() schema.Type[T] {
 }
 
 // optTruth returns the type of an optional number that is shown as a boolean,
-// like that of truth.
+// as truth does for other numbers.
 func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
 	parse := truth[T]().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "boolean"},
@@ -243,7 +243,7 @@ func takeDouble(r *schema.Report, doc *schema.Value, into *float64) bool {
 	return true
 }
 
-// shaped is a type whose description depends on the version, while its parser
+// shaped is a type whose description depends on the version, but whose parser
 // and renderer do not.
 type shaped[T any] struct {
 	schema.Type[T]

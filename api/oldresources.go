@@ -9,8 +9,8 @@ import (
 
 // This file shows a job's allocation in the form of v0.0.40.
 
-// byCore is the bit of CRType for allocation by core, as opposed to by
-// processor.
+// byCore is the bit of CRType for allocation by core. Without this bit,
+// processors are allocated.
 const byCore = 4
 
 var oldResources = schema.Object("job_res",

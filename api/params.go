@@ -38,15 +38,15 @@ func updateTime[P any](at func(*P) *model.Query) schema.Field[P] {
 
 func flags[P any](at func(*P) *model.Query) schema.Field[P] { return flagsOr("all records", at) }
 
-// flagsOr returns the parameter flags. The text otherwise describes its
-// default.
+// flagsOr returns the parameter "flags". The text in otherwise describes the
+// default of "flags".
 func flagsOr[P any](otherwise string, at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("flags", joined(showFlags), func(p *P) *uint16 { return (*uint16)(&at(p).Flags) },
 		"Additional information to show; words separated by commas. Default: "+otherwise)
 }
 
 // asList returns the type of a parameter that is a list in one text. If a
-// client sends the parameter several times, it has the values of all
+// client sends the parameter several times, the list has the values of all
 // occurrences.
 func asList[T any](parse func(string) (T, error)) schema.Type[T] {
 	one := asText(parse)

@@ -125,8 +125,8 @@ func takenMemory(at func(*PartitionChange) *model.Opt[uint64]) []partitionField 
 	}
 }
 
-// settable sets the number of a word. It refuses the word for NO_VAL, because
-// the controller does not change a field that has this number.
+// settable stores the number n of a word. It refuses the word for NO_VAL,
+// because that number makes the controller leave the field unchanged.
 func settable(into *model.Opt[uint16], n uint16, word string) error {
 	if n == 0xfffe {
 		return fmt.Errorf("%s can't be set, it can only be configured", word)

@@ -6,8 +6,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestPlanned checks the waiting time of a job. It ends when the job starts or
-// ends; otherwise the job is still waiting.
+// TestPlanned checks the waiting time of a job. The waiting time ends when the
+// job starts, or when it ends without a start. A job that has done neither is
+// still waiting.
 func TestPlanned(t *testing.T) {
 	const now = 1000
 	for _, tt := range []struct {

@@ -73,8 +73,8 @@ type Limit[M any] struct {
 	List []model.TRES
 }
 
-// SetLimits writes limits into m, with the ids of the resources. If the limit
-// in old has a resource that the client's limit lacks, SetLimits removes the
+// SetLimits writes limits into m, with the ids of the resources. If old limits
+// a resource and the client's limit does not mention it, SetLimits removes the
 // limit on that resource. The error names a resource that does not exist.
 func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	for _, l := range limits {
@@ -103,8 +103,8 @@ func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	return nil
 }
 
-// tresNumber returns the id of a trackable resource, which a client gives by
-// type and name or by id.
+// tresNumber returns the id of a trackable resource. A client identifies the
+// resource by type and name, or by id.
 func (r *Records) tresNumber(t model.TRES) (uint32, error) {
 	if t.Type == "" {
 		if _, known := r.TRES[t.ID]; known {
@@ -127,7 +127,7 @@ func tresName(t model.TRES) string {
 	return t.Type + "/" + t.Name
 }
 
-// QOSNumber returns the id of a quality of service, which a client gives by
+// QOSNumber returns the id of a quality of service. A client identifies it by
 // name or id.
 func (r *Records) QOSNumber(name string) (uint32, error) {
 	for id, known := range r.QOS {

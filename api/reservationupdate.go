@@ -155,8 +155,8 @@ const (
 	reservationForceStart uint64 = 1 << 42
 )
 
-// CheckNewReservation returns an error, and the field that it is about, if u
-// lacks something that a new reservation needs.
+// CheckNewReservation returns an error if u lacks something that a new
+// reservation needs. It also returns the field to which the error refers.
 func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 	flags := u.Flags.Or(0)
 	switch {

@@ -59,8 +59,9 @@ func (f figureType) Shape(v schema.View) *schema.Shape {
 }
 
 // Renderer returns a function that also replaces values that JSON can't
-// represent. It writes a plain number as one larger than all others, or as the
-// number for "not set", and a wrapper as unset.
+// represent. Both infinity and NaN become an unset wrapper. As a plain number,
+// infinity becomes one that is larger than all others, and NaN becomes the
+// number for "not set".
 func (f figureType) Renderer(v schema.View) func(schema.Encoder, *float64) {
 	if v.Version >= V42 {
 		return f.Type.Renderer(v)

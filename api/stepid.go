@@ -27,7 +27,8 @@ func takeStepID(d *model.JobDesc, s model.StepID) error {
 	return nil
 }
 
-// orNothing returns a type like of that ignores values in requests.
+// orNothing returns a type that is like the one that of returns, but ignores
+// values in requests.
 func orNothing[T any](of func() schema.Type[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return unheeded[T]{of()} }
 }

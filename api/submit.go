@@ -29,9 +29,9 @@ var SubmissionBody = schema.Object("job_submit_req",
 // maxComponents is the largest number of components of a heterogeneous job.
 const maxComponents = 128
 
-// Descs returns complete descriptions of the job's components: one, unless the
-// job is heterogeneous. For errors, at is the place of the components in the
-// request.
+// Descs returns complete descriptions of the job's components. A job that is
+// not heterogeneous has one component. The result at is the place of the
+// components in the request, for errors.
 func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	if descs, at, err = components(s.Job, s.Jobs, "jobs"); err != nil {
 		return nil, at, err
@@ -45,8 +45,8 @@ func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	return descs, at, nil
 }
 
-// components returns the description in job, or those in several. name is the
-// name of the field for several.
+// components returns the list several if it is set, and otherwise the single
+// description *job. name is the name of the field that has the list.
 func components(job *model.JobDesc, several []model.JobDesc, name string) (descs []model.JobDesc, at string, err error) {
 	switch {
 	case len(several) > 0 && job != nil:

@@ -47,10 +47,10 @@ var (
 // readTime parses a time in the forms of Slurm's manuals, or of RFC 3339. For a
 // time without a date or a date without a year it returns the next occurrence.
 //
-// Digits alone are seconds since 1970, never the date MMDDYY. Unlike Slurm,
-// readTime refuses a text that has a part twice, of which Slurm would use the
-// last. It also refuses an impossible date, such as the 30th of February, for
-// which Slurm would use another day.
+// Digits alone are seconds since 1970, never the date MMDDYY. Two kinds of
+// texts are refused although Slurm accepts them. If a text has a part twice,
+// Slurm would use the last one. For an impossible date, such as the 30th of
+// February, Slurm would use another day.
 func readTime(s string, now time.Time) (model.Time, error) {
 	wrong := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
 	at, ok := time.Time{}, false

@@ -29,7 +29,7 @@ func BenchmarkAdmission(b *testing.B) {
 }
 
 // BenchmarkAudit measures the cost of recording a change: two lines and two
-// messages. With SYNC it includes the wait for the disk.
+// messages. With SYNC, the cost includes waiting for the disk.
 func BenchmarkAudit(b *testing.B) {
 	l := theLab.open(b)
 	l.occupy(b)

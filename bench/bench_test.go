@@ -81,7 +81,8 @@ func printTables() {
 const clients = 16
 
 // BenchmarkPingKeptAlive measures requests on persistent connections, as the
-// clients of a busy site use them. The ratio should be at most 1.15.
+// clients of a busy site use them. The ratio of the gateway's cost to that of
+// the single process should be at most 1.15.
 func BenchmarkPingKeptAlive(b *testing.B) {
 	pair(b, "ping, kept alive", load{request: get("/sched/v0.0.43/ping"), kept: true, count: 3000})
 }
@@ -92,9 +93,10 @@ func BenchmarkPingConnectionEach(b *testing.B) {
 	pair(b, "ping, a connection each", load{request: get("/sched/v0.0.43/ping"), count: 1500})
 }
 
-// BenchmarkSubmit measures submissions. Each job waits behind one that occupies
-// all processors, so that no job starts during the measurement. Waiting jobs
-// are cancelled after each round, because the controller limits their number.
+// BenchmarkSubmit measures submissions. One job occupies all processors, and
+// the submitted jobs wait for it, so that no job starts during the measurement.
+// Waiting jobs are cancelled after each round, because the controller limits
+// their number.
 func BenchmarkSubmit(b *testing.B) {
 	l := theLab.open(b)
 	l.occupy(b)

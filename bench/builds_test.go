@@ -10,9 +10,10 @@ var builds = &comparison{title: fmt.Sprintf("another build (BENCH_BASE), median 
 
 func init() { tables = append(tables, builds) }
 
-// BenchmarkBuilds compares this build with the programs of another one, such as
-// the last release, in the directory BENCH_BASE. The other build must
-// accept the options that this benchmark uses. Without BENCH_BASE it is skipped.
+// BenchmarkBuilds compares this build with another build, such as the last
+// release. BENCH_BASE is the directory with the other build's programs. These
+// must accept the options that this benchmark uses. Without BENCH_BASE the
+// benchmark is skipped.
 func BenchmarkBuilds(b *testing.B) {
 	other := os.Getenv("BENCH_BASE")
 	if other == "" {

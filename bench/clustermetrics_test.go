@@ -23,8 +23,9 @@ var clusterScrape = &comparison{title: "GET /metrics/cluster, 5000 nodes", colum
 
 func init() { tables = append(tables, clusterScrape) }
 
-// The time and the memory of a scrape, by the number of jobs. The controller sends its
-// answers at once, as slurmctld does.
+// BenchmarkClusterMetrics measures the time and the memory of a scrape for
+// several numbers of jobs. The controller has each answer ready and sends it at
+// once, as slurmctld does.
 func BenchmarkClusterMetrics(b *testing.B) {
 	l := theLab.open(b)
 	sizes := []int{1000, manyJobs, 3 * manyJobs}
@@ -72,8 +73,8 @@ func (l *lab) before(b *testing.B, port int, name string, args ...string) server
 	return serving(b, d, to(address))
 }
 
-// newListing starts a controller that has such a list of nodes and jobs, and accepts
-// every token. It returns its port.
+// newListing starts a controller that has lists of so many nodes and jobs, and
+// accepts every token. It returns the controller's port.
 func newListing(b *testing.B, nodes, jobs int) int {
 	b.Helper()
 	encode := func(kind message.Type, body message.Body) []byte {

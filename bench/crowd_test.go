@@ -12,12 +12,12 @@ import (
 
 var crowd = &comparison{title: "one healthy client, a connection for each ping", columns: []string{"500 slow clients", "alone"}}
 
-// slowOnes is the number of clients that send a byte per second of a header
-// that never ends.
+// slowOnes is the number of slow clients. Each sends one byte per second of a
+// header that never ends.
 const slowOnes = 500
 
-// BenchmarkCrowd measures how many slow clients affect the latency of a normal
-// one.
+// BenchmarkCrowd measures how a crowd of slow clients affects the latency of a
+// normal client.
 func BenchmarkCrowd(b *testing.B) {
 	l := theLab.open(b)
 	g := l.gateway(b)
@@ -75,7 +75,7 @@ func slow(b *testing.B, s server) (end func()) {
 			}
 		})
 	}
-	time.Sleep(2 * time.Second) // until all have begun to send
+	time.Sleep(2 * time.Second) // until all clients have begun to send
 	return func() { close(quit); wait.Wait() }
 }
 

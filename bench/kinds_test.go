@@ -46,8 +46,8 @@ func people(b *testing.B) []someone {
 	return list
 }
 
-// BenchmarkKinds measures requests on a new connection each. They are answered
-// by a shared worker, by a worker for the user, and by a worker for the
+// BenchmarkKinds measures requests on a new connection each, for three kinds of
+// workers: a shared worker, a worker for each user, and a worker for each
 // connection.
 func BenchmarkKinds(b *testing.B) {
 	if os.Geteuid() != 0 {
@@ -86,8 +86,8 @@ func BenchmarkKinds(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// local starts a gateway with only rest_auth/local on a UNIX socket. who
-// returns the user of a client's process.
+// local starts a gateway with only rest_auth/local on a UNIX socket. Each
+// client connects as the user that who(client) returns.
 func (l *lab) local(b *testing.B, name, switches string, who func(client int) someone, args ...string) server {
 	b.Helper()
 	return l.localOf(b, l.bin, name, switches, who, args...)

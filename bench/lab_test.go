@@ -74,7 +74,7 @@ func (l *lab) start(b *testing.B, p site.Part) *site.Daemon {
 }
 
 // close stops the site. It also ends the job that occupies the node, because
-// the job would outlive its controller.
+// that job would outlive its controller.
 func (l *lab) close() {
 	var jobs []process.Stat
 	if len(l.daemons) > 1 {
@@ -195,8 +195,8 @@ func (l *lab) occupy(b *testing.B) {
 	must(b, err)
 }
 
-// cancelWaiting cancels every job that has not started. The controller forgets
-// cancelled jobs when it needs the space.
+// cancelWaiting cancels every job that has not started. Cancelled jobs do not
+// fill the controller, because it forgets them when it needs the space.
 func (l *lab) cancelWaiting(b *testing.B) {
 	b.Helper()
 	g := site.NewGateway(l.daemons[2].At, l.token)

@@ -72,7 +72,8 @@ func (l load) run(dial dialer) error {
 	return errors.Join(failures...)
 }
 
-// text returns a request with token, or without a token if that is "".
+// text returns a request with the token, or a request without a token if token
+// is "".
 func (l load) text(token string) string {
 	var headers string
 	if token != "" {
@@ -99,8 +100,8 @@ func (l load) client(i int, dial dialer, next func() string, left *atomic.Int64)
 	return nil
 }
 
-// converse sends requests on one connection until none are left, or only one if
-// l does not keep connections.
+// converse sends requests on one connection until none are left. If l does not
+// keep connections, it sends only one.
 func (l load) converse(c net.Conn, next func() string, left *atomic.Int64) error {
 	in := bufio.NewReader(c)
 	for left.Add(-1) >= 0 {

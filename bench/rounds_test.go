@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// compare measures both servers in rounds of alternating order, and adds the
-// CPU time and the rate of each to the table into.
+// compare measures both servers in rounds of alternating order. It adds the CPU
+// time and the rate of each server to the table that into points to.
 func compare(b *testing.B, into *comparison, what string, both []server, l load) {
 	for _, s := range both {
 		measure(b, s, l) // warm up
@@ -44,10 +44,11 @@ func compare(b *testing.B, into *comparison, what string, both []server, l load)
 	b.ReportMetric(0, "ns/op") // the duration of a whole round has no meaning
 }
 
-// interval contains the median of the distribution with a probability of at
-// least 95 %. That holds for every distribution, because the number of values
-// below the median is distributed like the number of heads in n coin tosses.
-// With fewer than 6 values, the interval is the whole list.
+// interval returns an interval that contains the median of the distribution
+// with a probability of at least 95 %. That holds for every distribution,
+// because the number of values below the median is distributed like the number
+// of heads in n coin tosses. With fewer than 6 values, the interval is the
+// whole list.
 func interval(list []float64) (low, high float64) {
 	list = slices.SortedFunc(slices.Values(list), cmp.Compare)
 	n := len(list)

@@ -67,18 +67,18 @@ func BenchmarkSlurmNodesConnectionEach(b *testing.B) {
 	slurm.open(b).list(b, "nodes", volley{path: "/nodes", count: 1, record: `"hostname"`}, b.N)
 }
 
-// BenchmarkSlurmJobs measures lists of all jobs. It requests only one from
-// Slurm's gateway. That gateway keeps the memory of a list, and takes as long
-// for one list as this gateway for a hundred.
+// BenchmarkSlurmJobs measures lists of all jobs. It requests only one list from
+// Slurm's gateway, for two reasons. That gateway does not free the memory of a
+// list, and it takes as long for one list as this gateway takes for a hundred.
 func BenchmarkSlurmJobs(b *testing.B) {
 	l := slurm.open(b)
 	l.fill(b, manyJobs)
 	l.list(b, "jobs", volley{path: "/jobs", count: 1, record: `"job_id"`}, 1)
 }
 
-// BenchmarkSlurmJobsAtOnce measures concurrent lists of all jobs. It does not
-// measure slurmrestd: it exhausted the machine's memory and was killed at 22
-// GB.
+// BenchmarkSlurmJobsAtOnce measures concurrent lists of all jobs. It measures
+// only this gateway, because slurmrestd exhausted the machine's memory and was
+// killed at 22 GB.
 func BenchmarkSlurmJobsAtOnce(b *testing.B) {
 	l := slurm.open(b)
 	l.fill(b, manyJobs)
@@ -101,8 +101,8 @@ func BenchmarkSlurmJobsAtOnce(b *testing.B) {
 }
 
 // BenchmarkSlurmSubmitKeptAlive measures submissions of held jobs, so that only
-// accepting them is measured. It comes late, so that these jobs do not lengthen
-// the list of jobs.
+// their acceptance is measured. It runs after the benchmarks of lists, because
+// its jobs would lengthen those lists.
 func BenchmarkSlurmSubmitKeptAlive(b *testing.B) {
 	slurm.open(b).compare(b, "submit", volley{path: "/job/submit", body: heldJob, kept: true, count: 400})
 }
@@ -125,8 +125,8 @@ func BenchmarkSlurmSmallMemory(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// paired holds the results of all rounds by the name of the figure. Each has
-// two lists: ours first, then theirs.
+// paired holds the results of all rounds by the name of the figure. For each
+// figure there are two lists: ours first, then theirs.
 type paired struct {
 	order  []figure
 	values map[string]*[2][]float64
@@ -150,8 +150,8 @@ func (p *paired) note(f figure, which int, value float64) {
 	p.values[f.name][which] = append(p.values[f.name][which], value)
 }
 
-// into adds all figures to a table. If one of the two gateways was not asked in
-// every round, it compares the medians instead of the rounds.
+// into adds all figures to a table. If one of the two gateways did not get
+// requests in every round, it compares the medians instead of the rounds.
 func (p *paired) into(b *testing.B, c *comparison, what string) {
 	for _, f := range p.order {
 		v := p.values[f.name]
@@ -216,9 +216,9 @@ func (l *slurmLab) compare(b *testing.B, what string, v volley) {
 	p.into(b, slurmSmall, what+", "+v.manner())
 }
 
-// list requests a long list from both gateways. Each runs in a new process, so
-// that its peak memory is that of the list. Slurm's gateway is asked in at most
-// theirRounds rounds.
+// list requests a long list from both gateways. Each gateway is a new process,
+// so that its peak memory is that of the list. Slurm's gateway gets a request
+// in at most theirRounds rounds.
 func (l *slurmLab) list(b *testing.B, what string, v volley, theirRounds int) {
 	both := [2]server{l.ours(b), l.theirs(b)}
 	var p paired

@@ -112,8 +112,9 @@ func (l *slurmLab) ourProgram(b *testing.B) site.Program {
 }
 
 // theirProgram returns Slurm's program with its defaults, except for local
-// authentication. A change of user clears the parent-death signal. setpriv sets
-// it again, so that the program ends with the benchmarks.
+// authentication. It runs under setpriv, which sets the parent-death signal
+// again after the change of user has cleared it. With that signal, the program
+// ends with the benchmarks.
 func (l *slurmLab) theirProgram() site.Program {
 	return site.Program{Name: "slurmrestd", Path: "/usr/sbin/chroot", Env: []string{"SLURM_JWT=daemon"}, Args: []string{l.root,
 		"setpriv", "--reuid=" + l.uid, "--regid=" + l.gid, "--clear-groups", "--pdeathsig=KILL", "slurmrestd", "-a", "rest_auth/jwt"}}
@@ -143,8 +144,8 @@ func (l *slurmLab) page(ctx context.Context, dial dialer, path string) ([]byte, 
 	return fetch(ctx, dial, path, "X-SLURM-USER-TOKEN", l.token)
 }
 
-// fetch returns the answer to one request on a connection of its own; the header has the
-// token.
+// fetch sends one request on a connection of its own, and returns the answer.
+// The given header has the token.
 func fetch(ctx context.Context, dial dialer, path, header, token string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://bench"+path, nil)
 	if err != nil {

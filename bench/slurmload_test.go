@@ -25,15 +25,16 @@ type volley struct {
 	count      int
 	record     string // a text that occurs once in each record of the answer
 
-	// A client sends one request per interval, or with 0 as soon as the last
-	// one is answered. If a request is late because it waited for the previous
-	// answer, its latency counts from the time at which it was due.
+	// A client sends one request per interval. If interval is 0, it sends the
+	// next request as soon as the last one is answered. If a request is late
+	// because it waited for the previous answer, its latency counts from the
+	// time at which it was due.
 	interval time.Duration
 }
 
-// answered holds the latencies of one answer. They count from before the
-// connection was made, or on an existing connection from before the request was
-// sent.
+// answered holds the latencies of one answer. On a new connection they count
+// from before the connection was made, and on an existing connection from
+// before the request was sent.
 type answered struct {
 	first time.Duration // to the first byte of the body
 	took  time.Duration // to the last byte
@@ -103,8 +104,8 @@ func (v volley) text(token string) string {
 	return fmt.Sprintf(request, headers)
 }
 
-// client sends requests one after the other until none are left. The first one
-// is sent when it is due.
+// client sends requests one after the other until none are left. It sends the
+// first request at the time due.
 func (v volley) client(dial dialer, text string, due time.Time, left *atomic.Int64) (list []answered, err error) {
 	var c net.Conn
 	var in *bufio.Reader
@@ -161,8 +162,8 @@ func (v volley) converse(c net.Conn, in *bufio.Reader, text string, begun time.T
 	return a, err
 }
 
-// recordCounter counts occurrences of the text what, even if an occurrence is split
-// between two writes.
+// recordCounter counts how often a text occurs in the data written to it, even
+// if an occurrence is split between two writes.
 type recordCounter struct {
 	what, rest  []byte
 	size, count int

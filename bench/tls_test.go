@@ -31,8 +31,8 @@ import (
 var handshakes = &comparison{title: "a TLS 1.3 handshake (P-256) for each request, median of paired rounds", columns: []string{"key in the keeper", "key in the process"}}
 
 // secureEnv names a variable. If it is set, this program runs as the single
-// process with TLS. It holds the directory of the key and the certificate;
-// singleEnv holds the settings.
+// process with TLS. The variable holds the directory of the key and the
+// certificate; singleEnv holds the settings.
 const secureEnv = "SCHEDRESTD_BENCH_SECURE"
 
 func init() {

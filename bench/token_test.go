@@ -31,8 +31,8 @@ import (
 	"schedrestd/security"
 )
 
-// verifying compares the cost of verifying signatures in the keeper and in the
-// worker; asking compares their effect on requests.
+// verifying compares the cost of verifying signatures in the keeper with the
+// cost in the worker. asking compares how the two places affect requests.
 var (
 	verifying = &comparison{title: "signatures verified per second, median", columns: []string{"HS256 by the keeper, with the way there and back", "RS256 (2048 bits) in the worker"}}
 	asking    = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that is remembered", "a new token each, verified by the keeper", "a new token each, verified by the controller"}}
@@ -55,8 +55,8 @@ const (
 	keeperTasks = 1 << 16
 )
 
-// startKeeper starts a keeper with that key, and gives a worker's channel to
-// it.
+// startKeeper starts a keeper with the given key, and returns a worker's
+// channel to the keeper.
 func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	b.Helper()
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
@@ -85,7 +85,7 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	for name, id := range inherited.Namespaces {
 		expect.Namespaces = append(expect.Namespaces, ipc.Namespace{Type: name, ID: id})
 	}
-	must(b, security.CloseInherited()) // what started the benchmarks may have left something open
+	must(b, security.CloseInherited()) // the process that started the benchmarks may have left descriptors open
 	must(b, cmd.Start())
 	b.Cleanup(func() { parent.Close(); _ = cmd.Wait() })
 	path := filepath.Join(b.TempDir(), "key")
@@ -226,7 +226,7 @@ func BenchmarkTokens(b *testing.B) {
 	key, err := auth.NewKey(secret)
 	must(b, err)
 	var number atomic.Int64
-	fresh := func() string { // each is valid for a second longer, so that no two are equal
+	fresh := func() string { // each token is valid for a second longer than the last, so that no two are equal
 		token, err := auth.Create(key, l.Owner, time.Hour+time.Duration(number.Add(1))*time.Second, time.Now())
 		if err != nil {
 			panic(err)

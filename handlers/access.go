@@ -28,8 +28,8 @@ type Access struct {
 
 // Log writes the line. It contains neither headers nor the query, because both
 // may contain a token. The field user is set only for verified credentials.
-// Otherwise a client with a forged token could write lines in its victim's
-// name.
+// Otherwise a client with a forged token could make lines appear under another
+// user's name.
 func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	if a.Route == "" {
 		a.Route = "none"

@@ -60,8 +60,8 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 }
 
 // changeCoordinators adds and removes coordinators, so that the account has
-// exactly those of its record. It keeps coordinators that the account has from
-// a parent account.
+// exactly the coordinators in record a. It keeps those that the account
+// inherits from a parent account.
 func changeCoordinators(e model.Editor, a *model.Account, had []model.Coordinator, at string) (changed bool, err error) {
 	var add, remove []string
 	is := func(name string) func(model.Coordinator) bool {
@@ -94,8 +94,8 @@ func changeCoordinators(e model.Editor, a *model.Account, had []model.Coordinato
 	return len(add)+len(remove) > 0, nil
 }
 
-// hasName returns an error for a record without a name. A daemon would apply an
-// empty name to every record.
+// hasName returns an error for a record without a name. A daemon may take an
+// empty name to mean all records, and would then change every one.
 func hasName(name, at string) error {
 	if name == "" {
 		return errs.New(errs.Invalid, "the name is empty").WithSource(at + "/name")

@@ -88,9 +88,9 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 	return h.edited(c, err)
 }
 
-// again changes records a second time, when the records to which they refer
-// exist. It drops the warnings, because the first change has already added
-// them.
+// again changes records a second time, after the records to which they refer
+// were created. It drops the warnings, because the first change has already
+// added them.
 func again[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeOf[T]) error {
 	warned := len(c.warnings)
 	_, err := changeRecords(c, e, list, records, name, each)

@@ -11,11 +11,11 @@ import (
 	"schedrestd/model"
 )
 
-// everyJob are the flags of a search for jobs for which the client sets none.
+// everyJob are the flags of a search for jobs if the client sets no flags.
 const everyJob = model.JobFilterDuplicates | model.JobFilterNoTruncation
 
-// getAccountingJobs returns recorded jobs. With any filter, it selects jobs of
-// this cluster only, unless the request names other clusters.
+// getAccountingJobs returns recorded jobs. If the request has any filter but
+// names no clusters, it selects only jobs of this cluster.
 func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error {
 	r, err := h.records(c)
 	if err != nil {
@@ -52,9 +52,9 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	return h.sendAccountingJobs(c, r, list)
 }
 
-// wholeRange completes a range that has only one limit. For a minimum without a
-// maximum, slurmdbd searches for exactly the minimum, and it ignores a maximum
-// without a minimum.
+// wholeRange completes a range that has only one limit. slurmdbd would take a
+// minimum without a maximum for the exact value, and ignore a maximum without a
+// minimum.
 func wholeRange(least, most uint32) (uint32, uint32) {
 	switch {
 	case least == 0 && most == 0:
@@ -65,8 +65,8 @@ func wholeRange(least, most uint32) (uint32, uint32) {
 	return max(least, 1), most
 }
 
-// byName returns the list, and removes it from the filter, if the list contains
-// a name.
+// byName checks whether a list of the filter contains a name. If it does,
+// byName returns the list and removes it from the filter.
 func byName(list *[]string) (all []string) {
 	isName := func(s string) bool {
 		_, err := strconv.ParseUint(s, 10, 32)

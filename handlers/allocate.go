@@ -60,9 +60,9 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 }
 
 // cancelWhen cancels ctx when left returns true. It calls left once a second.
-// ctx does not end by itself: a client that has closed its TCP connection can't
-// be distinguished from one that has only shut down its sending side, until
-// something is sent.
+// ctx does not end by itself when the client closes its TCP connection. Until
+// something is sent to the client, it looks as if the client had only shut down
+// its sending side.
 func cancelWhen(ctx context.Context, cancel func(), left func(context.Context) bool) {
 	for {
 		select {

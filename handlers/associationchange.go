@@ -108,7 +108,8 @@ func inCluster(e model.Editor, account, cluster, source string) error {
 	return err
 }
 
-// fillAssociation sets the fields of record that a client gave by name.
+// fillAssociation sets those fields of record for which the client sent names
+// instead of ids.
 func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, old *model.Association, at string) error {
 	if len(row.Limits) == 0 && row.DefaultQOS == "" && row.QOS == nil {
 		return nil
@@ -143,8 +144,8 @@ func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, 
 	return nil
 }
 
-// selectsAssociations reports whether a filter has any condition. Without one
-// it would select all associations.
+// selectsAssociations reports whether a filter has any condition. A filter
+// without a condition would select all associations.
 func selectsAssociations(f *model.AssocFilter) bool {
 	for _, list := range [][]string{f.Accounts, f.Clusters, f.DefaultQOSIDs, f.IDs, f.Partitions, f.ParentAccounts, f.QOSIDs, f.Users} {
 		if len(list) > 0 {

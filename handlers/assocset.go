@@ -69,7 +69,7 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersToParams) error {
 const atSet = "#/association_condition"
 
 // checkSet returns an error if names of associations are missing or invalid.
-// required is the list that must have elements.
+// The list required must not be empty.
 func checkSet(s *api.AssocSet, name string, required []string) error {
 	if len(required) == 0 {
 		return errs.New(errs.Invalid, "expected at least one of %s: nothing was changed", name).WithSource(atSet + "/" + name)
@@ -85,8 +85,8 @@ func checkSet(s *api.AssocSet, name string, required []string) error {
 	return nil
 }
 
-// exists returns an error if a filter selects no record. If a record is
-// missing, the daemon itself reports success and changes nothing.
+// exists returns an error if a filter selects no record. Without this check,
+// the daemon would report success for a missing record and change nothing.
 func exists[T any](e model.Editor, filter model.Filter[T], kind, name, source string) error {
 	found, err := some(e, filter)
 	if err == nil && !found {
@@ -132,8 +132,8 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	return set, c.fillAssociation(e, s.Common, &set.Assoc, nil, atSet+"/association")
 }
 
-// add makes the change that find returns. The answer has the daemon's
-// description of the added records.
+// add calls find for the change to make, and makes that change. The answer has
+// the daemon's description of the added records.
 func (h *handler) add(c *call, table *api.AnswerType[api.AddedAnswer], names []string, find func(model.Editor) (any, error)) error {
 	said, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {
 		change, err := find(e)

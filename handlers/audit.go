@@ -40,11 +40,11 @@ type Result struct {
 	Objects string // created or changed objects
 }
 
-// change makes a change and records it. A handler that makes a daemon change
-// something must call the daemon in do, and nowhere else. It must check the
-// client's conditions before. object is the name of the object, as far as it is
-// known before the change. After the change, name returns the final name and
-// details.
+// change makes a change and records it. It first evaluates the client's
+// If-Match and If-None-Match. A handler that makes a daemon change something
+// must call the daemon in do, and nowhere else. object is the name of the
+// object, or "" if the name is not known before the change. After the change,
+// name returns the final name and details.
 func change[T any](c *call, object string, do func() (T, error), name func(T) Result) (done T, err error) {
 	if err := c.precondition(object != ""); err != nil {
 		return done, err

@@ -18,7 +18,7 @@ type share struct {
 const (
 	freeBody  = 1 << 20  // uncounted bytes per body; most bodies are shorter
 	stepBody  = 4 << 20  // bytes that are reserved at a time
-	longParse = 64 << 10 // of longer bodies only a few are parsed at a time, because this takes many times their memory
+	longParse = 64 << 10 // only a few longer bodies are parsed at a time, because parsing takes many times their memory
 )
 
 // LongestBody returns the maximum length of a body for a budget of memory
@@ -27,8 +27,8 @@ const (
 func LongestBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
 
 // grow reserves memory for n bytes of a body in total. If there is not enough
-// memory, it fails and does not wait: two bodies that have half of the memory
-// each would wait for each other.
+// memory, it fails at once. If it waited, two bodies that each hold half of the
+// memory would wait for each other.
 func (s *share) grow(n int64) error {
 	m := s.call.h.Memory
 	for m != nil && n > freeBody+int64(s.taken) {

@@ -31,8 +31,8 @@ func (p *lockedPot) Release(c model.Credential, n int) {
 
 // TestLargeBodies checks that only a few large bodies are accepted
 // concurrently. A client with another large body must be asked to retry, while
-// small bodies are accepted. When the large requests have ended, a large body
-// is accepted again.
+// small bodies are accepted. After the large requests have ended, another large
+// body must be accepted.
 func TestLargeBodies(t *testing.T) {
 	cfg := config(demo())
 	cfg.MaxBody = 2 * stepBody

@@ -69,18 +69,18 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 }
 
 // closeUnlessRead makes the connection end after the answer if the request
-// announces a body. When readBody has read the body, it reverts this. Otherwise
-// net/http would wait for the rest of an unread body before it sends the
-// answer. An unauthenticated client that sends one byte of a thousand would
-// then keep its slot permanently. A connection that must end for another
-// reason, because its worker is retired or another client waits for its slot,
-// still ends with this answer.
+// announces a body. After readBody has read the whole body, the connection may
+// stay open. If net/http kept the connection, it would wait for the rest of an
+// unread body before it sends the answer. An unauthenticated client that sends
+// one byte of a thousand would then keep its slot permanently. A connection may
+// have to end for another reason: its worker is retired, or another client
+// waits for its slot. It then ends with this answer even if the body was read.
 //
-// A connection also ends if the body is chunked, or the request is HTTP/1.0,
-// because a proxy may parse chunks differently. Then bytes that are part of the
-// body for the proxy could be another request for us, with headers that the
-// proxy's client has chosen (RFC 9112, 6.1 and 11.2). Package http1 has already
-// refused a length together with chunks, and chunks in HTTP/1.0.
+// A connection always ends after a chunked body or an HTTP/1.0 request, because
+// a proxy may parse chunks differently. Bytes that are part of the body for the
+// proxy could then be another request for us, with headers that the proxy's
+// client has chosen (RFC 9112, 6.1 and 11.2). Package http1 has already refused
+// a length together with chunks, and chunks in HTTP/1.0.
 func (c *call) closeUnlessRead() {
 	h := c.w.Header()
 	modern := c.r.ProtoAtLeast(1, 1)
@@ -91,7 +91,8 @@ func (c *call) closeUnlessRead() {
 }
 
 // body returns the request's body, with limits on its size and on the time for
-// each piece. So a slow client is served, but not one that stops sending.
+// each piece. With a limit for each piece, a slow client is served, but a
+// client that stops sending is not.
 func (c *call) body() io.Reader {
 	conn := http.NewResponseController(c.w.ResponseWriter)
 	bounded := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.MaxBody)

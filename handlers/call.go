@@ -72,7 +72,7 @@ func Refusing(cfg Config) func(http.ResponseWriter, *http.Request, error) {
 		defer c.recover()
 		c.closeUnlessRead()
 		c.match = h.router.find(r)
-		_ = c.negotiate(bodyMedia) // if the client accepts none of them, the answer is JSON
+		_ = c.negotiate(bodyMedia) // if the client accepts none of these types, the answer is JSON
 		c.tell(err, status(err))
 	}
 }

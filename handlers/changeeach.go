@@ -25,9 +25,9 @@ type eachChange struct {
 // unknown.
 var errNotTried = errs.New(errs.Unavailable, "not tried, because the change before it failed")
 
-// changeEach changes the named records with do. If a daemon refuses one,
-// changeEach continues with the next. After any other failure it stops. The
-// error is nil if at least one record was changed.
+// changeEach calls do to change each of the named records. If a daemon refuses
+// a change, changeEach continues with the next record. After any other failure
+// it stops. The error is nil if at least one record was changed.
 func changeEach(c *call, kind, list string, names []string, do func(i int) error) (*eachChange, error) {
 	e := &eachChange{kind: kind, list: list, names: names, errs: make([]error, len(names))}
 	_, err := change(c, strings.Join(names, " "), func() (*eachChange, error) {
@@ -63,7 +63,7 @@ func changeEach(c *call, kind, list string, names []string, do func(i int) error
 	return nil, err
 }
 
-// source returns the place in the body of the name of record i.
+// source returns where in the body the name of record i is.
 func (e *eachChange) source(i int) string { return sourceOf(e.list, i, "name") }
 
 // status returns the status of the first failure, or 200 if there was none.
@@ -132,7 +132,7 @@ func checkNames(kind, list string, names []string) error {
 	return nil
 }
 
-// sourceOf returns the place in the body of a field of record i.
+// sourceOf returns where in the body a field of record i is.
 func sourceOf(list string, i int, field string) string {
 	if list == "" {
 		return "#/" + field

@@ -21,8 +21,8 @@ const clusterDeleted uint32 = 1 << 1
 
 func clusterName(l *api.ClusterRow) string { return l.Name }
 
-// addCluster creates a cluster. It refuses an existing cluster, because the
-// daemon would reset it.
+// addCluster creates a cluster. It leaves an existing cluster unchanged,
+// because the daemon would reset it.
 func (c *call) addCluster(e model.Editor, row *api.ClusterRow, at string) (bool, error) {
 	if err := hasName(row.Name, at); err != nil {
 		return false, err

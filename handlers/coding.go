@@ -31,7 +31,7 @@ type chosenCoding struct {
 
 // chooseCoding evaluates Accept-Encoding (RFC 9110, 12.5.3). If the header is
 // absent, or names none of our codings, the answer is not compressed. If the
-// client does not accept that either, ok is false.
+// client does not accept an uncompressed answer either, ok is false.
 func chooseCoding(prefs []preference) (c chosenCoding, ok bool) {
 	most := 0
 	for _, name := range codings {

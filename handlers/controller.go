@@ -30,46 +30,48 @@ type Controller interface {
 	// is unknown. It may send a request to the controller, and never fails.
 	Release(context.Context, model.Credential) string
 
-	// Nodes calls each for every node. The node is valid only during the call.
-	// If each returns an error, Nodes stops and returns it. lastUpdate is the
-	// time of the last change. If nothing has changed since q.Since, it returns
-	// errs.Unchanged.
+	// Nodes calls each(node) for every node. The node is valid only during the
+	// call. If that call returns an error, Nodes stops and returns the error.
+	// lastUpdate is the time of the last change. If nothing has changed since
+	// q.Since, Nodes returns errs.Unchanged.
 	Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error)
 
 	// Node returns the node with that name, or errs.NotFound.
 	Node(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Node, model.Time, error)
 
-	// Partitions calls each for every partition, like Nodes.
+	// Partitions calls each(partition) for every partition, like Nodes.
 	Partitions(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (lastUpdate model.Time, err error)
 
 	// Partition returns the partition with that name, or errs.NotFound.
 	Partition(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error)
 
-	// Jobs calls each for every job, like Nodes.
+	// Jobs calls each(job) for every job, like Nodes.
 	Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
 
-	// Job calls each with the job's records, like Nodes. An array or a
-	// heterogeneous job has several records. It returns errs.NotFound if there
-	// is no such job.
+	// Job calls each(record) for every record of the job, like Nodes. An array
+	// or a heterogeneous job has several records. It returns errs.NotFound if
+	// there is no such job.
 	Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
 
-	// JobStates calls each with the states of the given jobs, or of all jobs if
-	// none are given, like Nodes. If the controller does not support the
-	// request, it returns errs.Unsupported without calling each.
+	// JobStates calls each(state) for every state of the given jobs, like
+	// Nodes. If no jobs are given, it returns the states of all jobs. If the
+	// controller does not support the request, JobStates makes no call and
+	// returns errs.Unsupported.
 	JobStates(ctx context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error
 
-	// Reservations calls each for every reservation, like Nodes.
+	// Reservations calls each(reservation) for every reservation, like Nodes.
 	Reservations(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (lastUpdate model.Time, err error)
 
 	// Reservation returns the reservation with that name, or errs.NotFound.
 	Reservation(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Reservation, model.Time, error)
 
-	// Licenses calls each for every license, like Nodes.
+	// Licenses calls each(license) for every license, like Nodes.
 	Licenses(ctx context.Context, cred model.Credential, q model.Query, each func(*model.License) error) (lastUpdate model.Time, err error)
 
-	// Shares calls each with the fair share of every association, like Nodes,
-	// and with the names of the trackable resources in the share's lists.
-	// Without accounts and users it returns all shares.
+	// Shares calls each(tres, share) for the fair share of every association,
+	// like Nodes. tres has the names of the trackable resources in the share's
+	// lists. If no accounts or users are given, there is a call for every
+	// association.
 	Shares(ctx context.Context, cred model.Credential, accounts, users []string, each func(tres []string, s *model.Share) error) (model.SharesTotals, error)
 
 	// Stats returns the controller's statistics about itself.
@@ -170,8 +172,8 @@ type Accounting interface {
 	Conf(context.Context, model.Credential) (*model.AccountingConf, error)
 
 	// Edit calls f to change records in one transaction. If f returns nil, the
-	// changes are committed, otherwise they are rolled back. After that Edit
-	// may call f again. An error with Code errs.OutcomeUnknown means that the
-	// changes may have been committed.
+	// changes are committed, otherwise they are rolled back. After a rollback,
+	// Edit may call f again. An error with Code errs.OutcomeUnknown means that
+	// the changes may have been committed.
 	Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error
 }

@@ -28,8 +28,9 @@ func (h *handler) documentPages() map[string]page {
 }
 
 // getDocument sends the document. It generates the document on the first
-// request and keeps it in memory, because clients need no token, and to
-// generate and compress it takes several hundred times as long as to send it.
+// request and keeps it in memory. Generating and compressing it takes several
+// hundred times as long as sending it, and clients can request it without a
+// token.
 func (h *handler) getDocument(c *call) error {
 	body, err := h.document.as(c)
 	if err != nil {

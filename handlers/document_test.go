@@ -56,8 +56,8 @@ func documentOf(t *testing.T, h *handler) *openapi3.T {
 	return doc
 }
 
-// asDocumented fails the test unless the OpenAPI document of h describes the
-// answer w to r.
+// asDocumented fails the test unless the answer w to the request r is as the
+// OpenAPI document of h describes it.
 func asDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.ResponseRecorder) {
 	t.Helper()
 	m := h.router.find(r)

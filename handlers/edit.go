@@ -103,8 +103,9 @@ var kinds = map[string]string{"accounts": "account", "associations": "associatio
 // recordDeleted is the flag of a deleted record, for most kinds of records.
 const recordDeleted uint32 = 1
 
-// leavesOut reports whether a record is marked as deleted, and then also adds a
-// warning. A configuration contains deleted records, too.
+// leavesOut reports whether a record must be skipped because it is marked as
+// deleted. If so, it adds a warning. A body may be a copy of a configuration,
+// which contains deleted records, too.
 func (c *call) leavesOut(flags, deleted uint32, at string) bool {
 	if flags&deleted == 0 {
 		return false
@@ -113,7 +114,7 @@ func (c *call) leavesOut(flags, deleted uint32, at string) bool {
 	return true
 }
 
-// nothingKept adds to a daemon's error that no other record was changed.
+// nothingKept adds to a daemon's error a note that no other record was changed.
 func nothingKept(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
@@ -129,10 +130,10 @@ func removal(r any) func(model.Editor) (any, error) {
 	return func(model.Editor) (any, error) { return r, nil }
 }
 
-// remove makes the removal that find returns, and returns the records that the
+// remove calls find for the removal to make, and returns the records that the
 // daemon removed. It returns an error if there were none. If allowed is not
 // nil, remove calls it with the removed records before the transaction is
-// committed, and returns its error.
+// committed. An error from allowed makes the whole removal fail.
 func (h *handler) remove(c *call, kind, name, source string, find func(model.Editor) (any, error), allowed func([]string) error) ([]string, error) {
 	names, err := h.edit(c, name, func(e model.Editor) ([]string, error) {
 		r, err := find(e)
@@ -155,8 +156,8 @@ func (h *handler) remove(c *call, kind, name, source string, find func(model.Edi
 	return names, aboutNamed(err, kind, name, source)
 }
 
-// blocked adds to a daemon's error the records that the daemon names as the
-// reason.
+// blocked adds a list of records to a daemon's error: those that the daemon
+// names as the reason.
 func blocked(err error, names []string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

@@ -148,9 +148,9 @@ func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 	return c.render(code, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
 }
 
-// missing sends slurmrestd's answer if err means that the name in the path does
-// not exist, the path has Slurm's spelling, and slurmrestd does not answer 404.
-// Otherwise it returns err.
+// missing answers like slurmrestd if three conditions hold: err means that the
+// name in the path does not exist, the path has Slurm's spelling, and
+// slurmrestd does not answer 404. Otherwise it returns err.
 func (c *call) missing(err error) error {
 	how := c.route.Missing
 	if errs.KindOf(err) != errs.NotFound || c.view.Names != schema.Slurm || how == api.MissingIs404 {

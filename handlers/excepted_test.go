@@ -7,8 +7,8 @@ import (
 )
 
 // excepted lists the differences between our answers and the captured ones,
-// with the reasons. change converts a captured answer to ours, and reports
-// whether it had to change anything.
+// with the reasons. The function change converts a captured answer to ours, and
+// reports whether it had to change anything.
 var excepted = []struct {
 	suite, path, reason string
 	change              func(want map[string]any) bool

@@ -232,8 +232,9 @@ func (f *fake) Stats(_ context.Context, cred model.Credential) (*model.Controlle
 	return &f.counts, f.asked("diag", cred)
 }
 
-// accounts is a fake in the role of an accounting daemon, whose statistics have
-// another type than a controller's.
+// accounts is a fake in the role of an accounting daemon. It has a type of its
+// own, because the statistics of an accounting daemon and of a controller
+// differ in type.
 type accounts struct{ *fake }
 
 func (a accounts) Stats(_ context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {

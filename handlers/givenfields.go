@@ -8,8 +8,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// bodyShape describes the body of the request. The description of a large body,
-// such as a submission, takes as long as its parsing, so it is kept.
+// bodyShape describes the body of the request. It keeps descriptions, because
+// describing a large body, such as a submission, takes as long as parsing it.
 func (c *call) bodyShape() *schema.Shape {
 	key := routeView{c.route.Endpoint, c.view}
 	if shape, ok := c.h.shapes.Load(key); ok {

@@ -25,8 +25,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// demo returns a small cluster. It has an example of every kind of object that
-// has its own rendering.
+// demo returns a small cluster. The cluster has an example of every kind of
+// object that has its own rendering.
 func demo() *fake {
 	return &fake{
 		release:    "24.11.5",
@@ -211,7 +211,7 @@ func allGoldens(t *testing.T) []golden {
 	return list
 }
 
-// askedBy returns the endpoints that the given goldens request.
+// askedBy returns the endpoints to which the given goldens send requests.
 func askedBy(t *testing.T, list []golden) map[*api.Endpoint]bool {
 	t.Helper()
 	cfg := config(demo())

@@ -7,10 +7,10 @@
 // Each resource has a file (node.go, job.go, …). The daemons are interfaces,
 // which controller.go declares.
 //
-// This package reads a body only after the client is authenticated, because it
-// may take long to parse a hostile body. It never sends a truncated answer that
+// This package reads a body only after the client is authenticated, because
+// parsing a hostile body may take long. It never sends a truncated answer that
 // looks complete, nor the internal cause of a failure. It refuses tokens in
-// URLs, and logs no token, wherever it was in the request (stray.go).
+// URLs. It logs no token, wherever the token was in the request (stray.go).
 package handlers
 
 import (
@@ -56,7 +56,7 @@ type Config struct {
 	Keys       Keys             // stores Idempotency-Keys; nil if they are refused
 	Log        *slog.Logger     // nil for no log
 
-	// Observe, unless it is nil, is called with each request after its answer.
+	// If Observe is not nil, it is called for each request after the answer.
 	Observe func(Observed)
 
 	// Ready returns the reasons why new requests should go to another gateway.

@@ -17,8 +17,8 @@ import (
 // for all workers.
 type Keys interface {
 	// Claim claims a key for a request. If the state is KeyFresh, the caller
-	// must call settle once, otherwise never. After an error the request must
-	// not be carried out.
+	// must call settle once. In any other state it must not call settle. If
+	// Claim returns an error, the request must not be carried out.
 	Claim(context.Context, KeyClaim) (state KeyState, answer []byte, settle func(KeyState, []byte), err error)
 }
 
@@ -111,8 +111,8 @@ func once(c *call, do func() (*model.Submitted, error)) (*model.Submitted, error
 	return nil, e
 }
 
-// claim claims the key of the request. While another request with the same key
-// is in progress, it waits for up to keyWait.
+// claim claims the key of the request. If another request with the same key is
+// in progress, claim waits for at most keyWait.
 func (c *call) claim() (state KeyState, answer []byte, settle func(KeyState, []byte), err error) {
 	user := fmt.Sprintf("uid %d", c.who.UID)
 	if !c.who.Local {

@@ -188,8 +188,8 @@ func (b *busy) Claim(ctx context.Context, k KeyClaim) (KeyState, []byte, func(Ke
 	return b.keyMemory.Claim(ctx, k)
 }
 
-// TestIdempotencyKeyInProgress checks that a request waits for another one with
-// the same key, but not for long.
+// TestIdempotencyKeyInProgress checks that a request waits for another request
+// with the same key, but not for long.
 func TestIdempotencyKeyInProgress(t *testing.T) {
 	for left, want := range map[int]int{3: 200, 1000: 409} {
 		synctest.Test(t, func(t *testing.T) {

@@ -110,8 +110,9 @@ func TestJudgedFirst(t *testing.T) {
 	}
 }
 
-// TestWordCounts checks that a daemon's acceptance is valid for one minute, for
-// that daemon, token and name to act as, and for nothing else.
+// TestWordCounts checks how long and for what a daemon's acceptance of a token
+// is valid: for one minute, and only for that daemon, that token and that user
+// to act as.
 func TestWordCounts(t *testing.T) {
 	ctl, dbd, clock := demo(), demo(), now
 	cfg := config(ctl)
@@ -162,7 +163,7 @@ func TestWordCounts(t *testing.T) {
 
 // TestOneDaemonDown checks that each daemon verifies the requests that it
 // serves itself, and works while the other is down. A client whose credential
-// can't be verified is not served, and the log has no verified user.
+// can't be verified must not be served, and the log must name no verified user.
 func TestOneDaemonDown(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -206,9 +207,10 @@ func TestOneDaemonDown(t *testing.T) {
 	}
 }
 
-// TestAfterAChangeOfKey checks that the first refusal by a daemon with a new
-// key invalidates its remembered acceptance. Requests to other daemons are
-// served for the rest of the minute for which their acceptance is remembered.
+// TestAfterAChangeOfKey checks a daemon that gets a new key. Its first refusal
+// must invalidate its remembered acceptance. Requests to the other daemons must
+// be served for the rest of the minute for which their acceptance is
+// remembered.
 func TestAfterAChangeOfKey(t *testing.T) {
 	f, clock := demo(), now
 	cfg := config(f)
@@ -300,9 +302,10 @@ func (b slowBody) Read(p []byte) (int, error) {
 
 func (slowBody) Close() error { return nil }
 
-// TestTokenEndsMeanwhile checks that a token must be valid when a request
-// begins. If it expires while the daemon works, a list is sent or a body
-// arrives, the request is completed. The next request is refused.
+// TestTokenEndsMeanwhile checks that a token must be valid only when a request
+// begins. If the token expires while the daemon works, while a list is sent or
+// while a body arrives, the request must be completed. The next request must be
+// refused.
 func TestTokenEndsMeanwhile(t *testing.T) {
 	const submit, job = "/sched/v0.0.42/job/submit", `{"job":{"script":"x"}}`
 	for _, tt := range []struct {

@@ -53,8 +53,8 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 }
 
 // killedUser sets both the number and the name of the user whose jobs are
-// selected. slurmctld ignores a number without a name, and would select jobs of
-// all users by the other conditions.
+// selected. slurmctld ignores a number without a name, and would apply the
+// other conditions to the jobs of all users.
 func (h *handler) killedUser(c *call, k *model.KillJobs) error {
 	unknown := func(who, source string) error {
 		e := errs.New(errs.Invalid, "the gateway's host has no user %s", schema.Shorten(who)).WithSource(source)

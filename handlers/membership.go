@@ -52,8 +52,8 @@ func (h *handler) membership(c *call) (*membership, error) {
 	return h.members(c, func(*model.Partition) error { return nil })
 }
 
-// members returns the result of membership, and also calls each with every
-// partition.
+// members returns the result of membership, and also calls each(partition) for
+// every partition.
 func (h *handler) members(c *call, each func(*model.Partition) error) (*membership, error) {
 	m := &membership{sets: [][]string{nil}, of: map[string]int{}, grown: map[growth]int{}}
 	members := 0

@@ -9,9 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// aboutNamed adds to a daemon's error the name of the object and its place in
-// the request: "job 12: there is no such job". Errors of daemons rarely contain
-// the name.
+// aboutNamed adds the name of the object to a daemon's error, as in "job 12:
+// there is no such job", and the name's place in the request. Errors of daemons
+// rarely contain the name.
 func aboutNamed(err error, kind, name, source string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {

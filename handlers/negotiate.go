@@ -128,10 +128,10 @@ func single(h http.Header, name string) (value string, sent, ok bool) {
 	return value, sent, true
 }
 
-// choose returns the offer that prefs prefer, or the first of several equally
-// preferred offers. For each offer, the most specific preference applies,
-// wherever it is in the list. Without prefs, choose returns the first offer. If
-// no offer is acceptable, it returns "".
+// choose returns the offer with the highest weight in prefs, or the first of
+// several such offers. For each offer, the most specific preference applies,
+// wherever it is in the list. If there are no prefs, choose returns the first
+// offer. If no offer is acceptable, it returns "".
 func choose(prefs []preference, offers []string) string {
 	if len(prefs) == 0 {
 		return offers[0]
@@ -172,8 +172,10 @@ const (
 // bodyMedia are the media types in which every answer is available.
 var bodyMedia = []string{mediaJSON, mediaYAML, mediaXYAML}
 
-// negotiate selects the media type among offers and the content coding of the
-// answer. If the client accepts none, the error is sent as uncompressed JSON.
+// negotiate selects the media type of the answer from offers, and its content
+// coding. If the client accepts none of the offers, or none of our codings, it
+// returns an error. The error itself is JSON if the client accepts none of our
+// formats, and uncompressed if it accepts none of our codings.
 func (c *call) negotiate(offers []string) error {
 	c.w.Header().Set("Vary", "Accept, Accept-Encoding")
 	accept := preferences(c.r.Header.Values("Accept"))

@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// everything are the flags of a list unless the client sets others.
+// everything has the flags that a list gets if the client sends none.
 const everything = model.ShowAll | model.ShowDetail
 
 // getNodes returns the nodes, one at a time.

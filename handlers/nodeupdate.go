@@ -50,8 +50,8 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 	return h.changeNamed(c, "node", u.Names, source, func() error { return h.Controller.UpdateNodes(c.ctx, c.cred, u) })
 }
 
-// changeNamed makes a change to the object name, which is in the request at
-// source, and answers with an envelope.
+// changeNamed calls do to change an object, and answers with an envelope. name
+// is the object's name, and source is the name's place in the request.
 func (h *handler) changeNamed(c *call, kind, name, source string, do func() error) error {
 	_, err := change(c, name, func() (string, error) { return name, aboutNamed(do(), kind, name, source) },
 		func(name string) Result { return Result{Objects: name} })

@@ -18,8 +18,8 @@ var nameOf = map[string]string{
 	"qos": "fast", "account_name": "lab", "name": "alice",
 }
 
-// eachParameter calls what with every query parameter of every GET in every
-// version.
+// eachParameter calls what(e, v, path, p) for every query parameter of every
+// GET in every version.
 func eachParameter(what func(e *api.Endpoint, v schema.View, path string, p schema.Property)) {
 	for _, e := range api.Endpoints {
 		for _, version := range api.Versions {
@@ -40,8 +40,8 @@ func eachParameter(what func(e *api.Endpoint, v schema.View, path string, p sche
 	}
 }
 
-// telling has parameter values that make a difference. Other parameters get
-// "true", or the second word of their set.
+// telling has values that make a difference, by parameter. Parameters that it
+// lacks get "true", or the second word of their set.
 var telling = map[string]string{
 	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "time_start": "1000", "time_end": "2000", "submit_time": "1000",
 	"state": "FAILED", "reason": "Priority", "step": "12", "job_id": "12", "qos": "fast", "default_qos": "fast",
@@ -89,8 +89,8 @@ func TestParametersCount(t *testing.T) {
 		values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
 		asked := ask(path + "?" + companions[p.Name] + url.Values{p.Name: values[:1]}.Encode())
 		same := asked == plain[path]
-		// With any filter, the list has only jobs of this cluster. So compare
-		// with another filter.
+		// As soon as there is a filter, the list has only jobs of this cluster.
+		// So compare with a request that has another filter.
 		if e == api.GetAccountingJobs.Endpoint {
 			same = asked == ask(path+"?format=true")
 		}

@@ -9,8 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// getPing pings every controller. If none answers, the token could not be
-// verified. Then the answer is an error without host names.
+// getPing pings every controller. If no controller answers the ping, the token
+// could not be verified. The client then gets an error without host names.
 func (h *handler) getPing(c *call, _ *api.NoParams) error {
 	pings, err := h.Controller.Ping(c.ctx, c.cred)
 	if err != nil {
@@ -22,8 +22,8 @@ func (h *handler) getPing(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Pings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
 }
 
-// silent returns an error if no controller answered: the error of the first
-// one, the primary.
+// silent returns an error if no controller answered: the error of the primary,
+// which is first in pings.
 func silent(pings []model.Ping, text string) error {
 	if len(pings) > 0 && pings[0].TimedOut {
 		return errs.New(errs.Timeout, "%s in time", text)

@@ -7,13 +7,12 @@ import (
 )
 
 // precondition evaluates If-Match and If-None-Match before a change (RFC 9110,
-// 13.1 and 13.2). Resources have no entity tags here, so a tag never matches; *
-// matches the object that the path names. If named is set, the path names the
-// object to change. Otherwise the request creates an object, which does not
-// exist yet.
+// 13.1 and 13.2). Resources have no entity tags here, so a tag never matches.
+// "*" matches the object to change if the request names one, that is, if named
+// is set. Otherwise the request creates an object, which does not exist yet.
 //
-// An invalid condition counts as false, because the client does not want the
-// change without the condition.
+// An invalid condition counts as false, because the client did not want the
+// change to be made unconditionally.
 func (c *call) precondition(named bool) error {
 	if lines := c.r.Header.Values("If-Match"); len(lines) > 0 && !(named && isAny(lines)) {
 		return errs.New(errs.PreconditionFailed, "the If-Match condition is false; nothing was changed").

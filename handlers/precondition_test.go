@@ -8,8 +8,8 @@ import (
 )
 
 // TestPreconditions checks that a change whose condition is false is not made.
-// A true condition, and any condition of a request that changes nothing, has no
-// effect.
+// Conditions that are true, and all conditions of requests that change nothing,
+// must have no effect.
 func TestPreconditions(t *testing.T) {
 	const job, submit, body = "/sched/v0.0.42/job/12", "/sched/v0.0.42/job/submit", `{"job": {"script": "x"}}`
 	for _, tt := range []struct {

@@ -89,7 +89,8 @@ func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 	return old, nil
 }
 
-// fillQOS sets the fields of record that a client gave by name.
+// fillQOS sets those fields of record for which the client sent names instead
+// of ids.
 func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, at string) error {
 	if len(row.Limits) == 0 && row.Preempt == nil {
 		return nil

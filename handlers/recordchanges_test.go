@@ -43,9 +43,9 @@ func changed(change any) string {
 }
 
 // TestRecordChanges checks the changes that requests make. A record that refers
-// to a record that does not exist is refused, with its place in the body.
-// slurmdbd itself would create such records, or create nothing and report
-// success.
+// to a missing record must be refused, and the error must have the record's
+// place in the body. slurmdbd itself would create such records, or create
+// nothing and report success.
 func TestRecordChanges(t *testing.T) {
 	refused := errs.New(errs.Denied, "no")
 	tests := []struct {

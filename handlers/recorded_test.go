@@ -15,7 +15,7 @@ type recorded struct {
 
 	changes []any                              // changes in order
 	kept    []bool                             // for each transaction, whether its changes were committed
-	refuse  func(change any) ([]string, error) // returns the result of a change; nil if the change's type is the result
+	refuse  func(change any) ([]string, error) // returns the result of a change; if nil, the result is the change's type
 
 	filters []any // filters of the requests
 }
@@ -105,12 +105,13 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 	panic(fmt.Sprintf("no records for %T", l.Filter))
 }
 
-// holding returns a function that lists the records that a filter selects, or
-// nil for a filter of another kind of records.
+// holding takes a filter, and returns a function that lists the records that
+// the filter selects. It returns nil for a filter of another kind of records.
 type holding func(filter any) func(accounts, model.Credential, model.Listing) error
 
-// having returns a holding of the records in list. wants selects the records,
-// and call is the name under which the fake logs the request.
+// having returns a holding for the records in list. The function wants reports
+// whether a filter selects a record. The string call is the name under which
+// the fake logs the request.
 func having[F model.Filter[T], T any](call string, wants func(F, *T) bool, list ...T) holding {
 	return func(filter any) func(accounts, model.Credential, model.Listing) error {
 		f, ok := filter.(F)
@@ -127,8 +128,8 @@ func (a accounts) Conf(_ context.Context, cred model.Credential) (*model.Account
 	return &a.recorded.conf, a.asked("conf", cred)
 }
 
-// Edit gives f access to the fake's records, and to the records that f adds.
-// All other changes are only logged.
+// Edit calls f with an editor for the fake's records. f can also read the
+// records that it adds. All other changes are only logged.
 func (a accounts) Edit(_ context.Context, cred model.Credential, f func(model.Editor) error) error {
 	if err := a.asked("edit", cred); err != nil {
 		return err

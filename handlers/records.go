@@ -13,15 +13,15 @@ func recordsOf[T any](h *handler, c *call, filter model.Filter[T]) schema.Stream
 	return func(each func(*T) error) error { return h.Accounting.List(c.ctx, c.cred, model.List(filter, each)) }
 }
 
-// records requests the names for the ids in other records, which are in two
-// short lists.
+// records requests two short lists, with the names of the ids that other
+// records contain.
 func (h *handler) records(c *call) (*api.Records, error) {
 	// Include deleted ones, because older records still contain their ids.
 	return h.namesFrom(func(l model.Listing) error { return h.Accounting.List(c.ctx, c.cred, l) }, model.QOSFilter{Flags: model.QOSWithDeleted})
 }
 
-// namesFrom returns the names that other records refer to, with the qualities
-// of service that filter selects. It requests them with list.
+// namesFrom calls list to request the names of ids that other records contain.
+// Of the qualities of service, it requests those that filter selects.
 func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilter) (*api.Records, error) {
 	r := &api.Records{TRES: map[uint32]model.TRES{}, QOS: map[uint32]string{}, Users: h.Users}
 	err := list(model.List(model.TRESFilter{}, func(t *model.TRES) error {
@@ -38,7 +38,7 @@ func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilt
 	return r, err
 }
 
-// only returns the record of a list for which is returns true, or
+// only returns the first record of a list for which is(record) is true, or
 // errs.NotFound. It reads the whole list, because the daemon reports errors at
 // its end.
 func only[T any](kind, name string, list schema.Stream[T], is func(*T) bool) (found *T, err error) {

@@ -138,8 +138,8 @@ func TestBadRecordRequests(t *testing.T) {
 	}
 }
 
-// TestRecordsEnd checks that a daemon's error is reported, even if it comes
-// after the first record.
+// TestRecordsEnd checks that a daemon's error is reported, even if the error
+// comes after the first record.
 func TestRecordsEnd(t *testing.T) {
 	for _, path := range []string{"tres", "clusters", "cluster/demo", "qos", "qos/fast", "accounts", "account/lab", "users", "user/bob", "associations", "association", "jobs", "job/12"} {
 		f := demo()

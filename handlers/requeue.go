@@ -67,9 +67,10 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.RequeuedJobs, &api.RequeuesAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// requeueEach requeues each job and returns the results. After an error other
-// than a controller's refusal it stops, and lists the remaining jobs as not
-// tried. If it requeued no job, it returns the errors about the jobs instead.
+// requeueEach requeues each job and returns the results. After a controller's
+// refusal it continues with the next job. After any other error it stops, and
+// lists the remaining jobs as not tried. If it requeued no job, it returns the
+// errors about the jobs instead.
 func (h *handler) requeueEach(c *call, request *api.Requeues) ([][]model.TaskResult, error) {
 	var lists [][]model.TaskResult
 	var refused severalErrors

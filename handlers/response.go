@@ -121,9 +121,9 @@ func (s *sink) Write(b []byte) (int, error) {
 // complete.
 func (c *call) sized() bool { return c.h.Sized || !c.r.ProtoAtLeast(1, 1) }
 
-// keep stores a part of the body. If there is no memory for it, keep sends the
-// body without its length, and the client has to wait for the end of the
-// connection.
+// keep stores a part of the body. If there is no memory for the part, keep
+// sends the body without its length. The end of the connection then shows the
+// client where the body ends.
 func (s *sink) keep(b []byte) (int, error) {
 	n, err := s.spool.Write(b)
 	if err != nil || !s.spool.full || s.spool.out != nil {
@@ -145,8 +145,9 @@ func (s *sink) keep(b []byte) (int, error) {
 }
 
 // begin sends the header, or starts to store the body. size is the number of
-// known bytes. Errors are short, and people often read them with simple tools.
-// So they are compressed only for clients that accept nothing else.
+// bytes of the body that are known so far. Errors are compressed only for
+// clients that accept nothing else, because errors are short and people often
+// read them with simple tools.
 func (s *sink) begin(size int) {
 	coding := s.c.coding
 	worth := (!s.whole || size >= worthCoding) && s.status < http.StatusBadRequest

@@ -12,9 +12,9 @@ import (
 	"schedrestd/feature"
 )
 
-// router finds the route of a request. A path is /segment/version/…: the
-// segment determines the daemon and the spelling, and the version is that of
-// the API.
+// router finds the route of a request. A path begins with a segment and the
+// version of the API, as in /sched/v0.0.42/nodes. The segment determines the
+// daemon and the spelling.
 type router struct {
 	routes   []pattern
 	unserved []pattern // operations of slurmrestd that this gateway does not support yet
@@ -210,8 +210,8 @@ func (m *match) noMethod(r *http.Request) error {
 	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", asked(r)).WithHint("supported methods: %s", strings.Join(m.allow, ", "))
 }
 
-// fits reports whether the rest of a path matches p in v. If every part is
-// literal, params is nil.
+// fits reports whether the rest of a path matches the pattern in version v. If
+// every part is literal, params is nil.
 func (p *pattern) fits(seg segment, v schema.Version, parts []string) (params map[string]string, ok bool) {
 	if len(parts) != len(p.parts) || p.Accounting != seg.accounting || p.Util != seg.util || !p.In(v) {
 		return nil, false

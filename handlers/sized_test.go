@@ -102,9 +102,9 @@ func TestSizedOverTheWire(t *testing.T) {
 	}
 }
 
-// TestSizedListThatBreaksOff checks that a stored answer that fails midway is
-// replaced by the error, because nothing was sent. An answer that had to be
-// sent for lack of memory is aborted.
+// TestSizedListThatBreaksOff checks answers that fail midway. A stored answer
+// must be replaced by the error, because nothing of it was sent. An answer that
+// had to be sent early, for lack of memory, must be aborted.
 func TestSizedListThatBreaksOff(t *testing.T) {
 	f := big()
 	f.midway = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")

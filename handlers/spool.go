@@ -10,7 +10,7 @@ import (
 )
 
 // Memory limits the memory for stored answers and large bodies. Hold reserves n
-// bytes for cred's user, or fails; it does not wait. Release frees them.
+// bytes for cred's user, or fails without waiting. Release frees n bytes.
 type Memory interface {
 	Hold(cred model.Credential, n int) bool
 	Release(cred model.Credential, n int)
@@ -56,8 +56,8 @@ func (s *spool) Write(b []byte) (int, error) {
 type kept spool
 
 // Write stores compressed data. If Memory is exhausted, it still stores the
-// data, at most a few blocks of the coder, and the caller of spool.Write gets
-// the error.
+// data, which are at most a few blocks of the coder. The caller of spool.Write
+// gets the error.
 func (s *kept) Write(b []byte) (int, error) {
 	if s.out != nil {
 		return s.out.Write(b)

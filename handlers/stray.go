@@ -76,8 +76,8 @@ const concealed = "(a token)"
 // findToken returns the start and end of the first part of s that looks like a
 // token. If there is none, start equals end. It searches for a word that begins
 // like a JSON object in base64url, as the header and the payload of a token do.
-// A signature looks like any other word, so it is removed together with the
-// part before it.
+// A signature looks like any other word. It is recognized only by the part
+// before it, and removed together with that part.
 func findToken(s string) (start, end int) {
 	for ; ; start++ {
 		i := strings.IndexByte(s[start:], 'e') // the encoding of "{" always begins with "e"
@@ -95,8 +95,8 @@ func findToken(s string) (start, end int) {
 }
 
 // beginsObject reports whether s begins like a JSON object in base64url. It
-// checks so many characters that host names do not match by chance, but not
-// more than the shortest header has.
+// checks enough characters that host names do not match by chance, but no more
+// than the shortest header has.
 func beginsObject(s string) bool {
 	const enough = 16
 	if len(s) < enough || s[1] != 'y' && s[1] != 'w' { // "{" is followed by a quotation mark, a space or a line end

@@ -199,8 +199,8 @@ func TestConceal(t *testing.T) {
 	}
 }
 
-// FuzzConceal checks that the result contains nothing that looks like a token,
-// and that nothing else is removed.
+// FuzzConceal checks that the result of conceal contains nothing that looks
+// like a token, and that conceal removes nothing else.
 func FuzzConceal(f *testing.F) {
 	for _, s := range []string{"", token, anotherToken, "eyJhbGciOiJIUzI1 eyJhbGciOiJIUzI1", "say \"" + token + "\"", "ewoeyJhbGciOiJIUzI1ew"} {
 		f.Add(s)

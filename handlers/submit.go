@@ -48,8 +48,8 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
 }
 
-// componentAt returns the place in the body of component i. at is the place of
-// the job or of the list.
+// componentAt returns where in the body component i is. at is the place of the
+// job or of the list of components.
 func componentAt(at string, i int) string {
 	if at == "#/job" {
 		return "#/job/"

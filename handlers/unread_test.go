@@ -13,8 +13,8 @@ import (
 )
 
 // TestUnfinishedBody checks that a request whose announced body never arrives
-// is answered, and the connection closed. If the answer waited for the rest, a
-// client could hold a slot forever with one byte.
+// is answered, and the connection closed. If the gateway waited for the rest of
+// the body, a client could hold a slot forever with one byte.
 func TestUnfinishedBody(t *testing.T) {
 	const stall = 50 * time.Millisecond
 	alice := "X-SCHED-USER-TOKEN: " + token + "\r\n"
@@ -56,7 +56,8 @@ func TestUnfinishedBody(t *testing.T) {
 }
 
 // TestConnectionThatEnds checks that a connection stays open after a body was
-// read completely, unless the caller of the handlers wants it closed.
+// read completely. If the caller of the handlers wants the connection closed,
+// it must end.
 func TestConnectionThatEnds(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		h := New(config(demo()))

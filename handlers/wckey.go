@@ -62,7 +62,7 @@ func streamOf[T any](list []T) schema.Stream[T] {
 }
 
 // wckeysCalled returns the filters with which to search for a workload key, in
-// this order: by name and, if the name is a number, by id.
+// this order: by name, and then by id if the name is a number.
 func wckeysCalled(name string) []model.WCKeyFilter {
 	filters := []model.WCKeyFilter{{Names: []string{name}}}
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil {

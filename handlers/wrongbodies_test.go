@@ -65,8 +65,9 @@ func withBodies(t *testing.T) (list []*bodied) {
 	return list
 }
 
-// first removes all elements of each list in a body except the first. With
-// several records, an invalid one would not keep the others from being changed.
+// first removes all elements of each list in a body except the first. If a list
+// had several records, an invalid record would not keep the others from being
+// changed.
 func first(body string) string {
 	var doc map[string]any
 	if json.Unmarshal([]byte(body), &doc) != nil {
@@ -82,7 +83,7 @@ func first(body string) string {
 }
 
 // refuses sends a body, and reports whether it is refused. The test fails on an
-// internal error, and on a change although the body is refused.
+// internal error, and if anything was changed although the body was refused.
 func (b *bodied) refuses(t *testing.T, body string) bool {
 	t.Helper()
 	if b.handler == nil {

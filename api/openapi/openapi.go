@@ -119,8 +119,8 @@ func (d *Document) serves(e *api.Endpoint) bool {
 	return d.Content.Has(feature.Controller)
 }
 
-// lists reports whether each operation lists a response for which such returns
-// true.
+// lists reports whether each operation lists a response for which such(status)
+// is true.
 func (d *Document) lists(such func(status string) bool) bool {
 	return slices.ContainsFunc(d.statuses, such)
 }

@@ -117,7 +117,7 @@ func TestOperations(t *testing.T) {
 func TestFlags(t *testing.T) {
 	tests := []struct {
 		version, flags string
-		named, inPlace []string // with the flags; without them, named schemas are in place and the other way around
+		named, inPlace []string // with the flags; without them, the schemas in named are in place, and those in inPlace are named
 		always         []string // named with and without the flags
 	}{
 		{"v0.0.41", "+prefer_refs", []string{"uint32_no_val_struct", "csv_string", "openapi_meta"}, nil, []string{"openapi_nodes_resp", "job_submit_req"}},

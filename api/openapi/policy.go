@@ -10,7 +10,7 @@ import (
 // bodies always do.
 type policy struct{ objects, lists, words when }
 
-// when is the condition for naming a schema. Otherwise the schema is written
+// when is the condition for naming a schema. A schema without a name is written
 // where it is used.
 type when uint8
 

@@ -48,10 +48,9 @@ func (s *schemas) body(v schema.View, shape *schema.Shape) {
 	s.all[place{v, shape.Name}].body = true
 }
 
-// count counts the uses of shape and of the named schemas in it. doc is the
-// description of the field that has this schema, if it is the schema of a
-// field. The contents of a named schema are counted once, because it is written
-// once.
+// count counts the uses of shape and of the named schemas in it. If shape is
+// the schema of a field, doc is the field's description. The contents of a
+// named schema are counted once, because it is written once.
 func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 	if shape.Name != "" {
 		at := place{v, shape.Name}
@@ -76,8 +75,8 @@ func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 }
 
 // inPlace reports whether a field's array is written in place although its
-// schema has a name. It is if the field has more properties than its type and
-// description, because a reference to an array must stand alone.
+// schema has a name. This is the case if the field has more properties than its
+// type and description, because a reference to an array must stand alone.
 func inPlace(f schema.Property) bool {
 	return f.Shape.Kind == "array" && f.Shape.Items != nil && (f.Deprecated || strings.Contains(f.Name, " "))
 }
@@ -96,9 +95,9 @@ func (u *used) describe(doc string) {
 // the first spelling. Schemas that contain it may then be the same in both
 // spellings, too.
 //
-// If a schema differs, that of this project's spelling keeps its name, and that
-// of Slurm's spelling gets the prefix "slurm_". A document of Slurm's spelling
-// alone has the names that clients know.
+// If a schema differs between the spellings, the one of this project's spelling
+// keeps its name, and the one of Slurm's spelling gets the prefix "slurm_". A
+// document of Slurm's spelling alone has the names that clients know.
 func (s *schemas) name() {
 	type inner struct {
 		version schema.Version

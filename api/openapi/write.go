@@ -382,10 +382,11 @@ func (d *writer) properties(v schema.View, s *schema.Shape) {
 }
 
 // property writes a field. OpenAPI 3.0 ignores the members beside a reference.
-// So a reference to an object is in an allOf, beside which the field's
-// description can be. In an allOf generators expect an object, and an array
-// would lose its type. So a reference to an array stands alone. The array
-// itself has the description if all its fields have the same description.
+// So a reference to an object is written inside an allOf, with the field's
+// description beside the allOf. A reference to an array stands alone: in an
+// allOf, generators expect an object, and the array would lose its type. If all
+// fields that refer to an array have the same description, the array itself has
+// it.
 func (d *writer) property(v schema.View, p schema.Property) {
 	named := !inPlace(p) && d.schemas.reference(v, p.Shape) != ""
 	if named && p.Shape.Kind == "array" {

@@ -3,9 +3,9 @@ package schema
 // Encoder writes a body in some format, one value after another. In an object,
 // a Key precedes each value.
 //
-// An Encoder keeps its first error, of the connection or of Fail, and then
-// ignores all calls. Err returns this error, so rendering code need not check
-// each call.
+// The first error comes from the connection or from Fail. An Encoder keeps this
+// error and then ignores all calls. Rendering code need not check each call,
+// because Err returns the error.
 type Encoder interface {
 	BeginObject()
 	EndObject()
@@ -23,7 +23,7 @@ type Encoder interface {
 	Bool(b bool)
 	Null()
 
-	// Fail aborts the body with err, an error of its source of values.
+	// Fail aborts the body with err, the error of the source of the values.
 	Fail(err error)
 	// Err returns the first error, or nil.
 	Err() error

@@ -35,8 +35,8 @@ func Until(v Version) Option { return func(t *traits) { t.in.until = v } }
 // from version v on. A v of 0 stands for all versions.
 func Required(v Version) Option { return func(t *traits) { t.required = span{since: v} } }
 
-// Deprecated marks a field that works, but should be replaced by another one
-// from version v on. A v of 0 stands for all versions.
+// Deprecated marks a field that works, but that clients should replace by
+// another field from version v on. A v of 0 stands for all versions.
 func Deprecated(v Version) Option { return func(t *traits) { t.deprecated = span{since: v} } }
 
 // Unit sets the unit of a number, such as "MiB", "s" or "min".
@@ -63,10 +63,10 @@ func Ours(t *traits) { t.ours = span{} }
 func Undocumented(v Version) Option { return func(t *traits) { t.ours = span{since: v} } }
 
 // Alone marks a word of a set that excludes all later words of the table. If
-// its bits match, they are skipped.
+// the bits of the marked word match, the later words are skipped.
 func Alone(t *traits) { t.alone = true }
 
-// InSlurm sets a different name of the field in the Slurm spelling.
+// InSlurm sets the name of the field in the Slurm spelling, if it differs.
 func InSlurm(name string) Option { return func(t *traits) { t.slurm = name } }
 
 func (f *Field[O]) spelled(n Spelling) string {

@@ -102,8 +102,8 @@ func wholeNumber(s string) (n int64, whole, fits bool) {
 // scientific splits a JSON number into its sign and digits, without trailing
 // zeros, and the number of zeros that follow. If zeros is negative, that many
 // digits follow the point. The result is exact: a double would turn 1e-400 into
-// 0 and 0.99999999999999999999 into 1. ok is false if zeros overflows; then
-// only its sign is valid.
+// 0 and 0.99999999999999999999 into 1. ok is false if zeros overflows; in this
+// case only the sign of zeros is valid.
 func scientific(s string) (digits string, zeros int, ok bool) {
 	mantissa, exponent := s, ""
 	if i := strings.IndexAny(s, "eE"); i >= 0 {

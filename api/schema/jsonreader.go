@@ -41,8 +41,8 @@ type jsonReader struct {
 	// once.
 	open []Value
 
-	// space() updates line and lineStart, because only there a line can end. So
-	// the text is not scanned again to find the position of a Value.
+	// space() updates line and lineStart, because lines end only in white
+	// space. So the text is not scanned again to find the position of a Value.
 	line      int32
 	lineStart int
 	// col is the column of the byte at colAt, so that columns are counted only

@@ -8,10 +8,9 @@ import (
 )
 
 // pieceSize is the number of bytes that a writer collects before it writes them
-// to the connection. With this size the cost of a write is insignificant,
-// although it takes two system calls, because net/http writes the size of a
-// chunk from a buffer of its own. Many concurrent lists still need little
-// memory.
+// to the connection. With this size the cost of a write is insignificant, and
+// many concurrent lists still need little memory. Each write takes two system
+// calls, because net/http writes the size of a chunk from a buffer of its own.
 const pieceSize = 64 << 10
 
 // JSONWriter is an Encoder of JSON (RFC 8259), Compact or Pretty. It appends to

@@ -48,8 +48,9 @@ func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 	}
 }
 
-// Stream is a list that is never in memory as a whole. It calls each with one
-// element after another, and returns the error of each or its own error.
+// Stream is a list that is never in memory as a whole. It calls each(element)
+// for one element after another. It returns the first error of these calls, or
+// its own error.
 type Stream[T any] func(each func(*T) error) error
 
 // One returns a Stream of one element.

@@ -129,8 +129,9 @@ func parseFields[O any](fields []Field[O], v View) func(*Report, *Value, *O) boo
 	return func(r *Report, doc *Value, o *O) bool { return parseMembers(r, doc, o, list, names, byName) }
 }
 
-// notTaken parses a field that can't be set. A client may have copied it from
-// an answer, so notTaken only adds a warning, and none if the value is empty.
+// notTaken parses a field that can't be set. A client may have copied the field
+// from an answer, so notTaken only adds a warning. If the value is empty, it
+// adds none.
 func notTaken[O any](r *Report, doc *Value, _ *O) {
 	if len(doc.Items) > 0 || doc.Kind != Map && doc.Kind != Array && doc.Text != "" && doc.Text != "0" && doc.Text != "false" {
 		r.Warn(doc, "can't be set, ignored")

@@ -29,8 +29,8 @@ type Value struct {
 	Text   string  // content of a Text; literal of a Number; "true" or "false" for a Bool
 	Items  []Value // elements of an Array or members of a Map, in order
 
-	// Untyped marks a Text that may stand for any type, as in a query, which
-	// has only texts. It is accepted for the expected type without a warning.
+	// Untyped marks a Text that may stand for any type, because queries have
+	// only texts. It is accepted for the expected type without a warning.
 	Untyped bool
 }
 

@@ -2,8 +2,8 @@ package schema
 
 import "strings"
 
-// Word is a name for bits of a set. The set contains the word if its bits under
-// Mask equal Value.
+// Word is a name for bits of a set. The set contains the word if the set's bits
+// under Mask equal Value.
 type Word[T Integer] struct {
 	Name  string
 	Mask  T

@@ -202,8 +202,8 @@ func TestReadYAMLStops(t *testing.T) {
 }
 
 // TestReadYAMLCost measures the memory that hostile texts cost, in bytes
-// allocated per byte of text. It must not grow with the length of the text.
-// (Time is not asserted; BenchmarkHostileYAML shows it.)
+// allocated per byte of text. The cost per byte must not grow with the length
+// of the text. (Time is not asserted; BenchmarkHostileYAML shows it.)
 func TestReadYAMLCost(t *testing.T) {
 	for name, text := range hostileYAML {
 		t.Run(name, func(t *testing.T) {
@@ -226,8 +226,8 @@ func perByte(text string) float64 {
 	return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(text))
 }
 
-// hostileYAML has functions that return texts of about n bytes which broke
-// readers.
+// hostileYAML has functions that return texts of about n bytes. Such texts
+// broke YAML readers.
 var hostileYAML = map[string]func(n int) string{
 	"brackets":     repeat("["),
 	"braces":       repeat("{"),

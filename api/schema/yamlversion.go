@@ -7,8 +7,8 @@ import "regexp"
 var yamlVersion = regexp.MustCompile(`^(?:(?:[%#][^\r\n]*|[ \t]*)(?:\r\n|\n|\r))*%YAML[ \t]+1\.2[ \t\r\n]`)
 
 // acceptYAML12 replaces the directive %YAML 1.2 by %YAML 1.1, because the
-// parser accepts no other. Scalars are parsed by the rules of 1.2 in either
-// case.
+// parser accepts no other version. Either way, scalars are parsed by the rules
+// of 1.2.
 func acceptYAML12(text string) string {
 	at := yamlVersion.FindStringIndex(text)
 	if at == nil {

@@ -100,7 +100,7 @@ func (y *YAMLWriter) Key(name string) {
 }
 
 // item begins a line for a key or element in the block style. In the flow
-// style, it separates the element from the one before.
+// style, it writes the separator before the key or element.
 func (y *YAMLWriter) item() {
 	if y.layout == Compact {
 		if y.sep {
@@ -121,7 +121,7 @@ func (y *YAMLWriter) item() {
 	level.begun = true
 }
 
-// place writes the dash of an array's element, if the next value is one.
+// place writes a dash if the next value is an element of an array.
 func (y *YAMLWriter) place() {
 	if n := len(y.open); n > 0 && y.open[n-1].array {
 		y.item()

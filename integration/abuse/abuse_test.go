@@ -19,9 +19,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// abuse is a request that is malformed, unusual or ambiguous. The marker, a
-// valid request, is sent after it in the same write. The gateway either closes
-// the connection after the abuse, or also answers the marker.
+// abuse is a request that is malformed, unusual or ambiguous. A valid request,
+// the marker, follows it in the same write. The gateway either closes the
+// connection after the abuse, or also answers the marker.
 type abuse struct {
 	name string
 	text string
@@ -43,7 +43,7 @@ const nonce = "#####"
 // speech determines how a client authenticates its requests.
 type speech struct {
 	auth   string // header lines that make a request the user's
-	stolen string // header lines that do so at the gateway itself; a proxy accepts no client with them
+	stolen string // header lines that authenticate the user at the gateway itself; a proxy rejects a client that sends them
 }
 
 func (s speech) get(headers, body string) string { return s.request("GET", "own", headers, body) }
@@ -65,8 +65,9 @@ func (s speech) post(headers, body string) string {
 
 func nodePath(node string) string { return "/sched/" + harness.Version + "/node/" + node + "-" + nonce }
 
-// hidden returns a request that is served if the gateway recognizes it as one.
-// A proxy that recognizes it refuses it.
+// hidden returns text that is a request of its own for a program that misreads
+// where the previous request ends. The gateway would serve this request. A
+// proxy would refuse it.
 func (s speech) hidden() string { return speech{auth: s.stolen}.request("GET", "evil", "", "") }
 
 func (s speech) marker() string { return s.request("GET", "mark", "Connection: close\r\n", "") }
@@ -96,8 +97,8 @@ var (
 )
 
 // readReply reads one answer. It is as strict as possible, because the
-// gateway's answer to an abuse must not be ambiguous itself. head means that
-// the request was a HEAD, whose answer has no body.
+// gateway's answer to an abuse must not be ambiguous itself. head is set if the
+// request was a HEAD. The answer to a HEAD has no body.
 func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	line := func() string {
 		var text string
@@ -180,7 +181,7 @@ func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	return r, nil
 }
 
-// exposure is an abuse that is sent over one way to the gateway, with its
+// exposure is an abuse that was sent to the gateway in one way, with the
 // answers.
 type exposure struct {
 	abuse
@@ -213,7 +214,7 @@ func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), 
 		r, err := readReply(in, len(e.replies) == 0 && strings.HasPrefix(a.text, "HEAD "))
 		if errors.Is(err, errNoMore) {
 			if !errors.Is(err, io.EOF) && (len(e.replies) == 0 || !errors.Is(err, syscall.ECONNRESET)) {
-				e.failed = err // if the client sent more than was read, a reset is a normal end
+				e.failed = err // if the gateway did not read all that the client sent, a reset is a normal end
 			}
 			return e
 		}
@@ -230,8 +231,9 @@ func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), 
 var pathOf = regexp.MustCompile(`worker=\d+ .*msg=request .*\bid=([A-Z2-7]+) .*\bpath=("[^"]*"|\S*) `)
 
 // paths returns the path of each request in the gateway's log, by the request's
-// id. It waits until the log is complete, because an answer is logged after it
-// was sent. A request that was refused before its path was known has no line.
+// id. It waits until the log is complete, because the gateway sends an answer
+// before it logs it. A request that was refused before its path was known has
+// no line.
 func paths(g *harness.Gate, list []*exposure) map[string]string {
 	g.T.Helper()
 	paths := map[string]string{}
@@ -317,8 +319,9 @@ func heldTo(t *testing.T, list []*exposure, paths map[string]string) {
 	}
 }
 
-// ofProxy fails the test if a proxy returned an answer that the client did not
-// request. It does not check which requests the proxy itself refuses, or how.
+// ofProxy fails the test if a client received one answer twice, an answer to a
+// hidden request or to another client's request, or a server error of the
+// gateway. It does not check which requests the proxy itself refuses, or how.
 func ofProxy(t *testing.T, list []*exposure, paths map[string]string) {
 	t.Helper()
 	for _, e := range list {
@@ -364,7 +367,7 @@ func TestAbuses(t *testing.T) {
 	f := harness.NewFronts(t)
 	workers := f.Gate.Workers()
 	local := harness.Front{Name: "by the UNIX socket", Address: f.Socket, Adds: f.Ways[0].Adds}
-	if os.Geteuid() != 0 { // on the socket the gateway's own user needs no credential, but some rows test its absence
+	if os.Geteuid() != 0 { // on the socket the gateway's own user needs no credential, but some rows test requests without a credential
 		local = f.Ways[0]
 	}
 	ways := append([]harness.Front{local}, f.Ways...)

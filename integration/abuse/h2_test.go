@@ -74,8 +74,8 @@ func setting(id uint16, value uint32) string {
 	return string(binary.BigEndian.AppendUint16(nil, id)) + number(value)
 }
 
-// stream is an abuse of HTTP/2: a sequence of frames. Those of stream 1 are a
-// request.
+// stream is an abuse of HTTP/2: a sequence of frames. The frames of stream 1
+// are a request.
 type stream struct {
 	name, frames string
 	want         string // permitted outcomes, separated by bars
@@ -90,7 +90,7 @@ const (
 	goAway     = "ended"           // the gateway ends the connection
 )
 
-// streams returns the abuses of a client with this token.
+// streams returns the abuses of HTTP/2. The client in them sends this token.
 func streams(token string) []stream {
 	fields := func(more ...string) []string {
 		return append([]string{":method", "GET", ":scheme", "https", ":path", strings.ReplaceAll(nodePath("own"), nonce, "00000"), ":authority", "lab", "x-sched-user-token", token}, more...)
@@ -350,8 +350,8 @@ func streamed(s *harness.Secure, t *testing.T, frames string) string {
 	return became[1] + ", mark " + became[markStream]
 }
 
-// statusIn reads the status in the first header field of an answer. The server
-// uses no table of header fields, as the client's settings demand.
+// statusIn reads the status in the first header field of an answer. The
+// client's settings forbid the server to use a table of header fields.
 func statusIn(t *testing.T, block []byte) string {
 	t.Helper()
 	for len(block) > 0 && block[0]&0xe0 == 0x20 { // change of the table's size

@@ -1,6 +1,7 @@
-// Package abuse sends the gateway requests that no honest client sends, over
+// Package abuse sends the gateway requests that no honest client sends: over
 // HTTP/1, HTTP/2 and TLS, directly and through proxies. It checks that each
-// gets the answer in its row and affects no other client.
+// request gets the answer that its row in a table expects, and affects no other
+// client.
 package abuse
 
 import (

@@ -197,8 +197,8 @@ func (s speech) sizes() []abuse {
 	}
 }
 
-// meanings returns requests with headers that some servers or proxies
-// interpret.
+// meanings returns requests with headers that have a meaning for some servers
+// or proxies.
 func (s speech) meanings() []abuse {
 	own := nodePath("own")
 	typed := func(kind string) string { return s.post(kind+"\r\n"+sized(document), document) }

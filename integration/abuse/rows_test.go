@@ -68,8 +68,8 @@ func (s speech) lengths() []abuse {
 	}
 }
 
-// passed stands for the answers to a transfer coding that is not recognized as
-// one.
+// passed stands for the answers to a request whose transfer coding is not
+// recognized as a transfer coding.
 const passed = "passed"
 
 // codings returns requests whose bodies have both a length and chunks, or a
@@ -79,7 +79,8 @@ func (s speech) codings() []abuse {
 	size := fmt.Sprintf("%06x\r\n", len(s.hidden()))
 	// For a parser that reads chunks, the hidden request is after the body of
 	// the first row and inside the body of the second. For a parser that reads
-	// the length, it is the reverse.
+	// the length, the hidden request is inside the body of the first row and
+	// after that of the second.
 	add := func(name, coding, want string) {
 		behind, within := noMore+s.hidden(), size+s.hidden()+"\r\n"+noMore
 		rows := []abuse{

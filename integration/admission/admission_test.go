@@ -72,8 +72,9 @@ func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (n
 
 const badToken = "X-SCHED-USER-TOKEN: eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJ4IiwiZXhwIjo5OTk5OTk5OTk5fQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
-// guess returns a bad token that has not been sent before. aGuess is replaced
-// by a new one each time it is sent, since repeating a token is no offence.
+// guess returns a bad token that has not been sent before, because repeating a
+// token is no offence. The method ask replaces the header aGuess by a new guess
+// each time.
 func guess() string {
 	i := len(badToken) - 11
 	return badToken[:i] + fmt.Sprintf("%010d", guesses.Add(1)) + badToken[i+10:]
@@ -102,8 +103,8 @@ func (a *admitted) ask(c *http.Client, headers ...string) (int, http.Header) {
 	return got.Status, got.Header
 }
 
-// until sends pings until one is answered with status. It returns how often it
-// got each other status.
+// until sends pings until the answer to one has the given status. It returns
+// how often each other status occurred before.
 func (a *admitted) until(c *http.Client, status int, headers ...string) (others map[int]int, h http.Header) {
 	a.T.Helper()
 	others = map[int]int{}
@@ -122,8 +123,9 @@ func (a *admitted) until(c *http.Client, status int, headers ...string) (others 
 }
 
 // TestPenalties checks that a client that keeps sending bad tokens is blocked.
-// The parent blocks its new connections, and its worker the open ones. Other
-// clients must be served, and the block must expire.
+// The parent must block new connections of the client, and the client's worker
+// must block requests on open connections. Other clients must be served, and
+// the block must expire.
 func TestPenalties(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
 	bad := source(t, self, true)
@@ -134,8 +136,8 @@ func TestPenalties(t *testing.T) {
 	if wait, err := strconv.Atoi(h.Get("Retry-After")); err != nil || wait < 1 || wait > 10 || h.Get("X-Request-Id") == "" {
 		t.Errorf("the worker's answer: %v", h)
 	}
-	// On a slow machine the first block may be over already. Each block is
-	// longer than the previous one.
+	// On a slow machine the first block may have expired already. Each block is
+	// longer than the one before it.
 	fresh := source(t, self, false)
 	if _, h := a.until(fresh, http.StatusTooManyRequests, aGuess); h.Get("Retry-After") == "" {
 		t.Errorf("no Retry-After: %v", h)
@@ -204,8 +206,8 @@ func TestMalformedPenalties(t *testing.T) {
 	a.until(source(t, self, false), http.StatusOK)
 }
 
-// TestExempt checks that exempt sources have no penalties, and that no source
-// has any when penalties are off.
+// TestExempt checks that exempt sources get no penalties, and that no source
+// gets any if penalties are turned off.
 func TestExempt(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, env := range [][]string{
@@ -247,10 +249,10 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// TestForwardedBySocket checks that over a UNIX socket that all users may
-// connect to, only the proxy's own user can forward another address. Any other
-// user who writes an address into the header neither blocks that address nor
-// avoids a block.
+// TestForwardedBySocket checks a UNIX socket to which all users may connect.
+// Only the proxy's own user may forward a client's address. If any other user
+// writes an address into the header, this must neither block the address nor
+// save the user from a block.
 func TestForwardedBySocket(t *testing.T) {
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
@@ -407,7 +409,7 @@ func TestCounters(t *testing.T) {
 	io.Copy(io.Discard, garbage)
 	garbage.Close()
 
-	harness.Eventually(t, "all of them have written", func() bool { // the parent learns of the malformed request a moment later than its client
+	harness.Eventually(t, "all of them have written", func() bool { // the parent counts the malformed request a moment after the client has the answer
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
 		time.Sleep(200 * time.Millisecond)
 		text := g.Logged()

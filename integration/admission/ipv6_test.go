@@ -55,7 +55,7 @@ func (n network) dialsFrom(from, address string) func() (net.Conn, error) {
 }
 
 // TestIPv6Penalties checks that all addresses of a /64 are one source, and that
-// the neighbouring /64 is another.
+// the neighbouring /64 is a separate source.
 func TestIPv6Penalties(t *testing.T) {
 	within := newNetwork(t, "six")
 	const gateway, other = "2001:db8:0:ff::1", "2001:db8:0:2::1"
@@ -97,7 +97,7 @@ func TestIPv6Penalties(t *testing.T) {
 }
 
 // TestLoopbackOfIPv6 checks that a user is the same source on ::1 and on
-// 127.0.0.1, and that other users are not.
+// 127.0.0.1, and that other users are separate sources.
 func TestLoopbackOfIPv6(t *testing.T) {
 	l := harness.NewLab(t)
 	probe, err := net.Listen("tcp", "[::1]:0")

@@ -75,8 +75,9 @@ func (n network) dials(network, address string) func() (net.Conn, error) {
 // TestNetworkNamespaces checks that only clients in the namespace of
 // SCHEDRESTD_NETNS reach the gateway, and that it connects to daemons from the
 // namespace of SCHEDRESTD_CONTROLLER_NETNS. The gateway's own namespace is a
-// third one, which reaches neither. This must also hold after a SIGHUP, with
-// new workers, and after the names are removed.
+// third one, from which neither the gateway nor the daemons can be reached.
+// This must also hold after a SIGHUP, with new workers, and after the names are
+// removed.
 func TestNetworkNamespaces(t *testing.T) {
 	served, own := newNetwork(t, "served"), newNetwork(t, "own")
 	l := harness.NewLab(t)
@@ -153,8 +154,9 @@ func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 	}
 }
 
-// TestNetworkNamespaceRefused checks that the gateway does not start with any
-// value but a network namespace, and that the error has a hint.
+// TestNetworkNamespaceRefused checks that the gateway does not start if a
+// variable names anything but a network namespace, and that the error has a
+// hint.
 func TestNetworkNamespaceRefused(t *testing.T) {
 	l := harness.NewLab(t)
 	// Use the /proc of another process. If an earlier test changed the user of

@@ -17,8 +17,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// expired returns a header line for each of so many users, with a token that
-// expired recently.
+// expired returns header lines with tokens that expired recently, one line for
+// each of so many users.
 func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	t.Helper()
 	secret, err := os.ReadFile(l.Key())
@@ -33,9 +33,9 @@ func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	return headers
 }
 
-// TestPortal checks a portal, whose users share one address. If their tokens
-// have expired, or are rejected for another reason, that must block no other
-// user, even if they are sent repeatedly.
+// TestPortal checks a portal, whose users share one address. Tokens that have
+// expired, or are rejected for another reason, must not get other users
+// blocked, even if these tokens are sent repeatedly.
 func TestPortal(t *testing.T) {
 	l := harness.NewLab(t)
 	a := admitting(t, l, "SCHEDRESTD_PENALTIES=threshold:30s")

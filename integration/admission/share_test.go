@@ -14,9 +14,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestSlowUser checks that a user who holds all slots and sends on each as
-// slowly as permitted loses some of them while other users wait, and none while
-// no user waits.
+// TestSlowUser checks a user who holds all slots and sends on each as slowly as
+// permitted. While other users wait, this user must lose some slots. While no
+// user waits, this user must keep them all.
 func TestSlowUser(t *testing.T) {
 	l := harness.NewLab(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))

@@ -102,9 +102,9 @@ func TestNodeFields(t *testing.T) {
 	}
 }
 
-// TestPingFields checks a ping's entry up to v0.0.44. In v0.0.45 pinged and
-// mode have other values. The accounting daemon's diag has a list of pings,
-// too.
+// TestPingFields checks a ping's entry up to v0.0.44. In v0.0.45, the fields
+// pinged and mode have other values. The answer to the accounting daemon's diag
+// has a list of pings, too.
 func TestPingFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -161,8 +161,8 @@ func TestSubmissionFields(t *testing.T) {
 	})
 }
 
-// TestWarningFields checks that warnings report, with place and reason, a value
-// that should be a number and a name that does not exist.
+// TestWarningFields checks the warning about an object where an array is
+// expected. The warning must have the place and the reason.
 func TestWarningFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -208,8 +208,9 @@ func TestTokenFields(t *testing.T) {
 }
 
 // TestNoFilters checks that the gateway neither opens nor runs the filters,
-// SPANK plugins and submission policies in the configuration. They are for
-// other programs, and the controller checks the job.
+// SPANK plugins and submission policies in the configuration. The filters and
+// plugins are for other programs, and it is the controller that applies
+// policies to jobs.
 func TestNoFilters(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -97,7 +97,7 @@ func jobList(t *testing.T, n int) []byte {
 	return b
 }
 
-// more returns an answer that announces one job more than it contains.
+// more returns a copy of answer that announces one job more than it contains.
 func more(t *testing.T, answer []byte, n int) []byte {
 	f, err := message.ParseFrame(answer[4:])
 	harness.Must(t, err)
@@ -115,9 +115,10 @@ func before(l *harness.Lab, t *testing.T, s *impostor, env ...string) *harness.T
 	return l.Tolled(t)
 }
 
-// TestLongLists checks that a list of many pieces arrives complete. An
-// incomplete list must end in a way that a client can't mistake for the end,
-// whether the gateway reads the list before it sends it or while it sends it.
+// TestLongLists checks that a list of many pieces arrives complete. If a list
+// breaks off, a client must not be able to mistake the part for the whole list.
+// This must hold both if the gateway reads the whole list before it sends
+// anything, and if it sends the list while reading it.
 func TestLongLists(t *testing.T) {
 	const jobs = 3000
 	whole := jobList(t, jobs)

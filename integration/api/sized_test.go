@@ -30,7 +30,7 @@ func sizedList(t *testing.T, resp *http.Response, jobs int) {
 		body, err = io.ReadAll(z)
 		harness.Must(t, err)
 	}
-	if n := bytes.Count(body, bytes.Repeat([]byte("x"), 200)); n != jobs { // the text in their comments
+	if n := bytes.Count(body, bytes.Repeat([]byte("x"), 200)); n != jobs { // the text in the jobs' comments
 		t.Errorf("%d of %d jobs", n, jobs)
 	}
 }
@@ -54,9 +54,9 @@ func old(t *testing.T, address, request string) *http.Response {
 }
 
 // TestSizedLists checks that a list of many pieces has a length for HTTP/1.0
-// clients and on standard output, so that these clients recognize an incomplete
-// list. A list for which there is not enough memory must end with its
-// connection.
+// clients and on standard output. The length lets these clients recognize an
+// incomplete list. If there is not enough memory for the list, it has no
+// length, and the connection must end after it.
 func TestSizedLists(t *testing.T) {
 	const jobs = 3000
 	s := newImpostor(t)

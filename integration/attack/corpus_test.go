@@ -124,8 +124,8 @@ func (c *corpus) unharmed() {
 }
 
 // TestCorpusContent checks that valid JSON that makes no sense to a scheduler
-// is refused with an error that names its place. No value may be truncated, or
-// chosen from duplicates.
+// is refused with an error that names its place. The gateway must not truncate
+// a value, or choose one of several duplicates.
 func TestCorpusContent(t *testing.T) {
 	t.Parallel()
 	c := newCorpus(t)
@@ -187,8 +187,8 @@ const (
 	much   = 10 << 20
 )
 
-// repeated returns a function that returns prefix, as many copies of text as fit,
-// and suffix: at most n bytes together.
+// repeated returns a function that returns prefix, copies of text, and suffix.
+// There are as many copies as fit into n bytes.
 func repeated(n int, prefix, text, suffix string) func() string {
 	return func() string { return prefix + strings.Repeat(text, (n-len(prefix)-len(suffix))/len(text)) + suffix }
 }

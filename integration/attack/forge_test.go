@@ -24,8 +24,8 @@ import (
 
 // forger makes tokens without this project's code. It has the cluster's keys
 // and makes good tokens, as other tools do. It also makes the tokens of
-// attackers. Tokens signed with the cluster's own keys are the sharpest test:
-// they would be accepted but for their only defect.
+// attackers. Tokens signed with the cluster's own keys are the sharpest test,
+// because they have only one defect and would otherwise be accepted.
 type forger struct {
 	t        testing.TB
 	secret   []byte          // the cluster's secret for HS256
@@ -49,8 +49,8 @@ var rsaKeys = sync.OnceValues(func() (provider, stranger *rsa.PrivateKey) {
 	return provider, stranger
 })
 
-// newForger returns a forger that has secret, and the provider's key for
-// keySet.
+// newForger returns a forger with the cluster's secret, and with the provider's
+// key, which keySet publishes.
 func newForger(t testing.TB, secret []byte, user string) *forger {
 	f := &forger{t: t, secret: secret, kid: "provider-1", user: user, now: time.Now()}
 	f.provider, f.stranger = rsaKeys()
@@ -76,8 +76,8 @@ func (f *forger) keySet() string {
 	return f.json(map[string]any{"keys": []any{jwk}}) + "\n"
 }
 
-// certificate returns a certificate in DER for the provider's key. It always
-// returns the same one.
+// certificate returns a certificate in DER for the provider's key. It returns
+// the same certificate each time.
 func (f *forger) certificate() []byte {
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "provider"}}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &f.provider.PublicKey, f.provider)

@@ -23,8 +23,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// leaks makes a new token for each way to send one, and searches for the tokens
-// where none may be. A part of a token counts like the whole, so it searches
+// leaks makes a new token for each way to send a token, and searches places
+// where no token may be. Even a part of a token is a leak, so leaks searches
 // for pieces of the payload and of the signature.
 type leaks struct {
 	*harness.Lab
@@ -48,8 +48,8 @@ func (l *leaks) hide(how string, key []byte, lifespan time.Duration) string {
 	return token
 }
 
-// remember adds the pieces that only this token has. The header, the dates and
-// the user are not among them.
+// remember adds the pieces that only this token has. Other tokens have the same
+// header, dates and user, so it omits these.
 func (l *leaks) remember(how, token string) {
 	parts := strings.Split(token, ".")
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
@@ -145,8 +145,8 @@ func posting(body string, headers ...string) string {
 
 const goodHeader = "X-SCHED-USER-TOKEN: GOOD"
 
-// waysToSend returns the places where a token belongs and those where a user
-// may put it by mistake.
+// waysToSend returns requests with a token: in the places where it belongs, and
+// in places where a user may put it by mistake.
 func (l *leaks) waysToSend() []sent {
 	ways := []sent{
 		{"its header", "200", getting(harness.PingPath, "X-SCHED-USER-TOKEN: TOKEN")},
@@ -220,9 +220,10 @@ func (s sent) of(token, good string) string {
 }
 
 // plant puts a token that is made only for this purpose where tokens may be
-// found. If the search does not find it there, finding no other token proves
-// nothing. A signature looks like any word, and users may write words in many
-// places. plant returns the job that has the token.
+// found. The search must find this token, because a search that overlooks it
+// would prove nothing about the others. plant uses the signature alone, which
+// looks like any word, because users may write words in many places. plant
+// returns the job that has the token.
 func (l *leaks) plant(addresses []string) (job int, sleep string) {
 	l.t.Helper()
 	token := l.hide(planted, []byte("a key that is good for nothing.."), time.Hour)

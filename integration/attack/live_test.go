@@ -53,9 +53,9 @@ func (b bad) headers() string {
 	return "X-SCHED-USER-TOKEN: " + b.token + "\r\nX-SCHED-USER-NAME: " + b.as
 }
 
-// TestAttacksBesideTheUser checks that attackers can't use a user's name while
-// the user is served and shortly after that. Their attempts must not affect the
-// user.
+// TestAttacksBesideTheUser checks that attackers can't use a user's name,
+// either while that user is served or shortly afterwards. Their attempts must
+// not affect the user.
 func TestAttacksBesideTheUser(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {

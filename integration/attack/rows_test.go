@@ -18,7 +18,7 @@ type row struct {
 	name  string
 	token string
 	sharp string // algorithm of the cluster's key with which it was signed; its only defect is then the one in its name
-	good  bool   // it is accepted: its oddity has no meaning and is ignored
+	good  bool   // it is accepted, because its oddity has no meaning and is ignored
 
 	http int // status at the gateway; 0: 401, or 200 if it is accepted. Some tokens can't be sent in HTTP
 }

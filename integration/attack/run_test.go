@@ -87,8 +87,8 @@ func besiege(t *testing.T, keys string) *siege {
 		l.Tokens = s.parameters(l, keys)
 		s.algs = map[string]string{"jwt_key jwks": "HS256 RS256", "jwks": "RS256"}[keys]
 		l.OwnToken = s.good(s.anyAlg())
-		// The controller may have no key, so it must not be asked to create a
-		// token.
+		// The usual check for readiness asks the controller for a token, but
+		// the controller may have no key to sign one.
 		l.Ctld.Answers = connects(l.Ctld.At)
 		l.Restd.Answers = func(ctx context.Context) error {
 			g := site.NewGateway(l.Restd.At, l.OwnToken)
@@ -209,7 +209,8 @@ var (
 )
 
 // requests returns the requests to send with a token, one for each daemon. If
-// they must be refused, one of them would change something.
+// the expected status is a refusal, one of the requests is a change, which must
+// not be made.
 func (s *siege) requests(status int) []request {
 	if status == http.StatusOK {
 		return []request{pingRequest, diagRequest}
@@ -225,8 +226,8 @@ func (g *besieged) try(t *testing.T, r request, headers string, status int) {
 	g.tryAs(t, r.path, r, headers, status)
 }
 
-// tryAs does what try does, and compares a 401 answer with the first one that
-// was given for of. Both must be the same.
+// tryAs does what try does. In addition, a 401 answer must be the same as the
+// first one that was recorded under the name of.
 func (g *besieged) tryAs(t *testing.T, of string, r request, headers string, status int) {
 	t.Helper()
 	a, err := g.line.ask(r, headers)

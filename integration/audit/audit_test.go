@@ -313,9 +313,9 @@ func find(t *testing.T, parent int, name string) int {
 	return 0
 }
 
-// TestAuditBecomesUser checks that with become_user the log belongs to root. It
-// must record the peer as the kernel reports it, in addition to the worker's
-// report.
+// TestAuditBecomesUser checks that with become_user the log belongs to root.
+// The log must have the peer that the kernel reports, in addition to the user
+// that the worker reports.
 func TestAuditBecomesUser(t *testing.T) {
 	harness.NeedRoot(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
@@ -333,8 +333,8 @@ func TestAuditBecomesUser(t *testing.T) {
 	}
 }
 
-// TestAuditInetd checks that the request of an inetd run is recorded like any
-// other before the run ends.
+// TestAuditInetd checks that the request of a run in inetd mode is recorded
+// like any other, and that this happens before the run ends.
 func TestAuditInetd(t *testing.T) {
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))

@@ -37,9 +37,10 @@ func (d *daemons) refusing(token string) (refused []string) {
 func (d *daemons) takes(token string) bool  { return len(d.refusing(token)) == 0 }
 func (d *daemons) refuse(token string) bool { return len(d.refusing(token)) == 2 }
 
-// TestKeySetAlone checks that both daemons verify tokens of an identity
-// provider by its key set, and create none. A new key set must be used without
-// a restart. An unusable one must change nothing and be logged.
+// TestKeySetAlone checks daemons that have only the key set of an identity
+// provider. Both must verify the provider's tokens and create no tokens. A new
+// key set must be used without a restart. An unusable one must change nothing
+// and be logged.
 func TestKeySetAlone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS,userclaimfield=preferred_username")
@@ -104,7 +105,7 @@ func TestKeySetAlone(t *testing.T) {
 }
 
 // TestNewKey checks that tokens of an old key fail as soon as the daemons have
-// been restarted with a new one, and not before.
+// been restarted with a new key, and not before.
 func TestNewKey(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -162,7 +163,8 @@ func TestCreation(t *testing.T) {
 			t.Errorf("%s: status %d, printed %q, said %q", word, status, out, errOut)
 		}
 	}
-	// A token that was requested with another token must not outlive that one.
+	// A token that was requested with another token must not outlive that other
+	// token.
 	short := d.hs256().token(d.Owner, 20*time.Second)
 	token, err = d.controller("tcp").Token(ctx, byToken(short), "", time.Hour)
 	harness.Must(t, err)
@@ -171,8 +173,8 @@ func TestCreation(t *testing.T) {
 	}
 }
 
-// TestCreationIsForAdministrators checks that other users get tokens only for
-// themselves, or none where the site forbids it.
+// TestCreationIsForAdministrators checks that users who are not administrators
+// get tokens only for themselves. If the site forbids that too, they get none.
 func TestCreationIsForAdministrators(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -274,9 +276,9 @@ func TestKeysThatCanNotBeUsed(t *testing.T) {
 	}
 }
 
-// TestAccountingByTCPNeedsAKey checks that a controller that has only a key
-// set, and so can't sign tickets, reports that before it accepts jobs that it
-// could not record.
+// TestAccountingByTCPNeedsAKey checks a controller that has only a key set,
+// with which it can't sign tickets for the accounting daemon. It must report
+// this before it accepts jobs that it could not record.
 func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	t.Parallel()
 	socket := regexp.MustCompile(`(?m)^AccountingStorageSocket=.*\n`)

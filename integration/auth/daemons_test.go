@@ -36,8 +36,8 @@ type daemons struct {
 	conf     string // copy of its configuration that every user may read
 }
 
-// newDaemons creates a site whose AuthAltParameters are parameters, in which
-// KEY and JWKS stand for the paths of its keys. change may adjust the
+// newDaemons creates a site and sets its AuthAltParameters. In parameters, KEY
+// and JWKS stand for the paths of the site's keys. change may adjust the
 // configuration of both daemons. The daemons are not started yet.
 func newDaemons(t *testing.T, parameters string, change ...func(conf string) string) *daemons {
 	t.Helper()
@@ -128,8 +128,8 @@ func (d *daemons) said(name string) string {
 	return string(text)
 }
 
-// controller returns a client of schedctld over "tcp" or "unix". If as is
-// given, that user connects the socket.
+// controller returns a client of schedctld over "tcp" or "unix". If an account
+// is given in as, the client connects to the socket as that user.
 func (d *daemons) controller(network string, as ...harness.Account) *client.Client {
 	at := fmt.Sprintf("127.0.0.1:%d", d.Controller)
 	if network == "unix" {
@@ -206,8 +206,8 @@ func (d *daemons) hs256() issuer {
 	return issuer{secret: secret}
 }
 
-// token returns a token for user, named by the claim sun, that is valid from an
-// hour ago until lifespan from now.
+// token returns a token for a user, whom the claim sun names. The token became
+// valid an hour ago, and expires after lifespan.
 func (i issuer) token(user string, lifespan time.Duration) string {
 	return i.claiming("sun", user, lifespan)
 }

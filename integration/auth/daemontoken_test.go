@@ -41,9 +41,9 @@ func numberIn(err error) int {
 	return 0
 }
 
-// TestSchedctlByBothWays checks that each command does the same for a user whom
-// the kernel identifies, over the socket, and for a user whom a token names,
-// over TCP.
+// TestSchedctlByBothWays checks that each command does the same in both ways to
+// reach the controller: over the socket, where the kernel identifies the user,
+// and over TCP, where a token names the user.
 func TestSchedctlByBothWays(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -69,7 +69,7 @@ func TestSchedctlByBothWays(t *testing.T) {
 		{"a token of another tool", []string{"SCHED_JWT=" + d.hs256().token(u.Name, time.Hour)}},
 	} {
 		t.Run(by.name, func(t *testing.T) {
-			// The other way to the daemon must lead nowhere.
+			// Make the other way to the daemon lead nowhere.
 			port, socket := fmt.Sprintf("SchedctldPort=%d", d.Controller), "socket="+d.Socket()
 			from, to := port, "SchedctldPort=1"
 			if by.env != nil {
@@ -126,8 +126,8 @@ func TestSchedctlByBothWays(t *testing.T) {
 	}
 }
 
-// TestTokensThatAreNone checks that schedctl reports the defect of the token in
-// its environment, and the remedy.
+// TestTokensThatAreNone checks that schedctl reports what is wrong with a token
+// in its environment, and the remedy.
 func TestTokensThatAreNone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -343,9 +343,10 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 	harness.Must(t, d.controller("unix").Kill(t.Context(), model.Credential{}, fmt.Sprint(job.StepID.JobID+1), 9, 0))
 }
 
-// TestKeyTakenBack checks that removing a key from the key set ends the
-// sessions that were opened with it at their next request, even if their tokens
-// would be valid for longer. Other sessions must stay open.
+// TestKeyTakenBack checks the effect of removing a key from the key set.
+// Sessions that were opened with a token of this key must end at their next
+// request, even if the token would be valid for longer. Other sessions must
+// stay open.
 func TestKeyTakenBack(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS")

@@ -99,7 +99,8 @@ func (k *keyed) refusesByItself(what, token string) {
 	}
 }
 
-// readiness waits until /readyz gives that reason to be unready, or none if it is "".
+// readiness waits until /readyz gives that reason why the gateway is not ready.
+// If reason is "", it waits until there is none.
 func (k *keyed) readiness(token, reason string) {
 	k.T.Helper()
 	want := "ok\n"
@@ -145,8 +146,8 @@ func (k *keyed) keeper() int {
 var strangersSecret = []byte("12345678901234567890123456789012")
 
 // TestGatewayKey checks that a gateway that has the daemons' key refuses other
-// tokens without asking a daemon. For its own tokens the daemons must only
-// serve the requests, not verify the token.
+// tokens without asking a daemon. For requests with tokens of that key, it must
+// ask the daemons only to serve the request, not to verify the token.
 func TestGatewayKey(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -316,8 +317,8 @@ func rsaOf(t *testing.T) *rsa.PrivateKey {
 }
 
 // TestGatewayKeysThatMustNotBeUsed checks that the gateway does not start with
-// an unsafe key, neither as a service nor in inetd mode. Its error must name
-// the file, the cause and the command that fixes it.
+// an unsafe key, neither as a service nor in inetd mode. The gateway's error
+// must name the file, the cause and the command that fixes the problem.
 func TestGatewayKeysThatMustNotBeUsed(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -9,9 +9,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestNoTokensForNobody checks that no token is created for a user whose tokens
-// no daemon accepts, and that the hint for such a user does not refer to a
-// token.
+// TestNoTokensForNobody checks a user whose tokens no daemon accepts. No token
+// must be created for such a user, and the hint for the user must not refer to
+// a token.
 func TestNoTokensForNobody(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -53,9 +53,9 @@ func TestNoTokensForNobody(t *testing.T) {
 }
 
 // TestTokenEndsWithItsAsker checks a user who requests a token with another
-// token, for longer than that one is valid. schedctl must print on standard
-// error when the new token expires. A user whom the kernel identifies must get
-// the requested lifespan.
+// token, and for longer than the other token is valid. schedctl must print on
+// standard error when the new token expires. A user whom the kernel identifies
+// must get the requested lifespan.
 func TestTokenEndsWithItsAsker(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")

@@ -18,7 +18,7 @@ import (
 
 // TestDaemonVerifies checks how often a gateway without a key asks a daemon
 // whether a token is genuine: never for garbage, once a minute for a good
-// token, and once a second for a forged one. It must ask only the daemon that
+// token, and once a second for a forged token. It must ask only the daemon that
 // will serve the request.
 func TestDaemonVerifies(t *testing.T) {
 	t.Parallel()
@@ -156,8 +156,8 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 }
 
 // TestEachDaemonAlone checks that requests to one daemon are served while the
-// other daemon is down, also for a new user. After a change of one daemon's
-// key, only that daemon must refuse a token that the other still accepts.
+// other daemon is down, even for a new user. After one daemon's key has
+// changed, only that daemon must refuse tokens of the old key.
 func TestEachDaemonAlone(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -18,8 +18,8 @@ type chaosChange struct {
 	Worker        struct{ Request, User, Route, Code, Result string }
 }
 
-// counted fails the test unless the parent holds no connection any more, so
-// that no slot was lost with a worker.
+// counted fails the test if the parent still counts a connection, because then
+// a slot was lost with a worker.
 func (c *chaos) counted() {
 	c.t.Helper()
 	d := c.Daemons["schedrestd"]
@@ -35,9 +35,10 @@ func (c *chaos) counted() {
 }
 
 // audited fails the test unless the audit log is complete when its gateway has
-// exited. It must have each change twice, before and after, and name the user
-// of each job that was answered. The result of a change whose worker was killed
-// is unknown.
+// exited. It must have two lines for each change, one before and one after it.
+// It must name the user of each job whose submission was answered. It must have
+// the result of the change unless the worker was killed before it could report
+// the result.
 func (c *chaos) audited() {
 	c.t.Helper()
 	f, err := os.Open(c.Log("audit"))

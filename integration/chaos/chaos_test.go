@@ -96,9 +96,9 @@ func newChaos(t *testing.T) *chaos {
 
 // restartGateway restarts the gateway with a production configuration, with
 // penalties and the audit log. A worker's crash counts as an offence of its
-// clients. All clients of this test have loopback addresses and are exempt.
-// Otherwise they would be blocked for most of the test, as clients in
-// production should be.
+// clients. In production such clients should be blocked, but the clients of
+// this test would be blocked for most of the test. They all have loopback
+// addresses, so these addresses are exempt.
 func (c *chaos) restartGateway() {
 	c.Daemons["schedrestd"].Stop()
 	for i, v := range c.Restd.Env {
@@ -134,7 +134,7 @@ func (c *chaos) warm() {
 
 // storm applies load and kills processes for the test's duration.
 func (c *chaos) storm() {
-	lists := time.NewTicker(max(time.Second, c.lasts/100)) // lists become long, and other requests must be tested, too
+	lists := time.NewTicker(max(time.Second, c.lasts/100)) // not more often, because lists become long, and other requests must be tested, too
 	defer lists.Stop()
 	c.lists = lists.C
 	var clients, others sync.WaitGroup
@@ -177,7 +177,8 @@ func (c *chaos) storm() {
 	c.Daemons["schedctld"] = controller
 }
 
-// each calls f in the middle of every such interval until the load ends.
+// each calls f once in every interval of the length every, in the middle of the
+// interval, until the load ends.
 func (c *chaos) each(every time.Duration, f func(n int)) {
 	next := time.NewTimer(every / 2)
 	defer next.Stop()
@@ -192,8 +193,8 @@ func (c *chaos) each(every time.Duration, f func(n int)) {
 	}
 }
 
-// killed kills one child or all children of parent with that name. It returns
-// how many it has killed.
+// killed kills descendants of parent whose names begin with name: all of them,
+// or only one. It returns how many it has killed.
 func killed(parent int, name string, all bool) (n int) {
 	list, _ := process.Descendants(parent)
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })

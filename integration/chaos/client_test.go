@@ -200,7 +200,7 @@ func (c *chaosClient) look() bool {
 	return job == nil || c.lookAt(job)
 }
 
-// pry requests another user's job, which the controller does not show to this
+// pry requests a job of another user. The controller must not show it to this
 // user.
 func (c *chaosClient) pry() {
 	job := c.jobs.some(func(user string) bool { return user != c.user.name })
@@ -293,9 +293,10 @@ func (c *chaosClient) again(method, path string) *chaosReply {
 }
 
 // once sends one request, and checks everything in the answer that does not
-// depend on the request. It returns nil if there was no answer. If the answer
-// asks for a later retry it waits, at most a second, because the test needs
-// constant load. The statuses in also are accepted like 200.
+// depend on the request. It returns nil if there was no answer. After a
+// refusal, once waits as long as the answer asks, but at most a second, because
+// the test needs constant load. It accepts the statuses in also as it accepts
+// 200.
 func (c *chaosClient) once(method, path, body string, also ...int) *chaosReply {
 	c.counts.add("requests")
 	began := time.Now()
@@ -374,8 +375,8 @@ func (c *chaosClient) hangUp() {
 	}
 }
 
-// exchange sends one request of HTTP/1.1. http.Client would retry by itself,
-// and hide bytes that it reads between two answers.
+// exchange sends one request of HTTP/1.1. It does not use http.Client, which
+// would retry by itself, and hide bytes that it reads between two answers.
 func (c *chaosClient) exchange(method, path, body string) (*chaosReply, error) {
 	reply, err := c.exchange1(method, path, body)
 	if err != nil || !c.kept {

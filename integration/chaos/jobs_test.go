@@ -66,8 +66,9 @@ func (j *chaosJobs) answered(job *chaosJob, id, restarts int, request string) er
 	return nil
 }
 
-// some returns an answered job that has not been cancelled, of a user for whom
-// whose returns true. It returns nil if there is none.
+// some returns a job that was answered and has not been cancelled, and whose
+// owner is a user for whom whose(user) is true. It returns nil if there is no
+// such job.
 func (j *chaosJobs) some(whose func(string) bool) *chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -80,7 +81,7 @@ func (j *chaosJobs) some(whose func(string) bool) *chaosJob {
 }
 
 // there returns the jobs that a list must contain if it is requested now. It
-// skips the jobs of users for whom whose returns false.
+// skips the jobs of users for whom whose(user) is false.
 func (j *chaosJobs) there(whose func(string) bool) []*chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -114,8 +115,8 @@ func (j *chaosJobs) judge(s shown, wasCancelled bool) error {
 	return nil
 }
 
-// judgeList returns an error if a list lacks one of the jobs in there, or has
-// jobs of users for whom whose returns false.
+// judgeList returns an error if list lacks a job that is in the argument there,
+// or contains a job of a user for whom whose(user) is false.
 func (j *chaosJobs) judgeList(list []shown, there []*chaosJob, whose func(string) bool) error {
 	names := map[string]bool{}
 	for _, s := range list {
@@ -140,7 +141,8 @@ func (j *chaosJobs) judgeList(list []shown, there []*chaosJob, whose func(string
 }
 
 // chaosToken returns a token of that user, signed with the daemons' key. The
-// controller would create other users' tokens only for root.
+// test signs it, because the controller creates tokens for other users only if
+// root asks.
 func (c *chaos) chaosToken(user string) string {
 	key, err := os.ReadFile(c.Key())
 	harness.Must(c.t, err)
@@ -172,8 +174,8 @@ func (y *chaosCounts) first(id string) bool {
 	return !old
 }
 
-// tell reports whether to print an error, because there may be many similar
-// ones.
+// tell reports whether to print another error, because there may be many
+// similar errors.
 func (y *chaosCounts) tell() bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()

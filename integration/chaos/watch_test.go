@@ -61,8 +61,9 @@ func (w *chaosWatch) look() measure {
 	return m
 }
 
-// run takes measures until the load ends. The third to fifth tenths of the time
-// count as early, the last three tenths as late.
+// run takes measures until the load ends. Measures from the third to the fifth
+// tenth of the time count as early, and those from the last three tenths as
+// late.
 func (w *chaosWatch) run(over <-chan struct{}, lasts time.Duration) {
 	began := time.Now()
 	for tick := time.NewTicker(250 * time.Millisecond); ; {
@@ -82,7 +83,8 @@ func (w *chaosWatch) run(over <-chan struct{}, lasts time.Duration) {
 	}
 }
 
-// children looks for children that are zombies.
+// children fails the test if a descendant stays a zombie for long. It also
+// records all descendants.
 func (w *chaosWatch) children() {
 	list, _ := process.Descendants(w.parent)
 	before := w.zombies
@@ -112,11 +114,11 @@ func mean(all []measure) (m measure) {
 	return measure{m.descriptors / n, m.memory / n, m.threads / n}
 }
 
-// flat fails the test if the parent has grown. Under load the numbers may vary
-// by a tenth of the descriptors and 16, by a quarter of the memory and 1 MiB
-// (the garbage collector's freedom in a heap of a few MiB), and by 8 threads. A
-// leak at each crash exceeds that within ten minutes, in which 600 workers are
-// killed. Without load, the number of descriptors must be the same as before.
+// flat fails the test if the parent has grown. Under load, these increases are
+// permitted: a tenth and 16 more descriptors, a quarter and 1 MiB more memory
+// (the garbage collector's freedom in a heap of a few MiB), and 8 more threads.
+// In ten minutes 600 workers are killed, so a leak at each crash would exceed
+// these limits. Without load, there must be no more descriptors than before.
 func (w *chaosWatch) flat() {
 	w.t.Helper()
 	early, late := mean(w.early), mean(w.late)

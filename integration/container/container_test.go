@@ -33,8 +33,8 @@ type image struct {
 	Entrypoint, Cmd []string
 }
 
-// build builds the image: with buildah if it works here, otherwise by copying
-// the files that the recipe copies.
+// build builds the image. If buildah does not work here, it copies the files
+// that the recipe copies.
 func build(t *testing.T) *image {
 	t.Helper()
 	if _, err := exec.LookPath("buildah"); err == nil {
@@ -200,7 +200,7 @@ func serve(t *testing.T, i *image) {
 }
 
 // ids checks that the container's first process and its descendants run as the
-// image's user, who can gain no privileges.
+// image's user, and that this user can gain no privileges.
 func ids(t *testing.T, first int, uid, gid string) {
 	t.Helper()
 	found := 0

@@ -70,8 +70,8 @@ func TestNoTokensInLogs(t *testing.T) {
 	}
 }
 
-// TestReread checks that after SIGHUP the gateway uses a changed configuration,
-// and keeps the old one when the new one is unusable.
+// TestReread checks that after SIGHUP the gateway uses the changed
+// configuration, or keeps the old configuration if the new one is unusable.
 func TestReread(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -10,8 +10,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestCheckConfinement checks that --check-confinement tries and prints the
-// sandbox that a start with the same options would have, and does not listen.
+// TestCheckConfinement checks that --check-confinement tries the sandbox that a
+// start with the same options would have, prints the result, and does not
+// listen.
 func TestCheckConfinement(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -163,7 +163,7 @@ func TestUnshare(t *testing.T) {
 			harness.Must(t, err)
 			var got []string
 			for _, m := range regexp.MustCompile(`unshare\(([A-Z_|]+)\)`).FindAllStringSubmatch(string(text), -1) {
-				if !slices.Contains([]string{"CLONE_NEWIPC", "CLONE_NEWNET", "CLONE_NEWNS"}, m[1]) { // the others are unshared once, for all processes
+				if !slices.Contains([]string{"CLONE_NEWIPC", "CLONE_NEWNET", "CLONE_NEWNS"}, m[1]) { // the other flags are used once, for all processes
 					got = append(got, strings.Split(m[1], "|")...)
 				}
 			}
@@ -181,8 +181,8 @@ func TestUnshare(t *testing.T) {
 
 // TestBecomeUser checks become_user while the gateway listens. Each user who
 // connects to the UNIX socket must be served only by a process with that user's
-// uid and gid, and own the jobs submitted there. Uids 1 to 3 are users on every
-// distribution. An unknown uid must get no worker.
+// uid and gid. Jobs that a user submits there must belong to that user. Uids 1
+// to 3 are users on every distribution. An unknown uid must get no worker.
 func TestBecomeUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -60,9 +60,9 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestListeners checks that each argument opens a listener, and so does each
-// word of SCHEDRESTD_LISTEN or SLURMRESTD_LISTEN. The file of a UNIX socket
-// must be removed when the gateway exits.
+// TestListeners checks that the gateway opens a listener for each argument, and
+// for each word of SCHEDRESTD_LISTEN or SLURMRESTD_LISTEN. The file of a UNIX
+// socket must be removed when the gateway exits.
 func TestListeners(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -121,7 +121,7 @@ func TestSocketNotAllowed(t *testing.T) {
 	harness.Must(t, os.Chmod(dir, 0o555))
 	harness.Must(t, os.Chmod(filepath.Join(l.Dir, "etc"), 0o755))
 	harness.Must(t, os.Chmod(l.Conf(), 0o644))
-	harness.Must(t, os.Remove(l.Key())) // other users must not read it, and the gateway does not need it
+	harness.Must(t, os.Remove(l.Key())) // the gateway's user can't read the key, and the gateway does not need it
 	var credential *syscall.Credential
 	if os.Geteuid() == 0 {
 		credential = &syscall.Credential{Uid: 61234, Gid: 61234, Groups: []uint32{}}
@@ -132,8 +132,9 @@ func TestSocketNotAllowed(t *testing.T) {
 	}
 }
 
-// TestNameResolvedOnce checks that the name of a host is looked up only when
-// the gateway starts: not when its address changes, and not on SIGHUP.
+// TestNameResolvedOnce checks that the gateway looks up the name of a host only
+// when it starts. It must not look the name up again when the host's address
+// changes, or on SIGHUP.
 func TestNameResolvedOnce(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -20,7 +20,7 @@ import (
 )
 
 // TestLocal checks rest_auth/local: over a UNIX socket the kernel identifies
-// the user, and only the uid as which the gateway serves is accepted.
+// the user, and the gateway accepts only its own uid.
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	u := harness.SomeUser(t)
@@ -69,11 +69,12 @@ func TestLocal(t *testing.T) {
 	})
 }
 
-// TestOrdinaryBeforeRoots checks that a gateway that an ordinary user starts
-// can use the socket of root's controller and is identified as that user. Its
-// workers are in a user namespace, and can't distinguish root from other
-// unmapped users. If another user's socket is in the place of the controller's,
-// they must not use it.
+// TestOrdinaryBeforeRoots checks a gateway that an ordinary user starts in
+// front of root's controller. It must be able to use the controller's socket,
+// and the controller must identify it as that user. The gateway's workers are
+// in a user namespace, in which root looks like every other unmapped user. If a
+// socket of another user is in the place of the controller's socket, the
+// workers must still not use it.
 func TestOrdinaryBeforeRoots(t *testing.T) {
 	t.Parallel()
 	u, other := harness.TwoUsers(t)

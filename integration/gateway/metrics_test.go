@@ -294,7 +294,8 @@ func TestQueries(t *testing.T) {
 	})
 }
 
-// TestAlerts: the rules for the cluster fire when they should, and not otherwise.
+// TestAlerts checks that the alert rules for the cluster fire when they should,
+// and not otherwise.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	promtool, err := exec.LookPath("promtool")

@@ -144,9 +144,9 @@ func TestVerbosity(t *testing.T) {
 }
 
 // TestDocumentFlags checks the effect of a data parser's flags on the printed
-// document. With +prefer_refs, no schema that is used only once is separate.
-// With +minimize_refs, such schemas are separate. With +inline_enums, there is
-// no schema for a list of words.
+// document. With +prefer_refs, a schema that is used only once must be in
+// place. With +minimize_refs, it must be separate. With +inline_enums, there
+// must be no separate schema for a list of words.
 func TestDocumentFlags(t *testing.T) {
 	t.Parallel()
 	document := func(parser string) (schemas map[string]any, text string) {

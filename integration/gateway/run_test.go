@@ -115,7 +115,7 @@ func (h half) end() (harness.Answer, error) {
 
 // TestGraceful checks that after SIGINT and SIGTERM current requests are
 // answered, no new connections are accepted, and the exit status is 0. After a
-// second signal the gateway must exit without waiting.
+// second signal the gateway must exit without waiting for the current requests.
 func TestGraceful(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -147,7 +147,7 @@ func TestGraceful(t *testing.T) {
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGINT))
 		harness.Eventually(t, "it drains", func() bool { return strings.Contains(g.Logged(), "draining") })
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGTERM))
-		<-g.Ended() // that must not take as long as the client's time limit
+		<-g.Ended() // the exit must not take as long as the client's time limit
 		if !strings.Contains(g.Logged(), "error: ") {
 			t.Errorf("no line about an unanswered client:\n%s", g.Logged())
 		}
@@ -164,7 +164,7 @@ func waiting(t *testing.T, address string) int {
 	harness.Must(t, err)
 	var n int64
 	harness.Eventually(t, "a process listens on "+address, func() (found bool) { // if the table changes while it is being read, lines may be missing
-		table, err := os.ReadFile("/proc/thread-self/net/tcp") // /proc/net is that of the first thread, which a test may have moved to another namespace
+		table, err := os.ReadFile("/proc/thread-self/net/tcp") // /proc/net belongs to the first thread, which a test may have moved to another namespace
 		harness.Must(t, err)
 		for line := range strings.Lines(string(table)) {
 			f := strings.Fields(line)
@@ -238,8 +238,9 @@ func parked(g *harness.Gate) int {
 	return n
 }
 
-// TestNoneIsLost checks that none of 2000 connections is lost with a limit of
-// 8. They must wait while earlier ones are answered.
+// TestNoneIsLost checks that none of 2000 connections is lost if the gateway
+// handles at most 8 at a time. Connections must wait while earlier connections
+// are answered.
 func TestNoneIsLost(t *testing.T) {
 	l := harness.NewLab(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))

@@ -104,8 +104,8 @@ func TestCertificateRenewed(t *testing.T) {
 	harness.Eventually(t, "the certificate after that is shown", s.Shown)
 }
 
-// TestClientCertificate checks that client certificates are required if
-// authorities are configured, and only on https://.
+// TestClientCertificate checks that client certificates are required on
+// https:// if authorities are configured, and never on other listeners.
 func TestClientCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -79,9 +79,9 @@ func makeBuild() error {
 	return nil
 }
 
-// stat reads the metadata of each program. "go test" records which files a test
-// reads, so it repeats the tests when a program has changed. It does not record
-// which programs a test starts.
+// stat reads the metadata of each program, so that "go test" does not reuse
+// results of tests after a program has changed. "go test" records which files a
+// test reads, but not which programs it starts.
 func stat() error {
 	programs, err := filepath.Glob(filepath.Join(Bin, "sched*"))
 	if err == nil && len(programs) == 0 {

@@ -43,8 +43,8 @@ type Fronts struct {
 // Password is the user's password at the proxies.
 const Password = "correct horse"
 
-// NewFronts starts a gateway with these switches of SCHEDRESTD_SECURITY, and
-// those proxies that are installed.
+// NewFronts starts a gateway with these switches of SCHEDRESTD_SECURITY. In
+// front of it, NewFronts starts those proxies that are installed.
 func NewFronts(t *testing.T, switches ...string) *Fronts {
 	t.Helper()
 	f := &Fronts{Lab: NewLab(t)}
@@ -64,8 +64,8 @@ func NewFronts(t *testing.T, switches ...string) *Fronts {
 	return f
 }
 
-// servedUser returns a user other than the one that the daemons run as. Jobs
-// can run as that user only if this process is root.
+// servedUser returns a user other than the one that the daemons run as. Jobs of
+// that user can run only if this process is root.
 func servedUser(t *testing.T) Account {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -135,8 +135,8 @@ func (f *Fronts) Nginx(t *testing.T, name, parts string) {
 	Must(t, os.WriteFile(users, []byte(f.User.Name+":{PLAIN}"+Password+"\n"), 0o600))
 	script, _, _ := strings.Cut(CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "printf")
 	f.renew(t, script+CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token, for nginx"), "/etc/nginx/sched-token.conf", tokens)
-	// nginx runs as a single process, so that no process remains however the
-	// test ends.
+	// nginx runs as a single process, so that no process remains, no matter how
+	// the test ends.
 	main := "master_process off;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		main += kind + "_temp_path " + dir + "/" + kind + ";\n"

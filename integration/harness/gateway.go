@@ -47,7 +47,7 @@ func WithOptions(args []string, env ...string) func(*Lab) {
 		last := len(l.Restd.Args) - 1
 		l.Restd.Args = append(append(append([]string{}, l.Restd.Args[:last]...), args...), l.Restd.Args[last])
 		l.Restd.Env = append(l.Restd.Env, env...)
-		l.Restd.Answers = func(context.Context) error { // works whatever the gateway serves
+		l.Restd.Answers = func(context.Context) error { // works no matter which paths the gateway serves
 			_, err := l.Try(http.DefaultClient, "GET", "/healthz", "")
 			return err
 		}

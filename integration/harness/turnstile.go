@@ -14,8 +14,9 @@ import (
 	"testing"
 )
 
-// turnstile forwards connections to a daemon and counts those that a client sends something on: a
-// gateway prepares connections that it may not use.
+// turnstile forwards connections to a daemon. It counts only connections on
+// which the client sends something, because a gateway prepares connections that
+// it may never use.
 type turnstile struct {
 	port   int
 	passed atomic.Int64

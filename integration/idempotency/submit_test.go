@@ -42,7 +42,7 @@ func jobs(l *harness.Lab) int {
 	return len(l.Ask("GET", "/sched/"+harness.Version+"/jobs", "").Want(l.T, 200).List("jobs"))
 }
 
-// replays fails the test unless a repeats the answer first.
+// replays fails the test unless the answer a repeats the answer first.
 func replays(t *testing.T, first, a harness.Answer) {
 	t.Helper()
 	if a.Want(t, 200); a.Text != first.Text || a.Header.Get("Idempotency-Replayed") != "true" {
@@ -58,8 +58,8 @@ func intents(t *testing.T, dir string) int {
 	return strings.Count(string(text), `"event":"intent"`)
 }
 
-// plain returns a without the address of its connection, which differs each
-// time.
+// plain returns answer a without the address of its connection, because that
+// address differs each time.
 func plain(a harness.Answer) harness.Answer {
 	meta := a.Body["meta"].(map[string]any)
 	meta["client"].(map[string]any)["source"] = ""
@@ -220,8 +220,9 @@ func claimed(t *testing.T, dir string) int {
 	return strings.Count(string(text), "SIK\x01")
 }
 
-// TestKilledWhileSubmitting checks that a submission is not sent again if its
-// worker, or the whole gateway, was killed before the client got an answer.
+// TestKilledWhileSubmitting checks a submission whose worker, or whole gateway,
+// is killed before the client gets an answer. If the client repeats it, the
+// submission must not be sent to the controller again.
 func TestKilledWhileSubmitting(t *testing.T) {
 	t.Parallel()
 	var dir string
@@ -269,8 +270,8 @@ func TestKilledWhileSubmitting(t *testing.T) {
 	}
 }
 
-// TestNoKeysKept checks that without the file a submission with a key is
-// refused, and that one without a key is accepted.
+// TestNoKeysKept checks a gateway that has no file for keys. A submission with
+// a key must be refused, and a submission without a key must be accepted.
 func TestNoKeysKept(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -282,8 +283,8 @@ func TestNoKeysKept(t *testing.T) {
 }
 
 // TestKeysDiskFull checks that on a full disk submissions with a new key are
-// refused, but those without a key and repeated ones are not. All must work
-// again once there is space.
+// refused. Submissions without a key, and repeated submissions, must be
+// accepted. After space was freed, all must work again.
 func TestKeysDiskFull(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

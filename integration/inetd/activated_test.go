@@ -58,8 +58,8 @@ func TestActivated(t *testing.T) {
 	})
 	t.Run("service manager", func(t *testing.T) {
 		cmd := l.Inetd()
-		// LISTEN_PID is the process's own id. A shell knows it before it
-		// becomes the gateway.
+		// LISTEN_PID must be the process id of the gateway. A shell knows this
+		// id, because it becomes the gateway.
 		cmd.Args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=one:two exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = "/bin/sh"
 		cmd.ExtraFiles = []*os.File{localFile, tcpFile}
@@ -69,7 +69,7 @@ func TestActivated(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, st, err)
 		}
 	})
-	t.Run("another's", func(t *testing.T) { // it is in inetd mode without an address, and has no input
+	t.Run("another's", func(t *testing.T) { // the gateway is then in inetd mode without an address, and has no input
 		cmd := l.Inetd()
 		cmd.Env = append(cmd.Env, "LISTEN_PID=1", "LISTEN_FDS=1")
 		cmd.ExtraFiles = []*os.File{tcpFile}

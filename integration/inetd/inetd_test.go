@@ -20,8 +20,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestExampleOfARequest checks that the example in -h of a request in a pipe is
-// a complete request.
+// TestExampleOfARequest checks that -h has an example of a request in a pipe,
+// and that this request is complete.
 func TestExampleOfARequest(t *testing.T) {
 	l := harness.NewLab(t)
 	page, err := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-h").Output()
@@ -46,9 +46,9 @@ func TestExampleOfARequest(t *testing.T) {
 	}
 }
 
-// TestInetdPipe checks that requests on standard input, in the form of the
-// specification and in other forms, are all answered in order. Whatever the
-// answers are, the exit status must be 0.
+// TestInetdPipe checks that requests on standard input are all answered in
+// order, in the form of the specification and in other forms. The exit status
+// must be 0, whatever the answers are.
 func TestInetdPipe(t *testing.T) {
 	l := harness.NewLab(t)
 	token := "X-SCHED-USER-TOKEN: " + l.OwnToken
@@ -127,7 +127,8 @@ func TestInetdFiles(t *testing.T) {
 }
 
 // TestInetdConfinement checks that the client's worker has a PID namespace only
-// if the whole sandbox is required, and that the log reports it with -v.
+// if the whole sandbox is required, and that with -v the log reports whether it
+// has one.
 func TestInetdConfinement(t *testing.T) {
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
@@ -161,8 +162,8 @@ func TestInetdConfinement(t *testing.T) {
 	}
 }
 
-// TestInetdFails checks that the exit status is 1, and that there is a reason,
-// if a failure keeps the gateway from answering.
+// TestInetdFails checks failures that keep the gateway from answering. The exit
+// status must be 1, and the output must have the reason.
 func TestInetdFails(t *testing.T) {
 	l := harness.NewLab(t)
 	packets, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
@@ -194,7 +195,7 @@ func TestInetdFails(t *testing.T) {
 }
 
 // TestInetdTerminal checks that a person at a terminal can type a request, sees
-// the answer, can type another one, and can end with Ctrl-D.
+// the answer, can type another request, and can end with Ctrl-D.
 func TestInetdTerminal(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, signal := range []syscall.Signal{0, syscall.SIGINT} {
@@ -467,8 +468,8 @@ func TestInetdBecomesUser(t *testing.T) {
 	if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "UNIX socket") {
 		t.Errorf("with a pipe: exit status %d\n%s", status, log)
 	}
-	// On a connection that this side has opened, the kernel would report the
-	// owner of the service at its other end.
+	// On a connection that the gateway's side has opened, the kernel would
+	// report the owner of the service at the other end.
 	ours, err := thread.DialAs(0, 0, path)
 	harness.Must(t, err)
 	defer ours.Close()

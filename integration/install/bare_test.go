@@ -13,13 +13,14 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// bare is a script that makes a machine without anything of this project. It
-// uses this machine with other namespaces: no users but root's, an empty /run
-// and /var/lib, nothing installed below /usr/local, and a network with only a
-// loopback interface. All changes are lost when it ends.
+// bare is a script that makes a machine on which nothing of this project is
+// installed. It uses the files of this machine in other namespaces: with root
+// as the only user, an empty /run and /var/lib, nothing below /usr/local, and a
+// network with only a loopback interface. All changes are lost when the script
+// ends.
 //
-// If a hidden directory contains the project or its toolchain, these stay
-// visible.
+// If the project or its toolchain is in a directory that the script hides, it
+// stays visible there.
 const bare = `set -e
 mount --make-rprivate /
 keep() { [ -d "$1" ] || return 0; exec {fd}<"$1"; kept="$kept $fd:$1"; }

@@ -21,8 +21,8 @@ import (
 )
 
 // TestDemoOnce runs the whole demo in one command, as root and as an ordinary
-// user. For that user the binaries are in a directory that other users can't
-// enter, and the user has no entry in any database.
+// user. The ordinary user has no entry in any user database, and the binaries
+// are in a directory that other users can't enter.
 func TestDemoOnce(t *testing.T) {
 	users := map[string]*syscall.Credential{"this user": nil}
 	if os.Geteuid() == 0 {
@@ -48,8 +48,8 @@ func TestDemoOnce(t *testing.T) {
 	}
 }
 
-// TestDemoSudo checks that the demo, run as root by a user with sudo, submits
-// that user's job.
+// TestDemoSudo checks that if a user runs the demo as root with sudo, the demo
+// submits the job as that user.
 func TestDemoSudo(t *testing.T) {
 	harness.NeedRoot(t)
 	u := harness.SomeUser(t)
@@ -76,7 +76,7 @@ func TestDemoStays(t *testing.T) {
 	tests := []struct {
 		name string
 		end  func(d *demo) // ends it
-		kill bool          // a signal ends it, so its exit status is not its own
+		kill bool          // the signal kills the demo, so it can't choose its exit status
 	}{
 		{name: "Ctrl-C", end: func(d *demo) { d.signal(syscall.SIGINT) }},
 		{name: "SIGTERM", end: func(d *demo) { d.signal(syscall.SIGTERM) }},
@@ -121,8 +121,8 @@ func TestDemoStays(t *testing.T) {
 	}
 }
 
-// TestDemoDaemonDies checks that if a daemon exits, the demo names it, prints
-// its last log lines, and ends all other processes.
+// TestDemoDaemonDies checks that if a daemon exits, the demo names the daemon,
+// prints its last log lines, and ends all other processes.
 func TestDemoDaemonDies(t *testing.T) {
 	d := demoCommand(t, nil)
 	d.start()
@@ -140,8 +140,8 @@ func TestDemoDaemonDies(t *testing.T) {
 	nothingLeft(t, d)
 }
 
-// TestDemoBusyPort checks that if its port is in use, the demo names two
-// commands that find a free port. Both can be pasted.
+// TestDemoBusyPort checks that if the demo's port is in use, it prints two
+// commands, each of which finds a free port. Both can be pasted.
 func TestDemoBusyPort(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	harness.Must(t, err)

@@ -122,7 +122,8 @@ func filesIn(t *testing.T, dir string) map[string]fs.FileMode {
 	return files
 }
 
-// TestVersion checks that every program prints from which commit it was built.
+// TestVersion checks that every program prints the commit from which it was
+// built.
 func TestVersion(t *testing.T) {
 	head, _ := exec.Command("git", "-C", harness.Root, "rev-parse", "HEAD").Output()
 	for name := range installed {
@@ -279,7 +280,8 @@ func TestUnitsVerify(t *testing.T) {
 }
 
 // TestUnitsAreHardened checks that the exposure level of each unit, in tenths,
-// does not exceed the level in the table. That of slurmrestd's unit is 92.
+// does not exceed the level in the table. The unit of slurmrestd has a level of
+// 92.
 func TestUnitsAreHardened(t *testing.T) {
 	t.Parallel()
 	program := systemd(t, "systemd-analyze")
@@ -309,10 +311,10 @@ func TestUnitsAreHardened(t *testing.T) {
 	}
 }
 
-// TestUnitsPermitTheSandbox checks that the units forbid nothing that setting
-// up the sandbox needs, with and without root, nor the confinement of workers.
-// The names in the units are looked up in systemd's own sets, which differ
-// between its versions.
+// TestUnitsPermitTheSandbox checks that the units permit everything that the
+// gateway needs to set up its sandbox, with and without root, and to confine
+// its workers. It looks up the names in the units in the sets of the installed
+// systemd, because these differ between versions.
 func TestUnitsPermitTheSandbox(t *testing.T) {
 	t.Parallel()
 	sets, err := exec.Command(systemd(t, "systemd-analyze"), "syscall-filter", "--no-pager").Output()
@@ -378,8 +380,8 @@ func callSets(text string) map[string][]string {
 	return sets
 }
 
-// permits returns the words that a unit's list permits. Each line of the list
-// adds words or, with ~, removes them.
+// permits returns the words that a list in a unit permits. Each line of the
+// list adds words. A line that begins with ~ removes words.
 func permits(unit, key string, sets map[string][]string) map[string]bool {
 	all := map[string]bool{}
 	var apply func(word string, on bool)
@@ -437,8 +439,9 @@ func TestInstalledProgramsServe(t *testing.T) {
 }
 
 // TestSystemdActivates checks that a service manager can open the port and
-// start the gateway with the first client: once for all clients, or for each
-// connection with that connection as standard input.
+// start the gateway when a client connects. It can start the gateway once for
+// all clients, or once for each connection, with that connection as standard
+// input.
 func TestSystemdActivates(t *testing.T) {
 	for name, how := range map[string][]string{"once": nil, "for each connection": {"--inetd", "--accept"}} {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"schedrestd/integration/page"
 )
 
-// TestReadme runs each block of commands in README as printed, on a bare
-// machine.
+// TestReadme runs each block of commands in README as printed, on a machine on
+// which nothing of this project is installed.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	blocks, err := page.Blocks(filepath.Join(harness.Root, "README.md"))

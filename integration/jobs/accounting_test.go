@@ -12,8 +12,8 @@ import (
 )
 
 // TestAccountingLists checks that the records of the bundled accounting daemon
-// are served in every version and both spellings. The lists of all other
-// records must contain those that every database has.
+// are served in every version and both spellings. Lists to which the test adds
+// nothing must contain the records that every database has.
 func TestAccountingLists(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, func(l *harness.Lab) { l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_NAMES=both") })

@@ -110,7 +110,7 @@ func TestAccountingChanges(t *testing.T) {
 	l := harness.NewLab(t)
 	user := harness.SomeUser(t).Name
 	other := "X-SCHED-USER-TOKEN: " + l.UserToken(user)
-	id := l.Submit("true", nil) // creates a record of its cluster
+	id := l.Submit("true", nil) // the job creates a record of its cluster
 	harness.Eventually(t, "the cluster is recorded", func() bool {
 		return len(l.Ask("GET", "/scheddb/"+newest+"/clusters", "").List("clusters")) == 1
 	})
@@ -146,7 +146,7 @@ func TestAccountingChanges(t *testing.T) {
 	count("users?default_account=lab", "users", 1)
 	count("qos?name=high", "qos", 1)
 
-	// Of the changes in one request, either all are made or none.
+	// Of the changes in one request, either all are made or none is.
 	ask(200, "POST", "accounts", `{"accounts": [{"name": "lab", "description": "changed", "organization": "o"}]}`)
 	ask(200, "POST", "qos", `{"qos": [{"name": "high", "priority": {"set": true, "number": 60}}]}`)
 	ask(200, "POST", "users", `{"users": [{"name": "zoe", "administrator_level": ["Operator"]}]}`)

@@ -18,15 +18,15 @@ import (
 )
 
 // Number of submitted jobs, and number of clients. ctld.TestKilledAtFailpoints
-// kills the controller as often at each failpoint, without a gateway.
+// submits as many jobs at each failpoint, but without a gateway.
 const (
 	durableJobs    = 200
 	jobsAtPoint    = 40
 	durableClients = 16
 )
 
-// TestControllerKilled checks that every answered job runs exactly once,
-// however often and whenever its controller is killed.
+// TestControllerKilled checks that every answered job runs exactly once, no
+// matter when and how often its controller is killed.
 func TestControllerKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("by the clock", func(t *testing.T) {
@@ -75,9 +75,9 @@ func failing(t *testing.T) string {
 // answered. Meanwhile it calls disturb repeatedly. Then it checks that each
 // answered job wrote its number exactly once.
 //
-// disturb gets a function that waits for a given time. On a slow machine that
-// function waits until at least one more job is answered. It returns early if
-// the controller has exited or all jobs are answered.
+// disturb gets a function that waits for a given time. On a slow machine, the
+// function waits longer, until at least one more job is answered. The function
+// returns early if the controller has exited or all jobs are answered.
 func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(while func(time.Duration, <-chan struct{}))) {
 	t.Helper()
 	ledger := filepath.Join(l.Work, "ledger")

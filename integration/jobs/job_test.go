@@ -38,8 +38,8 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestTraps checks that files named by a user are opened as that user, so that
-// a link can't make root write on that user's behalf.
+// TestTraps checks that files that a user names are opened as that user.
+// Otherwise a link could make root write to a file that the user may not write.
 func TestTraps(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// archive is an archive that a kernel unpacks into its first file system:
-// cpio's format "newc". All files belong to root.
+// archive is an archive in cpio's format "newc", which a kernel unpacks into
+// its first file system. All files belong to root.
 type archive struct {
 	w     io.Writer
 	err   error

@@ -41,8 +41,9 @@ type machine struct {
 	results map[string]plan.Result
 }
 
-// emulated has, for each architecture, qemu's names of the program, the machine
-// and the processor, and the name of the machine's console.
+// emulated has, for each architecture, the name of the qemu program, qemu's
+// names of the machine and the processor, and the name of the machine's
+// console.
 var emulated = map[string]struct{ program, board, processor, console string }{
 	"amd64": {"qemu-system-x86_64", "q35", "max,-cx16", "ttyS0"}, // cmpxchg16b of qemu 7.2 sets wrong flags, which crashes Linux 6.12
 	"arm64": {"qemu-system-aarch64", "virt,gic-version=3", "max", "ttyAMA0"},
@@ -95,8 +96,8 @@ var packages = []struct {
 }
 
 // ofTheKernel are the tests of privsep whose results depend on the kernel. The
-// others are about the order of events between processes, and take an emulated
-// processor half a day.
+// other tests are about the order of events between processes, and would take
+// half a day on an emulated processor.
 const ofTheKernel = "^Test(" +
 	"NamespacesAlone|WorkerIsConfined|KeeperIsConfined|ParentPrivileges|UnprivilegedStart|RootWorkerByWish|StartsFrom0700|ConfinementLine|Check.*|DeathTests.*|" +
 	"Captured|CapturedConnects|CapturedAsksTheKeeper|NamespaceInit.*|ParentGone|ParentDies|Orphan|EachUserHisProcess|ProcessLimit|" +

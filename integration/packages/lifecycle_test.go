@@ -172,7 +172,7 @@ END
 		squeue; sinfo; exit 1`)
 }
 
-// underLoad calls what while clients send requests. It returns the numbers of
+// underLoad calls what() while clients send requests. It returns the numbers of
 // answered and failed requests. Half of the clients open a connection for each
 // request, the others keep theirs.
 func (m *machine) underLoad(t *testing.T, what func()) (answered, failed int64) {

@@ -2,9 +2,9 @@
 // ("make packages-check"), and on machines with a real systemd and the Slurm of
 // their release ("make integration-packages").
 //
-// PACKAGE_SUITE selects the Debian release of the machine; without it those
-// tests are skipped. PACKAGES_REQUIRED=1 selects the checks that need no
-// machine.
+// PACKAGE_SUITE selects the Debian release of the machine; without it, the
+// tests that need a machine are skipped. PACKAGES_REQUIRED=1 selects the checks
+// that need no machine.
 package packages
 
 import (

@@ -9,8 +9,9 @@ import (
 )
 
 // ambiguity is a request that proxy and gateway could interpret differently.
-// The user sends it to a proxy that adds a token that may act for every user.
-// The user hopes that the gateway ignores the name that the proxy adds.
+// The user sends the request to a proxy, which adds the user's name, and a
+// token that may act for every user. The user hopes that the gateway ignores
+// the name from the proxy.
 type ambiguity struct {
 	name     string
 	headers  string // lines that the user adds; {holder} is the owner of the token, {user} the user
@@ -57,11 +58,12 @@ var ambiguities = []ambiguity{
 	{"trailing blanks after the other spelling", "X-SLURM-USER-NAME: {holder} \t ", "401"},
 }
 
-// TestAmbiguities sends ambiguous requests directly and through proxies, some of
-// which are configured carelessly. It checks that the gateway never serves such a
-// request as another user, least of all as the token's owner, and refuses what is
-// still ambiguous when it arrives. Only the rules for headers prevent that,
-// because require_user_name is not set.
+// TestAmbiguities sends ambiguous requests directly and through proxies, some
+// of which are configured carelessly. It checks that the gateway never serves
+// such a request as another user, least of all as the token's owner, and that
+// it refuses requests that are still ambiguous when they arrive. Because
+// require_user_name is not set, only the rules for headers protect the user
+// names.
 func TestAmbiguities(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t)
@@ -115,8 +117,9 @@ var meant = []ambiguity{
 	{headers: "X-SLURM-USER-NAME: {user}", directly: "as {user}"},
 }
 
-// judge checks that a direct request has the outcome directly. Through a proxy
-// the request must be served as the user or refused.
+// judge checks the outcome of a request. A request that was sent directly must
+// have the outcome in the argument directly. A request through a proxy must be
+// served as the user, or refused.
 func judge(f *harness.Fronts, t *testing.T, way harness.Front, a harness.Answer, directly string) {
 	t.Helper()
 	got := a.CountedAs()
@@ -137,9 +140,9 @@ func nobodyElse(f *harness.Fronts, t *testing.T) {
 }
 
 // TestFraming checks that proxy and gateway agree where a request ends, or
-// refuse it. A request that is hidden in a body, or after it, must never become
-// another user's request, and must never get the headers that a proxy adds to
-// the next one.
+// refuse it. A request that is hidden in a body, or after a body, must never
+// become another user's request. It must also never get the headers that a
+// proxy adds to the next request.
 func TestFraming(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t)

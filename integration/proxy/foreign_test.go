@@ -28,8 +28,8 @@ type tool struct {
 	need func(t *testing.T)
 	// rsa creates a key in dir and returns its public half as a JSON Web Key.
 	rsa func(t *testing.T, dir string) string
-	// hs256 and rs256 sign claims: with the secret in a file, and with the key
-	// that rsa created in dir.
+	// hs256 signs claims with the secret in a file, and rs256 with the key that
+	// rsa created in dir.
 	hs256 func(t *testing.T, secret, claims string) string
 	rs256 func(t *testing.T, dir, claims string) string
 }
@@ -43,8 +43,8 @@ var tools = []tool{
 
 // TestForeignTokens checks that tokens of other programs are accepted by both
 // daemons and by the gateway, whether the gateway has the keys or the daemons
-// verify the tokens. It checks both algorithms, key sets of other programs, and
-// that a token with one changed letter in its signature is refused.
+// verify the tokens. It checks both algorithms, and key sets of other programs.
+// A token with one changed letter in its signature must be refused.
 func TestForeignTokens(t *testing.T) {
 	t.Parallel()
 	l, u, dir := harness.NewLab(t), harness.SomeUser(t), t.TempDir()
@@ -159,8 +159,9 @@ func keyless(l *harness.Lab, t *testing.T) string {
 	return "http://" + address
 }
 
-// accepted fails the test unless the token is accepted as that user's: by the
-// controller, as asked by schedctl, and by both daemons through each gateway.
+// accepted fails the test unless the token is accepted as a token of that user:
+// by the controller when schedctl uses it, and by both daemons through each
+// gateway.
 func accepted(l *harness.Lab, t *testing.T, token, user string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err != nil || !strings.Contains(out, l.Node) {
@@ -298,8 +299,8 @@ func opensslKey(t *testing.T, dir string) string {
 	return harness.PublicJWK(key.(*rsa.PublicKey), "openssl")
 }
 
-// opensslToken is a shell script as a site might write it. It reads the claims;
-// $1 signs its input.
+// opensslToken is a shell script as a site might write it. It reads the claims
+// from its input. $1 is the algorithm, and $2 is the file with the key.
 const opensslToken = `
 url() { openssl base64 -A | tr '+/' '-_' | tr -d '='; }
 text=$(printf '{"alg":"%s","typ":"JWT"}' "$1" | url).$(url)
@@ -343,8 +344,8 @@ func ownRS256(t *testing.T, dir, claims string) string {
 	return ownSigned(t, dir, `{"alg":"RS256","typ":"JWT","kid":"own"}`, claims)
 }
 
-// ownSigned returns a token with exactly these texts, signed with the key in
-// dir.
+// ownSigned returns a token with exactly this header and payload, signed with
+// the key in dir.
 func ownSigned(t *testing.T, dir, header, claims string) string {
 	t.Helper()
 	der, err := os.ReadFile(filepath.Join(dir, "own.der"))

@@ -31,9 +31,9 @@ var balancers = []struct {
 	}},
 }
 
-// TestDrainingGateway checks that a load balancer, configured as in
-// docs/LOGS.md, sends requests to the other gateway once one is stopped, and
-// that no request fails.
+// TestDrainingGateway checks a load balancer that is configured as in
+// docs/LOGS.md. When one gateway is stopped, the load balancer must send
+// requests to the other gateway, and no request may fail.
 func TestDrainingGateway(t *testing.T) {
 	t.Parallel()
 	for _, b := range balancers {

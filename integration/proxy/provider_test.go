@@ -56,8 +56,8 @@ func newProvider(t *testing.T, user string) *provider {
 	return p
 }
 
-// rotate publishes these keys, and creates those that are new. New tokens are
-// signed with the last one.
+// rotate publishes the keys with these ids, and creates those that are new. New
+// tokens are signed with the last of these keys.
 func (p *provider) rotate(kids ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,8 +94,8 @@ func (p *provider) device(w http.ResponseWriter, r *http.Request) {
 		"verification_uri_complete": realm + "/device?user_code=WDJB-MJHT", "expires_in": 60, "interval": 0})
 }
 
-// token issues a token for the password, or when the user has logged in on
-// another device, which takes three polls.
+// token issues a token for the password, or for a login on another device. Such
+// a login is complete after three polls.
 func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	fail := func(code string) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -207,8 +207,8 @@ func (i *identified) counted(token string) string {
 	return asked(i.Lab, i.t, i.URL, "/sched/"+harness.Version+"/ping", token).CountedAs()
 }
 
-// soon waits until requests with a token have the wanted result. A gateway
-// caches a result for a minute.
+// soon waits until requests with a token have the wanted result. This may take
+// a minute, because a gateway caches results for so long.
 func (i *identified) soon(token, want string) {
 	i.t.Helper()
 	var got string
@@ -300,8 +300,8 @@ func TestIdentityProvider(t *testing.T) {
 	i.ownTokensBeside()
 }
 
-// notLoggedIn checks that a user who gets no token sees the reason in one or
-// two lines, and keeps the value of SCHED_JWT.
+// notLoggedIn checks failed logins. The user must see the reason in one or two
+// lines, and SCHED_JWT must keep its value.
 func (i *identified) notLoggedIn() {
 	i.t.Helper()
 	for _, tt := range []struct {
@@ -361,8 +361,8 @@ func (i *identified) keysChange(old string) {
 	}
 }
 
-// brokenProvider checks that users can continue after a failed fetch and after
-// an unusable key set.
+// brokenProvider checks that users can continue after the key set could not be
+// fetched, or was unusable.
 func (i *identified) brokenProvider() {
 	i.t.Helper()
 	file := filepath.Join(i.Dir, "etc", "jwks.json")

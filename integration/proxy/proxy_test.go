@@ -34,8 +34,9 @@ func through(f *harness.Fronts, t *testing.T, way harness.Front, method, path, b
 const tokenBegins = "eyJ"
 
 // TestProxy checks that behind proxies configured as in docs/PROXY.md users
-// keep their identities in requests, jobs and logs. Logs must have the proxy's
-// name as well. A user without a password must be rejected.
+// keep their identities in requests, jobs and logs. Logs must also have the
+// name of the user whose token the proxy uses. A user without a password must
+// be rejected.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t, "require_user_name")
@@ -81,9 +82,9 @@ func TestProxy(t *testing.T) {
 
 // TestNameIsNeeded checks that require_user_name refuses a token that may act
 // for all users if it comes without a name. This protects against a proxy that
-// adds its headers before it removes those that the client lists in Connection.
-// Such a client could remove the name, and the gateway would not see that
-// Connection.
+// first adds its headers, and then removes the headers that the client lists in
+// Connection. A client could make such a proxy remove the name, and the gateway
+// would not see the client's Connection header.
 func TestNameIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"": true, "require_user_name": false} {
@@ -116,8 +117,9 @@ func TestNameIsNeeded(t *testing.T) {
 }
 
 // withoutAuthentication checks nginx without a password prompt. If the client
-// claims no name, nginx must send none, so that the request is the token
-// owner's. Otherwise nginx passes the claimed name on.
+// claims no name, nginx must send none, and the request then counts as a
+// request of the token's owner. If the client claims a name, nginx passes it
+// on.
 func withoutAuthentication(f *harness.Fronts, t *testing.T, want string) {
 	t.Helper()
 	before := len(f.Ways)
@@ -136,7 +138,8 @@ func withoutAuthentication(f *harness.Fronts, t *testing.T, want string) {
 }
 
 // stripping starts a proxy that adds headers before it removes those listed in
-// Connection, as Go's own proxy does with a Director. It returns its address.
+// Connection, as Go's own proxy does with a Director. It returns the proxy's
+// address.
 func stripping(f *harness.Fronts, t *testing.T) string {
 	t.Helper()
 	to, err := url.Parse("http://" + f.Ways[0].Address)

@@ -20,8 +20,8 @@ const (
 	showClusters = "sacctmgr -nP show cluster clNAME,dlNAME format=cluster,classification,flags"
 )
 
-// compared maps the names of changes to the lists that are compared before the
-// change. Both gateways have made the same records in these lists.
+// compared maps the names of changes to lists. Before the change is made, these
+// lists are compared, because both gateways have made the same records in them.
 var compared = map[string][]string{
 	"give it a comment":                       {"accounts", "associations", "users?with_assocs=true&with_coords=true"},
 	"make a QOS that preempts an unknown one": {"qos"},
@@ -159,7 +159,7 @@ func TestAccountChanges(t *testing.T) {
 		t.Run("jobs", func(t *testing.T) { m.recordedJobs(t, sides) })
 	}
 	defer func() { sides.audit(t, gateway, "accounting") }()
-	t.Run("delete all associations", func(t *testing.T) { // ours only, because slurmrestd would delete them
+	t.Run("delete all associations", func(t *testing.T) { // only through our gateway, because slurmrestd would delete them
 		before := m.run(t, "root", "sacctmgr", "-nP", "show", "assoc")
 		for _, path := range []string{"associations/", "associations/?user=", "association/"} {
 			a, err := ask(m.client(ourSocket), "DELETE", "/slurmdb/"+version+"/"+path, "", "X-SLURM-USER-TOKEN: "+token)
@@ -201,7 +201,8 @@ func (m *machine) recordedJobs(t *testing.T, sides *sides) {
 }
 
 // showsWhatOthersChange checks that each worker shows changes by sacctmgr at
-// once, in sessions that have shown the records before.
+// once, even if it has requested the records before in the same session with
+// the accounting daemon.
 func (m *machine) showsWhatOthersChange(t *testing.T) {
 	for i := range 4 {
 		text := fmt.Sprint("changed", i)

@@ -28,9 +28,9 @@ func (m *machine) audited(t *testing.T) *daemon {
 }
 
 // audit stops the gateway and compares its audit log with
-// testdata/audit/NAME-RELEASE.txt. For each change that was made through it,
-// the file has the user, method, route, object, fields and outcome, or the fact
-// that none was sent to a daemon.
+// testdata/audit/NAME-RELEASE.txt. For each change that was requested through
+// it, the file has the user, method, route, object, fields and outcome. If no
+// change was sent to a daemon, the file says so instead.
 func (s *sides) audit(t *testing.T, gateway *daemon, name string) {
 	t.Helper()
 	gateway.stop(t)

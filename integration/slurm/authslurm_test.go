@@ -19,7 +19,7 @@ func (m *machine) withSlurmsKey(t *testing.T) {
 	file := filepath.Join(m.root, "etc/slurm/slurm.key")
 	must(t, os.WriteFile(file, key, 0o600))
 	must(t, os.Chown(file, 64030, 64030))
-	for _, dir := range []string{"slurmctld", "slurmdbd"} { // they run as slurm, who can't create them
+	for _, dir := range []string{"slurmctld", "slurmdbd"} { // the daemons run as slurm, who can't create these directories
 		m.run(t, "root", "install", "-d", "-o", "slurm", "/run/"+dir)
 	}
 	// slurmd expects root as the owner. slurmctld writes its pid file there.
@@ -71,7 +71,7 @@ func TestAuthSlurm(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(m.root, "usr/sbin/sackd")); err != nil {
 			t.Skip("sackd is not installed")
 		}
-		// At this path, the socket of sackd replaces that of slurmd.
+		// At this path, the socket of sackd replaces the socket of slurmd.
 		const socket = "/run/slurm/sack.socket"
 		m.start(t, "sackd", socket, nil, "setpriv", "--reuid=slurm", "--regid=slurm", "--init-groups", "sackd", "-D", "-f", "/etc/slurm/slurm.conf")
 		serve(t, "SLURM_SACK_SOCKET="+socket)

@@ -122,8 +122,8 @@ func (m *machine) servesLocalUsers(t *testing.T, name string) {
 	})
 }
 
-// TestLocal checks that over a UNIX socket a gateway that serves as a user
-// accepts that user without a token and sends requests as that user.
+// TestLocal checks a gateway that runs as an ordinary user. Over a UNIX socket
+// it must accept this user without a token, and send the requests as this user.
 func TestLocal(t *testing.T) {
 	m := real(t)
 	alice, bob := users[0], users[1]

@@ -21,7 +21,7 @@ type change struct {
 	status                   int    // status of our gateway; 0: any
 	show                     string // command whose output is compared after the change
 	becomes                  string // pattern for which the test waits in that output
-	keep                     string // word that stands for the number of the job in the answer in all later changes
+	keep                     string // word that stands, in all later changes, for the job's number in the answer to this change
 	differ                   string // why one of the two refuses what the other accepts; "": both agree
 	effect                   string // why the outputs differ; "": they are the same
 }
@@ -48,8 +48,8 @@ func (m *machine) sides(token string) *sides { return &sides{m: m, token: token}
 func (s *sides) fill(words ...string) { s.words = append(s.words, words...) }
 
 // make makes a change through both gateways and compares statuses and effects.
-// Two statuses count as equal if both are refusals or both are not, because our
-// gateway distinguishes more kinds of refusals.
+// It compares only whether the two statuses are refusals, because our gateway
+// distinguishes more kinds of refusals.
 func (s *sides) make(t *testing.T, ch change) {
 	t.Helper()
 	var statuses [2]int

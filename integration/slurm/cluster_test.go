@@ -67,8 +67,8 @@ type missing struct{ what string }
 func (e missing) Error() string { return e.what }
 
 // real returns the cluster, or skips a test if there is none. Other tests may
-// have submitted jobs. If more was changed, the cluster is started again, so
-// that tests do not depend on their order.
+// have submitted jobs. If an earlier test has changed more than jobs, real
+// starts the cluster again, so that tests do not depend on their order.
 func real(t *testing.T) *machine {
 	t.Helper()
 	return cluster.ready(t, cluster.changed)
@@ -188,7 +188,7 @@ func (m *machine) command(ctx context.Context, user string, args ...string) *exe
 		"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/tmp", "USER=" + user,
 		"setpriv", "--reuid=" + user, "--regid=" + user, "--init-groups", "env", "-C", "/tmp"}
 	cmd := exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
-	cmd.WaitDelay = 10 * time.Second // its children may hold its output open
+	cmd.WaitDelay = 10 * time.Second // children of the command may hold its output open
 	return cmd
 }
 
@@ -349,8 +349,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// eventually waits for an event that must happen. How long that takes does not
-// matter.
+// eventually waits for an event that must happen. The test does not depend on
+// how long that takes.
 func eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(50 * time.Millisecond) {

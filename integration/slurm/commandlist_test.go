@@ -178,8 +178,8 @@ func recordedIn(t *testing.T, text string) map[string]saying {
 	return found
 }
 
-// commandsPage lists the commands and which of them can be used. commandsOutput
-// has their output.
+// The file commandsPage lists the commands and states which of them can be
+// used. The file commandsOutput has their output.
 const (
 	commandsPage   = "../../docs/COMMANDS.md"
 	commandsOutput = "testdata/commands/OUTPUT.md"
@@ -267,8 +267,8 @@ func commandsText(records map[string]map[string]saying) (page, output string) {
 	return page, b.String()
 }
 
-// remark returns the last column of a row: the reason, and for a command that
-// can't work the last line that it printed.
+// remark returns the last column of a row: the reason for the verdict, and for
+// a command that can't work or is refused also the last line that it printed.
 func remark(c commandLine, releases []string, records map[string]map[string]saying) string {
 	parts := []string{}
 	if c.why != "" {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// operations returns the changes that an operator, a user and another user make
-// in a day.
+// operations returns the changes that an operator and two users make in a day.
 func operations(alice, bob string) []change {
 	const (
 		showNode  = "sinfo -h -N -n NODE -p fake -o %T|%E|%w|%f"

@@ -56,8 +56,8 @@ func readExceptions(t *testing.T, file string) (list exceptions) {
 	return list
 }
 
-// pattern returns the regular expression for a name in backquotes, in which *
-// stands for a part of a name and ** for any rest.
+// pattern returns the regular expression for a name in backquotes. In the name,
+// * stands for a part of a name, and ** for everything that follows.
 func pattern(cell, between string) *regexp.Regexp {
 	s := regexp.QuoteMeta(strings.Trim(cell, "`"))
 	s = strings.ReplaceAll(s, `\*\*`, `.*`)
@@ -109,8 +109,8 @@ func (list exceptions) allowed(release, version, path string, d difference) bool
 	return false
 }
 
-// fields maps the path of each field in the answers to whether it ever had
-// another value than the default.
+// fields has the path of each field in the answers. The value is true if the
+// field ever had another value than the default.
 type fields map[string]bool
 
 // compare returns the fields that differ, and the number of compared fields. It

@@ -39,7 +39,7 @@ func TestDifferential(t *testing.T) {
 
 // compareGETs sends every GET that both gateways serve to both, and compares
 // every field. If filtered is set, it also sends them with each parameter. It
-// returns the fields that were compared, by endpoint.
+// returns, by endpoint, the fields that were compared.
 func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) map[string]fields {
 	t.Helper()
 	theirs, ours := m.client(theirSocket), m.client(ourSocket)
@@ -70,7 +70,7 @@ func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) 
 			}
 			strange := func(d difference) bool { return !excepted.allowed(m.release, version, asked, d) }
 			found = only(found, strange)
-			for range 2 { // a difference that disappears is due to the schedulers, which change the cluster meanwhile
+			for range 2 { // a difference that disappears was caused by the schedulers, which changed the cluster between the requests
 				if len(found) == 0 {
 					break
 				}
@@ -263,8 +263,8 @@ var fatal = regexp.MustCompile(`/wckeys/?\?usage_`)
 var unwritable = regexp.MustCompile(`: *(-?Infinity|NaN)\b`)
 
 // differ sends a request to both gateways: to theirs, to ours, and again to
-// theirs. A field counts as equal if it is the same as in one of their two
-// answers.
+// theirs. A field in our answer counts as equal if it is the same as in one of
+// the other two answers.
 func (m *machine) differ(t *testing.T, seen fields, theirs, ours *http.Client, request string) ([]difference, int) {
 	t.Helper()
 	header := "X-SLURM-USER-TOKEN: " + m.admin

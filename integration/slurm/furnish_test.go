@@ -14,7 +14,7 @@ func (m *machine) furnish(t *testing.T) {
 	m.furnishAccounting(t)
 	m.furnishNodes(t)
 	m.furnishJobs(t)
-	time.Sleep(6 * time.Second) // until the accounting daemon has the records and schedulers have run
+	time.Sleep(6 * time.Second) // until the accounting daemon has the records, and the schedulers have run
 }
 
 // attempt runs a command that some releases do not support.

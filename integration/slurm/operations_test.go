@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-// call is a request for an operation that must succeed. In all texts N stands
-// for the version's number, JOB for a new held job, RUNS for a running one, and
-// RECORD for one that the accounting daemon has.
+// call is a request for an operation that must succeed. In all texts, N stands
+// for the version's number, JOB for a new held job, RUNS for a running job, and
+// RECORD for a job that the accounting daemon has recorded.
 type call struct {
 	ready  []string // commands that create the objects of the request
 	path   string   // "": the path of the operation
 	body   string
 	status int    // 0: 200
 	why    string // reason for another status than 200
-	since  string // first release that has the operation; with older ones it is answered with 501
+	since  string // first release that has the operation; with an older release the answer is 501
 }
 
 // Commands that create objects. Each begins with the user who runs it.
@@ -251,9 +251,9 @@ func (m *machine) state(t *testing.T) string {
 	return strings.Join(lines, "\n")
 }
 
-// invalid returns bodies that can't be understood: without JSON, without an
-// object, and variants of the valid body with a value of another type in each
-// place.
+// invalid returns bodies that can't be understood: a text that is not JSON,
+// JSON that is not an object, and variants of the valid body that have a value
+// of another type in one place.
 func invalid(valid string) []string {
 	list := []string{"{", "[]", "null", `"x"`, "1", valid[1:], valid + "}", valid[:len(valid)-1], strings.Replace(valid, ":", "", 1), strings.Replace(valid, `"`, "", 1)}
 	for _, place := range regexp.MustCompile(`: ("[^"]*"|true|\d+|\[[^][]*\]|\[\{[^][]*\}\])`).FindAllStringSubmatchIndex(valid, -1) {

@@ -80,8 +80,9 @@ func (d *daemon) descriptors(t *testing.T) int {
 
 // TestOutage kills and stops the daemons while a gateway continues to run.
 // During each outage, requests must get their status within the limit, and
-// requests that do not need the daemon must succeed. Afterwards service must
-// return by itself, and no more descriptors may be open than before.
+// requests that do not need the daemon must succeed. Afterwards, requests must
+// be served again without any action, and no more descriptors may be open than
+// before.
 func TestOutage(t *testing.T) {
 	m := real(t)
 	gateway := m.gateway(t, "-u", "nobody", "-g", "nogroup")
@@ -178,8 +179,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestMungedOutage checks that users whom munged verifies get 503 while munged
-// is down, and are served again afterwards.
+// TestMungedOutage checks an outage of munged. Users whom munged verifies must
+// get 503 during the outage, and be served again afterwards.
 func TestMungedOutage(t *testing.T) {
 	m := real(t)
 	alice := users[0]

@@ -188,9 +188,9 @@ func (s *site) setting(unit, key string) (values []string) {
 	return values
 }
 
-// activate starts a service like its installed units: with sockets that another
-// process opened, and with the units' user, environment and command, but
-// without their confinement.
+// activate starts a service as its installed units would: with sockets that
+// another process opened, and with the units' user, environment and command.
+// The units' confinement is missing.
 func (s *site) activate(name string) {
 	s.t.Helper()
 	args := []string{"systemd-socket-activate"}
@@ -259,7 +259,8 @@ func archive(t *testing.T, dir string) {
 	}
 }
 
-// withoutTokens removes from Slurm's configuration what step A1 sets up.
+// withoutTokens removes the settings that step A1 adds to Slurm's
+// configuration.
 func (s *site) withoutTokens() {
 	s.t.Helper()
 	for _, name := range []string{"slurm.conf", "slurmdbd.conf"} {

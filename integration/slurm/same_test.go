@@ -13,9 +13,9 @@ import (
 // in the same way: numbers, times, and places that the scheduler chose.
 var individual = regexp.MustCompile(`(?i)(^|_|\.|\[\])(id|.*_?time|.*_id|.*usage.*|priority|fair.*|job_resources|batch_host|nodes|cron|.*hostname|comment_set|lineage|command|pid|.*start.*|.*end.*|last_sched_evaluation|het_job_id_set|state_reason|address)(\.|\[|$)`)
 
-// sameMade lists records with slurmrestd and fails the test unless those that
-// were made through the two gateways have the same fields, apart from their
-// names.
+// sameMade lists records with slurmrestd. It fails the test unless the records
+// that were made through our gateway have the same fields, apart from their
+// names, as those that were made through Slurm's.
 func (s *sides) sameMade(t *testing.T, version, prefix string, lists ...string) {
 	t.Helper()
 	count := 0

@@ -12,9 +12,9 @@ import (
 
 var update = flag.Bool("update", false, "add to the lists of fields that say nothing, or only sometimes")
 
-// silent maintains testdata/silent, a list for each release of the fields that
-// only had their default value, so that comparing them proves nothing. A field
-// that is not on the list must have another value in each run.
+// silent maintains testdata/silent. For each release, it lists the fields that
+// never had another value than the default, so that comparing them proves
+// nothing. A field that is not on the list must have another value in each run.
 func (m *machine) silent(t *testing.T, excepted exceptions, seen map[string]fields) {
 	t.Helper()
 	spoke := map[string]bool{} // whether a field of a record had another value in any answer

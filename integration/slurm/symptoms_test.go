@@ -42,7 +42,7 @@ func changed(old, instead string) func(string) string {
 }
 
 // signed returns a function that makes a token of alice, valid between two
-// times. Both are in seconds from now.
+// times. Both times are in seconds from now.
 func signed(issued, ends int64, forged bool) func(*machine, *testing.T) string {
 	return func(m *machine, t *testing.T) string {
 		key, err := os.ReadFile(filepath.Join(m.root, "etc/slurm/jwt_hs256.key"))
@@ -114,9 +114,9 @@ var symptoms = []symptom{
 	{name: "root asks", args: locals, env: become, path: jobsPath, status: 403, logged: "it is root's, who gets no worker"},
 }
 
-// TestPageSymptoms provokes the problems in docs/TROUBLESHOOTING.md of a
-// gateway that does not answer. It checks what the client gets and what the log
-// says.
+// TestPageSymptoms provokes the problems that docs/TROUBLESHOOTING.md lists for
+// a gateway that does not answer. It checks what the client gets and what the
+// log says.
 func TestPageSymptoms(t *testing.T) {
 	m := real(t)
 	text := symptomsPage(t)
@@ -134,8 +134,8 @@ func TestPageSymptoms(t *testing.T) {
 	}
 }
 
-// provoke runs a gateway with the mistake of the row. It returns the log and
-// the answer to the client.
+// provoke runs a gateway with the mistake that s describes. It returns the log
+// and the answer to the client.
 func (m *machine) provoke(t *testing.T, s symptom) string {
 	t.Helper()
 	conf := m.faulty(t, s)

@@ -40,7 +40,7 @@ func (m *machine) shipped(t *testing.T) backend {
 	must(t, os.WriteFile(filepath.Join(m.root, etc, "jwt.key"), []byte(strings.Repeat("not a secret. ", 3)), 0o600))
 	for _, name := range []string{"scheddbd", "schedctld"} {
 		conf := etc + "/" + name + ".conf"
-		must(t, os.Chmod(filepath.Join(m.root, conf), 0o600)) // with a permissive umask other users could write to it
+		must(t, os.Chmod(filepath.Join(m.root, conf), 0o600)) // with a permissive umask, other users could write to the file
 		m.start(t, name, "/run/shipped/"+name+".sock", nil, "/opt/gateway/"+name, "-f", conf)
 	}
 	token := m.run(t, "root", "/opt/gateway/schedctl", "-f", etc+"/schedctld.conf", "token", "username=alice", "lifespan=86400")
@@ -48,8 +48,8 @@ func (m *machine) shipped(t *testing.T) backend {
 }
 
 // TestUser performs a user's day at the gateway, with a token of the cluster,
-// in every API version: list, submit, list again, cancel. It does so with Slurm
-// and with the bundled daemons.
+// in every API version: list, submit, list again, cancel. The cluster is first
+// Slurm, and then the bundled daemons.
 func TestUser(t *testing.T) {
 	m := real(t)
 	for _, cluster := range []struct {

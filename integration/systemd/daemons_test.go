@@ -8,7 +8,7 @@ import (
 )
 
 // squatter is a program that alice runs. It tries to listen on a port until it
-// is killed. It prints a line when it is ready, and another one if it could
+// is killed. It prints a line when it is ready, and another line if it could
 // listen.
 const squatter = `cat >/tmp/squatter.pl <<'END'
 use Socket; $| = 1; my $port = shift; my $tries = 0;
@@ -62,8 +62,9 @@ func TestDaemonsPortsAreNeverFree(t *testing.T) {
 	}
 }
 
-// TestForeignSocket checks that a daemon does not start if its socket differs
-// from its configuration, and that the error names both.
+// TestForeignSocket checks that a daemon does not start if the socket that
+// systemd passes differs from the socket in its configuration, and that the
+// error names both sockets.
 func TestForeignSocket(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)

@@ -149,8 +149,8 @@ func (m *machine) follow(heading string) (string, error) {
 }
 
 // runBlock runs a block as printed: as root, or as alice if its first line says
-// "as a user". It runs make on this machine, which has the project and Go, and
-// installs into the other machine.
+// "as a user". It runs make on the test's own machine, which has the project
+// and Go, and make installs into the other machine.
 func (m *machine) runBlock(b page.Block) (string, error) {
 	var all, piece strings.Builder
 	flush := func() error {

@@ -6,8 +6,9 @@ import (
 )
 
 // TestPage follows docs/INSTALL.md from the first command to the last, so that
-// each command on the page is tested. After the last one nothing may be left.
-// Then it installs everything again, for the other tests.
+// each command on the page is tested. After the last command nothing may be
+// left of the installation. Then TestPage installs everything again, for the
+// other tests.
 func TestPage(t *testing.T) {
 	m := booted(t)
 	all, err := blocks("")

@@ -44,9 +44,9 @@ var starts = map[string]struct {
 		printf '[Service]\nDynamicUser=yes\nUser=gate\nGroup=\n' >/etc/systemd/system/schedrestd.service.d/user.conf; systemctl daemon-reload`, start, ping, false},
 }
 
-// TestUnitsStart checks that each unit serves when it reports so, that it
-// answers, and that its line in the journal has the layers that the page lists.
-// With require_confinement it must start or fail, as the page says.
+// TestUnitsStart checks that each unit serves as soon as it reports that it is
+// ready, and that its line in the journal has the layers that the page lists.
+// With require_confinement, it must start or fail, as the page says.
 func TestUnitsStart(t *testing.T) {
 	m := booted(t)
 	page, err := os.ReadFile("../../docs/INSTALL.md")
@@ -136,8 +136,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestCheckInsideTheUnit runs the page's command that tries the confinement
-// inside the unit's own sandbox.
+// TestCheckInsideTheUnit runs the command on the page that tries the
+// confinement inside the unit's own sandbox.
 func TestCheckInsideTheUnit(t *testing.T) {
 	m := booted(t)
 	list, err := blocks("Verify the sandbox")
@@ -256,9 +256,9 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestAuditLog checks that the audit log is written to the only directory to
-// which a unit may write, and that it continues when the gateway's user
-// changes.
+// TestAuditLog checks that the audit log is in the only directory to which the
+// unit may write, and that the gateway continues the log after its user has
+// changed.
 func TestAuditLog(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)

@@ -14,7 +14,8 @@ import (
 )
 
 // TestClient checks that a client that was generated from the document can use
-// a running gateway. SCHEDCTL is the program that starts a gateway.
+// a running gateway. The variable SCHEDCTL names the program that starts a
+// gateway.
 func TestClient(t *testing.T) {
 	url, token := demo(t)
 	ctx := context.Background()
@@ -50,8 +51,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestLive compares the answers of a running gateway with the document. LIVE is
-// the program that compares them.
+// TestLive compares the answers of a running gateway with the document. The
+// variable LIVE names the program that makes the comparison.
 func TestLive(t *testing.T) {
 	url, token := demo(t)
 	cmd := exec.Command("node", os.Getenv("LIVE"))

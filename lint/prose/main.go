@@ -3,10 +3,11 @@
 //
 //	go run ./lint/prose [-update] [-v [PATH]...]
 //
-// It prints figures. It fails if the Go files in a top-level folder, or another
-// file, have more findings than allowed.tsv permits. With -v it lists every
-// finding, or those in files whose paths begin with an argument. With -update
-// it lowers the permitted numbers to the present ones; it never raises them.
+// It prints figures. allowed.tsv has the permitted numbers of findings: for the
+// Go files in each top-level folder together, and for each other file. The
+// command fails if there are more. With -v it lists every finding, or those in
+// files whose paths begin with an argument. With -update it lowers the
+// permitted numbers to the present numbers; it never raises them.
 package main
 
 import (
@@ -107,7 +108,8 @@ func (r *report) printFigures() {
 	fmt.Printf("retired words: %d in names, %d in texts\n", total[retiredName], total[retiredWord])
 }
 
-// readAllowed returns the permitted number of findings of each kind, by place.
+// readAllowed reads allowed.tsv. It returns the permitted number of findings of
+// each kind, by place.
 func readAllowed() (map[string][len(kinds)]int, error) {
 	allowed := map[string][len(kinds)]int{}
 	raw, err := os.ReadFile(allowedFile)

@@ -42,8 +42,9 @@ func parseRules(text string) (phrases []rule, words, names map[string]string) {
 	return phrases, words, names
 }
 
-// firstOf returns the replacement for a word, or for the word that it is a form
-// of. It returns "" if there is none.
+// firstOf returns the replacement for a word. If the rules lack the word, but
+// have the word of which it is a form, it returns that replacement. Otherwise
+// it returns "".
 func firstOf(rules map[string]string, word string) string {
 	word = strings.TrimSuffix(word, "'s")
 	if instead, ok := rules[word]; ok {

@@ -45,8 +45,8 @@ func (f finding) under(prefixes []string) bool {
 	return len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(f.path, p) })
 }
 
-// A report collects findings, and the totals to which their figures are
-// relative.
+// A report collects findings, and counts words and functions, so that the
+// numbers of findings can be shown in proportion to them.
 type report struct {
 	places           map[string]*place
 	words, functions int

@@ -1,5 +1,6 @@
-// Package section is for tests that compare a generated part of a page with what the code
-// says. The part is between two marks, which are comments in the page.
+// Package section is for tests that compare a generated part of a page with the
+// text that the code generates. The part is between two marks, which are
+// comments in the page.
 package section
 
 import (
@@ -10,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Check compares text with the section between the marks begin and end of a page, which
-// are lines. With update it writes the section.
+// Check compares text with the section of a page that is between two lines,
+// begin and end. If update is set, it writes text into the section instead.
 func Check(t *testing.T, page, begin, end, text string, update bool) {
 	t.Helper()
 	raw, err := os.ReadFile(page)

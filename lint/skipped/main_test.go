@@ -94,8 +94,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestPrint checks that there is no summary without skips, and that only some
-// of many tests are named.
+// TestPrint checks that without skips there is no summary, and that a summary
+// of many tests names only some of them.
 func TestPrint(t *testing.T) {
 	var out bytes.Buffer
 	skips{}.print(&out)

@@ -17,8 +17,9 @@ type event struct {
 	Output  string
 }
 
-// report prints events like "go test" without -v: one line for each package
-// that passed, and for the others everything that the failed tests printed.
+// report prints events as "go test" does without -v: one line for each package
+// that passed, and for each other package everything that its failed tests
+// printed.
 type report struct {
 	out      io.Writer
 	skips    skips

@@ -184,8 +184,8 @@ func (t *tables) operation(key []string, op operation) {
 	}
 }
 
-// fields adds the fields of the schema name, and of the objects defined inside
-// it.
+// fields adds the fields of the schema with that name, and of the objects that
+// the schema defines in place.
 func (t *tables) fields(v, name string, s *schema) {
 	if s.Type == "array" {
 		t.field(v, name, "[]", s.Items, "", name+"[]")

@@ -1,6 +1,7 @@
-// Command sbom writes the list of software that programs contain, as CycloneDX
-// 1.6, from the information that the linker recorded in them, and Swagger UI. Its
-// output depends only on the arguments and the programs.
+// Command sbom writes the list of the software that programs contain, in the
+// format CycloneDX 1.6. The list has the modules that the linker recorded in
+// the programs, and Swagger UI. It depends only on the arguments and the
+// programs.
 //
 //	sbom NAME VERSION PROGRAM...
 package main
@@ -149,8 +150,8 @@ func inspect(path, version string) (component, []component, error) {
 	return program, modules, nil
 }
 
-// apiPage is the program that contains the page at /docs: software that is no module, and
-// that the linker does not record.
+// apiPage is the program that contains the page at /docs. The page is built on
+// Swagger UI, which is not a Go module, so the linker does not record it.
 const apiPage = "schedrestd/cmd/schedrestd-worker"
 
 // library returns the component for a module. sum is the module's sum in

@@ -76,8 +76,8 @@ func leaveRootfs() error {
 	return unix.Exec("/init", []string{"/init"}, []string{"SECOND=1", "PATH=/usr/local/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"})
 }
 
-// move moves a file to another file system. It copies a directory and leaves
-// the original.
+// move moves a file to another file system. It copies a directory without its
+// contents, and leaves the original directory.
 func move(from, to string, d fs.DirEntry) error {
 	info, err := d.Info()
 	if err != nil {
@@ -237,8 +237,8 @@ func do(s plan.Step) plan.Result {
 	return r
 }
 
-// echo prints a line for each test that has ended, because a whole package
-// takes long.
+// echo prints a line whenever a test has ended, to show progress, because a
+// whole package takes long.
 type echo struct{ line []byte }
 
 func (e *echo) Write(text []byte) (int, error) {
