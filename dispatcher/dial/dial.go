@@ -218,7 +218,7 @@ func (d *Dialer) address(way work.Upstream, index uint8) (work.Address, error) {
 		work.UpstreamSack:            unixAddress(s.Sack...),
 	}[way]
 	if int(index) >= len(list) {
-		return work.Address{}, fmt.Errorf("requested daemon %d of upstream %d, which the configuration does not have", way, index)
+		return work.Address{}, fmt.Errorf("requested daemon %d of upstream %d, which the configuration does not have", index, way)
 	}
 	return list[index], nil
 }
