@@ -112,8 +112,11 @@ func (s *Spawner) findNest(held security.Capabilities) *nest {
 	if !security.Sandboxed || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // the kernel maps no uid 0 there
 		return nil
 	}
-	for i := range nests {
-		s.nest = &nests[i]
+	for _, n := range nests {
+		if s.Switches.DisableUnshareSysV {
+			n.flags &^= unix.CLONE_NEWIPC
+		}
+		s.nest = &n
 		one, err := s.startFirst(s.Identity)
 		if err == nil {
 			one.stop()

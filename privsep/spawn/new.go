@@ -44,17 +44,15 @@ func CheckCapabilities() error {
 // namespace of its own, if the kernel permits that, and the other namespaces in
 // it. The parent can make Spawners without CAP_SYS_ADMIN at any time. So it
 // drops that capability when it has made the first Spawner and the spare ones.
-func New(o Options) (*Spawner, error) {
-	null, err := os.Open(os.DevNull)
+func New(o Options) (s *Spawner, err error) {
+	s = &Spawner{Options: o}
+	if s.null, err = os.Open(os.DevNull); err == nil {
+		s.stage, err = os.OpenFile(stage.Program, unix.O_PATH, 0)
+	}
 	if err != nil {
+		s.null.Close()
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
 	}
-	own, err := unix.Open(stage.Program, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		null.Close()
-		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
-	}
-	s := &Spawner{Options: o, null: null, stage: os.NewFile(uintptr(own), stage.Program)}
 	if !o.Switches.DisableUnshareFiles {
 		s.flags |= unix.CLONE_FILES
 	}
