@@ -33,11 +33,33 @@ func main() {
 		}
 		off()
 	}
+	if os.Getpid() == 1 {
+		if err := reap(); err != nil {
+			fmt.Println(plan.Failed, err)
+		}
+		fmt.Println(plan.Over)
+		off()
+	}
 	if err := run(); err != nil {
 		fmt.Println(plan.Failed, err)
 	}
-	fmt.Println(plan.Over)
-	off()
+}
+
+// reap executes this program again, to perform the steps, and waits for it and
+// for all orphans. A test may wait until an orphan is gone.
+func reap() error {
+	steps, err := os.StartProcess("/init", os.Args, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	if err != nil {
+		return err
+	}
+	for {
+		switch pid, err := unix.Wait4(-1, nil, 0, nil); {
+		case err != nil && err != unix.EINTR:
+			return err
+		case pid == steps.Pid:
+			return nil
+		}
+	}
 }
 
 func off() {
