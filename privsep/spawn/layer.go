@@ -54,7 +54,7 @@ type layers [allParts]ipc.Part
 // because of err.
 func (s *Spawner) set(p part, err error) {
 	one := &s.layers[p]
-	switch one.Is = ipc.PartOn; {
+	switch one.Is, one.Why = ipc.PartOn, ""; {
 	case err != nil && s.Root:
 		one.Is, one.Why = ipc.PartMissing, err.Error()
 	case err != nil:

@@ -76,5 +76,9 @@ func TestPartsOfASpawner(t *testing.T) {
 		if got, want := s.lacks(), "IPC namespace (disable_unshare_sysv), network namespace (operation not permitted), root of their own (invalid argument), PID namespace (operation not permitted)"; got != want {
 			t.Errorf("it lacks %q, want %q", got, want)
 		}
+		s.set(ownRoot, nil)
+		if got, want := s.layers[ownRoot], (ipc.Part{Name: "root of their own", Is: ipc.PartOn}); got != want {
+			t.Errorf("a part that was missing before: %v, want %v", got, want)
+		}
 	}
 }
