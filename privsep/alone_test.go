@@ -23,6 +23,7 @@ import (
 // runs in the worker's namespaces as the worker's user. It sees no process from outside
 // and reaches no UNIX socket outside.
 func TestNamespacesAlone(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	owner := &syscall.Credential{Uid: 31277, Gid: 31277}
 	for name, as := range map[string]user{"as root": nil, "without root": owner} {

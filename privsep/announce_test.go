@@ -15,6 +15,7 @@ import (
 // TestRulesInForce checks that the log names the rules that no other output
 // shows, including rules at their defaults.
 func TestRulesInForce(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(socketDir(t, t.TempDir(), plain(t)), "audit.log")
 	net := func(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 	for _, tt := range []struct {
@@ -45,6 +46,7 @@ func TestRulesInForce(t *testing.T) {
 // TestPlainHTTPBeyondLoopback checks that the log names each listener on which tokens
 // travel unencrypted, once.
 func TestPlainHTTPBeyondLoopback(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{Listen: listens("127.0.0.1:0", "0.0.0.0:0")})
 	g.await("rules in force", nil)
 	if n := g.count("listener accepts plain HTTP from other machines"); n != 1 {
@@ -55,6 +57,7 @@ func TestPlainHTTPBeyondLoopback(t *testing.T) {
 // TestRulesThatRuleNothing checks that the gateway logs at its start each setting that
 // switches off more than its name suggests.
 func TestRulesThatRuleNothing(t *testing.T) {
+	t.Parallel()
 	everybody := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("0.0.0.0/0")}
 	g := serve(t, plain(t), testConfig{Connections: 6, PerSource: 6, Setup: packed(work.Setup{Admission: work.Admission{Threshold: time.Second, Proxies: everybody, Exempt: everybody}})})
 	g.await("every address is a trusted proxy: no client has penalties, and X-Forwarded-For of every client counts", nil)

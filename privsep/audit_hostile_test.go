@@ -109,6 +109,7 @@ func auditDir(t *testing.T, as user) string {
 // forbidden message. A message about a connection that the worker does not have leaves
 // no line in the log.
 func TestAuditLiars(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		part, want string
 		knock      bool
@@ -183,6 +184,7 @@ func auditRecords(t *testing.T, path string) (list []map[string]any) {
 // change whose worker died. The record keeps the values that a worker sends in
 // a separate object.
 func TestAuditOrphan(t *testing.T) {
+	t.Parallel()
 	for part, ended := range map[string]string{"intent and death": "unknown", "intent and lies": "reported"} {
 		t.Run(part, func(t *testing.T) {
 			as := plain(t)

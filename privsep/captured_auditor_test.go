@@ -93,6 +93,7 @@ const (
 // the auditor has the effect that docs/ATTACKS*.md states, and leaves no line
 // in the log. At the end the same auditor still runs.
 func TestCapturedTellsTheAuditor(t *testing.T) {
+	t.Parallel()
 	t.Run("without root", func(t *testing.T) { tellsTheAuditor(t, plain(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)

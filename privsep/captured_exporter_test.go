@@ -210,6 +210,7 @@ func byRootAndOthers(t *testing.T, test func(*testing.T, user, testConfig)) {
 // falsifies metrics has the effect that docs/ATTACKS*.md states. The exporter
 // answers after each message, and at the end the same exporter still runs.
 func TestCapturedCounts(t *testing.T) {
+	t.Parallel()
 	byRootAndOthers(t, func(t *testing.T, as user, c testConfig) {
 		g, scraper := measured(t, as, c)
 		first := int(g.await("exporter ready", nil)["pid"].(float64))
@@ -236,6 +237,7 @@ func TestCapturedCounts(t *testing.T) {
 // the effect that docs/ATTACKS*.md states. No attack ends a worker, and the
 // gateway serves clients of the API after each attack.
 func TestCapturedExporter(t *testing.T) {
+	t.Parallel()
 	byRootAndOthers(t, func(t *testing.T, as user, c testConfig) {
 		c.Argv = argv{ipc.Exporter: {"compromised"}}
 		g, scraper := measured(t, as, c)

@@ -272,6 +272,7 @@ const (
 // the keeper has signed and verified for other workers, and at the end the same
 // keeper still runs.
 func TestCapturedAsksTheKeeper(t *testing.T) {
+	t.Parallel()
 	t.Run("without root", func(t *testing.T) { asksTheKeeper(t, plain(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)

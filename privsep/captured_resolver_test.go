@@ -81,6 +81,7 @@ const (
 // the resolver has answered other workers, and at the end the same resolver
 // still runs.
 func TestCapturedAsksTheResolver(t *testing.T) {
+	t.Parallel()
 	t.Run("without root", func(t *testing.T) { asksTheResolver(t, plain(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)

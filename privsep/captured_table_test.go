@@ -35,6 +35,7 @@ const (
 // attack the gateway serves other clients. At the end the parent uses no more
 // memory or descriptors than before.
 func TestCaptured(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	t.Run("without root", func(t *testing.T) { captured(t, plain(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {

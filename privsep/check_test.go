@@ -54,6 +54,7 @@ func uid(as user) int {
 // death test kills its process, and that the page lists the rights that a
 // worker still has.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	out, status := inspect(t, plain(t), testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/run/munge/s"}})})
 	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "credentials of MUNGE or auth/slurm", "processes of the user who started", "PID namespace",
@@ -70,6 +71,7 @@ func TestCheck(t *testing.T) {
 // TestCheckAsRoot checks that a start as root has more protections, and that the result
 // counts a protection that is off.
 func TestCheckAsRoot(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	out, status := inspect(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	for _, want := range []string{"processes of uid 65534 outside the sandbox, which can stop", "the worker's own uid and gid", "root of their own                  on", "PID namespace                      on"} {
@@ -95,6 +97,7 @@ func TestCheckAsRoot(t *testing.T) {
 // TestCheckUnfit checks a worker that runs as root: the page must not say that
 // the worker has a uid and gid of its own.
 func TestCheckUnfit(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	const row = "the worker's own uid and gid       "
 	on, status := inspect(t, nil, testConfig{Service: identityOf("nobody", "nogroup", ""), Switches: ipc.Switches{DisableUserCheck: true}})
@@ -112,6 +115,7 @@ func TestCheckUnfit(t *testing.T) {
 // TestCheckSaysWhy checks that the page has the kernel's error when the user
 // may not create a user namespace.
 func TestCheckSaysWhy(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	text, err := json.Marshal(testConfig{Mode: ipc.ModeCheck, Argv: good,
 		Setup: packed(work.Setup{Limits: testLimits}), Switches: ipc.Switches{DisableUserCheck: true}})
@@ -148,6 +152,7 @@ func TestCheckSaysWhy(t *testing.T) {
 
 // TestCheckFinds checks that the output names the death tests that a process survives.
 func TestCheckFinds(t *testing.T) {
+	t.Parallel()
 	out, status := inspect(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"lives but tells"}}})
 	if status != 1 || !strings.Contains(out, "These were not killed:") || !strings.Contains(out, "  bpf (exit status 0: ") {
 		t.Errorf("exit status %d:\n%s", status, out)
@@ -157,6 +162,7 @@ func TestCheckFinds(t *testing.T) {
 // TestCheckRequires checks that the check fails with the error of a start when the
 // configuration requires all protections.
 func TestCheckRequires(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	const ends = "require_confinement: parts of the confinement are not available: "
 	some := testConfig{Switches: ipc.Switches{RequireConfinement: true, DisableUnshareSysV: true}}
@@ -191,6 +197,7 @@ func TestCheckRequires(t *testing.T) {
 // TestCheckKeeper checks that the check also starts and judges a keeper when the
 // configuration has a key.
 func TestCheckKeeper(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	dir := t.TempDir()
 	c := testConfig{Setup: ipc.Setup{JWT: true}}
@@ -219,6 +226,7 @@ func TestCheckKeeper(t *testing.T) {
 // TestConnectsWhereNeeded checks that a worker may connect to UNIX sockets only
 // if the kernel can identify a client.
 func TestConnectsWhereNeeded(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		c    testConfig

@@ -27,6 +27,7 @@ type testConfig struct {
 	Argv                              argv
 	StartLimit, Silence, Watch, Still time.Duration // 0 stands for the usual value
 	Mode                              ipc.Mode      // 0: serve
+	Binary                            string        `json:"-"` // what to execute as the parent; "" stands for binary
 }
 
 // config returns the Config that schedrestd-config would make.
@@ -56,6 +57,7 @@ func (c testConfig) shorten() {
 
 // TestNumbers checks that a parent refuses numbers that no gateway can have.
 func TestNumbers(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*ipc.Numbers){
 		"no connections":   func(n *ipc.Numbers) { n.Connections = 0 },
 		"no workers":       func(n *ipc.Numbers) { n.Workers = 0 },

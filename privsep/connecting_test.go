@@ -90,6 +90,7 @@ const (
 // needs root: without root there is no mount namespace, and the worker would
 // escape.
 func TestCapturedConnects(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	path := filepath.Join(t.TempDir(), "socket")
 	home, err := os.MkdirTemp("", "listener") // other users may not enter it

@@ -8,6 +8,7 @@ import (
 // TestSandboxViolationIsCounted checks that the dispatcher distinguishes a worker that
 // SIGSYS killed from a worker that crashed, and counts it separately.
 func TestSandboxViolationIsCounted(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	g := serve(t, plain(t), testConfig{})
 	if what := g.attack("make a directory"); what != "is killed by SIGSYS" {

@@ -41,6 +41,7 @@ func playProof() int {
 // TestDeathTests checks that a start fails if the sandbox does not kill the process of a
 // death test, and that the error names the test.
 func TestDeathTests(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	for _, part := range []string{"lives", "gets another signal", "does not die"} {
 		t.Run(part, func(t *testing.T) {
@@ -56,6 +57,7 @@ func TestDeathTests(t *testing.T) {
 // TestNoProgramOfOurs checks that a start fails if the workers' program was
 // replaced by a program that sets up no sandbox.
 func TestNoProgramOfOurs(t *testing.T) {
+	t.Parallel()
 	text, hint := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"of another build"}}}).failure()
 	if !strings.Contains(text, `the workers' sandbox was not verified: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, "schedrestd-worker may be from another build") || strings.Contains(hint, "audit") {
 		t.Errorf("error %q, hint %q", text, hint)
@@ -65,6 +67,7 @@ func TestNoProgramOfOurs(t *testing.T) {
 // TestDeathTestsInAudit checks a filter that only logs. The start succeeds
 // although no process dies, and the log says that the sandbox was not verified.
 func TestDeathTestsInAudit(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	g := serve(t, plain(t), testConfig{Switches: ipc.Switches{AuditConfinement: true}})
 	g.await("forbidden system calls are only logged (audit_confinement); the sandbox was not verified", nil)
@@ -74,6 +77,7 @@ func TestDeathTestsInAudit(t *testing.T) {
 // TestConfinementLine checks that one line of the log lists the protections that are on
 // and those that are off.
 func TestConfinementLine(t *testing.T) {
+	t.Parallel()
 	needSandbox(t)
 	g := serve(t, plain(t), testConfig{})
 	r := g.await("confinement of the workers", nil)

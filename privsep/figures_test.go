@@ -12,6 +12,7 @@ import (
 
 // TestFigures checks that the pages state the numbers that the code has.
 func TestFigures(t *testing.T) {
+	t.Parallel()
 	parts := map[int]string{2: "one half", 3: "one third", 4: "one fourth"}
 	for _, tt := range []struct{ page, figure string }{
 		{"TRUST.md", fmt.Sprintf("as its descriptors, %d unless told otherwise", testConfig{}.config().files())},

@@ -115,6 +115,7 @@ func TestCompromisedDispatcher(t *testing.T) {
 // TestDispatcherDies checks that after the death of the dispatcher the same
 // parent serves again within a second, on the same listeners.
 func TestDispatcherDies(t *testing.T) {
+	t.Parallel()
 	for name, as := range map[string]user{"without root": plain(t), "as root": nil} {
 		t.Run(name, func(t *testing.T) {
 			c := testConfig{}
@@ -146,6 +147,7 @@ func TestDispatcherDies(t *testing.T) {
 // TestStoppedDispatcher checks that the parent kills a dispatcher that does not
 // read its channel, and that a new dispatcher serves.
 func TestStoppedDispatcher(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{Silence: time.Second})
 	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))
 	g.await("dispatcher exited", func(r map[string]any) bool {
@@ -158,6 +160,7 @@ func TestStoppedDispatcher(t *testing.T) {
 // accepted before the signal that ends it. This includes connections that the dispatcher
 // had not received by then.
 func TestAcceptedBeforeTheEnd(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{})
 	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))
 	var clients []net.Conn

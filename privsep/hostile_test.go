@@ -23,6 +23,7 @@ import (
 // TestHostileWorkers checks that the parent kills each worker that breaks the protocol,
 // logs the reason, and serves on.
 func TestHostileWorkers(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		part, want string
 		knock      bool // the worker breaks the protocol only when it is given a connection
@@ -79,6 +80,7 @@ func TestHostileWorkers(t *testing.T) {
 // TestStoppedWorker checks that the dispatcher ends a worker that keeps its connections
 // and answers no request.
 func TestStoppedWorker(t *testing.T) {
+	t.Parallel()
 	g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"stopped"}}, Workers: 1, Silence: 400 * time.Millisecond})
 	g.because("worker terminated", "has not read its channel")
 }
@@ -87,6 +89,7 @@ func TestStoppedWorker(t *testing.T) {
 // connections wait there. The dispatcher ends the worker, and another worker
 // answers the connections.
 func TestQueuedConnections(t *testing.T) {
+	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "stopped")
 	if as := plain(t); as != nil {
 		if err := os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)); err != nil {
@@ -112,6 +115,7 @@ func TestQueuedConnections(t *testing.T) {
 // TestTwiceIsEnough checks a connection whose worker died, twice. The
 // dispatcher gives that connection to no third worker.
 func TestTwiceIsEnough(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"dies before"}}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
 	if err != nil {
@@ -130,6 +134,7 @@ func TestTwiceIsEnough(t *testing.T) {
 // TestOrphan checks that a worker's death is noticed although a process that the worker
 // left behind still runs.
 func TestOrphan(t *testing.T) {
+	t.Parallel()
 	g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"orphan"}}, Workers: 1})
 	g.await("worker exited unexpectedly", nil)
 	g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
@@ -138,6 +143,7 @@ func TestOrphan(t *testing.T) {
 // TestDeadlyRequest checks that the parent pauses between the starts of workers while
 // one connection kills every worker that gets it.
 func TestDeadlyRequest(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"exits on it"}}, Workers: 1})
 	for n := range 4 {
 		c, err := net.Dial("tcp", g.addr)
@@ -172,6 +178,7 @@ func TestDeadlyRequest(t *testing.T) {
 // TestWorkerOutput checks that the log escapes, labels and shortens what a worker logs,
 // and limits the number of its lines.
 func TestWorkerOutput(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: 50, LogRate: 20})}})
 	g.mustGet("/log?text=" + url.QueryEscape("a line"))
 	r := g.await("worker: a line", nil)
@@ -207,6 +214,7 @@ func TestWorkerOutput(t *testing.T) {
 // TestBackOff checks that the gateway accepts connections while it waits to
 // start the next worker, and closes each connection that waits too long.
 func TestBackOff(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 20 * time.Millisecond}), ipc.Worker: {"exits on it"}}, Workers: 1, Connections: 50})
 	for range 5 { // the pause grows to 800 ms
 		c, err := net.Dial("tcp", g.addr)

@@ -83,6 +83,7 @@ func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, in
 // and that connections of different users never do. The kernel reports the
 // user's identity everywhere for the user's worker.
 func TestEachUserHisProcess(t *testing.T) {
+	t.Parallel()
 	g, socket := becoming(t, testConfig{})
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	one := pidOf(t, body)
@@ -150,6 +151,7 @@ func children(t *testing.T, pid int) (list []int) {
 // both the limit of identities and the limit of connections. Each connection is
 // answered by its user's worker, and the parent stays small.
 func TestManyUsers(t *testing.T) {
+	t.Parallel()
 	g, socket := becoming(t, testConfig{})
 	var wg sync.WaitGroup
 	for user := range 100 {
@@ -202,6 +204,7 @@ func askOnce(uid uint32, socket string) (status int, body string, err error) {
 // room for another worker. That is the worker of the user who connected least
 // recently. A worker with a connection in use stays.
 func TestLeastRecentlyUsedGoes(t *testing.T) {
+	t.Parallel()
 	// Beside the slot of the busy connection one slot is left. So each of the
 	// other users connects only when the previous user's connection is known to
 	// be closed.
@@ -227,6 +230,7 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 // TestIdleYields checks that the gateway closes idle connections when it can add no
 // worker and every worker has a connection. A connection in use stays.
 func TestIdleYields(t *testing.T) {
+	t.Parallel()
 	g, socket := becoming(t, testConfig{Identities: 3})
 	busy, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	one := pidOf(t, body)
@@ -245,6 +249,7 @@ func TestIdleYields(t *testing.T) {
 // TestRest checks that a worker that was unused for a while exits, and that a worker
 // with a connection stays.
 func TestRest(t *testing.T) {
+	t.Parallel()
 	g, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Rest: 300 * time.Millisecond})}})
 	kept, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	stays := pidOf(t, body)
@@ -263,6 +268,7 @@ func TestRest(t *testing.T) {
 // TestStrangers checks that root, SchedUser and peers that the kernel does not identify
 // get no worker.
 func TestStrangers(t *testing.T) {
+	t.Parallel()
 	g, socket := becoming(t, testConfig{Service: identityOf("", "", "31050")})
 	for _, tt := range []struct {
 		uid, gid, want int
@@ -287,6 +293,7 @@ func TestStrangers(t *testing.T) {
 // TestSubordinate checks that a uid that belongs to no user gets no worker,
 // however many subordinate uids a user has.
 func TestSubordinate(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]testConfig{"a worker each": accountsAlone, "a worker for each connection": {Argv: accountsAlone.Argv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
 		t.Run(name, func(t *testing.T) {
 			g, socket := becoming(t, c)
@@ -305,6 +312,7 @@ func TestSubordinate(t *testing.T) {
 // TestManyGroups checks that a user with many groups gets only a share of the workers,
 // and that the other workers serve all other users.
 func TestManyGroups(t *testing.T) {
+	t.Parallel()
 	const ownShare = 4 // one user can have one quarter of the workers
 	_, socket := becoming(t, testConfig{Identities: 2 * ownShare})
 	for gid := range 2 {
@@ -330,6 +338,7 @@ func TestManyGroups(t *testing.T) {
 // users to close theirs. If there is no other user, it ends the captured
 // worker.
 func TestStubbornWorker(t *testing.T) {
+	t.Parallel()
 	for rooms := range 2 {
 		t.Run(fmt.Sprint(rooms, " others"), func(t *testing.T) {
 			g, socket := becoming(t, testConfig{Argv: argv{ipc.Worker: {"one gives no way"}}, Identities: 1 + rooms, Silence: time.Hour})
@@ -354,6 +363,7 @@ func TestStubbornWorker(t *testing.T) {
 // TestProcessLimit checks that a user who has reached their limit of processes gets 503,
 // and that other users are served.
 func TestProcessLimit(t *testing.T) {
+	t.Parallel()
 	g, socket := becoming(t, testConfig{})
 	for range 40 {
 		cmd := exec.Command("/bin/sleep", "3600")
@@ -380,6 +390,7 @@ func TestProcessLimit(t *testing.T) {
 
 // TestKilledByItsUser checks that users who kill their worker harm only themselves.
 func TestKilledByItsUser(t *testing.T) {
+	t.Parallel()
 	g, socket := becoming(t, testConfig{})
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
 	other := pidOf(t, body)
@@ -402,6 +413,7 @@ func TestKilledByItsUser(t *testing.T) {
 // another user is answered. When the stopped worker runs again, its user gets
 // the delayed answers.
 func TestStoppedByItsUser(t *testing.T) {
+	t.Parallel()
 	_, socket := becoming(t, testConfig{Connections: 8}) // one user can have 4 of them
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
 	other := pidOf(t, body)
@@ -455,6 +467,7 @@ func TestStoppedByItsUser(t *testing.T) {
 // TestBecomeUserIsRefused checks that a start fails if become_user is
 // impossible with the other settings, and that the error has a remedy.
 func TestBecomeUserIsRefused(t *testing.T) {
+	t.Parallel()
 	socket := "unix:" + sharedDir(t) + "/s"
 	local := ipc.Setup{Local: true}
 	tests := []struct {
@@ -489,6 +502,7 @@ func TestBecomeUserIsRefused(t *testing.T) {
 // own for all its requests. The process exits when the connection ends. With
 // become_user it runs as the peer.
 func TestWorkerForEachConnection(t *testing.T) {
+	t.Parallel()
 	var seen []int
 	visit := func(g *gateway, dial func() (net.Conn, error)) {
 		var list []net.Conn

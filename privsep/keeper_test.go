@@ -211,6 +211,7 @@ func (g *gateway) keeperPID(nth int) int {
 // TestHTTPS checks that the gateway serves both versions of HTTP over TLS 1.3
 // only, and that a client can resume a session with any worker.
 func TestHTTPS(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	s := newSite(t, as)
 	g := serve(t, as, s.config(testConfig{}))
@@ -243,6 +244,7 @@ func TestHTTPS(t *testing.T) {
 // TestTLS12 checks that the gateway serves TLS 1.2 when the configuration asks
 // for it.
 func TestTLS12(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	s := newSite(t, as)
 	s.TLS12 = true
@@ -256,6 +258,7 @@ func TestTLS12(t *testing.T) {
 // TestTicketsRotate checks that a client can resume a session with the previous
 // ticket keys, but not indefinitely.
 func TestTicketsRotate(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	s := newSite(t, as)
 	c := s.config(testConfig{})
@@ -293,8 +296,8 @@ func (f frozen) Put(key string, s *tls.ClientSessionState) {
 // TestNoKeeper checks that without an https:// listener the parent starts no
 // keeper and needs no keeper program.
 func TestNoKeeper(t *testing.T) {
-	replace(t, ipc.Keeper, remove)
-	g := serve(t, plain(t), testConfig{})
+	t.Parallel()
+	g := serve(t, plain(t), testConfig{Binary: replace(t, ipc.Keeper, remove)})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range g.records {
@@ -307,6 +310,7 @@ func TestNoKeeper(t *testing.T) {
 // TestKeeperDies checks that the parent replaces a keeper that was killed, and
 // that clients are served again.
 func TestKeeperDies(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	s := newSite(t, as)
 	g := serve(t, as, s.config(testConfig{}))
@@ -337,6 +341,7 @@ func TestKeeperDies(t *testing.T) {
 // TestKeeperWithoutKey checks a replacement keeper that can't use the key. It
 // is ended, and the next keeper gets the key that was in use.
 func TestKeeperWithoutKey(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	s := newSite(t, as)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
@@ -359,6 +364,7 @@ func (g *gateway) eventually(what string, happened func() bool) {
 // TestHostileKeepers checks that the start fails if the keeper refuses to
 // serve, exits or breaks the protocol, and that the error gives the reason.
 func TestHostileKeepers(t *testing.T) {
+	t.Parallel()
 	for part, want := range map[string]string{
 		"refuses":         `the keeper cannot serve: no\x1bkeeper`,
 		"crash":           "the keeper exited unexpectedly",
@@ -384,6 +390,7 @@ func TestHostileKeepers(t *testing.T) {
 // TestSilentKeeper checks that a keeper that answers no Ping is ended, and that
 // the next keeper serves.
 func TestSilentKeeper(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	s := newSite(t, as)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
@@ -396,6 +403,7 @@ func TestSilentKeeper(t *testing.T) {
 // another user can read or replace, and that the command in the hint makes the
 // key acceptable.
 func TestKeyFilesRefused(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	tests := []struct {
 		name       string
@@ -438,6 +446,7 @@ func TestKeyFilesRefused(t *testing.T) {
 // TestOthersKeyFile checks that a user who starts the gateway and can't read
 // the key gets a hint with both solutions.
 func TestOthersKeyFile(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	s := newSite(t, plain(t))
 	must(t, os.Chown(s.Key, 0, 0))
@@ -450,6 +459,7 @@ func TestOthersKeyFile(t *testing.T) {
 // TestKeeperByHand checks that a person who starts the keeper's program gets an
 // explanation.
 func TestKeeperByHand(t *testing.T) {
+	t.Parallel()
 	cmd := exec.Command(binary)
 	cmd.Args = []string{programs.Name(ipc.Keeper), "good"}
 	out, err := cmd.CombinedOutput()

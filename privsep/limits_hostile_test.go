@@ -111,6 +111,7 @@ func takeThreads(n int) int {
 // threads and processes. It continues to serve, and logs why it starts no
 // worker. When the limit is raised, it starts the worker.
 func TestNoThreadLeft(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{})
 	parent := g.cmd.Process.Pid
 	first := g.workerPID()
@@ -170,6 +171,7 @@ func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 // TestThreadsOfAWorker checks that a captured worker gets only its own share of
 // threads, and that other workers' clients are served.
 func TestThreadsOfAWorker(t *testing.T) {
+	t.Parallel()
 	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plain(t), testConfig{}, spawn.MostOfUser) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
@@ -212,6 +214,7 @@ func threadsOfAWorker(t *testing.T, as user, c testConfig, bound int) {
 // TestStaysRetired checks that the dispatcher ends a worker that was asked to
 // exit, has no connection and does not exit.
 func TestStaysRetired(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 2}), ipc.Worker: {"stays"}}, Workers: 1, Silence: time.Second})
 	for range 2 {
 		g.mustGet("/")
@@ -223,6 +226,7 @@ func TestStaysRetired(t *testing.T) {
 // TestNeverDone checks that the dispatcher also ends a retired worker that
 // claims to have connections.
 func TestNeverDone(t *testing.T) {
+	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
@@ -244,6 +248,7 @@ func TestNeverDone(t *testing.T) {
 // messages it sends. Otherwise the gateway would not exit, and would count
 // permanently against the limit on instances.
 func TestVisitEnds(t *testing.T) {
+	t.Parallel()
 	for part, want := range map[string]string{
 		"stays":         "reported that its client is served, and did not exit in time",
 		"is never done": "its client has gone, and did not exit in time",
@@ -281,6 +286,7 @@ func TestVisitEnds(t *testing.T) {
 // is ended if it stays after its connection. Otherwise the number of such
 // workers would grow without bound.
 func TestStaysAfterItsConnection(t *testing.T) {
+	t.Parallel()
 	c := testConfig{Argv: argv{ipc.Worker: {"stays"}}, Connections: 2, Silence: time.Second}
 	c.Switches.WorkerPerConnection = true
 	g := serve(t, plain(t), c)
@@ -293,6 +299,7 @@ func TestStaysAfterItsConnection(t *testing.T) {
 // TestStaysForOthers checks a worker that does not exit. It must not keep
 // another user from getting a worker.
 func TestStaysForOthers(t *testing.T) {
+	t.Parallel()
 	g, socket := becoming(t, testConfig{Argv: argv{ipc.Worker: {"stays"}}, Identities: 2})
 	for user := range 5 {
 		if c, status, body := askAs(t, socket, 31001+user, 31101, "/"); status != http.StatusOK {
@@ -307,6 +314,7 @@ func TestStaysForOthers(t *testing.T) {
 // TestKeepsAll checks a worker that keeps its connections, but reports with the
 // message Done that they have ended. Such a worker must not get all clients.
 func TestKeepsAll(t *testing.T) {
+	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
@@ -332,6 +340,7 @@ func TestKeepsAll(t *testing.T) {
 // TestLogWeighed checks that long log lines count by their bytes, and that a
 // replacement worker gets only the rest of the allowance.
 func TestLogWeighed(t *testing.T) {
+	t.Parallel()
 	const burst = 1000
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: burst, LogRate: 1})}, Workers: 1})
 	began := time.Now()

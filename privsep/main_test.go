@@ -2,6 +2,7 @@ package privsep
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,20 +152,18 @@ func install(dir string, mode os.FileMode) (string, error) {
 	return path, err
 }
 
-// replace makes the parents that start during this test use another directory
-// of programs. In that directory the program for role is missing. replace calls
-// change with the missing program's path, and change may put another program
-// there.
-func replace(t *testing.T, role ipc.Role, change func(path string)) {
+// replace installs the programs in another directory, without the one for role.
+// It calls change with the path of the missing program, and change may put
+// another program there. It returns the path of the test binary.
+func replace(t *testing.T, role ipc.Role, change func(path string)) string {
 	t.Helper()
-	dir, before := sharedDir(t), binary
+	dir := sharedDir(t)
 	path, err := install(dir, unreadable)
 	must(t, err)
 	program := filepath.Join(dir, programs.Name(role))
 	must(t, os.Remove(program))
 	change(program)
-	binary = path
-	t.Cleanup(func() { binary = before })
+	return path
 }
 
 // remove leaves the program's path empty.
@@ -227,6 +226,13 @@ func playParent(text string) int {
 // reloadEnv is the environment variable that names the file that a parent
 // rereads: a Setup and Secrets as JSON.
 const reloadEnv = "PRIVSEP_TEST_RELOAD"
+
+// reloadFile returns the path of the file that the parents of a test reread. All
+// subtests share it.
+func reloadFile(t *testing.T) string {
+	test, _, _ := strings.Cut(t.Name(), "/")
+	return filepath.Join(filepath.Dir(binary), test+".reload")
+}
 
 func rereadFile(path string, now ipc.Setup) (*ipc.WholePlan, error) {
 	var next reread
@@ -339,9 +345,9 @@ func launchAt(t *testing.T, as user, c testConfig, client *os.File) *gateway {
 		t.Fatal(err)
 	}
 	g := &gateway{t: t, exit: make(chan error, 1), more: make(chan struct{}, 100_000)}
-	g.cmd = exec.Command(binary)
+	g.cmd = exec.Command(cmp.Or(c.Binary, binary))
 	g.cmd.Dir = "/"
-	g.cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0", "SCHED_JWT=must-not-reach-a-worker", reloadEnv + "=" + os.Getenv(reloadEnv)}
+	g.cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0", "SCHED_JWT=must-not-reach-a-worker", reloadEnv + "=" + reloadFile(t)}
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Pdeathsig: syscall.SIGKILL}
 	if as == contained {
 		ids := []syscall.SysProcIDMap{{Size: 1 << 16}}

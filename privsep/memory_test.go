@@ -71,6 +71,7 @@ func needles(t *testing.T, key crypto.Signer, text string) (list [][]byte) {
 // that has signed with the key of its certificate. The key must be in the
 // keeper, in no other process and in no line of the log.
 func TestKeyStaysInTheKeeper(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	for _, kind := range []string{"ECDSA", "RSA"} {
 		t.Run(kind, func(t *testing.T) {
@@ -109,6 +110,7 @@ func TestKeyStaysInTheKeeper(t *testing.T) {
 // TestKeeperIsConfined inspects the keeper of root's gateway from outside: the
 // keeper is confined like a worker, and no user has its uid.
 func TestKeeperIsConfined(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	g := serve(t, nil, newSite(t, nil).config(testConfig{Service: identityOf("65534", "65534", "")}))
 	r := g.await("keeper ready", nil)

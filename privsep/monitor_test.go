@@ -16,6 +16,7 @@ import (
 // that has replaced it meanwhile. The new dispatcher would be killed for an
 // answer that it may not receive yet.
 func TestAnswerAfterDispatcher(t *testing.T) {
+	t.Parallel()
 	for name, replaced := range map[string]bool{"the same dispatcher": false, "the next dispatcher": true} {
 		t.Run(name, func(t *testing.T) {
 			m := newMonitor(testConfig{}.config(), identity.Service{})

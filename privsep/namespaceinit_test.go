@@ -61,6 +61,7 @@ func namespaceInitOf(t *testing.T, g *gateway, worker int) int {
 // TestNamespaceInitHasNoPrivileges checks that the init process of a PID
 // namespace has no privileges and can't be signalled by workers.
 func TestNamespaceInitHasNoPrivileges(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	pid := namespaceInitOf(t, g, g.workerPID())
@@ -82,6 +83,7 @@ func TestNamespaceInitHasNoPrivileges(t *testing.T) {
 // in the same way. When no prepared namespace is left, each worker gets its own
 // namespaces and no longer depends on a shared init process.
 func TestNamespaceInitGone(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	seen := map[string]bool{}
@@ -125,6 +127,7 @@ func TestNamespaceInitGone(t *testing.T) {
 // generation once. The number of resolvers shows this, because the resolver is
 // in no PID namespace.
 func TestNamespaceInitAsksForGeneration(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	for n := range 2 {
@@ -144,6 +147,7 @@ func TestNamespaceInitAsksForGeneration(t *testing.T) {
 // TestPreparedGone checks that the parent skips a prepared namespace that has
 // ended before it was needed.
 func TestPreparedGone(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	inUse := namespaceInitOf(t, g, g.workerPID())
@@ -164,6 +168,7 @@ func TestPreparedGone(t *testing.T) {
 // TestKeeperAfterNamespaceInit checks that the keeper, too, is started in the
 // next namespace, beside the workers, and signs handshakes.
 func TestKeeperAfterNamespaceInit(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	s := newSite(t, nil)
 	g := serve(t, nil, s.config(testConfig{Service: identityOf("nobody", "nogroup", "")}))
@@ -186,6 +191,7 @@ func TestKeeperAfterNamespaceInit(t *testing.T) {
 // TestQueuedOverLoss checks that connections that wait for a worker when the
 // namespace ends are served in the next namespace.
 func TestQueuedOverLoss(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", ""), Workers: 1})
 	worker := g.workerPID()
@@ -238,6 +244,7 @@ func heldSockets(t *testing.T, pid int) (n int) {
 // TestParentGone checks that no process of the gateway is left after the parent
 // was killed.
 func TestParentGone(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	worker := g.workerPID()

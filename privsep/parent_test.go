@@ -11,6 +11,7 @@ import (
 // thread has the privileges that docs/PRIVSEP.md names, and that no thread can
 // gain others by executing a program.
 func TestParentPrivileges(t *testing.T) {
+	t.Parallel()
 	const kept, passed = "00000000000000e0", "00000000000000c0" // the parent keeps SETUID, SETGID and KILL; it passes the first two to the stage that starts others
 	root := map[string]string{"Uid": "0 0 0 0", "Gid": "0 0 0 0", "CapInh": passed, "CapPrm": kept, "CapEff": kept, "CapBnd": none16, "CapAmb": none16, "NoNewPrivs": "1"}
 	t.Run("without root", func(t *testing.T) {

@@ -82,6 +82,7 @@ var sternly = work.Admission{Auth: time.Second, Malformed: time.Second, Crash: t
 // TestPenaltyLiars checks a worker that sends a forbidden message about clients
 // or changes. The worker is killed, and the message delays no client.
 func TestPenaltyLiars(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		part, want string
 		knock      bool
@@ -132,6 +133,7 @@ func TestPenaltyLiars(t *testing.T) {
 // worker's own client has to wait, each time as long as for one real offence.
 // No other user has to wait.
 func TestFramed(t *testing.T) {
+	t.Parallel()
 	needRoot(t) // only root can act as several users
 	c := testConfig{Argv: argv{ipc.Worker: {"offences"}}, Workers: 1, Connections: 4}
 	c.Setup = packed(work.Setup{Admission: sternly})
@@ -165,6 +167,7 @@ func TestFramed(t *testing.T) {
 // permits fit into two lines of JSON, and appear only in the object for the
 // worker's own words.
 func TestAuditLongWords(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	path := auditDir(t, as)
 	g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {"intent of long words"}}, Workers: 1, Audit: ipc.Audit{Path: path}})

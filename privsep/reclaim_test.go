@@ -61,6 +61,7 @@ const request = "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n"
 // connection that has sent part of a header gets an answer before it is closed.
 // A connection whose request is being answered stays and gets its answer.
 func TestYields(t *testing.T) {
+	t.Parallel()
 	t.Run("resting", func(t *testing.T) {
 		g := serve(t, plain(t), testConfig{Connections: 1})
 		c := g.dial(t, request)
@@ -116,6 +117,7 @@ func TestYields(t *testing.T) {
 // is free. On a busy machine, the dispatcher may not know yet that the slot is
 // free.
 func TestNoneYieldsNeedlessly(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{Connections: 10})
 	resting, waiting := g.dial(t, request), g.dial(t, "GET /pid HT")
 	if status, _, err := answer(resting); status != http.StatusOK {
@@ -137,6 +139,7 @@ func TestNoneYieldsNeedlessly(t *testing.T) {
 // of 8 are all answered, whether the clients close them after the answer or
 // keep them as long as the gateway does.
 func TestThousandsOverALimit(t *testing.T) {
+	t.Parallel()
 	const clients = 2000
 	for _, keep := range []bool{false, true} {
 		t.Run(fmt.Sprintf("kept %v", keep), func(t *testing.T) {
@@ -174,6 +177,7 @@ func TestThousandsOverALimit(t *testing.T) {
 // second, and reconnect whenever they are disconnected, do not keep a healthy
 // client from being answered repeatedly.
 func TestSlowClients(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{})
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -222,6 +226,7 @@ func TestSlowClients(t *testing.T) {
 // connections as idle and closes none of them. It keeps its connection, and
 // another worker has to yield one.
 func TestCapturedWorkerGivesNoWay(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
 	g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {"first gives no way", mark}}, Workers: 2, Threads: 2, Connections: 2,

@@ -34,8 +34,7 @@ func rereading(t *testing.T) func(ipc.Setup) {
 // too.
 func rereadingSecrets(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 	t.Helper()
-	path := filepath.Join(sharedDir(t), "setup")
-	t.Setenv(reloadEnv, path)
+	path := reloadFile(t)
 	return func(s ipc.Setup, secrets ipc.Secrets) {
 		t.Helper()
 		if s.Settings == nil {
@@ -70,6 +69,7 @@ func cluster(t *testing.T, c net.Conn) string {
 // its answer. An idle connection gets one more answer, which announces that the
 // connection closes.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	write := rereading(t)
 	write(packed(work.Setup{Cluster: "two"}))
 	g := serve(t, plain(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
@@ -104,6 +104,7 @@ func TestReload(t *testing.T) {
 // TestReloadUnderLoad checks that no request is lost, however often the
 // configuration is reread.
 func TestReloadUnderLoad(t *testing.T) {
+	t.Parallel()
 	write := rereading(t)
 	write(packed(work.Setup{Cluster: "two"}))
 	g := serve(t, plain(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
@@ -136,6 +137,7 @@ func TestReloadUnderLoad(t *testing.T) {
 // TestBadReload checks that a configuration that can't be read, or that workers
 // refuse, changes nothing.
 func TestBadReload(t *testing.T) {
+	t.Parallel()
 	write := rereading(t)
 	g := serve(t, plain(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
 	const quiet = int8(slog.LevelWarn) // which takes effect once the configuration is accepted
@@ -176,9 +178,10 @@ func TestBadReload(t *testing.T) {
 // TestReloadWithoutDispatcher checks that a configuration that was read while one
 // dispatcher replaced another is in force afterwards, and that the log says so.
 func TestReloadWithoutDispatcher(t *testing.T) {
+	t.Parallel()
 	write := rereading(t)
 	write(packed(work.Setup{Cluster: "two"}))
-	path := os.Getenv(reloadEnv)
+	path := reloadFile(t)
 	must(t, os.Rename(path, path+".two"))
 	must(t, syscall.Mkfifo(path, 0o644))
 	g := serve(t, plain(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
@@ -216,6 +219,7 @@ func TestReloadWithoutDispatcher(t *testing.T) {
 // builds a generation. The log must say that the new configuration is not in
 // force.
 func TestReloadWithDispatcherThatExits(t *testing.T) {
+	t.Parallel()
 	write := rereading(t)
 	write(packed(work.Setup{Cluster: "two"}))
 	g := serve(t, plain(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
@@ -253,6 +257,7 @@ func named(parent int, name string) (list []int) {
 // existing connections are kept, and new ones are served with the new
 // configuration.
 func TestReloadOfUsersWorkers(t *testing.T) {
+	t.Parallel()
 	write := rereading(t)
 	write(packed(work.Setup{Setup: ipc.Setup{Local: true}, Cluster: "two"}))
 	g, socket := becoming(t, testConfig{Setup: packed(work.Setup{Cluster: "one"})})
@@ -291,6 +296,7 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 // configuration is reread, with a limit of one worker. They keep no other user
 // from being served, but the number of such users is bounded.
 func TestReloadMakesNoCrowd(t *testing.T) {
+	t.Parallel()
 	write := rereading(t)
 	write(packed(work.Setup{Setup: ipc.Setup{Local: true}, Cluster: "two"}))
 	g, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: patience})}, Setup: packed(work.Setup{Cluster: "one"}), Identities: 1})
@@ -337,6 +343,7 @@ func TestReloadMakesNoCrowd(t *testing.T) {
 // TestHangUpWhileDraining checks that a SIGHUP during the shutdown does not
 // count as a second signal to stop.
 func TestHangUpWhileDraining(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{})
 	c := g.dial(t, "GET /wait?ms=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
 	g.await("worker: a request waits", nil)
@@ -355,6 +362,7 @@ func TestHangUpWhileDraining(t *testing.T) {
 // configuration in force. That is the last usable configuration, not a later
 // one that was refused.
 func TestAgedAfterReload(t *testing.T) {
+	t.Parallel()
 	const wear = 5
 	write := rereading(t)
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: wear})}, Setup: packed(work.Setup{Cluster: "one"})})
@@ -398,6 +406,7 @@ func TestAgedAfterReload(t *testing.T) {
 // TestAgedWorkers checks that old workers are replaced and that no client
 // notices.
 func TestAgedWorkers(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 10})}})
 	first := children(t, g.cmd.Process.Pid)
 	for range 30 {

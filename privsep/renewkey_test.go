@@ -15,6 +15,7 @@ import (
 // TestRenewal checks that clients see renewed certificates without a restart.
 // Files that can't be used change nothing and are logged once.
 func TestRenewal(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	s := newSite(t, as)
 	g := serve(t, as, s.config(testConfig{}))
@@ -69,6 +70,7 @@ func TestRenewal(t *testing.T) {
 // TestClientCertificates checks that a gateway with certificate authorities for
 // clients refuses clients that have no certificate from one of them.
 func TestClientCertificates(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	s := newSite(t, as)
 	caKey, ca, caText := pairOf(t, nil, nil)

@@ -68,6 +68,7 @@ func playResolver(part string) int {
 // TestHostileResolvers checks that a start fails if the resolver can't serve. A
 // resolver that breaks the protocol is killed. The log has the reason.
 func TestHostileResolvers(t *testing.T) {
+	t.Parallel()
 	for part, want := range map[string]string{
 		"crash":   "the resolver exited unexpectedly: exit status 2",
 		"refuses": `the resolver cannot serve: no\x1bresolver`,
@@ -99,6 +100,7 @@ func TestHostileResolvers(t *testing.T) {
 // TestResolverDies checks that workers get names from the next resolver after
 // the first one was killed or stopped.
 func TestResolverDies(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{Workers: 1, Silence: 400 * time.Millisecond})
 	for n, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		var pid int
@@ -151,6 +153,7 @@ func nameOf(q *work.Lookup) *work.LookupResult {
 
 // TestVisitNames checks that an inetd run has a resolver.
 func TestVisitNames(t *testing.T) {
+	t.Parallel()
 	for path, want := range map[string]string{"/pid": "", "/name?uid=0": "root"} {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		must(t, err)
@@ -170,6 +173,7 @@ func TestVisitNames(t *testing.T) {
 // TestVisitLosesAService checks that an inetd run whose resolver is killed
 // answers the request in progress and then ends.
 func TestVisitLosesAService(t *testing.T) {
+	t.Parallel()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	must(t, err)
 	client, ours := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")

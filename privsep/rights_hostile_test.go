@@ -32,6 +32,7 @@ func sleepy(fd int) error {
 // TestLingeringWorker checks that an unsandboxed worker delays no other process
 // when it makes the parent the last to close a socket that lingers.
 func TestLingeringWorker(t *testing.T) {
+	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))

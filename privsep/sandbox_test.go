@@ -20,6 +20,7 @@ import (
 // TestWorkerIsConfined inspects a worker of root's gateway from outside, in
 // /proc.
 func TestWorkerIsConfined(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	pid, parent := g.workerPID(), g.cmd.Process.Pid
@@ -111,6 +112,7 @@ func descriptors(t *testing.T, pid int) []string {
 // TestUnshareSysVSwitch checks that worker and parent share the IPC namespace
 // when the switch is off.
 func TestUnshareSysVSwitch(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", ""),
 		Switches: ipc.Switches{DisableUnshareSysV: true, DisableUnshareFiles: true}})
@@ -122,6 +124,7 @@ func TestUnshareSysVSwitch(t *testing.T) {
 // TestUnprivilegedStart checks that a gateway started without root serves, and
 // logs once which parts of the confinement it lacks.
 func TestUnprivilegedStart(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{})
 	pid := g.workerPID()
 	for name, want := range map[string]string{"CapEff": "0000000000000000", "NoNewPrivs": "1"} {
@@ -150,6 +153,7 @@ func TestUnprivilegedStart(t *testing.T) {
 // TestRootWorkerByWish checks that workers may run as root when the check of
 // the identity is switched off, and that even then a worker has no capability.
 func TestRootWorkerByWish(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	g := serve(t, nil, testConfig{Switches: ipc.Switches{DisableUserCheck: true}})
 	pid := g.workerPID()
@@ -163,6 +167,7 @@ func TestRootWorkerByWish(t *testing.T) {
 // directory that the user of the new process can't enter. The umask of the
 // build makes no difference.
 func TestStartsFrom0700(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	for _, mode := range []os.FileMode{0o755, 0o711, 0o700} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -170,13 +175,10 @@ func TestStartsFrom0700(t *testing.T) {
 			if err := os.Mkdir(home, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			defer func(before string) { binary = before }(binary)
-			var err error
-			if binary, err = install(home, mode); err != nil {
-				t.Fatal(err)
-			}
+			installed, err := install(home, mode)
+			must(t, err)
 			program := filepath.Join(home, spawn.WorkerName)
-			g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
+			g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", ""), Binary: installed})
 			if got := status(t, g.workerPID(), "Name"); got != "schedrestd-work" {
 				t.Errorf("the process is called %q", got)
 			}
@@ -199,6 +201,7 @@ func TestStartsFrom0700(t *testing.T) {
 // TestStartIsRefused checks that identities that must not serve and files that
 // must not be executed keep the gateway from starting.
 func TestStartIsRefused(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	open := func(path string) {
 		must(t, copyFile(binary, path, 0o711))
@@ -233,7 +236,7 @@ func TestStartIsRefused(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.worker != nil {
-				replace(t, ipc.Worker, tt.worker)
+				tt.config.Binary = replace(t, ipc.Worker, tt.worker)
 			}
 			text, hint := launch(t, tt.as, tt.config).failure()
 			if !strings.Contains(text, tt.want) || !strings.Contains(hint, tt.hint) {
@@ -247,6 +250,7 @@ func TestStartIsRefused(t *testing.T) {
 // or that can't be created. It does not serve, and the start fails with the
 // reason.
 func TestWorkerRefuses(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		part  string
 		limit time.Duration
@@ -274,6 +278,7 @@ func TestWorkerRefuses(t *testing.T) {
 // TestSignalDuringStart checks that a signal ends the start while a worker
 // hangs before it is ready.
 func TestSignalDuringStart(t *testing.T) {
+	t.Parallel()
 	g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"mute"}}, StartLimit: time.Hour})
 	g.await("starting workers", nil)
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -25,6 +25,7 @@ import (
 
 // TestPeerFacts checks that the handler gets the kernel's facts about the peer.
 func TestPeerFacts(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	as := plain(t)
 	path := socketDir(t, dir, as) + "/s"
@@ -76,6 +77,7 @@ func socketDir(t *testing.T, dir string, as user) string {
 // It checks that the next request is answered each time. At the end no slot and
 // no descriptor may be lost.
 func TestKilledWorkers(t *testing.T) {
+	t.Parallel()
 	as := user(nil)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: reads the parent's descriptors, which is not dumpable")
@@ -183,6 +185,7 @@ func (g *gateway) settled(t *testing.T, n int) {
 // connections concurrently. Connections that wait in the kernel's queue are
 // served when a slot becomes free, and none is lost.
 func TestMaxConnections(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{Connections: 3, Listen: listens("127.0.0.1:0", "[::1]:0")})
 	held := g.occupy(t, 3)
 	answered := make(chan error, 1)
@@ -216,6 +219,7 @@ func TestMaxConnections(t *testing.T) {
 // TestDrain checks the shutdown by a signal: the listeners close, requests in
 // progress are answered, idle connections close, and the exit status is 0.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
 			as := plain(t)
@@ -258,6 +262,7 @@ func TestDrain(t *testing.T) {
 // requests. The same signal twice at once, as timeout(1) sends it, counts as
 // one.
 func TestSecondSignal(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{})
 	go g.get("/wait?ms=3600000")
 	g.await("worker: a request waits", nil)
@@ -272,6 +277,7 @@ func TestSecondSignal(t *testing.T) {
 
 // TestParentDies checks that the workers do not outlive their parent.
 func TestParentDies(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{})
 	pid := g.workerPID()
 	g.cmd.Process.Kill()
@@ -285,6 +291,7 @@ func TestParentDies(t *testing.T) {
 // TestDrainHasAnEnd checks that a worker that does not exit by itself during a
 // shutdown is ended.
 func TestDrainHasAnEnd(t *testing.T) {
+	t.Parallel()
 	limits := testLimits
 	limits.Drain = 50 * time.Millisecond
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"never ends"}}, Setup: packed(work.Setup{Limits: limits})})
@@ -296,6 +303,7 @@ func TestDrainHasAnEnd(t *testing.T) {
 // TestLimitsAreComplete checks that every limit is set. A limit that is not set
 // would limit nothing.
 func TestLimitsAreComplete(t *testing.T) {
+	t.Parallel()
 	limits := testLimits
 	limits.Idle = 0
 	if text, _ := launch(t, plain(t), testConfig{Setup: packed(work.Setup{Limits: limits})}).failure(); !strings.Contains(text, "Idle is not set") {

@@ -12,6 +12,7 @@ import (
 // threads as the configuration asks for, and that each worker has at least one
 // thread and one slot for a connection.
 func TestThreadsAreShared(t *testing.T) {
+	t.Parallel()
 	needRoot(t) // only root can read the environment of a worker, which is not dumpable
 	for _, tt := range []struct {
 		config testConfig

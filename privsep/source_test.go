@@ -22,6 +22,7 @@ import (
 // share the limit of one source. An address that is only exempt from penalties
 // still has the limit.
 func TestProxyIsNoSource(t *testing.T) {
+	t.Parallel()
 	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	g := serve(t, plain(t), testConfig{Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Proxies: here}})})
 	g.occupy(t, 4)
@@ -50,6 +51,7 @@ func (g *gateway) dialTCPAs(t *testing.T, uid uint32) (c net.Conn) {
 // from several addresses, and waits for more. Another user who comes later is
 // served first, and the first user's requests in progress are kept.
 func TestOneSourceLeavesSlots(t *testing.T) {
+	t.Parallel()
 	needRoot(t) // only root can act as several users
 	g := serve(t, plain(t), testConfig{Connections: 4})
 	held := g.occupy(t, 4)
@@ -82,6 +84,7 @@ func TestOneSourceLeavesSlots(t *testing.T) {
 // until one of them ends. While it waits it holds no slot and keeps no other
 // source from being served.
 func TestParking(t *testing.T) {
+	t.Parallel()
 	needRoot(t) // only root can act as several users
 	g := serve(t, plain(t), testConfig{Connections: 6, PerSource: 2})
 	held := g.occupy(t, 2)
@@ -120,6 +123,7 @@ func TestParking(t *testing.T) {
 // TestOwnSourceYields checks a source at its limit. Its next connection ends
 // one of its own idle connections, although slots are free for other sources.
 func TestOwnSourceYields(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{Connections: 10, PerSource: 1})
 	for range 3 {
 		c := g.dial(t, request)
@@ -132,6 +136,7 @@ func TestOwnSourceYields(t *testing.T) {
 // TestParkingHasAnEnd checks that a connection that waits too long, or can't
 // wait, gets an answer, and that the counts are unchanged afterwards.
 func TestParkingHasAnEnd(t *testing.T) {
+	t.Parallel()
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 4, PerSource: 1})
 	held := g.occupy(t, 1)
 	var list []net.Conn
@@ -154,6 +159,7 @@ func TestParkingHasAnEnd(t *testing.T) {
 // TestUserWhoStopsTheirWorker checks that other users are served, whatever some
 // users do to their own workers and however many connections they open.
 func TestUserWhoStopsTheirWorker(t *testing.T) {
+	t.Parallel()
 	_, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // only the bound on connections can end the wait
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	pid := pidOf(t, body)
@@ -177,6 +183,7 @@ func TestUserWhoStopsTheirWorker(t *testing.T) {
 // their own workers. The gateway ends these workers and serves a third user.
 // The connections still count against the two users.
 func TestStoppedWorkersKeepNoSlots(t *testing.T) {
+	t.Parallel()
 	_, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour})
 	dial := func(uid uint32) net.Conn {
 		c, err := thread.DialAs(uid, uid, socket)

@@ -58,13 +58,14 @@ func (g *gate) held() (release func()) {
 // already has the user's identity, but has not yet executed its program. No
 // other user has to wait.
 func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	var path string
-	replace(t, ipc.Worker, func(worker string) {
+	installed := replace(t, ipc.Worker, func(worker string) {
 		path = worker
 		must(t, copyFile(binary, path, 0o711))
 	})
-	_, socket := becoming(t, testConfig{})
+	_, socket := becoming(t, testConfig{Binary: installed})
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
 	other := pidOf(t, body)
 
@@ -99,6 +100,7 @@ func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 // dumpable when it changes its ids. This also affects every process that shares
 // its memory.
 func TestParentStaysUndumpable(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	for _, value := range []string{"1", "2"} {
 		t.Run(value, func(t *testing.T) {
@@ -116,6 +118,7 @@ func TestParentStaysUndumpable(t *testing.T) {
 // TestRootOfContainer checks that root of a user namespace of 65536 ids starts
 // all services under ids that exist in that namespace.
 func TestRootOfContainer(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	g := serve(t, contained, testConfig{Service: identityOf("nobody", "nogroup", ""), Audit: ipc.Audit{Path: ipc.AuditStderr}})
 	g.mustGet("/pid")

@@ -176,6 +176,7 @@ var strangersRSA = sync.OnceValue(newRSA)
 // of tokens from their first connection on, with and without https://
 // listeners. The same holds for workers that are started after a SIGHUP.
 func TestTokenKeys(t *testing.T) {
+	t.Parallel()
 	for _, strict := range []bool{false, true} {
 		for _, https := range []bool{false, true} {
 			t.Run(fmt.Sprintf("worker_per_connection=%v,https=%v", strict, https), func(t *testing.T) {
@@ -207,6 +208,7 @@ func TestTokenKeys(t *testing.T) {
 // in the hint fixes the file. If tokens are not served, the gateway refuses the
 // same files, except for faults that only a keeper finds.
 func TestTokenKeysRefused(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name       string
 		spoil      func(*vault)
@@ -278,6 +280,7 @@ func TestTokenKeysRefused(t *testing.T) {
 // TestNoTokenKeys checks that missing and unreadable files are logged and no
 // keeper is started, and that the files are used as soon as they can be read.
 func TestNoTokenKeys(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	v := newVault(t, as)
 	must(t, os.Chmod(v.Key, 0))
@@ -308,6 +311,7 @@ func TestNoTokenKeys(t *testing.T) {
 // TestTokensNotServed checks that no process gets a key when the gateway serves
 // no tokens.
 func TestTokensNotServed(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	v := newVault(t, as)
 	c := v.config(testConfig{})
@@ -337,6 +341,7 @@ func (g *gateway) complaints(what, text string) (n int) {
 // logged once, and the old key stays in use. Workers then ask the daemons about
 // tokens that the old key does not verify.
 func TestTokenKeyChanges(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	v := newVault(t, as)
 	g := serve(t, as, v.config(testConfig{}))
@@ -380,6 +385,7 @@ func TestTokenKeyChanges(t *testing.T) {
 // used, even if its first half could be a key. A SIGHUP makes the gateway use
 // it at once.
 func TestTokenKeyInPieces(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	v := newVault(t, as)
 	write := rereadingSecrets(t)
@@ -409,6 +415,7 @@ func TestTokenKeyInPieces(t *testing.T) {
 // TestBrokenKeySet checks that a gateway does not start with a key set that no
 // worker can use.
 func TestBrokenKeySet(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	for name, text := range map[string]string{"cut": setOf(rsaKey())[:100], "a page": "<html>", "none": `{"keys":[]}`, "private": `{"keys":[{"kty":"RSA","d":"AQAB"}]}`} {
 		t.Run(name, func(t *testing.T) {
@@ -430,6 +437,7 @@ func TestBrokenKeySet(t *testing.T) {
 // can't use the key set. The previous generation stays in force. Later
 // generations use the previous key set until the file changes.
 func TestBrokenKeySetLater(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	v := newVault(t, as)
 	g := serve(t, as, v.config(testConfig{}))
@@ -471,6 +479,7 @@ func (g *gateway) serves(pid string) bool {
 
 // TestKeySetChanges checks the same as TestTokenKeyChanges for the key set.
 func TestKeySetChanges(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	v := newVault(t, as)
 	g := serve(t, as, v.config(testConfig{}))

@@ -20,6 +20,7 @@ import (
 // keeper is ready. The next keeper gets the key again, even if the file is
 // gone.
 func TestKeeperOfTokensDies(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	v := newVault(t, as)
 	g := serve(t, as, v.config(testConfig{}))
@@ -41,6 +42,7 @@ func TestKeeperOfTokensDies(t *testing.T) {
 // TestTokenKeyWrittenOver checks a keeper that finds the previous key
 // overwritten. It has no token key then, and still signs handshakes.
 func TestTokenKeyWrittenOver(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
 	c := v.config(testConfig{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
@@ -60,6 +62,7 @@ func TestTokenKeyWrittenOver(t *testing.T) {
 // Adding the key starts a keeper, and removing it ends the keeper that knew the
 // key.
 func TestTokenKeyByReload(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	v := newVault(t, as)
 	write := rereadingSecrets(t)
@@ -102,6 +105,7 @@ func TestTokenKeyByReload(t *testing.T) {
 // warns that its workers can open the key file. After a start as root they
 // can't, and there is no warning.
 func TestTokenKeyOpenToWorkers(t *testing.T) {
+	t.Parallel()
 	says := "a compromised worker can read the key of HS256 tokens: without root, workers run as the user who started the gateway"
 	as := plain(t)
 	v := newVault(t, as)
@@ -127,6 +131,7 @@ func TestTokenKeyOpenToWorkers(t *testing.T) {
 // be used, none of them is used. The keys in use stay in use, and the warnings
 // about them remain.
 func TestSecretsTogether(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
 	c := v.config(testConfig{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
@@ -176,6 +181,7 @@ func TestSecretsTogether(t *testing.T) {
 // while the rest of the configuration can't be used. The gateway notices the
 // new certificates without a signal, and uses them.
 func TestRenewalWithABadKey(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
 	c := v.config(testConfig{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
@@ -202,6 +208,7 @@ func mustRead(t *testing.T, path string) string {
 // renewed together. A SIGHUP fails because of the certificates, but the new
 // token keys are used.
 func TestRenewalWithBadCertificates(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	for what, spoil := range map[string]func(*site){
 		"a broken certificate":  func(s *site) { s.put(s.Certificate, "broken", 0o644) },
@@ -236,10 +243,10 @@ func TestRenewalWithBadCertificates(t *testing.T) {
 // TestTokenKeyWithoutKeeper checks that a key is refused when the keeper's
 // program is missing, at the start and on a SIGHUP.
 func TestTokenKeyWithoutKeeper(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	v := newVault(t, as)
-	replace(t, ipc.Keeper, remove)
-	c := v.config(testConfig{})
+	c := v.config(testConfig{Binary: replace(t, ipc.Keeper, remove)})
 	text, hint := launch(t, as, c).failure()
 	if !strings.Contains(text, "schedrestd-keeper: no such file") || !strings.Contains(hint, "must be in the directory of schedrestd") {
 		t.Errorf("error %q, hint %q", text, hint)
@@ -259,6 +266,7 @@ func TestTokenKeyWithoutKeeper(t *testing.T) {
 // TestTokenKeyForgotten checks the removal of the token key while handshakes
 // are still signed. Another keeper replaces the keeper that knew the key.
 func TestTokenKeyForgotten(t *testing.T) {
+	t.Parallel()
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
 	write := rereadingSecrets(t)
@@ -283,6 +291,7 @@ func TestTokenKeyForgotten(t *testing.T) {
 // that they would reject. A log record says so. After the command in its hint,
 // the gateway uses the file and SchedUser can still read it.
 func TestUnfollowedTokenKey(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	sched, err := nss.LookupUID(1) // a system account that has a group
 	if err != nil {
@@ -344,6 +353,7 @@ func TestUnfollowedTokenKey(t *testing.T) {
 // gateway that has verified a token with the key. The key must be in the keeper
 // and in no other process.
 func TestTokenKeyStaysInTheKeeper(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	for _, owner := range []string{"root", "both"} {
 		t.Run(owner, func(t *testing.T) {
@@ -381,6 +391,7 @@ func TestTokenKeyStaysInTheKeeper(t *testing.T) {
 // token key refuses to serve or breaks the protocol, and that the error gives
 // the reason.
 func TestHostileKeepersOfTokens(t *testing.T) {
+	t.Parallel()
 	for part, want := range map[string]string{
 		"refuses":         `the keeper cannot serve: no\x1bkeeper`,
 		"kept of nothing": "", // the error depends on whether the message comes before the keys are sent

@@ -28,6 +28,7 @@ func sharedDir(t *testing.T) string {
 // TestUnixSocketOptions checks that UNIX sockets belong to the service user, or
 // to root when the gateway serves each user under their own identity.
 func TestUnixSocketOptions(t *testing.T) {
+	t.Parallel()
 	group := uint32(44)
 	for name, tt := range map[string]struct {
 		config   testConfig
