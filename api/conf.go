@@ -12,10 +12,13 @@ import (
 
 type confField = schema.Field[model.Configuration]
 
+// ourNames replaces Slurm's name by this project's in the names of fields.
+var ourNames = strings.NewReplacer("SLURM", "SCHED", "Slurm", "Sched")
+
 // confShow returns a field of the configuration. name is Slurm's name for the
 // field, from which confShow derives this project's name.
 func confShow[T any](name string, typ func() schema.Type[T], get func(*model.Configuration) T, opts ...schema.Option) confField {
-	ours := strings.NewReplacer("SLURM", "SCHED", "Slurm", "Sched").Replace(name)
+	ours := ourNames.Replace(name)
 	return schema.Show(ours, typ, get, ours+", as it is in force", append(opts, schema.InSlurm(name))...)
 }
 

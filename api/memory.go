@@ -2,7 +2,6 @@ package api
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -32,12 +31,12 @@ func (m mebibyteType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 	}
 }
 
-var memoryText = regexp.MustCompile(`^(\d{1,19})([KMGT]?)B?$`)
+var memoryText = expression(`^(\d{1,19})([KMGT]?)B?$`)
 
 // parseMebibytes parses an amount of memory as Slurm's commands do. An amount
 // without a unit is in MiB. A fraction of a MiB is rounded up.
 func parseMebibytes(s string) (uint64, bool) {
-	m := memoryText.FindStringSubmatch(strings.ToUpper(s))
+	m := memoryText().FindStringSubmatch(strings.ToUpper(s))
 	if m == nil {
 		return 0, false
 	}

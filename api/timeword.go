@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"schedrestd/api/schema"
@@ -27,16 +28,23 @@ func instant() schema.Type[model.Time] {
 	return asText(func(s string) (model.Time, error) { return readTime(s, time.Now()) })
 }
 
+// expression returns a function that compiles text in its first call. A worker
+// would otherwise spend a tenth of its start on expressions that few requests
+// need.
+func expression(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 var (
-	timeSeconds = regexp.MustCompile(`^(?:[uU][tT][sS])?(\d{1,18})(?:\.\d*)?$`)
+	timeSeconds = expression(`^(?:[uU][tT][sS])?(\d{1,18})(?:\.\d*)?$`)
 	// In a parsed query, an unescaped "+" has become a blank. Blanks have no
 	// other meaning there.
-	timeNow    = regexp.MustCompile(`(?i)^now(?:\s*([-+ ])\s*(\d{1,10})\s*(seconds?|minutes?|hours?|days?|weeks?)?)?$`)
-	timeBlanks = regexp.MustCompile(`^[-\s]*(?:T?(\d.*)|(\D.*)|)$`)
-	timeWord   = regexp.MustCompile(`(?i)^(today|tomorrow|midnight|noon|elevenses|fika|teatime)`)
-	timeClock  = regexp.MustCompile(`(?i)^(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s*(am|pm))?`)
-	timeDate   = regexp.MustCompile(`^(\d{4})-(\d{1,2})-(\d{1,2})`)
-	timeShort  = regexp.MustCompile(`^(\d{1,2})[./]?(\d{1,2})(?:[./]?(\d\d))?`)
+	timeNow    = expression(`(?i)^now(?:\s*([-+ ])\s*(\d{1,10})\s*(seconds?|minutes?|hours?|days?|weeks?)?)?$`)
+	timeBlanks = expression(`^[-\s]*(?:T?(\d.*)|(\D.*)|)$`)
+	timeWord   = expression(`(?i)^(today|tomorrow|midnight|noon|elevenses|fika|teatime)`)
+	timeClock  = expression(`(?i)^(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s*(am|pm))?`)
+	timeDate   = expression(`^(\d{4})-(\d{1,2})-(\d{1,2})`)
+	timeShort  = expression(`^(\d{1,2})[./]?(\d{1,2})(?:[./]?(\d\d))?`)
 )
 
 var (
@@ -55,11 +63,11 @@ func readTime(s string, now time.Time) (model.Time, error) {
 	wrong := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
 	at, ok := time.Time{}, false
 	switch {
-	case timeSeconds.MatchString(s):
-		n, err := strconv.ParseInt(timeSeconds.FindStringSubmatch(s)[1], 10, 64)
+	case timeSeconds().MatchString(s):
+		n, err := strconv.ParseInt(timeSeconds().FindStringSubmatch(s)[1], 10, 64)
 		at, ok = time.Unix(n, 0), err == nil
-	case timeNow.MatchString(s):
-		at, ok = fromNow(timeNow.FindStringSubmatch(s), now), true
+	case timeNow().MatchString(s):
+		at, ok = fromNow(timeNow().FindStringSubmatch(s), now), true
 	case !strings.HasPrefix(s, "-"): // a negative number is not a date
 		var err error
 		if at, err = time.Parse(time.RFC3339, strings.Replace(s, " ", "+", 1)); err != nil {
@@ -88,7 +96,7 @@ func dayAndHour(s string, now time.Time) (time.Time, error) {
 	p := timeParts{now: now}
 	for s != "" {
 		var err error
-		if s, err = p.take(timeBlanks.ReplaceAllString(s, "$1$2")); err != nil {
+		if s, err = p.take(timeBlanks().ReplaceAllString(s, "$1$2")); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -111,21 +119,21 @@ func (p *timeParts) take(s string) (rest string, err error) {
 		return "", nil
 	}
 	number := func(s string) int { n, _ := strconv.Atoi(s); return n }
-	if m := timeWord.FindString(s); m != "" {
+	if m := timeWord().FindString(s); m != "" {
 		p.word(strings.ToLower(m))
 		return s[len(m):], nil
 	}
-	if m := timeClock.FindStringSubmatch(s); m != nil {
+	if m := timeClock().FindStringSubmatch(s); m != nil {
 		p.hour, p.minute, p.second = number(m[1]), number(m[2]), number(m[3])
 		p.hours++
 		return s[len(m[0]):], p.half(strings.ToLower(m[4]))
 	}
-	if m := timeDate.FindStringSubmatch(s); m != nil {
+	if m := timeDate().FindStringSubmatch(s); m != nil {
 		p.year, p.month, p.day = number(m[1]), number(m[2]), number(m[3])
 		p.days++
 		return s[len(m[0]):], nil
 	}
-	if m := timeShort.FindStringSubmatch(s); m != nil {
+	if m := timeShort().FindStringSubmatch(s); m != nil {
 		p.month, p.day = number(m[1]), number(m[2])
 		if m[3] != "" {
 			p.year = 2000 + number(m[3])

@@ -4,10 +4,15 @@ package schema
 // make Fields.
 type Field[O any] struct {
 	name, doc string
-	shape     func(View) *Shape
-	renderer  func(View) func(Encoder, *O)         // nil: the field is never shown
-	parser    func(View) func(*Report, *Value, *O) // nil: the field is never parsed
+	value     value[O]
 	traits
+}
+
+// value is the value of a field of O: its type, and where O has it.
+type value[O any] interface {
+	shape(View) *Shape
+	renderer(View) func(Encoder, *O)       // nil: the field is never shown
+	parser(View) func(*Report, *Value, *O) // nil: the field is never parsed
 }
 
 // traits are the properties of a field that Options set.
@@ -22,25 +27,31 @@ type traits struct {
 	ignored    bool
 }
 
-// Option sets a property of a field.
-type Option func(*traits)
+// Option sets a property of a field. It gets and returns traits by value, so
+// that tables with thousands of fields need no memory for them when a program
+// starts.
+type Option func(traits) traits
 
 // Since sets the first version that has the field.
-func Since(v Version) Option { return func(t *traits) { t.in.since = v } }
+func Since(v Version) Option { return func(t traits) traits { t.in.since = v; return t } }
 
 // Until sets the first version that no longer has the field.
-func Until(v Version) Option { return func(t *traits) { t.in.until = v } }
+func Until(v Version) Option { return func(t traits) traits { t.in.until = v; return t } }
 
 // Required marks a field that answers always contain and requests must contain,
 // from version v on. A v of 0 stands for all versions.
-func Required(v Version) Option { return func(t *traits) { t.required = span{since: v} } }
+func Required(v Version) Option {
+	return func(t traits) traits { t.required = span{since: v}; return t }
+}
 
 // Deprecated marks a field that works, but that clients should replace by
 // another field from version v on. A v of 0 stands for all versions.
-func Deprecated(v Version) Option { return func(t *traits) { t.deprecated = span{since: v} } }
+func Deprecated(v Version) Option {
+	return func(t traits) traits { t.deprecated = span{since: v}; return t }
+}
 
 // Unit sets the unit of a number, such as "MiB", "s" or "min".
-func Unit(unit string) Option { return func(t *traits) { t.unit = unit } }
+func Unit(unit string) Option { return func(t traits) traits { t.unit = unit; return t } }
 
 // The units of numbers without a unit of measurement.
 const (
@@ -49,25 +60,27 @@ const (
 )
 
 // Count marks a number of things.
-func Count(t *traits) { t.unit = CountUnit }
+func Count(t traits) traits { t.unit = CountUnit; return t }
 
 // Bare marks a number that is neither a measurement nor a count, but
 // identifies, ranks or holds bits.
-func Bare(t *traits) { t.unit = BareUnit }
+func Bare(t traits) traits { t.unit = BareUnit; return t }
 
 // Ours marks a field that Slurm's API does not have.
-func Ours(t *traits) { t.ours = span{} }
+func Ours(t traits) traits { t.ours = span{}; return t }
 
 // Undocumented marks a field that slurmrestd accepts from version v on,
 // although its documents lack the field.
-func Undocumented(v Version) Option { return func(t *traits) { t.ours = span{since: v} } }
+func Undocumented(v Version) Option {
+	return func(t traits) traits { t.ours = span{since: v}; return t }
+}
 
 // Alone marks a word of a set that excludes all later words of the table. If
 // the bits of the marked word match, the later words are skipped.
-func Alone(t *traits) { t.alone = true }
+func Alone(t traits) traits { t.alone = true; return t }
 
 // InSlurm sets the name of the field in the Slurm spelling, if it differs.
-func InSlurm(name string) Option { return func(t *traits) { t.slurm = name } }
+func InSlurm(name string) Option { return func(t traits) traits { t.slurm = name; return t } }
 
 func (f *Field[O]) spelled(n Spelling) string {
 	if n == Slurm && f.slurm != "" {
@@ -76,11 +89,11 @@ func (f *Field[O]) spelled(n Spelling) string {
 	return f.name
 }
 
-func field[O any](name, doc string, opts []Option) Field[O] {
-	f := Field[O]{name: name, doc: doc}
+func field[O any](name, doc string, v value[O], opts []Option) Field[O] {
+	f := Field[O]{name: name, doc: doc, value: v}
 	f.required, f.deprecated, f.ours = never, never, never
 	for _, o := range opts {
-		o(&f.traits)
+		f.traits = o(f.traits)
 	}
 	return f
 }
@@ -88,93 +101,133 @@ func field[O any](name, doc string, opts []Option) Field[O] {
 // F returns a field that is stored in the model. at returns the address of its
 // value. The field is both shown and parsed.
 func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, opts ...Option) Field[O] {
-	f := field[O](name, doc, opts)
-	f.shape = func(v View) *Shape { return typ().Shape(v) }
-	f.renderer = func(v View) func(Encoder, *O) {
-		render := typ().Renderer(v)
-		return func(e Encoder, o *O) { render(e, at(o)) }
-	}
-	f.parser = func(v View) func(*Report, *Value, *O) {
-		parse := typ().Parser(v)
-		return func(r *Report, doc *Value, o *O) {
-			into := at(o)
-			was := *into
-			if !parse(r, doc, into) {
-				*into = was
-			}
+	return field[O](name, doc, stored[O, T]{typ, at}, opts)
+}
+
+type stored[O, T any] struct {
+	typ func() Type[T]
+	at  func(*O) *T
+}
+
+func (s stored[O, T]) shape(v View) *Shape { return s.typ().Shape(v) }
+
+func (s stored[O, T]) renderer(v View) func(Encoder, *O) {
+	render, at := s.typ().Renderer(v), s.at
+	return func(e Encoder, o *O) { render(e, at(o)) }
+}
+
+func (s stored[O, T]) parser(v View) func(*Report, *Value, *O) {
+	parse, at := s.typ().Parser(v), s.at
+	return func(r *Report, doc *Value, o *O) {
+		into := at(o)
+		was := *into
+		if !parse(r, doc, into) {
+			*into = was
 		}
 	}
-	return f
 }
 
 // Show returns a field whose value is computed by get. It is never parsed.
 func Show[O, T any](name string, typ func() Type[T], get func(*O) T, doc string, opts ...Option) Field[O] {
-	f := field[O](name, doc, opts)
-	f.shape = func(v View) *Shape { return typ().Shape(v) }
-	f.renderer = func(v View) func(Encoder, *O) {
-		render := typ().Renderer(v)
-		return func(e Encoder, o *O) {
-			value := get(o)
-			render(e, &value)
-		}
-	}
-	return f
+	return field[O](name, doc, computed[O, T]{typ, get}, opts)
 }
+
+type computed[O, T any] struct {
+	typ func() Type[T]
+	get func(*O) T
+}
+
+func (c computed[O, T]) shape(v View) *Shape { return c.typ().Shape(v) }
+
+func (c computed[O, T]) renderer(v View) func(Encoder, *O) {
+	render, get := c.typ().Renderer(v), c.get
+	return func(e Encoder, o *O) {
+		value := get(o)
+		render(e, &value)
+	}
+}
+
+func (c computed[O, T]) parser(View) func(*Report, *Value, *O) { return nil }
 
 // Take returns a field that is parsed but never shown. set stores its value. If
 // set fails, the error refers to that value.
 func Take[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc string, opts ...Option) Field[O] {
-	f := field[O](name, doc, opts)
-	f.shape = func(v View) *Shape { return typ().Shape(v) }
-	f.parser = func(v View) func(*Report, *Value, *O) {
-		parse := typ().Parser(v)
-		return func(r *Report, doc *Value, o *O) {
-			var value T
-			if !parse(r, doc, &value) {
-				return
-			}
-			if err := set(o, value); err != nil {
-				r.Error(doc, "%v", err)
-			}
+	return field[O](name, doc, given[O, T]{typ, set}, opts)
+}
+
+type given[O, T any] struct {
+	typ func() Type[T]
+	set func(*O, T) error
+}
+
+func (g given[O, T]) shape(v View) *Shape { return g.typ().Shape(v) }
+
+func (g given[O, T]) renderer(View) func(Encoder, *O) { return nil }
+
+func (g given[O, T]) parser(v View) func(*Report, *Value, *O) {
+	parse, set := g.typ().Parser(v), g.set
+	return func(r *Report, doc *Value, o *O) {
+		var value T
+		if !parse(r, doc, &value) {
+			return
+		}
+		if err := set(o, value); err != nil {
+			r.Error(doc, "%v", err)
 		}
 	}
-	return f
 }
 
 // Both returns a field that is shown like Show's and parsed like Take's.
 func Both[O, T any](name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option) Field[O] {
-	f := Show(name, typ, get, doc, opts...)
-	f.parser = Take(name, typ, set, doc, opts...).parser
-	return f
+	return field[O](name, doc, both[O, T]{computed[O, T]{typ, get}, set}, opts)
+}
+
+type both[O, T any] struct {
+	computed[O, T]
+	set func(*O, T) error
+}
+
+func (b both[O, T]) parser(v View) func(*Report, *Value, *O) {
+	return given[O, T]{b.typ, b.set}.parser(v)
 }
 
 // Ignore returns a field whose value is checked and then ignored with a
 // warning.
 func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Option) Field[O] {
-	f := field[O](name, doc, opts)
+	f := field[O](name, doc, ignored[O, T]{typ}, opts)
 	f.ignored = true
-	f.shape = func(v View) *Shape { return typ().Shape(v) }
-	f.parser = func(v View) func(*Report, *Value, *O) {
-		parse := typ().Parser(v)
-		return func(r *Report, doc *Value, _ *O) {
-			var value T
-			if parse(r, doc, &value) {
-				r.Warn(doc, "has no effect")
-			}
+	return f
+}
+
+type ignored[O, T any] struct{ typ func() Type[T] }
+
+func (i ignored[O, T]) shape(v View) *Shape { return i.typ().Shape(v) }
+
+func (i ignored[O, T]) renderer(View) func(Encoder, *O) { return nil }
+
+func (i ignored[O, T]) parser(v View) func(*Report, *Value, *O) {
+	parse := i.typ().Parser(v)
+	return func(r *Report, doc *Value, _ *O) {
+		var value T
+		if parse(r, doc, &value) {
+			r.Warn(doc, "has no effect")
 		}
 	}
-	return f
 }
 
 // Group returns a field that is an object of its own in JSON. Its fields belong
 // to the same O.
 func Group[O any](name, doc string, fields []Field[O], opts ...Option) Field[O] {
-	f := field[O](name, doc, opts)
-	f.shape = func(v View) *Shape { return &Shape{Kind: "object", Fields: properties(fields, v)} }
-	f.renderer = func(v View) func(Encoder, *O) { return renderFields(fields, v) }
-	f.parser = func(v View) func(*Report, *Value, *O) {
-		parse := parseFields(fields, v)
-		return func(r *Report, doc *Value, o *O) { parse(r, doc, o) }
-	}
-	return f
+	return field[O](name, doc, group[O](fields), opts)
+}
+
+type group[O any] []Field[O]
+
+func (g group[O]) shape(v View) *Shape { return &Shape{Kind: "object", Fields: properties(g, v)} }
+
+func (g group[O]) renderer(v View) func(Encoder, *O) { return renderFields(g, v) }
+
+func (g group[O]) parser(v View) func(*Report, *Value, *O) {
+	parse := parseFields(g, v)
+	return func(r *Report, doc *Value, o *O) { parse(r, doc, o) }
 }

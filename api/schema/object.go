@@ -18,12 +18,7 @@ type ObjectType[O any] struct {
 // Object declares an object with the given name. Its fields are shown in the
 // given order.
 func Object[O any](name string, fields ...Field[O]) *ObjectType[O] {
-	return &ObjectType[O]{
-		name:    name,
-		fields:  fields,
-		renders: make(map[View]func(Encoder, *O)),
-		parses:  make(map[View]func(*Report, *Value, *O) bool),
-	}
+	return &ObjectType[O]{name: name, fields: fields}
 }
 
 // Type returns t as the type of a field: F("energy", Energy.Type, …).
@@ -34,6 +29,9 @@ func (t *ObjectType[O]) Type() Type[O] { return t }
 func (t *ObjectType[O]) Renderer(v View) func(Encoder, *O) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.renders == nil {
+		t.renders = make(map[View]func(Encoder, *O))
+	}
 	if t.renders[v] == nil {
 		t.renders[v] = renderFields(t.fields, v)
 	}
@@ -45,6 +43,9 @@ func (t *ObjectType[O]) Renderer(v View) func(Encoder, *O) {
 func (t *ObjectType[O]) Parser(v View) func(*Report, *Value, *O) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.parses == nil {
+		t.parses = make(map[View]func(*Report, *Value, *O) bool)
+	}
 	if t.parses[v] == nil {
 		t.parses[v] = parseFields(t.fields, v)
 	}
@@ -69,7 +70,7 @@ func properties[O any](fields []Field[O], v View) []Property {
 				Deprecated: f.deprecated.has(v.Version),
 				Ours:       f.ours.has(v.Version),
 				Ignored:    f.ignored,
-				Shape:      f.shape(v),
+				Shape:      f.value.shape(v),
 			})
 		}
 	}
@@ -86,8 +87,11 @@ func renderFields[O any](fields []Field[O], v View) func(Encoder, *O) {
 	var list []shown[O]
 	for i := range fields {
 		f := &fields[i]
-		if f.in.has(v.Version) && f.renderer != nil {
-			list = append(list, shown[O]{f.spelled(v.Names), f.renderer(v)})
+		if !f.in.has(v.Version) {
+			continue
+		}
+		if render := f.value.renderer(v); render != nil {
+			list = append(list, shown[O]{f.spelled(v.Names), render})
 		}
 	}
 	return func(e Encoder, o *O) {
@@ -114,15 +118,16 @@ func parseFields[O any](fields []Field[O], v View) func(*Report, *Value, *O) boo
 	for i := range fields {
 		f := &fields[i]
 		if f.in.has(v.Version) {
-			name, parse := f.spelled(v.Names), notTaken[O]
-			if f.parser != nil {
-				parse = f.parser(v)
+			name, parse := f.spelled(v.Names), f.value.parser(v)
+			settable := parse != nil
+			if !settable {
+				parse = notTaken[O]
 			}
 			if _, twice := byName[name]; twice {
 				panic(fmt.Sprintf("schema: field %q twice in %v", name, v.Version))
 			}
 			byName[name] = len(list)
-			list = append(list, taken[O]{name, f.required.has(v.Version) && f.parser != nil, parse})
+			list = append(list, taken[O]{name, f.required.has(v.Version) && settable, parse})
 			names = append(names, name)
 		}
 	}

@@ -22,7 +22,7 @@ func Bit[T Integer](name string, bits T, opts ...Option) Word[T] {
 func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 	var t traits
 	for _, o := range opts {
-		o(&t)
+		t = o(t)
 	}
 	return Word[T]{Name: name, Mask: mask, Value: value, in: t.in, alone: t.alone}
 }
