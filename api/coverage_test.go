@@ -24,10 +24,10 @@ func readDocuments(t *testing.T) documents {
 	return docs
 }
 
-// flatten lists the contents of a schema as "path: type" and replaces
-// references to named schemas by their contents. v0.0.41 defines almost
-// everything in place, while the other versions name their schemas. A client
-// sees no difference between the two forms.
+// flatten adds an entry from "path" to "type" for each field of a schema. It
+// replaces references to named schemas by their contents, because v0.0.41
+// defines almost everything in place, while the other versions name their
+// schemas. A client sees no difference between the two forms.
 func (d documents) flatten(version, name, path string, into map[string]string) {
 	for _, row := range d[[2]string{version, name}] {
 		if row.field == "[]" {
@@ -68,7 +68,7 @@ func (d documents) describe(version, inline string, row documented, path string,
 	}
 }
 
-// declared lists the contents of a Shape in the same form as flatten.
+// declared adds the contents of a Shape in the same form as flatten.
 func declared(s *schema.Shape, marks, path string, into map[string]string) {
 	switch {
 	case s.Kind == "object":
@@ -104,8 +104,8 @@ func declared(s *schema.Shape, marks, path string, into map[string]string) {
 	}
 }
 
-// ours are the fields that slurmrestd does not have. The list should stay
-// short.
+// ours lists the fields that slurmrestd's documents lack, with the reasons. The
+// list should stay short.
 var ours = map[string]string{
 	"errors[].code":                   "stable word for programs",
 	"errors[].retryable":              "whether trying again can help",
@@ -127,7 +127,8 @@ var ours = map[string]string{
 // undocumented are the bodies that slurmrestd sends but its documents lack.
 var undocumented = map[string]bool{"openapi_job_state_resp": true}
 
-// body is a table, with the first version in which slurmrestd has it.
+// body is the table of a body, with the first version in which slurmrestd has
+// it.
 type body struct {
 	Described
 	since schema.Version
@@ -156,7 +157,8 @@ func bodies() map[string]body {
 }
 
 // TestCoverage checks that in every version each body has all the fields in
-// slurmrestd's documents, with the same types, and no other fields except ours.
+// slurmrestd's documents, with the same types. It may have no other fields
+// except those in the map ours.
 func TestCoverage(t *testing.T) {
 	docs := readDocuments(t)
 	found := map[string]bool{}

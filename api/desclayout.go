@@ -17,8 +17,8 @@ import (
 // distribution_plane_size, or as the number in "plane=4".
 const planeLayout uint32 = 4
 
-// A distribution is a number with four bits each for nodes, sockets and cores,
-// and two flags.
+// A distribution is a number. It has four bits each for the layout on nodes,
+// sockets and cores, and two flags.
 var (
 	nodeLayouts = map[string]uint32{"cyclic": 1, "block": 2, "arbitrary": 3, "plane": planeLayout}
 	coreLayouts = map[string]uint32{"cyclic": 1, "block": 2, "fcyclic": 3}

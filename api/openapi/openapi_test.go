@@ -23,7 +23,7 @@ func everything() Options {
 		Auth: feature.JWT | feature.Local, Release: "1.2.3"}
 }
 
-// parsers returns the parsers of a -d option.
+// parsers returns the parsers that a value of the option -d selects.
 func parsers(t *testing.T, value string) []feature.Parser {
 	t.Helper()
 	list, err := feature.ParseParsers("-d", value)
@@ -48,7 +48,8 @@ func written(t *testing.T, o Options) []byte {
 	return b.Bytes()
 }
 
-// read returns the document of o, which a library has loaded and validated.
+// read writes the document for o, and returns it as loaded and validated by a
+// library.
 func read(t *testing.T, o Options) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(written(t, o))
@@ -80,8 +81,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestOperations checks that the document has every endpoint under the
-// operation name that clients know, with its parameters and body.
+// TestOperations checks that the document has every endpoint, with its
+// parameters and its body, under the operation name that clients use.
 func TestOperations(t *testing.T) {
 	doc := read(t, everything())
 	for _, e := range api.Endpoints {
@@ -206,8 +207,8 @@ func TestTextsStayInComments(t *testing.T) {
 	}
 }
 
-// TestPreferRefsKeepsNoNameForOneUse checks that the flag prefer_refs names no
-// schema that is used only once, as its help text says.
+// TestPreferRefsKeepsNoNameForOneUse checks that with the flag prefer_refs no
+// schema that is used only once has a name, as the flag's help text says.
 func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 	o := everything()
 	o.Names, o.Parsers = api.NamesSched, parsers(t, "v0.0.41+prefer_refs")
@@ -226,8 +227,9 @@ func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 	}
 }
 
-// TestSpellings checks a document of both spellings: our schemas keep their
-// names, and Slurm's schemas that differ from ours are listed separately.
+// TestSpellings checks a document that has both spellings. Our schemas must
+// keep their names in it, and those schemas of Slurm that differ from ours must
+// be listed separately.
 func TestSpellings(t *testing.T) {
 	o := everything()
 	both := read(t, o).Components.Schemas
@@ -289,8 +291,8 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestOptions checks that options without a valid document result in an error,
-// not in an empty document.
+// TestOptions checks that invalid options result in an error, not in an empty
+// document.
 func TestOptions(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"no versions": func(o *Options) { o.Parsers = nil },
@@ -307,7 +309,8 @@ func TestOptions(t *testing.T) {
 }
 
 // TestBodiesAreJSONUnlessYAMLIsServed checks that the document lists YAML only
-// if YAML is served. --generate-openapi-spec lists JSON alone.
+// if YAML is served. The option --generate-openapi-spec serves nothing, so its
+// document lists JSON alone.
 func TestBodiesAreJSONUnlessYAMLIsServed(t *testing.T) {
 	o := everything()
 	if text := written(t, o); bytes.Contains(text, []byte("yaml")) {

@@ -31,12 +31,12 @@ func Since(v Version) Option { return func(t *traits) { t.in.since = v } }
 // Until sets the first version that no longer has the field.
 func Until(v Version) Option { return func(t *traits) { t.in.until = v } }
 
-// Required marks a field that answers always contain and requests must contain,
-// from version v on. A v of 0 stands for all versions.
+// Required marks a field that from version v on every answer contains and every
+// request must contain. A v of 0 stands for all versions.
 func Required(v Version) Option { return func(t *traits) { t.required = span{since: v} } }
 
-// Deprecated marks a field that works, but that clients should replace by
-// another field from version v on. A v of 0 stands for all versions.
+// Deprecated marks a field that still works, but that clients should no longer
+// use from version v on. A v of 0 stands for all versions.
 func Deprecated(v Version) Option { return func(t *traits) { t.deprecated = span{since: v} } }
 
 // Unit sets the unit of a number, such as "MiB", "s" or "min".
@@ -45,14 +45,14 @@ func Unit(unit string) Option { return func(t *traits) { t.unit = unit } }
 // The units of numbers without a unit of measurement.
 const (
 	CountUnit = "1" // the number counts things, which its description names
-	BareUnit  = "0" // the number identifies, ranks or holds bits
+	BareUnit  = "0" // the number is an id, a rank or a set of bits
 )
 
 // Count marks a number of things.
 func Count(t *traits) { t.unit = CountUnit }
 
-// Bare marks a number that is neither a measurement nor a count, but
-// identifies, ranks or holds bits.
+// Bare marks a number that is neither a measurement nor a count, such as an id,
+// a priority or a set of bits.
 func Bare(t *traits) { t.unit = BareUnit }
 
 // Ours marks a field that Slurm's API does not have.
@@ -62,8 +62,8 @@ func Ours(t *traits) { t.ours = span{} }
 // although its documents lack the field.
 func Undocumented(v Version) Option { return func(t *traits) { t.ours = span{since: v} } }
 
-// Alone marks a word of a set that excludes all later words of the table. If
-// the bits of the marked word match, the later words are skipped.
+// Alone marks a word that excludes all words after it in the table: if the bits
+// match the marked word, the words after it are not shown.
 func Alone(t *traits) { t.alone = true }
 
 // InSlurm sets the name of the field in the Slurm spelling, if it differs.
@@ -85,8 +85,8 @@ func field[O any](name, doc string, opts []Option) Field[O] {
 	return f
 }
 
-// F returns a field that is stored in the model. at returns the address of its
-// value. The field is both shown and parsed.
+// F returns a field that the model stores. at returns the address of its value.
+// The field is both shown and parsed.
 func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.shape = func(v View) *Shape { return typ().Shape(v) }
@@ -107,7 +107,8 @@ func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, op
 	return f
 }
 
-// Show returns a field whose value is computed by get. It is never parsed.
+// Show returns a field whose value is computed by get. It is shown, but never
+// parsed.
 func Show[O, T any](name string, typ func() Type[T], get func(*O) T, doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.shape = func(v View) *Shape { return typ().Shape(v) }
@@ -141,15 +142,16 @@ func Take[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc 
 	return f
 }
 
-// Both returns a field that is shown like Show's and parsed like Take's.
+// Both returns a field that is shown like one of Show, and parsed like one of
+// Take.
 func Both[O, T any](name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option) Field[O] {
 	f := Show(name, typ, get, doc, opts...)
 	f.parser = Take(name, typ, set, doc, opts...).parser
 	return f
 }
 
-// Ignore returns a field whose value is checked and then ignored with a
-// warning.
+// Ignore returns a field that has no effect. Its value is checked, and then
+// causes a warning.
 func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.ignored = true
@@ -166,8 +168,8 @@ func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Optio
 	return f
 }
 
-// Group returns a field that is an object of its own in JSON. Its fields belong
-// to the same O.
+// Group returns a field that is an object of its own in JSON. In the model, the
+// fields in it belong to the same O as the group.
 func Group[O any](name, doc string, fields []Field[O], opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.shape = func(v View) *Shape { return &Shape{Kind: "object", Fields: properties(fields, v)} }

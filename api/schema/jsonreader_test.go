@@ -74,7 +74,8 @@ func TestReadJSONRefuses(t *testing.T) {
 }
 
 // TestReadJSONCorpus reads a public corpus of JSON texts (nst/JSONTestSuite).
-// ReadJSON must accept the files y_*, refuse n_*, and may do either for i_*.
+// ReadJSON must accept the files y_* and refuse the files n_*. It may accept or
+// refuse the files i_*.
 func TestReadJSONCorpus(t *testing.T) {
 	dir := os.Getenv("JSON_CORPUS")
 	if dir == "" {

@@ -164,7 +164,7 @@ func TestReadYAMLRefuses(t *testing.T) {
 }
 
 // TestReadYAMLWithinAliasLimits checks that copies up to the limit are
-// accepted, and that they share the text of the original.
+// accepted, and that the copies share the text of the original.
 func TestReadYAMLWithinAliasLimits(t *testing.T) {
 	long := strings.Repeat("y", maxAliasedText/2)
 	v, err := ReadYAML(t.Context(), "a: &x "+long+"\nb: [*x, *x]\n", DefaultLimits)
@@ -178,8 +178,8 @@ func TestReadYAMLWithinAliasLimits(t *testing.T) {
 	}
 }
 
-// TestReadYAMLStops checks that ReadYAML returns the context's error after it
-// has read at most one piece of the text.
+// TestReadYAMLStops checks that after its context has ended, ReadYAML reads at
+// most one more piece of the text and returns the context's error.
 func TestReadYAMLStops(t *testing.T) {
 	text := "a: " + strings.Repeat("x", 1<<20)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -202,8 +202,8 @@ func TestReadYAMLStops(t *testing.T) {
 }
 
 // TestReadYAMLCost measures the memory that hostile texts cost, in bytes
-// allocated per byte of text. The cost per byte must not grow with the length
-// of the text. (Time is not asserted; BenchmarkHostileYAML shows it.)
+// allocated per byte of text. This ratio must not grow with the length of the
+// text. (Time is not checked; BenchmarkHostileYAML shows it.)
 func TestReadYAMLCost(t *testing.T) {
 	for name, text := range hostileYAML {
 		t.Run(name, func(t *testing.T) {
@@ -226,8 +226,8 @@ func perByte(text string) float64 {
 	return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(text))
 }
 
-// hostileYAML has functions that return texts of about n bytes. Such texts
-// broke YAML readers.
+// hostileYAML has functions that return texts of about n bytes. YAML readers
+// have failed on texts of these forms.
 var hostileYAML = map[string]func(n int) string{
 	"brackets":     repeat("["),
 	"braces":       repeat("{"),
@@ -314,8 +314,8 @@ func TestReadYAMLAgreesWithJSON(t *testing.T) {
 	}
 }
 
-// alike compares like cmp.Equal with placeless and EquateEmpty, which would
-// need seconds for all goldens.
+// alike compares values as cmp.Equal with placeless and EquateEmpty would.
+// cmp.Equal itself would need seconds for all golden files.
 func alike(a, b *Value) bool {
 	x, y := *a, *b
 	x.Line, x.Column, x.Items = y.Line, y.Column, nil
@@ -324,8 +324,8 @@ func alike(a, b *Value) bool {
 }
 
 // FuzzReadYAML checks that each text is either read within the limits or
-// refused with a position. An accepted document, written by us, must be
-// readable again.
+// refused with a position. If a text is accepted, the YAML that our writer
+// makes of its value must be readable, too.
 func FuzzReadYAML(f *testing.F) {
 	for _, seed := range []string{
 		"job:\n  name: a\n  tasks: 4\n  environment: [A=b]\nscript: |\n  #!/bin/sh\n", "a: &a [*a]", "- - - ?", "{a: b, ? c}", "<<: {}", "!!int 0x1f",
@@ -354,8 +354,8 @@ func FuzzReadYAML(f *testing.F) {
 	})
 }
 
-// encode writes v. It writes numbers as text, because an Encoder has no method
-// for number literals.
+// encode writes v. It writes numbers as text, because an Encoder can't write
+// the digits of a number as they are in the document.
 func encode(e Encoder, v *Value) {
 	switch v.Kind {
 	case Null:
