@@ -98,9 +98,9 @@ func TestAltParameters(t *testing.T) {
 	}
 }
 
-// TestParametersBehindABlank checks a value with a blank. The blank ends the
-// value, and the rest would be an unknown key. If a restriction is lost in this
-// way, a warning is not sufficient.
+// TestParametersBehindABlank checks a list of parameters with a space in it.
+// The space ends the value, so the next parameter would be an unknown key. A
+// warning is not sufficient if a restriction is lost in this way.
 func TestParametersBehindABlank(t *testing.T) {
 	for line, want := range map[string]string{
 		"AuthAltParameters=jwt_key=/k, jwks=/j":               "/f:3: jwks: is a parameter of AuthAltParameters=; write it there, after a comma and without spaces",

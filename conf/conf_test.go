@@ -29,7 +29,8 @@ func (f files) open(path string) ([]byte, uint32, error) {
 
 const minimal = "ClusterName=c\nSchedctldHost=h\n"
 
-// munged is the default Auth of a configuration with Slurm's keys.
+// munged is the Auth of a configuration that has keys in Slurm's spelling and
+// does not mention authentication.
 var munged = Auth{AuthType: "auth/munge", Munge: Munge{Socket: "/run/munge/munge.socket.2"}}
 
 func TestReadCluster(t *testing.T) {
@@ -209,8 +210,8 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// TestIncludeSlurmConf checks that a sched.conf may include a whole slurm.conf,
-// whose own Includes are resolved as in Slurm.
+// TestIncludeSlurmConf checks that a sched.conf may include a whole slurm.conf.
+// Includes in that slurm.conf must be resolved as in Slurm.
 func TestIncludeSlurmConf(t *testing.T) {
 	f := files{
 		"/etc/sched/sched.conf": "Include /etc/slurm/slurm.conf\nInclude ours.conf\nTLSParameters=restd_cert_file=/c",

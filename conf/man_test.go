@@ -10,7 +10,8 @@ import (
 )
 
 // TestManual checks that sched.conf(5) has an entry for each key that has an
-// effect, and for no other key. It must also list the supported parameters.
+// effect, and for no other key. The page must also list the supported
+// parameters.
 func TestManual(t *testing.T) {
 	text, err := os.ReadFile("../docs/man/sched.conf.5")
 	if err != nil {
@@ -42,8 +43,8 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has no entry", key)
 		}
 	}
-	// The parameters are also keys of the grammar, so that a parameter that a
-	// space separated from its list is noticed.
+	// The names of the parameters are also keys of the grammar. With these keys
+	// it notices a parameter that a space has separated from its list.
 	known := map[string]bool{"disable_token_creation": true}
 	for name := range want {
 		if name == strings.ToLower(name) {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestSite checks values that only Slurm accepts. In a file that Slurm's
-// daemons read, such a value must cause a warning, and in a file for our
-// daemons an error.
+// TestSite checks values that Slurm accepts and our daemons refuse. In a file
+// that Slurm's daemons read, such a value must cause a warning. In a file for
+// our daemons, it must be an error.
 func TestSite(t *testing.T) {
 	const key = "AuthAltTypes=auth/jwt\nAuthAltParameters="
 	tests := []struct {

@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestSlurmSyntax checks the pairs that Slurm's parser finds in a line.
+// TestSlurmSyntax checks that pairs finds the same pairs in a line as Slurm's
+// parser.
 func TestSlurmSyntax(t *testing.T) {
 	tests := []struct {
 		name, line string
@@ -48,7 +49,7 @@ func TestSlurmSyntax(t *testing.T) {
 			}
 			c, _, err := readCluster("/c", files{"/c": minimal + "NodeName=n " + tt.line}.open)
 			if tt.problem != "" {
-				// The column is counted from the beginning of the line, which
+				// The column is counted from the beginning of the line, so it
 				// includes the node's name.
 				_, err := pairs(tt.line)
 				if err == nil || err.Error() != tt.problem {
@@ -66,8 +67,8 @@ func TestSlurmSyntax(t *testing.T) {
 	}
 }
 
-// TestControllers checks the list of controllers and its order, both with the
-// new keys and with the old keys.
+// TestControllers checks the list of controllers and its order, for the new
+// keys and for the old keys.
 func TestControllers(t *testing.T) {
 	const beside = "/c: ControlMachine and BackupController are ignored because SlurmctldHost is set"
 	tests := []struct {
@@ -170,7 +171,7 @@ func TestMunge(t *testing.T) {
 }
 
 // TestTLSType checks that a configuration that requires TLS is refused, in both
-// files.
+// configuration files.
 func TestTLSType(t *testing.T) {
 	for value, ok := range map[string]bool{"tls/none": true, "none": true, "TLS/None": true, "tls/s2n": false, "s2n": false, "tls/openssl": false} {
 		_, _, err := readCluster("/c", files{"/c": minimal + "TLSType=" + value}.open)
@@ -232,8 +233,8 @@ func TestIncludeNames(t *testing.T) {
 	}
 }
 
-// TestPassedLines checks that the contents of lines with unused keys are not
-// checked.
+// TestPassedLines checks that lines that begin with an unused key are not
+// checked any further.
 func TestPassedLines(t *testing.T) {
 	for _, line := range []string{"NodeSet=a Nodes=", "DownNodes=a word", "FrontendName=a FrontendAddr", "SwitchName=s Switches=a, b", "BlockName=b Nodes="} {
 		c, warnings, err := readCluster("/c", files{"/c": minimal + line}.open)
