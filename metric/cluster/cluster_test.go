@@ -49,7 +49,7 @@ func parse(t *testing.T, text string) map[string]float64 {
 	return samples
 }
 
-// filled returns the counts of a small cluster.
+// filled returns a Counts with the records of a small cluster.
 func filled(t *testing.T, by cluster.By) *cluster.Counts {
 	t.Helper()
 	c := cluster.New(by)
