@@ -67,9 +67,9 @@ func TestHostlistHas(t *testing.T) {
 	}
 }
 
-// TestHostlistHasIsCheap checks that HostlistHas ends for expressions that
-// stand for more names than can be created, and that could be parsed in very
-// many ways.
+// TestHostlistHasIsCheap checks that HostlistHas returns quickly for two kinds
+// of expressions: those that stand for more names than a program can create,
+// and those that could be parsed in very many ways.
 func TestHostlistHasIsCheap(t *testing.T) {
 	expr := strings.Repeat("[0-4294967295]", 60)
 	if !HostlistHas(expr, strings.Repeat("1", 200)) || HostlistHas(expr, strings.Repeat("1", 200)+"x") || HostlistHas(expr, "1") {
