@@ -192,7 +192,7 @@ func planned(j *AccountingJobRow) model.Opt[uint64] {
 
 // memory returns the amount of memory that n stands for. A bit of n marks an
 // amount per CPU. Without this bit, n is an amount per node. The result is
-// unset if n is an amount of the kind that perCPU does not ask for.
+// unset if n is not of the kind that perCPU selects.
 func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	if (n&model.MemPerCPU != 0) != perCPU {
 		return model.Opt[uint64]{}

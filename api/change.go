@@ -45,8 +45,8 @@ func (t freshType[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 	}
 }
 
-// RemovedAnswer lists the records that a request removed, as the accounting
-// daemon describes them.
+// RemovedAnswer has the accounting daemon's descriptions of the records that a
+// request removed.
 type RemovedAnswer struct {
 	Names []string
 	Envelope
@@ -60,8 +60,8 @@ func removed(schemaName, field, doc string) *AnswerType[RemovedAnswer] {
 		schema.F(field, stringList, func(a *RemovedAnswer) *[]string { return &a.Names }, doc, schema.Required(0)))
 }
 
-// AddedAnswer lists the records that a request added, as the accounting daemon
-// describes them.
+// AddedAnswer has the accounting daemon's description of the records that a
+// request added.
 type AddedAnswer struct {
 	Added string
 	Envelope

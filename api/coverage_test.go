@@ -24,7 +24,7 @@ func readDocuments(t *testing.T) documents {
 	return docs
 }
 
-// flatten adds an entry from "path" to "type" for each field of a schema. It
+// flatten adds each field of a schema to the map: its path with its type. It
 // replaces references to named schemas by their contents, because v0.0.41
 // defines almost everything in place, while the other versions name their
 // schemas. A client sees no difference between the two forms.
@@ -124,7 +124,7 @@ var ours = map[string]string{
 	"jobs[].steps[].tres.consumed.min[].node":  "the task that it is of",
 }
 
-// undocumented are the bodies that slurmrestd sends but its documents lack.
+// undocumented lists the bodies that slurmrestd sends but does not document.
 var undocumented = map[string]bool{"openapi_job_state_resp": true}
 
 // body is the table of a body, with the first version in which slurmrestd has

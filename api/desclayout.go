@@ -72,7 +72,7 @@ func takePlane(d *model.JobDesc, size string) error {
 }
 
 // In the RPC, frequencies are in kHz. A number with its top bit set stands for
-// one of the words below, or for a governor.
+// a word in frequencies or a word in governors.
 var (
 	frequencies = map[string]uint32{"low": 0x80000001, "medium": 0x80000002, "high": 0x80000003, "highm1": 0x80000004}
 	governors   = map[string]uint32{

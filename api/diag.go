@@ -85,8 +85,8 @@ func statsTime(name string, at func(*ControllerStatsRow) *uint32, doc string, op
 	return schema.F(name, schema.Int32, at, doc, append(opts, schema.Unit("µs"))...)
 }
 
-// statsMean returns a field with a mean: the sum divided by the count that the
-// function of returns.
+// statsMean returns a field with a mean. The function of returns the sum and
+// the count from which the mean is computed.
 func statsMean(name string, of func(*ControllerStatsRow) (sum, times uint32), doc string) statsField {
 	return schema.Show(name, schema.Int64, func(s *ControllerStatsRow) uint64 {
 		sum, times := of(s)

@@ -46,7 +46,7 @@ type Meta struct {
 }
 
 // metaType declares the fields of Meta. Both the names and the values depend on
-// the spelling.
+// the spelling: this project's or Slurm's.
 var metaType = schema.Object("openapi_meta",
 	schema.Group("plugin", "Plugins that served the request", []schema.Field[Meta]{
 		schema.Show("type", spelled, (*Meta).content, "Kind of content"),

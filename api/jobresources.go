@@ -67,8 +67,8 @@ var selectTypes = schema.Words("cr_type",
 	schema.Bit("LINEAR", uint16(1)<<5, schema.Since(V43)),
 )
 
-// selectParameters replace selectTypes in v0.0.45. The cluster's configuration
-// uses the same words.
+// selectParameters replace selectTypes from v0.0.45 on. The cluster's
+// configuration uses the same words.
 var selectParameters = schema.Words("select_type_param",
 	schema.Part("NONE", ^uint16(0), 0),
 	schema.Part("CR_CPU_MEMORY", uint16(0x17), 0x11),

@@ -28,8 +28,8 @@ func freeLicenses(l *model.License) uint64 {
 	return uint64(l.Total) - min(taken, uint64(l.Total))
 }
 
-// LicensesAnswer is an answer with licenses. LastUpdate is valid
-// after Licenses has been read to its end.
+// LicensesAnswer is an answer with licenses. LastUpdate is valid only after all
+// of Licenses has been read.
 type LicensesAnswer struct {
 	Licenses   schema.Stream[model.License]
 	LastUpdate model.Time

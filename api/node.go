@@ -121,8 +121,8 @@ func commaList(s string) []string {
 	return strings.Split(s, ",")
 }
 
-// NodesAnswer is an answer with nodes. LastUpdate is valid after
-// Nodes has been read to its end.
+// NodesAnswer is an answer with nodes. LastUpdate is valid only after all of
+// Nodes has been read.
 type NodesAnswer struct {
 	Nodes      schema.Stream[NodeRow]
 	LastUpdate model.Time

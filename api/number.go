@@ -54,8 +54,8 @@ func (wrapper[T]) Shape(v schema.View) *schema.Shape {
 	return wrapperShape(v, "uint"+strconv.Itoa(width), &schema.Shape{Kind: "integer", Format: format, Wide: width > 31})
 }
 
-// wrapperShape describes the wrapper of a number. The name of the wrapper's
-// schema begins with the value of the parameter of, such as "uint32".
+// wrapperShape describes the wrapper of a number. The name of its schema begins
+// with the name of the number's type, which is in the parameter of.
 func wrapperShape(v schema.View, of string, number *schema.Shape) *schema.Shape {
 	name := of + "_no_val_struct"
 	if v.Version < V41 {

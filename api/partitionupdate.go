@@ -100,7 +100,7 @@ var partitionChange = schema.Object("partition_info",
 	schema.Ignore[PartitionChange]("suspend_time", number[uint32], "Ignored: the configuration sets it", schema.Unit("s")),
 )
 
-// takenMemory returns the fields of partitionMemory for changes.
+// takenMemory returns the fields of partitionMemory in the form for changes.
 func takenMemory(at func(*PartitionChange) *model.Opt[uint64]) []partitionField {
 	take := func(mark uint64) func(*PartitionChange, model.Opt[uint64]) error {
 		return func(p *PartitionChange, o model.Opt[uint64]) error {

@@ -72,7 +72,8 @@ var GetPing = declare(noParams, Endpoint{
 	Returns: "The controllers and whether they answered",
 })
 
-// AccountingPings declares the fields of a PingsAnswer of the accounting daemon.
+// AccountingPings declares the fields of a PingsAnswer of the accounting
+// daemon.
 var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).envelope,
 	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), (*PingsAnswer).pings, "The accounting daemon, and its backup, if there is one", schema.Required(0)),
 )

@@ -155,8 +155,8 @@ var QOSList = enveloped("openapi_slurmdbd_qos_resp", func(a *QOSAnswer) *Envelop
 	schema.F("qos", schema.Named("qos_list", schema.StreamOf(QOS.Type)), func(a *QOSAnswer) *schema.Stream[QOSRow] { return &a.QOS }, "The qualities of service", schema.Required(0)),
 )
 
-// QOSListParams are the parameters of GetQOSList. Clients may give the ids as
-// names.
+// QOSListParams are the parameters of GetQOSList. Clients may give names
+// instead of ids.
 type QOSListParams struct{ model.QOSFilter }
 
 var qosListParams = schema.Object("",

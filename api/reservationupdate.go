@@ -137,8 +137,7 @@ func textTRES(s string) []model.TRES {
 	return list
 }
 
-// ReservationUpdates is a request to create or change several
-// reservations.
+// ReservationUpdates is a request to create or change several reservations.
 type ReservationUpdates struct{ Reservations []model.ReservationUpdate }
 
 // ReservationUpdatesBody declares the fields of a ReservationUpdates.

@@ -58,7 +58,7 @@ var UserList = enveloped("openapi_users_resp", func(a *UsersAnswer) *Envelope { 
 	schema.F("users", schema.Named("user_list", schema.StreamOf(User.Type)), func(a *UsersAnswer) *schema.Stream[model.User] { return &a.Users }, "The users", schema.Required(0)),
 )
 
-// UsersParams are the parameters of GetUsers and GetUser. Only GetUser has
+// UsersParams are the parameters of GetUsers and GetUser. Only GetUser uses
 // Name.
 type UsersParams struct {
 	Name            string

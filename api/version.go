@@ -1,8 +1,8 @@
 // Package api declares the REST API: its endpoints and the objects in their
-// bodies, in all API versions and both spellings. It contains only tables.
-// Package handlers has the functions that implement the endpoints. The router,
-// the parsers and renderers of bodies, and the OpenAPI documents are all
-// derived from these tables, so that they always agree.
+// bodies, in all API versions and both spellings. It contains no HTTP and does
+// not implement the endpoints: package handlers does. The router, the parsers
+// and renderers of bodies, and the OpenAPI documents are all derived from the
+// tables in this package, so that they always agree.
 //
 // Each file declares one kind of object: node.go has the table of nodes, and so
 // on. Fields and types are those of slurmrestd, version by version. A test

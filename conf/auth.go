@@ -68,9 +68,9 @@ func socket(p string) (path string, ok bool) {
 	return path, ok && fold(name) == "socket"
 }
 
-// setAltTypes sets the alternative authentication methods. Only auth/jwt has an
-// effect. A gateway does not need Slurm's other methods as alternatives, so
-// they cause a warning.
+// setAltTypes sets the alternative authentication methods. It ignores Slurm's
+// other methods with a warning, because a gateway does not need them as
+// alternatives.
 func setAltTypes(a *Auth, v string) error {
 	var n notes
 	for _, t := range commas(v) {
@@ -152,8 +152,8 @@ func (n *notes) tolerate(refusal error, text string) {
 	n.add(text)
 }
 
-// err returns the result for the function that sets a key: tolerated if there
-// is an error, passedOver if there are only warnings, or nil.
+// err returns what the function that sets a key must return: tolerated if there
+// is an error, passedOver if there are only warnings, and otherwise nil.
 func (n *notes) err() error {
 	text := strings.Join(n.texts, "; ")
 	switch {

@@ -84,9 +84,9 @@ func (r Reader) hinted(path string, err error) error {
 const missing = " is missing"
 
 // shadowed returns a hint if path is one of DefaultPaths and a later one of
-// these paths also exists. Otherwise it returns "". This happens, for example,
-// when an administrator who wants to add one line creates a sched.conf, which
-// hides slurm.conf.
+// these paths also exists, because the file at path hides the later file. An
+// administrator hides slurm.conf, for example, by creating a sched.conf only to
+// add a line. Without a hidden file, the result is "".
 func (r Reader) shadowed(path string) string {
 	at := slices.Index(DefaultPaths, path)
 	if at < 0 {

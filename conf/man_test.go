@@ -43,8 +43,9 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has no entry", key)
 		}
 	}
-	// The names of the parameters are also keys of the grammar. With these keys
-	// it notices a parameter that a space has separated from its list.
+	// The names of the parameters are also keys of the grammar. If a space has
+	// separated a parameter from its list, the grammar notices it as such a
+	// key.
 	known := map[string]bool{"disable_token_creation": true}
 	for name := range want {
 		if name == strings.ToLower(name) {

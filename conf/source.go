@@ -201,7 +201,8 @@ func (l *loader) problem(at entry, format string, args ...any) {
 }
 
 // uncomment removes an unescaped # and everything after it. It keeps a # within
-// a quoted value. In Slurm, such a # ends the line, and thus the value.
+// a quoted value. Slurm differs here: it ends the line, and thus the value, at
+// such a #.
 func uncomment(line string) string {
 	if !strings.Contains(line, "#") {
 		return line
@@ -239,8 +240,8 @@ func continued(line string) (string, bool) {
 	return line[:len(line)-1], true
 }
 
-// unescape removes each backslash that escapes a byte. In a value, an escaped
-// space or quote has no other meaning than one without a backslash.
+// unescape removes each backslash that escapes a byte. So an escaped space or
+// quote has the same effect in a value as one without a backslash.
 func unescape(line string) string {
 	if !strings.Contains(line, `\`) {
 		return line

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// wants returns the error for an invalid value. The text does not repeat the
-// value, because the number of the line is added to it.
+// wants returns the error for an invalid value. The error does not contain the
+// value, because the caller adds the number of its line.
 func wants(what string) error { return errors.New("want " + what) }
 
 // commas splits a comma-separated value. It drops spaces and empty elements.

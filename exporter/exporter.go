@@ -55,7 +55,8 @@ type exporter struct {
 	at     time.Time           // time of the last answer
 }
 
-// Limits on clients that request metrics. They are not authenticated.
+// Limits for the clients that request metrics. The exporter does not
+// authenticate these clients.
 const (
 	mostConnections = 32
 	readLimit       = 5 * time.Second

@@ -29,7 +29,8 @@ func ParseStatuses(from, value string) ([]string, error) {
 	return list, nil
 }
 
-// CheckStatus returns an error if a word does not name a response.
+// CheckStatus returns an error if word does not name a response, such as
+// "default", "200" or "4XX".
 func CheckStatus(from, word string) error {
 	if isStatus(word) {
 		return nil

@@ -74,8 +74,8 @@ func cutBrackets(piece string) (literal, ranges, rest string, ok bool) {
 }
 
 // numbers parses a number or a range, such as "3", "1-3" or "08-11". width is
-// the number of digits of the first number. The names have at least this many
-// digits. If r is neither a number nor a range, ok is false.
+// the number of digits of the first number. The others are padded with zeros to
+// this width. If r is neither a number nor a range, ok is false.
 func numbers(r string) (from, to uint64, width int, ok bool) {
 	low, high, isRange := strings.Cut(r, "-")
 	from, err := strconv.ParseUint(low, 10, 32)

@@ -96,7 +96,8 @@ func FuzzHostlistHas(f *testing.F) {
 	})
 }
 
-// BenchmarkHostlistHas looks for a node in the middle of a partition of 5000.
+// BenchmarkHostlistHas looks for a node in the middle of a partition of 5000
+// nodes.
 func BenchmarkHostlistHas(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -67,8 +67,8 @@ func FoldHosts(names []string) string {
 	return b.String()
 }
 
-// foldNumbers folds the numbers in names, such as to "1-3,08". In each name,
-// the number begins after skip bytes.
+// foldNumbers returns the numbers in names as a list with ranges, such as
+// "1-3,08". In each name, the number begins after skip bytes.
 func foldNumbers(names []string, skip int) string {
 	var b strings.Builder
 	for i := 0; i < len(names); {

@@ -17,9 +17,9 @@ type Unsigned interface {
 }
 
 // Opt is a number that may be unset or unlimited. The zero value is unset. On
-// the wire, "not set" is NO_VAL (all bits set except the last) and "unlimited"
-// is INFINITE (all bits set), in the width of the number. In JSON an Opt is
-// {set, infinite, number}.
+// the wire, "not set" is NO_VAL (all bits set except the lowest) and
+// "unlimited" is INFINITE (all bits set), in the width of the number. In JSON
+// an Opt is {set, infinite, number}.
 type Opt[T Unsigned] struct {
 	Number   T
 	Set      bool // whether Number is set

@@ -48,8 +48,7 @@ func written(t *testing.T, o Options) []byte {
 	return b.Bytes()
 }
 
-// read writes the document for o, and returns it as loaded and validated by a
-// library.
+// read returns the document for o. A library has loaded and validated it.
 func read(t *testing.T, o Options) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(written(t, o))
@@ -309,8 +308,8 @@ func TestOptions(t *testing.T) {
 }
 
 // TestBodiesAreJSONUnlessYAMLIsServed checks that the document lists YAML only
-// if YAML is served. The option --generate-openapi-spec serves nothing, so its
-// document lists JSON alone.
+// if YAML is served. The document of --generate-openapi-spec lists JSON alone,
+// because no server belongs to it.
 func TestBodiesAreJSONUnlessYAMLIsServed(t *testing.T) {
 	o := everything()
 	if text := written(t, o); bytes.Contains(text, []byte("yaml")) {

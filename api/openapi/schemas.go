@@ -75,9 +75,9 @@ func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 }
 
 // inPlace reports whether a field's array is written in place although its
-// schema has a name. A reference to an array must stand alone (see property),
-// so this is the case for a field that has more to say than its type and
-// description.
+// schema has a name. This is the case for a field that has properties in
+// addition to its type and description, because a reference to an array must
+// stand alone (see property).
 func inPlace(f schema.Property) bool {
 	return f.Shape.Kind == "array" && f.Shape.Items != nil && (f.Deprecated || strings.Contains(f.Name, " "))
 }

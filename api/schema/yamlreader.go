@@ -26,9 +26,10 @@ import (
 //
 // The parser, which is a library, builds its whole tree before a limit can
 // apply, and needs up to 500 bytes of memory for two bytes of text. For each
-// directive it searches all directives. Therefore ReadYAML first counts the
-// directives, and the characters that separate values. Errors are *SyntaxError,
-// or the error of ctx if ctx ended before the text was parsed.
+// directive it searches all directives, which takes quadratic time. Therefore
+// ReadYAML first counts the directives, and the characters that separate
+// values. Errors are *SyntaxError, or the error of ctx if ctx ended before the
+// text was parsed.
 func ReadYAML(ctx context.Context, text string, lim Limits) (v *Value, err error) {
 	text = strings.TrimPrefix(text, "\uFEFF")
 	if err := scanYAML(text, lim); err != nil {

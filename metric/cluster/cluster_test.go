@@ -244,8 +244,8 @@ func TestMostValues(t *testing.T) {
 	}
 }
 
-// TestSameLabels checks that names whose labels are equal are counted together,
-// because Prometheus refuses a duplicate series.
+// TestSameLabels checks that users whose names become the same label value are
+// counted together, because Prometheus refuses a duplicate series.
 func TestSameLabels(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(cluster.By{User: true})

@@ -20,8 +20,8 @@ type share struct {
 	factor, level, shares, usage, weight float64 // weight is the usage in TRES seconds
 }
 
-// Share adds the share of an association of a user or an account. It does so
-// only if By selects users or accounts, respectively.
+// Share adds the share of an association. It skips associations of users unless
+// By.User is set, and associations of accounts unless By.Account is set.
 func (c *Counts) Share(s *model.Share) error {
 	list, wanted, label := &c.fairShare.accounts, c.by.Account, "account"
 	kept := share{account: s.Name, factor: s.Factor, level: s.Level, shares: s.SharesNormalized, usage: s.EffectiveUsage, weight: float64(s.Usage)}

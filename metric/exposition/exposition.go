@@ -7,9 +7,9 @@
 //	err := w.Flush()
 //
 // All samples of a family must be written between its Family call and the next
-// one. The package stores only a buffer, so the memory for an answer does not
-// depend on the answer's length. The exporter uses Prometheus's library
-// instead, which would add 2.6 MB to each worker.
+// Family call. The package stores only a buffer, so the memory for an answer
+// does not depend on the answer's length. The exporter uses Prometheus's
+// library instead, which would add 2.6 MB to each worker.
 package exposition
 
 import (

@@ -55,7 +55,8 @@ const (
 	MalformedFrames
 )
 
-// Table is the table, with its families and the indices of their labels.
+// Table is the complete table of metrics. It has a field for each family that
+// workers count, and the indices of label values.
 type Table struct {
 	metric.Table
 
