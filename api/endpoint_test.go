@@ -52,7 +52,7 @@ func operations(t *testing.T) map[[3]string]operation {
 // unlike lists the operations whose documented answer differs from that in
 // slurmrestd's documents, with the reasons.
 var unlike = map[string]string{
-	"get_jobs_state": "whole jobs are documented, and states are what is sent",
+	"get_jobs_state": "slurmrestd documents whole jobs, but sends states",
 }
 
 // TestEndpoints checks that every endpoint has the same method, path, name,
@@ -114,7 +114,7 @@ func TestEndpoints(t *testing.T) {
 	}
 	for name := range unlike {
 		if !differ[name] {
-			t.Errorf("%s is said to differ and is nowhere", name)
+			t.Errorf("%s is in the map unlike, but no answer of it differs", name)
 		}
 	}
 }
@@ -331,7 +331,7 @@ func TestEndpointsAreDescribedOnce(t *testing.T) {
 		for _, v := range Versions {
 			key := e.OperationID(schema.View{Version: v})
 			if e.In(v) && seen[key] || e.Doc == "" || e.Answer == nil || e.Params == nil {
-				t.Errorf("%s: twice, or without a line, an answer or parameters", key)
+				t.Errorf("%s: declared twice, or without Doc, Answer or Params", key)
 			}
 			seen[key] = seen[key] || e.In(v)
 		}

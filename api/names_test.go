@@ -65,16 +65,16 @@ func shapeNames(v schema.View, s *schema.Shape, path string, into map[string]str
 // unnamed lists schemas that have a name in Slurm's documents, but that our
 // documents define in place. The values are the reasons.
 var unnamed = map[string]string{
-	"v0.0.40_job_submit_response_msg": "it is a part of the answer's own table, there to hold what stands beside it too",
-	"v0.0.40_power_flags":             "an array of nothing",
-	"v0.0.40_ext_sensors_data":        "an object of nothing, and later versions do not name it",
-	"v0.0.40_power_mgmt_data":         "the same",
+	"v0.0.40_job_submit_response_msg": "our answer has these fields in its own table, together with others",
+	"v0.0.40_power_flags":             "an array without elements",
+	"v0.0.40_ext_sensors_data":        "an object without members, which later versions do not name",
+	"v0.0.40_power_mgmt_data":         "an object without members, which later versions do not name",
 }
 
 // renamed lists our schemas whose names differ from those in Slurm's documents.
 // The values are the reasons.
 var renamed = map[string]string{
-	"tres_of_task": "it has two fields more, which are always sent, than the one that documents name there",
+	"tres_of_task": "it has two fields that slurmrestd always sends, but that the documented schema lacks",
 }
 
 // TestSchemaNames checks that schemas keep the names that appear in the code of

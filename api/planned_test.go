@@ -17,9 +17,9 @@ func TestPlanned(t *testing.T) {
 		want                 uint64
 	}{
 		{"held", 0, 0, 0, 0},
-		{"never to run", timeInfinite, 0, 0, 0},
+		{"will never be eligible", timeInfinite, 0, 0, 0},
 		{"waits", 900, 0, 0, 100},
-		{"waits for its time", 1100, 0, 0, 0},
+		{"not eligible yet", 1100, 0, 0, 0},
 		{"runs", 900, 930, 0, 30},
 		{"cancelled before it ran", 900, timeNotSet, 950, 50},
 	} {

@@ -35,7 +35,7 @@ func TestManual(t *testing.T) {
 	for _, k := range dbdGrammar.keys {
 		want[k.name] = true
 		if !strings.Contains(page, k.name) {
-			t.Errorf("%s is not there", k.name)
+			t.Errorf("the page does not contain %s", k.name)
 		}
 	}
 	for key, lines := range clusterGrammar.lines {

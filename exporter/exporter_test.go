@@ -85,7 +85,7 @@ func TestScrape(t *testing.T) {
 		}
 	}
 	if scrape(t, e); *asked != 1 {
-		t.Errorf("%d questions for two scrapes at once", *asked)
+		t.Errorf("%d requests to the dispatcher for two concurrent scrapes", *asked)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestOtherPaths(t *testing.T) {
 		}
 	}
 	if *asked != 0 {
-		t.Errorf("%d questions", *asked)
+		t.Errorf("%d requests to the dispatcher", *asked)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestBounded(t *testing.T) {
 	first, second := <-accepted, <-accepted
 	select {
 	case <-accepted:
-		t.Error("one connection more than there may be")
+		t.Error("a connection above the limit was accepted")
 	case <-time.After(50 * time.Millisecond):
 	}
 	first.Close()

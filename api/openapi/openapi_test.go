@@ -74,7 +74,7 @@ func TestDocument(t *testing.T) {
 				t.Errorf("%v %s: %d paths", names, versions, doc.Paths.Len())
 			}
 			if !bytes.Equal(written(t, o), written(t, o)) {
-				t.Errorf("%v %s: it is another each time", names, versions)
+				t.Errorf("%v %s: the document differs each time it is written", names, versions)
 			}
 		}
 	}
@@ -222,7 +222,7 @@ func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 		}
 	}
 	if bodies == 0 {
-		t.Error("no body is used once: the test sees nothing")
+		t.Error("no body is used once: the test checks nothing")
 	}
 }
 
@@ -240,10 +240,10 @@ func TestSpellings(t *testing.T) {
 		}
 	}
 	if slurm["v0.0.42_node"].Value.Properties["slurmd_start_time"] == nil {
-		t.Error("Slurm's: v0.0.42_node is not what clients know")
+		t.Error("Slurm's spelling: v0.0.42_node lacks slurmd_start_time")
 	}
 	if both["slurm_v0.0.42_uint32_no_val_struct"] != nil {
-		t.Error("both: what is the same in both spellings is there twice")
+		t.Error("both: a schema that is the same in both spellings is listed twice")
 	}
 }
 
@@ -313,7 +313,7 @@ func TestOptions(t *testing.T) {
 func TestBodiesAreJSONUnlessYAMLIsServed(t *testing.T) {
 	o := everything()
 	if text := written(t, o); bytes.Contains(text, []byte("yaml")) {
-		t.Error("YAML without being asked")
+		t.Error("the document lists YAML, which is not served")
 	}
 	o.YAML = true
 	doc := read(t, o)

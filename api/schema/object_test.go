@@ -93,8 +93,8 @@ func TestParse(t *testing.T) {
 	}{
 		{name: "all", version: 42, text: `{"name":"a","offset":-5,"load":2,"big":false,"parts":["x"],"state":["blue","NEON"],"inner":{"id":1},"group":{"schedd_start_time":4}}`,
 			want: thing{Name: "a", Offset: -5, Load: 2, Parts: []string{"x"}, State: 0x21, Inner: inner{1}, Started: 4}},
-		{name: "null is not given", version: 42, text: `{"name":"a","offset":null}`, want: thing{Name: "a"}},
-		{name: "taken with a warning", version: 42, text: `{"name":5,"offset":"6","big":1,"parts":"x","state":"RED,DARK","colour":"?"}`,
+		{name: "null counts as absent", version: 42, text: `{"name":"a","offset":null}`, want: thing{Name: "a"}},
+		{name: "accepted with a warning", version: 42, text: `{"name":5,"offset":"6","big":1,"parts":"x","state":"RED,DARK","colour":"?"}`,
 			want: thing{Name: "5", Offset: 6, Big: true, Parts: []string{"x"}, State: 0x10},
 			warnings: []Note{
 				{Source: "#/name", Text: "expected string, got number", Line: 1, Column: 9},

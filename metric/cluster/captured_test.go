@@ -94,7 +94,7 @@ func TestCaptured(t *testing.T) {
 			}
 			want["slurm_partitions"] = float64(len(answers["partitions"].Decoded.Items))
 			if len(want) < 10 || want["slurm_jobs_running"] == 0 || want["slurm_nodes_down"] == 0 {
-				t.Fatalf("the records say little: %v", want)
+				t.Fatalf("the captures have too few records: %v", want)
 			}
 			for name, n := range want {
 				if v, ok := got[name]; !ok || v != n {

@@ -42,7 +42,7 @@ func parse(t *testing.T, text string) map[string]float64 {
 			t.Fatalf("%q: %v", line, err)
 		}
 		if _, twice := samples[line[:cut]]; twice {
-			t.Errorf("%s is there twice", line[:cut])
+			t.Errorf("%s is written twice", line[:cut])
 		}
 		samples[line[:cut]] = v
 	}
@@ -192,7 +192,7 @@ func TestCounts(t *testing.T) {
 		}
 	}
 	if _, ok := got[`schedrestd_cluster_account_fairshare_shares{account="root"}`]; ok {
-		t.Error("a value that is not set is shown")
+		t.Error("a value that is not set was written")
 	}
 }
 
