@@ -20,8 +20,8 @@ type TLS struct {
 // Restd returns the TLSParameters of the gateway. It refuses an unknown name
 // that starts with restd_, because ignoring a misspelled restd_ca_file would
 // admit every client. It accepts a certificate without a key, and a key without
-// a certificate, because Slurm's daemons have defaults for both. The caller
-// must check that both are set.
+// a certificate, because Slurm's daemons have defaults for both. A gateway with
+// https:// listeners must check that both are set.
 func (c *Cluster) Restd() (t TLS, err error) {
 	paths := map[string]*string{"restd_cert_file": &t.Certificate, "restd_cert_key_file": &t.Key, "restd_ca_file": &t.ClientCA}
 	names := make([]string, 0, len(c.TLS))

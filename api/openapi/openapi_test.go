@@ -155,8 +155,9 @@ func TestFlags(t *testing.T) {
 
 // TestArrayReferences checks references to arrays. Generators lose the type of
 // an array inside an allOf, and OpenAPI 3.0 ignores the members beside a
-// reference. So a reference to an array stands alone, and a field with more
-// properties defines its array in place.
+// reference. So a reference to an array stands alone. A field that has
+// properties in addition to its type and description defines its array in
+// place.
 func TestArrayReferences(t *testing.T) {
 	for _, versions := range []string{"v0.0.40", "v0.0.41+prefer_refs", "v0.0.42", "v0.0.42+minimize_refs", "v0.0.43", "v0.0.43+minimize_refs"} {
 		t.Run(versions, func(t *testing.T) {
@@ -206,8 +207,9 @@ func TestTextsStayInComments(t *testing.T) {
 	}
 }
 
-// TestPreferRefsKeepsNoNameForOneUse checks that with the flag prefer_refs no
-// schema that is used only once has a name, as the flag's help text says.
+// TestPreferRefsKeepsNoNameForOneUse checks that with the flag prefer_refs a
+// schema that is used only once has no name, as the flag's help text says. Only
+// bodies may have one.
 func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 	o := everything()
 	o.Names, o.Parsers = api.NamesSched, parsers(t, "v0.0.41+prefer_refs")

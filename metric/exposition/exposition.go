@@ -8,8 +8,9 @@
 //
 // All samples of a family must be written between its Family call and the next
 // Family call. The package stores only a buffer, so the memory for an answer
-// does not depend on the answer's length. The exporter uses Prometheus's
-// library instead, which would add 2.6 MB to each worker.
+// does not depend on the answer's length. Workers use this package, because
+// Prometheus's library, which the exporter uses, would add 2.6 MB to each of
+// them.
 package exposition
 
 import (
