@@ -14,7 +14,7 @@ var coordinators = schema.Named("coord_list", schema.List(schema.Object("coord",
 	schema.F("direct", optTruth, func(c *model.Coordinator) *model.Opt[uint16] { return &c.Direct }, "Whether the user coordinates this account directly, not only a parent account"),
 ).Type))
 
-// accountFlags are the words of an account's flags.
+// accountFlags are the names of an account's flags.
 var accountFlags = schema.Words("account_flags",
 	schema.Bit("DELETED", uint32(1)<<0),
 	schema.Bit("WithAssociations", uint32(1)<<1, schema.Since(V41)),

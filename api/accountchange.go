@@ -39,7 +39,8 @@ var DeleteAccount = declare(namedAccountParams, Endpoint{
 
 // AccountsTo is a request to create accounts with associations
 // (PostAccountsAssociation). It names the accounts, and the clusters in which
-// each account gets an association. All accounts get the same values.
+// each account gets an association. The other values in it apply to all of
+// these accounts and associations.
 type AccountsTo struct {
 	Set     AssocSet
 	Account model.Account
@@ -50,8 +51,9 @@ var accountShort = schema.Object("account_short",
 	schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization; default: the parent account, or the name of the account"),
 )
 
-// AccountsToBody declares the fields of an AccountsTo. Slurm's documents
-// require association_condition from v0.0.44 on, but every version needs it.
+// AccountsToBody declares the fields of an AccountsTo. Like Slurm's documents,
+// it marks association_condition as required only from v0.0.44 on. The handler
+// requires it in every version.
 var AccountsToBody = schema.Object("openapi_accounts_add_cond_resp", append([]schema.Field[AccountsTo]{
 	schema.F("association_condition", accountsSet.Type, func(a *AccountsTo) *AssocSet { return &a.Set }, "The accounts, and where to create them", schema.Required(V44)),
 	schema.F("account", accountShort.Type, func(a *AccountsTo) *model.Account { return &a.Account }, "Fields of all new accounts"),

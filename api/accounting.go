@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// StatsRow has the accounting daemon's statistics. The statistics contain user
-// ids, for which StatsRow also has a lookup of names.
+// StatsRow has the accounting daemon's statistics, and the Users that translate
+// the user ids in them to names.
 type StatsRow struct {
 	*model.AccountingStats
 	Users Users
@@ -23,8 +23,8 @@ var Stats = schema.Object("stats_rec",
 	schema.Show("users", schema.Named("stats_user_list", schema.List(userCount.Type)), userCounts, "Requests, by user"),
 )
 
-// period returns a function that returns the statistics of one kind of rollup
-// period, or zeros if there are none.
+// period returns a function that returns the statistics of the roll-up period
+// with index i. If the daemon sent none, they are zeros.
 func period(i int) func(*model.Rollup) *model.RollupPeriod {
 	return func(r *model.Rollup) *model.RollupPeriod {
 		if i < len(r.Periods) {
@@ -50,16 +50,16 @@ var rollupPeriod = schema.Object("",
 	}),
 )
 
-// oldPeriod is a rollup period in the form of v0.0.40, with that version's word
-// for the kind of period.
+// oldPeriod is a roll-up period as v0.0.40 shows it. kind is that version's
+// word for hourly, daily or monthly.
 type oldPeriod struct {
 	kind string
 	*model.RollupPeriod
 }
 
-// oldRollup declares the fields of an oldPeriod. The documents of v0.0.40 call
-// the time of the last run "last run", but slurmrestd sends it as "last_run",
-// with a "last_cycle". Our answers have all three fields.
+// oldRollup declares the fields of an oldPeriod. The documents of v0.0.40 have
+// "last run" as the time of the last run. slurmrestd sends "last_run" instead,
+// and also "last_cycle". Our answers have all three fields.
 var oldRollup = schema.Object("",
 	schema.Show("type", oldPeriodKind, func(p *oldPeriod) string { return p.kind }, "Type of period: internal is hourly, user daily, unknown monthly"),
 	schema.F("last run", schema.Int32, func(p *oldPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime)),
@@ -76,7 +76,7 @@ func oldPeriodKind() schema.Type[string] {
 	return schema.Simple(kinds, func(e schema.Encoder, s *string) { e.String(*s) }, nil)
 }
 
-// oldRollups returns the rollups that have run, in the form of v0.0.40.
+// oldRollups returns the roll-ups that have run, in the form of v0.0.40.
 func oldRollups(s *StatsRow) []oldPeriod {
 	var list []oldPeriod
 	for i, kind := range []string{"internal", "user", "unknown"} {

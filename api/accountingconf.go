@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// accountingFlags are the names of the configuration's switches.
+// accountingFlags are the names of the on/off settings in the configuration.
 var accountingFlags = schema.Words("",
 	schema.Bit("AllowNoDefAcct", uint32(1)<<0),
 	schema.Bit("AllResourcesAbsolute", uint32(1)<<1),
@@ -54,8 +54,8 @@ var slurmdbdConf = schema.Object("slurmdbd_conf",
 	schema.F("TrackSlurmctldDown", schema.Boolean, func(c *model.AccountingConf) *bool { return &c.TrackController }, "Whether controllers that are down are recorded"),
 )
 
-// purgeAfter declares the age at which records are deleted, in one of several
-// units.
+// purgeAfter declares the age at which records are deleted. Only the field for
+// the configured unit has the age. The fields for the other units are 0.
 var purgeAfter = schema.Object("slurmdb_purge_units",
 	schema.Show("set", schema.Boolean, func(n *uint32) bool { return *n != model.Leave32 }, "Whether these records are purged"),
 	schema.Show("hours", schema.Int32, inUnit(model.PurgeHours), "Age in hours, if the unit is hours", schema.Unit("h")),
@@ -66,8 +66,8 @@ var purgeAfter = schema.Object("slurmdb_purge_units",
 
 func purge() schema.Type[uint32] { return purgeAfter.Type() }
 
-// inUnit returns a function that returns the number of an age that is in the
-// given unit. For an age in another unit the function returns 0.
+// inUnit returns a function that returns the number of a stored age, or 0 if
+// the age is in another unit.
 func inUnit(unit uint32) func(*uint32) uint32 {
 	return func(n *uint32) uint32 {
 		if *n == model.Leave32 || *n&unit == 0 {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// AccountingJobRow is a job of the accounting daemon, with lookups of names for
-// its ids.
+// AccountingJobRow is a job of the accounting daemon, with the Records that
+// translate its ids to names.
 type AccountingJobRow struct {
 	*model.AccountingJob
 	*Records
@@ -149,8 +149,9 @@ var AccountingJob = schema.Object("job",
 	schema.F("working_directory", schema.String, func(j *AccountingJobRow) *string { return &j.WorkDir }, "Working directory of the job"),
 )
 
-// wckeyTag is a workload key. The text begins with "*" if the job got the
-// user's default key because the user requested none.
+// wckeyTag declares the fields of a workload key. The daemon sends the key as
+// text, which begins with "*" if the job got the user's default key because the
+// user requested none.
 var wckeyTag = schema.Object("wckey_tag_struct",
 	schema.Show("wckey", schema.String, func(s *string) string { return strings.TrimPrefix(*s, "*") }, "Name of the key", schema.Required(0)),
 	schema.Show("flags", schema.Words("wckey_tag_flags", schema.Bit("ASSIGNED_DEFAULT", uint8(1))).Type, func(s *string) (bits uint8) {
@@ -161,8 +162,8 @@ var wckeyTag = schema.Object("wckey_tag_struct",
 	}, "Origin", schema.Required(0)),
 )
 
-// jobAssociation returns the association of a job's record. The record does not
-// contain the association's partition.
+// jobAssociation returns the association of a job. Its partition is unset,
+// because the job's record does not contain it.
 func jobAssociation(j *AccountingJobRow) model.Association {
 	return model.Association{Account: j.Account, Cluster: j.Cluster, User: j.User, ID: j.AssocID}
 }
@@ -190,8 +191,8 @@ func planned(j *AccountingJobRow) model.Opt[uint64] {
 }
 
 // memory returns the amount of memory that n stands for. A bit of n marks an
-// amount per CPU; without it, the amount is per node. The result is unset if
-// perCPU asks for the other kind.
+// amount per CPU. Without this bit, n is an amount per node. The result is
+// unset if n is not of the kind that perCPU selects.
 func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	if (n&model.MemPerCPU != 0) != perCPU {
 		return model.Opt[uint64]{}
@@ -199,7 +200,8 @@ func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	return model.Some(n &^ model.MemPerCPU)
 }
 
-// accountedPath expands the path pattern with values of the job's record.
+// accountedPath replaces the placeholders in pattern, such as %j, by values
+// from the job's record.
 func accountedPath(j *AccountingJobRow, pattern string) string {
 	if pattern == "" {
 		return ""
@@ -231,7 +233,8 @@ var AccountingJobs = enveloped("openapi_slurmdbd_jobs_resp", func(a *AccountingJ
 	schema.F("jobs", schema.Named("job_list", schema.StreamOf(AccountingJob.Type)), func(a *AccountingJobsAnswer) *schema.Stream[AccountingJobRow] { return &a.Jobs }, "The jobs", schema.Required(0)),
 )
 
-// AccountingJobsParams are the parameters of GetAccountingJobs. Users, groups and QOS may be names.
+// AccountingJobsParams are the parameters of GetAccountingJobs. Clients may
+// give users, groups and QOS by name.
 type AccountingJobsParams struct{ model.AccountingJobFilter }
 
 func jobFlag(name string, bit model.JobFilterFlags, doc string) schema.Field[AccountingJobsParams] {

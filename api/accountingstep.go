@@ -9,7 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// AccountingStepRow is a step of a job, with lookups of names for its ids.
+// AccountingStepRow is a step of a job, with the job, whose Records translate
+// the step's ids to names.
 type AccountingStepRow struct {
 	*model.AccountingStep
 	job *AccountingJobRow
@@ -75,8 +76,9 @@ var AccountingStep = schema.Object("step",
 	}),
 )
 
-// usedTRES returns a field for one kind of a step's usage, such as "requested".
-// Its schema has the name of another object, as in slurmrestd's documents.
+// usedTRES returns the field with the amounts of trackable resources that a
+// step has read ("requested") or written ("consumed"). The names of the field
+// and of its schemas are those in slurmrestd's documents.
 func usedTRES(name, doc string, of func(*AccountingStepRow) *model.StepUsage) schema.Field[AccountingStepRow] {
 	schemas := map[string]string{"requested": "step_tres_req", "consumed": "step_tres_usage"}
 	extreme := func(which string) func() schema.Type[[]taskTRES] {
@@ -103,8 +105,8 @@ type taskTRES struct {
 	node string
 }
 
-// taskTRESType has two fields that Slurm's documents lack, although slurmrestd
-// always sends them.
+// taskTRESType declares the fields of a taskTRES. slurmrestd always sends task
+// and node, but its documents lack them.
 var taskTRESType = schema.Object("tres_of_task",
 	schema.F("type", schema.String, func(t *taskTRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
 	schema.F("name", schema.String, func(t *taskTRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
@@ -114,8 +116,9 @@ var taskTRESType = schema.Object("tres_of_task",
 	schema.F("node", schema.String, func(t *taskTRES) *string { return &t.node }, "Node of the task", schema.Ours),
 )
 
-// taskAmounts joins the three lists by their resource ids. It omits entries in
-// which all numbers are zero.
+// taskAmounts joins three lists by the resource ids in them: the amounts, and
+// for each amount the indexes of the node and the task. It omits resources for
+// which all three are zero or missing.
 func taskAmounts(s *AccountingStepRow, counts, nodes, tasks string) []taskTRES {
 	var list []taskTRES
 	if counts == "" && nodes == "" && tasks == "" {
@@ -144,8 +147,8 @@ func byID(s string) map[uint32]uint64 {
 	return m
 }
 
-// maxNth is the maximum index for nth, because a short host list can expand to
-// billions of names.
+// maxNth is the highest index that nth accepts. A short host list can expand to
+// billions of names, so nth can't count through all of them.
 const maxNth = 1 << 17
 
 // nth returns the name at index n of a host list, or "" if there is none.
@@ -162,8 +165,8 @@ func nth(list string, n uint64) string {
 	return ""
 }
 
-// stepNodes returns a step's nodes, limited to the number that the step
-// reports.
+// stepNodes returns the names of a step's nodes. It returns at most as many
+// names as the step's node count.
 func stepNodes(s *AccountingStepRow) schema.Stream[string] {
 	return func(each func(*string) error) error {
 		left := min(s.NodeCount, maxNth)
@@ -251,8 +254,8 @@ func noSuch(kind, word string) error {
 	return fmt.Errorf("there is no %s %q", kind, schema.Shorten(word))
 }
 
-// selectedStep returns the type of a job, a task or a step, such as 12, 12_3,
-// 12+1, 12.0 or 12.batch.
+// selectedStep returns the type of a parameter that names a job, a task or a
+// step, such as 12, 12_3, 12+1, 12.0 or 12.batch.
 func selectedStep() schema.Type[model.SelectedStep] { return asText(parseStep) }
 
 func selectedSteps() schema.Type[[]model.SelectedStep] {

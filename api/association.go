@@ -7,7 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// AssociationRow is an association, with lookups of names for its ids.
+// AssociationRow is an association, with the Records that translate its ids to
+// names.
 type AssociationRow struct {
 	*model.Association
 	*Records
@@ -36,7 +37,7 @@ var assocShort = schema.Object("assoc_short",
 
 var assocShorts = schema.Named("assoc_short_list", schema.List(assocShort.Type))
 
-// assocFlags are the words of an association's flags.
+// assocFlags are the names of an association's flags.
 var assocFlags = schema.Words("assoc_flags",
 	schema.Bit("DELETED", uint32(1)<<0),
 	schema.Bit("NoUpdate", uint32(1)<<1, schema.Since(V41)),
@@ -45,7 +46,7 @@ var assocFlags = schema.Words("assoc_flags",
 	schema.Bit("UsersAreCoords", uint32(1)<<16, schema.Since(V41)),
 )
 
-// usage declares the fields of a resource's usage in a period.
+// usage declares the fields of a Usage: the use of a resource in a period.
 var usage = schema.Object("accounting",
 	schema.Group("allocated", "Allocated resources", []schema.Field[model.Usage]{
 		schema.F("seconds", schema.Int64, func(u *model.Usage) *uint64 { return &u.AllocSecs }, "Amount of the resource times seconds", schema.Unit("s")),
@@ -143,7 +144,8 @@ var Associations = enveloped("openapi_assocs_resp", func(a *AssociationsAnswer) 
 	schema.F("associations", schema.Named("assoc_list", schema.StreamOf(Association.Type)), func(a *AssociationsAnswer) *schema.Stream[AssociationRow] { return &a.Associations }, "The associations", schema.Required(0)),
 )
 
-// AssociationParams are the parameters of GetAssociations and GetAssociation. QOS may be names.
+// AssociationParams are the parameters of GetAssociations and GetAssociation.
+// Clients may give QOS by name.
 type AssociationParams struct{ model.AssocFilter }
 
 var associationParams = schema.Object("",
@@ -182,8 +184,8 @@ var GetAssociations = declare(associationParams, Endpoint{
 	Returns: "The associations",
 })
 
-// GetAssociation shows all associations that match the parameters, as
-// GetAssociations does.
+// GetAssociation returns all associations that match the parameters, as
+// GetAssociations does, although its name is in the singular.
 var GetAssociation = declare(associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "association/", ID: "get_association",
 	Doc: "Include associations", Answer: Associations,

@@ -14,7 +14,8 @@ var PostAssociations = declare(noParams, Endpoint{
 	Returns: "Only `meta`, `errors` and `warnings`: the associations now match the request. A warning names each association that already did",
 })
 
-// AssociationsRemoved declares the answer of DeleteAssociations and DeleteAssociation.
+// AssociationsRemoved declares the answer of DeleteAssociations and
+// DeleteAssociation.
 var AssociationsRemoved = removed("openapi_assocs_removed_resp", "removed_associations", "The associations that were removed")
 
 // DeleteAssociations removes associations.

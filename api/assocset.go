@@ -5,8 +5,8 @@ import (
 	"schedrestd/model"
 )
 
-// AssocSet describes associations to create. It has one list for each part of
-// their keys, and the values that all of them get.
+// AssocSet describes associations to create: one for each combination of the
+// names in its lists. All of them get the values in Common.
 type AssocSet struct {
 	Accounts, Clusters, Partitions, Users, WCKeys []string
 

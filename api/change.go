@@ -6,16 +6,16 @@ import "schedrestd/api/schema"
 // returns records in the same form.
 type Changes[T any] struct{ Records []T }
 
-// changes declares the fields of a Changes. In the OpenAPI document its schema
-// is that of the answer to GET, as in slurmrestd.
+// changes declares the fields of a Changes. As in slurmrestd, the request has
+// the same schema in the OpenAPI document as the answer to GET.
 func changes[T any](schemaName, field, list string, elem func() schema.Type[T], doc string) *schema.ObjectType[Changes[T]] {
 	return schema.Object(schemaName, append([]schema.Field[Changes[T]]{
 		schema.F(field, schema.Named(list, schema.List(elem)), func(c *Changes[T]) *[]T { return &c.Records }, doc, schema.Required(0)),
 	}, unusedEnvelope[Changes[T]]()...)...)
 }
 
-// unusedEnvelope returns the fields of an answer's envelope. A request may
-// contain them, too, without effect. Their descriptions are worded for answers,
+// unusedEnvelope returns the fields of an answer's envelope, which a request
+// may contain too, without effect. Their descriptions are worded for answers,
 // because requests and answers share one schema.
 func unusedEnvelope[O any]() []schema.Field[O] {
 	return []schema.Field[O]{
@@ -25,8 +25,9 @@ func unusedEnvelope[O any]() []schema.Field[O] {
 	}
 }
 
-// fresh returns a type like typ, except that its parser first sets the variable
-// for the value to a result of start().
+// fresh returns a type like typ, except that its parser sets the value to
+// start() before it parses. So fields that the request lacks have the values of
+// start().
 func fresh[T any](typ func() schema.Type[T], start func() T) func() schema.Type[T] {
 	return func() schema.Type[T] { return freshType[T]{typ(), start} }
 }
@@ -44,8 +45,8 @@ func (t freshType[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 	}
 }
 
-// RemovedAnswer lists the records that a request removed, as the accounting
-// daemon describes them.
+// RemovedAnswer has the accounting daemon's descriptions of the records that a
+// request removed.
 type RemovedAnswer struct {
 	Names []string
 	Envelope
@@ -59,8 +60,8 @@ func removed(schemaName, field, doc string) *AnswerType[RemovedAnswer] {
 		schema.F(field, stringList, func(a *RemovedAnswer) *[]string { return &a.Names }, doc, schema.Required(0)))
 }
 
-// AddedAnswer lists the records that a request added, as the accounting daemon
-// describes them.
+// AddedAnswer has the accounting daemon's description of the records that a
+// request added.
 type AddedAnswer struct {
 	Added string
 	Envelope

@@ -7,13 +7,13 @@ import (
 	"schedrestd/model"
 )
 
-// ClusterRow is a cluster, with lookups of names for its ids.
+// ClusterRow is a cluster, with the Records that translate its ids to names.
 type ClusterRow struct {
 	*model.Cluster
 	*Records
 }
 
-// clusterFlags are the words of a cluster's flags.
+// clusterFlags are the names of a cluster's flags.
 var clusterFlags = schema.Words("cluster_rec_flags",
 	schema.Bit("DELETED", clusterDeleted, schema.Since(V43)),
 	schema.Bit("REGISTERING", uint32(1)<<0),

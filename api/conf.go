@@ -30,8 +30,8 @@ func confTexts(name, wire string) confField {
 	return confShow(name, csvString, func(c *model.Configuration) []string { return commaList(c.Texts[wire]) })
 }
 
-// confList returns a field with a list. Older controllers send the list as one
-// text.
+// confList returns a field with a list. Older controllers send the whole list
+// as one text, which becomes the only element.
 func confList(name, wire string) confField {
 	return confShow(name, stringArray, func(c *model.Configuration) []string {
 		if text := c.Texts[wire]; text != "" {
@@ -45,8 +45,8 @@ func confNumber(name, wire string, unit schema.Option) confField {
 	return confShow(name, schema.Int32, func(c *model.Configuration) uint32 { return uint32(c.Numbers[wire]) }, unit)
 }
 
-// confLimit returns a field with a number that may be unset. A number that was
-// not sent is unset.
+// confLimit returns a field with a number that may be unset. It is also unset
+// if the controller did not send it.
 func confLimit[T uint16 | uint32](name, wire string, unit schema.Option) confField {
 	return confShow(name, rawNumber, func(c *model.Configuration) T {
 		if n, sent := c.Numbers[wire]; sent {
@@ -82,12 +82,13 @@ func confFlags(name, wire string, words *schema.WordSet[uint64]) confField {
 	})
 }
 
-// confAnyState stands for all states of healthCheckNodeStateWords together, and
-// replaces their bits. It is not part of the protocol.
+// confAnyState is a bit that confFlags sets in place of the bits for all node
+// states, so that the list has the one word ANY. It is not part of the
+// protocol.
 const confAnyState uint64 = 1 << 32
 
 // confDuration returns a field with a duration as Slurm's commands write it,
-// "7-00:00:00".
+// such as "7-00:00:00".
 func confDuration(name, wire string) confField {
 	return confShow(name, schema.String, func(c *model.Configuration) string {
 		n := c.Numbers[wire]

@@ -24,10 +24,10 @@ func readDocuments(t *testing.T) documents {
 	return docs
 }
 
-// flatten lists the contents of a schema as "path: type" and replaces
-// references to named schemas by their contents. v0.0.41 defines almost
-// everything in place, while the other versions name their schemas. A client
-// sees no difference between the two forms.
+// flatten adds each field of a schema to the map: its path with its type. It
+// replaces references to named schemas by their contents, because v0.0.41
+// defines almost everything in place, while the other versions name their
+// schemas. A client sees no difference between the two forms.
 func (d documents) flatten(version, name, path string, into map[string]string) {
 	for _, row := range d[[2]string{version, name}] {
 		if row.field == "[]" {
@@ -68,7 +68,7 @@ func (d documents) describe(version, inline string, row documented, path string,
 	}
 }
 
-// declared lists the contents of a Shape in the same form as flatten.
+// declared adds the contents of a Shape in the same form as flatten.
 func declared(s *schema.Shape, marks, path string, into map[string]string) {
 	switch {
 	case s.Kind == "object":
@@ -104,30 +104,31 @@ func declared(s *schema.Shape, marks, path string, into map[string]string) {
 	}
 }
 
-// ours are the fields that slurmrestd does not have. The list should stay
-// short.
+// ours lists the fields that slurmrestd's documents lack, with the reasons. The
+// list should stay short.
 var ours = map[string]string{
 	"errors[].code":                   "stable word for programs",
 	"errors[].retryable":              "whether trying again can help",
 	"pings":                           "the specification wants the accounting daemon's pings in diag",
-	"statistics.rollups[].last_run":   "what v0.0.40 really sends, beside what it documents",
-	"statistics.rollups[].last_cycle": "the same",
+	"statistics.rollups[].last_run":   "v0.0.40 sends this field in addition to the documented one",
+	"statistics.rollups[].last_cycle": "v0.0.40 sends this field in addition to the documented ones",
 
 	// slurmrestd always sends these fields, but its documents lack them.
-	"jobs[].steps[].tres.requested.max[].task": "the task that it is of",
-	"jobs[].steps[].tres.requested.max[].node": "the task that it is of",
-	"jobs[].steps[].tres.requested.min[].task": "the task that it is of",
-	"jobs[].steps[].tres.requested.min[].node": "the task that it is of",
-	"jobs[].steps[].tres.consumed.max[].task":  "the task that it is of",
-	"jobs[].steps[].tres.consumed.max[].node":  "the task that it is of",
-	"jobs[].steps[].tres.consumed.min[].task":  "the task that it is of",
-	"jobs[].steps[].tres.consumed.min[].node":  "the task that it is of",
+	"jobs[].steps[].tres.requested.max[].task": "the task that used the amount",
+	"jobs[].steps[].tres.requested.max[].node": "the task that used the amount",
+	"jobs[].steps[].tres.requested.min[].task": "the task that used the amount",
+	"jobs[].steps[].tres.requested.min[].node": "the task that used the amount",
+	"jobs[].steps[].tres.consumed.max[].task":  "the task that used the amount",
+	"jobs[].steps[].tres.consumed.max[].node":  "the task that used the amount",
+	"jobs[].steps[].tres.consumed.min[].task":  "the task that used the amount",
+	"jobs[].steps[].tres.consumed.min[].node":  "the task that used the amount",
 }
 
-// undocumented are the bodies that slurmrestd sends but its documents lack.
+// undocumented lists the bodies that slurmrestd sends but does not document.
 var undocumented = map[string]bool{"openapi_job_state_resp": true}
 
-// body is a table, with the first version in which slurmrestd has it.
+// body is the table of a body, with the first version in which slurmrestd has
+// it.
 type body struct {
 	Described
 	since schema.Version
@@ -156,7 +157,8 @@ func bodies() map[string]body {
 }
 
 // TestCoverage checks that in every version each body has all the fields in
-// slurmrestd's documents, with the same types, and no other fields except ours.
+// slurmrestd's documents, with the same types. It may have no other fields
+// except those in the map ours.
 func TestCoverage(t *testing.T) {
 	docs := readDocuments(t)
 	found := map[string]bool{}
@@ -187,7 +189,7 @@ func TestCoverage(t *testing.T) {
 	}
 	for path := range ours {
 		if !found[path] {
-			t.Errorf("%s is listed as ours and is nowhere", path)
+			t.Errorf("%s is in the map ours, but no body has it", path)
 		}
 	}
 }

@@ -2,8 +2,8 @@ package api
 
 import "strconv"
 
-// messageName returns the name of a controller message, or its number if
-// messages lacks it.
+// messageName returns the name of a controller message. For a message that the
+// table does not have, it returns the number as text.
 func messageName(n uint32) string {
 	if name := messages[n]; name != "" {
 		return name

@@ -12,8 +12,8 @@ import (
 
 // Parameters of lists of the accounting daemon.
 
-// texts returns a parameter with texts separated by commas. It ignores empty
-// texts.
+// texts returns a parameter that is a list of texts, separated by commas. It
+// ignores empty texts.
 func texts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	return schema.F(name, csv, at, doc+", separated by commas", opts...)
 }
@@ -54,8 +54,9 @@ func words(s string) (list []string) {
 	return list
 }
 
-// numberTexts returns a parameter with numbers. It checks them, because a
-// daemon may insert them into a database query unchanged.
+// numberTexts returns a parameter that is a list of numbers. It checks that
+// they are numbers, because a daemon may insert them into a database query
+// unchanged.
 func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	numbers := func() schema.Type[[]string] {
 		return asList(func(s string) (list []string, err error) {
@@ -72,7 +73,8 @@ func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.
 	return schema.F(name, numbers, at, doc+", separated by commas", opts...)
 }
 
-// hostList returns the type of nodes such as "node1,n[01-03]".
+// hostList returns the type of a parameter with a host list, such as
+// "node1,n[01-03]".
 func hostList() schema.Type[string] {
 	return asList(func(s string) (string, error) {
 		wrong := fmt.Errorf("expected nodes such as node1,n[01-03], got %q", schema.Shorten(s))
@@ -91,7 +93,7 @@ func hostList() schema.Type[string] {
 	})
 }
 
-// yes returns the type of a boolean parameter. Clients send it as text.
+// yes returns the type of a boolean parameter, which clients send as text.
 func yes() schema.Type[bool] {
 	return asText(func(s string) (bool, error) {
 		switch strings.ToLower(s) {
@@ -104,7 +106,7 @@ func yes() schema.Type[bool] {
 	})
 }
 
-// flagText returns a boolean parameter for one bit of a set.
+// flagText returns a boolean parameter that sets or clears one bit of a set.
 func flagText[P any, T schema.Integer](name, doc string, at func(*P) *T, bit T, opts ...schema.Option) schema.Field[P] {
 	return schema.Take(name, yes, func(p *P, on bool) error {
 		if *at(p) &^= bit; on {
@@ -131,8 +133,8 @@ func passedOver[P any](name string, opts ...schema.Option) schema.Field[P] {
 	return schema.Ignore[P](name, csv, "Ignored: selects the columns of a table, but answers have all fields", opts...)
 }
 
-// someName returns the type of a path segment that names an object of the given
-// kind.
+// someName returns the type of a path segment with the name of an object. kind
+// is the word for such objects in error messages.
 func someName(kind string) func() schema.Type[string] {
 	return func() schema.Type[string] {
 		return asText(func(s string) (string, error) {

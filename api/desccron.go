@@ -10,7 +10,7 @@ import (
 )
 
 // cron is a cron entry as a client describes it: in five fields, or in one
-// text.
+// text, the specification.
 type cron struct {
 	fields        [5]string // minute, hour, day of month, month, day of week
 	specification string
@@ -18,8 +18,9 @@ type cron struct {
 	lineEnd       uint32
 }
 
-// cronWild are the words for the fields that are "*". They are ignored in
-// requests, because the fields themselves show which of them are "*".
+// cronWild are the names of the flags for the fields that are "*". The flags
+// are ignored in requests, because the fields themselves show which of them are
+// "*".
 var cronWild = schema.Words("cron_entry_flags",
 	schema.Bit("WILD_MINUTE", uint32(1)<<1),
 	schema.Bit("WILD_HOUR", uint32(1)<<2),
@@ -43,8 +44,8 @@ var cronEntry = schema.Object("cron_entry",
 	}),
 )
 
-// cronFields has for each field its smallest and largest value, and the length
-// of its bitmap on the wire.
+// cronFields has, for each of the five fields, its smallest and largest value
+// and the length of its bitmap on the wire.
 var cronFields = [5]struct {
 	name        string
 	least, most int

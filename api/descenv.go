@@ -37,8 +37,8 @@ func environment() schema.Type[[]string] {
 		})
 }
 
-// takeEnvironment sets the environment, and keeps the variables that the fields
-// for resource limits have added.
+// takeEnvironment sets the environment. It keeps the variables that are there
+// already: the fields for resource limits have added them.
 func takeEnvironment(d *model.JobDesc, vars []string) error {
 	d.Environment = append(vars, d.Environment...)
 	return nil

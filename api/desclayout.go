@@ -17,8 +17,8 @@ import (
 // distribution_plane_size, or as the number in "plane=4".
 const planeLayout uint32 = 4
 
-// A distribution is a number with four bits each for nodes, sockets and cores,
-// and two flags.
+// A distribution is a number. It has four bits each for the layout on nodes,
+// sockets and cores, and two flags.
 var (
 	nodeLayouts = map[string]uint32{"cyclic": 1, "block": 2, "arbitrary": 3, "plane": planeLayout}
 	coreLayouts = map[string]uint32{"cyclic": 1, "block": 2, "fcyclic": 3}
@@ -72,7 +72,7 @@ func takePlane(d *model.JobDesc, size string) error {
 }
 
 // In the RPC, frequencies are in kHz. A number with its top bit set stands for
-// one of the words below, or for a governor.
+// a word in frequencies or a word in governors.
 var (
 	frequencies = map[string]uint32{"low": 0x80000001, "medium": 0x80000002, "high": 0x80000003, "highm1": 0x80000004}
 	governors   = map[string]uint32{

@@ -29,15 +29,15 @@ func TestDescriptions(t *testing.T) {
 		}
 		for _, text := range []string{e.Doc, e.About, e.Returns} {
 			if text == "" || strings.HasSuffix(e.Doc, ".") {
-				t.Errorf("%s: a description is missing, or its line ends as a sentence", e.ID)
+				t.Errorf("%s: a description is missing, or Doc ends with a full stop", e.ID)
 			}
 		}
 		if (e.Request != nil) != (e.Takes != "") {
-			t.Errorf("%s: a request's body is described, or there is none", e.ID)
+			t.Errorf("%s: must have both Request and Takes, or neither", e.ID)
 		}
 	}
 	if numbers < 500 {
-		t.Errorf("%d numbers seen", numbers)
+		t.Errorf("only %d numbers were checked", numbers)
 	}
 }
 
@@ -59,13 +59,13 @@ func checkFields(t *testing.T, in string, s *schema.Shape) (numbers int) {
 		numbers++
 		switch {
 		case p.Unit == "":
-			t.Errorf("%s is a number without a unit; schema.Count or schema.Bare if it has none", at)
+			t.Errorf("%s is a number without a unit; use schema.Count or schema.Bare if it has none", at)
 		case p.Unit == schema.CountUnit && !counts.MatchString(p.Doc):
-			t.Errorf("%s counts, and does not say number of what: %q", at, p.Doc)
+			t.Errorf("%s is a count, but its description does not name what it counts: %q", at, p.Doc)
 		case p.Unit == UnixTime && !points.MatchString(p.Doc):
-			t.Errorf("%s is a point in time and is described as something else: %q", at, p.Doc)
+			t.Errorf("%s is a point in time, but is described as something else: %q", at, p.Doc)
 		case p.Unit == "s" && points.MatchString(p.Doc):
-			t.Errorf("%s is a span of time and is described as a point in it: %q", at, p.Doc)
+			t.Errorf("%s is a duration, but is described as a point in time: %q", at, p.Doc)
 		}
 	}
 	return numbers

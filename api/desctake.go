@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// The functions below parse fields of a job description that the model stores
-// in another form.
+// The functions below parse fields of a job description whose form in the model
+// differs from that in the request.
 
 func takeThreadSpec(d *model.JobDesc, n uint16) error {
 	if n >= specializedThreads-2 {
@@ -37,8 +37,8 @@ func takeHold(d *model.JobDesc, hold bool) error {
 	return nil
 }
 
-// takePriority sets the priority. A job whose priority the field hold has set
-// to 0 stays held.
+// takePriority sets the priority. If it is 0 already, the field "hold" has set
+// it, and the job stays held.
 func takePriority(d *model.JobDesc, n model.Opt[uint32]) error {
 	if d.Priority != model.Some[uint32](0) {
 		d.Priority = n
@@ -87,8 +87,8 @@ func takeGroup(d *model.JobDesc, s string) (err error) {
 	return err
 }
 
-// identity parses the number or the name of a user or a group. If s is empty,
-// it returns neither.
+// identity parses a user or group, which may be a number or a name. If s is
+// empty, it returns neither.
 func identity(s string) (number model.Opt[uint32], name string, err error) {
 	if strings.Trim(s, "0123456789") != "" || s == "" {
 		return number, s, nil
@@ -100,8 +100,8 @@ func identity(s string) (number model.Opt[uint32], name string, err error) {
 	return model.Some(uint32(n)), "", nil
 }
 
-// rlimit returns a field for a resource limit. In the RPC the limit is a
-// variable of the job's environment.
+// rlimit returns the field for a resource limit. The RPC has no field for it,
+// so the limit becomes a variable of the job's environment.
 func rlimit(name, doc, unit string) descField {
 	return schema.Take(name, number, func(d *model.JobDesc, n model.Opt[uint64]) error {
 		if n.Set {

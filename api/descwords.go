@@ -2,7 +2,8 @@ package api
 
 import "schedrestd/api/schema"
 
-// Sets of words that only job descriptions have. The bits are those of the RPC.
+// The flags below occur only in job descriptions. The bits are those of the
+// RPC.
 
 var cpuBindings = schema.Words("cpu_binding_flags",
 	schema.Part("CPU_BIND_TO_THREADS", uint16(0x1e), 0x02),
@@ -36,8 +37,7 @@ var openModes = schema.Words("open_mode",
 	schema.Part("TRUNCATE", uint8(3), 2),
 )
 
-// warnFlags are words that select the processes of a job that get the warning
-// signal.
+// warnFlags select the processes of a job to which the warning signal is sent.
 var warnFlags = schema.Words("warn_flags",
 	schema.Bit("BATCH_JOB", uint16(1)<<0),
 	schema.Bit("ARRAY_TASK", uint16(1)<<1),

@@ -5,8 +5,8 @@ import (
 	"schedrestd/model"
 )
 
-// ControllerStatsRow has the controller's statistics. The statistics contain
-// user ids, for which ControllerStatsRow also has a lookup of names.
+// ControllerStatsRow has the controller's statistics, and the Users that
+// translate the user ids in them to names.
 type ControllerStatsRow struct {
 	*model.ControllerStats
 	Users Users
@@ -85,7 +85,8 @@ func statsTime(name string, at func(*ControllerStatsRow) *uint32, doc string, op
 	return schema.F(name, schema.Int32, at, doc, append(opts, schema.Unit("µs"))...)
 }
 
-// statsMean returns a field for the quotient of two counts.
+// statsMean returns a field with a mean. The function of returns the sum and
+// the count from which the mean is computed.
 func statsMean(name string, of func(*ControllerStatsRow) (sum, times uint32), doc string) statsField {
 	return schema.Show(name, schema.Int64, func(s *ControllerStatsRow) uint64 {
 		sum, times := of(s)
@@ -100,16 +101,16 @@ func partsPacked(s *ControllerStatsRow) int {
 	return 0
 }
 
-// queueLength returns the counts for the mean length of the queue. slurmrestd
-// computes the mean size of the table from the same counts.
+// queueLength returns the sum and the count for the mean length of the queue.
+// slurmrestd also shows this mean as the mean size of the table.
 func queueLength(s *ControllerStatsRow) (sum, times uint32) {
 	return s.Backfill.QueueLenSum, s.Backfill.CycleCounter
 }
 
 func mean(sum uint64, times uint32) uint64 { return sum / max(1, uint64(times)) }
 
-// cyclesPerMinute returns the number of cycles per minute, or 0 in the first
-// minute.
+// cyclesPerMinute returns the average number of scheduling cycles per minute,
+// or 0 in the first minute.
 func cyclesPerMinute(s *ControllerStatsRow) uint64 {
 	minutes := (s.RequestTime - s.StatsStart) / 60
 	if minutes <= 0 {
@@ -118,8 +119,9 @@ func cyclesPerMinute(s *ControllerStatsRow) uint64 {
 	return uint64(s.Schedule.CycleCounter) / uint64(minutes)
 }
 
-// exits returns the table that shows how often a scheduling cycle ended for
-// each reason. In the protocol, reasons are indexes.
+// exits declares an object with a count for each reason why scheduling cycles
+// ended. In the protocol, the counts are a list, and the reasons are its
+// indexes.
 func exits(name string, fields ...schema.Field[[]uint32]) *schema.ObjectType[[]uint32] {
 	return schema.Object(name, fields...)
 }

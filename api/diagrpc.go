@@ -8,8 +8,9 @@ import (
 	"schedrestd/model"
 )
 
-// RPC statistics of the controller. In v0.0.40 they are objects whose schemas
-// have no name and no required fields, with plain numbers.
+// The functions below declare statistics of the RPCs that the controller
+// received. In v0.0.40 the schemas of these objects have no name and no
+// required fields, and all numbers are plain.
 
 // rpcList returns the type of a list of RPC statistics.
 func rpcList[T any](name string, row *schema.ObjectType[T]) func() schema.Type[[]T] {
@@ -32,7 +33,7 @@ func rpcNumber[O any, T schema.Integer](at func(*O) *T) []schema.Field[O] {
 	}
 }
 
-// rpcTimes returns the fields for a count of requests and their durations.
+// rpcTimes returns the fields for a number of requests and for their durations.
 func rpcTimes[O any](count func(*O) *uint32, total func(*O) *uint64) []schema.Field[O] {
 	average := func(o *O) uint64 { return mean(*total(o), *count(o)) }
 	return []schema.Field[O]{

@@ -37,8 +37,8 @@ type Endpoint struct {
 // exist.
 type Missing uint8
 
-// The values of Missing. Clients of slurmrestd rely on them. Many of them treat
-// 404 as a failure, and recognize 200 with an empty list as "not found".
+// The values of Missing. Clients rely on slurmrestd's answer. Many of them
+// treat 404 as a failure, and recognize 200 with an empty list as "not found".
 const (
 	MissingIs404 Missing = iota
 	MissingIs422
@@ -55,8 +55,8 @@ type Described interface {
 	Shape(schema.View) *schema.Shape
 }
 
-// Operation is an Endpoint and the table of its parameters. A parameter that
-// Path names in braces is part of the path. All others are in the query.
+// Operation is an Endpoint and the table of its parameters. A parameter whose
+// name is in braces in Path is part of the path. All others are in the query.
 type Operation[P any] struct {
 	*Endpoint
 	Params *schema.ObjectType[P]
@@ -94,7 +94,7 @@ func (e *Endpoint) OperationID(v schema.View) string {
 // Changing reports whether the endpoint changes something.
 func (e *Endpoint) Changing() bool { return e.Changes || e.Method != http.MethodGet && !e.Util }
 
-// InPath reports whether the parameter name is a part of the path.
+// InPath reports whether the parameter with this name is a part of the path.
 func (e *Endpoint) InPath(name string) bool {
 	return strings.Contains(e.Path, "{"+name+"}")
 }

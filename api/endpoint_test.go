@@ -38,7 +38,8 @@ func rows(t *testing.T, name string) [][]string {
 // operation is one row of testdata/paths.tsv.
 type operation struct{ id, request, answer string }
 
-// operations returns the rows by version, method and path.
+// operations returns the rows of testdata/paths.tsv by version, method and
+// path.
 func operations(t *testing.T) map[[3]string]operation {
 	ops := map[[3]string]operation{}
 	for _, c := range rows(t, "paths.tsv")[1:] {
@@ -48,16 +49,15 @@ func operations(t *testing.T) map[[3]string]operation {
 	return ops
 }
 
-// unlike are the operations whose documented answer differs from slurmrestd's,
-// with the reasons.
+// unlike lists the operations whose documented answer differs from that in
+// slurmrestd's documents, with the reasons.
 var unlike = map[string]string{
-	"get_jobs_state": "whole jobs are documented, and states are what is sent",
+	"get_jobs_state": "slurmrestd documents whole jobs, but sends states",
 }
 
-// TestEndpoints checks every endpoint against slurmrestd's operations, except
-// in versions in which the endpoint is ours: method, path, name, parameters and
-// bodies must be the same. Every operation in testdata must have an endpoint or
-// be in Unserved.
+// TestEndpoints checks that every endpoint has the same method, path, name,
+// parameters and bodies as the operation of slurmrestd. It skips versions in
+// which only this gateway has the endpoint.
 func TestEndpoints(t *testing.T) {
 	ops := operations(t)
 	params := map[[3]string]map[string]string{}
@@ -114,7 +114,7 @@ func TestEndpoints(t *testing.T) {
 	}
 	for name := range unlike {
 		if !differ[name] {
-			t.Errorf("%s is said to differ and is nowhere", name)
+			t.Errorf("%s is in the map unlike, but no answer of it differs", name)
 		}
 	}
 }
@@ -188,7 +188,7 @@ var Unserved = []Endpoint{`)
 	generated(t, "unserved.go", want.String())
 }
 
-// TestUnservedPage checks that docs/UNSERVED.md has the same list.
+// TestUnservedPage checks that docs/UNSERVED.md has the same list as Unserved.
 func TestUnservedPage(t *testing.T) {
 	page := new(strings.Builder)
 	page.WriteString(`# Operations that are not served yet
@@ -282,9 +282,9 @@ func described(p schema.Property) string {
 	return typ
 }
 
-// schemaName returns the name of body's schema in the form of testdata. For a
-// schema that testdata defines in place it returns "object", because
-// TestCoverage compares its contents.
+// schemaName returns the name of body's schema in the form of testdata, or ""
+// without a body. For a schema that testdata defines in place it returns
+// "object", because TestCoverage compares the contents.
 func schemaName(v schema.Version, documented string, body Described, view schema.View) string {
 	switch {
 	case body == nil:
@@ -297,9 +297,9 @@ func schemaName(v schema.Version, documented string, body Described, view schema
 
 var braces = regexp.MustCompile(`{([^}]*)}`)
 
-// TestPathParameters checks that a path's braces and the table of its
-// parameters agree: the parameters in braces are in the table and required, and
-// no other parameter is.
+// TestPathParameters checks that the braces in each path agree with the table
+// of parameters. A parameter in braces must be in the table and be required. No
+// other parameter may be required.
 func TestPathParameters(t *testing.T) {
 	for _, e := range Endpoints {
 		var named []string
@@ -331,7 +331,7 @@ func TestEndpointsAreDescribedOnce(t *testing.T) {
 		for _, v := range Versions {
 			key := e.OperationID(schema.View{Version: v})
 			if e.In(v) && seen[key] || e.Doc == "" || e.Answer == nil || e.Params == nil {
-				t.Errorf("%s: twice, or without a line, an answer or parameters", key)
+				t.Errorf("%s: declared twice, or without Doc, Answer or Params", key)
 			}
 			seen[key] = seen[key] || e.In(v)
 		}

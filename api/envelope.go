@@ -46,7 +46,7 @@ type Meta struct {
 }
 
 // metaType declares the fields of Meta. Both the names and the values depend on
-// the spelling.
+// the spelling: this project's or Slurm's.
 var metaType = schema.Object("openapi_meta",
 	schema.Group("plugin", "Plugins that served the request", []schema.Field[Meta]{
 		schema.Show("type", spelled, (*Meta).content, "Kind of content"),
@@ -98,7 +98,8 @@ func (m *Meta) storage() name {
 	return pluginStorage
 }
 
-// part returns one number of the releases: the major, minor or micro number.
+// part returns the first, second or third number of both releases: this
+// program's and the controller's.
 func (m *Meta) part(i int) name {
 	of := func(release string) string {
 		if parts := strings.SplitN(release, ".", 3); i < len(parts) {
@@ -164,8 +165,8 @@ func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envel
 	}
 }
 
-// enveloped returns the table of an answer: the fields of its content, then
-// those of the Envelope that at returns.
+// enveloped returns the table of an answer: the fields of its content, then the
+// fields of its Envelope. at returns the Envelope of an answer.
 func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *AnswerType[O] {
 	return &AnswerType[O]{ObjectType: schema.Object(schemaName, append(content,
 		schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "The server and client of this request"),

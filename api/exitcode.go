@@ -61,8 +61,8 @@ func decodeExit(n uint32) exitCode {
 	return exitCode{status: exitInvalid, code: model.Some(n)}
 }
 
-// signalNames maps signals to their names. Signals that it lacks are shown as
-// numbers.
+// signalNames maps signals to their names. A signal that is not in the map is
+// shown as a number.
 var signalNames = map[uint16]string{
 	1: "HUP", 2: "INT", 3: "QUIT", 6: "ABRT", 9: "KILL", 10: "USR1", 12: "USR2", 14: "ALRM",
 	15: "TERM", 18: "CONT", 19: "STOP", 20: "TSTP", 21: "TTIN", 22: "TTOU", 23: "URG",

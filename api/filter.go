@@ -8,13 +8,14 @@ import (
 )
 
 // IsFilter reports whether any operation of the API, in any version, has a
-// parameter of this name that narrows a list. If the gateway ignored it in
-// operations that lack it, a client would get more entries than it expects.
+// parameter of this name that narrows a list. Operations without this parameter
+// must refuse it. If they ignored it, a client would get more entries than it
+// expects.
 func IsFilter(name string) bool { return filters()[name] }
 
 // filters returns the names of the parameters with which clients narrow lists.
-// It omits parameters without effect, and those that every list of the
-// controller has.
+// It omits parameters without effect, and those of listParams, which all lists
+// from the controller share.
 var filters = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	for _, v := range Versions {

@@ -30,9 +30,9 @@ var Hostnames = enveloped("openapi_hostnames_req_resp", func(a *HostnamesAnswer)
 	schema.F("hostnames", schema.Named("hostlist_string", schema.List(schema.String)), func(a *HostnamesAnswer) *[]string { return &a.Hostnames }, "Names of nodes", schema.Required(0)),
 )
 
-// HostNames is a request with names of nodes. The client sent either the names
+// HostNames is a request with names of nodes. Its JSON has either the names
 // themselves, for the gateway to fold into a host list, or a host list, which
-// the parser has expanded.
+// the parser expands into names.
 type HostNames struct{ Names []string }
 
 // HostlistBody declares the fields of a request to expand a host list.
@@ -59,8 +59,8 @@ func answersHave[O, T any](name string, typ func() schema.Type[T]) schema.Field[
 // are expanded. A few bytes can expand to billions of names.
 const maxHosts = 1 << 16
 
-// hostsField returns a field that parses host lists, in an array or in one
-// text, and expands them.
+// hostsField returns a field that parses and expands host lists. The client
+// sends them in an array or in one text.
 func hostsField(name string, remark func(*schema.Report, *schema.Value)) schema.Field[HostNames] {
 	parse := func(r *schema.Report, doc *schema.Value, into *[]string) bool {
 		remark(r, doc)

@@ -20,8 +20,8 @@ var Instance = schema.Object("instance",
 	}),
 )
 
-// InstancesAnswer is an answer with the cloud instances on which nodes ran, and
-// their times.
+// InstancesAnswer is an answer with instances: which cloud instance each node
+// ran on, and when.
 type InstancesAnswer struct {
 	Instances schema.Stream[model.Instance]
 	Envelope
@@ -54,8 +54,8 @@ var GetInstances = declare(instancesParams, Endpoint{
 	Returns: "The instances",
 })
 
-// GetInstance shows all instances that match the parameters, as GetInstances
-// does.
+// GetInstance returns all instances that match the parameters, as GetInstances
+// does, although its name is in the singular.
 var GetInstance = declare(instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instance/", ID: "get_instance",
 	Doc: "Show instances of nodes in a cloud", Answer: Instances,

@@ -9,7 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// JobRow is a job, with the lookup of names for the user and group ids in it.
+// JobRow is a job, with the Users that translate the user and group ids in it
+// to names.
 type JobRow struct {
 	*model.Job
 	Users Users
@@ -19,8 +20,8 @@ type JobRow struct {
 // computes values for them.
 var Job = schema.Object("job_info", jobFields...)
 
-// asTravelled returns the number that stands for o in the protocol, where two
-// values mean "not set" and "unlimited".
+// asTravelled returns o as it is in the protocol, where the two largest numbers
+// mean "not set" and "unlimited".
 func asTravelled[T model.Unsigned](o model.Opt[T]) T {
 	switch {
 	case o.Infinite:
@@ -49,8 +50,8 @@ func threadSpec(j *JobRow) uint16 {
 	return 0
 }
 
-// detail returns a number that the controller sends with a job's requirements,
-// or 0 if the controller omitted the requirements.
+// detail returns o as it is in the protocol. If the controller omitted the
+// job's requirements, to which o belongs, detail returns 0.
 func detail(j *JobRow, o model.Opt[uint16]) uint16 {
 	if !j.Detailed {
 		return 0
@@ -58,13 +59,14 @@ func detail(j *JobRow, o model.Opt[uint16]) uint16 {
 	return asTravelled(o)
 }
 
-// memoryNotSet is the RPC's 64-bit number for "not set". It includes the bit
-// for memory per CPU.
+// memoryNotSet is the RPC's 64-bit number for "not set". The bit that marks
+// memory per CPU is set in it, too.
 const memoryNotSet = ^uint64(0) - 1
 
 // jobMemory returns the memory that a job requests. If the job requests memory
-// for each trackable resource, jobMemory returns the first of these amounts.
-// The job's own field then has the default of the partition.
+// per unit of a trackable resource, such as per GPU, jobMemory returns the
+// first of these amounts. In this case MinMemory has only the partition's
+// default.
 func jobMemory(j *JobRow) uint64 {
 	first, _, _ := strings.Cut(j.MemPerTRES, ",")
 	n, err := strconv.ParseUint(first[strings.LastIndexAny(first, ":=")+1:], 10, 64)
@@ -103,8 +105,8 @@ func jobUser(j *JobRow) string {
 	return userName(j.Users, j.UserID)
 }
 
-// oversubscribed reports whether a job may share its resources: every job may,
-// unless it was submitted as exclusive.
+// oversubscribed reports whether a job may share its resources with other jobs.
+// Only a job that was submitted as exclusive may not.
 func oversubscribed(j *JobRow) bool { return asTravelled(j.Shared) != 0 }
 
 // ArrayTasks returns the pending tasks of the job array j. The protocol has
@@ -122,8 +124,9 @@ func ArrayTasks(j *model.Job) model.Bitmap {
 	return b
 }
 
-// arrayTasks returns a list of the pending tasks, followed by the limit on
-// running tasks, which is a separate field of the protocol.
+// arrayTasks returns a list of the pending tasks, such as "1-3,7%2". The number
+// after % is the limit on running tasks, which is a separate field of the
+// protocol.
 func arrayTasks(j *JobRow) string {
 	tasks := ArrayTasks(j.Job)
 	if !tasks.Set {
@@ -136,8 +139,8 @@ func arrayTasks(j *JobRow) string {
 	return list
 }
 
-// jobSizes returns the acceptable numbers of nodes of a job, as a list of
-// ranges.
+// jobSizes returns the acceptable numbers of nodes of a job, as ranges such as
+// "2-4".
 func jobSizes(j *JobRow) []string {
 	return commaList(rangeList(members(&j.JobSizes)))
 }
@@ -215,8 +218,8 @@ func anything() schema.Type[[]struct{}] {
 	}, nil)
 }
 
-// JobsAnswer is an answer with jobs. Its times are valid after Jobs
-// has been read to its end.
+// JobsAnswer is an answer with jobs. Its times are valid only after all of Jobs
+// has been read.
 type JobsAnswer struct {
 	Jobs         schema.Stream[JobRow]
 	LastBackfill model.Time

@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// JobChange has new values for fields of recorded jobs.
+// JobChange has new values for fields of jobs in the accounting records.
 type JobChange struct {
 	*model.AccountingJob
 	Limits []Limit[model.AccountingJob] // limits that the client sent
@@ -75,8 +75,9 @@ var PostAccountingJob = declare(namedAccountingJobParams, Endpoint{
 	Returns: "The job",
 })
 
-// JobsChange is a request to change recorded jobs (PostAccountingJobs). It
-// selects the jobs, and has new values for their fields.
+// JobsChange is a request to change jobs in the accounting records
+// (PostAccountingJobs). It names the jobs, and has the same new values for all
+// of them.
 type JobsChange struct {
 	Jobs   []string
 	Change *JobChange // nil if the client sent none
@@ -88,7 +89,7 @@ var JobsModifyBody = schema.Object("openapi_job_modify_req", append([]schema.Fie
 	schema.Take("job_rec", fresh(JobModifyBody.Type, blankJobChange), func(j *JobsChange, change JobChange) error { j.Change = &change; return nil }, "The fields to change"),
 }, unusedEnvelope[JobsChange]()...)...)
 
-// Selections returns the jobs that a request names.
+// Selections parses the names of the jobs in the request.
 func (j *JobsChange) Selections() ([]model.JobSelection, error) {
 	var list []model.JobSelection
 	for _, name := range j.Jobs {

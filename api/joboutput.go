@@ -51,8 +51,8 @@ func stdin(j *JobRow) string {
 	return ""
 }
 
-// expandPath replaces the pattern's placeholders that have one value for the
-// whole job, and makes the path absolute.
+// expandPath replaces those placeholders in the pattern that have one value for
+// the whole job, and makes the path absolute.
 func expandPath(j *JobRow, pattern string) string {
 	path := model.ExpandPattern(pattern, func(letter byte) (string, bool) { return pathWord(j, letter) })
 	if strings.HasPrefix(pattern, "/") {

@@ -30,8 +30,8 @@ func (t jobResourcesType) Shape(v schema.View) *schema.Shape {
 	return s
 }
 
-// Renderer shows the allocation of a job without resources as null, or in
-// v0.0.40 as an empty object.
+// Renderer returns a function that writes an allocation. If the job has none,
+// it writes null, or in v0.0.40 an empty object.
 func (t jobResourcesType) Renderer(v schema.View) func(schema.Encoder, *model.JobResources) {
 	render := t.of(v).Renderer(v)
 	return func(e schema.Encoder, r *model.JobResources) {
@@ -51,7 +51,8 @@ func (jobResourcesType) Parser(schema.View) func(*schema.Report, *schema.Value, 
 	return schema.Refuse[model.JobResources]
 }
 
-// selectTypes are the words for the unit of allocation.
+// selectTypes are the words for the kind of resource that is allocated as a
+// unit, such as a core.
 var selectTypes = schema.Words("cr_type",
 	schema.Part("CPU", uint16(7), 1),
 	schema.Part("SOCKET", uint16(7), 2),
@@ -66,8 +67,8 @@ var selectTypes = schema.Words("cr_type",
 	schema.Bit("LINEAR", uint16(1)<<5, schema.Since(V43)),
 )
 
-// selectParameters are the words for the unit of allocation in v0.0.45, which
-// are also those of the cluster's configuration.
+// selectParameters replace selectTypes from v0.0.45 on. The cluster's
+// configuration uses the same words.
 var selectParameters = schema.Words("select_type_param",
 	schema.Part("NONE", ^uint16(0), 0),
 	schema.Part("CR_CPU_MEMORY", uint16(0x17), 0x11),
@@ -95,7 +96,8 @@ var nodeUses = schema.Words("node_cr_type",
 	schema.Part("RESERVED", ^uint32(0), 64000),
 )
 
-// coreUse is how a job's allocation uses a core.
+// coreUse says whether a core is allocated to a job, and whether the job's
+// steps use it.
 type coreUse uint8
 
 const (
@@ -167,8 +169,10 @@ var coreShareType = schema.Object("job_res_core",
 	schema.F("status", coreUses.Type, func(c *coreShare) *coreUse { return &c.use }, "Amount allocated to the job", schema.Required(0)),
 )
 
-// shares returns the allocation of each node. It does not trust the counts: it
-// omits nodes that are not in the bitmap or the lists.
+// shares returns the allocation of each node. The numbers that the controller
+// sends may contradict each other. So shares ends with the last name in the
+// list of nodes, shows missing amounts as 0, and omits cores that are beyond
+// the end of the bitmap.
 func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	return func(yield func(*nodeShare) bool) {
 		next, stop := iter.Pull(model.Hosts(r.Nodes))
@@ -198,8 +202,9 @@ func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	}
 }
 
-// sockets decodes the part of the core bitmaps that describes one node and
-// begins at bit. It also returns the bit at which the next node's part begins.
+// sockets decodes the part of the core bitmaps that describes one node. The
+// part begins at index bit. sockets also returns the index at which the next
+// node's part begins.
 func sockets(r *model.JobResources, count, cores, bit int) ([]socketShare, int) {
 	var list []socketShare
 	for s := range count {

@@ -23,8 +23,8 @@ var jobStateRow = schema.Object("job_state_resp_job",
 	schema.F("state", jobStates.Type, func(s *JobStateRow) *model.JobState { return &s.State }, "Base state, followed by flags", schema.Required(0)),
 )
 
-// EachState calls each(row) for every row of s. If s stands for several tasks
-// of an array, there is one row for each task.
+// EachState calls each(row) for every job or task that s describes. If s stands
+// for several tasks of an array, each task has its own row.
 func EachState(s *model.JobStateEntry, each func(*JobStateRow) error) error {
 	row := JobStateRow{State: s.State}
 	if s.ArrayTasks.Set {
@@ -85,8 +85,8 @@ func jobSelections() schema.Type[[]model.JobSelection] {
 	})
 }
 
-// jobSelection parses "12", "12_3" or "12+1". Like "12", "12_*" means all
-// tasks.
+// jobSelection parses "12", "12_3" or "12+1". "12_*" has the same meaning as
+// "12": all tasks.
 func jobSelection(s string) (one model.JobSelection, err error) {
 	wrong := fmt.Errorf("expected a job such as 12, 12_3 or 12+1, got %q", schema.Shorten(s))
 	rest := &one.HetOffset
@@ -118,7 +118,8 @@ var GetJobStates = declare(jobStatesParams, Endpoint{
 	Returns: "The states of the jobs",
 })
 
-// InTaskList reports whether a task is in a list such as "1-3,7,10-20:2%5".
+// InTaskList reports whether a task is in a list such as "1-3,7,10-20:2%5". It
+// ignores the number after %, which limits the running tasks.
 func InTaskList(list string, task uint32) bool {
 	list, _, _ = strings.Cut(list, "%")
 	for part := range strings.SplitSeq(list, ",") {

@@ -9,7 +9,7 @@ import (
 	"schedrestd/model"
 )
 
-// taskResult declares the result of a change for some tasks of an array.
+// taskResult declares the result of a change to some tasks of an array.
 var taskResult = schema.Object("job_array_response_msg_entry",
 	schema.Show("job_id", schema.Int32, func(r *model.TaskResult) uint32 { return leadingNumber(r.Tasks) }, "Number of the job", schema.Bare),
 	schema.F("step_id", schema.String, func(r *model.TaskResult) *string { return &r.Tasks }, "The tasks, such as \"12_[1-3]\""),

@@ -2,10 +2,10 @@ package api
 
 import "schedrestd/api/schema"
 
-// Sets of words that jobs and job descriptions share. The bits are those of the
-// RPC.
+// The flags and words below occur in jobs and in job descriptions. The bits are
+// those of the RPC.
 
-// jobFlags are the words of a job's flags.
+// jobFlags are the names of a job's flags.
 var jobFlags = schema.Words("job_flags",
 	flag("KILL_INVALID_DEPENDENCY", 0),
 	flag("NO_KILL_INVALID_DEPENDENCY", 1),
@@ -99,8 +99,8 @@ var exclusiveness = schema.Words("job_exclusive_flags",
 	schema.Part("topo", ^uint16(0), 4, schema.Since(V41)),
 )
 
-// showFlags are the words for the objects that a request asks the controller to
-// show.
+// showFlags are the words for the details that a request asks the controller to
+// include.
 var showFlags = schema.Words("job_show_flags",
 	schema.Bit("ALL", uint16(1)<<0),
 	schema.Bit("DETAIL", uint16(1)<<1),

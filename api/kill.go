@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// killResult declares the result of a signal to one job.
+// killResult declares the result of sending a signal to one job.
 var killResult = schema.Object("kill_jobs_resp_job",
 	schema.Group("error", "Reason why the signal was not sent", []schema.Field[model.KillResult]{
 		schema.F("string", schema.String, func(r *model.KillResult) *string { return &r.Reason }, "Text of the error"),
@@ -22,8 +22,8 @@ var killResult = schema.Object("kill_jobs_resp_job",
 	}),
 )
 
-// selectedName returns the name of a job, a task, a component, or a step of
-// these.
+// selectedName returns the name of what s selects: a job, a task, a component,
+// or a step of one of these.
 func selectedName(s *model.SelectedStep) string {
 	name := fmt.Sprint(s.Step.JobID)
 	switch {
@@ -72,7 +72,8 @@ var DeleteJob = declare(killParams, Endpoint{
 	Returns: "The controller has accepted the request; jobs that could not be signalled are listed",
 })
 
-// OldDeleteJob cancels a job. Its answer has no result for each task.
+// OldDeleteJob cancels a job. Its answer does not list the results of the
+// tasks.
 var OldDeleteJob = declare(killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Empty, Until: V42,

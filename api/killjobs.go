@@ -12,8 +12,7 @@ import (
 // accepts a single text.
 var nodeArray = schema.Named("hostlist_string", nodeList)
 
-// oneState returns the type of a list of states that has at most one
-// element.
+// oneState returns the type of a list of states that has at most one element.
 func oneState() schema.Type[model.JobState] { return oneStateType{jobStates.Type()} }
 
 type oneStateType struct{ schema.Type[model.JobState] }

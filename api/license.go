@@ -21,15 +21,15 @@ var License = schema.Object("license",
 	schema.F("Nodes", schema.String, func(l *model.License) *string { return &l.Nodes }, "Nodes on which the licenses can be used, as a host list; empty for all", schema.Since(V44)),
 )
 
-// freeLicenses returns the number of free licenses. It is never negative,
-// although the total can shrink while licenses are in use.
+// freeLicenses returns the number of free licenses. The total can shrink below
+// the number in use. The result is 0 in this case.
 func freeLicenses(l *model.License) uint64 {
 	taken := uint64(l.InUse) + uint64(l.LastDeficit)
 	return uint64(l.Total) - min(taken, uint64(l.Total))
 }
 
-// LicensesAnswer is an answer with licenses. LastUpdate is valid
-// after Licenses has been read to its end.
+// LicensesAnswer is an answer with licenses. LastUpdate is valid only after all
+// of Licenses has been read.
 type LicensesAnswer struct {
 	Licenses   schema.Stream[model.License]
 	LastUpdate model.Time

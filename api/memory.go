@@ -9,8 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// mebibytes returns the type of an amount of memory in MiB. A string may give
-// the amount in another unit.
+// mebibytes returns the type of an amount of memory in MiB. In a request, a
+// text may have another unit.
 func mebibytes() schema.Type[model.Opt[uint64]] { return mebibyteType{} }
 
 type mebibyteType struct{ wrapper[uint64] }

@@ -37,8 +37,8 @@ func HeaderUser(s schema.Spelling) string { return headerUser.in(s) }
 func HeaderToken(s schema.Spelling) string { return headerToken.in(s) }
 
 // HeaderKey is the header with the key of a submission. The client chooses the
-// key, and sends it again when it retries. The header is an extension of this
-// gateway.
+// key and sends it again when it retries the submission, so that the gateway
+// submits the job only once. This header is an extension of this gateway.
 const HeaderKey = "Idempotency-Key"
 
 // MaxKey is the maximum length of an Idempotency-Key.
@@ -49,7 +49,7 @@ const MaxKey = 255
 const HeaderReplayed = "Idempotency-Replayed"
 
 // SchemaName returns the name of a schema in documents, such as "v0.0.42_node".
-// Tables use Slurm's names for schemas.
+// shape is the name in the tables, which use Slurm's names.
 func SchemaName(shape string, v schema.View) string {
 	if v.Names == schema.Sched {
 		shape = strings.ReplaceAll(shape, "slurm", "sched")
@@ -60,7 +60,7 @@ func SchemaName(shape string, v schema.View) string {
 // name is a name in both spellings.
 type name struct{ sched, slurm string }
 
-// in returns the name in the spelling s.
+// in returns n in the spelling s.
 func (n name) in(s schema.Spelling) string {
 	if s == schema.Slurm {
 		return n.slurm
@@ -68,7 +68,7 @@ func (n name) in(s schema.Spelling) string {
 	return n.sched
 }
 
-// spelled returns the type of a value that is a name.
+// spelled returns the type of a text that differs between the spellings.
 func spelled() schema.Type[name] { return spelledType{} }
 
 type spelledType struct{}

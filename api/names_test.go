@@ -10,8 +10,8 @@ import (
 	"schedrestd/feature"
 )
 
-// TestParsersAreTheVersions checks that the parsers which the command line
-// accepts are the API versions of the tables.
+// TestParsersAreTheVersions checks that the parsers that the option -d accepts
+// are exactly the API versions of the tables.
 func TestParsersAreTheVersions(t *testing.T) {
 	var named []schema.Version
 	for _, p := range feature.Parsers {
@@ -25,7 +25,7 @@ func TestParsersAreTheVersions(t *testing.T) {
 	}
 }
 
-// names lists the named schemas in a documented body, by path.
+// names adds the named schemas in a documented body to the map, by path.
 func (d documents) names(version, name, path string, into map[string]string) {
 	for _, row := range d[[2]string{version, name}] {
 		inline, at := name+"."+row.field, path+"."+row.field
@@ -43,7 +43,7 @@ func (d documents) names(version, name, path string, into map[string]string) {
 	}
 }
 
-// shapeNames lists the named schemas in a Shape, by path.
+// shapeNames adds the named schemas in a Shape to the map, by path.
 func shapeNames(v schema.View, s *schema.Shape, path string, into map[string]string) {
 	for _, p := range s.Fields {
 		if p.Ours {
@@ -62,25 +62,25 @@ func shapeNames(v schema.View, s *schema.Shape, path string, into map[string]str
 	}
 }
 
-// unnamed are the schemas that have a name in Slurm's documents and are in
-// place in ours.
+// unnamed lists schemas that have a name in Slurm's documents, but that our
+// documents define in place. The values are the reasons.
 var unnamed = map[string]string{
-	"v0.0.40_job_submit_response_msg": "it is a part of the answer's own table, there to hold what stands beside it too",
-	"v0.0.40_power_flags":             "an array of nothing",
-	"v0.0.40_ext_sensors_data":        "an object of nothing, and later versions do not name it",
-	"v0.0.40_power_mgmt_data":         "the same",
+	"v0.0.40_job_submit_response_msg": "our answer has these fields in its own table, together with others",
+	"v0.0.40_power_flags":             "an array without elements",
+	"v0.0.40_ext_sensors_data":        "an object without members, which later versions do not name",
+	"v0.0.40_power_mgmt_data":         "an object without members, which later versions do not name",
 }
 
-// renamed lists our schemas whose names differ from those in Slurm's documents,
-// with the reasons.
+// renamed lists our schemas whose names differ from those in Slurm's documents.
+// The values are the reasons.
 var renamed = map[string]string{
-	"tres_of_task": "it has two fields more, which are always sent, than the one that documents name there",
+	"tres_of_task": "it has two fields that slurmrestd always sends, but that the documented schema lacks",
 }
 
-// TestSchemaNames checks that schemas keep the names that the code of generated
-// clients uses. The documents of v0.0.41 name hardly any schema, and those of
-// v0.0.43 and later name no sets of words. Names that these documents lack are
-// compared with v0.0.42.
+// TestSchemaNames checks that schemas keep the names that appear in the code of
+// generated clients. It skips v0.0.41, whose documents name hardly any schema.
+// From v0.0.43 on it ignores our names for sets of words, because Slurm's
+// documents have none. The comparison with v0.0.42 covers them.
 func TestSchemaNames(t *testing.T) {
 	docs := readDocuments(t)
 	for name, b := range bodies() {
@@ -117,7 +117,8 @@ func TestSchemaNames(t *testing.T) {
 	}
 }
 
-// wordPaths finds the sets of words below s.
+// wordPaths adds the paths of the arrays in s to the map. The value is true for
+// a set of words.
 func wordPaths(s *schema.Shape, path string, into map[string]bool) {
 	if s.Items != nil {
 		into[path] = s.Items.Enum != nil

@@ -8,8 +8,8 @@ import (
 	"schedrestd/model"
 )
 
-// NodeRow is a node, with data that its record lacks: its partitions, and a
-// lookup of names for user ids.
+// NodeRow is a node, with data that its record lacks: its partitions, and the
+// Users that translate user ids to names.
 type NodeRow struct {
 	*model.Node
 	Partitions []string
@@ -93,8 +93,9 @@ var Energy = schema.Object("acct_gather_energy",
 	schema.F("last_collected", seconds, func(e *model.Energy) *model.Time { return &e.PollTime }, "Time of measurement", schema.Unit(UnixTime)),
 )
 
-// reasonUser returns the user who set the reason, or "" if there is no reason.
-// Without a reason, the record has the user id of root.
+// reasonUser returns the user who set the node's reason, or "" if the node has
+// none. The user id in a record without a reason is that of root, and has no
+// meaning.
 func reasonUser(n *NodeRow) string {
 	if n.Reason == "" {
 		return ""
@@ -120,8 +121,8 @@ func commaList(s string) []string {
 	return strings.Split(s, ",")
 }
 
-// NodesAnswer is an answer with nodes. LastUpdate is valid after
-// Nodes has been read to its end.
+// NodesAnswer is an answer with nodes. LastUpdate is valid only after all of
+// Nodes has been read.
 type NodesAnswer struct {
 	Nodes      schema.Stream[NodeRow]
 	LastUpdate model.Time

@@ -7,8 +7,9 @@ import (
 
 const nodeBase model.NodeState = 0xf
 
-// nodeStates are the words for a node's state: one for the base state, and one
-// for each flag that is set. INVALID stands for "no state" and is shown alone.
+// nodeStates are the words for a node's state. A state is shown as one word for
+// the base state and one word for each flag that is set. INVALID stands for "no
+// state" and is shown alone.
 var nodeStates = schema.Words("node_states",
 	schema.Part("INVALID", ^model.NodeState(0), model.NodeStateNone, schema.Alone),
 	schema.Part("UNKNOWN", nodeBase, model.NodeUnknown),
@@ -49,8 +50,9 @@ var nodeStates = schema.Words("node_states",
 // certFlags are the words about a node's TLS certificate.
 var certFlags = schema.Words("", schema.Bit("TOKEN_SET", uint16(1)))
 
-// shownState returns the state to show for a node. Controllers leave it to
-// clients to show a partly allocated node as MIXED.
+// shownState returns the state to show for a node. For a partly allocated node
+// this is MIXED, which clients must find out themselves, because controllers
+// leave it to them.
 func shownState(n *NodeRow) model.NodeState {
 	if !n.Unmixed && n.State.Base() == model.NodeAllocated && n.AllocCPUs > 0 && n.AllocCPUs < n.EffectiveCPUs {
 		return n.State&^nodeBase | model.NodeMixed

@@ -50,7 +50,8 @@ var namedNodeParams = schema.Object("",
 	schema.F("node_name", nodeName, func(p *NamedNodeParams) *string { return &p.Name }, "Name of the node, or a host list of several", schema.Required(0)),
 )
 
-// nodeName returns the type of a node's name or a host list in a path.
+// nodeName returns the type of the path segment that names nodes: one name or a
+// host list.
 func nodeName() schema.Type[string] {
 	parse := hostList().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "string"}, nil, func(r *schema.Report, doc *schema.Value, into *string) bool {

@@ -9,15 +9,15 @@ import (
 	"schedrestd/model"
 )
 
-// In JSON, a number that may be unset or infinite is an object: {set, infinite,
-// number}. A request may also have a plain integer.
+// In JSON, a number that may be unset or infinite is wrapped in an object:
+// {set, infinite, number}. A request may have a plain integer instead.
 
-// number returns the type of a wrapped model.Opt.
+// number returns the type of a model.Opt that is wrapped in JSON.
 func number[T model.Unsigned]() schema.Type[model.Opt[T]] { return wrapper[T]{} }
 
-// rawNumber returns the type of a wrapped integer with the protocol's special
-// values: the largest value means "infinite", and the next smaller value "not
-// set".
+// rawNumber returns the type of an integer that is wrapped in JSON, and that
+// has the protocol's special values in the model: the largest value means
+// "infinite", and the next smaller value "not set".
 func rawNumber[T model.Unsigned]() schema.Type[T] { return rawWrapper[T]{} }
 
 type rawWrapper[T model.Unsigned] struct{ wrapper[T] }
@@ -55,7 +55,7 @@ func (wrapper[T]) Shape(v schema.View) *schema.Shape {
 }
 
 // wrapperShape describes the wrapper of a number. The name of its schema begins
-// with the argument of.
+// with the name of the number's type, which is in the parameter of.
 func wrapperShape(v schema.View, of string, number *schema.Shape) *schema.Shape {
 	name := of + "_no_val_struct"
 	if v.Version < V41 {
@@ -87,7 +87,7 @@ func renderWrapper(e schema.Encoder, set, infinite bool, n uint64) {
 	e.EndObject()
 }
 
-// wrapperText returns the output of beginWrapper as compact JSON.
+// wrapperText returns the compact JSON that beginWrapper would write.
 func wrapperText(set, infinite bool) string {
 	switch {
 	case set && infinite:
@@ -110,8 +110,8 @@ func beginWrapper(e schema.Encoder, set, infinite bool) {
 	e.Key("number")
 }
 
-// given is a wrapper as a client sends it. A number with neither set nor
-// infinite counts as set.
+// given is a wrapper as a client sends it. If it has a number, but neither set
+// nor infinite, the number counts as set.
 type given struct {
 	set, infinite *bool
 	number        *int64
@@ -149,7 +149,8 @@ func (wrapper[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *mod
 	}
 }
 
-// greatest returns the largest value of T that has no special meaning.
+// greatest returns the largest value of T that a client may send: neither "not
+// set" nor "infinite", and within an int64.
 func greatest[T model.Unsigned]() int64 {
 	return int64(min(uint64(^T(0)-2), math.MaxInt64))
 }
@@ -166,8 +167,8 @@ func plain[T model.Unsigned]() schema.Type[model.Opt[T]] {
 		})
 }
 
-// truth returns the type of a number that is shown as a boolean: false for 0,
-// true for all others.
+// truth returns the type of a number that is shown as a boolean: 0 as false,
+// any other number as true.
 func truth[T schema.Integer]() schema.Type[T] {
 	return schema.Simple(&schema.Shape{Kind: "boolean"},
 		func(e schema.Encoder, n *T) { e.Bool(*n != 0) },
@@ -183,7 +184,7 @@ func truth[T schema.Integer]() schema.Type[T] {
 }
 
 // optTruth returns the type of an optional number that is shown as a boolean,
-// as truth does for other numbers.
+// like truth for other numbers. An unset number is shown as false.
 func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
 	parse := truth[T]().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "boolean"},
@@ -194,8 +195,9 @@ func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
 		})
 }
 
-// double returns the type of a wrapped floating-point number. Slurm's two
-// special values and numbers that JSON can't represent are shown as unset.
+// double returns the type of a wrapped floating-point number. Slurm's value for
+// "not set" and NaN are shown as unset. Slurm's value for "infinite" and an
+// infinity are shown as infinite.
 func double() schema.Type[float64] {
 	return shaped[float64]{schema.Simple(nil,
 		func(e schema.Encoder, f *float64) {
@@ -225,7 +227,7 @@ var givenDoubleType = schema.Object("",
 	schema.F("number", schema.Float, func(g *givenDouble) *float64 { return &g.number }, ""),
 )
 
-// takeDouble parses a floating-point number or the wrapper of one.
+// takeDouble parses a floating-point number, plain or wrapped.
 func takeDouble(r *schema.Report, doc *schema.Value, into *float64) bool {
 	if doc.Kind != schema.Map {
 		return schema.Float().Parser(schema.View{})(r, doc, into)

@@ -27,7 +27,7 @@ func TestWrapperIsOneInAllLayouts(t *testing.T) {
 		}
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, text[1].Bytes()); err != nil || compact.String() != text[0].String() {
-			t.Errorf("%+v: %s is %s when it is pretty (%v)", o, &text[0], &compact, err)
+			t.Errorf("%+v: got %s in the layout Compact, but %s in Pretty (%v)", o, &text[0], &compact, err)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 // This file shows a job's allocation in the form of v0.0.40.
 
-// byCore is the bit of CRType for allocation by core. Without this bit,
-// processors are allocated.
+// byCore is the bit of CRType that is set if the unit of allocation is a core.
+// Otherwise the unit is a processor.
 const byCore = 4
 
 var oldResources = schema.Object("job_res",
@@ -31,9 +31,10 @@ var oldResources = schema.Object("job_res",
 	schema.Show("allocated_nodes", schema.Named("job_res_nodes", oldShares), func(r *model.JobResources) *model.JobResources { return r }, "Each node: sockets and cores by number"),
 )
 
-// oldShares returns the type of the nodes of an allocation as v0.0.40 shows
-// them: objects whose member names are numbers. The documents of v0.0.40 don't
-// describe them.
+// oldShares returns the type of the nodes of an allocation in the form of
+// v0.0.40. In this form, sockets and cores are objects whose member names are
+// the numbers of the sockets and cores. The documents of v0.0.40 don't describe
+// it.
 func oldShares() schema.Type[*model.JobResources] {
 	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, r **model.JobResources) {
 		e.BeginArray()

@@ -38,16 +38,16 @@ func updateTime[P any](at func(*P) *model.Query) schema.Field[P] {
 
 func flags[P any](at func(*P) *model.Query) schema.Field[P] { return flagsOr("all records", at) }
 
-// flagsOr returns the parameter "flags". The text in otherwise describes the
-// default of "flags".
+// flagsOr returns the parameter "flags". otherwise is the text that describes
+// its default.
 func flagsOr[P any](otherwise string, at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("flags", joined(showFlags), func(p *P) *uint16 { return (*uint16)(&at(p).Flags) },
 		"Additional information to show; words separated by commas. Default: "+otherwise)
 }
 
-// asList returns the type of a parameter that is a list in one text. If a
-// client sends the parameter several times, the list has the values of all
-// occurrences.
+// asList returns the type of a parameter that is a list in one text, separated
+// by commas. If a client sends the parameter several times, the list has the
+// values of all occurrences.
 func asList[T any](parse func(string) (T, error)) schema.Type[T] {
 	one := asText(parse)
 	parseOne := one.Parser(schema.View{})
@@ -97,8 +97,8 @@ func signalNumber() schema.Type[model.Opt[uint16]] {
 	})
 }
 
-// oneJob returns the type of a job, a task "12_3" or a component "12+1" in a
-// path. "12_*" means all tasks.
+// oneJob returns the type of the path segment that names a job, a task such as
+// "12_3", or a component such as "12+1". "12_*" means all tasks.
 func oneJob() schema.Type[model.JobSelection] {
 	return asText(func(s string) (model.JobSelection, error) {
 		one, err := jobSelection(s)
@@ -109,8 +109,8 @@ func oneJob() schema.Type[model.JobSelection] {
 	})
 }
 
-// jobName returns the type of a job, a task "12_3", tasks "12_[1-3]" or a
-// component "12+1" in a path.
+// jobName returns the type of the path segment that names a job, a task such as
+// "12_3", tasks such as "12_[1-3]", or a component such as "12+1".
 func jobName() schema.Type[string] {
 	return asText(func(s string) (string, error) {
 		if s == "" || s[0] < '0' || s[0] > '9' || strings.Trim(s, "0123456789_+[],-") != "" {

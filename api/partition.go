@@ -88,8 +88,8 @@ var Partition = schema.Object("partition_info",
 )
 
 // partitionMemory returns the three fields for an amount of memory per CPU or
-// per node. The first field is a signed 64-bit number, whose sign distinguishes
-// the two kinds.
+// per node. The first field is a signed 64-bit number. Before v0.0.45 its sign
+// shows whether the amount is per CPU or per node.
 func partitionMemory(amount func(*model.Partition) uint64) []schema.Field[model.Partition] {
 	return []schema.Field[model.Partition]{
 		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; if negative, memory of a processor with 2^63 added", schema.Unit("MiB"), schema.Until(V45)),
@@ -99,16 +99,16 @@ func partitionMemory(amount func(*model.Partition) uint64) []schema.Field[model.
 	}
 }
 
-// shareForced is the bit of MaxShare for a partition in which jobs can't avoid
-// sharing (OverSubscribe=FORCE).
+// shareForced is the bit of MaxShare that is set if jobs can't avoid sharing
+// (OverSubscribe=FORCE).
 const shareForced uint16 = 0x8000
 
-// noShare returns the constant value of fields that v0.0.45 still has but no
-// longer uses.
+// noShare returns the value of fields that v0.0.45 still has, but no longer
+// uses.
 func noShare(*model.Partition) uint16 { return 0 }
 
-// exclusivePartition returns the word for the resources that each job of a
-// partition gets exclusively.
+// exclusivePartition returns the word for what each job of a partition gets
+// exclusively.
 func exclusivePartition(p *model.Partition) string {
 	switch {
 	case p.Flags&partitionExclusiveTopo != 0:
@@ -136,14 +136,15 @@ func oversubscribedPartition(p *model.Partition) string {
 	return fmt.Sprintf("YES:%d", jobs)
 }
 
-// Bits of a partition's flags that have no word.
+// These bits of a partition's flags are not in partitionFlags: other fields
+// show them.
 const (
 	partitionExclusiveUser uint32 = 0x40
 	partitionExclusiveTopo uint32 = 0x10000
 )
 
-// partitionFlags are the words of a partition's flags. Words with CLEAR are for
-// changes: they reset the flag of that name.
+// partitionFlags are the names of a partition's flags. Those that end with
+// _CLEAR are for changes: HIDDEN_CLEAR, for example, resets HIDDEN.
 var partitionFlags = schema.Words("partition_flags",
 	schema.Bit("DEFAULT", uint32(0x1)),
 	schema.Bit("HIDDEN", uint32(0x2)),
@@ -171,8 +172,8 @@ var partitionPreemption = schema.Words("partition_preempt_modes",
 	schema.Bit("PRIORITY", uint16(0x2000)),
 )
 
-// partitionBindings are the words for the binding of tasks to processors in
-// jobs that don't set a binding.
+// partitionBindings are the words for the default binding of tasks to
+// processors, which applies to jobs that set none.
 var partitionBindings = schema.Words("node_partition_cpu_binding_flags",
 	schema.Part("CPU_BIND_TO_THREADS", uint32(0x1e), 0x2),
 	schema.Part("CPU_BIND_TO_CORES", uint32(0x1e), 0x4),
@@ -195,8 +196,8 @@ var partitionStates = schema.Words("partition_states",
 	schema.Part("DRAIN", ^uint16(0), 2),
 )
 
-// PartitionsAnswer is an answer with partitions. LastUpdate is
-// valid after Partitions has been read to its end.
+// PartitionsAnswer is an answer with partitions. LastUpdate is valid only after
+// all of Partitions has been read.
 type PartitionsAnswer struct {
 	Partitions schema.Stream[model.Partition]
 	LastUpdate model.Time

@@ -19,14 +19,14 @@ type PartitionChange struct {
 
 type partitionField = schema.Field[PartitionChange]
 
-// changedPartition returns the type of a PartitionChange. In documents it has
-// the schema of a partition.
+// changedPartition returns the type of a PartitionChange. In documents, its
+// schema is that of a partition.
 func changedPartition() schema.Type[PartitionChange] {
 	return shaped[PartitionChange]{partitionChange, Partition.Shape}
 }
 
-// partitionChange declares the fields of a PartitionChange. They are the fields
-// of a partition in answers. Fields that the controller computes have no
+// partitionChange declares the fields of a PartitionChange. A client may send
+// all fields that answers have. Those that the controller computes have no
 // effect.
 var partitionChange = schema.Object("partition_info",
 	schema.Group("nodes", "Nodes of the partition", []partitionField{
@@ -100,7 +100,7 @@ var partitionChange = schema.Object("partition_info",
 	schema.Ignore[PartitionChange]("suspend_time", number[uint32], "Ignored: the configuration sets it", schema.Unit("s")),
 )
 
-// takenMemory returns the fields of partitionMemory for changes.
+// takenMemory returns the fields of partitionMemory in the form for changes.
 func takenMemory(at func(*PartitionChange) *model.Opt[uint64]) []partitionField {
 	take := func(mark uint64) func(*PartitionChange, model.Opt[uint64]) error {
 		return func(p *PartitionChange, o model.Opt[uint64]) error {
@@ -125,8 +125,8 @@ func takenMemory(at func(*PartitionChange) *model.Opt[uint64]) []partitionField 
 	}
 }
 
-// settable stores the number n of a word. It refuses the word for NO_VAL,
-// because that number makes the controller leave the field unchanged.
+// settable stores n, the number that word stands for. It refuses the number
+// NO_VAL, which would make the controller leave the field unchanged.
 func settable(into *model.Opt[uint16], n uint16, word string) error {
 	if n == 0xfffe {
 		return fmt.Errorf("%s can't be set, it can only be configured", word)
@@ -135,7 +135,7 @@ func settable(into *model.Opt[uint16], n uint16, word string) error {
 	return nil
 }
 
-// Bits that reset flags for which there is no word.
+// These bits reset partitionExclusiveUser and partitionExclusiveTopo.
 const (
 	partitionNotExclusiveUser uint32 = 0x4000
 	partitionNotExclusiveTopo uint32 = 0x20000

@@ -34,7 +34,7 @@ func TestHostLists(t *testing.T) {
 		var r schema.Report
 		var s string
 		if got := parse(&r, &schema.Value{Kind: schema.Text, Text: text, Untyped: true}, &s); got != want {
-			t.Errorf("%q: taken: %v", text, got)
+			t.Errorf("%q: accepted: %v", text, got)
 		}
 	}
 }

@@ -19,7 +19,8 @@ var Ping = schema.Object("controller_ping",
 )
 
 // AccountingPing declares the fields of the accounting daemon's answer to a
-// ping. Unlike Ping, it has no deprecated fields, and all fields are required.
+// ping. Unlike Ping, it has no deprecated fields, and from v0.0.42 on all
+// fields are required.
 var AccountingPing = schema.Object("slurmdbd_ping",
 	schema.F("hostname", schema.String, func(p *model.Ping) *string { return &p.Hostname }, "Name of the machine", schema.Required(0)),
 	schema.Show("pinged", schema.String, upOrDown, "UP if the daemon answered, otherwise DOWN", schema.Until(V42)),
@@ -37,8 +38,8 @@ func upOrDown(p *model.Ping) string {
 	return "DOWN"
 }
 
-// pingStatus returns why a daemon did not answer, or "No error", as slurmrestd
-// does, if it answered.
+// pingStatus returns why a daemon did not answer. For a daemon that answered it
+// returns "No error", as slurmrestd does.
 func pingStatus(p *model.Ping) string {
 	switch {
 	case p.Responding:
@@ -71,7 +72,8 @@ var GetPing = declare(noParams, Endpoint{
 	Returns: "The controllers and whether they answered",
 })
 
-// AccountingPings declares the fields of a PingsAnswer of the accounting daemon.
+// AccountingPings declares the fields of a PingsAnswer of the accounting
+// daemon.
 var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).envelope,
 	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), (*PingsAnswer).pings, "The accounting daemon, and its backup, if there is one", schema.Required(0)),
 )

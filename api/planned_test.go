@@ -6,9 +6,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestPlanned checks the waiting time of a job. The waiting time ends when the
-// job starts, or when it ends without a start. A job that has done neither is
-// still waiting.
+// TestPlanned checks the waiting time of a job. The time ends when the job
+// starts, or when a job that never started ends. A job that has neither started
+// nor ended is still waiting.
 func TestPlanned(t *testing.T) {
 	const now = 1000
 	for _, tt := range []struct {
@@ -17,9 +17,9 @@ func TestPlanned(t *testing.T) {
 		want                 uint64
 	}{
 		{"held", 0, 0, 0, 0},
-		{"never to run", timeInfinite, 0, 0, 0},
+		{"will never be eligible", timeInfinite, 0, 0, 0},
 		{"waits", 900, 0, 0, 100},
-		{"waits for its time", 1100, 0, 0, 0},
+		{"not eligible yet", 1100, 0, 0, 0},
 		{"runs", 900, 930, 0, 30},
 		{"cancelled before it ran", 900, timeNotSet, 950, 50},
 	} {
@@ -32,8 +32,8 @@ func TestPlanned(t *testing.T) {
 	}
 }
 
-// TestJobMemory checks the memory that a job requests. A request for memory per
-// trackable resource must take precedence.
+// TestJobMemory checks the memory that a job requests. An amount per trackable
+// resource must take precedence over MinMemory.
 func TestJobMemory(t *testing.T) {
 	for perTRES, want := range map[string]uint64{"": 100, "gres/gpu:1024": 1024, "gres:gpu:tesla:512,gres:shard:7": 512, "gres/gpu": 100} {
 		if got := jobMemory(&JobRow{Job: &model.Job{MinMemory: 100, MemPerTRES: perTRES}}); got != want {

@@ -7,7 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// QOSRow is a quality of service, with lookups of names for its ids.
+// QOSRow is a quality of service, with the Records that translate its ids to
+// names.
 type QOSRow struct {
 	*model.QOS
 	*Records
@@ -24,8 +25,8 @@ func qosLimit(name string, at func(*model.QOS) *string, doc string, opts ...sche
 		}, doc, opts...)
 }
 
-// qosFlags are the words for the flags of a quality of service. Only changes
-// use the first three.
+// qosFlags are the names of the flags of a quality of service. The first three
+// occur only in changes.
 var qosFlags = schema.Words("qos_flags",
 	schema.Bit("NOT_SET", uint32(1)<<28),
 	schema.Bit("ADD", uint32(1)<<29),
@@ -131,8 +132,8 @@ var QOS = schema.Object("qos",
 	schema.F("usage_threshold", double, func(q *QOSRow) *float64 { return &q.UsageThreshold }, "Fair-share factor that a job needs to start", schema.Bare),
 )
 
-// preempted returns the names of the qualities of service that q preempts. It
-// omits ids that no longer exist.
+// preempted returns the names of the qualities of service whose jobs q may
+// preempt. It omits ids that no longer exist.
 func preempted(q *QOSRow) []string {
 	var list []string
 	for n := range members(&q.PreemptIDs) {
@@ -154,7 +155,8 @@ var QOSList = enveloped("openapi_slurmdbd_qos_resp", func(a *QOSAnswer) *Envelop
 	schema.F("qos", schema.Named("qos_list", schema.StreamOf(QOS.Type)), func(a *QOSAnswer) *schema.Stream[QOSRow] { return &a.QOS }, "The qualities of service", schema.Required(0)),
 )
 
-// QOSListParams are the parameters of GetQOSList. IDs may be names.
+// QOSListParams are the parameters of GetQOSList. Clients may give names
+// instead of ids.
 type QOSListParams struct{ model.QOSFilter }
 
 var qosListParams = schema.Object("",

@@ -51,8 +51,9 @@ func (r *Records) qos(id uint32) string {
 	return strconv.FormatUint(uint64(id), 10)
 }
 
-// qosList returns the names for ids such as "1". The ids "+1" and "-1" add to
-// the parent's list or remove from it.
+// qosList returns the names for a list of ids. An id may have a sign: "+1" adds
+// to the parent's list, and "-1" removes from it. The sign stays before the
+// name.
 func (r *Records) qosList(ids []string) []string {
 	list := make([]string, 0, len(ids))
 	for _, s := range ids {
@@ -66,16 +67,17 @@ func (r *Records) qosList(ids []string) []string {
 	return list
 }
 
-// Limit is a limit on trackable resources that a client sent, and the field of
-// an M that has this limit as text.
+// Limit has the limits on trackable resources that a client sent for one field
+// of an M. At returns the address of that field, which has the limits as text.
 type Limit[M any] struct {
 	At   func(*M) *string
 	List []model.TRES
 }
 
-// SetLimits writes limits into m, with the ids of the resources. If old limits
-// a resource and the client's limit does not mention it, SetLimits removes the
-// limit on that resource. The error names a resource that does not exist.
+// SetLimits writes limits into the fields of m, with the ids of the resources.
+// old is the record before the change, or nil. If old limits a resource that
+// the client's list does not mention, SetLimits removes that limit. The error
+// names a resource that does not exist or is limited twice.
 func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	for _, l := range limits {
 		var parts []string
@@ -141,8 +143,8 @@ func (r *Records) QOSNumber(name string) (uint32, error) {
 	return 0, fmt.Errorf("there is no quality of service %q", schema.Shorten(name))
 }
 
-// QOSNumbers returns the ids of several qualities of service, whose names may
-// begin with + or -.
+// QOSNumbers returns the ids of several qualities of service. A name may begin
+// with + or -, which then precedes the id.
 func (r *Records) QOSNumbers(names []string) ([]string, error) {
 	list := []string{}
 	for _, name := range names {

@@ -58,7 +58,7 @@ type Requeues struct {
 	Flags model.Requeue
 }
 
-// Check returns an error if fields of r contradict each other.
+// Check returns an error if r names no job.
 func (r *Requeues) Check() error {
 	if len(r.Jobs) == 0 {
 		return errors.New("expected at least one job")
@@ -72,8 +72,8 @@ var RequeueBody = schema.Object("openapi_jobs_requeue_query",
 	schema.F("flags", requeueFlags.Type, func(r *Requeues) *model.Requeue { return &r.Flags }, "Options for requeueing"),
 )
 
-// jobNames returns the type of an array of job names, or of one comma-separated
-// text.
+// jobNames returns the type of a list of job names. The client sends an array,
+// or one text with commas.
 func jobNames() schema.Type[[]string] {
 	list := csvString()
 	parse, one := list.Parser(schema.View{}), jobName().Parser(schema.View{})

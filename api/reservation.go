@@ -38,14 +38,14 @@ var coreSpecialization = schema.Object("reservation_core_spec",
 	schema.F("core", schema.String, func(c *model.CoreSpecialization) *string { return &c.Cores }, "Numbers of the cores, as ranges"),
 )
 
-// formerNumber returns the type of an object that is always empty. Documents
-// still describe it as the wrapper of a number.
+// formerNumber returns the type of an object that is always empty. Slurm's
+// documents still describe it as the wrapper of a number.
 func formerNumber() schema.Type[struct{}] {
 	return shaped[struct{}]{empty(), wrapper[uint32]{}.Shape}
 }
 
-// reservationFlags are the words for a reservation's flags. Every second word
-// resets the flag of the word before it.
+// reservationFlags are the names of a reservation's flags. Most names that
+// begin with NO_ are for changes: NO_DAILY, for example, resets DAILY.
 var reservationFlags = schema.Words("reservation_flags",
 	flag("MAINT", 0),
 	flag("NO_MAINT", 1),
@@ -90,8 +90,8 @@ var reservationFlags = schema.Words("reservation_flags",
 	flag("TRES_PER_NODE", 38, schema.Since(V44)),
 )
 
-// ReservationsAnswer is an answer with reservations. LastUpdate is
-// valid after Reservations has been read to its end.
+// ReservationsAnswer is an answer with reservations. LastUpdate is valid only
+// after all of Reservations has been read.
 type ReservationsAnswer struct {
 	Reservations schema.Stream[model.Reservation]
 	LastUpdate   model.Time
@@ -104,7 +104,8 @@ var Reservations = enveloped("openapi_reservation_resp", func(a *ReservationsAns
 	schema.F("last_update", moment, func(a *ReservationsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
-// SinceParams are the parameters of a list that has no hidden entries.
+// SinceParams are the parameters of a list without hidden entries: only
+// update_time.
 type SinceParams struct{ model.Query }
 
 var sinceParams = schema.Object("",

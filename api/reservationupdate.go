@@ -49,8 +49,8 @@ func givenMoment() schema.Type[model.Time] {
 	}, plain.Parser(schema.View{})), plain.Shape}
 }
 
-// givenFlags returns the type of reservationFlags in a request. The flags are
-// not set if the client sends no word.
+// givenFlags returns the type of the flags in a request. The value is unset if
+// the client sends no flag, so that the reservation's flags stay unchanged.
 func givenFlags() schema.Type[model.Opt[uint64]] { return givenFlagsType{} }
 
 type givenFlagsType struct{}
@@ -79,8 +79,8 @@ func (givenFlagsType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 	}
 }
 
-// tresText returns the type of amounts of trackable resources that are one
-// text, such as "cpu=4,gres/gpu=2".
+// tresText returns the type of a list of trackable resources that the model
+// stores as one text, such as "cpu=4,gres/gpu=2".
 func tresText() schema.Type[string] {
 	list := amounts()
 	parse := schema.List(givenTRES.Type)().Parser(schema.View{})
@@ -115,7 +115,7 @@ func tresText() schema.Type[string] {
 		}), list.Shape}
 }
 
-// givenTRES declares the fields of an amount of a trackable resource in a
+// givenTRES declares the fields of a trackable resource and its amount in a
 // request.
 var givenTRES = schema.Object("tres",
 	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
@@ -137,8 +137,7 @@ func textTRES(s string) []model.TRES {
 	return list
 }
 
-// ReservationUpdates is a request to create or change several
-// reservations.
+// ReservationUpdates is a request to create or change several reservations.
 type ReservationUpdates struct{ Reservations []model.ReservationUpdate }
 
 // ReservationUpdatesBody declares the fields of a ReservationUpdates.
@@ -155,8 +154,9 @@ const (
 	reservationForceStart uint64 = 1 << 42
 )
 
-// CheckNewReservation returns an error if u lacks something that a new
-// reservation needs. It also returns the field to which the error refers.
+// CheckNewReservation returns an error if u can't be a new reservation, because
+// a field is missing or two fields contradict each other. It also returns the
+// field to which the error refers.
 func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 	flags := u.Flags.Or(0)
 	switch {
@@ -181,7 +181,7 @@ func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 }
 
 // WholePartition completes a new reservation that names a partition but no
-// resources: it reserves all nodes of the partition.
+// resources, so that it reserves all nodes of the partition.
 func WholePartition(u *model.ReservationUpdate) {
 	if u.Partition == "" || u.Nodes != "" || u.NodeCount.Set || u.Cores.Set || u.Licenses != "" || u.BurstBuffer != "" || u.TRES != "" || u.Features != "" {
 		return

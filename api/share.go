@@ -8,14 +8,14 @@ import (
 	"schedrestd/model"
 )
 
-// ShareRow is an association's share and usage, with names for the trackable
-// resources in its lists.
+// ShareRow is the share and the usage of an association, with the names of the
+// trackable resources in its lists.
 type ShareRow struct {
 	*model.Share
 	TRES []string
 }
 
-// Share declares the fields of an association's share and usage.
+// Share declares the fields of an association's share and its usage.
 var Share = schema.Object("assoc_shares_obj_wrap",
 	schema.F("id", schema.Int32, func(s *ShareRow) *uint32 { return &s.AssocID }, "Number of the association", schema.Bare),
 	schema.F("cluster", schema.String, func(s *ShareRow) *string { return &s.Cluster }, "Cluster of the association"),
@@ -45,7 +45,7 @@ func share(name string, at func(*ShareRow) *float64, doc string) schema.Field[Sh
 }
 
 // figure returns the type of a floating-point number that is plain before
-// v0.0.42 and wrapped since.
+// v0.0.42, and wrapped from v0.0.42 on.
 func figure() schema.Type[float64] { return figureType{double()} }
 
 type figureType struct{ schema.Type[float64] }
@@ -58,10 +58,10 @@ func (f figureType) Shape(v schema.View) *schema.Shape {
 	return f.Type.Shape(v)
 }
 
-// Renderer returns a function that also replaces values that JSON can't
-// represent. Both infinity and NaN become an unset wrapper. As a plain number,
-// infinity becomes one that is larger than all others, and NaN becomes the
-// number for "not set".
+// Renderer returns a function that writes a number. From v0.0.42 on, it writes
+// the number as the type double does. In earlier versions, infinity becomes a
+// number that is larger than all others, and NaN becomes Slurm's number for
+// "not set".
 func (f figureType) Renderer(v schema.View) func(schema.Encoder, *float64) {
 	if v.Version >= V42 {
 		return f.Type.Renderer(v)
@@ -90,8 +90,8 @@ func shareKind(s *ShareRow) uint8 {
 	return 0
 }
 
-// tresNumber is an amount of a trackable resource with its name. tresUsed has a
-// fractional amount.
+// tresNumber is the amount of a trackable resource, with the resource's name.
+// In a tresUsed the amount may have a fraction.
 type (
 	tresNumber = named[model.Opt[uint64]]
 	tresUsed   = named[float64]
@@ -102,8 +102,9 @@ type named[T any] struct {
 	value T
 }
 
-// tresList returns the amounts with the names of their resources. It omits
-// amounts without a name, which a faulty controller may send.
+// tresList joins the names of resources with their amounts. If the lists differ
+// in length, which only a faulty controller causes, it drops the rest of the
+// longer one.
 func tresList[N ~struct {
 	name  string
 	value T
@@ -128,14 +129,14 @@ var (
 	)
 )
 
-// unsized returns the type of a floating-point number for which the documents
-// specify no width.
+// unsized returns the type of a floating-point number that has no format, such
+// as double, in the documents.
 func unsized() schema.Type[float64] {
 	return shaped[float64]{schema.Float(), func(schema.View) *schema.Shape { return &schema.Shape{Kind: "number"} }}
 }
 
-// SharesAnswer is an answer with shares. Total is valid after
-// Shares has been read to its end.
+// SharesAnswer is an answer with shares. Total is valid only after all of
+// Shares has been read.
 type SharesAnswer struct {
 	Shares schema.Stream[ShareRow]
 	Total  uint64

@@ -8,7 +8,8 @@ import (
 )
 
 // stepIDType declares the parts of the id of a job or of one of its steps. A
-// job description accepts it too, but uses only the job's number.
+// job description may contain such an id too, but only the number of the job
+// has an effect there.
 var stepIDType = schema.Object("slurm_step_id",
 	schema.F("sluid", orNothing(sluid), func(s *model.StepID) *uint64 { return &s.SLUID }, "Id that is unique among all jobs of all clusters; empty if unknown"),
 	schema.F("job_id", jobNumber, func(s *model.StepID) *uint32 { return &s.JobID }, "Number of the job", schema.Bare),
@@ -27,7 +28,7 @@ func takeStepID(d *model.JobDesc, s model.StepID) error {
 	return nil
 }
 
-// orNothing returns a type that is like the one that of returns, but ignores
+// orNothing returns the type that of() returns, changed so that it ignores
 // values in requests.
 func orNothing[T any](of func() schema.Type[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return unheeded[T]{of()} }
@@ -59,9 +60,9 @@ func (jobNumberType) Parser(v schema.View) func(*schema.Report, *schema.Value, *
 
 const sluidDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// sluid returns the type of a 64-bit number that is shown as "s" and 13 digits
-// of Crockford's base 32. Such texts sort like the numbers. 0 is shown as an
-// empty text.
+// sluid returns the type of a 64-bit number that is shown as "s" followed by 13
+// digits of Crockford's base 32. Such texts have the same order as the numbers.
+// 0 is shown as an empty text.
 func sluid() schema.Type[uint64] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, n *uint64) {
 		if *n == 0 {
@@ -76,7 +77,8 @@ func sluid() schema.Type[uint64] {
 	}, nil)
 }
 
-// stepText returns the type of a step's number, or the word for a special step.
+// stepText returns the type of a step's number. A special step is shown as a
+// word, such as batch.
 func stepText() schema.Type[model.Opt[uint32]] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, o *model.Opt[uint32]) {
 		if !o.Set {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// Submission is a request to submit a job (PostJobSubmit). The script may be in
-// the job or next to it.
+// Submission is a request to submit a job (PostJobSubmit). The script may be a
+// field of the job or of the request.
 type Submission struct {
 	Script string
 	Job    *model.JobDesc
@@ -30,8 +30,8 @@ var SubmissionBody = schema.Object("job_submit_req",
 const maxComponents = 128
 
 // Descs returns complete descriptions of the job's components. A job that is
-// not heterogeneous has one component. The result at is the place of the
-// components in the request, for errors.
+// not heterogeneous has one component. at is the place of the descriptions in
+// the request, for error messages.
 func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	if descs, at, err = components(s.Job, s.Jobs, "jobs"); err != nil {
 		return nil, at, err
@@ -45,8 +45,9 @@ func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	return descs, at, nil
 }
 
-// components returns the list several if it is set, and otherwise the single
-// description *job. name is the name of the field that has the list.
+// components returns the descriptions of a job's components: the list several
+// if the request has it, and otherwise job alone. name is the name of the field
+// with the list.
 func components(job *model.JobDesc, several []model.JobDesc, name string) (descs []model.JobDesc, at string, err error) {
 	switch {
 	case len(several) > 0 && job != nil:
@@ -89,8 +90,8 @@ var (
 	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "Result of the site's policy for the job; empty if none")
 )
 
-// stepName returns the name of a step's number. Some numbers stand for special
-// steps.
+// stepName returns the name of a step: its number, or a word such as batch for
+// the numbers of special steps.
 func stepName(o model.Opt[uint32]) string {
 	switch {
 	case !o.Set:

@@ -17,7 +17,8 @@ const (
 // UnixTime is the unit of a point in time.
 const UnixTime = "seconds since 1970"
 
-// moment returns the type of a time as wrapped seconds since 1970.
+// moment returns the type of a time that is shown as seconds since 1970, in a
+// wrapper.
 func moment() schema.Type[model.Time] {
 	return shaped[model.Time]{schema.Simple(nil,
 		func(e schema.Encoder, t *model.Time) {
@@ -34,15 +35,15 @@ func moment() schema.Type[model.Time] {
 }
 
 // givenSeconds returns the type of a time that is shown as plain seconds since
-// 1970. It accepts every form that moment accepts.
+// 1970. In a request it may have every form that moment accepts.
 func givenSeconds() schema.Type[model.Time] {
 	plain := seconds()
 	return schema.Simple(plain.Shape(schema.View{}), plain.Renderer(schema.View{}), parseTime)
 }
 
-// parseTime parses a time from a wrapper, from seconds since 1970, or from a
-// text in any form that Slurm's commands accept. An empty text is an unset
-// time.
+// parseTime parses a time. The value may be a wrapper, a number of seconds
+// since 1970, or a text in any form that Slurm's commands accept. An empty text
+// means that the time is not set.
 func parseTime(r *schema.Report, doc *schema.Value, into *model.Time) bool {
 	if doc.Kind == schema.Text {
 		if doc.Text == "" {
@@ -69,5 +70,5 @@ func parseTime(r *schema.Report, doc *schema.Value, into *model.Time) bool {
 
 var parseMoment = wrapper[uint64]{}.Parser(schema.View{Version: V43})
 
-// seconds returns the type of a time as plain seconds since 1970.
+// seconds returns the type of a time that is shown as plain seconds since 1970.
 func seconds() schema.Type[model.Time] { return schema.Int64[model.Time]() }

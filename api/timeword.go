@@ -13,7 +13,8 @@ import (
 	"schedrestd/model"
 )
 
-// TimeText describes the forms of a time in a request. It is used like a unit.
+// TimeText describes the forms that a time in a request may have. Fields use it
+// as their unit.
 const TimeText = UnixTime + ", or in words: 2024-01-02T10:00, 01/02/24, 10:00, today, tomorrow, noon, midnight, now, now-1hour; " +
 	"in the gateway's time zone, unless the text ends with another"
 
@@ -37,8 +38,8 @@ func expression(text string) func() *regexp.Regexp {
 
 var (
 	timeSeconds = expression(`^(?:[uU][tT][sS])?(\d{1,18})(?:\.\d*)?$`)
-	// In a parsed query, an unescaped "+" has become a blank. Blanks have no
-	// other meaning there.
+	// In a parsed query, a "+" that the client did not escape has become a
+	// space. A space has no other meaning after "now".
 	timeNow    = expression(`(?i)^now(?:\s*([-+ ])\s*(\d{1,10})\s*(seconds?|minutes?|hours?|days?|weeks?)?)?$`)
 	timeBlanks = expression(`^[-\s]*(?:T?(\d.*)|(\D.*)|)$`)
 	timeWord   = expression(`(?i)^(today|tomorrow|midnight|noon|elevenses|fika|teatime)`)
@@ -53,12 +54,13 @@ var (
 )
 
 // readTime parses a time in the forms of Slurm's manuals, or of RFC 3339. For a
-// time without a date or a date without a year it returns the next occurrence.
+// time without a date, or a date without a year, it returns the next
+// occurrence.
 //
-// Digits alone are seconds since 1970, never the date MMDDYY. Two kinds of
-// texts are refused although Slurm accepts them. If a text has a part twice,
-// Slurm would use the last one. For an impossible date, such as the 30th of
-// February, Slurm would use another day.
+// Digits alone are seconds since 1970, never the date MMDDYY. readTime refuses
+// two kinds of texts that Slurm accepts. If a text has a part twice, Slurm
+// would use the last one. For an impossible date, such as the 30th of February,
+// Slurm would use another day.
 func readTime(s string, now time.Time) (model.Time, error) {
 	wrong := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
 	at, ok := time.Time{}, false
@@ -91,7 +93,8 @@ func fromNow(m []string, now time.Time) time.Time {
 	return time.Unix(now.Unix()+n, 0)
 }
 
-// dayAndHour parses a text that has a day and a time of day, in either order.
+// dayAndHour parses a text that has a day, a time of day, or both in either
+// order.
 func dayAndHour(s string, now time.Time) (time.Time, error) {
 	p := timeParts{now: now}
 	for s != "" {
@@ -103,7 +106,7 @@ func dayAndHour(s string, now time.Time) (time.Time, error) {
 	return p.time()
 }
 
-// timeParts has the parts of a time that were parsed so far.
+// timeParts has the parts of a time that have been parsed so far.
 type timeParts struct {
 	now                  time.Time
 	year, month, day     int // 0 if absent

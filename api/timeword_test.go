@@ -6,8 +6,8 @@ import (
 )
 
 // TestTimeWords checks the forms of times that Slurm's commands accept, as
-// listed in sacct's manual. The tests run at an early Sunday afternoon, in a
-// time zone whose summer time has ended.
+// listed in sacct's manual. The current time in the tests is a Sunday in
+// November, 14:30:15.
 func TestTimeWords(t *testing.T) {
 	zone := time.FixedZone("", 3600)
 	now := time.Date(2026, 11, 22, 14, 30, 15, 500, zone)
@@ -49,8 +49,8 @@ func TestTimeWords(t *testing.T) {
 	}
 }
 
-// TestSummerTime checks offsets over the change to summer time: a day is not
-// always 24 hours long.
+// TestSummerTime checks offsets across the beginning of summer time: a day is
+// not always 24 hours long.
 func TestSummerTime(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

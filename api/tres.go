@@ -16,8 +16,7 @@ var TRES = schema.Object("tres",
 	schema.Both("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, takeCount, "Number of units; for memory in MiB; 0 in a list of resources", schema.Count),
 )
 
-// takeCount sets the count of a limit. -1 removes the limit, and so does the
-// largest number.
+// takeCount sets the count of a limit. The count -1 removes the limit.
 func takeCount(t *model.TRES, n int64) error {
 	if n < -1 {
 		return errors.New("expected a number of units, or -1 for no limit")

@@ -7,8 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// adminLevels are the words for a user's privileges over the accounting
-// records.
+// adminLevels are the words for a user's privileges in accounting.
 var adminLevels = schema.Words("admin_lvl",
 	schema.Part("Not Set", ^uint16(0), 0),
 	schema.Part("None", ^uint16(0), 1),
@@ -59,7 +58,8 @@ var UserList = enveloped("openapi_users_resp", func(a *UsersAnswer) *Envelope { 
 	schema.F("users", schema.Named("user_list", schema.StreamOf(User.Type)), func(a *UsersAnswer) *schema.Stream[model.User] { return &a.Users }, "The users", schema.Required(0)),
 )
 
-// UsersParams are the parameters of GetUsers, and, with Name, of GetUser.
+// UsersParams are the parameters of GetUsers and GetUser. Only GetUser uses
+// Name.
 type UsersParams struct {
 	Name            string
 	WithoutDefaults bool

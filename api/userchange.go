@@ -35,7 +35,7 @@ var DeleteUser = declare(namedUserParams, Endpoint{
 })
 
 // UsersTo is a request to create users with associations
-// (PostUsersAssociation).
+// (PostUsersAssociation). User has the fields that all new users get.
 type UsersTo struct {
 	Set  AssocSet
 	User model.User

@@ -7,7 +7,7 @@ import (
 )
 
 // Users translates the ids of users and groups to names, because the scheduler
-// often knows only the ids. The name of an unknown id is its number.
+// often knows only the ids. An id that has no name is returned as a number.
 type Users interface {
 	User(uid uint32) string
 	Group(gid uint32) string
@@ -16,10 +16,10 @@ type Users interface {
 // Numbers implements Users for a process that can't look up names.
 type Numbers struct{}
 
-// User returns uid in decimal; root is always shown by name.
+// User returns uid in decimal, but 0 as root.
 func (Numbers) User(uid uint32) string { return number0("root", uid) }
 
-// Group returns gid in decimal; group 0 is always shown as root.
+// Group returns gid in decimal, but 0 as root.
 func (Numbers) Group(gid uint32) string { return number0("root", gid) }
 
 func number0(zero string, n uint32) string {
@@ -29,8 +29,8 @@ func number0(zero string, n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// noUser is the first of two numbers that stand for no user: "not set" and
-// "unlimited".
+// noUser is the smaller of the two ids that stand for no user. They mean "not
+// set" and "unlimited".
 const noUser = 0xfffffffe
 
 func userName(u Users, uid uint32) string {
@@ -47,7 +47,8 @@ func groupName(u Users, gid uint32) string {
 	return u.Group(gid)
 }
 
-// empty returns the type of an object that no longer has members.
+// empty returns the type of an object that had members in earlier versions of
+// Slurm, and has none now.
 func empty() schema.Type[struct{}] {
 	return schema.Simple(&schema.Shape{Kind: "object"},
 		func(e schema.Encoder, _ *struct{}) {

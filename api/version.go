@@ -1,18 +1,18 @@
 // Package api declares the REST API: its endpoints and the objects in their
-// bodies, in all API versions and both spellings. It contains no behaviour and
-// no HTTP. Package handlers connects its endpoints to functions. The router,
-// parsing, rendering and the OpenAPI documents are derived from these tables,
-// so that they always agree.
+// bodies, in all API versions and both spellings. It contains no HTTP and does
+// not implement the endpoints: package handlers does. The router, the parsers
+// and renderers of bodies, and the OpenAPI documents are all derived from the
+// tables in this package, so that they always agree.
 //
-// Each file declares one entity: node.go has the table of nodes, and so on.
-// Fields and types are those of slurmrestd, version by version. A test compares
-// them with its documents. Our additions are marked Ours.
+// Each file declares one kind of object: node.go has the table of nodes, and so
+// on. Fields and types are those of slurmrestd, version by version. A test
+// compares them with slurmrestd's documents. Our additions are marked Ours.
 package api
 
 import "schedrestd/api/schema"
 
-// The API versions. v0.0.41 and v0.0.42 hardly differ. Several numbers have
-// other types in v0.0.40.
+// The API versions. v0.0.41 and v0.0.42 hardly differ. In v0.0.40, several
+// numbers have other types than in later versions.
 const (
 	V40 schema.Version = 40
 	V41 schema.Version = 41

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// authKeys returns the keys that both configuration files share. It calls auth
-// to get the structure for their values.
+// authKeys returns the keys that both configuration files share. auth returns
+// the structure in which their values are stored.
 func authKeys[T any](auth func(*T) *Auth) []key[T] {
 	each := func(name string, set func(*Auth, string) error) key[T] {
 		return key[T]{name: name, set: func(to *T, v string) error { return set(auth(to), v) }}
@@ -41,9 +41,9 @@ func setAuthType(a *Auth, v string) error {
 	return nil
 }
 
-// setAuthInfo sets the socket, and the lifetime of MUNGE credentials. With
-// auth/munge it is munged's socket, and with auth/cred the controller's own
-// socket. The other parameters are for Slurm's plugins.
+// setAuthInfo sets a socket, and the lifetime of MUNGE credentials. With
+// auth/munge the socket is munged's, and with auth/cred the controller's own.
+// The other parameters are for Slurm's plugins.
 func setAuthInfo(a *Auth, v string) error {
 	var n notes
 	for _, p := range commas(v) {
@@ -58,7 +58,7 @@ func setAuthInfo(a *Auth, v string) error {
 	return n.err()
 }
 
-// socket returns the path in a parameter "socket=PATH", or in PATH, the older
+// socket returns the path in a parameter "socket=PATH", or in "PATH", its older
 // form.
 func socket(p string) (path string, ok bool) {
 	if strings.HasPrefix(p, "/") && !strings.Contains(p, "=") {
@@ -68,8 +68,9 @@ func socket(p string) (path string, ok bool) {
 	return path, ok && fold(name) == "socket"
 }
 
-// setAltTypes sets the alternative authentication methods. It ignores other
-// methods of Slurm, which a gateway does not need as alternatives.
+// setAltTypes sets the alternative authentication methods. It ignores Slurm's
+// other methods with a warning, because a gateway does not need them as
+// alternatives.
 func setAltTypes(a *Auth, v string) error {
 	var n notes
 	for _, t := range commas(v) {
@@ -86,8 +87,8 @@ func setAltTypes(a *Auth, v string) error {
 }
 
 // setAltParameters sets the parameters of tokens. It refuses a repeated
-// parameter, because it must be clear which of two keys is used. In a site's
-// file, the first parameter is used, as in Slurm.
+// parameter, because the gateway could not know which of two keys is meant. In
+// a site's file it uses the first one, as Slurm does.
 func setAltParameters(a *Auth, v string) error {
 	var n notes
 	given := map[string]bool{}
@@ -104,7 +105,7 @@ func setAltParameters(a *Auth, v string) error {
 	return n.err()
 }
 
-// setParameter sets one parameter. It adds warnings and errors to n.
+// setParameter sets one parameter, and adds warnings and errors about it to n.
 func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 	pass := func(err error, what string) {
 		if err != nil {
@@ -138,7 +139,7 @@ func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 	}
 }
 
-// notes collects remarks on the parts of one value.
+// notes collects the warnings and the first error about the parts of one value.
 type notes struct {
 	refusal error // error for the first part that our daemons refuse
 	texts   []string
@@ -151,7 +152,8 @@ func (n *notes) tolerate(refusal error, text string) {
 	n.add(text)
 }
 
-// err returns the error for the function that sets a key.
+// err returns what the function that sets a key must return: tolerated if there
+// is an error, passedOver if there are only warnings, and otherwise nil.
 func (n *notes) err() error {
 	text := strings.Join(n.texts, "; ")
 	switch {
@@ -163,9 +165,9 @@ func (n *notes) err() error {
 	return nil
 }
 
-// lostParameter refuses a parameter that appears as a key. This happens if
-// there is a space after a comma. The space ends the value, and the parameter's
-// restriction would be lost.
+// lostParameter refuses a parameter of AuthAltParameters that appears as a key
+// of the file. This happens if the list has a space after a comma: the space
+// ends the value, and the parameter's restriction would be lost.
 func lostParameter(*Auth, string) error {
 	return errors.New("is a parameter of AuthAltParameters=; write it there, after a comma and without spaces")
 }
@@ -181,7 +183,7 @@ const (
 func (a *Auth) LongestToken() time.Duration { return cmp.Or(a.MaxTokenLifespan, usualTokenLifespan) }
 
 // setClaim sets the name of the claim that contains the user. It must not be
-// one of the claims for dates.
+// one of the claims for times.
 func setClaim(to *string, v string) error {
 	if v == "" || len(v) > 64 || v == "exp" || v == "iat" || v == "nbf" {
 		return wants("the name of a claim")

@@ -24,22 +24,22 @@ func TestAltParameters(t *testing.T) {
 		{name: "a key", value: "jwt_key=/k", want: both("/k", "")},
 		{name: "a key set", value: "jwks=/j", want: both("", "/j")},
 		{name: "both", value: "jwt_key=/k,jwks=/j", want: both("/k", "/j")},
-		{name: "both, the other way round", value: "jwks=/j,jwt_key=/k", want: both("/k", "/j")},
+		{name: "both, in the other order", value: "jwks=/j,jwt_key=/k", want: both("/k", "/j")},
 		{name: "names in any case, values as they are", value: "JWT_KEY=/K,JwKs=/J,UserClaimField=Preferred_UserName",
 			want: Auth{JWTKey: "/K", JWKS: "/J", UserClaimField: "Preferred_UserName"}},
 		{name: "quoted", value: `"jwt_key=/a key,jwks=/j"`, want: both("/a key", "/j")},
 		{name: "quoted, with blanks", value: `" jwt_key = /k , jwks = /j "`, want: both("/k", "/j")},
-		{name: "commas too many", value: ",jwt_key=/k,,jwks=/j,", want: both("/k", "/j")},
+		{name: "extra commas", value: ",jwt_key=/k,,jwks=/j,", want: both("/k", "/j")},
 		{name: "an equals sign in the path", value: "jwt_key=/k=1", want: both("/k=1", "")},
-		{name: "a path to be cleaned", value: "jwt_key=/a/../k", want: both("/k", "")},
-		{name: "a claim of one's own", value: "jwks=/j,userclaimfield=preferred_username", want: Auth{JWKS: "/j", UserClaimField: "preferred_username"}},
-		{name: "users make none", value: "jwt_key=/k,disable_token_creation", want: Auth{JWTKey: "/k", DisableTokenCreation: true}},
-		{name: "users make none, in capitals", value: "DISABLE_TOKEN_CREATION", want: Auth{DisableTokenCreation: true}},
-		{name: "how long", value: "max_token_lifespan=60", want: Auth{MaxTokenLifespan: time.Minute}},
-		{name: "as long as can be", value: "max_token_lifespan=31622400", want: Auth{MaxTokenLifespan: year}},
-		{name: "longer than that", value: "max_token_lifespan=4294967295", want: Auth{MaxTokenLifespan: year},
+		{name: "a path that is not clean", value: "jwt_key=/a/../k", want: both("/k", "")},
+		{name: "a claim that is not the default", value: "jwks=/j,userclaimfield=preferred_username", want: Auth{JWKS: "/j", UserClaimField: "preferred_username"}},
+		{name: "users can't create tokens", value: "jwt_key=/k,disable_token_creation", want: Auth{JWTKey: "/k", DisableTokenCreation: true}},
+		{name: "users can't create tokens, in capitals", value: "DISABLE_TOKEN_CREATION", want: Auth{DisableTokenCreation: true}},
+		{name: "a lifetime", value: "max_token_lifespan=60", want: Auth{MaxTokenLifespan: time.Minute}},
+		{name: "the longest lifetime", value: "max_token_lifespan=31622400", want: Auth{MaxTokenLifespan: year}},
+		{name: "above the longest lifetime", value: "max_token_lifespan=4294967295", want: Auth{MaxTokenLifespan: year},
 			warns: "max_token_lifespan: reduced to the maximum, 31622400"},
-		{name: "one of Slurm's", value: "use_client_ids,jwt_key=/k", want: both("/k", ""), warns: `unknown parameter "use_client_ids", ignored`},
+		{name: "a parameter for Slurm's daemons", value: "use_client_ids,jwt_key=/k", want: both("/k", ""), warns: `unknown parameter "use_client_ids", ignored`},
 		{name: "several unknown", value: "x=1,jwt_key=/k,y", want: both("/k", ""),
 			warns: `unknown parameter "x", ignored; unknown parameter "y", ignored`},
 
@@ -48,11 +48,11 @@ func TestAltParameters(t *testing.T) {
 		{name: "no key", value: "jwt_key=", fails: "jwt_key: want an absolute path"},
 		{name: "no key set", value: "jwks", fails: "jwks: want an absolute path"},
 		{name: "no claim", value: "userclaimfield=", fails: "userclaimfield: want the name of a claim"},
-		{name: "no time", value: "max_token_lifespan=", fails: "max_token_lifespan: want a number of seconds above 0"},
+		{name: "no lifetime", value: "max_token_lifespan=", fails: "max_token_lifespan: want a number of seconds above 0"},
 		{name: "0", value: "max_token_lifespan=0", fails: "max_token_lifespan: want a number of seconds above 0"},
 		{name: "negative", value: "max_token_lifespan=-1", fails: "max_token_lifespan: want a number of seconds above 0"},
-		{name: "a switch set to no", value: "disable_token_creation=no", fails: "disable_token_creation: takes no value"},
-		{name: "a switch set to nothing", value: "disable_token_creation=", fails: "disable_token_creation: takes no value"},
+		{name: "a parameter without a value set to no", value: "disable_token_creation=no", fails: "disable_token_creation: takes no value"},
+		{name: "a parameter without a value set to nothing", value: "disable_token_creation=", fails: "disable_token_creation: takes no value"},
 		{name: "two keys", value: "jwt_key=/k,jwt_key=/l", fails: `"jwt_key" is given twice`},
 		{name: "one key twice", value: "jwt_key=/k,JWT_KEY=/k", fails: `"jwt_key" is given twice`},
 		{name: "two key sets", value: "jwks=/k,jwks=/l", fails: `"jwks" is given twice`},
@@ -98,9 +98,9 @@ func TestAltParameters(t *testing.T) {
 	}
 }
 
-// TestParametersBehindABlank checks a value with a blank. The blank ends the
-// value, and the rest would be an unknown key. If a restriction is lost in this
-// way, a warning is not sufficient.
+// TestParametersBehindABlank checks a list of parameters with a space in it.
+// The space ends the value, so the next parameter would be an unknown key. A
+// warning is not sufficient if a restriction is lost in this way.
 func TestParametersBehindABlank(t *testing.T) {
 	for line, want := range map[string]string{
 		"AuthAltParameters=jwt_key=/k, jwks=/j":               "/f:3: jwks: is a parameter of AuthAltParameters=; write it there, after a comma and without spaces",

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// clusterDraft is a Cluster that is being read. The keys of the accounting
-// daemon have an effect only if AccountingStorageType requires a daemon, and
-// this key may come later. The old keys of the two controllers have an effect
-// only without SchedctldHost.
+// clusterDraft is a Cluster that is being read. Some keys have an effect only
+// because of others, which may be read later. The keys of the accounting daemon
+// need an AccountingStorageType that requires a daemon. The old keys of the two
+// controllers apply only without SchedctldHost.
 type clusterDraft struct {
 	Cluster
 	accounted       bool
@@ -81,8 +81,8 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 	return c, warnings, nil
 }
 
-// oldHosts adds the controllers of the old keys, a primary and an optional
-// backup, unless the new key is used.
+// oldHosts adds the controllers that the old keys name, a primary and an
+// optional backup. If the new key is used, oldHosts ignores the old keys.
 func (c *clusterDraft) oldHosts(r *reading[clusterDraft]) {
 	primary, backup := r.seen["controlmachine"], r.seen["backupcontroller"]
 	switch {
@@ -102,8 +102,8 @@ func (c *clusterDraft) oldHosts(r *reading[clusterDraft]) {
 	}
 }
 
-// setOldHost sets the name of a machine. The value may be a list of names of
-// the same machine.
+// setOldHost sets the name of a machine. The value may be a list of several
+// names of the same machine.
 func setOldHost(to *string, v string) error {
 	name, _, _ := strings.Cut(v, ",")
 	return setHost(to, name)
@@ -121,9 +121,9 @@ func setAccounting(c *clusterDraft, v string) error {
 	return nil
 }
 
-// setAccountingMunge sets the socket of a second munged, which has another key.
-// This munged issues credentials for accounting daemons that several clusters
-// share. If the value does not name a socket, it is a password, and is ignored.
+// setAccountingMunge sets the socket of a second munged, which has a key of its
+// own. It issues credentials for accounting daemons that several clusters
+// share. A value that names no socket is a password, and is ignored.
 func setAccountingMunge(c *clusterDraft, v string) error {
 	for _, p := range commas(v) {
 		if path, ok := socket(p); ok && filepath.IsAbs(path) {
@@ -134,9 +134,10 @@ func setAccountingMunge(c *clusterDraft, v string) error {
 	return nil
 }
 
-// checkTLSType refuses a configuration whose daemons use TLS. This program has
-// no TLS for daemons. Its connections to such daemons would fail, and its own
-// listeners would contradict the configuration.
+// checkTLSType refuses a configuration in which the daemons use TLS for their
+// connections to each other. This program does not support that. Its
+// connections to such daemons would fail, and its own listeners would
+// contradict the configuration.
 func checkTLSType(v string) error {
 	if name := plugin(v, "tls/"); name != "none" {
 		return errors.New("want tls/none: TLS between daemons (tls/s2n) is not supported. " +

@@ -109,7 +109,7 @@ type Line struct {
 	Pairs  []Pair
 }
 
-// Pair is a Key=Value, with the key as written.
+// Pair is a Key=Value, with the key as it is written in the file.
 type Pair struct{ Key, Value string }
 
 // Get returns the value of key, ignoring case. If the key is repeated, the last

@@ -29,7 +29,8 @@ func (f files) open(path string) ([]byte, uint32, error) {
 
 const minimal = "ClusterName=c\nSchedctldHost=h\n"
 
-// munged is the default Auth of a configuration with Slurm's keys.
+// munged is the Auth of a configuration that has keys in Slurm's spelling and
+// does not mention authentication.
 var munged = Auth{AuthType: "auth/munge", Munge: Munge{Socket: "/run/munge/munge.socket.2"}}
 
 func TestReadCluster(t *testing.T) {
@@ -47,7 +48,7 @@ func TestReadCluster(t *testing.T) {
 		want     *Cluster
 		warnings []string
 	}{
-		{name: "the least", text: minimal, want: base(nil)},
+		{name: "minimal", text: minimal, want: base(nil)},
 		{name: "keys in any case, blanks around the sign, two on a line", text: "clustername = C\tSCHEDCTLDHOST=h", want: base(nil)},
 		{name: "carriage returns", text: strings.ReplaceAll(minimal, "\n", "\r\n"), want: base(nil)},
 		{name: "controllers in order", text: "ClusterName=c\nSchedctldHost=a(10.0.0.1)\nSchedctldHost=b\nSchedctldHost=d([::1])",
@@ -56,7 +57,7 @@ func TestReadCluster(t *testing.T) {
 			want: base(func(c *Cluster) { c.SlurmKeys, c.ControllerPort, c.Auth = true, 7, munged })},
 		{name: "comments", text: "# all of it\nClusterName=c # the rest\n \t# \\\nSchedctldHost=h#x",
 			want: base(nil)},
-		{name: "a comment sign escaped, and one in quotes", text: minimal + `NodeName=n Comment="a # b" Extra=x\#y`,
+		{name: "an escaped #, and a # in quotes", text: minimal + `NodeName=n Comment="a # b" Extra=x\#y`,
 			want: base(func(c *Cluster) {
 				c.Nodes = []Line{{"/c", 3, []Pair{{"NodeName", "n"}, {"Comment", "a # b"}, {"Extra", "x#y"}}}}
 			})},
@@ -140,9 +141,9 @@ func TestProblems(t *testing.T) {
 		text string
 		want []string
 	}{
-		{"nothing but a comment", "# SchedctldHost=h\n\n", []string{"/c: the file is empty", "/c: ClusterName is missing", "/c: SchedctldHost is missing"}},
-		{"nothing", "", []string{"/c: the file is empty", "/c: ClusterName is missing", "/c: SchedctldHost is missing"}},
-		{"many at once", "ClusterName=a/b\n\nSchedctldHost=h(\nSchedctldPort=0\nMessageTimeout=-1\nSchedUser=-u\nStateSaveLocation=here\n",
+		{"only a comment", "# SchedctldHost=h\n\n", []string{"/c: the file is empty", "/c: ClusterName is missing", "/c: SchedctldHost is missing"}},
+		{"empty", "", []string{"/c: the file is empty", "/c: ClusterName is missing", "/c: SchedctldHost is missing"}},
+		{"many problems", "ClusterName=a/b\n\nSchedctldHost=h(\nSchedctldPort=0\nMessageTimeout=-1\nSchedUser=-u\nStateSaveLocation=here\n",
 			[]string{"/c:1: ClusterName: want a name of letters, digits, '.', '_' and '-'", "/c:3: SchedctldHost: want name or name(address)",
 				"/c:4: SchedctldPort: want a port from 1 to 65535", "/c:5: MessageTimeout: want a number of seconds above 0",
 				"/c:6: SchedUser: want a user name or uid", "/c:7: StateSaveLocation: want an absolute path"}},
@@ -153,7 +154,7 @@ func TestProblems(t *testing.T) {
 				"/c:5: AccountingStorageType: want accounting_storage/scheddbd, accounting_storage/slurmdbd or accounting_storage/none"}},
 		{"parameters", minimal + "AuthInfo=socket=x\nAuthAltParameters=jwt_key=k\nTLSParameters==", []string{"/c:3: AuthInfo: want an absolute path",
 			"/c:4: AuthAltParameters: jwt_key: want an absolute path", "/c:5: TLSParameters: want name=value pairs, separated by commas"}},
-		{"a date as the user", minimal + "AuthAltParameters=userclaimfield=exp", []string{"/c:3: AuthAltParameters: userclaimfield: want the name of a claim"}},
+		{"a claim for a time as the user", minimal + "AuthAltParameters=userclaimfield=exp", []string{"/c:3: AuthAltParameters: userclaimfield: want the name of a claim"}},
 		{"syntax", minimal + "word\nSchedUser=\nSchedUser=\"s\nSchedUser=\"s\"t\n=x\nStoragePass=a secret", []string{
 			"/c:3: column 1: want Key=Value", "/c:4: SchedUser: no value", "/c:6: SchedUser: an unclosed quote, or text after the closing quote", "/c:7: column 1: want Key=Value", "/c:8: column 15: want Key=Value"}},
 		{"a control character", minimal + "SchedUser=a\x00b", []string{"/c:3: a control character"}},
@@ -205,12 +206,12 @@ func TestInclude(t *testing.T) {
 	}
 	f["/etc/more"] = "Include c"
 	if _, _, err := readCluster("/etc/c", f.open); err == nil || !strings.Contains(err.Error(), "/etc/c includes itself: /etc/c, /etc/nodes, /etc/more, /etc/c") {
-		t.Errorf("a circle: got %v", err)
+		t.Errorf("files that include each other: got %v", err)
 	}
 }
 
-// TestIncludeSlurmConf checks that a sched.conf may include a whole slurm.conf,
-// whose own Includes are resolved as in Slurm.
+// TestIncludeSlurmConf checks that a sched.conf may include a whole slurm.conf.
+// Includes in that slurm.conf must be resolved as in Slurm.
 func TestIncludeSlurmConf(t *testing.T) {
 	f := files{
 		"/etc/sched/sched.conf": "Include /etc/slurm/slurm.conf\nInclude ours.conf\nTLSParameters=restd_cert_file=/c",
@@ -250,7 +251,7 @@ func TestShadowed(t *testing.T) {
 	}
 	write(t, dir+"/sched.conf", tls)
 	if hint := refused(); hint != "" {
-		t.Errorf("nothing is shadowed: %s", hint)
+		t.Errorf("nothing is hidden, but got: %s", hint)
 	}
 	write(t, dir+"/slurm.conf", "ClusterName=c\nSlurmctldHost=h\n")
 	hint := refused()

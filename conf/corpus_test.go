@@ -21,8 +21,8 @@ func etc(path string) ([]byte, uint32, error) {
 // TestCorpus reads files in the forms that sites use, and compares the settings
 // that a gateway gets from them.
 func TestCorpus(t *testing.T) {
-	// site returns the settings that most of the files share. change may modify
-	// them.
+	// site returns the settings that most of the files share. It calls change
+	// to modify them.
 	site := func(change func(*Cluster)) Cluster {
 		c := Cluster{SlurmKeys: true, Controllers: []Host{{"ctl", "ctl"}}, ControllerPort: 6817, User: "slurm", MessageTimeout: 10 * time.Second, Auth: munged}
 		change(&c)
@@ -137,8 +137,8 @@ func huge(n int) string {
 	return b.String()
 }
 
-// TestHuge checks clusters with all nodes on one line, and with thousands of
-// lines.
+// TestHuge checks the configurations of two large clusters: one with all nodes
+// on one line, and one with thousands of lines.
 func TestHuge(t *testing.T) {
 	c, warnings, err := readCluster("/c", files{"/c": huge(20_000)}.open)
 	if err != nil || len(warnings) > 0 || len(c.Nodes) != 20_000 {

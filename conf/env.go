@@ -32,12 +32,12 @@ func Env(name string) (string, error) {
 }
 
 // DefaultPaths lists where the cluster's configuration may be if neither the
-// command line nor the environment names it. On a machine without a
-// configuration file, slurmd and sackd fetch the file from the controller and
-// store it at the last path.
+// command line nor the environment names it. The last path is for a machine
+// without a configuration file of its own: slurmd or sackd fetches the file
+// from the controller and stores it there.
 var DefaultPaths = []string{"/etc/sched/sched.conf", "/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}
 
-// Find returns the path of the cluster's configuration. If flag is not empty,
-// it is the path. Otherwise the path is the value of SCHED_CONF or SLURM_CONF,
-// or otherwise the first of DefaultPaths that exists.
+// Find returns the path of the cluster's configuration: flag if it is not
+// empty, otherwise the value of SCHED_CONF or SLURM_CONF, otherwise the first
+// of DefaultPaths that exists.
 func Find(flag string) (string, error) { return own.Find(flag) }

@@ -13,12 +13,12 @@ import (
 
 // Files opens configuration files.
 //
-// It follows links, because some sites make slurm.conf a link into a tree of
-// their configuration management. It follows a link only if the link belongs to
-// root, to this process's user or to the owner of the link's directory (package
-// guard). Neither the file itself nor a directory on the path may be writable
-// by other users. The owner of the file is reported, because that user
-// determines what a root process does.
+// It follows links, because some sites make slurm.conf a link into a directory
+// tree of their configuration management. It follows a link only if the link
+// belongs to root, to this process's user or to the owner of the link's
+// directory (package guard). Neither the file itself nor a directory on the
+// path may be writable by other users. The owner of the file is reported,
+// because that user determines what a root process does.
 type Files interface {
 	// Open opens a file that satisfies guard.Configuration.
 	Open(path string) (*os.File, error)
@@ -29,7 +29,7 @@ type Files interface {
 // Reader reads configuration files through Files.
 type Reader struct{ Files }
 
-// own reads files that this process opens itself.
+// own reads files that this process opens without help from another process.
 var own = Reader{disk{}}
 
 type disk struct{}
@@ -46,13 +46,13 @@ func (disk) Exists(path string) bool {
 	return err == nil
 }
 
-// Read reads the cluster's configuration through r. See the function Read.
+// Read does what the function Read does, but opens the files through r.
 func (r Reader) Read(path string) (*Cluster, []Warning, error) {
 	c, warnings, err := readCluster(path, from(r.Files))
 	return c, warnings, r.hinted(path, err)
 }
 
-// Find finds the cluster's configuration through r. See the function Find.
+// Find does what the function Find does, but looks for the files through r.
 func (r Reader) Find(flag string) (string, error) {
 	if flag != "" {
 		return flag, nil
@@ -69,8 +69,8 @@ func (r Reader) Find(flag string) (string, error) {
 		WithHint("name one with -f FILE or SCHED_CONF; /dev/null means no configuration")
 }
 
-// hinted adds a hint to an error about a missing key, if the file hides another
-// configuration file.
+// hinted adds a hint to an error about a missing key if the file at path hides
+// another configuration file, which may have the key.
 func (r Reader) hinted(path string, err error) error {
 	problems, ok := errors.AsType[Problems](err)
 	lacks := func(p Problem) bool { return p.Line == 0 && strings.HasSuffix(p.Text, missing) }
@@ -80,12 +80,13 @@ func (r Reader) hinted(path string, err error) error {
 	return problems.err(r.shadowed(path))
 }
 
-// missing is the end of a Problem about a required key.
+// missing is the end of the text of a Problem about a required key.
 const missing = " is missing"
 
 // shadowed returns a hint if path is one of DefaultPaths and a later one of
-// these paths also exists. Otherwise it returns "". One file hides the other
-// when an administrator creates a sched.conf only to add a line.
+// these paths also exists, because the file at path hides the later file. An
+// administrator hides slurm.conf, for example, by creating a sched.conf only to
+// add a line. Without a hidden file, the result is "".
 func (r Reader) shadowed(path string) string {
 	at := slices.Index(DefaultPaths, path)
 	if at < 0 {

@@ -47,7 +47,7 @@ func FuzzRead(f *testing.F) {
 		other := "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n")
 		same, _, otherErr := readCluster("/c", files{"/c": other, "/y": "SchedUser=x"}.open)
 		if fmt.Sprint(err) != fmt.Sprint(otherErr) || !reflect.DeepEqual(c, same) {
-			t.Errorf("with the line ends and the mark of another system: %v and %+v\ninstead of %v and %+v", otherErr, same, err, c)
+			t.Errorf("with CRLF and a byte order mark: %v and %+v\ninstead of %v and %+v", otherErr, same, err, c)
 		}
 		readDbd("/c", files{"/c": text}.open)
 	})

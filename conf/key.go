@@ -24,7 +24,7 @@ type grammar[T any] struct {
 	passed string                      // keys of Slurm that are ignored
 }
 
-// given is a Key=Value pair, with its place in a file.
+// given is a Key=Value pair, with its place in the files.
 type given struct {
 	Pair
 	file  string
@@ -32,7 +32,7 @@ type given struct {
 	slurm bool // whether the key is in Slurm's spelling
 }
 
-// reading is the application of a grammar to a file.
+// reading applies a grammar to a file, and collects the results.
 type reading[T any] struct {
 	grammar  grammar[T]
 	to       *T
@@ -68,9 +68,10 @@ func read[T any](g grammar[T], to *T, path string, open source) *reading[T] {
 	return r
 }
 
-// isSite reports whether the file belongs to a site's Slurm, or was written for
-// our daemons. Our daemons support only auth/cred, and Slurm's daemons do not
-// support auth/cred.
+// isSite reports whether the file belongs to a site's Slurm, and was not
+// written for our daemons. Such a file has keys in Slurm's spelling, and its
+// AuthType is not auth/cred: our daemons support only auth/cred, and Slurm's
+// daemons do not support it.
 func (r *reading[T]) isSite() bool {
 	kind := ""
 	for _, v := range r.given["authtype"] {
@@ -79,7 +80,7 @@ func (r *reading[T]) isSite() bool {
 	return r.slurm && kind != "cred"
 }
 
-// entry sorts the pairs of one line by key.
+// entry stores the pairs of one line by key.
 func (r *reading[T]) entry(e entry) {
 	r.said = true
 	found, err := pairs(e.text)
@@ -113,7 +114,7 @@ func (g grammar[T]) skips(key string) bool {
 }
 
 // apply sets every key of the grammar that the file has, in the grammar's
-// order. Then it adds warnings about the other keys.
+// order. Then it adds warnings about keys that are not in the grammar.
 func (r *reading[T]) apply() {
 	for _, k := range r.grammar.keys {
 		name := fold(k.name)
@@ -148,20 +149,20 @@ func (r *reading[T]) apply() {
 }
 
 // errStrayQuote is the error for a partly quoted value of a key that the
-// gateway uses, because this is probably not the intended value. Slurm accepts
-// the value, including the quote.
+// gateway uses. Slurm accepts such a value, including the quote, but it is
+// probably not what the administrator intended.
 var errStrayQuote = errors.New("an unclosed quote, or text after the closing quote")
 
-// passedOver describes a value that is ignored, at least in part. It causes a
-// warning.
+// passedOver is an error that only causes a warning: the value, or a part of
+// it, is ignored.
 type passedOver string
 
 func (p passedOver) Error() string { return string(p) }
 
 // tolerated describes a value that Slurm accepts and our daemons refuse. In a
-// file that Slurm's daemons read, such a value causes a warning with the text
-// note, because the gateway must be able to read the cluster's own
-// configuration. In a file that was written for our daemons, it is an error.
+// file that was written for our daemons, it is an error. In a file that Slurm's
+// daemons read, it only causes a warning with the text of note, because the
+// gateway must be able to read the cluster's own configuration.
 type tolerated struct {
 	error
 	note string
@@ -169,7 +170,8 @@ type tolerated struct {
 
 // choose returns the values of a key to use: all values of a list, and only the
 // last value of any other key. If the key was given in both spellings, it
-// returns only the values of one spelling.
+// returns the values of one spelling, and reports a problem if those of the
+// other differ.
 func (r *reading[T]) choose(k key[T], values []given) []given {
 	var spelled [2][]given
 	for _, v := range values {
@@ -202,8 +204,8 @@ func (r *reading[T]) warn(v given, text string) {
 	r.warnings = append(r.warnings, Warning{v.file, v.line, text})
 }
 
-// require reports a problem for each required key that the file lacks, in the
-// file's spelling, and for an empty file.
+// require reports a problem if the file is empty, and one for each required key
+// that it lacks. The problem names the key in the file's spelling.
 func (r *reading[T]) require(path string, names ...string) {
 	empty := !r.said && len(r.problems) == 0
 	slurms := r.slurm || empty && strings.HasPrefix(filepath.Base(path), "slurm") // an empty file has no key that shows the spelling
@@ -220,14 +222,14 @@ func (r *reading[T]) require(path string, names ...string) {
 	}
 }
 
-// finish adds a warning about an unexpected owner, and returns all warnings and
-// problems in order.
+// finish returns all warnings and problems, sorted by file and line. It adds a
+// warning if the file has an unexpected owner.
 func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 	if r.failed != nil {
 		return nil, r.failed
 	}
-	// If root starts the program, Judge refuses such a file. An ordinary user
-	// may have reasons to use one.
+	// If root starts the program, the function Judge refuses a file with such
+	// an owner. An ordinary user may have reasons to use one.
 	if r.opened && user == "" && r.owner != 0 && int(r.owner) != os.Geteuid() {
 		text := fmt.Sprintf("owned by uid %d, which is neither root nor the user of this process", r.owner)
 		r.warnings = append(r.warnings, Warning{path, 0, text})
@@ -237,10 +239,10 @@ func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 	return r.warnings, r.problems.err("")
 }
 
-// ours returns a key's name in our spelling, folded, and reports whether the
-// key was in Slurm's spelling. The part that differs may be in the middle of
-// the key, as in EpilogSlurmctld. The old names of the controllers exist only
-// in Slurm's spelling.
+// ours returns a key's name in our spelling and in lower case, and reports
+// whether the key was in Slurm's spelling. "slurm" may be in the middle of the
+// key, as in EpilogSlurmctld. The old keys for the controllers do not contain
+// it, but count as Slurm's spelling.
 func ours(key string) (name string, slurm bool) {
 	name = fold(key)
 	old := name == "controlmachine" || name == "backupcontroller"

@@ -10,7 +10,8 @@ import (
 )
 
 // TestManual checks that sched.conf(5) has an entry for each key that has an
-// effect, and for no other key. It must also list the supported parameters.
+// effect, and for no other key. The page must also list the supported
+// parameters.
 func TestManual(t *testing.T) {
 	text, err := os.ReadFile("../docs/man/sched.conf.5")
 	if err != nil {
@@ -34,7 +35,7 @@ func TestManual(t *testing.T) {
 	for _, k := range dbdGrammar.keys {
 		want[k.name] = true
 		if !strings.Contains(page, k.name) {
-			t.Errorf("%s is not there", k.name)
+			t.Errorf("the page does not contain %s", k.name)
 		}
 	}
 	for key, lines := range clusterGrammar.lines {
@@ -42,8 +43,9 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has no entry", key)
 		}
 	}
-	// The parameters are also keys of the grammar, so that a parameter that a
-	// space separated from its list is noticed.
+	// The names of the parameters are also keys of the grammar. If a space has
+	// separated a parameter from its list, the grammar notices it as such a
+	// key.
 	known := map[string]bool{"disable_token_creation": true}
 	for name := range want {
 		if name == strings.ToLower(name) {

@@ -1,8 +1,8 @@
 package conf
 
 // Keys of Slurm's files that matter only to its daemons. They are ignored
-// without warnings, so that each warning about a site's slurm.conf shows a real
-// mistake. They are in our spelling, as in the grammars.
+// without warnings, so that every warning about a site's slurm.conf shows a
+// real mistake. They are listed in our spelling, as in the grammars.
 const (
 	passedCluster = `
 AccountingStorageEnforce AccountingStorageExternalHost AccountingStorageLoc

@@ -42,7 +42,7 @@ func (p PrivateData) Hides(kind PrivateData) bool {
 }
 
 // Except returns the names of the kinds that the configuration lists
-// individually, without those in kinds.
+// individually. It omits those in kinds.
 func (p PrivateData) Except(kinds PrivateData) (names []string) {
 	if p&allPrivate == allPrivate {
 		return nil
@@ -56,8 +56,8 @@ func (p PrivateData) Except(kinds PrivateData) (names []string) {
 }
 
 // setPrivate parses a list of kinds, "all" or "none". An unknown word was
-// probably meant to hide something. So in a file where it is not an error, it
-// hides everything.
+// probably meant to hide something. So in a site's file, where such a word is
+// only a warning, it hides all kinds.
 func setPrivate(to *PrivateData, v string) error {
 	words := commas(fold(v))
 	*to = PrivateNone

@@ -7,7 +7,7 @@ import (
 	"schedrestd/errs"
 )
 
-// maxProblems limits the output for one bad file.
+// maxProblems limits the number of problems that are printed for one bad file.
 const maxProblems = 100
 
 // Warning describes a part of a configuration file that is ignored.

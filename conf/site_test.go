@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestSite checks values that only Slurm accepts. In a file that Slurm's
-// daemons read, such a value must cause a warning, and in a file for our
-// daemons an error.
+// TestSite checks values that Slurm accepts and our daemons refuse. In a file
+// that Slurm's daemons read, such a value must cause a warning. In a file for
+// our daemons, it must be an error.
 func TestSite(t *testing.T) {
 	const key = "AuthAltTypes=auth/jwt\nAuthAltParameters="
 	tests := []struct {
@@ -17,20 +17,20 @@ func TestSite(t *testing.T) {
 		warning    string // warning for the last line, in a site's file
 		check      func(*Cluster) bool
 	}{
-		{"a key beside the daemon's directory", key + "jwt_key=jwt.key", "AuthAltParameters: jwt_key: not an absolute path",
+		{"a relative path of a key", key + "jwt_key=jwt.key", "AuthAltParameters: jwt_key: not an absolute path",
 			func(c *Cluster) bool { return c.JWT && c.JWTKey == "" }},
 		{"a relative path of a key set", key + "jwks=jwks.json", "AuthAltParameters: jwks: not an absolute path", func(c *Cluster) bool { return c.JWKS == "" && c.JWTKey == "" }},
 		{"a key twice", key + "jwt_key=/a,jwt_key=/b", "AuthAltParameters: jwt_key: repeated; the first one is used", func(c *Cluster) bool { return c.JWTKey == "/a" }},
-		{"a value where none is", key + "disable_token_creation=yes", "AuthAltParameters: disable_token_creation: enabled; its value is ignored", func(c *Cluster) bool { return c.DisableTokenCreation }},
-		{"a date as the user", key + "userclaimfield=exp", "AuthAltParameters: userclaimfield: not the name of a user claim", func(c *Cluster) bool { return c.UserClaimField == "" }},
-		{"no life", key + "max_token_lifespan=long", "AuthAltParameters: max_token_lifespan: not a number", func(c *Cluster) bool { return c.MaxTokenLifespan == 0 }},
+		{"a value for a parameter without one", key + "disable_token_creation=yes", "AuthAltParameters: disable_token_creation: enabled; its value is ignored", func(c *Cluster) bool { return c.DisableTokenCreation }},
+		{"a claim for a time as the user", key + "userclaimfield=exp", "AuthAltParameters: userclaimfield: not the name of a user claim", func(c *Cluster) bool { return c.UserClaimField == "" }},
+		{"an invalid lifetime", key + "max_token_lifespan=long", "AuthAltParameters: max_token_lifespan: not a number", func(c *Cluster) bool { return c.MaxTokenLifespan == 0 }},
 		{"several", key + "jwt_key=k,new,jwks=/j", `AuthAltParameters: jwt_key: not an absolute path, so each program would read another file; ` +
 			`ignored, and the daemons verify tokens; unknown parameter "new", ignored`, func(c *Cluster) bool { return c.JWKS == "/j" }},
-		{"another way", "AuthAltTypes=auth/jwt,auth/kerberos", `AuthAltTypes: "auth/kerberos" is not supported`, func(c *Cluster) bool { return c.JWT }},
-		{"no proof at all", "AuthType=auth/none", "AuthType: not supported here: only tokens", func(c *Cluster) bool { return c.AuthType == "auth/none" && c.Munge.Socket == "" }},
-		{"records in a file", "AccountingStorageType=accounting_storage/filetxt", "AccountingStorageType: unsupported type", func(c *Cluster) bool { return c.Accounting == nil }},
-		{"no time", "MessageTimeout=0", "MessageTimeout: 0 is not a timeout", func(c *Cluster) bool { return c.MessageTimeout == defaultMessageTimeout }},
-		{"no time to connect", "TCPTimeout=0", "TCPTimeout: 0 is not a timeout", func(c *Cluster) bool { return c.ConnectTimeout == 0 }},
+		{"an unsupported alternative", "AuthAltTypes=auth/jwt,auth/kerberos", `AuthAltTypes: "auth/kerberos" is not supported`, func(c *Cluster) bool { return c.JWT }},
+		{"no authentication", "AuthType=auth/none", "AuthType: not supported here: only tokens", func(c *Cluster) bool { return c.AuthType == "auth/none" && c.Munge.Socket == "" }},
+		{"accounting in a file", "AccountingStorageType=accounting_storage/filetxt", "AccountingStorageType: unsupported type", func(c *Cluster) bool { return c.Accounting == nil }},
+		{"a timeout of 0", "MessageTimeout=0", "MessageTimeout: 0 is not a timeout", func(c *Cluster) bool { return c.MessageTimeout == defaultMessageTimeout }},
+		{"a timeout of 0 for connections", "TCPTimeout=0", "TCPTimeout: 0 is not a timeout", func(c *Cluster) bool { return c.ConnectTimeout == 0 }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -42,13 +42,13 @@ func TestSite(t *testing.T) {
 				t.Errorf("warned %q", texts(warnings))
 			}
 			if _, _, err := readCluster("/c", files{"/c": minimal + tt.line}.open); err == nil {
-				t.Error("taken from a file of ours")
+				t.Error("accepted in a file for our daemons")
 			}
 			if strings.HasPrefix(tt.line, "AuthType=") {
 				return
 			}
 			if _, _, err := readCluster("/c", files{"/c": "ClusterName=c\nSlurmctldHost=h\nAuthType=auth/cred\n" + tt.line}.open); err == nil {
-				t.Error("taken from a file in Slurm's keys for our daemons")
+				t.Error("accepted in a file for our daemons that has keys in Slurm's spelling")
 			}
 		})
 	}
@@ -94,15 +94,15 @@ func TestTimeouts(t *testing.T) {
 func TestOddFiles(t *testing.T) {
 	const slurm = "ClusterName=c\nSlurmctldHost=h\n"
 	tests := []struct{ name, text, warning string }{
-		{"a node's line of many pieces", slurm + "NodeName=" + strings.Repeat("node000[1-9],", 20000) + "n \\\n" + strings.Repeat("Weight=1 \\\n", 2000) + "CPUs=4", ""},
+		{"a node's line with many continuations", slurm + "NodeName=" + strings.Repeat("node000[1-9],", 20000) + "n \\\n" + strings.Repeat("Weight=1 \\\n", 2000) + "CPUs=4", ""},
 		{"many nodes", slurm + strings.Repeat("NodeName=n[1-64] CPUs=4\n", 20000), ""},
-		{"other ends of lines, other blanks", strings.ReplaceAll(slurm, "\n", " \t\r\n\r\n\v\f\r\n"), ""},
-		{"a mark of UTF-8", "\ufeff" + slurm, ""},
-		{"no end", strings.TrimSuffix(slurm, "\n"), ""},
+		{"other line ends and white space", strings.ReplaceAll(slurm, "\n", " \t\r\n\r\n\v\f\r\n"), ""},
+		{"a byte order mark", "\ufeff" + slurm, ""},
+		{"no line end at the end of the file", strings.TrimSuffix(slurm, "\n"), ""},
 		{"a continued line at the end", slurm + "Licenses=a \\", "/c:3: the file ends within a continued line; it may be incomplete"},
-		{"a continued line and an end", slurm + "Licenses=a \\\n", "/c:3: the file ends within a continued line; it may be incomplete"},
-		{"keys twice that mean nothing here", slurm + "Prolog=/a\nProlog=/b\nTaskPlugin=task/cgroup\nTaskPlugin=task/affinity", ""},
-		{"what 26.05 brought", slurm + "PowerAction=off Location=slurmctld Program=/p Args=a,b c", ""},
+		{"a continued line and a line end", slurm + "Licenses=a \\\n", "/c:3: the file ends within a continued line; it may be incomplete"},
+		{"repeated keys that are ignored", slurm + "Prolog=/a\nProlog=/b\nTaskPlugin=task/cgroup\nTaskPlugin=task/affinity", ""},
+		{"keys that are new in 26.05", slurm + "PowerAction=off Location=slurmctld Program=/p Args=a,b c", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestFindOrder(t *testing.T) {
 	defer func() { DefaultPaths = kept }()
 	DefaultPaths = []string{dir + "/etc.conf", dir + "/run.conf"}
 	if _, err := Find(""); err == nil {
-		t.Error("found where nothing is")
+		t.Error("found a file although none exists")
 	}
 	for _, name := range []string{"/run.conf", "/etc.conf"} {
 		if err := os.WriteFile(dir+name, nil, 0o600); err != nil {

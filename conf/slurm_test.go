@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestSlurmSyntax checks the pairs that Slurm's parser finds in a line.
+// TestSlurmSyntax checks that pairs finds the same pairs in a line as Slurm's
+// parser.
 func TestSlurmSyntax(t *testing.T) {
 	tests := []struct {
 		name, line string
@@ -18,26 +19,26 @@ func TestSlurmSyntax(t *testing.T) {
 		problem    string
 	}{
 		{name: "a comment", line: "A=b # c"},
-		{name: "a comment at once", line: "A=b#c"},
-		{name: "an escaped sign", line: `A=b\#c`, want: []Pair{{"A", "b#c"}}},
+		{name: "a comment without a space before it", line: "A=b#c"},
+		{name: "an escaped #", line: `A=b\#c`, want: []Pair{{"A", "b#c"}}},
 		{name: "an escaped backslash, then a comment", line: `A=b\\#c`, want: []Pair{{"A", `b\`}}},
-		{name: "three of them", line: `A=b\\\#c`, want: []Pair{{"A", `b\#c`}}},
-		{name: "a sign in quotes", line: `A="b # c" # "d"`, want: []Pair{{"A", "b # c"}}},
-		{name: "a comment behind a quote that stands for itself", line: `A=6"x # the "wide" one`, want: []Pair{{"A", `6"x`}}},
-		{name: "a comment behind a quote that is not closed", line: `A="b # c`, want: []Pair{{"A", `"b`}}},
+		{name: "three backslashes", line: `A=b\\\#c`, want: []Pair{{"A", `b\#c`}}},
+		{name: "a # in quotes", line: `A="b # c" # "d"`, want: []Pair{{"A", "b # c"}}},
+		{name: "a comment after a quote that is part of the value", line: `A=6"x # the "wide" one`, want: []Pair{{"A", `6"x`}}},
+		{name: "a comment after an unclosed quote", line: `A="b # c`, want: []Pair{{"A", `"b`}}},
 		{name: "unneeded escapes", line: `A=\b\c\\`, want: []Pair{{"A", `bc\`}}},
 		{name: "an escaped blank is a blank", line: `A=b\ C=d`, want: []Pair{{"A", "b"}, {"C", "d"}}},
 		{name: "escaped quotes are quotes", line: `A=\"b c\"`, want: []Pair{{"A", "b c"}}},
 		{name: "blanks of every kind", line: "\v A \t=\f b\r\vC=d ", want: []Pair{{"A", "b"}, {"C", "d"}}},
-		{name: "nothing in quotes", line: `A="" C=d`, want: []Pair{{"A", ""}, {"C", "d"}}},
-		{name: "nothing in quotes at the end", line: `A=""`, want: []Pair{{"A", ""}}},
-		{name: "text behind the quote", line: `A="b"c D=e`, want: []Pair{{"A", `"b"c`}, {"D", "e"}}},
-		{name: "signs of arithmetic", line: "A+=b C -=d E*= f G/=h", want: []Pair{{"A", "b"}, {"C", "d"}, {"E", "f"}, {"G", "h"}}},
+		{name: "empty quotes", line: `A="" C=d`, want: []Pair{{"A", ""}, {"C", "d"}}},
+		{name: "empty quotes at the end", line: `A=""`, want: []Pair{{"A", ""}}},
+		{name: "text after the quote", line: `A="b"c D=e`, want: []Pair{{"A", `"b"c`}, {"D", "e"}}},
+		{name: "arithmetic signs", line: "A+=b C -=d E*= f G/=h", want: []Pair{{"A", "b"}, {"C", "d"}, {"E", "f"}, {"G", "h"}}},
 		{name: "an equals sign in the value", line: "A=b=c", want: []Pair{{"A", "b=c"}}},
-		{name: "the next pair for a value", line: "A= B=c", want: []Pair{{"A", "B=c"}}},
-		{name: "bytes of another code", line: "A=\xe4\xff # \xfc", want: []Pair{{"A", "\xe4\xff"}}},
-		{name: "no sign", line: "A b", problem: "column 1: want Key=Value"},
-		{name: "two signs of arithmetic", line: "A++=b", problem: "column 1: want Key=Value"},
+		{name: "the next pair as the value", line: "A= B=c", want: []Pair{{"A", "B=c"}}},
+		{name: "bytes that are not UTF-8", line: "A=\xe4\xff # \xfc", want: []Pair{{"A", "\xe4\xff"}}},
+		{name: "no equals sign", line: "A b", problem: "column 1: want Key=Value"},
+		{name: "two arithmetic signs", line: "A++=b", problem: "column 1: want Key=Value"},
 		{name: "no value", line: "A=", problem: "A: no value"},
 		{name: "a blank in the value", line: "A=b c", problem: "column 5: want Key=Value"},
 	}
@@ -48,7 +49,7 @@ func TestSlurmSyntax(t *testing.T) {
 			}
 			c, _, err := readCluster("/c", files{"/c": minimal + "NodeName=n " + tt.line}.open)
 			if tt.problem != "" {
-				// The column is counted from the beginning of the line, which
+				// The column is counted from the beginning of the line, so it
 				// includes the node's name.
 				_, err := pairs(tt.line)
 				if err == nil || err.Error() != tt.problem {
@@ -66,8 +67,8 @@ func TestSlurmSyntax(t *testing.T) {
 	}
 }
 
-// TestControllers checks the list of controllers and its order, both with the
-// new keys and with the old keys.
+// TestControllers checks the list of controllers and its order, for the new
+// keys and for the old keys.
 func TestControllers(t *testing.T) {
 	const beside = "/c: ControlMachine and BackupController are ignored because SlurmctldHost is set"
 	tests := []struct {
@@ -77,17 +78,17 @@ func TestControllers(t *testing.T) {
 		problem    string
 	}{
 		{name: "in the file's order", text: "SlurmctldHost=b\nSlurmctldHost=a(10.0.0.1)", want: []Host{{"b", "b"}, {"a", "10.0.0.1"}}},
-		{name: "an address of IPv6", text: "SlurmctldHost=a(fd00::1)", want: []Host{{"a", "fd00::1"}}},
-		{name: "old", text: "ControlMachine=a", want: []Host{{"a", "a"}}},
-		{name: "old, with an address", text: "ControlMachine=a\nControlAddr=10.0.0.1", want: []Host{{"a", "10.0.0.1"}}},
-		{name: "an old pair", text: "BackupAddr=10.0.0.2\nControlMachine=a\nBackupController=b", want: []Host{{"a", "a"}, {"b", "10.0.0.2"}}},
+		{name: "an IPv6 address", text: "SlurmctldHost=a(fd00::1)", want: []Host{{"a", "fd00::1"}}},
+		{name: "old key", text: "ControlMachine=a", want: []Host{{"a", "a"}}},
+		{name: "old key, with an address", text: "ControlMachine=a\nControlAddr=10.0.0.1", want: []Host{{"a", "10.0.0.1"}}},
+		{name: "old keys of a primary and a backup", text: "BackupAddr=10.0.0.2\nControlMachine=a\nBackupController=b", want: []Host{{"a", "a"}, {"b", "10.0.0.2"}}},
 		{name: "several names of one machine", text: "ControlMachine=a,b\nControlAddr=ab", want: []Host{{"a", "ab"}}},
-		{name: "both", text: "ControlMachine=a\nBackupController=b\nSlurmctldHost=c", want: []Host{{"c", "c"}}, warning: beside},
+		{name: "new and old keys", text: "ControlMachine=a\nBackupController=b\nSlurmctldHost=c", want: []Host{{"c", "c"}}, warning: beside},
 		{name: "addresses alone", text: "SlurmUser=s\nControlAddr=10.0.0.1\nBackupAddr=10.0.0.2", problem: "/c: SlurmctldHost is missing"},
 		{name: "a backup alone", text: "BackupController=b", problem: "/c: SlurmctldHost is missing"},
 		{name: "not a name", text: "ControlMachine=a/b", problem: "/c:2: ControlMachine: want the name or address of one machine"},
 		{name: "not an address", text: "SlurmctldHost=a()", problem: "/c:2: SlurmctldHost: want the name or address of one machine"},
-		{name: "text behind the address", text: "SlurmctldHost=a(b)c", problem: "/c:2: SlurmctldHost: want name or name(address)"},
+		{name: "text after the address", text: "SlurmctldHost=a(b)c", problem: "/c:2: SlurmctldHost: want name or name(address)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -134,14 +135,14 @@ func TestMunge(t *testing.T) {
 		warning    string
 		problem    string
 	}{
-		{name: "nothing said", want: munged.Munge},
+		{name: "default", want: munged.Munge},
 		{name: "a socket", text: "AuthInfo=socket=/run/m", want: Munge{Socket: "/run/m"}},
-		{name: "the old way", text: "AuthInfo=/run/m", want: Munge{Socket: "/run/m"}},
-		{name: "a time", text: "AuthInfo=cred_expire=600,ttl=60", want: Munge{munged.Munge.Socket, time.Minute}},
-		{name: "no time", text: "AuthInfo=ttl=soon", want: munged.Munge, warning: "/c:4: AuthInfo: ttl: want a number of seconds above 0, ignored"},
+		{name: "a socket in the older form", text: "AuthInfo=/run/m", want: Munge{Socket: "/run/m"}},
+		{name: "a lifetime", text: "AuthInfo=cred_expire=600,ttl=60", want: Munge{munged.Munge.Socket, time.Minute}},
+		{name: "an invalid lifetime", text: "AuthInfo=ttl=soon", want: munged.Munge, warning: "/c:4: AuthInfo: ttl: want a number of seconds above 0, ignored"},
 		{name: "not absolute", text: "AuthInfo=socket=m", problem: "/c:4: AuthInfo: want an absolute path"},
-		{name: "another for accounting", text: "AccountingStoragePass=/run/global", want: munged.Munge, accounting: "/run/global"},
-		{name: "another for accounting, by name", text: "AccountingStoragePass=socket=/run/global", want: munged.Munge, accounting: "/run/global"},
+		{name: "another socket for accounting", text: "AccountingStoragePass=/run/global", want: munged.Munge, accounting: "/run/global"},
+		{name: "another socket for accounting, as socket=", text: "AccountingStoragePass=socket=/run/global", want: munged.Munge, accounting: "/run/global"},
 		{name: "a password", text: "AccountingStoragePass=secret,word", want: munged.Munge},
 		{name: "the controller's own socket", text: "AuthType=auth/cred\nAuthInfo=socket=/run/ctl,ttl=60", socket: "/run/ctl"},
 		{name: "no munge", text: "AuthType=auth/slurm\nAuthInfo=use_client_ids,ttl=60,socket=/run/m"},
@@ -170,7 +171,7 @@ func TestMunge(t *testing.T) {
 }
 
 // TestTLSType checks that a configuration that requires TLS is refused, in both
-// files.
+// configuration files.
 func TestTLSType(t *testing.T) {
 	for value, ok := range map[string]bool{"tls/none": true, "none": true, "TLS/None": true, "tls/s2n": false, "s2n": false, "tls/openssl": false} {
 		_, _, err := readCluster("/c", files{"/c": minimal + "TLSType=" + value}.open)
@@ -195,13 +196,13 @@ func TestIncludeNames(t *testing.T) {
 		read       []string
 		problem    string
 	}{
-		{name: "beside the first file, wherever the line is", text: "Include /site/a", more: files{"/site/a": "Include b", "/etc/b": ""}, read: []string{"/site/a", "/etc/b"}},
+		{name: "relative to the first file, not to the file with the line", text: "Include /site/a", more: files{"/site/a": "Include b", "/etc/b": ""}, read: []string{"/site/a", "/etc/b"}},
 		{name: "the cluster's name", text: "Include d/%c.conf", more: files{"/etc/d/c.conf": ""}, read: []string{"/etc/d/c.conf"}},
 		{name: "one file twice", text: "Include a\nInclude a", more: files{"/etc/a": "NodeName=n"}, read: []string{"/etc/a", "/etc/a"}},
-		{name: "signs that are no pattern to Slurm", text: "Include a[1]?", more: files{"/etc/a[1]?": ""}, read: []string{"/etc/a[1]?"}},
-		{name: "a comment behind it, blanks before", text: " \tinclude\ta # b", more: files{"/etc/a": ""}, read: []string{"/etc/a"}},
+		{name: "characters that Slurm does not treat as a pattern", text: "Include a[1]?", more: files{"/etc/a[1]?": ""}, read: []string{"/etc/a[1]?"}},
+		{name: "white space before, a comment after", text: " \tinclude\ta # b", more: files{"/etc/a": ""}, read: []string{"/etc/a"}},
 		{name: "a pattern", text: "Include conf.d/*", problem: "/etc/c:3: Include takes one file name, not a pattern"},
-		{name: "itself", text: "Include c", problem: "/etc/c:3: /etc/c includes itself: /etc/c, /etc/c"},
+		{name: "a file that includes itself", text: "Include c", problem: "/etc/c:3: /etc/c includes itself: /etc/c, /etc/c"},
 		{name: "too deep", text: "Include 0", more: deep, problem: "/etc/15:1: too many files included"},
 		{name: "too many", text: strings.Repeat("Include a\n", maxFiles), more: files{"/etc/a": ""}, problem: "/etc/c:1026: too many files included"},
 	}
@@ -232,8 +233,8 @@ func TestIncludeNames(t *testing.T) {
 	}
 }
 
-// TestPassedLines checks that the contents of lines with unused keys are not
-// checked.
+// TestPassedLines checks that lines that begin with an unused key are not
+// checked any further.
 func TestPassedLines(t *testing.T) {
 	for _, line := range []string{"NodeSet=a Nodes=", "DownNodes=a word", "FrontendName=a FrontendAddr", "SwitchName=s Switches=a, b", "BlockName=b Nodes="} {
 		c, warnings, err := readCluster("/c", files{"/c": minimal + line}.open)

@@ -22,7 +22,7 @@ const (
 	maxInclude = 16      // nesting of Includes
 )
 
-// null is the path for an empty configuration.
+// null is the path that stands for an empty configuration.
 const null = "/dev/null"
 
 // source returns the bytes of a configuration file and the uid of its owner.
@@ -50,8 +50,9 @@ func from(files Files) source {
 // files. The files and the directories of their paths must belong to root or to
 // one of the trusted owners, and no other user may be able to change them.
 // Judge runs after the files were read, because the files themselves name
-// SchedUser, who is one of these owners. A user who could have replaced a file
-// in the meantime must own one of the directories, and Judge refuses that too.
+// SchedUser, who is one of these owners. Only a user who owns one of the
+// directories could have replaced a file in the meantime, and Judge checks
+// these owners, too.
 func Judge(files []string, trust guard.Trust) error {
 	return guard.Judge(slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == null }), guard.Configuration, trust)
 }
@@ -133,7 +134,8 @@ func (l *loader) split(path, text string) {
 	}
 }
 
-// line stores the logical line at, or reads the file that the line includes.
+// line stores a logical line. For an Include line, it reads the included file
+// instead.
 func (l *loader) line(at entry) {
 	end := strings.IndexAny(at.text+" ", " \t")
 	word, rest := at.text[:end], strings.TrimSpace(at.text[end:])
@@ -148,8 +150,8 @@ func (l *loader) line(at entry) {
 	}
 }
 
-// include reads the file that an Include line names. As in Slurm, a name may
-// contain %c, but no patterns.
+// include reads the file that an Include line names. As in Slurm, the name may
+// contain %c, which stands for ClusterName. Patterns are not supported.
 func (l *loader) include(at entry, path string) {
 	if strings.Contains(path, "%c") {
 		cluster := l.clusterName()
@@ -169,8 +171,8 @@ func (l *loader) include(at entry, path string) {
 	case !filepath.IsAbs(path):
 		path = filepath.Join(l.top, path)
 	}
-	// A sched.conf may include a whole slurm.conf, whose own Includes are
-	// relative to its directory, as in Slurm.
+	// A sched.conf may include a whole slurm.conf. The Includes in that
+	// slurm.conf are relative to its own directory, as in Slurm.
 	if filepath.Base(path) == "slurm.conf" {
 		defer func(top string) { l.top = top }(l.top)
 		l.top = filepath.Dir(path)
@@ -180,8 +182,8 @@ func (l *loader) include(at entry, path string) {
 	}
 }
 
-// clusterName returns the cluster's name, if it has been set and can be part of
-// a path, and otherwise "".
+// clusterName returns the cluster's name. It returns "" if the name has not
+// been set yet or can't be part of a path.
 func (l *loader) clusterName() (name string) {
 	for _, e := range l.entries {
 		found, _ := pairs(e.text)
@@ -199,7 +201,8 @@ func (l *loader) problem(at entry, format string, args ...any) {
 }
 
 // uncomment removes an unescaped # and everything after it. It keeps a # within
-// a quoted value, although for Slurm the line, and thus the value, ends there.
+// a quoted value. Slurm differs here: it ends the line, and thus the value, at
+// such a #.
 func uncomment(line string) string {
 	if !strings.Contains(line, "#") {
 		return line
@@ -226,8 +229,8 @@ func uncomment(line string) string {
 	return line
 }
 
-// continued removes a backslash at the end of line, before any spaces, and
-// reports whether there was one.
+// continued removes a backslash at the end of line, and reports whether there
+// was one. Spaces may follow the backslash.
 func continued(line string) (string, bool) {
 	line = strings.TrimRight(line, " \t\v\f\r\n")
 	cut := strings.TrimRight(line, `\`)
@@ -237,8 +240,8 @@ func continued(line string) (string, bool) {
 	return line[:len(line)-1], true
 }
 
-// unescape removes the backslash before any byte. An escaped space or quote
-// then has the same meaning as without the backslash.
+// unescape removes each backslash that escapes a byte. So an escaped space or
+// quote has the same effect in a value as one without a backslash.
 func unescape(line string) string {
 	if !strings.Contains(line, `\`) {
 		return line

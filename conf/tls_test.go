@@ -13,12 +13,12 @@ func TestRestd(t *testing.T) {
 		want       TLS
 		problem    string
 	}{
-		{name: "nothing said"},
-		{name: "the other daemons' alone", text: "ca_cert_file=/ca,ctld_cert_file=/c,load_system_certificates"},
+		{name: "default"},
+		{name: "only parameters of other daemons", text: "ca_cert_file=/ca,ctld_cert_file=/c,load_system_certificates"},
 		{name: "certificate and key", text: "restd_cert_file=/c.pem,restd_cert_key_file=/k.pem", want: TLS{Certificate: "/c.pem", Key: "/k.pem"}},
-		{name: "all of it", text: "RESTD_CERT_FILE=/a/../c,restd_cert_key_file=/k,restd_ca_file=/ca,restd_min_version=1.2",
+		{name: "all parameters", text: "RESTD_CERT_FILE=/a/../c,restd_cert_key_file=/k,restd_ca_file=/ca,restd_min_version=1.2",
 			want: TLS{Certificate: "/c", Key: "/k", ClientCA: "/ca", TLS12: true}},
-		{name: "1.3 named", text: "restd_cert_file=/c,restd_cert_key_file=/k,restd_min_version=1.3", want: TLS{Certificate: "/c", Key: "/k"}},
+		{name: "version 1.3", text: "restd_cert_file=/c,restd_cert_key_file=/k,restd_min_version=1.3", want: TLS{Certificate: "/c", Key: "/k"}},
 		{name: "no key", text: "restd_cert_file=/c", want: TLS{Certificate: "/c"}},
 		{name: "relative", text: "restd_cert_file=c,restd_cert_key_file=/k", problem: "restd_cert_file: want an absolute path"},
 		{name: "no path", text: "restd_ca_file=", problem: "restd_ca_file: want an absolute path"},

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// wants returns the error for an invalid value. The text does not repeat the
-// value, because the error also has the number of the line.
+// wants returns the error for an invalid value. The error does not contain the
+// value, because the caller adds the number of its line.
 func wants(what string) error { return errors.New("want " + what) }
 
 // commas splits a comma-separated value. It drops spaces and empty elements.
@@ -24,7 +24,8 @@ func commas(v string) []string {
 	return out
 }
 
-// plugin returns the name of a plugin without the prefix of its kind, folded.
+// plugin returns the name of a plugin in lower case, without the prefix of its
+// kind.
 func plugin(v, prefix string) string { return strings.TrimPrefix(fold(v), prefix) }
 
 // setName sets a cluster's name, in lower case as in Slurm.
@@ -55,9 +56,9 @@ func setPort(to *int, v string) error {
 	return setPorts(to, &more, v)
 }
 
-// setPorts sets a port or a range. Slurm's controller listens on each port of a
-// range. Each client uses any of these ports, so that the connections are
-// spread over more queues.
+// setPorts sets a port or a range of ports. more is the number of ports after
+// the first. Slurm's controller listens on each port of a range. A client may
+// use any of them, which spreads the connections over more queues.
 func setPorts(first, more *int, v string) error {
 	low, high, ranged := strings.Cut(v, "-")
 	port, err := strconv.ParseUint(low, 10, 16)
@@ -83,16 +84,18 @@ func setSeconds(to *time.Duration, v string) error {
 	return nil
 }
 
-// Maximum timeouts for a daemon. After this time, the client of a request has
-// usually gone, and the waiting request only takes the place of other requests.
+// Maximum timeouts for a daemon's answer and for a connection to it. After such
+// a time, the client of a request has usually gone, and the waiting request
+// only takes the place of other requests.
 const (
 	longestMessage = time.Hour
 	longestConnect = 2 * time.Minute // the kernel gives up after about this time
 )
 
-// setTimeout sets a number of seconds as Slurm does: decimal, hexadecimal,
-// octal, or "infinite", which here means the maximum. With 0, Slurm's commands
-// would not wait at all. That is never intended, so 0 stands for the default.
+// setTimeout sets a number of seconds. As in Slurm, the value is decimal,
+// hexadecimal, octal, or "infinite", which here means the maximum. With 0,
+// Slurm's commands would not wait at all. That is never intended, so 0 stands
+// for the default.
 func setTimeout(to *time.Duration, v string, longest time.Duration) error {
 	n, err := strconv.ParseUint(v, 0, 64)
 	switch endless := fold(v) == "infinite" || fold(v) == "unlimited"; {

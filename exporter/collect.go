@@ -17,12 +17,13 @@ import (
 )
 
 const (
-	// answerLimit is the time that the dispatcher has to send all samples.
+	// answerLimit is the time within which the dispatcher must have sent all
+	// samples.
 	answerLimit = 5 * time.Second
 
-	// fresh is the time for which samples are reused. Several Prometheus
-	// servers may scrape, and a client that scrapes continuously must not keep
-	// the dispatcher busy.
+	// fresh is the time for which samples are reused. Without it, several
+	// Prometheus servers, or a client that scrapes continuously, could keep the
+	// dispatcher busy.
 	fresh = 100 * time.Millisecond
 
 	// mostScrapes is the maximum number of concurrent scrapes.
@@ -98,8 +99,8 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the metrics. A family with many combinations of labels omits
-// the combinations whose value is 0.
+// Collect sends the metrics. It omits combinations of labels whose value is 0
+// in histograms, and in families with more than mostZeros cells.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	values, err := c.samples()
 	if err != nil {
@@ -118,8 +119,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 }
 
 // mostZeros is the number of cells up to which a family is sent completely,
-// including zeros. The zeros let Prometheus compute rates from the first event
-// on.
+// including zeros. With the zeros, Prometheus can compute rates from the first
+// event on.
 const mostZeros = 16
 
 func (c *collector) metric(f *metric.Family, first, cells int, labels []string, values map[uint16]uint64, sparse bool) prometheus.Metric {

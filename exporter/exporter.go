@@ -1,8 +1,8 @@
 // Package exporter is the process that serves the gateway's metrics to
-// Prometheus. It is neither root nor a worker, and has a sandbox of its own: it
-// can accept connections on the sockets that the parent has opened, and ask the
-// dispatcher for numbers. It holds no key, no token, no connection of a client
-// of the API, and no name of a user.
+// Prometheus. It does not run as root, it is not a worker, and it has a sandbox
+// of its own. It can accept connections on the sockets that the parent has
+// opened, and request numbers from the dispatcher. It has no keys, no tokens,
+// no connections of the API's clients, and no names of users.
 //
 // Workers count, the dispatcher adds up the counts, and this process gives
 // names to the totals (package metric/table). So no counts are lost when this
@@ -55,7 +55,8 @@ type exporter struct {
 	at     time.Time           // time of the last answer
 }
 
-// Limits on clients of the metrics, which are not authenticated.
+// Limits for the clients that request metrics. The exporter does not
+// authenticate these clients.
 const (
 	mostConnections = 32
 	readLimit       = 5 * time.Second
@@ -114,11 +115,12 @@ func (e *exporter) Counters() []any {
 	return []any{"metrics", slog.GroupValue(slog.Uint64("scrapes", e.scrapes.Load()), slog.Uint64("failed", e.failed.Load()))}
 }
 
-// Close ends the process, because the dispatcher has closed the channel.
+// Close closes the HTTP server and its connections, because the channel has
+// closed and the process exits.
 func (e *exporter) Close() { _ = e.http.Close() }
 
 // bounded is a listener that accepts a limited number of concurrent
-// connections. Others wait in the kernel.
+// connections. Further connections wait in the kernel's queue.
 type bounded struct {
 	net.Listener
 	free chan struct{}
@@ -135,7 +137,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return &held{Conn: c, release: sync.OnceFunc(func() { <-b.free })}, nil
 }
 
-// held is a connection that counts until it is closed.
+// held is a connection that takes one of the places of a bounded until it is
+// closed.
 type held struct {
 	net.Conn
 	release func()

@@ -17,8 +17,8 @@ import (
 	"schedrestd/metric/table"
 )
 
-// answering returns an exporter whose dispatcher answers with samples, in
-// parts.
+// answering returns an exporter that gets values from its dispatcher, in
+// several messages. asked counts the requests to the dispatcher.
 func answering(t *testing.T, values map[uint16]uint64) (e *exporter, asked *int) {
 	t.Helper()
 	asked = new(int)
@@ -42,7 +42,7 @@ func scrape(t *testing.T, e *exporter) (status int, text string) {
 	return w.Code, w.Body.String()
 }
 
-// every returns samples with a value in each cell.
+// every returns a value for each cell.
 func every() map[uint16]uint64 {
 	values := map[uint16]uint64{}
 	for cell := range table.New().Cells {
@@ -51,8 +51,8 @@ func every() map[uint16]uint64 {
 	return values
 }
 
-// TestScrape checks that the cells get their names, and that a family without
-// labels exists from the start.
+// TestScrape checks that the values of cells appear under their names, and that
+// a family without labels exists from the start.
 func TestScrape(t *testing.T) {
 	all := table.New()
 	status, call := all.Operation("/sched/jobs", http.MethodGet), all.Durations.Cell(all.Operation("/sched/jobs", http.MethodGet))
@@ -85,7 +85,7 @@ func TestScrape(t *testing.T) {
 		}
 	}
 	if scrape(t, e); *asked != 1 {
-		t.Errorf("%d questions for two scrapes at once", *asked)
+		t.Errorf("%d requests to the dispatcher for two concurrent scrapes", *asked)
 	}
 }
 
@@ -106,8 +106,8 @@ func TestPromtool(t *testing.T) {
 	t.Logf("%d lines", strings.Count(text, "\n"))
 }
 
-// TestDispatcherGone checks that a scrape fails if no samples arrive. It must
-// not return old samples.
+// TestDispatcherGone checks that a scrape fails if no samples arrive. The
+// exporter must not send old samples.
 func TestDispatcherGone(t *testing.T) {
 	e := newExporter(func(ipc.Message, ...int) error { return errors.New("gone") })
 	if code, text := scrape(t, e); code != http.StatusInternalServerError || strings.Contains(text, "build_info{") {
@@ -116,7 +116,7 @@ func TestDispatcherGone(t *testing.T) {
 }
 
 // TestOtherPaths checks that other paths and methods are refused without a
-// question to the dispatcher.
+// request to the dispatcher.
 func TestOtherPaths(t *testing.T) {
 	e, asked := answering(t, nil)
 	for path, want := range map[string]int{"GET /": 404, "GET /metrics/": 404, "POST /metrics": 405, "GET /debug/pprof/": 404} {
@@ -128,13 +128,12 @@ func TestOtherPaths(t *testing.T) {
 		}
 	}
 	if *asked != 0 {
-		t.Errorf("%d questions", *asked)
+		t.Errorf("%d requests to the dispatcher", *asked)
 	}
 }
 
-// TestBounded checks that a client that keeps opening connections gets a
-// limited number of them, and that another client is served when one of these
-// connections is closed.
+// TestBounded checks the limit on connections. Connections above the limit must
+// not be accepted, until one of the accepted connections is closed.
 func TestBounded(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -163,7 +162,7 @@ func TestBounded(t *testing.T) {
 	first, second := <-accepted, <-accepted
 	select {
 	case <-accepted:
-		t.Error("one connection more than there may be")
+		t.Error("a connection above the limit was accepted")
 	case <-time.After(50 * time.Millisecond):
 	}
 	first.Close()

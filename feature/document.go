@@ -14,8 +14,8 @@ const TablesMode = "openapi"
 // DefaultStatuses lists the responses that the document has by default.
 var DefaultStatuses = []string{"200", "default"}
 
-// ParseStatuses parses the value of SCHEDRESTD_RESPONSE_STATUS_CODES. It
-// removes repeated responses.
+// ParseStatuses parses the value of SCHEDRESTD_RESPONSE_STATUS_CODES. It drops
+// repetitions of a response.
 func ParseStatuses(from, value string) ([]string, error) {
 	var list []string
 	for _, word := range split(value) {
@@ -29,7 +29,8 @@ func ParseStatuses(from, value string) ([]string, error) {
 	return list, nil
 }
 
-// CheckStatus refuses a word that is not a response.
+// CheckStatus returns an error if word does not name a response, such as
+// "default", "200" or "4XX".
 func CheckStatus(from, word string) error {
 	if isStatus(word) {
 		return nil

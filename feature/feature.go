@@ -1,11 +1,12 @@
 // Package feature names the features that a gateway can load: authentication
-// methods, content, and API versions with their flags. Nothing is really
-// loaded: every feature is built in, and its name enables it. The names are
-// those of slurmrestd's options and documents.
+// methods, content, and API versions with their flags. In slurmrestd they are
+// plugins. Here, nothing is really loaded: every feature is built in, and the
+// administrator enables it by its name. The names are those of slurmrestd's
+// options and documents.
 //
 // The package contains only names and no table of the API, because package
-// plan, which parses command lines, imports it. A test compares it with package
-// api.
+// plan, which parses command lines, imports it. A test compares the names with
+// package api.
 package feature
 
 import (
@@ -32,22 +33,22 @@ const (
 	Accounting                     // openapi/scheddb
 )
 
-// Has reports whether a has all of other.
+// Has reports whether a contains all methods of other.
 func (a Auth) Has(other Auth) bool { return a&other == other }
 
-// Has reports whether c has all of other.
+// Has reports whether c contains all plugins of other.
 func (c Content) Has(other Content) bool { return c&other == other }
 
 // Entry is a plugin or flag in a list.
 type Entry struct{ Name, About string }
 
-// AuthEntry is a plugin that Auth has a bit for.
+// AuthEntry is an Entry for a plugin, with the plugin's bit in an Auth.
 type AuthEntry struct {
 	Auth Auth
 	Entry
 }
 
-// ContentEntry is a plugin that Content has a bit for.
+// ContentEntry is an Entry for a plugin, with the plugin's bit in a Content.
 type ContentEntry struct {
 	Content Content
 	Entry
@@ -83,7 +84,7 @@ func ParseContent(from, value string) (Content, error) {
 	return known.parse(from, value)
 }
 
-// words maps names to the bits of a set.
+// words maps the names of plugins to bits.
 type words[T ~uint8] struct {
 	prefix string // optional
 	names  []string
@@ -95,7 +96,7 @@ func (w *words[T]) add(name string, bit T) {
 	w.names, w.bits = append(w.names, name), append(w.bits, bit)
 }
 
-// parse returns the set of the bits of comma-separated names.
+// parse returns the bits for a comma-separated list of names.
 func (w *words[T]) parse(from, value string) (all T, err error) {
 	hint := "allowed values: " + strings.Join(w.names, ", ")
 	for _, word := range split(value) {
@@ -129,7 +130,8 @@ func unknown(from, what, word string) *errs.Error {
 	return errs.New(errs.Invalid, "%s: unknown %s %q", from, what, word)
 }
 
-// split splits a value at commas. It drops spaces and empty words.
+// split splits a value at commas. It drops spaces around the words, and empty
+// words.
 func split(value string) []string {
 	var list []string
 	for w := range strings.SplitSeq(value, ",") {

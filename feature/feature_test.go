@@ -73,8 +73,8 @@ func TestParseSets(t *testing.T) {
 	}
 }
 
-// said checks the text of an error and its hint. If both are "", there must be
-// no error.
+// said checks the texts of an error and of its hint. If both text and hint are
+// "", there must be no error.
 func said(t *testing.T, value string, err error, text, hint string) {
 	t.Helper()
 	switch {

@@ -19,7 +19,7 @@ const (
 	InlineEnums                    // OpenAPI: inline enumerations
 )
 
-// Has reports whether f has all of other.
+// Has reports whether f contains all flags of other.
 func (f Flags) Has(other Flags) bool { return f&other == other }
 
 // FlagEntry is a flag with its name.
@@ -28,7 +28,7 @@ type FlagEntry struct {
 	Entry
 }
 
-// AllFlags lists every flag, in the order of their bits.
+// AllFlags lists every flag, in the order of the bits.
 var AllFlags = []FlagEntry{
 	{Fast, Entry{"+fast", "read requests leniently, without warnings"}},
 	{PreferRefs, Entry{"+prefer_refs", "OpenAPI: inline schemas that are used once"}},
@@ -60,7 +60,8 @@ type Parser struct {
 // Name returns the version in the form of a path, such as "v0.0.42".
 func (p Parser) Name() string { return fmt.Sprintf("v0.0.%d", p.Version) }
 
-// Plugin returns p in the form of -d, such as "data_parser/v0.0.42+fast".
+// Plugin returns p as the option -d names it, such as
+// "data_parser/v0.0.42+fast".
 func (p Parser) Plugin() string { return parserPrefix + p.Name() + p.Flags.String() }
 
 const parserPrefix = "data_parser/"
@@ -144,7 +145,7 @@ func parserOf(name string) (Parser, bool) {
 	return Parser{}, false
 }
 
-// flagOf returns the flag with the given name, which includes the plus, or 0 if
+// flagOf returns the flag with the given name, such as "+fast". It returns 0 if
 // no flag has this name.
 func flagOf(name string) Flags {
 	for _, e := range AllFlags {

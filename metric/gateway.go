@@ -74,8 +74,8 @@ var (
 		Help: "Requests to daemons that are not answered yet."}
 )
 
-// Gateway returns a table with the families of the dispatcher. Other tables add
-// the families that workers count. Their cells start at FromWorkers.
+// Gateway returns a table with the families that the dispatcher counts. Other
+// tables add the families that workers count, whose cells start at FromWorkers.
 func Gateway() *Table {
 	t := new(Table)
 	t.Add(gateway...)
@@ -87,5 +87,5 @@ var gateway = []*Family{
 	Workers, WorkersStarted, WorkersExited, Dials, RequestsInFlight, CallsInFlight,
 }
 
-// FromWorkers is the first cell that workers may count.
+// FromWorkers is the first cell of the families that workers count.
 var FromWorkers = Gateway().Cells

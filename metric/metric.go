@@ -4,7 +4,7 @@
 // can't invent a label, and the memory for all cells is limited.
 //
 // A Family is a metric. A Table assigns cells to families, one after the other.
-// The families of this file come first in every table (Gateway), and are the
+// The families of this package come first in every table (Gateway), and are the
 // only families that the dispatcher knows. Package metric/table adds families
 // about requests, whose labels come from the API.
 package metric
@@ -19,7 +19,7 @@ import (
 // MostCells is the maximum number of cells of a table.
 const MostCells = math.MaxUint16 + 1
 
-// Kind describes how the numbers of a family change.
+// Kind describes how the values of a family change.
 type Kind uint8
 
 // The kinds.
@@ -70,8 +70,8 @@ func (f *Family) depth() int {
 	return 1
 }
 
-// Cell returns the first cell of a combination. values has an index for each
-// label, which selects one of the label's values.
+// Cell returns the first cell of a combination of label values. values has, for
+// each label, the index of the label's value.
 func (f *Family) Cell(values ...int) int {
 	if len(values) != len(f.Labels) {
 		panic(fmt.Sprintf("%s with %d labels", f.Name, len(values)))
@@ -86,7 +86,8 @@ func (f *Family) Cell(values ...int) int {
 	return f.first + n*f.depth()
 }
 
-// Bucket returns the index of the bucket of a duration.
+// Bucket returns the index of the bucket for a duration. For a duration above
+// all bounds it returns len(Buckets).
 func Bucket(d time.Duration) int {
 	i, _ := slices.BinarySearch(Buckets, d)
 	return i
@@ -100,8 +101,8 @@ func (f *Family) Names() (list []string) {
 	return list
 }
 
-// Each calls do for each combination of labels, with the combination's first
-// cell, number of cells, and values.
+// Each calls do for each combination of labels. It passes the combination's
+// first cell, its number of cells, and its label values.
 func (f *Family) Each(do func(first, cells int, values []string)) {
 	values := make([][]string, len(f.Labels))
 	for i := range f.Cells() / f.depth() {

@@ -17,7 +17,7 @@ type Coordinator struct {
 	Direct Opt[uint16] // 0 if only through a parent account
 }
 
-// AccountFilter selects accounts. Their names are in Assoc.
+// AccountFilter selects accounts. The names of the accounts are in Assoc.
 type AccountFilter struct {
 	Assoc         AssocFilter
 	Descriptions  []string

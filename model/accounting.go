@@ -9,8 +9,8 @@ type AccountingStats struct {
 	Users     []CallCount // by user id
 }
 
-// Rollup is the duration of usage roll-ups: hourly, daily and monthly, in this
-// order.
+// Rollup has the statistics of the usage roll-ups of a cluster. Periods has the
+// hourly, daily and monthly roll-ups, in this order.
 type Rollup struct {
 	Cluster string
 	Periods []RollupPeriod
@@ -26,7 +26,8 @@ type RollupPeriod struct {
 	TimeTotal uint64
 }
 
-// CallCount is the number of calls of one kind.
+// CallCount has the number and the total duration of requests of one kind, or
+// of one user.
 type CallCount struct {
 	Count uint32
 	ID    uint32 // a message number, or a user id

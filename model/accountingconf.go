@@ -35,8 +35,9 @@ type AccountingConf struct {
 	TrackController  bool // record the times when controllers are down
 }
 
-// Parts of the time after which records are purged: a number of units in the
-// low 16 bits, and the unit. Leave32 means never.
+// Parts of the number that encodes when records are purged: a number of units
+// in the low 16 bits, a bit for the unit, and PurgeArchive. Leave32 means
+// never.
 const (
 	PurgeNumber  uint32 = 0xffff
 	PurgeHours   uint32 = 0x10000

@@ -1,7 +1,7 @@
 package model
 
-// AccountingJob is a job in the records of the accounting daemon. The CPU time
-// is the sum of its seconds and microseconds.
+// AccountingJob is a job in the records of the accounting daemon. Each CPU time
+// is the sum of two fields, one in seconds and one in microseconds.
 type AccountingJob struct {
 	Account         string
 	AdminComment    string
@@ -115,9 +115,7 @@ type AccountingStep struct {
 	UserCPUUsec   uint32
 }
 
-// StepStats is the resource usage of a step. Texts have the form "1=4,2=1000",
-// with the ids of trackable resources. The values are amounts, or the indexes
-// of the nodes and tasks that used these amounts.
+// StepStats is the resource usage of a step.
 type StepStats struct {
 	CPUFreq        float64     // mean of all tasks, in kHz, or FloatNotSet
 	ConsumedEnergy Opt[uint64] // in joules
@@ -125,7 +123,10 @@ type StepStats struct {
 	Out            StepUsage   // data that was written
 }
 
-// StepUsage has the amounts of a StepStats for one kind of usage.
+// StepUsage has the amounts of trackable resources that a step has read or
+// written. A text has the form "1=4,2=1000", where the number before = is the
+// id of a resource. The number after = is an amount. In MaxNode, MaxTask,
+// MinNode and MinTask it is the index of the node or task that used the amount.
 type StepUsage struct {
 	Average string
 	Max     string
@@ -137,8 +138,8 @@ type StepUsage struct {
 	Total   string
 }
 
-// AccountingJobFilter selects jobs that match every field that is set. A nil
-// list, an empty text and 0 are not set.
+// AccountingJobFilter selects jobs that match every field that is set. A field
+// that is nil, an empty text or 0 is not set.
 type AccountingJobFilter struct {
 	Accounts       []string
 	AssocIDs       []string
@@ -172,8 +173,7 @@ type AccountingJobFilter struct {
 
 func (AccountingJobFilter) selects(AccountingJob) {}
 
-// JobFilterFlags are flags for the search for jobs and for the details to
-// return.
+// JobFilterFlags are flags that select jobs and the details to return.
 type JobFilterFlags uint32
 
 // The bits of JobFilterFlags, with the values of the protocol.

@@ -1,7 +1,7 @@
 package model
 
-// Configuration is a controller's configuration. It is a dictionary with the
-// names on the wire, because it is only shown.
+// Configuration is a controller's configuration. Its values are in maps, by
+// their names on the wire, because the gateway only shows them.
 type Configuration struct {
 	LastUpdate  Time
 	BootTime    Time

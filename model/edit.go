@@ -3,7 +3,8 @@ package model
 // Editor reads and changes records of the accounting daemon in one transaction:
 // all of its changes are committed, or none.
 type Editor interface {
-	// List lists records like Accounting.List, with the changes of this transaction.
+	// List lists records as Accounting.List does. They include the changes of
+	// this transaction.
 	List(Listing) error
 
 	// Change makes a change: an Add, a Modify, a Remove, or one of the types
@@ -12,13 +13,13 @@ type Editor interface {
 	Change(change any) ([]string, error)
 }
 
-// Add adds records: accounts, associations, clusters, QOS, users or workload keys.
-// A new account or user has no association.
+// Add adds records: accounts, associations, clusters, QOS, users or workload
+// keys. A new account or user has no association.
 type Add[T any] struct{ Records []T }
 
-// Modify sets the fields that are set in Record, in all records that Filter
-// selects. Record must come from one of the functions whose name begins with
-// Blank.
+// Modify changes all records that Filter selects. It sets the fields that are
+// set in Record. Record must come from one of the functions whose name begins
+// with Blank.
 type Modify[T any] struct {
 	Filter Filter[T]
 	Record T
@@ -30,12 +31,12 @@ type Remove[T any] struct{ Filter Filter[T] }
 // AddCoordinators makes users coordinators of accounts.
 type AddCoordinators struct{ Accounts, Users []string }
 
-// RemoveCoordinators makes users no longer coordinators of accounts.
+// RemoveCoordinators ends the role of users as coordinators of accounts.
 type RemoveCoordinators struct{ Accounts, Users []string }
 
 // AddAccountsTo adds the accounts that do not exist yet, and associations of
-// the accounts in the clusters. Without clusters, it adds them in all clusters.
-// Daemons support it from Slurm 23.11 on.
+// the accounts in the clusters. Without clusters, it adds associations in all
+// clusters. Daemons support this change from Slurm 23.11 on.
 type AddAccountsTo struct {
 	AssocSet
 	Account Account // values that all new accounts get
@@ -59,13 +60,15 @@ type AssocSet struct {
 	WCKeys     []string
 }
 
-// Values that leave a field of a record unchanged, for fields without an Opt.
+// Values that leave a field of a record unchanged. They are for fields whose
+// type is not Opt.
 const (
 	Leave16 uint16 = 0xfffe
 	Leave32 uint32 = 0xfffffffe
 )
 
-// QOSLeaveFlags as the flags of a QOS leaves its flags unchanged.
+// QOSLeaveFlags is the value of QOS.Flags that leaves the flags of a record
+// unchanged.
 const QOSLeaveFlags uint32 = 1 << 28
 
 // BlankAssociation returns an association in which no field is set.
@@ -88,5 +91,6 @@ func BlankCluster() Cluster { return Cluster{Flags: Leave32, RootAssoc: BlankAss
 // BlankWCKey returns a workload key in which no field is set.
 func BlankWCKey() WCKey { return WCKey{UserID: Leave32} }
 
-// BlankAccountingJob returns a recorded job in which no field is set.
+// BlankAccountingJob returns a job of the accounting daemon in which no field
+// is set.
 func BlankAccountingJob() AccountingJob { return AccountingJob{DerivedExitCode: Leave32} }

@@ -41,7 +41,7 @@ func cutOutsideBrackets(s string) (piece, rest string) {
 	return s, ""
 }
 
-// expand yields front followed by each name that piece stands for.
+// expand yields each name that piece stands for, with front before it.
 func expand(front, piece string, yield func(string) bool) bool {
 	literal, ranges, rest, ok := cutBrackets(piece)
 	if !ok {
@@ -65,16 +65,17 @@ func expand(front, piece string, yield func(string) bool) bool {
 	return true
 }
 
-// cutBrackets splits piece at its first pair of brackets. ok is false if it has
-// none.
+// cutBrackets splits piece at its first pair of brackets. ok is false if piece
+// has no brackets.
 func cutBrackets(piece string) (literal, ranges, rest string, ok bool) {
 	literal, after, opened := strings.Cut(piece, "[")
 	ranges, rest, closed := strings.Cut(after, "]")
 	return literal, ranges, rest, opened && closed
 }
 
-// numbers parses a number or a range, such as "3", "1-3" or "08-11". All
-// numbers of a range have the width of the first. If r is neither, ok is false.
+// numbers parses a number or a range, such as "3", "1-3" or "08-11". width is
+// the number of digits of the first number. The others are padded with zeros to
+// this width. If r is neither a number nor a range, ok is false.
 func numbers(r string) (from, to uint64, width int, ok bool) {
 	low, high, isRange := strings.Cut(r, "-")
 	from, err := strconv.ParseUint(low, 10, 32)

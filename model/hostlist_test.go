@@ -67,13 +67,13 @@ func TestHostlistHas(t *testing.T) {
 	}
 }
 
-// TestHostlistHasIsCheap checks that HostlistHas ends for expressions that
-// stand for more names than can be created, and that could be parsed in very
-// many ways.
+// TestHostlistHasIsCheap checks that HostlistHas returns quickly for two kinds
+// of expressions: those that stand for more names than a program can create,
+// and those that could be parsed in very many ways.
 func TestHostlistHasIsCheap(t *testing.T) {
 	expr := strings.Repeat("[0-4294967295]", 60)
 	if !HostlistHas(expr, strings.Repeat("1", 200)) || HostlistHas(expr, strings.Repeat("1", 200)+"x") || HostlistHas(expr, "1") {
-		t.Error("wrong")
+		t.Error("HostlistHas returned a wrong result")
 	}
 }
 
@@ -96,7 +96,8 @@ func FuzzHostlistHas(f *testing.F) {
 	})
 }
 
-// BenchmarkHostlistHas looks for a node in the middle of a partition of 5000.
+// BenchmarkHostlistHas looks for a node in the middle of a partition of 5000
+// nodes.
 func BenchmarkHostlistHas(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

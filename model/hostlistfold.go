@@ -41,8 +41,8 @@ func wellFormed(piece string) bool {
 }
 
 // FoldHosts returns names as a host list expression, in the same order.
-// Consecutive names that differ only in a number at their end share brackets,
-// "n[1-3,08],login".
+// Consecutive names that differ only in the number at their end share brackets,
+// as in "n[1-3,08],login".
 func FoldHosts(names []string) string {
 	var b strings.Builder
 	for i := 0; i < len(names); {
@@ -67,8 +67,8 @@ func FoldHosts(names []string) string {
 	return b.String()
 }
 
-// foldNumbers returns numbers and ranges for names without their first skip
-// bytes.
+// foldNumbers returns the numbers in names as a list with ranges, such as
+// "1-3,08". In each name, the number begins after skip bytes.
 func foldNumbers(names []string, skip int) string {
 	var b strings.Builder
 	for i := 0; i < len(names); {

@@ -2,9 +2,9 @@ package model
 
 import "strings"
 
-// HostlistHas reports whether the host list expression expr contains name,
-// according to Hosts. It creates no names, so its cost depends only on the
-// length of expr.
+// HostlistHas reports whether name is one of the names that Hosts(expr)
+// returns. It creates no names, so its cost depends only on the lengths of expr
+// and name.
 func HostlistHas(expr, name string) bool {
 	for expr != "" {
 		var piece string
@@ -16,10 +16,10 @@ func HostlistHas(expr, name string) bool {
 	return false
 }
 
-// pieceHas parses piece from the beginning to the end. It tracks all prefixes
-// of name that the parsed part can stand for. A search that tries these
-// prefixes one after the other would take exponential time in the number of
-// brackets, and piece is untrusted input.
+// pieceHas parses piece from its beginning to its end. It tracks all prefixes
+// of name that the part parsed so far can stand for. A search that tried these
+// prefixes one after the other would take time that grows exponentially with
+// the number of brackets, and piece is untrusted input.
 func pieceHas(piece, name string) bool {
 	literal, _, _, ok := cutBrackets(piece)
 	if !ok {
@@ -49,7 +49,9 @@ func pieceHas(piece, name string) bool {
 	}
 }
 
-// after returns the new ends after the text of a literal.
+// after returns the ends that are possible after a literal. It extends a prefix
+// by the literal if name continues with the literal, and otherwise drops the
+// prefix.
 func after(ends []bool, name, literal string) []bool {
 	next := make([]bool, len(ends))
 	for i, end := range ends {
@@ -60,12 +62,12 @@ func after(ends []bool, name, literal string) []bool {
 	return next
 }
 
-// maxDigits limits the digits of a number in a range that is wider than the
-// first number of the range.
+// maxDigits is the maximum number of digits of a number in a range, unless the
+// first number of the range has more. A 32-bit number has at most ten.
 const maxDigits = 10
 
-// follow marks in next the indexes at which r, a range in brackets, can end if
-// it begins at name[i].
+// follow handles one range r in brackets. If a number of the range can begin at
+// name[i], follow marks in next the indexes at which it can end.
 func follow(next []bool, name string, i int, r string) {
 	from, to, width, ok := numbers(r)
 	if !ok {

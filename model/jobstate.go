@@ -25,7 +25,8 @@ type JobStateEntry struct {
 	State       JobState
 }
 
-// Has reports whether e is the job that s identifies, or a part of it.
+// Has reports whether e describes the job that s identifies, or a part of that
+// job.
 func (s JobSelection) Has(e *JobStateEntry) bool {
 	switch {
 	case s.HetOffset.Set:

@@ -1,8 +1,8 @@
 package model
 
-// KillJobs selects the jobs to signal: the jobs in the list Jobs that match all
-// other fields that are set. An empty Jobs stands for all jobs. A KillJobs in
-// which nothing is set is refused.
+// KillJobs selects the jobs to signal: those jobs in the list Jobs that match
+// all other fields that are set. If Jobs is empty, any job can match. A
+// KillJobs in which nothing is set is refused.
 type KillJobs struct {
 	Account      string
 	AdminComment string // comment to store in the jobs
@@ -20,8 +20,8 @@ type KillJobs struct {
 	Nodes        string // host list expression
 }
 
-// KillResult is the result of a signal to one job. Without the flag KillVerbose
-// there are results only for failures.
+// KillResult is the result of sending a signal to one job. Without the flag
+// KillVerbose, there are results only for jobs that could not be signalled.
 type KillResult struct {
 	Code      uint32 // 0, or one of Slurm's error numbers
 	Message   string
@@ -35,6 +35,6 @@ type KillResult struct {
 // step.
 const KillFullJob Kill = 8
 
-// KillVerbose requests a KillResult for each job, including those that
-// succeeded.
+// KillVerbose requests a KillResult for each job, including jobs to which the
+// signal was sent.
 const KillVerbose Kill = 0x800

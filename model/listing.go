@@ -1,16 +1,17 @@
 package model
 
-// Filter selects records of the accounting daemon. T is the type of the
-// records.
+// Filter selects records of type T of the accounting daemon.
 type Filter[T any] interface{ selects(T) }
 
-// Listing requests records from the accounting daemon. List creates one.
+// Listing is a request for records of the accounting daemon. The function List
+// creates it.
 type Listing struct {
 	Filter any // a Filter of any T
 	Each   any // func(*T) error
 }
 
-// List requests the records that filter selects. It calls each(r) with every
-// record r, which is valid only during the call. If each returns an error, the
-// listing ends and the error is returned unchanged.
+// List returns a Listing of the records that filter selects. When the Listing
+// is carried out, each(r) is called with every record. r is valid only during
+// the call. If each returns an error, the Listing ends and returns this error
+// unchanged.
 func List[T any](filter Filter[T], each func(*T) error) Listing { return Listing{filter, each} }

@@ -1,7 +1,7 @@
 package model
 
-// NodeUpdate changes nodes. It affects only the fields that are set. For new
-// nodes, Extra has the configuration line.
+// NodeUpdate changes those fields of nodes that are set in it. For new nodes,
+// Extra has the configuration line.
 type NodeUpdate struct {
 	CertToken       string
 	Comment         string

@@ -2,10 +2,10 @@
 // partitions, for every process of this project. It imports no other package of
 // this project.
 //
-// Each object has one struct for all protocol and API versions. rpc/message
-// determines which fields are sent, and api which fields are shown. Field names
-// follow those of Slurm, in the spelling of Go; the walks in rpc/message have
-// the name of each field on the wire.
+// Each object has one struct for all protocol and API versions. Package
+// rpc/message determines which fields are sent, and package api which fields
+// are shown. Field names follow those of Slurm, in the spelling of Go. The name
+// of each field on the wire is in rpc/message.
 package model
 
 import "time"
@@ -17,9 +17,9 @@ type Unsigned interface {
 }
 
 // Opt is a number that may be unset or unlimited. The zero value is unset. On
-// the wire, "not set" is NO_VAL (all bits set except the last) and "unlimited"
-// is INFINITE (all bits set), in the width of the number. In JSON an Opt is
-// {set, infinite, number}.
+// the wire, "not set" is NO_VAL (all bits set except the lowest) and
+// "unlimited" is INFINITE (all bits set), in the width of the number. In JSON
+// an Opt is {set, infinite, number}.
 type Opt[T Unsigned] struct {
 	Number   T
 	Set      bool // whether Number is set

@@ -43,8 +43,8 @@ type Partition struct {
 	JobDefaults       []JobDefault
 }
 
-// JobDefault is a default value for the jobs of a partition. Type is the kind
-// of value.
+// JobDefault is a default value for the jobs of a partition. Type says which
+// default it is.
 type JobDefault struct {
 	Type  uint16
 	Value uint64

@@ -9,8 +9,8 @@ import (
 // "%9999999999j" does not exhaust the memory.
 const maxPadding = 10
 
-// ExpandPattern replaces placeholders in a file name, such as %j, by the text
-// that word returns for the letter of the placeholder. If a number precedes the
+// ExpandPattern replaces the placeholders in a file name, such as %j. word
+// returns the text for the letter of a placeholder. If a number precedes the
 // letter, the text is padded with zeros to this width. %% stands for a percent
 // sign. Unknown placeholders stay unchanged.
 func ExpandPattern(pattern string, word func(letter byte) (text string, known bool)) string {

@@ -8,12 +8,12 @@ func TestExpandPattern(t *testing.T) {
 		{"words", "%x-%j.out", "job-12.out"},
 		{"width", "%5j", "00012"},
 		{"width less than the text", "%1j", "12"},
-		{"width bounded", "%9999999999999999999999j", "0000000012"},
+		{"width above the limit", "%9999999999999999999999j", "0000000012"},
 		{"percent sign", "100%%", "100%"},
 		{"not known", "%q-%3q", "%q-%3q"},
 		{"cut short", "%j%", "12%"},
 		{"cut short in a width", "%j%07", "12%07"},
-		{"a text is not read again", "%p", "%j"},
+		{"a replacement with a placeholder", "%p", "%j"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

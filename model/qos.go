@@ -1,8 +1,8 @@
 package model
 
 // QOS is a quality of service. A limit that is not set or unlimited has no
-// effect. Amounts have the form "1=4,2=1000", with the ids of trackable
-// resources.
+// effect. Lists of limits have the form "1=4,2=1000", where the number before =
+// is the id of a trackable resource.
 type QOS struct {
 	Description       string
 	ID                uint32
@@ -57,11 +57,11 @@ func (QOSFilter) selects(QOS) {}
 // QOSFilterFlags are flags that select QOS.
 type QOSFilterFlags uint16
 
-// QOSWithDeleted is the bit of QOSFilterFlags, with its value from protocol 42
-// on.
+// QOSWithDeleted is the only bit of QOSFilterFlags, with its value from
+// protocol 42 on.
 const QOSWithDeleted QOSFilterFlags = 1
 
-// UsedLimits is the usage of a QOS's limits by one user or account.
+// UsedLimits says how much of a QOS's limits one user or account uses.
 type UsedLimits struct {
 	AccrueCount uint32 // number of jobs whose priority grows with age
 	Account     string

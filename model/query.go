@@ -26,13 +26,13 @@ type Query struct {
 	Since Time // return information only if something has changed at or after this time; 0 for always
 	Flags Show
 
-	// Prompt means that the caller uses the records as fast as they are
-	// decoded, and sends them to no client. Then a long answer is read while
-	// its records are decoded, and is not held in memory.
+	// Prompt means that the caller processes each record as soon as it is
+	// decoded, and does not wait for a client. Then a long answer is decoded
+	// while it is read, and is not held in memory.
 	Prompt bool
 }
 
-// Or returns q, but with flags if q has none.
+// Or returns q. If q has no flags, the result has the given flags.
 func (q Query) Or(flags Show) Query {
 	if q.Flags == 0 {
 		q.Flags = flags

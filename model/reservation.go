@@ -27,8 +27,8 @@ type Reservation struct {
 	CoreSpecializations []CoreSpecialization
 }
 
-// CoreSpecialization is the part of a node that is reserved if the reservation
-// does not include the whole node.
+// CoreSpecialization names the cores of a node that a reservation holds. It is
+// for a reservation that does not hold the whole node.
 type CoreSpecialization struct {
 	Node  string
 	Cores string // numbers of the cores, "0-3,8"

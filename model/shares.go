@@ -1,6 +1,6 @@
 package model
 
-// Values for "not set" and "unlimited" in floating-point numbers. They are
+// Values for "not set" and "unlimited" in floating-point numbers. They equal
 // those of 32-bit integers (NO_VAL and INFINITE). "Unlimited" may also be +Inf.
 const (
 	FloatNotSet   float64 = 0xfffffffe

@@ -13,7 +13,7 @@ const (
 	NodeMixed
 	NodeFuture
 
-	// NodeStateNone as a node's NextState means that no reboot is planned.
+	// NodeStateNone, as a node's NextState, means that no reboot is planned.
 	NodeStateNone NodeState = 0xfffffffe
 )
 
@@ -88,7 +88,8 @@ const (
 	JobExpediting   JobState = 0x1000000
 )
 
-// Two of a job's flags (Job.Flags), for different runs of backfill scheduling.
+// Two flags of a job (Job.Flags) that say whether backfill scheduling has
+// examined it.
 const (
 	JobBackfillTried     uint64 = 1 << 32 // backfill scheduling has examined the job in any run
 	JobBackfillTriedLast uint64 = 1 << 33 // backfill scheduling has examined the job in its last run; controllers do not send this flag
@@ -100,10 +101,10 @@ func (s JobState) Base() JobState { return s & 0xff }
 // Ended reports whether the job has ended, in any way.
 func (s JobState) Ended() bool { return s.Base() >= JobComplete }
 
-// NiceOffset is added to a nice value or site factor, so that it is unsigned on
-// the wire.
+// NiceOffset is added to a nice value or a site factor, so that the sum on the
+// wire is not negative.
 const NiceOffset = 0x80000000
 
 // MemPerCPU is a bit in an amount of memory. If it is set, the amount is per
-// CPU, otherwise per node.
+// CPU. Otherwise the amount is per node.
 const MemPerCPU uint64 = 1 << 63

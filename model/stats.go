@@ -1,7 +1,7 @@
 package model
 
-// ControllerStats are statistics of the controller since StatsStart, apart from
-// "last" values and current states. Durations are in microseconds.
+// ControllerStats are statistics of the controller since StatsStart, except for
+// values of the last cycle and current values. Durations are in microseconds.
 type ControllerStats struct {
 	Parts               bool // whether the answer is complete; controllers up to 25.05 set it
 	RequestTime         Time // time of the request
@@ -63,7 +63,7 @@ type BackfillStats struct {
 }
 
 // RPCTypeStats has the statistics of the requests of one type. The last four
-// fields are set only with ControllerStats.QueueEnabled.
+// fields are set only if ControllerStats.QueueEnabled is set.
 type RPCTypeStats struct {
 	Type      uint16 // number of the message
 	Count     uint32

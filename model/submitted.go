@@ -17,7 +17,7 @@ type Ping struct {
 	TimedOut   bool // whether the daemon did not answer in time; if neither Responding nor TimedOut is set, it could not be reached
 }
 
-// JobTimes has the times that accompany a list of jobs.
+// JobTimes has the times that a controller sends with a list of jobs.
 type JobTimes struct {
 	LastUpdate   Time // last change of any job
 	LastBackfill Time // last run of the backfill scheduler

@@ -27,7 +27,7 @@ type WCKey struct {
 	User      string
 }
 
-// UserFilter selects users. Their names are in Assoc.
+// UserFilter selects users. The names of the users are in Assoc.
 type UserFilter struct {
 	AdminLevel      uint16 // 0 for no filter
 	Assoc           AssocFilter

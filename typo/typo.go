@@ -1,13 +1,15 @@
-// Package typo finds the name that was probably intended by a misspelled name.
+// Package typo finds the name that the author of a misspelled name probably
+// intended.
 package typo
 
 // maxLength limits the length of the names that are compared, and thus the cost
 // of a comparison.
 const maxLength = 64
 
-// Nearest returns the name in known that differs from word by a few typing
-// errors, or "". At most three errors are permitted, and fewer in a short word:
-// only one if it has up to four letters.
+// Nearest returns the name in known from which word differs by the fewest
+// typing errors, or "" if all names differ by too many. At most three errors
+// are permitted, and fewer in a short word: only one if it has up to four
+// letters.
 func Nearest(word string, known []string) (nearest string) {
 	if len(word) > maxLength {
 		return ""

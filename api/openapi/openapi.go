@@ -34,7 +34,8 @@ type Options struct {
 	YAML     bool             // whether bodies may be YAML as well as JSON
 }
 
-// Check returns an error if no valid document can be made from the options.
+// Check returns an error if one of the statuses is invalid, or if the document
+// would have no paths.
 func (o Options) Check() error {
 	for _, status := range o.Statuses {
 		if err := feature.CheckStatus("the document", status); err != nil {
@@ -119,8 +120,8 @@ func (d *Document) serves(e *api.Endpoint) bool {
 	return d.Content.Has(feature.Controller)
 }
 
-// lists reports whether each operation lists a response for which such(status)
-// is true.
+// lists reports whether the document lists a response whose status satisfies
+// such.
 func (d *Document) lists(such func(status string) bool) bool {
 	return slices.ContainsFunc(d.statuses, such)
 }

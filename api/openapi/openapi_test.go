@@ -23,7 +23,7 @@ func everything() Options {
 		Auth: feature.JWT | feature.Local, Release: "1.2.3"}
 }
 
-// parsers returns the parsers of a -d option.
+// parsers returns the parsers that a value of the option -d selects.
 func parsers(t *testing.T, value string) []feature.Parser {
 	t.Helper()
 	list, err := feature.ParseParsers("-d", value)
@@ -48,7 +48,7 @@ func written(t *testing.T, o Options) []byte {
 	return b.Bytes()
 }
 
-// read returns the document of o, which a library has loaded and validated.
+// read returns the document for o. A library has loaded and validated it.
 func read(t *testing.T, o Options) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(written(t, o))
@@ -74,14 +74,14 @@ func TestDocument(t *testing.T) {
 				t.Errorf("%v %s: %d paths", names, versions, doc.Paths.Len())
 			}
 			if !bytes.Equal(written(t, o), written(t, o)) {
-				t.Errorf("%v %s: it is another each time", names, versions)
+				t.Errorf("%v %s: the document differs each time it is written", names, versions)
 			}
 		}
 	}
 }
 
-// TestOperations checks that the document has every endpoint under the
-// operation name that clients know, with its parameters and body.
+// TestOperations checks that the document has every endpoint, with its
+// parameters and its body, under the operation name that clients use.
 func TestOperations(t *testing.T) {
 	doc := read(t, everything())
 	for _, e := range api.Endpoints {
@@ -155,8 +155,9 @@ func TestFlags(t *testing.T) {
 
 // TestArrayReferences checks references to arrays. Generators lose the type of
 // an array inside an allOf, and OpenAPI 3.0 ignores the members beside a
-// reference. So a reference to an array stands alone, and a field with more
-// properties defines its array in place.
+// reference. So a reference to an array stands alone. A field that has
+// properties in addition to its type and description defines its array in
+// place.
 func TestArrayReferences(t *testing.T) {
 	for _, versions := range []string{"v0.0.40", "v0.0.41+prefer_refs", "v0.0.42", "v0.0.42+minimize_refs", "v0.0.43", "v0.0.43+minimize_refs"} {
 		t.Run(versions, func(t *testing.T) {
@@ -206,8 +207,9 @@ func TestTextsStayInComments(t *testing.T) {
 	}
 }
 
-// TestPreferRefsKeepsNoNameForOneUse checks that the flag prefer_refs names no
-// schema that is used only once, as its help text says.
+// TestPreferRefsKeepsNoNameForOneUse checks that with the flag prefer_refs a
+// schema that is used only once has no name, as the flag's help text says. Only
+// bodies may have one.
 func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 	o := everything()
 	o.Names, o.Parsers = api.NamesSched, parsers(t, "v0.0.41+prefer_refs")
@@ -222,12 +224,13 @@ func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 		}
 	}
 	if bodies == 0 {
-		t.Error("no body is used once: the test sees nothing")
+		t.Error("no body is used once: the test checks nothing")
 	}
 }
 
-// TestSpellings checks a document of both spellings: our schemas keep their
-// names, and Slurm's schemas that differ from ours are listed separately.
+// TestSpellings checks a document that has both spellings. Our schemas must
+// keep their names in it, and those schemas of Slurm that differ from ours must
+// be listed separately.
 func TestSpellings(t *testing.T) {
 	o := everything()
 	both := read(t, o).Components.Schemas
@@ -239,10 +242,10 @@ func TestSpellings(t *testing.T) {
 		}
 	}
 	if slurm["v0.0.42_node"].Value.Properties["slurmd_start_time"] == nil {
-		t.Error("Slurm's: v0.0.42_node is not what clients know")
+		t.Error("Slurm's spelling: v0.0.42_node lacks slurmd_start_time")
 	}
 	if both["slurm_v0.0.42_uint32_no_val_struct"] != nil {
-		t.Error("both: what is the same in both spellings is there twice")
+		t.Error("both: a schema that is the same in both spellings is listed twice")
 	}
 }
 
@@ -289,8 +292,8 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestOptions checks that options without a valid document result in an error,
-// not in an empty document.
+// TestOptions checks that invalid options result in an error, not in an empty
+// document.
 func TestOptions(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"no versions": func(o *Options) { o.Parsers = nil },
@@ -307,11 +310,12 @@ func TestOptions(t *testing.T) {
 }
 
 // TestBodiesAreJSONUnlessYAMLIsServed checks that the document lists YAML only
-// if YAML is served. --generate-openapi-spec lists JSON alone.
+// if YAML is served. The document of --generate-openapi-spec lists JSON alone,
+// because no server belongs to it.
 func TestBodiesAreJSONUnlessYAMLIsServed(t *testing.T) {
 	o := everything()
 	if text := written(t, o); bytes.Contains(text, []byte("yaml")) {
-		t.Error("YAML without being asked")
+		t.Error("the document lists YAML, which is not served")
 	}
 	o.YAML = true
 	doc := read(t, o)

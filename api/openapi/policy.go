@@ -6,8 +6,8 @@ import (
 	"schedrestd/feature"
 )
 
-// policy determines which schemas of an API version get a name. The schemas of
-// bodies always do.
+// policy determines which schemas of an API version get a name. The schema of a
+// whole body always has a name.
 type policy struct{ objects, lists, words when }
 
 // when is the condition for naming a schema. A schema without a name is written
@@ -22,11 +22,12 @@ const (
 
 // policyOf returns the policy of an API version with its flags.
 //
-// The default of each version has the names that generated clients use.
-// slurmrestd's v0.0.41 defines everything except bodies in place, v0.0.40 and
-// v0.0.42 name objects and sets of words, and v0.0.43 names no sets of words.
-// No client needs the name of a list that is used once: v0.0.42 and v0.0.43
-// define it in place unless +minimize_refs is set.
+// By default, schemas have the names that the code of generated clients uses.
+// slurmrestd's document for v0.0.41 defines everything except bodies in place.
+// Those for v0.0.40 and v0.0.42 name objects and sets of words, and those for
+// v0.0.43 and later name no sets of words. No client needs the name of a list
+// that is used once. So from v0.0.42 on such a list is defined in place unless
+// +minimize_refs is set.
 func policyOf(p feature.Parser) policy {
 	switch v := schema.Version(p.Version); {
 	case v < api.V41:

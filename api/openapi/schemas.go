@@ -48,9 +48,9 @@ func (s *schemas) body(v schema.View, shape *schema.Shape) {
 	s.all[place{v, shape.Name}].body = true
 }
 
-// count counts the uses of shape and of the named schemas in it. If shape is
-// the schema of a field, doc is the field's description. The contents of a
-// named schema are counted once, because it is written once.
+// count counts a use of shape, and the uses of the named schemas in it. If
+// shape is the schema of a field, doc is the field's description. The contents
+// of a named schema are counted only once, because they are written only once.
 func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 	if shape.Name != "" {
 		at := place{v, shape.Name}
@@ -75,29 +75,31 @@ func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 }
 
 // inPlace reports whether a field's array is written in place although its
-// schema has a name. This is the case if the field has more properties than its
-// type and description, because a reference to an array must stand alone.
+// schema has a name. This is the case for a field that has properties in
+// addition to its type and description, because a reference to an array must
+// stand alone (see property).
 func inPlace(f schema.Property) bool {
 	return f.Shape.Kind == "array" && f.Shape.Items != nil && (f.Deprecated || strings.Contains(f.Name, " "))
 }
 
-// describe records that one use of the schema has the description doc. If two
-// uses have different descriptions, the schema gets none.
+// describe records that one use of the schema has the description doc. If the
+// descriptions of two uses differ, the schema gets none.
 func (u *used) describe(doc string) {
 	if u.doc != doc {
 		u.doc = ""
 	}
 }
 
-// name assigns names to the schemas that the document references.
+// name assigns names to the schemas to which the document refers.
 //
 // A schema that is the same in both spellings is listed once, under its name in
 // the first spelling. Schemas that contain it may then be the same in both
 // spellings, too.
 //
-// If a schema differs between the spellings, the one of this project's spelling
-// keeps its name, and the one of Slurm's spelling gets the prefix "slurm_". A
-// document of Slurm's spelling alone has the names that clients know.
+// If a schema differs between the spellings, it is listed twice. The schema in
+// this project's spelling keeps its name, and the one in Slurm's spelling gets
+// the prefix "slurm_". A document of Slurm's spelling alone has the names that
+// clients know.
 func (s *schemas) name() {
 	type inner struct {
 		version schema.Version
@@ -128,8 +130,8 @@ func (s *schemas) name() {
 	}
 }
 
-// reference returns the name by which shape is referenced, or "" if it is
-// written in place.
+// reference returns the name by which the document refers to shape, or "" if
+// shape is written in place.
 func (s *schemas) reference(v schema.View, shape *schema.Shape) string {
 	if shape.Name == "" {
 		return ""

@@ -6,9 +6,9 @@ import (
 	"schedrestd/feature"
 )
 
-// statuses returns the requested responses, each once. It adds no range such as
-// 4XX: linters recommend it, but it makes orval and oazapfts generate code that
-// does not compile.
+// statuses returns the requested responses, each once. It does not add a range
+// such as 4XX. Linters recommend one, but with a range the generators orval and
+// oazapfts write code that does not compile.
 func statuses(asked []string) []string {
 	if len(asked) == 0 {
 		asked = feature.DefaultStatuses

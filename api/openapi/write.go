@@ -10,7 +10,7 @@ import (
 )
 
 // The functions below write the parts of the document, in the order of the
-// OpenAPI specification. Each function writes a complete value.
+// OpenAPI specification. Most of them write a complete value.
 
 func (d *writer) write() {
 	d.BeginObject()
@@ -194,9 +194,9 @@ func (d *writer) content(v schema.View, shapes ...*schema.Shape) {
 	d.EndObject()
 }
 
-// security writes the list of authentication methods. A client needs one of
-// them. The empty entry is for clients on a UNIX socket, which the kernel
-// identifies.
+// security writes the list of authentication methods, of which a client needs
+// one. The empty entry is for clients on a UNIX socket, which send no
+// credential because the kernel identifies them.
 func (d *writer) security(names schema.Spelling) {
 	user, token := d.schemeNames(names)
 	ways := [][]string{}
@@ -238,8 +238,8 @@ func (d *writer) key() {
 }
 
 // schemeNames returns the names of the security schemes for the two headers. In
-// a document with both spellings, Slurm's schemes have a prefix, as its schemas
-// have.
+// a document with both spellings, the schemes of Slurm's spelling have a
+// prefix, as its schemas have.
 func (d *writer) schemeNames(names schema.Spelling) (user, token string) {
 	if names == schema.Slurm && d.Names == api.NamesBoth {
 		return "slurm_user", "slurm_token"
@@ -291,8 +291,8 @@ func (d *writer) namedSchemas() {
 	d.EndObject()
 }
 
-// listDoc returns a description for an array to which fields with different
-// descriptions refer.
+// listDoc returns the description of an array if the fields that refer to it
+// have different descriptions.
 func listDoc(items *schema.Shape) string {
 	if items == nil {
 		return "List of any values"
@@ -300,8 +300,8 @@ func listDoc(items *schema.Shape) string {
 	return "List of " + strings.ReplaceAll(cmp.Or(items.Name, items.Kind), "_", " ")
 }
 
-// use writes a reference to a schema, or the schema itself if it has no name in
-// the document.
+// use writes a reference to a schema. If the schema has no name in the
+// document, use writes the schema itself.
 func (d *writer) use(v schema.View, s *schema.Shape) {
 	if d.schemas.reference(v, s) == "" {
 		d.shape(v, s)
@@ -381,12 +381,14 @@ func (d *writer) properties(v schema.View, s *schema.Shape) {
 	}
 }
 
-// property writes a field. OpenAPI 3.0 ignores the members beside a reference.
-// So a reference to an object is written inside an allOf, with the field's
-// description beside the allOf. A reference to an array stands alone: in an
-// allOf, generators expect an object, and the array would lose its type. If all
-// fields that refer to an array have the same description, the array itself has
-// it.
+// property writes a field.
+//
+// OpenAPI 3.0 ignores the members beside a reference. So a reference to an
+// object is written inside an allOf, and the field's description beside the
+// allOf. For an array this does not work: generators expect an object in an
+// allOf, and the array would lose its type. So a reference to an array stands
+// alone. If all fields that refer to an array have the same description, the
+// array itself has it.
 func (d *writer) property(v schema.View, p schema.Property) {
 	named := !inPlace(p) && d.schemas.reference(v, p.Shape) != ""
 	if named && p.Shape.Kind == "array" {
@@ -413,8 +415,8 @@ func (d *writer) property(v schema.View, p schema.Property) {
 		d.mark("deprecated")
 	}
 	if strings.Contains(p.Name, " ") {
-		// Otherwise generators for Go would give the same name to this field
-		// and to the field that is spelled with underscores.
+		// Otherwise generators for Go would give this field the same name as
+		// the field with underscores instead of spaces.
 		d.pair("x-go-name", "Documented"+strings.ReplaceAll(p.Name, " ", ""))
 	}
 	d.EndObject()

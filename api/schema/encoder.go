@@ -3,16 +3,16 @@ package schema
 // Encoder writes a body in some format, one value after another. In an object,
 // a Key precedes each value.
 //
-// The first error comes from the connection or from Fail. An Encoder keeps this
-// error and then ignores all calls. Rendering code need not check each call,
-// because Err returns the error.
+// After an error of the connection or a call of Fail, an Encoder keeps the
+// first error and ignores all further calls. So code that renders need not
+// check each call: Err returns the error.
 type Encoder interface {
 	BeginObject()
 	EndObject()
 	BeginArray()
 	EndArray()
 
-	// Key writes the name of the next value. Names are those of the tables:
+	// Key writes the name of the next value. Names come from the tables and are
 	// plain ASCII.
 	Key(name string)
 
@@ -23,7 +23,7 @@ type Encoder interface {
 	Bool(b bool)
 	Null()
 
-	// Fail aborts the body with err, the error of the source of the values.
+	// Fail aborts the body, because the source of the values failed with err.
 	Fail(err error)
 	// Err returns the first error, or nil.
 	Err() error

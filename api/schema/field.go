@@ -38,14 +38,14 @@ func Since(v Version) Option { return func(t traits) traits { t.in.since = v; re
 // Until sets the first version that no longer has the field.
 func Until(v Version) Option { return func(t traits) traits { t.in.until = v; return t } }
 
-// Required marks a field that answers always contain and requests must contain,
-// from version v on. A v of 0 stands for all versions.
+// Required marks a field that from version v on every answer contains and every
+// request must contain. A v of 0 stands for all versions.
 func Required(v Version) Option {
 	return func(t traits) traits { t.required = span{since: v}; return t }
 }
 
-// Deprecated marks a field that works, but that clients should replace by
-// another field from version v on. A v of 0 stands for all versions.
+// Deprecated marks a field that still works, but that clients should no longer
+// use from version v on. A v of 0 stands for all versions.
 func Deprecated(v Version) Option {
 	return func(t traits) traits { t.deprecated = span{since: v}; return t }
 }
@@ -56,14 +56,14 @@ func Unit(unit string) Option { return func(t traits) traits { t.unit = unit; re
 // The units of numbers without a unit of measurement.
 const (
 	CountUnit = "1" // the number counts things, which its description names
-	BareUnit  = "0" // the number identifies, ranks or holds bits
+	BareUnit  = "0" // the number is an id, a rank or a set of bits
 )
 
 // Count marks a number of things.
 func Count(t traits) traits { t.unit = CountUnit; return t }
 
-// Bare marks a number that is neither a measurement nor a count, but
-// identifies, ranks or holds bits.
+// Bare marks a number that is neither a measurement nor a count, such as an id,
+// a priority or a set of bits.
 func Bare(t traits) traits { t.unit = BareUnit; return t }
 
 // Ours marks a field that Slurm's API does not have.
@@ -75,8 +75,8 @@ func Undocumented(v Version) Option {
 	return func(t traits) traits { t.ours = span{since: v}; return t }
 }
 
-// Alone marks a word of a set that excludes all later words of the table. If
-// the bits of the marked word match, the later words are skipped.
+// Alone marks a word that excludes all words after it in the table: if the bits
+// match the marked word, the words after it are not shown.
 func Alone(t traits) traits { t.alone = true; return t }
 
 // InSlurm sets the name of the field in the Slurm spelling, if it differs.
@@ -98,8 +98,8 @@ func field[O any](name, doc string, v value[O], opts []Option) Field[O] {
 	return f
 }
 
-// F returns a field that is stored in the model. at returns the address of its
-// value. The field is both shown and parsed.
+// F returns a field that the model stores. at returns the address of its value.
+// The field is both shown and parsed.
 func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, opts ...Option) Field[O] {
 	return field[O](name, doc, stored[O, T]{typ, at}, opts)
 }
@@ -127,7 +127,8 @@ func (s stored[O, T]) parser(v View) func(*Report, *Value, *O) {
 	}
 }
 
-// Show returns a field whose value is computed by get. It is never parsed.
+// Show returns a field whose value is computed by get. It is shown, but never
+// parsed.
 func Show[O, T any](name string, typ func() Type[T], get func(*O) T, doc string, opts ...Option) Field[O] {
 	return field[O](name, doc, computed[O, T]{typ, get}, opts)
 }
@@ -177,7 +178,8 @@ func (g given[O, T]) parser(v View) func(*Report, *Value, *O) {
 	}
 }
 
-// Both returns a field that is shown like Show's and parsed like Take's.
+// Both returns a field that is shown like one of Show, and parsed like one of
+// Take.
 func Both[O, T any](name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option) Field[O] {
 	return field[O](name, doc, both[O, T]{computed[O, T]{typ, get}, set}, opts)
 }
@@ -191,8 +193,8 @@ func (b both[O, T]) parser(v View) func(*Report, *Value, *O) {
 	return given[O, T]{b.typ, b.set}.parser(v)
 }
 
-// Ignore returns a field whose value is checked and then ignored with a
-// warning.
+// Ignore returns a field that has no effect. Its value is checked, and then
+// causes a warning.
 func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, ignored[O, T]{typ}, opts)
 	f.ignored = true
@@ -215,8 +217,8 @@ func (i ignored[O, T]) parser(v View) func(*Report, *Value, *O) {
 	}
 }
 
-// Group returns a field that is an object of its own in JSON. Its fields belong
-// to the same O.
+// Group returns a field that is an object of its own in JSON. In the model, the
+// fields in it belong to the same O as the group.
 func Group[O any](name, doc string, fields []Field[O], opts ...Option) Field[O] {
 	return field[O](name, doc, group[O](fields), opts)
 }

@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// Integer is the constraint for the types that the model has for JSON integers.
+// Integer is the constraint for the Go types that the model uses for JSON
+// integers.
 type Integer interface {
 	~int | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
-// Int32 returns the type of an integer that the API declares as int32, of any
-// width in the model.
+// Int32 returns the type of an integer that the API declares as int32. The
+// model's type T may be wider or narrower.
 func Int32[T Integer]() Type[T] {
 	_, most := bounds[T]()
 	return simple[T]{&Shape{Kind: "integer", Format: "int32", Wide: most > math.MaxInt32}, renderInteger[T], parseInteger[T]}
@@ -52,8 +53,8 @@ func bounds[T Integer]() (least, most int64) {
 }
 
 // ParseInteger parses an integer between least and most. It accepts a number
-// whose fraction is zero, and, with a warning, a text that contains an integer.
-// All other values are errors.
+// whose fraction is zero. It also accepts a text that contains an integer, with
+// a warning. All other values are errors.
 func ParseInteger(r *Report, v *Value, least, most int64) (int64, bool) {
 	switch v.Kind {
 	case Number:
@@ -100,10 +101,10 @@ func wholeNumber(s string) (n int64, whole, fits bool) {
 }
 
 // scientific splits a JSON number into its sign and digits, without trailing
-// zeros, and the number of zeros that follow. If zeros is negative, that many
-// digits follow the point. The result is exact: a double would turn 1e-400 into
-// 0 and 0.99999999999999999999 into 1. ok is false if zeros overflows; in this
-// case only the sign of zeros is valid.
+// zeros, and the number of zeros to append to them. If zeros is negative, that
+// many of the digits follow the decimal point. The result is exact: a double
+// would turn 1e-400 into 0 and 0.99999999999999999999 into 1. ok is false if
+// zeros overflows. In this case only the sign of zeros is valid.
 func scientific(s string) (digits string, zeros int, ok bool) {
 	mantissa, exponent := s, ""
 	if i := strings.IndexAny(s, "eE"); i >= 0 {

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// ReadJSON reads one JSON document (RFC 8259), strictly. It takes time in
-// proportion to the length of the text, and lim limits its memory, however
-// arrays and objects are written. (100 KB of "[0,0" can keep a reader busy that
-// takes quadratic time.)
+// ReadJSON reads one JSON document (RFC 8259), strictly. Its time is
+// proportional to the length of the text, no matter how arrays and objects are
+// nested, and lim limits its memory. (A reader that takes quadratic time would
+// be busy for long with 100 KB of "[0,0[0,0".)
 //
 // It refuses syntax errors, bytes that are not UTF-8, and escapes of half a
 // surrogate pair. It skips a leading byte order mark. It accepts NULs in
@@ -36,17 +36,18 @@ type jsonReader struct {
 	lim  Limits
 	n    int // values so far
 
-	// open holds the items that were read of all unclosed arrays and objects,
-	// outermost first. When an array or object ends, its items are copied,
-	// once.
+	// open holds the items read so far of all arrays and objects that are not
+	// closed yet, outermost first. Items are copied only once, when their array
+	// or object ends.
 	open []Value
 
-	// space() updates line and lineStart, because lines end only in white
-	// space. So the text is not scanned again to find the position of a Value.
+	// line and lineStart are updated by space(), because a line can only end in
+	// white space. So the text is not scanned again to find the position of a
+	// Value.
 	line      int32
 	lineStart int
-	// col is the column of the byte at colAt, so that columns are counted only
-	// once.
+	// col is the column of the byte at colAt. It is stored so that each column
+	// is counted only once.
 	col   int32
 	colAt int
 }
@@ -81,8 +82,8 @@ func (r *jsonReader) fail(problem string) *SyntaxError {
 	return &SyntaxError{Line: int(line), Column: int(column), Problem: problem}
 }
 
-// peek returns the next byte, or 0 at the end. A NUL byte in the text is not a
-// valid token either.
+// peek returns the next byte, or 0 at the end. Callers need not distinguish the
+// end from a NUL byte in the text, because no token begins with NUL.
 func (r *jsonReader) peek() byte {
 	if r.at < len(r.text) {
 		return r.text[r.at]
@@ -138,8 +139,8 @@ func (r *jsonReader) word(w string) (string, error) {
 	return w, nil
 }
 
-// items reads an array or object from its opening bracket to end, its closing
-// bracket.
+// items reads an array or object from its opening bracket to its closing
+// bracket, the byte end.
 func (r *jsonReader) items(end byte, depth int) ([]Value, error) {
 	base := len(r.open)
 	r.at++

@@ -54,9 +54,9 @@ func TestReadJSONRefuses(t *testing.T) {
 		{"leading zero", "[01]", `line 1, column 3: "," or "]" is missing`},
 		{"single quotes", "{'a':1}", "line 1, column 2: a name in quotes is missing"},
 		{"NUL byte", "[\"a\x00\"]", "line 1, column 4: a control character stands in a string"},
-		{"half a pair", `["\ud834"]`, "line 1, column 3: half a surrogate pair"},
+		{"half a surrogate pair", `["\ud834"]`, "line 1, column 3: half a surrogate pair"},
 		{"Latin-1", "[\"\xe4\"]", "line 1, column 3: not UTF-8"},
-		{"open string", `["abc`, "line 1, column 6: the string does not end"},
+		{"string without an end", `["abc`, "line 1, column 6: the string does not end"},
 		{"too deep", strings.Repeat("[", 6), "line 1, column 6: nested too deeply"},
 		{"too many", "[1,2,3,4,5,6,7,8]", "line 1, column 16: too many values"},
 	}
@@ -74,7 +74,8 @@ func TestReadJSONRefuses(t *testing.T) {
 }
 
 // TestReadJSONCorpus reads a public corpus of JSON texts (nst/JSONTestSuite).
-// ReadJSON must accept the files y_*, refuse n_*, and may do either for i_*.
+// ReadJSON must accept the files y_* and refuse the files n_*. It may accept or
+// refuse the files i_*.
 func TestReadJSONCorpus(t *testing.T) {
 	dir := os.Getenv("JSON_CORPUS")
 	if dir == "" {
@@ -122,7 +123,7 @@ func FuzzReadJSON(f *testing.F) {
 			return
 		}
 		if !json.Valid([]byte(strings.TrimPrefix(text, "\uFEFF"))) {
-			t.Fatalf("read what is not JSON: %q", text)
+			t.Fatalf("accepted a text that is not JSON: %q", text)
 		}
 		d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(text, "\uFEFF")))
 		d.UseNumber()

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// string reads a string at its opening quote. A string without escapes is a
-// slice of the input, not a copy.
+// string reads a string. r.at is at its opening quote. The result is a slice of
+// the input, not a copy, if the string has no escapes.
 func (r *jsonReader) string() (string, error) {
 	r.at++ // "
 	start := r.at
@@ -45,8 +45,8 @@ func (r *jsonReader) char(c byte) error {
 	return nil
 }
 
-// escaped reads the rest of a string that began at start, from its first
-// backslash.
+// escaped reads the rest of a string that has escapes. The string began at
+// start, and r.at is at its first backslash.
 func (r *jsonReader) escaped(start int) (string, error) {
 	var b strings.Builder
 	b.WriteString(r.text[start:r.at])

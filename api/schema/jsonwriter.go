@@ -8,9 +8,9 @@ import (
 )
 
 // pieceSize is the number of bytes that a writer collects before it writes them
-// to the connection. With this size the cost of a write is insignificant, and
-// many concurrent lists still need little memory. Each write takes two system
-// calls, because net/http writes the size of a chunk from a buffer of its own.
+// to the connection. Each write takes two system calls, because net/http writes
+// the size of a chunk from a buffer of its own. With pieces of this size, that
+// cost is insignificant, and many concurrent lists still need little memory.
 const pieceSize = 64 << 10
 
 // JSONWriter is an Encoder of JSON (RFC 8259), Compact or Pretty. It appends to
@@ -86,8 +86,8 @@ func (j *JSONWriter) line() {
 	}
 }
 
-// done ends a value, and writes the buffer to the connection if a piece is
-// full.
+// done ends a value. If a piece is full, it writes the buffer to the
+// connection.
 func (j *JSONWriter) done() {
 	j.sep = true
 	if j.pretty && j.depth == 0 {
@@ -98,7 +98,7 @@ func (j *JSONWriter) done() {
 	}
 }
 
-// Key writes the name of a member. Names are those of the tables: plain ASCII
+// Key writes the name of a member. Names come from the tables: plain ASCII
 // without characters to escape.
 func (j *JSONWriter) Key(name string) {
 	j.comma()
@@ -125,10 +125,10 @@ func (j *JSONWriter) Uint(n uint64) {
 	j.done()
 }
 
-// Around writes a prepared value with a number between its two parts, and
-// returns true. If the layout is not Compact, Around writes nothing and returns
-// false, and the caller writes the value piece by piece. Lists have many such
-// values, so Around makes them cheaper.
+// Around writes before, n and after as one value, and returns true. Lists have
+// many values of such a form, which Around makes cheaper. If the layout is not
+// Compact, Around writes nothing and returns false, and the caller must write
+// the value piece by piece.
 func (j *JSONWriter) Around(before string, n uint64, after string) bool {
 	if j.pretty {
 		return false
@@ -141,8 +141,8 @@ func (j *JSONWriter) Around(before string, n uint64, after string) bool {
 	return true
 }
 
-// Float writes f so that it parses to the same double. A whole number keeps its
-// ".0", so that strict readers recognize a floating-point number.
+// Float writes f so that readers get the same double. It writes a whole number
+// with ".0", so that strict readers recognize a floating-point number.
 func (j *JSONWriter) Float(f float64) {
 	j.comma()
 	if math.IsNaN(f) || math.IsInf(f, 0) {

@@ -58,9 +58,9 @@ func One[T any](item *T) Stream[T] {
 	return func(each func(*T) error) error { return each(item) }
 }
 
-// StreamOf returns the type of an array whose elements a Stream provides one by
-// one. An error of the stream makes the body fail (Encoder.Fail), because an
-// array that ends early must not look complete.
+// StreamOf returns the type of an array whose elements come from a Stream, one
+// by one. If the stream returns an error, the whole body fails (Encoder.Fail),
+// because an array that ends early must not look complete.
 func StreamOf[T any](elem func() Type[T]) func() Type[Stream[T]] {
 	return func() Type[Stream[T]] { return stream[T]{elem()} }
 }

@@ -1,7 +1,7 @@
 package schema
 
-// Named gives a type the name of a schema in documents. It does not change
-// rendering and parsing.
+// Named returns a type like typ that has a named schema in documents. Rendering
+// and parsing stay the same.
 func Named[T any](name string, typ func() Type[T]) func() Type[T] {
 	return func() Type[T] { return named[T]{typ(), name} }
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// ObjectType is a table of fields. It implements Type for O.
+// ObjectType is a table of fields. It is the Type of an O.
 type ObjectType[O any] struct {
 	name   string
 	fields []Field[O]
@@ -15,17 +15,17 @@ type ObjectType[O any] struct {
 	parses  map[View]func(*Report, *Value, *O) bool
 }
 
-// Object declares an object with the given name. Its fields are shown in the
-// given order.
+// Object declares an object. name is the name of its schema. Its fields are
+// shown in the given order.
 func Object[O any](name string, fields ...Field[O]) *ObjectType[O] {
 	return &ObjectType[O]{name: name, fields: fields}
 }
 
-// Type returns t as the type of a field: F("energy", Energy.Type, …).
+// Type returns t. A field takes it as a function: F("energy", Energy.Type, …).
 func (t *ObjectType[O]) Type() Type[O] { return t }
 
-// Renderer returns the table for v, compiled for rendering. It compiles a table
-// once for each View.
+// Renderer returns a function that writes an object in the View v. It compiles
+// the table once for each View.
 func (t *ObjectType[O]) Renderer(v View) func(Encoder, *O) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,8 +38,8 @@ func (t *ObjectType[O]) Renderer(v View) func(Encoder, *O) {
 	return t.renders[v]
 }
 
-// Parser returns the table for v, compiled for parsing. It compiles a table
-// once for each View.
+// Parser returns a function that parses an object in the View v. It compiles
+// the table once for each View.
 func (t *ObjectType[O]) Parser(v View) func(*Report, *Value, *O) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,9 +134,9 @@ func parseFields[O any](fields []Field[O], v View) func(*Report, *Value, *O) boo
 	return func(r *Report, doc *Value, o *O) bool { return parseMembers(r, doc, o, list, names, byName) }
 }
 
-// notTaken parses a field that can't be set. A client may have copied the field
-// from an answer, so notTaken only adds a warning. If the value is empty, it
-// adds none.
+// notTaken parses a field that can't be set. It only adds a warning, because
+// the client may have copied the field from an answer. For an empty value it
+// does not even add a warning.
 func notTaken[O any](r *Report, doc *Value, _ *O) {
 	if len(doc.Items) > 0 || doc.Kind != Map && doc.Kind != Array && doc.Text != "" && doc.Text != "0" && doc.Text != "false" {
 		r.Warn(doc, "can't be set, ignored")

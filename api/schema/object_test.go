@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// thing is a model for the tests, with a field of each kind.
+// thing is the model of the object in the tests. It has a field of each kind.
 type thing struct {
 	Name    string
 	Port    uint16
@@ -25,7 +25,8 @@ type inner struct{ ID uint64 }
 
 var innerType = Object("inner", F("id", Int64, func(i *inner) *uint64 { return &i.ID }, "Its number"))
 
-// colours has two base values in the low bits, and a flag.
+// colours is a set with two words for values of the low four bits, and two
+// flags.
 var colours = Words("",
 	Part("RED", uint32(0xf), 0), Part("BLUE", uint32(0xf), 1), Bit("DARK", uint32(0x10)), Bit("NEON", uint32(0x20), Since(42)))
 
@@ -92,8 +93,8 @@ func TestParse(t *testing.T) {
 	}{
 		{name: "all", version: 42, text: `{"name":"a","offset":-5,"load":2,"big":false,"parts":["x"],"state":["blue","NEON"],"inner":{"id":1},"group":{"schedd_start_time":4}}`,
 			want: thing{Name: "a", Offset: -5, Load: 2, Parts: []string{"x"}, State: 0x21, Inner: inner{1}, Started: 4}},
-		{name: "null is not given", version: 42, text: `{"name":"a","offset":null}`, want: thing{Name: "a"}},
-		{name: "taken with a warning", version: 42, text: `{"name":5,"offset":"6","big":1,"parts":"x","state":"RED,DARK","colour":"?"}`,
+		{name: "null counts as absent", version: 42, text: `{"name":"a","offset":null}`, want: thing{Name: "a"}},
+		{name: "accepted with a warning", version: 42, text: `{"name":5,"offset":"6","big":1,"parts":"x","state":"RED,DARK","colour":"?"}`,
 			want: thing{Name: "5", Offset: 6, Big: true, Parts: []string{"x"}, State: 0x10},
 			warnings: []Note{
 				{Source: "#/name", Text: "expected string, got number", Line: 1, Column: 9},
@@ -207,7 +208,7 @@ func TestStreamFailure(t *testing.T) {
 }
 
 // FuzzParse checks that every document is either refused with an error, or
-// parsed to an object that can be shown and parsed again without errors.
+// parsed to an object that can be written and parsed again without errors.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"name":"a","offset":"6","big":1,"parts":"x","state":"RED,DARK","colour":"?"}`)
 	f.Add(`{"name":5,"port":65535,"inner":{"id":9223372036854775807}}`)

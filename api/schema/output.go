@@ -2,8 +2,7 @@ package schema
 
 import "io"
 
-// Layout is how the writer of a format arranges a body. All layouts have the
-// same content.
+// Layout says how a body is arranged. The content is the same in all layouts.
 type Layout uint8
 
 // The layouts.

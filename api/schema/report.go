@@ -16,8 +16,9 @@ type Note struct {
 	Line, Column int
 }
 
-// maxNotes limits each list of a Report, so that a body with a million unknown
-// names does not cause an answer with a million warnings.
+// maxNotes is the maximum number of warnings, and of errors, in a Report.
+// Without it, a body with a million unknown names would cause an answer with a
+// million warnings.
 const maxNotes = 100
 
 // Report collects remarks while a document is parsed. Warnings are about values
@@ -34,7 +35,8 @@ type Report struct {
 // OK reports whether there is no error.
 func (r *Report) OK() bool { return len(r.Errors) == 0 }
 
-// In calls f, and adds name to the place of the notes that f makes.
+// In calls f, and adds name to the place of all notes that are made during this
+// call.
 func (r *Report) In(name string, f func()) {
 	r.path = append(r.path, name)
 	f()
@@ -42,7 +44,7 @@ func (r *Report) In(name string, f func()) {
 }
 
 // InElement calls f, and adds the index of an array's element to the place of
-// the notes that f makes.
+// all notes that are made during this call.
 func (r *Report) InElement(i int, f func()) { r.In(strconv.Itoa(i), f) }
 
 // Warn notes that v was ignored or interpreted differently than written.
@@ -69,16 +71,16 @@ func (r *Report) unknown(v *Value, known []string) {
 	(*list)[len(*list)-1].Unknown = true
 }
 
-// Error notes that v can't be understood. It returns false, so that a parser
-// can return its result.
+// Error adds the error that v can't be understood. It always returns false, so
+// that a parser can end with "return r.Error(…)".
 func (r *Report) Error(v *Value, format string, args ...any) bool {
 	r.note(&r.Errors, v, "", format, args)
 	return false
 }
 
-// WarnKind notes that v was accepted although it is not of the expected kind,
-// such as an array. The source of the note ends with a slash, because the note
-// is about the value as a whole.
+// WarnKind adds the warning that v was accepted although it is not of the kind
+// want, such as an array. The source of the warning ends with a slash, because
+// the warning is about the value as a whole.
 func (r *Report) WarnKind(v *Value, want Kind) {
 	if v.Untyped {
 		return
@@ -105,8 +107,8 @@ func (r *Report) note(list *[]Note, v *Value, suffix, format string, args []any)
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // source returns the current place as a JSON pointer (RFC 6901) in a URI
-// fragment. It truncates the place if names in it, which the client chose, make
-// it too long.
+// fragment, such as "#/job/tasks". The client chose the names in it, so source
+// shortens long names.
 func (r *Report) source() string {
 	var b strings.Builder
 	b.WriteByte('#')

@@ -13,9 +13,9 @@
 // list of closures; no request uses reflection. Rendering writes to an Encoder
 // piece by piece, so that no list is ever held in memory as a tree (see
 // Stream). Parsing starts from a Value, which this package reads from JSON or
-// YAML. Values that are not as expected cause warnings, and values that can't
-// be understood cause errors. Both name the place in the document, as
-// "#/job/tasks" (see Report).
+// YAML. A value that is not as expected causes a warning, and a value that
+// can't be understood causes an error. Both name the place in the document,
+// such as "#/job/tasks" (see Report).
 //
 // The package does not depend on HTTP, on the scheduler, or on the existing API
 // versions.
@@ -26,10 +26,11 @@ import "strconv"
 // Version is the last number of an API version: 42 for v0.0.42.
 type Version uint8
 
-// String returns v in the form that paths have, "v0.0.42".
+// String returns v as it is in paths, such as "v0.0.42".
 func (v Version) String() string { return "v0.0." + strconv.Itoa(int(v)) }
 
-// Spelling selects one of the two sets of names in declarations.
+// Spelling selects one of the two names that a declaration may have: this
+// project's or Slurm's.
 type Spelling uint8
 
 // The spellings. Package api declares their names.
@@ -44,7 +45,8 @@ type View struct {
 	Names   Spelling
 }
 
-// span is a range of versions: since <= v < until. An until of 0 means no end.
+// span is a range of versions: since <= v < until. If until is 0, the range has
+// no end.
 type span struct{ since, until Version }
 
 func (s span) has(v Version) bool { return v >= s.since && (s.until == 0 || v < s.until) }
@@ -53,7 +55,8 @@ func (s span) has(v Version) bool { return v >= s.since && (s.until == 0 || v < 
 var never = span{since: 1, until: 1}
 
 // Type defines how values of the Go type T are written, parsed and described.
-// Each method is called once per View, and its result is used for all requests.
+// Each method is called once per View, and what it returns is used for all
+// requests.
 type Type[T any] interface {
 	// Renderer returns a function that writes a value.
 	Renderer(View) func(Encoder, *T)

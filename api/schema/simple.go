@@ -13,8 +13,8 @@ func (s simple[T]) Renderer(View) func(Encoder, *T)            { return s.render
 func (s simple[T]) Parser(View) func(*Report, *Value, *T) bool { return s.parse }
 func (s simple[T]) Shape(View) *Shape                          { return s.shape }
 
-// Simple returns a Type that looks the same in every View. If parse is nil, its
-// values can only be shown.
+// Simple returns a Type that looks the same in every View. If parse is nil,
+// values of the type can only be shown.
 func Simple[T any](shape *Shape, render func(Encoder, *T), parse func(*Report, *Value, *T) bool) Type[T] {
 	if parse == nil {
 		parse = Refuse[T]
@@ -32,9 +32,9 @@ func String() Type[string] {
 		ParseText}
 }
 
-// ParseText parses a text. It accepts a number or boolean as written, with a
-// warning. It refuses NULs, because the scheduler's C code would cut the text
-// there: a name that passed a check would become another name.
+// ParseText parses a text. It accepts a number or a boolean as it is written,
+// with a warning. It refuses NULs, because the scheduler's C code would cut the
+// text at a NUL, and a name that passed a check would become another name.
 func ParseText(r *Report, v *Value, into *string) bool {
 	switch v.Kind {
 	case Text:

@@ -29,13 +29,14 @@ type Value struct {
 	Text   string  // content of a Text; literal of a Number; "true" or "false" for a Bool
 	Items  []Value // elements of an Array or members of a Map, in order
 
-	// Untyped marks a Text that may stand for any type, because queries have
-	// only texts. It is accepted for the expected type without a warning.
+	// Untyped marks a Text that may stand for any type, because queries consist
+	// only of texts. If the text can be read as the expected type, it is
+	// accepted without a warning.
 	Untyped bool
 }
 
-// Limits restrict the resources that a document may use, before its contents
-// are interpreted.
+// Limits restrict the resources that reading a document may use. They apply
+// before the contents of the document are interpreted.
 type Limits struct {
 	Depth  int // maximum nesting of arrays and objects; limits the stack
 	Values int // maximum number of values; limits the memory, which for "[0,0,0…" is many times the length of the text
@@ -57,12 +58,12 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Problem)
 }
 
-// valuesHint names the limit of a document with too many values.
+// valuesHint returns the hint for a document that has too many values.
 func valuesHint(lim Limits) string {
 	return fmt.Sprintf("a document may have at most %d values", lim.Values)
 }
 
-// depthHint names the limit of a document that is nested too deeply.
+// depthHint returns the hint for a document that is nested too deeply.
 func depthHint(lim Limits) string {
 	return fmt.Sprintf("a document may have at most %d levels", lim.Depth)
 }

@@ -2,8 +2,8 @@ package schema
 
 import "strings"
 
-// Word is a name for bits of a set. The set contains the word if the set's bits
-// under Mask equal Value.
+// Word is a name for some bits of an integer. The integer contains the word if
+// its bits under Mask equal Value.
 type Word[T Integer] struct {
 	Name  string
 	Mask  T
@@ -12,13 +12,14 @@ type Word[T Integer] struct {
 	alone bool
 }
 
-// Bit returns a word for one or more bits, which must all be set.
+// Bit returns a Word for one or more bits. The integer contains it if all of
+// these bits are set.
 func Bit[T Integer](name string, bits T, opts ...Option) Word[T] {
 	return Part(name, bits, bits, opts...)
 }
 
-// Part returns a word that stands for a value of some bits. Only the options
-// Since, Until and Alone have an effect.
+// Part returns a Word that the integer contains if its bits under mask equal
+// value. Of the options, only Since, Until and Alone have an effect.
 func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 	var t traits
 	for _, o := range opts {
@@ -27,8 +28,8 @@ func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 	return Word[T]{Name: name, Mask: mask, Value: value, in: t.in, alone: t.alone}
 }
 
-// WordSet is the Type of an integer whose bits are shown as an array of words,
-// in the order of the table.
+// WordSet is the Type of an integer that is shown as an array of the words that
+// it contains, in the order of the table.
 type WordSet[T Integer] struct {
 	name  string // name of its schema; "" for none
 	words []Word[T]
@@ -104,7 +105,7 @@ func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
 	}
 }
 
-// oneOf returns the accepted names, for a message.
+// oneOf returns the part of a message that lists the accepted names.
 func oneOf(names []string) string {
 	const most = 1000
 	list := "expected one of " + strings.Join(names, ", ")

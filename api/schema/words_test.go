@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLongWordList checks that a message lists only as many words as a person
+// TestLongWordList checks that a message lists no more words than a person
 // would read.
 func TestLongWordList(t *testing.T) {
 	var words []Word[uint64]

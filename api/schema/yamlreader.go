@@ -11,23 +11,25 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// ReadYAML reads one YAML document. YAML was designed to be written by people.
-// ReadYAML refuses its ambiguous features or reads them as text, so that no
-// value gets a meaning that its author did not intend.
+// ReadYAML reads one YAML document. YAML was designed to be convenient to write
+// by hand, and some of its features are ambiguous. ReadYAML refuses these
+// features or reads the values as text, so that no value gets a meaning that
+// its author did not intend.
 //
-// A plain scalar is null, true, false or a decimal number of the core schema of
-// YAML 1.2, or otherwise text. So yes, no, on, off, dates and 12:30 are texts,
-// and so are numbers in other bases or with leading zeros: in a job, 0xff and
-// 007 are usually masks and names. (The tag !!int makes such a text a number.)
-// ReadYAML accepts the tags of JSON's types and refuses all others. It replaces
-// aliases by copies of their anchors' values, within limits. It refuses merge
-// keys ("<<"), keys that are not scalars, and a second document.
+// A plain scalar is null, true, false or a decimal number if the core schema of
+// YAML 1.2 says so, and otherwise text. So yes, no, on, off, dates and 12:30
+// are texts, and so are numbers in other bases or with leading zeros: in a job,
+// 0xff and 007 are usually masks and names. (The tag !!int makes such a text a
+// number.) ReadYAML accepts the tags of JSON's types and refuses all others. It
+// replaces aliases by copies of their anchors' values, within limits. It
+// refuses merge keys ("<<"), keys that are not scalars, and a second document.
 //
-// The parser builds its whole tree before a limit can apply, and needs up to
-// 500 bytes of memory for two bytes of text. For each directive it searches all
-// directives. Therefore ReadYAML first counts the directives, and the
-// indicators that separate values. Errors are *SyntaxError, or the error of ctx
-// if ctx ended before the text was parsed.
+// The parser, which is a library, builds its whole tree before a limit can
+// apply, and needs up to 500 bytes of memory for two bytes of text. For each
+// directive it searches all directives, which takes quadratic time. Therefore
+// ReadYAML first counts the directives, and the characters that separate
+// values. Errors are *SyntaxError, or the error of ctx if ctx ended before the
+// text was parsed.
 func ReadYAML(ctx context.Context, text string, lim Limits) (v *Value, err error) {
 	text = strings.TrimPrefix(text, "\uFEFF")
 	if err := scanYAML(text, lim); err != nil {
@@ -64,8 +66,8 @@ var (
 	directiveHint = fmt.Sprintf("a document may have at most %d directives of at most %d bytes", maxDirectives, maxDirective)
 )
 
-// scanYAML refuses texts that would be too expensive to parse, or would mislead
-// the parser.
+// scanYAML refuses a text that would be too expensive to parse, or that the
+// parser would misread.
 func scanYAML(text string, lim Limits) error {
 	marks, directives := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -105,7 +107,7 @@ func invalidUTF8(s string) int {
 	return len(s)
 }
 
-// at returns the error for a problem at the byte i of the text.
+// at returns the error for a problem at the byte with index i.
 func at(text string, i int, problem string) *SyntaxError {
 	before := text[:i]
 	lineStart := strings.LastIndexByte(before, '\n') + 1
@@ -149,8 +151,8 @@ func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
 }
 
 // slowly passes a text to the parser in small pieces. If the parser fails, the
-// number of bytes that it has read shows the place of the error. The parser
-// itself reports at most a line, which can be wrong.
+// number of bytes that it has read shows approximately where the error is. The
+// parser itself reports at most a line, and that line can be wrong.
 type slowly struct {
 	ctx   context.Context
 	text  string
@@ -159,7 +161,7 @@ type slowly struct {
 }
 
 // Read returns the next few bytes. It fails if ctx has ended, because then the
-// client is gone, and to parse 50 MB takes seconds.
+// client is gone, and parsing 50 MB takes seconds.
 func (s *slowly) Read(p []byte) (int, error) {
 	if s.at == len(s.text) {
 		return 0, io.EOF
@@ -175,8 +177,8 @@ func (s *slowly) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fail converts an error of the parser. It keeps the text without the parser's
-// name.
+// fail converts an error of the parser to a SyntaxError. It drops the parser's
+// name from the text.
 func (s *slowly) fail(err error) *SyntaxError {
 	problem := strings.TrimPrefix(err.Error(), "yaml: ")
 	where := at(s.text, s.at, "")
@@ -248,9 +250,9 @@ func (r *yamlReader) value(node *yaml.Node, depth int) (v Value, err error) {
 	return v, err
 }
 
-// follow returns a copy of an alias's value, with the position of the alias. An
-// alias of a value that contains the alias itself ends at the depth limit.
-// Copies share their text.
+// follow returns a copy of the value for which an alias stands, with the
+// position of the alias. If the value contains the alias itself, the copying
+// stops at the depth limit. Copies share their texts.
 func (r *yamlReader) follow(alias *yaml.Node, depth int) (Value, error) {
 	if r.alias == nil {
 		r.alias = alias
@@ -262,7 +264,7 @@ func (r *yamlReader) follow(alias *yaml.Node, depth int) (Value, error) {
 }
 
 // copied counts the values and bytes of text that an alias adds to the
-// document.
+// document, and returns an error if all aliases together add too much.
 func (r *yamlReader) copied(values, bytes int) error {
 	r.aliased += values
 	r.text += bytes
@@ -301,7 +303,8 @@ func (r *yamlReader) members(nodes []*yaml.Node, depth int) ([]Value, error) {
 	return items, nil
 }
 
-// memberName returns the text of a key, even if it looks like another type.
+// memberName returns the text of a key. It does so even if the text looks like
+// a value of another type.
 func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 	named := key
 	if key.Kind == yaml.AliasNode {

@@ -106,14 +106,14 @@ func TestReadYAMLRefuses(t *testing.T) {
 		tooLarge   bool
 	}{
 		{"nothing", "", 1, "a value is missing", false},
-		{"a comment alone", "# x\n", 2, "a value is missing", false},
+		{"only a comment", "# x\n", 2, "a value is missing", false},
 		{"two documents", "a\n---\nb\n", 2, "second document", false},
 		{"open bracket", "a: [b,\n", 1, "did not find expected", false},
 		{"tab for indentation", "a:\n\tb: c\n", 2, "", false},
-		{"a letter too far", "a: b\n c: d\n", 2, "not allowed", false},
+		{"indentation too deep by one", "a: b\n c: d\n", 2, "not allowed", false},
 		{"undefined alias", "a: *b\n", 0, "unknown anchor", false},
 		{"alias of itself", "a: &a [*a]\n", 0, "", false},
-		{"aliases that blow up", bomb, 5, "aliases add too many values", true},
+		{"nested aliases", bomb, 5, "aliases add too many values", true},
 		{"aliases of a long scalar", "a: &x " + strings.Repeat("y", 1<<19) + "\nb: [*x, *x, *x]\n", 2, "too much text", true},
 		{"aliases of a long quoted scalar", "a: &x \"" + strings.Repeat("y", 1<<19) + "\"\nb:\n- *x\n- *x\n- *x\n", 5, "too much text", true},
 		{"aliases of a list of long scalars", "a: &x [" + strings.Repeat("y", 1<<20) + "y]\nb: *x\n", 2, "too much text", true},
@@ -122,8 +122,8 @@ func TestReadYAMLRefuses(t *testing.T) {
 		{"merge key", "a: &a {b: c}\nd:\n  <<: *a\n", 3, "merge keys", false},
 		{"key that is a list", "? [a]\n: b\n", 1, "a key", false},
 		{"key with a tag", "!!int 1: b\n", 1, "a key", false},
-		{"tag of its own", "a: !mine b\n", 1, "tag", false},
-		{"tag of a language", "a: !!python/object:os.system [b]\n", 1, "tag", false},
+		{"local tag", "a: !mine b\n", 1, "tag", false},
+		{"tag of a programming language", "a: !!python/object:os.system [b]\n", 1, "tag", false},
 		{"binary", "a: !!binary aGk=\n", 1, "tag", false},
 		{"timestamp", "a: !!timestamp 2024-01-01\n", 1, "tag", false},
 		{"a word for a number", "a: !!int many\n", 1, "tag", false},
@@ -164,7 +164,7 @@ func TestReadYAMLRefuses(t *testing.T) {
 }
 
 // TestReadYAMLWithinAliasLimits checks that copies up to the limit are
-// accepted, and that they share the text of the original.
+// accepted, and that the copies share the text of the original.
 func TestReadYAMLWithinAliasLimits(t *testing.T) {
 	long := strings.Repeat("y", maxAliasedText/2)
 	v, err := ReadYAML(t.Context(), "a: &x "+long+"\nb: [*x, *x]\n", DefaultLimits)
@@ -178,8 +178,8 @@ func TestReadYAMLWithinAliasLimits(t *testing.T) {
 	}
 }
 
-// TestReadYAMLStops checks that ReadYAML returns the context's error after it
-// has read at most one piece of the text.
+// TestReadYAMLStops checks that after its context has ended, ReadYAML reads at
+// most one more piece of the text and returns the context's error.
 func TestReadYAMLStops(t *testing.T) {
 	text := "a: " + strings.Repeat("x", 1<<20)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -202,8 +202,8 @@ func TestReadYAMLStops(t *testing.T) {
 }
 
 // TestReadYAMLCost measures the memory that hostile texts cost, in bytes
-// allocated per byte of text. The cost per byte must not grow with the length
-// of the text. (Time is not asserted; BenchmarkHostileYAML shows it.)
+// allocated per byte of text. This ratio must not grow with the length of the
+// text. (Time is not checked; BenchmarkHostileYAML shows it.)
 func TestReadYAMLCost(t *testing.T) {
 	for name, text := range hostileYAML {
 		t.Run(name, func(t *testing.T) {
@@ -226,8 +226,8 @@ func perByte(text string) float64 {
 	return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(text))
 }
 
-// hostileYAML has functions that return texts of about n bytes. Such texts
-// broke YAML readers.
+// hostileYAML has functions that return texts of about n bytes. YAML readers
+// have failed on texts of these forms.
 var hostileYAML = map[string]func(n int) string{
 	"brackets":     repeat("["),
 	"braces":       repeat("{"),
@@ -314,8 +314,8 @@ func TestReadYAMLAgreesWithJSON(t *testing.T) {
 	}
 }
 
-// alike compares like cmp.Equal with placeless and EquateEmpty, which would
-// need seconds for all goldens.
+// alike compares values as cmp.Equal with placeless and EquateEmpty would.
+// cmp.Equal itself would need seconds for all golden files.
 func alike(a, b *Value) bool {
 	x, y := *a, *b
 	x.Line, x.Column, x.Items = y.Line, y.Column, nil
@@ -324,8 +324,8 @@ func alike(a, b *Value) bool {
 }
 
 // FuzzReadYAML checks that each text is either read within the limits or
-// refused with a position. An accepted document, written by us, must be
-// readable again.
+// refused with a position. If a text is accepted, the YAML that our writer
+// makes of its value must be readable, too.
 func FuzzReadYAML(f *testing.F) {
 	for _, seed := range []string{
 		"job:\n  name: a\n  tasks: 4\n  environment: [A=b]\nscript: |\n  #!/bin/sh\n", "a: &a [*a]", "- - - ?", "{a: b, ? c}", "<<: {}", "!!int 0x1f",
@@ -354,8 +354,8 @@ func FuzzReadYAML(f *testing.F) {
 	})
 }
 
-// encode writes v. It writes numbers as text, because an Encoder has no method
-// for number literals.
+// encode writes v. It writes numbers as text, because an Encoder can't write
+// the digits of a number as they are in the document.
 func encode(e Encoder, v *Value) {
 	switch v.Kind {
 	case Null:

@@ -7,8 +7,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// scalar parses a scalar into v. Its tag determines its type, or its style and
-// text if it has no tag.
+// scalar parses a scalar into v. The tag of the scalar determines its type.
+// Without a tag, its style and text determine the type.
 func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	v.Kind, v.Text = plainKind(node.Value), node.Value
 	quoted := node.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
@@ -29,7 +29,8 @@ func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	return nil
 }
 
-// as converts v to the type of a tag, and reports whether v's text allows it.
+// as converts v to the type that a tag names, and reports whether v's text
+// allows this.
 func (v *Value) as(tag string) bool {
 	looks := plainKind(v.Text)
 	switch tag {

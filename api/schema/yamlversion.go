@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// yamlVersion matches the directives before a document, up to the minor version
-// in "%YAML 1.2".
+// yamlVersion matches the beginning of a document whose directives include
+// "%YAML 1.2", up to that version.
 var yamlVersion = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:(?:[%#][^\r\n]*|[ \t]*)(?:\r\n|\n|\r))*%YAML[ \t]+1\.2[ \t\r\n]`)
 })
 
 // acceptYAML12 replaces the directive %YAML 1.2 by %YAML 1.1, because the
-// parser accepts no other version. Either way, scalars are parsed by the rules
-// of 1.2.
+// parser accepts no other version. This does not change how scalars are read:
+// they follow the rules of 1.2 in both cases.
 func acceptYAML12(text string) string {
 	at := yamlVersion().FindStringIndex(text)
 	if at == nil {

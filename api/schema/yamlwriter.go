@@ -10,10 +10,10 @@ import (
 // YAMLWriter is an Encoder of YAML. It appends to one buffer, which it writes
 // in pieces.
 //
-// Readers of YAML 1.2 and of 1.1 get the same values. So a text is quoted if
-// either could read it as another value ("on", "1e3", "12:30", "2024-01-01").
-// As in JSON, bytes that are not UTF-8 become U+FFFD, integers keep all 64
-// bits, and NaN and infinity become 0.
+// Readers of YAML 1.1 and of YAML 1.2 get the same values. To ensure this, a
+// text is quoted if a reader of either version could take it for another value
+// ("on", "1e3", "12:30", "2024-01-01"). As in JSON, bytes that are not UTF-8
+// become U+FFFD, integers keep all 64 bits, and NaN and infinity become 0.
 //
 // Pretty and NoTag use the block style. Pretty adds a tag with the type of each
 // value, as slurmrestd does. Compact uses the flow style, on one line.
@@ -24,7 +24,7 @@ type YAMLWriter struct {
 	sep    bool        // Compact: the next key or element needs a comma before it
 }
 
-// yamlLevel is an unclosed object or array of the block style.
+// yamlLevel is an object or array of the block style that is not closed yet.
 type yamlLevel struct {
 	array  bool
 	begun  bool // it has at least one element
@@ -32,7 +32,8 @@ type yamlLevel struct {
 	indent int
 }
 
-// NewYAMLWriter returns a YAMLWriter to w, which is buffered like a JSONWriter.
+// NewYAMLWriter returns a YAMLWriter to w. It writes in pieces of the same size
+// as a JSONWriter.
 func NewYAMLWriter(w io.Writer, layout Layout) *YAMLWriter {
 	return &YAMLWriter{output: newOutput(w), layout: layout}
 }
@@ -99,8 +100,8 @@ func (y *YAMLWriter) Key(name string) {
 	}
 }
 
-// item begins a line for a key or element in the block style. In the flow
-// style, it writes the separator before the key or element.
+// item begins the line of a key or an element in the block style. In the flow
+// style it writes the separator before the key or element.
 func (y *YAMLWriter) item() {
 	if y.layout == Compact {
 		if y.sep {
@@ -162,8 +163,8 @@ func (y *YAMLWriter) scalar(tag string) {
 	y.space()
 }
 
-// done ends a value, and writes the buffer to the connection if a piece is
-// full.
+// done ends a value. If a piece is full, it writes the buffer to the
+// connection.
 func (y *YAMLWriter) done() {
 	y.sep = true
 	if len(y.open) == 0 {
@@ -174,8 +175,8 @@ func (y *YAMLWriter) done() {
 	}
 }
 
-// String writes s, in quotes if a YAML reader could take the plain text for
-// something other than the string s.
+// String writes s. It adds quotes if a YAML reader could otherwise take s for
+// something other than a text.
 func (y *YAMLWriter) String(s string) {
 	y.scalar("!!str")
 	y.text(s)
@@ -196,8 +197,8 @@ func (y *YAMLWriter) Uint(n uint64) {
 	y.done()
 }
 
-// Float writes f so that it parses to the same double, also for readers of YAML
-// 1.1, which require a point before an exponent.
+// Float writes f so that readers get the same double. Readers of YAML 1.1
+// require a point before an exponent.
 func (y *YAMLWriter) Float(f float64) {
 	y.scalar("!!float")
 	if math.IsNaN(f) || math.IsInf(f, 0) {

@@ -23,7 +23,7 @@ func yamlOf(t *testing.T, layout Layout, f func(Encoder)) string {
 	return b.String()
 }
 
-// sample writes each kind of value in each place.
+// sample writes a value of each kind in each place where a value can be.
 func sample(e Encoder) {
 	e.BeginObject()
 	e.Key("nodes")
@@ -151,8 +151,8 @@ func listOf(texts []string) func(Encoder) {
 	}
 }
 
-// TestYAMLForOthers checks that Python's reader of YAML 1.1 gets the same
-// values from our YAML as from our JSON.
+// TestYAMLForOthers checks that Python's YAML 1.1 reader gets the same values
+// from our YAML as from our JSON.
 func TestYAMLForOthers(t *testing.T) {
 	if err := exec.Command("python3", "-c", "import yaml").Run(); err != nil {
 		t.Skip("needs python3 with yaml")

@@ -15,8 +15,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// capture is an answer of a real daemon: the frame in hex, and the values that
-// an independent decoder found in it.
+// capture is an answer of a real daemon: the frame in hexadecimal digits, and
+// the values that an independent decoder found in it.
 type capture struct {
 	Frame   string `json:"response_frame"`
 	Decoded struct {
@@ -26,7 +26,7 @@ type capture struct {
 	}
 }
 
-// record has the fields whose sums are compared.
+// record has the fields of a job or a node that the test adds up or counts.
 type record struct {
 	JobState  uint32 `json:"job_state"`
 	NodeState uint32 `json:"node_state"`
@@ -37,8 +37,8 @@ type record struct {
 	Account   string `json:"account"`
 }
 
-// TestCaptured counts the answers of controllers of 22.05, 24.11 and 26.05, in
-// every protocol version. The results must match the records that an
+// TestCaptured counts the records in answers of controllers of 22.05, 24.11 and
+// 26.05, in every protocol version. The metrics must match the records that an
 // independent decoder has read.
 func TestCaptured(t *testing.T) {
 	t.Parallel()
@@ -94,7 +94,7 @@ func TestCaptured(t *testing.T) {
 			}
 			want["slurm_partitions"] = float64(len(answers["partitions"].Decoded.Items))
 			if len(want) < 10 || want["slurm_jobs_running"] == 0 || want["slurm_nodes_down"] == 0 {
-				t.Fatalf("the records say little: %v", want)
+				t.Fatalf("the captures have too few records: %v", want)
 			}
 			for name, n := range want {
 				if v, ok := got[name]; !ok || v != n {

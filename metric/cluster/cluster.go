@@ -1,10 +1,11 @@
-// Package cluster counts jobs, nodes and shares of a cluster, and writes the
-// numbers as metrics.
+// Package cluster counts the jobs, nodes and shares of a cluster, and writes
+// the numbers as metrics.
 //
 // The controller's records are passed to a Counts one at a time, and are not
 // stored. So the memory of a Counts depends on the number of partitions, users
-// and accounts, not on the number of jobs. Nothing can be written before the
-// last record, because all samples of a metric must be written together.
+// and accounts, not on the number of jobs. Nothing can be written before all
+// records have been counted, because all samples of a metric must be written
+// together.
 //
 // Metrics that Slurm 25.11 also has use Slurm's names and units. The names of
 // all other metrics begin with Prefix.
@@ -26,10 +27,10 @@ const Prefix = "schedrestd_cluster_"
 // in this process, and one time series per metric in the Prometheus server.
 const mostValues = 20_000
 
-// By selects the labels with names of people.
+// By selects the metrics whose labels name users or accounts.
 type By struct{ User, Account bool }
 
-// Counts has the counts of a cluster's records.
+// Counts has the numbers that were counted in a cluster's records.
 type Counts struct {
 	by         By
 	jobs       group
@@ -61,8 +62,9 @@ func New(by By) *Counts {
 	return &Counts{by: by, partitions: map[string]*partition{}, users: map[string]*group{}, accounts: map[string]*group{}, gres: map[gresKind]*shares{}}
 }
 
-// Partition adds a partition. Partitions must be added first. Jobs and nodes of
-// unknown partitions are not counted for any partition.
+// Partition adds a partition. All partitions must be added before jobs and
+// nodes, because a job or a node of an unknown partition is not counted for any
+// partition.
 func (c *Counts) Partition(p *model.Partition) error {
 	if len(c.partitions) >= mostValues {
 		return errs.New(errs.BadAnswer, "the controller has more than %d partitions", mostValues)
@@ -109,8 +111,8 @@ type named[T any] struct {
 	of     *T
 }
 
-// labelled returns the elements of m, sorted by name. Each has a label with its
-// name as the value.
+// labelled returns the elements of m, sorted by name. The name of each element
+// is the value of its label.
 func labelled[T any](label string, m map[string]*T) []named[T] {
 	list := make([]named[T], 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {

@@ -42,14 +42,14 @@ func parse(t *testing.T, text string) map[string]float64 {
 			t.Fatalf("%q: %v", line, err)
 		}
 		if _, twice := samples[line[:cut]]; twice {
-			t.Errorf("%s is there twice", line[:cut])
+			t.Errorf("%s is written twice", line[:cut])
 		}
 		samples[line[:cut]] = v
 	}
 	return samples
 }
 
-// filled returns the counts of a small cluster.
+// filled returns a Counts with the records of a small cluster.
 func filled(t *testing.T, by cluster.By) *cluster.Counts {
 	t.Helper()
 	c := cluster.New(by)
@@ -192,7 +192,7 @@ func TestCounts(t *testing.T) {
 		}
 	}
 	if _, ok := got[`schedrestd_cluster_account_fairshare_shares{account="root"}`]; ok {
-		t.Error("a value that is not set is shown")
+		t.Error("a value that is not set was written")
 	}
 }
 
@@ -244,8 +244,8 @@ func TestMostValues(t *testing.T) {
 	}
 }
 
-// TestSameLabels checks that names whose labels are equal are counted together,
-// because Prometheus refuses a duplicate series.
+// TestSameLabels checks that users whose names become the same label value are
+// counted together, because Prometheus refuses a duplicate series.
 func TestSameLabels(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(cluster.By{User: true})

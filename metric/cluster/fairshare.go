@@ -10,17 +10,18 @@ import (
 	"schedrestd/model"
 )
 
-// fairShare has the shares of accounts and users. They are sorted before they
-// are written.
+// fairShare has the shares of accounts and users. write sorts them before it
+// writes them.
 type fairShare struct{ accounts, users []share }
 
-// share has the stored part of a model.Share.
+// share has those values of a model.Share that become metrics.
 type share struct {
 	account, user, partition             string
 	factor, level, shares, usage, weight float64 // weight is the usage in TRES seconds
 }
 
-// Share adds the share of an association, if its label is requested.
+// Share adds the share of an association. It skips associations of users unless
+// By.User is set, and associations of accounts unless By.Account is set.
 func (c *Counts) Share(s *model.Share) error {
 	list, wanted, label := &c.fairShare.accounts, c.by.Account, "account"
 	kept := share{account: s.Name, factor: s.Factor, level: s.Level, shares: s.SharesNormalized, usage: s.EffectiveUsage, weight: float64(s.Usage)}
@@ -64,8 +65,9 @@ func (f *fairShare) write(w *exposition.Writer, by By) {
 	}
 }
 
-// writeShares writes the values that are set. If several records have the same
-// labels, only the first record is written. No controller sends such records.
+// writeShares writes the metrics of the shares in list, without values that are
+// not set. If several records have the same labels, it writes only the first
+// record. No controller sends such records.
 func writeShares(w *exposition.Writer, prefix string, list []share, labels func(*share) []string) {
 	slices.SortStableFunc(list, compareShares)
 	list = slices.CompactFunc(list, func(a, b share) bool { return compareShares(a, b) == 0 })

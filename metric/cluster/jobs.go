@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// jobStates are the counted states. A job has one base state, and may have
-// several other states.
+// jobStates are the states that are counted. A job has one base state, and may
+// have several of the others.
 var jobStates = [...]struct {
 	name, help string
 	is         func(model.JobState) bool
@@ -59,7 +59,8 @@ const (
 	waitHeldUser           = 16
 )
 
-// group has the counts of jobs with a common property.
+// group has the counts of all jobs, or of those that have something in common,
+// such as their user.
 type group struct {
 	all                uint64
 	states             [len(jobStates)]uint64
@@ -68,7 +69,7 @@ type group struct {
 	nodes              []byte // bit set of the allocated nodes
 }
 
-// queue has additional counts of the jobs of a partition.
+// queue has counts of a partition's jobs that its group lacks.
 type queue struct {
 	maxNodes     uint32 // largest number of nodes that a pending job requests
 	maxNodesFree uint32 // the same, of jobs that are not held
@@ -84,7 +85,7 @@ type job struct {
 	nodes              []byte // bit set of allocated nodes
 }
 
-// Job adds a job. user is the name of the job's user. It is used only if
+// Job adds a job. user is the name of the job's user, which is used only if
 // By.User is set.
 func (c *Counts) Job(j *model.Job, user string) error {
 	add := facts(j)
@@ -124,7 +125,7 @@ func addTo(groups map[string]*group, label, name string, j *job) error {
 	return nil
 }
 
-// facts returns the amounts that a job adds.
+// facts returns the amounts that a job adds to its groups.
 func facts(j *model.Job) job {
 	f := job{tasks: tasks(j), held: j.State.Base() == model.JobPending && (j.StateReason == waitHeld || j.StateReason == waitHeldUser)}
 	for i := range jobStates {
@@ -153,9 +154,9 @@ func allocates(s model.JobState) bool {
 	return s.Base() == model.JobRunning || s.Base() == model.JobSuspended
 }
 
-// tasks returns how many tasks of a job array a record stands for. It is 1 for
-// any other job. Tasks without a record of their own are sent as a hexadecimal
-// bit mask.
+// tasks returns the number of tasks of a job array for which the record j
+// stands. For a job that is no array it returns 1. The controller sends the
+// tasks that have no record of their own as a hexadecimal bit mask.
 func tasks(j *model.Job) (n uint64) {
 	digits, _ := strings.CutPrefix(j.ArrayTasks, "0x")
 	if len(digits) == len(j.ArrayTasks) {
@@ -168,7 +169,8 @@ func tasks(j *model.Job) (n uint64) {
 	return max(n, 1)
 }
 
-// add adds a job to the group. The number of jobs grows by all.
+// add adds a job to the group. all is the number by which the group's total
+// grows.
 func (g *group) add(j *job, all uint64) {
 	g.all += all
 	for s := j.states; s != 0; s &= s - 1 {

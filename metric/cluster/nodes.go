@@ -8,9 +8,9 @@ import (
 	"schedrestd/model"
 )
 
-// nodeStates are the counted states. A node has one base state, and may have
-// several other states. partition is the state's name in the metrics of
-// partitions, or "" if the name is the same there.
+// nodeStates are the states that are counted. A node has one base state, and
+// may have several of the others. partition is the state's name in the metrics
+// of partitions, or "" if the name is the same there.
 var nodeStates = []struct {
 	name, partition, help string
 	is                    func(model.NodeState) bool
@@ -68,8 +68,8 @@ func takesJobs(s model.NodeState) bool {
 	return false
 }
 
-// mixed returns the state of a node. The state is MIXED if jobs use only a part
-// of the node. Controllers leave this computation to their clients.
+// mixed returns the state of a node, which is MIXED if jobs use only a part of
+// the node. Controllers leave it to their clients to find this out.
 func mixed(n *model.Node) model.NodeState {
 	base := n.State.Base()
 	if base == model.NodeDown || base == model.NodeFuture {
@@ -83,7 +83,7 @@ func mixed(n *model.Node) model.NodeState {
 	return n.State
 }
 
-// nodeGroup has the counts of nodes with a common property.
+// nodeGroup has the counts of all nodes, or of the nodes of a partition.
 type nodeGroup struct {
 	count                                                uint64
 	states                                               [32]uint64 // in the order of nodeStates
@@ -129,7 +129,8 @@ func (c *Counts) Node(n *model.Node, partitions []string) error {
 	return nil
 }
 
-// add adds an amount of a node. used is the allocated part of the amount.
+// add adds a node's amount of a resource. used is the part of total that is
+// allocated.
 func (s *shares) add(total, used uint64, takesJobs bool) {
 	s.allocated += used
 	if takesJobs {
@@ -165,8 +166,8 @@ func (g *nodeGroup) add(n *model.Node, states uint32, gpus uint64) {
 	g.memoryFree += n.FreeMem.Or(0)
 }
 
-// nodeMeasures are the metrics of all nodes. partitionNodeMeasures are the
-// metrics of the nodes of a partition.
+// nodeMeasures are the metrics of all nodes together. partitionNodeMeasures are
+// the metrics of the nodes of each partition.
 var nodeMeasures, partitionNodeMeasures = nodeGroupMeasures()
 
 func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {
@@ -201,7 +202,8 @@ func (c *Counts) writeResources(w *exposition.Writer) {
 	resource(w, Prefix+"gres", "Generic resources, by state.", 1, list)
 }
 
-// resource writes a metric with a label for the state.
+// resource writes a metric of a resource, with a sample for each state:
+// allocated, idle and down.
 func resource(w *exposition.Writer, name, help string, unit float64, list []named[shares]) {
 	if len(list) == 0 {
 		return

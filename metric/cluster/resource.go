@@ -25,8 +25,9 @@ func tres(list string) iter.Seq2[string, string] {
 	}
 }
 
-// amount parses a number with a suffix for a power of 1,024. It returns 0 if
-// the number is malformed. Slurm writes a fraction only if it is exact.
+// amount parses a number that may have a suffix for a power of 1,024. It
+// returns 0 if the number is malformed. The result is exact, because Slurm
+// writes a fraction only if it is exact.
 func amount(s string) uint64 {
 	n, ok := readAmount(s)
 	if !ok {
@@ -63,8 +64,8 @@ type gres struct {
 }
 
 // gresOf returns the generic resources of a node. If resources in use have a
-// type that the node's configuration lacks, they count as the resource without
-// a type.
+// type that the node's configuration lacks, they count as used resources
+// without a type.
 func gresOf(n *model.Node) (list []gres) {
 	for kind, total := range gresList(n.GRES) {
 		if i := slices.IndexFunc(list, func(g gres) bool { return g.gresKind == kind }); i >= 0 {
@@ -87,8 +88,8 @@ func gresOf(n *model.Node) (list []gres) {
 	return list
 }
 
-// gresList returns the kinds and amounts of a list of generic resources:
-// "gpu:a100:2(S:0-1),tmpdisk:no_consume:100G".
+// gresList returns the kinds and amounts in a list of generic resources, such
+// as "gpu:a100:2(S:0-1),tmpdisk:no_consume:100G".
 func gresList(list string) iter.Seq2[gresKind, uint64] {
 	return func(yield func(gresKind, uint64) bool) {
 		for element := range strings.SplitSeq(withoutDetails(list), ",") {

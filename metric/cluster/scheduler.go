@@ -63,7 +63,8 @@ var schedulerMeasures = append([]measure[model.ControllerStats]{
 func cycles(s *model.ControllerStats) uint32    { return s.Schedule.CycleCounter }
 func backfills(s *model.ControllerStats) uint32 { return s.Backfill.CycleCounter }
 
-// exits returns the metrics of the reasons for which scheduling cycles ended.
+// exits returns the metrics that count scheduling cycles by the reason why they
+// ended.
 func exits() (list []measure[model.ControllerStats]) {
 	add := func(name, help string, of func(*model.ControllerStats) []uint32, reason int) {
 		list = append(list, stat(name, help, func(s *model.ControllerStats) uint32 {
@@ -92,7 +93,7 @@ func stat[N uint32 | uint64 | model.Time](name, help string, of func(*model.Cont
 	return measure[model.ControllerStats]{name, help, func(s *model.ControllerStats) float64 { return float64(of(s)) }}
 }
 
-// mean returns a metric that is a sum divided by a count, rounded down.
+// mean returns a metric whose value is sum divided by count, rounded down.
 func mean(name, help string, count func(*model.ControllerStats) uint32, sum func(*model.ControllerStats) uint64) measure[model.ControllerStats] {
 	return stat(name, help, func(s *model.ControllerStats) uint64 {
 		if count(s) == 0 {

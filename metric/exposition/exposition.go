@@ -7,9 +7,10 @@
 //	err := w.Flush()
 //
 // All samples of a family must be written between its Family call and the next
-// one. The package stores only a buffer, so the memory for an answer does not
-// depend on the answer's length. The exporter uses Prometheus's library
-// instead, which would add 2.6 MB to each worker.
+// Family call. The package stores only a buffer, so the memory for an answer
+// does not depend on the answer's length. Workers use this package, because
+// Prometheus's library, which the exporter uses, would add 2.6 MB to each of
+// them.
 package exposition
 
 import (
@@ -57,7 +58,7 @@ func (w *Writer) Family(name string, kind Kind, help string) {
 	_, _ = w.w.Write(w.line) // Flush returns the error
 }
 
-// Sample writes a sample. labels alternates names and values.
+// Sample writes a sample. labels has names and values in turn.
 func (w *Writer) Sample(name string, value float64, labels ...string) {
 	w.line = append(w.line[:0], name...)
 	for i := 0; i+1 < len(labels); i += 2 {
@@ -84,9 +85,10 @@ var (
 	labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 )
 
-// Text returns s in the form of a label's value. It replaces invalid UTF-8 and
-// control characters by U+FFFD, because some parsers stop at them. Names that
-// differ only in these characters become the same name.
+// Text returns s as it appears in the value of a label, before escaping. It
+// replaces invalid UTF-8 and control characters by U+FFFD, because some parsers
+// stop at them. Names that differ only in these characters become the same
+// name.
 func Text(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || unicode.IsControl(r) && r != '\n' {

@@ -46,7 +46,7 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestWriteError checks that an error of any write is returned.
+// TestWriteError checks that Flush returns the error of an earlier write.
 func TestWriteError(t *testing.T) {
 	t.Parallel()
 	w := NewWriter(&full{left: 100})

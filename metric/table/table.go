@@ -1,7 +1,7 @@
-// Package table has the complete table of the gateway's metrics: the metrics of
-// package metric, and the metrics about requests, whose labels come from the
-// declared API and the messages to daemons. Workers and the exporter build the
-// same table.
+// Package table has the complete table of the gateway's metrics. It consists of
+// the metrics of package metric, and of the metrics about requests, whose
+// labels come from package api and from the messages to daemons. Workers and
+// the exporter build the same table.
 package table
 
 import (
@@ -16,15 +16,15 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Pages are the paths outside of the API.
+// Pages are the paths that are not part of the API.
 var Pages = []string{"healthz", "livez", "readyz", "openapi", "metrics/cluster"}
 
-// methods are the methods that are counted for requests without a route. All
+// methods are the methods under which requests without a route are counted. All
 // other methods count as the last one.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "other"}
 
-// statuses are the statuses that the gateway sends. All other statuses count as
-// the last one.
+// statuses are the statuses under which answers are counted. All other statuses
+// count as the last one.
 var statuses = []int{200, 204, 304, 400, 401, 403, 404, 405, 406, 408, 409, 411, 412, 413, 414, 415, 417, 422, 429, 431, 499, 500, 501, 502, 503, 504, 505, 0}
 
 // results are the ways in which a request to a daemon can fail.
@@ -55,7 +55,8 @@ const (
 	MalformedFrames
 )
 
-// Table is the table, with its families and the indices of their labels.
+// Table is the complete table of metrics. It has a field for each family that
+// workers count, and the indices of label values.
 type Table struct {
 	metric.Table
 
@@ -124,8 +125,8 @@ func New() *Table {
 	return t
 }
 
-// routes returns the label for routes and methods. A route is shown in this
-// project's spelling, regardless of the requests' spelling.
+// routes returns the label with all combinations of routes and methods. A route
+// is shown in this project's spelling, whatever the spelling of the request.
 func (t *Table) routes() metric.Label {
 	l := metric.Label{Names: []string{"route", "method"}}
 	add := func(route, method string) {
@@ -151,7 +152,7 @@ func (t *Table) routes() metric.Label {
 	return l
 }
 
-// Route returns the route of an endpoint as a label.
+// Route returns the value of the route label for an endpoint.
 func Route(e *api.Endpoint) string {
 	return "/" + e.Segment(schema.Sched) + "/" + strings.TrimSuffix(e.Path, "/")
 }
@@ -192,8 +193,9 @@ func (t *Table) rpcs() metric.Label {
 	return l
 }
 
-// Operation returns the index of a route and a method. A method that the route
-// does not support, or an unknown route, counts as a request without a route.
+// Operation returns the index of the label value for a route and a method. An
+// unknown route, or a method that the route does not support, counts as a
+// request without a route.
 func (t *Table) Operation(route, method string) int {
 	if i, ok := t.operations[operation{route, method}]; ok {
 		return i
@@ -204,7 +206,8 @@ func (t *Table) Operation(route, method string) int {
 	return t.operations[operation{"none", method}]
 }
 
-// Version returns the index of an API version, or 0 for none.
+// Version returns the index of the label value for an API version, or 0 for
+// none.
 func (t *Table) Version(v schema.Version) int { return t.versions[v] }
 
 // Status returns the index of a status.
@@ -215,7 +218,7 @@ func (t *Table) Status(status int) int {
 	return len(statuses) - 1
 }
 
-// Call returns the index of a kind of request to a daemon.
+// Call returns the index of the label value for a kind of request to a daemon.
 func (t *Table) Call(accounting bool, kind message.Type) int {
 	if i, ok := t.calls[call{accounting, kind}]; ok {
 		return i

@@ -10,8 +10,8 @@ import (
 	"schedrestd/metric"
 )
 
-// TestCells checks that each combination of labels has cells of its own, and
-// that all cells fit into a message.
+// TestCells checks that no two combinations of labels share a cell, and that
+// all cells fit into a message.
 func TestCells(t *testing.T) {
 	table := New()
 	used := make([]string, table.Cells)
@@ -44,7 +44,7 @@ const (
 	end   = "<!-- end of metrics -->\n"
 )
 
-// TestPage fails if docs/METRICS.md and the table have different metrics.
+// TestPage checks that docs/METRICS.md lists the same metrics as the table.
 func TestPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
