@@ -121,7 +121,7 @@ func TestAccountingRecords(t *testing.T) {
 }
 
 // TestAccountingRecordsOnce checks that a client that has received records does
-// not receive them again, whatever happens afterwards.
+// not receive them again, even if the answer turns out to be broken later.
 func TestAccountingRecordsOnce(t *testing.T) {
 	stop := errors.New("stop")
 	asked := 0

@@ -61,8 +61,8 @@ type daemons struct {
 	hung      map[*daemon]bool // daemons that accepted a connection, timed out, and have not answered since
 }
 
-// retryPrimary is how long a backup that answered is tried before the primary,
-// and how long a daemon that hangs is tried last.
+// retryPrimary is the time for which a backup that answered is tried before the
+// primary. For the same time, a daemon that hangs is tried last.
 const retryPrimary = 30 * time.Second
 
 // group combines the addresses with the same name into one daemon.
@@ -84,9 +84,10 @@ func group(what string, addresses []Address) *daemons {
 	return g
 }
 
-// order returns the daemons in the order in which to try them. When
-// retryPrimary has passed, only one call gets an order in which the primary is
-// first again. That call may have to wait for the primary; other calls don't.
+// order returns the daemons in the order in which to try them. Every
+// retryPrimary, it returns the configured order to one call, which begins with
+// the primary. That call may have to wait for the primary, but concurrent calls
+// don't.
 func (g *daemons) order() []*daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,7 +112,8 @@ func (g *daemons) order() []*daemon {
 	return order
 }
 
-// hangs records that d did not answer in time, if there are other daemons.
+// hangs records that d did not answer in time. A single daemon is not recorded,
+// because there is no other to try first.
 func (g *daemons) hangs(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -141,7 +143,7 @@ func (g *daemons) hanging(d *daemon) bool {
 	return g.hung[d]
 }
 
-// answered records that d answered. If d is a backup that was already tried
+// answered records that d answered. If d is a backup that is already tried
 // first, answered does not extend the time for which it is tried first. So when
 // that time is over, order tries the primary again.
 func (g *daemons) answered(d *daemon) {

@@ -104,8 +104,8 @@ func (c *cluster) count() int {
 }
 
 // TestOrder checks that the next controller is tried if a controller does not
-// answer, for any reason. The one that answered is then tried first, until it
-// is time to try the primary again.
+// answer, for any reason. The controller that answered is then tried first,
+// until it is time to try the primary again.
 func TestOrder(t *testing.T) {
 	for name, s := range map[string]state{"standby": waits, "hangs": hangs, "refuses": refuses, "vanishes": vanishes} {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +147,8 @@ func TestOrder(t *testing.T) {
 }
 
 // TestHangIsRemembered checks a primary that hangs while its backup has not
-// taken over: the backup must be tried first, until one of them answers.
+// taken over. From then on the backup must be tried first, until one of the two
+// answers.
 func TestHangIsRemembered(t *testing.T) {
 	for _, takes := range []string{"a", "b"} {
 		l := newCluster(t, "a", "b")
@@ -233,8 +234,9 @@ func TestOneLooksAfterThePrimary(t *testing.T) {
 	}
 }
 
-// TestAllDown checks that every request gets 503, in time, while no controller
-// can be reached, and that requests work again when one is back.
+// TestAllDown checks that every request gets 503 within its time limit while no
+// controller can be reached. When a controller is back, requests must succeed
+// again.
 func TestAllDown(t *testing.T) {
 	for name, s := range map[string]state{"refuse": refuses, "vanish": vanishes} {
 		t.Run(name, func(t *testing.T) {

@@ -61,8 +61,8 @@ func TestUpdateJob(t *testing.T) {
 	}
 }
 
-// TestUpdateJobOnce checks that a change that may have arrived is not repeated,
-// and that its outcome is unknown.
+// TestUpdateJobOnce checks that a change that the controller may have received
+// is not repeated, and that the error says that its outcome is unknown.
 func TestUpdateJobOnce(t *testing.T) {
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) {
 		if request.Type == message.RequestPing {

@@ -16,9 +16,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// killers returns a controller that answers KillJobs with the result of
-// results. If results is nil, the controller does not know that message. one
-// and many count the requests to signal one job and several jobs.
+// killers returns a controller that answers KillJobs with the list or error
+// that results returns. If results is nil, the controller does not know that
+// message. one and many count the requests to signal one job and several jobs.
 func killers(results func() ([]model.KillResult, error)) (s *server.Server, one, many *int) {
 	s, one, many = controller(), new(int), new(int)
 	s.Handlers[message.RequestKillJob] = decoded(message.ResponseRC, func(r *message.KillJob) (message.Body, error) {

@@ -87,8 +87,8 @@ func rc(nc net.Conn, v codec.Version, code uint32) {
 	answer(nc, v, message.ResponseRC, &message.RC{Code: code})
 }
 
-// refusals are the ways in which Slurm's releases refuse an unsupported
-// version.
+// refusals are the ways in which different releases of Slurm refuse an
+// unsupported version.
 var refusals = map[string]func(nc net.Conn){
 	"22.05 closes":                          func(net.Conn) {},
 	"24.11 answers in a version of its own": func(nc net.Conn) { rc(nc, codec.V2411, fault.Authentication) },
@@ -130,8 +130,8 @@ func TestVersionProbe(t *testing.T) {
 	}
 }
 
-// TestVersionProbeWithAWrongCredential checks that the refusal of an invalid
-// credential also shows which version the controller speaks.
+// TestVersionProbeWithAWrongCredential checks that the client learns a
+// controller's version even if the controller refuses the credential.
 func TestVersionProbeWithAWrongCredential(t *testing.T) {
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) { rc(nc, request.Version, fault.Authentication) })
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
@@ -192,8 +192,8 @@ func code(err error) string {
 	return ""
 }
 
-// bad lists misbehaviour of a controller, with the expected results. The
-// controller answers pings correctly.
+// bad lists ways in which a controller can misbehave, with the expected
+// results. In each of them the controller answers pings correctly.
 var bad = []struct {
 	name  string
 	act   func(nc net.Conn, v codec.Version)
@@ -281,8 +281,9 @@ func TestBadPeers(t *testing.T) {
 	}
 }
 
-// TestOutcomeUnknown checks that a submission that was sent and not answered is
-// not repeated, with any controller.
+// TestOutcomeUnknown checks a controller that misbehaves after it has received
+// a submission. The submission must never be repeated. The error must say that
+// its outcome is unknown, unless the answer shows that nothing was done.
 func TestOutcomeUnknown(t *testing.T) {
 	for _, tt := range bad {
 		t.Run(tt.name, func(t *testing.T) {

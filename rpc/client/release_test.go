@@ -77,8 +77,8 @@ func TestReleaseAfterLoss(t *testing.T) {
 	}
 }
 
-// TestReleaseOfBackup checks that the release is that of the controller that
-// answers.
+// TestReleaseOfBackup checks that Release returns the release of the backup if
+// the backup is the controller that answers.
 func TestReleaseOfBackup(t *testing.T) {
 	var asked atomic.Int32
 	backup := serve(t, "tcp", telling("24.05.8", &asked))

@@ -62,7 +62,8 @@ func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Cred
 }
 
 // openAt opens a session at version v, and sends v in both the header and the
-// body. The daemon uses the version in the body, even if it is too new.
+// body. The daemon uses the version in the body, even if it does not support
+// that version.
 func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (*session, *failure) {
 	init := &message.PersistInit{Version: v, ClusterName: a.cfg.Cluster, PersistType: message.PersistToAccounting}
 	opening, err := message.EncodeOpening(v, a.seal(ctx, d, cred), init)
@@ -147,8 +148,8 @@ func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (answ
 	return s.receive(want, allowance)
 }
 
-// receive returns an answer, which must be of type want. The memory of a long
-// answer comes from the allowance in.
+// receive returns an answer, which must be of type want. A long answer gets its
+// memory from the allowance that is passed as in.
 func (s *session) receive(want message.Type, in *allowance) (*reply, *failure) {
 	answer, f := s.caller.receive(s.ctx, s.nc, in, request{})
 	if f != nil {

@@ -19,9 +19,9 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// keeper is an accounting daemon that keeps sessions open and answers with its
-// resources. It accepts tokens that begin with "good", and returns the user of
-// the session as the name of a resource.
+// keeper is an accounting daemon that keeps sessions open and answers requests
+// for trackable resources. It accepts tokens that begin with "good". The name
+// of the resource in its answer is the user of the session.
 type keeper struct {
 	client.Address
 	act func(nc net.Conn, question int) (goOn bool) // called before the answer; nil to continue
@@ -224,8 +224,8 @@ func TestForgedBesideASession(t *testing.T) {
 	}
 }
 
-// TestVerifyOpens checks that Verify opens a new session, because an open one
-// does not show that its token is still accepted.
+// TestVerifyOpens checks that Verify opens a new session, because an open
+// session does not show that its token is still accepted.
 func TestVerifyOpens(t *testing.T) {
 	k := keeps(t)
 	a := accountingOf(k.Address)
@@ -288,8 +288,8 @@ func opener2(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Addres
 	})}
 }
 
-// TestSessionEnds checks that a session ends with its token, or when it has
-// been idle for too long.
+// TestSessionEnds checks that a session is closed when its token expires, or
+// when it has been idle for too long.
 func TestSessionEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -315,8 +315,9 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// TestSessionBroken checks that a request is repeated once, in another session,
-// if the daemon has closed its session in the meantime.
+// TestSessionBroken checks a session that breaks at its second request. If the
+// daemon closes the connection, the request is repeated once, in a new session.
+// If the daemon answers with garbage, the request fails.
 func TestSessionBroken(t *testing.T) {
 	good := model.Credential{Token: "good"}
 	for _, tt := range []struct {

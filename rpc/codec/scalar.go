@@ -176,9 +176,9 @@ func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
 }
 
 // sent returns the number that represents v on the wire. If a filler has set v
-// to something that is not a number, walked is false. A single function for all
-// widths, with the walk as a parameter, would allocate memory for each number.
-// A long list has a million numbers.
+// to "not set" or "unlimited", walked is false, because no number needs to be
+// walked. A single function for all widths, with the walk as a parameter, would
+// allocate memory for each number. A long list has a million numbers.
 func sent[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
 	infinite := ^T(0)
 	switch {

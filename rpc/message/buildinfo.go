@@ -14,9 +14,10 @@ type BuildInfoRequest struct {
 // Walk encodes or decodes the fields in wire order.
 func (m *BuildInfoRequest) Walk(c *codec.Codec) { c.Time("last_update", &m.LastUpdate) }
 
-// BuildInfo answers BuildInfoRequest (table conf_response). It has only the
-// fields that this project uses. Unless Whole is set, the walk skips other
-// fields when it decodes, and sends them empty when it encodes.
+// BuildInfo answers BuildInfoRequest (table conf_response). Its own fields are
+// those that this project uses. All other fields are stored in Whole. If Whole
+// is nil, the walk skips them when it decodes, and sends them empty when it
+// encodes.
 type BuildInfo struct {
 	LastUpdate  model.Time
 	BootTime    model.Time

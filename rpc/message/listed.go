@@ -6,7 +6,7 @@ import (
 )
 
 // Listed is an answer of the accounting daemon with a list of records. Records
-// is the list, or passes the records on one at a time.
+// either holds the whole list or passes the records on one at a time.
 type Listed[T any] struct {
 	Records codec.Stream[T]
 	Code    uint32 // 0, or one of Slurm's error numbers

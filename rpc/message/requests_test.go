@@ -64,8 +64,9 @@ func TestCapturedRequests(t *testing.T) {
 					compareBytes(t, raw, c.Bytes())
 					return
 				}
-				// The captured request has a null filter of associations. Ours
-				// has a filter that selects everything.
+				// The captured request has a null filter of associations. The
+				// request that this project encodes has a filter that selects
+				// everything.
 				again := make()
 				if err := DecodeBody(v, 0, c.Bytes(), again); err != nil {
 					t.Fatal(err)

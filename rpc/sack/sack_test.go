@@ -115,8 +115,8 @@ func TestAnswers(t *testing.T) {
 }
 
 // TestSockets checks that sockets that are absent or served by another user are
-// skipped. If none is left, only the administrator gets an error with their
-// paths.
+// skipped. If no socket is left, the log must contain their paths, and the
+// client must not get them.
 func TestSockets(t *testing.T) {
 	socket := kiosk(t, func(nc net.Conn, _ []byte) { nc.Write(answer(credential + "\x00")) })
 	none := filepath.Join(t.TempDir(), "none")

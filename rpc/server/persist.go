@@ -50,8 +50,8 @@ type session struct {
 	kept       Session
 }
 
-// open verifies the first message. If it returns an error, the session can send
-// the error to the peer.
+// open verifies the first message. If it returns an error, the caller can use
+// the returned session to send the error to the peer.
 func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	s := &session{conn: c, version: c.server.newest()}
 	var init message.PersistInit

@@ -48,7 +48,7 @@ func closed(nc net.Conn) bool {
 
 // TestSilentConnectionsGiveWay checks that clients that connect and send
 // nothing block no other client, however many they are. FrontTimeout never
-// passes in this test.
+// expires in this test.
 func TestSilentConnectionsGiveWay(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -109,8 +109,8 @@ func (f *fixture) stay(t *testing.T, cred message.Credential) (net.Conn, message
 	return nc, rc
 }
 
-// asUser accepts any token, as the verify function of a server. The number in
-// the token is the uid of its user.
+// asUser accepts any token. It is a Verify function of a Server, and the number
+// in the token is the uid of its user.
 func asUser(token, _ string) (Identity, error) {
 	id := Identity{Name: token, GID: 100}
 	for _, digit := range strings.TrimPrefix(token, "uid ") {

@@ -171,7 +171,7 @@ func code(t testing.TB, f message.Frame) uint32 {
 	return rc.Code
 }
 
-// whoami answers with the identity that the request counted for.
+// whoami answers with the identity of the request's user.
 func whoami(_ context.Context, r *Request) (message.Type, message.Body, error) {
 	return message.ResponseAuthToken, &message.TokenResponse{Token: fmt.Sprintf("%d/%d %s by %s kernel=%t",
 		r.Identity.UID, r.Identity.GID, r.Identity.Name, r.Identity.By, r.Identity.Kernel)}, nil
@@ -394,8 +394,8 @@ func TestPanicCostsOneConnection(t *testing.T) {
 }
 
 // TestSlotsAreOfAListener checks that the UNIX socket still answers when
-// unknown clients hold all slots of the TCP listener. TCP must answer again
-// after their timeout.
+// unknown clients hold all slots of the TCP listener. When the connections of
+// these clients time out, TCP must answer again.
 func TestSlotsAreOfAListener(t *testing.T) {
 	f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, MaxConns: 2, FrontTimeout: 200 * time.Millisecond})
 	for range 4 {
