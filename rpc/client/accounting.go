@@ -103,8 +103,8 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 	})
 }
 
-// account gets a session with the first accounting daemon that answers, by
-// calling get, and calls ask with the session. If ask fails, account may call
+// account calls get to obtain a session with the first accounting daemon that
+// answers. Then it calls ask with the session. If ask fails, account may call
 // it again with another session, unless the failure is final.
 func (a *Accounting) account(ctx context.Context, cred model.Credential, get getter, ask func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)

@@ -69,7 +69,7 @@ func (q *question) encode(s *session) ([]byte, *failure) {
 	return b, nil
 }
 
-// answerOf decodes an answer that contains records of type T.
+// An answerOf[T] is an answer that contains records of type T.
 type answerOf[T any] interface {
 	message.Body
 	List() *message.Listed[T]

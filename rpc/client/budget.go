@@ -122,8 +122,8 @@ func (b *Budget) admit(t *turn, ahead []*turn) bool {
 	}
 	if !b.short(t.n) {
 		for _, a := range ahead {
-			// A request that waits for other answers to its own credential may
-			// be overtaken by other credentials any number of times.
+			// A request that waits because its own credential holds too much
+			// memory may be overtaken any number of times.
 			if a.passed >= maxPassed && b.fair(b.ledger(a.come), a.allowance, a.n, 0) {
 				return false
 			}
@@ -162,10 +162,9 @@ func (b *Budget) try(r *allowance, n int) bool {
 }
 
 // take waits until r may have n bytes. It returns errs.Unavailable if ctx ends
-// first. If come is set, the answer has arrived; otherwise it is expected. If
-// memory is short only because of other expected answers, take stops waiting
-// for an expected answer after a while. It then returns nil without reserving
-// memory.
+// first. come reports whether the answer has arrived; otherwise it is expected.
+// Sometimes only other expected answers leave too little memory for an expected
+// answer. Then take returns nil after a while, without reserving memory.
 func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error {
 	t := &turn{allowance: r, n: n, come: come, ready: make(chan struct{})}
 	b.mu.Lock()
@@ -198,8 +197,9 @@ func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error
 
 // claim sets the memory for the expected answer of r to n bytes. It does not
 // wait, and reports whether the request may be sent. It also succeeds if r has
-// slightly less than n bytes. If content is set, it succeeds even without
-// reserving memory, provided that the answers that have arrived leave enough.
+// slightly less than n bytes. If content is set, it even succeeds without
+// reserving memory, provided that the answers that have arrived leave enough
+// memory.
 func (b *Budget) claim(r *allowance, n int, content bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -216,7 +216,8 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
-// TestHold checks that memory held for other data counts for its owner.
+// TestHold checks that memory held for other data counts towards its owner's
+// limit.
 func TestHold(t *testing.T) {
 	b, ann := NewBudget(800), model.Credential{Token: "ann"}
 	if !b.Hold(ann, 600) || b.Hold(ann, 1) || !b.Hold(model.Credential{Token: "bob"}, 100) {

@@ -1,12 +1,13 @@
-// Package client sends requests to the controller and the accounting daemon in
-// Slurm's RPC, both to the bundled daemons and to a site's Slurm.
+// Package client sends requests to the controller and the accounting daemon with
+// Slurm's RPC protocol, both to the bundled daemons and to a site's Slurm.
 //
-// Read it from the top: a method (node.go, submit.go, …) names the request and
-// decodes the answer; do (failover.go) finds a controller that answers; speak
-// (version.go) finds the protocol version that the controller supports;
-// exchange (exchange.go) opens one connection for one request and one answer.
-// Accounting (accounting.go) does the same for the accounting daemon.
-// Connections to it stay open (sessions.go), and each belongs to one token.
+// A request passes through these functions: a method (node.go, submit.go, …)
+// names the request and decodes the answer; do (failover.go) finds a controller
+// that answers; speak (version.go) finds the protocol version that the
+// controller supports; exchange (exchange.go) opens one connection for one
+// request and one answer. Accounting (accounting.go) does the same for the
+// accounting daemon. Connections to the accounting daemon stay open
+// (sessions.go), and each belongs to one token.
 //
 // A daemon may have carried out a request that it did not answer. Such a
 // request is sent again only if a repetition is harmless. A submission is never
@@ -21,7 +22,7 @@
 // There are two exceptions, in which records are passed on while the answer is
 // still being read. One is an answer that is longer than the budget. The other
 // is an answer whose records the caller uses itself, without sending them to a
-// client (model.Query.Prompt). Such an answer uses no memory of the budget.
+// client (model.Query.Prompt). Neither uses memory of the budget.
 //
 // Errors are *errs.Error, with Number set if a daemon sent one. They never
 // contain a token.
@@ -58,9 +59,9 @@ type Config struct {
 	Trusted func(uid uint32) bool
 
 	// Munge is the client of munged. It authenticates this process to daemons
-	// over TCP, where they can't ask the kernel which user the process has. A
-	// credential without a token then stands for that user over TCP, too. Munge
-	// may be nil.
+	// over TCP, where they can't ask the kernel which user the process runs as.
+	// A credential without a token then stands for that user over TCP, too.
+	// Munge may be nil.
 	Munge    *munge.Client
 	Sack     *sack.Client // for auth/slurm, instead of Munge
 	MungeUID uint32       // user of the daemons, which alone may decode credentials

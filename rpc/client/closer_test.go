@@ -50,10 +50,10 @@ func newCloser(t *testing.T, newest, oldest codec.Version) *closer {
 // connections returns the number of connections since the last call.
 func (c *closer) connections() int { return int(c.opened.Swap(0)) }
 
-// TestClosersRefuse checks that a connection that is closed without an answer
-// becomes a 401, because controllers up to 24.05 refuse invalid credentials
-// this way. Earlier answers of the controller must make no difference, and
-// requests with a valid credential must still succeed.
+// TestClosersRefuse checks that the client returns a 401 if the connection is
+// closed without an answer, because controllers up to 24.05 refuse invalid
+// credentials this way. Earlier answers of the controller must make no
+// difference, and requests with a valid credential must still succeed.
 func TestClosersRefuse(t *testing.T) {
 	for _, v := range [][2]codec.Version{{codec.V2205, codec.V2205}, {codec.V2311, codec.V2205}, {codec.V2405, codec.V2302}} {
 		t.Run(v[0].Release(), func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // seal returns a function that creates the credential of one message to d. A
 // credential of munged or of auth/slurm is valid only for the body of one
-// message, so each attempt gets its own.
+// message, so each attempt gets its own credential.
 func (c *caller) seal(ctx context.Context, d *daemon, cred model.Credential) message.Sealer {
 	switch {
 	case !cred.Local():

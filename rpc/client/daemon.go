@@ -32,7 +32,7 @@ type daemon struct {
 	mode      string // "primary", "backup1", …
 	addresses []Address
 
-	probe chan struct{} // has a token while a probe runs, so that there is one at a time
+	probe chan struct{} // has a token while a probe runs, so that only one runs at a time
 
 	mu      sync.Mutex
 	version codec.Version // version that it speaks; 0 if unknown or uncertain
@@ -84,10 +84,10 @@ func group(what string, addresses []Address) *daemons {
 	return g
 }
 
-// order returns the daemons in the order in which to try them. Every
-// retryPrimary, it returns the configured order to one call, which begins with
-// the primary. That call may have to wait for the primary, but concurrent calls
-// don't.
+// order returns the daemons in the order in which to try them. Normally the
+// daemon that answered last is first. Every retryPrimary, a single call gets
+// the configured order, in which the primary is first. That call may have to
+// wait for the primary, but concurrent calls don't.
 func (g *daemons) order() []*daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -167,7 +167,7 @@ func (g *daemons) current() *daemon {
 
 // watch sets the deadline of ctx for nc. If ctx ends before stop is called,
 // watch sets a deadline in the past, so that all reads and writes on nc fail.
-// It does not close nc. stop returns false if ctx had ended.
+// It does not close nc. stop returns false if ctx has already ended.
 func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 	if deadline, ok := ctx.Deadline(); ok {
 		nc.SetDeadline(deadline)

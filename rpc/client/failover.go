@@ -20,7 +20,7 @@ type request struct {
 	list       bool // asks for every record of a kind, which may be many
 	prompt     bool // the answer is decoded at once: model.Query
 
-	since codec.Version // the oldest version that has it; it is not sent to older controllers
+	since codec.Version // the oldest version that has this request; older controllers do not get it
 }
 
 // do sends r to the controllers in turn until one answers. It tries the next
@@ -129,7 +129,7 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 
 // reach calls speak. A controller that hung gets only a quarter of the time, so
 // that a request has time left for the other controllers. When the controller
-// has answered a ping, it gets the whole time again.
+// has answered a ping, requests to it get the whole time again.
 func (c *Client) reach(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if !c.hanging(d) {
 		v, f := c.speak(ctx, d, cred)

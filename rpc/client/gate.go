@@ -17,9 +17,10 @@ const mostAsked = 4
 
 // gate limits the number of concurrent requests whose answer may be long. A
 // request counts from the time before it connects until its answer has been
-// read. A request that waits for the gate has no connection. The gate admits
-// next a request of the credential that has the fewest admitted requests. So a
-// client that requests a hundred lists delays others by at most one list.
+// read. A request that waits for the gate has no connection. When there is
+// room, the gate admits a request of the credential that has the fewest
+// admitted requests. So a client that requests a hundred lists delays others by
+// at most one list.
 type gate struct {
 	mu     sync.Mutex
 	inside map[owner]int

@@ -46,8 +46,9 @@ func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q mo
 	return times, err
 }
 
-// attempted sets a flag of a pending job if the last run of backfill scheduling
-// examined the job. Controllers leave this to their clients.
+// attempted sets JobBackfillTriedLast for a pending job if the last run of
+// backfill scheduling examined the job. Controllers leave this to their
+// clients.
 func attempted(j *model.Job, last model.Time) {
 	if last != 0 && j.State.Base() == model.JobPending && j.Flags&model.JobBackfillTried != 0 && j.LastSchedEval >= last {
 		j.Flags |= model.JobBackfillTriedLast

@@ -33,10 +33,10 @@ func (r *reached) accepted(now time.Time) {
 
 // Reachable reports whether any connection to a controller has been accepted in
 // the last UnreachableAfter. If the last accepted connection is older than
-// reachFresh, Reachable first tries to connect, and sends nothing. Concurrent
-// callers share the attempt. So controllers get at most one attempt a second,
-// however many requests cause calls of Reachable. A new Client counts its
-// creation as an accepted connection.
+// reachFresh, Reachable first tries to connect, without sending anything.
+// Concurrent callers share the attempt. So controllers get at most one attempt
+// a second, however many requests cause calls of Reachable. A new Client counts
+// its creation as an accepted connection.
 func (c *Client) Reachable(ctx context.Context) bool {
 	r := &c.reached
 	r.mu.Lock()

@@ -110,8 +110,8 @@ func TestReleaseUntold(t *testing.T) {
 	}
 }
 
-// TestReleaseUnknown checks that the release of a controller that never
-// answered is unknown.
+// TestReleaseUnknown checks that Release returns "" if no controller has ever
+// answered.
 func TestReleaseUnknown(t *testing.T) {
 	c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "unix", Address: t.TempDir() + "/gone"}}})
 	if got := c.Release(t.Context(), model.Credential{Token: secret}); got != "" {

@@ -24,7 +24,7 @@ func (c *Client) UpdateReservation(ctx context.Context, cred model.Credential, u
 	return withoutReason(c.query(ctx, cred, r, message.ResponseRC, nil))
 }
 
-// withoutReason replaces an error that gives no reason by an error that
+// withoutReason replaces an error that gives no reason with an error that
 // mentions the reservation. A controller sends such errors for unknown users,
 // groups, accounts and nodes.
 func withoutReason(err error) error {

@@ -25,9 +25,9 @@ type session struct {
 	owner   owner
 	expires time.Time       // expiry of the token; zero if unknown
 	ctx     context.Context // context of the current request
-	lent    bool            // an answer is still being read from it; it is closed afterwards
+	lent    bool            // an answer is still being read from the session, which is closed afterwards
 	reused  bool            // it was idle before this request
-	tainted bool            // it may have changes that are neither committed nor rolled back; it is closed
+	tainted bool            // it may have changes that are neither committed nor rolled back, so it is closed after the request
 	since   time.Time       // if reused: when it became idle
 	alarm   *time.Timer     // closes it while it is idle
 	stop    func() bool     // ends the time limit of the request

@@ -29,8 +29,8 @@ const (
 )
 
 // owner identifies the credential that a session belongs to. A daemon checks a
-// token only when the session is opened. Every later request has the privileges
-// and the name of that token.
+// token only when the session is opened. Every later request in the session has
+// the privileges of the same user.
 type owner struct {
 	daemon *daemon
 	token  [sha256.Size]byte // hash of the token
@@ -54,8 +54,8 @@ type sessions struct {
 	rest time.Duration // 0 for restFor
 }
 
-// take removes the session of o that was used last from the idle sessions, and
-// returns it. If o has no idle session, take returns nil.
+// take removes the session that o used last from the idle sessions, and returns
+// it. If o has no idle session, take returns nil.
 func (p *sessions) take(o owner) *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -142,7 +142,8 @@ func (k *keeper) wait(t *testing.T, n int) {
 	}
 }
 
-// ask sends a request as cred and returns the user that the daemon answered.
+// ask sends a request as cred and returns the user that the daemon's answer
+// names.
 func ask(a *client.Accounting, cred model.Credential) (who string, err error) {
 	err = client.Records(context.Background(), a, cred, model.TRESFilter{}, func(r *model.TRES) error { who = r.Name; return nil })
 	return who, err
@@ -160,7 +161,7 @@ func accountingOf(addresses ...client.Address) *client.Accounting {
 }
 
 // TestSessionIsKept checks that a session serves repeated requests with the
-// same token and the same name, and no other requests.
+// same token and the same user name, and no other requests.
 func TestSessionIsKept(t *testing.T) {
 	k := keeps(t)
 	a := accountingOf(k.Address)
@@ -435,7 +436,7 @@ func TestGivenUpSession(t *testing.T) {
 }
 
 // TestSessionsAreBounded checks that after any number of concurrent requests
-// only few sessions stay open.
+// only a few sessions stay open.
 func TestSessionsAreBounded(t *testing.T) {
 	k := keeps(t)
 	a := accountingOf(k.Address)

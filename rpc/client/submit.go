@@ -58,9 +58,9 @@ func allWithDefaults(descs []model.JobDesc) (list []model.JobDesc) {
 	return list
 }
 
-// byPolicy replaces an error that gives no reason by an error that mentions the
-// job. A site's submit policy refuses jobs with such errors. If the error has a
-// text, the text is for the user who submits the job.
+// byPolicy replaces an error that gives no reason with an error that mentions
+// the job. A site's submit policy refuses jobs with such errors. If the error
+// has a text, the text is for the user who submits the job.
 func byPolicy(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {

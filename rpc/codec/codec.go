@@ -16,11 +16,11 @@
 //
 // After the first error, all calls do nothing. So walks need no error handling,
 // and a caller checks Err once (or Finish, which also refuses bytes left over).
-// Each length and count is checked against the bytes that have arrived before
-// memory is allocated.
+// Before memory is allocated, each length and count is checked against the
+// number of bytes that are left in the input.
 //
-// The byte layout of each type is documented with its method. The source is the
-// layout of Slurm's messages, protocols 38 (22.05) to 45 (26.05).
+// The byte layout of each type is documented with its method. It is the layout
+// of Slurm's messages, in protocols 38 (22.05) to 45 (26.05).
 package codec
 
 import (
@@ -173,7 +173,8 @@ func (c *Codec) Fail(name string, err error) {
 }
 
 // Finish returns Err, or ErrLeftover if a decoder has not consumed its whole
-// input. With a stream encoder, Finish first writes the rest.
+// input. With a stream encoder, Finish first writes the rest of the encoded
+// bytes.
 func (c *Codec) Finish() error {
 	if c.err == nil && c.out != nil {
 		_, c.err = c.out.Write(c.buf)

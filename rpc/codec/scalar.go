@@ -55,8 +55,9 @@ func (c *Codec) Uint32(name string, v *uint32) {
 	}
 }
 
-// Uint16In32 walks a Uint16 that later versions have as a Uint32. It sends only
-// the low 16 bits of v.
+// Uint16In32 walks a Uint16 that is stored in a uint32. It is for old versions
+// of a field that is a Uint32 in later versions. It sends only the low 16 bits
+// of v.
 func (c *Codec) Uint16In32(name string, v *uint32) {
 	narrow := uint16(*v)
 	if c.Uint16(name, &narrow); c.mode != encoding {
@@ -64,8 +65,9 @@ func (c *Codec) Uint16In32(name string, v *uint32) {
 	}
 }
 
-// Uint32In64 walks a Uint32 that later versions have as a Uint64. It sends only
-// the low 32 bits of v.
+// Uint32In64 walks a Uint32 that is stored in a uint64. It is for old versions
+// of a field that is a Uint64 in later versions. It sends only the low 32 bits
+// of v.
 func (c *Codec) Uint32In64(name string, v *uint64) {
 	narrow := uint32(*v)
 	if c.Uint32(name, &narrow); c.mode != encoding {

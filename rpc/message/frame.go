@@ -156,8 +156,8 @@ func decode(c *codec.Codec, t Type, body Body) error {
 	return nil
 }
 
-// EncodePersistent returns a message of a persistent connection: length,
-// number, body.
+// EncodePersistent returns a message of a persistent connection: length, type,
+// body.
 func EncodePersistent(v codec.Version, t Type, body Body) ([]byte, error) {
 	c := codec.NewEncoder(v, make([]byte, 6, 256))
 	body.Walk(c)
@@ -199,8 +199,8 @@ func Front(v codec.Version, flags uint16, t Type, credential *Credential, n int)
 	return b, nil
 }
 
-// PersistentFront returns the data before a body on a persistent connection:
-// length and number.
+// PersistentFront returns the data before a body of n bytes on a persistent
+// connection: length and type.
 func PersistentFront(t Type, n int) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(2+n))
 	return binary.BigEndian.AppendUint16(b, uint16(t))

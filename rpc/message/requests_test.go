@@ -13,8 +13,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// requestBodies maps the numbers of captured requests to the types of their
-// bodies.
+// requestBodies maps the message types of captured requests to functions that
+// create a body of that type.
 var requestBodies = map[string]func() Body{
 	"1008": func() Body { return Empty{} },
 	"1021": func() Body { return new(LicenseInfoRequest) },

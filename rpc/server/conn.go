@@ -64,7 +64,7 @@ func (c *conn) serve() {
 
 // exchange reads the beginning of the first message, which determines the
 // protocol. The first two bytes are either a version (at least 0x2600), or the
-// number of the message that opens a persistent connection.
+// type of the message that opens a persistent connection.
 func (c *conn) exchange() error {
 	if !c.await(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)) {
 		return ErrClosed

@@ -13,7 +13,7 @@ import (
 )
 
 // persist serves a persistent connection. opening is the first message without
-// its number: header, credential, PersistInit. The credential applies to the
+// its type: header, credential, PersistInit. The credential applies to the
 // whole connection. But persist verifies it again for each request, because its
 // token may have expired, its key may have been replaced, or its user may have
 // changed.

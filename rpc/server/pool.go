@@ -84,8 +84,8 @@ func (s *Server) ensureCapacity(c *conn) bool {
 }
 
 // claim counts c as a connection of its credential's user. If the user has too
-// many connections, claim ends that one of them that was silent longest. If all
-// of them are busy, it refuses c.
+// many connections, claim ends the user's connection that was silent longest.
+// If all of the user's connections are busy, it refuses c.
 func (s *Server) claim(c *conn, id Identity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,8 +110,8 @@ func (s *Server) claim(c *conn, id Identity) error {
 // longestSilent returns the connection of p to close first, or nil. It
 // considers only connections that wait for their client and for which fits
 // returns true. Connections of the source with the most connections come first,
-// so that a client that connects often loses its own connections. Those of a
-// Super come last. The caller holds mu.
+// so that a client that connects often loses its own connections. Connections
+// of a Super come last. The caller holds mu.
 func (s *Server) longestSilent(p *pool, fits func(*conn) bool) *conn {
 	count := map[source]int{}
 	for c := range s.conns {

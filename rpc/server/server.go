@@ -64,7 +64,7 @@ type Server struct {
 	MaxUserBytes int           // the same, per user
 	MaxSpool     int           // bytes of spooled answers on disk, except those of a Super
 	MaxUserSpool int           // the same, per user
-	SpoolDir     string        // directory of their unnamed files; "" for os.TempDir
+	SpoolDir     string        // directory of the unnamed files with spooled answers; "" for os.TempDir
 	FrontTimeout time.Duration // until the credential has arrived
 	BodyTimeout  time.Duration // from then until the whole message has arrived
 	WriteTimeout time.Duration // to send an answer

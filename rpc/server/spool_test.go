@@ -105,7 +105,7 @@ func TestSpooledAnswers(t *testing.T) {
 }
 
 // TestUnreadAnswersAreBounded checks that a user who does not read long answers
-// gets no more of them, and that other users do.
+// gets no more of them, and that other users get theirs.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
 	unread := ask(t, f, token, 80)
