@@ -163,8 +163,9 @@ func (b *Budget) try(r *allowance, n int) bool {
 
 // take waits until r may have n bytes. It returns errs.Unavailable if ctx ends
 // first. come reports whether the answer has arrived; otherwise it is expected.
-// Sometimes only other expected answers leave too little memory for an expected
-// answer. Then take returns nil after a while, without reserving memory.
+// An expected answer waits only briefly for other expected answers: if the
+// answers that have arrived leave enough memory, take soon returns nil without
+// reserving memory.
 func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error {
 	t := &turn{allowance: r, n: n, come: come, ready: make(chan struct{})}
 	b.mu.Lock()

@@ -144,8 +144,8 @@ func TestVersionProbeWithAWrongCredential(t *testing.T) {
 }
 
 // TestVersionIsProbedAgain checks a controller that is restarted with an older
-// release, which refuses the newer version in one of three ways. If the
-// controller can't have carried out a submission, the submission must succeed
+// release, which refuses the newer version in one of three ways. If the refusal
+// shows that a submission was not carried out, the submission must succeed
 // after the new probe.
 func TestVersionIsProbedAgain(t *testing.T) {
 	for name, refuse := range refusals {

@@ -98,9 +98,9 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 	return found, f
 }
 
-// lost reports whether f means that d can't be reached at all. A failure of
-// munged or of a sack.socket does not mean that. Nor does a failure if fewer
-// addresses or less time than usual were available.
+// lost reports whether f means that d can't be reached at all. It returns false
+// if munged or a sack.socket failed, if ctx has ended, or if the credential can
+// be used only on some of d's addresses.
 func (c *Client) lost(ctx context.Context, d *daemon, cred model.Credential, f *failure) bool {
 	_, other := errors.AsType[*errs.Error](f.err)
 	return f.stage == unreached && !other && ctx.Err() == nil && (!cred.Local() || c.issued(d))
@@ -108,9 +108,9 @@ func (c *Client) lost(ctx context.Context, d *daemon, cred model.Credential, f *
 
 // closed returns the error for a daemon that closes the connection on every
 // version. Usually the error says that the credential is wrong. There are two
-// exceptions: a daemon whose release answers wrong credentials, and a daemon
-// that never answered and does not wait for a request. The second may be a load
-// balancer whose daemon is down.
+// exceptions. One is a daemon whose release answers a wrong credential with an
+// error. The other is a daemon that never answered and does not wait for a
+// request, such as a load balancer whose daemon is down.
 func (g *daemons) closed(d *daemon, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -196,9 +196,9 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestSuperGetsIn checks that a Super gets a connection to the UNIX socket,
-// regardless of which users have all connections. Ordinary users must lose
-// their connections before a Super does.
+// TestSuperGetsIn checks that a Super gets a connection to the UNIX socket even
+// if other users hold all connections. Ordinary users must lose their
+// connections before a Super does.
 func TestSuperGetsIn(t *testing.T) {
 	self := uint32(os.Getuid())
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})

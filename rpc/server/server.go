@@ -1,4 +1,4 @@
-// Package server is the server side of the RPC, for the bundled daemons. It
+// Package server is the server side of Slurm's RPC, for the bundled daemons. It
 // receives messages on TCP and UNIX sockets, verifies their senders, and passes
 // them to the handlers of their types.
 //

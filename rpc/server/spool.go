@@ -14,9 +14,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// spoolMemory is the number of bytes of a spooled answer that stay in memory.
-// The rest is stored in a file, so that a client that does not read its answer
-// uses no memory.
+// spoolMemory is the length in bytes up to which a spooled answer stays in
+// memory. A longer answer is stored in a file, so that a client that does not
+// read it uses no memory.
 const spoolMemory = 64 << 10
 
 // socketBuffer limits the part of a long answer that is in the kernel's buffer,
