@@ -148,7 +148,7 @@ func TestAccountingRecordsOnce(t *testing.T) {
 		received int
 	}{
 		{name: "cut short", cut: 6, kind: errs.BadAnswer, received: 1},
-		{name: "a number behind them", code: fault.AccessDenied, kind: errs.Denied, received: 2},
+		{name: "an error number after the records", code: fault.AccessDenied, kind: errs.Denied, received: 2},
 		{name: "the receiver stops", each: stop, received: 1},
 	}
 	for _, tt := range tests {

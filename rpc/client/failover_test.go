@@ -128,7 +128,7 @@ func TestOrder(t *testing.T) {
 			}
 			asked("all work", "a")
 			l.set("a", s)
-			asked("the primary does not", "a", "b")
+			asked("the primary does not answer", "a", "b")
 			asked("remembered", "b")
 			l.set("b", refuses)
 			if s == hangs {
@@ -140,7 +140,7 @@ func TestOrder(t *testing.T) {
 			l.set("b", works)
 			asked("the last one is remembered", "c")
 			now = now.Add(client.RetryPrimary + time.Second)
-			asked("it is time to look", "a")
+			asked("it is time to try the primary", "a")
 			asked("the primary again", "a")
 		})
 	}
@@ -168,15 +168,15 @@ func TestHangIsRemembered(t *testing.T) {
 		asked("all work", errs.Internal, "a")
 		l.set("a", hangs)
 		asked("the primary hangs", errs.Timeout, "a", "b")
-		asked("it was seen", errs.Timeout, "b", "a")
+		asked("the hang is remembered", errs.Timeout, "b", "a")
 		if takes == "b" {
 			l.set("b", works)
 			asked("the backup has taken over", errs.Internal, "b")
 			continue
 		}
 		l.set("a", works)
-		asked("it goes on", errs.Internal, "b", "a")
-		asked("it is not behind any more", errs.Internal, "a")
+		asked("the primary works again", errs.Internal, "b", "a")
+		asked("the primary is first again", errs.Internal, "a")
 	}
 }
 

@@ -115,7 +115,7 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 		t.Errorf("%d have room, of a hundred; it is for ten; the controller was asked %d times", n, asked)
 	}
 	giveUp()
-	soon(t, "the others are sent away", func() bool { return s.failed()+int(s.stalled.Load()) == 100 })
+	soon(t, "the others fail", func() bool { return s.failed()+int(s.stalled.Load()) == 100 })
 	close(s.letGo)
 	s.wait.Wait()
 	for _, err := range s.errs {

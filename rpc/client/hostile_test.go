@@ -99,7 +99,7 @@ func TestHostileControllers(t *testing.T) {
 			}
 		})
 	}
-	soon(t, "nothing goes on", func() bool { return runtime.NumGoroutine() <= goroutines+5 })
+	soon(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= goroutines+5 })
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&after)

@@ -52,8 +52,8 @@ func TestKillEach(t *testing.T) {
 		kind      errs.Kind
 		one, many int
 	}{
-		{name: "all went well", results: func() ([]model.KillResult, error) { return nil, nil }, many: 1},
-		{name: "said so", results: func() ([]model.KillResult, error) { return []model.KillResult{{}}, nil }, want: []string{"No error"}, many: 1},
+		{name: "no results", results: func() ([]model.KillResult, error) { return nil, nil }, many: 1},
+		{name: "a result for each", results: func() ([]model.KillResult, error) { return []model.KillResult{{}}, nil }, want: []string{"No error"}, many: 1},
 		{name: "one that failed", results: func() ([]model.KillResult, error) { return []model.KillResult{{Code: fault.InvalidJobID}}, nil }, kind: errs.NotFound, many: 1},
 		{name: "several", results: func() ([]model.KillResult, error) { return []model.KillResult{ended, {}, ended}, nil },
 			want: []string{fault.Of(fault.AlreadyDone, "").Message, "No error", fault.Of(fault.AlreadyDone, "").Message}, many: 1},

@@ -223,9 +223,9 @@ var bad = []struct {
 	{name: "success without an answer", act: func(nc net.Conn, v codec.Version) { rc(nc, v, 0) }, kind: errs.BadAnswer},
 	{name: "another version", act: func(nc net.Conn, v codec.Version) { answer(nc, v-1, message.ResponseNodeInfo, &message.NodeInfo{}) },
 		kind: errs.BadAnswer},
-	{name: "HTTP for ever", act: func(nc net.Conn, v codec.Version) { io.WriteString(nc, "HTTP/1.1 400 Bad Request\r\n\r\n") },
+	{name: "always HTTP", act: func(nc net.Conn, v codec.Version) { io.WriteString(nc, "HTTP/1.1 400 Bad Request\r\n\r\n") },
 		kind: errs.Unsupported, again: true, clear: true},
-	{name: "says nothing", act: func(nc net.Conn, v codec.Version) { io.Copy(io.Discard, nc) }, kind: errs.Timeout},
+	{name: "sends nothing", act: func(nc net.Conn, v codec.Version) { io.Copy(io.Discard, nc) }, kind: errs.Timeout},
 	{name: "stops within its answer", act: func(nc net.Conn, v codec.Version) {
 		io.WriteString(nc, "\x00\x00\x10\x00\x2a")
 		io.Copy(io.Discard, nc)
@@ -358,9 +358,9 @@ func TestFailover(t *testing.T) {
 		primary func(*testing.T) client.Address
 		submit  bool // a submission succeeds with the backup
 	}{
-		{name: "nobody listens", primary: dead("ctl"), submit: true},
+		{name: "no process listens", primary: dead("ctl"), submit: true},
 		{name: "on standby", submit: true, primary: acts(func(nc net.Conn, r message.Header) { rc(nc, r.Version, fault.Standby) })},
-		{name: "says nothing, not to a ping either", submit: true, primary: acts(func(nc net.Conn, r message.Header) { io.Copy(io.Discard, nc) })},
+		{name: "sends nothing, even to a ping", submit: true, primary: acts(func(nc net.Conn, r message.Header) { io.Copy(io.Discard, nc) })},
 		{name: "closes, also on a ping", submit: true, primary: acts(func(net.Conn, message.Header) {})},
 		{name: "garbage", submit: true, primary: acts(func(nc net.Conn, r message.Header) {
 			io.WriteString(nc, "\x00\x00\x00\x20"+strings.Repeat("garbage!", 4))
@@ -523,7 +523,7 @@ func TestBadAccountingDaemons(t *testing.T) {
 		{name: "half an answer", act: func(nc net.Conn, _ codec.Version) { io.WriteString(nc, "\x00\x00\x00\x20\x05\x99") }, kind: errs.BadAnswer},
 		{name: "one byte", act: func(nc net.Conn, _ codec.Version) { io.WriteString(nc, "\x00\x00\x00\x01\x05") }, kind: errs.BadAnswer},
 		{name: "another message", act: func(nc net.Conn, _ codec.Version) { io.WriteString(nc, "\x00\x00\x00\x02\x12\x34") }, kind: errs.BadAnswer},
-		{name: "says nothing", act: func(nc net.Conn, _ codec.Version) { io.Copy(io.Discard, nc) }, kind: errs.Timeout},
+		{name: "sends nothing", act: func(nc net.Conn, _ codec.Version) { io.Copy(io.Discard, nc) }, kind: errs.Timeout},
 		{name: "refuses", act: func(nc net.Conn, v codec.Version) {
 			b, _ := message.EncodePersistent(v, message.AccountingRC, &message.PersistRC{Code: fault.Authentication})
 			nc.Write(b)

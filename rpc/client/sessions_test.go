@@ -297,9 +297,9 @@ func TestSessionEnds(t *testing.T) {
 		wait time.Duration
 		cred model.Credential
 	}{
-		{name: "the token ends", cred: model.Credential{Token: "good", Expires: time.Now().Add(2 * time.Second)}},
-		{name: "it was ended before", cred: model.Credential{Token: "good", Expires: time.Now().Add(-time.Second)}},
-		{name: "nothing is asked", wait: 10 * time.Millisecond, cred: model.Credential{Token: "good", Expires: time.Now().Add(time.Hour)}},
+		{name: "the token expires", cred: model.Credential{Token: "good", Expires: time.Now().Add(2 * time.Second)}},
+		{name: "the token has already expired", cred: model.Credential{Token: "good", Expires: time.Now().Add(-time.Second)}},
+		{name: "the session is idle for too long", wait: 10 * time.Millisecond, cred: model.Credential{Token: "good", Expires: time.Now().Add(time.Hour)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			k := keeps(t)
@@ -327,14 +327,14 @@ func TestSessionBroken(t *testing.T) {
 		opened int // number of sessions that the second request opens
 		kind   errs.Kind
 	}{
-		{name: "closes at the second question", act: func(_ net.Conn, n int) bool { return n == 0 }, opened: 1},
+		{name: "closes at the second request", act: func(_ net.Conn, n int) bool { return n == 0 }, opened: 1},
 		{name: "closes in its answer", opened: 1, act: func(nc net.Conn, n int) bool {
 			if n > 0 {
 				nc.Write([]byte{0, 0, 0, 99, 5})
 			}
 			return n == 0
 		}},
-		{name: "speaks garbage", kind: errs.BadAnswer, act: func(nc net.Conn, n int) bool {
+		{name: "sends garbage", kind: errs.BadAnswer, act: func(nc net.Conn, n int) bool {
 			if n > 0 {
 				nc.Write([]byte{0, 0, 0, 3, 1, 2, 3})
 			}
@@ -355,7 +355,7 @@ func TestSessionBroken(t *testing.T) {
 			}
 		})
 	}
-	t.Run("speaks garbage and stays", func(t *testing.T) {
+	t.Run("sends garbage and stays open", func(t *testing.T) {
 		k, over := keeps(t), make(chan struct{})
 		defer close(over)
 		k.act = func(nc net.Conn, n int) bool {
@@ -376,7 +376,7 @@ func TestSessionBroken(t *testing.T) {
 			t.Errorf("sessions opened: %q", opened)
 		}
 	})
-	t.Run("closes at once, always", func(t *testing.T) {
+	t.Run("always closes immediately", func(t *testing.T) {
 		k := keeps(t)
 		k.act = func(net.Conn, int) bool { return false }
 		if _, err := ask(accountingOf(k.Address), good); errs.KindOf(err) != errs.BadAnswer {
@@ -386,7 +386,7 @@ func TestSessionBroken(t *testing.T) {
 			t.Errorf("sessions opened: %q", opened)
 		}
 	})
-	t.Run("says something unasked", func(t *testing.T) {
+	t.Run("sends an unrequested message", func(t *testing.T) {
 		k := keeps(t)
 		said := make(chan struct{}, 1)
 		k.act = func(nc net.Conn, _ int) bool {

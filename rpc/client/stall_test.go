@@ -192,7 +192,7 @@ func TestMoreSlowClientsThanBudget(t *testing.T) {
 		t.Errorf("%d bytes more than before, with room for %d", grown, size)
 	}
 	giveUp()
-	soon(t, "the others are sent away", func() bool { return budget.Waiting() == 0 && s.failed()+int(s.stalled.Load()) == 100 })
+	soon(t, "the others fail", func() bool { return budget.Waiting() == 0 && s.failed()+int(s.stalled.Load()) == 100 })
 	s.mu.Lock()
 	for _, err := range s.errs {
 		if errs.KindOf(err) != errs.Unavailable {
@@ -274,12 +274,12 @@ func TestItEndsInTheMiddle(t *testing.T) {
 		begun  bool
 	}{
 		{name: "breaks off", kind: errs.BadAnswer},
-		{name: "stands still", stands: true, kind: errs.Timeout},
-		{name: "counts wrongly", count: true, kind: errs.BadAnswer, begun: true},
+		{name: "stalls", stands: true, kind: errs.Timeout},
+		{name: "sends a wrong count", count: true, kind: errs.BadAnswer, begun: true},
 		{name: "breaks off, longer than the budget", small: true, kind: errs.BadAnswer, begun: true},
-		{name: "stands still, longer than the budget", small: true, stands: true, kind: errs.Timeout, begun: true},
+		{name: "stalls, longer than the budget", small: true, stands: true, kind: errs.Timeout, begun: true},
 		{name: "breaks off, prompt", prompt: true, kind: errs.BadAnswer, begun: true},
-		{name: "stands still, prompt", prompt: true, stands: true, kind: errs.Timeout, begun: true},
+		{name: "stalls, prompt", prompt: true, stands: true, kind: errs.Timeout, begun: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -103,7 +103,7 @@ func TestAnswers(t *testing.T) {
 		{"no token", answer("MUNGE:AwQ=:\x00"), errs.BadAnswer},
 		{"two parts", answer("a.b\x00"), errs.BadAnswer},
 		{"an empty part", answer("a..b\x00"), errs.BadAnswer},
-		{"a line more", answer("a.b.c\n\x00"), errs.BadAnswer},
+		{"an extra line", answer("a.b.c\n\x00"), errs.BadAnswer},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			socket := kiosk(t, func(nc net.Conn, _ []byte) { nc.Write(tt.answer) })

@@ -234,14 +234,14 @@ func TestLongestSilent(t *testing.T) {
 		list []conn
 		want int // -1 for none
 	}{
-		{"the longest silent", []conn{{source: user(1), since: at(2)}, {source: user(2), since: at(1)}, {source: user(3), since: at(3)}}, 1},
-		{"of the source with most", []conn{{source: user(1), since: at(1)}, {source: user(2), since: at(2)}, {source: user(2), since: at(3)}}, 1},
-		{"none that is answered", []conn{{source: user(1), busy: true, since: at(1)}, {source: user(1), since: at(2)}}, 1},
-		{"those that are answered count", []conn{{source: user(1), busy: true}, {source: user(2), since: at(1)}, {source: user(1), since: at(2)}}, 2},
-		{"a super's last", []conn{{source: user(0), since: at(1)}, {source: user(0), since: at(2)}, {source: user(2), since: at(3)}}, 2},
-		{"a super's, when there is no other", []conn{{source: user(0), since: at(2)}, {source: user(0), since: at(1)}, {source: user(2), busy: true}}, 1},
-		{"none that leaves", []conn{{source: user(1), since: at(1), leaving: true}, {source: user(2), since: at(2)}}, 1},
-		{"all are answered", []conn{{source: user(1), busy: true}, {source: user(2), busy: true}}, -1},
+		{"the one that was silent longest", []conn{{source: user(1), since: at(2)}, {source: user(2), since: at(1)}, {source: user(3), since: at(3)}}, 1},
+		{"one of the source with the most connections", []conn{{source: user(1), since: at(1)}, {source: user(2), since: at(2)}, {source: user(2), since: at(3)}}, 1},
+		{"not a busy one", []conn{{source: user(1), busy: true, since: at(1)}, {source: user(1), since: at(2)}}, 1},
+		{"busy ones count for their source", []conn{{source: user(1), busy: true}, {source: user(2), since: at(1)}, {source: user(1), since: at(2)}}, 2},
+		{"a Super's connections last", []conn{{source: user(0), since: at(1)}, {source: user(0), since: at(2)}, {source: user(2), since: at(3)}}, 2},
+		{"a Super's, if the others are busy", []conn{{source: user(0), since: at(2)}, {source: user(0), since: at(1)}, {source: user(2), busy: true}}, 1},
+		{"not one that is leaving", []conn{{source: user(1), since: at(1), leaving: true}, {source: user(2), since: at(2)}}, 1},
+		{"all are busy", []conn{{source: user(1), busy: true}, {source: user(2), busy: true}}, -1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &Server{Super: func(uid uint32) bool { return uid == 0 }, conns: map[*conn]struct{}{}}
