@@ -25,9 +25,9 @@ func NewAccounting(cfg Config) *Accounting {
 
 // Verify asks the accounting daemon whether it accepts the credential, like
 // Client.Verify. It is not sufficient that a controller accepts the credential,
-// because the controller may have another key. Nor is an open session
-// sufficient, because a daemon checks the credential only when a session is
-// opened. So Verify opens a new session, which later requests use.
+// because the accounting daemon may have a different key. Nor is an open
+// session sufficient, because a daemon checks the credential only when a
+// session is opened. So Verify opens a new session, which later requests use.
 func (a *Accounting) Verify(ctx context.Context, cred model.Credential) error {
 	return a.account(ctx, cred, a.openSession, func(*session) *failure { return nil })
 }
@@ -45,8 +45,9 @@ func (a *Accounting) Ping(ctx context.Context, cred model.Credential) ([]model.P
 	})
 }
 
-// Stats returns the statistics of the accounting daemon, and the results of
-// pinging every daemon, like Ping. It uses one session for both.
+// Stats returns the statistics of the accounting daemon, and also pings every
+// daemon like Ping. It opens one session with each daemon, both to ping it and
+// to request its statistics.
 func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
 	answers, failures := make([]message.AccountingStats, len(a.list)), make([]*failure, len(a.list))
 	pings, err := a.pingAll(ctx, func(ctx context.Context, i int, d *daemon) (time.Duration, error) {
@@ -102,9 +103,9 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 	})
 }
 
-// account calls get for a session with the first accounting daemon that
-// answers, and passes the session to ask. If ask fails, account may call it
-// again with another session, unless the failure is final.
+// account calls get to obtain a session with the first accounting daemon that
+// answers. Then it calls ask with the session. If ask fails, account may call
+// it again with another session, unless the failure is final.
 func (a *Accounting) account(ctx context.Context, cred model.Credential, get getter, ask func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)
 	defer cancel()
@@ -126,12 +127,12 @@ func (a *Accounting) account(ctx context.Context, cred model.Credential, get get
 	return a.report(tried)
 }
 
-// getter returns a session. openSession and session are getters.
+// A getter returns a session. openSession and session are the two getters.
 type getter func(context.Context, *daemon, model.Credential) (*session, *failure)
 
 // session returns an idle session of this credential, or opens a new one. The
-// caller must have verified the credential since the session was opened,
-// because the daemon does not check it again.
+// daemon checks a credential only when a session is opened. So the caller must
+// have called Verify recently.
 func (a *Accounting) session(ctx context.Context, d *daemon, cred model.Credential) (*session, *failure) {
 	if s := a.sessions.take(ownerOf(d, cred)); s != nil {
 		s.begin(ctx)
@@ -162,14 +163,15 @@ func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Creden
 		f = ask(s)
 	}
 	a.end(s, f)
-	// If the daemon's machine is gone, packets may be lost silently. Then
-	// the time limit of the idle session passes, but not that of the call.
+	// If the daemon's machine is gone, packets may be lost without an error.
+	// Then the session that was idle has used up its part of the time (limit),
+	// but the rest of the call's time is left for a new session.
 	silent := f != nil && limit != ctx && late(f.err) && ctx.Err() == nil
 	if f == nil || f.final || !s.reused || !broken(f) && !silent {
 		return f
 	}
-	// The daemon was restarted, or closed the idle session. In both cases it
-	// may be available now.
+	// The daemon was restarted, or closed the session while it was idle. In
+	// both cases it may accept a new session.
 	if s, f = a.openSession(ctx, d, cred); f != nil {
 		return f
 	}

@@ -14,7 +14,7 @@ import (
 
 // List requests records. Normally it reads the whole answer before it passes on
 // the first record, so that a slow client does not block the daemon. An answer
-// that is longer than the budget is passed on while it is read.
+// that is longer than the memory budget is passed on while it is read.
 func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Listing) error {
 	q, err := listing(l)
 	if err != nil {
@@ -33,7 +33,7 @@ func listing(l model.Listing) (asked, error) {
 	return asked{question{list.Get, list.Request(l.Filter), list.Got}, answer, code}, nil
 }
 
-// Records is like List, for a caller that knows the type of the records.
+// Records requests records like List, for a caller that knows their type.
 func Records[T any](ctx context.Context, a *Accounting, cred model.Credential, filter model.Filter[T], each func(*T) error) error {
 	return a.List(ctx, cred, model.List(filter, each))
 }
@@ -56,7 +56,7 @@ func (q *question) since() codec.Version {
 	return message.ListSince(q.kind)
 }
 
-// encode returns the question's encoded message for a session.
+// encode returns the message that asks the question, encoded for a session.
 func (q *question) encode(s *session) ([]byte, *failure) {
 	if since := q.since(); s.version < since {
 		return nil, failed(answered, errs.New(errs.Unsupported, "the accounting daemon speaks the protocol of Slurm %s, and what is asked came with %s",
@@ -69,7 +69,7 @@ func (q *question) encode(s *session) ([]byte, *failure) {
 	return b, nil
 }
 
-// answerOf decodes an answer that contains records of type T.
+// An answerOf[T] is an answer that contains records of type T.
 type answerOf[T any] interface {
 	message.Body
 	List() *message.Listed[T]
@@ -94,9 +94,9 @@ func (a *Accounting) read(q asked, got *reply) error {
 }
 
 // records sends q and passes on the records in the answer. Normally the session
-// is free again before the first record is passed on, except if the answer is
-// longer than the budget. After the first record, records never tries another
-// daemon.
+// is free again before the first record is passed on. If the answer is longer
+// than the memory budget, the session is in use until the last record. After
+// the first record, records never tries another daemon.
 func (a *Accounting) records(ctx context.Context, cred model.Credential, q asked) error {
 	allowance := a.allowance(cred)
 	if err := a.expect(ctx, allowance, q.kind); err != nil {

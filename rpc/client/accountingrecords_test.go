@@ -121,7 +121,7 @@ func TestAccountingRecords(t *testing.T) {
 }
 
 // TestAccountingRecordsOnce checks that a client that has received records does
-// not receive them again, whatever happens afterwards.
+// not receive them again, even if the answer turns out to be broken later.
 func TestAccountingRecordsOnce(t *testing.T) {
 	stop := errors.New("stop")
 	asked := 0
@@ -148,7 +148,7 @@ func TestAccountingRecordsOnce(t *testing.T) {
 		received int
 	}{
 		{name: "cut short", cut: 6, kind: errs.BadAnswer, received: 1},
-		{name: "a number behind them", code: fault.AccessDenied, kind: errs.Denied, received: 2},
+		{name: "an error number after the records", code: fault.AccessDenied, kind: errs.Denied, received: 2},
 		{name: "the receiver stops", each: stop, received: 1},
 	}
 	for _, tt := range tests {

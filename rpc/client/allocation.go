@@ -67,8 +67,8 @@ func (c *Client) allocated(ctx context.Context, cred model.Credential, r request
 	return &all.Components[0], nil
 }
 
-// awaitAllocation polls a job until it has its resources or has ended, or ctx
-// ends. Polling is necessary because a controller can't connect to a worker,
+// awaitAllocation polls a job until the job has its resources or has ended, or
+// ctx ends. Polling is necessary because the controller can't notify a worker,
 // which listens on no port.
 func (c *Client) awaitAllocation(ctx context.Context, cred model.Credential, id uint32, het bool) error {
 	r, kind := request{kind: message.RequestAllocationInfo, repeatable: true}, message.ResponseAllocationInfo

@@ -25,7 +25,7 @@ func TestAllocate(t *testing.T) {
 		kind    errs.Kind
 		ended   bool
 	}{
-		{name: "at once", first: has, patient: time.Minute},
+		{name: "immediately", first: has, patient: time.Minute},
 		{name: "after a while", first: waits, later: fault.Of(fault.JobPending, ""), patient: time.Minute},
 		{name: "cancelled", first: waits, later: fault.Of(fault.AlreadyDone, ""), patient: time.Minute, kind: errs.Conflict},
 		{name: "too late", first: waits, later: fault.Of(fault.JobPending, ""), patient: 100 * time.Millisecond, kind: errs.Unavailable, ended: true},

@@ -26,8 +26,8 @@ func (c *caller) allowance(cred model.Credential) *allowance {
 func (r *allowance) set(n int) bool { return r.budget.try(r, n) }
 
 // wait frees the memory of the allowance and waits for n bytes. It frees the
-// memory first, because requests that kept memory while they wait could wait
-// for each other.
+// memory first: if requests kept memory while they waited, two of them could
+// wait for each other forever.
 func (r *allowance) wait(ctx context.Context, n int, come bool) error {
 	r.less(r.has)
 	if n = min(n, r.budget.longest()); n == 0 {
@@ -50,7 +50,8 @@ func (r *allowance) less(n int) {
 	}
 }
 
-// expect waits until as much memory is free as the last answer to t needed.
+// expect waits until as much memory is free as the last answer to a request of
+// type t needed.
 func (c *caller) expect(ctx context.Context, allowance *allowance, t message.Type) error {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
@@ -66,13 +67,14 @@ type sizes struct {
 	long map[message.Type]time.Time // time of the last long answer
 }
 
-// longFor is how long a list counts as long after a long answer. Short answers
-// in the meantime mean little: nothing may have changed, or the user may see
-// only their own jobs.
+// After a long answer to a list request, expectLong expects long answers to
+// that request for the time longFor. Short answers in the meantime mean little:
+// nothing may have changed, or the user may see only their own jobs.
 const longFor = 10 * time.Minute
 
-// expectLong reports whether the answer to r is likely to be long. A list that
-// was never requested before is expected to be long.
+// expectLong reports whether the answer to r is likely to be long. The answer
+// to a list request is expected to be long if that list was never requested
+// before.
 func (s *sizes) expectLong(r request, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,13 +89,14 @@ func (s *sizes) get(t message.Type) int {
 	return s.of[t]
 }
 
-// noteSize records the size of an answer to t.
+// noteSize records the size of an answer to a request of type t.
 func (c *caller) noteSize(t message.Type, a *reply) {
 	c.usual.note(t, a.later, c.cfg.Answers.longest(), c.now())
 }
 
-// note records that an answer to t had n bytes after its first piece. If n
-// exceeds most, it records 0, because such an answer is not held in memory.
+// note records that the answer to a request of type t had n bytes after its
+// first piece. If n exceeds most, it records 0, because such an answer is not
+// held in memory.
 func (s *sizes) note(t message.Type, n, most int, now time.Time) {
 	long := n > mostShort
 	if n > most {

@@ -56,9 +56,9 @@ func TestGateIsShared(t *testing.T) {
 	})
 }
 
-// TestExpectLong checks that the first answer to a list is expected to be long.
-// After a long answer, the next answers must be expected to be long for a
-// while.
+// TestExpectLong checks that the first answer to a list request is expected to
+// be long. After a long answer, the next answers must be expected to be long
+// for a while.
 func TestExpectLong(t *testing.T) {
 	var s sizes
 	now := time.Now()

@@ -17,8 +17,9 @@ func (c *Client) query(ctx context.Context, cred model.Credential, r request, wa
 	return c.answerTo(ctx, cred, r, func(answer *reply) error { return c.daemons.read(answer, want, body) })
 }
 
-// answerTo sends one request and passes the answer to read. If the answer to a
-// change can't be understood, the outcome of the change is unknown.
+// answerTo sends one request and passes the answer to read. If r makes a change
+// and its answer can't be understood, the error says that the outcome is
+// unknown.
 func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request, read func(*reply) error) error {
 	limited, cancel := c.limit(ctx)
 	answer, err := c.do(limited, cred, r)
@@ -35,9 +36,9 @@ func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request,
 	return err
 }
 
-// read reads an answer. It decodes a body of type want into body, and returns
-// an error for an error number. If want is ResponseRC, only the number 0 is
-// expected, and body is nil.
+// read reads an answer. It decodes a body of type want into body. If the answer
+// is an error number, read returns the error with this number. If want is
+// ResponseRC, only the number 0 is expected, and body is nil.
 func (g *daemons) read(answer *reply, want message.Type, body message.Body) error {
 	if answer.kind == want && want != message.ResponseRC {
 		return g.bad(answer.decode(body))
@@ -62,8 +63,8 @@ func (g *daemons) read(answer *reply, want message.Type, body message.Body) erro
 	return nil
 }
 
-// unchanged returns errs.Unchanged if nothing has changed since q.Since, by the
-// rule that controllers have for lists.
+// unchanged returns errs.Unchanged if nothing has changed since q.Since. It
+// compares times as controllers do for lists.
 func unchanged(last model.Time, q model.Query) error {
 	if q.Since != 0 && last < q.Since {
 		return fault.Of(fault.NoChange, "")
@@ -104,8 +105,8 @@ func (g *daemons) bad(err error) error {
 	return errs.Wrap(err, errs.BadAnswer, "the %s's answer can't be understood", g.what)
 }
 
-// stopped carries an error of the function that receives a list through the
-// decoder.
+// stopped carries an error through the decoder unchanged. The error comes from
+// the function that receives the records.
 type stopped struct{ err error }
 
 func (s *stopped) Error() string { return s.err.Error() }

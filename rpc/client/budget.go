@@ -15,19 +15,20 @@ import (
 // Without a limit, a few dozen slow clients would make one process use
 // gigabytes. A Budget is safe for concurrent use.
 //
-// An answer counts when its length is known, and counts less as its records are
-// decoded. An answer of a single piece (wire.PieceSize) does not count. These
-// rules keep a few credentials from blocking all others:
+// An answer uses memory of the budget from the time when its length is known.
+// It uses less as its records are decoded. An answer of a single piece
+// (wire.PieceSize) uses none. These rules keep a few credentials from blocking
+// all others:
 //
-// An eighth is reserved for short answers (short).
+// An eighth of the budget is reserved for short answers, as defined by short.
 //
 // A credential gets at most half of the budget. Exception: if it has no other
 // answer, a single answer may use all memory for long answers. The limit is per
 // credential, not per user, because the user that a token belongs to is unknown
 // here.
 //
-// An answer that fits may overtake answers that wait for memory. Each of these
-// is overtaken at most maxPassed times.
+// An answer for which there is memory may overtake answers that wait for more.
+// Each waiting answer is overtaken at most maxPassed times.
 //
 // An expected answer reserves the size of the last answer to the same kind of
 // request. The daemon may never answer, so an expected answer delays others for
@@ -97,7 +98,8 @@ func (b *Budget) fits(l *ledger, r *allowance, n int) bool {
 	return l.taken-has+n <= limit && b.fair(l, r, n, has)
 }
 
-// fair reports whether r's credential may hold n bytes for r in place of has.
+// fair reports whether r's credential may hold n bytes for r. They replace the
+// has bytes that it holds for r now.
 func (b *Budget) fair(l *ledger, r *allowance, n, has int) bool {
 	others := l.of[r.who] - has
 	return others == 0 || others+n <= b.size/2
@@ -112,16 +114,16 @@ func (b *Budget) ledger(come bool) *ledger {
 	return &b.all
 }
 
-// admit gives t its memory if t may overtake the requests in ahead. The caller
-// holds the lock.
+// admit gives t its memory if there is enough, and if t may overtake the
+// requests in ahead. The caller holds the lock.
 func (b *Budget) admit(t *turn, ahead []*turn) bool {
 	if !b.fits(b.ledger(t.come), t.allowance, t.n) {
 		return false
 	}
 	if !b.short(t.n) {
 		for _, a := range ahead {
-			// A request that waits for answers of its own credential does not
-			// delay other credentials.
+			// A request that waits because its own credential holds too much
+			// memory may be overtaken any number of times.
 			if a.passed >= maxPassed && b.fair(b.ledger(a.come), a.allowance, a.n, 0) {
 				return false
 			}
@@ -160,9 +162,10 @@ func (b *Budget) try(r *allowance, n int) bool {
 }
 
 // take waits until r may have n bytes. It returns errs.Unavailable if ctx ends
-// first. come means that the answer has arrived. If the answer is still
-// expected, and only other expected answers leave too little memory, take stops
-// waiting after a while. It then returns nil without reserving memory.
+// first. come reports whether the answer has arrived; otherwise it is expected.
+// An expected answer waits only briefly for other expected answers: if the
+// answers that have arrived leave enough memory, take soon returns nil without
+// reserving memory.
 func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error {
 	t := &turn{allowance: r, n: n, come: come, ready: make(chan struct{})}
 	b.mu.Lock()
@@ -195,8 +198,9 @@ func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error
 
 // claim sets the memory for the expected answer of r to n bytes. It does not
 // wait, and reports whether the request may be sent. It also succeeds if r has
-// slightly less memory. If content is set, it succeeds without reserving
-// memory, provided that the answers that have arrived leave enough.
+// slightly less than n bytes. If content is set, it even succeeds without
+// reserving memory, provided that the answers that have arrived leave enough
+// memory.
 func (b *Budget) claim(r *allowance, n int, content bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -206,8 +210,8 @@ func (b *Budget) claim(r *allowance, n int, content bool) bool {
 	return content && b.fits(&b.here, r, n)
 }
 
-// leave removes t from the queue if is() returns true, and reports whether it
-// has removed t.
+// leave calls is, and removes t from the queue if is returns true. It reports
+// whether it has removed t.
 func (b *Budget) leave(t *turn, is func() bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

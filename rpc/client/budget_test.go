@@ -93,8 +93,8 @@ func TestBudgetKeepsSomeForShortOnes(t *testing.T) {
 	}
 }
 
-// TestBudgetIsShared checks that a credential gets one answer of any length, or
-// several in half of the budget.
+// TestBudgetIsShared checks that a credential gets either a single answer of
+// any length, or several answers that together use at most half of the budget.
 func TestBudgetIsShared(t *testing.T) {
 	b := NewBudget(800)
 	one, more := b.of("ann"), b.of("ann")
@@ -140,7 +140,7 @@ func TestBudgetIsGivenUp(t *testing.T) {
 }
 
 // TestBudgetOfExpectations checks that an expected answer delays others only
-// for a moment, and that an answer that has arrived delays them as long as it
+// for a moment. An answer that has arrived must delay others for as long as it
 // is held.
 func TestBudgetOfExpectations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -190,8 +190,8 @@ func TestBudgetOfExpectations(t *testing.T) {
 }
 
 // TestAllowance checks that an allowance grows immediately or not at all. A
-// request for more memory than exists must hold no memory that other requests
-// wait for.
+// request for more memory than exists must hold no memory while it waits,
+// because other requests may need that memory.
 func TestAllowance(t *testing.T) {
 	b := NewBudget(800)
 	one, other := b.of("a"), b.of("b")
@@ -216,7 +216,8 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
-// TestHold checks that memory held for other data counts for its owner.
+// TestHold checks that memory held for other data counts towards its owner's
+// limit.
 func TestHold(t *testing.T) {
 	b, ann := NewBudget(800), model.Credential{Token: "ann"}
 	if !b.Hold(ann, 600) || b.Hold(ann, 1) || !b.Hold(model.Credential{Token: "bob"}, 100) {

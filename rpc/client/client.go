@@ -1,12 +1,13 @@
-// Package client sends requests to the controller and the accounting daemon in
-// Slurm's RPC, both to the bundled daemons and to a site's Slurm.
+// Package client sends requests to the controller and the accounting daemon with
+// Slurm's RPC protocol, both to the bundled daemons and to a site's Slurm.
 //
-// Read it from the top: a method (node.go, submit.go, …) names the request and
-// decodes the answer; do (failover.go) finds a controller that answers; speak
-// (version.go) finds the protocol version that the controller supports;
-// exchange (exchange.go) opens one connection for one request and one answer.
-// Accounting (accounting.go) does the same for the accounting daemon.
-// Connections to it stay open (sessions.go), and each belongs to one token.
+// A request passes through these functions: a method (node.go, submit.go, …)
+// names the request and decodes the answer; do (failover.go) finds a controller
+// that answers; speak (version.go) finds the protocol version that the
+// controller supports; exchange (exchange.go) opens one connection for one
+// request and one answer. Accounting (accounting.go) does the same for the
+// accounting daemon. Connections to the accounting daemon stay open
+// (sessions.go), and each belongs to one token.
 //
 // A daemon may have carried out a request that it did not answer. Such a
 // request is sent again only if a repetition is harmless. A submission is never
@@ -21,7 +22,7 @@
 // There are two exceptions, in which records are passed on while the answer is
 // still being read. One is an answer that is longer than the budget. The other
 // is an answer whose records the caller uses itself, without sending them to a
-// client (model.Query.Prompt). Such an answer uses no memory of the budget.
+// client (model.Query.Prompt). Neither uses memory of the budget.
 //
 // Errors are *errs.Error, with Number set if a daemon sent one. They never
 // contain a token.
@@ -52,26 +53,27 @@ type Config struct {
 	Answers        *Budget       // memory for answers; nil for 256 MiB of its own
 
 	// Trusted reports whether a user may serve a daemon's UNIX socket or its
-	// TCP port on this machine. If it is nil, root and the user of this process
-	// may. Another user could bind the port or the path while the daemon is
-	// down, and would receive tokens.
+	// TCP port on this machine. If Trusted is nil, only root and the user of
+	// this process may serve them. Another user could bind the port or the path
+	// while the daemon is down, and would receive tokens.
 	Trusted func(uid uint32) bool
 
-	// Munge is the client of munged. It authenticates this process where
-	// the kernel can't. With Munge, local credentials also work over TCP,
-	// and stand for the user of this process. Munge may be nil.
+	// Munge is the client of munged. It authenticates this process to daemons
+	// over TCP, where they can't ask the kernel which user the process runs as.
+	// A credential without a token then stands for that user over TCP, too.
+	// Munge may be nil.
 	Munge    *munge.Client
 	Sack     *sack.Client // for auth/slurm, instead of Munge
 	MungeUID uint32       // user of the daemons, which alone may decode credentials
 
 	// Dial opens a connection. If it is nil, the Client opens connections
-	// itself. A worker in an empty network namespace gets its connections from
-	// another process.
+	// itself. A worker, which runs in an empty network namespace, sets Dial to
+	// get its connections from another process.
 	Dial func(ctx context.Context, a Address) (net.Conn, error)
 
-	// Observe, unless it is nil, is called for each request to a daemon. The
-	// function that it returns is called when the first part of the answer has
-	// arrived or the request has failed.
+	// Observe, unless it is nil, is called at the beginning of each request to
+	// a daemon. It returns a function that is called when the first part of the
+	// answer has arrived or the request has failed.
 	Observe func(message.Type) (done func(Outcome))
 
 	Log *slog.Logger // logs each connection to a daemon at level debug; nil for no log

@@ -50,10 +50,10 @@ func newCloser(t *testing.T, newest, oldest codec.Version) *closer {
 // connections returns the number of connections since the last call.
 func (c *closer) connections() int { return int(c.opened.Swap(0)) }
 
-// TestClosersRefuse checks that a connection that is closed without an answer
-// becomes a 401, because controllers up to 24.05 refuse invalid credentials
-// this way. Earlier answers of the controller must make no difference, and
-// requests with a valid credential must still succeed.
+// TestClosersRefuse checks that the client returns a 401 if the connection is
+// closed without an answer, because controllers up to 24.05 refuse invalid
+// credentials this way. Earlier answers of the controller must make no
+// difference, and requests with a valid credential must still succeed.
 func TestClosersRefuse(t *testing.T) {
 	for _, v := range [][2]codec.Version{{codec.V2205, codec.V2205}, {codec.V2311, codec.V2205}, {codec.V2405, codec.V2302}} {
 		t.Run(v[0].Release(), func(t *testing.T) {
@@ -84,9 +84,9 @@ func TestClosersRefuse(t *testing.T) {
 }
 
 // TestForgedTokensAreCheap checks that each forged token costs a controller few
-// connections, whether the controller ever accepted a token or not. Many of
-// them must neither prevent requests with a valid token nor hide an upgrade of
-// the controller for long.
+// connections, whether or not the controller ever accepted a token. Many forged
+// tokens must neither prevent requests with a valid token nor hide an upgrade
+// of the controller for long.
 func TestForgedTokensAreCheap(t *testing.T) {
 	for name, known := range map[string]bool{"known": true, "nothing known": false} {
 		t.Run(name, func(t *testing.T) {
@@ -123,9 +123,9 @@ func TestForgedTokensAreCheap(t *testing.T) {
 	}
 }
 
-// TestSilenceOfOthers checks a controller of a release that answers invalid
-// credentials. If such a controller closes the connection without an answer,
-// the error must not blame the credential.
+// TestSilenceOfOthers checks a controller of a release that answers an invalid
+// credential with an error. If such a controller closes the connection without
+// an answer, the error must not blame the credential.
 func TestSilenceOfOthers(t *testing.T) {
 	closes := atomic.Bool{}
 	p := script(t, "ctl", func(nc net.Conn, r message.Header) {
@@ -153,9 +153,10 @@ func TestSilenceOfOthers(t *testing.T) {
 }
 
 // TestNobodyBehind checks a peer that accepts connections and closes them, like
-// a load balancer whose controller is down. It must not be mistaken for a
-// controller that refuses the token. The test covers a controller that never
-// answered and one whose version was forgotten, with any number of requests.
+// a load balancer whose controller is down. The client must not mistake it for
+// a controller that refuses the token, however many requests it sends. The test
+// covers a controller that never answered, and one whose version the client has
+// forgotten.
 func TestNobodyBehind(t *testing.T) {
 	up := atomic.Bool{}
 	address := listen(t, "tcp", func(nc net.Conn) {
@@ -192,8 +193,8 @@ func TestNobodyBehind(t *testing.T) {
 	down("answered, and forgotten")
 }
 
-// TestSilentPrimary checks that a controller that only closes connections does
-// not decide about the credential if another controller accepts it.
+// TestSilentPrimary checks a primary controller that only closes connections.
+// If another controller accepts the credential, the request must succeed.
 func TestSilentPrimary(t *testing.T) {
 	primary := script(t, "ctl", func(net.Conn, message.Header) {})
 	backup := script(t, "bak", func(nc net.Conn, r message.Header) {

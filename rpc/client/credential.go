@@ -11,7 +11,7 @@ import (
 
 // seal returns a function that creates the credential of one message to d. A
 // credential of munged or of auth/slurm is valid only for the body of one
-// message, so each attempt gets its own.
+// message, so each attempt gets its own credential.
 func (c *caller) seal(ctx context.Context, d *daemon, cred model.Credential) message.Sealer {
 	switch {
 	case !cred.Local():
@@ -34,8 +34,8 @@ func (c *caller) seal(ctx context.Context, d *daemon, cred model.Credential) mes
 }
 
 // issued reports whether munged or a sack.socket issues the local credentials
-// for d. On a UNIX socket the bundled daemons instead ask the kernel which user
-// this process has.
+// for d. If d has a UNIX socket, neither is needed: the daemon asks the kernel
+// which user runs this process.
 func (c *caller) issued(d *daemon) bool {
 	return (c.cfg.Munge != nil || c.cfg.Sack != nil) && !slices.ContainsFunc(d.addresses, func(a Address) bool { return a.Network == "unix" })
 }

@@ -32,7 +32,7 @@ type daemon struct {
 	mode      string // "primary", "backup1", …
 	addresses []Address
 
-	probe chan struct{} // has a token while a probe runs, so that there is one at a time
+	probe chan struct{} // has a token while a probe runs, so that only one runs at a time
 
 	mu      sync.Mutex
 	version codec.Version // version that it speaks; 0 if unknown or uncertain
@@ -61,8 +61,8 @@ type daemons struct {
 	hung      map[*daemon]bool // daemons that accepted a connection, timed out, and have not answered since
 }
 
-// retryPrimary is how long a backup that answered is tried before the primary,
-// and how long a daemon that hangs is tried last.
+// retryPrimary is the time for which a backup that answered is tried before the
+// primary. For the same time, a daemon that hangs is tried last.
 const retryPrimary = 30 * time.Second
 
 // group combines the addresses with the same name into one daemon.
@@ -84,9 +84,10 @@ func group(what string, addresses []Address) *daemons {
 	return g
 }
 
-// order returns the daemons in the order in which to try them. When
-// retryPrimary has passed, only one call gets an order in which the primary is
-// first again. That call may have to wait for the primary; other calls don't.
+// order returns the daemons in the order in which to try them. Normally the
+// daemon that answered last is first. Every retryPrimary, a single call gets
+// the configured order, in which the primary is first. That call may have to
+// wait for the primary, but concurrent calls don't.
 func (g *daemons) order() []*daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,7 +112,8 @@ func (g *daemons) order() []*daemon {
 	return order
 }
 
-// hangs records that d did not answer in time, if there are other daemons.
+// hangs records that d did not answer in time. A single daemon is not recorded,
+// because there is no other to try first.
 func (g *daemons) hangs(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -141,7 +143,7 @@ func (g *daemons) hanging(d *daemon) bool {
 	return g.hung[d]
 }
 
-// answered records that d answered. If d is a backup that was already tried
+// answered records that d answered. If d is a backup that is already tried
 // first, answered does not extend the time for which it is tried first. So when
 // that time is over, order tries the primary again.
 func (g *daemons) answered(d *daemon) {
@@ -165,7 +167,7 @@ func (g *daemons) current() *daemon {
 
 // watch sets the deadline of ctx for nc. If ctx ends before stop is called,
 // watch sets a deadline in the past, so that all reads and writes on nc fail.
-// It does not close nc. stop returns false if ctx had ended.
+// It does not close nc. stop returns false if ctx has already ended.
 func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 	if deadline, ok := ctx.Deadline(); ok {
 		nc.SetDeadline(deadline)

@@ -14,8 +14,9 @@ import (
 // Edit calls f to change records, in one transaction of one session with an
 // accounting daemon. If f returns nil, Edit commits the changes. Otherwise it
 // rolls them back and returns f's error. An error with Code errs.OutcomeUnknown
-// means that the daemon did not answer the request to commit. Before that
-// request nothing is committed, so Edit may call f again with another session.
+// means that the daemon did not answer the request to commit. If the session
+// fails before that request, nothing is committed, and Edit may call f again in
+// another session.
 func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error {
 	var own error
 	unknown := false
@@ -125,7 +126,8 @@ func (e *edit) Change(change any) ([]string, error) {
 	return names.Records.List, fault.Of(names.Code, "")
 }
 
-// garbled makes the transaction fail after an answer that can't be understood.
+// garbled returns the error for an answer that can't be understood, and makes
+// the transaction fail. If err is nil, it does nothing.
 func (e *edit) garbled(err error) error {
 	if err == nil {
 		return nil

@@ -167,8 +167,8 @@ func TestEdit(t *testing.T) {
 	careless := func(f func(model.Editor) error) func(model.Editor) error {
 		return func(e model.Editor) error { f(e); return nil }
 	}
-	// once returns an act that causes an event at the first request of the
-	// given kind.
+	// once returns a function for ledger.act. It causes the event at the first
+	// request of the given kind.
 	once := func(at, happens string) func(string) string {
 		return func(asked string) string {
 			if asked != at || happens == "" {
@@ -212,10 +212,10 @@ func TestEdit(t *testing.T) {
 		{name: "a new session is closed", act: always("add b", closes), f: steps(add("a"), add("b")), kind: errs.BadAnswer, asked: "add a, add b", opened: 1, runs: 1},
 		{name: "the daemon does not answer a change", act: always("add a", stalls), f: add("a"), kind: errs.Timeout, asked: "add a", opened: 1, runs: 1},
 		{name: "an answer to a change is garbled", act: always("add a", garbles), f: add("a"), kind: errs.BadAnswer, asked: "add a", opened: 1, runs: 1},
-		{name: "f goes on after the session was lost", act: always("add a", closes), f: steps(careless(add("a")), careless(add("b"))), kind: errs.BadAnswer, asked: "add a", opened: 1, runs: 1},
+		{name: "f continues after the session was lost", act: always("add a", closes), f: steps(careless(add("a")), careless(add("b"))), kind: errs.BadAnswer, asked: "add a", opened: 1, runs: 1},
 		{name: "the daemon closes instead of keeping", act: always("keep", closes), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a, keep", kept: "a", opened: 1, runs: 1},
 		{name: "a used session's daemon closes instead of keeping", used: true, act: always("keep", closes), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a, keep", kept: "a", opened: 1, runs: 1},
-		{name: "the daemon does not answer whether it kept", act: always("keep", stalls), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a, keep", opened: 1, runs: 1},
+		{name: "the daemon does not answer the commit", act: always("keep", stalls), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a, keep", opened: 1, runs: 1},
 		{name: "the answer to keep is garbled", act: always("keep", garbles), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a, keep", opened: 1, runs: 1},
 	}
 	for _, tt := range tests {

@@ -41,8 +41,7 @@ func (a *Accounting) RestFor(d time.Duration) { a.sessions.rest = d }
 // WaitFor sets the time after which an idle session is closed.
 func (a *Accounting) WaitFor(d time.Duration) { a.sessions.wait = d }
 
-// Times for which a release is stored, and for which a controller that did not
-// report one is not asked again.
+// Times of requests for a controller's release; see release.go.
 const (
 	ReleaseWait  = releaseWait
 	ReleaseRetry = releaseRetry

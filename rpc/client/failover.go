@@ -20,7 +20,7 @@ type request struct {
 	list       bool // asks for every record of a kind, which may be many
 	prompt     bool // the answer is decoded at once: model.Query
 
-	since codec.Version // the oldest version that has it; it is not sent to older controllers
+	since codec.Version // the oldest version that has this request; older controllers do not get it
 }
 
 // do sends r to the controllers in turn until one answers. It tries the next
@@ -127,9 +127,9 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 	panic("unreachable")
 }
 
-// reach calls speak. A controller that hung gets only a quarter of the time,
-// because otherwise every request would wait until it times out. When the
-// controller has answered a ping, it gets the whole time again.
+// reach calls speak. A controller that hung gets only a quarter of the time, so
+// that a request has time left for the other controllers. When the controller
+// has answered a ping, requests to it get the whole time again.
 func (c *Client) reach(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if !c.hanging(d) {
 		v, f := c.speak(ctx, d, cred)
@@ -149,7 +149,8 @@ func (c *Client) reach(ctx context.Context, d *daemon, cred model.Credential) (c
 	return v, f
 }
 
-// share returns ctx, but with half of the remaining time if others is set.
+// share returns ctx. If others is set, the new context ends after half of the
+// remaining time.
 func share(ctx context.Context, others bool) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !others || !ok {

@@ -104,8 +104,8 @@ func (c *cluster) count() int {
 }
 
 // TestOrder checks that the next controller is tried if a controller does not
-// answer, for any reason. The one that answered is then tried first, until it
-// is time to try the primary again.
+// answer, for any reason. The controller that answered is then tried first,
+// until it is time to try the primary again.
 func TestOrder(t *testing.T) {
 	for name, s := range map[string]state{"standby": waits, "hangs": hangs, "refuses": refuses, "vanishes": vanishes} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestOrder(t *testing.T) {
 			}
 			asked("all work", "a")
 			l.set("a", s)
-			asked("the primary does not", "a", "b")
+			asked("the primary does not answer", "a", "b")
 			asked("remembered", "b")
 			l.set("b", refuses)
 			if s == hangs {
@@ -140,14 +140,15 @@ func TestOrder(t *testing.T) {
 			l.set("b", works)
 			asked("the last one is remembered", "c")
 			now = now.Add(client.RetryPrimary + time.Second)
-			asked("it is time to look", "a")
+			asked("it is time to try the primary", "a")
 			asked("the primary again", "a")
 		})
 	}
 }
 
 // TestHangIsRemembered checks a primary that hangs while its backup has not
-// taken over: the backup must be tried first, until one of them answers.
+// taken over. From then on the backup must be tried first, until one of the two
+// answers.
 func TestHangIsRemembered(t *testing.T) {
 	for _, takes := range []string{"a", "b"} {
 		l := newCluster(t, "a", "b")
@@ -167,15 +168,15 @@ func TestHangIsRemembered(t *testing.T) {
 		asked("all work", errs.Internal, "a")
 		l.set("a", hangs)
 		asked("the primary hangs", errs.Timeout, "a", "b")
-		asked("it was seen", errs.Timeout, "b", "a")
+		asked("the hang is remembered", errs.Timeout, "b", "a")
 		if takes == "b" {
 			l.set("b", works)
 			asked("the backup has taken over", errs.Internal, "b")
 			continue
 		}
 		l.set("a", works)
-		asked("it goes on", errs.Internal, "b", "a")
-		asked("it is not behind any more", errs.Internal, "a")
+		asked("the primary works again", errs.Internal, "b", "a")
+		asked("the primary is first again", errs.Internal, "a")
 	}
 }
 
@@ -233,8 +234,9 @@ func TestOneLooksAfterThePrimary(t *testing.T) {
 	}
 }
 
-// TestAllDown checks that every request gets 503, in time, while no controller
-// can be reached, and that requests work again when one is back.
+// TestAllDown checks that every request gets 503 within its time limit while no
+// controller can be reached. When a controller is back, requests must succeed
+// again.
 func TestAllDown(t *testing.T) {
 	for name, s := range map[string]state{"refuse": refuses, "vanish": vanishes} {
 		t.Run(name, func(t *testing.T) {

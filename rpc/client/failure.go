@@ -24,7 +24,7 @@ const (
 	answered                // the daemon answered with an error number
 )
 
-// failure describes an exchange that returned no answer.
+// failure describes an exchange that returned no usable answer.
 type failure struct {
 	stage   stage
 	version codec.Version // for unspoken: version that the daemon seems to speak; 0 if unknown

@@ -16,10 +16,11 @@ import (
 const mostAsked = 4
 
 // gate limits the number of concurrent requests whose answer may be long. A
-// request is counted from before it connects until its answer has been read.
-// While it waits for the gate, it has no connection. The next request to be
-// admitted is one of the credential with the fewest admitted requests. So a
-// client that requests a hundred lists delays others by at most one list.
+// request counts from the time before it connects until its answer has been
+// read. A request that waits for the gate has no connection. When there is
+// room, the gate admits a request of the credential that has the fewest
+// admitted requests. So a client that requests a hundred lists delays others by
+// at most one list.
 type gate struct {
 	mu     sync.Mutex
 	inside map[owner]int
@@ -88,11 +89,11 @@ func (g *gate) admit() {
 	}
 }
 
-// turn waits until r may be sent. There must be memory for the expected answer.
-// If the answer may be long, the gate must also admit r. A request that waits
-// for memory does not occupy the gate. turn waits for at most half of the time,
-// so that the request can still be answered. The caller must call leave when it
-// has read the answer.
+// turn waits until there is memory for the expected answer to r. If the answer
+// may be long, it also waits until the gate admits r. A request that waits for
+// memory does not occupy the gate. turn waits for at most half of the time that
+// is left, so that the request can still be answered. The caller must call
+// leave when it has read the answer.
 func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (leave func(), err error) {
 	ctx, cancel := share(ctx, true)
 	defer cancel()
@@ -111,8 +112,8 @@ func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (lea
 			allowance.less(allowance.has)
 			return nothing, err
 		}
-		// The wait may have been long, and the size of the answer may be known
-		// by now.
+		// The wait for the gate may have been long, and meanwhile the size of
+		// the answer may have become known.
 		if allowance.budget.claim(allowance, c.wants(r), content) {
 			return func() { c.gate.leave(allowance.who) }, nil
 		}

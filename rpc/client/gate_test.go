@@ -82,8 +82,8 @@ func newPacker(t *testing.T, jobs int) *packer {
 
 // TestCrowdBeforeASlowController checks a hundred clients that request a long
 // list and then don't read it. They must make few connections to the controller
-// and delay no short request. No list may be requested for which there is no
-// memory.
+// and delay no short request. A list may be requested only when there is memory
+// for it.
 func TestCrowdBeforeASlowController(t *testing.T) {
 	p := newPacker(t, 3000)
 	if p.length < 1<<20 {
@@ -115,7 +115,7 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 		t.Errorf("%d have room, of a hundred; it is for ten; the controller was asked %d times", n, asked)
 	}
 	giveUp()
-	soon(t, "the others are sent away", func() bool { return s.failed()+int(s.stalled.Load()) == 100 })
+	soon(t, "the others fail", func() bool { return s.failed()+int(s.stalled.Load()) == 100 })
 	close(s.letGo)
 	s.wait.Wait()
 	for _, err := range s.errs {
@@ -128,9 +128,9 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	}
 }
 
-// TestTurnDoesNotCome checks a request that waits while the controller answers
-// other lists. The request must fail before its client gives up, and must leave
-// no state.
+// TestTurnDoesNotCome checks a request that waits because the controller is
+// busy with other lists. The request must fail before its client gives up, and
+// must leave no state.
 func TestTurnDoesNotCome(t *testing.T) {
 	p := newPacker(t, 10)
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: time.Minute})

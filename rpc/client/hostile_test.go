@@ -28,7 +28,8 @@ func drip(nc net.Conn, length string) {
 	}
 }
 
-// slowly lists slow misbehaviour of a controller, in addition to bad.
+// slowly lists the ways in which a controller can misbehave slowly. The other
+// ways are in bad.
 var slowly = []struct {
 	name string
 	act  func(nc net.Conn, v codec.Version)
@@ -49,8 +50,8 @@ var slowly = []struct {
 }
 
 // TestHostileControllers checks a thousand answers with every kind of
-// misbehaviour. Each request must end, and must leave no memory, goroutine or
-// place in the budget in use.
+// misbehaviour. Each request must end. Afterwards no goroutine may remain, and
+// all memory, including that of the budget, must be free again.
 func TestHostileControllers(t *testing.T) {
 	const times = 1000 / 20
 	type way func(nc net.Conn, v codec.Version)
@@ -98,7 +99,7 @@ func TestHostileControllers(t *testing.T) {
 			}
 		})
 	}
-	soon(t, "nothing goes on", func() bool { return runtime.NumGoroutine() <= goroutines+5 })
+	soon(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= goroutines+5 })
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&after)

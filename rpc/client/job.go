@@ -21,9 +21,10 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 	return model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}, err
 }
 
-// Job calls each(j) for every record j of the job id, like Jobs. An array or a
-// heterogeneous job has several records. If there is no such job, Job makes no
-// call and returns errs.NotFound. q has the same effect as for Node.
+// Job calls each(j) for every record j of the job with this id, like Jobs. An
+// array or a heterogeneous job has several records. If there is no such job,
+// Job does not call each and returns errs.NotFound. q has the same effect as
+// for Node.
 func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	given := false
 	var answer message.JobInfo
@@ -46,8 +47,9 @@ func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q mo
 	return times, err
 }
 
-// attempted sets a flag of a pending job if the last run of backfill scheduling
-// examined the job. Controllers leave this to their clients.
+// attempted sets JobBackfillTriedLast for a pending job if the last run of
+// backfill scheduling examined the job. Controllers leave this to their
+// clients.
 func attempted(j *model.Job, last model.Time) {
 	if last != 0 && j.State.Base() == model.JobPending && j.Flags&model.JobBackfillTried != 0 && j.LastSchedEval >= last {
 		j.Flags |= model.JobBackfillTriedLast

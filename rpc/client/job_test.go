@@ -6,8 +6,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestAttempted checks that the flag is set only for a pending job that was
-// examined since backfill scheduling last began.
+// TestAttempted checks that JobBackfillTriedLast is set only for a pending job
+// that was examined since backfill scheduling last began.
 func TestAttempted(t *testing.T) {
 	const both = model.JobBackfillTried | model.JobBackfillTriedLast
 	for name, tt := range map[string]struct {

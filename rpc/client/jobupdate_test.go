@@ -30,7 +30,7 @@ func TestUpdateJob(t *testing.T) {
 		number int
 	}{
 		{name: "done", kind: message.ResponseRC, answer: &message.RC{}},
-		{name: "done, in words", kind: message.ResponseRCMessage, answer: &message.RCMessage{Message: "as you like"}},
+		{name: "done, with a text", kind: message.ResponseRCMessage, answer: &message.RCMessage{Message: "as you like"}},
 		{name: "refused", kind: message.ResponseRC, err: fault.Of(fault.AccessDenied, ""), number: fault.AccessDenied},
 		{name: "some tasks", kind: message.ResponseJobArrayErrors, answer: partial, want: []string{"12_[1-2] Job/step already completing or completed", "12_3 No error"}},
 		{name: "no task", kind: message.ResponseJobArrayErrors, answer: nothing, number: 2021},
@@ -61,8 +61,8 @@ func TestUpdateJob(t *testing.T) {
 	}
 }
 
-// TestUpdateJobOnce checks that a change that may have arrived is not repeated,
-// and that its outcome is unknown.
+// TestUpdateJobOnce checks that a change that the controller may have received
+// is not repeated, and that the error says that its outcome is unknown.
 func TestUpdateJobOnce(t *testing.T) {
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) {
 		if request.Type == message.RequestPing {

@@ -16,9 +16,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// killers returns a controller that answers KillJobs with the result of
-// results. If results is nil, the controller does not know that message. one
-// and many count the requests to signal one job and several jobs.
+// killers returns a controller that answers KillJobs with the list or error
+// that results returns. If results is nil, the controller does not know that
+// message. one and many count the requests to signal one job and several jobs.
 func killers(results func() ([]model.KillResult, error)) (s *server.Server, one, many *int) {
 	s, one, many = controller(), new(int), new(int)
 	s.Handlers[message.RequestKillJob] = decoded(message.ResponseRC, func(r *message.KillJob) (message.Body, error) {
@@ -52,8 +52,8 @@ func TestKillEach(t *testing.T) {
 		kind      errs.Kind
 		one, many int
 	}{
-		{name: "all went well", results: func() ([]model.KillResult, error) { return nil, nil }, many: 1},
-		{name: "said so", results: func() ([]model.KillResult, error) { return []model.KillResult{{}}, nil }, want: []string{"No error"}, many: 1},
+		{name: "no results", results: func() ([]model.KillResult, error) { return nil, nil }, many: 1},
+		{name: "a result for each", results: func() ([]model.KillResult, error) { return []model.KillResult{{}}, nil }, want: []string{"No error"}, many: 1},
 		{name: "one that failed", results: func() ([]model.KillResult, error) { return []model.KillResult{{Code: fault.InvalidJobID}}, nil }, kind: errs.NotFound, many: 1},
 		{name: "several", results: func() ([]model.KillResult, error) { return []model.KillResult{ended, {}, ended}, nil },
 			want: []string{fault.Of(fault.AlreadyDone, "").Message, "No error", fault.Of(fault.AlreadyDone, "").Message}, many: 1},

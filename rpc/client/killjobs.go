@@ -33,9 +33,9 @@ func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.K
 // KillEach signals jobs like Kill, but with the message of KillJobs. With
 // model.KillVerbose it returns a result for each job that id names, otherwise
 // only for each job that could not be signalled. If there is a single result
-// and it is a failure, KillEach returns it as an error. A controller that lacks
-// this message, as Slurm's before 24.05 do, does nothing when it receives it.
-// KillEach then sends Kill's message, and returns no results.
+// and it is a failure, KillEach returns it as an error. For a controller that
+// does not know the message, such as Slurm's before 24.05, KillEach sends
+// Kill's message instead and returns no results.
 func (c *Client) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {
 	results, err := c.KillJobs(ctx, cred, &model.KillJobs{Jobs: []string{id}, Signal: signal, Flags: flags})
 	switch {

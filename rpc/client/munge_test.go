@@ -87,8 +87,7 @@ func (j *journal) munged(nc net.Conn) {
 	nc.Write(append(binary.BigEndian.AppendUint32([]byte("\x00\x60\x6d\x4b\x04\x03\x00"), uint32(len(body))), body...))
 }
 
-// controller speaks protocol 42 like 24.11, and answers all requests with
-// success.
+// controller answers all requests with success, in the protocol of 24.11.
 func (j *journal) controller(nc net.Conn) {
 	b, err := wire.Read(nc, 1<<20)
 	if err != nil {

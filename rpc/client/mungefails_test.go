@@ -13,10 +13,10 @@ import (
 	"schedrestd/rpc/munge"
 )
 
-// TestMungeFails checks a munged that fails to issue a credential. No other
-// controller may be tried, because that would not help. The failure must not
-// change the state of the controller that would have received the request, and
-// must not be reported as a failure of that controller.
+// TestMungeFails checks a munged that fails to issue a credential. The client
+// must not try another controller, because that would not help. The failure
+// must not change the state of the controller that would have received the
+// request, and must not be reported as a failure of that controller.
 func TestMungeFails(t *testing.T) {
 	j, asked, fails := &journal{}, atomic.Int32{}, atomic.Bool{}
 	munged := func(nc net.Conn) {

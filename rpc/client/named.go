@@ -6,7 +6,7 @@ import (
 	"schedrestd/model"
 )
 
-// named returns the element of a list with the wanted name, or nil. Like
+// named returns the element of a list that has the wanted name, or nil. Like
 // slurmrestd, it prefers an exact match to an element whose name differs only
 // in case.
 func named[T any](want string, name func(*T) string, list func(each func(*T) error) (model.Time, error)) (*T, model.Time, error) {

@@ -14,7 +14,8 @@ import (
 )
 
 // TestNamed checks the search for one element of a list. If no name matches,
-// the error is 404. The controller's "nothing changed" is passed on.
+// the error is 404. If the controller answers that nothing has changed, the
+// client gets that answer.
 func TestNamed(t *testing.T) {
 	s := records()
 	s.Handlers[message.RequestPartitionInfo] = decoded(message.ResponsePartitionInfo, func(r *message.PartitionInfoRequest) (message.Body, error) {

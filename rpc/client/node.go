@@ -10,7 +10,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Nodes calls each(n) for every node n, which is valid only during the call. If
+// Nodes calls each(n) for every node n. n is valid only until each returns. If
 // each returns an error, Nodes stops and returns that error. lastUpdate is the
 // time of the last change of the list. If nothing has changed since q.Since,
 // Nodes returns errs.Unchanged.

@@ -13,7 +13,8 @@ import (
 )
 
 // TestJobIsAList checks that the tasks of an array are passed on as they are
-// decoded, not collected, and that none is passed on if nothing has changed.
+// decoded, not collected first. If nothing has changed, no task may be passed
+// on.
 func TestJobIsAList(t *testing.T) {
 	c := client.New(client.Config{Controllers: []client.Address{miscounting(t)}})
 	given := 0

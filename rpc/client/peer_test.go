@@ -87,8 +87,8 @@ func rc(nc net.Conn, v codec.Version, code uint32) {
 	answer(nc, v, message.ResponseRC, &message.RC{Code: code})
 }
 
-// refusals are the ways in which Slurm's releases refuse an unsupported
-// version.
+// refusals are the ways in which different releases of Slurm refuse an
+// unsupported version.
 var refusals = map[string]func(nc net.Conn){
 	"22.05 closes":                          func(net.Conn) {},
 	"24.11 answers in a version of its own": func(nc net.Conn) { rc(nc, codec.V2411, fault.Authentication) },
@@ -130,8 +130,8 @@ func TestVersionProbe(t *testing.T) {
 	}
 }
 
-// TestVersionProbeWithAWrongCredential checks that the refusal of an invalid
-// credential also shows which version the controller speaks.
+// TestVersionProbeWithAWrongCredential checks that the client learns a
+// controller's version even if the controller refuses the credential.
 func TestVersionProbeWithAWrongCredential(t *testing.T) {
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) { rc(nc, request.Version, fault.Authentication) })
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
@@ -144,8 +144,8 @@ func TestVersionProbeWithAWrongCredential(t *testing.T) {
 }
 
 // TestVersionIsProbedAgain checks a controller that is restarted with an older
-// release, which refuses the newer version in one of three ways. If the
-// controller can't have carried out a submission, the submission must succeed
+// release, which refuses the newer version in one of three ways. If the refusal
+// shows that a submission was not carried out, the submission must succeed
 // after the new probe.
 func TestVersionIsProbedAgain(t *testing.T) {
 	for name, refuse := range refusals {
@@ -192,8 +192,8 @@ func code(err error) string {
 	return ""
 }
 
-// bad lists misbehaviour of a controller, with the expected results. The
-// controller answers pings correctly.
+// bad lists ways in which a controller can misbehave, with the expected
+// results. In each of them the controller answers pings correctly.
 var bad = []struct {
 	name  string
 	act   func(nc net.Conn, v codec.Version)
@@ -223,9 +223,9 @@ var bad = []struct {
 	{name: "success without an answer", act: func(nc net.Conn, v codec.Version) { rc(nc, v, 0) }, kind: errs.BadAnswer},
 	{name: "another version", act: func(nc net.Conn, v codec.Version) { answer(nc, v-1, message.ResponseNodeInfo, &message.NodeInfo{}) },
 		kind: errs.BadAnswer},
-	{name: "HTTP for ever", act: func(nc net.Conn, v codec.Version) { io.WriteString(nc, "HTTP/1.1 400 Bad Request\r\n\r\n") },
+	{name: "always HTTP", act: func(nc net.Conn, v codec.Version) { io.WriteString(nc, "HTTP/1.1 400 Bad Request\r\n\r\n") },
 		kind: errs.Unsupported, again: true, clear: true},
-	{name: "says nothing", act: func(nc net.Conn, v codec.Version) { io.Copy(io.Discard, nc) }, kind: errs.Timeout},
+	{name: "sends nothing", act: func(nc net.Conn, v codec.Version) { io.Copy(io.Discard, nc) }, kind: errs.Timeout},
 	{name: "stops within its answer", act: func(nc net.Conn, v codec.Version) {
 		io.WriteString(nc, "\x00\x00\x10\x00\x2a")
 		io.Copy(io.Discard, nc)
@@ -281,8 +281,9 @@ func TestBadPeers(t *testing.T) {
 	}
 }
 
-// TestOutcomeUnknown checks that a submission that was sent and not answered is
-// not repeated, with any controller.
+// TestOutcomeUnknown checks a controller that misbehaves after it has received
+// a submission. The submission must never be repeated. The error must say that
+// its outcome is unknown, unless the answer shows that nothing was done.
 func TestOutcomeUnknown(t *testing.T) {
 	for _, tt := range bad {
 		t.Run(tt.name, func(t *testing.T) {
@@ -357,9 +358,9 @@ func TestFailover(t *testing.T) {
 		primary func(*testing.T) client.Address
 		submit  bool // a submission succeeds with the backup
 	}{
-		{name: "nobody listens", primary: dead("ctl"), submit: true},
+		{name: "no process listens", primary: dead("ctl"), submit: true},
 		{name: "on standby", submit: true, primary: acts(func(nc net.Conn, r message.Header) { rc(nc, r.Version, fault.Standby) })},
-		{name: "says nothing, not to a ping either", submit: true, primary: acts(func(nc net.Conn, r message.Header) { io.Copy(io.Discard, nc) })},
+		{name: "sends nothing, even to a ping", submit: true, primary: acts(func(nc net.Conn, r message.Header) { io.Copy(io.Discard, nc) })},
 		{name: "closes, also on a ping", submit: true, primary: acts(func(net.Conn, message.Header) {})},
 		{name: "garbage", submit: true, primary: acts(func(nc net.Conn, r message.Header) {
 			io.WriteString(nc, "\x00\x00\x00\x20"+strings.Repeat("garbage!", 4))
@@ -522,7 +523,7 @@ func TestBadAccountingDaemons(t *testing.T) {
 		{name: "half an answer", act: func(nc net.Conn, _ codec.Version) { io.WriteString(nc, "\x00\x00\x00\x20\x05\x99") }, kind: errs.BadAnswer},
 		{name: "one byte", act: func(nc net.Conn, _ codec.Version) { io.WriteString(nc, "\x00\x00\x00\x01\x05") }, kind: errs.BadAnswer},
 		{name: "another message", act: func(nc net.Conn, _ codec.Version) { io.WriteString(nc, "\x00\x00\x00\x02\x12\x34") }, kind: errs.BadAnswer},
-		{name: "says nothing", act: func(nc net.Conn, _ codec.Version) { io.Copy(io.Discard, nc) }, kind: errs.Timeout},
+		{name: "sends nothing", act: func(nc net.Conn, _ codec.Version) { io.Copy(io.Discard, nc) }, kind: errs.Timeout},
 		{name: "refuses", act: func(nc net.Conn, v codec.Version) {
 			b, _ := message.EncodePersistent(v, message.AccountingRC, &message.PersistRC{Code: fault.Authentication})
 			nc.Write(b)

@@ -11,9 +11,9 @@ import (
 )
 
 // TestPromptTakesNoMemory checks that a prompt answer (model.Query.Prompt) is
-// read as fast as its records are used. Until it has been read, the controller
-// must still be sending it, no memory of the budget may be in use, and further
-// requests for lists must wait.
+// read only as fast as its records are used. Until the last record has been
+// used, the controller must still be sending the answer, no memory of the
+// budget may be in use, and further requests for lists must wait.
 func TestPromptTakesNoMemory(t *testing.T) {
 	const jobs, size = 20_000, 64 << 20
 	l := newLister(t, jobs)

@@ -31,11 +31,12 @@ func (r *reached) accepted(now time.Time) {
 	r.last = now
 }
 
-// Reachable reports whether a controller has accepted a connection of any
-// request within UnreachableAfter. If the last connection was a while ago,
-// Reachable tries to connect. It sends nothing, and concurrent callers share
-// the attempt: any client may cause a call of Reachable, but the controllers
-// get at most one attempt a second. A new Client counts as reached.
+// Reachable reports whether any connection to a controller has been accepted in
+// the last UnreachableAfter. If the last accepted connection is older than
+// reachFresh, Reachable first tries to connect, without sending anything.
+// Concurrent callers share the attempt. So controllers get at most one attempt
+// a second, however many requests cause calls of Reachable. A new Client counts
+// its creation as an accepted connection.
 func (c *Client) Reachable(ctx context.Context) bool {
 	r := &c.reached
 	r.mu.Lock()

@@ -9,8 +9,9 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestReachable checks that an outage is reported after it has lasted for
-// UnreachableAfter, and its end immediately.
+// TestReachable checks that Reachable reports an outage when the outage has
+// lasted for UnreachableAfter. When the outage ends, Reachable must report this
+// immediately.
 func TestReachable(t *testing.T) {
 	for name, outage := range map[string]state{"refuses": refuses, "vanishes": vanishes} {
 		t.Run(name, func(t *testing.T) {

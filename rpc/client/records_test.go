@@ -150,8 +150,8 @@ func askRecords(t *testing.T, c *client.Client) {
 	}
 }
 
-// askByVersion makes the requests that older releases lack, which must not be
-// sent to them.
+// askByVersion makes the requests that only newer releases support. The client
+// must not send such a request to an older release.
 func askByVersion(t *testing.T, c *client.Client, v codec.Version) {
 	ctx := context.Background()
 	var states []model.JobStateEntry

@@ -15,8 +15,8 @@ const (
 	releaseKept  = 10 * time.Minute       // time after which the release is requested again, because the controller may have been upgraded without a new protocol
 )
 
-// releases is the state of the request for a controller's release. Each daemon
-// stores its own release.
+// releases is the state of the request for a controller's release. The answer
+// itself is stored in the daemon.
 type releases struct {
 	mu      sync.Mutex    // guards all fields
 	next    time.Time     // time before which no request is made

@@ -77,8 +77,8 @@ func TestReleaseAfterLoss(t *testing.T) {
 	}
 }
 
-// TestReleaseOfBackup checks that the release is that of the controller that
-// answers.
+// TestReleaseOfBackup checks that Release returns the release of the backup if
+// the backup is the controller that answers.
 func TestReleaseOfBackup(t *testing.T) {
 	var asked atomic.Int32
 	backup := serve(t, "tcp", telling("24.05.8", &asked))
@@ -110,8 +110,8 @@ func TestReleaseUntold(t *testing.T) {
 	}
 }
 
-// TestReleaseUnknown checks that the release of a controller that never
-// answered is unknown.
+// TestReleaseUnknown checks that Release returns "" if no controller has ever
+// answered.
 func TestReleaseUnknown(t *testing.T) {
 	c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "unix", Address: t.TempDir() + "/gone"}}})
 	if got := c.Release(t.Context(), model.Credential{Token: secret}); got != "" {

@@ -24,8 +24,9 @@ func (c *Client) UpdateReservation(ctx context.Context, cred model.Credential, u
 	return withoutReason(c.query(ctx, cred, r, message.ResponseRC, nil))
 }
 
-// withoutReason makes an error without a reason mention the reservation. A
-// controller sends such errors for unknown users, groups, accounts and nodes.
+// withoutReason replaces an error that gives no reason with an error that
+// mentions the reservation. A controller sends such errors for unknown users,
+// groups, accounts and nodes.
 func withoutReason(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {

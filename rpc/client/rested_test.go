@@ -10,9 +10,10 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestRestedSessionIsSilent checks an idle session whose daemon is gone: it may
-// use only a part of the call's time, and a new session gets the rest. A
-// session that was just used gets all of the time, because it may be slow.
+// TestRestedSessionIsSilent checks a session that was idle for a while, and
+// whose daemon is gone. The session may use only a part of the call's time, and
+// a new session gets the rest. A session that was used just before gets all of
+// the time, because its daemon may only be slow.
 func TestRestedSessionIsSilent(t *testing.T) {
 	good := model.Credential{Token: "good"}
 	for name, rested := range map[string]bool{"rested": true, "just used": false} {

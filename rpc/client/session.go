@@ -25,9 +25,9 @@ type session struct {
 	owner   owner
 	expires time.Time       // expiry of the token; zero if unknown
 	ctx     context.Context // context of the current request
-	lent    bool            // an answer is still being read from it; it is closed afterwards
+	lent    bool            // an answer is still being read from the session, which is closed afterwards
 	reused  bool            // it was idle before this request
-	tainted bool            // it may have changes that are neither committed nor rolled back; it is closed
+	tainted bool            // it may have changes that are neither committed nor rolled back, so it is closed after the request
 	since   time.Time       // if reused: when it became idle
 	alarm   *time.Timer     // closes it while it is idle
 	stop    func() bool     // ends the time limit of the request
@@ -62,7 +62,8 @@ func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Cred
 }
 
 // openAt opens a session at version v, and sends v in both the header and the
-// body. The daemon uses the version in the body, even if it is too new.
+// body. The daemon uses the version in the body, even if it does not support
+// that version.
 func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (*session, *failure) {
 	init := &message.PersistInit{Version: v, ClusterName: a.cfg.Cluster, PersistType: message.PersistToAccounting}
 	opening, err := message.EncodeOpening(v, a.seal(ctx, d, cred), init)
@@ -147,8 +148,8 @@ func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (answ
 	return s.receive(want, allowance)
 }
 
-// receive returns an answer, which must be of type want. The memory of a long
-// answer comes from the allowance in.
+// receive returns an answer, which must be of type want. A long answer gets its
+// memory from the allowance that is passed as in.
 func (s *session) receive(want message.Type, in *allowance) (*reply, *failure) {
 	answer, f := s.caller.receive(s.ctx, s.nc, in, request{})
 	if f != nil {

@@ -19,8 +19,8 @@ import (
 )
 
 // Limits of the idle sessions. They are low, because Slurm's daemon up to 24.11
-// serves only a hundred connections at a time, including idle ones. All others
-// wait.
+// serves only a hundred connections at a time, including idle ones. All further
+// connections wait.
 const (
 	maxIdle    = 16               // for the process
 	maxIdleOne = 4                // for one daemon and one credential
@@ -29,8 +29,8 @@ const (
 )
 
 // owner identifies the credential that a session belongs to. A daemon checks a
-// token only when the session is opened. Every later request has the privileges
-// and the name of that token.
+// token only when the session is opened. Every later request in the session has
+// the privileges of the same user.
 type owner struct {
 	daemon *daemon
 	token  [sha256.Size]byte // hash of the token
@@ -54,8 +54,8 @@ type sessions struct {
 	rest time.Duration // 0 for restFor
 }
 
-// take returns the session of o that was used last, for one request, or nil if
-// there is none.
+// take removes the session that o used last from the idle sessions, and returns
+// it. If o has no idle session, take returns nil.
 func (p *sessions) take(o owner) *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,9 +74,9 @@ func (p *sessions) take(o owner) *session {
 	return nil
 }
 
-// put stores s for its next request, until it has been idle for too long or its
-// token expires. If there are too many sessions, the one that was idle longest
-// is closed.
+// put adds s to the idle sessions. It closes s when s has been idle for too
+// long or its token expires. If there are too many idle sessions, it closes the
+// one that was idle longest.
 func (p *sessions) put(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,8 +106,8 @@ func (p *sessions) put(s *session) {
 	}
 }
 
-// rested reports whether s was idle long enough for the daemon to have closed
-// it.
+// rested reports whether s was idle for so long before this request that the
+// daemon may be gone.
 func (p *sessions) rested(s *session) bool {
 	return s.reused && time.Since(s.since) >= cmp.Or(p.rest, restFor)
 }

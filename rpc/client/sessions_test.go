@@ -19,9 +19,9 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// keeper is an accounting daemon that keeps sessions open and answers with its
-// resources. It accepts tokens that begin with "good", and returns the user of
-// the session as the name of a resource.
+// keeper is an accounting daemon that keeps sessions open and answers requests
+// for trackable resources. It accepts tokens that begin with "good". The name
+// of the resource in its answer is the user of the session.
 type keeper struct {
 	client.Address
 	act func(nc net.Conn, question int) (goOn bool) // called before the answer; nil to continue
@@ -142,7 +142,8 @@ func (k *keeper) wait(t *testing.T, n int) {
 	}
 }
 
-// ask sends a request as cred and returns the user that the daemon answered.
+// ask sends a request as cred and returns the user that the daemon's answer
+// names.
 func ask(a *client.Accounting, cred model.Credential) (who string, err error) {
 	err = client.Records(context.Background(), a, cred, model.TRESFilter{}, func(r *model.TRES) error { who = r.Name; return nil })
 	return who, err
@@ -160,7 +161,7 @@ func accountingOf(addresses ...client.Address) *client.Accounting {
 }
 
 // TestSessionIsKept checks that a session serves repeated requests with the
-// same token and the same name, and no other requests.
+// same token and the same user name, and no other requests.
 func TestSessionIsKept(t *testing.T) {
 	k := keeps(t)
 	a := accountingOf(k.Address)
@@ -224,8 +225,8 @@ func TestForgedBesideASession(t *testing.T) {
 	}
 }
 
-// TestVerifyOpens checks that Verify opens a new session, because an open one
-// does not show that its token is still accepted.
+// TestVerifyOpens checks that Verify opens a new session, because an open
+// session does not show that its token is still accepted.
 func TestVerifyOpens(t *testing.T) {
 	k := keeps(t)
 	a := accountingOf(k.Address)
@@ -288,17 +289,17 @@ func opener2(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Addres
 	})}
 }
 
-// TestSessionEnds checks that a session ends with its token, or when it has
-// been idle for too long.
+// TestSessionEnds checks that a session is closed when its token expires, or
+// when it has been idle for too long.
 func TestSessionEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		wait time.Duration
 		cred model.Credential
 	}{
-		{name: "the token ends", cred: model.Credential{Token: "good", Expires: time.Now().Add(2 * time.Second)}},
-		{name: "it was ended before", cred: model.Credential{Token: "good", Expires: time.Now().Add(-time.Second)}},
-		{name: "nothing is asked", wait: 10 * time.Millisecond, cred: model.Credential{Token: "good", Expires: time.Now().Add(time.Hour)}},
+		{name: "the token expires", cred: model.Credential{Token: "good", Expires: time.Now().Add(2 * time.Second)}},
+		{name: "the token has already expired", cred: model.Credential{Token: "good", Expires: time.Now().Add(-time.Second)}},
+		{name: "the session is idle for too long", wait: 10 * time.Millisecond, cred: model.Credential{Token: "good", Expires: time.Now().Add(time.Hour)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			k := keeps(t)
@@ -315,8 +316,9 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// TestSessionBroken checks that a request is repeated once, in another session,
-// if the daemon has closed its session in the meantime.
+// TestSessionBroken checks a session that breaks at its second request. If the
+// daemon closes the connection, the request is repeated once, in a new session.
+// If the daemon answers with garbage, the request fails.
 func TestSessionBroken(t *testing.T) {
 	good := model.Credential{Token: "good"}
 	for _, tt := range []struct {
@@ -325,14 +327,14 @@ func TestSessionBroken(t *testing.T) {
 		opened int // number of sessions that the second request opens
 		kind   errs.Kind
 	}{
-		{name: "closes at the second question", act: func(_ net.Conn, n int) bool { return n == 0 }, opened: 1},
+		{name: "closes at the second request", act: func(_ net.Conn, n int) bool { return n == 0 }, opened: 1},
 		{name: "closes in its answer", opened: 1, act: func(nc net.Conn, n int) bool {
 			if n > 0 {
 				nc.Write([]byte{0, 0, 0, 99, 5})
 			}
 			return n == 0
 		}},
-		{name: "speaks garbage", kind: errs.BadAnswer, act: func(nc net.Conn, n int) bool {
+		{name: "sends garbage", kind: errs.BadAnswer, act: func(nc net.Conn, n int) bool {
 			if n > 0 {
 				nc.Write([]byte{0, 0, 0, 3, 1, 2, 3})
 			}
@@ -353,7 +355,7 @@ func TestSessionBroken(t *testing.T) {
 			}
 		})
 	}
-	t.Run("speaks garbage and stays", func(t *testing.T) {
+	t.Run("sends garbage and stays open", func(t *testing.T) {
 		k, over := keeps(t), make(chan struct{})
 		defer close(over)
 		k.act = func(nc net.Conn, n int) bool {
@@ -374,7 +376,7 @@ func TestSessionBroken(t *testing.T) {
 			t.Errorf("sessions opened: %q", opened)
 		}
 	})
-	t.Run("closes at once, always", func(t *testing.T) {
+	t.Run("always closes immediately", func(t *testing.T) {
 		k := keeps(t)
 		k.act = func(net.Conn, int) bool { return false }
 		if _, err := ask(accountingOf(k.Address), good); errs.KindOf(err) != errs.BadAnswer {
@@ -384,7 +386,7 @@ func TestSessionBroken(t *testing.T) {
 			t.Errorf("sessions opened: %q", opened)
 		}
 	})
-	t.Run("says something unasked", func(t *testing.T) {
+	t.Run("sends an unrequested message", func(t *testing.T) {
 		k := keeps(t)
 		said := make(chan struct{}, 1)
 		k.act = func(nc net.Conn, _ int) bool {
@@ -434,7 +436,7 @@ func TestGivenUpSession(t *testing.T) {
 }
 
 // TestSessionsAreBounded checks that after any number of concurrent requests
-// only few sessions stay open.
+// only a few sessions stay open.
 func TestSessionsAreBounded(t *testing.T) {
 	k := keeps(t)
 	a := accountingOf(k.Address)

@@ -16,9 +16,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestSilentAfterALongList checks requests to a controller that stops answering
-// after a long list. They must not be refused for lack of memory, because there
-// are no other long answers. Only requests for lists are limited.
+// TestSilentAfterALongList checks requests for lists to a controller that stops
+// answering after a long list. The requests must not be refused for lack of
+// memory, because there are no other long answers. Only client.MostAsked of
+// them may reach the controller.
 func TestSilentAfterALongList(t *testing.T) {
 	var silent atomic.Bool
 	var lists, late atomic.Int32

@@ -145,8 +145,8 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestBudgetIsReturnedOnTheWay checks that the decoded part of an answer takes
-// no memory.
+// TestBudgetIsReturnedOnTheWay checks that the decoded part of an answer uses
+// no memory of the budget.
 func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 	const jobs = 2000
 	l := newLister(t, jobs)
@@ -164,9 +164,10 @@ func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 	}
 }
 
-// TestMoreSlowClientsThanBudget checks that requests without memory for their
-// answers wait in turn, without a connection, and fail with a time to retry if
-// they can't wait longer. Memory must stay limited.
+// TestMoreSlowClientsThanBudget checks requests whose answers don't fit into
+// the memory that is left. They must wait in turn and without a connection. A
+// request that has waited too long must fail with an error that says when to
+// retry. Memory must stay limited.
 func TestMoreSlowClientsThanBudget(t *testing.T) {
 	l := newLister(t, 2000)
 	size := 5 * l.length * 8 / 7 // an eighth is reserved for short answers
@@ -191,7 +192,7 @@ func TestMoreSlowClientsThanBudget(t *testing.T) {
 		t.Errorf("%d bytes more than before, with room for %d", grown, size)
 	}
 	giveUp()
-	soon(t, "the others are sent away", func() bool { return budget.Waiting() == 0 && s.failed()+int(s.stalled.Load()) == 100 })
+	soon(t, "the others fail", func() bool { return budget.Waiting() == 0 && s.failed()+int(s.stalled.Load()) == 100 })
 	s.mu.Lock()
 	for _, err := range s.errs {
 		if errs.KindOf(err) != errs.Unavailable {
@@ -209,8 +210,8 @@ func TestMoreSlowClientsThanBudget(t *testing.T) {
 	if len(s.errs) != sent || budget.Free() != size {
 		t.Errorf("%d failed, then %d; %d of %d bytes free", sent, len(s.errs), budget.Free(), size)
 	}
-	// From now on the length of the list is known, so a request without memory
-	// is not sent.
+	// From now on the length of the list is known, so a request is sent only
+	// when there is memory for the answer.
 	l.lists.Store(0)
 	s = ask100(context.Background(), c)
 	soon(t, "some stall and the others wait", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
@@ -232,7 +233,7 @@ func longer(l *lister, stall time.Duration) (*client.Client, *client.Budget) {
 }
 
 // TestLongerThanTheBudget checks an answer that is longer than the budget. It
-// must be passed on as it arrives, and use one piece of memory and one
+// must be passed on as it arrives, and use the memory of a single piece and one
 // connection. As long as it makes progress, the timeout of a call must not
 // limit it.
 func TestLongerThanTheBudget(t *testing.T) {
@@ -273,12 +274,12 @@ func TestItEndsInTheMiddle(t *testing.T) {
 		begun  bool
 	}{
 		{name: "breaks off", kind: errs.BadAnswer},
-		{name: "stands still", stands: true, kind: errs.Timeout},
-		{name: "counts wrongly", count: true, kind: errs.BadAnswer, begun: true},
+		{name: "stalls", stands: true, kind: errs.Timeout},
+		{name: "sends a wrong count", count: true, kind: errs.BadAnswer, begun: true},
 		{name: "breaks off, longer than the budget", small: true, kind: errs.BadAnswer, begun: true},
-		{name: "stands still, longer than the budget", small: true, stands: true, kind: errs.Timeout, begun: true},
+		{name: "stalls, longer than the budget", small: true, stands: true, kind: errs.Timeout, begun: true},
 		{name: "breaks off, prompt", prompt: true, kind: errs.BadAnswer, begun: true},
-		{name: "stands still, prompt", prompt: true, stands: true, kind: errs.Timeout, begun: true},
+		{name: "stalls, prompt", prompt: true, stands: true, kind: errs.Timeout, begun: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

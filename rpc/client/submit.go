@@ -23,8 +23,8 @@ func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.
 	return &answer.Submitted, nil
 }
 
-// Bits of a job's flags for values that the submission did not set, so that the
-// controller chose them. Members of a federation read these bits.
+// Bits of a job's flags. Each means that the submission did not set a value, so
+// the controller chose it. Members of a federation read these bits.
 const (
 	defaultAccount   uint64 = 1 << 25
 	defaultPartition uint64 = 1 << 26
@@ -33,9 +33,9 @@ const (
 )
 
 // withDefaults sets the flags for the fields that a submission does not set, as
-// Slurm's own clients do. It sets MemUpdateDelay and MemUpdateMargin to 0 if
-// they are not set, so that slurmctld does not change the job's memory.
-// slurmctld would take the usual number for "not set" as a time in minutes.
+// Slurm's own clients do. If MemUpdateDelay and MemUpdateMargin are not set, it
+// sets them to 0, so that slurmctld does not change the job's memory. slurmctld
+// would take the number that usually means "not set" as a time in minutes.
 func withDefaults(desc model.JobDesc) model.JobDesc {
 	for flag, value := range map[uint64]string{defaultAccount: desc.Account, defaultPartition: desc.Partition, defaultQOS: desc.QOS, defaultWCKey: desc.WCKey} {
 		if value == "" {
@@ -58,9 +58,9 @@ func allWithDefaults(descs []model.JobDesc) (list []model.JobDesc) {
 	return list
 }
 
-// byPolicy makes an error without a reason mention the job. A site's submit
-// policy refuses jobs with such errors. If the error has a text, it is for the
-// user who submits the job.
+// byPolicy replaces an error that gives no reason with an error that mentions
+// the job. A site's submit policy refuses jobs with such errors. If the error
+// has a text, the text is for the user who submits the job.
 func byPolicy(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {

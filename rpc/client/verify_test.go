@@ -27,9 +27,10 @@ func counted(a client.Address) (cfg client.Config, connections *atomic.Int32) {
 		}}, connections
 }
 
-// TestVerifyIsCheap checks that a token, valid or forged, costs a daemon one
-// connection with the cheapest request that requires a credential. Only the
-// first token also pays for finding the protocol version.
+// TestVerifyIsCheap checks that a daemon receives a single connection to verify
+// a token, whether valid or forged. The request on it must be the cheapest one
+// that requires a credential. Only for the first token may further connections
+// be made, which find the protocol version.
 func TestVerifyIsCheap(t *testing.T) {
 	var asked []message.Type
 	pinged := controller()
@@ -83,8 +84,9 @@ func TestVerifyIsCheap(t *testing.T) {
 	}
 }
 
-// TestVerifyByABackup checks that a backup controller on standby verifies no
-// token, and that an unreachable daemon does not count as a refusal.
+// TestVerifyByABackup checks that the answer of a backup on standby does not
+// count as the verification of a token. An unreachable daemon must not count as
+// a refusal.
 func TestVerifyByABackup(t *testing.T) {
 	standby := script(t, "ctl1", func(nc net.Conn, h message.Header) { rc(nc, h.Version, fault.StandbyUseBackup) })
 	backup := serve(t, "tcp", controller())

@@ -45,16 +45,16 @@ var closers = []codec.Version{codec.V2205, codec.V2405}
 
 // find returns the version of a daemon. v is the version that the daemon last
 // spoke, or 0 if that is unknown. A daemon that closes the connection on each
-// version does not accept the credential, or is not one of Slurm's (see
+// version does not accept the credential, or is not one of Slurm's daemons (see
 // closed). Then its stored version is kept.
 //
 // A client that sends wrong credentials must not cause a connection to the
 // daemon for each version and credential. So after a few failures, a credential
 // is first tried in the versions of closers.
 //
-// Requests that wait for a probe share its failure if it does not reach d.
-// Otherwise they would wait for an absent machine one after the other, until no
-// time is left.
+// If a probe does not reach d, the requests that wait for the probe share its
+// failure. Otherwise they would wait for an absent machine one after the other,
+// until no time is left.
 func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (codec.Version, *failure) {
 	misses, _ := d.missedSo()
 	select {
@@ -98,19 +98,19 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 	return found, f
 }
 
-// lost reports whether f means that d can't be reached at all. A failure of
-// munged or of a sack.socket does not mean that. Nor does a failure if fewer
-// addresses or less time than usual were available.
+// lost reports whether f means that d can't be reached at all. It returns false
+// if munged or a sack.socket failed, if ctx has ended, or if the credential can
+// be used only on some of d's addresses.
 func (c *Client) lost(ctx context.Context, d *daemon, cred model.Credential, f *failure) bool {
 	_, other := errors.AsType[*errs.Error](f.err)
 	return f.stage == unreached && !other && ctx.Err() == nil && (!cred.Local() || c.issued(d))
 }
 
 // closed returns the error for a daemon that closes the connection on every
-// version. Usually the cause is a wrong credential. There are two other cases.
-// The daemon's release would have answered a wrong credential. Or the daemon
-// never answered and does not wait for a request, like a load balancer whose
-// daemon is down.
+// version. Usually the error says that the credential is wrong. There are two
+// exceptions. One is a daemon whose release answers a wrong credential with an
+// error. The other is a daemon that never answered and does not wait for a
+// request, such as a load balancer whose daemon is down.
 func (g *daemons) closed(d *daemon, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,12 +121,12 @@ func (g *daemons) closed(d *daemon, err error) error {
 		g.what, codec.Oldest.Release(), codec.Newest.Release())
 }
 
-// patience is how long a daemon that receives nothing must keep the connection
-// open to count as waiting for a request. Slurm's daemons wait for seconds.
+// A daemon that receives nothing, and keeps the connection open for the time
+// patience, counts as waiting for a request. Slurm's daemons wait for seconds.
 const patience = time.Second
 
 // waits connects to d, sends nothing, and reports whether d waits for a
-// request. If d has ever answered, waits assumes this without a connection.
+// request. If d has ever answered, waits returns true without connecting.
 func (c *Client) waits(ctx context.Context, d *daemon, cred model.Credential) bool {
 	if d.answeredBefore() {
 		return true

@@ -7,7 +7,7 @@ import (
 )
 
 // TestLongText checks that memory for a long text grows with the bytes that
-// arrive.
+// arrive, and is not allocated for the announced length.
 func TestLongText(t *testing.T) {
 	for _, n := range []uint32{maxValue, maxValue + 1, 1 << 29} {
 		given, piece := 0, make([]byte, 64<<10)

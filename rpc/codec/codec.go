@@ -16,11 +16,11 @@
 //
 // After the first error, all calls do nothing. So walks need no error handling,
 // and a caller checks Err once (or Finish, which also refuses bytes left over).
-// Each length and count is checked against the bytes that have arrived before
-// memory is allocated.
+// Before memory is allocated, each length and count is checked against the
+// number of bytes that are left in the input.
 //
-// The byte layout of each type is documented with its method. The source is the
-// layout of Slurm's messages, protocols 38 (22.05) to 45 (26.05).
+// The byte layout of each type is documented with its method. It is the layout
+// of Slurm's messages, in protocols 38 (22.05) to 45 (26.05).
 package codec
 
 import (
@@ -30,8 +30,8 @@ import (
 	"math/rand/v2"
 )
 
-// Version is a protocol version in the form of the message header, with the
-// version in the high byte.
+// Version is the number of a protocol version. In a message's header, it is the
+// high byte of a 16-bit field.
 type Version uint16
 
 // The protocol versions, named after the release that introduced them.
@@ -101,8 +101,9 @@ func NewEncoder(v Version, buf []byte) *Codec {
 	return &Codec{mode: encoding, version: v, buf: buf}
 }
 
-// NewStreamEncoder returns a Codec that writes to out between the elements that
-// a Stream pulls. Finish writes the rest.
+// NewStreamEncoder returns a Codec for a record with a Stream that has a Pull
+// function. Between the elements, the Codec writes the encoded bytes to out.
+// Finish writes the rest.
 func NewStreamEncoder(v Version, out io.Writer) *Codec {
 	return &Codec{mode: encoding, version: v, out: out}
 }
@@ -139,8 +140,8 @@ func NewDescriber(v Version) *Codec {
 	return &Codec{mode: describing, version: v}
 }
 
-// Trace makes a decoder call f for each field. The field takes n bytes at
-// offset at. Trace is for tests and for dumps of messages.
+// Trace makes a decoder call f for each field. at is the field's offset, and n
+// its length in bytes. Trace is for tests and for dumps of messages.
 func (c *Codec) Trace(f func(field string, at, n int)) { c.trace = f }
 
 // Version returns the protocol version of the walk.
@@ -172,7 +173,8 @@ func (c *Codec) Fail(name string, err error) {
 }
 
 // Finish returns Err, or ErrLeftover if a decoder has not consumed its whole
-// input. A stream encoder writes the rest.
+// input. With a stream encoder, Finish first writes the rest of the encoded
+// bytes.
 func (c *Codec) Finish() error {
 	if c.err == nil && c.out != nil {
 		_, c.err = c.out.Write(c.buf)

@@ -94,8 +94,8 @@ func TestFirstErrorSticks(t *testing.T) {
 	}
 }
 
-// TestEncodingDoesNotWrite checks that a record can be encoded for several
-// connections concurrently.
+// TestEncodingDoesNotWrite checks that encoding a record does not write to the
+// record, so that several connections can encode it concurrently.
 func TestEncodingDoesNotWrite(t *testing.T) {
 	job := model.Job{BillableTRES: math.Nextafter(1, 2), Federated: true, TimeLimit: model.Infinite[uint32](), SubmitTime: 5}
 	before := job

@@ -56,7 +56,7 @@ func Array[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T))
 	elements(c, name, n, v, walk)
 }
 
-// elements walks n elements of v. Unless it encodes, it replaces v.
+// elements walks n elements of v. In all modes except encoding, it replaces v.
 func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == encoding {
 		for i := range *v {
@@ -83,8 +83,8 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 
 // maxHeld limits the memory for the elements of all lists in a message. If
 // records are passed on one by one, it limits the memory for the lists of one
-// record. A list of empty texts takes at least four times its length on the
-// wire.
+// record. A list of empty texts takes at least four times as much memory as it
+// has bytes on the wire.
 const maxHeld = 256 << 20
 
 // hold counts an element that is kept.

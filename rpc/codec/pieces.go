@@ -57,9 +57,9 @@ func (c *Codec) join(name string, n int) []byte {
 	return b
 }
 
-// maxValue is the maximum length of a value in a message in pieces. Whatever
-// the limits of the message are, the whole value is in memory, and for a short
-// time twice.
+// maxValue is the maximum length of a value in a message that arrives in
+// pieces, however long the message may be. The whole value is in memory at
+// once, and for a short time twice.
 const maxValue = 16 << 20
 
 // maxJoined is the length of the longest value whose memory is kept for the

@@ -55,8 +55,9 @@ func (c *Codec) Uint32(name string, v *uint32) {
 	}
 }
 
-// Uint16In32 walks a Uint16 that later versions have as a Uint32. It sends only
-// the low 16 bits of v.
+// Uint16In32 walks a Uint16 that is stored in a uint32. It is for old versions
+// of a field that is a Uint32 in later versions. It sends only the low 16 bits
+// of v.
 func (c *Codec) Uint16In32(name string, v *uint32) {
 	narrow := uint16(*v)
 	if c.Uint16(name, &narrow); c.mode != encoding {
@@ -64,8 +65,9 @@ func (c *Codec) Uint16In32(name string, v *uint32) {
 	}
 }
 
-// Uint32In64 walks a Uint32 that later versions have as a Uint64. It sends only
-// the low 32 bits of v.
+// Uint32In64 walks a Uint32 that is stored in a uint64. It is for old versions
+// of a field that is a Uint64 in later versions. It sends only the low 32 bits
+// of v.
 func (c *Codec) Uint32In64(name string, v *uint64) {
 	narrow := uint32(*v)
 	if c.Uint32(name, &narrow); c.mode != encoding {
@@ -176,9 +178,9 @@ func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
 }
 
 // sent returns the number that represents v on the wire. If a filler has set v
-// to something that is not a number, walked is false. A single function for all
-// widths, with the walk as a parameter, would allocate memory for each number.
-// A long list has a million numbers.
+// to "not set" or "unlimited", walked is false, because no number needs to be
+// walked. A single function for all widths, with the walk as a parameter, would
+// allocate memory for each number. A long list has a million numbers.
 func sent[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
 	infinite := ^T(0)
 	switch {

@@ -36,8 +36,8 @@ func (c *Codec) String(name string, v *string) {
 }
 
 // Element walks an element of a list of texts. It is like String, but sends ""
-// as empty text. In a condition, empty text stands for records without a value,
-// and Slurm's daemons drop null elements.
+// as empty text. In a filter, empty text selects records without a value. Null
+// would not, because Slurm's daemons drop null elements.
 func (c *Codec) Element(v *string) {
 	if c.mode == encoding && *v == "" {
 		c.buf = append(c.buf, 0, 0, 0, 1, 0)

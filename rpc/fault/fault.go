@@ -48,9 +48,9 @@ func Of(number uint32, text string) *errs.Error {
 	return e
 }
 
-// refusal reports whether an unknown number is in a range of Slurm's numbers
-// for refusals, for which slurmrestd answers 422. A later release may fill the
-// gaps in these ranges.
+// refusal reports whether an unknown number is in one of the ranges that Slurm
+// uses for refusals. For these numbers slurmrestd answers 422. A later release
+// may fill the gaps in the ranges.
 func refusal(number uint32) bool {
 	return number >= 2000 && number <= 2185 || number >= 7001 && number <= 7013
 }

@@ -21,19 +21,19 @@ func TestOf(t *testing.T) {
 		want   string
 	}{
 		{name: "known", number: InvalidJobID, kind: errs.NotFound, want: "there is no such job"},
-		{name: "known, with words", number: AccessDenied, text: "over budget\n", kind: errs.Denied, want: "you are not allowed to do this: over budget"},
-		{name: "who guesses learns nothing", number: Authentication, text: "token expired", kind: errs.Unauthenticated, want: "the daemon does not accept the credential"},
-		{name: "the same words", number: NoEnvironment, text: "the job has no environment", kind: errs.Invalid, want: "the job has no environment"},
-		{name: "the same words and more", number: NoEnvironment, text: "the job has no environment: name one", kind: errs.Invalid, want: "the job has no environment: name one"},
+		{name: "known, with a text", number: AccessDenied, text: "over budget\n", kind: errs.Denied, want: "you are not allowed to do this: over budget"},
+		{name: "a refused credential gets no reason", number: Authentication, text: "token expired", kind: errs.Unauthenticated, want: "the daemon does not accept the credential"},
+		{name: "the same text", number: NoEnvironment, text: "the job has no environment", kind: errs.Invalid, want: "the job has no environment"},
+		{name: "the same text and more", number: NoEnvironment, text: "the job has no environment: name one", kind: errs.Invalid, want: "the job has no environment: name one"},
 		{name: "Slurm's own text adds nothing", number: InvalidJobID, text: "Invalid job id specified", kind: errs.NotFound, want: "there is no such job"},
-		{name: "Slurm's text for want of ours", number: 2078, kind: errs.Invalid, want: "job can not start immediately"},
+		{name: "Slurm's text, because there is no other", number: 2078, kind: errs.Invalid, want: "job can not start immediately"},
 		{name: "an abbreviation", number: 2112, kind: errs.Invalid, want: "X11 forwarding not available"},
 		{name: "unknown", number: 2999, kind: errs.BadAnswer, want: "the daemon failed with error number 2999"},
-		{name: "unknown, with words", number: 2999, text: "the license server is down", kind: errs.BadAnswer,
+		{name: "unknown, with a text", number: 2999, text: "the license server is down", kind: errs.BadAnswer,
 			want: "the daemon failed with error number 2999: the license server is down"},
 		{name: "unknown, among the refusals", number: 2184, kind: errs.Invalid, want: "the daemon refused the request with error number 2184"},
 		{name: "terminal control", number: AccessDenied, text: "a\x1b[2Jb", kind: errs.Denied, want: "you are not allowed to do this: a [2Jb"},
-		{name: "cut within a letter", number: NoScript, text: strings.Repeat("é", maxText), kind: errs.Invalid,
+		{name: "cut within a character", number: NoScript, text: strings.Repeat("é", maxText), kind: errs.Invalid,
 			want: "the job has no script: " + strings.Repeat("é", maxText/2)},
 	}
 	for _, tt := range tests {
@@ -57,7 +57,7 @@ func TestNumber(t *testing.T) {
 	}{
 		{name: "its own number", err: fmt.Errorf("submit: %w", own), number: InvalidPartition, text: `no partition "x"`},
 		{name: "by kind", err: errs.New(errs.Denied, "not yours"), number: AccessDenied, text: "not yours"},
-		{name: "anything else keeps its words", err: errors.New("open key.pem: no such file"), number: Internal},
+		{name: "the text of another error is not sent", err: errors.New("open key.pem: no such file"), number: Internal},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,8 +11,8 @@ type GetAssociations struct{ model.AssocFilter }
 // Walk encodes or decodes the fields in wire order.
 func (m *GetAssociations) Walk(c *codec.Codec) { assocFilter(c, &m.AssocFilter) }
 
-// assocFilter walks the filter, which is both a message and a part of other
-// messages (table db_assoc_cond).
+// assocFilter walks a filter of associations, which is both a message and a
+// part of other messages (table db_assoc_cond).
 func assocFilter(c *codec.Codec, f *model.AssocFilter) {
 	if c.Since(codec.V2411) && absent(c) {
 		return

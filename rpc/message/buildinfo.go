@@ -14,15 +14,16 @@ type BuildInfoRequest struct {
 // Walk encodes or decodes the fields in wire order.
 func (m *BuildInfoRequest) Walk(c *codec.Codec) { c.Time("last_update", &m.LastUpdate) }
 
-// BuildInfo answers BuildInfoRequest (table conf_response). It has only the
-// fields that this project uses. Unless Whole is set, the walk skips other
-// fields when it decodes, and sends them empty when it encodes.
+// BuildInfo answers BuildInfoRequest (table conf_response). Except for Whole, it
+// has only the fields that this project needs. If Whole is set, decoding stores
+// most of the other fields there; otherwise decoding skips them. Encoding sends
+// the other fields empty.
 type BuildInfo struct {
 	LastUpdate  model.Time
 	BootTime    model.Time
 	ClusterName string
 	Version     string               // release of Slurm, "24.11.5"
-	Whole       *model.Configuration // receives the whole configuration; nil to skip it
+	Whole       *model.Configuration // receives the other fields; nil to skip them
 }
 
 // Walk encodes or decodes the fields in wire order.

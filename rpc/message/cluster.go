@@ -67,7 +67,9 @@ func cluster(c *codec.Codec, l *model.Cluster) {
 	c.String("tres_str", &l.TRES)
 }
 
-// connected returns the name of two unnamed fields in the protocol's table.
+// connected returns the text that the protocol's table has in place of a name
+// for two fields. The fields have no name in Slurm either, and the text is part
+// of the expression that Slurm sends.
 func connected(c *codec.Codec) string {
 	switch {
 	case c.Until(codec.V2505):

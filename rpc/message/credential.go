@@ -12,9 +12,9 @@ const (
 
 // Credential identifies the sender (table auth_cred).
 //
-// This project's auth/cred is PluginNone on a UNIX socket, where the kernel
-// identifies the peer. On TCP it proves nothing, so the bundled daemons refuse
-// it.
+// On a UNIX socket, PluginNone stands for this project's auth/cred: the kernel
+// identifies the sender. On TCP, PluginNone proves nothing, so the bundled
+// daemons refuse it.
 type Credential struct {
 	Plugin uint32
 	Text   string // for PluginMunge and PluginSlurm: the credential

@@ -7,9 +7,10 @@ import (
 
 // Changes to records of the accounting daemon. To add records, a client sends
 // the message that also answers queries (Accounts, QOSList …), and gets a
-// PersistRC. To remove records, it sends a query (GetAccounts, GetQOS …) as a
-// request to remove, and gets Names. Coordinators, AddAccountsTo and AddUsersTo
-// are messages of their own. An AccountingEnd commits the changes.
+// PersistRC. To remove records, it sends a request to remove whose body is that
+// of a query (GetAccounts, GetQOS …), and gets Names. Coordinators,
+// AddAccountsTo and AddUsersTo are messages of their own. An AccountingEnd
+// commits the changes.
 
 // Names lists the changed records, or the records that prevent the change.
 type Names struct{ Listed[string] }

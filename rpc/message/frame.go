@@ -50,9 +50,9 @@ func Encode(v codec.Version, flags uint16, t Type, credential *Credential, body 
 // seal returns an error, EncodeSealed returns the same error.
 func EncodeSealed(v codec.Version, flags uint16, t Type, seal Sealer, body Body) ([]byte, error) {
 	// The credential is sent before the body but created after it, so its
-	// length is not known yet. A long body should not be copied. Therefore
-	// space is reserved for the credential, and the unused rest of the
-	// space is cut off.
+	// length is not known when the body is encoded. A long body should not be
+	// copied. Therefore space is reserved for the credential, and the unused
+	// rest of the space is cut off.
 	c := codec.NewEncoder(v, make([]byte, front, 2*front))
 	body.Walk(c)
 	if err := c.Finish(); err != nil {
@@ -93,8 +93,8 @@ func ParseFrame(b []byte) (Frame, error) {
 }
 
 // ParsePieces parses a message in pieces. The first piece, b, contains the
-// header and the credential; later is the number of bytes after b. Body is the
-// part of the body in b.
+// header and the credential; later is the number of bytes after b. In the
+// returned Frame, Body is the part of the body that is in b.
 func ParsePieces(b []byte, later int) (Frame, error) {
 	f, err := ParseFront(b)
 	if err == nil && uint64(len(f.Body))+uint64(later) != uint64(f.Header.BodyLength) {
@@ -103,9 +103,9 @@ func ParsePieces(b []byte, later int) (Frame, error) {
 	return f, err
 }
 
-// ParseFront parses the beginning of a message. Body is the part of the body in
-// b. A server uses it to verify a credential before it reads and stores the
-// rest.
+// ParseFront parses the beginning of a message. In the returned Frame, Body is
+// the part of the body that is in b. A server uses ParseFront to verify a
+// credential before it reads and stores the rest.
 func ParseFront(b []byte) (Frame, error) {
 	var f Frame
 	if len(b) < 2 {
@@ -156,8 +156,8 @@ func decode(c *codec.Codec, t Type, body Body) error {
 	return nil
 }
 
-// EncodePersistent returns a message of a persistent connection: length,
-// number, body.
+// EncodePersistent returns a message of a persistent connection: length, type,
+// body.
 func EncodePersistent(v codec.Version, t Type, body Body) ([]byte, error) {
 	c := codec.NewEncoder(v, make([]byte, 6, 256))
 	body.Walk(c)
@@ -199,8 +199,8 @@ func Front(v codec.Version, flags uint16, t Type, credential *Credential, n int)
 	return b, nil
 }
 
-// PersistentFront returns the data before a body on a persistent connection:
-// length and number.
+// PersistentFront returns the data before a body of n bytes on a persistent
+// connection: length and type.
 func PersistentFront(t Type, n int) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(2+n))
 	return binary.BigEndian.AppendUint16(b, uint16(t))

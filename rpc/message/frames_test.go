@@ -25,7 +25,8 @@ type capture struct {
 	Decoded      json.RawMessage `json:"decoded"`        // fields in the order of the wire
 }
 
-// bodies maps the numbers of captured answers to the types of their bodies.
+// bodies maps the message types of captured answers to functions that create a
+// body of that type.
 var bodies = map[string]func() Body{
 	"8001": func() Body { return new(RC) },
 	"2004": func() Body { return new(JobInfo) },

@@ -6,7 +6,7 @@ import (
 )
 
 // Listed is an answer of the accounting daemon with a list of records. Records
-// is the list, or passes the records on one at a time.
+// either holds the whole list or passes the records on one at a time.
 type Listed[T any] struct {
 	Records codec.Stream[T]
 	Code    uint32 // 0, or one of Slurm's error numbers
@@ -33,8 +33,8 @@ func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 }
 
 // absent walks a flag that says whether a record follows, and returns true if
-// none follows. Then the record keeps its zero value, which has the same
-// meaning. This project always sends a record.
+// none follows. Then the record keeps its zero value, which means the same as
+// an absent record. This project always sends a record.
 func absent(c *codec.Codec) bool {
 	there := true
 	c.Bool("present", &there)

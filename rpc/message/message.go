@@ -132,7 +132,7 @@ const (
 	AccountingRecordJobs      Type = 30001 // a message of this project, from schedctld to scheddbd
 )
 
-// Empty stands for the body of a message without one.
+// Empty is the body of a message that consists only of its type.
 type Empty struct{}
 
 // Walk does nothing.

@@ -30,9 +30,9 @@ func (m *NodeInfoSingleRequest) Walk(c *codec.Codec) {
 	c.Uint16("show_flags", &m.ShowFlags)
 }
 
-// NodeInfo answers both requests (table node_info_response). From protocol 42
-// on, nodes that are hidden from the client are counted, and marked in Hidden,
-// but not sent.
+// NodeInfo answers NodeInfoRequest and NodeInfoSingleRequest (table
+// node_info_response). From protocol 42 on, nodes that are hidden from the
+// client are counted, and marked in Hidden, but not sent.
 type NodeInfo struct {
 	RecordCount int // number of all nodes, including hidden ones; when encoding without Hidden: len(Nodes.List)
 	LastUpdate  model.Time

@@ -7,8 +7,8 @@ import (
 )
 
 // EncodeOpening returns the first message of a persistent connection. It
-// consists of its length, the number of a PersistInit, and a complete message
-// with header and credential.
+// consists of a length, the type number of PersistInit, and then init as a
+// complete message with its own header and credential.
 func EncodeOpening(v codec.Version, seal Sealer, init *PersistInit) ([]byte, error) {
 	b, err := EncodeSealed(v, FlagPersistent, RequestPersistInit, seal, init)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // RecordList describes a list of accounting records that a client can request.
 // Each list is declared with recordList, in the file of its walks. The client
-// and the tests of this package look it up by the type of its filter.
+// and the tests of this package look up a list by the type of its filter.
 type RecordList struct {
 	Get, Got Type          // request and answer
 	Since    codec.Version // the oldest protocol that has them; 0 for all

@@ -10,7 +10,7 @@ import (
 )
 
 // addRecordLists adds the lists of accounting records to the messages that the
-// tests use. Those without a place in the corpus of FuzzDecode come last.
+// tests use. Lists that the corpus of FuzzDecode does not refer to come last.
 func addRecordLists() {
 	var more []string
 	for filter, l := range RecordLists {

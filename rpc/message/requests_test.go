@@ -13,8 +13,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// requestBodies maps the numbers of captured requests to the types of their
-// bodies.
+// requestBodies maps the message types of captured requests to functions that
+// create a body of that type.
 var requestBodies = map[string]func() Body{
 	"1008": func() Body { return Empty{} },
 	"1021": func() Body { return new(LicenseInfoRequest) },
@@ -64,8 +64,9 @@ func TestCapturedRequests(t *testing.T) {
 					compareBytes(t, raw, c.Bytes())
 					return
 				}
-				// The captured request has a null filter of associations. Ours
-				// has a filter that selects everything.
+				// The captured request has a null filter of associations. The
+				// request that this project encodes has a filter that selects
+				// everything.
 				again := make()
 				if err := DecodeBody(v, 0, c.Bytes(), again); err != nil {
 					t.Fatal(err)

@@ -132,8 +132,8 @@ func decodeAny(which, version byte, data []byte) (allocated uint64) {
 // factor.
 func allowance(n int) uint64 { return 1<<16 + 256*uint64(n) }
 
-// FuzzDecode checks that no input causes a panic, or an allocation that only a
-// false count justifies.
+// FuzzDecode checks that no input causes a panic, or makes the decoder allocate
+// memory for more elements than the input can contain.
 func FuzzDecode(f *testing.F) {
 	for which := range byte(len(fuzzed)) {
 		f.Add(which, byte(4), []byte{})

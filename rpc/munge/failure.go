@@ -19,8 +19,8 @@ type Error struct {
 	Text   string // may be empty
 }
 
-// Error numbers of munge that are about a credential. Others are about the
-// request, or about munged itself.
+// Error numbers of munge that are about a credential. All other numbers are
+// about the request, or about munged itself.
 const (
 	BadCredential uint8 = 8  // malformed
 	BadVersion    uint8 = 9  // from an unsupported release of munge
@@ -60,8 +60,8 @@ func late(ctx context.Context, err error) error {
 	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "munged does not answer in time")
 }
 
-// unreached returns the error for a failed connection. Only the log has the
-// path, for the administrator.
+// unreached returns the error for a failed connection. The socket's path is
+// only in the wrapped error, which is logged for the administrator.
 func (c *Client) unreached(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return late(ctx, err)

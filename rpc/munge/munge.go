@@ -1,12 +1,12 @@
 // Package munge gets credentials from munged, the daemon of the MUNGE
-// authentication service, and decodes them. It is written in Go and speaks
-// protocol version 4 of munge 0.5 over munged's UNIX socket.
+// authentication service, and decodes them. The package is written in Go and
+// speaks protocol version 4 of munge 0.5 over munged's UNIX socket.
 //
 // A credential is a text in which munged confirms a uid and gid, the time, and
 // a payload. The uid and gid are those of the process that requested it, as the
 // kernel reports them for the connection (SO_PEERCRED). The client needs no
-// secret. A process can't request a credential for another user, and a
-// connection is never passed to another process.
+// secret. A process can't request a credential for another user, because this
+// package never passes a connection to another process.
 //
 // What a credential proves:
 //
@@ -16,18 +16,18 @@
 //     and nothing is encrypted.
 //   - Only one uid can decode the credential, that of the scheduler's user
 //     (Encode's argument). A program that listens in the controller's place
-//     can't read the credential. It can forward it, with the body that it was
-//     made for.
-//   - It is valid for 5 minutes, or Client.TTL, and each munged accepts it
-//     once. Two clusters that share a munge key and the uid of the scheduler's
-//     user, but have different mungeds, would both accept the same credential.
-//     A Slurm that was built for several node daemons on one machine, such as
-//     Debian's, accepts a credential repeatedly until it expires. There, an
-//     attacker who captures a submission can submit the same job again, as the
-//     same user. Where that matters, the network must be protected against
-//     eavesdropping. This package requests a new credential for each attempt,
-//     and never stores or logs one.
-//   - The answer is not authenticated: from protocol 39 on it has no
+//     can't read the credential. It can still forward the credential to the
+//     controller, but only with the body for which it was made.
+//   - A credential is valid for 5 minutes, or Client.TTL, and each munged
+//     accepts it once. Two clusters that share a munge key and the uid of the
+//     scheduler's user, but have different mungeds, would both accept the same
+//     credential. A Slurm that was built for several node daemons on one
+//     machine, such as Debian's, accepts a credential repeatedly until it
+//     expires. There, an attacker who captures a submission can submit the same
+//     job again, as the same user. Where that matters, the network must be
+//     protected against eavesdropping. This package requests a new credential
+//     for each attempt, and never stores or logs one.
+//   - The daemon's answer is not authenticated: from protocol 39 on it has no
 //     credential. As with tokens, without TLS a controller is identified only
 //     by its address.
 //
@@ -65,14 +65,15 @@ type Client struct {
 
 	// Trusted reports whether a user may run munged. If it is nil, root may,
 	// and so may the owner of the socket's directory, who can replace the
-	// socket anyway. In a directory like /tmp only root may. In a user
-	// namespace where these users have no uid, Trusted must be set.
+	// socket anyway. In a directory that root owns, like /tmp, only root may
+	// run it. In a user namespace in which these users have no uid, Trusted
+	// must be set.
 	Trusted func(uid uint32) bool
 
 	// Dial opens a connection to the socket. If it is nil, the Client opens
-	// connections itself. The kernel must know the peer of the connection. This
-	// process must have opened it, because munged issues the credential for the
-	// user who opened the connection.
+	// connections itself. The kernel must be able to report the peer of the
+	// connection. This process must have opened it, because munged issues the
+	// credential for the user who opened the connection.
 	Dial func(ctx context.Context, socket string) (net.Conn, error)
 }
 
@@ -160,8 +161,8 @@ func (c *Client) ask(ctx context.Context, request []byte, want kind) ([]byte, er
 	case sent != nil:
 		err = fmt.Errorf("send request: %w", sent)
 	}
-	// munged exited or is restarting. Nothing was sent to a daemon yet, so the
-	// request can be repeated.
+	// munged exited or is restarting. No Slurm daemon has received anything
+	// yet, so the request can be repeated.
 	return nil, errs.Wrap(err, errs.Unavailable, "munged closed the connection before its answer was complete")
 }
 

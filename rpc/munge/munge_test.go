@@ -164,13 +164,13 @@ func TestBadMunged(t *testing.T) {
 		{"no NUL", encoded(credential), errs.BadAnswer, "malformed credential"},
 		{"a NUL inside", encoded("MUNGE:AA\x00AA:\x00"), errs.BadAnswer, "malformed credential"},
 		{"a line end inside", encoded("MUNGE:AA\nAA:\x00"), errs.BadAnswer, "malformed credential"},
-		{"nothing as a credential", encoded(""), errs.BadAnswer, "malformed credential"},
+		{"an empty answer as a credential", encoded(""), errs.BadAnswer, "malformed credential"},
 		{"an empty credential", encoded("MUNGE::\x00"), errs.BadAnswer, "malformed credential"},
-		{"another's credential", encoded("eyJhbGciOiJIUzI1NiJ9.e30.AA\x00"), errs.BadAnswer, "malformed credential"},
+		{"a credential of another kind", encoded("eyJhbGciOiJIUzI1NiJ9.e30.AA\x00"), errs.BadAnswer, "malformed credential"},
 		{"an error", framed(encodeResponse, append(words(1, "Internal \x1b[31merror\n\x00"), long("")...)), errs.Unavailable,
 			"Internal [31merror (munge error 1)"},
 		{"an error with a credential", framed(encodeResponse, append(words(5, ""), long(credential+"\x00")...)), errs.Unavailable, "munge error 5"},
-		{"an error and nothing more", framed(encodeResponse, words(6, "no")), errs.Unavailable, "no (munge error 6)"},
+		{"only an error", framed(encodeResponse, words(6, "no")), errs.Unavailable, "no (munge error 6)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestRefusedCredentials(t *testing.T) {
 		{"cut", framed(decodeResponse, whole[:len(whole)-1]), errs.BadAnswer, 0},
 		{"cut in the ids", framed(decodeResponse, whole[:30]), errs.BadAnswer, 0},
 		{"leftovers", framed(decodeResponse, append(whole[:len(whole):len(whole)], 0)), errs.BadAnswer, 0},
-		{"nobody's", decoded(anyone, "pay"), errs.BadAnswer, 0},
+		{"no valid uid", decoded(anyone, "pay"), errs.BadAnswer, 0},
 		{"other message", encoded(credential + "\x00"), errs.BadAnswer, 0},
 	}
 	for _, tt := range tests {
@@ -266,7 +266,7 @@ func TestNoMunged(t *testing.T) {
 		hint string
 	}{
 		{"no socket", Client{Socket: filepath.Join(dir, "none")}, syscall.ENOENT, "check that munged runs"},
-		{"nobody listens", Client{Socket: stale}, syscall.ECONNREFUSED, "check that munged runs"},
+		{"no process listens", Client{Socket: stale}, syscall.ECONNREFUSED, "check that munged runs"},
 		{"not allowed", Client{Dial: func(context.Context, string) (net.Conn, error) { return nil, syscall.EACCES }}, syscall.EACCES, "access to the directory"},
 	}
 	for _, tt := range tests {

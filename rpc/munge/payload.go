@@ -8,8 +8,8 @@ import (
 
 // kindK12 is the number of the hash function KT128 in a payload. Other
 // functions (the message's number alone, SHA-256, SHA-3) may be forbidden or
-// not loaded at a site. Every release from 22.05 on always accepts KT128, and
-// its own commands send it.
+// not loaded at a site. Every release of Slurm from 22.05 on accepts KT128, and
+// Slurm's own commands use it.
 const kindK12 = 2
 
 // Payload returns the payload of a message's credential: a hash of the encoded

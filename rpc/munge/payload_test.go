@@ -8,8 +8,8 @@ import (
 )
 
 // TestKangarooTwelve checks the vectors of KT128 with 32 bytes of output from
-// RFC 9861, section 5. Long ones use the library's parallel code, which differs
-// between machines.
+// RFC 9861, section 5. For long inputs the library uses parallel code, which
+// differs between machines.
 func TestKangarooTwelve(t *testing.T) {
 	seventeen := func(n float64) []byte { return pattern(int(math.Pow(17, n))) }
 	tests := []struct {

@@ -1,15 +1,15 @@
 // Package sack gets credentials of auth/slurm from Slurm's "auth and cred
 // kiosk": a UNIX socket on which sackd, slurmd, slurmctld or slurmdbd issues
-// credentials. It is written in Go and speaks the kiosk's protocol, which is
-// the same from Slurm 23.11 to 26.05.
+// credentials. The package is written in Go and speaks the kiosk's protocol,
+// which is the same from Slurm 23.11 to 26.05.
 //
 // A credential is a text in which the kiosk confirms a uid and gid, the time,
 // and a payload. The uid and gid are those of the process that requested it, as
 // the kernel reports them for the connection (SO_PEERCRED). The client needs no
-// secret. The kiosk has the cluster's key (slurm.key), whose holders can act as
-// any user. As with MUNGE, the payload is a hash of one message
-// (munge.Payload), only one uid can use the credential, and a connection is
-// never passed to another process.
+// secret. The kiosk has the cluster's key (slurm.key), and anyone who has this
+// key can act as any user. As with MUNGE, the payload is a hash of one message
+// (munge.Payload), and only one uid can use the credential. This package never
+// passes a connection to another process.
 //
 // A false kiosk learns very little: the requesting user and a hash. But the
 // attacker who runs it could request a credential for that hash from the real
@@ -38,13 +38,12 @@ import (
 type Client struct {
 	Sockets []string // in the order in which they are tried
 
-	// Trusted reports whether a user may serve Sockets[i], to which a
-	// connection was opened.
+	// Trusted reports whether a user may serve Sockets[i].
 	Trusted func(i int, uid uint32) bool
 
-	// Dial opens a connection to Sockets[i]. The kernel must know the peer of
-	// the connection. This process must have opened it, because the kiosk
-	// issues the credential for the user who opened the connection.
+	// Dial opens a connection to Sockets[i]. The kernel must be able to report
+	// the peer of the connection. This process must have opened it, because the
+	// kiosk issues the credential for the user who opened the connection.
 	Dial func(ctx context.Context, i int) (net.Conn, error)
 }
 
@@ -87,7 +86,8 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 		err = fmt.Errorf("send request: %w", sent)
 	}
 	// The kiosk closes the connection without an answer if it can't issue a
-	// credential. Nothing was sent to a daemon yet.
+	// credential. No daemon has received the request yet, so it can be
+	// repeated.
 	return "", errs.Wrap(err, errs.Unavailable, "Slurm's sack.socket issues no credential")
 }
 
@@ -198,8 +198,8 @@ func late(ctx context.Context, err error) error {
 	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "Slurm's sack.socket does not answer in time")
 }
 
-// unreached returns the error for failed connections. Only the log has the
-// paths, for the administrator.
+// unreached returns the error for failed connections. The sockets' paths are
+// only in the wrapped error, which is logged for the administrator.
 func (c *Client) unreached(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return late(ctx, err)

@@ -103,7 +103,7 @@ func TestAnswers(t *testing.T) {
 		{"no token", answer("MUNGE:AwQ=:\x00"), errs.BadAnswer},
 		{"two parts", answer("a.b\x00"), errs.BadAnswer},
 		{"an empty part", answer("a..b\x00"), errs.BadAnswer},
-		{"a line more", answer("a.b.c\n\x00"), errs.BadAnswer},
+		{"an extra line", answer("a.b.c\n\x00"), errs.BadAnswer},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			socket := kiosk(t, func(nc net.Conn, _ []byte) { nc.Write(tt.answer) })
@@ -115,8 +115,8 @@ func TestAnswers(t *testing.T) {
 }
 
 // TestSockets checks that sockets that are absent or served by another user are
-// skipped. If none is left, only the administrator gets an error with their
-// paths.
+// skipped. If no socket is left, the log must contain their paths, and the
+// client must not get them.
 func TestSockets(t *testing.T) {
 	socket := kiosk(t, func(nc net.Conn, _ []byte) { nc.Write(answer(credential + "\x00")) })
 	none := filepath.Join(t.TempDir(), "none")

@@ -45,8 +45,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	}
 }
 
-// accept retries after temporary errors, when no descriptors are left or the
-// peer has already disconnected.
+// accept returns the next connection. It retries after temporary errors, such
+// as a lack of descriptors.
 func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		nc, err := ln.Accept()

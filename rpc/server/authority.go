@@ -9,9 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// Authority determines the user of a token. Both daemons use its Verify, so
-// that this rule exists only once: an error in it would give attackers root
-// privileges on the cluster.
+// Authority determines the user of a token. Both daemons use its Verify method,
+// so that the rules for tokens exist only once. A mistake in these rules would
+// give attackers root privileges on the cluster.
 type Authority struct {
 	// Token verifies a token with the daemon's key, and returns its user and
 	// expiry.
@@ -73,10 +73,10 @@ func (a *Authority) find(name string) (uid, gid uint32, err error) {
 	return uid, gid, err
 }
 
-// maxShown is the number of logged bytes of a name.
+// maxShown is the maximum number of bytes of a name that are logged.
 const maxShown = 32
 
-// shown returns name in the form for the log.
+// shown returns name in a form that may be logged.
 func shown(name string) string {
 	switch {
 	case tokenLike(name):
@@ -88,8 +88,8 @@ func shown(name string) string {
 }
 
 // tokenLike reports whether name looks like a token that was sent in the wrong
-// place. Such a token is a valid user name, so without this check the log would
-// contain it.
+// place. A token has the form of a valid user name, so without this check the
+// log would contain it.
 func tokenLike(name string) bool {
 	return strings.HasPrefix(name, "eyJ") || strings.Count(name, ".") >= 2 && len(name) > maxShown || len(name) > 256
 }

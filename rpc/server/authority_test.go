@@ -114,8 +114,9 @@ func TestWhoActsForWhom(t *testing.T) {
 }
 
 // TestDirectoryIsDown checks that a client whose user can't be looked up is
-// asked to retry, and is not refused for its credential. This must hold in both
-// protocols, when a persistent connection is opened and for later requests.
+// asked to retry, and is not refused for its credential. This must hold for a
+// single request, for the opening of a persistent connection, and for later
+// requests on such a connection.
 func TestDirectoryIsDown(t *testing.T) {
 	var down atomic.Pointer[string] // user that the directory service can't look up now
 	lookup := func(name string) (uint32, uint32, error) {

@@ -64,7 +64,7 @@ func (c *conn) serve() {
 
 // exchange reads the beginning of the first message, which determines the
 // protocol. The first two bytes are either a version (at least 0x2600), or the
-// number of the message that opens a persistent connection.
+// type of the message that opens a persistent connection.
 func (c *conn) exchange() error {
 	if !c.await(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)) {
 		return ErrClosed
@@ -184,8 +184,8 @@ func answerCredential(f message.Frame) *message.Credential {
 	return &message.Credential{Plugin: f.Credential.Plugin}
 }
 
-// answerError answers f with the number of err. The answer to a submission also
-// contains the text, which clients understand only there.
+// answerError answers f with the number of err. Clients understand a text only
+// in the answer to a submission, so only that answer also contains err's text.
 func (c *conn) answerError(f message.Frame, err error) error {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
@@ -253,9 +253,9 @@ func (c *conn) end() bool {
 	return !c.closing
 }
 
-// interrupt ends c, after the answer if a request is being answered. The
-// goroutine of c closes the connection, because that may take time. The caller
-// holds server.mu.
+// interrupt ends c. If a request is being answered, c ends after the answer.
+// The goroutine of c closes the connection, because that may take time. The
+// caller holds server.mu.
 func (c *conn) interrupt() {
 	c.closing = true
 	if !c.busy {

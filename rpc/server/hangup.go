@@ -12,9 +12,9 @@ import (
 var errGone = errors.New("the client closed the connection")
 
 // whileConnected returns a context that ends when the client closes the
-// connection, so that its requests stop. A client that only shuts down its
-// sending side counts as gone, because it can't send another request. The
-// caller must call stop before it reads from the connection again.
+// connection, so that the handler of its request stops. A client that only
+// shuts down its sending side counts as gone, because it can't send another
+// request. The caller must call stop before it reads from the connection again.
 func (c *conn) whileConnected(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if len(c.early) > 0 { // the client has already sent its next request, which hides the end of the connection

@@ -19,8 +19,8 @@ type Identity struct {
 }
 
 // refused returns the error for a client whose credential is invalid. The
-// reason is only logged. As in Slurm, forged, expired and unknown credentials
-// have the same number.
+// reason is only logged. As in Slurm, the error number is the same for forged,
+// expired and unknown credentials.
 func refused(err error) *errs.Error {
 	return &errs.Error{Kind: errs.Unauthenticated, Number: fault.Authentication,
 		Message: "the credential is not accepted", Err: err}

@@ -13,7 +13,7 @@ import (
 )
 
 // persist serves a persistent connection. opening is the first message without
-// its number: header, credential, PersistInit. The credential applies to the
+// its type: header, credential, PersistInit. The credential applies to the
 // whole connection. But persist verifies it again for each request, because its
 // token may have expired, its key may have been replaced, or its user may have
 // changed.
@@ -50,8 +50,8 @@ type session struct {
 	kept       Session
 }
 
-// open verifies the first message. If it returns an error, the session can send
-// the error to the peer.
+// open verifies the first message. If it returns an error, the caller can use
+// the returned session to send the error to the peer.
 func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	s := &session{conn: c, version: c.server.newest()}
 	var init message.PersistInit

@@ -133,12 +133,12 @@ func TestPersistentIsJudgedEachTime(t *testing.T) {
 		want uint32
 	}{
 		{"as before", ann, nil, 0},
-		{"another end", change(func(id *Identity) { id.Expires = ended.Add(time.Hour) }), nil, 0},
-		{"refused by now", Identity{}, errors.New("its key was taken back"), fault.Authentication},
+		{"another expiry", change(func(id *Identity) { id.Expires = ended.Add(time.Hour) }), nil, 0},
+		{"no longer accepted", Identity{}, errors.New("its key was taken back"), fault.Authentication},
 		{"another uid", change(func(id *Identity) { id.UID++ }), nil, fault.Authentication},
 		{"another group", change(func(id *Identity) { id.GID++ }), nil, fault.Authentication},
 		{"another name", change(func(id *Identity) { id.Name = "bob" }), nil, fault.Authentication},
-		{"for himself", change(func(id *Identity) { id.By = "" }), nil, fault.Authentication},
+		{"without acting for another user", change(func(id *Identity) { id.By = "" }), nil, fault.Authentication},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var changed atomic.Bool

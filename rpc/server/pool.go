@@ -10,10 +10,11 @@ import (
 // pool has the connections of one listener. Each listener has its own pool, so
 // that the UNIX socket stays usable when clients fill the TCP port.
 //
-// A full pool closes a connection that waits for its client: for a credential,
-// for the rest of a request, or for the next request. So silent clients do not
-// exclude others, however often they connect. A connection whose request is
-// being answered is never closed for this reason. Server.mu guards the fields.
+// When a pool is full, it makes room by closing a connection that waits for its
+// client: for a credential, for the rest of a request, or for the next request.
+// So silent clients do not exclude others, however often they connect. A
+// connection whose request is being answered is never closed to make room.
+// Server.mu guards the fields.
 type pool struct {
 	most    int           // maximum number of connections, except those being closed
 	each    int           // maximum number of connections with the credentials of one user
@@ -62,7 +63,7 @@ func (s *Server) enter(c *conn) bool {
 	}
 }
 
-// crowded reports whether half of the connections of p are in use.
+// crowded reports whether at least half of the connections of p are in use.
 func (s *Server) crowded(p *pool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +84,8 @@ func (s *Server) ensureCapacity(c *conn) bool {
 }
 
 // claim counts c as a connection of its credential's user. If the user has too
-// many connections, claim ends the one that was silent longest. If all of them
-// are busy, it refuses c.
+// many connections, claim ends the user's connection that was silent longest.
+// If all of the user's connections are busy, it refuses c.
 func (s *Server) claim(c *conn, id Identity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,8 +110,8 @@ func (s *Server) claim(c *conn, id Identity) error {
 // longestSilent returns the connection of p to close first, or nil. It
 // considers only connections that wait for their client and for which fits
 // returns true. Connections of the source with the most connections come first,
-// so that a client that connects often loses its own connections. Those of a
-// Super come last. The caller holds mu.
+// so that a client that connects often loses its own connections. Connections
+// of a Super come last. The caller holds mu.
 func (s *Server) longestSilent(p *pool, fits func(*conn) bool) *conn {
 	count := map[source]int{}
 	for c := range s.conns {
@@ -140,8 +141,8 @@ func (s *Server) longestSilent(p *pool, fits func(*conn) bool) *conn {
 // holds mu.
 func (s *Server) isSuper(c *conn) bool { return c.source.user && s.Super(c.source.uid) }
 
-// evict ends c and stops counting it. It reports whether c is not nil. The
-// caller holds mu.
+// evict ends c and counts it as leaving. If c is nil, it does nothing and
+// returns false. The caller holds mu.
 func (s *Server) evict(c *conn) bool {
 	if c == nil {
 		return false

@@ -48,7 +48,7 @@ func closed(nc net.Conn) bool {
 
 // TestSilentConnectionsGiveWay checks that clients that connect and send
 // nothing block no other client, however many they are. FrontTimeout never
-// passes in this test.
+// expires in this test.
 func TestSilentConnectionsGiveWay(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -109,8 +109,8 @@ func (f *fixture) stay(t *testing.T, cred message.Credential) (net.Conn, message
 	return nc, rc
 }
 
-// asUser accepts any token, as the verify function of a server. The number in
-// the token is the uid of its user.
+// asUser accepts any token. It is a Verify function of a Server, and the number
+// in the token is the uid of its user.
 func asUser(token, _ string) (Identity, error) {
 	id := Identity{Name: token, GID: 100}
 	for _, digit := range strings.TrimPrefix(token, "uid ") {
@@ -196,9 +196,9 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestSuperGetsIn checks that a Super gets a connection to the UNIX socket,
-// regardless of which users have all connections. Ordinary users must lose
-// their connections before a Super does.
+// TestSuperGetsIn checks that a Super gets a connection to the UNIX socket even
+// if other users hold all connections. Ordinary users must lose their
+// connections before a Super does.
 func TestSuperGetsIn(t *testing.T) {
 	self := uint32(os.Getuid())
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
@@ -234,14 +234,14 @@ func TestLongestSilent(t *testing.T) {
 		list []conn
 		want int // -1 for none
 	}{
-		{"the longest silent", []conn{{source: user(1), since: at(2)}, {source: user(2), since: at(1)}, {source: user(3), since: at(3)}}, 1},
-		{"of the source with most", []conn{{source: user(1), since: at(1)}, {source: user(2), since: at(2)}, {source: user(2), since: at(3)}}, 1},
-		{"none that is answered", []conn{{source: user(1), busy: true, since: at(1)}, {source: user(1), since: at(2)}}, 1},
-		{"those that are answered count", []conn{{source: user(1), busy: true}, {source: user(2), since: at(1)}, {source: user(1), since: at(2)}}, 2},
-		{"a super's last", []conn{{source: user(0), since: at(1)}, {source: user(0), since: at(2)}, {source: user(2), since: at(3)}}, 2},
-		{"a super's, when there is no other", []conn{{source: user(0), since: at(2)}, {source: user(0), since: at(1)}, {source: user(2), busy: true}}, 1},
-		{"none that leaves", []conn{{source: user(1), since: at(1), leaving: true}, {source: user(2), since: at(2)}}, 1},
-		{"all are answered", []conn{{source: user(1), busy: true}, {source: user(2), busy: true}}, -1},
+		{"the one that was silent longest", []conn{{source: user(1), since: at(2)}, {source: user(2), since: at(1)}, {source: user(3), since: at(3)}}, 1},
+		{"one of the source with the most connections", []conn{{source: user(1), since: at(1)}, {source: user(2), since: at(2)}, {source: user(2), since: at(3)}}, 1},
+		{"not a busy one", []conn{{source: user(1), busy: true, since: at(1)}, {source: user(1), since: at(2)}}, 1},
+		{"busy ones count for their source", []conn{{source: user(1), busy: true}, {source: user(2), since: at(1)}, {source: user(1), since: at(2)}}, 2},
+		{"a Super's connections last", []conn{{source: user(0), since: at(1)}, {source: user(0), since: at(2)}, {source: user(2), since: at(3)}}, 2},
+		{"a Super's, if the others are busy", []conn{{source: user(0), since: at(2)}, {source: user(0), since: at(1)}, {source: user(2), busy: true}}, 1},
+		{"not one that is leaving", []conn{{source: user(1), since: at(1), leaving: true}, {source: user(2), since: at(2)}}, 1},
+		{"all are busy", []conn{{source: user(1), busy: true}, {source: user(2), busy: true}}, -1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &Server{Super: func(uid uint32) bool { return uid == 0 }, conns: map[*conn]struct{}{}}

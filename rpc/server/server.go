@@ -1,18 +1,19 @@
-// Package server is the server side of the RPC, for the bundled daemons. It
+// Package server is the server side of Slurm's RPC, for the bundled daemons. It
 // receives messages on TCP and UNIX sockets, verifies their senders, and passes
 // them to the handlers of their types.
 //
 // A client whose credential is not verified yet can use only one connection
 // slot, a few kilobytes and a few seconds: its message is neither stored nor
-// decoded. Two credentials are supported. A token (JWT), which Verify verifies,
-// is accepted on any socket. auth/cred is empty and stands for the peer that
-// the kernel reports. It is accepted only on UNIX sockets, because on TCP it
+// decoded. Two kinds of credentials are supported. A token (JWT), which the
+// function Verify verifies, is accepted on any socket. A credential of
+// auth/cred is empty: the user is the one that the kernel reports for the peer.
+// Such a credential is accepted only on UNIX sockets, because over TCP it
 // proves nothing.
 //
 // Two protocols are supported: that of slurmctld, with one request and one
 // answer for each connection (Handlers), and that of slurmdbd, with persistent
-// connections (Persistent). The context of a handler ends with its connection.
-// Request.Spool encodes a list of any length in little memory.
+// connections (Persistent). The context of a handler ends when its connection
+// ends. Request.Spool encodes a list of any length in little memory.
 package server
 
 import (
@@ -63,7 +64,7 @@ type Server struct {
 	MaxUserBytes int           // the same, per user
 	MaxSpool     int           // bytes of spooled answers on disk, except those of a Super
 	MaxUserSpool int           // the same, per user
-	SpoolDir     string        // directory of their unnamed files; "" for os.TempDir
+	SpoolDir     string        // directory of the unnamed files with spooled answers; "" for os.TempDir
 	FrontTimeout time.Duration // until the credential has arrived
 	BodyTimeout  time.Duration // from then until the whole message has arrived
 	WriteTimeout time.Duration // to send an answer
@@ -107,8 +108,8 @@ const MaxSmall = 64 << 10
 // verified. A header and a token together are never longer than that.
 const maxFront = 32 << 10
 
-// lingerTimeout limits how long an unauthenticated client may continue to send
-// after the answer.
+// lingerTimeout limits how long a client whose request was refused may continue
+// to send that request.
 const lingerTimeout = 2 * time.Second
 
 // ErrClosed is returned by Serve after Shutdown.
@@ -140,9 +141,9 @@ func (s *Server) start() {
 	}
 }
 
-// Shutdown stops accepting connections, finishes requests that were read, and
-// closes all other connections. It returns when all connections are closed. If
-// ctx ends first, it closes the rest and returns ctx's error.
+// Shutdown stops accepting connections, answers the requests that have already
+// been read, and closes all connections. It returns when all are closed. If ctx
+// ends first, it closes the remaining connections and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.start()

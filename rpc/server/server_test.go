@@ -171,7 +171,7 @@ func code(t testing.TB, f message.Frame) uint32 {
 	return rc.Code
 }
 
-// whoami answers with the identity that the request counted for.
+// whoami answers with the identity of the request's user.
 func whoami(_ context.Context, r *Request) (message.Type, message.Body, error) {
 	return message.ResponseAuthToken, &message.TokenResponse{Token: fmt.Sprintf("%d/%d %s by %s kernel=%t",
 		r.Identity.UID, r.Identity.GID, r.Identity.Name, r.Identity.By, r.Identity.Kernel)}, nil
@@ -189,8 +189,8 @@ func TestAuthentication(t *testing.T) {
 		cred    *message.Credential
 		want    string // "" if the request is refused
 	}{
-		{name: "kernel's word on a UNIX socket", network: "unix", cred: &kernel, want: me},
-		{name: "kernel's credential on TCP", network: "tcp", cred: &kernel},
+		{name: "auth/cred on a UNIX socket", network: "unix", cred: &kernel, want: me},
+		{name: "auth/cred on TCP", network: "tcp", cred: &kernel},
 		{name: "token on TCP", network: "tcp", cred: &token, want: "100/101 ann by  kernel=false"},
 		{name: "token on a UNIX socket is the token's user", network: "unix", cred: &token, want: "100/101 ann by  kernel=false"},
 		{name: "acting for another", network: "tcp", cred: jwt(secret, "bob"), want: "200/201 bob by ann kernel=false"},
@@ -307,8 +307,8 @@ func TestErrorsTravelAsNumbers(t *testing.T) {
 		want message.RCMessage
 	}{
 		{name: "a number", typ: message.RequestJobInfoSingle, want: message.RCMessage{Code: fault.InvalidJobID}},
-		{name: "a submission gets words", typ: message.RequestSubmitBatchJob, want: message.RCMessage{Code: fault.InvalidJobID, Message: "no job 7"}},
-		{name: "our own fault has no words", typ: message.RequestKillJob, want: message.RCMessage{Code: fault.Internal}},
+		{name: "a submission gets a text", typ: message.RequestSubmitBatchJob, want: message.RCMessage{Code: fault.InvalidJobID, Message: "no job 7"}},
+		{name: "an internal error has no text", typ: message.RequestKillJob, want: message.RCMessage{Code: fault.Internal}},
 		{name: "a body that does not decode", typ: message.RequestAuthToken, want: message.RCMessage{Code: 22}},
 		{name: "an unknown message", typ: 9999, want: message.RCMessage{Code: fault.UnexpectedMessage}},
 	}
@@ -353,8 +353,8 @@ func TestBadPeers(t *testing.T) {
 		{name: "empty message", send: []byte{0, 0, 0, 0}, want: io.EOF},
 		{name: "body length is wrong", send: wrongBody, want: io.EOF},
 		{name: "stops within the body", send: withTail[:50_000], want: io.EOF},
-		{name: "persistent, where none is served", send: []byte("\x00\x00\x00\x04\x19\x64xx"), want: io.EOF},
-		{name: "refused before the body is here", send: forged[:40_000], want: nil},
+		{name: "persistent connections are not supported", send: []byte("\x00\x00\x00\x04\x19\x64xx"), want: io.EOF},
+		{name: "refused before the body arrives", send: forged[:40_000], want: nil},
 		{name: "refused for the body's length", send: long[:40_000], want: nil},
 	}
 	for _, tt := range tests {
@@ -394,8 +394,8 @@ func TestPanicCostsOneConnection(t *testing.T) {
 }
 
 // TestSlotsAreOfAListener checks that the UNIX socket still answers when
-// unknown clients hold all slots of the TCP listener. TCP must answer again
-// after their timeout.
+// unknown clients hold all slots of the TCP listener. When the connections of
+// these clients time out, TCP must answer again.
 func TestSlotsAreOfAListener(t *testing.T) {
 	f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, MaxConns: 2, FrontTimeout: 200 * time.Millisecond})
 	for range 4 {
@@ -489,7 +489,7 @@ func TestLargeRequests(t *testing.T) {
 		{"a question", message.RequestPing, 60_000, 0},
 		{"a long question", message.RequestPing, 70_000, fault.TooLarge},
 		{"a job", message.RequestSubmitBatchJob, 400_000, 0},
-		{"a job, over what the user may have at a time", message.RequestSubmitBatchJob, 600_000, fault.Backoff},
+		{"a job, over the user's limit", message.RequestSubmitBatchJob, 600_000, fault.Backoff},
 		{"a job that is too long", message.RequestSubmitBatchJob, 1_100_000, fault.TooLarge},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -520,7 +520,7 @@ func TestLargeRequests(t *testing.T) {
 			}
 		})
 	}
-	t.Run("on a connection that stays", func(t *testing.T) {
+	t.Run("on a persistent connection", func(t *testing.T) {
 		nc := f.dial(t, "tcp")
 		if _, err := persistent(t, nc, codec.V2411, opening(t, codec.V2411, token, codec.V2411)); err != nil {
 			t.Fatal(err)

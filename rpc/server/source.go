@@ -8,15 +8,15 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// source is the user or the other machine to which a connection counts. The
-// zero source stands for all unknown clients.
+// source is the user or the other machine that a connection is attributed to.
+// The zero source stands for all unknown clients.
 type source struct {
 	user bool
 	uid  uint32     // if user is set
 	addr netip.Addr // otherwise; for IPv6 it is the network, because a client has many addresses
 }
 
-// String returns the source in the form for the log.
+// String returns the source as it appears in the log.
 func (s source) String() string {
 	switch {
 	case s.user:
@@ -43,10 +43,11 @@ func (c *conn) place() source {
 }
 
 // origin returns the source of the process that connected. For a client on this
-// machine the kernel reports the user, even over TCP: one user can use millions
-// of loopback addresses, and all users share 127.0.0.1. Asking the kernel takes
-// longer than answering a ping. So origin is called only for connections that
-// are logged, and in a crowded pool. It is not safe for concurrent use.
+// machine the kernel reports the user, even over TCP. The address would not be
+// enough: one user can use millions of loopback addresses, and all users share
+// 127.0.0.1. Asking the kernel takes longer than answering a ping. So origin is
+// called only for connections that are logged, and in a crowded pool. It is not
+// safe for concurrent use.
 func (c *conn) origin() source {
 	if c.asked {
 		return c.from

@@ -14,14 +14,14 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// spoolMemory is the number of bytes of a spooled answer that stay in memory.
-// The rest is stored in a file, so that a client that does not read its answer
-// uses no memory.
+// spoolMemory is the length in bytes up to which a spooled answer stays in
+// memory. A longer answer is stored in a file, so that a client that does not
+// read it uses no memory.
 const spoolMemory = 64 << 10
 
 // socketBuffer limits the part of a long answer that is in the kernel's buffer,
-// which no budget counts. By default the kernel stores megabytes for each
-// connection.
+// because no budget counts that memory. By default the kernel stores megabytes
+// for each connection.
 const socketBuffer = 256 << 10
 
 // spool is an encoded answer that waits to be sent.
@@ -94,8 +94,8 @@ func (s *spool) open() error {
 	if err := os.Remove(f.Name()); err != nil {
 		return err
 	}
-	// Refuse a user who does not read their answers before another long answer
-	// is encoded.
+	// Take a quarter of the user's limit in advance. So a user who does not
+	// read their answers is refused before another long answer is encoded.
 	if err := s.grow(s.server.spooled.each / 4); err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// jobLists answers with jobs of 1 MiB each. Their number is the request's
-// CPUsMin.
+// jobLists answers with jobs of 1 MiB each. The request's field CPUsMin sets
+// their number.
 func jobLists(_ context.Context, r *Request) (message.Type, message.Body, error) {
 	var q message.GetAccountingJobs
 	if err := r.Decode(&q); err != nil {
@@ -59,7 +59,8 @@ func again(t *testing.T, nc net.Conn, n uint32) {
 	}
 }
 
-// answered returns the number of jobs in the answer, or the error number.
+// answered reads an answer in a session. It returns the number of jobs in the
+// answer, or the error number.
 func answered(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	t.Helper()
 	b, err := wire.Read(nc, 1<<30)
@@ -104,7 +105,7 @@ func TestSpooledAnswers(t *testing.T) {
 }
 
 // TestUnreadAnswersAreBounded checks that a user who does not read long answers
-// gets no more of them, and that other users do.
+// gets no more of them, and that other users get theirs.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
 	unread := ask(t, f, token, 80)
@@ -159,7 +160,8 @@ func request(t *testing.T, f *fixture, v codec.Version, cred message.Credential,
 	return nc
 }
 
-// listed returns the number of jobs in the only answer, or the error number.
+// listed reads the answer to the only request on nc. It returns the number of
+// jobs in the answer, or the error number.
 func listed(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	t.Helper()
 	b, err := wire.Read(nc, 1<<30)

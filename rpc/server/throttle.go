@@ -56,7 +56,8 @@ func (t *throttle) pass(from source, report func(source, int)) bool {
 	return true
 }
 
-// end removes a source and returns how many lines about it were omitted.
+// end removes a source. If lines about it were omitted, end reports their
+// number.
 func (t *throttle) end(from source, l *lines) {
 	t.mu.Lock()
 	if t.sources[from] == l {

@@ -13,9 +13,9 @@ const PieceSize = 64 << 10
 // Pieces has the rest of a long message in pieces, and frees each piece after
 // its use. It is not safe for concurrent use.
 //
-// The memory does not come from Go's heap, because there the same amount would
-// be wasted until the garbage collector runs. The garbage collector does not
-// know this memory, so the caller must use or drop all Pieces.
+// The memory does not come from Go's heap, because freed pieces would continue
+// to use memory there until the garbage collector runs. The garbage collector
+// does not know this memory, so the caller must use or drop all Pieces.
 type Pieces struct {
 	// Gone is called for each piece that is freed, with its length.
 	Gone func(n int)
