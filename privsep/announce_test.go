@@ -52,8 +52,8 @@ func TestPlainHTTPBeyondLoopback(t *testing.T) {
 	}
 }
 
-// TestRulesThatRuleNothing checks that the gateway logs at its start each setting that
-// switches off more than its name suggests.
+// TestRulesThatRuleNothing checks that the gateway logs at its start each
+// setting that switches off more than the name of the setting suggests.
 func TestRulesThatRuleNothing(t *testing.T) {
 	everybody := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("0.0.0.0/0")}
 	g := serve(t, plain(t), testConfig{Connections: 6, PerSource: 6, Setup: packed(work.Setup{Admission: work.Admission{Threshold: time.Second, Proxies: everybody, Exempt: everybody}})})

@@ -39,7 +39,8 @@ func becoming(t *testing.T, c testConfig) (*gateway, string) {
 	return serve(t, nil, c), path
 }
 
-// accountsAlone rejects uids that belong to no user, as a real gateway does.
+// accountsAlone configures a gateway that rejects uids that belong to no user,
+// as a real gateway does.
 var accountsAlone = testConfig{Argv: argv{ipc.Resolver: {"good"}}}
 
 // ask sends one request on c, and returns the status and the body of the
@@ -79,9 +80,9 @@ func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, in
 	return c, status, body
 }
 
-// TestEachUserHisProcess checks that connections of one user share a process,
-// and that connections of different users never do. The kernel reports the
-// user's identity everywhere for the user's worker.
+// TestEachUserHisProcess checks that connections share a process if their users
+// have the same uid and gid, and never otherwise. The worker has the ids of its
+// user and no capabilities.
 func TestEachUserHisProcess(t *testing.T) {
 	g, socket := becoming(t, testConfig{})
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
@@ -120,9 +121,9 @@ func TestEachUserHisProcess(t *testing.T) {
 	}
 }
 
-// refusing is how many workers serve no client. They only answer connections
-// that the gateway refuses. Every other worker serves one user or one
-// connection.
+// refusing is the number of workers that serve no client. They only answer
+// connections that the gateway refuses. Every other worker serves one user or
+// one connection.
 const refusing = 1
 
 // children returns the running workers and keepers that pid has started.
@@ -198,13 +199,13 @@ func askOnce(uid uint32, socket string) (status int, body string, err error) {
 	return ask(c, "/peer")
 }
 
-// TestLeastRecentlyUsedGoes checks which worker the gateway ends when it has no
-// room for another worker. That is the worker of the user who connected least
-// recently. A worker with a connection in use stays.
+// TestLeastRecentlyUsedGoes checks that a gateway without room for another
+// worker ends the worker of the user who connected least recently. A worker
+// with a connection in use stays.
 func TestLeastRecentlyUsedGoes(t *testing.T) {
-	// Beside the slot of the busy connection one slot is left. So each of the
-	// other users connects only when the previous user's connection is known to
-	// be closed.
+	// The busy connection leaves one slot free. Therefore the gateway serves
+	// the next user's connection only when it has noticed that the previous
+	// user's connection is closed.
 	g, socket := becoming(t, testConfig{Identities: 3, Connections: 2})
 	busy, _, body := askAs(t, socket, 31001, 31101, "/pid") // the first user, but with a request in progress
 	one := pidOf(t, body)
@@ -224,8 +225,9 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 	}
 }
 
-// TestIdleYields checks that the gateway closes idle connections when it can add no
-// worker and every worker has a connection. A connection in use stays.
+// TestIdleYields checks a gateway with the maximum number of workers, each with
+// a connection. For another user it closes an idle connection. A connection in
+// use stays.
 func TestIdleYields(t *testing.T) {
 	g, socket := becoming(t, testConfig{Identities: 3})
 	busy, _, body := askAs(t, socket, 31001, 31101, "/pid")
@@ -260,8 +262,8 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestStrangers checks that root, SchedUser and peers that the kernel does not identify
-// get no worker.
+// TestStrangers checks that root, SchedUser and clients whose ids the kernel
+// does not know get no worker.
 func TestStrangers(t *testing.T) {
 	g, socket := becoming(t, testConfig{Service: identityOf("", "", "31050")})
 	for _, tt := range []struct {
@@ -325,10 +327,10 @@ func TestManyGroups(t *testing.T) {
 	stillOpen(t, one, "a third room of one user")
 }
 
-// TestStubbornWorker checks a captured worker that reports its connection idle
-// and does not close it when asked. The dispatcher then asks workers of other
-// users to close theirs. If there is no other user, it ends the captured
-// worker.
+// TestStubbornWorker checks a captured worker that reports its connection as
+// idle and does not close it when asked. The dispatcher then asks workers of
+// other users to close their idle connections. If there is no other user, it
+// ends the captured worker.
 func TestStubbornWorker(t *testing.T) {
 	for rooms := range 2 {
 		t.Run(fmt.Sprint(rooms, " others"), func(t *testing.T) {
@@ -452,8 +454,8 @@ func TestStoppedByItsUser(t *testing.T) {
 	}
 }
 
-// TestBecomeUserIsRefused checks that a start fails if become_user is
-// impossible with the other settings, and that the error has a remedy.
+// TestBecomeUserIsRefused checks that a start with become_user fails if other
+// settings make become_user impossible, and that the error names the reason.
 func TestBecomeUserIsRefused(t *testing.T) {
 	socket := "unix:" + sharedDir(t) + "/s"
 	local := ipc.Setup{Local: true}
@@ -487,7 +489,7 @@ func TestBecomeUserIsRefused(t *testing.T) {
 
 // TestWorkerForEachConnection checks that each connection has a process of its
 // own for all its requests. The process exits when the connection ends. With
-// become_user it runs as the peer.
+// become_user it runs as the user of the connection.
 func TestWorkerForEachConnection(t *testing.T) {
 	var seen []int
 	visit := func(g *gateway, dial func() (net.Conn, error)) {

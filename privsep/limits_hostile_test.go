@@ -108,8 +108,8 @@ func takeThreads(n int) int {
 }
 
 // TestNoThreadLeft checks a parent that has reached the kernel's limit of
-// threads and processes. It continues to serve, and logs why it starts no
-// worker. When the limit is raised, it starts the worker.
+// threads and processes. It continues to serve, and logs why it does not start
+// a worker. When the limit is raised, it starts one.
 func TestNoThreadLeft(t *testing.T) {
 	g := serve(t, plain(t), testConfig{})
 	parent := g.cmd.Process.Pid
@@ -144,8 +144,8 @@ func TestNoThreadLeft(t *testing.T) {
 	g.await("worker ready", func(r map[string]any) bool { return r["worker"].(float64) > 2 })
 }
 
-// limitTasksOf sets how many processes and threads the user of pid may have
-// when process pid starts another process. It acts as the user of that process,
+// limitTasksOf sets RLIMIT_NPROC of process pid: how many processes and threads
+// the user of pid may have when pid starts another one. It acts as that user,
 // and returns the previous limit.
 func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 	t.Helper()
@@ -168,7 +168,7 @@ func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 }
 
 // TestThreadsOfAWorker checks that a captured worker gets only its own share of
-// threads, and that other workers' clients are served.
+// threads, and that the gateway still serves clients of other workers.
 func TestThreadsOfAWorker(t *testing.T) {
 	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plain(t), testConfig{}, spawn.MostOfUser) })
 	t.Run("as root", func(t *testing.T) {
@@ -240,9 +240,9 @@ func TestNeverDone(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestVisitEnds checks that the worker of an inetd run is ended too, whatever
+// TestVisitEnds checks that in inetd mode, too, a worker is ended whatever
 // messages it sends. Otherwise the gateway would not exit, and would count
-// permanently against the limit on instances.
+// permanently against inetd's limit of instances.
 func TestVisitEnds(t *testing.T) {
 	for part, want := range map[string]string{
 		"stays":         "reported that its client is served, and did not exit in time",

@@ -77,10 +77,11 @@ func TestNamespaceInitHasNoPrivileges(t *testing.T) {
 	}
 }
 
-// TestNamespaceInitGone checks the loss of an init process, and with it of all
-// workers. The same parent starts other workers in the next namespace, confined
-// in the same way. When no prepared namespace is left, each worker gets its own
-// namespaces and no longer depends on a shared init process.
+// TestNamespaceInitGone checks the loss of an init process. All workers of its
+// namespace die with it. The same parent starts other workers in the next
+// namespace that it has prepared, confined in the same way. When no prepared
+// namespace is left, each worker gets its own namespaces and no longer depends
+// on a shared init process.
 func TestNamespaceInitGone(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
@@ -120,10 +121,10 @@ func TestNamespaceInitGone(t *testing.T) {
 	}
 }
 
-// TestNamespaceInitAsksForGeneration checks the loss of an init process that
-// has no service in its namespace. The dispatcher must ask for another
-// generation once. The number of resolvers shows this, because the resolver is
-// in no PID namespace.
+// TestNamespaceInitAsksForGeneration checks the loss of an init process when
+// only workers run in its namespace. The dispatcher must then ask for exactly
+// one new generation. The test counts resolvers: each generation starts one,
+// and the resolver is in no PID namespace, so the loss does not end it.
 func TestNamespaceInitAsksForGeneration(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
@@ -161,8 +162,9 @@ func TestPreparedGone(t *testing.T) {
 	}
 }
 
-// TestKeeperAfterNamespaceInit checks that the keeper, too, is started in the
-// next namespace, beside the workers, and signs handshakes.
+// TestKeeperAfterNamespaceInit checks that after the loss of an init process
+// the keeper, too, starts in the next namespace with the workers, and signs
+// handshakes.
 func TestKeeperAfterNamespaceInit(t *testing.T) {
 	needRoot(t)
 	s := newSite(t, nil)

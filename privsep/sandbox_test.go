@@ -55,7 +55,7 @@ func TestWorkerIsConfined(t *testing.T) {
 			t.Errorf("%s is not 0", name)
 		}
 	}
-	// A non-dumpable process's files in /proc belong to root.
+	// The files in /proc of a process that is not dumpable belong to root.
 	for who, pid := range map[string]int{"worker": pid, "parent": parent} {
 		var st syscall.Stat_t
 		if err := syscall.Stat(fmt.Sprintf("/proc/%d/environ", pid), &st); err != nil || st.Uid != 0 {
@@ -108,8 +108,8 @@ func descriptors(t *testing.T, pid int) []string {
 	return open
 }
 
-// TestUnshareSysVSwitch checks that worker and parent share the IPC namespace
-// when the switch is off.
+// TestUnshareSysVSwitch checks that with disable_unshare_sysv the worker is in
+// the IPC namespace of the parent.
 func TestUnshareSysVSwitch(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", ""),
@@ -160,8 +160,8 @@ func TestRootWorkerByWish(t *testing.T) {
 }
 
 // TestStartsFrom0700 checks that the parent can start a program from a
-// directory that the user of the new process can't enter. The umask of the
-// build makes no difference.
+// directory that the user of the new process can't enter, whichever mode the
+// umask of the build has given the program.
 func TestStartsFrom0700(t *testing.T) {
 	needRoot(t)
 	for _, mode := range []os.FileMode{0o755, 0o711, 0o700} {
@@ -244,8 +244,8 @@ func TestStartIsRefused(t *testing.T) {
 }
 
 // TestWorkerRefuses checks a worker that finds unexpected process attributes,
-// or that can't be created. It does not serve, and the start fails with the
-// reason.
+// has no handler, hangs or crashes. It does not serve, and the start fails with
+// the reason.
 func TestWorkerRefuses(t *testing.T) {
 	tests := []struct {
 		part  string
