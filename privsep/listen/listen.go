@@ -31,7 +31,7 @@ type Listener struct {
 type Options struct {
 	Passed    []*os.File // passed by the service manager (see Activated); they come first
 	Addresses []ipc.Listen
-	Netns     string         // network namespace of the TCP addresses, by name or path; "" is the starter's
+	Netns     string         // network namespace of the TCP addresses, by name or path; "": the one in which the gateway was started
 	Unix      socket.Options // options of the UNIX sockets
 	UnixOnly  bool           // reject TCP sockets that the service manager passed
 }
@@ -82,7 +82,7 @@ func CloseAll(list []*Listener) {
 	}
 }
 
-// Close stops listening. A Wait returns.
+// Close stops listening. A Wait in progress returns an error.
 func (l *Listener) Close() {
 	if l.remove != nil {
 		l.remove()
