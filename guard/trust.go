@@ -75,8 +75,8 @@ func (w *walk) groupWrites(st *unix.Stat_t) bool {
 	return t != nil && st.Mode&0o020 != 0 && st.Gid != 0 && !slices.Contains(t.Groups, st.Gid) && (t.Private == nil || !t.Private(st.Uid, st.Gid))
 }
 
-// noWriting returns the change of the mode that takes write permission from
-// users who are not trusted.
+// noWriting returns the mode argument of the chmod that takes write permission
+// from users who are not trusted.
 func (w *walk) noWriting(st *unix.Stat_t) string {
 	if w.groupWrites(st) {
 		return "go-w"

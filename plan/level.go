@@ -56,8 +56,8 @@ func parseLevel(v string) (level, error) {
 }
 
 // level returns the log level. It comes from -v, or otherwise from
-// SCHEDRESTD_DEBUG. Without both, it is the default of the mode, which debug
-// flags can lower.
+// SCHEDRESTD_DEBUG. Without both, it is the default of the mode, or debug if
+// that is lower and a debug flag concerns the gateway.
 func (o *options) level(usual slog.Level, c *conf.Cluster) slog.Level {
 	switch {
 	case o.verbose > 0:

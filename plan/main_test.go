@@ -159,8 +159,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFlagsBeforeEnvironment checks the precedence: flag, then environment,
-// then configuration.
+// TestFlagsBeforeEnvironment checks that a flag takes precedence over the
+// environment.
 func TestFlagsBeforeEnvironment(t *testing.T) {
 	path := site(t, sample)
 	t.Setenv("SLURM_JWT", "daemon")

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWrongValues checks that a misspelled or contradictory value of a
-// protective variable makes the start fail. The error must name the variable,
-// the wrong word and the valid values.
+// TestWrongValues checks that a misspelled or contradictory value of a variable
+// that configures a protection makes the start fail. The error must name the
+// variable, the wrong word and the valid values.
 func TestWrongValues(t *testing.T) {
 	long := strings.Repeat("10.0.0.0/8,", 33)
 	tests := map[string][]struct{ value, also, error, hint string }{
