@@ -86,10 +86,10 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	}
 }
 
-// inTransit is how many more peers the parent may remember than there can be
-// connections within the dispatcher's limits. They belong to connections on
-// their way to the dispatcher, and to connections whose end the dispatcher has
-// not reported yet.
+// inTransit is how many peers the parent may remember in excess of the
+// dispatcher's limit of connections. They belong to connections on their way to
+// the dispatcher, and to connections whose end the dispatcher has not reported
+// yet.
 const inTransit = 10_000
 
 // arrived asks the kernel about the peer of a connection and sends the

@@ -106,8 +106,8 @@ func auditDir(t *testing.T, as user) string {
 }
 
 // TestAuditLiars checks that a worker is killed if it sends a forbidden message
-// to the auditor, or a message about changes to the parent. A message about a
-// connection that the worker does not have leaves no line in the log.
+// to the auditor, or if it sends the parent a message about a change. A message
+// about a connection that the worker does not have leaves no line in the log.
 func TestAuditLiars(t *testing.T) {
 	tests := []struct {
 		part, want string

@@ -51,10 +51,10 @@ func (c Config) check() error {
 }
 
 // setup returns the setup of the workers, completed with the settings that only
-// the parent knows. If the kernel identifies the gateway's clients, workers
-// connect to the UNIX sockets of munged and of the daemons themselves, so that
-// these see the worker's user. For this the sandbox permits them to create UNIX
-// sockets. Otherwise a worker can't create a socket.
+// the parent knows. If the kernel identifies the gateway's clients, each worker
+// itself connects to the UNIX sockets of munged and of daemons, so that munged
+// and the daemons see the worker's user. For this the sandbox permits workers
+// to create UNIX sockets. Otherwise a worker can't create a socket.
 func (c Config) setup() ipc.Setup {
 	s := c.Setup
 	s.SchedUID, s.Privileged = c.Service.SchedUID, c.Service.Privileged
@@ -66,7 +66,7 @@ func (c Config) setup() ipc.Setup {
 }
 
 // listenOptions returns the options for the listeners. The UNIX sockets belong
-// to the service identity.
+// to the service identity, or to root with become_user.
 func (c Config) listenOptions(who identity.Service) listen.Options {
 	owner := &socket.Owner{UID: who.UID, GID: who.GID}
 	if c.Switches.BecomeUser { // any local user may connect, and root listens

@@ -107,8 +107,8 @@ func (m *monitor) opened(g *generation, err error) {
 
 // judgeKeys handles the keeper's verdict on the keys of the generation that is
 // being built. The dispatcher passes the verdict on. If the keeper accepts the
-// keys, the answer is the public keys for workers. Otherwise it says whether
-// the generation continues with the previous keys.
+// keys, the answer is the public keys for workers. Otherwise the answer says
+// whether the generation continues with the previous keys.
 func (m *monitor) judgeKeys(v *ipc.Verdict) error {
 	g := m.next
 	if g == nil {

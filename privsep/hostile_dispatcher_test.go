@@ -155,9 +155,9 @@ func TestStoppedDispatcher(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestAcceptedBeforeTheEnd checks that the gateway answers every connection that it
-// accepted before the signal that ends it. This includes connections that the dispatcher
-// had not received by then.
+// TestAcceptedBeforeTheEnd checks that after a signal to stop the gateway
+// answers every connection that it had accepted before. This includes
+// connections that the dispatcher had not received by then.
 func TestAcceptedBeforeTheEnd(t *testing.T) {
 	g := serve(t, plain(t), testConfig{})
 	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))

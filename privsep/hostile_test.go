@@ -135,8 +135,8 @@ func TestOrphan(t *testing.T) {
 	g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
 }
 
-// TestDeadlyRequest checks that the gateway pauses before it starts another
-// worker while each connection kills the worker that gets it.
+// TestDeadlyRequest checks that if each connection kills the worker that gets
+// it, the gateway pauses before it starts the next worker.
 func TestDeadlyRequest(t *testing.T) {
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"exits on it"}}, Workers: 1})
 	for n := range 4 {

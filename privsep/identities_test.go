@@ -179,9 +179,10 @@ func TestManyUsers(t *testing.T) {
 	if n := len(children(t, g.cmd.Process.Pid)); n > plan.DefaultIdentities+refusing {
 		t.Errorf("%d workers", n)
 	}
-	// The pages of the program file do not count: this program is a test with a
-	// client and a server in it. The real program has 7 MB of such pages. With
-	// its other memory it must stay below 20 MB.
+	// The pages of the program file do not count, because this program is a
+	// test with a client and a server in it. The real parent has 7 MB of such
+	// pages. Together with the memory that counts here it must stay below 20
+	// MB.
 	text := status(t, g.cmd.Process.Pid, "RssAnon")
 	kib, err := strconv.Atoi(strings.Fields(text)[0])
 	if err != nil || kib > 12<<10 {
@@ -262,8 +263,9 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestStrangers checks that root, SchedUser and clients whose ids the kernel
-// does not know get no worker.
+// TestStrangers checks that no worker serves root, SchedUser, a client with gid
+// 0, or a client with the id 65534. The kernel reports that id for users and
+// groups that it can't name in this user namespace.
 func TestStrangers(t *testing.T) {
 	g, socket := becoming(t, testConfig{Service: identityOf("", "", "31050")})
 	for _, tt := range []struct {
@@ -286,8 +288,9 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestSubordinate checks that a uid that belongs to no user gets no worker,
-// however many subordinate uids a user has.
+// TestSubordinate checks that a uid that belongs to no user gets no worker.
+// Otherwise users could get more workers with the help of their subordinate
+// uids.
 func TestSubordinate(t *testing.T) {
 	for name, c := range map[string]testConfig{"a worker each": accountsAlone, "a worker for each connection": {Argv: accountsAlone.Argv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
 		t.Run(name, func(t *testing.T) {
@@ -304,8 +307,9 @@ func TestSubordinate(t *testing.T) {
 	}
 }
 
-// TestManyGroups checks that a user with many groups gets only a share of the workers,
-// and that the other workers serve all other users.
+// TestManyGroups checks a user who connects with several gids, each of which
+// needs a worker of its own. The user gets only a share of the workers, and the
+// other workers serve all other users.
 func TestManyGroups(t *testing.T) {
 	const ownShare = 4 // one user can have one quarter of the workers
 	_, socket := becoming(t, testConfig{Identities: 2 * ownShare})

@@ -329,8 +329,8 @@ func TestKeepsAll(t *testing.T) {
 	}
 }
 
-// TestLogWeighed checks that long log lines count by their bytes, and that a
-// replacement worker gets only the rest of the allowance.
+// TestLogWeighed checks that the limit of log lines counts long lines by their
+// bytes, and that a replacement worker gets only the rest of the allowance.
 func TestLogWeighed(t *testing.T) {
 	const burst = 1000
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: burst, LogRate: 1})}, Workers: 1})

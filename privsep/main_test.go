@@ -407,7 +407,7 @@ func (g *gateway) read(out io.Reader) {
 	g.exit <- g.cmd.Wait()
 }
 
-// stop ends the parent, by force if necessary. The workers end with it.
+// stop kills the parent. The workers end with it.
 func (g *gateway) stop() {
 	_ = g.cmd.Process.Kill()
 	if g.t.Failed() {

@@ -249,7 +249,8 @@ func (g *gateway) logged(text string) bool {
 	return false
 }
 
-// overlap is the length of the longest needle that is always found, in bytes.
+// overlap is by how many bytes the pieces of memory that inMemory searches
+// overlap. A needle of at most this length is always found.
 const overlap = 64
 
 // inMemory reports whether one of the needles is in memory that process pid can

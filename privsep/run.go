@@ -88,9 +88,9 @@ func Run(signals <-chan os.Signal, c Config) error {
 	return m.loop(signals)
 }
 
-// CheckStart refuses to start a setuid program, and to start as root without
-// the capabilities that the parent needs. It also closes inherited files, so
-// that no child gets them. Call it first.
+// CheckStart returns an error if this program was started through a setuid or
+// setgid bit, or as root without the capabilities that the parent needs. It
+// also closes inherited files, so that no child gets them. Call it first.
 func CheckStart() error {
 	return cmp.Or(security.RefuseSetuid(), security.CloseInherited(), spawn.CheckCapabilities())
 }

@@ -17,8 +17,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// TestWorkerIsConfined inspects a worker of root's gateway from outside, in
-// /proc.
+// TestWorkerIsConfined inspects a worker of a gateway that root started, from
+// outside, in /proc.
 func TestWorkerIsConfined(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})

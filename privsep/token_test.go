@@ -205,8 +205,8 @@ func TestTokenKeys(t *testing.T) {
 
 // TestTokenKeysRefused checks that the gateway does not start with a key file
 // that contains no key, or that another user can read or replace. The command
-// in the hint fixes the file. If tokens are not served, the gateway refuses the
-// same files, except for faults that only a keeper finds.
+// in the hint fixes the file. A gateway that serves no tokens refuses the same
+// files, except those whose fault only a keeper finds.
 func TestTokenKeysRefused(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -377,9 +377,9 @@ func TestTokenKeyChanges(t *testing.T) {
 	g.comes(hs256(v.key), "good")
 }
 
-// TestTokenKeyInPieces checks that a key file that may still be being written
-// is not used, even if its first half could be a key. A SIGHUP makes the
-// gateway use a new file at once.
+// TestTokenKeyInPieces checks that a key file is not used while it may be
+// incomplete, even if its first half could be a key. After a SIGHUP the gateway
+// uses a new file at once.
 func TestTokenKeyInPieces(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)

@@ -84,10 +84,10 @@ func (c *Client) meetSocket(same bool) (bool, error) {
 // the file is the client if no other user can have written the input: other
 // users may not open the file, and its group may not write to it.
 //
-// A terminal may be writable for its group. The group's programs write messages
-// on the terminal, which no program reads as input. Users who start this
-// program at their own terminal have the group of this process, not that of the
-// terminal.
+// A terminal may be writable for its group. Programs of that group write
+// messages to the terminal, and no program can read these messages as input. If
+// users start this program at their own terminal, their gid is that of this
+// process, because the terminal has another group.
 func (c *Client) meetFile(st unix.Stat_t) {
 	c.Addr, c.UID, c.GID = "stdin", st.Uid, st.Gid
 	strangers := uint32(0o027)

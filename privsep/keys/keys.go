@@ -168,10 +168,10 @@ func (k *Keys) Announce(before *Keys) {
 	}
 }
 
-// IsAtRest reports whether every file with token keys that has changed was last
-// written at least the period still ago. Half a token key is a valid key, so a
-// file must not be used while it is being written. Half a certificate is
-// invalid, and the keeper rejects it.
+// IsAtRest reports whether no file with token keys has changed recently: the
+// last write of each changed file must be at least as old as the given time.
+// Half a token key is a valid key, so a file must not be used while it is being
+// written. Half a certificate is invalid, and the keeper rejects it.
 func (k *Keys) IsAtRest(still time.Duration) bool {
 	for _, e := range []entry{k.token, k.set} {
 		if e.path != "" && guard.Stamp(e.path) != e.stamp && !guard.Rests(e.path, still) {
@@ -211,7 +211,7 @@ func (k *Keys) ForKeeper() (*ipc.SecretKeys, []int) {
 
 func (k *Keys) entries() []entry { return []entry{k.pair, k.token, k.set, k.empty} }
 
-// Close closes the files of k, except those that the keys inUse share.
+// Close closes the files of k, except those that are also in the keys inUse.
 func (k *Keys) Close(inUse *Keys) {
 	for i, e := range k.entries() {
 		for _, f := range slices.Concat(e.unused, e.files) {

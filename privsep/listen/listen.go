@@ -147,10 +147,11 @@ func bindAll(e ipc.Listen, s *netns.Space) (list []*Listener, err error) {
 	return list, nil
 }
 
-// bindTCP listens on an address. The zero address stands for every address of
-// IPv6 and IPv4. bindTCP does not use package net, which checks for IPv6 only
-// in the first namespace that it sees. It uses no multipath TCP, because the
-// rules of firewalls and of Landlock do not cover that.
+// bindTCP listens on an address. An unspecified address, such as 0.0.0.0,
+// stands for every address of IPv6 and IPv4. bindTCP does not use package net,
+// which checks for IPv6 only in the first namespace that it sees. It uses no
+// multipath TCP, because the rules of firewalls and of Landlock do not cover
+// that.
 func bindTCP(at netip.AddrPort) (*Listener, error) {
 	if !at.Addr().IsUnspecified() {
 		return bindOne(at)

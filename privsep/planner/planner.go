@@ -43,8 +43,8 @@ type Planner struct {
 // to resolve names.
 const replanLimit = 2 * time.Minute
 
-// New opens the program. It gets the given arguments, and those variables of
-// environ that concern it.
+// New opens the program. The program gets args, and those variables of environ
+// that concern it.
 func New(args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
 	return newPlanner("", args, environ, out, errOut, setup)
 }

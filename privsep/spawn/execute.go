@@ -145,9 +145,10 @@ const (
 	// that run concurrently.
 	idleThreads = 64
 	// MostOfUser is how many processes and threads a user may have when a
-	// worker of this user starts another thread. The count includes the user's
-	// other programs, which nobody and the users of become_user have. The limit
-	// keeps a compromised worker from using up all processes of the machine.
+	// worker of this user starts another thread. The count includes other
+	// programs of the user: the users of become_user have some, and so may the
+	// account "nobody". The limit keeps a compromised worker from using up all
+	// processes of the machine.
 	MostOfUser = 4096
 )
 

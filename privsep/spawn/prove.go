@@ -46,10 +46,10 @@ func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 	return s.Prove(what, nil)
 }
 
-// Prove starts a process that closes the sandbox and runs the tests that what
-// selects. It returns how the sandbox is closed. facts has facts that the
-// process can't find out itself. If the tests produce a page, the process
-// writes it to out.
+// Prove starts a process that closes the sandbox and runs the tests named by
+// what. It returns how the sandbox is closed. facts has facts that the process
+// can't find out itself. If the tests produce a page, the process writes it to
+// out.
 func (s *Spawner) Prove(what string, out *os.File, facts ...string) (security.Sealed, error) {
 	limit := s.StartLimit + proofTime
 	if what == ipc.ProvePage {
