@@ -44,9 +44,9 @@ func Complete(inherited []ipc.Part, how ipc.Seal, s security.Sealed) []ipc.Part 
 }
 
 // Log logs which parts are on and which are missing. If a part is missing, the
-// record is a warning. If inetd is set, the gateway was started for one client.
-// Then a part that only this kind of start lacks causes no warning, because the
-// user who starts it may be unable to get the part.
+// record is a warning. If inetd is set, the gateway was started for one client,
+// possibly by an ordinary user. Then parts that an ordinary user can't have
+// cause no warning.
 func Log(log *slog.Logger, parts []ipc.Part, inetd bool) {
 	var on, off, left []string
 	level := slog.LevelInfo

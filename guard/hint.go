@@ -32,8 +32,8 @@ func Enter(path string) string {
 }
 
 // EnterSecret returns the start of a command like Enter, for the path of a
-// secret. The command gives the secret's directory to owner and opens it only
-// to that user and group. It opens the directories above to all users. owner
+// secret. The command gives the secret's directory to owner, and lets only that
+// user and group enter it. It lets all users enter the directories above. owner
 // has the form "user:group" as for chown; an empty user leaves the owner
 // unchanged.
 func EnterSecret(path, owner string) string {

@@ -23,9 +23,9 @@ type Trust struct {
 }
 
 // check refuses a file or directory that an untrusted user owns or may change.
-// what is its name in the message, and path is its path in the command that
-// fixes the problem. sticky permits a sticky directory, such as /tmp, where
-// other users can add entries but can't touch ours.
+// what names it in the message, and path names it in the command that fixes the
+// problem. sticky permits a sticky directory, such as /tmp, where other users
+// can add entries but can't touch ours.
 //
 // The users in holders may also own the file or directory.
 func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ...uint32) error {

@@ -34,7 +34,7 @@ var levels = []struct {
 // infoLevel is the index of info in levels.
 const infoLevel = 3
 
-// level is a log level, with the information whether it was chosen.
+// level is a log level. chosen says whether an administrator has chosen it.
 type level struct {
 	slog.Level
 	chosen bool

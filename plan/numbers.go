@@ -111,10 +111,11 @@ func hasNetwork(list []ipc.Listen, n ipc.Network) bool {
 	return slices.ContainsFunc(list, func(l ipc.Listen) bool { return l.Network == n })
 }
 
-// files returns a worker's limit of open descriptors. Each connection may wait
-// for one call to a controller, and needs one more descriptor while the worker
-// receives it. The rest is enough for sixteen sessions with accounting daemons.
-// Further sessions wait without a descriptor. docs/TRUST.md explains the total.
+// files returns a worker's limit of open descriptors. Each connection needs
+// three: its own, one for a call to a controller, and one more while the worker
+// receives the connection. The rest is enough for sixteen sessions with
+// accounting daemons. Further sessions wait without a descriptor. docs/TRUST.md
+// explains the total.
 func files(connections uint32) uint32 { return 3*connections + 64 + 4*ipc.DialBatchSize }
 
 // otherThreads is how many threads of a process usually wait concurrently.

@@ -23,7 +23,8 @@ type host interface {
 	// OpenWorker opens the worker's program for execution.
 	OpenWorker() (*os.File, error)
 	// Judge returns an error if one of the opened configuration files can be
-	// changed by a user other than root and these owners, or by another group.
+	// changed by a user other than root and owners, or by a group that is not
+	// in groups.
 	Judge(owners, groups []uint32) error
 	// Send sends a Plan. Afterwards nothing can be opened.
 	Send(*query.WholePlan) error

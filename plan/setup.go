@@ -21,9 +21,10 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// judge refuses a configuration that users other than root and SchedUser can
-// change, if root starts the gateway. The configuration determines what root
-// does, and where users' tokens are sent.
+// judge refuses a configuration that an untrusted user can change. It does so
+// only if root starts the gateway. Users other than root and SchedUser are
+// untrusted, because the configuration determines what root does, and where
+// users' tokens are sent.
 func (o *options) judge(c *conf.Cluster) error {
 	var owners, groups []uint32
 	u, err := schedUser(c)
