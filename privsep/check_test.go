@@ -52,8 +52,8 @@ func uid(as user) int {
 }
 
 // TestCheck checks the page that Check prints: it names each part of the
-// confinement, reports that each death test kills its process, and lists the
-// rights that a worker still has.
+// confinement, reports that the process of each death test was killed, and
+// lists the rights that a worker still has.
 func TestCheck(t *testing.T) {
 	needSandbox(t)
 	out, status := inspect(t, plain(t), testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/run/munge/s"}})})
@@ -149,8 +149,8 @@ func TestCheckSaysWhy(t *testing.T) {
 	}
 }
 
-// TestCheckFinds checks that the page names the death tests that did not kill
-// their process.
+// TestCheckFinds checks that the page names the death tests whose process was
+// not killed.
 func TestCheckFinds(t *testing.T) {
 	out, status := inspect(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"lives but tells"}}})
 	if status != 1 || !strings.Contains(out, "These were not killed:") || !strings.Contains(out, "  bpf (exit status 0: ") {

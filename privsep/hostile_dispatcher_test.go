@@ -25,8 +25,8 @@ type compromised struct {
 	build  uint32
 }
 
-// violations are messages of a compromised dispatcher. want is the reason with
-// which the parent kills it.
+// violations are messages of a compromised dispatcher. want is the reason that
+// the parent logs when it kills the dispatcher for them.
 var violations = map[string]struct {
 	send func(generation uint32) []ipc.Message
 	want string
@@ -155,9 +155,9 @@ func TestStoppedDispatcher(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestAcceptedBeforeTheEnd checks that after a signal to stop the gateway
-// answers every connection that it had accepted before. This includes
-// connections that the dispatcher had not received by then.
+// TestAcceptedBeforeTheEnd checks that the gateway, when it gets a signal to
+// stop, still answers every connection that it had accepted before. This
+// includes connections that the dispatcher had not received by then.
 func TestAcceptedBeforeTheEnd(t *testing.T) {
 	g := serve(t, plain(t), testConfig{})
 	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))

@@ -181,7 +181,7 @@ func TestManyUsers(t *testing.T) {
 	}
 	// The pages of the program file do not count, because this program is a
 	// test with a client and a server in it. The real parent has 7 MB of such
-	// pages. Together with the memory that counts here it must stay below 20
+	// pages, and together with the memory that counts here must stay below 20
 	// MB.
 	text := status(t, g.cmd.Process.Pid, "RssAnon")
 	kib, err := strconv.Atoi(strings.Fields(text)[0])
@@ -265,7 +265,7 @@ func TestRest(t *testing.T) {
 
 // TestStrangers checks that no worker serves root, SchedUser, a client with gid
 // 0, or a client with the id 65534. The kernel reports that id for users and
-// groups that it can't name in this user namespace.
+// groups that have no id in this user namespace.
 func TestStrangers(t *testing.T) {
 	g, socket := becoming(t, testConfig{Service: identityOf("", "", "31050")})
 	for _, tt := range []struct {

@@ -118,7 +118,7 @@ func (s *site) renew() {
 }
 
 // put replaces a file in the same way as a program that renews certificates: it
-// renames a new file.
+// writes another file and renames it.
 func (s *site) put(path, text string, mode os.FileMode) {
 	s.t.Helper()
 	must(s.t, os.WriteFile(path+".new", []byte(text), mode))

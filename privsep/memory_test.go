@@ -38,9 +38,10 @@ func holdSecret(r *http.Request) {
 }
 
 // needles returns the forms that a key has in memory. These are parts of its
-// secret numbers, most significant byte first as in files (DER) and last as in
-// the words of a big.Int, and the lines of its text that contain no public
-// part. Each form is short enough to be found (see overlap).
+// secret numbers and lines of its text. The most significant byte of a number
+// comes first, as in files (DER), or last, as in the words of a big.Int. The
+// lines contain no public part. Each form is short enough to be found (see
+// overlap).
 func needles(t *testing.T, key crypto.Signer, text string) (list [][]byte) {
 	t.Helper()
 	var numbers []*big.Int
@@ -249,8 +250,8 @@ func (g *gateway) logged(text string) bool {
 	return false
 }
 
-// overlap is by how many bytes the pieces of memory that inMemory searches
-// overlap. A needle of at most this length is always found.
+// overlap is the number of bytes that two neighbouring pieces of searched
+// memory share. A needle of at most this length is always found.
 const overlap = 64
 
 // inMemory reports whether one of the needles is in memory that process pid can

@@ -109,9 +109,9 @@ func newMonitor(c Config, who identity.Service) *monitor {
 		generations: map[uint32]*generation{}, keys: new(keys.Keys), peers: map[uint64]security.Identity{}, exit: make(chan error, 1)}
 }
 
-// serveOn takes over the listeners and checks the key files, which needs all
-// capabilities of the start. It completes the settings of the workers, which
-// depend on the kinds of listeners.
+// serveOn takes over the listeners and checks the key files. For this the
+// process must still have all capabilities of its start. serveOn also completes
+// the settings of the workers, which depend on the kinds of listeners.
 func (m *monitor) serveOn(listeners []*listen.Listener) error {
 	m.listeners = listeners
 	m.https = slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })

@@ -257,7 +257,7 @@ func TestDrain(t *testing.T) {
 
 // TestSecondSignal checks that a second signal ends a shutdown that still waits
 // for requests. The same signal twice at once counts as one, because timeout(1)
-// sends it so. Therefore this test also sends a different signal.
+// sends a signal twice. Therefore this test also sends a different signal.
 func TestSecondSignal(t *testing.T) {
 	g := serve(t, plain(t), testConfig{})
 	go g.get("/wait?ms=3600000")
