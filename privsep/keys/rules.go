@@ -45,7 +45,8 @@ func (o Options) secretRule() guard.Rule {
 
 // tokenRule returns the rule for a file with keys of tokens: the file and each
 // directory above it must belong to SchedUser, root or, after a start without
-// root, the user who started the gateway. No other user may write there.
+// root, the user who started the gateway. No other user may write to the file
+// or to these directories.
 func (o Options) tokenRule(what string) guard.Rule {
 	trust := guard.Trust{Owners: []uint32{o.SchedUID}, Private: become.PrivateGroup}
 	if !o.Root {

@@ -85,7 +85,7 @@ func (s *Spawner) enterPIDs() error {
 
 // startFirst starts the init process of a PID namespace on this thread, and
 // returns when that process has closed its sandbox. Workers and services in the
-// namespace can see and signal each other, but no other process.
+// namespace see only each other, so they can't signal any process outside it.
 //
 // The init process mounts the /proc of the namespace with the parent's
 // identity. Then it switches to an id that no user has, and only waits

@@ -75,9 +75,9 @@ func (o *Options) unasked(p part) string {
 	return ""
 }
 
-// absent returns why part p is missing: the error of the last nest that would
-// have provided it, or EPERM, because only a thread with CAP_SYS_ADMIN can
-// enter it.
+// absent returns why part p is missing: the error of the last user namespace
+// setup (nest) that would have provided it, or EPERM, because only a thread
+// with CAP_SYS_ADMIN can enter it.
 func (s *Spawner) absent(p part) error {
 	if p != userNamespace && s.denied[userNamespace] != nil && s.nest == nil {
 		return errNoNest
