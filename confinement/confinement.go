@@ -43,10 +43,10 @@ func Complete(inherited []ipc.Part, how ipc.Seal, s security.Sealed) []ipc.Part 
 	return list
 }
 
-// Log logs which parts are on and which are missing. The record is a warning if
-// a part is missing that this kind of start should have. If inetd is set, the
-// gateway was started for one client. Then its user may lack the permission for
-// some parts.
+// Log logs which parts are on and which are missing. If a part is missing, the
+// record is a warning. If inetd is set, the gateway was started for one client,
+// possibly by an ordinary user. Then parts that an ordinary user can't have
+// cause no warning.
 func Log(log *slog.Logger, parts []ipc.Part, inetd bool) {
 	var on, off, left []string
 	level := slog.LevelInfo
@@ -81,7 +81,7 @@ func onText(p ipc.Part) string {
 }
 
 // absentText returns the name of a part with the reason for its absence. It
-// omits the reason if the part is only forbidden to ordinary users.
+// omits the reason if ordinary users simply may not have the part.
 func absentText(p ipc.Part) string {
 	if p.Why == "" || p.Why == unix.EPERM.Error() || p.Why == ipc.NoUserNamespace {
 		return p.Name

@@ -11,8 +11,8 @@ import (
 
 var all = security.Sealed{Filter: true, Landlock: 7, Denies: security.DeniesFiles | security.DeniesTCP}
 
-// TestLog checks the log line for starts that have everything, lack something, or have
-// switched something off.
+// TestLog checks the log line for a confinement that is complete, that lacks a
+// part, or in which a part is switched off.
 func TestLog(t *testing.T) {
 	inherited := []ipc.Part{{Name: "IPC namespace", Is: ipc.PartOn}, {Name: "no_new_privs"}}
 	for name, tt := range map[string]struct {

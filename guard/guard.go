@@ -68,9 +68,9 @@ func Open(path string, rule Rule) (*os.File, Facts, error) {
 
 // Parent opens the directory of path with O_PATH, if rule allows that directory
 // and all directories above it. It does not look at the file at path, which
-// need not exist. From then on use name relative to dir. real is the path
-// without links, for calls that take no descriptor. Errors are the same as for
-// Open.
+// need not exist. From then on the caller uses name relative to dir. real is
+// the path without links, for calls that take no descriptor. Errors are the
+// same as for Open.
 func Parent(path string, rule Rule) (dir *os.File, real, name string, err error) {
 	w := newWalk(path, rule)
 	defer w.close()
@@ -95,8 +95,8 @@ var Configuration = Rule{What: "configuration", Links: true}
 // Accounts is the rule for lists of uids, which only root may change.
 var Accounts = Rule{What: "list of uids", Links: true, Trust: &Trust{Owners: []uint32{}}}
 
-// Judge checks files. It opens each of them by rule and trust, and closes it
-// again.
+// Judge returns an error if rule and trust do not allow one of the files. It
+// opens each file and closes it again.
 func Judge(files []string, rule Rule, trust Trust) error {
 	rule.Trust = &trust
 	for _, path := range files {

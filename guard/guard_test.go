@@ -209,7 +209,7 @@ func must(t *testing.T, err error) {
 func TestRests(t *testing.T) {
 	path := t.TempDir() + "/file"
 	if !Rests(path, time.Hour) {
-		t.Error("what is not there is being written")
+		t.Error("a missing file counts as being written")
 	}
 	must(t, os.WriteFile(path, nil, 0o600))
 	for age, want := range map[time.Duration]bool{0: false, time.Minute: false, -time.Minute: false, 2 * time.Hour: true, -2 * time.Hour: true} {

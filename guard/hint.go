@@ -32,8 +32,8 @@ func Enter(path string) string {
 }
 
 // EnterSecret returns the start of a command like Enter, for the path of a
-// secret. The command gives the secret's directory to owner and opens it only
-// to that user and group. It opens the directories above to all users. owner
+// secret. The command gives the secret's directory to owner, and lets only that
+// user and group enter it. It lets all users enter the directories above. owner
 // has the form "user:group" as for chown; an empty user leaves the owner
 // unchanged.
 func EnterSecret(path, owner string) string {
@@ -44,15 +44,17 @@ func EnterSecret(path, owner string) string {
 	return fmt.Sprintf("%schown %s %s && chmod 0710 %[3]s && ", Enter(dir), owner, Quote(dir))
 }
 
-// Replace returns the command that replaces the file at path. The new content
-// is what command writes to its %s. The file is replaced in one step, for
-// programs that follow it, and keeps its owner, group and mode.
+// Replace returns a command that replaces the file at path in one step, so that
+// programs that watch the file never see half of it. The file keeps its owner,
+// group and mode. Its new content is written by command, in which %s stands for
+// the file to write.
 func Replace(path, command string) string {
 	return Beside(path, command) + " && mv " + Quote(path+".new") + " " + Quote(path)
 }
 
 // Beside returns a command that creates a file beside path, with the owner,
-// group and mode of path. The content is what command writes to its %s.
+// group and mode of path. The content is written by command, in which %s stands
+// for the file to write.
 func Beside(path, command string) string {
 	next := Quote(path + ".new")
 	return "cp -p " + Quote(path) + " " + next + " && " + fmt.Sprintf(command, next)

@@ -23,9 +23,9 @@ type Trust struct {
 }
 
 // check refuses a file or directory that an untrusted user owns or may change.
-// what is its name in the message, and path is its path in the command that
-// fixes the problem. sticky permits a sticky directory, such as /tmp, where
-// other users can add entries but can't touch ours.
+// what names it in the message, and path names it in the command that fixes the
+// problem. sticky permits a sticky directory, such as /tmp, where other users
+// can add entries but can't touch ours.
 //
 // The users in holders may also own the file or directory.
 func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ...uint32) error {
@@ -75,8 +75,8 @@ func (w *walk) groupWrites(st *unix.Stat_t) bool {
 	return t != nil && st.Mode&0o020 != 0 && st.Gid != 0 && !slices.Contains(t.Groups, st.Gid) && (t.Private == nil || !t.Private(st.Uid, st.Gid))
 }
 
-// noWriting returns the change of the mode that takes write permission from
-// users who are not trusted.
+// noWriting returns the mode argument of the chmod that takes write permission
+// from users who are not trusted.
 func (w *walk) noWriting(st *unix.Stat_t) string {
 	if w.groupWrites(st) {
 		return "go-w"

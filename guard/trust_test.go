@@ -51,7 +51,7 @@ func TestTrust(t *testing.T) {
 	}{
 		{"plain", here, Trust{Owners: []uint32{}}, "", ""},
 		{"sticky", owned(0, 0, 0o777|os.ModeSticky), Trust{Owners: []uint32{}}, "", ""},
-		{"everybody writes", owned(0, 0, 0o777), Trust{}, "writable by every user", "chmod o-w"},
+		{"writable by every user", owned(0, 0, 0o777), Trust{}, "writable by every user", "chmod o-w"},
 		{"all users may write one above", below(owned(0, 0, 0o777)), Trust{}, "writable by every user", "chmod o-w"},
 		{"a group writes", owned(0, 1234, 0o775), Trust{}, "writable by group 1234", "chmod g-w"},
 		{"a group writes one above", below(owned(0, 1234, 0o775)), Trust{}, "writable by group 1234", "chmod g-w"},
@@ -62,7 +62,7 @@ func TestTrust(t *testing.T) {
 		{"another user's, and sticky", owned(77, 77, 0o777|os.ModeSticky), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
 		{"another user's that others can't enter", owned(77, 77, 0o700), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
 		{"an owner's", owned(77, 77, 0o755), Trust{Owners: []uint32{77}}, "", ""},
-		{"anybody's", owned(77, 77, 0o755), Trust{}, "", ""},
+		{"of any user", owned(77, 77, 0o755), Trust{}, "", ""},
 		{"the server's", owned(77, 77, 0o755), Trust{Never: []uint32{77}}, "which serves requests", "chown"},
 		{"through a link", linked(0, 0o755), Trust{Owners: []uint32{}}, "", ""},
 		{"through a link to a directory that all users may write", func(t *testing.T, d string) string {
@@ -123,7 +123,7 @@ func TestTrustedFile(t *testing.T) {
 		want  string
 	}{
 		{name: "readable by no user", build: file("p", 0o111)},
-		{name: "everybody writes", build: file("p", 0o757), want: "lets other users write it"},
+		{name: "writable by every user", build: file("p", 0o757), want: "lets other users write it"},
 		{name: "behind a link", build: link, want: "symbolic link"},
 		{name: "a directory", build: func(_ *testing.T, d string) string { return d }, want: "not a regular file"},
 		{name: "the server's", trust: Trust{Never: []uint32{self}}, build: file("p", 0o755), want: "which serves requests"},

@@ -68,7 +68,8 @@ func (w *walk) to(path string, file bool) (int, error) {
 	return -1, w.keepsEntries(w.rule.Secret, holders...)
 }
 
-// look opens name, which may be a link, without read permission.
+// look opens name with O_PATH, which needs no read permission. If name is a
+// symbolic link, look opens the link itself.
 func (w *walk) look(name string) (fd int, st unix.Stat_t, err error) {
 	fd, err = unix.Openat(w.dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

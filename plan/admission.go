@@ -15,9 +15,9 @@ import (
 
 // usualAdmission returns the default penalties. A source is blocked after a
 // burst of thirty offences, or after more than one per second for a longer
-// time. It is blocked for a second, and for up to ten seconds if it continues.
-// A source is also blocked after three workers have crashed while they answered
-// its requests.
+// time. It is blocked for one second, or for up to ten seconds if the offences
+// continue. A source is also blocked after three workers have crashed while
+// they answered its requests.
 func usualAdmission() work.Admission {
 	return work.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}
 }
@@ -105,8 +105,8 @@ func setExempt(o *options, v string) (err error) {
 	return err
 }
 
-// networks parses the words of a value as addresses and networks. n is the
-// number of all words in the value.
+// networks parses words, which are some or all of the words of a value, as
+// addresses and networks. n is the number of all words in the value.
 func networks(name, value string, words []string, n int, or string) (list []netip.Prefix, err error) {
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).

@@ -7,8 +7,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// setAudit sets the destination of the audit log. The parent checks when it
-// opens the file whether the file can be used.
+// setAudit sets the destination of the audit log. Whether the file can be used
+// is checked by the parent, when it opens the file.
 func setAudit(o *options, v string) error {
 	if v != ipc.AuditStderr && !filepath.IsAbs(v) {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_LOG=%s is neither an absolute path nor stderr", v).

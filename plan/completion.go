@@ -12,8 +12,8 @@ import (
 
 // complete adds the command "completion SHELL" to cmd, which prints a script
 // for the shell. It also adds the completions that this script requests. They
-// come only from built-in lists and file names, so completing a word reads no
-// configuration.
+// come only from built-in lists, the names of files, /etc/passwd and
+// /etc/group. So completing a word reads no configuration.
 func complete(cmd *cobra.Command) {
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.ValidArgsFunction = completeListen

@@ -57,8 +57,8 @@ var variables = []variable{
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
 }
 
-// fromEnvironment sets the options that the command line leaves open and the
-// environment sets.
+// fromEnvironment sets options from the environment, unless the command line
+// has set them.
 func (o *options) fromEnvironment() error {
 	for _, one := range variables {
 		value, err := conf.Env(one.name)

@@ -31,7 +31,8 @@ Tokens are accepted when SCHED_JWT=daemon is set. Environment and signals:
 man 8 schedrestd. Shell completion: schedrestd completion bash|zsh|fish
 `
 
-// help sets the text of -h, which fits 80 columns, and the line of -V.
+// help sets the text that -h prints, which fits 80 columns, and the line that
+// -V prints.
 func help(cmd *cobra.Command) {
 	others := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {

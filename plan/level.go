@@ -34,7 +34,7 @@ var levels = []struct {
 // infoLevel is the index of info in levels.
 const infoLevel = 3
 
-// level is a log level, with the information whether it was chosen.
+// level is a log level. chosen says whether an administrator has chosen it.
 type level struct {
 	slog.Level
 	chosen bool
@@ -56,8 +56,8 @@ func parseLevel(v string) (level, error) {
 }
 
 // level returns the log level. It comes from -v, or otherwise from
-// SCHEDRESTD_DEBUG. Without both, it is the default of the mode, which debug
-// flags can lower.
+// SCHEDRESTD_DEBUG. Without both, it is the default of the mode, or debug if
+// that is lower and a debug flag concerns the gateway.
 func (o *options) level(usual slog.Level, c *conf.Cluster) slog.Level {
 	switch {
 	case o.verbose > 0:

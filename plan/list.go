@@ -22,8 +22,8 @@ func (o *options) listAsked() bool {
 func asksParsers(v string) bool { return v == list || strings.HasPrefix(v, list+"+") }
 
 // list prints the available plugins, one per line: its name, followed by a
-// description. If the configuration is readable, the description of a plugin
-// that it makes unavailable includes the reason.
+// description. If the configuration is readable and makes a plugin unavailable,
+// the description of the plugin includes the reason.
 func (o *options) list(out io.Writer) error {
 	var c *conf.Cluster
 	if path, err := o.reader().Find(o.conf); err == nil && path != null {

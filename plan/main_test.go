@@ -98,7 +98,7 @@ func TestRefusals(t *testing.T) {
 		{name: "connections", args: []string{"--max-connections=-1", "127.0.0.1:0"}, error: `invalid argument "-1" for "--max-connections"`, hint: "--help"},
 		{name: "no connections", args: []string{"--max-connections=0", "127.0.0.1:0"}, error: "not a number from 1 to 100000"},
 		{name: "many connections", args: []string{"--max-connections=99999999999", "127.0.0.1:0"}, error: `"--max-connections" flag: not a number from 1 to 100000`},
-		{name: "more threads than anybody has cpus", args: []string{"-t", "3000000", "127.0.0.1:0"}, error: `"-t, --threads" flag: not a number from 1 to 4096`},
+		{name: "more threads than any machine has CPUs", args: []string{"-t", "3000000", "127.0.0.1:0"}, error: `"-t, --threads" flag: not a number from 1 to 4096`},
 		{name: "no threads", args: []string{"-t", "0", "127.0.0.1:0"}, error: "not a number from 1 to 4096"},
 		{name: "body", args: []string{"--max-body", "2G", "127.0.0.1:0"}, error: "not a size from 1 to 1G"},
 		{name: "an empty value", args: []string{"-u", "", "127.0.0.1:0"}, error: "-u: empty value"},
@@ -114,7 +114,7 @@ func TestRefusals(t *testing.T) {
 		{name: "data parser of the environment", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURMRESTD_DATA_PARSER_PLUGINS": "v1"},
 			error: `SCHEDRESTD_DATA_PARSER_PLUGINS: unknown data parser "v1"`},
 		{name: "list among others", args: []string{"-a", "list,jwt", "127.0.0.1:0"}, error: "-a: list can't be combined with other names"},
-		{name: "jwt without the word", args: []string{"-a", "rest_auth/jwt", "127.0.0.1:0"}, error: "rest_auth/jwt can't be loaded: SCHED_JWT=daemon is not set", hint: "export"},
+		{name: "jwt without SCHED_JWT=daemon", args: []string{"-a", "rest_auth/jwt", "127.0.0.1:0"}, error: "rest_auth/jwt can't be loaded: SCHED_JWT=daemon is not set", hint: "export"},
 		{name: "jwt without the key", args: []string{"-a", "jwt", "127.0.0.1:0"}, env: daemonEnv, drop: "AuthAltTypes", error: "no AuthAltTypes=auth/jwt", hint: "set it in"},
 		{name: "local without the socket", args: []string{"-a", "local", "unix:/nowhere/s"}, drop: "AuthInfo", error: "rest_auth/local can't be loaded", hint: "socket"},
 		{name: "sack", args: []string{"127.0.0.1:0"}, env: map[string]string{"SLURM_SACK_SOCKET": "sack.socket"}, error: "SCHED_SACK_SOCKET=sack.socket is not an absolute path"},
@@ -159,8 +159,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFlagsBeforeEnvironment checks the precedence: flag, then environment,
-// then configuration.
+// TestFlagsBeforeEnvironment checks that a flag takes precedence over the
+// environment.
 func TestFlagsBeforeEnvironment(t *testing.T) {
 	path := site(t, sample)
 	t.Setenv("SLURM_JWT", "daemon")

@@ -36,8 +36,8 @@ func (m mode) plan() ipc.Mode {
 	return ipc.ModeInetd
 }
 
-// level returns the default log level. In inetd mode it is low, because the
-// caller expects only the answer.
+// level returns the default log level. In inetd mode only warnings and errors
+// are logged, because the caller expects only the answer.
 func (m mode) level() slog.Level {
 	switch m {
 	case inetd:

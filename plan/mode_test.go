@@ -40,16 +40,16 @@ func TestAnnounce(t *testing.T) {
 	log := loglevel.New("", &out, &from)
 	inetd.announce(options{}, log)
 	if out.Len() > 0 {
-		t.Errorf("said without a reason:\n%s", &out)
+		t.Errorf("logged without a reason:\n%s", &out)
 	}
 	inetd.announce(options{threads: 2}, log)
 	if !strings.Contains(out.String(), "option -t ignored") || !strings.Contains(out.String(), "level=WARN") {
-		t.Errorf("-t is not said to be ignored:\n%s", &out)
+		t.Errorf("-t is not logged as ignored:\n%s", &out)
 	}
 	out.Reset()
 	interactive.announce(options{}, log)
 	if !strings.Contains(out.String(), "interactive mode: type") {
-		t.Errorf("a person is not told:\n%s", &out)
+		t.Errorf("no instructions for a person at a terminal:\n%s", &out)
 	}
 }
 

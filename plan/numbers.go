@@ -19,15 +19,16 @@ const (
 	usualWorkers       = 2 // so that one remains if the other crashes
 )
 
-// mostWaiting limits the connections that are accepted before a slot is free,
-// as net.core.somaxconn limits the connections in the kernel's queue. They are
-// accepted because one client could fill the kernel's queue, and the kernel
-// does not report the owners of connections in this queue.
+// mostWaiting limits the connections that have been accepted and wait for a
+// slot. It has the usual value of net.core.somaxconn, which limits the
+// connections in the kernel's queue. The gateway takes connections out of that
+// queue because one client could fill it, and the kernel does not report whose
+// connections are in it.
 const mostWaiting = 4096
 
 // Complete fills in the numbers of p that were not requested, and everything
 // that follows from the mode. It returns an error if this machine permits too
-// few open files for them.
+// few open files for that many connections.
 func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	switch p.Mode {
 	case ipc.ModeInetd:
@@ -110,10 +111,11 @@ func hasNetwork(list []ipc.Listen, n ipc.Network) bool {
 	return slices.ContainsFunc(list, func(l ipc.Listen) bool { return l.Network == n })
 }
 
-// files returns a worker's limit of open descriptors. Each connection may wait
-// for one call to a controller, and needs one more descriptor while the worker
-// receives it. The rest is enough for sixteen sessions with accounting daemons.
-// Further sessions wait without a descriptor. docs/TRUST.md explains the total.
+// files returns a worker's limit of open descriptors. Each connection needs
+// three: its own, one for a call to a controller, and one more while the worker
+// receives the connection. The rest is enough for sixteen sessions with
+// accounting daemons. Further sessions wait without a descriptor. docs/TRUST.md
+// explains the total.
 func files(connections uint32) uint32 { return 3*connections + 64 + 4*ipc.DialBatchSize }
 
 // otherThreads is how many threads of a process usually wait concurrently.

@@ -237,9 +237,9 @@ func (o *options) mode() (fs.FileMode, error) {
 	return fs.FileMode(n), nil
 }
 
-// spelling returns which names are served. SCHEDRESTD_NAMES selects them.
-// Without it, both spellings are served if the site's configuration uses
-// Slurm's keys.
+// spelling returns which spellings of names are served. SCHEDRESTD_NAMES
+// selects them. Without it, both are served if the site's configuration uses
+// Slurm's keys, and otherwise only Sched's.
 func (o *options) spelling(c *conf.Cluster) (work.Names, error) {
 	switch o.names {
 	case "sched":

@@ -82,7 +82,7 @@ func TestOptions(t *testing.T) {
 		{name: "auth, variable", env: "SCHEDRESTD_AUTH_TYPES=jwt", got: waysOf, want: "jwt"},
 		{name: "auth, flag first", env: "SCHEDRESTD_AUTH_TYPES=jwt", args: "-a local unix:/s", got: waysOf, want: "local"},
 		{name: "auth, without the word", env: "SCHED_JWT=", args: "unix:/s", got: waysOf, want: "local"},
-		{name: "auth, somebody's token is not looked at", env: "SCHED_JWT=a.b.c", args: "-a local unix:/s", got: waysOf, want: "local"},
+		{name: "auth, a user's token is ignored", env: "SCHED_JWT=a.b.c", args: "-a local unix:/s", got: waysOf, want: "local"},
 		{name: "content", args: "-s openapi/scheddb", got: contentOf, want: work.ContentAccounting},
 		{name: "content, Slurm's name", args: "-s slurmctld", got: contentOf, want: work.ContentController},
 		{name: "content, variable", env: "SLURMRESTD_OPENAPI_PLUGINS=schedctld", got: contentOf, want: work.ContentController},
@@ -91,7 +91,7 @@ func TestOptions(t *testing.T) {
 
 		{name: "JSON", env: "SCHED_JSON=pretty", got: func(c *query.WholePlan) any { return c.Setup.JSON }, want: work.Pretty},
 		{name: "JSON, the nearer name first", env: "SCHED_JSON=pretty SCHEDRESTD_JSON=compact", got: func(c *query.WholePlan) any { return c.Setup.JSON }, want: work.Compact},
-		{name: "YAML, nothing said", env: "SLURM_JSON=pretty", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.NoTag},
+		{name: "YAML, default", env: "SLURM_JSON=pretty", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.NoTag},
 		{name: "YAML, on one line", env: "SLURM_YAML=compact", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.Compact},
 		{name: "YAML", env: "SLURM_YAML=pretty", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.Pretty},
 		{name: "YAML, without tags", env: "SCHEDRESTD_YAML=pretty,no_tag", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.NoTag},

@@ -13,17 +13,18 @@ import (
 
 // host has the services of the process that started this program.
 type host interface {
-	// Open implements host.
+	// Open opens a configuration file.
 	Open(path string) (*os.File, error)
 	// Exists asks the parent whether path exists, because the parent's user may
 	// see more files than this process's user.
 	Exists(path string) bool
-	// OpenAccounts implements host.
+	// OpenAccounts opens a list of uids, such as /etc/subuid.
 	OpenAccounts(path string) (*os.File, error)
 	// OpenWorker opens the worker's program for execution.
 	OpenWorker() (*os.File, error)
-	// Judge refuses opened configuration files that users other than root,
-	// owners and groups can change.
+	// Judge returns an error if one of the opened configuration files can be
+	// changed by a user other than root and owners, or by a group that is not
+	// in groups.
 	Judge(owners, groups []uint32) error
 	// Send sends a Plan. Afterwards nothing can be opened.
 	Send(*query.WholePlan) error

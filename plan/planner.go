@@ -68,8 +68,8 @@ func (p *planner) plan() (*query.WholePlan, error) {
 	return plan, nil
 }
 
-// fixed lists the settings that a running parent can't change and that have
-// another value in a reload.
+// fixed returns the settings that a reload has found changed although a running
+// parent can't change them.
 func fixed(start ipc.ConfigSetup, plan *query.WholePlan) (list []string) {
 	if start.Again && plan.Service.SchedUID != start.SchedUID {
 		list = append(list, "SchedUser")

@@ -41,7 +41,7 @@ func TestAgain(t *testing.T) {
 		t.Fatalf("%+v, %v", m.plan, m.failed)
 	}
 	if p := m.plan.Setup.Parsers; len(p) != 1 || p[0] != (work.Parser{Version: 42}) {
-		t.Errorf("what the command line said is forgotten: %v", p)
+		t.Errorf("the options of the command line are lost: %v", p)
 	}
 	if strings.Contains(log, "level=WARN") {
 		t.Errorf("log:\n%s", log)

@@ -97,8 +97,8 @@ func (o *options) authentication(c *conf.Cluster, s *work.Setup, m mode, log *sl
 
 // regret returns the level of the log message about an omitted method.
 // SCHED_JWT=daemon, which the shipped unit sets, means that clients will send
-// tokens. Without rest_auth/jwt, each token will be refused, so its omission is
-// a warning.
+// tokens. Without rest_auth/jwt each token will be refused, so the omission of
+// rest_auth/jwt is logged as a warning.
 func (o *options) regret(way feature.Auth, c *conf.Cluster) slog.Level {
 	if way == feature.JWT && o.jwt == daemon && !c.JWT {
 		return slog.LevelWarn
@@ -162,8 +162,8 @@ func lacksLocal(c *conf.Cluster) error {
 	return nil
 }
 
-// file returns the file in which a key of the configuration should be set.
-// /dev/null means that there is no configuration.
+// file returns the file in which the administrator should set a key of the
+// configuration, for hints. /dev/null means that there is no configuration.
 func file(c *conf.Cluster) string {
 	if c.Path == "" || c.Path == os.DevNull {
 		return "a sched.conf (-f FILE)"
@@ -183,8 +183,8 @@ func (o *options) lettingIn(c *conf.Cluster, s *work.Setup, m mode) error {
 		return errs.New(errs.Invalid, "no authentication method is available").
 			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", file(c))
 	}
-	// With become_user, the hint would be wrong. In this case the listeners are
-	// checked when they are opened.
+	// With become_user this hint would be wrong, and becoming has already
+	// checked the addresses.
 	if m == listening && len(o.listen) > 0 && !s.JWT && !hasUnix(o.listen) && !o.switches.BecomeUser {
 		return errs.New(errs.Invalid, "no client could authenticate: TCP requires tokens, and rest_auth/jwt is not loaded").
 			WithHint("export SCHED_JWT=daemon (and AuthAltTypes=auth/jwt in %s), or listen on unix:/PATH", file(c))
@@ -192,9 +192,9 @@ func (o *options) lettingIn(c *conf.Cluster, s *work.Setup, m mode) error {
 	return nil
 }
 
-// becoming refuses become_user if it can't work, and together with tokens. The
-// kernel does not confirm the user that a token names. So a worker could run as
-// one user and serve another, and neither check would notice.
+// becoming refuses become_user if it can't work, or if clients may use tokens.
+// The kernel does not confirm the user that a token names, so a worker could
+// run as one user and serve another.
 func (o *options) becoming(m mode) error {
 	if !o.start.Root {
 		return errs.New(errs.Denied, "become_user: only root can run workers as the connecting users").

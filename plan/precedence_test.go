@@ -30,8 +30,8 @@ type ranked struct {
 
 // TestPrecedence checks that every variable takes precedence over the
 // configuration, and that its flag takes precedence over the variable. Both
-// spellings of a variable must have the same effect, and must not contradict
-// each other.
+// spellings of a variable must have the same effect. If both are set and
+// differ, there must be an error.
 func TestPrecedence(t *testing.T) {
 	level := func(o options, _ *query.WholePlan, c *conf.Cluster) any { return o.level(slog.LevelInfo, c) }
 	setup := func(of func(work.Setup) any) func(options, *query.WholePlan, *conf.Cluster) any {

@@ -21,9 +21,10 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// When root starts the gateway, judge refuses a configuration that users other
-// than root and SchedUser can change. The configuration determines what root
-// does, and where users' tokens are sent.
+// judge refuses a configuration that an untrusted user can change. It does so
+// only if root starts the gateway. Users other than root and SchedUser are
+// untrusted, because the configuration determines what root does, and where
+// users' tokens are sent.
 func (o *options) judge(c *conf.Cluster) error {
 	var owners, groups []uint32
 	u, err := schedUser(c)
@@ -52,8 +53,8 @@ func schedUser(c *conf.Cluster) (nss.User, error) {
 }
 
 // absent reports whether err means that a site's SlurmUser does not exist on
-// this machine, which may run no daemon of Slurm. In that case, no process on
-// this machine runs as SlurmUser, and no file belongs to it.
+// this machine. A machine that runs no daemon of Slurm may lack this user. Then
+// no process on this machine runs as SlurmUser, and no file belongs to it.
 func absent(c *conf.Cluster, err error) bool {
 	return c.SlurmKeys && errs.KindOf(err) == errs.NotFound
 }
@@ -212,8 +213,8 @@ func spelled(c *conf.Cluster, key string) string {
 	return key
 }
 
-// shown returns the controllers with the names that users see. For Slurm,
-// "localhost" is not the name of a machine.
+// shown returns the controllers with the names that users see. As in Slurm,
+// users see the machine's own name instead of "localhost".
 func shown(c *conf.Cluster) []conf.Host {
 	list := slices.Clone(c.Controllers)
 	own, err := os.Hostname()

@@ -18,10 +18,11 @@ const (
 	mostSubuid = 4 << 20 // maximum bytes of either file
 )
 
-// subordinates returns the users of subordinate uids. Each of these users can
-// run processes under tens of thousands of uids in a user namespace, so the
-// gateway counts them as one client. A missing file counts as empty. known is
-// false if users other than root can change a file.
+// subordinates returns the ranges of subordinate uids, each with its owner. An
+// owner can run processes under tens of thousands of uids in a user namespace,
+// so the gateway counts all these uids as one client. A missing file counts as
+// empty. known is false if a file can't be read, or if users other than root
+// can change it.
 func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []ipc.Subuids, known bool) {
 	ranges, err := o.readProtected(subuid)
 	var users string
@@ -56,9 +57,10 @@ func (o *options) readProtected(path string) (string, error) {
 }
 
 // parseSubordinates parses ranges of uids in the form of subuid(5), and returns
-// them in ascending order. Users are looked up in the text of a passwd(5) file.
-// It omits invalid lines, ranges of unknown users, and a range that overlaps
-// another range. The uids of omitted ranges have no name, and count together.
+// them in ascending order. It looks up their users in the text of a passwd(5)
+// file. It omits invalid lines, ranges of unknown users, and a range that
+// overlaps another range. The uids of omitted ranges have no name, and all of
+// them together count as one client.
 func parseSubordinates(ranges, users string) (list []ipc.Subuids) {
 	uids := map[string]uint32{}
 	for line := range strings.Lines(users) {

@@ -65,7 +65,7 @@ func TestTables(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if err := o.runTables([]string{tablesPart, "well"}, full{}); err == nil || !strings.Contains(err.Error(), "no room") {
-		t.Errorf("an output that takes nothing: %v", err)
+		t.Errorf("an output that fails: %v", err)
 	}
 }
 

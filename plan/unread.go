@@ -9,7 +9,7 @@ import (
 )
 
 // forOthers lists variables with the gateway's prefix that the gateway does not
-// read. The units put command-line options into one of them.
+// read. The units take command-line options from SCHEDRESTD_OPTIONS.
 var forOthers = []string{"SCHEDRESTD_OPTIONS"}
 
 // warnUnread logs unknown variables that look like the gateway's. An
@@ -39,8 +39,8 @@ func isUnread(name string) bool {
 	return !slices.Contains(forOthers, ours) && !slices.ContainsFunc(variables, func(v variable) bool { return v.name == ours })
 }
 
-// nearest returns the variable that was probably intended by a misspelled name,
-// with the same prefix, or "".
+// nearest returns the known variable that is most similar to a misspelled name,
+// with the prefix of that name. It returns "" if no variable is similar.
 func nearest(name string) string {
 	var known []string
 	for _, v := range variables {

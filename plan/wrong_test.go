@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWrongValues checks that a misspelled or contradictory value of a
-// protective variable makes the start fail. The error must name the variable,
-// the wrong word and the valid values.
+// TestWrongValues checks that a misspelled or contradictory value of a variable
+// that configures a protection makes the start fail. The error must name the
+// variable, the wrong word and the valid values.
 func TestWrongValues(t *testing.T) {
 	long := strings.Repeat("10.0.0.0/8,", 33)
 	tests := map[string][]struct{ value, also, error, hint string }{
@@ -122,7 +122,7 @@ func TestWrongValues(t *testing.T) {
 func TestUnread(t *testing.T) {
 	var log bytes.Buffer
 	warnUnread([]string{
-		"SCHEDRESTD_AUDIT_LOGG=stderr", "SCHEDRESTD_FOO=1", "SLURMRESTD_PENALTY=off", "SCHEDRESTD_SECRET_SAUCE=a value that nobody sees",
+		"SCHEDRESTD_AUDIT_LOGG=stderr", "SCHEDRESTD_FOO=1", "SLURMRESTD_PENALTY=off", "SCHEDRESTD_SECRET_SAUCE=a value that must not be logged",
 		"SCHEDRESTD_OPTIONS=-v", "SLURMRESTD_OPTIONS=-v", "SCHEDRESTD_RATE=5", "SLURMRESTD_SECURITY=become_user", // read by the gateway, or not meant for it
 		"SCHEDRESTD_RAT=", "SCHED_CONFF=/x", "SLURM_JOB_ID=7", "PATH=/bin", "SCHEDRESTDX=1",
 	}, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

@@ -55,8 +55,9 @@ func (m *monitor) finish() {
 }
 
 // acceptFrom accepts connections until the listener is closed. It accepts them
-// even while the dispatcher has no free slot: the kernel does not report the
-// owners of connections in its queue, and one client could fill that queue.
+// even while the dispatcher has no free slot. Otherwise one client could fill
+// the kernel's queue of waiting connections, because the kernel does not report
+// whose connections wait there.
 func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	var trouble time.Duration
 	for {
@@ -78,16 +79,17 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 			continue
 		}
 		// The process is out of descriptors or memory. Without a pause this
-		// loop would spin.
+		// loop would take all of the CPU's time.
 		trouble = min(max(2*trouble, 10*time.Millisecond), time.Second)
 		c.Log.Warn("connection not accepted", "listener", l.Name, "error", err, "pause", trouble)
 		time.Sleep(trouble)
 	}
 }
 
-// inTransit is how many peers the parent remembers beyond the dispatcher's
-// limits: connections on their way to the dispatcher, and connections that
-// ended without the parent's knowledge so far.
+// inTransit is how many peers the parent may remember in excess of the
+// dispatcher's limit of connections. They belong to connections on their way to
+// the dispatcher, and to connections whose end the dispatcher has not reported
+// yet.
 const inTransit = 10_000
 
 // arrived asks the kernel about the peer of a connection and sends the

@@ -18,10 +18,11 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// TestNamespacesAlone checks that the namespaces alone isolate a worker. Landlock and
-// the system call filter are off, because they would hide a fault. An intruder process
-// runs in the worker's namespaces as the worker's user. It sees no process from outside
-// and reaches no UNIX socket outside.
+// TestNamespacesAlone checks that the namespaces alone isolate a worker. It
+// starts an intruder in the worker's namespaces, as the worker's user, but
+// without Landlock and the system call filter, which would hide a fault of the
+// namespaces. The intruder sees no process from outside and reaches no UNIX
+// socket outside.
 func TestNamespacesAlone(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -53,9 +54,10 @@ func TestNamespacesAlone(t *testing.T) {
 				"outside":   intrude(t, outside.Process.Pid, nil, owner, socket), // outside the namespaces the intruder succeeds
 			} {
 				alone := where == "beside it"
-				// A process outside a user namespace can trace the processes inside it
-				// if it created that namespace. Such an intruder sees the worker, which
-				// is the first process there.
+				// The kernel lets the user who created a user namespace trace
+				// the processes inside it. If the gateway was started without
+				// root, the intruder runs as that user. Then it sees the
+				// worker, which is process 1 of the PID namespace.
 				if got := strings.Contains(said, "sees []\n") || as != nil && strings.Contains(said, "sees [1]\n"); got != alone {
 					t.Errorf("%s: %s", where, said)
 				}

@@ -105,9 +105,9 @@ func auditDir(t *testing.T, as user) string {
 	return filepath.Join(dir, "log")
 }
 
-// TestAuditLiars checks that the parent kills a worker that sends the auditor a
-// forbidden message. A message about a connection that the worker does not have leaves
-// no line in the log.
+// TestAuditLiars checks that a worker is killed if it sends a forbidden message
+// to the auditor, or if it sends the parent a message about a change. A message
+// about a connection that the worker does not have leaves no line in the log.
 func TestAuditLiars(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -180,9 +180,9 @@ func auditRecords(t *testing.T, path string) (list []map[string]any) {
 	return list
 }
 
-// TestAuditOrphan checks that the auditor records an unknown outcome for a
-// change whose worker died. The record keeps the values that a worker sends in
-// a separate object.
+// TestAuditOrphan checks the outcome of a change whose worker dies or sends a
+// false outcome: the gateway's part of the record says how the change ended.
+// Values that a worker sends are kept apart from it, in an object of their own.
 func TestAuditOrphan(t *testing.T) {
 	t.Parallel()
 	for part, ended := range map[string]string{"intent and death": "unknown", "intent and lies": "reported"} {

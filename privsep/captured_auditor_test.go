@@ -14,9 +14,11 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Messages of a captured worker to the auditor, over its channel.
+// The following functions make messages that a captured worker sends to the
+// auditor.
 
-// intends returns the Intent of a change for a connection.
+// intends returns a function that returns an Intent, the message that announces
+// a change on a connection.
 func intends(connection uint64) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(query.Intent)))}, make([]byte, 36)...)
@@ -26,8 +28,8 @@ func intends(connection uint64) func() []byte {
 	}
 }
 
-// claim returns a function that makes a claim. Each call of the function uses a
-// new key.
+// claim returns a function that returns a Claim, the message that reserves an
+// Idempotency-Key. Each call of the function uses a new key.
 func claim() func() []byte {
 	id := uint64(0)
 	return func() []byte {
@@ -39,7 +41,8 @@ func claim() func() []byte {
 	}
 }
 
-// settle returns the message that ends a claim.
+// settle returns a function that returns a Settle, the message that ends a
+// claim.
 func settle(claim uint64, state query.ClaimState) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(query.Settle)))}, make([]byte, 19)...)

@@ -26,7 +26,8 @@ import (
 	own "schedrestd/service"
 )
 
-// counts returns a message with these cells, each with the same number.
+// counts returns a Counts message: a number of requests in progress, and n for
+// each of the given cells of the metrics.
 func counts(requests uint32, n uint32, cells ...int) []byte {
 	raw := little.LittleEndian.AppendUint32([]byte{byte(ipc.KindOf(new(query.Counts)))}, requests)
 	raw = little.LittleEndian.AppendUint32(raw, 0)
@@ -117,7 +118,7 @@ var exporterAttacks = slices.Concat([]attack{
 	{"an empty packet", func() string { _, _ = unix.Write(ipc.ServiceChannelFD, nil); return wait() }},
 })
 
-// chosen returns the attacks of a worker with these names.
+// chosen returns the attacks of a captured worker that have the given names.
 func chosen(names ...string) (list []attack) {
 	for _, name := range names {
 		list = append(list, attacks[slices.IndexFunc(attacks, func(a attack) bool { return a.name == name })])
@@ -139,8 +140,8 @@ func onListener(number uintptr, args ...uintptr) string {
 }
 
 // playExporter runs the usual exporter, or a compromised one. The compromised
-// exporter runs in the complete sandbox, and carries out one attack for each
-// request that names one.
+// exporter runs in the complete sandbox. An HTTP request names an attack, and
+// the exporter carries it out.
 func playExporter(args []string) int {
 	if len(args) == 0 {
 		return exporter.Main()
@@ -260,7 +261,7 @@ func TestCapturedExporter(t *testing.T) {
 }
 
 // attackBy makes a compromised exporter carry out an attack, and returns the
-// outcome. It reaches that exporter through scraper.
+// outcome. The request for the attack is sent with the HTTP client scraper.
 func (g *gateway) attackBy(scraper *http.Client, name string) string {
 	g.t.Helper()
 	lives := g.count("exporter exited")

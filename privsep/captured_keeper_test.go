@@ -21,7 +21,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Messages of a captured worker to the keeper, over its channel.
+// The following functions make messages that a captured worker sends to the
+// keeper.
 
 // said is one message of a captured worker to a service.
 type said struct {
@@ -34,7 +35,8 @@ type said struct {
 	close bool // the attacker closes its half of the channel
 }
 
-// handshake returns what a TLS 1.3 server signs.
+// handshake returns a text that a TLS 1.3 server signs. hash is the length of
+// the handshake's hash in it.
 func handshake(hash int) []byte {
 	return append([]byte(strings.Repeat(" ", 64)+"TLS 1.3, server CertificateVerify\x00"), bytes.Repeat([]byte{7}, hash)...)
 }
@@ -144,9 +146,9 @@ var sayings = []said{
 }
 
 // services lists the services and the messages that a captured worker sends to
-// each. The second column is the number of the worker's channel to the service.
-// These numbers are right only while the keeper and the auditor do not both
-// run.
+// each. nth counts the worker's channels to services and starts at 0. These
+// numbers are right only if the gateway runs either the keeper or the auditor,
+// but not both.
 var services = []struct {
 	role     ipc.Role
 	nth      int
@@ -178,8 +180,8 @@ func steal(nth int) int {
 	return -1
 }
 
-// says handles the attacker's requests. Each request sends one message to a
-// service.
+// says handles the test's requests to a captured worker. For each request the
+// worker sends one message to a service.
 func says(w http.ResponseWriter, r *http.Request) {
 	var to int
 	fmt.Sscan(r.FormValue("to"), &to)
@@ -269,8 +271,8 @@ const (
 
 // TestCapturedAsksTheKeeper checks that each message of a captured worker to
 // the keeper has the effect that docs/ATTACKS*.md states. After each message
-// the keeper has signed and verified for other workers, and at the end the same
-// keeper still runs.
+// the keeper still signs and verifies for other workers, and at the end the
+// same keeper still runs.
 func TestCapturedAsksTheKeeper(t *testing.T) {
 	t.Parallel()
 	t.Run("without root", func(t *testing.T) { asksTheKeeper(t, plain(t), testConfig{}) })

@@ -15,11 +15,12 @@ import (
 	program "schedrestd/worker"
 )
 
-// Messages of a captured worker to the resolver, over its channel.
+// The following functions make messages that a captured worker sends to the
+// resolver.
 
 // asks returns a function that returns a Lookup. If name is empty, the Lookup
-// asks for the name of the user with that number. Otherwise it asks for the
-// number of the user with that name.
+// asks for the name of the user whose uid is number. Otherwise it asks for the
+// uid of the user with that name.
 func asks(number uint32, name string) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(work.Lookup)))}, make([]byte, 9)...)
@@ -78,7 +79,7 @@ const (
 
 // TestCapturedAsksTheResolver checks that each message of a captured worker to
 // the resolver has the effect that docs/ATTACKS*.md states. After each message
-// the resolver has answered other workers, and at the end the same resolver
+// the resolver still answers other workers, and at the end the same resolver
 // still runs.
 func TestCapturedAsksTheResolver(t *testing.T) {
 	t.Parallel()

@@ -79,8 +79,8 @@ var pages = []string{"../docs/ATTACKS.md", "../docs/ATTACKS-SERVICES.md"}
 // showing is held while the test reads and writes a page.
 var showing sync.Mutex
 
-// show compares a table with the table between two marks in a page. With
-// -update it writes the table there instead.
+// show compares a table with the table between two marks in one of the pages.
+// With -update it writes the table there instead.
 func show(t *testing.T, begin, end, table string) {
 	showing.Lock()
 	defer showing.Unlock()
@@ -106,8 +106,9 @@ func (g *gateway) size() (fds, memory int) {
 	return fds, memory
 }
 
-// attack sends the attack to a worker that has served before, so that the next
-// worker starts without a pause. It returns the outcome.
+// attack makes a worker carry out the attack with this name, and returns the
+// outcome. It uses a worker that has served before: if such a worker dies, the
+// gateway starts the next one without a pause.
 func (g *gateway) attack(name string) string {
 	g.t.Helper()
 	pid, c := g.worker()

@@ -16,8 +16,8 @@ import (
 )
 
 // A captured worker is a real worker in the complete sandbox. Its handler does
-// what an attacker would do. Each request asks for one attack. A worker that an
-// attack kills does not answer.
+// what an attacker would do: each request names one attack, and the worker
+// carries it out. A worker that is killed for its attack does not answer.
 
 // attack is one attack of a captured worker.
 type attack struct {
@@ -25,9 +25,9 @@ type attack struct {
 	do   func() string
 }
 
-// attacks lists the attacks, grouped by their aim. The system call filter stops
-// the attacks of the first groups. The parent stops the last group, because it
-// checks each message against the protocol table.
+// attacks lists the attacks, grouped by their aim. Those of the last group are
+// messages, which the dispatcher checks against the protocol table. The system
+// call filter stops the other attacks.
 var attacks = []attack{
 	// Files.
 	call("read /etc/shadow", unix.SYS_OPENAT, at, text("/etc/shadow"), unix.O_RDONLY),
@@ -223,8 +223,9 @@ func onClient(number uintptr, args ...uintptr) string {
 	return "NO CONNECTION FOUND"
 }
 
-// frame returns an attack that sends one frame of zeros. values has pairs: a
-// place in the frame, and the byte to put there.
+// frame returns an attack that sends one message of the given kind, with size
+// bytes of zeros. values has pairs: a place in the message, and the byte to put
+// there.
 func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
 	return attack{name, func() string {
 		raw := append([]byte{byte(kind)}, make([]byte, size)...)
@@ -294,7 +295,8 @@ func capture(w http.ResponseWriter, r *http.Request) {
 	captureOf(slices.Concat(attacks, countAttacks), w, r)
 }
 
-// captureOf makes the attack of the list that r names.
+// captureOf finds the attack that the request names in list, carries it out,
+// and answers with the outcome.
 func captureOf(list []attack, w http.ResponseWriter, r *http.Request) {
 	for _, a := range list {
 		if a.name == r.FormValue("name") {

@@ -2,5 +2,6 @@
 
 package privsep
 
-// cgo reports that the runtime can't reach all threads, as in a build for -race.
+// cgo reports that this is a build with cgo, which -race needs. In such a build
+// Go's runtime can't make a system call on all threads.
 const cgo = true

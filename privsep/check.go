@@ -62,8 +62,8 @@ func Check(c Config, out *os.File) error {
 	return cmp.Or(wrong, failed, refused)
 }
 
-// facts returns the facts that belong on the page but that the process that
-// writes the page can't find out.
+// facts returns the facts on the page that this process must supply, because
+// the process that writes the page can't find them out.
 func (m *monitor) facts() []string {
 	uid := fmt.Sprint(int32(m.who.UID))
 	list := append(m.config.Facts, ipc.FactUID+"="+uid, fmt.Sprintf("%s=%s (%s:%d)", ipc.FactName, m.who.Name, uid, int32(m.who.GID)), fmt.Sprintf("%s=%d", ipc.FactTasks, spawn.MostOfUser))

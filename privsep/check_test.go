@@ -20,7 +20,8 @@ import (
 	"schedrestd/privsep/listen"
 )
 
-// inspect runs Check in a process, and returns the output and the exit status.
+// inspect runs Check in a process of its own, as --check-confinement does, and
+// returns the output and the exit status.
 func inspect(t *testing.T, as user, c testConfig) (string, int) {
 	t.Helper()
 	c.Mode, c.Argv = ipc.ModeCheck, argv(c.Argv).or(good)
@@ -50,9 +51,9 @@ func uid(as user) int {
 	return int(as.Uid)
 }
 
-// TestCheck checks that the page names each part of the confinement, that each
-// death test kills its process, and that the page lists the rights that a
-// worker still has.
+// TestCheck checks the page that Check prints: it names each part of the
+// confinement, reports that the process of each death test was killed, and
+// lists the rights that a worker still has.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
@@ -68,8 +69,9 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckAsRoot checks that a start as root has more protections, and that the result
-// counts a protection that is off.
+// TestCheckAsRoot checks that a start as root has more protections. If a
+// protection is switched off, the exit status is 1 and the page names the
+// setting.
 func TestCheckAsRoot(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -94,8 +96,9 @@ func TestCheckAsRoot(t *testing.T) {
 	}
 }
 
-// TestCheckUnfit checks a worker that runs as root: the page must not say that
-// the worker has a uid and gid of its own.
+// TestCheckUnfit checks that disable_user_check alone does not count against a
+// worker with a uid and gid of its own. If the worker runs as root, the page
+// says that it has none.
 func TestCheckUnfit(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -150,7 +153,8 @@ func TestCheckSaysWhy(t *testing.T) {
 	}
 }
 
-// TestCheckFinds checks that the output names the death tests that a process survives.
+// TestCheckFinds checks that the page names the death tests whose process was
+// not killed.
 func TestCheckFinds(t *testing.T) {
 	t.Parallel()
 	out, status := inspect(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"lives but tells"}}})
@@ -159,8 +163,8 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// TestCheckRequires checks that the check fails with the error of a start when the
-// configuration requires all protections.
+// TestCheckRequires checks require_confinement with a protection that is off:
+// Check fails with the same error as a start.
 func TestCheckRequires(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
@@ -194,8 +198,8 @@ func TestCheckRequires(t *testing.T) {
 	}
 }
 
-// TestCheckKeeper checks that the check also starts and judges a keeper when the
-// configuration has a key.
+// TestCheckKeeper checks that Check also starts a keeper and reports on it if
+// the configuration has a key.
 func TestCheckKeeper(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
@@ -224,7 +228,8 @@ func TestCheckKeeper(t *testing.T) {
 }
 
 // TestConnectsWhereNeeded checks that a worker may connect to UNIX sockets only
-// if the kernel can identify a client.
+// if it needs to: if the kernel identifies the gateway's clients, and the
+// configuration names the UNIX socket of a daemon or of munged.
 func TestConnectsWhereNeeded(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

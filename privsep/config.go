@@ -51,9 +51,10 @@ func (c Config) check() error {
 }
 
 // setup returns the setup of the workers, completed with the settings that only
-// the parent knows. A worker that runs as its client's user connects to UNIX
-// sockets itself, so the sandbox permits it to create UNIX sockets. No other
-// worker can create a socket.
+// the parent knows. If the kernel identifies the gateway's clients, each worker
+// itself connects to the UNIX sockets of munged and of daemons, so that munged
+// and the daemons see the worker's user. For this the sandbox permits workers
+// to create UNIX sockets. Otherwise a worker can't create a socket.
 func (c Config) setup() ipc.Setup {
 	s := c.Setup
 	s.SchedUID, s.Privileged = c.Service.SchedUID, c.Service.Privileged
@@ -65,7 +66,7 @@ func (c Config) setup() ipc.Setup {
 }
 
 // listenOptions returns the options for the listeners. The UNIX sockets belong
-// to the service identity.
+// to the service identity, or to root with become_user.
 func (c Config) listenOptions(who identity.Service) listen.Options {
 	owner := &socket.Owner{UID: who.UID, GID: who.GID}
 	if c.Switches.BecomeUser { // any local user may connect, and root listens
@@ -86,19 +87,20 @@ func (c Config) files() uint64 { return uint64(c.Setup.Files) }
 // that still finish requests.
 func (c Config) mostProcesses() int { return 2*int(c.Connections+c.Identities+c.Workers) + 100 }
 
-// anyWorker returns the identity of death tests, and of workers whose client is
-// not known yet.
+// anyWorker returns the identity of death tests, and of workers that are not
+// started for one particular user.
 func (c Config) anyWorker(who identity.Service) security.Identity {
 	if c.Switches.BecomeUser {
-		// No user has connected yet, and no single user may decide whether
-		// others are served.
+		// No user has connected yet. If these processes ran as one of the
+		// users, that user could stop them, and so decide whether others are
+		// served.
 		return security.Identity{Name: "nobody", UID: become.Overflow, GID: become.Overflow}
 	}
 	return who.Identity
 }
 
-// spawnOptions returns the options of a Spawner for the processes of the
-// service.
+// spawnOptions returns the options of a Spawner that starts the gateway's
+// processes.
 func (c Config) spawnOptions(who identity.Service, programs program.Set) spawn.Options {
 	worker := programs[ipc.Worker]
 	return spawn.Options{Root: who.Root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.Setup.Seal, OneClient: c.Setup.Inetd, PIDs: int(c.PIDs),
@@ -129,7 +131,7 @@ func (c *Config) reread(who identity.Service) error {
 	if err != nil {
 		return err
 	}
-	if next.Subuids { // without them the ranges could not be read
+	if next.Subuids { // otherwise the ranges could not be read, and the previous ones stay
 		c.Ranges = next.Ranges
 	}
 	c.Setup, c.Secrets, c.LogLevel = next.Setup, next.Secrets, next.LogLevel

@@ -44,8 +44,8 @@ func (c testConfig) config() Config {
 	return Config{WholePlan: p, Level: new(slog.LevelVar)}
 }
 
-// shorten sets the time limits in this process. They apply to every parent in
-// it.
+// shorten sets the time limits of c in this process, for every parent that runs
+// in it.
 func (c testConfig) shorten() {
 	programArgs = c.Argv
 	for to, value := range map[*time.Duration]time.Duration{&startLimit: c.StartLimit, &silence: c.Silence, &watch: c.Watch, &still: c.Still} {

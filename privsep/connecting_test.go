@@ -19,8 +19,8 @@ import (
 )
 
 // connectingAttacks are the attacks of a captured worker that may connect to
-// UNIX sockets itself, so that daemons see its uid. Other workers can't try
-// these attacks.
+// UNIX sockets itself, so that daemons see its uid. In every other worker the
+// system call filter denies these calls.
 var connectingAttacks = []struct {
 	name string
 	do   func(path string) string
@@ -69,8 +69,9 @@ func onAny(number uintptr, args ...uintptr) string {
 	return "NO SOCKET FOUND"
 }
 
-// connects handles the attacker's requests. It also writes the outcome to the
-// log, because the client may have lost its connection.
+// connects handles the test's requests to a captured worker. It writes the
+// outcome to the log, because the attack may have broken the client's
+// connection.
 func connects(_ http.ResponseWriter, r *http.Request) {
 	for _, a := range connectingAttacks {
 		if a.name == r.FormValue("name") {
@@ -85,8 +86,8 @@ const (
 )
 
 // TestCapturedConnects checks that a worker that may connect to UNIX sockets
-// reaches only the sockets that it is handed. It also checks that the worker
-// can't reconnect a TCP socket that it was given to another address. The test
+// reaches only the sockets that it is handed. It also checks that such a worker
+// can't disconnect a TCP socket and connect it to another address. The test
 // needs root: without root there is no mount namespace, and the worker would
 // escape.
 func TestCapturedConnects(t *testing.T) {

@@ -16,8 +16,8 @@ func TestSandboxViolationIsCounted(t *testing.T) {
 	}
 	must(t, syscall.Kill(g.cmd.Process.Pid, syscall.SIGUSR1))
 	r := g.await("counters", nil)
-	// The client may have sent the request again, as it does when it reuses a
-	// connection. Then there is more than one such worker.
+	// There may be more than one such worker: if the client's connection had
+	// been used before, the client has sent the request again.
 	if workers, _ := r["workers"].(map[string]any); workers["forbidden_call"] == 0.0 || workers["died"] != 0.0 {
 		t.Errorf("%v", r["workers"])
 	}

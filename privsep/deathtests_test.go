@@ -13,8 +13,8 @@ import (
 	program "schedrestd/worker"
 )
 
-// playProof runs the real death tests, or a program that reports false results.
-// The false results show that the parent checks the reports.
+// playProof plays the program that runs the death tests: the real one, or one
+// that reports false results. The parent must not trust false results.
 func playProof() int {
 	name, act := os.Args[len(os.Args)-1], slices.Contains(os.Args, "act")
 	switch part := os.Args[1]; {

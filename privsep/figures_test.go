@@ -10,7 +10,8 @@ import (
 	"schedrestd/dispatcher/dial"
 )
 
-// TestFigures checks that the pages state the numbers that the code has.
+// TestFigures checks that the documentation states the same numbers as the
+// code.
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	parts := map[int]string{2: "one half", 3: "one third", 4: "one fourth"}

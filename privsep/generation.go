@@ -14,8 +14,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// generation is a configuration with its open keys. The dispatcher builds services
-// and workers from it.
+// generation is a configuration with its open keys. The dispatcher builds
+// services and workers from it.
 type generation struct {
 	id     uint32
 	why    cause
@@ -105,8 +105,10 @@ func (m *monitor) opened(g *generation, err error) {
 	}
 }
 
-// judgeKeys answers the keeper's verdict on the keys of the generation that is being
-// built.
+// judgeKeys handles the keeper's verdict on the keys of the generation that is
+// being built. The dispatcher passes the verdict on. If the keeper accepts the
+// keys, the answer is the public keys for workers. Otherwise the answer says
+// whether the generation continues with the previous keys.
 func (m *monitor) judgeKeys(v *ipc.Verdict) error {
 	g := m.next
 	if g == nil {

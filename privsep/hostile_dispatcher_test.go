@@ -17,15 +17,16 @@ import (
 )
 
 // compromised is a dispatcher that an attacker controls. It starts like an
-// honest dispatcher, and sends one forbidden message when it has its
-// configuration.
+// honest dispatcher, and breaks the protocol as soon as it has received the
+// setup of a generation.
 type compromised struct {
 	parent *ipc.Channel
 	part   string
 	build  uint32
 }
 
-// violations are messages of a compromised dispatcher, and the parent's reasons to kill it.
+// violations are messages of a compromised dispatcher. want is the reason that
+// the parent logs when it kills the dispatcher for them.
 var violations = map[string]struct {
 	send func(generation uint32) []ipc.Message
 	want string
@@ -113,7 +114,7 @@ func TestCompromisedDispatcher(t *testing.T) {
 }
 
 // TestDispatcherDies checks that after the death of the dispatcher the same
-// parent serves again within a second, on the same listeners.
+// parent serves again within ten seconds, on the same listeners.
 func TestDispatcherDies(t *testing.T) {
 	t.Parallel()
 	for name, as := range map[string]user{"without root": plain(t), "as root": nil} {
@@ -156,9 +157,9 @@ func TestStoppedDispatcher(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestAcceptedBeforeTheEnd checks that the gateway answers every connection that it
-// accepted before the signal that ends it. This includes connections that the dispatcher
-// had not received by then.
+// TestAcceptedBeforeTheEnd checks that the gateway, when it gets a signal to
+// stop, still answers every connection that it had accepted before. This
+// includes connections that the dispatcher had not received by then.
 func TestAcceptedBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plain(t), testConfig{})

@@ -20,8 +20,8 @@ import (
 	"schedrestd/printable"
 )
 
-// TestHostileWorkers checks that the parent kills each worker that breaks the protocol,
-// logs the reason, and serves on.
+// TestHostileWorkers checks that each worker that breaks the protocol is
+// killed, that the log has the reason, and that the gateway continues to serve.
 func TestHostileWorkers(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -77,8 +77,8 @@ func TestHostileWorkers(t *testing.T) {
 	}
 }
 
-// TestStoppedWorker checks that the dispatcher ends a worker that keeps its connections
-// and answers no request.
+// TestStoppedWorker checks that the dispatcher ends a worker that does not read
+// its channel.
 func TestStoppedWorker(t *testing.T) {
 	t.Parallel()
 	g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"stopped"}}, Workers: 1, Silence: 400 * time.Millisecond})
@@ -112,8 +112,8 @@ func TestQueuedConnections(t *testing.T) {
 	g.await("worker terminated", func(r map[string]any) bool { return r["connections_lost"] == 0.0 && r["connections_retried"] != 0.0 })
 }
 
-// TestTwiceIsEnough checks a connection whose worker died, twice. The
-// dispatcher gives that connection to no third worker.
+// TestTwiceIsEnough checks that the dispatcher gives a connection to a second
+// worker if the first one has died, but never to a third.
 func TestTwiceIsEnough(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"dies before"}}, Workers: 1})
@@ -140,8 +140,8 @@ func TestOrphan(t *testing.T) {
 	g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
 }
 
-// TestDeadlyRequest checks that the parent pauses between the starts of workers while
-// one connection kills every worker that gets it.
+// TestDeadlyRequest checks that if each connection kills the worker that gets
+// it, the gateway pauses before it starts the next worker.
 func TestDeadlyRequest(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"exits on it"}}, Workers: 1})
@@ -175,8 +175,8 @@ func TestDeadlyRequest(t *testing.T) {
 	}
 }
 
-// TestWorkerOutput checks that the log escapes, labels and shortens what a worker logs,
-// and limits the number of its lines.
+// TestWorkerOutput checks that the log lines of a worker are escaped, labelled
+// and shortened, and that their number is limited.
 func TestWorkerOutput(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: 50, LogRate: 20})}})

@@ -39,7 +39,8 @@ func becoming(t *testing.T, c testConfig) (*gateway, string) {
 	return serve(t, nil, c), path
 }
 
-// accountsAlone rejects uids that belong to no user, as a real gateway does.
+// accountsAlone configures a gateway that rejects uids that belong to no user,
+// as a real gateway does.
 var accountsAlone = testConfig{Argv: argv{ipc.Resolver: {"good"}}}
 
 // ask sends one request on c, and returns the status and the body of the
@@ -79,9 +80,9 @@ func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, in
 	return c, status, body
 }
 
-// TestEachUserHisProcess checks that connections of one user share a process,
-// and that connections of different users never do. The kernel reports the
-// user's identity everywhere for the user's worker.
+// TestEachUserHisProcess checks that connections share a process if their users
+// have the same uid and gid, and never otherwise. The worker has the ids of its
+// user and no capabilities.
 func TestEachUserHisProcess(t *testing.T) {
 	t.Parallel()
 	g, socket := becoming(t, testConfig{})
@@ -121,9 +122,9 @@ func TestEachUserHisProcess(t *testing.T) {
 	}
 }
 
-// refusing is how many workers serve no client. They only answer connections
-// that the gateway refuses. Every other worker serves one user or one
-// connection.
+// refusing is the number of workers that serve no client. They only answer
+// connections that the gateway refuses. Every other worker serves one user or
+// one connection.
 const refusing = 1
 
 // children returns the running workers and keepers that pid has started.
@@ -180,9 +181,10 @@ func TestManyUsers(t *testing.T) {
 	if n := len(children(t, g.cmd.Process.Pid)); n > plan.DefaultIdentities+refusing {
 		t.Errorf("%d workers", n)
 	}
-	// The pages of the program file do not count: this program is a test with a
-	// client and a server in it. The real program has 7 MB of such pages. With
-	// its other memory it must stay below 20 MB.
+	// The pages of the program file do not count, because this program is a
+	// test with a client and a server in it. The real parent has 7 MB of such
+	// pages, and together with the memory that counts here must stay below 20
+	// MB.
 	text := status(t, g.cmd.Process.Pid, "RssAnon")
 	kib, err := strconv.Atoi(strings.Fields(text)[0])
 	if err != nil || kib > 12<<10 {
@@ -200,14 +202,14 @@ func askOnce(uid uint32, socket string) (status int, body string, err error) {
 	return ask(c, "/peer")
 }
 
-// TestLeastRecentlyUsedGoes checks which worker the gateway ends when it has no
-// room for another worker. That is the worker of the user who connected least
-// recently. A worker with a connection in use stays.
+// TestLeastRecentlyUsedGoes checks that a gateway without room for another
+// worker ends the worker of the user who connected least recently. A worker
+// with a connection in use stays.
 func TestLeastRecentlyUsedGoes(t *testing.T) {
 	t.Parallel()
-	// Beside the slot of the busy connection one slot is left. So each of the
-	// other users connects only when the previous user's connection is known to
-	// be closed.
+	// The busy connection leaves one slot free. Therefore the gateway serves
+	// the next user's connection only when it has noticed that the previous
+	// user's connection is closed.
 	g, socket := becoming(t, testConfig{Identities: 3, Connections: 2})
 	busy, _, body := askAs(t, socket, 31001, 31101, "/pid") // the first user, but with a request in progress
 	one := pidOf(t, body)
@@ -227,8 +229,9 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 	}
 }
 
-// TestIdleYields checks that the gateway closes idle connections when it can add no
-// worker and every worker has a connection. A connection in use stays.
+// TestIdleYields checks a gateway with the maximum number of workers, each with
+// a connection. For another user it closes an idle connection. A connection in
+// use stays.
 func TestIdleYields(t *testing.T) {
 	t.Parallel()
 	g, socket := becoming(t, testConfig{Identities: 3})
@@ -265,8 +268,9 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestStrangers checks that root, SchedUser and peers that the kernel does not identify
-// get no worker.
+// TestStrangers checks that no worker serves root, SchedUser, a client with gid
+// 0, or a client with the id 65534. The kernel reports that id for users and
+// groups that have no id in this user namespace.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	g, socket := becoming(t, testConfig{Service: identityOf("", "", "31050")})
@@ -290,8 +294,9 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestSubordinate checks that a uid that belongs to no user gets no worker,
-// however many subordinate uids a user has.
+// TestSubordinate checks that a uid that belongs to no user gets no worker.
+// Otherwise users could get more workers with the help of their subordinate
+// uids.
 func TestSubordinate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]testConfig{"a worker each": accountsAlone, "a worker for each connection": {Argv: accountsAlone.Argv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
@@ -309,8 +314,9 @@ func TestSubordinate(t *testing.T) {
 	}
 }
 
-// TestManyGroups checks that a user with many groups gets only a share of the workers,
-// and that the other workers serve all other users.
+// TestManyGroups checks a user who connects with several gids, each of which
+// needs a worker of its own. The user gets only a share of the workers, and the
+// other workers serve all other users.
 func TestManyGroups(t *testing.T) {
 	t.Parallel()
 	const ownShare = 4 // one user can have one quarter of the workers
@@ -333,10 +339,10 @@ func TestManyGroups(t *testing.T) {
 	stillOpen(t, one, "a third room of one user")
 }
 
-// TestStubbornWorker checks a captured worker that reports its connection idle
-// and does not close it when asked. The dispatcher then asks workers of other
-// users to close theirs. If there is no other user, it ends the captured
-// worker.
+// TestStubbornWorker checks a captured worker that reports its connection as
+// idle and does not close it when asked. The dispatcher then asks workers of
+// other users to close their idle connections. If there is no other user, it
+// ends the captured worker.
 func TestStubbornWorker(t *testing.T) {
 	t.Parallel()
 	for rooms := range 2 {
@@ -464,8 +470,8 @@ func TestStoppedByItsUser(t *testing.T) {
 	}
 }
 
-// TestBecomeUserIsRefused checks that a start fails if become_user is
-// impossible with the other settings, and that the error has a remedy.
+// TestBecomeUserIsRefused checks that a start with become_user fails if other
+// settings make become_user impossible, and that the error names the reason.
 func TestBecomeUserIsRefused(t *testing.T) {
 	t.Parallel()
 	socket := "unix:" + sharedDir(t) + "/s"
@@ -500,7 +506,7 @@ func TestBecomeUserIsRefused(t *testing.T) {
 
 // TestWorkerForEachConnection checks that each connection has a process of its
 // own for all its requests. The process exits when the connection ends. With
-// become_user it runs as the peer.
+// become_user it runs as the user of the connection.
 func TestWorkerForEachConnection(t *testing.T) {
 	t.Parallel()
 	var seen []int

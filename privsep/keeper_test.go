@@ -117,8 +117,8 @@ func (s *site) renew() {
 	s.put(s.Certificate, text, 0o644)
 }
 
-// put replaces a file in the way that programs for the renewal of certificates
-// do.
+// put replaces a file in the same way as a program that renews certificates: it
+// writes another file and renames it.
 func (s *site) put(path, text string, mode os.FileMode) {
 	s.t.Helper()
 	must(s.t, os.WriteFile(path+".new", []byte(text), mode))
@@ -165,7 +165,8 @@ func keyText(t *testing.T, key *ecdsa.PrivateKey) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// config returns a configuration that serves s on a free port.
+// config adds to c an https:// listener on a free port, with the certificate of
+// s.
 func (s *site) config(c testConfig) testConfig {
 	c.TLS = s.TLS
 	c.Listen = append(listens("https://127.0.0.1:0"), c.Listen...)
@@ -255,8 +256,8 @@ func TestTLS12(t *testing.T) {
 	}
 }
 
-// TestTicketsRotate checks that a client can resume a session with the previous
-// ticket keys, but not indefinitely.
+// TestTicketsRotate checks that a client can resume a session after its ticket
+// key was replaced once, but not after later replacements.
 func TestTicketsRotate(t *testing.T) {
 	t.Parallel()
 	as := plain(t)
@@ -338,8 +339,8 @@ func TestKeeperDies(t *testing.T) {
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
-// TestKeeperWithoutKey checks a replacement keeper that can't use the key. It
-// is ended, and the next keeper gets the key that was in use.
+// TestKeeperWithoutKey checks a replacement keeper that can't use the key. The
+// gateway ends it, and the next keeper gets the key that was in use.
 func TestKeeperWithoutKey(t *testing.T) {
 	t.Parallel()
 	as := plain(t)
@@ -387,8 +388,8 @@ func TestHostileKeepers(t *testing.T) {
 	}
 }
 
-// TestSilentKeeper checks that a keeper that answers no Ping is ended, and that
-// the next keeper serves.
+// TestSilentKeeper checks that a keeper that stops reading its channel is
+// ended, and that the next keeper serves.
 func TestSilentKeeper(t *testing.T) {
 	t.Parallel()
 	as := plain(t)
@@ -443,8 +444,8 @@ func TestKeyFilesRefused(t *testing.T) {
 	}
 }
 
-// TestOthersKeyFile checks that a user who starts the gateway and can't read
-// the key gets a hint with both solutions.
+// TestOthersKeyFile checks the hint for a user who starts the gateway without
+// root and can't read the key.
 func TestOthersKeyFile(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -108,8 +108,8 @@ func takeThreads(n int) int {
 }
 
 // TestNoThreadLeft checks a parent that has reached the kernel's limit of
-// threads and processes. It continues to serve, and logs why it starts no
-// worker. When the limit is raised, it starts the worker.
+// threads and processes. It continues to serve, and logs why it does not start
+// a worker. When the limit is raised, it starts one.
 func TestNoThreadLeft(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plain(t), testConfig{})
@@ -145,8 +145,8 @@ func TestNoThreadLeft(t *testing.T) {
 	g.await("worker ready", func(r map[string]any) bool { return r["worker"].(float64) > 2 })
 }
 
-// limitTasksOf sets how many processes and threads the user of pid may have
-// when process pid starts another process. It acts as the user of that process,
+// limitTasksOf sets RLIMIT_NPROC of process pid: how many processes and threads
+// the user of pid may have when pid starts another one. It acts as that user,
 // and returns the previous limit.
 func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 	t.Helper()
@@ -169,7 +169,7 @@ func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 }
 
 // TestThreadsOfAWorker checks that a captured worker gets only its own share of
-// threads, and that other workers' clients are served.
+// threads, and that the gateway still serves clients of other workers.
 func TestThreadsOfAWorker(t *testing.T) {
 	t.Parallel()
 	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plain(t), testConfig{}, spawn.MostOfUser) })
@@ -244,9 +244,9 @@ func TestNeverDone(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestVisitEnds checks that the worker of an inetd run is ended too, whatever
+// TestVisitEnds checks that in inetd mode, too, a worker is ended whatever
 // messages it sends. Otherwise the gateway would not exit, and would count
-// permanently against the limit on instances.
+// permanently against inetd's limit of instances.
 func TestVisitEnds(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{
@@ -337,8 +337,8 @@ func TestKeepsAll(t *testing.T) {
 	}
 }
 
-// TestLogWeighed checks that long log lines count by their bytes, and that a
-// replacement worker gets only the rest of the allowance.
+// TestLogWeighed checks that the limit of log lines counts long lines by their
+// bytes, and that a replacement worker gets only the rest of the allowance.
 func TestLogWeighed(t *testing.T) {
 	t.Parallel()
 	const burst = 1000

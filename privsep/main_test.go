@@ -38,9 +38,10 @@ import (
 	program "schedrestd/worker"
 )
 
-// The test binary plays three parts: the tests, the parent and the workers. Its
-// arguments select the part. The parent is a separate process because the
-// privileges that it drops are gone permanently.
+// The test binary plays several parts: the tests, the parent and all processes
+// that the parent starts. Its name and arguments, or this environment variable,
+// select the part. The parent is a separate process because it can't regain the
+// privileges that it drops.
 const parentEnv = "PRIVSEP_TEST_PARENT"
 
 // binary is a copy of the test binary that every user can execute.
@@ -83,8 +84,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// playDispatcher runs the dispatcher with a log in JSON. Its arguments contain
-// the limits (see within).
+// playDispatcher runs the dispatcher with a log in JSON. If it has one
+// argument, the argument contains limits (see within). With two arguments it
+// plays a compromised dispatcher.
 func playDispatcher(args []string) int {
 	if len(args) > 1 {
 		return playCompromised(args[1])
@@ -99,14 +101,15 @@ func playDispatcher(args []string) int {
 	return dispatcher.Run(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})), level, limits)
 }
 
-// argv has the arguments of each process. They select the part that the process
-// plays.
+// argv has the arguments of each process, which select the part that the
+// process plays.
 type argv map[ipc.Role][]string
 
-// good has the parts of a gateway that keeps to the protocol.
+// good are the arguments with which all processes follow the protocol.
 var good = argv{ipc.Worker: {"good"}, ipc.Keeper: {"good"}, ipc.Resolver: {"good"}}
 
-// or returns a. For processes without arguments in a, it takes those of others.
+// or returns a, with the arguments of others for the processes that have none
+// in a.
 func (a argv) or(others argv) argv {
 	all := maps.Clone(others)
 	maps.Copy(all, a)
@@ -134,8 +137,9 @@ func within(l dispatcher.Limits) []string {
 // service.
 const firstWorker = 2.0
 
-// unreadable is the mode of installed programs. The parent copies programs with
-// other modes to memory: 44 MB for each service of each test.
+// unreadable is the mode of installed programs: other users can execute them,
+// but not read them. Programs with other modes are copied to memory, which
+// would cost 44 MB for each service of each test.
 const unreadable = 0o711
 
 // install puts the test binary into dir, and copies of it under the names of
@@ -152,9 +156,10 @@ func install(dir string, mode os.FileMode) (string, error) {
 	return path, err
 }
 
-// replace installs the programs in another directory, without the one for role.
-// It calls change with the path of the missing program, and change may put
-// another program there. It returns the path of the test binary.
+// replace makes the parents that start during this test use another directory
+// of programs. In that directory the program for role is missing. replace calls
+// change with the path of the missing program, so that change can put another
+// program there.
 func replace(t *testing.T, role ipc.Role, change func(path string)) string {
 	t.Helper()
 	dir := sharedDir(t)
@@ -269,7 +274,7 @@ type user = *syscall.Credential
 // contained is root of a user namespace of 65536 ids, as in a container.
 var contained user = new(syscall.Credential)
 
-// plain returns an ordinary user who has no name.
+// plain returns an ordinary user whose uid has no name.
 func plain(t *testing.T) user {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -288,9 +293,10 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// needSandbox skips a test in a build without the sandbox, because the test
-// would really do the forbidden operation. The build for the race detector has
-// no sandbox: it needs cgo, and with cgo the sandbox can't be closed.
+// needSandbox skips a test in a build without the sandbox, because there the
+// test would really carry out the forbidden operation. The build for the race
+// detector has no sandbox: it needs cgo, and with cgo the sandbox can't be
+// closed.
 func needSandbox(t *testing.T) {
 	t.Helper()
 	if !security.Sandboxed {
@@ -320,7 +326,7 @@ func launch(t *testing.T, as user, c testConfig) *gateway {
 	return launchAt(t, as, c, nil)
 }
 
-// launchAt does the same as launch. A client that is not nil becomes the
+// launchAt does the same as launch. If client is not nil, it becomes the
 // parent's standard input and output.
 func launchAt(t *testing.T, as user, c testConfig, client *os.File) *gateway {
 	t.Helper()
@@ -408,7 +414,7 @@ func (g *gateway) read(out io.Reader) {
 	g.exit <- g.cmd.Wait()
 }
 
-// stop ends the parent, by force if necessary. The workers end with it.
+// stop kills the parent. The workers end with it.
 func (g *gateway) stop() {
 	_ = g.cmd.Process.Kill()
 	if g.t.Failed() {
@@ -469,8 +475,8 @@ func (g *gateway) count(msg string) (n int) {
 	return n
 }
 
-// because waits for the record of a worker that was killed, with text in the
-// reason.
+// because waits for a record with the given message and with text in the reason
+// that it gives.
 func (g *gateway) because(msg, text string) map[string]any {
 	g.t.Helper()
 	return g.await(msg, func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["because"]), text) })
@@ -500,8 +506,8 @@ func (g *gateway) wait() int {
 	return -1
 }
 
-// client sends requests to one address, each over a new connection unless
-// connections are kept.
+// client returns a client that sends requests to one address. If keep is false,
+// it opens a new connection for each request.
 func client(network, addr string, keep bool) *http.Client {
 	return &http.Client{Timeout: patience, Transport: &http.Transport{
 		DisableKeepAlives: !keep,

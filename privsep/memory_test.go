@@ -26,7 +26,8 @@ import (
 	"time"
 )
 
-// planted is the text that a worker has in memory.
+// planted has the secrets that requests have put into the memory of this
+// worker.
 var planted [][]byte
 
 // holdSecret makes the worker that answers keep a secret in memory. The request
@@ -36,10 +37,11 @@ func holdSecret(r *http.Request) {
 	planted = append(planted, raw)
 }
 
-// needles returns the forms that a key has in memory. These are its secret
-// numbers in both byte orders, as in files (DER) and as in the words of a
-// number, and the lines of its text that contain no public part. Each form is
-// short enough to be found.
+// needles returns the forms that a key has in memory. These are parts of its
+// secret numbers and lines of its text. The most significant byte of a number
+// comes first, as in files (DER), or last, as in the words of a big.Int. The
+// lines contain no public part. Each form is short enough to be found (see
+// overlap).
 func needles(t *testing.T, key crypto.Signer, text string) (list [][]byte) {
 	t.Helper()
 	var numbers []*big.Int
@@ -107,8 +109,8 @@ func TestKeyStaysInTheKeeper(t *testing.T) {
 	}
 }
 
-// TestKeeperIsConfined inspects the keeper of root's gateway from outside: the
-// keeper is confined like a worker, and no user has its uid.
+// TestKeeperIsConfined inspects from outside the keeper of a gateway that root
+// started: the keeper is confined like a worker, and no user has its uid.
 func TestKeeperIsConfined(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -205,9 +207,9 @@ func (g *gateway) alone(key [][]byte, workers map[int]bool, path string) {
 	}
 }
 
-// notLogged looks in the whole log for parts of a key, in every spelling in
-// which they could be logged. First it looks for a text that was planted there,
-// to show that the search works.
+// notLogged searches the whole log for parts of a key, in every form in which
+// they could be logged. First it logs another text and searches for that, to
+// show that the search works.
 func (g *gateway) notLogged(key [][]byte) {
 	g.t.Helper()
 	plant := []byte("a part of a key!")
@@ -250,7 +252,8 @@ func (g *gateway) logged(text string) bool {
 	return false
 }
 
-// overlap is the length of the longest needle that is always found, in bytes.
+// overlap is the number of bytes that two neighbouring pieces of searched
+// memory share. A needle of at most this length is always found.
 const overlap = 64
 
 // inMemory reports whether one of the needles is in memory that process pid can

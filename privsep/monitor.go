@@ -47,7 +47,7 @@ type monitor struct {
 	over      chan struct{} // closed when the loop handles no more events
 
 	dispatcher *dispatcherProcess          // nil: none runs
-	failures   int                         // dispatchers in a row that soon exited
+	failures   int                         // how many dispatchers in a row exited soon after their start
 	arrivals   atomic.Pointer[ipc.Channel] // where accepted connections go; nil: nowhere for now
 	accepting  bool
 	acceptors  sync.WaitGroup
@@ -59,8 +59,8 @@ type monitor struct {
 	current     *generation            // in force
 	keys        *keys.Keys             // of the generation in force
 	next        *generation            // being built
-	last        uint32                 // number of the latest one
-	opening     bool                   // one is being opened
+	last        uint32                 // number of the latest generation
+	opening     bool                   // a generation is being opened
 	wanted      cause
 	lastOpened  time.Time // when a generation was opened
 	following   int       // questions about the audit log that are open
@@ -217,7 +217,7 @@ func (m *monitor) receive(d *dispatcherProcess) {
 	if !errors.Is(why, io.EOF) {
 		d.condemn(why.Error())
 	}
-	time.AfterFunc(time.Second, d.Kill) // in case it has only closed its channel
+	time.AfterFunc(time.Second, d.Kill) // in case the dispatcher has only closed its channel
 	<-d.Dead
 	m.do(func() { m.lost(d) })
 }
@@ -416,8 +416,8 @@ func pause(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
 }
 
-// renew builds the next generation, unless the generation with that number has
-// been replaced already.
+// renew replaces the generation with the number id by a new one, unless that
+// has happened already or is happening now.
 func (m *monitor) renew(id uint32) {
 	if m.current != nil && m.current.id == id && m.next == nil && !m.opening {
 		m.want(becauseOfAge)

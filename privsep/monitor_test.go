@@ -12,9 +12,9 @@ import (
 )
 
 // TestAnswerAfterDispatcher checks that the answer to a question about the
-// audit log is sent to the dispatcher that asked, and not to the dispatcher
-// that has replaced it meanwhile. The new dispatcher would be killed for an
-// answer that it may not receive yet.
+// audit log is sent to the dispatcher that asked, and never to a dispatcher
+// that has replaced it. A new dispatcher has not asked, so that the answer
+// would be an error, and the parent would kill the new dispatcher for it.
 func TestAnswerAfterDispatcher(t *testing.T) {
 	t.Parallel()
 	for name, replaced := range map[string]bool{"the same dispatcher": false, "the next dispatcher": true} {
@@ -36,7 +36,9 @@ func TestAnswerAfterDispatcher(t *testing.T) {
 				m.dispatcher = start()
 			}
 			(<-m.events)()
-			// Neither dispatcher is ready to receive a Followed, so to send it is an error.
+			// Neither dispatcher is in a phase in which it may receive a
+			// Followed. So this error shows to which dispatcher the parent has
+			// sent it.
 			if why := m.dispatcher.ending.Load(); (why == nil) != replaced {
 				t.Errorf("killed because: %v", why)
 			}

@@ -35,7 +35,7 @@ func namespaceInits(t *testing.T, parent int) (list []int) {
 
 // begun returns when a process was started, in clock ticks since the boot of
 // the machine (proc_pid_stat(5)). Pids alone do not show the order, because the
-// kernel starts again at small numbers.
+// kernel continues with small numbers after the largest one.
 func begun(t *testing.T, pid int) int {
 	t.Helper()
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -78,10 +78,11 @@ func TestNamespaceInitHasNoPrivileges(t *testing.T) {
 	}
 }
 
-// TestNamespaceInitGone checks the loss of an init process, and with it of all
-// workers. The same parent starts other workers in the next namespace, confined
-// in the same way. When no prepared namespace is left, each worker gets its own
-// namespaces and no longer depends on a shared init process.
+// TestNamespaceInitGone checks the loss of an init process. All workers of its
+// namespace die with it. The same parent starts other workers in the next
+// namespace that it has prepared, confined in the same way. When no prepared
+// namespace is left, each worker gets its own namespaces and no longer depends
+// on a shared init process.
 func TestNamespaceInitGone(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -122,10 +123,10 @@ func TestNamespaceInitGone(t *testing.T) {
 	}
 }
 
-// TestNamespaceInitAsksForGeneration checks the loss of an init process that
-// has no service in its namespace. The dispatcher must ask for another
-// generation once. The number of resolvers shows this, because the resolver is
-// in no PID namespace.
+// TestNamespaceInitAsksForGeneration checks the loss of an init process when
+// only workers run in its namespace. The dispatcher must then ask for exactly
+// one new generation. The test counts resolvers: each generation starts one,
+// and the resolver is in no PID namespace, so the loss does not end it.
 func TestNamespaceInitAsksForGeneration(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -165,8 +166,9 @@ func TestPreparedGone(t *testing.T) {
 	}
 }
 
-// TestKeeperAfterNamespaceInit checks that the keeper, too, is started in the
-// next namespace, beside the workers, and signs handshakes.
+// TestKeeperAfterNamespaceInit checks that after the loss of an init process
+// the keeper, too, starts in the next namespace with the workers, and signs
+// handshakes.
 func TestKeeperAfterNamespaceInit(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -13,21 +13,22 @@ import (
 )
 
 // A PID namespace ends with its init process: the kernel kills all other
-// processes in it, and its spawner can no longer start a process. Making a PID
+// processes in it, and no process can be started in it any more. Making a PID
 // namespace takes CAP_SYS_ADMIN, which the parent has dropped by the time it
-// serves. So the parent prepares spare namespaces at its start.
+// serves. So the parent prepares spare namespaces at its start, each with its
+// own Spawner.
 //
-// The spawner that follows the last spare has no shared PID namespace to lose.
-// If the kernel permits it, that spawner puts each process into a user
+// The Spawner that follows the last spare has no shared PID namespace to lose.
+// If the kernel permits it, that Spawner puts each process into a user
 // namespace of its own.
 
 // spareNamespaces is how many spare namespaces the parent prepares. Each takes about 2
 // MB.
 const spareNamespaces = 2
 
-// prepareSpares makes the spare spawners while this process has the
-// capabilities. The kernel limits the number of namespaces, so there may be
-// fewer spares.
+// prepareSpares makes the spare spawners while this process still has the
+// capabilities for that. If the kernel's limit on namespaces is reached, it
+// makes fewer.
 func (m *monitor) prepareSpares() {
 	if m.spawner.Lost() == nil || m.config.Setup.Inetd {
 		return

@@ -8,8 +8,8 @@ import (
 )
 
 // TestParentPrivileges checks for each of the three kinds of start that every
-// thread has the privileges that docs/PRIVSEP.md names, and that no thread can
-// gain others by executing a program.
+// thread of the parent has the privileges that docs/PRIVSEP.md names, and that
+// no thread can gain others by executing a program.
 func TestParentPrivileges(t *testing.T) {
 	t.Parallel()
 	const kept, passed = "00000000000000e0", "00000000000000c0" // the parent keeps SETUID, SETGID and KILL; it passes the first two to the stage that starts others

@@ -80,7 +80,8 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 var sternly = work.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
 
 // TestPenaltyLiars checks a worker that sends a forbidden message about clients
-// or changes. The worker is killed, and the message delays no client.
+// or changes. The worker is killed. No client has to wait because of the
+// message, unless the worker has reported many offences of its own client.
 func TestPenaltyLiars(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -163,9 +164,9 @@ func TestFramed(t *testing.T) {
 	}
 }
 
-// TestAuditLongWords checks that the longest texts that the protocol table
-// permits fit into two lines of JSON, and appear only in the object for the
-// worker's own words.
+// TestAuditLongWords checks a change with the longest texts that the protocol
+// table permits. The two lines of the log are still JSON, and the texts appear
+// only in the object that has the worker's own values.
 func TestAuditLongWords(t *testing.T) {
 	t.Parallel()
 	as := plain(t)

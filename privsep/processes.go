@@ -44,8 +44,8 @@ func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
 	return nil
 }
 
-// handOver sends the dispatcher the channel to a process and the process's log.
-// It tells the dispatcher when the process has exited.
+// handOver sends the dispatcher the channel to a process and the reading end of
+// the process's log. It reports to the dispatcher when the process has exited.
 func (m *monitor) handOver(d *dispatcherProcess, number uint32, started *spawn.Started) {
 	_ = started.Channel.Pass(func(channel int) error {
 		m.sendTo(d, &ipc.Started{Number: number, PID: uint32(started.PID), UID: started.UID, GID: started.GID, Foreign: started.Foreign}, channel, int(started.Log.Fd()))

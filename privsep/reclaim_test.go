@@ -44,8 +44,8 @@ func last(t *testing.T, c net.Conn) string {
 	return string(b)
 }
 
-// stillOpen fails the test when bytes or the end of the stream have arrived on
-// c. It sets a new deadline, because an expired one would hide them.
+// stillOpen fails the test if bytes or the end of the stream have arrived on c.
+// It sets a new deadline, because an expired one would hide them.
 func stillOpen(t *testing.T, c net.Conn, what string) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
@@ -114,8 +114,8 @@ func TestYields(t *testing.T) {
 }
 
 // TestNoneYieldsNeedlessly checks that no connection has to yield while a slot
-// is free. On a busy machine, the dispatcher may not know yet that the slot is
-// free.
+// is free. The limit is well above the number of connections, because on a busy
+// machine the dispatcher learns late that a slot is free.
 func TestNoneYieldsNeedlessly(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plain(t), testConfig{Connections: 10})
@@ -173,9 +173,9 @@ func TestThousandsOverALimit(t *testing.T) {
 	}
 }
 
-// TestSlowClients checks that 500 clients that send one byte of a header a
-// second, and reconnect whenever they are disconnected, do not keep a healthy
-// client from being answered repeatedly.
+// TestSlowClients checks that a healthy client is answered every time, although
+// 500 other clients send one byte of a header a second and reconnect whenever
+// they are disconnected.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plain(t), testConfig{})
@@ -222,9 +222,9 @@ func TestSlowClients(t *testing.T) {
 	t.Logf("20 requests of a healthy client took %s", time.Since(begun))
 }
 
-// TestCapturedWorkerGivesNoWay checks a captured worker that reports
-// connections as idle and closes none of them. It keeps its connection, and
-// another worker has to yield one.
+// TestCapturedWorkerGivesNoWay checks a captured worker that reports its
+// connection as idle and does not close it. It keeps the connection, so the
+// other worker has to close one.
 func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	t.Parallel()
 	as := plain(t)

@@ -12,8 +12,8 @@ var relayedLine = regexp.MustCompile(`^time=\S+ (worker|keeper|resolver|auditor)
 var field = regexp.MustCompile(`^([A-Za-z][-.\w]*)=("(?:[^"\\]|\\.)*"|[^ ="]*)(?: |$)`)
 
 // relayed returns the fields of a line that the parent relayed, or nil. The
-// message begins with the role, as in "worker: serving". A line that is not in
-// package slog's form becomes the message as a whole.
+// message begins with the role, as in "worker: serving". If the rest of the
+// line is not in package slog's form, all of it becomes the message.
 func relayed(line string) map[string]any {
 	m := relayedLine.FindStringSubmatch(line)
 	if m == nil {

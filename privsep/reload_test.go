@@ -292,9 +292,10 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 	}
 }
 
-// TestReloadMakesNoCrowd checks users who wait for an answer while the
-// configuration is reread, with a limit of one worker. They keep no other user
-// from being served, but the number of such users is bounded.
+// TestReloadMakesNoCrowd checks a limit of one worker when each SIGHUP replaces
+// a worker that is still answering. One such worker does not count against the
+// limit, so that another user is served. With two of them the next user has to
+// wait until one exits.
 func TestReloadMakesNoCrowd(t *testing.T) {
 	t.Parallel()
 	write := rereading(t)

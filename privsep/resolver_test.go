@@ -66,7 +66,8 @@ func playResolver(part string) int {
 }
 
 // TestHostileResolvers checks that a start fails if the resolver can't serve. A
-// resolver that breaks the protocol is killed. The log has the reason.
+// resolver that breaks the protocol after the start is killed, the log has the
+// reason, and the gateway continues to serve.
 func TestHostileResolvers(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{
@@ -122,7 +123,7 @@ func TestResolverDies(t *testing.T) {
 	}
 }
 
-// everyone is a resolver that has a name for each number.
+// everyone is a resolver that has a name for every uid.
 type everyone struct{ parent *ipc.Channel }
 
 func (e everyone) Handle(m ipc.Received) (done bool, err error) {

@@ -29,8 +29,9 @@ func sleepy(fd int) error {
 	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600})
 }
 
-// TestLingeringWorker checks that an unsandboxed worker delays no other process
-// when it makes the parent the last to close a socket that lingers.
+// TestLingeringWorker checks a worker without a sandbox that dies and so leaves
+// it to another process to close its client's socket. That close would wait for
+// an hour. No other client has to wait.
 func TestLingeringWorker(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")

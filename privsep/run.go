@@ -1,7 +1,7 @@
-// Package privsep is the parent: the only process of the gateway that may be root, and
-// the one that reads no byte that comes from the network.
+// Package privsep is the parent: the only process of the gateway that may be
+// root. The parent never reads a byte that comes from the network.
 //
-// It judges which identity may serve, opens the listeners and the files with
+// It decides which identity may serve, opens the listeners and the files with
 // keys, drops the capabilities that it no longer needs, and starts the
 // dispatcher, an unprivileged process. From then on it accepts connections,
 // asks the kernel about each peer, and sends the connection and the kernel's
@@ -9,10 +9,11 @@
 // connection. The parent starts and ends processes when the dispatcher asks,
 // and opens keys and configuration again when they change.
 //
-// The dispatcher is assumed to be compromised: it names roles and connections, and
-// never a program, a path, or a uid. A worker runs as the configured user, or as the
-// peer of a connection that this process accepted and judged itself. A message
-// that breaks the protocol table of package ipc ends the dispatcher.
+// The parent does not trust the dispatcher. The dispatcher names roles and
+// connections, and never a program, a path, or a uid. A worker runs as the
+// configured user, or as the user at the other end of a connection that the
+// parent itself accepted and checked. The parent kills a dispatcher that sends
+// a message against the protocol table of package ipc.
 //
 // Its packages import only downwards, and none of them imports this one:
 //
@@ -22,10 +23,12 @@
 //   - auditlog opens the audit log;
 //   - keys opens the files with keys;
 //   - listen binds, accepts, and asks the kernel about peers;
+//   - program opens the programs of the other processes;
 //   - spawn starts processes, confined and without privileges;
-//   - netns and thread enter network namespaces and keep threads.
+//   - netns opens and enters network namespaces;
+//   - thread runs functions on threads of their own.
 //
-// The way in is Run, or Inetd.
+// The entry points are Run, Inetd and Check.
 package privsep
 
 import (
@@ -85,10 +88,9 @@ func Run(signals <-chan os.Signal, c Config) error {
 	return m.loop(signals)
 }
 
-// CheckStart refuses a start with privileges that this process did not get from
-// its starter, and a start of root without the capabilities that the parent
-// needs. It also closes inherited files, so that no child gets them. Call it
-// first.
+// CheckStart returns an error if this program was started through a setuid or
+// setgid bit, or as root without the capabilities that the parent needs. It
+// also closes inherited files, so that no child gets them. Call it first.
 func CheckStart() error {
 	return cmp.Or(security.RefuseSetuid(), security.CloseInherited(), spawn.CheckCapabilities())
 }
@@ -107,9 +109,9 @@ func newMonitor(c Config, who identity.Service) *monitor {
 		generations: map[uint32]*generation{}, keys: new(keys.Keys), peers: map[uint64]security.Identity{}, exit: make(chan error, 1)}
 }
 
-// serveOn takes over the listeners and checks the key files. It needs all
-// capabilities for that. It completes the settings of the workers, which depend
-// on the clients that can connect.
+// serveOn takes over the listeners and checks the key files. For this the
+// process must still have all capabilities of its start. serveOn also completes
+// the settings of the workers, which depend on the kinds of listeners.
 func (m *monitor) serveOn(listeners []*listen.Listener) error {
 	m.listeners = listeners
 	m.https = slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })
@@ -187,9 +189,10 @@ func (m *monitor) close() {
 // root it keeps SETUID and SETGID, to start further workers of one or many
 // identities, and KILL, to end them. SYS_ADMIN and SETPCAP can be dropped: the
 // spawning thread has already entered the namespaces and set the bounding set.
-// Without root nothing stays: CAP_NET_BIND_SERVICE, if a unit granted it, has
-// been used by now. The parent starts processes as other users by executing
-// itself (become/stage), and passes SETUID and SETGID to that program.
+// Without root it keeps none: CAP_NET_BIND_SERVICE, if a unit granted it, has
+// been used by now. To start a process as another user, the parent executes its
+// own program again, as a stage that changes the ids (become/stage). SETUID and
+// SETGID are passed to the stage.
 func dropCapabilities(who identity.Service) error {
 	var keep security.Capabilities
 	if who.Root {

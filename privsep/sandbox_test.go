@@ -17,8 +17,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// TestWorkerIsConfined inspects a worker of root's gateway from outside, in
-// /proc.
+// TestWorkerIsConfined inspects a worker of a gateway that root started, from
+// outside, in /proc.
 func TestWorkerIsConfined(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -56,7 +56,7 @@ func TestWorkerIsConfined(t *testing.T) {
 			t.Errorf("%s is not 0", name)
 		}
 	}
-	// A non-dumpable process's files in /proc belong to root.
+	// The files in /proc of a process that is not dumpable belong to root.
 	for who, pid := range map[string]int{"worker": pid, "parent": parent} {
 		var st syscall.Stat_t
 		if err := syscall.Stat(fmt.Sprintf("/proc/%d/environ", pid), &st); err != nil || st.Uid != 0 {
@@ -109,8 +109,8 @@ func descriptors(t *testing.T, pid int) []string {
 	return open
 }
 
-// TestUnshareSysVSwitch checks that worker and parent share the IPC namespace
-// when the switch is off.
+// TestUnshareSysVSwitch checks that with disable_unshare_sysv the worker is in
+// the IPC namespace of the parent.
 func TestUnshareSysVSwitch(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -164,8 +164,8 @@ func TestRootWorkerByWish(t *testing.T) {
 }
 
 // TestStartsFrom0700 checks that the parent can start a program from a
-// directory that the user of the new process can't enter. The umask of the
-// build makes no difference.
+// directory that the user of the new process can't enter, whichever mode the
+// umask of the build has given the program.
 func TestStartsFrom0700(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -247,8 +247,8 @@ func TestStartIsRefused(t *testing.T) {
 }
 
 // TestWorkerRefuses checks a worker that finds unexpected process attributes,
-// or that can't be created. It does not serve, and the start fails with the
-// reason.
+// has no handler, hangs or crashes. It does not serve, and the start fails with
+// the reason.
 func TestWorkerRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -23,7 +23,8 @@ import (
 	"schedrestd/plan"
 )
 
-// TestPeerFacts checks that the handler gets the kernel's facts about the peer.
+// TestPeerFacts checks that the handler gets the facts that the kernel reports
+// about a client.
 func TestPeerFacts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -139,8 +140,8 @@ func hold(t *testing.T, addr string, n int) []net.Conn {
 	return list
 }
 
-// occupy opens n connections and sends a request on each. The test closes the
-// connections before the requests are answered.
+// occupy opens n connections and sends a request on each. The requests are not
+// answered before the test closes the connections.
 func (g *gateway) occupy(t *testing.T, n int) (list []net.Conn) {
 	t.Helper()
 	for range n {
@@ -181,9 +182,9 @@ func (g *gateway) settled(t *testing.T, n int) {
 	await(t, "the pool is full again", func() bool { ready, ended := dead(); return ready-ended == 2 })
 }
 
-// TestMaxConnections checks that the gateway serves at most the limit of
-// connections concurrently. Connections that wait in the kernel's queue are
-// served when a slot becomes free, and none is lost.
+// TestMaxConnections checks that the gateway serves at most the configured
+// number of connections concurrently. Connections that wait in the kernel's
+// queue are served when a slot becomes free, and none is lost.
 func TestMaxConnections(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plain(t), testConfig{Connections: 3, Listen: listens("127.0.0.1:0", "[::1]:0")})
@@ -258,9 +259,9 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestSecondSignal checks that a second signal ends the shutdown that waits for
-// requests. The same signal twice at once, as timeout(1) sends it, counts as
-// one.
+// TestSecondSignal checks that a second signal ends a shutdown that still waits
+// for requests. The same signal twice at once counts as one, because timeout(1)
+// sends a signal twice. Therefore this test also sends a different signal.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plain(t), testConfig{})

@@ -133,8 +133,9 @@ func TestOwnSourceYields(t *testing.T) {
 	}
 }
 
-// TestParkingHasAnEnd checks that a connection that waits too long, or can't
-// wait, gets an answer, and that the counts are unchanged afterwards.
+// TestParkingHasAnEnd checks that a connection gets an answer if it has waited
+// too long, or if too many connections of its source wait already. The counts
+// must be unchanged afterwards.
 func TestParkingHasAnEnd(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 4, PerSource: 1})

@@ -13,8 +13,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// gate makes the kernel delay executions of one file, at the point where a user
-// could stop the process.
+// gate makes the kernel delay executions of one file. At this point of a start
+// a user could stop the new process.
 type gate struct {
 	t  *testing.T
 	fd int

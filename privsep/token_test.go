@@ -31,7 +31,8 @@ import (
 )
 
 // verdict returns the worker's verdict about the token in r. The worker decides
-// with its keys or its cache; the daemon of these tests accepts no token.
+// with its keys or its cache. If it would have to ask a daemon, the verdict is
+// "unknown".
 func verdict(r *http.Request, j *auth.Judge) string {
 	c := auth.Credential{Token: r.FormValue("token")}
 	c.Claims.User, c.Claims.Expires = "x", time.Now().Add(time.Hour)
@@ -55,8 +56,8 @@ type vault struct {
 	rsa *rsa.PrivateKey
 }
 
-// newVault creates a key and a key set that belong to the user as. This user is
-// also SchedUser.
+// newVault creates a key and a key set that belong to the given user. This user
+// is also SchedUser.
 func newVault(t *testing.T, as user) *vault {
 	t.Helper()
 	v := &vault{t: t, as: as, uid: uint32(os.Geteuid()), rsa: rsaKey()}
@@ -99,7 +100,7 @@ func setOf(key *rsa.PrivateKey) string {
 	return fmt.Sprintf(`{"keys":[{"kty":"RSA","n":%q,"e":%q}]}`, b64(key.N.Bytes()), b64(big.NewInt(int64(key.E)).Bytes()))
 }
 
-// config returns a configuration that serves tokens with v's keys.
+// config returns a configuration that accepts tokens of v's keys.
 func (v *vault) config(c testConfig) testConfig {
 	c.Tokens = v.Tokens
 	c.Service.SchedUser, c.Service.SchedUID = strconv.Itoa(int(v.uid)), v.uid
@@ -205,8 +206,8 @@ func TestTokenKeys(t *testing.T) {
 
 // TestTokenKeysRefused checks that the gateway does not start with a key file
 // that contains no key, or that another user can read or replace. The command
-// in the hint fixes the file. If tokens are not served, the gateway refuses the
-// same files, except for faults that only a keeper finds.
+// in the hint fixes the file. A gateway that serves no tokens refuses the same
+// files, except those whose fault only a keeper finds.
 func TestTokenKeysRefused(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -337,9 +338,9 @@ func (g *gateway) complaints(what, text string) (n int) {
 }
 
 // TestTokenKeyChanges checks that a new key is used, and that workers forget
-// their verdicts about tokens of the old key. A new key that can't be used is
-// logged once, and the old key stays in use. Workers then ask the daemons about
-// tokens that the old key does not verify.
+// their verdicts about tokens of the old key. If the new key can't be used,
+// this is logged once and the old key stays in use. Workers then ask the
+// daemons about tokens that the old key does not verify.
 func TestTokenKeyChanges(t *testing.T) {
 	t.Parallel()
 	as := plain(t)
@@ -381,9 +382,9 @@ func TestTokenKeyChanges(t *testing.T) {
 	g.comes(hs256(v.key), "good")
 }
 
-// TestTokenKeyInPieces checks that a file that is still being written is not
-// used, even if its first half could be a key. A SIGHUP makes the gateway use
-// it at once.
+// TestTokenKeyInPieces checks that a key file is not used while it may be
+// incomplete, even if its first half could be a key. After a SIGHUP the gateway
+// uses a new file at once.
 func TestTokenKeyInPieces(t *testing.T) {
 	t.Parallel()
 	as := plain(t)

@@ -16,9 +16,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestKeeperOfTokensDies checks that the daemons verify tokens until the next
-// keeper is ready. The next keeper gets the key again, even if the file is
-// gone.
+// TestKeeperOfTokensDies checks that the death of a keeper affects no verdict
+// for long: the next keeper gets the key again, even if the file is gone.
 func TestKeeperOfTokensDies(t *testing.T) {
 	t.Parallel()
 	as := plain(t)
@@ -39,8 +38,9 @@ func TestKeeperOfTokensDies(t *testing.T) {
 	g.comes(hs256(strangersKey), "unknown") // the workers know that the key file is gone
 }
 
-// TestTokenKeyWrittenOver checks a keeper that finds the previous key
-// overwritten. It has no token key then, and still signs handshakes.
+// TestTokenKeyWrittenOver checks a keeper that starts after the key file was
+// overwritten with a key that is too short. It has no token key, and still
+// signs handshakes.
 func TestTokenKeyWrittenOver(t *testing.T) {
 	t.Parallel()
 	as := plain(t)
@@ -128,8 +128,7 @@ func TestTokenKeyOpenToWorkers(t *testing.T) {
 }
 
 // TestSecretsTogether checks that if one key file of a new configuration can't
-// be used, none of them is used. The keys in use stay in use, and the warnings
-// about them remain.
+// be used, none of them is used, and the keys in use stay in use.
 func TestSecretsTogether(t *testing.T) {
 	t.Parallel()
 	as := plain(t)
@@ -263,8 +262,9 @@ func TestTokenKeyWithoutKeeper(t *testing.T) {
 	g.want("no key", hs256(v.key), "unknown")
 }
 
-// TestTokenKeyForgotten checks the removal of the token key while handshakes
-// are still signed. Another keeper replaces the keeper that knew the key.
+// TestTokenKeyForgotten checks the removal of the token key when the gateway
+// still needs a keeper to sign handshakes. Another keeper replaces the keeper
+// that knew the key.
 func TestTokenKeyForgotten(t *testing.T) {
 	t.Parallel()
 	as := plain(t)
@@ -288,8 +288,9 @@ func TestTokenKeyForgotten(t *testing.T) {
 // TestUnfollowedTokenKey checks that the gateway does not use a key file that
 // the parent can read only with the privileges that it drops at its start.
 // Instead the daemons verify the tokens, so that the gateway accepts no token
-// that they would reject. A log record says so. After the command in its hint,
-// the gateway uses the file and SchedUser can still read it.
+// that they would reject. A log record says so, with a command as its hint.
+// After this command the gateway uses the file, and SchedUser can still read
+// it.
 func TestUnfollowedTokenKey(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

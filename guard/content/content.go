@@ -1,5 +1,6 @@
-// Package content reads the files that package guard opens. The privileged
-// parent opens files and reads none of them.
+// Package content reads the files that package guard opens. It is a package of
+// its own because the privileged parent, which uses guard, never reads these
+// files.
 package content
 
 import (

@@ -13,8 +13,8 @@ import (
 	"schedrestd/guard"
 )
 
-// file is the audit log or the file of claims. It is opened by its name, and
-// the auditor writes it.
+// file is the open audit log, or the open file of Idempotency-Keys. The parent
+// opens it by its name, and the auditor writes to it.
 type file struct {
 	path string
 	rule guard.Rule
@@ -24,8 +24,8 @@ type file struct {
 	astray bool // the file that has the name now can't be used, which was logged
 }
 
-// openFile opens or creates the file at path. what is its name in errors, and
-// how has flags for open(2).
+// openFile opens or creates the file at path. what names the file in errors,
+// and how has flags for open(2).
 func openFile(o Options, what, path string, how int) (*file, error) {
 	// Anyone who can replace the file could hide recorded changes.
 	trust := &guard.Trust{Owners: []uint32{}, Private: become.PrivateGroup}
@@ -60,9 +60,9 @@ func (f *file) reopen() error {
 	return nil
 }
 
-// endsTorn reports whether the file ends within a line. The descriptor for the
-// auditor can't be read, so endsTorn opens the file again. If that fails, it
-// reports true.
+// endsTorn reports whether the file ends in the middle of a line. The
+// descriptor for the auditor can't be read, so endsTorn opens the file again.
+// If that fails, it reports true.
 func (f *file) endsTorn() bool {
 	info, err := f.open.Stat()
 	if err != nil || info.Size() == 0 {
@@ -76,11 +76,11 @@ func (f *file) endsTorn() bool {
 	return last[0] != '\n'
 }
 
-// follow opens the file again by its name if that now names another file, or if
-// again is set. It returns an error if the file was removed and no other file
-// can be opened, because the lines would be lost. A rotation without SIGHUP
-// moves the file away. The auditor then writes to the moved file until a new
-// one can be opened.
+// follow opens the file again by its name if the name now leads to another
+// file, or if again is set. A rotation without SIGHUP moves the file away. The
+// auditor then writes to the moved file until a new one can be opened. If the
+// file was removed and no other file can be opened, follow returns an error,
+// because lines would be lost.
 func (f *file) follow(again bool) (changed bool, err error) {
 	var ours, named unix.Stat_t
 	if err := unix.Fstat(int(f.open.Fd()), &ours); err != nil {

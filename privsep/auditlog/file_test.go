@@ -62,9 +62,9 @@ func TestAuditFile(t *testing.T) {
 	}
 }
 
-// TestAuditFollows checks that no line is written to a file that was removed. A
-// file that was moved away is replaced by the file that has the name now, as
-// soon as that can be used.
+// TestAuditFollows checks that no line is written to a file that was removed.
+// If a file was moved away, another file with its name is used as soon as that
+// is possible.
 func TestAuditFollows(t *testing.T) {
 	path := filepath.Join(sharedDir(t), "log")
 	log := new(strings.Builder)

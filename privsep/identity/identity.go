@@ -1,7 +1,7 @@
-// Package identity determines the identity of the workers, and rejects those
-// whose authority no worker may have: root and SchedUser. With become_user it
-// rejects every configuration that admits clients whom the kernel does not
-// identify.
+// Package identity determines the identity of the workers, and rejects
+// identities whose authority no worker may have: those of root and SchedUser.
+// With become_user it rejects every configuration that admits clients whom the
+// kernel does not identify.
 package identity
 
 import (
@@ -54,8 +54,8 @@ func Determine(p *ipc.WholePlan) (Service, error) {
 }
 
 // becoming returns the service of become_user. Each worker has the identity of
-// its peer, so the kernel must report every peer, and clients may be admitted
-// in no other way.
+// its client. So the kernel must identify every client, and the configuration
+// may admit clients in no other way.
 func (s Service) becoming(p *ipc.WholePlan) (Service, error) {
 	s.Identity = security.Identity{Name: "each user", UID: become.NoID, GID: become.NoID}
 	if err := CheckBecoming(p, s.Root); err != nil {

@@ -1,5 +1,5 @@
-// Package inetd finds out which client is at standard input and output. A
-// program like inetd starts such a gateway for one client.
+// Package inetd finds out which client is at standard input and output, when
+// inetd or a program like it has started the gateway for one client.
 package inetd
 
 import (
@@ -82,10 +82,12 @@ func (c *Client) meetSocket(same bool) (bool, error) {
 
 // meetFile determines the client from a pipe, file or terminal. The owner of
 // the file is the client if no other user can have written the input: other
-// users may not open the file, and its group may not write to it. For a
-// terminal the write permission of the group is accepted. It lets programs
-// write messages on the terminal, which nothing reads. Users who start this
-// program at their own terminal have the group of this process.
+// users may not open the file, and its group may not write to it.
+//
+// A terminal may be writable for its group. Programs of that group write
+// messages to the terminal, and no program can read these messages as input. If
+// users start this program at their own terminal, their gid is that of this
+// process, because the terminal has another group.
 func (c *Client) meetFile(st unix.Stat_t) {
 	c.Addr, c.UID, c.GID = "stdin", st.Uid, st.Gid
 	strangers := uint32(0o027)

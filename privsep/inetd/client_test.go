@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestIsTerminal checks that the question changes nothing for other processes
+// TestIsTerminal checks that IsTerminal changes nothing for other processes
 // that share the file.
 func TestIsTerminal(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

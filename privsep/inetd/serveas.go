@@ -9,10 +9,10 @@ import (
 	"schedrestd/security"
 )
 
-// ServeAs returns the identity of the worker. With become_user it is the peer's
-// identity. Otherwise it is the same as for a gateway that listens. refused is
-// the reason why the peer may not be served. The gateway answers such a peer
-// with 403, and the service has not failed.
+// ServeAs returns the identity of the worker. With become_user it is the
+// client's identity. Otherwise it is the same as for a gateway that listens.
+// refused is the reason why the client may not be served. The gateway answers
+// such a client with 403. err is set only if the service itself fails.
 func (c *Client) ServeAs(p *ipc.WholePlan) (who identity.Service, refused, err error) {
 	if who, err = identity.Determine(p); err != nil || !p.Switches.BecomeUser {
 		return who, nil, err
@@ -22,9 +22,9 @@ func (c *Client) ServeAs(p *ipc.WholePlan) (who identity.Service, refused, err e
 		return who, nil, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input, on which the kernel identifies the client")
 	case c.Nameless:
 		// A nameless end belongs to the side that connected. For that side the
-		// kernel names the process that listens at the other end. So a user who
-		// connects to a service that echoes its input, and starts this program,
-		// could be served as the owner of that service.
+		// kernel names the process that listens at the other end. So a user
+		// could connect to a service that echoes its input, start this program
+		// on that connection, and be served as the owner of the service.
 		return who, nil, errs.New(errs.Invalid, "become_user needs a connection accepted on a UNIX socket with a path, as a service manager or inetd passes it")
 	}
 	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", c.UID), UID: c.UID, GID: c.GID}

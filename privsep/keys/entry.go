@@ -18,7 +18,8 @@ type entry struct {
 	newest  bool       // files are those at its paths; otherwise a newer key that is not in use may have signed a token
 }
 
-// keep makes e use the files of the entry before.
+// keep makes e use the files of an earlier entry. newest says whether those are
+// still the files at the paths of e.
 func (e *entry) keep(before entry, newest bool) {
 	e.unused = append(e.unused, e.files...)
 	e.files, e.newest = before.files, newest && before.files != nil
@@ -30,7 +31,7 @@ type tokenFile struct {
 	option string // its name in the configuration
 	path   string // "": there is no such file
 	open   func() (*os.File, error)
-	unlock func(path string) string // returns a command that lets the parent read the file; "": the parent is not meant to
+	unlock func(path string) string // returns a command that lets the parent read the file; "": the parent should not be able to read it
 	log    *slog.Logger
 }
 
@@ -88,7 +89,7 @@ func (t tokenFile) entry(before entry) (e entry, err error) {
 	return e, nil
 }
 
-// fallBack makes e use the file of the entry before, because the file at the
+// fallBack makes e use the file of an earlier entry, because the file at the
 // path can't be used. It logs the reason.
 func (t tokenFile) fallBack(e *entry, before entry, why error) {
 	hint := errs.HintOf(why)

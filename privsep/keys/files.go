@@ -25,8 +25,8 @@ func (o Options) openTokenKey() (*os.File, error) {
 		return f, err
 	}
 	// With the key, an attacker who compromises a worker can impersonate any
-	// user. The workers' user can own the key only with disable_user_check,
-	// which the administrator sets explicitly.
+	// user. The owner is not checked here: the workers' user can own the key
+	// only with disable_user_check, which the administrator sets explicitly.
 	_, group, err := o.workersRead(f)
 	if err == nil && group {
 		err = errs.New(errs.Invalid, "key file %s: the group of the serving user %s can read it", f.Name(), o.Worker.Name).
@@ -42,8 +42,9 @@ func (o Options) openKeySet() (*os.File, error) {
 
 // openPair opens the private key, its certificates and the clients'
 // authorities. If there is an error, it returns the files that it has opened.
-// Even at the start it is called without the dropped capabilities. So it can
-// also read these files later, when they have been renewed.
+// Even at the start, the parent calls it only after it has dropped its
+// capabilities. So the start fails if the parent could not read these files
+// again when they have been renewed.
 func (o Options) openPair() (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){
 		o.openPrivateKey,
@@ -96,7 +97,8 @@ func (o Options) refusedPair(err error) error {
 	return e
 }
 
-// workersRead reports whether a worker can read f because its user owns it, or its group may.
+// workersRead reports whether workers can read f: as its owner, or because
+// their group may read it.
 func (o Options) workersRead(f *os.File) (owner, group bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {

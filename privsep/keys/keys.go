@@ -1,11 +1,12 @@
 // Package keys opens the keys of one generation, and checks which users can
 // read and write their files. The parent does not parse any of them. A secret
 // key goes to the keeper as an open file. Public files are copied unchanged to
-// memory files that no process can change. So every worker shows exactly what
-// the keeper has accepted, even if the original files change meanwhile.
+// memory files that no process can change. So every worker uses exactly the
+// certificates that the keeper has accepted, even if the original files change
+// meanwhile.
 //
-// The files from the top: keys.go has all keys; entry.go has one; files.go opens files;
-// rules.go says which files may be used.
+// The files from the top: keys.go has all keys of a generation; entry.go has
+// one key; files.go opens files; rules.go says which files may be used.
 package keys
 
 import (
@@ -19,8 +20,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// Keys holds the keys of one generation as open files. They never change: a
-// changed file belongs to the next generation.
+// Keys holds the keys of one generation as open files. If a file is replaced
+// later, the new file belongs to the next generation.
 type Keys struct {
 	Stamp   string // stamp of all files, before the first was opened
 	options Options
@@ -41,12 +42,12 @@ func Judge(o Options) error {
 	return cmp.Or(o.tokenKey().judge(), o.keySet().judge())
 }
 
-// Open opens the keys that o names. Even at the start it is called without the
-// dropped capabilities. So it can also open the files later, when they have
-// been renewed. before has the keys in use, or none. If a new file can't be
-// used, the key that it replaces stays in use. With strict, an error about
-// certificates is returned instead. The caller closes the keys even if there is
-// an error.
+// Open opens the keys that o names. Even at the start, the parent calls it only
+// after it has dropped its capabilities. So files that it can open once it can
+// also open later, when they have been renewed. before has the keys in use, or
+// none. If a new file can't be used, the key that it replaces stays in use.
+// With strict, an error about certificates is returned instead. The caller
+// closes the keys even if there is an error.
 func Open(o Options, before *Keys, strict bool) (k *Keys, err error) {
 	k = &Keys{options: o, Stamp: Stamp(o.Secrets)}
 	none, err := sealedCopy("", guard.Rule{What: "empty file"})
@@ -107,9 +108,10 @@ func (k *Keys) keepPair(before *Keys, why error) {
 	k.pair.keep(before.pair, false)
 }
 
-// Refused handles the keeper's rejection of a key. It replaces that key by the
-// one used before, as Open does for a file that can't be opened. Then k can be
-// sent to the keeper again. An error means that k can't be used.
+// Refused handles the keeper's rejection of the token key, if token is set, or
+// of the certificates' key. It replaces that key by the one used before, as
+// Open does for a file that can't be opened. Then k can be sent to the keeper
+// again. An error means that k can't be used.
 func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 	o := k.options
 	switch {
@@ -134,10 +136,10 @@ func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 	return nil
 }
 
-// RefuseSet records that workers can't use the key set of next. Later
-// generations then use the key set of k, until the file changes again.
-// RefuseSet reports whether next has another key set than k. The goroutine that
-// builds generations calls it.
+// RefuseSet records in k, the keys in force, that workers can't use the key set
+// of next. Later generations then use the key set of k, until the file changes
+// again. If next has no newer key set than k, RefuseSet records nothing and
+// returns false. The caller makes sure that no Open uses k at the same time.
 func (k *Keys) RefuseSet(next *Keys) bool {
 	if k.set.path != next.set.path || k.set.stamp == next.set.stamp || !next.set.newest {
 		return false
@@ -146,8 +148,8 @@ func (k *Keys) RefuseSet(next *Keys) bool {
 	return true
 }
 
-// Announce logs which files are newly in use, and whether workers can read or
-// replace them.
+// Announce logs which files are newly in use, and warns if workers can read the
+// key of HS256 tokens.
 func (k *Keys) Announce(before *Keys) {
 	log := k.options.Log
 	isNew := func(now, then entry) bool { return now.newest && (now.path != then.path || now.stamp != then.stamp) }
@@ -166,9 +168,10 @@ func (k *Keys) Announce(before *Keys) {
 	}
 }
 
-// IsAtRest reports whether every changed file with token keys has been
-// unwritten for the time still. Half a token key is a valid key. Half a
-// certificate is invalid, and the keeper rejects it.
+// IsAtRest reports whether no file with token keys has changed recently: the
+// last write of each changed file must be at least as old as the given time.
+// Half a token key is a valid key, so a file must not be used while it is being
+// written. Half a certificate is invalid, and the keeper rejects it.
 func (k *Keys) IsAtRest(still time.Duration) bool {
 	for _, e := range []entry{k.token, k.set} {
 		if e.path != "" && guard.Stamp(e.path) != e.stamp && !guard.Rests(e.path, still) {
@@ -208,7 +211,7 @@ func (k *Keys) ForKeeper() (*ipc.SecretKeys, []int) {
 
 func (k *Keys) entries() []entry { return []entry{k.pair, k.token, k.set, k.empty} }
 
-// Close closes the files of k, except those that the keys inUse share.
+// Close closes the files of k, except those that are also in the keys inUse.
 func (k *Keys) Close(inUse *Keys) {
 	for i, e := range k.entries() {
 		for _, f := range slices.Concat(e.unused, e.files) {

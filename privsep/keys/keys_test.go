@@ -157,8 +157,8 @@ func TestSuccession(t *testing.T) {
 	}
 }
 
-// TestRefused checks that keys that the keeper refuses are replaced once by the
-// previous keys. Previous keys that the keeper has also refused are not used.
+// TestRefused checks that keys that the keeper refuses are replaced by the
+// previous keys, but only once.
 func TestRefused(t *testing.T) {
 	no := errors.New("no key")
 	t.Run("at the start", func(t *testing.T) {

@@ -23,7 +23,8 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// checkTLS rejects https:// without its files.
+// checkTLS returns an error if the configuration of https:// lacks the
+// certificate or the key.
 func checkTLS(t ipc.TLS) error {
 	if t.Certificate == "" || t.Key == "" {
 		return errs.New(errs.Invalid, "https:// needs a certificate and a key").
@@ -44,7 +45,8 @@ func (o Options) secretRule() guard.Rule {
 
 // tokenRule returns the rule for a file with keys of tokens: the file and each
 // directory above it must belong to SchedUser, root or, after a start without
-// root, the user who started the gateway. No other user may write there.
+// root, the user who started the gateway. No other user may write to the file
+// or to these directories.
 func (o Options) tokenRule(what string) guard.Rule {
 	trust := guard.Trust{Owners: []uint32{o.SchedUID}, Private: become.PrivateGroup}
 	if !o.Root {
@@ -54,8 +56,8 @@ func (o Options) tokenRule(what string) guard.Rule {
 }
 
 // authoritiesRule returns the rule for the clients' authorities. If the parent
-// is root, only SchedUser and root may write the file, because it determines
-// the accepted clients.
+// is root, only SchedUser and root may write the file, because the file
+// determines which clients are accepted.
 func (o Options) authoritiesRule() guard.Rule {
 	rule := guard.Rule{What: "file of clients' authorities", Links: true}
 	if o.Root {
@@ -65,8 +67,9 @@ func (o Options) authoritiesRule() guard.Rule {
 }
 
 // unlockTokenKey returns the command that lets both SchedUser and a parent that
-// is root without capabilities read the key; "" when there is none. A parent
-// that is not root should not be able to read the key.
+// is root without capabilities read the key. It returns "" if there is no such
+// command, or if the parent is not root: then workers run as the parent's user,
+// and the parent should not be able to read the key.
 func (o Options) unlockTokenKey(path string) string {
 	if o.Root && o.Tokens.Root {
 		// The directory keeps its owner. It may be StateSaveLocation, to which slurmctld writes.

@@ -10,8 +10,8 @@ import (
 	"schedrestd/sockaddr"
 )
 
-// IsGone reports whether err, an error of Accept, concerns only one connection.
-// Its client ended the connection before it was accepted (accept(2)).
+// IsGone reports whether the error err of Accept concerns only one connection,
+// which ended before it was accepted (accept(2)).
 func IsGone(err error) bool {
 	switch err {
 	case unix.ECONNABORTED, unix.EPROTO, unix.ENETDOWN, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENONET, unix.EPERM, unix.EINTR:

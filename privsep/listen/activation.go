@@ -19,12 +19,12 @@ const nameTLS = "https"
 // Activated returns the listening sockets that this process was started with.
 // The sockets of a service manager come first (LISTEN_FDS, sd_listen_fds(3)).
 // Then comes a socket on standard input, as inetd passes it in its "wait" mode.
-// If there is none, Activated returns no socket and no error.
+// Without such sockets, Activated returns an empty list and no error.
 //
 // Call Activated once, before anything else. It removes the LISTEN_* variables
 // and those of package notify from the environment, so that no child uses them.
-// Package notify has stored the values of its variables by then. Activated
-// replaces a listener on standard input by /dev/null.
+// Package notify keeps the values of its variables. Activated replaces a
+// listener on standard input by /dev/null.
 func Activated() ([]*os.File, error) {
 	notify.Prepare()
 	files, err := notify.Sockets()
@@ -68,8 +68,8 @@ func adopt(f *os.File) (*Listener, error) {
 	case *unix.SockaddrUnix:
 		fdpass.Refuse(fd)
 		if l.Network, l.Name = ipc.Unix, "unix:"+a.Name; a.Name == "" || a.Name[0] == '@' {
-			// The socket has no owner, no mode and no directory, so any user can take
-			// its name first.
+			// An abstract socket has no owner, no mode and no directory, so any
+			// user could have taken its name first.
 			return nil, errs.New(errs.Invalid, "%s is an abstract UNIX socket", what).
 				WithHint("use a path, such as ListenStream=/run/schedrestd/socket")
 		}

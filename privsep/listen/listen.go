@@ -31,7 +31,7 @@ type Listener struct {
 type Options struct {
 	Passed    []*os.File // passed by the service manager (see Activated); they come first
 	Addresses []ipc.Listen
-	Netns     string         // network namespace of the TCP addresses, by name or path; "" is the starter's
+	Netns     string         // network namespace of the TCP addresses, by name or path; "": the one in which the gateway was started
 	Unix      socket.Options // options of the UNIX sockets
 	UnixOnly  bool           // reject TCP sockets that the service manager passed
 }
@@ -82,7 +82,7 @@ func CloseAll(list []*Listener) {
 	}
 }
 
-// Close stops listening. A Wait returns.
+// Close stops listening. A Wait in progress returns an error.
 func (l *Listener) Close() {
 	if l.remove != nil {
 		l.remove()
@@ -147,10 +147,11 @@ func bindAll(e ipc.Listen, s *netns.Space) (list []*Listener, err error) {
 	return list, nil
 }
 
-// bindTCP listens on an address. The zero address stands for every address of
-// IPv6 and IPv4. bindTCP does not use package net, which checks for IPv6 only
-// in the first namespace that it sees. It uses no multipath TCP, because the
-// rules of firewalls and of Landlock do not cover that.
+// bindTCP listens on an address. An unspecified address, such as 0.0.0.0,
+// stands for every address of IPv6 and IPv4. bindTCP does not use package net,
+// which checks for IPv6 only in the first namespace that it sees. It uses no
+// multipath TCP, because the rules of firewalls and of Landlock do not cover
+// that.
 func bindTCP(at netip.AddrPort) (*Listener, error) {
 	if !at.Addr().IsUnspecified() {
 		return bindOne(at)

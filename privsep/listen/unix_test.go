@@ -25,8 +25,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// listenOn listens on a path. A compromised schedrestd-config may name any
-// path.
+// listenOn listens on a path that schedrestd-config has not checked. If
+// schedrestd-config is compromised, it can name any path.
 func listenOn(path string, o socket.Options) (*Listener, error) {
 	list, err := Open(Options{Addresses: []ipc.Listen{{Text: "unix:" + path, Network: ipc.Unix, Path: path}}, Unix: o})
 	if err != nil {
@@ -44,8 +44,9 @@ func sharedDir(t *testing.T) string {
 	return dir
 }
 
-// TestUnixRefusals checks that an error in the path is reported as for every
-// other address. The rules for the file itself are tested in package socket.
+// TestUnixRefusals checks that errors about a path are reported in the same
+// form as errors about other addresses. The rules for the file itself are
+// tested in package socket.
 func TestUnixRefusals(t *testing.T) {
 	open := sharedDir(t)
 	if err := os.Chmod(open, 0o777); err != nil {
@@ -139,7 +140,8 @@ func TestUnixModes(t *testing.T) {
 }
 
 // TestDescriptorsAreRefused checks that no client can send a descriptor to a
-// listener, whether the parent opened the listener or it was passed.
+// listener, whether the parent has opened the listener itself or has got it
+// from a service manager.
 func TestDescriptorsAreRefused(t *testing.T) {
 	if !security.KernelSince(6, 16) {
 		t.Skip("this kernel refuses none")

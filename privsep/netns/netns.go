@@ -23,10 +23,11 @@ type Space struct {
 	what string // for messages
 }
 
-// Open opens the namespace that text names: by a name of ip-netns(8) or a path.
-// variable is the setting with that value. Open returns nil for "". The
-// namespace decides which clients can connect and which daemons receive tokens.
-// So Open refuses a directory in which other users could replace the namespace.
+// Open opens the namespace that text names, with a name of ip-netns(8) or a
+// path. variable is the name of the setting, for errors. Open returns nil for
+// "". The namespace decides which clients can connect and which daemons receive
+// tokens. So Open refuses a directory in which other users could replace the
+// namespace.
 func Open(variable, text string) (*Space, error) {
 	if text == "" {
 		return nil, nil

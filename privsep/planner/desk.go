@@ -87,8 +87,8 @@ func (d *desk) answer(channel *ipc.Channel, m *ipc.OpenFile) error {
 	return channel.Send(&ipc.OpenedFD{}, int(f.Fd()))
 }
 
-// open opens the file that m asks for. If it returns no file and no error, the path
-// exists.
+// open opens the file that m asks for. For ipc.OpenNothing it only checks that
+// the path exists, and returns no file.
 func (d *desk) open(m *ipc.OpenFile) (f *os.File, err error) {
 	switch m.What {
 	case ipc.OpenConfiguration:
@@ -107,7 +107,8 @@ func (d *desk) open(m *ipc.OpenFile) (f *os.File, err error) {
 	return f, err
 }
 
-// judge judges the configuration files that were opened so far.
+// judge checks that only trusted users can change the configuration files that
+// were opened so far.
 func (d *desk) judge(m *ipc.Judge) error {
 	trust := guard.Trust{Private: become.PrivateGroup, Owners: append([]uint32{}, m.Owners...), Groups: m.Groups}
 	err := guard.Judge(d.files, guard.Configuration, trust)

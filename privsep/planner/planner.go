@@ -39,11 +39,12 @@ type Planner struct {
 	spawner *spawn.Spawner // starts the program without namespaces; the program is killed when its spawner stops
 }
 
-// replanLimit is the time for a Plan at a reload, for which names may have to be resolved.
+// replanLimit limits the time for a Plan at a reload, which includes the time
+// to resolve names.
 const replanLimit = 2 * time.Minute
 
-// New opens the program. It gets the given arguments, and those variables of
-// environ that concern it.
+// New opens the program. The program gets args, and those variables of environ
+// that concern it.
 func New(args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
 	return newPlanner("", args, environ, out, errOut, setup)
 }
@@ -68,8 +69,8 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	if p.program, err = spawn.OpenProgram("configuration reader", path, configName, p.who, p.setup.Root); err != nil {
 		return nil, err
 	}
-	// The program reads the switches. Until then it is unknown whether more may
-	// be unshared.
+	// Only the program reads the switches. So the parent does not know yet
+	// whether they permit it to unshare more.
 	p.spawner, err = spawn.New(spawn.Options{Root: p.setup.Root, Plain: true, Switches: ipc.Switches{DisableUnshareFiles: true, DisableUnshareSysV: true}})
 	return p, err
 }
@@ -115,7 +116,7 @@ func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
 	return nil, status, nil
 }
 
-// Replan returns a Plan while the gateway serves.
+// Replan returns a new Plan for a reload, while the gateway serves.
 func (p *Planner) Replan() (*ipc.WholePlan, error) {
 	p.setup.Again = true
 	plan, _, err := p.Plan()

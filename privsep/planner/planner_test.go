@@ -128,8 +128,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// configuration writes a configuration file where only files of root are
-// trusted.
+// configuration writes a configuration file into a directory that no other user
+// can change.
 func configuration(t *testing.T, text string, mode os.FileMode) (path string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,5 +1,5 @@
 // Package program opens the programs of the gateway's processes, and starts
-// them under the identity for its role.
+// each process under the identity for its role.
 package program
 
 import (
@@ -24,7 +24,7 @@ type Program struct {
 // Set has the programs of all roles.
 type Set map[ipc.Role]*Program
 
-// roles lists the roles. Each has a program.
+// roles lists the roles that have a program of their own.
 var roles = []ipc.Role{ipc.Worker, ipc.Dispatcher, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Exporter}
 
 // Name returns the file name of a role's program.
@@ -57,9 +57,9 @@ func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set,
 	return s, nil
 }
 
-// identity returns the identity of a service. If root is set, it is a uid that
-// no user and no worker has. So a captured worker can neither stop nor trace
-// the service.
+// identity returns the identity of a service. If root is set, its uid is one
+// that no user and no worker has. So a captured worker can neither stop nor
+// trace the service.
 func identity(worker security.Identity, root bool) (security.Identity, error) {
 	if !root {
 		return worker, nil

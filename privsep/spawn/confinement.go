@@ -23,8 +23,8 @@ func (s *Spawner) lacks() string {
 
 // CheckRequired returns an error if the configuration requires all parts of the
 // confinement and one is missing or switched off. Every kind of start calls it
-// before the first worker is started. Only the worker can detect some missing
-// parts. Then it refuses to serve (ipc.SealRequire).
+// before the first worker is started. The lack of some other parts can be
+// detected only by a worker, which then refuses to serve (ipc.SealRequire).
 func (s *Spawner) CheckRequired() error {
 	lacks := s.lacks()
 	if !s.Switches.RequireConfinement || lacks == "" {

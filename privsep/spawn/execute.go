@@ -51,8 +51,8 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	path, argv := s.space.Path(b.Program), b.Argv
 	switch {
 	case s.Root:
-		// Not one instruction of the process runs as root, and its user can't
-		// stop this thread (see package stage).
+		// Through the stage, no instruction of the process runs as root, and
+		// the process's user can't stop this thread (see package stage).
 		if path == "" {
 			path = stage.File(len(attr.Files))
 			attr.Files = append(attr.Files, b.Program.Fd())
@@ -81,7 +81,7 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	if failed == nil && err == nil && pidfd < 0 {
 		failed = errs.New(errs.Unsupported, "this kernel has no pidfd; use Linux 5.3 or later")
 	}
-	if failed != nil { // this process can be traced, with its keys, or it can't wait for the child
+	if failed != nil { // this process can still be traced, and its open keys copied; or it can't wait for the child
 		if err == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -114,8 +114,9 @@ func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 
 // expect returns the attributes that a process must have, as far as the parent
 // knows them. The parent does not know the namespaces that a process creates
-// for itself, and it can't ask: only root can examine a process whose program
-// the caller can't read, such as an installed one.
+// for itself. It can't look them up either: an installed program is usually not
+// readable for the parent's user, and only root can examine a process of such a
+// program.
 func (s *Spawner) expect(b Spec) *ipc.Attributes {
 	a := &ipc.Attributes{UID: b.Who.UID, GID: b.Who.GID, Groups: b.Who.Groups, Foreign: s.nest != nil, Bounding: s.inherited.Bounding, Seccomp: s.inherited.Seccomp}
 	switch {
@@ -144,9 +145,10 @@ const (
 	// that run concurrently.
 	idleThreads = 64
 	// MostOfUser is how many processes and threads a user may have when a
-	// worker of this user starts another thread. The count includes the user's
-	// other programs, which nobody and the users of become_user have. The limit
-	// keeps a compromised worker from using up all processes of the machine.
+	// worker of this user starts another thread. The count includes other
+	// programs of the user: the users of become_user have some, and so may the
+	// account "nobody". The limit keeps a compromised worker from using up all
+	// processes of the machine.
 	MostOfUser = 4096
 )
 

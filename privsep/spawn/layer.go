@@ -46,8 +46,8 @@ var parts = [allParts]struct {
 	noGroups:         {name: "dropping of supplementary groups", lacked: ipc.PartOfRoot},
 }
 
-// layers holds the state of each part. An empty state means that the part is
-// normal, or that its state is not known yet.
+// layers holds the state of each part. An empty state means that there is
+// nothing to report about the part, or that its state is not known yet.
 type layers [allParts]ipc.Part
 
 // set records that a part is on, or, if err is not nil, that it is missing

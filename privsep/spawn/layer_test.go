@@ -21,8 +21,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestAbsent checks the reason for each missing part, which comes from the
-// attempt to enter it.
+// TestAbsent checks the reason that is given for each missing part. It comes
+// from the attempt to enter the part.
 func TestAbsent(t *testing.T) {
 	var mounts, none Spawner
 	mounts.nest = &nests[0]
@@ -54,8 +54,9 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestPartsOfASpawner checks the report about a part that a start without root
-// may lack: it is not permitted without root, and missing with root.
+// TestPartsOfASpawner checks how a part that can't be entered is reported: as
+// not permitted after a start without root, and as missing after a start as
+// root.
 func TestPartsOfASpawner(t *testing.T) {
 	for root, want := range map[bool]string{false: ipc.PartUnpermitted, true: ipc.PartMissing} {
 		s := Spawner{Options: Options{Root: root, Switches: ipc.Switches{DisableUnshareSysV: true}}}

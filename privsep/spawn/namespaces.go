@@ -52,9 +52,9 @@ func (s *Spawner) enterRoot() error {
 	return nil
 }
 
-// enterPIDs makes the processes that the calling thread starts begin in a PID
-// namespace of their own. If enterPIDs fails, these processes begin in the
-// current namespace.
+// enterPIDs makes the processes that the calling thread starts begin in a new
+// PID namespace, which they share. If enterPIDs fails, these processes begin in
+// the current namespace.
 func (s *Spawner) enterPIDs() error {
 	own, err := unix.Open("/proc/thread-self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -85,11 +85,12 @@ func (s *Spawner) enterPIDs() error {
 
 // startFirst starts the init process of a PID namespace on this thread, and
 // returns when that process has closed its sandbox. Workers and services in the
-// namespace can see and signal no other processes than each other.
+// namespace see only each other, so they can't signal any process outside it.
 //
-// The init process mounts the /proc of the namespace with the parent's identity. Then it
-// takes the identity of nobody and does nothing more (worker/namespaceinit.go). When it
-// or the parent exits, the kernel kills every process in the namespace.
+// The init process mounts the /proc of the namespace with the parent's
+// identity. Then it switches to an id that no user has, and only waits
+// (worker/namespaceinit.go). When it or the parent exits, the kernel kills
+// every process in the namespace.
 func (s *Spawner) startFirst(who security.Identity) (*Started, error) {
 	p, err := launch(Spec{Role: ipc.Worker, Program: s.Worker, Threads: 1, Who: who,
 		Argv: append(slices.Clone(s.Argv), fmt.Sprintf("%d,%d", s.Seal, s.PIDs), ipc.NamespaceInitMode)}, s.execute)
@@ -109,7 +110,7 @@ func (s *Spawner) startFirst(who security.Identity) (*Started, error) {
 // findNest stores the error in s.denied for each part that the setup would have
 // provided.
 func (s *Spawner) findNest(held security.Capabilities) *nest {
-	if !security.Sandboxed || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // the kernel maps no uid 0 there
+	if !security.Sandboxed || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // with disable_user_check a worker may be root, and the kernel maps no uid 0 into the user namespace
 		return nil
 	}
 	for _, n := range nests {
@@ -131,7 +132,7 @@ func (s *Spawner) findNest(held security.Capabilities) *nest {
 // being tried.
 func (s *Spawner) deny(err error) {
 	if sys, ok := errors.AsType[unix.Errno](err); ok {
-		err = sys // the operation is not needed
+		err = sys // without the name of the operation
 	}
 	for p, row := range parts {
 		if s.nest.has(row.flag) || part(p) == emptyBounding && s.nest.settles() {

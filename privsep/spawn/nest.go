@@ -10,11 +10,11 @@ import (
 	"schedrestd/security/root"
 )
 
-// Some parents may not create namespaces: an ordinary user's parent, and root's
-// without CAP_SYS_ADMIN. Such a parent puts each process into a user namespace
-// of its own, if the kernel permits that. There the process may create the
-// other namespaces and a root of its own. The ids stay the same, so that munged
-// and the kernel identify a worker as without this namespace.
+// A parent without CAP_SYS_ADMIN may not create namespaces. If the kernel
+// permits it, such a parent puts each process into a user namespace of its own.
+// There the process may create the other namespaces and a root of its own. The
+// ids stay the same, so that munged and the kernel identify a worker as they
+// would without this namespace.
 
 // nest is the setup of a process with a user namespace of its own.
 type nest struct {
@@ -65,11 +65,11 @@ func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool)
 }
 
 // showForStart makes this process dumpable until the returned function is
-// called. This process has to write the id maps, which are files in /proc, of a
-// child that has not executed its program yet. The child still shares this
-// process's memory. If that is not dumpable, the files belong to root. In that
-// moment only a process with the same uid outside of any sandbox could attack
-// this process.
+// called. It is called for the start of a child: this process has to write the
+// child's id maps, which are files in /proc, before the child executes its
+// program. Until then the child shares this process's memory, and if that is
+// not dumpable, the files belong to root. Meanwhile only a process with the
+// same uid and outside of any sandbox could attack this process.
 func showForStart() (hide func() error) {
 	before, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err != nil || before == 1 {

@@ -21,8 +21,8 @@ var (
 )
 
 // CheckCapabilities returns an error if this process is root but lacks the
-// capabilities to start and end processes of other users. Without it another
-// operation would fail later.
+// capabilities to start and end processes of other users. Without this check
+// the start or the end of a process would fail later.
 func CheckCapabilities() error {
 	held, err := security.Held()
 	var missing []string
@@ -40,10 +40,11 @@ func CheckCapabilities() error {
 
 // New makes a Spawner with as much confinement as the capabilities of this
 // process allow. With CAP_SYS_ADMIN, all processes share a root and the
-// namespaces that the thread entered. Without it, each process gets a user
-// namespace of its own, if the kernel permits that, and the other namespaces in
-// it. The parent can make Spawners without CAP_SYS_ADMIN at any time. So it
-// drops that capability when it has made the first Spawner and the spare ones.
+// namespaces that the Spawner's thread has entered. Without it, each process
+// gets a user namespace of its own, if the kernel permits that, and the other
+// namespaces in it. The parent can make Spawners without CAP_SYS_ADMIN at any
+// time. So it drops that capability when it has made the first Spawner and the
+// spare ones.
 func New(o Options) (s *Spawner, err error) {
 	s = &Spawner{Options: o}
 	if s.null, err = os.Open(os.DevNull); err == nil {
@@ -91,15 +92,15 @@ func (s *Spawner) Stop() {
 	s.stage.Close()
 }
 
-// timerSlack is how late the timers of processes may fire, in nanoseconds. It
-// is set here because Go's monitor thread starts before a program could set it.
-// While the process is busy, that thread sleeps for 20 µs at a time. With the
-// usual slack of 50 µs it would interrupt other threads thousands of times a
-// second.
+// timerSlack is how late the timers of processes may fire, in nanoseconds.
+// Processes inherit it, because Go's monitor thread starts before a program
+// could set it. While a process is busy, its monitor thread sleeps for 20 µs at
+// a time. With the usual slack of 50 µs that thread would interrupt other
+// threads thousands of times a second.
 const timerSlack = 1_000_000
 
 // diverge prepares the calling thread, from which processes inherit. It records
-// in layers which parts a start without root can't have.
+// in layers which parts of the confinement are on, and which are missing.
 func (s *Spawner) diverge() error {
 	s.id = unix.Gettid()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0)
@@ -134,7 +135,7 @@ func (s *Spawner) diverge() error {
 	}
 	s.set(noNewPrivs, nil)
 	// A service manager that sets a group also puts it into the list of
-	// supplementary groups.
+	// supplementary groups. A list with only this group counts as dropped.
 	if !s.Root && slices.ContainsFunc(s.Identity.Groups, func(gid uint32) bool { return gid != s.Identity.GID }) {
 		s.set(noGroups, unix.EPERM)
 	}

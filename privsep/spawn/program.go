@@ -17,7 +17,7 @@ import (
 	"schedrestd/security"
 )
 
-// The files of the programs, in the directory of this one.
+// The names of two programs in the directory of this one.
 const (
 	WorkerName = "schedrestd-worker"
 	stageName  = "schedrestd" // this program, in the workers' root
@@ -32,8 +32,8 @@ func OpenWorker(path string, who security.Identity, root bool) (*os.File, error)
 }
 
 // OpenProgram opens the program at path, or the file called name in the
-// directory of this program if path is empty. what is the process's name in
-// errors. The users in never must not own the program or a directory above it.
+// directory of this program if path is empty. what names the process in errors.
+// The users in never must not own the program or a directory above it.
 func OpenProgram(what, path, name string, who security.Identity, root bool, never ...uint32) (*os.File, error) {
 	if path == "" {
 		self, err := os.Executable()
@@ -55,7 +55,8 @@ func OpenProgram(what, path, name string, who security.Identity, root bool, neve
 		f.Close()
 		return nil, errs.New(errs.Invalid, "%s %s: not a regular file", what, path)
 	}
-	// Without root the program belongs to the user anyway.
+	// Without root a copy would not help: it would belong to the user of the
+	// process, who could read it.
 	if root && !suits(st, who) {
 		defer f.Close()
 		if f, err = copyProgram(f); err != nil {
@@ -65,8 +66,8 @@ func OpenProgram(what, path, name string, who security.Identity, root bool, neve
 	return f, nil
 }
 
-// findProgram opens the file at path. Only for root does it matter which users
-// can change the file.
+// findProgram opens the file at path. If root is set, it also checks which
+// users can change the file.
 func findProgram(what, path string, root bool, never []uint32) (*os.File, error) {
 	if root {
 		// If a captured worker could write here, its code would run as root at

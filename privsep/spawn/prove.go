@@ -21,14 +21,14 @@ import (
 
 // A worker can itself try the operations that the sandbox answers with an
 // error. Other operations make the sandbox kill the process, so each of them is
-// tried by a separate process that must be killed. A process that is started
-// like a worker starts these processes (package proof) and reports the result
-// to this process.
+// tried by a separate process that must be killed. The parent starts one
+// process like a worker. That process starts the others (package proof) and
+// reports the result to the parent.
 
 const (
-	mostSaid  = 4 << 10         // how many bytes of its log are read
-	proofTime = 5 * time.Second // time that it may take in addition to its cases
-	pageCases = 40              // the page has at most so many rounds of cases
+	mostSaid  = 4 << 10         // how many bytes of that process's log are read
+	proofTime = 5 * time.Second // time that it may take in addition to its death tests
+	pageCases = 40              // the page has at most so many rounds of death tests
 )
 
 // ProveDeath proves that the sandbox kills processes that violate it. It runs
@@ -46,10 +46,10 @@ func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 	return s.Prove(what, nil)
 }
 
-// Prove starts a process that closes the sandbox and runs the tests that what
-// selects. It returns how the sandbox is closed. facts has facts that the
-// process can't find out itself. If the tests produce a page, the process
-// writes it to out.
+// Prove starts a process that closes the sandbox and runs the tests named by
+// what. It returns how the sandbox is closed. facts has facts that the process
+// can't find out itself. If the tests produce a page, the process writes it to
+// out.
 func (s *Spawner) Prove(what string, out *os.File, facts ...string) (security.Sealed, error) {
 	limit := s.StartLimit + proofTime
 	if what == ipc.ProvePage {

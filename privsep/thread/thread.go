@@ -14,7 +14,8 @@ import (
 // start. Go starts another thread whenever all existing ones are in a system
 // call, and it ends the process if the kernel permits no further thread. So a
 // worker that used up the limit of the service or of the user would end the
-// parent or the dispatcher. Go keeps idle threads.
+// parent or the dispatcher. Threads that exist already prevent this, because Go
+// keeps idle threads.
 //
 // The parent needs about twelve threads concurrently: one that runs, two of the
 // runtime, one that receives signals, one for each spawner, one for the audit
@@ -90,9 +91,10 @@ func (t *Thread) Stop() {
 	}
 }
 
-// Locked calls do on a thread that ends with it. It never uses the process's
-// first thread: that thread does not end, and /proc shows its state as that of
-// the process.
+// Locked calls do on a locked thread, which ends with its goroutine. It must be
+// the whole work of a goroutine, and may return before do has returned. It
+// never uses the process's first thread: that thread does not end, and /proc
+// shows its state as that of the process.
 func Locked(do func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
