@@ -23,8 +23,8 @@ import (
 	"schedrestd/service"
 )
 
-// FuzzAuditLine checks that whatever texts a worker sends, its line is one line
-// of JSON with these texts, and is safe to show on a terminal.
+// FuzzAuditLine checks that any texts from a worker result in a single line of
+// JSON, which contains these texts and is safe to show on a terminal.
 func FuzzAuditLine(f *testing.F) {
 	for _, s := range []string{"", "alice", "a\"b\\c", "\x00\x1f\x7f\n\r\t", "\xff\xc3", "\u2028\u202e\ufeff", "𝄞\U000e0001\U0010ffff", strings.Repeat("é", 600)} {
 		f.Add(s, s)
@@ -100,7 +100,8 @@ func testAudit(t *testing.T, d *disk, failOpen bool, patience time.Duration) *jo
 	return a
 }
 
-// leaveFor queues an intent and waits for the answer.
+// leaveFor queues an intent, waits for the answer, and reports whether the
+// change was granted.
 func leaveFor(a *journal, text string) bool {
 	answer := make(chan bool, 1)
 	a.intend([]byte(text), func() []byte { return []byte("unmade " + text) }, func(granted bool) { answer <- granted })
@@ -140,8 +141,8 @@ func TestAuditDiskFull(t *testing.T) {
 	}
 }
 
-// TestAuditOpen checks that with FailOpen changes are granted while nothing can
-// be written, and that the queue stays bounded.
+// TestAuditOpen checks that with FailOpen, changes are granted while nothing
+// can be written, and that the queue stays bounded.
 func TestAuditOpen(t *testing.T) {
 	d := &disk{}
 	a := testAudit(t, d, true, patience)
@@ -158,8 +159,8 @@ func TestAuditOpen(t *testing.T) {
 }
 
 // TestAuditHangs checks that intents are refused in time while the file hangs,
-// and that nothing else is delayed. If such an intent is written later, or may
-// have been, another line must record that the change was not made.
+// and that nothing else is delayed. If such an intent was written later, or may
+// have been written, another line must record that the change was not made.
 func TestAuditHangs(t *testing.T) {
 	for _, unsure := range []bool{false, true} {
 		d := &disk{free: 1 << 20, hang: make(chan struct{}), unsure: unsure}
@@ -276,8 +277,9 @@ func TestAuditCutOff(t *testing.T) {
 	}
 }
 
-// TestAsksForLeaveOnAndOn checks that a worker that asks too fast gets the
-// answer Later, and that a worker that still continues to ask is reported.
+// TestAsksForLeaveOnAndOn checks that a worker that asks for permission too
+// often gets the answer Later, and that a worker that keeps asking too often is
+// reported.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
 	a := newClient(new(journal), someone(t, 1000), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
 	a.asked.Owe(time.Now(), 3600*changeRate)
@@ -293,10 +295,10 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 	}
 }
 
-// TestChangesNeverEnded checks a worker that completes no change. Whatever its
-// own limit is, it must get only a part of the free changes, so that some are
-// left for other workers. The refusal must be logged. Intents for closed
-// connections must count against the rate, too.
+// TestChangesNeverEnded checks workers that complete no change. Each must get
+// only half of the changes that are still free, so that some are left for other
+// workers. The refusal must be logged. Intents for closed connections must
+// count against the rate, too.
 func TestChangesNeverEnded(t *testing.T) {
 	log := logged(t)
 	shared, err := newJournal(false)
@@ -336,7 +338,8 @@ func TestChangesNeverEnded(t *testing.T) {
 	}
 }
 
-// someone returns a worker that may have the given number of requests.
+// someone returns a worker that may have the given number of requests at the
+// same time.
 func someone(t *testing.T, requests uint32) *service.Client {
 	t.Helper()
 	return service.NewClient(work.Client{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))

@@ -23,7 +23,8 @@ type sink interface {
 // errUnsure means that lines may or may not be in the file.
 var errUnsure = errors.New("sync the audit log")
 
-// file writes to the open file that the parent sent last.
+// file is the audit log's file. It writes to the open file that the parent sent
+// last.
 type file struct {
 	follow func() error // asks the parent whether the file still has its name
 
@@ -45,7 +46,8 @@ type opened struct {
 // still valid.
 const followPause = time.Millisecond
 
-// use makes the descriptor fd the file to which lines are written from now on.
+// use makes the file of the descriptor fd the one to which further lines are
+// written.
 func (f *file) use(fd int, m *ipc.LogFD) {
 	to := &opened{File: os.NewFile(uintptr(fd), "audit log"), is: *m}
 	to.tail = tail{to.File, m.Torn}

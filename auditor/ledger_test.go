@@ -144,8 +144,8 @@ func TestClaims(t *testing.T) {
 	l.close()
 }
 
-// TestClaimsOfTheDead checks that the claims of a worker that exits become
-// unknown at once. They become free if the worker never got an answer.
+// TestClaimsOfTheDead checks that if a worker exits, its claims become unknown
+// at once. A claim to which the worker never got an answer must become free.
 func TestClaimsOfTheDead(t *testing.T) {
 	b := &keysFile{hang: make(chan struct{}, 10)}
 	l := keeping(t, b)

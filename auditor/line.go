@@ -29,8 +29,8 @@ const (
 	endNotMade  = "not_made" // the change was refused after its intent was written
 )
 
-// auditText limits each text of a worker in the log, in bytes. The protocol's
-// limit is lower.
+// auditText is the maximum length in bytes of each text that a worker sends for
+// the log. The protocol's limit is lower.
 const auditText = 1024
 
 // auditLine is a JSON object that is being written.
@@ -83,7 +83,8 @@ func (c *change) intent(now time.Time) []byte {
 	return append(l.b, '\n')
 }
 
-// outcome returns the line written after the change. o is what the worker
+// outcome returns the line written after the change. ended is one of the
+// constants above, because is the reason or "", and o is what the worker
 // reported, or nil.
 func (c *change) outcome(now time.Time, ended, because string, o *query.Outcome) []byte {
 	l := c.start(now, eventOutcome)
@@ -108,7 +109,9 @@ func (c *change) outcome(now time.Time, ended, because string, o *query.Outcome)
 	return append(l.b, '\n')
 }
 
-// start writes the object with the facts of the parent, and leaves it open.
+// start begins a line with the members that do not come from the worker. It
+// leaves the line and its object "gateway" open, so that the caller can add to
+// them.
 func (c *change) start(now time.Time, event string) *auditLine {
 	l := &auditLine{make([]byte, 1, 1024)}
 	l.b[0] = '{'
@@ -137,8 +140,8 @@ func (c *change) start(now time.Time, event string) *auditLine {
 	return l
 }
 
-// words writes the object with the values that the worker sent, and leaves it
-// open.
+// words adds the object "worker" with the values that the worker sent, and
+// leaves it open.
 func (c *change) words(l *auditLine) {
 	l.begin("worker")
 	l.text("request", c.said.Request)
@@ -166,8 +169,8 @@ func (c *change) words(l *auditLine) {
 
 // appendJSON appends s as a JSON string. It replaces invalid UTF-8 by U+FFFD,
 // escapes characters that can't be printed, and shortens a text that is too
-// long to end with "…". So whatever the worker sent, the result stays one valid
-// line and is safe to show on a terminal.
+// long, and marks the cut with "…". So whatever the worker sent, the result
+// stays one valid line and is safe to show on a terminal.
 func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); {

@@ -46,9 +46,9 @@ const (
 	// MostPerUser limits the claims of one user.
 	MostPerUser = Slots / 8
 
-	// renewal is how long a key keeps its place for the next request with the
-	// key, when a request was not carried out. So clients that retry during an
-	// outage use few places.
+	// renewal applies to a key whose request was not carried out. It is how
+	// long the next request with that key can use the same place. So clients
+	// that retry during an outage use few places.
 	renewal = time.Hour
 
 	// foreignLimit is how long a claim of another process counts as running. It
@@ -66,8 +66,8 @@ type File interface {
 	Lock() error
 	Unlock()
 
-	// Alone reports whether no other process uses the file. After the call,
-	// Alone returns false in other processes.
+	// Alone reports whether no other process uses the file. From then on, Alone
+	// returns false in other processes.
 	Alone() bool
 }
 
@@ -191,9 +191,9 @@ func (s *Store) renew(c *claim, body [32]byte) (uint64, State, []byte, error) {
 	return c.number, Fresh, nil, nil
 }
 
-// write writes a claim whose request has not ended. It first writes the space
-// for the end, so that a full disk is noticed now, and not after the request
-// was carried out.
+// write writes a claim whose request has not ended. It first reserves space on
+// the disk for the record of the end, so that a full disk is noticed now, and
+// not after the request was carried out.
 func (s *Store) write(c *claim) error {
 	s.dirty = true
 	if _, err := s.file.WriteAt(make([]byte, slotSize-answerAt), place(c.number)+answerAt); err != nil {
@@ -203,7 +203,7 @@ func (s *Store) write(c *claim) error {
 	return err
 }
 
-// Settle records the end of a claim of this process. state is Answered, Unknown
+// Settle records how a claim of this process ended. state is Answered, Unknown
 // or NotDone. If Settle fails, the claim still counts as running.
 func (s *Store) Settle(number uint64, state State, answer []byte) error {
 	if !s.open[number] {
@@ -253,7 +253,9 @@ func (s *Store) state(c *claim) (State, []byte, error) {
 	return Unknown, nil, nil
 }
 
-// follow reads the claims that were written since its last call, or all claims.
+// follow reads the claims that were written since its last call. It reads all
+// claims if this is the first call, or if other processes have filled the whole
+// ring since then.
 func (s *Store) follow() error {
 	for s.next > 0 {
 		c, err := s.read(s.next)

@@ -214,8 +214,9 @@ func TestForsaken(t *testing.T) {
 	want(t, beside, "k", "alice", "body", Unknown, "")
 }
 
-// TestTorn checks that an interrupted write of a claim or of its end damages no
-// other claim, wherever it stops. No key may get the answer of another key.
+// TestTorn checks that an interrupted write of a claim or of its end, at
+// whichever byte it stops, damages no other claim. No key may get the answer of
+// another key.
 func TestTorn(t *testing.T) {
 	whole, c := &memory{left: -1}, &clock{begin}
 	s := store(whole, c, 1)
@@ -318,8 +319,8 @@ func TestNotSynced(t *testing.T) {
 }
 
 // TestBounds checks that a user gets at most a part of the places. Many users
-// together, or a worker that never stops claiming, must also leave places for
-// others. When the claims expire, all places must be free again.
+// together, or a worker that never stops claiming keys, must also leave places
+// for others. When the claims expire, all places must be free again.
 func TestBounds(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	s := store(f, c, 1)
