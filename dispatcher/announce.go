@@ -99,7 +99,7 @@ func (d *dispatcher) announceUncheckedIdentity() {
 	}
 }
 
-// describeAudit returns the description of the audit log in this process's log.
+// describeAudit describes the audit log for a line of this process's log.
 func describeAudit(a ipc.Audit) string {
 	if a.Path == "" {
 		return "none"
@@ -136,7 +136,7 @@ func prefixes(list []netip.Prefix, more ...string) string {
 	return cmp.Or(strings.Join(append(words, more...), ","), "none")
 }
 
-// because returns the reason why if the condition so is true, and "" otherwise.
+// because returns its second argument if the first is true, and "" otherwise.
 func because(so bool, why string) string {
 	if so {
 		return why

@@ -86,7 +86,7 @@ func (d *dispatcher) startServices(g *generation) (err error) {
 	return nil
 }
 
-// getKeys gets the public keys of the workers from the parent, once the keeper
+// getKeys gets the public keys for the workers from the parent, once the keeper
 // has accepted the secret keys. If the keeper can't use a key, the parent sends
 // an error or another set of keys. For another set, getKeys starts a new
 // keeper.

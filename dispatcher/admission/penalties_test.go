@@ -82,8 +82,8 @@ func TestCrashCost(t *testing.T) {
 	}
 }
 
-// TestPauseReachesAll checks that a pause is sent for all connections of the
-// source that workers have, and for no others.
+// TestPauseReachesAll checks that when a source is blocked, all of its
+// connections that workers have are paused, and no others.
 func TestPauseReachesAll(t *testing.T) {
 	s := punishing()
 	var list []*Conn

@@ -79,8 +79,8 @@ func TestOldestIsAsked(t *testing.T) {
 }
 
 // TestAskedBefore checks that only one connection at a time is asked for each
-// waiting connection. A connection that was asked in an earlier round does not
-// count if its state changes later.
+// waiting connection. If a connection that was asked in an earlier round
+// changes its state, no further connection may be asked.
 func TestAskedBefore(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list[:4] {
@@ -150,9 +150,9 @@ func TestOwnSourceGivesWay(t *testing.T) {
 }
 
 // TestMoreThanHalfHasToWait checks that for a source that has half of the
-// slots, connections at rest are asked only after a while. Afterwards, the
-// source's own connections that are being answered are asked, but not those of
-// other sources.
+// slots, connections at rest are asked only after a while. Last, those of the
+// source's own connections that are being answered are asked, but none of other
+// sources.
 func TestMoreThanHalfHasToWait(t *testing.T) {
 	f := newFive(3, 2)
 	f.rests(f.list[4])

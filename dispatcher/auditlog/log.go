@@ -12,7 +12,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// Log is the audit log while the gateway runs.
+// Log starts the auditors of all generations, and passes on their questions to
+// the parent.
 type Log struct {
 	spec    *service.Spec
 	starter *process.Starter

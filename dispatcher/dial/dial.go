@@ -243,7 +243,7 @@ func (d *Dialer) say(m ipc.Message, fds ...int) error {
 	return nil
 }
 
-// Spread selects the port of each controller in s that this worker uses.
+// Spread selects, for each controller in s, the port that this worker uses.
 // Controllers listen on several ports so that not all clients use the same
 // port.
 func Spread(s *work.Setup, worker uint32) {

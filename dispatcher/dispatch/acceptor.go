@@ -49,9 +49,10 @@ func (a *Acceptor) Run(from *ipc.Channel, owners int) {
 	}
 }
 
-// hesitate waits for a moment if the slots have just run out, at most twice.
+// hesitate waits for a moment, at most twice, if the slots have just run out.
 // While connections arrive without a pause, this process does not notice that
-// workers have closed others. It would turn a connection away needlessly.
+// workers have closed others. Without the wait, it would refuse connections for
+// which there are slots.
 func (a *Acceptor) hesitate() {
 	for range 2 {
 		full := false

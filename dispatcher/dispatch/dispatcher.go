@@ -40,8 +40,8 @@ type Dispatcher interface {
 	// Take gives c, which has a slot, to a worker, now or later.
 	Take(c *pool.Connection)
 	// Renew starts workers of g and retires those of the previous generation.
-	// If the new workers can't serve, nothing changes. Afterwards it calls
-	// done.
+	// If the new workers can't serve, nothing changes. Renew calls done in both
+	// cases.
 	Renew(g *pool.Generation, done func(error))
 	// Stop turns away connections that wait for a pool.
 	Stop()

@@ -55,7 +55,7 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestLostWorkersAreLimited checks that users do not fill the disk with log
+// TestLostWorkersAreLimited checks that users can't fill the disk with log
 // lines by killing their workers, or by preventing their start. For example, no
 // worker starts for a user who has reached the limit of processes. Each failure
 // must be counted.

@@ -47,8 +47,8 @@ type Auditor interface {
 	Exited(worker uint32, status string)
 }
 
-// NewGeneration returns a copy of g with a user count of one, for the caller,
-// which must call Release.
+// NewGeneration returns a copy of g. The caller is its first user, and must
+// call Release.
 func NewGeneration(g Generation) *Generation {
 	g.users = 1
 	return &g

@@ -94,9 +94,9 @@ func (p *Pool) give(c *Connection) bool {
 // counted.
 const sharedOver = 32
 
-// offer sends c to w, without waiting. Each attempt uses another number, unique
-// among all pools. So a message about a failed attempt can't be mistaken for a
-// message about the next attempt.
+// offer sends c to w, without waiting. Each attempt gives c a new number, which
+// is unique among all pools. So a message about a failed attempt can't be
+// mistaken for a message about the next attempt.
 func (p *Pool) offer(w *worker, c *Connection) bool {
 	p.Slots.number++
 	c.ID = p.Slots.number

@@ -257,9 +257,9 @@ func (p *Pool) unborn(at *place, err error) {
 	p.vacate(at, nil)
 }
 
-// vacate starts the next worker of a place. w is the last worker, or nil if it
-// could not be started. As long as workers end during or before their first
-// connection, the pause before each start grows. Otherwise a request that
+// vacate starts the next worker of a place. w is the worker that has exited, or
+// nil if it could not be started. As long as workers end during or before their
+// first connection, the pause before each start grows. Otherwise a request that
 // crashes workers could keep the machine busy with starting them.
 func (p *Pool) vacate(at *place, w *worker) {
 	p.lives--

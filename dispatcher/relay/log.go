@@ -159,7 +159,7 @@ func split(label, line string) (trusted, said []field) {
 	return trusted, said
 }
 
-// numbers are the keys of a request whose values are numbers.
+// numbers are the keys whose values are numbers, in lines about requests.
 var numbers = []string{"status", "bytes"}
 
 // numberForm matches a number that every reader of JSON can represent exactly.
