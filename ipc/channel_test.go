@@ -205,7 +205,8 @@ func TestOtherBuild(t *testing.T) {
 	}
 }
 
-// TestNoNetwork checks that an invalid network is not decoded as all networks.
+// TestNoNetwork checks that an invalid network is not encoded. The receiver
+// would read it as a network that contains every address.
 func TestNoNetwork(t *testing.T) {
 	if _, err := (work.Setup{Admission: work.Admission{Exempt: make([]netip.Prefix, 1)}}).Pack(); err == nil {
 		t.Error("it went out")

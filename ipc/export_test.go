@@ -35,7 +35,7 @@ func RowOf(m Message) *Row { return byKind[KindOf(m)] }
 // lengths.
 func (r *Row) Size() string { return r.size() }
 
-// Shown walks m as for writing, calls look for each field, and returns m.
+// Shown walks m as if to encode it, calls look for each field, and returns m.
 func Shown(m Message, look func(field any, what string, least, most int)) Message {
 	m.Walk(&Walker{look: look})
 	return m

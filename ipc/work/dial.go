@@ -17,8 +17,8 @@ const (
 	UpstreamSack                            // Setup.Sack[Index]
 )
 
-// A worker may ask for so many connections to daemons: in a burst, and per
-// second. It opens one connection for each question to a daemon.
+// Limits on the connections to daemons that a worker may ask for: in a burst,
+// and per second. A worker opens one connection for each question to a daemon.
 const (
 	DialBurst = 4000
 	DialRate  = 5000

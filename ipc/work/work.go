@@ -23,7 +23,7 @@ var _ = ipc.Register(
 	ipc.Of[Done](6, ipc.Worker, ipc.Parent, always, 8, 8, 0, ipc.Initial),
 	// the stage of a connection: waiting for a header, being answered, or idle
 	ipc.Of[Progress](16, ipc.Worker, ipc.Parent, always, 9, 9, 0, ipc.Initial),
-	// another client waits for a slot: close this connection if it is idle
+	// another client waits for a slot: close this connection, after the answer if a request has begun
 	ipc.Of[Yield](12, ipc.Parent, ipc.Worker, always, 8, 8, 0, ipc.Initial),
 	// no more connections come; exit when the remaining ones have ended by themselves
 	ipc.Of[Retire](11, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 0, 0, 0, ipc.Draining),
