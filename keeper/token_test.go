@@ -133,8 +133,9 @@ func TestTokenKeys(t *testing.T) {
 	}
 }
 
-// TestVerifiedSaysNoMore checks that an answer is a number and one of three
-// values, so that it reveals nothing about the right signature.
+// TestVerifiedSaysNoMore checks that the answer about a forged signature
+// contains only the number of the question and the verdict, and nothing about
+// the right signature.
 func TestVerifiedSaysNoMore(t *testing.T) {
 	k := newKeeper(nil)
 	offerToken(t, k, oneKey, true)
