@@ -83,8 +83,8 @@ func soon(t *testing.T, f func()) {
 	}
 }
 
-// TestLingering checks descriptors that peers send on many connections at once.
-// They delay neither reads nor closes.
+// TestLingering checks that descriptors which peers send on many connections at
+// once delay neither reads nor closes.
 func TestLingering(t *testing.T) {
 	var conns []*Conn
 	for range 2 * placesInside {
@@ -191,8 +191,9 @@ func testConn(t *testing.T, c *Conn, peer int) {
 	}
 }
 
-// TestRefuse checks that no peer can send a descriptor to a connection of a
-// socket after Refuse. Guard still protects connections from before.
+// TestRefuse checks that after Refuse, no peer can send a descriptor to a
+// connection of the socket. Guard must still protect connections that were made
+// before Refuse.
 func TestRefuse(t *testing.T) {
 	if !knows() {
 		t.Skip("this kernel refuses none")
