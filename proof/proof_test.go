@@ -23,7 +23,7 @@ func TestSmokeSet(t *testing.T) {
 	}
 }
 
-// TestAsked checks that only the arguments of a proof start one.
+// TestAsked checks that only the arguments of a proof start a proof.
 func TestAsked(t *testing.T) {
 	for args, want := range map[string]bool{
 		"schedrestd-worker":                          false,

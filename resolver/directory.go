@@ -82,7 +82,7 @@ func (d *directory) ask(q question) (answer, error) {
 // inquirer asks the directory on behalf of one worker.
 type inquirer struct {
 	*directory
-	turn chan struct{} // limits the worker to half of the look-ups
+	turn chan struct{} // limits the worker to half of the look-ups that run at the same time
 	over chan struct{} // closed when the worker has exited
 
 	mu   sync.Mutex

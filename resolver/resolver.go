@@ -6,8 +6,8 @@
 //
 // When the parent is root, the resolver has a uid that no user has. It can read
 // the machine's files and use the network, because getent needs both, but it
-// can't write any file. It refuses a worker with too many pending questions,
-// and keeps one worker from using up the look-ups of the others. A captured
+// can't write any file. It reports a worker that has too many pending
+// questions, and one worker can't use up the look-ups of the others. A captured
 // resolver can report false names; docs/TRUST.md describes the consequences.
 //
 // Start with Main.
