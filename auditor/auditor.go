@@ -2,15 +2,17 @@
 // change that a worker makes, and a line after the change. Before a worker
 // makes a change, it asks the auditor for permission. The auditor also keeps
 // the Idempotency-Keys of submissions (ledger.go), in another file. The parent
-// gives it the open files and, for each connection, what the kernel reports
-// about the client. So a worker can't forge these facts. The auditor also
-// formats the lines, because the parent may run as root and so must not handle
-// texts from workers.
+// gives the auditor the open files. The dispatcher sends it, for each
+// connection, what the kernel reports about the client. So a worker can't forge
+// these facts. The auditor also formats the lines, because the parent may run
+// as root and so must not handle texts from workers.
 //
 // The auditor starts as a worker does, with an identity of its own. It can
 // append to the log that it was given, but can't read or truncate it. It can
 // read and write the file of Idempotency-Keys, if one is configured. It can't
-// open any file. docs/AUDIT.md lists its guarantees.
+// open any file. After its start, the dispatcher has the parent's end of the
+// channel, too. It passes the auditor's questions on to the parent.
+// docs/AUDIT.md lists the auditor's guarantees.
 //
 // Start with Main.
 package auditor
@@ -149,7 +151,8 @@ func (a *auditor) follow() error {
 	}
 }
 
-// hold records that the parent passes a connection to a worker.
+// hold records that a worker is about to get a connection, and the facts about
+// it.
 func (a *auditor) hold(m *work.Facts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -170,16 +173,14 @@ func (a *auditor) drop(id uint64) {
 	a.reach(id)
 }
 
-// reach records that the parent has sent facts about the connection id. a.mu is
-// held.
+// reach records that facts about the connection id were received. a.mu is held.
 func (a *auditor) reach(id uint64) {
 	a.highest = max(a.highest, id)
 	close(a.more)
 	a.more = make(chan struct{})
 }
 
-// factsLimit is how long the parent's facts about a connection may take to
-// arrive.
+// factsLimit is how long the facts about a connection may take to arrive.
 const factsLimit = 200 * time.Millisecond
 
 // holds returns the facts about a connection of the given worker, or nil if the

@@ -33,7 +33,8 @@ type claimer struct {
 	unfair uint // how many claims were refused because the file is full
 }
 
-// Limits on the claims of a worker. They exceed the limits on its submissions.
+// Limits on the claims of a worker. They are higher than the limits on its
+// submissions, so an honest worker does not reach them.
 const (
 	claimBurst = 2000
 	claimRate  = 1000 // per second

@@ -19,9 +19,9 @@ type client struct {
 	*service.Client
 	audit *journal
 	most  int // maximum number of concurrent changes, which exceeds the worker's concurrent requests
-	// holds returns what the parent reported about a connection of this worker.
-	// It returns nil if the worker no longer has the connection, and an error
-	// if it never had it.
+	// holds returns what the dispatcher reported about a connection of this
+	// worker. It returns nil if the worker no longer has the connection, and an
+	// error if it never had it.
 	holds func(id uint64) (*ipc.Connection, error)
 	ended chan struct{} // closed when all messages of the worker were handled
 
@@ -34,7 +34,8 @@ type client struct {
 	unfair uint // how often the worker got the answer Later so that changes are left for other workers
 }
 
-// underway is a change whose intent was received and whose outcome was not.
+// underway is a change whose intent was received, and whose outcome is not
+// known yet.
 type underway struct {
 	change
 	granted bool

@@ -46,8 +46,7 @@ type opened struct {
 // still valid.
 const followPause = time.Millisecond
 
-// use makes the file of the descriptor fd the one to which further lines are
-// written.
+// use makes f write all further lines to the file of the descriptor fd.
 func (f *file) use(fd int, m *ipc.LogFD) {
 	to := &opened{File: os.NewFile(uintptr(fd), "audit log"), is: *m}
 	to.tail = tail{to.File, m.Torn}

@@ -168,9 +168,9 @@ func (c *change) words(l *auditLine) {
 }
 
 // appendJSON appends s as a JSON string. It replaces invalid UTF-8 by U+FFFD,
-// escapes characters that can't be printed, and shortens a text that is too
-// long, and marks the cut with "…". So whatever the worker sent, the result
-// stays one valid line and is safe to show on a terminal.
+// and escapes characters that can't be printed. It shortens a text that is too
+// long and appends "…". So whatever the worker sent, the result stays one valid
+// line and is safe to show on a terminal.
 func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); {
@@ -191,8 +191,8 @@ func appendJSON(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendEscaped appends \uXXXX, or two such escapes, a surrogate pair, if r is
-// beyond U+FFFF.
+// appendEscaped appends r as \uXXXX. If r is beyond U+FFFF, it appends two such
+// escapes, a surrogate pair.
 func appendEscaped(b []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	if r > 0xffff {

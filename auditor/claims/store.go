@@ -340,7 +340,7 @@ func decode(b []byte, at int) (*claim, error) {
 	return c, nil
 }
 
-// add adds the claim with the next number.
+// add records c, which is the claim with the next number.
 func (s *Store) add(c *claim) {
 	s.live, s.byKey[c.key], s.next = append(s.live, c), c, c.number+1
 	s.users[c.share]++
