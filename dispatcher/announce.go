@@ -127,7 +127,7 @@ func trusted(a work.Admission) string {
 	return prefixes(a.Proxies, words...)
 }
 
-// prefixes returns the networks in list and the words in more as one text.
+// prefixes returns networks and further words as one text.
 func prefixes(list []netip.Prefix, more ...string) string {
 	var words []string
 	for _, p := range list {

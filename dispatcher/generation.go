@@ -16,10 +16,10 @@ import (
 )
 
 // generation groups all processes that serve one configuration: its services
-// and, through the pools, its workers. It also has their public keys. No part
-// of a generation is ever replaced. If the configuration changes or a service
-// exits, the next generation is built beside the current one. It takes over
-// when its workers have proved that they can serve.
+// and, through the pools, its workers. It also has the public keys for its
+// workers. No part of a generation is ever replaced. If the configuration
+// changes or a service exits, the next generation is built beside the current
+// one. It takes over when its workers have proved that they can serve.
 type generation struct {
 	*pool.Generation
 	announced

@@ -18,9 +18,9 @@
 //     in it loses its newest connection.
 //   - A free slot goes to the waiting source that has the fewest slots. Sources with only
 //     a few slots count as having none, and are served in the order of arrival.
-//   - To make room for waiting connections, others are asked to yield (reclaim.go). If the
-//     waiting source has less than half of the slots, this happens at once. If it has
-//     more, this happens after TickInterval.
+//   - To make room for waiting connections, others are asked to yield, which means
+//     to end soon (reclaim.go). If the waiting source has less than half of the slots, this
+//     happens at once. Otherwise it happens after TickInterval.
 //
 // Penalties and fair shares do not apply to exempt sources. PerSource does not
 // apply to proxies either.
@@ -52,7 +52,7 @@ const TickInterval = 200 * time.Millisecond
 // the connection, and does not change the others.
 type Conn struct {
 	Source Source
-	Exempt bool // its source has no penalties and no fair share
+	Exempt bool // penalties and fair shares do not apply to its source
 	Proxy  bool // it carries requests of many clients, so PerSource does not apply
 	Ref    any  // for the caller's use
 

@@ -50,8 +50,8 @@ func TestBlockedBySource(t *testing.T) {
 }
 
 // TestCrashCost checks that a crash counts once for each source whose requests
-// were being answered. It must not count for sources whose connections only
-// rested, or had not been read yet.
+// were being answered. It must not count for sources whose connections were at
+// rest, or had not been read yet.
 func TestCrashCost(t *testing.T) {
 	s := punishing()
 	in := func(uid uint32, stage work.Stage) *Conn {

@@ -67,17 +67,18 @@ func (s *State) press(late bool) {
 }
 
 // pressOwn asks the oldest resting connection of c's source to yield, if
-// connections of this source wait and it can get no slot from other sources at
-// once.
+// connections of this source wait and the source can't get slots from others at
+// once (see wantsOwn).
 func (s *State) pressOwn(c *Conn) {
 	if s.wantsOwn(c) {
 		s.take(&s.resting, 1, func(other *Conn) bool { return other.Source == c.Source })
 	}
 }
 
-// take asks up to n of the connections in l for which may returns true to
-// yield, oldest first. It skips connections whose end frees no slot, and
-// connections that were already asked in this round.
+// take asks up to n connections in the list l to yield, oldest first. It asks
+// only connections for which the function may returns true. It skips
+// connections whose end frees no slot, and connections that were already asked
+// in this round.
 func (s *State) take(l *list.List, n int, may func(*Conn) bool) {
 	for e := l.Front(); e != nil && n > 0; {
 		c := e.Value.(*Conn)

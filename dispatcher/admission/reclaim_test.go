@@ -150,9 +150,9 @@ func TestOwnSourceGivesWay(t *testing.T) {
 }
 
 // TestMoreThanHalfHasToWait checks that for a source that has half of the
-// slots, connections at rest are asked only after a while. Last, those of the
-// source's own connections that are being answered are asked, but none of other
-// sources.
+// slots, connections at rest are asked only after a while. Then, the source's
+// own connections that are being answered are asked, but not those of another
+// source.
 func TestMoreThanHalfHasToWait(t *testing.T) {
 	f := newFive(3, 2)
 	f.rests(f.list[4])

@@ -161,8 +161,8 @@ func (s *shares) has(c *Conn) int {
 // connections of other sources are asked to yield at once.
 func (s *shares) half() int { return max(1, s.size/2) }
 
-// fair returns the number of slots of each source if all sources that hold or
-// want slots had equally many.
+// fair returns how many slots each source would have if all sources that hold
+// or want slots had equally many.
 func (s *shares) fair() int { return max(1, s.size/max(1, len(s.sources))) }
 
 // wantsOwn reports whether connections of c's source wait although the source

@@ -257,9 +257,8 @@ func TestConnectedSpares(t *testing.T) {
 	}
 }
 
-// TestCost checks how much of a worker's quota each request costs. An attempt
-// for which no port is free costs a hundred more, because the kernel has tried
-// all ports.
+// TestCost checks how much of a worker's quota each request costs. If no port
+// is free, the request costs 100 more, because the kernel has tried all ports.
 func TestCost(t *testing.T) {
 	parent, _ := channelTo(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -28,9 +28,9 @@ func NewAcceptor(o Options, slots *pool.Slots) *Acceptor {
 	return &Acceptor{slots: slots, owners: newOwners(o), rules: o.Admission, log: o.Log}
 }
 
-// Run submits the connections that arrive over the channel from, until the
-// channel is closed. owners is the netlink socket for looking up the users of
-// the clients.
+// Run submits the connections that the parent sends over a channel. It returns
+// when the channel is closed. owners is the netlink socket for looking up the
+// users of the clients.
 func (a *Acceptor) Run(from *ipc.Channel, owners int) {
 	for {
 		m, err := from.Receive()

@@ -3,8 +3,8 @@
 // the pool of its user.
 //
 // It judges connections by facts about their clients from the parent and the
-// user database, and reads nothing from them. The entry points are New and
-// Acceptor.
+// user database. It reads no data from the connections. The entry points are
+// New and Acceptor.
 package dispatch
 
 import (

@@ -57,7 +57,7 @@ func (h *identities) Take(c *pool.Connection) {
 	})
 }
 
-// park puts c into the queue for a pool.
+// park puts c into the queue of connections that wait for a pool.
 func (h *identities) park(c *pool.Connection) {
 	h.waiting.Add(h.Loop, c, h.HandLimit, func(c *pool.Connection) {
 		h.Slots.Drop(c, pool.Unavailable, "the limit of users served concurrently is reached")
@@ -120,7 +120,7 @@ func (h *identities) hasMany(uid uint32) bool {
 }
 
 // lingering returns how many of the retired pools still count against the
-// limit. A pool that was replaced normally does not count, because its last
+// limit. Normally, a pool that was replaced does not count, because its last
 // answer may take hours. But if more than Options.Identities pools were
 // replaced, the excess counts, so that their number is limited, too.
 func (h *identities) lingering() int {
@@ -235,8 +235,8 @@ func (h *identities) makePlace(now time.Time) {
 	}
 }
 
-// askToYield asks pools in list to close their connections, until d needs no
-// more places.
+// askToYield asks the pools in list to close their connections. It stops when d
+// needs no more places.
 func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now time.Time) {
 	for _, p := range list {
 		if !p.IsIdle() && d.needs(p.Who().UID) && h.givesWay(p, busy, now) {
@@ -245,7 +245,7 @@ func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now tim
 	}
 }
 
-// demand counts the pools that must end for waiting connections.
+// demand counts the pools that must end so that waiting connections get a pool.
 type demand struct {
 	any int            // pools of any user
 	own map[uint32]int // pools of each user who has the maximum number of workers

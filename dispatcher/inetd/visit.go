@@ -92,7 +92,7 @@ type received struct {
 }
 
 // run handles events until the worker's channel ends or a message breaks the
-// protocol. It returns the error.
+// protocol. It returns which of these happened, as an error.
 func (v *visit) run() error {
 	messages := make(chan received)
 	go func() {

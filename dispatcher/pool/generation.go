@@ -20,8 +20,8 @@ type Generation struct {
 	users     int    // number of users of the generation: its pools and its creator
 }
 
-// Config configures the workers of a generation, and limits the time of their
-// steps.
+// Config configures the workers of a generation, and limits the time of each of
+// their steps, such as the start.
 type Config struct {
 	Setup       work.Setup
 	Workers     int // number of workers in a pool

@@ -18,8 +18,8 @@ import (
 )
 
 // start starts the first workers. If a first worker refuses to serve, the pool
-// ends, because the next worker would also refuse. A lazy pool has no first
-// workers to wait for.
+// ends, because the next worker would also refuse. A lazy pool starts its
+// worker only when a connection waits, so it has no first workers.
 func (p *Pool) start(started func(error)) {
 	p.started, p.unproved = started, p.Workers
 	for i := range p.Workers {

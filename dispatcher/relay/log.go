@@ -109,7 +109,8 @@ func (l *Log) deliver(now time.Time, label, line string) []byte {
 // field is a key and a value of a line.
 type field struct{ key, value string }
 
-// first matches the characters of a key, or of a value without quotes.
+// keyForm matches a key with its equals sign, and bareForm matches a value
+// without quotes, at the beginning of a text.
 var (
 	keyForm  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}=`)
 	bareForm = regexp.MustCompile(`^[^ "=]+`)

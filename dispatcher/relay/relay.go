@@ -104,7 +104,8 @@ func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 // sufficient for many lines.
 const readAhead = 16 << 10
 
-// readLine reads to the next line feed and keeps the first maxLine bytes.
+// readLine reads to the next line feed and keeps the first printable.Most
+// bytes.
 func readLine(in *bufio.Reader) (string, error) {
 	line, err := in.ReadSlice('\n')
 	kept := string(line[:min(len(line), printable.Most)])
