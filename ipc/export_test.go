@@ -47,7 +47,7 @@ func (c *Channel) SetPhase(p Phase) { c.phase = p }
 // Fd returns the descriptor of the end.
 func (c *Channel) Fd() uintptr { return c.file.Fd() }
 
-// JudgePacket reads one packet as an end of a channel in the given phase, and
+// JudgePacket reads one packet like an end of a channel in the given phase, and
 // returns the next phase.
 func JudgePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Phase, error) {
 	c := &Channel{self: self, peer: peer, phase: phase}

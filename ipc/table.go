@@ -57,7 +57,7 @@ var _ = Register(
 	Of[ServiceSetup](32, Parent, Services, In(Initial), 16, 16+maxLog, 0, Told),
 	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; an empty file stands for none
 	Of[SecretKeys](59, Parent, Keeper, In(Proving, Serving), 4, 4, 4, Initial),
-	// whether the keys are in use, or which one can't be used and why; a worker gets connections only after it has sent this
+	// whether the keys are in use, or which key can't be used and why; a worker gets connections only after it has sent this
 	Of[Kept](34, Keeper|Worker, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
 	Of[LogFD](53, Parent, Auditor, In(Proving, Serving), 4, 4, 1, Initial),
@@ -67,7 +67,7 @@ var _ = Register(
 	Of[MetricsFD](62, Parent, Exporter, In(Proving, Serving), 0, 0, 1, Initial),
 	// asks, before lines are written, whether the audit log still has its name
 	Of[Follow](57, Auditor|Dispatcher, Parent, In(Serving), 0, 0, 0, Initial),
-	// the audit log can be written, or why not; a LogFD comes first when the file has changed
+	// whether the audit log can be written, or why not; a LogFD comes first when the file has changed
 	Of[Followed](58, Parent, Auditor|Dispatcher, In(Serving), 2, 2+MaxReason, 0, Initial),
 	// how the parent was started
 	Of[ConfigSetup](64, Parent, Config, In(Initial), 18, 18+maxPath, 0, Told),

@@ -78,9 +78,9 @@ func (s *DialBatch) Walk(w *ipc.Walker) {
 // connection only when it is used. The dispatcher still chooses the address.
 type DialedBatch struct{ DialBatch }
 
-// ConnectedBatchSize is the number of sockets in one ConnectedBatch. The daemon
-// accepts these connections before they are needed, and may have a limit of
-// connections.
+// ConnectedBatchSize is the number of sockets in one ConnectedBatch. It is
+// small, because the daemon accepts these connections before they are needed,
+// and may limit the number of its connections.
 const ConnectedBatchSize = 8
 
 // ConnectedBatch answers a DialBatch for a daemon on this machine. The sockets

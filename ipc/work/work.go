@@ -41,7 +41,7 @@ var _ = ipc.Register(
 	ipc.Of[Dialed](18, ipc.Parent, ipc.Worker, always, 16, 16, 1, ipc.Initial),
 	// the connection failed, with the kernel's error number
 	ipc.Of[Undialed](41, ipc.Parent, ipc.Worker, always, 10, 10, 0, ipc.Initial),
-	// asks for DialedBatch or ConnectedBatch, because many connections to that daemon are needed; there may be no answer
+	// asks for several connections to a daemon at once, in a DialedBatch or a ConnectedBatch; there may be no answer
 	ipc.Of[DialBatch](51, ipc.Worker, ipc.Parent, always, 3, 3, 0, ipc.Initial),
 	// TCP sockets that are bound to one daemon and not yet connected: each connects on its first write
 	ipc.Of[DialedBatch](52, ipc.Parent, ipc.Worker, always, 3, 3, ipc.DialBatchSize, ipc.Initial),
