@@ -109,7 +109,8 @@ func Close(fd int) {
 
 // Release closes c. Unread messages are dropped when the last descriptor of the
 // connection is closed. Release makes sure that it closes the last descriptor
-// itself. Otherwise the last Read or Write of c to return would close it.
+// itself. Otherwise the last Read or Write of c to return would close it,
+// outside Do.
 func Release(c interface {
 	syscall.Conn
 	io.Closer

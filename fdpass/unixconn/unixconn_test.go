@@ -147,7 +147,7 @@ func TestCloseSoon(t *testing.T) {
 }
 
 // TestConn checks that a Conn behaves like a connection of package net, and
-// that it is safe if no descriptor can arrive.
+// that Guard recognizes a connection on which no descriptor can arrive.
 func TestConn(t *testing.T) {
 	t.Run("guarded", func(t *testing.T) {
 		c, peer := pair(t)
