@@ -33,8 +33,8 @@ import (
 // Closer closes the sandbox of this process as a worker does before it serves.
 type Closer func(ipc.Seal) (security.Sealed, error)
 
-// smokeSet has the cases that are tried at each start, one of each kind.
-// --check-confinement tries all cases.
+// smokeSet has the cases that are tried at each start: one of each kind of
+// forbidden call. --check-confinement tries all cases.
 var smokeSet = []string{"kill of the parent", "process_vm_readv", "fork by clone", "unshare", "mount", "io_uring_setup", "bpf", "sendmsg"}
 
 // Main runs the proof that the arguments of the program ask for, and returns
@@ -97,8 +97,8 @@ type prover struct {
 	sealed security.Sealed
 }
 
-// prove runs the cases that what selects, which is one of the words in package
-// ipc (ipc.ProveClosed and so on). First it sets up its namespaces and root
+// prove makes the proof that the word what stands for: ipc.ProveClosed,
+// ipc.ProveSmoke or ipc.ProvePage. First it sets up its namespaces and root
 // (self.Settle), so that all processes that it starts share them.
 func prove(prefix []string, how, what, limit string, facts []string) (security.Sealed, error) {
 	s, err := strconv.ParseUint(how, 10, 8)

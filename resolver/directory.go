@@ -21,7 +21,7 @@ type directory struct {
 	now             func() time.Time
 	forWorkers      chan struct{} // holds an element for each look-up for a worker
 	lookedUp        atomic.Uint64
-	forParent       chan struct{} // holds an element for each look-up for the parent, so that the parent never waits for workers
+	forParent       chan struct{} // holds an element for each look-up for the parent, so that the parent's questions never wait for those of workers
 
 	mu    sync.Mutex
 	known map[question]answer
