@@ -123,16 +123,16 @@ func TestAuditDiskFull(t *testing.T) {
 	d := &disk{free: 4}
 	a := testAudit(t, d, false, patience)
 	if !leaveFor(a, "one\n") || leaveFor(a, "two\n") {
-		t.Fatal("what fits is written, what does not is refused")
+		t.Fatal("a line that fits was refused, or one that does not fit was written")
 	}
 	a.settle([]byte("end of one\n"))
 	if leaveFor(a, "three\n") {
-		t.Error("three was let through")
+		t.Error("change three was granted")
 	}
 	d.grow(1000)
 	await(t, "the outcome", func() bool { return d.has() == "one\nend of one\n" })
 	if !leaveFor(a, "four\n") {
-		t.Error("four was refused")
+		t.Error("change four was refused")
 	}
 	a.settle([]byte("end of four\n"))
 	a.close()
@@ -273,7 +273,7 @@ func TestAuditCutOff(t *testing.T) {
 	defer null.Close()
 	f := &file{now: &opened{File: null, is: ipc.LogFD{Sync: true}, tail: tail{to: &small{free: 5}}}} // a device can't be synced
 	if n, err := f.append([]byte(two)); n != 0 || !errors.Is(err, errUnsure) {
-		t.Errorf("what was written and can't be brought to the disk: %d bytes, %v", n, err)
+		t.Errorf("after a failed sync: %d bytes, %v", n, err)
 	}
 }
 
@@ -291,7 +291,7 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 	}
 	most := laterRate * (1 + time.Since(begun).Seconds())
 	if later := a.audit.counts.later.n.Load(); said <= laterRate || float64(said) > most+1 || int(later) != said-1 {
-		t.Errorf("it was ended for Intent %d, after %d answers: %v", said, later, err)
+		t.Errorf("the worker was reported for Intent %d, after %d answers: %v", said, later, err)
 	}
 }
 
@@ -322,19 +322,19 @@ func TestChangesNeverEnded(t *testing.T) {
 	}
 	for hog := range 5 {
 		if n := changes(another(new(ipc.Connection)), mostOwed); n != mostOwed>>(hog+1) {
-			t.Errorf("hog %d has %d of %d under way", hog, n, mostOwed)
+			t.Errorf("worker %d has %d of %d changes in progress", hog, n, mostOwed)
 		}
 	}
 	if n := changes(another(new(ipc.Connection)), 100); n != 100 {
-		t.Errorf("an honest one has %d of 100", n)
+		t.Errorf("an honest worker has %d of 100 changes", n)
 	}
 	if !strings.Contains(log.String(), "holds too many changes without an outcome") {
-		t.Error("nobody is told")
+		t.Error("the refusal is not logged")
 	}
 	gone := another(nil)
 	changes(gone, 10)
 	if left := gone.asked.Left(time.Now()); left != 2*mostOwed-10 {
-		t.Errorf("asking for connections that have ended leaves %v of %d", left, 2*mostOwed)
+		t.Errorf("after intents for closed connections, %v of %d tokens are left", left, 2*mostOwed)
 	}
 }
 
@@ -387,7 +387,7 @@ func TestHolds(t *testing.T) {
 	}
 	go a.hold(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 9, Addr: "late"}})
 	if facts, err := a.holds(1, 9); err != nil || facts.Addr != "late" {
-		t.Errorf("a connection that is announced a moment later: %+v, %v", facts, err)
+		t.Errorf("a connection whose facts arrive late: %+v, %v", facts, err)
 	}
 	a.workerExited(&work.Exited{Worker: 1})
 	if len(a.held) != 1 || len(a.owner) != 1 {

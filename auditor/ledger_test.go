@@ -177,7 +177,7 @@ func TestClaimsOfUsers(t *testing.T) {
 	}
 	_, first := one.own(&query.Claim{User: [32]byte{1}})
 	if _, second := one.own(&query.Claim{User: [32]byte{2}}); first != second {
-		t.Error("it has two shares")
+		t.Error("the user has two shares")
 	}
 	l.close()
 }
@@ -278,7 +278,7 @@ func TestClaimsLiars(t *testing.T) {
 func TestClaimsWithoutLog(t *testing.T) {
 	c := newClient(nil, someone(t, 1), nil)
 	if done, _ := c.handle(new(query.Intent)); done {
-		t.Error("it was handled")
+		t.Error("the intent was handled")
 	}
 	c.exited("")
 	a := newAuditor(nil)

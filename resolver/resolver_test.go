@@ -105,7 +105,7 @@ func TestAsksTooMuch(t *testing.T) {
 			t.Errorf("%s: the parent receives %+v", name, b)
 		}
 		if _, err := c.Receive(); !errors.Is(err, io.EOF) {
-			t.Errorf("%s: the worker is answered: %v", name, err)
+			t.Errorf("%s: the worker receives %v", name, err)
 		}
 	}
 }

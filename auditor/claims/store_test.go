@@ -344,7 +344,7 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	if n := fill("eighth", none); n != MostPerUser/2 {
-		t.Errorf("the eighth has %d", n)
+		t.Errorf("the eighth user has %d", n)
 	} else {
 		total += n
 	}
@@ -355,7 +355,7 @@ func TestBounds(t *testing.T) {
 		total += n
 	}
 	if n := fill("honest", none); n < 100 {
-		t.Errorf("an honest one has %d", n)
+		t.Errorf("an honest worker has %d", n)
 	}
 	for i := 0; s.next <= Slots; i++ {
 		want(t, s, "k", fmt.Sprint("one more ", i), "", Fresh, "")
@@ -410,7 +410,7 @@ func TestLock(t *testing.T) {
 	s := store(Open(fd), c, 1)
 	settle(t, s, want(t, s, "k", "alice", "body", Fresh, ""), Answered, "17")
 	if s.begun != begin {
-		t.Error("it was not alone")
+		t.Error("the only process is not alone")
 	}
 	info, err := os.Stat(path)
 	if must(t, err); info.Size() != 2*slotSize {

@@ -64,7 +64,7 @@ func TestOldestIsAsked(t *testing.T) {
 	f.next(t, 3)
 	f.Left(f.list[3])
 	if !first.held {
-		t.Error("a slot was freed, and the one that waited has none")
+		t.Error("a slot was freed, but the waiting connection did not get it")
 	}
 	f.comes(2)
 	f.next(t, 1)
@@ -74,7 +74,7 @@ func TestOldestIsAsked(t *testing.T) {
 	f.next(t, 0)
 	f.rests(f.list[2])
 	if f.Progress(f.list[2], work.Resting) {
-		t.Error("what was known was taken for news")
+		t.Error("an unchanged stage was reported as a change")
 	}
 }
 
@@ -181,7 +181,7 @@ func TestAskToYield(t *testing.T) {
 		{"urgent", time.Second, true, true, false, []int{0, 1}},
 		{"asked already", 2 * time.Second, true, true, false, nil},
 		{"they stay", 4 * time.Second, true, false, false, nil},
-		{"one rests still", 7 * time.Second, true, false, true, nil},
+		{"one is still at rest", 7 * time.Second, true, false, true, nil},
 	} {
 		if coming, stubborn := f.AskToYield(noon.Add(tt.after), f.list, tt.busy); coming != tt.coming || stubborn != tt.stubborn {
 			t.Errorf("%s: coming %t, stubborn %t", tt.what, coming, stubborn)

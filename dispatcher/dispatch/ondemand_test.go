@@ -122,7 +122,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 			set.Do(set.Close)
 			<-set.Over
 			if n := strings.Count(log.String(), "worker not started"); n < 50 || n > 200 || !strings.Contains(log.String(), "workers_lost_so_far=") {
-				t.Errorf("%d lines about %d:\n%s", n, users, log)
+				t.Errorf("%d lines about %d events:\n%s", n, users, log)
 			}
 		})
 	}

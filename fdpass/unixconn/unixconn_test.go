@@ -152,7 +152,7 @@ func TestConn(t *testing.T) {
 	t.Run("guarded", func(t *testing.T) {
 		c, peer := pair(t)
 		if c.safe {
-			t.Error("descriptors come over it")
+			t.Error("the connection counts as safe")
 		}
 		testConn(t, c, peer)
 	})
@@ -196,7 +196,7 @@ func testConn(t *testing.T, c *Conn, peer int) {
 // before Refuse.
 func TestRefuse(t *testing.T) {
 	if !knows() {
-		t.Skip("this kernel refuses none")
+		t.Skip("this kernel does not refuse descriptors")
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: t.TempDir() + "/s", Net: "unix"})
 	must(t, err)
@@ -210,7 +210,7 @@ func TestRefuse(t *testing.T) {
 		must(t, raw.Control(func(fd uintptr) { fdpass.Refuse(int(fd)) }))
 		_, _, err = c.WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil)
 		if (err != nil) != late || late && !errors.Is(err, unix.EPERM) {
-			t.Errorf("late %t: the sender is told %v", late, err)
+			t.Errorf("late %t: the sender gets %v", late, err)
 		}
 		accepted, err := l.AcceptUnix()
 		must(t, err)
