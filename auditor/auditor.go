@@ -151,8 +151,7 @@ func (a *auditor) follow() error {
 	}
 }
 
-// hold records that a worker is about to get a connection, and the facts about
-// it.
+// hold records the facts about a connection that a worker is about to get.
 func (a *auditor) hold(m *work.Facts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

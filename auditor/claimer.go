@@ -175,8 +175,8 @@ func (c *claimer) settle(m *query.Settle) error {
 }
 
 // end queues the record of how a claim ended, and tries again until it is
-// written. After the first attempt, whether it succeeds or fails, end calls
-// then, which may be nil.
+// written. After the first attempt, whether it succeeds or fails, end calls the
+// function then, unless it is nil.
 func (c *claimer) end(number uint64, state claims.State, kept []byte, then func()) {
 	c.ledger.do(func(failed error) func(error) {
 		if failed == nil {

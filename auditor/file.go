@@ -71,8 +71,8 @@ func (f *file) current() *opened {
 	return f.now
 }
 
-// append writes text at the end of the file, and returns how many bytes are in
-// the file. With Sync, these bytes are also on disk.
+// append writes text at the end of the file, and returns how many bytes of text
+// are in the file. With Sync, these bytes are also on the disk.
 func (f *file) append(text []byte) (int, error) {
 	to := f.current()
 	if now := time.Now(); to.is.Named && now.Sub(f.looked) >= followPause {
@@ -86,7 +86,7 @@ func (f *file) append(text []byte) (int, error) {
 	if n > 0 && to.is.Sync {
 		if err := unix.Fdatasync(int(to.Fd())); err != nil {
 			// After an error, the kernel may have dropped data that it could
-			// not write.
+			// not write. So it is unknown which lines are in the file.
 			return 0, fmt.Errorf("%w: %w", errUnsure, err)
 		}
 	}

@@ -83,9 +83,9 @@ func (c *change) intent(now time.Time) []byte {
 	return append(l.b, '\n')
 }
 
-// outcome returns the line written after the change. ended is one of the
-// constants above, because is the reason or "", and o is what the worker
-// reported, or nil.
+// outcome returns the line written after the change. ended is endReported,
+// endUnknown or endNotMade. because has the reason, if any. o is the worker's
+// report, or nil.
 func (c *change) outcome(now time.Time, ended, because string, o *query.Outcome) []byte {
 	l := c.start(now, eventOutcome)
 	l.text("ended", ended)

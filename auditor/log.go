@@ -306,7 +306,8 @@ func (a *journal) judge(written, rest []record, err error) {
 // disown queues a line which says that a change was not made. It is needed if
 // the line of the change's intent is in the log, or may be. first is false if
 // expire has already answered the intent. expire then assumed that the intent
-// has no line and needs no outcome, so disown corrects that.
+// has no line and needs no outcome, so disown counts the outcome as expected
+// again.
 func (a *journal) disown(i *intent, first bool) {
 	if !first {
 		a.mu.Lock()

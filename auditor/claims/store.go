@@ -40,7 +40,7 @@ const (
 	// Lifetime is how long a key is kept.
 	Lifetime = 24 * time.Hour
 
-	// Slots is the number of claims in a file.
+	// Slots is the maximum number of claims in a file.
 	Slots = 65536
 
 	// MostPerUser limits the claims of one user.
@@ -127,8 +127,8 @@ func (s *Store) Commit() error {
 func (s *Store) undo() {
 	for _, c := range s.fresh {
 		s.forget(c)
-		// If this write also fails, the key counts as used for a request whose
-		// outcome is unknown.
+		// If the claim can't be erased either, the key counts as used for a
+		// request whose outcome is unknown.
 		_, _ = s.file.WriteAt(make([]byte, claimSize), place(c.number))
 	}
 	for _, c := range s.again {

@@ -200,8 +200,8 @@ func TestRenewedNotSynced(t *testing.T) {
 }
 
 // TestForsaken checks claims that a process left without an answer. They must
-// become unknown as soon as it is certain that the process has exited, or
-// otherwise after a while.
+// become unknown at once if it is certain that the process has exited, and
+// after a while if it is not certain.
 func TestForsaken(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	want(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
