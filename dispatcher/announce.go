@@ -66,8 +66,8 @@ func (d *dispatcher) announceConfinement(a announced, sealed ipc.Ready) {
 }
 
 // announceRules logs once the rules in force that can't be seen from outside.
-// The line shows administrators which settings they have misspelled, and which
-// settings another file overrides.
+// The line lets administrators notice that a setting is misspelled, or that
+// another file overrides it.
 func (d *dispatcher) announceRules(a work.Admission) {
 	c := d.config
 	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"), "penalties", costs(a),

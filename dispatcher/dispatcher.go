@@ -220,7 +220,7 @@ func (d *dispatcher) serve(a announced) {
 	}
 	// This process has the same user as the workers if the gateway was not
 	// started by root. It must keep running even if a worker uses up the user's
-	// limit of processes.
+	// limit of processes, so it reserves threads now.
 	thread.Reserve(thread.Spare)
 	c := d.config
 	d.Set = pool.NewSet(pool.Options{Admission: a.setup.Admission, Connections: int(c.Connections), PerSource: int(c.PerSource),
@@ -400,7 +400,8 @@ func (d *dispatcher) finish() {
 		}
 		return nil
 	})
-	// A compromised worker may ignore its own time limit.
+	// The workers have this time limit, too, but a compromised worker may
+	// ignore it.
 	late := d.After(drain+process.LastWords, func() { d.End("did not exit in time") })
 	defer late.Stop()
 	<-d.Over

@@ -223,7 +223,7 @@ func (g *generation) show() {
 	}
 }
 
-// close ends the services and closes the keys.
+// close ends the services and closes the files of the keys.
 func (g *generation) close() {
 	g.keeper.Stop()
 	g.resolver.Stop()

@@ -45,8 +45,8 @@ const (
 	// halfClosed is how long a worker may take for its answers after the client
 	// has stopped sending. As long as nothing is written to a TCP connection,
 	// the kernel does not notice that its client is gone. Without this limit, a
-	// compromised worker could run indefinitely, and inetd starts only a
-	// limited number of instances.
+	// compromised worker could run indefinitely, and occupy one of the
+	// instances that inetd may run at the same time.
 	halfClosed = 10 * time.Minute
 )
 

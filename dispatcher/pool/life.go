@@ -206,7 +206,7 @@ func (p *Pool) reap(w *worker, d departure) {
 
 // judge logs how a worker ended, and counts an offence of the clients that may
 // be the cause. It returns the reason why the worker does not serve, or nil if
-// the worker had finished.
+// the worker exited because it was told to and had done all its work.
 func (p *Pool) judge(w *worker, d departure) error {
 	closed, counts := errors.Is(d.why, io.EOF), &p.Slots.counts
 	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", d.lost, "connections_retried", d.again, "status", d.status}

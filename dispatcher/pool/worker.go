@@ -43,7 +43,8 @@ const (
 )
 
 // holds returns the connection about which w has sent a report. It returns an
-// error if w has not taken this connection. what is the kind of report.
+// error if w has not taken this connection. what is the name of that kind of
+// report, for the error.
 func (w *worker) holds(id uint64, what string) (*Connection, error) {
 	if c := w.held[id]; c != nil && c.FD < 0 {
 		return c, nil

@@ -120,7 +120,7 @@ var (
 var owned = []string{"time", "line", "request_id"}
 
 // fields splits a line of slog's text. ok is false if the line has another
-// form, or has a key that is in taken.
+// form, or a key of one of the fields in taken.
 func fields(line string, taken []field) (list []field, ok bool) {
 	has := func(list []field, key string) bool {
 		return slices.ContainsFunc(list, func(f field) bool { return f.key == key })
