@@ -267,8 +267,8 @@ func TestFullChannel(t *testing.T) {
 }
 
 // TestTrySendBesideSend checks that TrySend returns at once while a Send waits
-// for room. Pings are sent with TrySend. If it waited, a stopped peer would not
-// be noticed.
+// for room. Pings are sent with TrySend. If TrySend waited, a stopped peer
+// would not be noticed.
 func TestTrySendBesideSend(t *testing.T) {
 	parent, _ := pair(t, ipc.Serving)
 	for parent.TrySend(&ipc.Ping{}) == nil {

@@ -135,8 +135,8 @@ var _ = Register(
 	Of[Served](100, Dispatcher, Parent, In(Serving), 6, 6+2*maxCause, 0, Initial),
 )
 
-// These maps have the rows of the messages that this program can send or
-// receive.
+// These maps are for finding the rows of the messages that this program can
+// send or receive.
 var (
 	byKind [256]*Row
 	byType = map[reflect.Type]Kind{}

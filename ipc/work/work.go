@@ -49,7 +49,7 @@ var _ = ipc.Register(
 	ipc.Of[ConnectedBatch](63, ipc.Parent, ipc.Worker, always, 7, 7, ConnectedBatchSize, ipc.Initial),
 	// asks for the name of a user or a group, or for the number of a name
 	ipc.Of[Lookup](42, ipc.Parent|ipc.Worker, ipc.Resolver, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
-	// the name or the number, or that it does not exist, or that the user database is unavailable
+	// the answer: a name, a number, that there is none, or that the user database is unavailable
 	ipc.Of[LookupResult](43, ipc.Resolver, ipc.Parent|ipc.Worker, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
 	// the client of a connection got 401 for a credential that it had not tried before, or sent no valid request
 	ipc.Of[Offence](44, ipc.Worker, ipc.Parent, always, 17, 17, 0, ipc.Initial),
