@@ -63,10 +63,10 @@ var umask sync.Mutex
 // directories above it may not, because their owner could move the directory
 // while the socket is being bound by its path.
 //
-// Open locks a file beside the socket, whose name is that of the socket with
-// ".lock" appended. Remove releases the lock. Errors are *errs.Error: Invalid
-// for a path that must not be used, Conflict when another process serves the
-// socket, or an error of guard.Open.
+// Open also locks a file in the same directory, with the name of the socket and
+// ".lock". Remove releases the lock. Errors are *errs.Error: Invalid for a path
+// that must not be used, Conflict when another process serves the socket, or an
+// error of guard.Open.
 func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("use an absolute path")
