@@ -97,9 +97,9 @@ type prover struct {
 	sealed security.Sealed
 }
 
-// prove makes the proof that the word what stands for: ipc.ProveClosed,
-// ipc.ProveSmoke or ipc.ProvePage. First it sets up its namespaces and root
-// (self.Settle), so that all processes that it starts share them.
+// prove makes the proof with the given name: ipc.ProveClosed, ipc.ProveSmoke or
+// ipc.ProvePage. First it sets up its namespaces and root (self.Settle), so
+// that all processes that it starts share them.
 func prove(prefix []string, how, what, limit string, facts []string) (security.Sealed, error) {
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {

@@ -50,7 +50,8 @@ func (r *resolver) Counters() []any {
 	return []any{"names", slog.GroupValue(slog.Uint64("asked", r.asked.Load()), slog.Uint64("looked_up", r.names.lookedUp.Load()))}
 }
 
-// Handle answers questions of the parent, each as soon as its answer is known.
+// Handle answers questions of the dispatcher, each as soon as its answer is
+// known.
 func (r *resolver) Handle(m ipc.Received) (done bool, err error) {
 	switch q := m.Message.(type) {
 	case *work.Lookup:

@@ -25,15 +25,15 @@ type Semaphore[K comparable] struct {
 	waiting []*Place[K] // places of the same key are in the order of their calls
 }
 
-// New returns a Semaphore with the given number of places in total, and for
-// each key. No caller waits longer than patience.
+// New returns a Semaphore with the given total number of places, and the given
+// maximum number of places for each key. No caller waits longer than patience.
 func New[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	return &Semaphore[K]{total: total, each: each, patience: patience, held: map[K]int{}}
 }
 
 // NewLending returns a Semaphore that differs from New's in one rule: a key can
 // hold every place as long as no other caller waits. While other callers wait,
-// it gets no place beyond the number for each key.
+// the key gets no place beyond its maximum.
 func NewLending[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	s := New[K](total, each, patience)
 	s.lend = true
