@@ -2,14 +2,17 @@
 // change that a worker makes, and a line after the change. Before a worker
 // makes a change, it asks the auditor for permission. The auditor also keeps
 // the Idempotency-Keys of submissions (ledger.go), in another file. The parent
-// gives it the open files and, for each connection, what the kernel reports
-// about the client. So a worker can't forge these facts, and the parent, which
-// may run as root, does not format texts from workers.
+// gives the auditor the open files. The dispatcher sends it, for each
+// connection, what the kernel reports about the client. So a worker can't forge
+// these facts. The auditor also formats the lines, because the parent may run
+// as root and so must not handle texts from workers.
 //
 // The auditor starts as a worker does, with an identity of its own. It can
 // append to the log that it was given, but can't read or truncate it. It can
 // read and write the file of Idempotency-Keys, if one is configured. It can't
-// open any file. docs/AUDIT.md lists its guarantees.
+// open any file. After its start, the dispatcher has the parent's end of the
+// channel, too. It passes the auditor's questions on to the parent.
+// docs/AUDIT.md lists the auditor's guarantees.
 //
 // Start with Main.
 package auditor
@@ -93,7 +96,8 @@ func (a *auditor) Handle(m ipc.Received) (done bool, err error) {
 	return true, nil
 }
 
-// open makes the descriptor fd the file to which lines are written from now on.
+// open makes the auditor write all further lines to the file of the descriptor
+// fd.
 func (a *auditor) open(fd int, m *ipc.LogFD) error {
 	a.file.use(fd, m)
 	a.mu.Lock()
@@ -108,8 +112,8 @@ func (a *auditor) open(fd int, m *ipc.LogFD) error {
 	return err
 }
 
-// keep makes the descriptor fd the file of Idempotency-Keys. The parent sends
-// this file only once.
+// keep makes the auditor store Idempotency-Keys in the file of the descriptor
+// fd. The parent sends this file only once.
 func (a *auditor) keep(fd int, m *ipc.ClaimsFD) (err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,8 +127,9 @@ func (a *auditor) keep(fd int, m *ipc.ClaimsFD) (err error) {
 	return err
 }
 
-// follow asks the parent whether the file of the log still has its name. If the
-// file has lost its name, the parent sends another file before it answers.
+// follow asks the parent whether the path of the audit log still leads to the
+// open file. If it does not, for example after a rotation, the parent sends the
+// file that is there now before it answers.
 func (a *auditor) follow() error {
 	select {
 	case <-a.followed: // a late answer to the previous question
@@ -146,7 +151,7 @@ func (a *auditor) follow() error {
 	}
 }
 
-// hold records that a connection is passed to a worker.
+// hold records the facts about a connection that a worker is about to get.
 func (a *auditor) hold(m *work.Facts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -167,21 +172,19 @@ func (a *auditor) drop(id uint64) {
 	a.reach(id)
 }
 
-// reach records that the parent has sent facts about a connection. a.mu is
-// held.
+// reach records that facts about the connection id were received. a.mu is held.
 func (a *auditor) reach(id uint64) {
 	a.highest = max(a.highest, id)
 	close(a.more)
 	a.more = make(chan struct{})
 }
 
-// factsLimit is how long the parent's facts about a connection may take to
-// arrive.
+// factsLimit is how long the facts about a connection may take to arrive.
 const factsLimit = 200 * time.Millisecond
 
-// holds returns the facts about a connection of the given worker. The facts are
-// sent before the connection is passed to the worker, but over another channel,
-// so they may arrive after the worker's message.
+// holds returns the facts about a connection of the given worker, or nil if the
+// connection has ended. The facts are sent before the connection is passed to
+// the worker, but over another channel. So holds may have to wait for them.
 func (a *auditor) holds(worker uint32, id uint64) (*ipc.Connection, error) {
 	late := time.NewTimer(factsLimit)
 	defer late.Stop()

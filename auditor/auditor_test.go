@@ -23,8 +23,8 @@ import (
 	"schedrestd/service"
 )
 
-// FuzzAuditLine checks that whatever texts a worker sends, its line is one line
-// of JSON with these texts, and is safe to show on a terminal.
+// FuzzAuditLine checks that any texts from a worker result in a single line of
+// JSON, which contains these texts and is safe to show on a terminal.
 func FuzzAuditLine(f *testing.F) {
 	for _, s := range []string{"", "alice", "a\"b\\c", "\x00\x1f\x7f\n\r\t", "\xff\xc3", "\u2028\u202e\ufeff", "𝄞\U000e0001\U0010ffff", strings.Repeat("é", 600)} {
 		f.Add(s, s)
@@ -100,7 +100,8 @@ func testAudit(t *testing.T, d *disk, failOpen bool, patience time.Duration) *jo
 	return a
 }
 
-// leaveFor queues an intent and waits for the answer.
+// leaveFor queues an intent, waits for the answer, and reports whether the
+// change was granted.
 func leaveFor(a *journal, text string) bool {
 	answer := make(chan bool, 1)
 	a.intend([]byte(text), func() []byte { return []byte("unmade " + text) }, func(granted bool) { answer <- granted })
@@ -122,16 +123,16 @@ func TestAuditDiskFull(t *testing.T) {
 	d := &disk{free: 4}
 	a := testAudit(t, d, false, patience)
 	if !leaveFor(a, "one\n") || leaveFor(a, "two\n") {
-		t.Fatal("what fits is written, what does not is refused")
+		t.Fatal("a line that fits was refused, or one that does not fit was written")
 	}
 	a.settle([]byte("end of one\n"))
 	if leaveFor(a, "three\n") {
-		t.Error("three was let through")
+		t.Error("change three was granted")
 	}
 	d.grow(1000)
 	await(t, "the outcome", func() bool { return d.has() == "one\nend of one\n" })
 	if !leaveFor(a, "four\n") {
-		t.Error("four was refused")
+		t.Error("change four was refused")
 	}
 	a.settle([]byte("end of four\n"))
 	a.close()
@@ -140,8 +141,8 @@ func TestAuditDiskFull(t *testing.T) {
 	}
 }
 
-// TestAuditOpen checks that with FailOpen changes are granted while nothing can
-// be written, and that the queue stays bounded.
+// TestAuditOpen checks that with FailOpen, changes are granted while nothing
+// can be written, and that the queue stays bounded.
 func TestAuditOpen(t *testing.T) {
 	d := &disk{}
 	a := testAudit(t, d, true, patience)
@@ -158,8 +159,8 @@ func TestAuditOpen(t *testing.T) {
 }
 
 // TestAuditHangs checks that intents are refused in time while the file hangs,
-// and that nothing else is delayed. If such an intent is written later, or may
-// have been, another line must record that the change was not made.
+// and that nothing else is delayed. If such an intent was written later, or may
+// have been written, another line must record that the change was not made.
 func TestAuditHangs(t *testing.T) {
 	for _, unsure := range []bool{false, true} {
 		d := &disk{free: 1 << 20, hang: make(chan struct{}), unsure: unsure}
@@ -272,12 +273,13 @@ func TestAuditCutOff(t *testing.T) {
 	defer null.Close()
 	f := &file{now: &opened{File: null, is: ipc.LogFD{Sync: true}, tail: tail{to: &small{free: 5}}}} // a device can't be synced
 	if n, err := f.append([]byte(two)); n != 0 || !errors.Is(err, errUnsure) {
-		t.Errorf("what was written and can't be brought to the disk: %d bytes, %v", n, err)
+		t.Errorf("after a failed sync: %d bytes, %v", n, err)
 	}
 }
 
-// TestAsksForLeaveOnAndOn checks that a worker that asks too fast gets the
-// answer Later, and that a worker that still continues to ask is reported.
+// TestAsksForLeaveOnAndOn checks that a worker that asks for permission too
+// often gets the answer Later, and that a worker that keeps asking too often is
+// reported.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
 	a := newClient(new(journal), someone(t, 1000), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
 	a.asked.Owe(time.Now(), 3600*changeRate)
@@ -289,14 +291,14 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 	}
 	most := laterRate * (1 + time.Since(begun).Seconds())
 	if later := a.audit.counts.later.n.Load(); said <= laterRate || float64(said) > most+1 || int(later) != said-1 {
-		t.Errorf("it was ended for Intent %d, after %d answers: %v", said, later, err)
+		t.Errorf("the worker was reported for Intent %d, after %d answers: %v", said, later, err)
 	}
 }
 
-// TestChangesNeverEnded checks a worker that completes no change. Whatever its
-// own limit is, it must get only a part of the free changes, so that some are
-// left for other workers. The refusal must be logged. Intents for closed
-// connections must count against the rate, too.
+// TestChangesNeverEnded checks workers that complete no change. Each must get
+// only half of the changes that are still free, so that some are left for other
+// workers. The refusal must be logged. Intents for closed connections must
+// count against the rate, too.
 func TestChangesNeverEnded(t *testing.T) {
 	log := logged(t)
 	shared, err := newJournal(false)
@@ -320,23 +322,24 @@ func TestChangesNeverEnded(t *testing.T) {
 	}
 	for hog := range 5 {
 		if n := changes(another(new(ipc.Connection)), mostOwed); n != mostOwed>>(hog+1) {
-			t.Errorf("hog %d has %d of %d under way", hog, n, mostOwed)
+			t.Errorf("worker %d has %d of %d changes in progress", hog, n, mostOwed)
 		}
 	}
 	if n := changes(another(new(ipc.Connection)), 100); n != 100 {
-		t.Errorf("an honest one has %d of 100", n)
+		t.Errorf("an honest worker has %d of 100 changes", n)
 	}
 	if !strings.Contains(log.String(), "holds too many changes without an outcome") {
-		t.Error("nobody is told")
+		t.Error("the refusal is not logged")
 	}
 	gone := another(nil)
 	changes(gone, 10)
 	if left := gone.asked.Left(time.Now()); left != 2*mostOwed-10 {
-		t.Errorf("asking for connections that have ended leaves %v of %d", left, 2*mostOwed)
+		t.Errorf("after intents for closed connections, %v of %d tokens are left", left, 2*mostOwed)
 	}
 }
 
-// someone returns a worker that may have the given number of requests.
+// someone returns a worker that may have the given number of requests at the
+// same time.
 func someone(t *testing.T, requests uint32) *service.Client {
 	t.Helper()
 	return service.NewClient(work.Client{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))
@@ -384,7 +387,7 @@ func TestHolds(t *testing.T) {
 	}
 	go a.hold(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 9, Addr: "late"}})
 	if facts, err := a.holds(1, 9); err != nil || facts.Addr != "late" {
-		t.Errorf("a connection that is announced a moment later: %+v, %v", facts, err)
+		t.Errorf("a connection whose facts arrive late: %+v, %v", facts, err)
 	}
 	a.workerExited(&work.Exited{Worker: 1})
 	if len(a.held) != 1 || len(a.owner) != 1 {

@@ -33,7 +33,8 @@ type claimer struct {
 	unfair uint // how many claims were refused because the file is full
 }
 
-// Limits on the claims of a worker. They exceed the limits on its submissions.
+// Limits on the claims of a worker. They are higher than the limits on its
+// submissions, so an honest worker does not reach them.
 const (
 	claimBurst = 2000
 	claimRate  = 1000 // per second
@@ -49,7 +50,7 @@ func newClaimer(l *ledger, c *service.Client, perWorker bool) *claimer {
 }
 
 // handle handles messages about claims. It never waits for the file. done is
-// false for any other message.
+// false if m is not about claims.
 func (c *claimer) handle(m ipc.Message) (done bool, err error) {
 	if c.ledger == nil {
 		return false, nil
@@ -111,9 +112,9 @@ func (c *claimer) claim(m *query.Claim) error {
 	return nil
 }
 
-// own returns the key and the share of a claim. If each worker serves a single
-// user, both include the worker's uid, so that the claim can't affect other
-// users.
+// own returns the key of a claim and the share, which identifies the user among
+// whose claims it counts. If each worker serves a single user, both are hashed
+// with the worker's uid, so that the claim can't affect other users.
 func (c *claimer) own(m *query.Claim) (key, share [32]byte) {
 	if !c.perWorker {
 		return m.Key, m.User
@@ -173,9 +174,9 @@ func (c *claimer) settle(m *query.Settle) error {
 	return nil
 }
 
-// end queues the end of a claim, and tries again until it is written. If then
-// is not nil, end calls it once, after the first attempt, whether the attempt
-// succeeds or fails.
+// end queues the record of how a claim ended, and tries again until it is
+// written. After the first attempt, whether it succeeds or fails, end calls the
+// function then, unless it is nil.
 func (c *claimer) end(number uint64, state claims.State, kept []byte, then func()) {
 	c.ledger.do(func(failed error) func(error) {
 		if failed == nil {
@@ -193,8 +194,9 @@ func (c *claimer) end(number uint64, state claims.State, kept []byte, then func(
 	})
 }
 
-// ended ends the claims that the worker left open. Their requests may have been
-// carried out. All messages of the worker have been handled before.
+// ended records the outcome of all claims that the exited worker left open as
+// unknown, because their requests may have been carried out. It is called when
+// all messages of the worker have been handled.
 func (c *claimer) ended() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

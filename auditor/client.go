@@ -19,9 +19,9 @@ type client struct {
 	*service.Client
 	audit *journal
 	most  int // maximum number of concurrent changes, which exceeds the worker's concurrent requests
-	// holds returns what the parent reported about a connection of this worker.
-	// It returns nil if the worker no longer has the connection, and an error
-	// if it never had it.
+	// holds returns what the dispatcher reported about a connection of this
+	// worker. It returns nil if the worker no longer has the connection, and an
+	// error if it never had it.
 	holds func(id uint64) (*ipc.Connection, error)
 	ended chan struct{} // closed when all messages of the worker were handled
 
@@ -34,15 +34,16 @@ type client struct {
 	unfair uint // how often the worker got the answer Later so that changes are left for other workers
 }
 
-// underway is a change between its intent and its outcome.
+// underway is a change whose intent was received, and whose outcome is not
+// known yet.
 type underway struct {
 	change
 	granted bool
 }
 
-// The daemons limit how fast an honest worker makes changes. A worker that asks
-// for more changes would fill the disk with false lines, so it gets the answer
-// Later.
+// The speed of the daemons limits how fast an honest worker makes changes. A
+// worker that asks for more changes than that would only fill the disk with
+// false lines, so it gets the answer Later.
 const (
 	changeBurst = 2000
 	changeRate  = 1000   // per second
@@ -55,7 +56,7 @@ func newClient(a *journal, c *service.Client, holds func(uint64) (*ipc.Connectio
 }
 
 // handle handles messages about changes. It never waits for the log. done is
-// false for any other message.
+// false if m is not about changes.
 func (a *client) handle(m ipc.Message) (done bool, err error) {
 	if a.audit == nil { // this auditor keeps only Idempotency-Keys
 		return false, nil
@@ -69,8 +70,8 @@ func (a *client) handle(m ipc.Message) (done bool, err error) {
 	return false, nil
 }
 
-// intend queues the line of an intent. If the client's connection has ended
-// meanwhile, intend refuses the change, because no client waits for it.
+// intend queues the line of an intent. If the client's connection has ended in
+// the meantime, intend refuses the change, because no client waits for it.
 func (a *client) intend(m *query.Intent) error {
 	facts, err := a.holds(m.Connection)
 	if err != nil {

@@ -23,7 +23,8 @@ type sink interface {
 // errUnsure means that lines may or may not be in the file.
 var errUnsure = errors.New("sync the audit log")
 
-// file writes to the open file that the parent sent last.
+// file is the audit log's file. It writes to the open file that the parent sent
+// last.
 type file struct {
 	follow func() error // asks the parent whether the file still has its name
 
@@ -45,7 +46,7 @@ type opened struct {
 // still valid.
 const followPause = time.Millisecond
 
-// use makes the descriptor fd the file to which lines are written from now on.
+// use makes f write all further lines to the file of the descriptor fd.
 func (f *file) use(fd int, m *ipc.LogFD) {
 	to := &opened{File: os.NewFile(uintptr(fd), "audit log"), is: *m}
 	to.tail = tail{to.File, m.Torn}
@@ -70,8 +71,8 @@ func (f *file) current() *opened {
 	return f.now
 }
 
-// append writes text at the end of the file, and returns how many bytes are in
-// the file. With Sync, these bytes are also on disk.
+// append writes text at the end of the file, and returns how many bytes of text
+// are in the file. With Sync, these bytes are also on the disk.
 func (f *file) append(text []byte) (int, error) {
 	to := f.current()
 	if now := time.Now(); to.is.Named && now.Sub(f.looked) >= followPause {
@@ -85,7 +86,7 @@ func (f *file) append(text []byte) (int, error) {
 	if n > 0 && to.is.Sync {
 		if err := unix.Fdatasync(int(to.Fd())); err != nil {
 			// After an error, the kernel may have dropped data that it could
-			// not write.
+			// not write. So it is unknown which lines are in the file.
 			return 0, fmt.Errorf("%w: %w", errUnsure, err)
 		}
 	}

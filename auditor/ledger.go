@@ -49,10 +49,10 @@ func newLedger(file claims.File) (*ledger, error) {
 	return &ledger{store: claims.New(file, by, now), wake: make(chan struct{}, 1), gone: make(chan struct{})}, nil
 }
 
-// do queues a call of use, which may use the file. The argument of use is nil,
-// or the reason why the file can't be used. use returns a function, whose
-// argument is the error of the sync. Both functions run in the ledger's
-// goroutine.
+// do queues a function that may use the file. Its argument is nil, or the
+// reason why the file can't be used. The function returns a second function,
+// which is called after the sync with the error of the sync. Both run in the
+// ledger's goroutine.
 func (l *ledger) do(use func(ready error) func(error)) {
 	l.mu.Lock()
 	l.queue = append(l.queue, use)
@@ -123,7 +123,8 @@ func (l *ledger) turn(batch []func(error) func(error), failed time.Time) error {
 
 var errLedger = errors.New("the idempotency file could not be used a moment ago")
 
-// note records that something was written, and the error of the write.
+// note records that something was written to the file, and the error of the
+// write, if any.
 func (l *ledger) note(err error) {
 	l.wrote = true
 	if l.failed == nil {

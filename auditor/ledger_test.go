@@ -144,8 +144,8 @@ func TestClaims(t *testing.T) {
 	l.close()
 }
 
-// TestClaimsOfTheDead checks that the claims of a worker that exits become
-// unknown at once. They become free if the worker never got an answer.
+// TestClaimsOfTheDead checks that if a worker exits, its claims become unknown
+// at once. A claim to which the worker never got an answer must become free.
 func TestClaimsOfTheDead(t *testing.T) {
 	b := &keysFile{hang: make(chan struct{}, 10)}
 	l := keeping(t, b)
@@ -177,7 +177,7 @@ func TestClaimsOfUsers(t *testing.T) {
 	}
 	_, first := one.own(&query.Claim{User: [32]byte{1}})
 	if _, second := one.own(&query.Claim{User: [32]byte{2}}); first != second {
-		t.Error("it has two shares")
+		t.Error("the user has two shares")
 	}
 	l.close()
 }
@@ -278,7 +278,7 @@ func TestClaimsLiars(t *testing.T) {
 func TestClaimsWithoutLog(t *testing.T) {
 	c := newClient(nil, someone(t, 1), nil)
 	if done, _ := c.handle(new(query.Intent)); done {
-		t.Error("it was handled")
+		t.Error("the intent was handled")
 	}
 	c.exited("")
 	a := newAuditor(nil)

@@ -29,8 +29,8 @@ const (
 	endNotMade  = "not_made" // the change was refused after its intent was written
 )
 
-// auditText limits each text of a worker in the log, in bytes. The protocol's
-// limit is lower.
+// auditText is the maximum length in bytes of each text that a worker sends for
+// the log. The protocol's limit is lower.
 const auditText = 1024
 
 // auditLine is a JSON object that is being written.
@@ -83,8 +83,9 @@ func (c *change) intent(now time.Time) []byte {
 	return append(l.b, '\n')
 }
 
-// outcome returns the line written after the change. o is what the worker
-// reported, or nil.
+// outcome returns the line written after the change. ended is endReported,
+// endUnknown or endNotMade. because has the reason, if any. o is the worker's
+// report, or nil.
 func (c *change) outcome(now time.Time, ended, because string, o *query.Outcome) []byte {
 	l := c.start(now, eventOutcome)
 	l.text("ended", ended)
@@ -108,7 +109,9 @@ func (c *change) outcome(now time.Time, ended, because string, o *query.Outcome)
 	return append(l.b, '\n')
 }
 
-// start writes the object with the facts of the parent, and leaves it open.
+// start begins a line with the members that do not come from the worker. It
+// leaves the line and its object "gateway" open, so that the caller can add to
+// them.
 func (c *change) start(now time.Time, event string) *auditLine {
 	l := &auditLine{make([]byte, 1, 1024)}
 	l.b[0] = '{'
@@ -137,8 +140,8 @@ func (c *change) start(now time.Time, event string) *auditLine {
 	return l
 }
 
-// words writes the object with the values that the worker sent, and leaves it
-// open.
+// words adds the object "worker" with the values that the worker sent, and
+// leaves it open.
 func (c *change) words(l *auditLine) {
 	l.begin("worker")
 	l.text("request", c.said.Request)
@@ -165,8 +168,8 @@ func (c *change) words(l *auditLine) {
 }
 
 // appendJSON appends s as a JSON string. It replaces invalid UTF-8 by U+FFFD,
-// escapes characters that can't be printed, and shortens a text that is too
-// long to end with "…". So whatever the worker sent, the result stays one valid
+// and escapes characters that can't be printed. It shortens a text that is too
+// long and appends "…". So whatever the worker sent, the result stays one valid
 // line and is safe to show on a terminal.
 func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
@@ -188,8 +191,8 @@ func appendJSON(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendEscaped appends \uXXXX, or two such escapes, a surrogate pair, if r is
-// beyond U+FFFF.
+// appendEscaped appends r as \uXXXX. If r is beyond U+FFFF, it appends two such
+// escapes, a surrogate pair.
 func appendEscaped(b []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	if r > 0xffff {

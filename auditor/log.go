@@ -139,8 +139,8 @@ func (a *journal) expire(i *intent) {
 	}
 }
 
-// settle queues the line of the outcome of a granted change. If text is nil, no
-// outcome is expected any longer.
+// settle queues text, the line of the outcome of a granted change. settle(nil)
+// records that the outcome is written, or that none is needed.
 func (a *journal) settle(text []byte) {
 	a.mu.Lock()
 	switch {
@@ -303,9 +303,11 @@ func (a *journal) judge(written, rest []record, err error) {
 	a.queue = append(back, a.queue...)
 }
 
-// disown queues a line that a change was not made, because its intent is or may
-// be in the log. If expire answered the intent first, it assumed that the log
-// has no line for the intent. In that case an outcome is now expected again.
+// disown queues a line which says that a change was not made. It is needed if
+// the line of the change's intent is in the log, or may be. first is false if
+// expire has already answered the intent. expire then assumed that the intent
+// has no line and needs no outcome, so disown counts the outcome as expected
+// again.
 func (a *journal) disown(i *intent, first bool) {
 	if !first {
 		a.mu.Lock()

@@ -66,8 +66,8 @@ func (d *dispatcher) announceConfinement(a announced, sealed ipc.Ready) {
 }
 
 // announceRules logs once the rules in force that can't be seen from outside.
-// The line shows administrators which settings they have misspelled, and which
-// settings another file overrides.
+// The line lets administrators notice that a setting is misspelled, or that
+// another file overrides it.
 func (d *dispatcher) announceRules(a work.Admission) {
 	c := d.config
 	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"), "penalties", costs(a),
@@ -99,7 +99,7 @@ func (d *dispatcher) announceUncheckedIdentity() {
 	}
 }
 
-// describeAudit returns the description of the audit log in this process's log.
+// describeAudit describes the audit log for a line of this process's log.
 func describeAudit(a ipc.Audit) string {
 	if a.Path == "" {
 		return "none"
@@ -127,7 +127,7 @@ func trusted(a work.Admission) string {
 	return prefixes(a.Proxies, words...)
 }
 
-// prefixes returns the networks in list and the words in more as one text.
+// prefixes returns networks and further words as one text.
 func prefixes(list []netip.Prefix, more ...string) string {
 	var words []string
 	for _, p := range list {
@@ -136,7 +136,7 @@ func prefixes(list []netip.Prefix, more ...string) string {
 	return cmp.Or(strings.Join(append(words, more...), ","), "none")
 }
 
-// because returns the reason why if the condition so is true, and "" otherwise.
+// because returns its second argument if the first is true, and "" otherwise.
 func because(so bool, why string) string {
 	if so {
 		return why

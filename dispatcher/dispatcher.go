@@ -73,8 +73,8 @@ type Limits struct {
 	DialRate  int           // connections to daemons that a worker may request per second
 }
 
-// Defaults are the limits of the gateway. A worker logs at most one line for
-// each request that it can answer.
+// Defaults are the limits of the gateway. LogBurst and LogRate permit one line
+// for each request that a worker can answer.
 var Defaults = Limits{Wear: 200_000, Age: 12 * time.Hour, Rest: time.Minute, Farewell: time.Hour, HandLimit: 10 * time.Second,
 	LogBurst: 20_000, LogRate: 10_000, DialBurst: work.DialBurst, DialRate: work.DialRate}
 
@@ -220,7 +220,7 @@ func (d *dispatcher) serve(a announced) {
 	}
 	// This process has the same user as the workers if the gateway was not
 	// started by root. It must keep running even if a worker uses up the user's
-	// processes.
+	// limit of processes, so it reserves threads now.
 	thread.Reserve(thread.Spare)
 	c := d.config
 	d.Set = pool.NewSet(pool.Options{Admission: a.setup.Admission, Connections: int(c.Connections), PerSource: int(c.PerSource),
@@ -400,7 +400,8 @@ func (d *dispatcher) finish() {
 		}
 		return nil
 	})
-	// A compromised worker may ignore its own limit.
+	// The workers have this time limit, too, but a compromised worker may
+	// ignore it.
 	late := d.After(drain+process.LastWords, func() { d.End("did not exit in time") })
 	defer late.Stop()
 	<-d.Over

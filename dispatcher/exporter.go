@@ -12,9 +12,9 @@ import (
 	"schedrestd/rate"
 )
 
-// scraper answers one process of the exporter. The dispatcher keeps the totals,
-// so they are not lost when an exporter exits. The exporter is then started
-// again. No other process depends on it.
+// scraper answers the questions of one exporter process. The dispatcher keeps
+// the totals, so they are not lost when an exporter exits. The exporter is then
+// started again. No other process depends on it.
 type scraper struct {
 	*dispatcher
 	process *service.Process

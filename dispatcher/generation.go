@@ -16,10 +16,10 @@ import (
 )
 
 // generation groups all processes that serve one configuration: its services
-// and, through the pools, its workers. It also has their public keys. No part
-// of a generation is ever replaced. If the configuration changes or a service
-// exits, the next generation is built beside the current one. It takes over
-// when its workers have proved that they can serve.
+// and, through the pools, its workers. It also has the public keys for its
+// workers. No part of a generation is ever replaced. If the configuration
+// changes or a service exits, the next generation is built beside the current
+// one. It takes over when its workers have proved that they can serve.
 type generation struct {
 	*pool.Generation
 	announced
@@ -86,7 +86,7 @@ func (d *dispatcher) startServices(g *generation) (err error) {
 	return nil
 }
 
-// getKeys gets the public keys of the workers from the parent, once the keeper
+// getKeys gets the public keys for the workers from the parent, once the keeper
 // has accepted the secret keys. If the keeper can't use a key, the parent sends
 // an error or another set of keys. For another set, getKeys starts a new
 // keeper.
@@ -223,7 +223,7 @@ func (g *generation) show() {
 	}
 }
 
-// close ends the services and closes the keys.
+// close ends the services and closes the files of the keys.
 func (g *generation) close() {
 	g.keeper.Stop()
 	g.resolver.Stop()

@@ -22,13 +22,13 @@ func TestTickets(t *testing.T) {
 		made = append([][32]byte{list[0]}, made...)
 		for i, key := range list {
 			if key != made[i] || i > 0 && key == list[0] {
-				t.Errorf("generation %d: key %d is another one", n, i)
+				t.Errorf("generation %d: key %d has changed", n, i)
 			}
 		}
 		before = g
 	}
 	g := &generation{public: new(work.Keys)}
 	if g.makeTickets(before); g.public.Tickets != nil {
-		t.Error("keys without TLS")
+		t.Error("there are keys without TLS")
 	}
 }

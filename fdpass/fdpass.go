@@ -34,8 +34,8 @@ const (
 	patience = 5 * time.Millisecond
 
 	// mostInside limits the number of threads in Do. All these threads can
-	// sleep at once, and the runtime starts another thread for each of them.
-	// Further calls of Do wait.
+	// sleep at the same time, and the runtime starts another thread for each of
+	// them. Further calls of Do wait.
 	mostInside = 16
 )
 
@@ -66,9 +66,9 @@ func (c *call) wake() {
 	}
 }
 
-// Do calls f and wakes its thread if it sleeps. f makes one system call. The
-// call may close descriptors that a peer sent, and must have no other reason to
-// wait.
+// Do calls f, and wakes the thread that runs f if that thread sleeps. f makes
+// one system call. The call may close descriptors that a peer sent, and must
+// have no other reason to wait.
 func Do(f func()) {
 	places := calls()
 	c := <-places
@@ -109,7 +109,8 @@ func Close(fd int) {
 
 // Release closes c. Unread messages are dropped when the last descriptor of the
 // connection is closed. Release makes sure that it closes the last descriptor
-// itself. Otherwise the last Read or Write of c to return would close it.
+// itself. Otherwise the last Read or Write of c to return would close it,
+// outside Do.
 func Release(c interface {
 	syscall.Conn
 	io.Closer

@@ -11,8 +11,8 @@ import (
 )
 
 // Limits on a key, in bytes. RFC 7518 3.2 requires at least as many bits as the
-// hash has. With a single token, an attacker can check guesses of a shorter
-// key.
+// hash has. With a shorter key, an attacker who has a single token can find the
+// key by guessing.
 const (
 	Least = 32
 	Most  = 64 << 10

@@ -13,7 +13,7 @@ func (l *LogFD) Walk(w *Walker) { w.Fields(&l.FailOpen, &l.Sync, &l.Torn, &l.Nam
 // ClaimsFD gives the auditor the file of Idempotency-Keys, open for reading and
 // writing.
 type ClaimsFD struct {
-	PerWorker bool // each uid of a worker is a user, and a worker's message concerns only that user
+	PerWorker bool // each worker serves only the user with its uid, so its messages concern only that user
 }
 
 func (c *ClaimsFD) Walk(w *Walker) { w.Fields(&c.PerWorker) }

@@ -15,8 +15,8 @@ import (
 // enough.
 var ErrFull = errors.New("the channel is full")
 
-// Channel is one end of a channel. Send and Receive may be called concurrently,
-// each by several goroutines; the phase is shared.
+// Channel is one end of a channel. Several goroutines may call Send and Receive
+// concurrently. All of them share the phase.
 type Channel struct {
 	self, peer Role
 	file       *os.File
@@ -106,8 +106,9 @@ func (c *Channel) End() error {
 // Close closes this end. A waiting Receive returns.
 func (c *Channel) Close() error { return c.file.Close() }
 
-// Send sends m with the descriptors that the row of m requires. The caller
-// keeps the descriptors and closes them. While the channel is full, Send waits.
+// Send sends m with the descriptors that m's row of the protocol table
+// requires. The caller keeps the descriptors and closes them. While the channel
+// is full, Send waits.
 func (c *Channel) Send(m Message, fds ...int) error { return c.send(m, fds, true) }
 
 // TrySend is like Send but returns ErrFull instead of waiting.
@@ -180,16 +181,16 @@ func put(fd int, frame, oob []byte) (err error) {
 	}
 }
 
-// Received is a message with the descriptors that its row requires. The caller
-// closes them.
+// Received is a message with the descriptors that its row of the protocol table
+// requires. The caller closes them.
 type Received struct {
 	Message
 	FDs []int
 }
 
 // Receive waits for the next message. It returns io.EOF when the peer has
-// closed its end, and a *Violation when the peer broke the protocol. Then the
-// descriptors that came with the message are already closed.
+// closed its end, and a *Violation when the peer broke the protocol. After a
+// violation, the descriptors that came with the message are already closed.
 func (c *Channel) Receive() (Received, error) {
 	c.receiving.Lock()
 	defer c.receiving.Unlock()

@@ -200,15 +200,16 @@ func TestOtherBuild(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m, err := parent.Receive(); err != nil || ipc.KindOf(m.Message) != ipc.KindOf(new(ipc.Refused)) {
-			t.Errorf("the parent heard %v, %v", m.Message, err)
+			t.Errorf("the parent received %v, %v", m.Message, err)
 		}
 	}
 }
 
-// TestNoNetwork checks that an invalid network is not decoded as all networks.
+// TestNoNetwork checks that an invalid network is not encoded. The receiver
+// would read it as a network that contains every address.
 func TestNoNetwork(t *testing.T) {
 	if _, err := (work.Setup{Admission: work.Admission{Exempt: make([]netip.Prefix, 1)}}).Pack(); err == nil {
-		t.Error("it went out")
+		t.Error("the message was sent")
 	}
 }
 
@@ -226,11 +227,11 @@ func TestSendKeepsToTheTable(t *testing.T) {
 	parent, _ := pair(t, ipc.Initial)
 	for _, m := range []ipc.Message{&work.Drain{}, &work.Done{}, &ipc.Ready{}, &ipc.Ping{}} {
 		if err := parent.Send(m); err == nil {
-			t.Errorf("%s went out while born", ipc.KindOf(m))
+			t.Errorf("%s was sent in the first phase", ipc.KindOf(m))
 		}
 	}
 	if err := parent.Send(&ipc.Setup{Privileged: []string{strings.Repeat("x", 300)}}); err == nil {
-		t.Error("a text beyond its limit went out")
+		t.Error("a text beyond its limit was sent")
 	}
 }
 
@@ -247,13 +248,13 @@ func TestFullChannel(t *testing.T) {
 		}
 	}
 	if sent == 100_000 {
-		t.Fatal("the channel never filled")
+		t.Fatal("the channel never became full")
 	}
 	if err := parent.TrySend(&work.Drain{}); err != ipc.ErrFull {
 		t.Errorf("Drain into a full channel: %v, want ErrFull", err)
 	}
 	if parent.Phase() != ipc.Serving {
-		t.Errorf("a message that was not sent led to %s", parent.Phase())
+		t.Errorf("a message that was not sent changed the phase to %s", parent.Phase())
 	}
 	for range sent {
 		if _, err := worker.Receive(); err != nil {
@@ -261,13 +262,13 @@ func TestFullChannel(t *testing.T) {
 		}
 	}
 	if err := parent.TrySend(&work.Drain{}); err != nil {
-		t.Errorf("after it was emptied: %v", err)
+		t.Errorf("after the channel was emptied: %v", err)
 	}
 }
 
 // TestTrySendBesideSend checks that TrySend returns at once while a Send waits
-// for room. Pings are sent with TrySend. If it waited, a stopped peer would not
-// be noticed.
+// for room. Pings are sent with TrySend. If TrySend waited, a stopped peer
+// would not be noticed.
 func TestTrySendBesideSend(t *testing.T) {
 	parent, _ := pair(t, ipc.Serving)
 	for parent.TrySend(&ipc.Ping{}) == nil {
@@ -283,7 +284,7 @@ func TestTrySendBesideSend(t *testing.T) {
 				t.Fatalf("%v, want ErrFull", err)
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatal("it waits for the Send that waits for room")
+			t.Fatal("TrySend waits for the Send that waits for room")
 		}
 	}
 	parent.Close()
@@ -300,7 +301,7 @@ func TestOpenRefusesOtherDescriptors(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	if _, err := ipc.Open(int(r.Fd()), ipc.Worker, ipc.Parent); err == nil {
-		t.Error("a pipe was taken for a channel")
+		t.Error("a pipe was accepted as a channel")
 	}
 }
 

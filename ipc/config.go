@@ -101,7 +101,7 @@ func Fail(err error) Failure {
 	return Failure{uint8(errs.KindOf(err)), text[:min(len(text), maxCause)], hint[:min(len(hint), maxCause)]}
 }
 
-// Judgement answers OpenFile and Judge without a file.
+// Judgement answers Judge. It also answers OpenFile if no file is sent.
 type Judgement struct {
 	OK bool // the path exists, or the files are acceptable
 	Failure
@@ -118,5 +118,5 @@ func Judged(err error) *Judgement {
 
 func (v *Judgement) Walk(w *Walker) { w.Fields(&v.OK, &v.Failure) }
 
-// NoPlan says why a reload has no Plan.
+// NoPlan reports why a reload has resulted in no Plan.
 type NoPlan struct{ Failure }

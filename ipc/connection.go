@@ -16,7 +16,7 @@ func (n Network) String() string { return Word(n, "", "tcp", "unix", "stdio") }
 // Connection passes one accepted connection to a worker, with its descriptor.
 // Every field comes from the parent or the kernel, none from the client.
 type Connection struct {
-	ID       uint64 // assigned by the parent and never reused
+	ID       uint64 // assigned by the sender and never reused
 	Network  Network
 	Listener string // the listener's address, as in the configuration
 	Addr     string // of the peer, host:port; "" for a UNIX socket

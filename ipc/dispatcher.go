@@ -49,7 +49,7 @@ type Arrivals struct{}
 
 func (*Arrivals) Walk(*Walker) {}
 
-// Arrival is an accepted connection with its descriptor. Start and Gone refer
+// Arrival is an accepted connection with its descriptor. Start and Left refer
 // to it by its ID.
 type Arrival struct {
 	Connection

@@ -35,7 +35,7 @@ func RowOf(m Message) *Row { return byKind[KindOf(m)] }
 // lengths.
 func (r *Row) Size() string { return r.size() }
 
-// Shown walks m as for writing, calls look for each field, and returns m.
+// Shown walks m as if to encode it, calls look for each field, and returns m.
 func Shown(m Message, look func(field any, what string, least, most int)) Message {
 	m.Walk(&Walker{look: look})
 	return m
@@ -47,7 +47,7 @@ func (c *Channel) SetPhase(p Phase) { c.phase = p }
 // Fd returns the descriptor of the end.
 func (c *Channel) Fd() uintptr { return c.file.Fd() }
 
-// JudgePacket reads one packet as an end of a channel in the given phase, and
+// JudgePacket reads one packet like an end of a channel in the given phase, and
 // returns the next phase.
 func JudgePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Phase, error) {
 	c := &Channel{self: self, peer: peer, phase: phase}

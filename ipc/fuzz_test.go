@@ -40,13 +40,13 @@ func fuzzSide(f *testing.F, self, peer ipc.Role) {
 		r, after, err := ipc.JudgePacket(self, peer, before, frame, oob)
 		if err != nil {
 			if after != before {
-				t.Fatalf("a refused message led from %s to %s", before, after)
+				t.Fatalf("a refused message changed the phase from %s to %s", before, after)
 			}
 			return
 		}
 		row := ipc.RowOf(r.Message)
 		if !row.From.Has(peer) || !row.To.Has(self) || !row.Phases.Has(before) {
-			t.Fatalf("%s was accepted while %s", row.Name, before)
+			t.Fatalf("%s was accepted in the phase %s", row.Name, before)
 		}
 		again, err := ipc.Encode(r.Message)
 		if err != nil || !bytes.Equal(again, frame) {

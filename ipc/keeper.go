@@ -13,10 +13,10 @@ type SecretKeys struct {
 
 func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Followed) }
 
-// Kept is the keeper's answer to SecretKeys, and a worker's to Keys: the keys
-// are in use, or Reason says why a key can't be used. If the keeper sends Kept,
-// the key is the token key if Token is set, and the private key otherwise. If a
-// worker sends it, the key is the key set.
+// Kept answers the keys of a generation: SecretKeys if the keeper sends it, and
+// Keys if a worker sends it. The keys are in use, or Reason says why a key
+// can't be used. In the keeper's answer, that key is the token key if Token is
+// set, and the private key otherwise. In a worker's answer, it is the key set.
 type Kept struct {
 	OK     bool
 	Token  bool

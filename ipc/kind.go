@@ -31,7 +31,7 @@ const Services = Keeper | Resolver | Auditor | Dispatcher | Exporter
 // roleNames are the names of the roles in the order of their bits.
 var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config", "dispatcher", "acceptor", "exporter"}
 
-// Has reports whether r includes the role one.
+// Has reports whether r includes the given role.
 func (r Role) Has(one Role) bool { return r&one != 0 }
 
 // String returns the role's name in logs.

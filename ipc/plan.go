@@ -2,8 +2,8 @@ package ipc
 
 import "net/netip"
 
-// Bounds of the parts of a Plan. A Plan at all of these limits would exceed
-// MaxMessage; encode checks that.
+// Bounds of the parts of a Plan. A Plan that reaches all of these limits would
+// exceed MaxMessage. encode refuses to send such a Plan.
 const (
 	maxListen     = 512 // bytes of one LISTEN argument
 	maxSocketPath = 108

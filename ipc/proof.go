@@ -24,7 +24,8 @@ func (p *Proven) Walk(w *Walker) { w.Fields(&p.OK, &p.Sealed, &p.Failure) }
 // DeathTests is the number of cases that run concurrently.
 const DeathTests = 8
 
-// A fact for the page is an argument NAME=VALUE, or only NAME.
+// A fact for the page of --check-confinement is an argument NAME=VALUE, or only
+// NAME.
 const (
 	FactPart    = "part"    // a part of the confinement: its name, its state (below) and the reason, separated by tabs
 	FactRoot    = "root"    // the gateway was started as root

@@ -57,17 +57,17 @@ var _ = Register(
 	Of[ServiceSetup](32, Parent, Services, In(Initial), 16, 16+maxLog, 0, Told),
 	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; an empty file stands for none
 	Of[SecretKeys](59, Parent, Keeper, In(Proving, Serving), 4, 4, 4, Initial),
-	// whether the keys are in use, or which one can't be used and why; a worker gets connections after it
+	// whether the keys are in use, or which key can't be used and why; a worker gets connections only after it has sent this
 	Of[Kept](34, Keeper|Worker, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
 	Of[LogFD](53, Parent, Auditor, In(Proving, Serving), 4, 4, 1, Initial),
 	// the file of Idempotency-Keys, open for reading and writing; its owner, mode and directory were checked
 	Of[ClaimsFD](61, Parent, Auditor, In(Proving, Serving), 1, 1, 1, Initial),
-	// a socket that listens for scrapes of the metrics; it is sent for each address
+	// a socket that listens for scrapes of the metrics; there is one message for each address
 	Of[MetricsFD](62, Parent, Exporter, In(Proving, Serving), 0, 0, 1, Initial),
 	// asks, before lines are written, whether the audit log still has its name
 	Of[Follow](57, Auditor|Dispatcher, Parent, In(Serving), 0, 0, 0, Initial),
-	// the audit log can be written, or why not; a LogFD comes first when the file has changed
+	// whether the audit log can be written, or why not; a LogFD comes first when the file has changed
 	Of[Followed](58, Parent, Auditor|Dispatcher, In(Serving), 2, 2+MaxReason, 0, Initial),
 	// how the parent was started
 	Of[ConfigSetup](64, Parent, Config, In(Initial), 18, 18+maxPath, 0, Told),
@@ -77,13 +77,13 @@ var _ = Register(
 	Of[OpenFile](66, Config, Parent, In(Told), 3, 3+maxPath, 0, Initial),
 	// the requested file; its owner and mode were checked
 	Of[OpenedFD](67, Parent, Config, In(Told), 0, 0, 1, Initial),
-	// asks whether root and these users alone can change the configuration files that were opened
+	// asks whether only root and the listed users can change the configuration files that were opened
 	Of[Judge](68, Config, Parent, In(Told), 4, 4+8*maxOwners, 0, Initial),
 	// yes, or why not
 	Of[Judgement](69, Parent, Config|Dispatcher, In(Told, Serving), 6, 6+2*maxCause, 0, Initial),
 	// why a reload has no Plan
 	Of[NoPlan](70, Config, Parent, In(Told), 5, 5+2*maxCause, 0, Over),
-	// what the parent needs from the command line, environment and configuration; no file is opened after it
+	// what the parent needs from the command line, environment and configuration; after it, no more files can be requested
 	Of[Plan](71, Config, Parent, In(Told), 99, MaxMessage-1, 0, Planned),
 	// an address to listen on
 	Of[PlanListen](72, Config, Parent, In(Planned), 9, 9+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
@@ -135,8 +135,8 @@ var _ = Register(
 	Of[Served](100, Dispatcher, Parent, In(Serving), 6, 6+2*maxCause, 0, Initial),
 )
 
-// These maps have the rows of the messages that this program can send or
-// receive.
+// These maps are for finding the rows of the messages that this program can
+// send or receive.
 var (
 	byKind [256]*Row
 	byType = map[reflect.Type]Kind{}

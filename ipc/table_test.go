@@ -37,7 +37,7 @@ func TestTableIsSound(t *testing.T) {
 				t.Errorf("sizes %d to %d", r.Min, r.Max)
 			}
 			if r.FDs >= ipc.MaxRights {
-				t.Errorf("%d descriptors: a surplus could not be told", r.FDs)
+				t.Errorf("%d descriptors: surplus descriptors could not be detected", r.FDs)
 			}
 			if r.From == r.To || meaning[r.Name] == "" {
 				t.Errorf("row is not filled in: %+v", r)
@@ -112,7 +112,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 		&query.Claimed{State: query.ClaimNotDone}, &query.Claimed{}, &query.Settle{State: query.ClaimNotDone + 1}, &query.Settle{State: query.ClaimRunning},
 	} {
 		if frame, err := ipc.Encode(m); err == nil {
-			t.Errorf("%+v went out", m)
+			t.Errorf("%+v was sent", m)
 		} else if err := ipc.Decode(frame[1:], reflect.New(reflect.TypeOf(m).Elem()).Interface().(ipc.Message)); err == nil {
 			t.Errorf("%+v was read", m)
 		}
@@ -175,7 +175,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 	for _, r := range ipc.Table() {
 		for _, role := range []ipc.Role{ipc.Parent, ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Config, ipc.Dispatcher, ipc.Exporter} {
 			if r.To.Has(role) && !heard[role][r.Name] {
-				t.Errorf("no %s hears %s", role, r.Name)
+				t.Errorf("no %s handles %s", role, r.Name)
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func (w *Walker) at(field any, what string, least, most int) {
 	}
 }
 
-// number writes v as size bytes, or reads and returns it.
+// number writes v as size bytes, or reads size bytes and returns their value.
 func (w *Walker) number(v uint64, size int) uint64 {
 	var b [8]byte
 	if !w.reading {

@@ -2,12 +2,13 @@ package keeper
 
 import "crypto/rsa"
 
-// questions is the number of questions that a worker may ask per second, and in
-// a burst. The other constants are the costs of the questions, in CPU time. The
-// whole budget is half a second of one CPU. An honest worker stays far below
-// the budget, because it needs more time for the rest of a handshake, or for
-// reading a request with a token. A compromised worker can't use up the CPU:
-// further questions wait in the worker's own channel.
+// questions is what a worker may ask per second, and in a burst, in units of
+// one verification. The other constants are the costs of the kinds of questions
+// in this unit, according to their CPU time. The whole budget corresponds to
+// half a second of one CPU. An honest worker stays far below the budget,
+// because it needs more time for the rest of a handshake, or for reading a
+// request with a token. A compromised worker can't use up the CPU: further
+// questions wait in the worker's own channel.
 const (
 	questions  = 25_000
 	signing    = questions / 5000 // with an elliptic curve

@@ -28,7 +28,7 @@ func TestCost(t *testing.T) {
 			}
 		}
 		if wait := paid.Owe(now, tt.cost); wait != tt.each {
-			t.Errorf("beyond the burst one waits for %s, want %s", wait, tt.each)
+			t.Errorf("after the burst, a question waits for %s, want %s", wait, tt.each)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 // message is signed only if TLS 1.2 is enabled.
 var serverContext = append(bytes.Repeat([]byte{' '}, 64), "TLS 1.3, server CertificateVerify\x00"...)
 
-// transcripts lists the lengths of the hash, in bytes: SHA-256 and SHA-384,
-// depending on the cipher suite.
+// transcripts lists the lengths of a transcript's hash, in bytes: SHA-256 and
+// SHA-384, depending on the cipher suite.
 var transcripts = []int{32, 48}
 
 var (

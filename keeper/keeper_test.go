@@ -92,7 +92,7 @@ func TestJudge(t *testing.T) {
 		{"1.2 when it is off", p256(), false, old, ecdsaSHA256, errNotHandshake},
 		{"1.2, one byte more", p256(), true, append(bytes.Clone(old), 0), ecdsaSHA256, errNotHandshake},
 		{"1.2, one byte less", p256(), true, old[:len(old)-1], ecdsaSHA256, errNotHandshake},
-		{"1.2, the head alone", p256(), true, old[:68], ecdsaSHA256, errNotHandshake},
+		{"1.2, only the head", p256(), true, old[:68], ecdsaSHA256, errNotHandshake},
 		{"1.2, an explicit curve", p256(), true, edit(old, 64, 1), ecdsaSHA256, errNotHandshake},
 		{"1.2, an unknown curve", p256(), true, edit(old, 66, 30), ecdsaSHA256, errNotHandshake},
 		{"1.2, another length of the point", p256(), true, edit(old, 67, 31), ecdsaSHA256, errNotHandshake},
@@ -137,7 +137,7 @@ func verify(t *testing.T, key crypto.PublicKey, message, signature []byte, with 
 		}
 	}
 	if !ok {
-		t.Error("the signature is not good")
+		t.Error("the signature is invalid")
 	}
 }
 
@@ -229,7 +229,7 @@ func ask(t *testing.T, c *ipc.Channel, message []byte) []byte {
 	}
 	a := m.Message.(*query.Signed)
 	if a.ID != 7 {
-		t.Errorf("an answer to %d", a.ID)
+		t.Errorf("an answer with the number %d", a.ID)
 	}
 	return a.Signature
 }
@@ -326,7 +326,7 @@ func TestHostile(t *testing.T) {
 		{"a worker's keys", append([]byte{byte(ipc.KindOf(new(work.Keys)))}, make([]byte, 6)...), 3},
 		{"a signature cut short", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 41)...), 0},
 		{"a signature and more", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 43)...), 0},
-		{"a text that is not there", append([]byte{byte(ipc.KindOf(new(query.Verify))), 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x1f}, make([]byte, 32)...), 0},
+		{"a text that is missing", append([]byte{byte(ipc.KindOf(new(query.Verify))), 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x1f}, make([]byte, 32)...), 0},
 		{"a text too long", append([]byte{byte(ipc.KindOf(new(query.Verify))), 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x20}, make([]byte, 8193+32)...), 0},
 		{"a signature with a descriptor", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 42)...), 1},
 	}
@@ -358,7 +358,7 @@ func TestHostile(t *testing.T) {
 			}
 			m, err := parent.Receive()
 			if breach, ok := m.Message.(*work.Breach); err != nil || !ok || breach.Number != 9 || breach.Reason == "" {
-				t.Errorf("the parent hears %+v, %v", m.Message, err)
+				t.Errorf("the parent receives %+v, %v", m.Message, err)
 			}
 			if len(ask(t, honest, hash13(48))) == 0 {
 				t.Error("another worker is not served")
@@ -440,7 +440,7 @@ func FuzzJudge(f *testing.F) {
 				continue
 			}
 			if _, ok := options[scheme(s)]; !ok {
-				t.Fatalf("scheme %04x is let through and can't be signed with", s)
+				t.Fatalf("scheme %04x is accepted, but signing with it fails", s)
 			}
 			const context = "TLS 1.3, server CertificateVerify\x00"
 			switch {

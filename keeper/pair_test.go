@@ -109,7 +109,7 @@ func TestReadPair(t *testing.T) {
 		{"one file for both", certificate(p256(), nextYear) + pkcs8(p256()), certificate(p256(), nextYear) + pkcs8(p256()), "certificate file: contains a private key"},
 		{"another key beside the certificate", pkcs8(p256()), certificate(p256(), nextYear) + sec1, "certificate file: contains a private key"},
 		{"a key that is cut off beside it", pkcs8(p256()), certificate(p256(), nextYear) + "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n", "certificate file: contains a private key"},
-		{"a certificate that is none", pkcs8(p256()), certificate(p256(), nextYear) + block("CERTIFICATE", []byte{1}), "a certificate cannot be parsed"},
+		{"an invalid certificate", pkcs8(p256()), certificate(p256(), nextYear) + block("CERTIFICATE", []byte{1}), "a certificate cannot be parsed"},
 		{"too long", pkcs8(p256()), certificate(p256(), nextYear) + strings.Repeat("#", maxPEM), "longer than 1048576 bytes"},
 	}
 	for _, tt := range tests {
@@ -120,7 +120,7 @@ func TestReadPair(t *testing.T) {
 				t.Fatalf("refused: %v", err)
 			case tt.problem == "":
 				if p.leaf == nil || p.signer == nil {
-					t.Errorf("half a pair: %+v", p)
+					t.Errorf("an incomplete pair: %+v", p)
 				}
 			case err == nil || !strings.Contains(err.Error(), tt.problem):
 				t.Errorf("error %v, want %q", err, tt.problem)

@@ -39,7 +39,7 @@ func askToken(t *testing.T, c *ipc.Channel, id uint64, signed string, m [32]byte
 	}
 	v := answer.Message.(*query.Verified)
 	if v.ID != id {
-		t.Errorf("an answer to %d, asked was %d", v.ID, id)
+		t.Errorf("an answer to question %d instead of %d", v.ID, id)
 	}
 	return v.Verdict
 }
@@ -86,10 +86,10 @@ func TestVerify(t *testing.T) {
 		want("one bit of another", m, query.Forged)
 	}
 	if got := askToken(t, c, 8, signed+" ", good); got != query.Forged {
-		t.Errorf("of another text: %d", got)
+		t.Errorf("signature of another text: verdict %d", got)
 	}
 	if got := askToken(t, c, 9, "", mac(oneKey, "")); got != query.Genuine {
-		t.Errorf("of no text: %d", got) // the keeper does not decide whether an empty text is a token
+		t.Errorf("signature of an empty text: verdict %d", got) // the keeper does not decide whether an empty text is a token
 	}
 
 	take(otherKey, true)
@@ -123,7 +123,7 @@ func TestTokenKeys(t *testing.T) {
 				t.Fatalf("%+v, want %q", a, tt.want)
 			}
 			if len(tt.key) > 4 && tt.want != "" && strings.Contains(a.Reason, tt.key) {
-				t.Error("the reason has the key in it")
+				t.Error("the reason contains the key")
 			}
 			verdict := askToken(t, worker(t, k, 1), 1, "a.b", mac(tt.key, "a.b"))
 			if (verdict == query.Genuine) != a.OK {
@@ -133,8 +133,9 @@ func TestTokenKeys(t *testing.T) {
 	}
 }
 
-// TestVerifiedSaysNoMore checks that an answer is a number and one of three
-// values, so that it reveals nothing about the right signature.
+// TestVerifiedSaysNoMore checks that the answer about a forged signature
+// contains only the number of the question and the verdict, and nothing about
+// the right signature.
 func TestVerifiedSaysNoMore(t *testing.T) {
 	k := newKeeper(nil)
 	offerToken(t, k, oneKey, true)

@@ -1,6 +1,6 @@
 // Package notify reports the state of this process to the service manager that
 // started it (sd_notify(3)), if there is one. It never waits, because a service
-// manager that does not read must not stop the service.
+// manager that does not read must not block the service.
 package notify
 
 import (

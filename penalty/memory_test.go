@@ -10,7 +10,7 @@ func TestMemory(t *testing.T) {
 	for i := range 1000 { // one client retries two credentials while another guesses
 		for _, credential := range []uint64{1, 2} {
 			if m.Add(credential) != (i == 0) {
-				t.Fatalf("round %d: credential %d counts wrongly", i, credential)
+				t.Fatalf("round %d: wrong result for credential %d", i, credential)
 			}
 		}
 		if i < 90 && m.Add(uint64(1000+i)) {
@@ -18,7 +18,7 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	if fresh != 90 {
-		t.Errorf("of 90 different guesses %d count", fresh)
+		t.Errorf("%d of 90 different guesses count", fresh)
 	}
 	for i := range 10_000 {
 		if !m.Add(uint64(10_000 + i)) {
@@ -26,6 +26,6 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	if n := len(m.seen); n != 100 {
-		t.Errorf("it has %d credentials", n)
+		t.Errorf("the memory has %d credentials", n)
 	}
 }

@@ -10,12 +10,12 @@
 // token is blocked no longer than a source with one such client.
 //
 // A source has a separate debt for each kind of offence, and the threshold
-// applies to each debt. A portal is not blocked because small debts of
-// different kinds add up.
+// applies to each debt. So small debts of different kinds do not add up, and do
+// not block a portal.
 //
 // The package reads no clock, takes no lock, and does not know which sources
 // are exempt or what a source is. Start with New. Memory distinguishes a
-// repeated credential from another guess.
+// repeated credential from a new guess.
 package penalty
 
 import "time"

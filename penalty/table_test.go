@@ -15,18 +15,18 @@ func TestMistakesCostNothing(t *testing.T) {
 	table := New[string](rules, 100)
 	for i := range 30 {
 		if wait, _ := table.Offend(noon, "portal", Auth); wait != 0 {
-			t.Fatalf("mistake %d has it wait %s", i, wait)
+			t.Fatalf("offence %d blocks the source for %s", i, wait)
 		}
 	}
 	if wait, begun := table.Offend(noon, "portal", Auth); wait != time.Second || !begun {
 		t.Errorf("mistake 31: %s, %t", wait, begun)
 	}
 	if wait := table.Wait(noon, "other"); wait != 0 {
-		t.Errorf("somebody else waits %s", wait)
+		t.Errorf("another source is blocked for %s", wait)
 	}
 	for i := range 1000 { // one per second, continuously
 		if wait, _ := table.Offend(at(time.Duration(i)*time.Second), "slow", Auth); wait != 0 {
-			t.Fatalf("one mistake a second has it wait %s", wait)
+			t.Fatalf("one offence a second blocks the source for %s", wait)
 		}
 	}
 }
@@ -47,18 +47,18 @@ func TestPausesGrowAndEnd(t *testing.T) {
 	}
 	for i, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
 		if i >= len(pauses) || pauses[i] != want*time.Second {
-			t.Fatalf("the pauses are %v", pauses)
+			t.Fatalf("the blocks are %v", pauses)
 		}
 	}
 	if wait := table.Wait(at(end), "portal"); wait > 10*time.Second {
-		t.Errorf("after it has stopped it waits %s", wait)
+		t.Errorf("after the last offence it is blocked for %s", wait)
 	}
 	if wait := table.Wait(at(end+10*time.Second), "portal"); wait != 0 {
-		t.Errorf("10 s after it has stopped it waits %s", wait)
+		t.Errorf("10 s after the last offence it is blocked for %s", wait)
 	}
 	later := at(end + 10*time.Second + rules.Threshold)
 	if wait, _ := table.Offend(later, "portal", Auth); wait != 0 {
-		t.Errorf("what it did is not forgotten: it waits %s", wait)
+		t.Errorf("the debt is not forgotten: it is blocked for %s", wait)
 	}
 }
 
@@ -78,14 +78,14 @@ func TestCrashesCostMore(t *testing.T) {
 	table := New[string](rules, 100)
 	for range 2 {
 		if wait, _ := table.Offend(noon, "fuzzer", Crash); wait != 0 {
-			t.Fatalf("it waits %s", wait)
+			t.Fatalf("the source is blocked for %s", wait)
 		}
 	}
 	now := noon
 	for i, want := range []time.Duration{15, 30, 60, 120, 150, 150} {
 		wait, _ := table.Offend(now, "fuzzer", Crash)
 		if wait != want*time.Second {
-			t.Fatalf("pause %d is %s", i, wait)
+			t.Fatalf("block %d lasts %s", i, wait)
 		}
 		now = now.Add(wait)
 	}
@@ -105,10 +105,10 @@ func TestKinds(t *testing.T) {
 		steps []step
 	}{
 		{"each below its threshold", []step{{0, Auth, 30, 0}, {0, Malformed, 30, 0}, {0, Crash, 2, 0}}},
-		{"one above it", []step{{0, Auth, 30, 0}, {0, Malformed, 31, time.Second}}},
-		{"a pause for one does not pause for the other", []step{
+		{"one above its threshold", []step{{0, Auth, 30, 0}, {0, Malformed, 31, time.Second}}},
+		{"a block for one kind does not affect the other", []step{
 			{0, Auth, 31, time.Second}, {time.Second, Malformed, 30, 0}, {time.Second, Malformed, 1, time.Second}}},
-		{"pauses do not lengthen each other", []step{{0, Crash, 3, 15 * time.Second}, {15 * time.Second, Auth, 31, time.Second}}},
+		{"blocks do not lengthen each other", []step{{0, Crash, 3, 15 * time.Second}, {15 * time.Second, Auth, 31, time.Second}}},
 		{"the longest counts", []step{{0, Auth, 31, time.Second}, {0, Crash, 3, 15 * time.Second}, {2 * time.Second, Auth, 1, 13 * time.Second}}},
 	} {
 		table := New[string](rules, 100)
@@ -117,7 +117,7 @@ func TestKinds(t *testing.T) {
 				table.Offend(at(s.at), "portal", s.kind)
 			}
 			if got := table.Wait(at(s.at), "portal"); got != s.want {
-				t.Errorf("%s: after step %d it waits %s, want %s", tt.name, i, got, s.want)
+				t.Errorf("%s: after step %d it is blocked for %s, want %s", tt.name, i, got, s.want)
 			}
 		}
 	}
@@ -137,11 +137,11 @@ func TestFull(t *testing.T) {
 		t.Errorf("%d sources, %d were evicted", n, evicted)
 	}
 	if table.Wait(at(2*time.Millisecond), -1) == 0 {
-		t.Error("the one who waits was forgotten")
+		t.Error("the blocked source was forgotten")
 	}
 	table.Offend(at(time.Hour), 1, Auth)
 	if _, evicted := table.Len(); evicted > 9_902 {
-		t.Errorf("%d were evicted where all owe nothing", evicted)
+		t.Errorf("%d debts were evicted, although all had expired", evicted)
 	}
 }
 

@@ -53,7 +53,7 @@ func (p *page) on(names ...string) bool {
 	})
 }
 
-// is reports whether some part has this state.
+// is reports whether any part has the given state.
 func (p *page) is(standing string) bool {
 	return slices.ContainsFunc(p.parts, func(one ipc.Part) bool { return one.Is == standing })
 }
@@ -274,8 +274,8 @@ func (p *page) remedy() string {
 }
 
 // permits returns a remedy that lets unprivileged users create user namespaces
-// and mount in them. why is the kernel's error for a process that may not
-// create the namespace; "" when the process has it.
+// and mount in them. why is the kernel's error if the process could not create
+// its namespace, and "" if it could.
 func permits(why string) string {
 	is := func(list ...unix.Errno) bool {
 		return slices.ContainsFunc(list, func(e unix.Errno) bool { return e.Error() == why })

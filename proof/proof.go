@@ -33,8 +33,8 @@ import (
 // Closer closes the sandbox of this process as a worker does before it serves.
 type Closer func(ipc.Seal) (security.Sealed, error)
 
-// smokeSet has the cases that are tried at each start, one of each kind.
-// --check-confinement tries all cases.
+// smokeSet has the cases that are tried at each start: one of each kind of
+// forbidden call. --check-confinement tries all cases.
 var smokeSet = []string{"kill of the parent", "process_vm_readv", "fork by clone", "unshare", "mount", "io_uring_setup", "bpf", "sendmsg"}
 
 // Main runs the proof that the arguments of the program ask for, and returns
@@ -57,7 +57,8 @@ func Main(args []string, close Closer) (status int, asked bool) {
 	}), true
 }
 
-// Report sends the result of try to the parent. It returns the exit status.
+// Report calls try, and sends its result to the parent. It returns the exit
+// status.
 func Report(channel *ipc.Channel, try func() (security.Sealed, error)) int {
 	sealed, err := try()
 	m := ipc.Proven{OK: err == nil, Sealed: ipc.Ready(sealed)}
@@ -96,9 +97,9 @@ type prover struct {
 	sealed security.Sealed
 }
 
-// prove runs the cases that the argument what selects. First it sets up its
-// namespaces and root (self.Settle), so that all processes that it starts are
-// in the same ones.
+// prove makes the proof with the given name: ipc.ProveClosed, ipc.ProveSmoke or
+// ipc.ProvePage. First it sets up its namespaces and root (self.Settle), so
+// that all processes that it starts share them.
 func prove(prefix []string, how, what, limit string, facts []string) (security.Sealed, error) {
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {
@@ -227,7 +228,8 @@ func told(said, word string) (list []string) {
 	return list
 }
 
-// actMode is the argument before the Seal and the name of a case.
+// actMode is the argument that starts a case. The Seal and the name of the case
+// follow it.
 const actMode = "act"
 
 // A line on the standard error of a case begins with one of these words.

@@ -23,7 +23,7 @@ func TestSmokeSet(t *testing.T) {
 	}
 }
 
-// TestAsked checks that only the arguments of a proof start one.
+// TestAsked checks that only the arguments of a proof start a proof.
 func TestAsked(t *testing.T) {
 	for args, want := range map[string]bool{
 		"schedrestd-worker":                          false,
@@ -91,7 +91,7 @@ func TestEscapesOfThePage(t *testing.T) {
 		{"- `audit_confinement`", "(audit_confinement)"},
 	}
 	if n := strings.Count("\n"+list, "\n- "); n != len(rows) {
-		t.Errorf("the page has %d, and %d are known here:\n%s", n, len(rows), list)
+		t.Errorf("the page has %d escapes, and this test knows %d:\n%s", n, len(rows), list)
 	}
 	for _, row := range rows {
 		if !strings.Contains(list, row.page) || !strings.Contains(said, row.check) {
@@ -132,12 +132,12 @@ func TestEscapes(t *testing.T) {
 		}
 		for _, start := range tt.escapes {
 			if !has(start) {
-				t.Errorf("%s: %q is not among what remains: %q", name, start, remains)
+				t.Errorf("%s: %q is not among the remaining escapes: %q", name, start, remains)
 			}
 		}
 		for _, start := range tt.never {
 			if has(start) {
-				t.Errorf("%s: %q is among what remains: %q", name, start, remains)
+				t.Errorf("%s: %q is among the remaining escapes: %q", name, start, remains)
 			}
 		}
 	}

@@ -21,7 +21,7 @@ type directory struct {
 	now             func() time.Time
 	forWorkers      chan struct{} // holds an element for each look-up for a worker
 	lookedUp        atomic.Uint64
-	forParent       chan struct{} // holds an element for each look-up for the parent, so that the parent never waits for workers
+	forParent       chan struct{} // holds an element for each look-up for the dispatcher, so that its questions never wait for those of workers
 
 	mu    sync.Mutex
 	known map[question]answer
@@ -45,7 +45,7 @@ const (
 	keepNames   = time.Minute
 	maxNames    = 10_000 // the cache is cleared when it has this many entries
 	maxNameSize = 255    // bytes; a longer name is treated as absent
-	maxLookups  = 4      // concurrent look-ups for workers, and as many for the parent; each may start a process
+	maxLookups  = 4      // concurrent look-ups for workers, and as many for the dispatcher; each may start a process
 )
 
 func newDirectory() *directory {
@@ -68,8 +68,8 @@ func newDirectory() *directory {
 		}}
 }
 
-// ask answers a question of the parent. An error means that the user database
-// is unavailable.
+// ask answers a question of the dispatcher. An error means that the user
+// database is unavailable.
 func (d *directory) ask(q question) (answer, error) {
 	if known, ok := d.kept(q); ok {
 		return known, nil
@@ -82,7 +82,7 @@ func (d *directory) ask(q question) (answer, error) {
 // inquirer asks the directory on behalf of one worker.
 type inquirer struct {
 	*directory
-	turn chan struct{} // limits the worker to half of the look-ups
+	turn chan struct{} // limits the worker to half of the look-ups that run at the same time
 	over chan struct{} // closed when the worker has exited
 
 	mu   sync.Mutex

@@ -39,7 +39,7 @@ func TestDirectory(t *testing.T) {
 	}
 	now = now.Add(keepNames)
 	if d.ask(question{number: 1}); asked != 5 {
-		t.Errorf("%d questions after a name grew old", asked)
+		t.Errorf("%d questions after a name expired", asked)
 	}
 }
 
@@ -81,8 +81,8 @@ func TestNumbersOfNames(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthers checks that questions of the parent and of another worker
-// do not wait behind a worker's questions to a slow directory service.
+// TestNamesOfOthers checks that questions of the dispatcher and of another
+// worker do not wait behind a worker's questions to a slow directory service.
 func TestNamesOfOthers(t *testing.T) {
 	d := newDirectory()
 	slow := make(chan struct{})
@@ -110,7 +110,7 @@ func TestNamesOfOthers(t *testing.T) {
 	close(slow)
 	asked.Wait()
 	if len(d.known) > 2+cap(captured.turn) {
-		t.Errorf("%d names were asked for", len(d.known))
+		t.Errorf("%d names were looked up", len(d.known))
 	}
 }
 
@@ -133,6 +133,6 @@ func TestNamesHaveARate(t *testing.T) {
 		i.ask(question{number: 1}) // a known name
 	}
 	if took := time.Since(began); took < 400*time.Millisecond {
-		t.Errorf("%d names that are known within %s", knownRate/2, took)
+		t.Errorf("%d known names within %s", knownRate/2, took)
 	}
 }

@@ -1,13 +1,13 @@
 // Package resolver is the process that looks up names of users and groups for
-// the parent and the workers. Names come from the files of /etc and from
-// getent, which may ask a directory service. Two kinds of processes should not
-// parse answers of such a service: workers, which can open no file, and the
-// parent, which may run as root.
+// the workers, and for the dispatcher, which has the parent's end of the
+// channel. Names come from the files of /etc and from getent, which may ask a
+// directory service. Workers can't open these files, and the parent, which may
+// run as root, should not parse the answers of such a service.
 //
 // When the parent is root, the resolver has a uid that no user has. It can read
 // the machine's files and use the network, because getent needs both, but it
-// can't write any file. It refuses a worker with too many pending questions,
-// and keeps one worker from using up the look-ups of the others. A captured
+// can't write any file. It reports a worker that has too many pending
+// questions, and one worker can't use up the look-ups of the others. A captured
 // resolver can report false names; docs/TRUST.md describes the consequences.
 //
 // Start with Main.
@@ -50,7 +50,8 @@ func (r *resolver) Counters() []any {
 	return []any{"names", slog.GroupValue(slog.Uint64("asked", r.asked.Load()), slog.Uint64("looked_up", r.names.lookedUp.Load()))}
 }
 
-// Handle answers questions of the parent, each as soon as its answer is known.
+// Handle answers questions of the dispatcher, each as soon as its answer is
+// known.
 func (r *resolver) Handle(m ipc.Received) (done bool, err error) {
 	switch q := m.Message.(type) {
 	case *work.Lookup:

@@ -59,8 +59,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestAnswers checks that the parent and the other workers get answers while
-// the queries of one worker block.
+// TestAnswers checks that the dispatcher and the other workers get answers
+// while the queries of one worker block.
 func TestAnswers(t *testing.T) {
 	d := newDirectory()
 	slow := make(chan struct{})
@@ -85,7 +85,7 @@ func TestAnswers(t *testing.T) {
 }
 
 // TestAsksTooMuch checks that a worker that breaks the protocol is reported to
-// the parent, and gets no more answers.
+// the dispatcher, and gets no more answers.
 func TestAsksTooMuch(t *testing.T) {
 	d := newDirectory()
 	slow := make(chan struct{})
@@ -105,7 +105,7 @@ func TestAsksTooMuch(t *testing.T) {
 			t.Errorf("%s: the parent receives %+v", name, b)
 		}
 		if _, err := c.Receive(); !errors.Is(err, io.EOF) {
-			t.Errorf("%s: the worker is answered: %v", name, err)
+			t.Errorf("%s: the worker receives %v", name, err)
 		}
 	}
 }

@@ -25,15 +25,15 @@ type Semaphore[K comparable] struct {
 	waiting []*Place[K] // places of the same key are in the order of their calls
 }
 
-// New returns a Semaphore with the number of places in total, of which one key
-// can hold as many as each says. No caller waits longer than patience.
+// New returns a Semaphore with the given total number of places, and the given
+// maximum number of places for each key. No caller waits longer than patience.
 func New[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	return &Semaphore[K]{total: total, each: each, patience: patience, held: map[K]int{}}
 }
 
 // NewLending returns a Semaphore that differs from New's in one rule: a key can
 // hold every place as long as no other caller waits. While other callers wait,
-// it gets no more places than each says.
+// the key gets no place beyond its maximum.
 func NewLending[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	s := New[K](total, each, patience)
 	s.lend = true
@@ -80,8 +80,8 @@ func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	return p.wait(ctx)
 }
 
-// wait waits until p has a place. It is called with the lock held, and releases
-// it.
+// wait waits until p has a place. It is called with s.mu held, and releases
+// s.mu.
 func (p *Place[K]) wait(ctx context.Context) error {
 	s := p.of
 	p.start = make(chan struct{})

@@ -123,7 +123,7 @@ func TestShareIsLent(t *testing.T) {
 			come("alice")
 		}
 		if n := started("alice"); n != 4 || !places["alice"][0].IsOver() {
-			t.Fatalf("alice has %d places while no other key is there", n)
+			t.Fatalf("alice has %d places, although no other key waits", n)
 		}
 		come("bob")
 		leave("alice") // one of alice's ten callers gets the place and claims it, but alice holds three places, so the place goes to the next caller, until bob gets it

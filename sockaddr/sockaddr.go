@@ -22,7 +22,8 @@ func AddrPort(sa unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Sockaddr returns at in the form of system calls, and its address family.
+// Sockaddr converts an address and port to the form of system calls. It also
+// returns the address family.
 func Sockaddr(at netip.AddrPort) (family int, sa unix.Sockaddr) {
 	ip := at.Addr().Unmap()
 	if ip.Is4() {

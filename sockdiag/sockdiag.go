@@ -4,7 +4,8 @@
 //
 // The functions answer for the network namespace of the calling thread. They
 // need AF_NETLINK and the kernel's tcp_diag, but no privilege. Source:
-// sock_diag(7). Package portowner asks on behalf of clients.
+// sock_diag(7). Package portowner uses this package to find the server of a
+// connection.
 package sockdiag
 
 import (

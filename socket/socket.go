@@ -63,9 +63,10 @@ var umask sync.Mutex
 // directories above it may not, because their owner could move the directory
 // while the socket is being bound by its path.
 //
-// Open locks a file beside the socket, path with ".lock", until Remove. Errors
-// are *errs.Error: Invalid for a path that must not be used, Conflict when
-// another process serves the socket, or an error of guard.Open.
+// Open also locks a file in the same directory, with the name of the socket and
+// ".lock". Remove releases the lock. Errors are *errs.Error: Invalid for a path
+// that must not be used, Conflict when another process serves the socket, or an
+// error of guard.Open.
 func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("use an absolute path")
@@ -169,8 +170,8 @@ func (s *Socket) takeLock() error {
 }
 
 // clear removes the socket that a process of this user or of the owner left
-// behind when it died. Anything else in its place stays. The lock is held, so
-// no other process of this program is about to listen on that socket.
+// behind when it crashed. Anything else in its place stays. The lock is held,
+// so no other process of this program is about to listen on that socket.
 func (s *Socket) clear(owner *Owner) error {
 	st, err := s.stat(s.name)
 	switch {

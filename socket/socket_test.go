@@ -238,7 +238,7 @@ func TestPrivateGroup(t *testing.T) {
 	s.Remove()
 	s.File.Close()
 	if !asked {
-		t.Error("not asked about the group")
+		t.Error("the user database was not asked about the group")
 	}
 }
 
@@ -331,7 +331,7 @@ func TestOneAtATime(t *testing.T) {
 					return
 				}
 				if !serving.TryLock() {
-					t.Error("two have the same socket")
+					t.Error("two processes have the same socket")
 					return
 				}
 				s.File.Close()

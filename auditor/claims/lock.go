@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockedFile is an open file with locks of this process. They are POSIX locks.
-// Locks of the open file description are not used, because all processes that
+// lockedFile is an open file with POSIX locks, which belong to this process.
+// Locks of the open file description would be useless here: all processes that
 // get the file from the same parent would share them.
 type lockedFile struct{ *os.File }
 
@@ -15,7 +15,8 @@ type lockedFile struct{ *os.File }
 // no other descriptor of that file, because closing it would release the locks.
 func Open(fd int) File { return lockedFile{os.NewFile(uintptr(fd), "idempotency file")} }
 
-// Offsets of bytes that are locked. They are behind the claims.
+// Offsets of the bytes that are locked. They are after the last place for a
+// claim.
 const (
 	changing = int64(Slots)*slotSize + iota // locked while a process reads and writes claims
 	present                                 // locked (shared) as long as a process uses the file

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// The file has Slots places of slotSize bytes. A place has a claim, and at
-// offset answerAt the end of the claim. Both have a checksum, so that a partly
-// written claim or end counts as absent. They are in different sectors of the
-// disk, so that an interrupted write of the end can't damage the claim.
+// The file has Slots places of slotSize bytes. A place holds a claim and, from
+// offset answerAt on, an end: the record of how the claim ended. Both have a
+// checksum, so that a partly written claim or end counts as absent. They are in
+// different sectors of the disk, so that an interrupted write of the end can't
+// damage the claim.
 const (
 	slotSize  = 2048
 	answerAt  = 512
@@ -74,7 +75,8 @@ func decodeClaim(b []byte) (c *claim, newer bool) {
 	return c, false
 }
 
-// encodeEnd returns the second part of a place, the end of a claim.
+// encodeEnd returns the second part of a place, which records how a claim
+// ended.
 func encodeEnd(number uint64, state State, answer []byte) []byte {
 	b := order.AppendUint64(make([]byte, 4, endSize+len(answer)), number)
 	b = order.AppendUint16(append(b, byte(state)), uint16(len(answer)))
@@ -84,7 +86,7 @@ func encodeEnd(number uint64, state State, answer []byte) []byte {
 }
 
 // decodeEnd returns how the claim with the given number ended. ok is false if b
-// does not contain its end.
+// contains no record of that.
 func decodeEnd(b []byte, number uint64) (state State, answer []byte, ok bool) {
 	size := endSize + int(order.Uint16(b[13:]))
 	if size > len(b) {

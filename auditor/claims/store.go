@@ -40,15 +40,15 @@ const (
 	// Lifetime is how long a key is kept.
 	Lifetime = 24 * time.Hour
 
-	// Slots is the number of claims in a file.
+	// Slots is the maximum number of claims in a file.
 	Slots = 65536
 
 	// MostPerUser limits the claims of one user.
 	MostPerUser = Slots / 8
 
-	// renewal is how long a key keeps its place for the next request with the
-	// key, when a request was not carried out. So clients that retry during an
-	// outage use few places.
+	// renewal applies to a key whose request was not carried out. It is how
+	// long the next request with that key can use the same place. So clients
+	// that retry during an outage use few places.
 	renewal = time.Hour
 
 	// foreignLimit is how long a claim of another process counts as running. It
@@ -66,8 +66,8 @@ type File interface {
 	Lock() error
 	Unlock()
 
-	// Alone reports whether no other process uses the file. After the call,
-	// Alone returns false in other processes.
+	// Alone reports whether no other process uses the file. From then on, Alone
+	// returns false in other processes.
 	Alone() bool
 }
 
@@ -127,8 +127,8 @@ func (s *Store) Commit() error {
 func (s *Store) undo() {
 	for _, c := range s.fresh {
 		s.forget(c)
-		// If this write also fails, the key counts as used for a request whose
-		// outcome is unknown.
+		// If the claim can't be erased either, the key counts as used for a
+		// request whose outcome is unknown.
 		_, _ = s.file.WriteAt(make([]byte, claimSize), place(c.number))
 	}
 	for _, c := range s.again {
@@ -191,9 +191,9 @@ func (s *Store) renew(c *claim, body [32]byte) (uint64, State, []byte, error) {
 	return c.number, Fresh, nil, nil
 }
 
-// write writes a claim whose request has not ended. It first writes the space
-// for the end, so that a full disk is noticed now, and not after the request
-// was carried out.
+// write writes a claim whose request has not ended. It first reserves space on
+// the disk for the record of the end, so that a full disk is noticed now, and
+// not after the request was carried out.
 func (s *Store) write(c *claim) error {
 	s.dirty = true
 	if _, err := s.file.WriteAt(make([]byte, slotSize-answerAt), place(c.number)+answerAt); err != nil {
@@ -203,7 +203,7 @@ func (s *Store) write(c *claim) error {
 	return err
 }
 
-// Settle records the end of a claim of this process. state is Answered, Unknown
+// Settle records how a claim of this process ended. state is Answered, Unknown
 // or NotDone. If Settle fails, the claim still counts as running.
 func (s *Store) Settle(number uint64, state State, answer []byte) error {
 	if !s.open[number] {
@@ -253,7 +253,9 @@ func (s *Store) state(c *claim) (State, []byte, error) {
 	return Unknown, nil, nil
 }
 
-// follow reads the claims that were written since its last call, or all claims.
+// follow reads the claims that were written since its last call. It reads all
+// claims if this is the first call, or if other processes have filled the whole
+// ring since then.
 func (s *Store) follow() error {
 	for s.next > 0 {
 		c, err := s.read(s.next)
@@ -338,7 +340,7 @@ func decode(b []byte, at int) (*claim, error) {
 	return c, nil
 }
 
-// add adds the claim with the next number.
+// add records c, which is the claim with the next number.
 func (s *Store) add(c *claim) {
 	s.live, s.byKey[c.key], s.next = append(s.live, c), c, c.number+1
 	s.users[c.share]++

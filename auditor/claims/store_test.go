@@ -200,8 +200,8 @@ func TestRenewedNotSynced(t *testing.T) {
 }
 
 // TestForsaken checks claims that a process left without an answer. They must
-// become unknown as soon as it is certain that the process has exited, or
-// otherwise after a while.
+// become unknown at once if it is certain that the process has exited, and
+// after a while if it is not certain.
 func TestForsaken(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	want(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
@@ -214,8 +214,9 @@ func TestForsaken(t *testing.T) {
 	want(t, beside, "k", "alice", "body", Unknown, "")
 }
 
-// TestTorn checks that an interrupted write of a claim or of its end damages no
-// other claim, wherever it stops. No key may get the answer of another key.
+// TestTorn checks that an interrupted write of a claim or of its end, at
+// whichever byte it stops, damages no other claim. No key may get the answer of
+// another key.
 func TestTorn(t *testing.T) {
 	whole, c := &memory{left: -1}, &clock{begin}
 	s := store(whole, c, 1)
@@ -318,8 +319,8 @@ func TestNotSynced(t *testing.T) {
 }
 
 // TestBounds checks that a user gets at most a part of the places. Many users
-// together, or a worker that never stops claiming, must also leave places for
-// others. When the claims expire, all places must be free again.
+// together, or a worker that never stops claiming keys, must also leave places
+// for others. When the claims expire, all places must be free again.
 func TestBounds(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	s := store(f, c, 1)
@@ -343,7 +344,7 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	if n := fill("eighth", none); n != MostPerUser/2 {
-		t.Errorf("the eighth has %d", n)
+		t.Errorf("the eighth user has %d", n)
 	} else {
 		total += n
 	}
@@ -354,7 +355,7 @@ func TestBounds(t *testing.T) {
 		total += n
 	}
 	if n := fill("honest", none); n < 100 {
-		t.Errorf("an honest one has %d", n)
+		t.Errorf("an honest worker has %d", n)
 	}
 	for i := 0; s.next <= Slots; i++ {
 		want(t, s, "k", fmt.Sprint("one more ", i), "", Fresh, "")
@@ -409,7 +410,7 @@ func TestLock(t *testing.T) {
 	s := store(Open(fd), c, 1)
 	settle(t, s, want(t, s, "k", "alice", "body", Fresh, ""), Answered, "17")
 	if s.begun != begin {
-		t.Error("it was not alone")
+		t.Error("the only process is not alone")
 	}
 	info, err := os.Stat(path)
 	if must(t, err); info.Size() != 2*slotSize {

@@ -18,11 +18,12 @@
 //     in it loses its newest connection.
 //   - A free slot goes to the waiting source that has the fewest slots. Sources with only
 //     a few slots count as having none, and are served in the order of arrival.
-//   - For a source below half of the slots, other connections are reclaimed at once;
-//     for a source above half, after TickInterval (reclaim.go).
+//   - To make room for waiting connections, others are asked to yield, which means
+//     to end soon (reclaim.go). If the waiting source has less than half of the slots, this
+//     happens at once. Otherwise it happens after TickInterval.
 //
-// Exempt sources have no penalties and no fair share. Proxies have no PerSource
-// limit either.
+// Penalties and fair shares do not apply to exempt sources. PerSource does not
+// apply to proxies either.
 package admission
 
 import (
@@ -42,7 +43,7 @@ type Config struct {
 	Penalties penalty.Rules
 }
 
-// TickInterval is the interval of calls of Tick while connections wait. It is
+// TickInterval is the time between calls of Tick while connections wait. It is
 // also how long a connection waits before connections that are being answered
 // are asked to yield.
 const TickInterval = 200 * time.Millisecond
@@ -51,7 +52,7 @@ const TickInterval = 200 * time.Millisecond
 // the connection, and does not change the others.
 type Conn struct {
 	Source Source
-	Exempt bool // its source has no penalties and no fair share
+	Exempt bool // penalties and fair shares do not apply to its source
 	Proxy  bool // it carries requests of many clients, so PerSource does not apply
 	Ref    any  // for the caller's use
 
@@ -160,9 +161,10 @@ func (s *State) Left(c *Conn) {
 }
 
 // Silent reports connections whose workers have not answered for a while. With
-// become_user, users can stop their own workers. Other connections get the
-// slots. The silent connections stay open, and still count against their
-// sources. There are never more silent connections than slots.
+// become_user, the cause may be a user who has stopped their own worker. The
+// slots of silent connections go to other connections. The silent connections
+// stay open, and still count against their sources. There are never more silent
+// connections than slots.
 func (s *State) Silent(conns []*Conn) {
 	for _, c := range conns {
 		if c.held && !c.excused && s.excused < s.size {

@@ -38,7 +38,7 @@ func (s *State) Blocked(now time.Time, c *Conn) time.Duration {
 // Offence reports an offence by the client of c. A credential that was already
 // rejected costs nothing, whichever worker reports it, because a client that
 // repeats a credential is not guessing. If this offence blocks the source, all
-// its connections are paused.
+// its connections are paused: their requests get the answer 429.
 func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential uint64) {
 	s.offences[kind]++
 	wait := s.Blocked(now, c)

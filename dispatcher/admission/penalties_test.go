@@ -31,10 +31,10 @@ func TestBlockedBySource(t *testing.T) {
 	}
 	s.Arrived(noon.Add(time.Second), from("2001:db8::ffff"))
 	if list := s.Decisions(); list[0].Do != Admit {
-		t.Errorf("after its pause: %+v", list)
+		t.Errorf("after the block: %+v", list)
 	}
 	if s.Blocked(noon, from("2001:db8:0:1::1")) != 0 {
-		t.Error("its neighbour has to wait")
+		t.Error("another source is blocked")
 	}
 	exempt := from("2001:db8:0:3::1")
 	exempt.Exempt = true
@@ -50,8 +50,8 @@ func TestBlockedBySource(t *testing.T) {
 }
 
 // TestCrashCost checks that a crash counts once for each source whose requests
-// were being answered. It must not count for sources whose connections only
-// rested, or had not been read yet.
+// were being answered. It must not count for sources whose connections were at
+// rest, or had not been read yet.
 func TestCrashCost(t *testing.T) {
 	s := punishing()
 	in := func(uid uint32, stage work.Stage) *Conn {
@@ -73,17 +73,17 @@ func TestCrashCost(t *testing.T) {
 		for _, c := range held {
 			if c.Source != User(1) {
 				if wait := s.Blocked(noon, c); wait != 0 {
-					t.Errorf("crash %d: %s waits %s", i+1, c.Source, wait)
+					t.Errorf("crash %d: source %s is blocked for %s", i+1, c.Source, wait)
 				}
 			} else if wait := s.Blocked(noon, c); wait != want {
-				t.Errorf("crash %d: its cause waits %s, want %s", i+1, wait, want)
+				t.Errorf("crash %d: the source of the request is blocked for %s, want %s", i+1, wait, want)
 			}
 		}
 	}
 }
 
-// TestPauseReachesAll checks that a pause is sent for all connections of the
-// source that workers have, and for no others.
+// TestPauseReachesAll checks that when a source is blocked, all of its
+// connections that workers have are paused, and no others.
 func TestPauseReachesAll(t *testing.T) {
 	s := punishing()
 	var list []*Conn
@@ -120,7 +120,7 @@ func TestPauseReachesAll(t *testing.T) {
 	}
 	s.Offence(noon, list[5], penalty.Malformed, 0)
 	if list := s.Decisions(); len(list) != 1 || list[0].Do != Pause || list[0].Conn.Ref != 5 {
-		t.Errorf("a connection that came since: %+v", list)
+		t.Errorf("a connection that arrived after the block: %+v", list)
 	}
 }
 
@@ -132,10 +132,10 @@ func TestCredentials(t *testing.T) {
 		credentials func(i int) uint64
 		blocked     bool
 	}{
-		{"one, over and over", func(int) uint64 { return 7 }, false},
-		{"those of twenty users, in turn", func(i int) uint64 { return uint64(i % 20) }, false},
+		{"one credential, again and again", func(int) uint64 { return 7 }, false},
+		{"the credentials of twenty users, in turn", func(i int) uint64 { return uint64(i % 20) }, false},
 		{"guesses", func(i int) uint64 { return uint64(i) }, true},
-		{"guesses, each between two that are known", func(i int) uint64 { return uint64(i * (i % 2)) }, true},
+		{"guesses between known credentials", func(i int) uint64 { return uint64(i * (i % 2)) }, true},
 	} {
 		s, c := punishing(), &Conn{Source: User(7)}
 		attempts := 0

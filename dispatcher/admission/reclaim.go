@@ -7,10 +7,11 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// reclaim decides which connections are closed for waiting connections.
-// Connections at rest are closed first, the oldest first. A connection that is
-// being answered still gets its answer. If it is asked to yield, it ends after
-// the answer.
+// reclaim decides which connections must end to make room for waiting
+// connections. Connections at rest come first, the oldest first. A connection
+// that is being answered and is asked to yield ends after its answer.
+//
+// A round begins with each call of Tick.
 type reclaim struct {
 	resting list.List // connections reported as Waiting or Resting, oldest report first
 	busy    list.List // connections that are being answered, as far as is known, or were asked already
@@ -18,11 +19,11 @@ type reclaim struct {
 	round   int       // number of the round, from 1
 }
 
-// mostAsked limits how many connections are asked to yield at once.
+// mostAsked limits how many connections are asked to yield at the same time.
 const mostAsked = 64
 
-// move puts c at the end of the list to. If to is nil, c is in no list
-// afterwards.
+// move appends c to a list, after it has removed c from its current list. With
+// nil, move only removes c.
 func (s *State) move(c *Conn, to *list.List) {
 	if c.queue != nil {
 		c.queue.Remove(c.place)
@@ -33,16 +34,17 @@ func (s *State) move(c *Conn, to *list.List) {
 	}
 }
 
-// press asks connections to yield for waiting connections.
+// press asks connections to yield, so that waiting connections get slots.
 //
-// For waiting sources below half of the slots it asks at once. It first asks
-// connections of sources that have more than their fair number (see fair), then
-// any connection at rest.
+// For waiting sources with less than half of the slots it asks at once. It
+// first asks connections of sources that have more than their fair number (see
+// fair), then any connection at rest.
 //
-// late means that connections have waited for a while. press then asks
-// connections at rest for sources above half, too. Last, it asks connections
-// that are being answered: first those of the waiting sources, and any
-// connection if no other could be asked.
+// If late is true, connections have waited for a while. Then press also asks
+// connections at rest for the other waiting sources. Last, it asks connections
+// that are being answered: those of the waiting sources themselves or, if no
+// connection could be asked for a source with less than half of the slots, any
+// connection.
 func (s *State) press(late bool) {
 	owed, all := s.demand()
 	if !late {
@@ -65,14 +67,16 @@ func (s *State) press(late bool) {
 }
 
 // pressOwn asks the oldest resting connection of c's source to yield, if
-// connections of this source wait and other sources owe it no slot.
+// connections of this source wait and the source can't get slots from others at
+// once (see wantsOwn).
 func (s *State) pressOwn(c *Conn) {
 	if s.wantsOwn(c) {
 		s.take(&s.resting, 1, func(other *Conn) bool { return other.Source == c.Source })
 	}
 }
 
-// take asks up to n connections of a list to yield, oldest first. It skips
+// take asks up to n connections in the list l to yield, oldest first. It asks
+// only connections for which the function may returns true. It skips
 // connections whose end frees no slot, and connections that were already asked
 // in this round.
 func (s *State) take(l *list.List, n int, may func(*Conn) bool) {

@@ -64,7 +64,7 @@ func TestOldestIsAsked(t *testing.T) {
 	f.next(t, 3)
 	f.Left(f.list[3])
 	if !first.held {
-		t.Error("a slot was freed, and the one that waited has none")
+		t.Error("a slot was freed, but the waiting connection did not get it")
 	}
 	f.comes(2)
 	f.next(t, 1)
@@ -74,13 +74,13 @@ func TestOldestIsAsked(t *testing.T) {
 	f.next(t, 0)
 	f.rests(f.list[2])
 	if f.Progress(f.list[2], work.Resting) {
-		t.Error("what was known was taken for news")
+		t.Error("an unchanged stage was reported as a change")
 	}
 }
 
 // TestAskedBefore checks that only one connection at a time is asked for each
-// waiting connection. A connection that was asked in an earlier round does not
-// count if its state changes later.
+// waiting connection. If a connection that was asked in an earlier round
+// changes its state, no further connection may be asked.
 func TestAskedBefore(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list[:4] {
@@ -150,9 +150,9 @@ func TestOwnSourceGivesWay(t *testing.T) {
 }
 
 // TestMoreThanHalfHasToWait checks that for a source that has half of the
-// slots, connections at rest are asked only after a while. Afterwards, the
-// source's own connections that are being answered are asked, but not those of
-// other sources.
+// slots, connections at rest are asked only after a while. Then, the source's
+// own connections that are being answered are asked, but not those of another
+// source.
 func TestMoreThanHalfHasToWait(t *testing.T) {
 	f := newFive(3, 2)
 	f.rests(f.list[4])
@@ -181,7 +181,7 @@ func TestAskToYield(t *testing.T) {
 		{"urgent", time.Second, true, true, false, []int{0, 1}},
 		{"asked already", 2 * time.Second, true, true, false, nil},
 		{"they stay", 4 * time.Second, true, false, false, nil},
-		{"one rests still", 7 * time.Second, true, false, true, nil},
+		{"one is still at rest", 7 * time.Second, true, false, true, nil},
 	} {
 		if coming, stubborn := f.AskToYield(noon.Add(tt.after), f.list, tt.busy); coming != tt.coming || stubborn != tt.stubborn {
 			t.Errorf("%s: coming %t, stubborn %t", tt.what, coming, stubborn)

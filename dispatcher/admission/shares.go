@@ -157,25 +157,27 @@ func (s *shares) has(c *Conn) int {
 	return s.held(c.Source)
 }
 
-// half returns half of the slots. A source with fewer slots gets more from
-// other sources at once.
+// half returns half of the slots. While a source with fewer slots waits,
+// connections of other sources are asked to yield at once.
 func (s *shares) half() int { return max(1, s.size/2) }
 
-// fair returns the number of slots of each source if all sources that hold or
-// want slots had equally many.
+// fair returns how many slots each source would have if all sources that hold
+// or want slots had equally many.
 func (s *shares) fair() int { return max(1, s.size/max(1, len(s.sources))) }
 
-// wantsOwn reports whether connections of c's source wait although other
-// sources owe this source no slot.
+// wantsOwn reports whether connections of c's source wait although the source
+// has all the slots that it can get from others at once: half of all slots, or
+// as many as one source may have.
 func (s *shares) wantsOwn(c *Conn) bool {
 	a := s.waiting[c.Source]
 	return a != nil && (s.isFull(a.waiting[0]) || s.has(a.waiting[0]) >= s.half())
 }
 
-// demand returns how many of the waiting connections could use a slot (all).
-// Other sources owe a slot to those whose own source has less than half of the
-// slots (owed). demand stops counting when owed reaches mostAsked, because
-// there may be thousands of sources.
+// demand returns how many of the waiting connections could use a slot (all),
+// and how many of these would not bring their source above half of the slots
+// (owed). For the latter, connections of other sources are asked to yield at
+// once. demand stops counting when owed reaches mostAsked, because there may be
+// thousands of sources.
 func (s *shares) demand() (owed, all int) {
 	for _, a := range s.waiting {
 		c, n := a.waiting[0], len(a.waiting)

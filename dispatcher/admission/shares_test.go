@@ -68,24 +68,24 @@ func TestShares(t *testing.T) {
 		want   string
 	}{
 		{"alone", withSlots(4, 0, 8), "a a a a", "+a +a +a +a owed 0 of 0"},
-		{"alone, and wants more", withSlots(4, 0, 8), "a a a a a -a", "+a +a +a +a +a owed 0 of 0"},
-		{"more than its share is owed to no source", withSlots(4, 0, 8), "a a a a a", "+a +a +a +a owed 0 of 1"},
-		{"another one is owed its share", withSlots(4, 0, 8), "a a a a b b b", "+a +a +a +a owed 2 of 3"},
-		{"another one is next", withSlots(4, 0, 8), "a a a a a a b -a -a", "+a +a +a +a +b +a owed 0 of 1"},
-		{"the fewest first, then the first that came", withSlots(4, 0, 8), "a a a a b c b -a -a -a", "+a +a +a +a +b +c +b owed 0 of 0"},
-		{"an end of another source's makes room, too", withSlots(4, 0, 8), "a a b b a -b", "+a +a +b +b +a owed 0 of 0"},
+		{"a source alone", withSlots(4, 0, 8), "a a a a a -a", "+a +a +a +a +a owed 0 of 0"},
+		{"no slots above the share are owed", withSlots(4, 0, 8), "a a a a a", "+a +a +a +a owed 0 of 1"},
+		{"another source is owed its share", withSlots(4, 0, 8), "a a a a b b b", "+a +a +a +a owed 2 of 3"},
+		{"another source is next", withSlots(4, 0, 8), "a a a a a a b -a -a", "+a +a +a +a +b +a owed 0 of 1"},
+		{"the fewest slots first, then the first arrival", withSlots(4, 0, 8), "a a a a b c b -a -a -a", "+a +a +a +a +b +c +b owed 0 of 0"},
+		{"a slot of another source becomes free", withSlots(4, 0, 8), "a a b b a -b", "+a +a +b +b +a owed 0 of 0"},
 		{"a limit holds while slots are free", withSlots(4, 2, 8), "a a a b", "+a +a +b owed 0 of 0"},
-		{"a limit counts its own alone", withSlots(4, 2, 8), "a a a b -b -a", "+a +a +b +a owed 0 of 0"},
+		{"a limit counts only the source's own slots", withSlots(4, 2, 8), "a a a b -b -a", "+a +a +b +a owed 0 of 0"},
 		{"exempt: has no share", withSlots(4, 0, 8), "A A A A A A", "+A +A +A +A owed 2 of 2"},
 		{"exempt: waits as if it had none", withSlots(4, 0, 8), "A A A A A b -A -A", "+A +A +A +A +A +b owed 0 of 0"},
-		{"exempt: held to a limit", withSlots(4, 2, 8), "A A A", "+A +A owed 0 of 0"},
-		{"a silent worker's slots are others'", withSlots(4, 2, 8), "a a b b c !a", "+a +a +b +b +c owed 0 of 0"},
-		{"and count against its source", withSlots(4, 2, 8), "a a b b !a !a a c", "+a +a +b +b +c owed 0 of 0"},
-		{"and free none when they end", withSlots(2, 1, 8), "a b c !a -a d", "+a +b +c owed 1 of 1"},
-		{"and are no more than there are slots", withSlots(2, 1, 8), "a b !a !b c d !c e", "+a +b +c +d owed 1 of 1"},
-		{"one source leaves room to wait", withSlots(1, 0, 4), "a a a a b b b", "+a refused a refused b owed 1 of 4"},
-		{"a full room has a place for another one", withSlots(1, 0, 4), "a a a b b c c c", "+a refused b refused c refused c owed 2 of 4"},
-		{"and none when all have the same", withSlots(1, 0, 2), "a b c d", "+a refused d owed 2 of 2"},
+		{"exempt: the limit applies", withSlots(4, 2, 8), "A A A", "+A +A owed 0 of 0"},
+		{"the slots of a silent worker go to others", withSlots(4, 2, 8), "a a b b c !a", "+a +a +b +b +c owed 0 of 0"},
+		{"silent: count against their source", withSlots(4, 2, 8), "a a b b !a !a a c", "+a +a +b +b +c owed 0 of 0"},
+		{"silent: free no slot when they end", withSlots(2, 1, 8), "a b c !a -a d", "+a +b +c owed 1 of 1"},
+		{"silent: not more than there are slots", withSlots(2, 1, 8), "a b !a !b c d !c e", "+a +b +c +d owed 1 of 1"},
+		{"one source does not fill the waiting room", withSlots(1, 0, 4), "a a a a b b b", "+a refused a refused b owed 1 of 4"},
+		{"a full waiting room accepts another source", withSlots(1, 0, 4), "a a a b b c c c", "+a refused b refused c refused c owed 2 of 4"},
+		{"a full waiting room with one of each source", withSlots(1, 0, 2), "a b c d", "+a refused d owed 2 of 2"},
 	} {
 		if got := strings.Join(play(tt.state, tt.script), " "); got != tt.want {
 			t.Errorf("%s: %s", tt.name, cmp.Diff(tt.want, got))
@@ -126,7 +126,7 @@ func TestProxyHasNoLimit(t *testing.T) {
 
 // TestWaitingHasAnEnd checks that a connection that waits for other connections
 // of its source is refused after Patience, and that a connection that waits for
-// other sources stays. On Close all must be refused.
+// other sources keeps waiting. Close must refuse all waiting connections.
 func TestWaitingHasAnEnd(t *testing.T) {
 	s := withSlots(3, 2, 8)
 	conns := map[string]*Conn{}

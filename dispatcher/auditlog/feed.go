@@ -25,8 +25,8 @@ type Feed struct {
 	flushed  chan struct{}    // closed when all messages were sent
 }
 
-// Limits on how often an auditor may ask about the file. An honest auditor asks
-// once for each batch of lines.
+// Limits on how often an auditor may ask whether the log file still has its
+// name. An honest auditor asks once for each batch of lines.
 const (
 	followBurst = 4000
 	followRate  = 2000
@@ -39,8 +39,8 @@ const Farewell = 12 * time.Second
 // channel is full.
 const flushPause = time.Millisecond
 
-// Start starts an auditor for a generation. It calls report to kill a worker
-// that broke the auditor's protocol.
+// Start starts an auditor for a generation. When a worker breaks the auditor's
+// protocol, report is called to kill it.
 func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
 	f := &Feed{log: l, follow: rate.New(followBurst, followRate, time.Now()), messages: make(chan ipc.Message), flushed: make(chan struct{})}
 	var err error

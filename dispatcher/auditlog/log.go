@@ -12,7 +12,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// Log is the audit log while the gateway runs.
+// Log starts the auditors of all generations, and passes on their questions to
+// the parent.
 type Log struct {
 	spec    *service.Spec
 	starter *process.Starter
@@ -22,7 +23,7 @@ type Log struct {
 	asking []*Feed    // feeds whose auditors wait for an answer about the file, in order
 }
 
-// New returns the audit log. The parent has the file of the log.
+// New returns a Log that has started no auditor yet.
 func New(spec *service.Spec, starter *process.Starter, parent *process.Parent) *Log {
 	return &Log{spec: spec, starter: starter, parent: parent}
 }

@@ -70,8 +70,8 @@ func connect(to target, ports uint32, deferred bool) (conn, error) {
 	if err != nil {
 		return conn{}, err
 	}
-	// A request is one segment, and its answer begins when the whole request
-	// has arrived.
+	// Delaying small segments would gain nothing: a request is one segment, and
+	// its answer begins when the whole request has arrived.
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	if ports != 0 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, ipLocalPortRange, int(ports)) // has no effect before Linux 6.3
@@ -99,8 +99,8 @@ func connect(to target, ports uint32, deferred bool) (conn, error) {
 	return c, nil
 }
 
-// server returns the uid that serves the other end of fd, which is on this
-// machine. It returns become.Overflow if the kernel does not know the uid.
+// server returns the uid of the process on this machine that serves the other
+// end of fd. It returns become.Overflow if the kernel does not know the uid.
 func (t target) server(fd int) (uint32, error) {
 	local, remote, err := sockdiag.Ends(fd)
 	if err == unix.ENOTCONN { // the server's queue of connections is full
@@ -157,10 +157,10 @@ const ipLocalPortRange = 51
 
 // PortShares is the number of parts into which this machine's ports are divided
 // for workers. The end of a connection that closes first occupies its port for
-// a minute, and no single worker may occupy all ports. With more parts, an
-// honest worker would run out of ports sooner when it connects to a controller
-// on another machine, because an occupied port can't be used again for that
-// controller.
+// a minute, and one worker must not be able to occupy all ports. With more
+// parts, an honest worker would run out of ports sooner when it connects to a
+// controller on another machine, because an occupied port can't be used again
+// for that controller.
 const PortShares = 2
 
 // Ports returns the local ports for the connections of a worker, in the form of

@@ -47,8 +47,8 @@ type Dialer struct {
 }
 
 // A worker that requests more connections than it can use would exhaust the
-// daemons' threads, so it gets the answer to wait. A worker that repeats its
-// request without waiting is killed.
+// daemons' threads, so the dispatcher asks it to wait. A worker that repeats
+// its request without waiting is killed.
 const (
 	waitBurst = 10_000
 	waitRate  = 1000 // per second; an honest worker has 48 pending requests and waits for 50 ms
@@ -243,7 +243,7 @@ func (d *Dialer) say(m ipc.Message, fds ...int) error {
 	return nil
 }
 
-// Spread selects the port of each controller in s that this worker uses.
+// Spread selects, for each controller in s, the port that this worker uses.
 // Controllers listen on several ports so that not all clients use the same
 // port.
 func Spread(s *work.Setup, worker uint32) {

@@ -131,7 +131,7 @@ func TestAddresses(t *testing.T) {
 	} {
 		a, err := d.address(tt.way, tt.index)
 		if a.Address != tt.want || (err == nil) != (tt.want != "") {
-			t.Errorf("way %d number %d: %q, %v", tt.way, tt.index, a.Address, err)
+			t.Errorf("upstream %d, index %d: %q, %v", tt.way, tt.index, a.Address, err)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestSpares(t *testing.T) {
 		}
 	}
 	if _, err := d.Handle(&work.DialBatch{Index: 2}); err == nil {
-		t.Error("spares for what is not in the configuration")
+		t.Error("spare sockets for a daemon that is not configured")
 	}
 	_, err = d.Handle(&work.DialBatch{})
 	must(t, err)
@@ -211,7 +211,7 @@ func TestSpares(t *testing.T) {
 	must(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(20*time.Millisecond)))
 	if c, err := l.Accept(); err == nil {
 		c.Close()
-		t.Fatal("a socket has connected unasked")
+		t.Fatal("a socket has connected before its first write")
 	}
 	must(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(time.Minute)))
 	for _, fd := range r.FDs {
@@ -257,9 +257,8 @@ func TestConnectedSpares(t *testing.T) {
 	}
 }
 
-// TestCost checks how much of a worker's quota each request costs. An attempt
-// for which no port is free costs a hundred more, because the kernel has tried
-// all ports.
+// TestCost checks how much of a worker's quota each request costs. If no port
+// is free, the request costs 100 more, because the kernel has tried all ports.
 func TestCost(t *testing.T) {
 	parent, _ := channelTo(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -324,6 +323,6 @@ func TestPorts(t *testing.T) {
 	must(t, err)
 	defer c.Close()
 	if port := uint32(c.RemoteAddr().(*net.TCPAddr).Port); security.KernelSince(6, 3) && (port < first&0xffff || port > first>>16) {
-		t.Errorf("port %d, not of %d to %d", port, first&0xffff, first>>16)
+		t.Errorf("port %d is not in the range %d to %d", port, first&0xffff, first>>16)
 	}
 }

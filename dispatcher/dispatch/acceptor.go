@@ -28,9 +28,9 @@ func NewAcceptor(o Options, slots *pool.Slots) *Acceptor {
 	return &Acceptor{slots: slots, owners: newOwners(o), rules: o.Admission, log: o.Log}
 }
 
-// Run submits the connections that arrive over the channel from, until the
-// channel is closed. owners is the netlink socket for looking up the users of
-// the clients.
+// Run submits the connections that the parent sends over a channel. It returns
+// when the channel is closed. owners is the netlink socket for looking up the
+// users of the clients.
 func (a *Acceptor) Run(from *ipc.Channel, owners int) {
 	for {
 		m, err := from.Receive()
@@ -49,9 +49,10 @@ func (a *Acceptor) Run(from *ipc.Channel, owners int) {
 	}
 }
 
-// hesitate waits for a moment if the slots have just run out, at most twice.
+// hesitate waits for a moment, at most twice, if the slots have just run out.
 // While connections arrive without a pause, this process does not notice that
-// workers have closed others. It would turn a connection away needlessly.
+// workers have closed others. Without the wait, it would refuse connections for
+// which there are slots.
 func (a *Acceptor) hesitate() {
 	for range 2 {
 		full := false

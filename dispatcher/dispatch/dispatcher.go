@@ -3,8 +3,8 @@
 // the pool of its user.
 //
 // It judges connections by facts about their clients from the parent and the
-// user database, and reads nothing from them. The entry points are New and
-// Acceptor.
+// user database. It reads no data from the connections. The entry points are
+// New and Acceptor.
 package dispatch
 
 import (
@@ -40,8 +40,8 @@ type Dispatcher interface {
 	// Take gives c, which has a slot, to a worker, now or later.
 	Take(c *pool.Connection)
 	// Renew starts workers of g and retires those of the previous generation.
-	// If the new workers can't serve, nothing changes. Afterwards it calls
-	// done.
+	// If the new workers can't serve, nothing changes. Renew calls done in both
+	// cases.
 	Renew(g *pool.Generation, done func(error))
 	// Stop turns away connections that wait for a pool.
 	Stop()

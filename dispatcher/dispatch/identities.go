@@ -27,15 +27,16 @@ type identities struct {
 	poked   bool        // the next call of tend is due now
 }
 
-// identity is the identity of a worker. The gid is part of it, because under
-// MUNGE it becomes a job's group.
+// identity is the identity of a worker. The gid is part of it, because with
+// MUNGE a job gets the gid of the worker that submits it.
 type identity struct{ uid, gid uint32 }
 
 func newIdentities(demand onDemand) *identities {
 	h := &identities{onDemand: demand, list: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]leave{}}
-	// This process has buffers for each worker. With many workers, more
-	// frequent garbage collection keeps it small. With a shared pool, every
-	// line of its log would cost more.
+	// This process has buffers for each worker. More frequent garbage
+	// collection keeps it small when there are many workers. The dispatcher of
+	// a shared pool keeps Go's default, because it has few buffers, and each
+	// log line that it copies would become more expensive.
 	debug.SetGCPercent(50)
 	return h
 }
@@ -56,7 +57,7 @@ func (h *identities) Take(c *pool.Connection) {
 	})
 }
 
-// park puts c into the queue for a pool.
+// park puts c into the queue of connections that wait for a pool.
 func (h *identities) park(c *pool.Connection) {
 	h.waiting.Add(h.Loop, c, h.HandLimit, func(c *pool.Connection) {
 		h.Slots.Drop(c, pool.Unavailable, "the limit of users served concurrently is reached")
@@ -101,8 +102,8 @@ func (h *identities) hasPlace(c *pool.Connection) bool {
 }
 
 // hasMany reports whether the user uid has the maximum number of workers per
-// user. A worker that was replaced does not count. Otherwise a long answer
-// could keep its user out after a reload.
+// user. A worker that was replaced does not count. Otherwise, after a reload, a
+// long answer of an old worker could keep its user out.
 func (h *identities) hasMany(uid uint32) bool {
 	n := 0
 	for id := range h.list {
@@ -119,9 +120,9 @@ func (h *identities) hasMany(uid uint32) bool {
 }
 
 // lingering returns how many of the retired pools still count against the
-// limit. A pool that was replaced normally does not count, because its last
+// limit. Normally, a pool that was replaced does not count, because its last
 // answer may take hours. But if more than Options.Identities pools were
-// replaced, the excess counts, so that there is a limit.
+// replaced, the excess counts, so that their number is limited, too.
 func (h *identities) lingering() int {
 	return len(h.leaving) - min(h.replaced(), h.Identities)
 }
@@ -234,8 +235,8 @@ func (h *identities) makePlace(now time.Time) {
 	}
 }
 
-// askToYield asks pools in list to close their connections, until d needs no
-// more places.
+// askToYield asks the pools in list to close their connections. It stops when d
+// needs no more places.
 func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now time.Time) {
 	for _, p := range list {
 		if !p.IsIdle() && d.needs(p.Who().UID) && h.givesWay(p, busy, now) {
@@ -244,7 +245,7 @@ func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now tim
 	}
 }
 
-// demand counts the pools that must end for waiting connections.
+// demand counts the pools that must end so that waiting connections get a pool.
 type demand struct {
 	any int            // pools of any user
 	own map[uint32]int // pools of each user who has the maximum number of workers
@@ -308,8 +309,9 @@ func (h *identities) givesWay(p *pool.Pool, busy bool, now time.Time) bool {
 	return coming || stubborn
 }
 
-// Renew also retires the workers of the old configuration. Workers of the new
-// configuration start with the next connections.
+// Renew does the same as onDemand.Renew, and then retires the workers of the
+// old configuration. Workers of the new configuration start with the next
+// connections.
 func (h *identities) Renew(g *pool.Generation, done func(error)) {
 	h.onDemand.Renew(g, func(err error) {
 		if err == nil {

@@ -51,9 +51,9 @@ func (n *Names) kept(uid uint32) (named, known bool) {
 	return v.named, ok && time.Now().Before(v.until)
 }
 
-// lookup calls then, now or when the resolver has answered. The argument named
-// tells whether uid has a name, and sure is false if the user database is
-// unavailable.
+// lookup passes the answer to the function then, either at once or when the
+// resolver has answered. named reports whether uid has a name. sure is false if
+// the user database is unavailable.
 func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
 	if named, ok := n.kept(uid); ok {
 		then(named, true)
@@ -84,7 +84,7 @@ func (n *Names) Handle(m ipc.Message) (done bool, err error) {
 	return false, nil
 }
 
-// answer passes an answer to everything that waits for it, and removes the
+// answer passes an answer to all functions that wait for it, and removes the
 // question.
 func (n *Names) answer(id uint64, named, sure bool) {
 	i := n.asked[id]

@@ -90,7 +90,7 @@ func TestNamedWithoutResolver(t *testing.T) {
 	n.Handle(&work.LookupResult{ID: 1, Sure: true, Name: "late"})
 	n.sync(func() {
 		if _, ok := n.kept(2); ok {
-			t.Error("an answer that nobody waits for is believed")
+			t.Error("an answer without a question is believed")
 		}
 	})
 }

@@ -18,8 +18,9 @@ type onDemand struct {
 // Renew starts the standby worker of g, which answers connections that are
 // turned away. A worker that serves a user or a connection must not answer
 // them, because it could read another client's token. The start of the standby
-// worker also proves that workers can serve. It runs as the configured identity
-// and not as a client's user, so no user can interfere with it.
+// worker also proves that workers can serve. The standby worker runs as the
+// configured identity and not as a client's user, so no user can interfere with
+// it.
 func (h *onDemand) Renew(g *pool.Generation, done func(error)) {
 	p := h.NewPool(g, h.Nobody)
 	p.Workers, p.Threads = 1, 1
@@ -48,11 +49,11 @@ func (h *onDemand) newPool(who security.Identity) *pool.Pool {
 	return p
 }
 
-// identify calls then, now or later, if the client of c may have a worker of
-// its own. Otherwise it turns c away. A uid that the user database does not
-// know is usually a subordinate uid. A user may have tens of thousands of these
-// uids (subuid(5)), and each could take a worker's place. While the database is
-// unavailable, every uid is assumed to belong to a user.
+// identify calls the function then, either at once or later, if the client of c
+// may have a worker of its own. Otherwise it turns c away. A uid that the user
+// database does not know is usually a subordinate uid. A user may have tens of
+// thousands of these uids (subuid(5)), and each could take a worker's place.
+// While the database is unavailable, every uid is assumed to belong to a user.
 func (h *onDemand) identify(c *pool.Connection, then func()) {
 	if c.Forbidden != "" {
 		h.Slots.Drop(c, pool.Forbidden, c.Forbidden)

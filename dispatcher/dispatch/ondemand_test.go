@@ -55,7 +55,7 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestLostWorkersAreLimited checks that users do not fill the disk with log
+// TestLostWorkersAreLimited checks that users can't fill the disk with log
 // lines by killing their workers, or by preventing their start. For example, no
 // worker starts for a user who has reached the limit of processes. Each failure
 // must be counted.
@@ -122,7 +122,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 			set.Do(set.Close)
 			<-set.Over
 			if n := strings.Count(log.String(), "worker not started"); n < 50 || n > 200 || !strings.Contains(log.String(), "workers_lost_so_far=") {
-				t.Errorf("%d lines about %d:\n%s", n, users, log)
+				t.Errorf("%d lines about %d events:\n%s", n, users, log)
 			}
 		})
 	}

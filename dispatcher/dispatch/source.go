@@ -9,8 +9,8 @@ import (
 	"schedrestd/rate"
 )
 
-// owners determines the user to whom a uid counts. A user may have tens of
-// thousands of uids (subuid(5)).
+// owners finds out which user a uid belongs to, because connections count
+// against users, and a user may have tens of thousands of uids (subuid(5)).
 type owners struct {
 	of       func(uint32) uint32 // Options.OwnerOf
 	names    *Names              // nil: all uids have names
@@ -19,8 +19,8 @@ type owners struct {
 }
 
 // Limits on the uids that are assumed to have a name until the user database
-// answers: at once, and per second. Until the answer, further uids count as one
-// source.
+// answers: at once, and per second. Until then, all uids beyond these limits
+// count as one source.
 const (
 	unprovedBurst = 256
 	unprovedRate  = 10

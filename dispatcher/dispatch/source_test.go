@@ -65,8 +65,8 @@ func TestSourceOf(t *testing.T) {
 	}
 }
 
-// TestUnprovedUids checks that only a few uids count separately before the user
-// database has answered.
+// TestUnprovedUids checks that only a few uids count as separate sources before
+// the user database has answered.
 func TestUnprovedUids(t *testing.T) {
 	names := resolved(t, func(q *work.Lookup) *work.LookupResult { return &work.LookupResult{ID: q.ID} })
 	o := newOwners(Options{Names: names})

@@ -42,11 +42,11 @@ type Options struct {
 }
 
 const (
-	// halfClosed is how long the answers for a client that sends no more may
-	// take. As long as nothing is written to a TCP connection, the kernel does
-	// not notice that its client is gone. Without this limit, a compromised
-	// worker could run indefinitely, and inetd starts only a limited number of
-	// instances.
+	// halfClosed is how long a worker may take for its answers after the client
+	// has stopped sending. As long as nothing is written to a TCP connection,
+	// the kernel does not notice that its client is gone. Without this limit, a
+	// compromised worker could run indefinitely, and occupy one of the
+	// instances that inetd may run at the same time.
 	halfClosed = 10 * time.Minute
 )
 
@@ -91,7 +91,8 @@ type received struct {
 	err error
 }
 
-// run handles events until the worker's channel ends, and returns the reason.
+// run handles events until the worker's channel ends or a message breaks the
+// protocol. It returns which of these happened, as an error.
 func (v *visit) run() error {
 	messages := make(chan received)
 	go func() {
@@ -187,8 +188,8 @@ func (v *visit) hand() error {
 	return v.worker.Channel.TrySend(&ipc.Streams{Connection: v.Client.Connection}, v.Client.In, out)
 }
 
-// closeRelay closes this process's copy of the worker's descriptor. Otherwise
-// the pipe would never end.
+// closeRelay closes this process's copy of the worker's output descriptor.
+// Otherwise the reader of the pipe would wait forever.
 func (v *visit) closeRelay() {
 	if v.relay >= 0 {
 		unix.Close(v.relay)
@@ -197,8 +198,8 @@ func (v *visit) closeRelay() {
 }
 
 // watch checks that the worker reads its channel. It makes the worker finish
-// when the client is served or gone, or when the client stopped sending longer
-// than halfClosed ago.
+// when the client is served or gone, or when it stopped sending more than
+// halfClosed ago.
 func (v *visit) watch(now time.Time) {
 	if !v.handed {
 		return

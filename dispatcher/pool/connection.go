@@ -23,7 +23,7 @@ type Connection struct {
 	holder    *ipc.Channel // channel of the worker that has it
 }
 
-// peer returns the description of the client in the log.
+// peer describes the client for the log.
 func (c *Connection) peer() string {
 	if c.Network == ipc.Unix {
 		return fmt.Sprintf("uid %d", c.UID)

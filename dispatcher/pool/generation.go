@@ -20,8 +20,8 @@ type Generation struct {
 	users     int    // number of users of the generation: its pools and its creator
 }
 
-// Config configures the workers of a generation, and limits the time of their
-// steps.
+// Config configures the workers of a generation, and limits the time of each of
+// their steps, such as the start.
 type Config struct {
 	Setup       work.Setup
 	Workers     int // number of workers in a pool
@@ -47,8 +47,8 @@ type Auditor interface {
 	Exited(worker uint32, status string)
 }
 
-// NewGeneration returns a copy of g with a user count of one, for the caller,
-// which must call Release.
+// NewGeneration returns a copy of g. The caller is its first user, and must
+// call Release.
 func NewGeneration(g Generation) *Generation {
 	g.users = 1
 	return &g

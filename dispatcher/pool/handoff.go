@@ -59,9 +59,9 @@ func (p *Pool) give(c *Connection) bool {
 		return false
 	}
 	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.EndReason != "" })
-	// A worker that sends Done but continues to use the connection always has
-	// the fewest connections. As long as other workers have capacity, it gets
-	// at most twice as many as each of them.
+	// A worker that sends Done but continues to use the connection always seems
+	// to have the fewest connections. As long as other workers have capacity,
+	// it gets at most twice as many connections as each of them.
 	most := 2 / float64(len(ready)+1)
 	overShare := func(w *worker) int {
 		if w.share > most {
@@ -90,13 +90,13 @@ func (p *Pool) give(c *Connection) bool {
 	return false
 }
 
-// sharedOver is the approximate number of connections over which shares are
-// counted.
+// sharedOver is approximately how many of the latest connections are taken into
+// account for the share of each worker.
 const sharedOver = 32
 
-// offer sends c to w, without waiting. Each attempt uses another number, unique
-// among all pools. So a message about a failed attempt can't be mistaken for a
-// message about the next attempt.
+// offer sends c to w, without waiting. Each attempt gives c a new number, which
+// is unique among all pools. So a message about a failed attempt can't be
+// mistaken for a message about the next attempt.
 func (p *Pool) offer(w *worker, c *Connection) bool {
 	p.Slots.number++
 	c.ID = p.Slots.number
@@ -116,9 +116,9 @@ func (p *Pool) offer(w *worker, c *Connection) bool {
 }
 
 // Refuse passes a refused connection to the worker with the fewest connections,
-// which answers it. If no worker can take the connection immediately, it gets
-// no answer. The worker learns no more from such a connection than from those
-// that it serves, and does not get its number.
+// which answers it. If no worker can take the connection immediately, the
+// client gets no answer. The worker learns no more from such a connection than
+// from those that it serves, and is not told the connection's number.
 func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 	var best *worker
 	for _, w := range p.workers {
@@ -134,15 +134,15 @@ func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 	_ = best.Channel.TrySend(&m, c.FD)
 }
 
-// orphans takes the connections of a dead worker. Connections that the worker
-// had taken are lost. Those still in its channel go to the end of the queue,
-// unless the pool accepts no more connections.
+// orphans takes back the connections of a worker that has exited. Connections
+// that the worker had taken are lost. Those still in its channel go to the end
+// of the queue, unless the pool accepts no more connections.
 //
 // The worker has not read from these connections, so they should be harmless.
 // All workers of a pool may happen to end for another reason, each with the
 // same connection in its channel. If one more worker ends, the connection is
-// the likely cause. So a connection is given to at most one worker more than
-// the pool has.
+// the likely cause. So if the pool has n workers, a connection is given to at
+// most n+1 workers in turn.
 func (p *Pool) orphans(w *worker) (lost, again int) {
 	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)

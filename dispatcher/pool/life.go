@@ -18,8 +18,8 @@ import (
 )
 
 // start starts the first workers. If a first worker refuses to serve, the pool
-// ends, because the next worker would also refuse. A lazy pool has no first
-// workers to wait for.
+// ends, because the next worker would also refuse. A lazy pool starts its
+// worker only when a connection waits, so it has no first workers.
 func (p *Pool) start(started func(error)) {
 	p.started, p.unproved = started, p.Workers
 	for i := range p.Workers {
@@ -206,7 +206,7 @@ func (p *Pool) reap(w *worker, d departure) {
 
 // judge logs how a worker ended, and counts an offence of the clients that may
 // be the cause. It returns the reason why the worker does not serve, or nil if
-// the worker had finished.
+// the worker exited because it was told to and had done all its work.
 func (p *Pool) judge(w *worker, d departure) error {
 	closed, counts := errors.Is(d.why, io.EOF), &p.Slots.counts
 	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", d.lost, "connections_retried", d.again, "status", d.status}
@@ -257,9 +257,9 @@ func (p *Pool) unborn(at *place, err error) {
 	p.vacate(at, nil)
 }
 
-// vacate starts the next worker of a place. w is the last worker, or nil if it
-// could not be started. As long as workers end during or before their first
-// connection, the pause before each start grows. Otherwise a request that
+// vacate starts the next worker of a place. w is the worker that has exited, or
+// nil if it could not be started. As long as workers end during or before their
+// first connection, the pause before each start grows. Otherwise a request that
 // crashes workers could keep the machine busy with starting them.
 func (p *Pool) vacate(at *place, w *worker) {
 	p.lives--

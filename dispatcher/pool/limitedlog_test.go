@@ -27,7 +27,7 @@ func TestDropsAreLimited(t *testing.T) {
 		client.Close()
 	}
 	if n := strings.Count(log.String(), "\n"); n < 50 || n > 1000 || s.unserved.n != 2000 {
-		t.Errorf("%d lines about %d", n, s.unserved.n)
+		t.Errorf("%d lines about %d events", n, s.unserved.n)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestAlarmsAreNotLimited(t *testing.T) {
 		p.alarm(process.WorkerViolation)
 	}
 	if n := strings.Count(log.String(), process.WorkerViolation); n != 1000 {
-		t.Errorf("%d of 1000 alarms", n)
+		t.Errorf("%d of 1000 alarms are logged", n)
 	}
 }
 

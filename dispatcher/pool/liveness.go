@@ -24,7 +24,7 @@ const overdue = time.Second
 
 // excuseSilent takes the slots of workers that have not answered for a while,
 // and gives them to waiting connections. With become_user, users can stop their
-// own workers. Such workers keep their connections until they are killed.
+// own workers. A stopped worker keeps its connections until it is killed.
 func (p *Pool) excuseSilent() {
 	var list []*admission.Conn
 	answering := false

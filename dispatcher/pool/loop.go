@@ -28,7 +28,7 @@ func NewLoop() *Loop {
 	return &Loop{events: make(chan event), settled: func() {}, over: make(chan struct{})}
 }
 
-// Run calls the functions that are sent to the loop, until Stop.
+// Run calls the functions that are sent to the loop. It returns after Stop.
 func (l *Loop) Run() {
 	for {
 		select {

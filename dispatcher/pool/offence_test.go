@@ -35,7 +35,7 @@ func TestLyingOffences(t *testing.T) {
 	}
 	for _, id := range []uint64{2, 3} {
 		if p.offence(w, &work.Offence{ID: id, What: work.WrongCredential}) == nil {
-			t.Errorf("it may report connection %d, which it does not hold", id)
+			t.Errorf("a report about connection %d, which the worker does not hold, is accepted", id)
 		}
 	}
 	var refused error
@@ -45,11 +45,11 @@ func TestLyingOffences(t *testing.T) {
 		}
 	}
 	if refused == nil {
-		t.Error("it may report without end")
+		t.Error("the number of reports is not limited")
 	}
 	now := time.Now()
 	if wait := s.Slots.Blocked(now, &mine.Conn); wait <= 0 || wait > time.Second {
-		t.Errorf("its client waits %s", wait)
+		t.Errorf("the client is blocked for %s", wait)
 	}
 	if s.Slots.Blocked(now, &waiting.Conn) != 0 {
 		t.Error("another source is blocked")

@@ -204,7 +204,7 @@ func TestStaleDeadline(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	p.sync(func() {
 		if len(p.waiting.All()) != 1 {
-			t.Error("it does not wait")
+			t.Error("the connection does not wait")
 		}
 	})
 }
@@ -247,7 +247,7 @@ func TestTries(t *testing.T) {
 			lost, again = p.orphans(w)
 		})
 		if last := i == 2; lost+again != 1 || (lost == 1) != last {
-			t.Errorf("death %d: %d lost, %d handed again", i, lost, again)
+			t.Errorf("exit %d: %d connections lost, %d given to another worker", i, lost, again)
 		}
 	}
 }
@@ -275,11 +275,11 @@ func TestFloodHasBackpressure(t *testing.T) {
 	var unread int
 	err := child.Pass(func(fd int) (err error) { unread, err = unix.IoctlGetInt(fd, unix.SIOCOUTQ); return err })
 	if err != nil || unread == 0 || sent > 10_000 {
-		t.Errorf("%d messages were read of one whose first is not handled; %d bytes wait, %v", sent, unread, err)
+		t.Errorf("%d messages were read before the first was handled; %d bytes wait, %v", sent, unread, err)
 	}
 	close(end)
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "Pong") {
-		t.Errorf("it ends by %v", err)
+		t.Errorf("the worker ended with %v", err)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestShare(t *testing.T) {
 				sum += share(whole, n, i)
 			}
 			if sum != whole {
-				t.Errorf("%d in %d parts are %d", whole, n, sum)
+				t.Errorf("%d in %d parts: they add up to %d", whole, n, sum)
 			}
 		}
 	}

@@ -85,11 +85,11 @@ func (p *Pool) EndIdle(limit time.Duration) {
 	}
 }
 
-// endOld handles retired workers whose time is over. It asks workers that still
-// have connections to finish, and kills workers that do not finish. Otherwise a
-// worker that never sends Done would outlive each reload. It would keep its
-// channel to the keeper, and its connections to the daemons of an old
-// configuration.
+// endOld handles retired workers that still run after the time Farewell. It
+// asks workers that still have connections to finish, and kills workers that do
+// not finish. Otherwise a worker that never sends Done would survive every
+// reload. It would keep its channel to the keeper, and its connections to the
+// daemons of an old configuration.
 func (p *Pool) endOld() {
 	told := time.Since(p.told)
 	switch {

@@ -42,8 +42,9 @@ const (
 	offenceRate  = 200
 )
 
-// holds returns a connection about which w reports, if w has taken it. what is
-// the kind of the report.
+// holds returns the connection about which w has sent a report. It returns an
+// error if w has not taken this connection. what is the name of that kind of
+// report, for the error.
 func (w *worker) holds(id uint64, what string) (*Connection, error) {
 	if c := w.held[id]; c != nil && c.FD < 0 {
 		return c, nil

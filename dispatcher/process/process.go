@@ -67,9 +67,9 @@ func (p *Process) signal(kill bool) {
 // It is also how long the channel of an exited process is still read.
 const LastWords = time.Second
 
-// Reap waits until the process has exited, and kills it when patience is over.
-// It closes the dispatcher's descriptors of the process, and returns how the
-// process ended.
+// Reap waits until the process has exited. If this takes longer than patience,
+// Reap kills the process. Reap closes the dispatcher's descriptors of the
+// process, and returns how the process ended.
 func (p *Process) Reap(patience time.Duration) string {
 	timer := time.AfterFunc(patience, p.Kill)
 	<-p.Dead

@@ -109,7 +109,8 @@ func (l *Log) deliver(now time.Time, label, line string) []byte {
 // field is a key and a value of a line.
 type field struct{ key, value string }
 
-// first matches the characters of a key, or of a value without quotes.
+// keyForm matches a key with its equals sign, and bareForm matches a value
+// without quotes, at the beginning of a text.
 var (
 	keyForm  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}=`)
 	bareForm = regexp.MustCompile(`^[^ "=]+`)
@@ -119,7 +120,7 @@ var (
 var owned = []string{"time", "line", "request_id"}
 
 // fields splits a line of slog's text. ok is false if the line has another
-// form, or has a key that is in taken.
+// form, or a key of one of the fields in taken.
 func fields(line string, taken []field) (list []field, ok bool) {
 	has := func(list []field, key string) bool {
 		return slices.ContainsFunc(list, func(f field) bool { return f.key == key })
@@ -159,7 +160,7 @@ func split(label, line string) (trusted, said []field) {
 	return trusted, said
 }
 
-// numbers are the keys of a request whose values are numbers.
+// numbers are the keys whose values are numbers, in lines about requests.
 var numbers = []string{"status", "bytes"}
 
 // numberForm matches a number that every reader of JSON can represent exactly.

@@ -42,7 +42,7 @@ var hostile = []string{
 	strings.Repeat("{", 2000),
 }
 
-// logged makes Lines copy text to the log to.
+// logged makes Lines copy text to a log.
 func logged(t *testing.T, to *Log, text string) {
 	t.Helper()
 	Lines(strings.NewReader(text), to, label, NewQuota(1<<20, 1))

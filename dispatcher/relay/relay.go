@@ -57,8 +57,8 @@ func (j *joined) flush() {
 // logTime is the format of times in the log, the same as slog's.
 const logTime = "2006-01-02T15:04:05.000Z07:00"
 
-// Lines copies lines to the log, as far as quota allows, until from ends. It
-// writes label before each line.
+// Lines copies the lines of a process from its output to the log, as far as
+// quota allows, until the output ends. It writes label before each line.
 func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 	in := bufio.NewReaderSize(from, readAhead)
 	out := joined{to: to}
@@ -104,7 +104,8 @@ func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 // sufficient for many lines.
 const readAhead = 16 << 10
 
-// readLine reads to the next line feed and keeps the first maxLine bytes.
+// readLine reads to the next line feed and keeps the first printable.Most
+// bytes.
 func readLine(in *bufio.Reader) (string, error) {
 	line, err := in.ReadSlice('\n')
 	kept := string(line[:min(len(line), printable.Most)])

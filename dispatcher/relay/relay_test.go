@@ -114,7 +114,7 @@ func TestQuotas(t *testing.T) {
 	var qs Quotas
 	for range 10 {
 		if !qs.Of(1, 0, 10, 10).admit(1, time.Now()) {
-			t.Fatal("a line is refused that there is room for")
+			t.Fatal("a line within the quota is refused")
 		}
 	}
 	again := qs.Of(1, 0, 10, 10).admit(1, time.Now())

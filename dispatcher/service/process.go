@@ -34,7 +34,7 @@ type Hooks struct {
 }
 
 // Start starts a process for a generation, and waits until the process is
-// ready. Otherwise it returns the reason why the process is not ready.
+// ready. If the process does not become ready, Start returns the reason.
 func (s *Spec) Start(from *process.Starter, generation uint32, hooks Hooks) (*Process, error) {
 	child, err := s.spawn(from, generation)
 	if err != nil {

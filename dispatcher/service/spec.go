@@ -24,7 +24,7 @@ type Options struct {
 	Quota      *relay.Quota  // limits the lines that its processes may log
 	StartLimit time.Duration // limit on the time until a process sends Ready
 	Silence    time.Duration // a process that does not answer a Ping for this time is killed
-	Farewell   time.Duration // until a process exits after its channel was closed; 0: process.LastWords
+	Farewell   time.Duration // how long a process may take to exit after its channel was closed; 0: process.LastWords
 	Log        *slog.Logger
 }
 

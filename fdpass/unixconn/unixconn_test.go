@@ -83,8 +83,8 @@ func soon(t *testing.T, f func()) {
 	}
 }
 
-// TestLingering checks descriptors that peers send on many connections at once.
-// They delay neither reads nor closes.
+// TestLingering checks that descriptors which peers send on many connections at
+// once delay neither reads nor closes.
 func TestLingering(t *testing.T) {
 	var conns []*Conn
 	for range 2 * placesInside {
@@ -147,12 +147,12 @@ func TestCloseSoon(t *testing.T) {
 }
 
 // TestConn checks that a Conn behaves like a connection of package net, and
-// that it is safe if no descriptor can arrive.
+// that Guard recognizes a connection on which no descriptor can arrive.
 func TestConn(t *testing.T) {
 	t.Run("guarded", func(t *testing.T) {
 		c, peer := pair(t)
 		if c.safe {
-			t.Error("descriptors come over it")
+			t.Error("the connection counts as safe")
 		}
 		testConn(t, c, peer)
 	})
@@ -191,11 +191,12 @@ func testConn(t *testing.T, c *Conn, peer int) {
 	}
 }
 
-// TestRefuse checks that no peer can send a descriptor to a connection of a
-// socket after Refuse. Guard still protects connections from before.
+// TestRefuse checks that after Refuse, no peer can send a descriptor to a
+// connection of the socket. Guard must still protect connections that were made
+// before Refuse.
 func TestRefuse(t *testing.T) {
 	if !knows() {
-		t.Skip("this kernel refuses none")
+		t.Skip("this kernel does not refuse descriptors")
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: t.TempDir() + "/s", Net: "unix"})
 	must(t, err)
@@ -209,7 +210,7 @@ func TestRefuse(t *testing.T) {
 		must(t, raw.Control(func(fd uintptr) { fdpass.Refuse(int(fd)) }))
 		_, _, err = c.WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil)
 		if (err != nil) != late || late && !errors.Is(err, unix.EPERM) {
-			t.Errorf("late %t: the sender is told %v", late, err)
+			t.Errorf("late %t: the sender gets %v", late, err)
 		}
 		accepted, err := l.AcceptUnix()
 		must(t, err)

@@ -19,7 +19,7 @@ const (
 // facts about the peer from the dispatcher, in the message Facts.
 type Intent struct {
 	ID         uint64 // chosen by the worker and never reused
-	Connection uint64 // number of the connection, assigned by the parent
+	Connection uint64 // number of the connection, as in the message Connection
 	Request    string // id of the request, as the client sees it
 	Forwarded  string // the client's address according to a trusted proxy; "": no proxy
 	User       string // the authenticated user; "" when only the uid is known

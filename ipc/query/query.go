@@ -1,7 +1,8 @@
 // Package query has messages that the parent neither sends nor receives:
 // requests of workers to the keeper and the auditor, their answers, and the
-// counts for the metrics. The parent does not link this package. In its rows
-// Parent means the dispatcher, which has the parent's ends of the channels.
+// counts for the metrics. The parent does not link this package. In the rows of
+// this package, Parent means the dispatcher, which has the parent's ends of the
+// channels.
 package query
 
 import "schedrestd/ipc"
@@ -15,19 +16,19 @@ var Rows = ipc.Register(
 	ipc.Of[Signed](20, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 10, 10+maxSignature, 0, ipc.Initial),
 	// asks whether the HS256 signature of a token is valid
 	ipc.Of[Verify](21, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 42, 42+maxSigned, 0, ipc.Initial),
-	// yes, no, or that there is no key to decide with, or an outdated one
+	// the decision: the signature is valid, is forged, or can't be judged because the keeper has no key or an outdated key
 	ipc.Of[Verified](22, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 9, 9, 0, ipc.Initial),
 	// asks for permission to make a change for a connection of this worker
 	ipc.Of[Intent](47, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 36, 36+3*maxName+maxSource+maxMethod+maxRoute+maxObject+maxFields, 0, ipc.Initial),
-	// the intent is in the audit log and the change may be made, or it must not be made, or not yet
+	// the decision: the change may be made, and its intent is in the audit log; or the change must not be made; or the worker must ask again later
 	ipc.Of[Noted](48, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 9, 9, 0, ipc.Initial),
 	// the result of a permitted change, sent once
 	ipc.Of[Outcome](49, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 18, 18+maxCode+maxObject, 0, ipc.Initial),
 	// claims an Idempotency-Key for a request; key, user and request are hashes
 	ipc.Of[Claim](23, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 104, 104, 0, ipc.Initial),
-	// the key belongs to the worker, or is in use, or the result of the first request with it
+	// the key is claimed for this request, or can't be claimed, or was used by an earlier request, whose answer is included
 	ipc.Of[Claimed](24, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 11, 11+MaxKept, 0, ipc.Initial),
-	// how the request ended for which a key was claimed, sent once
+	// how the request for which a key was claimed has ended, sent once
 	ipc.Of[Settle](25, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 19, 19+MaxKept, 0, ipc.Initial),
 	// the Settle was handled; it is on the disk if that is possible
 	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 8, 8, 0, ipc.Initial),

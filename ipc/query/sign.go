@@ -9,7 +9,8 @@ const (
 )
 
 // Sign asks the keeper for a signature of a handshake. Message is the message
-// itself, because the keeper could not tell what was hashed.
+// itself and not its hash, because the keeper could not tell from a hash what
+// it signs.
 type Sign struct {
 	ID      uint64 // chosen by the worker and repeated in the answer
 	Scheme  uint16 // as tls.SignatureScheme

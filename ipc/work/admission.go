@@ -8,8 +8,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// Admission has the rules for penalties and rates. The parent applies them to
-// connections, and each worker applies them to clients behind a proxy.
+// Admission has the rules for penalties and rates. The dispatcher applies them
+// to connections, and each worker applies them to clients behind a proxy.
 type Admission struct {
 	Auth, Malformed, Crash time.Duration // the cost of an offence; 0: none
 	Threshold              time.Duration // the debt at which a source is blocked; 0: no penalties

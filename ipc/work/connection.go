@@ -31,8 +31,8 @@ const (
 func (s Stage) String() string { return ipc.Word(s, "", "waiting", "answering", "resting") }
 
 // Progress reports the stage of the connection ID. A worker may report late,
-// and need not report stages that last a moment. A connection without a report
-// counts as Answering.
+// and need not report stages that last only a moment. A connection without a
+// report counts as Answering.
 type Progress struct {
 	ID    uint64
 	Stage Stage
@@ -51,8 +51,8 @@ type Yield struct{ ID uint64 }
 func (y *Yield) Walk(w *ipc.Walker) { w.Fields(&y.ID) }
 
 // Retire announces that the worker gets no more connections. The worker exits
-// when its present connections have ended. Each answer asks the client to close
-// the connection, and the worker aborts no connection.
+// when its present connections have ended. It aborts none of them, but in each
+// answer it asks the client to close the connection.
 type Retire struct{}
 
 func (*Retire) Walk(*ipc.Walker) {}

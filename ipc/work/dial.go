@@ -17,8 +17,8 @@ const (
 	UpstreamSack                            // Setup.Sack[Index]
 )
 
-// A worker may ask for so many connections to daemons: in a burst, and per
-// second. It opens one connection for each question to a daemon.
+// Limits on the connections to daemons that a worker may ask for: in a burst,
+// and per second. A worker opens one connection for each question to a daemon.
 const (
 	DialBurst = 4000
 	DialRate  = 5000
@@ -78,9 +78,9 @@ func (s *DialBatch) Walk(w *ipc.Walker) {
 // connection only when it is used. The dispatcher still chooses the address.
 type DialedBatch struct{ DialBatch }
 
-// ConnectedBatchSize is the number of sockets in one ConnectedBatch. The daemon
-// accepts these connections before they are needed, and may have a limit of
-// connections.
+// ConnectedBatchSize is the number of sockets in one ConnectedBatch. It is
+// small, because the daemon accepts these connections before they are needed,
+// and may limit the number of its connections.
 const ConnectedBatchSize = 8
 
 // ConnectedBatch answers a DialBatch for a daemon on this machine. The sockets

@@ -11,8 +11,9 @@ type Keys struct {
 
 	// Tickets are the keys of TLS session tickets, the newest first. The newest
 	// one encrypts tickets, and all of them decrypt. They are secret. The
-	// dispatcher makes them, and they are valid while it runs. All its workers
-	// share them, so that a client can resume a session with another worker.
+	// dispatcher makes one for each generation, and adds those of the two
+	// previous generations. All workers of a generation share them, so that a
+	// client can resume a session with another worker.
 	Tickets [][32]byte
 }
 

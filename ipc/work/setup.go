@@ -8,8 +8,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// Bounds of the texts and lists of Setup. A Setup at all of these limits would
-// exceed ipc.MaxMessage; Pack checks that.
+// Bounds of the texts and lists of Setup. A Setup that reaches all of these
+// limits would exceed ipc.MaxMessage. Pack refuses such a Setup.
 const (
 	maxAddresses = 32
 	maxParsers   = 16
@@ -169,8 +169,8 @@ const (
 	NoTag // YAML without the types' tags
 )
 
-// Limits bounds the cost of one client. Every field must be set; no value means
-// "no limit".
+// Limits bounds the cost of one client. Every field must be set: a client
+// without a limit is not possible.
 type Limits struct {
 	ReadHeader time.Duration // time to receive a request line and header
 	ReadBody   time.Duration // time without progress of a request body, after which the request is aborted

@@ -23,7 +23,7 @@ var _ = ipc.Register(
 	ipc.Of[Done](6, ipc.Worker, ipc.Parent, always, 8, 8, 0, ipc.Initial),
 	// the stage of a connection: waiting for a header, being answered, or idle
 	ipc.Of[Progress](16, ipc.Worker, ipc.Parent, always, 9, 9, 0, ipc.Initial),
-	// another client waits for a slot: close this connection if it is idle
+	// another client waits for a slot: close this connection, after the answer if a request has begun
 	ipc.Of[Yield](12, ipc.Parent, ipc.Worker, always, 8, 8, 0, ipc.Initial),
 	// no more connections come; exit when the remaining ones have ended by themselves
 	ipc.Of[Retire](11, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 0, 0, 0, ipc.Draining),
@@ -41,7 +41,7 @@ var _ = ipc.Register(
 	ipc.Of[Dialed](18, ipc.Parent, ipc.Worker, always, 16, 16, 1, ipc.Initial),
 	// the connection failed, with the kernel's error number
 	ipc.Of[Undialed](41, ipc.Parent, ipc.Worker, always, 10, 10, 0, ipc.Initial),
-	// asks for DialedBatch or ConnectedBatch, because many connections to that daemon are needed; there may be no answer
+	// asks for several connections to a daemon at once, in a DialedBatch or a ConnectedBatch; there may be no answer
 	ipc.Of[DialBatch](51, ipc.Worker, ipc.Parent, always, 3, 3, 0, ipc.Initial),
 	// TCP sockets that are bound to one daemon and not yet connected: each connects on its first write
 	ipc.Of[DialedBatch](52, ipc.Parent, ipc.Worker, always, 3, 3, ipc.DialBatchSize, ipc.Initial),
@@ -49,7 +49,7 @@ var _ = ipc.Register(
 	ipc.Of[ConnectedBatch](63, ipc.Parent, ipc.Worker, always, 7, 7, ConnectedBatchSize, ipc.Initial),
 	// asks for the name of a user or a group, or for the number of a name
 	ipc.Of[Lookup](42, ipc.Parent|ipc.Worker, ipc.Resolver, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
-	// the name or the number, or that it does not exist, or that the user database is unavailable
+	// the answer: a name, a number, that there is none, or that the user database is unavailable
 	ipc.Of[LookupResult](43, ipc.Resolver, ipc.Parent|ipc.Worker, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
 	// the client of a connection got 401 for a credential that it had not tried before, or sent no valid request
 	ipc.Of[Offence](44, ipc.Worker, ipc.Parent, always, 17, 17, 0, ipc.Initial),

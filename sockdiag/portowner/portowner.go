@@ -62,8 +62,8 @@ func ServerBy(socket int, local, remote netip.AddrPort) (uid uint32, err error) 
 	return s.UID, nil
 }
 
-// Listener returns the uid of the process that accepts connections to the
-// address at, or sockdiag.ErrUnknown if no process does.
+// Listener returns the uid of the process that accepts connections to an
+// address. If there is no such process, it returns sockdiag.ErrUnknown.
 func Listener(at netip.AddrPort) (uid uint32, err error) {
 	socket, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {

@@ -23,7 +23,7 @@ func at(t *testing.T, text string) netip.AddrPort {
 }
 
 // helper starts another process, as user 4711 if the test runs as root. The
-// process listens on the address where. helper returns the actual address and
+// process listens on the given address. helper returns the actual address and
 // the uid of the process. accept makes the process accept one connection and
 // then stop listening.
 func helper(t *testing.T, where string) (address string, uid uint32, accept func()) {
@@ -131,8 +131,8 @@ func TestOwners(t *testing.T) {
 }
 
 // TestServerIsWhoAccepted checks a process that accepts a connection and then
-// leaves its port to the daemon. It is still reported as the owner, because it
-// reads the data of the connection.
+// leaves its port to the daemon. The process must still be reported as the
+// owner of the connection, because it reads the connection's data.
 func TestServerIsWhoAccepted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("takes two users")
