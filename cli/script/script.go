@@ -21,7 +21,7 @@ import (
 // MaxSize is the maximum size of a script. It is slurmctld's default.
 const MaxSize = 4 << 20
 
-// Job is a submission: the members of "job" in its body.
+// Job is the object "job" in the body of a submission.
 type Job map[string]any
 
 // Source has the input for a job.

@@ -116,9 +116,9 @@ func seconds(value string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// whyNoToken adds a hint to the controller's refusal, depending on the
-// configuration a. The controller's answer contains only an error number. user
-// is the user that the token is for, or "" for the client itself.
+// whyNoToken adds a hint to the controller's refusal, which contains only an
+// error number. The hint depends on a, a part of the configuration. user is the
+// user that the token is for, or "" for the client itself.
 func whyNoToken(err error, user string, a conf.Auth) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

@@ -19,7 +19,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestMain runs the daemon if the test binary is started as one.
+// TestMain runs the daemon instead of the tests if SCHEDDBD_TEST is set.
 func TestMain(m *testing.M) {
 	if os.Getenv("SCHEDDBD_TEST") == "run" {
 		os.Exit(program.Run(os.Args[1:], os.Stderr))
