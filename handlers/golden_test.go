@@ -112,8 +112,8 @@ var requestID = regexp.MustCompile(`[A-Z2-7]{26}`)
 
 const submission = `{"script": "#!/bin/sh\nhostname\n", "job": {"name": "t", "environment": {"PATH": "/bin"}, "colour": "red", "current_working_directory": "/tmp"}}`
 
-// golden is a request whose answer is stored for every version. Endpoints
-// without a golden are requested without parameters and body.
+// A golden is a request whose answers, one for each version, are stored in
+// files. An endpoint without a golden is requested without parameters and body.
 type golden struct{ name, method, url, body string }
 
 var goldens = []golden{
