@@ -21,8 +21,8 @@ func TestIntentSaysForWhom(t *testing.T) {
 	}
 }
 
-// auditing returns a changes and the auditor's end of its channel, so that the
-// test can answer as the auditor.
+// auditing returns a changes value and the auditor's end of its channel, so
+// that the test can answer as the auditor.
 func auditing(t *testing.T) (*changes, *ipc.Channel) {
 	t.Helper()
 	auditor, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)

@@ -62,7 +62,7 @@ func newStage(t *testing.T, setup work.Setup, h http.Handler) *stage {
 }
 
 // connect returns the client's end of a TCP connection. The server treats the
-// other end as if the parent had passed it.
+// other end as if the dispatcher had passed it.
 func (st *stage) connect() *net.TCPConn {
 	st.t.Helper()
 	client, c := st.pair()
@@ -447,7 +447,7 @@ func (u *untimely) Read(p []byte) (int, error) {
 func (u *untimely) NetConn() net.Conn { return u.Conn }
 
 // TestGivesWayToTheEnd checks that a request is not served if it becomes
-// complete after its connection was given up for another client. The parent
+// complete after its connection was given up for another client. The dispatcher
 // already counts the connection as closed.
 func TestGivesWayToTheEnd(t *testing.T) {
 	st := newStage(t, work.Setup{}, nil)

@@ -97,9 +97,9 @@ func rawFrame(kind, flags byte, stream uint32, payload string) string {
 	return string([]byte{0, byte(len(payload) >> 8), byte(len(payload)), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
 }
 
-// TestWrongs checks that behaviour that no honest client shows is reported to
-// the parent. Broken or slow connections, clients that reject our certificate,
-// and refusals of the keeper must not be reported.
+// TestWrongs checks that the worker reports to the dispatcher what no honest
+// client does. It must not report broken or slow connections, clients that
+// reject our certificate, or refusals of the keeper.
 func TestWrongs(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)

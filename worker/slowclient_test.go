@@ -71,7 +71,7 @@ func TestSlowBodyYields(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newStage(t, work.Setup{Limits: shortStall()}, reading(ended))
 	st.tracker.tell = func(ipc.Message) error { return nil }
-	st.tracker.track(0) // number of a connection that did not come from the parent
+	st.tracker.track(0) // number of a connection that did not come from the dispatcher
 	slow := st.connect()
 	fmt.Fprint(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
 	<-ended
