@@ -183,7 +183,7 @@ func TestWrongs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if told := misbehave(t, time.Minute, tt.config, tt.act); !slices.Equal(told, tt.want) {
-				t.Errorf("the parent receives %v, want %v", told, tt.want)
+				t.Errorf("the dispatcher receives %v, want %v", told, tt.want)
 			}
 		})
 	}
@@ -198,7 +198,7 @@ func TestWrongs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if told := misbehave(t, 100*time.Millisecond, tt.config, sends(tt.said, "")); len(told) > 0 {
-				t.Errorf("the parent receives %v about a slow client", told)
+				t.Errorf("the dispatcher receives %v about a slow client", told)
 			}
 		})
 	}
@@ -225,7 +225,7 @@ func TestWrongToNetHTTP(t *testing.T) {
 	sends("GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 6<<10)+"\r\n\r\n", "")(client)
 	<-closed
 	if what := <-told; what != work.WrongRequest {
-		t.Errorf("the parent receives %v", what)
+		t.Errorf("the dispatcher receives %v", what)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestFloods(t *testing.T) {
 				until = "" // read until the connection ends
 			}
 			if told := misbehave(t, time.Minute, server, within(client, sends(text, until))); len(told) != want {
-				t.Errorf("%d of %s: the parent receives %v, want %d", n, tt.name, told, want)
+				t.Errorf("%d of %s: the dispatcher receives %v, want %d", n, tt.name, told, want)
 			}
 		}
 	}

@@ -79,10 +79,10 @@ func TestClosedWindow(t *testing.T) {
 	select {
 	case what := <-told:
 		if what != work.WrongRequest {
-			t.Errorf("the parent receives %v", what)
+			t.Errorf("the dispatcher receives %v", what)
 		}
 	case <-time.After(time.Minute):
-		t.Error("the parent is not told")
+		t.Error("the dispatcher is not told")
 	}
 }
 
