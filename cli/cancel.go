@@ -12,9 +12,9 @@ import (
 	"schedrestd/printable"
 )
 
-// Cancel returns the command that cancels jobs. Without a URL or an option that
-// only the REST API supports, the command calls direct, which sends the request
-// to the controller.
+// Cancel returns the command that cancels jobs. The command uses the REST API
+// if a URL, a token file or an option that only REST supports is given.
+// Otherwise it calls direct, which sends the request to the controller.
 func Cancel(direct func(cmd *cobra.Command, ids []string) error) *cobra.Command {
 	var o options
 	var f filter

@@ -149,7 +149,8 @@ func (o *options) address(token string) (string, error) {
 	return defaultURL, nil
 }
 
-// trusted returns the uids of --server-user, or of SCHED_SERVER_USER.
+// trusted returns the uids that --server-user or, without it, SCHED_SERVER_USER
+// names.
 func (o *options) trusted() (uids []uint32, err error) {
 	names := o.serverUsers
 	if len(names) == 0 {

@@ -12,7 +12,8 @@ import (
 	"schedrestd/printable"
 )
 
-// completionTime is the time limit for a completion. The shell waits for it.
+// completionTime limits the time for a completion, because the shell waits for
+// it.
 const completionTime = 3 * time.Second
 
 // complete connects to the server and calls list, which requests the

@@ -56,7 +56,7 @@ Without ids it watches all jobs, or those that its options select, until Ctrl-C.
 	})
 }
 
-// watchJobs follows the jobs ids until all have ended.
+// watchJobs follows the jobs with the given ids until all have ended.
 func (c *connection) watchJobs(ctx context.Context, ids []string, changes *changes) error {
 	statuses, failures := make([]int, len(ids)), make([]error, len(ids))
 	var all sync.WaitGroup

@@ -68,10 +68,10 @@ type Controller interface {
 	// Licenses calls each(license) for every license, like Nodes.
 	Licenses(ctx context.Context, cred model.Credential, q model.Query, each func(*model.License) error) (lastUpdate model.Time, err error)
 
-	// Shares calls each(tres, share) for the fair share of every association,
-	// like Nodes. tres has the names of the trackable resources in the share's
-	// lists. If neither accounts nor users are given, it does so for every
-	// association.
+	// Shares calls each(tres, share), like Nodes, for the fair share of each
+	// association that the given accounts and users select. If neither accounts
+	// nor users are given, these are all associations. tres has the names of
+	// the trackable resources in the share's lists.
 	Shares(ctx context.Context, cred model.Credential, accounts, users []string, each func(tres []string, s *model.Share) error) (model.SharesTotals, error)
 
 	// Stats returns the controller's statistics about itself.
@@ -116,8 +116,8 @@ type Controller interface {
 	// Reconfigure makes the controllers reload their configuration.
 	Reconfigure(context.Context, model.Credential) error
 
-	// Configuration returns the controller's configuration, or errs.Unchanged if
-	// it has not changed since.
+	// Configuration returns the controller's configuration, or errs.Unchanged
+	// if the configuration has not changed since that time.
 	Configuration(ctx context.Context, cred model.Credential, since model.Time) (*model.Configuration, error)
 
 	// ResourceLayout returns the resources of a job on each of its nodes, or

@@ -96,7 +96,8 @@ func changeRecords[T any](c *call, e model.Editor, list string, records []T, nam
 	return done, nil
 }
 
-// kinds maps the lists in bodies to the word for a record of the list.
+// kinds maps the name of each list in a body to the word for one of its
+// records.
 var kinds = map[string]string{"accounts": "account", "associations": "association", "clusters": "cluster", "qos": "quality of service",
 	"users": "user", "wckeys": "workload key"}
 

@@ -21,7 +21,8 @@ func (c *call) bodyShape() *schema.Shape {
 	return shape
 }
 
-// routeView identifies an operation in one version and spelling.
+// routeView identifies an operation in one version and with one spelling of its
+// path (sched or slurm).
 type routeView struct {
 	endpoint *api.Endpoint
 	view     schema.View

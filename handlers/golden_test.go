@@ -344,8 +344,8 @@ func TestEveryKindHasAStatus(t *testing.T) {
 	}
 }
 
-// TestUnchanged checks that an unchanged list is answered without a body, and
-// is not an error.
+// TestUnchanged checks that a request for an unchanged list gets an answer
+// without a body, which is not an error.
 func TestUnchanged(t *testing.T) {
 	f := demo()
 	f.midway = &errs.Error{Kind: errs.Unchanged, Message: "nothing has changed since that time", Number: 1900}

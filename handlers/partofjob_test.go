@@ -26,8 +26,8 @@ func family() *fake {
 }
 
 // TestPartOfJob checks requests for a task of an array and for a component of a
-// heterogeneous job, by the names that Slurm's commands print. An unknown task
-// or component is 404.
+// heterogeneous job, by the names that Slurm's commands print. The answer for
+// an unknown task or component must be 404.
 func TestPartOfJob(t *testing.T) {
 	for path, want := range map[string]string{
 		"20": "waiting first none", "21": "first", "21_1": "first", "20_1": "first", "20_0": "none", "20_*": "waiting first none", "020_01": "first",

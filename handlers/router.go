@@ -13,8 +13,8 @@ import (
 )
 
 // router finds the route of a request. A path begins with a segment and the
-// version of the API, as in /sched/v0.0.42/nodes. The segment determines the
-// daemon and the spelling.
+// version of the API, as in /sched/v0.0.42/nodes. The segment (sched, scheddb,
+// slurm, slurmdb or util) determines the daemon and the spelling.
 type router struct {
 	routes   []pattern
 	unserved []pattern // operations of slurmrestd that this gateway does not support yet

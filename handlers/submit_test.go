@@ -172,7 +172,7 @@ func TestBodiesOfTheCorpus(t *testing.T) {
 }
 
 // FuzzSubmit checks that the answer to any body is an envelope, and that a job
-// is submitted exactly if the status is 200.
+// is submitted if and only if the status is 200.
 func FuzzSubmit(f *testing.F) {
 	f.Add(`{"job": {"script": "x", "environment": {"A": "b"}, "tasks": 4, "crontab": {"specification": "* * * * *"}}}`)
 	f.Add(`{"script": "x", "job": {"nodes": "1-4", "cpu_frequency": "low-high:ondemand", "distribution": "block"}}`)

@@ -56,9 +56,9 @@ func unreadable(err error) error {
 	return errs.Wrap(&http1.Error{Status: e.Status, Reason: http.StatusText(e.Status)}, errs.Unsupported, "%s", e.Reason)
 }
 
-// isMalformed reports whether an error is always a violation of the protocol by
-// the client. Errors of slow clients, or of connections that break within a
-// header, are not.
+// isMalformed reports whether an error proves that the client violated the
+// protocol. Errors of slow clients, or of connections that break within a
+// header, prove nothing.
 func isMalformed(why error) bool {
 	kind := errs.KindOf(why)
 	return why != error(cutOff) && kind != errs.RequestTimeout && kind != errs.Unavailable

@@ -223,8 +223,8 @@ func addresses(list []work.Address) []client.Address {
 	return out
 }
 
-// parsers converts the list of served API versions. Packages ipc and feature
-// have the same flags.
+// parsers converts the list of served API versions. Packages ipc/work and
+// feature use the same bits for the flags of a version.
 func parsers(list []work.Parser) []feature.Parser {
 	var out []feature.Parser
 	for _, p := range list {

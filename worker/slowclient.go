@@ -93,8 +93,8 @@ func (g *gate) leave(p *slowClient) {
 
 // dropRest limits the time for the rest of a body that no handler reads. When a
 // handler returns, net/http reads the rest of the body before it closes the
-// connection, by default without a time limit. A client that sends half a body,
-// with a token or without, would keep its slot permanently.
+// connection, by default without a time limit. A client that sends half a body
+// could then keep its slot permanently, even without a token.
 func dropRest(control *http.ResponseController) {
 	_ = control.SetReadDeadline(time.Now().Add(leftover))
 }
@@ -236,7 +236,7 @@ func (p *slowClient) WriteHeader(status int) {
 	p.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes in pieces, each with its own deadline.
+// Write writes to an HTTP/2 stream in pieces, each with its own deadline.
 func (p *slowClient) Write(b []byte) (n int, err error) {
 	if !p.http2 {
 		return p.ResponseWriter.Write(b)

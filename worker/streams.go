@@ -28,8 +28,8 @@ func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 	}})
 }
 
-// ended returns a function to call when a connection is closed. It frees the
-// slot, and stops a server that was started by inetd.
+// ended returns a function to call when a connection is closed. This function
+// frees the slot, and stops a server that was started by inetd.
 func (s *server) ended(id uint64) func() {
 	return func() {
 		s.tracker.end(id)

@@ -26,7 +26,7 @@ const (
 // maxError limits the part of an error's body that is read.
 const maxError = 1 << 20
 
-// problem is an element of errors or warnings.
+// problem is an element of the lists errors and warnings of an answer.
 type problem struct {
 	Description string `json:"description"`
 	Number      int    `json:"error_number"`

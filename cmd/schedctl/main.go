@@ -15,7 +15,7 @@
 //
 // Results go to stdout, in lines that programs can parse. Errors go to stderr
 // as error: and hint: lines. After an error the exit status is 1. Commands that
-// use the REST API have more, which schedctl(1) lists.
+// use the REST API have further exit statuses, which schedctl(1) lists.
 package main
 
 import (

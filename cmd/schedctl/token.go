@@ -102,7 +102,7 @@ func tokenWords(args []string) (user string, lifespan time.Duration, err error) 
 	return user, lifespan, nil
 }
 
-// seconds parses a lifespan, within the limits that a controller may accept.
+// seconds parses a lifespan. It refuses a lifespan that no controller accepts.
 func seconds(value string) (time.Duration, error) {
 	n, err := strconv.ParseUint(value, 10, 64)
 	tooMany := errors.Is(err, strconv.ErrRange) || err == nil && n > uint64(auth.MaxLifespan/time.Second)
