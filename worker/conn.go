@@ -22,7 +22,7 @@ import (
 type conn struct {
 	net.Conn
 	id    uint64 // the number that the parent gave it; 0 for standard input and output, which are not tracked
-	only  uint64 // the same number of standard input and output
+	only  uint64 // the number that the parent gave to standard input and output
 	peer  auth.Peer
 	stall time.Duration
 	done  func()

@@ -17,7 +17,7 @@ type Tokens struct {
 	keys   atomic.Pointer[publicKeys]
 	keeper *remote
 	judge  *auth.Judge
-	once   bool // a worker for only one client, for which the parent does not watch the files of keys
+	once   bool // whether the worker serves only one client; then the parent does not watch the files of keys
 }
 
 // publicKeys is a key set that the dispatcher sent.
