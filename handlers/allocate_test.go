@@ -43,9 +43,9 @@ func TestAllocate(t *testing.T) {
 	}
 }
 
-// TestAllocateLeft checks that a job stops waiting for resources when its
-// client has disconnected.
-func TestAllocateLeft(t *testing.T) {
+// TestAllocateDisconnected checks that a job stops waiting for resources when
+// its client has disconnected.
+func TestAllocateDisconnected(t *testing.T) {
 	f := demo()
 	f.allocating = true
 	cfg := config(f)

@@ -415,9 +415,9 @@ func TestTokenElsewhere(t *testing.T) {
 	}
 }
 
-// TestLocalAsksNobody checks that a local client, which the kernel identifies,
-// is served without a daemon's verification.
-func TestLocalAsksNobody(t *testing.T) {
+// TestLocalUserIsNotVerified checks that a local client, which the kernel
+// identifies, is served without a daemon's verification.
+func TestLocalUserIsNotVerified(t *testing.T) {
 	f := demo()
 	cfg := config(f)
 	cfg.Auth = auth.Options{Local: true, JWT: true, UID: 20001, User: func() string { return "alice" }, Now: cfg.Auth.Now}
@@ -432,10 +432,10 @@ func TestLocalAsksNobody(t *testing.T) {
 	}
 }
 
-// TestNoWordNoName checks the answer if an internal error keeps the gateway
-// from asking the daemon about a token: the client gets no details, and the log
-// names no verified user.
-func TestNoWordNoName(t *testing.T) {
+// TestVerificationFails checks the answer if an internal error keeps the
+// gateway from asking the daemon about a token: the client gets no details, and
+// the log names no verified user.
+func TestVerificationFails(t *testing.T) {
 	f := demo()
 	f.fails = fmt.Errorf("dial: %w", errors.New("inner cause"))
 	w := serve(t, config(f), request(http.MethodGet, "/sched/v0.0.42/nodes", ""))

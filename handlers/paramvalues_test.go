@@ -62,9 +62,9 @@ var without = map[string]string{
 	"get_clusters":     "clusters have no date of their last change",
 }
 
-// TestParametersCount checks that every parameter changes the request to a
+// TestParametersHaveEffect checks that every parameter changes the request to a
 // daemon, or the answer.
-func TestParametersCount(t *testing.T) {
+func TestParametersHaveEffect(t *testing.T) {
 	idle := map[string]bool{}
 	plain := map[string]string{}
 	ask := func(path string) string {

@@ -101,8 +101,8 @@ func TestSubmitAsUser(t *testing.T) {
 	}
 }
 
-// TestSubmitAsNobody checks that a name that can't be resolved is refused.
-func TestSubmitAsNobody(t *testing.T) {
+// TestSubmitAsUnknownUser checks that a name that can't be resolved is refused.
+func TestSubmitAsUnknownUser(t *testing.T) {
 	for _, tt := range []struct {
 		member, source, says string
 		status               int

@@ -13,9 +13,9 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestIntentSaysForWhom checks that the auditor gets the client address that a
-// proxy has sent.
-func TestIntentSaysForWhom(t *testing.T) {
+// TestIntentHasForwardedAddress checks that the auditor gets the client address
+// that a proxy has sent.
+func TestIntentHasForwardedAddress(t *testing.T) {
 	if m := intent(1, 2, handlers.Change{Request: "r", Forwarded: "203.0.113.9"}); m.Forwarded != "203.0.113.9" || m.UID != ipc.NoID {
 		t.Errorf("%+v", m)
 	}

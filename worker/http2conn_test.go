@@ -97,10 +97,10 @@ func rawFrame(kind, flags byte, stream uint32, payload string) string {
 	return string([]byte{0, byte(len(payload) >> 8), byte(len(payload)), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
 }
 
-// TestWrongs checks that the worker reports to the dispatcher what no honest
+// TestOffences checks that the worker reports to the dispatcher what no honest
 // client does. It must not report broken or slow connections, clients that
 // reject our certificate, or refusals of the keeper.
-func TestWrongs(t *testing.T) {
+func TestOffences(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	leaf, _ := selfSigned(t, key)
@@ -204,10 +204,10 @@ func TestWrongs(t *testing.T) {
 	}
 }
 
-// TestWrongToNetHTTP checks that a request that net/http itself refuses counts
-// as malformed. net/http refuses nothing that the lexer accepts, so this test
-// lowers the limit of net/http.
-func TestWrongToNetHTTP(t *testing.T) {
+// TestRefusedByNetHTTP checks that a request that net/http itself refuses
+// counts as malformed. net/http refuses nothing that the lexer accepts, so this
+// test lowers the limit of net/http.
+func TestRefusedByNetHTTP(t *testing.T) {
 	st := newStage(t, work.Setup{Admission: penal}, nil)
 	st.http.MaxHeaderBytes = 1 // net/http adds 4096 to this limit
 	told, closed := make(chan work.Wrong, 10), make(chan bool)

@@ -19,11 +19,11 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestSameWords compares the constants that processes send as numbers. Package
-// ipc/work and the packages of the API define them separately, so that the
-// parent does not link the API's tables. The test compares them in both
+// TestSameConstants compares the constants that processes send as numbers.
+// Package ipc/work and the packages of the API define them separately, so that
+// the parent does not link the API's tables. The test compares them in both
 // directions.
-func TestSameWords(t *testing.T) {
+func TestSameConstants(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		wire work.Layout

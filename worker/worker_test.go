@@ -43,7 +43,7 @@ func handed(t *testing.T, m ipc.Connection, stall time.Duration, done func()) (*
 	return c, client
 }
 
-func TestConnSaysDoneOnce(t *testing.T) {
+func TestConnCallsDoneOnce(t *testing.T) {
 	done := 0
 	c, client := handed(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() { done++ })
 	if err := c.CloseWrite(); err != nil {
