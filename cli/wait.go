@@ -15,8 +15,8 @@ import (
 	"schedrestd/printable"
 )
 
-// patience limits how long a command that waits for a job repeats its request
-// if the server does not answer.
+// patience is the time after which a command that waits for a job gives up if
+// the server does not answer. Until then it repeats its request.
 const patience = 15 * time.Minute
 
 // Pauses between requests about the same job. They are short at first, because

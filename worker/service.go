@@ -14,8 +14,8 @@ import (
 )
 
 // remoteService is the worker's channel to a service. When a service exits, the
-// dispatcher replaces the service and its workers. Until a worker is replaced,
-// it gets no answers from the service.
+// dispatcher replaces the service and the workers that use it. A worker that is
+// not replaced yet gets no answers from the service.
 type remoteService struct {
 	role ipc.Role
 	late func(*link, ipc.Message) // handles an answer that arrives too late; may be nil

@@ -5,9 +5,10 @@
 
 // Command schedrestd is the parent process of the REST gateway. It owns the
 // listeners, asks the kernel for the peer of each connection, and passes the
-// connection to a schedrestd-worker. It reads nothing from a connection.
-// schedrestd-config reads the command line and the configuration for it,
-// without privileges, and sends it a Plan, which says what to open and start.
+// connection to schedrestd-dispatcher, which chooses a worker for it. The
+// parent reads nothing from a connection. schedrestd-config reads the command
+// line and the configuration without privileges, and sends the parent a Plan,
+// which says what to open and start.
 //
 //	schedrestd [-f CONF] [-u USER [-g GROUP]] [LISTEN...]
 //
