@@ -12,8 +12,9 @@ import (
 	"schedrestd/printable"
 )
 
-// Cancel returns the command that cancels jobs. If neither a URL nor an option
-// of REST is given, it calls direct, which sends the request to the controller.
+// Cancel returns the command that cancels jobs. The command uses the REST API
+// if a URL, a token file or an option that only REST supports is given.
+// Otherwise it calls direct, which sends the request to the controller.
 func Cancel(direct func(cmd *cobra.Command, ids []string) error) *cobra.Command {
 	var o options
 	var f filter
@@ -72,7 +73,8 @@ Otherwise it sends the request to the controller of the configuration.`,
 	}, func() bool { return f.given() || signal != "" }, direct)
 }
 
-// choose makes cmd call direct if neither a URL nor an option of REST is given.
+// choose makes cmd call check and then direct. If a URL or token file is given,
+// or rested returns true, cmd uses the REST API instead of direct.
 func choose(cmd *cobra.Command, o *options, check func(*cobra.Command, []string) error, rested func() bool,
 	direct func(*cobra.Command, []string) error) *cobra.Command {
 	overREST := cmd.RunE

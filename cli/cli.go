@@ -30,14 +30,14 @@ import (
 	"schedrestd/release"
 )
 
-// Default addresses: the socket for local users, where no token is needed, or
-// slurmrestd's usual port.
+// Addresses of commands without a URL: the socket for local users if it exists
+// and there is no token, otherwise slurmrestd's usual port.
 const (
 	usersSocket = "/run/schedrestd-users/socket"
 	defaultURL  = "http://127.0.0.1:6820"
 )
 
-// Commands returns the commands that exist only over REST.
+// Commands returns the commands that always use the REST API.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{jobsCommand(), jobCommand(), nodesCommand(), partitionsCommand(), submitCommand(), watchCommand(), topCommand()}
 }
@@ -90,8 +90,8 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 }
 
 // finish ends the document d or, if d is nil, writes the table t. It returns an
-// error for each name in names that is not in seen. The text what is the kind
-// of the names, for the error.
+// error for each name in names that is not in seen. The error begins with what,
+// the kind of the names, such as "job".
 func finish(out io.Writer, d *table.Document, t *table.Table, what string, names []string, seen map[string]bool) (err error) {
 	if d != nil {
 		err = d.Close()
@@ -106,7 +106,7 @@ func finish(out io.Writer, d *table.Document, t *table.Table, what string, names
 	return err
 }
 
-// connection is a client and the user it acts for.
+// connection is a client of the REST API, with the name of its user.
 type connection struct {
 	*rest.Client
 	user string // "" if unknown
@@ -149,7 +149,8 @@ func (o *options) address(token string) (string, error) {
 	return defaultURL, nil
 }
 
-// trusted returns the uids of --server-user, or of SCHED_SERVER_USER.
+// trusted returns the uids that --server-user or, without it, SCHED_SERVER_USER
+// names.
 func (o *options) trusted() (uids []uint32, err error) {
 	names := o.serverUsers
 	if len(names) == 0 {
@@ -171,7 +172,7 @@ func (o *options) trusted() (uids []uint32, err error) {
 	return uids, nil
 }
 
-// usage returns an error in the command line.
+// usage returns an error for an invalid command line.
 func usage(format string, args ...any) *errs.Error { return errs.New(errs.Malformed, format, args...) }
 
 // Exit statuses of the commands.
@@ -184,8 +185,8 @@ const (
 	statusInterrupted = 130 // Ctrl-C
 )
 
-// Exit is the error with which a command returns its exit status. Err is nil if
-// nothing remains to be printed.
+// Exit is an error that carries a command's exit status. Err is nil if no
+// message remains to be printed.
 type Exit struct {
 	Status int
 	Err    error
@@ -224,8 +225,8 @@ func exit(err error) error {
 	return &Exit{status, err}
 }
 
-// command sets the function of cmd. Errors of run, and errors in cmd's command
-// line, get an exit status.
+// command makes run the function of cmd. It adds an exit status to the errors
+// of run and to errors in the command line.
 func command(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra.Command {
 	args := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, words []string) error {

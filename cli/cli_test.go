@@ -23,9 +23,9 @@ import (
 	"schedrestd/errs"
 )
 
-// gateway is a server with a few jobs. If states is set, it has the state and
-// the exit code of job 5 for consecutive requests. The last element is used for
-// all later requests.
+// gateway is a server with a few jobs. If states is set, its elements are the
+// state and exit code of job 5, one element for each request. The last element
+// is also used for all later requests.
 type gateway struct {
 	t *testing.T
 
@@ -87,8 +87,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ran runs a command against g as ann, and returns its exit status, its output
-// and its errors.
+// ran runs a command against g as the user ann, and returns its exit status,
+// its output and its errors.
 func ran(t *testing.T, g *gateway, args ...string) (status int, out, errOut string) {
 	t.Helper()
 	g.t = t

@@ -12,12 +12,14 @@ import (
 	"schedrestd/printable"
 )
 
-// completionTime is the time limit for a completion. The shell waits for it.
+// completionTime limits the time for a completion, because the shell waits for
+// it.
 const completionTime = 3 * time.Second
 
-// complete calls list with a connection. If it can't connect, it prints no
-// completions and no error, because an error would appear in the user's command
-// line.
+// complete connects to the server and calls list, which requests the
+// completions and passes each to the function in its last argument. If complete
+// can't connect, it prints no error, because an error would appear in the
+// user's command line.
 func (o *options) complete(list func(context.Context, *connection, func(word, description string)) error) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()

@@ -76,7 +76,7 @@ func compact(j *rest.Job) *rest.Job {
 		CPUs: j.CPUs, NodeCount: j.NodeCount, Nodes: j.Nodes, Exit: j.Exit}
 }
 
-// jobTable returns a table of jobs, with durations up to now.
+// jobTable returns a table of jobs. The durations of running jobs end at now.
 func jobTable(jobs []*rest.Job, now time.Time) *table.Table {
 	t := table.New(table.Column{Heading: "JOBID"}, table.Column{Heading: "PARTITION", Shrink: 9}, table.Column{Heading: "NAME", Shrink: 8},
 		table.Column{Heading: "USER", Shrink: 8}, table.Column{Heading: "STATE"}, table.Column{Heading: "TIME", Right: true},

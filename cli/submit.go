@@ -86,8 +86,8 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 	})
 }
 
-// unsure adds to an error that the job may have been submitted, if that is
-// possible.
+// unsure returns err. If err leaves open whether the job was submitted, unsure
+// adds a message that says so.
 func unsure(err error) error {
 	e, ok := err.(*errs.Error)
 	if ok && e.Err == nil && e.Kind != errs.Timeout && e.Kind != errs.BadAnswer && e.Code != errs.OutcomeUnknown || !ok {

@@ -26,7 +26,8 @@ const (
 	clearScreen = "\x1b[H\x1b[J"
 )
 
-// topRows is the number of jobs if the height of the output is unknown.
+// topRows is the number of jobs that top shows if the height of the output is
+// unknown.
 const topRows = 20
 
 func topCommand() *cobra.Command {
@@ -142,7 +143,8 @@ func (l *load) add(n *rest.Node) {
 	l.busyMemory += n.AllocMem.Int()
 }
 
-// frame prints the load, and at most rows jobs.
+// frame prints the load of the cluster and a list of jobs, which has at most
+// the given number of rows.
 func (c *connection) frame(ctx context.Context, f *filter, w io.Writer, style table.Style, rows int) error {
 	var l load
 	if err := c.Nodes(ctx, func(n *rest.Node, _ json.RawMessage) error { l.add(n); return nil }); err != nil {
@@ -193,7 +195,7 @@ func (c *connection) frame(ctx context.Context, f *filter, w io.Writer, style ta
 	return jobTable(jobs[:min(rows, len(jobs))], now).Write(w, style)
 }
 
-// bar draws a bar that shows used as a part of all.
+// bar draws a bar that shows the fraction used/all.
 func bar(used, all int64) string {
 	const length = 20
 	full := 0

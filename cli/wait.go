@@ -15,8 +15,8 @@ import (
 	"schedrestd/printable"
 )
 
-// patience is how long a command that waits for a job retries if the server
-// does not answer.
+// patience is the time after which a command that waits for a job gives up if
+// the server does not answer. Until then it repeats its request.
 const patience = 15 * time.Minute
 
 // Pauses between requests about the same job. They are short at first, because
@@ -26,9 +26,9 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// follow polls the job id until it, or each task of that array, has ended. It
-// calls report with every state that it gets. gate limits the concurrent
-// requests of several calls.
+// follow polls the job with this id until it has ended. If the id is that of an
+// array, it polls until all tasks have ended. It calls report with every state
+// that it gets. gate limits the concurrent requests of several calls.
 func (c *connection) follow(ctx context.Context, id string, gate chan struct{}, report func([]rest.Job)) ([]rest.Job, error) {
 	pause, failing := firstPause, time.Time{}
 	for {
@@ -58,7 +58,7 @@ func (c *connection) follow(ctx context.Context, id string, gate chan struct{}, 
 	}
 }
 
-// mayPass reports whether a retry may succeed after the failure.
+// mayPass reports whether a retry may succeed after err.
 func mayPass(err error) bool {
 	switch errs.KindOf(err) {
 	case errs.Unavailable, errs.Timeout, errs.TooMany, errs.BadAnswer, errs.Internal:
@@ -116,15 +116,15 @@ func (p *progress) show(id string, jobs []rest.Job) {
 	p.last = line
 }
 
-// end keeps the last line on the terminal.
+// end ends the line of the last state, so that it stays on the terminal.
 func (p *progress) end() {
 	if p.terminal.Is() && p.last != "" {
 		fmt.Fprintln(p.w)
 	}
 }
 
-// summary describes the states of jobs: of a single job in detail, of several
-// jobs as a number for each state.
+// summary describes the states of jobs. It describes a single job in detail. Of
+// several jobs it returns the number in each state.
 func summary(jobs []rest.Job) (string, table.Color) {
 	if len(jobs) == 1 {
 		j := &jobs[0]

@@ -56,7 +56,7 @@ Without ids it watches all jobs, or those that its options select, until Ctrl-C.
 	})
 }
 
-// watchJobs follows the jobs ids until all have ended.
+// watchJobs follows the jobs with the given ids until all have ended.
 func (c *connection) watchJobs(ctx context.Context, ids []string, changes *changes) error {
 	statuses, failures := make([]int, len(ids)), make([]error, len(ids))
 	var all sync.WaitGroup
@@ -87,7 +87,7 @@ func (c *connection) watchJobs(ctx context.Context, ids []string, changes *chang
 	return nil
 }
 
-// watchAll follows the jobs that f selects, including jobs that have ended,
+// watchAll follows the jobs that f selects. It requests ended jobs as well,
 // because users wait for the end of a job.
 func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Duration, changes *changes) error {
 	states := f.states
@@ -154,9 +154,9 @@ func (c *changes) see(j *rest.Job) {
 	fmt.Fprintf(c.w, "%s  %-8s  %-12s  %s\n", time.Now().Format("15:04:05"), printable.Text(j.Label()), printable.Text(j.Name), text)
 }
 
-// follow prints the state of j if it has changed and is in states. Empty states
-// stand for all states. If first is set, j is in the first list, and follow
-// prints its state only if j is active.
+// follow prints the state of j if it has changed and is in states, or states is
+// empty. If first is set, j is from the first list after the start. Then follow
+// prints the state only if j is active.
 func (c *changes) follow(j *rest.Job, first bool, states []string) {
 	shown := len(states) == 0
 	for _, s := range states {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/auth"
 )
 
-// Access is the log line of a request. All requests have the same line, even
-// those that could not be parsed.
+// Access is the log line of a request. The line has the same fields for all
+// requests, even for those that could not be parsed.
 type Access struct {
 	ID           string
 	Foreign      bool // whether ID comes from a trusted proxy

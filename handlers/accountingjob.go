@@ -14,8 +14,9 @@ import (
 // everyJob are the flags of a search for jobs if the client sets no flags.
 const everyJob = model.JobFilterDuplicates | model.JobFilterNoTruncation
 
-// getAccountingJobs returns recorded jobs. If the request has any filter but
-// names no clusters, it selects only jobs of this cluster.
+// getAccountingJobs returns recorded jobs. A query that does not name clusters
+// selects only jobs of this cluster. A request without a query selects all
+// jobs.
 func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error {
 	r, err := h.records(c)
 	if err != nil {
@@ -114,8 +115,9 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 		}
 		err := list(func(*model.AccountingJob) bool { return true })
 		if part := p.Job; err == nil && !found && !part.Step.Step.Set && (part.ArrayTaskID.Set || part.HetOffset.Set) {
-			// The daemon can't find a pending task or a component. So request
-			// the whole job, and select the part here.
+			// The daemon can't find a pending task of an array or a component
+			// of a heterogeneous job. So request the whole job, and select the
+			// part here.
 			filter.Steps = []model.SelectedStep{{Step: model.StepID{JobID: part.Step.JobID}}}
 			err = list(func(j *model.AccountingJob) bool { return isPart(j, part) })
 		}

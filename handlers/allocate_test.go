@@ -13,8 +13,8 @@ import (
 )
 
 // TestAllocate checks an allocation: the controller gets no port to connect to,
-// and a job without a number of nodes gets one node. A request without a job,
-// with both kinds of jobs or with a script is refused.
+// and a job without a number of nodes gets one node. The gateway refuses a
+// request that has no job, that sets both job and hetjob, or that has a script.
 func TestAllocate(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string
@@ -43,9 +43,9 @@ func TestAllocate(t *testing.T) {
 	}
 }
 
-// TestAllocateLeft checks that a job stops waiting for resources when its
-// client has disconnected.
-func TestAllocateLeft(t *testing.T) {
+// TestAllocateDisconnected checks that a job stops waiting for resources when
+// its client has disconnected.
+func TestAllocateDisconnected(t *testing.T) {
 	f := demo()
 	f.allocating = true
 	cfg := config(f)

@@ -12,7 +12,7 @@ import (
 )
 
 // apiPages returns the paths of the page at /docs. It is static and served
-// without a token, like the document that it shows.
+// without a token, like the OpenAPI document that it shows.
 func (h *handler) apiPages() map[string]page {
 	pages := map[string]page{}
 	if !h.Docs {

@@ -70,8 +70,8 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 }
 
 // placed returns an error unless all records to which the association refers
-// exist. Otherwise a daemon would create the association anyway, or report
-// success and create nothing.
+// exist. Without this check a daemon would create the association anyway, or
+// report success and create nothing.
 func placed(e model.Editor, a, old *model.Association, at string) error {
 	if old == nil {
 		if err := exists[model.Cluster](e, model.ClusterFilter{Names: []string{a.Cluster}}, "cluster", a.Cluster, at+"/cluster"); err != nil {
@@ -93,8 +93,9 @@ func placed(e model.Editor, a, old *model.Association, at string) error {
 	return inCluster(e, a.ParentAccount, a.Cluster, at+"/parent_account")
 }
 
-// inCluster returns an error unless the account has an association of its own
-// in the cluster. If the cluster is "", any cluster is sufficient.
+// inCluster returns an error unless the account itself has an association in
+// the cluster. Associations of its users don't count. If cluster is "", an
+// association in any cluster is sufficient.
 func inCluster(e model.Editor, account, cluster, source string) error {
 	filter := model.AssocFilter{Accounts: []string{account}, Users: []string{""}}
 	where := "any cluster"

@@ -68,8 +68,8 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersToParams) error {
 
 const atSet = "#/association_condition"
 
-// checkSet returns an error if names of associations are missing or invalid.
-// The list required must not be empty.
+// checkSet returns an error if s contains an empty name, or if the list
+// required is empty. name is the name of this list in the body.
 func checkSet(s *api.AssocSet, name string, required []string) error {
 	if len(required) == 0 {
 		return errs.New(errs.Invalid, "expected at least one of %s: nothing was changed", name).WithSource(atSet + "/" + name)
@@ -95,8 +95,8 @@ func exists[T any](e model.Editor, filter model.Filter[T], kind, name, source st
 	return err
 }
 
-// inClusters returns an error unless each account has an association of its own
-// in each of the clusters. Without clusters, any cluster is sufficient.
+// inClusters returns an error unless each account itself has an association in
+// each of the clusters. If clusters is empty, one in any cluster is sufficient.
 func inClusters(e model.Editor, accounts, clusters []string, source string) error {
 	if len(clusters) == 0 {
 		clusters = []string{""}
@@ -132,8 +132,8 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	return set, c.fillAssociation(e, s.Common, &set.Assoc, nil, atSet+"/association")
 }
 
-// add calls find for the change to make, and makes that change. The answer has
-// the daemon's description of the added records.
+// add calls find to learn which change to make, and makes this change. The
+// answer has the daemon's description of the added records.
 func (h *handler) add(c *call, table *api.AnswerType[api.AddedAnswer], names []string, find func(model.Editor) (any, error)) error {
 	said, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {
 		change, err := find(e)

@@ -102,8 +102,8 @@ func made(s *model.Submitted) Result {
 	return Result{Objects: strconv.FormatUint(uint64(s.StepID.JobID), 10), Number: s.ErrorCode}
 }
 
-// signalled returns the result of a signal to several jobs, some of which may
-// have failed.
+// signalled returns the result of a request that sends a signal to several
+// jobs. The daemon may have refused the signal for some of them.
 func signalled(list []model.KillResult) (r Result) {
 	var ids []string
 	for _, k := range list {

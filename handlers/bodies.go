@@ -6,10 +6,10 @@ import (
 	"schedrestd/errs"
 )
 
-// share is the memory that the body of one request takes from the budget of a
-// worker, which also covers stored answers. A body may have MaxBody bytes, and
-// many requests may be in progress. Without the budget, one user with a token
-// could make a worker use gigabytes.
+// share is the memory that the body of one request takes from its worker's
+// budget. (Stored answers take memory from the same budget.) A body may have
+// MaxBody bytes, and many requests may be in progress. Without the budget, one
+// user with a token could make a worker use gigabytes.
 type share struct {
 	call  *call
 	taken int
@@ -21,14 +21,14 @@ const (
 	longParse = 64 << 10 // only a few longer bodies are parsed at a time, because parsing takes many times their memory
 )
 
-// LongestBody returns the maximum length of a body for a budget of memory
-// bytes. It is one client's share of the budget (client.Budget), in whole
-// steps.
+// LongestBody returns the maximum length of a body if the budget is the given
+// number of bytes. One client may use half of the budget (client.Budget), and a
+// body reserves it in steps of stepBody.
 func LongestBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
 
-// grow reserves memory for n bytes of a body in total. If there is not enough
-// memory, it fails at once. If it waited, two bodies that each hold half of the
-// memory would wait for each other.
+// grow makes sure that s has memory for a body of n bytes. If there is not
+// enough memory, it fails at once. If it waited, two bodies that each hold half
+// of the memory would wait for each other.
 func (s *share) grow(n int64) error {
 	m := s.call.h.Memory
 	for m != nil && n > freeBody+int64(s.taken) {
@@ -48,7 +48,8 @@ func (s *share) release() {
 	}
 }
 
-// parse calls f when a body of n bytes may be parsed.
+// parse calls f, which parses a body of n bytes. If the body is long, parse
+// first waits while too many other long bodies are being parsed.
 func (h *handler) parse(ctx context.Context, n int, f func() error) error {
 	if n < longParse {
 		return f()

@@ -69,12 +69,11 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 }
 
 // closeUnlessRead makes the connection end after the answer if the request
-// announces a body. After readBody has read the whole body, the connection may
-// stay open. If net/http kept the connection, it would wait for the rest of an
-// unread body before it sends the answer. An unauthenticated client that sends
-// one byte of a thousand would then keep its slot permanently. A connection may
-// have to end for another reason: its worker is retired, or another client
-// waits for its slot. It then ends with this answer even if the body was read.
+// announces a body. If net/http kept the connection, it would wait for the rest
+// of an unread body before it sends the answer. An unauthenticated client that
+// sends one byte of a thousand would then keep its slot permanently. After
+// readBody has read the whole body, the connection may stay open, unless its
+// worker is retired or another client waits for its slot.
 //
 // A connection always ends after a chunked body or an HTTP/1.0 request, because
 // a proxy may parse chunks differently. Bytes that are part of the body for the
@@ -163,9 +162,9 @@ func (c *call) unsupported(header string) *errs.Error {
 	return errs.New(errs.UnsupportedMedia, "%s %s is not supported", header, schema.Shorten(strings.Join(c.r.Header.Values(header), ", ")))
 }
 
-// readText reads a body within the limits of body. The announced length only
-// determines the size of the first buffer, which is small. After that, memory
-// is allocated as bytes arrive.
+// readText reads a body within the limits that the reader body sets. The
+// announced length only determines the size of the first buffer, which is
+// small. After that, memory is allocated as bytes arrive.
 func readText(body io.Reader, announced int64) (string, error) {
 	var b strings.Builder
 	b.Grow(int(min(max(announced, 0), 1<<20)))
@@ -196,7 +195,7 @@ func brokenBody(e *http1.Error) error {
 }
 
 // syntaxError returns the error for a body that could not be parsed. If err has
-// no position in the body, it comes from the request's context.
+// no position in the body, it is the error of the request's context.
 func syntaxError(format string, err error) error {
 	e, ok := errors.AsType[*schema.SyntaxError](err)
 	switch {

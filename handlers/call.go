@@ -142,9 +142,9 @@ func (c *call) daemon() (name string, ask func(context.Context, model.Credential
 	return "controller", c.h.Controller.Verify
 }
 
-// judged returns err, the result of the request. If a daemon has refused the
-// credential although it was verified, for example after a change of the key,
-// judged removes the cached verification.
+// judged returns err, the result of the request. If a daemon has refused a
+// credential that was verified before, for example because of a new key, judged
+// removes the cached verification.
 func (c *call) judged(err error) error {
 	if errs.KindOf(err) == errs.Unauthenticated {
 		daemon, _ := c.daemon()
@@ -189,8 +189,8 @@ func (c *call) meta() api.Meta {
 	return m
 }
 
-// asUser returns the user that the request's token acts as, or "" without a
-// token.
+// asUser returns the user that the request acts as. It returns "" for a request
+// without a token.
 func (c *call) asUser() string {
 	if c.who.ActAs != "" {
 		return c.who.ActAs

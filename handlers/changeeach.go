@@ -21,8 +21,8 @@ type eachChange struct {
 	failed int
 }
 
-// errNotTried is the error of a record that follows one whose outcome is
-// unknown.
+// errNotTried is the error of a record that comes after the one at which
+// changeEach stopped.
 var errNotTried = errs.New(errs.Unavailable, "not tried, because the change before it failed")
 
 // changeEach calls do to change each of the named records. If a daemon refuses
@@ -63,7 +63,7 @@ func changeEach(c *call, kind, list string, names []string, do func(i int) error
 	return nil, err
 }
 
-// source returns where in the body the name of record i is.
+// source returns the place of the name of record i in the body.
 func (e *eachChange) source(i int) string { return sourceOf(e.list, i, "name") }
 
 // status returns the status of the first failure, or 200 if there was none.
@@ -132,7 +132,7 @@ func checkNames(kind, list string, names []string) error {
 	return nil
 }
 
-// sourceOf returns where in the body a field of record i is.
+// sourceOf returns the place of a field of record i in the body.
 func sourceOf(list string, i int, field string) string {
 	if list == "" {
 		return "#/" + field

@@ -61,9 +61,8 @@ func (h *handler) getClusterMetrics(c *call) error {
 	return nil
 }
 
-// countCluster reads the controller's records, one at a time. It does not hold
-// the lists of nodes and jobs in memory: the controller sends them as fast as
-// they are counted.
+// countCluster reads the controller's records and counts each one as it
+// arrives. It never holds the whole lists of nodes and jobs in memory.
 func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) {
 	counts := cluster.New(by)
 	stats, err := h.Controller.Stats(c.ctx, c.cred)

@@ -129,8 +129,8 @@ func TestCompressedAnswers(t *testing.T) {
 	}
 }
 
-// TestCompressedListThatBreaksOff checks that a truncated list does not look
-// complete because of compression.
+// TestCompressedListThatBreaksOff checks that a client can tell that a list is
+// truncated even if it is compressed.
 func TestCompressedListThatBreaksOff(t *testing.T) {
 	f := big()
 	f.midway = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")

@@ -55,8 +55,8 @@ type Controller interface {
 
 	// JobStates calls each(state) for every state of the given jobs, like
 	// Nodes. If no jobs are given, it returns the states of all jobs. If the
-	// controller does not support the request, JobStates makes no call and
-	// returns errs.Unsupported.
+	// controller does not support the request, JobStates returns
+	// errs.Unsupported without calling each.
 	JobStates(ctx context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error
 
 	// Reservations calls each(reservation) for every reservation, like Nodes.
@@ -68,10 +68,10 @@ type Controller interface {
 	// Licenses calls each(license) for every license, like Nodes.
 	Licenses(ctx context.Context, cred model.Credential, q model.Query, each func(*model.License) error) (lastUpdate model.Time, err error)
 
-	// Shares calls each(tres, share) for the fair share of every association,
-	// like Nodes. tres has the names of the trackable resources in the share's
-	// lists. If no accounts or users are given, there is a call for every
-	// association.
+	// Shares calls each(tres, share), like Nodes, for the fair share of each
+	// association that the given accounts and users select. If neither accounts
+	// nor users are given, these are all associations. tres has the names of
+	// the trackable resources in the share's lists.
 	Shares(ctx context.Context, cred model.Credential, accounts, users []string, each func(tres []string, s *model.Share) error) (model.SharesTotals, error)
 
 	// Stats returns the controller's statistics about itself.
@@ -91,8 +91,8 @@ type Controller interface {
 	Allocate(context.Context, model.Credential, []model.JobDesc) (*model.Submitted, error)
 
 	// UpdateJob changes the fields that are set in desc. id names the job as in
-	// Kill. The result lists the tasks of an array whose change failed. If no
-	// task was changed, UpdateJob returns an error.
+	// Kill. The result lists the tasks of an array that could not be changed.
+	// If no task was changed, UpdateJob returns an error.
 	UpdateJob(ctx context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error)
 
 	// Requeue requeues the job that id names. Its result is like that of
@@ -116,8 +116,8 @@ type Controller interface {
 	// Reconfigure makes the controllers reload their configuration.
 	Reconfigure(context.Context, model.Credential) error
 
-	// Configuration returns the controller's configuration, or errs.Unchanged if
-	// it has not changed since.
+	// Configuration returns the controller's configuration, or errs.Unchanged
+	// if the configuration has not changed since that time.
 	Configuration(ctx context.Context, cred model.Credential, since model.Time) (*model.Configuration, error)
 
 	// ResourceLayout returns the resources of a job on each of its nodes, or
@@ -147,8 +147,8 @@ type Controller interface {
 	Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error
 
 	// KillEach is like Kill, and returns the result for each job that id names,
-	// as far as the controller reports results. If id names a single job, its
-	// failure is the error.
+	// as far as the controller reports results. If id names a single job that
+	// can't be signalled, KillEach returns an error.
 	KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error)
 }
 
@@ -163,8 +163,8 @@ type Accounting interface {
 	Stats(context.Context, model.Credential) (*model.AccountingStats, []model.Ping, error)
 
 	// List calls the listing's function with each record that its filter
-	// selects. After the call, the record may be overwritten, but not the data
-	// to which it points.
+	// selects. After the function has returned, List may overwrite the record,
+	// but not the data to which the record points.
 	List(context.Context, model.Credential, model.Listing) error
 
 	// Conf returns the daemon's configuration, or errs.Unsupported before Slurm

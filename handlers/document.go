@@ -47,7 +47,7 @@ func (h *handler) getDocument(c *call) error {
 }
 
 // document caches the OpenAPI document in each format and coding that was
-// requested so far. It takes half a megabyte, or a tenth of that when
+// requested so far. One copy takes half a megabyte, or a tenth of that if it is
 // compressed.
 type document struct {
 	collect func() (*openapi.Document, error)

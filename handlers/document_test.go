@@ -120,8 +120,9 @@ type judged struct {
 // get the same answers.
 var documented sync.Map
 
-// asEnvelope checks the answer to a request without an operation, as
-// asDocumented checks other answers.
+// asEnvelope checks the body of an answer to a request that matches no
+// operation. The body must be the common envelope, as the document describes
+// it.
 func asEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, body []byte) {
 	t.Helper()
 	var value any
@@ -192,8 +193,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentTellsWhatIsServed checks that the document has no path that the
-// gateway answers as unknown.
+// TestDocumentTellsWhatIsServed checks that the document contains nothing that
+// the configuration has disabled.
 func TestDocumentTellsWhatIsServed(t *testing.T) {
 	tests := []struct {
 		name    string

@@ -74,8 +74,8 @@ func namesOf[T any](records []T, name func(*T) string) []string {
 	return names
 }
 
-// changeRecords makes the changes of editEach in the transaction e, and returns the
-// names of the records that changed.
+// changeRecords makes the changes of editEach in the transaction e. It returns
+// the names of the records that changed.
 func changeRecords[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeOf[T]) ([]string, error) {
 	names := namesOf(records, name)
 	var done []string
@@ -96,7 +96,8 @@ func changeRecords[T any](c *call, e model.Editor, list string, records []T, nam
 	return done, nil
 }
 
-// kinds maps the lists in bodies to the word for a record of the list.
+// kinds maps the name of each list in a body to the word for one of its
+// records.
 var kinds = map[string]string{"accounts": "account", "associations": "association", "clusters": "cluster", "qos": "quality of service",
 	"users": "user", "wckeys": "workload key"}
 
@@ -130,10 +131,10 @@ func removal(r any) func(model.Editor) (any, error) {
 	return func(model.Editor) (any, error) { return r, nil }
 }
 
-// remove calls find for the removal to make, and returns the records that the
-// daemon removed. It returns an error if there were none. If allowed is not
-// nil, remove calls it with the removed records before the transaction is
-// committed. An error from allowed makes the whole removal fail.
+// remove calls find to learn which removal to make, makes this removal, and
+// returns the names of the removed records. It returns an error if there were
+// none. If allowed is not nil, remove calls it with these names before the
+// transaction is committed. An error from allowed makes the whole removal fail.
 func (h *handler) remove(c *call, kind, name, source string, find func(model.Editor) (any, error), allowed func([]string) error) ([]string, error) {
 	names, err := h.edit(c, name, func(e model.Editor) ([]string, error) {
 		r, err := find(e)
@@ -156,8 +157,8 @@ func (h *handler) remove(c *call, kind, name, source string, find func(model.Edi
 	return names, aboutNamed(err, kind, name, source)
 }
 
-// blocked adds a list of records to a daemon's error: those that the daemon
-// names as the reason.
+// blocked adds names to the error of a removal: the records because of which
+// the daemon refused it.
 func blocked(err error, names []string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

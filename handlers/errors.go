@@ -132,8 +132,8 @@ func (c *call) tell(err error, code int) {
 	}
 }
 
-// sendFailure answers with errors and warnings. The lists in the endpoint's
-// answer are empty.
+// sendFailure answers with errors and warnings. The answer has the endpoint's
+// usual form, with empty lists.
 func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warning) error {
 	c.warnings = append(c.warnings, warnings...)
 	body := c.envelope()
@@ -148,9 +148,10 @@ func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 	return c.render(code, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
 }
 
-// missing answers like slurmrestd if three conditions hold: err means that the
-// name in the path does not exist, the path has Slurm's spelling, and
-// slurmrestd does not answer 404. Otherwise it returns err.
+// missing sends the answer that slurmrestd gives when the name in the path does
+// not exist: it has status 200 or 422. missing returns err without answering if
+// err has another cause, if the path is not one of Slurm's (/slurm), or if
+// slurmrestd answers 404, too.
 func (c *call) missing(err error) error {
 	how := c.route.Missing
 	if errs.KindOf(err) != errs.NotFound || c.view.Names != schema.Slurm || how == api.MissingIs404 {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// excepted lists the differences between our answers and the captured ones,
-// with the reasons. The function change converts a captured answer to ours, and
-// reports whether it had to change anything.
+// excepted lists the differences between our answers and captured answers of
+// slurmrestd, with the reasons. The function change converts a captured answer
+// to ours, and reports whether it had to change anything.
 var excepted = []struct {
 	suite, path, reason string
 	change              func(want map[string]any) bool

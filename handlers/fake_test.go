@@ -107,8 +107,9 @@ func (f *fake) Partition(_ context.Context, cred model.Credential, name string, 
 	return found(f.partitions, func(p *model.Partition) string { return p.Name }, name, f.lastUpdate, 2000)
 }
 
-// found returns the element of list with the given name, and the other results
-// of a method that looks up an element.
+// found returns the results of a method that looks up an element by name. If
+// list has an element with that name, found returns the element and lastUpdate.
+// Otherwise it returns an error with Slurm's number.
 func found[T any](list []T, has func(*T) string, name string, lastUpdate model.Time, missing int) (*T, model.Time, error) {
 	for i := range list {
 		if has(&list[i]) == name {
@@ -286,8 +287,8 @@ var now = time.Unix(1_795_000_000, 0)
 // {"exp":1795000600,"iat":1795000000,"sun":"alice"}, with an invalid signature.
 const token = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYWxpY2UifQ.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
 
-// config returns the configuration of a gateway that serves f in both
-// spellings.
+// config returns the configuration of a gateway that serves f under both
+// spellings of the paths (sched and slurm).
 func config(f *fake) Config {
 	return Config{
 		Controller: f, Accounting: accounts{f},

@@ -10,9 +10,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestFast checks that +fast ignores values that can't be understood, without
-// warnings. Without +fast, and in a version that lacks it, the same request is
-// refused.
+// TestFast checks that with the parser flag +fast, values that can't be
+// understood are ignored without warnings. Without the flag, and in a version
+// that has no such flag, the same request is refused.
 func TestFast(t *testing.T) {
 	tests := []struct {
 		name, body string
@@ -48,8 +48,8 @@ func TestFast(t *testing.T) {
 	}
 }
 
-// TestFastHasItsEnd checks that +fast still refuses invalid documents,
-// submissions without a script, and requests without a job.
+// TestFastHasItsEnd checks that requests with +fast are still refused if the
+// document is invalid, a submission has no script, or there is no job.
 func TestFastHasItsEnd(t *testing.T) {
 	for _, tt := range []struct {
 		method, path, body string

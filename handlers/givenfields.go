@@ -8,8 +8,9 @@ import (
 	"schedrestd/api/schema"
 )
 
-// bodyShape describes the body of the request. It keeps descriptions, because
-// describing a large body, such as a submission, takes as long as parsing it.
+// bodyShape returns the shape of the request's body, which describes the fields
+// that the body may have. It keeps shapes, because creating that of a large
+// body, such as a submission, takes as long as parsing one.
 func (c *call) bodyShape() *schema.Shape {
 	key := routeView{c.route.Endpoint, c.view}
 	if shape, ok := c.h.shapes.Load(key); ok {
@@ -20,7 +21,8 @@ func (c *call) bodyShape() *schema.Shape {
 	return shape
 }
 
-// routeView identifies an operation in one version and spelling.
+// routeView identifies an operation in one version and with one spelling of its
+// path (sched or slurm).
 type routeView struct {
 	endpoint *api.Endpoint
 	view     schema.View
@@ -61,8 +63,8 @@ func walkGiven(shape *schema.Shape, doc *schema.Value, at string, list *[]string
 // for fewer.
 const maxFields = 100
 
-// isRecord reports whether a shape has fields of its own. The wrapper of a
-// number does not count.
+// isRecord reports whether a shape has fields of its own. The object around a
+// number that may be unset is not a record.
 func isRecord(s *schema.Shape) bool {
 	return s != nil && s.Kind == "object" && !strings.Contains(s.Name, "_no_val")
 }

@@ -112,8 +112,8 @@ var requestID = regexp.MustCompile(`[A-Z2-7]{26}`)
 
 const submission = `{"script": "#!/bin/sh\nhostname\n", "job": {"name": "t", "environment": {"PATH": "/bin"}, "colour": "red", "current_working_directory": "/tmp"}}`
 
-// golden is a request whose answer is stored for every version. Endpoints
-// without a golden are requested without parameters and body.
+// A golden is a request whose answers, one for each version, are stored in
+// files. An endpoint without a golden is requested without parameters and body.
 type golden struct{ name, method, url, body string }
 
 var goldens = []golden{
@@ -344,8 +344,8 @@ func TestEveryKindHasAStatus(t *testing.T) {
 	}
 }
 
-// TestUnchanged checks that an unchanged list is answered without a body, and
-// is not an error.
+// TestUnchanged checks that a request for an unchanged list gets an answer
+// without a body, which is not an error.
 func TestUnchanged(t *testing.T) {
 	f := demo()
 	f.midway = &errs.Error{Kind: errs.Unchanged, Message: "nothing has changed since that time", Number: 1900}

@@ -175,7 +175,7 @@ func (full) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, [
 	return KeyFull, nil, nil, nil
 }
 
-// busy answers the first left claims with KeyRunning.
+// busy answers KeyRunning to claims until it has counted left down to 0.
 type busy struct {
 	left int
 	keyMemory
@@ -242,7 +242,7 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// answered returns a stored answer that can't be decoded.
+// answered is a Keys whose stored answers can't be decoded.
 type answered struct{}
 
 func (answered) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {

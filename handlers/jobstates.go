@@ -10,8 +10,8 @@ import (
 )
 
 // getJobStates returns the states of jobs, one at a time. If the controller
-// does not support this request, as before Slurm 23.11, it extracts the states
-// from complete job records.
+// does not support this request (before Slurm 23.11), getJobStates extracts the
+// states from complete job records.
 func (h *handler) getJobStates(c *call, p *api.JobStatesParams) error {
 	body := api.JobStatesAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.JobStateRow) error) error {

@@ -53,7 +53,8 @@ func TestJobSelection(t *testing.T) {
 }
 
 // TestStatesFromJobs checks that states are extracted from the jobs if the
-// controller does not support the request for states, with the same result.
+// controller does not support the request for states. The result must be the
+// same.
 func TestStatesFromJobs(t *testing.T) {
 	f := demo()
 	f.states = nil

@@ -110,9 +110,9 @@ func TestJudgedFirst(t *testing.T) {
 	}
 }
 
-// TestWordCounts checks how long and for what a daemon's acceptance of a token
-// is valid: for one minute, and only for that daemon, that token and that user
-// to act as.
+// TestWordCounts checks how long and for which requests a daemon's acceptance
+// of a token is valid: for one minute, and only for requests with the same
+// token, for the same daemon and as the same user.
 func TestWordCounts(t *testing.T) {
 	ctl, dbd, clock := demo(), demo(), now
 	cfg := config(ctl)
@@ -207,10 +207,10 @@ func TestOneDaemonDown(t *testing.T) {
 	}
 }
 
-// TestAfterAChangeOfKey checks a daemon that gets a new key. Its first refusal
-// must invalidate its remembered acceptance. Requests to the other daemons must
-// be served for the rest of the minute for which their acceptance is
-// remembered.
+// TestAfterAChangeOfKey checks what happens when a daemon gets a new key after
+// it has accepted a token. The acceptance counts for the rest of its minute, as
+// long as the daemon gets no request. When the daemon itself refuses the token,
+// the gateway must forget the acceptance at once.
 func TestAfterAChangeOfKey(t *testing.T) {
 	f, clock := demo(), now
 	cfg := config(f)
@@ -415,9 +415,9 @@ func TestTokenElsewhere(t *testing.T) {
 	}
 }
 
-// TestLocalAsksNobody checks that a local client, which the kernel identifies,
-// is served without a daemon's verification.
-func TestLocalAsksNobody(t *testing.T) {
+// TestLocalUserIsNotVerified checks that a local client, which the kernel
+// identifies, is served without a daemon's verification.
+func TestLocalUserIsNotVerified(t *testing.T) {
 	f := demo()
 	cfg := config(f)
 	cfg.Auth = auth.Options{Local: true, JWT: true, UID: 20001, User: func() string { return "alice" }, Now: cfg.Auth.Now}
@@ -432,9 +432,10 @@ func TestLocalAsksNobody(t *testing.T) {
 	}
 }
 
-// TestNoWordNoName checks the answer if the daemon can't be asked because of an
-// internal error: the client gets no details, and no verified user is logged.
-func TestNoWordNoName(t *testing.T) {
+// TestVerificationFails checks the answer if an internal error keeps the
+// gateway from asking the daemon about a token: the client gets no details, and
+// the log names no verified user.
+func TestVerificationFails(t *testing.T) {
 	f := demo()
 	f.fails = fmt.Errorf("dial: %w", errors.New("inner cause"))
 	w := serve(t, config(f), request(http.MethodGet, "/sched/v0.0.42/nodes", ""))

@@ -33,8 +33,8 @@ func TestMisspeltField(t *testing.T) {
 	}
 }
 
-// TestStrictBodies checks that with strict_bodies an unknown field is refused,
-// even with +fast, and nothing is submitted.
+// TestStrictBodies checks that with the setting strict_bodies an unknown field
+// is refused, even with +fast, and that nothing is submitted.
 func TestStrictBodies(t *testing.T) {
 	for _, flags := range []feature.Flags{0, feature.Fast} {
 		f := demo()

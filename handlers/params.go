@@ -68,7 +68,7 @@ func (c *call) takes() string {
 	return "this operation takes " + strings.Join(names, ", ")
 }
 
-// Prefixes of a parameter's place in the source of an error or warning:
+// An error or warning names a parameter with one of these prefixes, such as
 // "query/flags".
 const (
 	inPath  = "path/"

@@ -94,9 +94,9 @@ func TestParametersRefused(t *testing.T) {
 	}
 }
 
-// TestFilterRefused checks that a filter that the operation lacks is refused,
-// with a list of the operation's parameters. Any other unknown parameter causes
-// a warning.
+// TestFilterRefused checks that an unknown parameter is refused if it looks
+// like a filter, such as user. The answer lists the parameters of the
+// operation. Any other unknown parameter must cause a warning.
 func TestFilterRefused(t *testing.T) {
 	w := serve(t, config(demo()), request(http.MethodGet, "/slurm/v0.0.43/jobs?users=me", ""))
 	body := envelope(t, w.Body.Bytes())

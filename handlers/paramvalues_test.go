@@ -40,8 +40,8 @@ func eachParameter(what func(e *api.Endpoint, v schema.View, path string, p sche
 	}
 }
 
-// telling has values that make a difference, by parameter. Parameters that it
-// lacks get "true", or the second word of their set.
+// telling has values that make a difference, by parameter. Any other parameter
+// gets "true" or, if it takes a set of words, the second of these words.
 var telling = map[string]string{
 	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "time_start": "1000", "time_end": "2000", "submit_time": "1000",
 	"state": "FAILED", "reason": "Priority", "step": "12", "job_id": "12", "qos": "fast", "default_qos": "fast",
@@ -62,9 +62,9 @@ var without = map[string]string{
 	"get_clusters":     "clusters have no date of their last change",
 }
 
-// TestParametersCount checks that every parameter changes the request to a
+// TestParametersHaveEffect checks that every parameter changes the request to a
 // daemon, or the answer.
-func TestParametersCount(t *testing.T) {
+func TestParametersHaveEffect(t *testing.T) {
 	idle := map[string]bool{}
 	plain := map[string]string{}
 	ask := func(path string) string {

@@ -26,8 +26,8 @@ func family() *fake {
 }
 
 // TestPartOfJob checks requests for a task of an array and for a component of a
-// heterogeneous job, by the names that Slurm's commands print. An unknown task
-// or component is 404.
+// heterogeneous job, by the names that Slurm's commands print. The answer for
+// an unknown task or component must be 404.
 func TestPartOfJob(t *testing.T) {
 	for path, want := range map[string]string{
 		"20": "waiting first none", "21": "first", "21_1": "first", "20_1": "first", "20_0": "none", "20_*": "waiting first none", "020_01": "first",
@@ -58,8 +58,8 @@ func TestPartOfJob(t *testing.T) {
 	}
 }
 
-// TestTaskThatIsNot checks that the error names the unknown task or component.
-func TestTaskThatIsNot(t *testing.T) {
+// TestUnknownTask checks that the error names the unknown task or component.
+func TestUnknownTask(t *testing.T) {
 	for path, want := range map[string]string{"20_7": "there is no job 20 with a task 7", "30+5": "there is no job 30 with a component 5", "20_[1-2]": `there is no job "20_[1-2]"`} {
 		w := serve(t, config(family()), request(http.MethodGet, "/sched/v0.0.42/job/"+path, ""))
 		if got := w.Body.String(); !strings.Contains(got, fmt.Sprintf("%q", want)) || !strings.Contains(got, `"source":"path/job_id"`) {

@@ -20,7 +20,7 @@ type recorded struct {
 	filters []any // filters of the requests
 }
 
-// lists are the records of a fake. It filters them only by name.
+// lists are the records of a fake. The fake filters them only by name.
 type lists struct {
 	jobs         []model.AccountingJob
 	associations []model.Association

@@ -13,15 +13,16 @@ func recordsOf[T any](h *handler, c *call, filter model.Filter[T]) schema.Stream
 	return func(each func(*T) error) error { return h.Accounting.List(c.ctx, c.cred, model.List(filter, each)) }
 }
 
-// records requests two short lists, with the names of the ids that other
-// records contain.
+// records requests the names of trackable resources and qualities of service.
+// Other records contain only their ids.
 func (h *handler) records(c *call) (*api.Records, error) {
-	// Include deleted ones, because older records still contain their ids.
+	// Include deleted qualities of service, because older records still contain
+	// their ids.
 	return h.namesFrom(func(l model.Listing) error { return h.Accounting.List(c.ctx, c.cred, l) }, model.QOSFilter{Flags: model.QOSWithDeleted})
 }
 
-// namesFrom calls list to request the names of ids that other records contain.
-// Of the qualities of service, it requests those that filter selects.
+// namesFrom requests the same names as records, through the function list. Of
+// the qualities of service, it requests only those that filter selects.
 func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilter) (*api.Records, error) {
 	r := &api.Records{TRES: map[uint32]model.TRES{}, QOS: map[uint32]string{}, Users: h.Users}
 	err := list(model.List(model.TRESFilter{}, func(t *model.TRES) error {

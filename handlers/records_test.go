@@ -138,9 +138,9 @@ func TestBadRecordRequests(t *testing.T) {
 	}
 }
 
-// TestRecordsEnd checks that a daemon's error is reported, even if the error
-// comes after the first record.
-func TestRecordsEnd(t *testing.T) {
+// TestErrorAfterRecords checks that a daemon's error is reported, even if the
+// error comes after the first record.
+func TestErrorAfterRecords(t *testing.T) {
 	for _, path := range []string{"tres", "clusters", "cluster/demo", "qos", "qos/fast", "accounts", "account/lab", "users", "user/bob", "associations", "association", "jobs", "job/12"} {
 		f := demo()
 		f.midway = errs.New(errs.Denied, "not for you")

@@ -91,7 +91,7 @@ func captured(t *testing.T, file string) *fake {
 	}
 }
 
-// sameMoment copies the values from an answer that change with every request:
+// sameMoment copies from an answer the values that change with every request:
 // the duration of a ping, the time of the last change, and the numbers of
 // requests.
 func (f *fake) sameMoment(t *testing.T, answer json.RawMessage) {

@@ -71,8 +71,8 @@ func TestReferenceRecords(t *testing.T) {
 	}
 }
 
-// levelled makes the matching fields of want and got equal, and reports whether
-// they differed.
+// levelled finds the fields of want and got whose path the expression fields
+// matches, and makes them equal. It reports whether they differed.
 func levelled(fields *regexp.Regexp, path string, want, got any) (differed bool) {
 	switch w := want.(type) {
 	case map[string]any:

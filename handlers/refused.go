@@ -71,9 +71,9 @@ func refused(number int) (field string) {
 	return ""
 }
 
-// aboutJob adds the field of a job to a controller's error. schedctld names the
-// field in its text, as in "tasks: 0 is out of range"; slurmctld only sends a
-// number. at is the place of the job in the body.
+// aboutJob adds to a controller's error the name of the job's field that caused
+// it. schedctld names the field in its text, as in "tasks: 0 is out of range";
+// slurmctld only sends a number. at is the place of the job in the body.
 func (c *call) aboutJob(err error, d *model.JobDesc, at string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {

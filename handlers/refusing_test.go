@@ -47,8 +47,8 @@ func TestRefusing(t *testing.T) {
 	}
 }
 
-// TestAdmit checks that Admit can refuse a request of an authenticated user
-// with a time to retry, and that no daemon is called for it.
+// TestAdmit checks that Admit can refuse a request of an authenticated user.
+// The answer must say when to retry, and no daemon must be called.
 func TestAdmit(t *testing.T) {
 	f := demo()
 	cfg := config(f)

@@ -145,8 +145,8 @@ func TestChangePartitions(t *testing.T) {
 	}
 }
 
-// TestResources checks that an unknown job is 404 with its name, and that a
-// task is not mistaken for its array.
+// TestResources checks that the answer for an unknown job is a 404 that names
+// the job, and that a task is not mistaken for its array.
 func TestResources(t *testing.T) {
 	f := demo()
 	f.submitErr = &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}

@@ -144,10 +144,11 @@ func (s *sink) keep(b []byte) (int, error) {
 	return n, kept.send(s.c.w)
 }
 
-// begin sends the header, or starts to store the body. size is the number of
-// bytes of the body that are known so far. Errors are compressed only for
-// clients that accept nothing else, because errors are short and people often
-// read them with simple tools.
+// begin sends the header. If the answer must announce its length, and the
+// length is not known yet, begin starts to store the body instead. size is the
+// number of bytes of the body that are known so far. Errors are compressed only
+// for clients that accept nothing else, because errors are short and people
+// often read them with simple tools.
 func (s *sink) begin(size int) {
 	coding := s.c.coding
 	worth := (!s.whole || size >= worthCoding) && s.status < http.StatusBadRequest

@@ -13,8 +13,8 @@ import (
 )
 
 // router finds the route of a request. A path begins with a segment and the
-// version of the API, as in /sched/v0.0.42/nodes. The segment determines the
-// daemon and the spelling.
+// version of the API, as in /sched/v0.0.42/nodes. The segment (sched, scheddb,
+// slurm, slurmdb or util) determines the daemon and the spelling.
 type router struct {
 	routes   []pattern
 	unserved []pattern // operations of slurmrestd that this gateway does not support yet
@@ -195,8 +195,8 @@ func asked(r *http.Request) string {
 	return schema.Shorten(r.Method) + " " + schema.Shorten(r.URL.EscapedPath())
 }
 
-// noPath returns the error for a path that does not exist, with a hint if it
-// exists in the other spelling.
+// noPath returns the error for a path that does not exist, with a hint if the
+// path exists with the other spelling of its first part (slurm or sched).
 func (rt *router) noPath(r *http.Request, parts []string) error {
 	e := errs.New(errs.NotFound, "%s: no such path", asked(r))
 	if len(parts) > 0 && rt.unspoken[parts[0]] != "" {

@@ -20,9 +20,10 @@ type Memory interface {
 const spoolPiece = 64 << 10
 
 // spool stores a body until its length is known. In HTTP/1.0 only the length
-// shows that a body is complete, and clients of an inetd gateway are often
-// simple tools. The stored body is compressed, with the client's coding or with
-// zstd, so that a list of 20,000 jobs takes a few megabytes instead of 150.
+// shows that a body is complete. The clients of an inetd gateway are often
+// simple tools, so they get the length as well. The stored body is compressed,
+// with the client's coding or with zstd, so that a list of 20,000 jobs takes a
+// few megabytes instead of 150.
 type spool struct {
 	c          *call
 	compressed bool // the client accepts the compressed form

@@ -97,9 +97,9 @@ func TestTokenInURL(t *testing.T) {
 // cut401 returns a 401 without its meta, which depends on the endpoint.
 func cut401(text string) string { return text[strings.Index(text, `"errors"`):] }
 
-// TestNoParameterIsATokens checks that no endpoint has a parameter whose name
-// is in tokenNames.
-func TestNoParameterIsATokens(t *testing.T) {
+// TestNoParameterIsNamedLikeToken checks that no endpoint has a parameter whose
+// name is in tokenNames.
+func TestNoParameterIsNamedLikeToken(t *testing.T) {
 	seen := 0
 	for _, e := range api.Endpoints {
 		for _, v := range api.Versions {

@@ -48,8 +48,8 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
 }
 
-// componentAt returns where in the body component i is. at is the place of the
-// job or of the list of components.
+// componentAt returns the place of component i in the body. at is the place of
+// the job or of the list of components.
 func componentAt(at string, i int) string {
 	if at == "#/job" {
 		return "#/job/"
@@ -68,8 +68,9 @@ func prepare(c *call, descs []model.JobDesc, at string) error {
 	return nil
 }
 
-// aboutComponents returns the error of aboutJob for a job with several
-// components. The controller does not report which component it rejects.
+// aboutComponents calls aboutJob if the job has one component. Otherwise it
+// adds only the place of all components to the error, because the controller
+// does not report which of them it rejects.
 func (c *call) aboutComponents(err error, descs []model.JobDesc, at string) error {
 	if len(descs) == 1 {
 		return c.aboutJob(err, &descs[0], componentAt(at, 0))

@@ -139,9 +139,9 @@ func TestSubmitRefuses(t *testing.T) {
 	}
 }
 
-// TestBodiesOfTheCorpus sends a public corpus of JSON texts as bodies. The
-// answer to texts n_* must be 400, and the answer to texts y_* must not. No
-// text may cause an internal error or a submission.
+// TestBodiesOfTheCorpus sends a public corpus of JSON texts as bodies. For
+// texts n_* the status must be 400, and for texts y_* it must be a different
+// one. No text may cause an internal error or a submission.
 func TestBodiesOfTheCorpus(t *testing.T) {
 	dir := os.Getenv("JSON_CORPUS")
 	if dir == "" {
@@ -172,7 +172,7 @@ func TestBodiesOfTheCorpus(t *testing.T) {
 }
 
 // FuzzSubmit checks that the answer to any body is an envelope, and that a job
-// is submitted exactly if the status is 200.
+// is submitted if and only if the status is 200.
 func FuzzSubmit(f *testing.F) {
 	f.Add(`{"job": {"script": "x", "environment": {"A": "b"}, "tasks": 4, "crontab": {"specification": "* * * * *"}}}`)
 	f.Add(`{"script": "x", "job": {"nodes": "1-4", "cpu_frequency": "low-high:ondemand", "distribution": "block"}}`)

@@ -25,8 +25,8 @@ func submitted(t *testing.T, member string) *model.JobDesc {
 	return f.submitted[0]
 }
 
-// TestSubmitTimes checks that a time may be a number, the wrapper of one, a
-// date or words, as in slurmrestd.
+// TestSubmitTimes checks that a time may be a number, an object with set and
+// number, a date or words, as in slurmrestd.
 func TestSubmitTimes(t *testing.T) {
 	local := time.Date(2026, 12, 24, 10, 0, 0, 0, time.Local).Unix()
 	for value, want := range map[string]int64{
@@ -101,8 +101,8 @@ func TestSubmitAsUser(t *testing.T) {
 	}
 }
 
-// TestSubmitAsNobody checks that a name that can't be resolved is refused.
-func TestSubmitAsNobody(t *testing.T) {
+// TestSubmitAsUnknownUser checks that a name that can't be resolved is refused.
+func TestSubmitAsUnknownUser(t *testing.T) {
 	for _, tt := range []struct {
 		member, source, says string
 		status               int

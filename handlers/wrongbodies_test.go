@@ -66,9 +66,9 @@ func withBodies(t *testing.T) (list []*bodied) {
 	return list
 }
 
-// first removes all elements of each list in a body except the first. If a list
-// had several records, an invalid record would not keep the others from being
-// changed.
+// first keeps only the first element of each list in a body. If a list had
+// several records, a request could be refused for one of them and still change
+// the others.
 func first(body string) string {
 	var doc map[string]any
 	if json.Unmarshal([]byte(body), &doc) != nil {

@@ -3,8 +3,8 @@ package worker
 import "sync"
 
 // asked keeps pending questions by number. Each answer goes to the goroutine
-// that asked. The caller that delivers an answer gets it back if it arrives too
-// late, so that no answer is lost. The zero value has no questions.
+// that asked. No answer is lost: the caller of answer or forget must handle an
+// answer that arrives too late. The zero value has no questions.
 type asked[T any] struct {
 	mu      sync.Mutex
 	last    uint64
@@ -25,8 +25,8 @@ func (a *asked[T]) next() (id uint64, answer <-chan T) {
 	return a.last, who
 }
 
-// answer passes an answer to the goroutine that asked. It returns false if no
-// goroutine waits for the answer.
+// answer passes an answer to the goroutine that asked. If no goroutine waits
+// for the answer, it returns false, and the caller has to handle the answer.
 func (a *asked[T]) answer(id uint64, with T) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -38,8 +38,8 @@ func (a *asked[T]) answer(id uint64, with T) bool {
 	return waits
 }
 
-// forget stops waiting for an answer. If an answer arrived at the same moment,
-// forget returns it as late, and the caller has to handle it.
+// forget stops waiting for an answer. If the answer arrived at the same moment,
+// forget returns it, and the caller has to handle it.
 func (a *asked[T]) forget(id uint64, answer <-chan T) (late T, came bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

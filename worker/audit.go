@@ -27,7 +27,8 @@ const (
 	// leaveLimit limits the wait for permission. It is longer than the auditor
 	// takes to refuse a change.
 	leaveLimit = 30 * time.Second
-	// leavePause is the pause of a worker that asks too often.
+	// leavePause is the pause before a worker repeats a request that the
+	// auditor has postponed.
 	leavePause = 50 * time.Millisecond
 )
 

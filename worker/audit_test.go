@@ -13,16 +13,16 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestIntentSaysForWhom checks that the auditor gets the client address that a
-// proxy has sent.
-func TestIntentSaysForWhom(t *testing.T) {
+// TestIntentHasForwardedAddress checks that the auditor gets the client address
+// that a proxy has sent.
+func TestIntentHasForwardedAddress(t *testing.T) {
 	if m := intent(1, 2, handlers.Change{Request: "r", Forwarded: "203.0.113.9"}); m.Forwarded != "203.0.113.9" || m.UID != ipc.NoID {
 		t.Errorf("%+v", m)
 	}
 }
 
-// auditing returns a changes and the auditor's end of its channel, so that the
-// test can answer as the auditor.
+// auditing returns a changes value and the auditor's end of its channel, so
+// that the test can answer as the auditor.
 func auditing(t *testing.T) (*changes, *ipc.Channel) {
 	t.Helper()
 	auditor, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)

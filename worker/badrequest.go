@@ -33,8 +33,8 @@ func newBadRequests(setup *work.Setup) *badRequests {
 		readHeader: l.ReadHeader, typed: setup.Inetd}
 }
 
-// Refusals that the lexer does not decide. Each of them closes the connection,
-// because the start of the next request is unknown.
+// Errors with which this package, and not the lexer, refuses input. Each of
+// them closes the connection, because the start of the next request is unknown.
 var (
 	cutOff     = errs.New(errs.Malformed, "incomplete request header: it must end with an empty line")
 	isPlain    = errs.New(errs.Malformed, "received plain HTTP where TLS is served; use https://")
@@ -56,9 +56,9 @@ func unreadable(err error) error {
 	return errs.Wrap(&http1.Error{Status: e.Status, Reason: http.StatusText(e.Status)}, errs.Unsupported, "%s", e.Reason)
 }
 
-// isMalformed reports whether an error is always a violation of the protocol by
-// the client. Errors of slow clients, or of connections that break within a
-// header, are not.
+// isMalformed reports whether an error proves that the client violated the
+// protocol. Errors of slow clients, or of connections that break within a
+// header, prove nothing.
 func isMalformed(why error) bool {
 	kind := errs.KindOf(why)
 	return why != error(cutOff) && kind != errs.RequestTimeout && kind != errs.Unavailable
@@ -68,7 +68,7 @@ func isMalformed(why error) bool {
 // for a place among the concurrent requests.
 var errCrowded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
 
-// refuse answers the invalid input on c with an error for the reason why.
+// refuse answers invalid input on c with the error why.
 func (b *badRequests) refuse(c net.Conn, peer auth.Peer, why error) error {
 	r := (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: new(url.URL), Header: http.Header{}, Body: http.NoBody}).
 		WithContext(auth.WithPeer(context.Background(), peer))

@@ -62,7 +62,7 @@ func newStage(t *testing.T, setup work.Setup, h http.Handler) *stage {
 }
 
 // connect returns the client's end of a TCP connection. The server treats the
-// other end as if the parent had passed it.
+// other end as if the dispatcher had passed it.
 func (st *stage) connect() *net.TCPConn {
 	st.t.Helper()
 	client, c := st.pair()
@@ -446,10 +446,10 @@ func (u *untimely) Read(p []byte) (int, error) {
 
 func (u *untimely) NetConn() net.Conn { return u.Conn }
 
-// TestGivesWayToTheEnd checks that a request is not served if it becomes
-// complete after its connection was given up for another client. The parent
+// TestRequestAfterGiveWay checks that a request is not served if it becomes
+// complete after its connection was given up for another client. The dispatcher
 // already counts the connection as closed.
-func TestGivesWayToTheEnd(t *testing.T) {
+func TestRequestAfterGiveWay(t *testing.T) {
 	st := newStage(t, work.Setup{}, nil)
 	for name, tt := range map[string]struct {
 		pieces []string
@@ -479,9 +479,9 @@ func TestGivesWayToTheEnd(t *testing.T) {
 	}
 }
 
-// TestRefusedWithMoreToSend checks that a client that is still sending can read
+// TestRefusedWhileSending checks that a client that is still sending can read
 // its error.
-func TestRefusedWithMoreToSend(t *testing.T) {
+func TestRefusedWhileSending(t *testing.T) {
 	st := newStage(t, work.Setup{}, nil)
 	c := st.connect()
 	go func() {

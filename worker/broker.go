@@ -15,10 +15,10 @@ import (
 )
 
 // A Broker sends requests to processes that may do what the worker's sandbox
-// forbids: the parent dials daemons, and the resolver looks up names.
+// forbids: the dispatcher dials daemons, and the resolver looks up names.
 type Broker struct {
 	send func(ipc.Message, ...int) error
-	free chan struct{} // has an element for each pending request to the parent
+	free chan struct{} // has an element for each pending request to the dispatcher
 
 	changes *changes   // records changes
 	pool    socketPool // sockets for future connections
@@ -29,7 +29,7 @@ type Broker struct {
 	asked asked[ipc.Received]
 }
 
-// mostOut limits both the pending requests to the parent and the pending
+// mostOut limits both the pending requests to the dispatcher and the pending
 // look-ups. The resolver accepts no more look-ups, and the channels have space
 // for this many messages.
 const mostOut = 48
@@ -40,9 +40,9 @@ func NewBroker(send func(ipc.Message, ...int) error) *Broker {
 	return &Broker{send: send, free: make(chan struct{}, mostOut), changes: newChanges(), resolver: newRemoteService(ipc.Resolver), asking: make(chan struct{}, mostOut)}
 }
 
-// do sends one request to the parent and waits for the answer. It calls
-// question to get the message, with the request's number. The caller owns the
-// descriptors of the answer.
+// do sends one request to the dispatcher and waits for the answer. The function
+// question returns the message for a request with the number id. The caller
+// owns the descriptors of the answer.
 func (e *Broker) do(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
 	select {
 	case e.free <- struct{}{}:

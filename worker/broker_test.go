@@ -20,7 +20,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// answering returns a Broker whose parent answers with the result of f.
+// answering returns a Broker. Instead of a dispatcher, f answers its requests.
 func answering(f func(ipc.Message) ipc.Received) *Broker {
 	var e *Broker
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
@@ -32,7 +32,7 @@ func answering(f func(ipc.Message) ipc.Received) *Broker {
 	return e
 }
 
-// resolving returns a Broker whose resolver answers with the result of f.
+// resolving returns a Broker. Instead of a resolver, f answers its look-ups.
 func resolving(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Broker {
 	t.Helper()
 	e := NewBroker(nil)
@@ -55,7 +55,7 @@ func resolving(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Broker {
 }
 
 // connecting returns a socket that is still connecting, like the sockets that
-// the parent passes.
+// the dispatcher passes.
 func connecting(t *testing.T, address string) int {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", address)
@@ -68,8 +68,8 @@ func connecting(t *testing.T, address string) int {
 	return fd
 }
 
-// TestDialTCP checks that the socket from the parent becomes a connection, even
-// after the parent has postponed the dial.
+// TestDialTCP checks that the socket from the dispatcher becomes a connection,
+// even if the dispatcher has first postponed the dial.
 func TestDialTCP(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)

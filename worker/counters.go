@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// counters counts events of requests since this worker started. The parent
-// reads no requests, so each worker logs its own counters when an administrator
+// counters counts events of requests since this worker started. Only workers
+// read requests, so each of them logs its own counters when an administrator
 // asks for them.
 type counters struct {
 	requests               atomic.Uint64 // well-formed requests
@@ -20,7 +20,7 @@ type counters struct {
 
 	unread, handshakes, frames atomic.Uint64 // malformed input of HTTP/1, TLS and HTTP/2
 	stalled                    atomic.Uint64 // streams that were reset because the client did not read the answer
-	told, untold               atomic.Uint64 // offences that were reported to the parent; not reported, because there were too many
+	told, untold               atomic.Uint64 // offences that were reported to the dispatcher; not reported, because there were too many
 	changes, unrecorded        atomic.Uint64 // changes to be recorded; refused, because they could not be recorded
 }
 

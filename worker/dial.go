@@ -51,12 +51,12 @@ func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 	return nc, err
 }
 
-// crowded is the pause before the worker repeats a dial that the parent has
+// crowded is the pause before the worker repeats a dial that the dispatcher has
 // postponed.
 const crowded = 50 * time.Millisecond
 
-// open asks the parent to dial an upstream, and completes the connection. For a
-// UNIX socket, it also returns the owner of the socket's directory.
+// open asks the dispatcher to dial an upstream, and completes the connection.
+// For a UNIX socket, it also returns the owner of the socket's directory.
 func (e *Broker) open(ctx context.Context, way work.Upstream, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
 	if a.Network == "tcp" {
 		nc, err := e.pooledConn(ctx, work.DialBatch{Upstream: way, Index: index, Connected: a.Idle}, a)
@@ -90,8 +90,8 @@ func undialed(a client.Address, err error) error {
 	return &net.OpError{Op: "dial", Net: a.Network, Addr: placeOf(a), Err: err}
 }
 
-// complete turns a descriptor from the parent into a connection. fd is a TCP
-// socket, which may still be connecting, or the inode of a UNIX socket.
+// complete turns a descriptor from the dispatcher into a connection. fd is a
+// TCP socket, which may still be connecting, or the inode of a UNIX socket.
 func complete(ctx context.Context, fd int, server uint32, a client.Address) (nc net.Conn, err error) {
 	if a.Network == "unix" {
 		defer unix.Close(fd)
@@ -110,7 +110,7 @@ func complete(ctx context.Context, fd int, server uint32, a client.Address) (nc 
 	return c, nil
 }
 
-// meet connects to a UNIX socket, which the descriptor inode refers to.
+// meet connects to the UNIX socket to which the descriptor inode refers.
 func meet(inode int) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -135,7 +135,7 @@ func meet(inode int) (int, error) {
 type daemonConn struct {
 	*os.File
 	to     client.Address
-	server uint32 // uid of the server process, as the parent sees it; ipc.NoID if the daemon is on another machine, or if this process can get the uid from the kernel
+	server uint32 // uid of the server process, as the dispatcher sees it; ipc.NoID if the daemon is on another machine, or if this process can get the uid from the kernel
 }
 
 func newDaemonConn(fd int, server uint32, a client.Address) *daemonConn {

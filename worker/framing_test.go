@@ -44,8 +44,9 @@ func FuzzConversation(f *testing.F) {
 	})
 }
 
-// TestInetdConversations makes the same checks for a server that is started by
-// inetd. The server's input stays open. The inputs are not fuzzed.
+// TestInetdConversations makes the checks of FuzzConversation for a server that
+// is started by inetd. The server's input stays open. The inputs are not
+// fuzzed.
 func TestInetdConversations(t *testing.T) {
 	for _, text := range conversations {
 		converse(t, text, true)

@@ -59,7 +59,7 @@ func (c *http1Conn) NetConn() net.Conn { return c.Conn }
 func (c *http1Conn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.lexer.HeadDone() && len(c.in) > 0 && !c.ended { // these bytes arrived with the request before
+	if !c.lexer.HeadDone() && len(c.in) > 0 && !c.ended { // these bytes arrived with the previous request
 		if err := c.advance(); err != nil {
 			return 0, c.refuse(unreadable(err))
 		}

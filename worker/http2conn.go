@@ -26,8 +26,9 @@ import (
 //     stream (RFC 9113, 7), or 431 if its header block exceeds the limit.
 //     http2Conn counts each of these as an offence.
 //
-// http.Server must not get the *tls.Conn, because it would bypass http2Conn. It
-// treats this connection as HTTP/2 with prior knowledge, without TLS.
+// http.Server must not get the *tls.Conn, because it would then use that and
+// bypass http2Conn. Without it, http.Server treats the connection as HTTP/2
+// with prior knowledge.
 type http2Conn struct {
 	net.Conn
 	raw      *conn
@@ -97,7 +98,8 @@ func (c *http2Conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// sent credits the client for a frame of an answer, and records a refusal.
+// sent handles a frame that net/http sends. It credits the client for a frame
+// of an answer, and counts an offence if the frame refuses malformed input.
 func (c *http2Conn) sent(f frame) {
 	c.budget.earn(f)
 	if f.kind == resetFrame && isOffence(f.code(0)) || f.kind == goAwayFrame && isOffence(f.code(4)) ||
@@ -131,9 +133,9 @@ func isOffence(code uint32) bool {
 }
 
 // isTooLarge reports whether a header block begins with status 431. The encoder
-// has no dynamic table (see http2), so the status is a literal, and its name is
-// one of rows 8 to 14 of the static table (RFC 7541, 6.2.2). At most two
-// changes of the table's size precede it.
+// has no dynamic table (see the function http2), so the status is a literal,
+// and its name is one of rows 8 to 14 of the static table (RFC 7541, 6.2.2). At
+// most two changes of the table's size precede it.
 func isTooLarge(block []byte) bool {
 	for len(block) > 0 && block[0]&0xe0 == 0x20 {
 		block = block[1:]

@@ -97,10 +97,10 @@ func rawFrame(kind, flags byte, stream uint32, payload string) string {
 	return string([]byte{0, byte(len(payload) >> 8), byte(len(payload)), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
 }
 
-// TestWrongs checks that behaviour that no honest client shows is reported to
-// the parent. Broken or slow connections, clients that reject our certificate,
-// and refusals of the keeper must not be reported.
-func TestWrongs(t *testing.T) {
+// TestOffences checks that the worker reports to the dispatcher what no honest
+// client does. It must not report broken or slow connections, clients that
+// reject our certificate, or refusals of the keeper.
+func TestOffences(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	leaf, _ := selfSigned(t, key)
@@ -183,7 +183,7 @@ func TestWrongs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if told := misbehave(t, time.Minute, tt.config, tt.act); !slices.Equal(told, tt.want) {
-				t.Errorf("the parent receives %v, want %v", told, tt.want)
+				t.Errorf("the dispatcher receives %v, want %v", told, tt.want)
 			}
 		})
 	}
@@ -198,16 +198,16 @@ func TestWrongs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if told := misbehave(t, 100*time.Millisecond, tt.config, sends(tt.said, "")); len(told) > 0 {
-				t.Errorf("the parent receives %v about a slow client", told)
+				t.Errorf("the dispatcher receives %v about a slow client", told)
 			}
 		})
 	}
 }
 
-// TestWrongToNetHTTP checks that a request that net/http itself refuses counts
-// as malformed. net/http refuses nothing that the lexer accepts, so this test
-// lowers the limit of net/http.
-func TestWrongToNetHTTP(t *testing.T) {
+// TestRefusedByNetHTTP checks that a request that net/http itself refuses
+// counts as malformed. net/http refuses nothing that the lexer accepts, so this
+// test lowers the limit of net/http.
+func TestRefusedByNetHTTP(t *testing.T) {
 	st := newStage(t, work.Setup{Admission: penal}, nil)
 	st.http.MaxHeaderBytes = 1 // net/http adds 4096 to this limit
 	told, closed := make(chan work.Wrong, 10), make(chan bool)
@@ -225,7 +225,7 @@ func TestWrongToNetHTTP(t *testing.T) {
 	sends("GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 6<<10)+"\r\n\r\n", "")(client)
 	<-closed
 	if what := <-told; what != work.WrongRequest {
-		t.Errorf("the parent receives %v", what)
+		t.Errorf("the dispatcher receives %v", what)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestFloods(t *testing.T) {
 				until = "" // read until the connection ends
 			}
 			if told := misbehave(t, time.Minute, server, within(client, sends(text, until))); len(told) != want {
-				t.Errorf("%d of %s: the parent receives %v, want %d", n, tt.name, told, want)
+				t.Errorf("%d of %s: the dispatcher receives %v, want %d", n, tt.name, told, want)
 			}
 		}
 	}

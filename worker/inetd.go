@@ -16,8 +16,9 @@ import (
 )
 
 // serveInetd serves the only client of a worker that was started by inetd. It
-// answers requests until the connection ends. http.ReadRequest, unlike
-// http.Server, accepts requests without Host and with a complete URL.
+// answers requests until the connection ends. It reads them with
+// http.ReadRequest because http.Server would refuse requests without Host or
+// with a complete URL.
 func (s *server) serveInetd(c *http1Conn) {
 	s.turned(c, http.StateNew)
 	defer c.Close()

@@ -24,10 +24,10 @@ import (
 	"schedrestd/rpc/sack"
 )
 
-// Join builds the handlers of a worker from its Setup, with clients of the
-// site's daemons. Only Join combines these parts. Without a broker, the process
-// dials by itself and looks up no names. Benchmarks call Join without a broker,
-// because they have no parent and no sandbox.
+// Join builds the handlers of a worker from its Setup, and the clients of the
+// site's daemons that they use. Without a broker, the process dials by itself
+// and looks up no names. Benchmarks call Join without a broker, because they
+// run without a dispatcher and without a sandbox.
 func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
@@ -223,8 +223,8 @@ func addresses(list []work.Address) []client.Address {
 	return out
 }
 
-// parsers converts the list of served API versions. Packages ipc and feature
-// have the same flags.
+// parsers converts the list of served API versions. Packages ipc/work and
+// feature use the same bits for the flags of a version.
 func parsers(list []work.Parser) []feature.Parser {
 	var out []feature.Parser
 	for _, p := range list {

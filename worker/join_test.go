@@ -19,11 +19,11 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestSameWords compares constants that processes send as numbers. Package ipc,
-// the plugins and the tables each define their own, because ipc imports none of
-// the others, and the parent must not link the tables. The test compares all of
-// them, in both directions.
-func TestSameWords(t *testing.T) {
+// TestSameConstants compares the constants that processes send as numbers.
+// Package ipc/work and the packages of the API define them separately, so that
+// the parent does not link the API's tables. The test compares them in both
+// directions.
+func TestSameConstants(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		wire work.Layout

@@ -1,12 +1,12 @@
 // Package worker is the process that reads input from the network. It never
 // runs as root, holds no secret key, and serves one identity.
 //
-// It is started with its final uid, gid and groups. The parent sends the
-// attributes that the process should have. The worker drops all privileges that
-// it does not need, asks the kernel for its attributes, and refuses to serve if
-// they differ. Then it serves HTTP on the connections that the parent passes to
-// it. It exits when its channel to the parent closes, because only the parent
-// counts connections.
+// The parent starts it with its final uid, gid and groups, sends the attributes
+// that the process should have, and gives its end of the channel to the
+// dispatcher. The worker drops all privileges that it does not need, asks the
+// kernel for its attributes, and refuses to serve if they differ. Then it
+// serves HTTP on the connections that the dispatcher passes to it. It exits
+// when the channel closes, because only the dispatcher counts connections.
 //
 // Main gets the function that builds the handlers as an argument, so this
 // package has no routes.
@@ -48,8 +48,8 @@ func Rename() {
 }
 
 // Main runs a worker process and returns its exit status: 0 after it has
-// drained, 1 if it refused to serve or lost its parent, 2 if the parent did not
-// start it.
+// drained, 1 if it refused to serve or its channel was closed, 2 if schedrestd
+// did not start it.
 func Main(build Build) int {
 	// A terminal or a service manager sends these signals to all processes, but
 	// only the parent handles them.
@@ -74,7 +74,7 @@ func Main(build Build) int {
 	return s.run()
 }
 
-// reason returns the text that reports an error to the parent.
+// reason returns the text of the message Refused for an error.
 func reason(err error) string {
 	if hint := errs.HintOf(err); hint != "" {
 		return err.Error() + "; " + hint
@@ -82,9 +82,9 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// begin performs the steps from the first message to Ready, in this order:
-// settle, receive the setup, confine, prove, build, close the sandbox, send
-// Ready.
+// begin performs the steps from the start of the process to the message Ready:
+// settle in its namespaces, receive the setup, confine itself, prove its
+// attributes, build the handlers, close the sandbox, send Ready.
 func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := self.Settle(); err != nil {
 		return nil, err

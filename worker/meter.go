@@ -66,7 +66,7 @@ func (m *meter) note() {
 	}
 }
 
-// observe adds a duration to the histogram whose first cell is first.
+// observe adds a duration to the histogram whose cells begin at index first.
 func (m *meter) observe(first int, d time.Duration) {
 	m.cells[first+metric.Bucket(d)].Add(1)
 	m.add(first+len(metric.Buckets)+1, uint64(max(0, d.Microseconds())))

@@ -20,9 +20,9 @@ import (
 	"schedrestd/security/self"
 )
 
-// NamespaceInitArg returns the mode in which to close the sandbox, and the
-// maximum number of processes in the namespace. ok is false unless the program
-// was started as a namespace init.
+// NamespaceInitArg returns the argument of a namespace init: the mode in which
+// to close the sandbox, a comma, and the maximum number of processes in the
+// namespace. ok is false unless the program was started as a namespace init.
 func NamespaceInitArg(args []string) (how string, ok bool) {
 	if len(args) < 3 || args[len(args)-1] != ipc.NamespaceInitMode {
 		return "", false

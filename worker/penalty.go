@@ -20,11 +20,11 @@ import (
 	"schedrestd/rate"
 )
 
-// offences counts the misbehaviour of clients. If the parent knows a client by
-// its connection, the worker reports the offence to the parent, which decides
+// offences counts the misbehaviour of clients. If a client has its own
+// connection, the worker reports the offence to the dispatcher, which decides
 // whether to block the client. A client behind a proxy is known only by a
-// header. This worker itself decides whether to block such a client, because
-// the parent may be root and must not interpret a header.
+// header. The dispatcher reads no headers, so this worker itself decides
+// whether to block such a client.
 type offences struct {
 	tracker   *connTracker
 	admission work.Admission
@@ -41,7 +41,7 @@ type offences struct {
 
 // Limits on this worker's reports: a burst, and a rate per second. Further
 // reports are not sent, because a source that causes so many reports is already
-// blocked. The parent accepts twice as many reports.
+// blocked. The dispatcher accepts twice as many reports.
 const (
 	reportBurst = 200
 	reportRate  = 100
@@ -64,7 +64,7 @@ func newOffences(a work.Admission, w *connTracker, counts *counters) *offences {
 func (o *offences) malformed(id uint64) { o.report(&work.Offence{ID: id, What: work.WrongRequest}) }
 
 // stalled reports that the client of connection id read nothing of an answer
-// while other clients waited for its place.
+// while other clients waited for the place of its request.
 func (o *offences) stalled(id uint64) {
 	o.counts.stalled.Add(1)
 	o.malformed(id)
@@ -86,7 +86,7 @@ func (o *offences) handshake(id uint64, err error) {
 	o.report(m)
 }
 
-// report sends an offence to the parent.
+// report sends an offence to the dispatcher.
 func (o *offences) report(m *work.Offence) {
 	if o == nil || o.admission.Threshold == 0 || m.ID == 0 {
 		return

@@ -299,8 +299,8 @@ func TestRejectedCertificates(t *testing.T) {
 }
 
 // TestClosedWhileAnswered checks a connection that is closed while its requests
-// are being answered, which is possible with HTTP/2. It must count until the
-// requests end, and its client's offences must be reported.
+// are being answered, which is possible with HTTP/2. It must count as open
+// until the requests end, and its client's offences must be reported.
 func TestClosedWhileAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []ipc.Kind

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// queue is a net.Listener of the connections that the parent passes to this
+// queue is a net.Listener of the connections that the dispatcher passes to this
 // worker.
 type queue struct {
 	conns  chan net.Conn
@@ -37,7 +37,8 @@ func (q *queue) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept. The listening sockets belong to the parent.
+// Close ends Accept. It closes no listening socket, because only the parent has
+// them.
 func (q *queue) Close() error {
 	q.once.Do(func() { close(q.closed) })
 	return nil

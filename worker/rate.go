@@ -61,8 +61,8 @@ func (r *rates) len() int {
 }
 
 // forget examines a few identities and removes those whose bucket is full. If
-// no bucket is full, it removes the identity with the most tokens. The caller
-// holds r.mu.
+// no bucket is full, it removes the identity whose bucket is the fullest. The
+// caller holds r.mu.
 func (r *rates) forget(now time.Time) {
 	var fullest string
 	most, looked := -1.0, 0

@@ -22,7 +22,7 @@ import (
 )
 
 // server is a worker that serves. It passes the connections that arrive on the
-// channel from the parent to http.Server.
+// channel from the dispatcher to http.Server.
 type server struct {
 	channel *ipc.Channel
 	http    *http.Server // for HTTP/1 connections
@@ -122,8 +122,8 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// run serves until the parent sends Drain or exits, and returns the exit
-// status.
+// run serves until the dispatcher sends Drain or the channel closes, and
+// returns the exit status.
 func (s *server) run() int {
 	go s.handleMessages()
 	go s.serve(s.http, s.queue)
@@ -140,7 +140,7 @@ func (s *server) serve(by *http.Server, from *queue) {
 	}
 }
 
-// handleMessages handles the parent's messages in order, until the channel
+// handleMessages handles the dispatcher's messages in order, until the channel
 // closes. So every connection that arrived before the message Drain is served.
 func (s *server) handleMessages() {
 	for {
@@ -207,7 +207,7 @@ func (s *server) connect(service ipc.Role, fd int) error {
 }
 
 // use installs the public keys of this worker's generation and returns the
-// answer to the parent.
+// answer to the dispatcher.
 func (s *server) use(m *work.Keys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {
@@ -222,7 +222,7 @@ func (s *server) use(m *work.Keys, fds []int) *ipc.Kept {
 	return &ipc.Kept{OK: true}
 }
 
-// take queues a connection that the parent passed for http.Server.
+// take queues a connection from the dispatcher for http.Server.
 func (s *server) take(fd int, m *ipc.Connection) {
 	s.held.Add(1)
 	s.tracker.track(m.ID)

@@ -14,8 +14,8 @@ import (
 )
 
 // remoteService is the worker's channel to a service. When a service exits, the
-// parent replaces the service and its workers. Until the worker is replaced, it
-// gets no answers from the service.
+// dispatcher replaces the service and the workers that use it. A worker that is
+// not replaced yet gets no answers from the service.
 type remoteService struct {
 	role ipc.Role
 	late func(*link, ipc.Message) // handles an answer that arrives too late; may be nil
@@ -80,8 +80,8 @@ func (r *remoteService) listen(l *link) {
 	}
 }
 
-// ask sends a question and waits for the answer. It returns errNoService when
-// late fires, and otherwise the error of send or ctx.
+// ask sends a question and waits for the answer. If it gets no answer, it
+// returns errNoService when late fires, or the error of send or ctx.
 func (r *remoteService) ask(ctx context.Context, send func(*link) func(ipc.Message, ...int) error, late <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	l := r.link.Load()
 	if l == nil {
@@ -95,8 +95,8 @@ var (
 	errNoService = errors.New("the service did not answer in time")
 )
 
-// ask calls send to send a question, and waits for the answer. It calls
-// question to get the message, with the question's number.
+// ask calls send to send a question, and waits for the answer. The function
+// question returns the message for a question with the number id.
 func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, late <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	id, answer := l.asked.next()
 	defer func() {

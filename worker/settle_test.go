@@ -11,10 +11,10 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestDrainHearsOut checks a request of which only a part has arrived when a
-// drain begins. It must be read completely and answered, as the last request of
-// its connection. The drain must not wait for idle connections.
-func TestDrainHearsOut(t *testing.T) {
+// TestDrainReadsWholeRequest checks a request of which only a part has arrived
+// when a drain begins. It must be read completely and answered, as the last
+// request of its connection. The drain must not wait for idle connections.
+func TestDrainReadsWholeRequest(t *testing.T) {
 	st := newStage(t, work.Setup{}, nil)
 	st.settle = time.Minute
 	connect := func() net.Conn {

@@ -42,9 +42,9 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.server.tracker.begin(c)
 		defer g.server.tracker.finish(c)
 		// With HTTP/2, net/http sends GOAWAY instead of this header. A blocked
-		// client should reconnect, because the parent then refuses the
-		// connection. On this connection, each of the client's requests would
-		// be answered and logged.
+		// client must reconnect, because the dispatcher then refuses the
+		// connection. On the old connection, each of the client's requests
+		// would be answered and logged.
 		if g.server.retired.Load() || g.server.tracker.isAsked(c) || g.server.tracker.paused(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
@@ -98,7 +98,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, c *connState) {
 	p := g.newSlowClient(w, r, c)
 	defer g.leave(p)
 	g.handlers.ServeHTTP(p, r)
-	if p.status == http.StatusUnauthorized { // before the answer, because the parent accepts no offence of a closed connection
+	if p.status == http.StatusUnauthorized { // before the answer, because the dispatcher accepts no offence of a closed connection
 		g.server.counts.unauthenticated.Add(1)
 		g.server.offences.unauthenticated(r, c)
 	}
@@ -140,8 +140,8 @@ func (s *server) turned(top net.Conn, state http.ConnState) {
 // http1Key is the context key of a request's http1Conn.
 type http1Key struct{}
 
-// announced returns a handler that notifies the connection of each request and
-// then calls h.
+// announced returns a handler that first tells the connection that a request
+// has reached its handler, and then calls h.
 func announced(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(http1Key{}).(*http1Conn); ok {
@@ -160,7 +160,7 @@ func idOf(c net.Conn) uint64 {
 	return 0
 }
 
-// connOf returns the parent's connection that c wraps.
+// connOf returns the conn that c wraps, or nil if there is none.
 func connOf(c net.Conn) *conn {
 	for {
 		switch is := c.(type) {

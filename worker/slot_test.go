@@ -27,9 +27,9 @@ func visit(h http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// TestRequestsAreBounded checks that at most this worker's share of requests is
-// answered concurrently, however many arrive, for example as streams of one
-// HTTP/2 connection. The others must wait.
+// TestRequestsAreBounded checks that the worker answers no more requests
+// concurrently than its setup permits, however many arrive, for example as
+// streams of one HTTP/2 connection. The others must wait.
 func TestRequestsAreBounded(t *testing.T) {
 	var now, most atomic.Int32
 	h := gated(3, time.Minute, func(http.ResponseWriter, *http.Request) {

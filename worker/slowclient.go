@@ -19,10 +19,10 @@ const (
 )
 
 // An HTTP/2 client that gives a stream no window reads nothing at all, although
-// its connection is never full. To distinguish such a stream from a stream that
-// is read slowly, an answer is written in chunks. At the rate of one portion
-// per portionTime, a chunk takes at most the time stalled. A window update also
-// arrives within this time.
+// its connection is never full. To distinguish such a stream from one that is
+// read slowly, an answer is written in chunks. A client that reads one portion
+// in each portionTime reads a chunk within the time stalled, and also sends a
+// window update within this time.
 const (
 	chunk   = portion / 4
 	stalled = portionTime / 4
@@ -40,7 +40,7 @@ type slowClient struct {
 	course   *connState
 	inflight *inflight // nil if the request needs no place
 	begun    time.Time
-	conn     *conn     // nil if the connection did not come from the parent
+	conn     *conn     // nil if the connection did not come from the dispatcher
 	body     *slowBody // nil if the request has no body
 	status   int       // status of the answer; 0 before its header is sent
 	http2    bool      // a stream has limits of its own, because its wait for the client is not a Write on the connection
@@ -93,8 +93,8 @@ func (g *gate) leave(p *slowClient) {
 
 // dropRest limits the time for the rest of a body that no handler reads. When a
 // handler returns, net/http reads the rest of the body before it closes the
-// connection, by default without a time limit. A client that sends half a body,
-// with a token or without, would keep its slot permanently.
+// connection, by default without a time limit. A client that sends half a body
+// could then keep its slot permanently, even without a token.
 func dropRest(control *http.ResponseController) {
 	_ = control.SetReadDeadline(time.Now().Add(leftover))
 }
@@ -185,9 +185,10 @@ func (p *slowClient) shorten() {
 	}
 }
 
-// dropStalled resets the stream if the write that began to wait at the time
-// since still waits for the client's window. It does nothing if the connection
-// itself is full, or has unread input, which may contain the window update.
+// dropStalled resets the stream if a write still waits for the client's window.
+// since is the time at which this write began to wait. dropStalled does nothing
+// if the connection itself is full, or has unread input, which may contain the
+// window update.
 func (p *slowClient) dropStalled(since time.Time) {
 	p.mu.Lock()
 	drop := !p.over && !p.cut && p.writing.Equal(since) && !(p.conn != nil && (p.conn.isWriting() || p.conn.hasUnread()))
@@ -196,13 +197,13 @@ func (p *slowClient) dropStalled(since time.Time) {
 	if !drop {
 		return
 	}
-	// If the parent blocks the client for this offence, the worker must learn
-	// of it before the client's next request gets the place.
+	// If the dispatcher blocks the client for this offence, the worker must
+	// learn of it before the client's next request gets the place.
 	p.offend()
 	time.AfterFunc(verdict, p.end)
 }
 
-// verdict is the time that the parent has to react to a reported offence.
+// verdict is the time that the dispatcher has to react to a reported offence.
 const verdict = 50 * time.Millisecond
 
 func earlier(a, b time.Time) time.Time {
@@ -235,7 +236,7 @@ func (p *slowClient) WriteHeader(status int) {
 	p.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes in pieces, each with its own deadline.
+// Write writes to an HTTP/2 stream in pieces, each with its own deadline.
 func (p *slowClient) Write(b []byte) (n int, err error) {
 	if !p.http2 {
 		return p.ResponseWriter.Write(b)

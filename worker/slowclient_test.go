@@ -71,7 +71,7 @@ func TestSlowBodyYields(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newStage(t, work.Setup{Limits: shortStall()}, reading(ended))
 	st.tracker.tell = func(ipc.Message) error { return nil }
-	st.tracker.track(0) // number of a connection that did not come from the parent
+	st.tracker.track(0) // number of a connection that did not come from the dispatcher
 	slow := st.connect()
 	fmt.Fprint(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
 	<-ended
@@ -140,9 +140,9 @@ func wantAnswerAndEnd(t *testing.T, c net.Conn) *http.Response {
 	return resp
 }
 
-// TestBodyThatGetsOn checks that a client that continues to send a body gets
+// TestBodyThatContinues checks that a client that continues to send a body gets
 // more time, in proportion to the bytes.
-func TestBodyThatGetsOn(t *testing.T) {
+func TestBodyThatContinues(t *testing.T) {
 	setup := work.Setup{Limits: raw}
 	g := newGate(newServer(nil, &setup, nil, NewTokens(), nil), &setup, nil)
 	r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, 10*portion))
@@ -163,9 +163,9 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestHurriedReader checks that when other clients wait, a Write that waits for
-// its reader gets less time, and that the next Write also gets less.
-func TestHurriedReader(t *testing.T) {
+// TestShortenedWrite checks that when other clients wait, a Write that waits
+// for its reader gets less time, and that the next Write also gets less.
+func TestShortenedWrite(t *testing.T) {
 	c, _ := handed(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
 	c.short = 20 * time.Millisecond
 	ended := make(chan error)

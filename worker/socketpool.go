@@ -57,7 +57,7 @@ const (
 	overdue = 50 * time.Millisecond
 )
 
-// upstream returns the pool for one upstream, which may be empty.
+// upstream returns the pool, possibly empty, for one upstream.
 func (s *socketPool) upstream(way work.DialBatch) *upstreamPool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

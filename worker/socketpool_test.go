@@ -156,7 +156,7 @@ func TestPoolConnected(t *testing.T) {
 	closed, other := connected()
 	other.Close()
 	open, other := connected()
-	e := NewBroker(func(m ipc.Message, _ ...int) error { t.Errorf("the parent was sent %T", m); return nil })
+	e := NewBroker(func(m ipc.Message, _ ...int) error { t.Errorf("the dispatcher was sent %T", m); return nil })
 	h := e.pool.upstream(work.DialBatch{})
 	h.put([]int{closed, open}, 4711, time.Now())
 	nc, _, err := e.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: address})
@@ -206,7 +206,7 @@ func TestPoolRefused(t *testing.T) {
 	must(t, err)
 	nobody := l.Addr().String()
 	l.Close()
-	e := NewBroker(func(ipc.Message, ...int) error { t.Error("the parent was asked"); return nil })
+	e := NewBroker(func(ipc.Message, ...int) error { t.Error("the dispatcher was asked"); return nil })
 	e.pool.upstream(work.DialBatch{}).put([]int{deferred(t, nobody)}, ipc.NoID, time.Now())
 	_, _, err = e.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: nobody})
 	if op := (*net.OpError)(nil); !errors.Is(err, unix.ECONNREFUSED) || !errors.As(err, &op) || op.Op != "dial" {

@@ -79,16 +79,16 @@ func TestClosedWindow(t *testing.T) {
 	select {
 	case what := <-told:
 		if what != work.WrongRequest {
-			t.Errorf("the parent receives %v", what)
+			t.Errorf("the dispatcher receives %v", what)
 		}
 	case <-time.After(time.Minute):
-		t.Error("the parent is not told")
+		t.Error("the dispatcher is not told")
 	}
 }
 
 // rawHTTP2 returns the client's end of an HTTP/2 connection, after the TLS
-// handshake. The server treats the other end as connection id, as if the parent
-// had passed it.
+// handshake. The server treats the other end as connection id, as if the
+// dispatcher had passed it.
 func (st *stage) rawHTTP2(t *testing.T, id uint64) net.Conn {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

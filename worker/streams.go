@@ -28,8 +28,8 @@ func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 	}})
 }
 
-// ended returns a function to call when a connection is closed. It frees the
-// slot, and stops a server that was started by inetd.
+// ended returns a function to call when a connection is closed. This function
+// frees the slot, and stops a server that was started by inetd.
 func (s *server) ended(id uint64) func() {
 	return func() {
 		s.tracker.end(id)
@@ -51,11 +51,11 @@ func (s *server) present(c *conn) {
 	s.queue.put(h)
 }
 
-// streams is a connection made of standard input and output. Both may be shared
-// with the shell that started us and its other children. So they stay blocking,
-// because O_NONBLOCK would affect all of these processes. So that Read still
-// has a deadline, a goroutine reads ahead by at most one buffer. The goroutine
-// may be blocked in a read until the process exits.
+// streams is a connection made of standard input and output. Both stay
+// blocking: they may be shared with the shell that started us and its other
+// children, and O_NONBLOCK would affect all of these processes. To give Read a
+// deadline nevertheless, a goroutine reads ahead by at most one buffer. The
+// goroutine may be blocked in a read until the process exits.
 type streams struct {
 	in, out int
 	read    net.Conn // end of a pipe with the input from the goroutine

@@ -88,8 +88,8 @@ func TestInetdBodies(t *testing.T) {
 	}
 }
 
-// TestInetdAnswers checks that each answer has the form that suits its request
-// and its handler, and that an aborted answer is visibly incomplete.
+// TestInetdAnswers checks how answers are framed for different requests and
+// handlers, and that an aborted answer is visibly incomplete.
 func TestInetdAnswers(t *testing.T) {
 	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -12,10 +12,11 @@ import (
 	"schedrestd/release"
 )
 
-// Tables writes the OpenAPI document to out, as JSON and for JSON bodies only.
-// --generate-openapi-spec prints it. Tables opens no files and no connections.
-// args are the arguments after feature.TablesMode. Each may occur once, and all
-// but the last two are required:
+// Tables writes the OpenAPI document to out, as JSON. The document describes
+// JSON bodies only. The option --generate-openapi-spec of schedrestd prints it
+// with this function, which opens no files and no connections. args are the
+// arguments after feature.TablesMode. Each may occur once, and all but the last
+// two are required:
 //
 //	parsers=v0.0.42+inline_enums,v0.0.43   as for -d
 //	content=schedctld,scheddb              as for -s

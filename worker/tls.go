@@ -106,9 +106,9 @@ func certificates(f *os.File) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// showing returns a function that returns c for each handshake. If the keeper
-// does not sign a handshake, this is recorded in the shaken of the handshake's
-// context.
+// showing returns a function that returns the certificate c for each handshake.
+// If the keeper does not sign a handshake, the signing key records this in the
+// shaken value of the handshake's context.
 func showing(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	key, _ := c.PrivateKey.(remoteKey)
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {

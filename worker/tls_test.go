@@ -47,7 +47,7 @@ func newSigning(t *testing.T, key crypto.Signer) *signing {
 }
 
 // link connects s to the simulated keeper, and returns the keeper's end of the
-// channel. When the test closes it, the keeper has exited for s.
+// channel. A test closes this end to simulate that the keeper exits.
 func (k *signing) link(s *secure) *ipc.Channel {
 	k.t.Helper()
 	channel, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)

@@ -11,16 +11,16 @@ import (
 )
 
 // Tokens verifies tokens with the worker's own public keys, and through a
-// channel to the keeper, which has the secret key. The parent sends both after
-// Build.
+// channel to the keeper, which has the secret key. The dispatcher sends both
+// after Build.
 type Tokens struct {
 	keys   atomic.Pointer[publicKeys]
 	keeper *remote
 	judge  *auth.Judge
-	once   bool // a worker for only one client, for which the parent does not watch the files of keys
+	once   bool // whether the worker serves only one client; then the parent does not watch the files of keys
 }
 
-// publicKeys is a key set that the parent sent.
+// publicKeys is a key set that the dispatcher sent.
 type publicKeys struct {
 	set      *auth.KeySet
 	followed bool // the parent reloads the file when it changes, so a token that the set does not verify is forged, not signed with a newer key
@@ -76,9 +76,9 @@ func (t *Tokens) askKeys(_ context.Context, s auth.Signature) auth.Answer {
 	return answer
 }
 
-// use installs the public keys from the parent. If use fails, this worker gets
-// no connections: the parent keeps the previous generation of workers, or fails
-// to start.
+// use installs the public keys from the dispatcher. If use fails, this worker
+// gets no connections: the gateway keeps the previous generation of workers, or
+// does not start.
 func (t *Tokens) use(f *os.File, followed bool) error {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, auth.MaxKeySet))
 	if err != nil || len(data) == 0 { // no keys

@@ -192,9 +192,9 @@ func TestKeeperVerifies(t *testing.T) {
 	}
 }
 
-// TestKeeperGoes checks that pending questions immediately get Unknown when the
-// keeper exits or sends an answer of another kind.
-func TestKeeperGoes(t *testing.T) {
+// TestKeeperExits checks that pending questions immediately get Unknown when
+// the keeper exits or sends an answer of another kind.
+func TestKeeperExits(t *testing.T) {
 	for name, end := range map[string]func(*ipc.Channel, uint64){
 		"dies":          func(c *ipc.Channel, _ uint64) { c.Close() },
 		"signs instead": func(c *ipc.Channel, id uint64) { _ = c.Send(&query.Signed{ID: id, Signature: []byte("yes")}) },
@@ -249,9 +249,10 @@ func TestTokensWaitForNoHandshake(t *testing.T) {
 	}
 }
 
-// TestWhoLeavesWaitsForNoKeeper checks that a cancelled request waits neither
-// for an answer nor for space in a channel that the keeper does not read.
-func TestWhoLeavesWaitsForNoKeeper(t *testing.T) {
+// TestCancelledRequestLeavesKeeper checks that a cancelled request waits
+// neither for an answer nor for space in a channel that the keeper does not
+// read.
+func TestCancelledRequestLeavesKeeper(t *testing.T) {
 	tokens := NewTokens()
 	keeperEnd(t, tokens)
 	l := tokens.keeper.link.Load()
@@ -276,8 +277,8 @@ func TestWhoLeavesWaitsForNoKeeper(t *testing.T) {
 	}
 }
 
-// TestKeeperLies checks that an invalid verdict closes the channel.
-func TestKeeperLies(t *testing.T) {
+// TestInvalidVerdict checks that an invalid verdict closes the channel.
+func TestInvalidVerdict(t *testing.T) {
 	tokens := NewTokens()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 )
 
 // connTracker tracks the state of each connection, reports lasting states to
-// the parent, and closes connections when other clients wait for their slots.
-// It does not report short states, so that a busy connection costs no messages.
+// the dispatcher, and closes connections when other clients wait for their
+// slots. It does not report short states, so that a busy connection costs no
+// messages.
 type connTracker struct {
 	tell    func(ipc.Message) error
 	shorten func(*connState) // shortens the deadlines of a connection's requests; may be nil
@@ -30,7 +31,7 @@ type connState struct {
 	id     uint64
 	stage  work.Stage
 	since  time.Time
-	said   work.Stage // stage that was last reported to the parent
+	said   work.Stage // stage that was last reported to the dispatcher
 	listed bool       // whether it is in changed
 	asked  bool       // whether the next answer is the connection's last
 
@@ -63,8 +64,8 @@ func newConnTracker(tell func(ipc.Message) error) *connTracker {
 	return &connTracker{tell: tell, list: map[uint64]*connState{}, parting: map[uint64]struct{}{}}
 }
 
-// track reports to the parent that this worker has taken the connection with
-// number id, and starts to track it.
+// track reports to the dispatcher that this worker has taken the connection
+// with number id, and starts to track it.
 func (w *connTracker) track(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
@@ -73,7 +74,7 @@ func (w *connTracker) track(id uint64) {
 	w.list[id] = c
 	w.setStage(c, work.Waiting)
 	w.mu.Unlock()
-	_ = w.tell(&work.Taken{ID: id}) // an error means that the parent has exited
+	_ = w.tell(&work.Taken{ID: id}) // an error means that the dispatcher has exited
 }
 
 // end records that a connection is closed. With HTTP/2, its requests may still
@@ -191,7 +192,7 @@ func (w *connTracker) news(now time.Time) (list []*work.Progress) {
 
 // yield closes a connection because another client waits for its slot. If a
 // request on the connection is being answered, yield instead makes the answer
-// the connection's last, and reports this to the parent.
+// the connection's last, and reports this to the dispatcher.
 func (w *connTracker) yield(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
@@ -202,10 +203,10 @@ func (w *connTracker) yield(id uint64) {
 		return
 	}
 	answering, young, top, below := c.stage == work.Answering, !c.isLasting(time.Now()), c.top, c.below
-	// The parent chooses a connection that has just been accepted or answered
-	// only if no other connection is left. Such a connection ends with its next
-	// answer. Otherwise a client that sends a request every few milliseconds
-	// could keep its connection indefinitely.
+	// The dispatcher chooses a connection that has just been accepted or
+	// answered only if no other connection is left. Such a connection ends with
+	// its next answer. Otherwise a client that sends a request every few
+	// milliseconds could keep its connection indefinitely.
 	c.asked = c.asked || young
 	w.mu.Unlock()
 	if answering {
@@ -220,8 +221,8 @@ func (w *connTracker) yield(id uint64) {
 	go w.dismiss(c, top, below)
 }
 
-// stay makes the next answer the last one of c, and reports to the parent that
-// c can't be closed now. The caller holds w.saying.
+// stay makes the next answer the last one of c, and reports to the dispatcher
+// that c can't be closed now. The caller holds w.saying.
 func (w *connTracker) stay(c *connState) {
 	w.mu.Lock()
 	told := w.list[c.id] != c || c.said == work.Answering
@@ -267,8 +268,8 @@ func (w *connTracker) dismiss(c *connState, top, below net.Conn) {
 	}
 }
 
-// part adds a connection to those that stay open for a moment without a slot.
-// It returns false if there are too many of them.
+// part adds a connection to those that have lost their slot but stay open for a
+// moment. It returns false if there are too many of them.
 func (w *connTracker) part(id uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -283,7 +284,7 @@ func (w *connTracker) part(id uint64) bool {
 // are left for connections with a slot.
 const mostParting = 64
 
-// rawOf returns the parent's connection of c, without wrappers.
+// rawOf returns the conn of c, without wrappers.
 func (w *connTracker) rawOf(c *connState) *conn {
 	w.mu.Lock()
 	defer w.mu.Unlock()

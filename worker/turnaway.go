@@ -23,7 +23,7 @@ var refusedText = map[int]struct {
 	http.StatusServiceUnavailable: {errs.Unavailable, true, "server busy: no worker is available"},
 }
 
-// refusedAnswer returns the complete answer to a connection that the parent
+// refusedAnswer returns the complete answer to a connection that the dispatcher
 // refuses, or nil if no answer has the status. The answer is HTTP/1.1, because
 // no part of a request is read. Its texts need no escaping.
 func refusedAnswer(m *ipc.Connection) []byte {
@@ -52,8 +52,8 @@ const (
 	mostRefused   = 64
 )
 
-// turnAway answers and closes a connection that the parent refuses. The parent
-// does not count the connection, and gets no report about it.
+// turnAway answers and closes a connection that the dispatcher refuses. The
+// dispatcher does not count the connection, and gets no report about it.
 func (s *server) turnAway(fd int, m *ipc.Connection) {
 	c, err := newConn(fd, m, refusedLinger, func() {})
 	if err != nil {

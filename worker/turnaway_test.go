@@ -88,10 +88,10 @@ func TestTurnAway(t *testing.T) {
 	}
 }
 
-// TestTurnAwayHoldsLittle checks that only a few refused connections are open
+// TestTurnAwayLimit checks that only a few refused connections are open
 // concurrently, however many are refused, and each only for a moment. A drain
 // must not wait for them.
-func TestTurnAwayHoldsLittle(t *testing.T) {
+func TestTurnAwayLimit(t *testing.T) {
 	s := new(server)
 	var clients []net.Conn
 	for range 3 * mostRefused {

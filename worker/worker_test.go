@@ -21,8 +21,8 @@ import (
 	"schedrestd/security/self"
 )
 
-// handed returns both ends of a connection: the worker's, as if the parent had
-// passed it, and the client's.
+// handed returns both ends of a connection: the worker's, as if the dispatcher
+// had passed it, and the client's.
 func handed(t *testing.T, m ipc.Connection, stall time.Duration, done func()) (*conn, net.Conn) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -43,7 +43,7 @@ func handed(t *testing.T, m ipc.Connection, stall time.Duration, done func()) (*
 	return c, client
 }
 
-func TestConnSaysDoneOnce(t *testing.T) {
+func TestConnCallsDoneOnce(t *testing.T) {
 	done := 0
 	c, client := handed(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() { done++ })
 	if err := c.CloseWrite(); err != nil {
@@ -147,7 +147,8 @@ func TestProveNamesTheDifference(t *testing.T) {
 	}
 }
 
-// TestStartedByHand checks that a worker without a parent refuses to serve.
+// TestStartedByHand checks that a worker that schedrestd did not start refuses
+// to serve.
 func TestStartedByHand(t *testing.T) {
 	if _, err := unix.GetsockoptInt(ipc.WorkerFD, unix.SOL_SOCKET, unix.SO_TYPE); err == nil {
 		t.Skip("descriptor 3 of the tests is a socket")

@@ -19,11 +19,13 @@ import (
 	"schedrestd/printable"
 )
 
-// NewToken is a hint on how to get a token. It first unsets an expired token,
-// because schedctl would use it.
+// NewToken is a hint on how to get a token. Its command first unsets both
+// variables, because schedctl would use an expired token that is in one of
+// them.
 const NewToken = "on the controller's machine, run: unset SCHED_JWT SLURM_JWT; export $(schedctl token)"
 
-// newToken is the hint for REST commands, which also work with Slurm's token.
+// newToken is the hint for REST commands, which also accept a token from
+// scontrol.
 const newToken = NewToken + ", or with Slurm: export $(scontrol token)"
 
 // maxFile limits the size of a file with a token.
@@ -80,7 +82,7 @@ func parse(token string) (jwt.MapClaims, error) {
 	return claims, err
 }
 
-// read returns the token and its origin, for errors.
+// read returns the token, and where it comes from, for error messages.
 func read(path string) (token, from string, err error) {
 	if path != "" {
 		token, err = readFile(path)

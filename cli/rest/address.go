@@ -21,14 +21,16 @@ type address struct {
 
 func (a *address) String() string { return shorten(a.text) }
 
-// versioned matches a path that selects the spelling of the paths (slurm or
-// sched) and the version.
+// versioned matches a URL's path that ends with an API version, such as
+// /slurm/v0.0.44. The part before the version (slurm or sched) is a spelling of
+// the API's paths.
 var versioned = regexp.MustCompile(`^(.*)/(slurm|sched)/(v0\.0\.[0-9]+)$`)
 
 const urlForms = "use http://HOST:PORT, https://HOST or unix:/PATH"
 
-// parseURL parses an address. A URL may end with /slurm/VERSION or
-// /sched/VERSION, which select the spelling of all paths and the version.
+// parseURL parses an address. If a URL ends with /slurm/VERSION or
+// /sched/VERSION, the client uses that version and begins all paths with slurm
+// or with sched.
 func parseURL(text string) (*address, error) {
 	if socket, ok := strings.CutPrefix(text, "unix:"); ok {
 		socket = strings.TrimPrefix(socket, "//")

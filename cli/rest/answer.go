@@ -26,7 +26,7 @@ const (
 // maxError limits the part of an error's body that is read.
 const maxError = 1 << 20
 
-// problem is an element of errors or warnings.
+// problem is an element of the lists errors and warnings of an answer.
 type problem struct {
 	Description string `json:"description"`
 	Number      int    `json:"error_number"`
@@ -57,8 +57,8 @@ type Meta struct {
 	Unchanged  bool  // nothing has changed since update_time, so there was no list
 }
 
-// list requests a list, and calls each(d) for every element of the array with
-// the name key. each must decode the element from d.
+// list requests a list, and calls each(d) for every element of the array that
+// the answer has under the name key. each must decode the element from d.
 func (c *Client) list(ctx context.Context, path string, query url.Values, key string, each func(*json.Decoder) error) (m Meta, err error) {
 	resp, err := c.get(ctx, path, query)
 	if err != nil {
@@ -155,7 +155,7 @@ func array(d *json.Decoder, element func(*json.Decoder) error) error {
 }
 
 // orUnexpected returns err, or an error with text if err is nil and text is not
-// empty. It makes the end of the input an error.
+// empty. It replaces io.EOF by io.ErrUnexpectedEOF.
 func orUnexpected(err error, text string) error {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -166,7 +166,8 @@ func orUnexpected(err error, text string) error {
 	return err
 }
 
-// answer reads a body that is not a list into v, and returns its warnings.
+// answer decodes the body of resp, which has no list, into v. It returns the
+// warnings in the body.
 func (c *Client) answer(resp *http.Response, v any) (warnings []string, err error) {
 	if !isJSON(resp) {
 		return nil, notJSON(resp)
@@ -214,9 +215,8 @@ func refusal(resp *http.Response) error {
 	return refused(resp.StatusCode, nil)
 }
 
-// refused returns the error for these problems. The first problem whose number
-// determines a kind determines the kind of the error. If there is none, the
-// status determines it.
+// refused returns the error for an answer with this status and these problems.
+// The status determines the kind of the error, unless a problem's number does.
 func refused(status int, problems []problem) error {
 	e := &errs.Error{Kind: kindOf(status)}
 	var texts []string
@@ -291,8 +291,8 @@ func notJSON(resp *http.Response) error {
 		WithHint("check the address: this may be another service than slurmrestd, or a proxy in front of it")
 }
 
-// shorten truncates and escapes a text of the server or the user, for a single
-// line.
+// shorten truncates a text from the server or the user, and escapes it so that
+// it fits on one line.
 func shorten(s string) string {
 	if len(s) > 200 {
 		s = s[:200] + "…"

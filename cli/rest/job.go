@@ -116,9 +116,9 @@ func (j *Job) Elapsed(now time.Time) time.Duration {
 	return max(0, time.Duration(ended-started)*time.Second)
 }
 
-// ExitStatus returns the exit status of a job that has ended, as a shell would:
-// that of its script, 128 plus the number of a signal, or 1 after any other
-// failure.
+// ExitStatus returns the exit status of a job that has ended. Like a shell, it
+// returns the exit status of the job's script, or 128 plus the number of the
+// signal that ended it. After any other failure it returns 1.
 func (j *Job) ExitStatus() int {
 	if signal := j.Exit.Signal.ID.Int(); signal > 0 {
 		return 128 + int(signal)&0x7f
@@ -143,9 +143,9 @@ func CheckJobID(text string) error {
 	return nil
 }
 
-// Since returns the query for a list that the server should send only if it has
-// changed since the time update. If update is 0, the server always sends the
-// list.
+// Since returns a query with which the server sends the list only if the list
+// has changed since the time update. If update is 0, the server always sends
+// the list.
 func Since(update int64) url.Values {
 	if update == 0 {
 		return nil
@@ -164,9 +164,9 @@ func (c *Client) RawJobs(ctx context.Context, each func(*Job, json.RawMessage) e
 	return c.list(ctx, "jobs/", nil, "jobs", raw(each))
 }
 
-// RawJob calls each(j, text) for the job id, or for each task of that array.
-// text is the job's JSON. If the controller has forgotten the job, RawJob looks
-// in accounting.
+// RawJob calls each(j, text) for the job with this id, or for each task if the
+// id is that of an array. text is the job's JSON. If the controller has
+// forgotten the job, RawJob requests it from accounting.
 func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	found := false
 	_, err := c.list(ctx, "job/"+url.PathEscape(id), nil, "jobs", raw(func(j *Job, text json.RawMessage) error {
@@ -182,7 +182,7 @@ func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.Raw
 	return c.recorded(ctx, id, each)
 }
 
-// Job returns the job id, or each task of that array.
+// Job returns the job with this id, or all tasks if the id is that of an array.
 func (c *Client) Job(ctx context.Context, id string) (jobs []Job, err error) {
 	err = c.RawJob(ctx, id, func(j *Job, _ json.RawMessage) error {
 		jobs = append(jobs, *j)
@@ -191,7 +191,8 @@ func (c *Client) Job(ctx context.Context, id string) (jobs []Job, err error) {
 	return jobs, err
 }
 
-// recorded looks up the job id in accounting, if the site has accounting.
+// recorded requests the job with this id from accounting, if the site has
+// accounting.
 func (c *Client) recorded(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	unknown := errs.New(errs.NotFound, "job %s is unknown", id).WithHint("schedctl jobs --all lists the jobs that the controller knows")
 	first := c.names + "db"
@@ -278,7 +279,8 @@ func recordedJob(text json.RawMessage) (*Job, error) {
 		OutputPath: r.OutputPath, ErrorPath: r.ErrorPath, Exit: r.Exit}, nil
 }
 
-// Cancel cancels the job id, or sends it a signal.
+// Cancel cancels the job with this id or, if signal is not empty, sends it that
+// signal.
 func (c *Client) Cancel(ctx context.Context, id, signal string) error {
 	var query url.Values
 	if signal != "" {
@@ -341,7 +343,8 @@ func (c *Client) Submit(ctx context.Context, job any, key string) (s Submitted, 
 	return s, nil
 }
 
-// decoded returns a function for list that decodes each element.
+// decoded returns a function for list that decodes an element and calls each
+// with the result.
 func decoded[T any](each func(*T) error) func(*json.Decoder) error {
 	return func(d *json.Decoder) error {
 		v := new(T)
@@ -352,8 +355,8 @@ func decoded[T any](each func(*T) error) func(*json.Decoder) error {
 	}
 }
 
-// raw returns a function for list that decodes each element. The element's JSON
-// is valid only during the call.
+// raw returns a function for list that decodes an element, and calls each with
+// the result and the JSON text. The text is valid only during this call.
 func raw[T any](each func(*T, json.RawMessage) error) func(*json.Decoder) error {
 	var text json.RawMessage
 	return func(d *json.Decoder) error {

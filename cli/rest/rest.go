@@ -1,12 +1,14 @@
 // Package rest is a client of slurmrestd and schedrestd, for every version of
 // the API from v0.0.42 on.
 //
-// Dial selects the newest version that client and server support. Lists are
-// decoded one element at a time, so that the memory does not grow with the
-// length of an answer. A token is sent only to a server that has proved its
-// identity (https), is on another machine, or runs as a user that may have the
-// token (serveruser.go). Redirects are never followed, because their target
-// would receive the token.
+// Dial selects the newest version that client and server support. The client
+// decodes lists one element at a time, so that its memory does not grow with
+// the length of an answer. It follows no redirects, because their target would
+// receive the token.
+//
+// The client sends its token over https, to other machines, and, on this
+// machine, to servers that run as root, a system user, the same user or a
+// configured user (serveruser.go).
 //
 // Names and texts in answers come from other users, and must be printed with
 // printable.Text.
@@ -24,7 +26,8 @@ import (
 	"schedrestd/errs"
 )
 
-// DefaultTimeout is the default time limit for the beginning of an answer.
+// DefaultTimeout is the time within which an answer must begin, unless the
+// configuration sets another.
 const DefaultTimeout = time.Minute
 
 // Config configures a Client.
@@ -66,7 +69,7 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	return c, err
 }
 
-// Version returns the version of the API in use, as "v0.0.44".
+// Version returns the version of the API in use, such as "v0.0.44".
 func (c *Client) Version() string { return c.version }
 
 // Server returns the server's address, for people.
@@ -77,7 +80,8 @@ func (c *Client) get(ctx context.Context, path string, query url.Values) (*http.
 	return c.do(ctx, http.MethodGet, c.path(c.names, path), query, nil, nil)
 }
 
-// path returns the path of an operation below the first part.
+// path returns the path of an operation. first is the first part of the path,
+// such as slurm or slurmdb.
 func (c *Client) path(first, operation string) string {
 	return "/" + first + "/" + c.version + "/" + operation
 }
@@ -100,7 +104,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	return nil, refusal(resp)
 }
 
-// send sends a request and returns any answer.
+// send sends a request. It returns the answer even if its status is an error.
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any, header http.Header) (*http.Response, error) {
 	var data []byte
 	if body != nil {

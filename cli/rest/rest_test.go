@@ -22,8 +22,8 @@ import (
 
 const token = "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"
 
-// served returns a handler that answers pings under the given paths, which are
-// API versions. It passes all other requests under these paths to answer.
+// served returns a handler that answers pings below the given paths, such as
+// /slurm/v0.0.45/. It passes all other requests below these paths to answer.
 func served(answer http.HandlerFunc, paths ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, p := range paths {
@@ -64,8 +64,8 @@ func dialed(t *testing.T, h http.Handler) *Client {
 	return c
 }
 
-// TestNegotiation checks that the newest version that both sides support is
-// used, with the spelling of the paths (slurm or sched) that the server has.
+// TestNegotiation checks that the client uses the newest version that both
+// sides support, and begins paths as the server does (with slurm or sched).
 func TestNegotiation(t *testing.T) {
 	for _, tt := range []struct {
 		name, url string // url is appended to the server's address
@@ -184,7 +184,8 @@ func TestUnixSocket(t *testing.T) {
 }
 
 // TestTokenOfAnotherServer checks that a token is not sent to a port of this
-// machine that another user serves, unless that user is configured.
+// machine that another user serves, unless the client's configuration names
+// that user.
 func TestTokenOfAnotherServer(t *testing.T) {
 	if os.Getenv("SERVE_AS_OTHER") != "" {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -356,7 +357,7 @@ func TestUnchanged(t *testing.T) {
 }
 
 // TestTaskOfAnArray checks that only the requested task of an array is
-// returned, even if it is pending in a record of several tasks.
+// returned, even if the server has one record for several pending tasks.
 func TestTaskOfAnArray(t *testing.T) {
 	const body = `{"jobs": [
 		{"job_id": 2, "array_job_id": {"set": true, "number": 2}, "array_task_id": {"set": false}, "array_task_string": "3-9,12%2"},
@@ -374,7 +375,8 @@ func TestTaskOfAnArray(t *testing.T) {
 	}
 }
 
-// TestExitStatus checks the exit status for a shell.
+// TestExitStatus checks the exit status that ExitStatus returns for a job's
+// result.
 func TestExitStatus(t *testing.T) {
 	for text, want := range map[string]int{
 		`{"job_state": ["COMPLETED"], "exit_code": {"return_code": {"set": true, "number": 0}}}`: 0,

@@ -16,9 +16,10 @@ import (
 const firstUser = 1000
 
 // mayHaveToken returns an error if the other end of conn is on this machine and
-// belongs to a user that may not have the token. Any user may bind the
-// gateway's port while it is down, and would receive the tokens of all clients
-// that connect.
+// belongs to a user that may not have the token. While the gateway is down, any
+// user can bind its port and would receive the tokens of all clients that
+// connect. Root, system users, the user of this process and the users in others
+// may have the token.
 func mayHaveToken(conn net.Conn, others []uint32) error {
 	uid, here, err := server(conn)
 	switch {

@@ -14,10 +14,10 @@ import (
 // oldest is the oldest version that this client supports.
 const oldest = api.V42
 
-// negotiate finds the newest version and the spelling (slurm or sched) that the
-// server supports. It sends pings, starting with the newest version. The
-// OpenAPI document lists the versions, too, but is megabytes long, and
-// slurmrestd needs more time for it than for all of these pings.
+// negotiate finds the newest version that the server supports, and whether its
+// paths begin with slurm or sched. It sends pings, starting with the newest
+// version. The OpenAPI document also lists the versions. But it is megabytes
+// long, and slurmrestd needs more time for it than for all of these pings.
 func (c *Client) negotiate(ctx context.Context) error {
 	var tried []string
 	for i := len(api.Versions) - 1; i >= 0 && api.Versions[i] >= oldest; i-- {
@@ -45,7 +45,7 @@ func (c *Client) negotiate(ctx context.Context) error {
 }
 
 // serves reports whether the answer to a ping shows that the server has the
-// ping's version. An error ends the search.
+// ping's version. If it returns an error, negotiate sends no more pings.
 func (c *Client) serves(resp *http.Response) (bool, error) {
 	switch code := resp.StatusCode; {
 	case code == http.StatusNotFound:

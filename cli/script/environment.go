@@ -11,13 +11,13 @@ import (
 // anyone who can read the environment could act as the user.
 var secret = []string{"SCHED_JWT", "SLURM_JWT"}
 
-// path is the variable that every job gets, because an environment must not be
-// empty.
+// path is a variable of every job, because an environment must not be empty.
+// The user's own PATH replaces it.
 const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 
-// environment returns the variables of the job. export is the value of
-// --export: ALL (also if it is nil), NONE, or a list of NAME and NAME=VALUE. In
-// a list, ALL stands for all variables in own.
+// environment returns the variables of the job. own has those of this process.
+// The option export is ALL (nil means the same), NONE, or a list of NAME and
+// NAME=VALUE. ALL selects all variables in own, also within a list.
 func environment(export *string, own []string) ([]string, error) {
 	all, words := export == nil, []string(nil)
 	if export != nil {

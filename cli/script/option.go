@@ -146,7 +146,8 @@ func set(field string, value any) func(*reader, string) error {
 	return func(r *reader, _ string) error { r.job[field] = value; return nil }
 }
 
-// list sets a list of host names. Commas within brackets are part of a name.
+// list returns a function that sets field to a list of host names. Commas
+// within brackets are part of a name.
 func list(field string) func(*reader, string) error {
 	return func(r *reader, v string) error {
 		var names []string
@@ -339,7 +340,8 @@ func signal(r *reader, v string) error {
 	return nil
 }
 
-// limit sets a time in minutes, rounded up, or infinite.
+// limit returns a function that sets field to a number of minutes, rounded up,
+// or to infinite.
 func limit(field string) func(*reader, string) error {
 	return func(r *reader, v string) error {
 		switch strings.ToLower(v) {
@@ -366,7 +368,9 @@ func begin(r *reader, v string) error {
 	return nil
 }
 
-// memory sets an amount in MiB, and removes the field that it replaces.
+// memory returns a function that sets field to an amount in MiB, and removes
+// the field other: a job has a limit per node or per CPU, and the last option
+// counts.
 func memory(field, other string) func(*reader, string) error {
 	return func(r *reader, v string) error {
 		n, err := size(v)

@@ -21,7 +21,7 @@ import (
 // MaxSize is the maximum size of a script. It is slurmctld's default.
 const MaxSize = 4 << 20
 
-// Job is a submission: the members of "job" in its body.
+// Job is the object "job" in the body of a submission.
 type Job map[string]any
 
 // Source has the input for a job.
@@ -182,8 +182,9 @@ func (r *reader) read(words []string) error {
 	return nil
 }
 
-// short parses a word with options of one letter, such as -n4. It returns the
-// words after it.
+// short parses word, which has options of one letter, such as -n4. The last
+// option may take its value from words, which follow it. short returns the rest
+// of words.
 func (r *reader) short(word string, words []string) ([]string, error) {
 	for letters := word[1:]; letters != ""; {
 		name, rest := letters[:1], letters[1:]

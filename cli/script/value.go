@@ -77,7 +77,7 @@ func size(v string) (uint64, error) {
 
 // when parses a time of --begin: now, now+N with seconds, minutes, hours, days
 // or weeks, a date, a date with time, or a time of day. A time of day that has
-// passed means tomorrow.
+// already passed today means that time tomorrow.
 func when(v string, now time.Time) (time.Time, error) {
 	lower := strings.ToLower(v)
 	if lower == "now" {

@@ -14,8 +14,8 @@ import (
 )
 
 // Document writes objects of an answer as one JSON or YAML document: an object
-// with one list. The objects are unchanged except for their layout. Characters
-// that would control a terminal are escaped.
+// whose only member is the list of these objects. They are unchanged except for
+// their layout. Characters that would control a terminal are escaped.
 type Document struct {
 	w     io.Writer
 	name  string

@@ -53,8 +53,8 @@ func connect(path string, warn io.Writer) (*connection, error) {
 	}, nil
 }
 
-// schedUser returns the uid of SchedUser, who may serve the controller's
-// socket.
+// schedUser returns the uid of SchedUser. Only this user and root may serve the
+// controller's socket.
 func schedUser(c *conf.Cluster) (uint32, error) {
 	if c.User == "" {
 		return 0, nil
@@ -64,8 +64,9 @@ func schedUser(c *conf.Cluster) (uint32, error) {
 }
 
 // addresses returns the addresses of the controllers. The first one is the UNIX
-// socket of the controller on this machine, where the kernel identifies both
-// sides. With a token, the TCP addresses of all controllers follow.
+// socket of the controller on this machine, if the configuration names it.
+// There the kernel tells each side who the other is. With a token, the TCP
+// addresses of all controllers follow.
 func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
 	if len(c.Controllers) == 0 {
 		return nil, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("set SchedctldHost=NAME")

@@ -16,8 +16,8 @@ import (
 // newToken is a hint for getting a token.
 const newToken = credential.NewToken
 
-// notUsers is a hint that lists the users that are never accepted, with a token
-// or on a UNIX socket.
+// notUsers is a hint that lists the users whom daemons never accept, neither
+// with a token nor on a UNIX socket.
 const notUsers = "uid and gid 65534 (nobody) and users other than root in group 0 are not accepted"
 
 // whyRefused returns a hint for a credential that the controller refused: a
@@ -35,7 +35,8 @@ func whyRefused(token bool, uid, gid int) string {
 // tokenOf returns the token of the environment, or "" if there is none. It
 // checks everything that can be checked without the key. Unlike the gateway, it
 // may explain what is wrong, because the token belongs to the user. field is
-// the claim that userclaimfield= configures.
+// the name of the claim with the user's name (userclaimfield= in the
+// configuration).
 func tokenOf(field string) (string, error) {
 	token, err := conf.Env("SCHED_JWT")
 	if err != nil {

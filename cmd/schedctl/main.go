@@ -14,8 +14,8 @@
 // which the kernel identifies the user of this process.
 //
 // Results go to stdout, in lines that programs can parse. Errors go to stderr
-// as error: and hint: lines. The exit status of an error is 1, or for commands
-// over REST one of those that schedctl(1) lists.
+// as error: and hint: lines. After an error the exit status is 1. Commands that
+// use the REST API have further exit statuses, which schedctl(1) lists.
 package main
 
 import (

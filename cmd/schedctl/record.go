@@ -8,13 +8,13 @@ import (
 	"schedrestd/api/schema"
 )
 
-// record is an object of the REST API as text: names and values in the order of
-// its table. It lets schedctl use the gateway's names without a table of its
-// own.
+// A record is an object of the REST API as text: the names and values of its
+// fields, in the order of the API. With it, schedctl shows an object under the
+// API's names, and needs no table of its own.
 //
 // Members of inner objects have names with dots. Elements of an array are
-// joined by commas. A wrapped number is shown as the number, "unlimited", or an
-// empty text if it is not set.
+// joined by commas. A number that may be unset or infinite is one field: the
+// number, "unlimited", or an empty text.
 type record []field
 
 type field struct{ name, value string }
@@ -49,8 +49,8 @@ func (r *recorder) Key(name string) {
 // BeginObject opens an object.
 func (r *recorder) BeginObject() {}
 
-// EndObject closes an object, and replaces the members of a wrapped number by
-// one value.
+// EndObject closes an object. If its members are set, infinite and number, it
+// replaces them by one value.
 func (r *recorder) EndObject() {
 	if r.arrays > 0 {
 		return

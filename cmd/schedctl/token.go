@@ -102,7 +102,7 @@ func tokenWords(args []string) (user string, lifespan time.Duration, err error) 
 	return user, lifespan, nil
 }
 
-// seconds parses a lifespan, within the limits that a controller may accept.
+// seconds parses a lifespan. It refuses a lifespan that no controller accepts.
 func seconds(value string) (time.Duration, error) {
 	n, err := strconv.ParseUint(value, 10, 64)
 	tooMany := errors.Is(err, strconv.ErrRange) || err == nil && n > uint64(auth.MaxLifespan/time.Second)
@@ -116,9 +116,9 @@ func seconds(value string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// whyNoToken adds a hint to the controller's refusal, depending on the
-// configuration a. The controller's answer contains only an error number. user
-// is the user that the token is for, or "" for the client itself.
+// whyNoToken adds a hint to the controller's refusal, which contains only an
+// error number. The hint depends on a, a part of the configuration. user is the
+// user that the token is for, or "" for the client itself.
 func whyNoToken(err error, user string, a conf.Auth) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

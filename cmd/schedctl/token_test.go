@@ -243,9 +243,9 @@ func TestTokenOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestExpiredTokenAsksNobody checks that schedctl does not connect with an
+// TestInvalidTokenIsNotSent checks that schedctl does not connect with an
 // invalid token.
-func TestExpiredTokenAsksNobody(t *testing.T) {
+func TestInvalidTokenIsNotSent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c")
 	if err := os.WriteFile(path, []byte("ClusterName=c\nSchedctldHost=h(127.0.0.1)\nSchedctldPort=1\nAuthInfo=socket=/nowhere/s\n"), 0o600); err != nil {
 		t.Fatal(err)

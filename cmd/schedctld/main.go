@@ -3,13 +3,13 @@
 //
 //	schedctld [-f CONF] [-v]
 //
-// SIGINT and SIGTERM stop it after pending requests are answered, with exit
-// status 0. Jobs continue, each under a step process of its own, and the next
-// schedctld resumes them. Nothing is lost when it is killed. If it can't start,
+// After SIGINT or SIGTERM it answers the pending requests and exits with status
+// 0. Jobs continue, each under a step process of its own, and the next
+// schedctld resumes them. If it is killed, nothing is lost. If it can't start,
 // it prints error: and hint: lines and exits with status 1.
 //
-// When started by root it runs each job as the user who submitted it, otherwise
-// only jobs of its own user.
+// If root starts it, it runs each job as the user who submitted it. Otherwise
+// it runs only jobs of its own user.
 package main
 
 import (

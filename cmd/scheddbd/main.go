@@ -3,9 +3,9 @@
 //
 //	scheddbd [-f CONF] [-v]
 //
-// SIGINT and SIGTERM stop it after pending requests are answered, with exit
-// status 0. If it can't start, it prints error: and hint: lines and exits with
-// status 1.
+// After SIGINT or SIGTERM it answers the pending requests and exits with status
+// 0. If it can't start, it prints error: and hint: lines and exits with status
+// 1.
 package main
 
 import (

@@ -19,7 +19,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestMain runs the daemon if the test binary is started as one.
+// TestMain runs the daemon instead of the tests if SCHEDDBD_TEST is set.
 func TestMain(m *testing.M) {
 	if os.Getenv("SCHEDDBD_TEST") == "run" {
 		os.Exit(program.Run(os.Args[1:], os.Stderr))
@@ -74,10 +74,10 @@ func write(t testing.TB, dir string, lines ...string) string {
 	return path
 }
 
-// TestKillAndReturn checks that the daemon restarts after kill -9, replaces its
-// old socket and has all acknowledged jobs. After SIGTERM it must remove its
-// socket.
-func TestKillAndReturn(t *testing.T) {
+// TestRestartAfterKill checks that the daemon restarts after kill -9, replaces
+// its old socket and has all acknowledged jobs. After SIGTERM it must remove
+// its socket.
+func TestRestartAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, dir, "SchedUser="+strconv.Itoa(os.Geteuid()))
 	c := client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: filepath.Join(dir, "s")}}})

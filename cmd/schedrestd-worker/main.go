@@ -47,7 +47,8 @@ func main() {
 // standard ones, and those of the Go runtime.
 const tablesFiles = 32
 
-// tables prints a document. It needs only its standard output.
+// tables prints a document. It can confine itself before it starts, because it
+// needs only its standard output.
 func tables(args []string) int {
 	err := self.Confine(tablesFiles, false)
 	if err == nil {

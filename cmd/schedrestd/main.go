@@ -1,13 +1,14 @@
-// The runtime would keep files of the cgroup open, in the one process that may
-// be root.
+// Without this setting the Go runtime would keep files of the cgroup open, in
+// the only process that may run as root.
 //
 //go:debug containermaxprocs=0
 
 // Command schedrestd is the parent process of the REST gateway. It owns the
 // listeners, asks the kernel for the peer of each connection, and passes the
-// connection to a schedrestd-worker. It reads nothing from a connection.
-// schedrestd-config reads the command line and the configuration for it,
-// without privileges, and sends a Plan.
+// connection to schedrestd-dispatcher, which chooses a worker for it. The
+// parent reads nothing from a connection. schedrestd-config reads the command
+// line and the configuration without privileges, and sends the parent a Plan,
+// which says what to open and start.
 //
 //	schedrestd [-f CONF] [-u USER [-g GROUP]] [LISTEN...]
 //
@@ -92,8 +93,8 @@ func complain(w io.Writer, err error) {
 }
 
 // standardError returns the file for errors and the log. It is /dev/null if
-// inetd has passed the client's socket as standard error too, because a log
-// line would break an answer.
+// inetd has passed the client's socket as standard error too. In that case a
+// log line would break an answer.
 func standardError() *os.File {
 	if sameSocket(os.Stdin, os.Stderr) {
 		if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {

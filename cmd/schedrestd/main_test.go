@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestLogIsNoAnswer checks that nothing is written to standard error if it is
-// the client's socket.
-func TestLogIsNoAnswer(t *testing.T) {
+// TestLogIsNotSentToClient checks that nothing is written to standard error if
+// it is the client's socket.
+func TestLogIsNotSentToClient(t *testing.T) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)

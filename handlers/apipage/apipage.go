@@ -1,6 +1,6 @@
 // Package apipage has the files of the page at /docs: Swagger UI, and a page of
-// our own in which the user selects a version and a spelling and enters a
-// token.
+// our own in which the user enters a token and selects a version of the API and
+// a spelling of its paths (slurm or sched).
 //
 // The files are embedded in the program's read-only segment, and large files
 // are compressed. The kernel loads a file when a client first requests it.
