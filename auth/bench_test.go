@@ -56,8 +56,8 @@ func BenchmarkInspect(b *testing.B) {
 	}
 }
 
-// BenchmarkGenuineRemembered measures a token that a daemon has accepted, in a
-// full memory.
+// BenchmarkGenuineRemembered measures Genuine for a token that a daemon has
+// just accepted, while the memory of accepted tokens is full.
 func BenchmarkGenuineRemembered(b *testing.B) {
 	j := Judge{Now: clock}
 	for i := range mostRemember - 1 {

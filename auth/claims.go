@@ -7,8 +7,9 @@ import (
 )
 
 // Leeway is the tolerated difference between the clocks of this machine and of
-// a token's issuer. The gateway accepts a token from this time before its iat
-// and nbf. The daemons also accept the token until this time after its exp.
+// a token's issuer. The gateway accepts a token up to this long before its iat
+// and nbf. The daemons, unlike the gateway, also accept it up to this long
+// after its exp.
 const Leeway = 5 * time.Second
 
 // Claims has the contents of a token.
@@ -21,8 +22,8 @@ type Claims struct {
 	KeyID     string    // kid of the token's header; "" if it has none
 }
 
-// read reads the claims, and checks them at the time now. field names another
-// claim that may contain the user's name.
+// read reads the claims, and checks their dates against the time now. field
+// names a further claim that may contain the user's name.
 func (o object) read(field string, now time.Time) (Claims, error) {
 	var c Claims
 	for _, date := range []struct {

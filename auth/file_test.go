@@ -138,7 +138,7 @@ func asked(t *testing.T, uid int, of, path string) string {
 	return hint
 }
 
-// TestAsks runs in the process that asked starts.
+// TestAsks runs in the process that the function asked starts.
 func TestAsks(t *testing.T) {
 	of, path := os.Getenv("ASKS_OF"), os.Getenv("ASKS_FOR")
 	if of == "" {

@@ -55,10 +55,11 @@ const (
 )
 
 // Genuine returns nil if c is genuine according to the peer's uid, to a key of
-// this process, or to the named daemon. Genuine calls ask to send a cheap
-// request to the daemon, once for all concurrent requests with the same
-// credential. Otherwise the error is errs.Unauthenticated, or the reason why
-// the daemon could not be asked.
+// this process, or to the named daemon. Otherwise it returns
+// errs.Unauthenticated, or the reason why the daemon could not be asked.
+//
+// To ask the daemon, Genuine calls ask, which must send it a cheap request.
+// Concurrent requests with the same credential share one such call.
 func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
 	if c.Local {
 		return nil

@@ -86,8 +86,8 @@ func (o object) seconds(name string) (value int64, ok bool, err error) {
 	if raw[0] < '0' || raw[0] > '9' {
 		return 0, true, errors.New("not a time")
 	}
-	// The number is not parsed as a float, which would lose small fractions. An
-	// exponent is refused, because the number could be too long to store.
+	// The number is not parsed as a float, which would lose small fractions. A
+	// large exponent is refused, because the number could be too long to store.
 	if _, exponent, _ := strings.Cut(strings.ToLower(string(raw)), "e"); exponent != "" {
 		if n, err := strconv.Atoi(exponent); err != nil || n < -20 || n > 20 {
 			return 0, true, errors.New("not a time")

@@ -67,9 +67,9 @@ func IsSent(h http.Header) bool {
 // intact refuses a request whose Connection or Proxy-Connection header lists an
 // identity header. It ignores quotes, because parsers interpret them
 // differently. A listed header is only for the next hop, so a proxy removes it.
-// Suppose that a proxy sends root's token and adds the user's name. By listing
-// the name header, a client could make a further proxy remove it, and would be
-// served as root.
+// Suppose that one proxy sends root's token and adds the user's name. By
+// listing the name header in Connection, a client could make a second proxy
+// remove the name, and would be served as root.
 func intact(h http.Header) error {
 	for _, value := range slices.Concat(h["Connection"], h["Proxy-Connection"]) {
 		for option := range strings.FieldsFuncSeq(value, notInNames) {

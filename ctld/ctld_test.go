@@ -117,7 +117,7 @@ func submit(t *testing.T, c *Controller, d *model.JobDesc) uint32 {
 	return answer.StepID.JobID
 }
 
-// see returns job id as the job's owner sees it.
+// see returns the job with the given number as the job's owner sees it.
 func see(t *testing.T, c *Controller, id uint32) model.Job {
 	t.Helper()
 	c.mu.Lock()
@@ -388,8 +388,8 @@ func TestOtherUsersJobs(t *testing.T) {
 	c.mu.Unlock()
 }
 
-// renamed looks up the users of this machine. Once it is set, it returns
-// another name for the user who runs the tests.
+// renamed looks up the users of this machine. Once the field name is set, it is
+// returned as the name of the user who runs the tests.
 type renamed struct {
 	System
 	name atomic.Pointer[string]

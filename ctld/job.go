@@ -14,7 +14,7 @@ import (
 )
 
 // handleJobs returns the requested jobs, or all jobs, that the client may see.
-// It returns error 1900 when no job has changed since the given time.
+// It returns error 1900 when no job has changed since the time in the request.
 func (c *Controller) handleJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobInfoRequest
 	if err := r.Decode(&q); err != nil {

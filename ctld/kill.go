@@ -190,7 +190,8 @@ func (c *Controller) signal(id uint32, sig syscall.Signal) error {
 	return gone(j.step.Signal(sig))
 }
 
-// gone returns nil when err means that the job has just ended by itself.
+// gone returns err, or nil when err means that the job has just ended by
+// itself.
 func gone(err error) error {
 	if errors.Is(err, process.ErrGone) {
 		return nil

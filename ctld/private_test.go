@@ -46,8 +46,9 @@ func TestPrivate(t *testing.T) {
 			for kind, seen := range map[message.Type]bool{
 				message.RequestNodeInfo: tt.nodes, message.RequestNodeInfoSingle: tt.nodes, message.RequestPartitionInfo: tt.parts,
 			} {
-				// The request has no body. Only a handler that the client may
-				// call reports that.
+				// The request has no body. A handler that the client may not
+				// call answers errs.Denied, any other handler reports the
+				// missing body.
 				_, _, err := c.Handlers()[kind](t.Context(), &server.Request{Type: kind, Identity: other})
 				if denied := errs.KindOf(err) == errs.Denied; denied == seen {
 					t.Errorf("message %d: %v", kind, err)

@@ -43,8 +43,8 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// start starts the stage for target in the same way as a service: as root, with
-// file as descriptor 3.
+// start starts the stage for target in the same way as the services do: as
+// root. file becomes descriptor 3.
 func start(t *testing.T, target Target, file *os.File) *exec.Cmd {
 	t.Helper()
 	argv, env := target.Command()
@@ -150,9 +150,9 @@ func TestAStuckTargetDoesNotHoldUpItsStarter(t *testing.T) {
 	}
 }
 
-// TestDumpable checks a kernel that makes processes dumpable when they change
-// their uid. The starter is still not dumpable, and the user can't trace the
-// stage.
+// TestDumpable checks that the starter is not dumpable and the user can't trace
+// the stage, even if the kernel makes processes dumpable when they change their
+// uid.
 func TestDumpable(t *testing.T) {
 	needRoot(t)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {

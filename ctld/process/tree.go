@@ -71,8 +71,8 @@ func descendants(all []Stat, root int) []Stat {
 // Children returns the ids of this process's own children, including exited
 // children for which it has not waited. As long as the caller waits for none of
 // them, their ids are not reused. Children takes a hundredth of the time of a
-// pass over /proc. It returns fs.ErrNotExist on a kernel without these lists
-// (CONFIG_PROC_CHILDREN).
+// pass over /proc. It returns fs.ErrNotExist on a kernel without the option
+// CONFIG_PROC_CHILDREN.
 func Children() ([]int, error) {
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil || len(lists) == 0 {
@@ -93,8 +93,8 @@ func Children() ([]int, error) {
 	return pids, nil
 }
 
-// Marked returns the running processes of user uid that had variable, a text
-// NAME=value, in their environment when they were started.
+// Marked returns the running processes of a user whose environment contained
+// the given variable, as NAME=value, when they were started.
 func Marked(uid uint32, variable string) ([]Stat, error) {
 	all, err := All()
 	if err != nil {

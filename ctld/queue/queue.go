@@ -75,9 +75,9 @@ func (q *Queue) Remove(id uint32) bool {
 	return i >= 0
 }
 
-// Occupy assigns need to job id, even if need exceeds the free resources. It
-// can exceed them if an earlier controller started the job, perhaps when the
-// machine had more memory.
+// Occupy counts the resources in need as used by a job, even if they are more
+// than the free resources. This can happen if an earlier controller started the
+// job, perhaps when the machine had more memory.
 func (q *Queue) Occupy(id uint32, need Need) {
 	q.Remove(id)
 	q.Release(id)
