@@ -50,7 +50,7 @@ type load struct {
 func (l load) plus(m load) load  { return load{l.jobs + m.jobs, l.texts + m.texts, l.due + m.due} }
 func (l load) minus(m load) load { return load{l.jobs - m.jobs, l.texts - m.texts, l.due - m.due} }
 
-// count replaces the load of j by l. The caller holds c.mu.
+// count replaces the load of j with l. The caller holds c.mu.
 func (c *Controller) count(j *job, l load) {
 	uid, change := j.Job.UserID, l.minus(j.counted)
 	j.counted = l
@@ -64,7 +64,8 @@ func (c *Controller) count(j *job, l load) {
 	}
 }
 
-// kept returns the load of j if its record has the size texts in the journal.
+// kept returns the load of j when its record takes the given number of bytes in
+// the journal.
 func (c *Controller) kept(j *job, texts int64) load {
 	l := load{jobs: 1, texts: texts}
 	if c.spool != nil && !j.Job.State.Ended() {
@@ -154,8 +155,8 @@ func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
 	b.Owe(now, float64(bytes))
 }
 
-// forgetRates drops the buckets of users for whom nothing was written recently.
-// The caller holds c.mu.
+// forgetRates drops the token buckets of users for whom nothing was written
+// recently. The caller holds c.mu.
 func (c *Controller) forgetRates(now time.Time) {
 	for uid, b := range c.usage.rates {
 		if b.IsFull(now) {

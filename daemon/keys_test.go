@@ -326,7 +326,7 @@ func TestKeysInAHome(t *testing.T) {
 }
 
 // TestWaysIn checks the errors for configurations without an authentication
-// method, and other errors in the section.
+// method, and for other mistakes in the authentication section.
 func TestWaysIn(t *testing.T) {
 	for _, tt := range []struct {
 		name string

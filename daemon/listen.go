@@ -32,8 +32,8 @@ const patience = 2 * time.Second
 // sockets that were not passed.
 //
 // Listen retries while another process uses an address. A daemon that is killed
-// while it forks leaves a child, which holds the port and the lock beside the
-// socket until it executes its program. An immediate restart of the daemon must
+// while it forks leaves a child, which holds the port and the socket's lock
+// file until it executes its program. An immediate restart of the daemon must
 // not fail because of this child.
 func Listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {

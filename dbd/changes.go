@@ -202,8 +202,8 @@ func addingTo[M any, B interface {
 	}
 }
 
-// naming returns the handler of a request whose answer lists names: of the
-// records that were changed, or of those that prevent the change.
+// naming returns the handler of a request whose answer lists the names of the
+// records that were changed, or of the records that prevent the change.
 func naming[M any, B interface {
 	*M
 	message.Body

@@ -136,11 +136,12 @@ const (
 	lastProbe  = 1_000_000
 )
 
-// cheapest returns the table, with the index of the condition that matches the
-// fewest jobs. SQLite has no statistics about single values here. So cheapest
-// counts the jobs for each condition, using only indices. It counts up to a
-// limit, and raises the limit until one condition stays below it. Its cost is
-// proportional to the cost of the query itself.
+// cheapest returns the FROM clause of a query: the table of jobs, read through
+// the index of the condition that matches the fewest jobs. SQLite has no
+// statistics about single values here. So cheapest counts the jobs for each
+// condition, using only indices. It counts up to a limit, and raises the limit
+// until one condition stays below it. Its cost is proportional to the cost of
+// the query itself.
 func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, err error) {
 	var candidates []condition
 	for _, c := range list {

@@ -149,8 +149,8 @@ func (c chance) job() kept {
 	return j
 }
 
-// list returns a list of random values that is usually empty. Otherwise the
-// many filters would match no job.
+// list returns a list of random values that is usually empty. If all of the
+// many filters had values, they would match no job.
 func list[T any](c chance, value func() T) (all []T) {
 	if c.IntN(5) == 0 {
 		for range 1 + c.IntN(3) {
@@ -188,7 +188,7 @@ func (c chance) filter() (f model.AccountingJobFilter) {
 }
 
 // TestFiltersMeanTheSame checks, for random filters, that the SQL statements
-// find the same jobs as the function selects.
+// find exactly the jobs for which selects returns true.
 func TestFiltersMeanTheSame(t *testing.T) {
 	s := open(t, storeFile(t))
 	seed := rand.Uint64()

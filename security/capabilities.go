@@ -64,8 +64,8 @@ func Held() (Capabilities, error) {
 }
 
 // PassCapabilities makes the calling thread pass exactly these capabilities to
-// the programs that root executes from now on. They get them even if the
-// bounding set is emptied afterwards.
+// the programs that it executes as root from now on. The programs get the
+// capabilities even if the bounding set is emptied afterwards.
 func PassCapabilities(pass Capabilities) error {
 	held, err := Held()
 	if err != nil {
@@ -83,8 +83,8 @@ func PassCapabilities(pass Capabilities) error {
 // keep that were held before, and returns these. Programs that root executes
 // afterwards have at most the capabilities in pass, a subset of keep.
 //
-// Without it, an attacker who takes over the parent through its ipc reader
-// could also load modules or read every file.
+// With the dropped capabilities, an attacker who takes over the parent through
+// its ipc reader could load modules or read every file.
 func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	held, err := Held()
 	if err != nil {
@@ -98,7 +98,8 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 		return e
 	}
 	if pass != 0 {
-		// Once the bounding set is empty, no capability can become inheritable.
+		// The inheritable set must be filled before forbidGains empties the
+		// bounding set: afterwards, no capability can become inheritable.
 		if e := set(held); e != 0 && e != syscall.ENOTSUP {
 			return 0, fmt.Errorf("pass capabilities: %w", e)
 		}

@@ -136,7 +136,7 @@ func chown(t *testing.T, path string, uid, gid int) {
 }
 
 // TestKeepCapabilities checks that dropped capabilities are gone, and that an
-// executed program regains none of them. Its test file can't be read without
+// executed program regains none of them. The test's file can't be read without
 // CAP_DAC_OVERRIDE.
 func TestKeepCapabilities(t *testing.T) {
 	needRoot(t)

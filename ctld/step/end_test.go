@@ -157,8 +157,8 @@ func TestWithdrawnJobNeverStarts(t *testing.T) {
 	}
 }
 
-// TestDeadStepLeavesNothingRunning checks that the script dies with its step
-// when the step is killed, and that EndOrphans finds and kills the script's
+// TestDeadStepLeavesNothingRunning checks that when a step is killed, its
+// script is killed, too, and that EndOrphans finds and kills the script's
 // children.
 func TestDeadStepLeavesNothingRunning(t *testing.T) {
 	b := newBench(t)

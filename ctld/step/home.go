@@ -70,7 +70,8 @@ type Limit struct {
 	TimeLimit time.Duration `json:"time_limit"` // from the start of the job; 0: none
 }
 
-// Prepare creates home, which permits a step to claim the job.
+// Prepare creates the directory home. Its existence permits a step to claim the
+// job.
 func Prepare(home string) error {
 	err := os.Mkdir(home, 0o700)
 	if errors.Is(err, fs.ErrExist) {
@@ -124,8 +125,8 @@ func Sweep(homes string) error {
 
 // claim makes c the claim of home. It writes a draft, and links the draft to
 // the name of the claim. link(2) is exclusive, like O_EXCL, and an incomplete
-// claim is never visible. When claim returns, the claim is on disk. Otherwise a
-// power failure could make the job start a second time.
+// claim is never visible. claim returns only when the claim is on disk. If it
+// returned earlier, a power failure could make the job start a second time.
 func claim(home string, c Claim) error {
 	c.Format = claimFormat
 	draft := fmt.Sprintf("%s.%d", home, c.Step.PID)

@@ -21,8 +21,9 @@
 // outcome. It never touches a path that the user names. The second stage
 // (start) runs as the job's user from its first instruction (package
 // become/stage). It enters the working directory, opens the output and executes
-// the script. With root's rights, opening the output would follow a link to
-// /etc/shadow. With the user's rights, it can't.
+// the script. With root's rights, a link in place of the output could make the
+// step overwrite /etc/shadow. With the user's rights, opening such a link
+// fails.
 package step
 
 import (

@@ -132,9 +132,10 @@ func (s *Spec) execute() error {
 
 // defaultSignals resets signals that the controller ignores because the program
 // that started it ignored them, for example nohup, a shell or a service
-// manager. The script would ignore them, too. exec resets signals that are
-// caught, so defaultSignals catches the signals below the real-time ones. The
-// Go runtime does not handle real-time signals, so they are reset directly.
+// manager. Without this reset, the script would ignore them, too. exec resets
+// signals that are caught, so defaultSignals catches the signals below the
+// real-time ones. The Go runtime does not handle real-time signals, so they are
+// reset directly.
 func defaultSignals() {
 	const firstRealTime, last = 32, 64
 	for sig := syscall.Signal(1); sig < firstRealTime; sig++ {

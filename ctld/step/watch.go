@@ -42,8 +42,9 @@ type watch struct {
 }
 
 func watchMain() int {
-	// This code runs on the thread that Main has locked. The script must die
-	// with this process, and Pdeathsig refers to the thread that started it.
+	// This code runs on the thread that Main has locked. The kernel must kill
+	// the script when this process exits. Pdeathsig does that, but refers to
+	// the thread that started the script.
 	report := os.NewFile(reportFD, "report")
 	w, err := newWatch()
 	if err != nil {

@@ -1,8 +1,8 @@
 package root
 
-// Variable is the environment variable of a process that starts with
-// capabilities over its own namespaces, as in a start without root. Its value
-// names the purpose of the capabilities.
+// Variable is set in the environment of a process that starts with capabilities
+// over its own namespaces, as it does when the gateway is started without root.
+// The variable's value names the purpose of these capabilities.
 const Variable = "BORN"
 
 // The values of Variable.

@@ -26,8 +26,8 @@ const (
 )
 
 // acts lists what an attacker who captured a worker might try, by purpose. The
-// list is not complete: every call that table does not allow kills. But each
-// call in the list must kill its process.
+// list is not complete, because every call that the function table does not
+// return kills the process. Tests check the calls in the list.
 var acts = append([]act{
 	// Other processes.
 	{"kill(1, 0)", unix.SYS_KILL, [6]uintptr{1, 0}},

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// managing returns descriptors for the dispatcher. The dispatcher closes its
-// channel when it ends, and receives descriptors over all channels. It neither
-// seeks in files nor reads them at a position.
+// managing returns the rows of the variable descriptors, as changed for the
+// dispatcher. The dispatcher may close its channel, because it does so when it
+// ends. It neither seeks in files nor reads them at a position.
 func managing() []row {
 	return slices.DeleteFunc(slices.Clone(descriptors), func(r row) bool {
 		return slices.Contains([]string{"lseek", "pread64", "writev"}, r.call.name) || r.call.name == "close" && r.do == kill

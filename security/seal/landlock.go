@@ -181,7 +181,7 @@ func threadsAreOne(version int) bool {
 	return e == 0 && fixed&sameThreads != 0
 }
 
-// laterRights returns the bits after known that the kernel accepts.
+// laterRights returns the bits above those in known that the kernel accepts.
 func laterRights(known uint64, of func(*unix.LandlockRulesetAttr) *uint64) uint64 {
 	var found uint64
 	for bit := known + 1; bit != 0; bit <<= 1 {

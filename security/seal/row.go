@@ -151,7 +151,7 @@ func (a *assembler) judge(rows []row, audit bool) error {
 }
 
 // test emits a test: if t holds, execution continues with the next instruction,
-// otherwise at differs.
+// otherwise at the label differs.
 func (a *assembler) test(t test, differs label) error {
 	if len(t.any) == 0 || t.arg < 0 || t.arg > 5 {
 		return fmt.Errorf("test of argument %d for %d values", t.arg, len(t.any))

@@ -52,6 +52,6 @@ type Options struct {
 	Audit  bool // the kernel logs calls that would kill (SECCOMP_RET_LOG), and allows them
 }
 
-// Channel is the descriptor of the channel to the parent. Only over this
-// channel can descriptors be received.
+// Channel is the descriptor of the channel to the parent. Workers and the
+// exporter can receive descriptors only over this channel.
 const Channel = 3

@@ -168,8 +168,8 @@ func channelWithDescriptor(t testing.TB) *os.File {
 	return far
 }
 
-// everyUser runs a test as the current user, and as root also as an ordinary
-// user.
+// everyUser runs a test as the current user and, if that is root, also as an
+// ordinary user.
 func everyUser(t *testing.T, test func(*testing.T, *syscall.Credential)) {
 	t.Run("as who runs the test", func(t *testing.T) { test(t, nil) })
 	if os.Geteuid() == 0 {
@@ -283,7 +283,7 @@ func TestDivided(t *testing.T) {
 	}
 }
 
-// divided installs a filter that allows everything on one thread only.
+// divided installs, on one thread only, a filter that allows everything.
 func divided() error {
 	noNewPrivs()
 	ready := make(chan error)

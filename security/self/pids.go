@@ -16,8 +16,8 @@ const ReservedPIDs = 300
 
 // LimitPIDs limits the processes and threads in the calling process's PID
 // namespace, for all users together. The process must not be in the machine's
-// PID namespace. Before Linux 6.14 all namespaces shared one limit. There it
-// changes nothing and returns errors.ErrUnsupported.
+// PID namespace. Before Linux 6.14 all namespaces shared one limit. On such a
+// kernel LimitPIDs changes nothing and returns errors.ErrUnsupported.
 func LimitPIDs(most int) error {
 	if !security.KernelSince(6, 14) {
 		return errors.ErrUnsupported
