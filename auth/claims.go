@@ -60,8 +60,9 @@ type outOfDate string
 func (e outOfDate) Error() string { return string(e) }
 
 // user returns the token's user: the claim sun, otherwise username, otherwise
-// the claim that the site configured. The first claim that is present is used,
-// even if it does not contain a user name.
+// the claim that the site configured. Only the first of these claims that is
+// present counts. If it does not contain a user name, the result is an error,
+// whatever the others contain.
 func (o object) user(field string) (string, error) {
 	for _, name := range []string{"sun", "username", field} {
 		value, ok, err := o.text(name)

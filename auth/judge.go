@@ -101,11 +101,11 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 // repetitions must not cause work for the daemon.
 const refusedFor = time.Second
 
-// OutOfDate reports whether a token was rejected only for its dates. In this
-// case its user needs a new token, or a clock is wrong. If this process has a
-// key, the signature must also be genuine. Without a key, OutOfDate trusts the
-// token. An attacker who guesses tokens learns nothing from this, because no
-// daemon was asked about the token.
+// OutOfDate reports whether a token was rejected only because of its dates. In
+// this case its user needs a new token, or a clock is wrong. If this process
+// has a key, the signature must also be genuine. Without a key, OutOfDate
+// trusts the token. An attacker who guesses tokens learns nothing from this,
+// because no daemon was asked about the token.
 func (j *Judge) OutOfDate(ctx context.Context, r Rejection) bool {
 	if r.dated == nil {
 		return false

@@ -63,7 +63,7 @@ func TestMemoryTellsApart(t *testing.T) {
 	new(memory[acceptance]).drop(it)
 }
 
-// TestMemoryTakenBackMeanwhile checks that an answer is not remembered if an
+// TestMemoryTakenBackMeanwhile checks that an answer is not remembered if any
 // entry was removed after the question was sent. The answer may be based on the
 // previous keys.
 func TestMemoryTakenBackMeanwhile(t *testing.T) {

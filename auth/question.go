@@ -99,8 +99,8 @@ func (q *questions) slotsOf(daemon string) chan struct{} {
 	return q.slots[daemon]
 }
 
-// forget keeps new requests from waiting for pending questions, because the
-// answers may be based on previous keys.
+// forget makes new requests ask again instead of waiting for pending questions,
+// whose answers may be based on previous keys.
 func (q *questions) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

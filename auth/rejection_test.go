@@ -72,7 +72,7 @@ func TestRejectionHash(t *testing.T) {
 }
 
 // TestOutOfDate checks that a token counts as out of date if only its dates are
-// invalid, as far as the keys can verify it.
+// invalid and no key of this process rejects its signature.
 func TestOutOfDate(t *testing.T) {
 	good, bad, unknown := Good, Bad, Unknown
 	for _, tt := range []struct {

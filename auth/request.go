@@ -83,10 +83,11 @@ func intact(h http.Header) error {
 }
 
 // hyphened refuses an identity header that is spelled with underscores. For the
-// gateway it is a different header, but a program behind CGI can't distinguish
-// the two. A proxy may have used such a header as the user's name, or may set
-// it by mistake instead of the right header. In both cases, the proxy's token
-// would be used without a name.
+// gateway, X_Sched_User_Name and X-Sched-User-Name are different headers, but a
+// CGI program can't distinguish them. So a proxy may have taken the user's name
+// from the wrong header, or may itself send the name in that header by mistake.
+// If the gateway ignored the header, it would use the proxy's token without a
+// name.
 func hyphened(h http.Header) error {
 	for sent := range h {
 		if !strings.Contains(sent, "_") {

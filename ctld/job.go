@@ -111,8 +111,8 @@ func (c *Controller) sees(client server.Identity, j *record) bool {
 	return c.privacy.Sees(client.UID, j.Job.UserID, conf.PrivateJobs)
 }
 
-// shown returns the job as clients see it at time now. If the job waits, it has
-// the reason.
+// shown returns the job as clients see it at time now. If the job waits, the
+// result includes the reason.
 func (r *record) shown(now time.Time) model.Job {
 	m := r.Job
 	if m.State.Base() == model.JobPending {

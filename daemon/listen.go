@@ -97,8 +97,9 @@ func explainBind(err error, address string) error {
 		WithHint("stop that program, which may have received tokens of clients: ss -ltnp 'sport = :%s' shows it", port)
 }
 
-// holder returns the uid of the process that listens on the address at. If at
-// has the unspecified address, the process may listen on any local address.
+// holder returns the uid of the process that listens on the given address and
+// port. If the address is unspecified, the process may listen on any local
+// address.
 func holder(at netip.AddrPort) (uid uint32, err error) {
 	uid, err = portowner.Listener(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
 	if err == nil || !at.Addr().IsUnspecified() {

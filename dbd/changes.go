@@ -12,10 +12,10 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// A change requires the level Operator. A change of clusters, of QOS, or of any
-// user's level requires Administrator. The daemon answers when the change is
-// part of the client's transaction. If a change fails, the transaction stays as
-// it was.
+// Most changes require the level Operator. A change of clusters, of QOS, or of
+// any user's level requires Administrator. The daemon answers when the change
+// is part of the client's transaction. If a change fails, the transaction stays
+// as it was.
 
 // changes returns the handlers of the requests that change records.
 func (d *Daemon) changes() map[message.Type]server.Handler {

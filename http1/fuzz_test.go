@@ -10,8 +10,8 @@ import (
 )
 
 // FuzzAgainstNetHTTP checks that net/http accepts every request that the lexer
-// accepts, and finds the same body and the same rest, however the bytes are
-// split.
+// accepts, and finds the same body and the same end of the request, however the
+// bytes are split.
 func FuzzAgainstNetHTTP(f *testing.F) {
 	for _, tt := range refused {
 		f.Add(tt.text, uint8(3))

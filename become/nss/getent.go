@@ -106,8 +106,8 @@ func (n *source) tool() string {
 }
 
 // capped keeps the first bytes that are written to it, up to a limit. When
-// there are more, it calls stop. Its buffer is not embedded. Otherwise io.Copy
-// would find the buffer's ReadFrom and bypass the limit.
+// there are more, it calls stop. Its buffer is not embedded, because io.Copy
+// would then find the buffer's ReadFrom and bypass the limit.
 type capped struct {
 	kept bytes.Buffer
 	left int

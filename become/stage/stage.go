@@ -180,9 +180,9 @@ func (t Target) become() error {
 	if err := disinherit(unix.CAP_SETUID, unix.CAP_SETGID); err != nil {
 		return err
 	}
-	// A process that still has capabilities can't be traced by the user, even
-	// where fs.suid_dumpable makes it dumpable. The kernel drops the
-	// capabilities at exec.
+	// The process keeps its capabilities until exec, when the kernel drops
+	// them. As long as it has them, the user can't trace it, even where
+	// fs.suid_dumpable makes it dumpable.
 	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("keep capabilities until exec: %w", err)
 	}
@@ -217,9 +217,9 @@ func (t Target) become() error {
 const _ uint = 1 << 63
 
 // disinherit removes capabilities from the inheritable set, and so from the
-// ambient set. The starter put them there so that this process has them
-// although the bounding set is empty. Even root gets no other capabilities
-// then.
+// ambient set. The starter put them there for this process: when the bounding
+// set is empty, a program that root executes gets only the inheritable
+// capabilities.
 func disinherit(list ...int) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -62,7 +62,8 @@ const (
 )
 
 // Adjustable reports whether the step obeys a changed time limit. The signal
-// that announces the change would kill a step of an older release.
+// that announces the change would kill a step of an older release, which does
+// not handle it.
 func (c Claim) Adjustable() bool { return c.Format >= 2 }
 
 // Limit is a time limit that replaces the one in the Spec.

@@ -202,8 +202,8 @@ func closeAll(fds []uintptr) {
 }
 
 // Adopt attaches to the step that an earlier controller started. It returns
-// process.ErrGone when that step has exited. After that, whether there is an
-// outcome, and its content, no longer change.
+// process.ErrGone when that step has exited. After that, no outcome can appear
+// or change.
 func Adopt(c Claim) (*Step, error) {
 	h, err := c.Step.Open()
 	if err != nil {

@@ -25,8 +25,8 @@ const scriptFD = 100
 // before its first instruction, but can't stop this process (package stage), so
 // the time limit still holds.
 //
-// The environment is empty, so that variables of the user such as LD_PRELOAD
-// affect only the script.
+// The second stage gets none of the user's variables. So variables such as
+// LD_PRELOAD affect only the script.
 func (w *watch) start() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

@@ -7,8 +7,8 @@
 // Catalogs can share them, and it is cheap to compare two Catalogs.
 //
 // Account "root" and QOS "normal" exist from the start. Each cluster has an
-// association of root. It is the parent of every association without another
-// parent.
+// association of account root, which is the parent of every association without
+// another parent.
 package catalog
 
 import (

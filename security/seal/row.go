@@ -27,8 +27,8 @@ type call struct {
 
 // test holds when an argument, without the bits outside mask, is one of these
 // values. It checks all 64 bits, unless mask excludes some. For an int the
-// kernel reads only 32 bits. A caller that sets the others is trying to
-// deceive.
+// kernel reads only 32 bits. A caller that sets the others is trying to deceive
+// the filter.
 type test struct {
 	arg  int
 	mask uint64

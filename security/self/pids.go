@@ -10,8 +10,8 @@ import (
 	"schedrestd/security"
 )
 
-// ReservedPIDs is how many numbers of a PID namespace the kernel assigns only
-// once.
+// ReservedPIDs is how many process ids, from 1 on, the kernel assigns only once
+// in each PID namespace.
 const ReservedPIDs = 300
 
 // LimitPIDs limits the processes and threads in the calling process's PID
