@@ -28,8 +28,8 @@ func follow(t *testing.T, set string) *followed {
 	return f
 }
 
-// ids makes the set check its file as if a second had passed, and returns the
-// kids of its keys.
+// ids makes f check its file as if a second had passed, and returns the kids of
+// the keys in use.
 func (f *followed) ids() string {
 	f.looked = time.Now().Add(-lookEvery)
 	return f.KeySet().String()

@@ -131,8 +131,9 @@ func TestJudgeWithKeys(t *testing.T) {
 	b.wants(t, alice, controller, 0, 0)
 }
 
-// TestJudgeQuestion checks that a key gets the signed text, the signature and
-// the kid, and that only keys for the token's algorithm are asked.
+// TestJudgeQuestion checks that a question to the keys has the signed text, the
+// signature and the kid, and that only keys for the token's algorithm are
+// asked.
 func TestJudgeQuestion(t *testing.T) {
 	for _, test := range []struct{ alg, token, kid string }{
 		{"HS256", sign(`{"alg":"HS256","kid":"h"}`, goodClaims), "h"},

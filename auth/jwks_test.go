@@ -327,8 +327,9 @@ func FuzzKeySet(f *testing.F) {
 			ours = ours || public.Equal(key.public)
 			again = append(again, jwk(key.public, ``))
 		}
-		// After writing and parsing, the set must verify the same signatures:
-		// the provider's, if it has the provider's key.
+		// Both the set and a copy that was written and parsed again must verify
+		// the provider's signature if, and only if, the set has the provider's
+		// key.
 		for _, s := range []*KeySet{set, parsedSet(t, again...)} {
 			if (s.verify("", signed, signature) == nil) != ours {
 				t.Errorf("the provider's key is in it: %v; verified otherwise", ours)

@@ -24,8 +24,9 @@ func together(t *testing.T, j *Judge, n int, c Credential, ask func(context.Cont
 }
 
 // TestOneQuestion checks that concurrent requests with the same new token cause
-// only one question to the daemon, whatever the answer is. A different name to
-// act as, token or daemon makes a different question.
+// only one question to the daemon, whatever the answer is. A request with
+// another name to act as, another token or another daemon asks a question of
+// its own.
 func TestOneQuestion(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice := credentialOf(t, token, "")
@@ -64,8 +65,8 @@ func TestOneQuestion(t *testing.T) {
 	}
 }
 
-// TestAnotherAsks checks that if the client of the request that asks
-// disconnects, another request asks. A request that only waits must end when
+// TestAnotherAsks checks that one of the waiting requests asks the daemon if
+// the client of the first request disconnects. A waiting request must end when
 // its own client disconnects.
 func TestAnotherAsks(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")

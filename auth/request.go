@@ -42,8 +42,9 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 			return Credential{}, err
 		}
 		if !timeOf(opt.Now).Before(claims.Expires) {
-			// The daemons accept the token a little longer, so that a request
-			// that was admitted before the expiry can still make several calls.
+			// The gateway admits no request after the token's expiry. The
+			// daemons accept the token a little longer, so that a request that
+			// was admitted before can still make several calls.
 			return Credential{}, refuse("token: expired")
 		}
 		if opt.Privileged != nil && opt.Privileged(cmp.Or(name, claims.User)) {
@@ -116,9 +117,10 @@ func userName(h http.Header) (string, error) {
 	return name, err
 }
 
-// userToken returns the token in either spelling or in "Authorization: Bearer",
-// or "" if none was sent. Other schemes of Authorization are ignored, because a
-// proxy that asks its clients for a password may pass the password on.
+// userToken returns the token from one of tokenHeaders or from "Authorization:
+// Bearer", or "" if none was sent. Other schemes of Authorization are ignored,
+// because a proxy that asks its clients for a password may pass the password
+// on.
 func userToken(h http.Header) (string, error) {
 	token, err := only(h, tokenHeaders)
 	if err != nil {

@@ -388,8 +388,8 @@ func TestOtherUsersJobs(t *testing.T) {
 	c.mu.Unlock()
 }
 
-// renamed looks up the users of this machine. Once its field name is set,
-// LookupUID returns that name for the user who runs the tests.
+// renamed looks up the users of this machine. Once name is set, LookupUID
+// returns it as the name of the user who runs the tests.
 type renamed struct {
 	System
 	name atomic.Pointer[string]

@@ -11,9 +11,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// The first three handlers return empty lists, because a single machine has
-// none of these objects. So clients can send the same requests to every
-// controller.
+// The first three handlers return empty lists, because a single machine has no
+// reservations, licenses or shares. They exist so that clients can send the
+// same requests to every controller.
 
 // handleReservations returns an empty list: there are no reservations.
 func (c *Controller) handleReservations(_ context.Context, r *server.Request) (message.Type, message.Body, error) {

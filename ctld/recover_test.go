@@ -25,8 +25,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// stateVariable names a state directory. When it is set, this test binary runs
-// as a controller with that directory.
+// stateVariable is an environment variable with the path of a state directory.
+// When it is set, this test binary runs as a controller with that directory.
 const stateVariable = "CTLD_TEST_STATE"
 
 // controllerMain runs a controller until it is killed.

@@ -58,7 +58,7 @@ func (c *Controller) snapshot() (list []*record, changed model.Time) {
 }
 
 // visible returns the records in list that the client may see. If ids is not
-// nil, it returns only records of these jobs, and sorts ids.
+// nil, it returns only records of these jobs. It sorts ids in place.
 func (c *Controller) visible(client server.Identity, list []*record, ids []uint32) []*record {
 	slices.Sort(ids)
 	var found []*record

@@ -56,8 +56,8 @@ func TestListIsASnapshot(t *testing.T) {
 	}
 }
 
-// TestVisible checks that users see only their own jobs, sorted by number. If a
-// request names jobs, users see only these.
+// TestVisible checks that users see only their own jobs, sorted by number, and
+// of these only the jobs that the request names, if it names any.
 func TestVisible(t *testing.T) {
 	c, _ := controller(t, Config{MaxJobs: 100})
 	const ann, bea = 54321, 54322

@@ -32,8 +32,9 @@ var defaultLimits = limits{
 	rate: 64 << 10, burst: 64 << 20,
 }
 
-// usage counts the jobs and bytes of each user. It omits the bytes that the
-// journal counts itself.
+// usage counts the jobs of each user and the bytes of their records. The
+// journal itself counts the bytes of all values, including scripts
+// (Journal.Usage).
 type usage struct {
 	all   load
 	users map[uint32]load

@@ -20,16 +20,16 @@ import (
 // patience limits how long Listen retries.
 const patience = 2 * time.Second
 
-// Listen opens a TCP port, and the UNIX socket path unless it is "". The
-// directory of the socket belongs to root or to schedUser for both daemons, so
-// the daemons can share a directory. The directory gives schedUser no
+// Listen opens a TCP port, and a UNIX socket at path unless path is "". The
+// directory of the socket may belong to root or to schedUser, whichever daemon
+// calls Listen, so that both daemons can share it. This gives schedUser no
 // additional rights: clients accept that user's sockets anyway, and that user
 // may do everything at both daemons.
 //
 // If the service manager has passed sockets, Listen uses these instead of
 // binding new ones. Their port is never free for another program, even while
-// the daemon restarts. They must match the configuration. Listen binds the
-// sockets that were not passed.
+// the daemon restarts. They must match the configuration. Listen itself binds
+// the sockets that were not passed.
 //
 // Listen retries while another process uses an address. A daemon that is killed
 // while it forks leaves a child, which holds the port and the socket's lock

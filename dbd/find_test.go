@@ -76,8 +76,8 @@ func isNamed(s *model.SelectedStep, j *model.Job) bool {
 	return j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id
 }
 
-// wanted returns the jobs that f selects from the list all, in the order in
-// which answers list them.
+// wanted returns the jobs in all that f selects, in the order in which an
+// answer lists them.
 func wanted(f *model.AccountingJobFilter, owner model.Opt[uint32], all []kept) (list []kept) {
 	for i := range all {
 		if selects(f, owner, &all[i]) {

@@ -43,8 +43,8 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// start starts the stage for target in the same way as the services do: as
-// root. file becomes descriptor 3.
+// start starts the stage for target as root, as the services do. file becomes
+// descriptor 3 of the stage.
 func start(t *testing.T, target Target, file *os.File) *exec.Cmd {
 	t.Helper()
 	argv, env := target.Command()

@@ -119,10 +119,9 @@ func delegated(dir string) bool {
 	return false
 }
 
-// enableMemory lets groups below dir limit memory, and reports whether that
-// succeeded. Apart from the root, a group with such groups below it may not
-// hold processes itself. So this process moves to a subgroup if it is the only
-// process in dir.
+// enableMemory permits the groups below dir to limit memory, and reports
+// whether that succeeded. Unless dir is the root, it may then hold no processes
+// itself. So if this process is the only one in dir, it moves to a subgroup.
 func enableMemory(dir string) bool {
 	switches := filepath.Join(dir, "cgroup.subtree_control")
 	if has(switches, "memory") {

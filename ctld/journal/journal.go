@@ -202,7 +202,7 @@ func (j *Journal) Stored(key string) (owner uint32, size int64) {
 }
 
 // Each calls f with every key and value, sorted by key, until f returns an
-// error. f returns the owner of the value. It must not call methods of j,
+// error. f returns the owner of the value. f must not call methods of j,
 // because Each holds the lock of j. Each is meant for start-up.
 func (j *Journal) Each(f func(key string, value []byte) (owner uint32, err error)) error {
 	j.mu.Lock()

@@ -177,7 +177,7 @@ func TestTornEnd(t *testing.T) {
 }
 
 // TestFramesInValuesAreNotBelieved checks that a value that looks like frames
-// does not make a torn end look like damage.
+// does not make a torn end (an incomplete last frame) look like damage.
 func TestFramesInValuesAreNotBelieved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	var forged []byte

@@ -148,11 +148,11 @@ func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 }
 
 // Resident returns the resident memory of the processes in list, in bytes. If
-// fair is false, shared pages count once for each process, which is fast to
-// compute. If fair is true, each process counts with its proportional share. To
-// compute the shares, the kernel walks every mapping, so callers set fair only
-// to confirm a result. A process whose share can't be read counts with its
-// whole resident set.
+// fair is false, a shared page counts once for each process that shares it,
+// which is fast to compute. If fair is true, each process counts with its
+// proportional share of such pages. To compute the shares, the kernel walks
+// every mapping, so callers set fair only to confirm a result. A process whose
+// share can't be read counts with its whole resident set.
 func Resident(list []Stat, fair bool) (sum uint64) {
 	for _, st := range list {
 		n := st.RSS

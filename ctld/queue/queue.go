@@ -1,8 +1,9 @@
 // Package queue decides which job starts next on one machine: the first job
 // that fits, in order of priority and then of submission. A job that does not
-// fit now does not delay smaller jobs behind it. So a large job may wait long.
+// fit now does not delay smaller jobs behind it. So a large job may wait for a
+// long time.
 //
-// The package knows only the numbers of jobs. It does not lock and does not
+// The package identifies jobs by their numbers. It does not lock and does not
 // read the clock.
 package queue
 

@@ -62,8 +62,8 @@ const (
 )
 
 // Adjustable reports whether the step obeys a changed time limit. The signal
-// that announces the change would kill a step of an older release, which does
-// not handle it.
+// that announces the change would kill a step of an older release, which has no
+// handler for that signal.
 func (c Claim) Adjustable() bool { return c.Format >= 2 }
 
 // Limit is a time limit that replaces the one in the Spec.
@@ -96,8 +96,8 @@ func Withdraw(home string) error {
 }
 
 // Retire removes the home of a job whose end is recorded elsewhere. It first
-// renames the whole directory. If it removed only the claim first, a slow step
-// could claim the job again.
+// renames the whole directory. If it removed the files one by one, a slow step
+// could claim the job again as soon as the claim is gone.
 func Retire(home string) error {
 	gone := home + ".gone"
 	if err := os.RemoveAll(gone); err != nil {

@@ -145,7 +145,7 @@ func receive(f *os.File) (*Spec, error) {
 
 // mark returns the environment variable that all processes of a job have. It
 // identifies the step, so that the job's processes can be found after the step
-// has died.
+// was killed.
 func mark(keeper process.Identity) string {
 	return fmt.Sprintf("SCHED_STEP_PROCESS=%d:%d", keeper.PID, keeper.Start)
 }

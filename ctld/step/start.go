@@ -22,8 +22,8 @@ const scriptFD = 100
 
 // start executes the second stage as the job's user and returns. A goroutine
 // reads the report of the second stage. The user can stop the second stage
-// before its first instruction, but can't stop this process (package stage), so
-// the time limit still holds.
+// before its first instruction, but can't stop this process (see package
+// stage), so the time limit still holds.
 //
 // The second stage gets none of the user's variables. So variables such as
 // LD_PRELOAD affect only the script.

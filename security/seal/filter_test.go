@@ -78,9 +78,9 @@ var everyOption = map[string]Options{
 	"keeper with a switch of workers": {Kind: Keeper, Unix: true}, "dispatcher with a switch of workers": {Kind: Dispatcher, Unix: true},
 }
 
-// TestFilter checks that the filter and the table have the same verdict for
-// each number, with arguments equal to those in the tables and with their
-// neighbours.
+// TestFilter checks that the filter and the table have the same verdict for the
+// call with each number, with arguments equal to those in the tables and with
+// their neighbours.
 func TestFilter(t *testing.T) {
 	for name, o := range everyOption {
 		t.Run(name, func(t *testing.T) {
@@ -122,8 +122,8 @@ func TestFilter(t *testing.T) {
 }
 
 // TestAuditKillsNothingOfOurs checks that audit mode only logs calls that would
-// otherwise kill. Calls that our programs can't make still kill. All other
-// verdicts stay the same.
+// otherwise kill, except calls that our programs can't make, which still kill.
+// All other verdicts stay the same.
 func TestAuditKillsNothingOfOurs(t *testing.T) {
 	rows := table(Options{}, 1)
 	program, err := compile(rows, true)

@@ -208,8 +208,8 @@ func TestTry(t *testing.T) {
 	})
 }
 
-// TestTryFinds checks that without the filter the probes fail, except those
-// that the kernel denies this user anyway.
+// TestTryFinds checks that without the filter try reports all probes, except
+// those that the kernel denies this user anyway, or does not support.
 func TestTryFinds(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		out, status := child(t, "bare", Options{}, as)
@@ -305,8 +305,8 @@ func divided() error {
 	return install(Options{})
 }
 
-// TestForeign checks that a call in the machine's other architecture kills the
-// process, whatever the number of the call means there.
+// TestForeign checks that a call of the other architecture that the machine
+// supports kills the process, whatever the number of the call means there.
 func TestForeign(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("only amd64 can make such calls in the same process")
