@@ -92,7 +92,7 @@ func (c *Controller) take(j *job, l load) error {
 	return err
 }
 
-// checkLimits returns an error if counting j with load l would exceed a limit. The
+// checkLimits returns an error if j with load l would exceed a limit. The
 // caller holds c.mu.
 func (c *Controller) checkLimits(j *job, l load) error {
 	uid, most, limits, change := j.Job.UserID, c.cfg.MaxJobs, &c.cfg.limits, l.minus(j.counted)

@@ -20,7 +20,7 @@ var passed = sync.OnceValues(notify.Sockets)
 
 // activated returns listeners for the passed sockets. Each must match the
 // configured address and port, or the configured path of the UNIX socket,
-// because clients connect to what is configured. If the passed socket had
+// because clients connect to the configured addresses. If the passed socket had
 // another port, the configured port would be free, and any user could bind it.
 func activated(address, path string, o socket.Options) (list []net.Listener, err error) {
 	files, err := passed()

@@ -276,8 +276,8 @@ func TestOneTransactionAtATime(t *testing.T) {
 	if err := errors.Join(<-ended, <-second); err != nil {
 		t.Error(err)
 	}
-	// When a client stops sending, the transaction of that client is rolled back
-	// as soon as another client wants to begin one.
+	// When a client stops sending, its transaction is rolled back as soon as
+	// another client wants to begin a transaction.
 	proceed = make(chan struct{})
 	go func() {
 		ended <- connect().Edit(ctx, rootCred, func(e model.Editor) error {

@@ -139,7 +139,7 @@ func stuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 }
 
 // TestAStuckTargetDoesNotHoldUpItsStarter checks that start returns although
-// the target is stuck. If start executed the target directly, without the stage,
+// the target is stuck. If start executed the target directly, without a stage,
 // it would wait for the target.
 func TestAStuckTargetDoesNotHoldUpItsStarter(t *testing.T) {
 	needRoot(t)

@@ -15,7 +15,8 @@ func managing() []row {
 	})
 }
 
-// Sizes of addresses. A filter sees the size of an address, but not the address.
+// Sizes of addresses. A filter sees the size of an address, but not the address
+// itself.
 const (
 	sizeInet4   = unix.SizeofSockaddrInet4
 	sizeInet6   = unix.SizeofSockaddrInet6

@@ -61,6 +61,6 @@ func groups(a *ipc.Attributes) string {
 	return strings.Trim(fmt.Sprint(list), "[]")
 }
 
-// other is the prefix of a value that an attribute must not have, such as the namespace
-// of the parent.
+// other is the prefix of a value that an attribute must not have, such as the
+// namespace that the parent is in.
 const other = "other than "
