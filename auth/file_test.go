@@ -105,10 +105,10 @@ func TestHintsFix(t *testing.T) {
 						most++
 					}
 					if said == 0 || said > most {
-						t.Errorf("%d hints, want %d at most", said, most)
+						t.Errorf("%d hints, want at most %d", said, most)
 					}
 					if _, err := os.Lstat(path + ".new"); !os.IsNotExist(err) {
-						t.Errorf("the other one: %v", err)
+						t.Errorf("the other file: %v", err)
 					}
 				})
 			}

@@ -40,7 +40,7 @@ func (f *followed) ids() string {
 func (f *followed) wants(t *testing.T, ids string, told ...string) {
 	t.Helper()
 	if got := f.ids(); got != ids {
-		t.Errorf("in use is %s, want %s", got, ids)
+		t.Errorf("the keys in use are %s, want %s", got, ids)
 	}
 	f.ids() // a second check must report nothing
 	if len(f.told) != len(told) {
@@ -136,7 +136,7 @@ func TestFollowKeySetLooksOnceASecond(t *testing.T) {
 	f.looked = time.Now().Add(time.Hour) // the current second does not end during this test
 	f.KeySet()
 	if f.told != nil {
-		t.Errorf("looked at once: %v", f.told)
+		t.Errorf("the file was checked again at once: %v", f.told)
 	}
 	f.wants(t, `kid "1"`, "no such file")
 }

@@ -307,7 +307,7 @@ func TestJudgeCancelled(t *testing.T) {
 		}
 	}
 	if len(j.accepted.until) > 0 {
-		t.Error("something is remembered")
+		t.Error("an answer is remembered")
 	}
 }
 

@@ -235,7 +235,7 @@ func refused(t *testing.T, err error, why, token string) {
 		t.Fatalf("got %v, want a refusal because of %q", err, why)
 	}
 	if public := err.(*errs.Error); public.Message != Refused || public.Hint != "" || public.Code != "" {
-		t.Errorf("says more in public: %+v", public)
+		t.Errorf("the public text has more than it should: %+v", public)
 	}
 	for _, part := range strings.Split(token, ".") {
 		if len(part) > 3 && strings.Contains(err.Error(), part) {

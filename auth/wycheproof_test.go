@@ -81,7 +81,7 @@ func TestWycheproof(t *testing.T) {
 			}
 			for id, why := range stricter {
 				if strings.HasPrefix(id, file.name) && !needed[id] {
-					t.Errorf("%s is no exception any more (%s)", id, why)
+					t.Errorf("%s is no longer an exception (%s)", id, why)
 				}
 			}
 		})

@@ -38,9 +38,9 @@ func TestKilledAtFailpoints(t *testing.T) {
 					s.cmd = nil
 				}
 				s.start()
-				t.Logf("died %d times", deaths)
+				t.Logf("killed %d times", deaths)
 				if deaths == 0 {
-					t.Error("it never died there")
+					t.Error("the controller was never killed there")
 				}
 			})
 		})

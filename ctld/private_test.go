@@ -36,11 +36,11 @@ func TestPrivate(t *testing.T) {
 				refused = errs.Denied
 			}
 			if err := c.mayKill(other, j.id()); errs.KindOf(err) != refused {
-				t.Errorf("another user cancels it: %v", err)
+				t.Errorf("another user cancels the job: %v", err)
 			}
 			for _, uid := range []uint32{54321, me.UID} {
 				if err := c.mayKill(server.Identity{UID: uid}, j.id()); err != nil {
-					t.Errorf("user %d cancels it: %v", uid, err)
+					t.Errorf("user %d cancels the job: %v", uid, err)
 				}
 			}
 			for kind, seen := range map[message.Type]bool{

@@ -127,7 +127,7 @@ func TestUnreadListsTakeLittleMemory(t *testing.T) {
 	}
 	n := 0
 	if _, err := s.client.Jobs(t.Context(), model.Credential{}, model.Query{}, func(*model.Job) error { n++; return nil }); n != 300 || err != nil {
-		t.Errorf("another client is shown %d jobs, %v", n, err)
+		t.Errorf("another client gets %d jobs, %v", n, err)
 	}
 	if peak := peakMemory(t, s.cmd.Process.Pid); peak > 128<<20 {
 		t.Errorf("the controller took %d MiB", peak>>20)

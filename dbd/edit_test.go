@@ -130,7 +130,7 @@ func TestRecordsSurvive(t *testing.T) {
 	}
 	s.Close()
 	if s = open(t, path); s.Catalog().Accounts["lab"] != nil || s.Catalog().LastAssoc != gone.LastAssoc {
-		t.Error("a removed account is there again, or its number")
+		t.Error("a removed account exists again, or its number is used again")
 	}
 	for _, statement := range []string{"DROP TABLE record", "PRAGMA user_version = 2"} {
 		if _, err := s.db.Exec(statement); err != nil {
@@ -294,7 +294,7 @@ func TestOneTransactionAtATime(t *testing.T) {
 	}
 	close(proceed)
 	if err := <-ended; errs.KindOf(err) != errs.Conflict {
-		t.Errorf("the silent client commits: %v", err)
+		t.Errorf("the client that stopped sending commits: %v", err)
 	}
 	want := []string{"first", "fourth", "root", "second"}
 	if got := accounts(t, func(l model.Listing) error { return connect().List(ctx, rootCred, l) }); !slices.Equal(got, want) {

@@ -122,7 +122,7 @@ func TestCheckIdentity(t *testing.T) {
 			case err == nil || !strings.Contains(err.Error(), tt.want):
 				t.Errorf("got %v, want %q", err, tt.want)
 			case !strings.Contains(errs.HintOf(err), "-u") && !strings.Contains(errs.HintOf(err), "-g"):
-				t.Errorf("no way out named: %q", errs.HintOf(err))
+				t.Errorf("no remedy in the hint: %q", errs.HintOf(err))
 			}
 		})
 	}

@@ -259,7 +259,7 @@ func TestSetUserIDIsRefused(t *testing.T) {
 	_ = cmd.Wait()
 	said := fmt.Sprint(cmd.Stdout, cmd.Stderr)
 	if strings.Contains(said, "not permitted") {
-		t.Skip("set-user-ID bits count for nothing in this directory")
+		t.Skip("set-user-ID bits have no effect in this directory")
 	}
 	if cmd.ProcessState.ExitCode() != ExitIdentity || !strings.Contains(said, "set-user-ID") {
 		t.Errorf("%s: %s", cmd.ProcessState, said)

@@ -117,7 +117,7 @@ func TestRefusals(t *testing.T) {
 		j := open(t, filepath.Join(t.TempDir(), "journal"))
 		for _, key := range []string{"", strings.Repeat("k", 256)} {
 			if err := j.Commit(Entry{Key: key, Value: []byte("v")}); err == nil {
-				t.Errorf("key of %d bytes was taken", len(key))
+				t.Errorf("a key of %d bytes was accepted", len(key))
 			}
 		}
 		if err := j.Commit(Entry{Key: "k", Value: make([]byte, maxPayload)}); !errors.Is(err, ErrTooBig) {

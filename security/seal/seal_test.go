@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // TestMain runs the sandboxed child in its own process, because a closed
 // sandbox can't be opened again.
@@ -171,7 +171,7 @@ func channelWithDescriptor(t testing.TB) *os.File {
 // everyUser runs a test as the current user and, if that is root, also as an
 // ordinary user.
 func everyUser(t *testing.T, test func(*testing.T, *syscall.Credential)) {
-	t.Run("as who runs the test", func(t *testing.T) { test(t, nil) })
+	t.Run("as the current user", func(t *testing.T) { test(t, nil) })
 	if os.Geteuid() == 0 {
 		t.Run("as an ordinary user", func(t *testing.T) { test(t, &syscall.Credential{Uid: 4321, Gid: 4322}) })
 	}
@@ -220,7 +220,7 @@ func TestTryFinds(t *testing.T) {
 		}
 		for _, name := range Probes(Options{}) {
 			if !strings.Contains(out, name+" (") && !slices.Contains(mine, name) {
-				t.Errorf("%q was not found to be possible", name)
+				t.Errorf("try did not report %q", name)
 			}
 		}
 	})
@@ -266,7 +266,7 @@ func TestActsInAudit(t *testing.T) {
 			lived(t, out, status)
 			for _, name := range actsOf(kind) {
 				if !strings.Contains(name, "x32") && !strings.Contains(out, name+" returned") {
-					t.Errorf("kind %d, %s: no answer", kind, name)
+					t.Errorf("kind %d, %s: the call did not return", kind, name)
 				}
 			}
 		}

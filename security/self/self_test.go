@@ -46,7 +46,7 @@ func TestCompare(t *testing.T) {
 	delete(want, "ns_ipc")
 	delete(want, "ns_user")
 	if got := compare(want, want); got != nil {
-		t.Errorf("nothing differs, got %q", got)
+		t.Errorf("got %q, want no differences", got)
 	}
 }
 
