@@ -78,7 +78,8 @@ func (o object) user(field string) (string, error) {
 }
 
 // maxName limits the length of a user name. It is longer than any user name
-// that tools create (32), and shorter than any token.
+// that tools create (32), and shorter than any token, so that a token in the
+// wrong header is never a user name.
 const maxName = 64
 
 // PosixName reports whether name is a user name of POSIX.1-2017 (3.437):

@@ -11,10 +11,10 @@ import (
 // work for the client.
 //
 // If the Judge has the key, it verifies the signature. Otherwise it asks the
-// daemon that will serve the request. It remembers an acceptance for at most a
-// minute, and only for this daemon, token and name to act as. Only the daemon
-// decides whether a token's user may act for another user. The daemon also
-// verifies every request itself, so the Judge grants no rights. It only
+// daemon that will serve the request. The Judge remembers an acceptance for at
+// most a minute, and only for this daemon, token and name to act as. Only the
+// daemon decides whether a token's user may act for another user. The daemon
+// also verifies every request itself, so the Judge grants no rights. It only
 // prevents attackers from causing work.
 //
 // The zero Judge has no key. A Judge is safe for concurrent use.

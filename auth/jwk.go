@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Limits on an RSA key, in bits. RFC 7518 3.3 requires at least 2048. With a
-// longer key, verifying forged tokens would cost too much.
+// Limits on an RSA key, in bits. RFC 7518 3.3 requires at least 2048. With more
+// than 8192, verifying forged tokens would cost too much.
 const (
 	minRSA = 2048
 	maxRSA = 8192

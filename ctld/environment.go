@@ -12,9 +12,9 @@ import (
 )
 
 // secrets are variables that are removed from a job's environment, because
-// anyone who can read the environment could use the token in it. With a user's
-// token they could act as that user until the token expires, and with a proxy's
-// token as any user.
+// anyone who can read the environment could use the token in the variable. With
+// a user's token they could act as that user until the token expires, and with
+// a proxy's token as any user.
 var secrets = []string{"SCHED_JWT", "SLURM_JWT"}
 
 // stripSecrets removes secrets from env and returns the names of the removed

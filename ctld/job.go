@@ -85,8 +85,9 @@ const (
 	readyProlog = 4
 )
 
-// handleReady reports whether a job runs. The bits for the node and the prolog
-// are always set, because nothing has to prepare the node for a job.
+// handleReady reports whether a job runs. In its answer, the bits for the node
+// and the prolog are always set, because the node needs no preparation for a
+// job.
 func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobInfoSingleRequest
 	if err := r.Decode(&q); err != nil {

@@ -94,8 +94,9 @@ const changeable = "account, admin_comment, begin_time, comment, extra, hold, na
 // with each update. They change nothing.
 const commandFlags = 0x1e00_0000
 
-// checkUpdate refuses changes that this controller does not support, and those
-// that only root and the scheduler's user may make.
+// checkUpdate refuses changes that this controller does not support. It also
+// refuses an ordinary user's changes that only root and the scheduler's user
+// may make.
 func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error {
 	rest := *d
 	rest.JobID, rest.JobIDText, rest.AllocSID, rest.SubmitLine = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""

@@ -21,10 +21,11 @@ type Keys struct {
 	Verify func(token, actAs string) (server.Identity, error)
 }
 
-// ReadKeys reads the keys that are named in a, the authentication section of
-// the configuration file at path: one for HS256 (jwt_key=), a set for RS256
-// (jwks=), or both. It follows changes of the set until ctx ends. It fails if
-// no client could authenticate, or if a named key can't be used.
+// ReadKeys reads the keys that the configuration file names: one for HS256
+// (jwt_key=), a set for RS256 (jwks=), or both. a is the authentication section
+// of the file, and path the file's path. ReadKeys follows changes of the set
+// until ctx ends. It fails if no client could authenticate, or if a named key
+// can't be used.
 func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log *slog.Logger) (Keys, error) {
 	switch {
 	case a.AuthType != "auth/cred":

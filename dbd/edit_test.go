@@ -248,9 +248,9 @@ func TestWhatUsersSee(t *testing.T) {
 	}
 }
 
-// TestOneTransactionAtATime checks that a change waits for the transaction of
-// another client, but not if that client has stopped sending or has
-// disconnected.
+// TestOneTransactionAtATime checks that a change waits until the transaction of
+// another client ends. It must not wait for a client that has stopped sending
+// or has disconnected.
 func TestOneTransactionAtATime(t *testing.T) {
 	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
 	connect := tokens(t, d)

@@ -28,7 +28,7 @@ const longestQuery = 30 * time.Second
 //
 // A first statement selects the jobs and returns only their keys, all in one
 // row, because a statement can be interrupted only before its first row. Then a
-// second statement reads the records with these keys. It runs in the same
+// second statement reads the records with these keys. Both run in the same
 // transaction, so that the number of jobs is still correct.
 func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32],
 	use func(n int, next func() (cluster string, j *model.Job, err error)) error) error {

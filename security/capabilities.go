@@ -111,9 +111,9 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	e := set(keep)
 	switch {
 	case e == syscall.ENOTSUP && held == keep:
-		// In a build with cgo the runtime can't reach all threads. The
-		// effective set is already right, and checkThreads verifies the
-		// permitted set.
+		// In a build with cgo the runtime can't reach all threads. But nothing
+		// has to be dropped here: the effective set is already right, and
+		// checkThreads verifies the permitted set.
 	case e == syscall.ENOTSUP:
 		return 0, errs.New(errs.Unsupported, "capabilities can't be dropped: this program was built with cgo").
 			WithHint("build it with CGO_ENABLED=0, as make build does")
@@ -170,9 +170,9 @@ func checkThreads(want map[string]string) error {
 
 // DropBounding empties the bounding set of the calling thread, so that no
 // program that it starts can get a capability, not even as root. Other threads
-// that already run keep their sets. It reports whether the set is empty.
-// Without CAP_SETPCAP it changes nothing, but a service manager may already
-// have emptied the set.
+// that already run keep their sets. DropBounding reports whether the calling
+// thread's set is empty. Without CAP_SETPCAP it changes nothing, but a service
+// manager may already have emptied the set.
 func DropBounding() (bool, error) {
 	held, err := Held()
 	if err != nil {

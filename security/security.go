@@ -9,5 +9,5 @@
 //
 // Package seal takes the last step: after it, the process can open no files and
 // make only listed system calls. Only the confined processes link that package.
-// The parent enters namespaces and roots (package privsep).
+// Entering namespaces and roots is the parent's task (package privsep).
 package security

@@ -99,8 +99,8 @@ func (n *source) fileGroups(name string) ([]uint32, error) {
 }
 
 // initgroups asks getent, whose output is "name 4 24 27". musl's getent does
-// not support that database. There, the caller uses only the groups in the
-// files.
+// not support that database. On such a system, only the groups in the files
+// count.
 func (n *source) initgroups(name string) ([]uint32, error) {
 	out, err := n.getent("initgroups", name)
 	if err != nil {

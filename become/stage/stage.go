@@ -68,8 +68,8 @@ type Target struct {
 // process that opens them.
 const fileDir = "/proc/self/fd/"
 
-// File returns the Path of a target that is open as descriptor fd of the stage.
-// The target does not inherit the descriptor.
+// File returns the value of Target.Path for a program that is open as
+// descriptor fd of the stage. The target does not inherit the descriptor.
 func File(fd int) string { return fileDir + strconv.Itoa(fd) }
 
 // Command returns the arguments and the environment for Program, which then

@@ -128,8 +128,8 @@ func (j *Journal) load() error {
 			}
 		}
 	}
-	// The data may have been written but never synced. The caller will rely
-	// on this data, so it must be durable from now on.
+	// The data in the file may have been written but never synced. The caller
+	// will rely on this data, so it must be durable from now on.
 	if err == nil {
 		err = f.Sync()
 	}

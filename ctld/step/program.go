@@ -251,9 +251,10 @@ func (s *Step) Signal(sig syscall.Signal) error {
 	return s.handle.Signal(forwarded + sig)
 }
 
-// To signal the job, the controller sends a real-time signal to the step. Its
-// number is that of the signal for the job, plus forwarded. The kernel queues
-// real-time signals, and the step can't confuse them with signals for itself.
+// To signal the job, the controller sends a real-time signal to the step. The
+// number of the real-time signal is that of the signal for the job, plus
+// forwarded. The kernel queues real-time signals, and the step can't confuse
+// them with signals for itself.
 const (
 	forwarded  = syscall.Signal(34)
 	lastSignal = syscall.Signal(30)

@@ -199,9 +199,10 @@ func (w *watch) changeLimit() {
 	w.limitFrom(l.TimeLimit)
 }
 
-// end begins to end the job, unless that has begun before. It sends SIGTERM to
-// the whole process tree, and after grace SIGKILL to the remaining processes.
-// Only the first cause is reported.
+// end sends SIGTERM to the whole process tree, and SIGKILL to the remaining
+// processes when grace has passed. If grace is 0, it sends only SIGKILL, at
+// once. If the job is already being ended, end does nothing, so only the first
+// cause is reported.
 func (w *watch) end(cause State, grace time.Duration) {
 	if w.stopping {
 		return

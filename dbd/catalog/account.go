@@ -187,8 +187,8 @@ func (b *Catalog) AddCoordinators(accounts, users []string) error {
 }
 
 // RemoveCoordinators removes users as coordinators of accounts. An empty list
-// of accounts means all accounts. It returns the pairs of user and account that
-// it has removed.
+// of accounts means all accounts. RemoveCoordinators returns the pairs of user
+// and account that it has removed.
 func (b *Catalog) RemoveCoordinators(accounts, users []string) (names []string) {
 	for _, a := range sorted(b.Accounts) {
 		if !in(accounts, a.Name) {

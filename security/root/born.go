@@ -1,8 +1,9 @@
 package root
 
 // Variable is set in the environment of a process that starts with capabilities
-// over its own namespaces. The processes of a gateway that was started without
-// root do. The variable's value names the purpose of these capabilities.
+// over its own namespaces. A gateway that was started without root starts its
+// workers and services like that. The variable's value names the purpose of
+// these capabilities.
 const Variable = "BORN"
 
 // The values of Variable.

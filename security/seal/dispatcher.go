@@ -31,12 +31,12 @@ const (
 )
 
 // dispatcherRows allow the dispatcher to hand over connections and to connect
-// to daemons. It never connects to a UNIX socket, because the server would see
-// the dispatcher's identity instead of the worker's. It can only create pairs
-// of UNIX sockets that are already connected. It opens files for reading, or
-// only their inodes (O_PATH). A filter can't see files and addresses: the
-// dispatcher can open all files that its uid may open, and connect to all TCP
-// addresses of the machine's network.
+// to daemons. The dispatcher never connects to a UNIX socket, because the
+// server would see the dispatcher's identity instead of the worker's. It can
+// only create pairs of UNIX sockets that are already connected. It opens files
+// for reading, or only their inodes (O_PATH). A filter can't see files and
+// addresses: the dispatcher can open all files that its uid may open, and
+// connect to all TCP addresses of the machine's network.
 var dispatcherRows = []row{
 	{sys("sendmsg", unix.SYS_SENDMSG), allow, nil, "channels: connections are handed over"},
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "channels: connections and processes come from the parent"},

@@ -78,9 +78,9 @@ var everyOption = map[string]Options{
 	"keeper with a switch of workers": {Kind: Keeper, Unix: true}, "dispatcher with a switch of workers": {Kind: Dispatcher, Unix: true},
 }
 
-// TestFilter checks that the filter and the table have the same verdict for the
-// call with each number, with arguments equal to those in the tables and with
-// their neighbours.
+// TestFilter checks that the filter and the table have the same verdict for
+// every call number, with arguments equal to those in the tables and with their
+// neighbours.
 func TestFilter(t *testing.T) {
 	for name, o := range everyOption {
 		t.Run(name, func(t *testing.T) {

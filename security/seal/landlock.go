@@ -39,7 +39,7 @@ const (
 // denyFiles denies every thread of the process everything that Landlock can
 // deny: opening, executing, creating or removing any file, binding and
 // connecting TCP, and reaching abstract UNIX sockets and other processes. No
-// rule allows an exception; open files stay open. It returns what it has
+// rule allows an exception; open files stay open. denyFiles returns what it has
 // denied: nothing on a kernel where Landlock is missing or switched off. The
 // process must already have no_new_privs, and all its threads must have the
 // same credentials.

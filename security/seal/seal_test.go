@@ -208,8 +208,9 @@ func TestTry(t *testing.T) {
 	})
 }
 
-// TestTryFinds checks that without the filter try reports all probes, except
-// those that the kernel denies this user anyway, or does not support.
+// TestTryFinds checks that in a process without the filter, the function try
+// reports all probes, except those that the kernel denies this user anyway or
+// does not support.
 func TestTryFinds(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		out, status := child(t, "bare", Options{}, as)
