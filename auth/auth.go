@@ -2,19 +2,17 @@
 // and rest_auth/local (the peer's uid on a UNIX socket). It also creates
 // tokens, and verifies them for the daemons that hold the key.
 //
-// The gateway checks a token in two steps. Inspect checks its form, dates and
-// claims, which keeps malformed tokens away from the daemons. Only Verify, with
-// the key, can show that the token is genuine. A gateway without the key asks
-// the daemon that will serve the request. Before the token is known to be
-// genuine, the gateway must not use the name in it. If a pool, cache, limit or
-// log line depended on this name, a client with a forged token would use those
-// of its victim.
+// The gateway checks a token in two steps. First, Inspect checks its form,
+// dates and claims, so that malformed tokens never reach the daemons. Second,
+// the signature is verified, which needs the key. A gateway without the key
+// asks the daemon that will serve the request. Before the token is known to be
+// genuine, the gateway must not use the name in it. If this name selected a
+// pool, cache or limit, a client with a forged token would use its victim's.
 //
-// HS256 signatures are verified in two places, on purpose: in the daemons by
-// Verifier, and in the gateway by package keeper, which has a few lines of its
-// own for this. The keeper holds the key on a machine that faces attackers.
-// Package auth parses data from attackers, so it must not be linked into the
-// keeper.
+// Two packages verify HS256 signatures, on purpose: the daemons use Verifier,
+// and the gateway uses package keeper, which has a few lines of its own for
+// this. The keeper holds the key on a machine that faces attackers. Package
+// auth parses data from attackers, so it must not be linked into the keeper.
 //
 // Every refusal has the same public text, Refused, so that an attacker who
 // guesses tokens learns nothing. The cause is wrapped for the log and never
@@ -41,9 +39,9 @@ type Options struct {
 	UserClaimField string           // claim that may contain the user's name, in addition to sun and username
 	Now            func() time.Time // nil for time.Now
 
-	// Privileged reports whether no request may be served as this user
-	// (require_user_name). A request is refused if it names such a user. It is
-	// also refused if its token belongs to such a user and it names no other
+	// Privileged reports whether requests must never be served as the given
+	// user (require_user_name). A request is refused if it names such a user,
+	// or if its token belongs to such a user and the request names no other
 	// user. If Privileged is nil, no user is privileged. A proxy that holds
 	// root's token may omit the user's name, may be made to remove it, or may
 	// pass on a name that the client chose. Without this check, such a request
@@ -51,8 +49,7 @@ type Options struct {
 	Privileged func(user string) bool
 }
 
-// timeOf returns the current time of a clock, or of this machine's clock if now
-// is nil.
+// timeOf returns now(), or the time of this machine's clock if now is nil.
 func timeOf(now func() time.Time) time.Time {
 	if now == nil {
 		return time.Now()

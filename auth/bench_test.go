@@ -32,7 +32,7 @@ func BenchmarkVerifyRS256(b *testing.B) {
 }
 
 // BenchmarkRefuseRS256 measures the highest cost of one forged token: the token
-// has no kid, and the set has the maximum number of keys, none of which fits.
+// has no kid, so every key of a set of maximum size is tried.
 func BenchmarkRefuseRS256(b *testing.B) {
 	keys := make([]string, maxKeys)
 	for i := range keys {
@@ -56,8 +56,8 @@ func BenchmarkInspect(b *testing.B) {
 	}
 }
 
-// BenchmarkGenuineRemembered measures a token that a daemon has accepted, in a
-// full memory.
+// BenchmarkGenuineRemembered measures Genuine for a token that a daemon has
+// just accepted, while the memory of accepted tokens is full.
 func BenchmarkGenuineRemembered(b *testing.B) {
 	j := Judge{Now: clock}
 	for i := range mostRemember - 1 {

@@ -7,8 +7,9 @@ import (
 )
 
 // Leeway is the tolerated difference between the clocks of this machine and of
-// a token's issuer. The gateway accepts a token from this time before its iat
-// and nbf. The daemons also accept the token until this time after its exp.
+// a token's issuer. The gateway accepts a token up to this long before its iat
+// and nbf. The daemons, unlike the gateway, also accept it up to this long
+// after its exp.
 const Leeway = 5 * time.Second
 
 // Claims has the contents of a token.
@@ -21,8 +22,8 @@ type Claims struct {
 	KeyID     string    // kid of the token's header; "" if it has none
 }
 
-// read reads the claims, and checks them at the time now. field names another
-// claim that may contain the user's name.
+// read reads the claims, and checks their dates against the time now. field
+// names a further claim that may contain the user's name.
 func (o object) read(field string, now time.Time) (Claims, error) {
 	var c Claims
 	for _, date := range []struct {
@@ -59,8 +60,9 @@ type outOfDate string
 func (e outOfDate) Error() string { return string(e) }
 
 // user returns the token's user: the claim sun, otherwise username, otherwise
-// the claim that the site configured. The first claim that is present is used,
-// even if it does not contain a user name.
+// the claim that the site configured. Only the first of these claims that is
+// present counts. If it does not contain a user name, the result is an error,
+// whatever the others contain.
 func (o object) user(field string) (string, error) {
 	for _, name := range []string{"sun", "username", field} {
 		value, ok, err := o.text(name)
@@ -76,7 +78,8 @@ func (o object) user(field string) (string, error) {
 }
 
 // maxName limits the length of a user name. It is longer than any user name
-// that tools create (32), and shorter than any token.
+// that tools create (32), and shorter than any token, so that a token in the
+// wrong header is never a user name.
 const maxName = 64
 
 // PosixName reports whether name is a user name of POSIX.1-2017 (3.437):

@@ -15,8 +15,9 @@ const (
 )
 
 // Create returns a token for a user. The token is valid from now, for the
-// lifespan in whole seconds. The caller must check who may create tokens for
-// this user. Invalid arguments cause errs.Invalid.
+// lifespan in whole seconds. Create does not check whether the caller's client
+// may have a token for this user: the caller must. Invalid arguments cause
+// errs.Invalid.
 func Create(key Key, user string, lifespan time.Duration, now time.Time) (string, error) {
 	switch {
 	case len(key.secret()) < minKey:

@@ -44,11 +44,11 @@ type recipe struct {
 // command that fixes the file at path. After the command has run, even as root,
 // the process that needs the file can read it.
 //
-// The command replaces only a file without useful content (worthless). Any
-// other file may be needed elsewhere, and may be configured by mistake, so the
-// command creates a new file beside it. A program that reads path never sees an
-// incomplete file. If path is not a file, only an administrator can decide what
-// to do, so the command only lists it.
+// worthless reports that the file has no useful content. Only then does the
+// command replace the file. Any other file may be in use elsewhere and be
+// configured here by mistake, so the command creates a new file beside it. A
+// program that reads path never sees an incomplete file. If path is not a file,
+// only an administrator can decide what to do, so the command only lists it.
 func (r recipe) withHint(err error, path string, worthless bool) error {
 	if errs.HintOf(err) != "" {
 		return err

@@ -23,9 +23,9 @@ func refusal(secret bool, path string, trust guard.Trust) (err error) {
 	return err
 }
 
-// paste runs a hint in a shell with the umask of a careful administrator. The
-// only change to the hint is that the URL of the file set replaces the
-// placeholder for a URL.
+// paste runs a hint in a shell with the umask of a careful administrator. It
+// changes the hint in one place only: the placeholder for a URL becomes the URL
+// of a local key set.
 func paste(t *testing.T, hint, set string) {
 	t.Helper()
 	hint = strings.ReplaceAll(hint, " URL ", " file://"+set+" ")
@@ -34,9 +34,10 @@ func paste(t *testing.T, hint, set string) {
 	}
 }
 
-// TestHintsFix checks that running the hints in a shell, one after the other,
-// fixes the file. If the file is for another user, root runs the hints.
-// Afterwards the process that needs the file must be able to read it.
+// TestHintsFix checks that an unusable key file or key set can be fixed by
+// running the hints of its errors in a shell, one after the other. If the file
+// is for another user, root runs the hints. Afterwards the process that needs
+// the file must be able to read it.
 func TestHintsFix(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)
@@ -104,10 +105,10 @@ func TestHintsFix(t *testing.T) {
 						most++
 					}
 					if said == 0 || said > most {
-						t.Errorf("%d hints, want %d at most", said, most)
+						t.Errorf("%d hints, want at most %d", said, most)
 					}
 					if _, err := os.Lstat(path + ".new"); !os.IsNotExist(err) {
-						t.Errorf("the other one: %v", err)
+						t.Errorf("the other file: %v", err)
 					}
 				})
 			}
@@ -138,7 +139,7 @@ func asked(t *testing.T, uid int, of, path string) string {
 	return hint
 }
 
-// TestAsks runs in the process that asked starts.
+// TestAsks runs in the process that the function asked starts.
 func TestAsks(t *testing.T) {
 	of, path := os.Getenv("ASKS_OF"), os.Getenv("ASKS_FOR")
 	if of == "" {

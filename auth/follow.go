@@ -9,8 +9,8 @@ import (
 	"schedrestd/guard"
 )
 
-// lookEvery is the minimum time between two checks whether the file of a
-// Followed has changed.
+// lookEvery is the minimum time between two checks of a Followed's file for
+// changes.
 const lookEvery = time.Second
 
 // Followed is a key set that is read again from its file when the file changes.

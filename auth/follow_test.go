@@ -28,8 +28,8 @@ func follow(t *testing.T, set string) *followed {
 	return f
 }
 
-// ids makes the set check its file as if a second had passed, and returns the
-// kids of its keys.
+// ids makes f check its file as if a second had passed, and returns the kids of
+// the keys in use.
 func (f *followed) ids() string {
 	f.looked = time.Now().Add(-lookEvery)
 	return f.KeySet().String()
@@ -40,7 +40,7 @@ func (f *followed) ids() string {
 func (f *followed) wants(t *testing.T, ids string, told ...string) {
 	t.Helper()
 	if got := f.ids(); got != ids {
-		t.Errorf("in use is %s, want %s", got, ids)
+		t.Errorf("the keys in use are %s, want %s", got, ids)
 	}
 	f.ids() // a second check must report nothing
 	if len(f.told) != len(told) {
@@ -136,7 +136,7 @@ func TestFollowKeySetLooksOnceASecond(t *testing.T) {
 	f.looked = time.Now().Add(time.Hour) // the current second does not end during this test
 	f.KeySet()
 	if f.told != nil {
-		t.Errorf("looked at once: %v", f.told)
+		t.Errorf("the file was checked again at once: %v", f.told)
 	}
 	f.wants(t, `kid "1"`, "no such file")
 }

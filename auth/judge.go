@@ -11,10 +11,10 @@ import (
 // work for the client.
 //
 // If the Judge has the key, it verifies the signature. Otherwise it asks the
-// daemon that will serve the request. It remembers an acceptance for at most a
-// minute, and only for this daemon, token and name to act as. Only the daemon
-// decides whether a token's user may act for another user. The daemon also
-// verifies every request itself, so the Judge grants no rights. It only
+// daemon that will serve the request. The Judge remembers an acceptance for at
+// most a minute, and only for this daemon, token and name to act as. Only the
+// daemon decides whether a token's user may act for another user. The daemon
+// also verifies every request itself, so the Judge grants no rights. It only
 // prevents attackers from causing work.
 //
 // The zero Judge has no key. A Judge is safe for concurrent use.
@@ -55,10 +55,11 @@ const (
 )
 
 // Genuine returns nil if c is genuine according to the peer's uid, to a key of
-// this process, or to the named daemon. Genuine calls ask to send a cheap
-// request to the daemon, once for all concurrent requests with the same
-// credential. Otherwise the error is errs.Unauthenticated, or the reason why
-// the daemon could not be asked.
+// this process, or to the named daemon. Otherwise it returns
+// errs.Unauthenticated, or the reason why the daemon could not be asked.
+//
+// To ask the daemon, Genuine calls ask, which must send it a cheap request.
+// Concurrent requests with the same credential share one such call.
 func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
 	if c.Local {
 		return nil
@@ -100,11 +101,11 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 // repetitions must not cause work for the daemon.
 const refusedFor = time.Second
 
-// OutOfDate reports whether a token was rejected only for its dates. In this
-// case its user needs a new token, or a clock is wrong. If this process has a
-// key, the signature must also be genuine. Without a key, OutOfDate trusts the
-// token. An attacker who guesses tokens learns nothing from this, because no
-// daemon was asked about the token.
+// OutOfDate reports whether a token was rejected only because of its dates. In
+// this case its user needs a new token, or a clock is wrong. If this process
+// has a key, the signature must also be genuine. Without a key, OutOfDate
+// trusts the token. An attacker who guesses tokens learns nothing from this,
+// because no daemon was asked about the token.
 func (j *Judge) OutOfDate(ctx context.Context, r Rejection) bool {
 	if r.dated == nil {
 		return false

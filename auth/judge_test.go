@@ -22,8 +22,8 @@ type court struct {
 	looked int            // number of questions to the keys
 }
 
-// newCourt returns a court. Its keys give the answer says for both algorithms.
-// If says is nil, the court has no keys.
+// newCourt returns a court whose keys, for both algorithms, give the answer
+// *says. If says is nil, the court has no keys.
 func newCourt(says *Answer) *court {
 	b := &court{now: now, asked: map[string]int{}}
 	b.Now = func() time.Time { return b.now }
@@ -131,8 +131,9 @@ func TestJudgeWithKeys(t *testing.T) {
 	b.wants(t, alice, controller, 0, 0)
 }
 
-// TestJudgeQuestion checks that a key gets the signed text, the signature and
-// the kid, and that only keys for the token's algorithm are asked.
+// TestJudgeQuestion checks that a question to the keys has the signed text, the
+// signature and the kid, and that only keys for the token's algorithm are
+// asked.
 func TestJudgeQuestion(t *testing.T) {
 	for _, test := range []struct{ alg, token, kid string }{
 		{"HS256", sign(`{"alg":"HS256","kid":"h"}`, goodClaims), "h"},
@@ -255,8 +256,9 @@ func TestJudgeForget(t *testing.T) {
 	b.wants(t, bob, controller, 1, 1)
 }
 
-// TestJudgeForgetsMeanwhile checks an answer to a question that was sent before
-// a refusal arrived. It must be used only for its own request.
+// TestJudgeForgetsMeanwhile checks that if Forget is called while a question is
+// pending, the answer is used only for the request that asked, and not
+// remembered.
 func TestJudgeForgetsMeanwhile(t *testing.T) {
 	alice, bob := credentialOf(t, sign(goodHeader, goodClaims), ""), credentialOf(t, sign(goodHeader, goodClaims), "bob")
 	good := Good
@@ -305,7 +307,7 @@ func TestJudgeCancelled(t *testing.T) {
 		}
 	}
 	if len(j.accepted.until) > 0 {
-		t.Error("something is remembered")
+		t.Error("an answer is remembered")
 	}
 }
 

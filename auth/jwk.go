@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// Limits on an RSA key, in bits. RFC 7518 3.3 requires at least 2048. With a
-// longer key, verifying forged tokens would cost too much.
+// Limits on an RSA key, in bits. RFC 7518 3.3 requires at least 2048. With more
+// than 8192, verifying forged tokens would cost too much.
 const (
 	minRSA = 2048
 	maxRSA = 8192
 )
 
-// rsaKey is a key of a set. Of the key's members, only n, e and those that
-// state whether the key is for signatures are used. Certificates (x5c, x5t,
-// x5u) are ignored, so no chain is verified.
+// rsaKey is a key of a set. Only the members n and e are used, and those that
+// state whether the key is for signatures. Certificates (x5c, x5t, x5u) are
+// ignored, so no chain is verified.
 type rsaKey struct {
 	id     string // kid; "" for none
 	public *rsa.PublicKey

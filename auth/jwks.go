@@ -141,8 +141,8 @@ func (s *KeySet) Answer(sig Signature) Answer {
 // Len returns the number of keys.
 func (s *KeySet) Len() int { return len(s.keys) }
 
-// Warnings returns problems of the set's file that an administrator should
-// know. Unusable keys are not among them, because every identity provider
+// Warnings returns problems of the set's file that an administrator should know
+// about. Unusable keys are not among them, because every identity provider
 // publishes some.
 func (s *KeySet) Warnings() []string { return s.warnings }
 

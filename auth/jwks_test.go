@@ -234,7 +234,7 @@ func TestLoadKeySet(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a stranger's", func(t *testing.T) {
+	t.Run("another user's file", func(t *testing.T) {
 		if os.Geteuid() != 0 {
 			t.Skip("needs root, to give a file away")
 		}
@@ -245,7 +245,7 @@ func TestLoadKeySet(t *testing.T) {
 		}
 		must(t, os.Chown(path, 4711, 0))
 		if _, err := LoadKeySet(path, trusting(4711)); err != nil {
-			t.Errorf("its user's: %v", err)
+			t.Errorf("the file's own user: %v", err)
 		}
 		must(t, os.Chown(path, 4712, 0))
 		_, err := LoadKeySet(path, trusting(4711))
@@ -291,7 +291,7 @@ func TestKeySetKid(t *testing.T) {
 	}
 	var none *KeySet
 	if none.Answer(Signature{"", signed, signature}) != Unknown || none.verify("", signed, signature) == nil {
-		t.Error("no set at all has an opinion")
+		t.Error("a nil set gives an answer")
 	}
 }
 
@@ -327,11 +327,12 @@ func FuzzKeySet(f *testing.F) {
 			ours = ours || public.Equal(key.public)
 			again = append(again, jwk(key.public, ``))
 		}
-		// After writing and parsing, the set must verify the same signatures:
-		// the provider's, if it has the provider's key.
+		// Both the set and a copy that was written and parsed again must verify
+		// the provider's signature if, and only if, the set has the provider's
+		// key.
 		for _, s := range []*KeySet{set, parsedSet(t, again...)} {
 			if (s.verify("", signed, signature) == nil) != ours {
-				t.Errorf("the provider's key is in it: %v; verified otherwise", ours)
+				t.Errorf("the set has the provider's key: %v; verify contradicts this", ours)
 			}
 		}
 	})

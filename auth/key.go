@@ -86,8 +86,8 @@ func NewKey(secret []byte) (Key, error) {
 	return Key{bytes: func() []byte { return own }}, nil
 }
 
-// Warnings returns problems of the key's file that an administrator should
-// know.
+// Warnings returns problems of the key's file that an administrator should know
+// about.
 func (k Key) Warnings() []string { return k.warnings }
 
 // Format writes "(key)", so that formatted output never contains the key.

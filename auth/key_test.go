@@ -119,8 +119,9 @@ func refusedFile(t *testing.T, err error, kind errs.Kind, path, why, command str
 	}
 }
 
-// trusting returns a Trust with the given owners. In it, the group of this
-// process is private, as with a home directory and umask 002.
+// trusting returns a Trust with the given owners that treats the group of this
+// process as private to its owner, as is usual for home directories with umask
+// 002.
 func trusting(owners ...uint32) guard.Trust {
 	return guard.Trust{Owners: owners, Private: func(_, group uint32) bool { return int(group) == os.Getegid() }}
 }

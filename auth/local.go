@@ -6,7 +6,7 @@ import "net/http"
 // process. The client is at the other end of a UNIX socket. In inetd mode, it
 // may also be at the other end of a pipe, file or terminal that no other user
 // may open. The daemons see the uid of this process, so a client with any other
-// uid, even root, would get another identity.
+// uid, even root, would act under an identity that is not its own.
 func local(r *http.Request, name string, opt Options) (Credential, error) {
 	peer, ok := PeerFrom(r.Context())
 	switch {

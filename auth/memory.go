@@ -33,13 +33,14 @@ func (m *memory[Of]) asking() uint64 {
 }
 
 // add remembers an acceptance until the token expires, but for at most a
-// minute. It does nothing if an entry was removed after the question was sent,
-// because the answer may be based on previous keys. If the memory is full, add
-// removes other entries, beginning with expired ones. The tokens of removed
-// entries have to be verified again.
+// minute. It does nothing if any entry was removed after the question was sent.
+// The removal means that a daemon has refused a credential, probably because
+// its keys have changed, and the answer may still be based on the previous
+// keys. If the memory is full, add removes other entries, beginning with
+// expired ones. The tokens of removed entries have to be verified again.
 func (m *memory[Of]) add(it Of, expires, now time.Time, asked uint64) {
-	// The end is computed from the current time. If it were the token's expiry,
-	// the end would move when the clock is set back.
+	// The end is computed from now, which includes the monotonic clock. If the
+	// end were the token's expiry, setting the clock back would postpone it.
 	lasts := min(remembered, expires.Sub(now))
 	m.mu.Lock()
 	defer m.mu.Unlock()

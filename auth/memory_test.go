@@ -24,7 +24,7 @@ func TestMemory(t *testing.T) {
 	} {
 		var m memory[acceptance]
 		if m.has(it, now) {
-			t.Errorf("%s: an empty memory has it", test.name)
+			t.Errorf("%s: an empty memory has the entry", test.name)
 		}
 		m.add(it, test.expires, now, m.asking())
 		if got := m.has(it, now.Add(test.after)); got != test.want {
@@ -32,7 +32,7 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	if remembered > time.Minute {
-		t.Errorf("remembers %v, a minute is promised", remembered)
+		t.Errorf("entries are remembered for %v, want at most a minute", remembered)
 	}
 }
 
@@ -49,21 +49,21 @@ func TestMemoryTellsApart(t *testing.T) {
 		"no name": {it.daemon, it.token, ""},
 	} {
 		if m.has(other, now) {
-			t.Errorf("another %s is taken for the same", name)
+			t.Errorf("entries with another %s are not distinguished", name)
 		}
 		m.drop(other)
 	}
 	if !m.has(it, now) {
-		t.Error("forgotten with another")
+		t.Error("removed together with another entry")
 	}
 	m.drop(it)
 	if m.has(it, now) {
-		t.Error("still there")
+		t.Error("the entry is still there")
 	}
 	new(memory[acceptance]).drop(it)
 }
 
-// TestMemoryTakenBackMeanwhile checks that an answer is not remembered if an
+// TestMemoryTakenBackMeanwhile checks that an answer is not remembered if any
 // entry was removed after the question was sent. The answer may be based on the
 // previous keys.
 func TestMemoryTakenBackMeanwhile(t *testing.T) {
@@ -77,11 +77,11 @@ func TestMemoryTakenBackMeanwhile(t *testing.T) {
 		takeBack(&m)
 		m.add(it, now.Add(time.Hour), now, asked)
 		if m.has(it, now) {
-			t.Errorf("%s is taken back, and a yes of before counts", name)
+			t.Errorf("%s was removed, but an earlier acceptance is remembered", name)
 		}
 		m.add(it, now.Add(time.Hour), now, m.asking())
 		if !m.has(it, now) {
-			t.Errorf("%s is taken back, and a yes of after does not count", name)
+			t.Errorf("%s was removed, and a later acceptance is not remembered", name)
 		}
 	}
 }
@@ -94,13 +94,13 @@ func TestMemoryAndTheClock(t *testing.T) {
 	for _, expires := range []time.Time{now.Round(0).Add(30 * time.Second), now.Round(0).Add(time.Hour)} {
 		m.add(it, expires, now, m.asking())
 		if until := m.until[it]; until == until.Round(0) {
-			t.Errorf("a token that ends %v from now is remembered by the clock on the wall", expires.Sub(now))
+			t.Errorf("a token that expires in %v is remembered by the wall clock", expires.Sub(now))
 		}
 	}
 	clear(m.until)
 	m.add(it, now.Round(0).Add(-time.Second), now, m.asking())
 	if len(m.until) > 0 {
-		t.Error("what counts no more takes room")
+		t.Error("an expired entry takes space")
 	}
 }
 
@@ -122,7 +122,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	for i := range mostRemember / 2 {
 		if !m.has(one(i), later) || !m.has(one(2*mostRemember+i), later) {
-			t.Fatalf("%d gave way to what counts no more", i)
+			t.Fatalf("entry %d was removed before an expired one", i)
 		}
 	}
 	for i := range 3 * mostRemember {
@@ -132,6 +132,6 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 	}
 	if len(m.until) < mostRemember/2 {
-		t.Errorf("only %d are left", len(m.until))
+		t.Errorf("only %d entries are left", len(m.until))
 	}
 }

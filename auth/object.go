@@ -17,8 +17,8 @@ type object map[string]json.RawMessage
 // parseObject parses data that consists of one JSON object. It refuses an
 // object in which a name occurs twice (after unescaping). Parsers differ in
 // which of the two members they use, but a token must have the same meaning for
-// the gateway and for the daemon. Names are compared byte by byte.
-// (encoding/json ignores case for struct fields.)
+// the gateway and for the daemon. Names are compared byte by byte, whereas
+// encoding/json ignores the case of struct fields.
 func parseObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
@@ -86,8 +86,9 @@ func (o object) seconds(name string) (value int64, ok bool, err error) {
 	if raw[0] < '0' || raw[0] > '9' {
 		return 0, true, errors.New("not a time")
 	}
-	// The number is not parsed as a float, which would lose small fractions. An
-	// exponent is refused, because the number could be too long to store.
+	// The number is not parsed as a float, because a float would lose a small
+	// fraction and the number would look whole. A large exponent is refused,
+	// because the number could be too long to store.
 	if _, exponent, _ := strings.Cut(strings.ToLower(string(raw)), "e"); exponent != "" {
 		if n, err := strconv.Atoi(exponent); err != nil || n < -20 || n > 20 {
 			return 0, true, errors.New("not a time")

@@ -23,6 +23,6 @@ func TestKeyForAPurpose(t *testing.T) {
 		}
 	}
 	if _, err := Create(Key{}.For("one"), "ann", time.Minute, time.Now()); err == nil {
-		t.Error("the purpose of no key is a key")
+		t.Error("a key was derived from the zero Key")
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"schedrestd/errs"
 )
 
-// mostAsked is the maximum number of concurrent questions to each daemon. A
-// client that sends many new tokens can't make a worker open more connections
-// to a daemon.
+// mostAsked is the maximum number of concurrent questions to each daemon. So a
+// client that sends many new tokens can't make a worker open any number of
+// connections to a daemon.
 const mostAsked = 64
 
 // questions holds the pending questions to daemons. The zero value has no
@@ -99,8 +99,8 @@ func (q *questions) slotsOf(daemon string) chan struct{} {
 	return q.slots[daemon]
 }
 
-// forget keeps new requests from waiting for pending questions, because the
-// answers may be based on previous keys.
+// forget makes new requests ask again instead of waiting for pending questions,
+// whose answers may be based on previous keys.
 func (q *questions) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -24,8 +24,9 @@ func together(t *testing.T, j *Judge, n int, c Credential, ask func(context.Cont
 }
 
 // TestOneQuestion checks that concurrent requests with the same new token cause
-// only one question to the daemon, whatever the answer is. A different name to
-// act as, token or daemon makes a different question.
+// only one question to the daemon, whatever the answer is. A request with
+// another name to act as, another token or another daemon asks a question of
+// its own.
 func TestOneQuestion(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice := credentialOf(t, token, "")
@@ -64,8 +65,8 @@ func TestOneQuestion(t *testing.T) {
 	}
 }
 
-// TestAnotherAsks checks that if the client of the request that asks
-// disconnects, another request asks. A request that only waits must end when
+// TestAnotherAsks checks that one of the waiting requests asks the daemon if
+// the client of the first request disconnects. A waiting request must end when
 // its own client disconnects.
 func TestAnotherAsks(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
@@ -92,11 +93,11 @@ func TestAnotherAsks(t *testing.T) {
 		synctest.Wait()
 		stop()
 		if err := <-second; !errors.Is(err, context.Canceled) || errs.KindOf(err) != errs.Unavailable || asked.Load() != 1 {
-			t.Errorf("who waits no longer: %v, asked %d times", err, asked.Load())
+			t.Errorf("the request whose client disconnected: %v, asked %d times", err, asked.Load())
 		}
 		leave()
 		if err := <-first; !errors.Is(err, context.Canceled) {
-			t.Errorf("who went away: %v", err)
+			t.Errorf("the first request: %v", err)
 		}
 		synctest.Wait()
 		if n := asked.Load(); n != 2 {
@@ -170,7 +171,7 @@ func TestNobodyJoinsTheQuestionOfBefore(t *testing.T) {
 					t.Errorf("before: %v", err)
 				}
 				if j.accepted.has(acceptance{controller, hashOf(alice.Token), ""}, now) {
-					t.Error("the answer of before is remembered")
+					t.Error("the answer to the earlier question is remembered")
 				}
 			})
 		})
@@ -203,12 +204,12 @@ func TestQuestionsAreBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := now.Load(); n != mostAsked {
-			t.Errorf("%d are asked at a time", n)
+			t.Errorf("%d questions are asked concurrently", n)
 		}
 		gone, leave := context.WithCancel(context.Background())
 		leave()
 		if err := j.Genuine(gone, one(tokens), controller, ask); errs.KindOf(err) != errs.Unavailable {
-			t.Errorf("whose client has gone: %v", err)
+			t.Errorf("the request whose client disconnected: %v", err)
 		}
 		if err := j.Genuine(context.Background(), one(0), accounting, func(context.Context) error { return nil }); err != nil {
 			t.Errorf("the other daemon: %v", err)

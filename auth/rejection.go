@@ -50,7 +50,7 @@ func hashOfParts(parts ...string) uint64 {
 }
 
 // unverified returns the user that a token names. If the token is invalid only
-// for its dates, unverified also returns the token's proof.
+// because of its dates, unverified also returns the token's proof.
 func unverified(token, field string, now time.Time) (user string, dated *proof) {
 	p, err := parse(token)
 	if err != nil {

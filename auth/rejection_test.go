@@ -59,7 +59,7 @@ func TestRejectionHash(t *testing.T) {
 	for _, headers := range list {
 		hash := rejected(headers...).Hash
 		if other, ok := seen[hash]; ok {
-			t.Errorf("%q and %q have one hash", headers, other)
+			t.Errorf("%q and %q have the same hash", headers, other)
 		}
 		seen[hash] = headers
 		if rejected(headers...).Hash != hash {
@@ -67,12 +67,12 @@ func TestRejectionHash(t *testing.T) {
 		}
 	}
 	if rejected(token, "a").Hash != rejected("Authorization", "Bearer a").Hash || rejected().Hash != rejected("Authorization", "Basic YTpi").Hash {
-		t.Error("where a token was sent makes a difference")
+		t.Error("the same token in different headers has different hashes")
 	}
 }
 
 // TestOutOfDate checks that a token counts as out of date if only its dates are
-// invalid, as far as the keys can verify it.
+// invalid and no key of this process rejects its signature.
 func TestOutOfDate(t *testing.T) {
 	good, bad, unknown := Good, Bad, Unknown
 	for _, tt := range []struct {
@@ -100,6 +100,6 @@ func TestOutOfDate(t *testing.T) {
 	b.now = c.Claims.Expires.Add(time.Second) // the daemons would still accept the token
 	r := &http.Request{Header: http.Header{"X-Sched-User-Token": {c.Token}}}
 	if !b.OutOfDate(context.Background(), NewRejection(r, Options{Now: b.Now})) {
-		t.Error("within the leeway it is no expired token")
+		t.Error("within the leeway, the token does not count as expired")
 	}
 }

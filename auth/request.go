@@ -42,8 +42,9 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 			return Credential{}, err
 		}
 		if !timeOf(opt.Now).Before(claims.Expires) {
-			// The daemons accept the token a little longer, so that a request
-			// that was admitted before the expiry can still make several calls.
+			// The gateway admits no request after the token's expiry. The
+			// daemons accept the token a little longer, so that a request that
+			// was admitted before can still make several calls.
 			return Credential{}, refuse("token: expired")
 		}
 		if opt.Privileged != nil && opt.Privileged(cmp.Or(name, claims.User)) {
@@ -67,9 +68,9 @@ func IsSent(h http.Header) bool {
 // intact refuses a request whose Connection or Proxy-Connection header lists an
 // identity header. It ignores quotes, because parsers interpret them
 // differently. A listed header is only for the next hop, so a proxy removes it.
-// Suppose that a proxy sends root's token and adds the user's name. By listing
-// the name header, a client could make a further proxy remove it, and would be
-// served as root.
+// Suppose that one proxy sends root's token and adds the user's name. By
+// listing the name header in Connection, a client could make a second proxy
+// remove the name, and would be served as root.
 func intact(h http.Header) error {
 	for _, value := range slices.Concat(h["Connection"], h["Proxy-Connection"]) {
 		for option := range strings.FieldsFuncSeq(value, notInNames) {
@@ -83,10 +84,11 @@ func intact(h http.Header) error {
 }
 
 // hyphened refuses an identity header that is spelled with underscores. For the
-// gateway it is a different header, but a program behind CGI can't distinguish
-// the two. A proxy may have used such a header as the user's name, or may set
-// it by mistake instead of the right header. In both cases, the proxy's token
-// would be used without a name.
+// gateway, X_Sched_User_Name and X-Sched-User-Name are different headers, but a
+// CGI program can't distinguish them. So a proxy may have taken the user's name
+// from the wrong header, or may itself send the name in that header by mistake.
+// If the gateway ignored the header, it would use the proxy's token without a
+// name.
 func hyphened(h http.Header) error {
 	for sent := range h {
 		if !strings.Contains(sent, "_") {
@@ -115,9 +117,10 @@ func userName(h http.Header) (string, error) {
 	return name, err
 }
 
-// userToken returns the token in either spelling or in "Authorization: Bearer",
-// or "" if none was sent. Other schemes of Authorization are ignored, because a
-// proxy that asks its clients for a password may pass the password on.
+// userToken returns the token from one of tokenHeaders or from "Authorization:
+// Bearer", or "" if none was sent. Other schemes of Authorization are ignored,
+// because a proxy that asks its clients for a password may pass the password
+// on.
 func userToken(h http.Header) (string, error) {
 	token, err := only(h, tokenHeaders)
 	if err != nil {

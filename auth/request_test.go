@@ -135,7 +135,7 @@ func TestFromRequest(t *testing.T) {
 			if test.want == nil {
 				refused(t, err, test.why, good)
 				if got != (Credential{}) {
-					t.Errorf("refused, but gave %#v", got)
+					t.Errorf("refused, but returned %#v", got)
 				}
 				return
 			}

@@ -103,8 +103,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// attacks are tokens that must be refused for their form alone. If the form
-// permits a valid signature, the token has one.
+// attacks are tokens that must be refused because of their form, whatever their
+// signature is. If the form permits a valid signature, the token has one.
 var attacks = []struct{ name, token, why string }{
 	{"nothing", "", "not three segments"},
 	{"two segments", b64(goodHeader) + "." + b64(goodClaims), "not three segments"},
@@ -235,7 +235,7 @@ func refused(t *testing.T, err error, why, token string) {
 		t.Fatalf("got %v, want a refusal because of %q", err, why)
 	}
 	if public := err.(*errs.Error); public.Message != Refused || public.Hint != "" || public.Code != "" {
-		t.Errorf("says more in public: %+v", public)
+		t.Errorf("the public text has more than it should: %+v", public)
 	}
 	for _, part := range strings.Split(token, ".") {
 		if len(part) > 3 && strings.Contains(err.Error(), part) {
@@ -282,8 +282,8 @@ func TestCreate(t *testing.T) {
 }
 
 // FuzzToken checks that each accepted token is, byte by byte, the token that
-// the tests would have signed. All other tokens must be refused with the same
-// text.
+// the tests would have created from its header and claims. All other tokens
+// must be refused with the same text.
 func FuzzToken(f *testing.F) {
 	f.Add(sign(goodHeader, goodClaims))
 	f.Add(signRSA(f, providerKey(), `{"alg":"RS256","kid":"a"}`, goodClaims))

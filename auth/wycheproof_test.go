@@ -34,9 +34,10 @@ var stricter = map[string]string{
 	"json_web_key_test.json 2":         "two secret keys in a set: a key set has public keys alone, and HS256 has one key, in a file of its own",
 }
 
-// TestWycheproof checks form and signatures with the public vectors. Their
-// payloads contain no claims, so claims are not checked here. Every algorithm
-// except HS256 and RS256 must be refused, whatever the vector's result.
+// TestWycheproof checks form and signatures with the public test vectors of
+// Project Wycheproof. Their payloads contain no claims, so claims are not
+// checked here. Every algorithm except HS256 and RS256 must be refused,
+// whatever the vector's result.
 func TestWycheproof(t *testing.T) {
 	dir := os.Getenv("WYCHEPROOF")
 	if dir == "" {
@@ -81,7 +82,7 @@ func TestWycheproof(t *testing.T) {
 			}
 			for id, why := range stricter {
 				if strings.HasPrefix(id, file.name) && !needed[id] {
-					t.Errorf("%s is no exception any more (%s)", id, why)
+					t.Errorf("%s is no longer an exception (%s)", id, why)
 				}
 			}
 		})

@@ -2,8 +2,8 @@
 // defines ids that belong to no account. Package nss looks up names. Package
 // stage starts programs under another identity.
 //
-// The privileged parent links this package, so it reads nothing that comes over
-// the network.
+// The privileged parent links this package, so the package reads nothing that
+// comes over the network.
 package become
 
 // Ids that stand for no user or for an unknown user.

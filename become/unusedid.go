@@ -11,9 +11,10 @@ import (
 	"schedrestd/errs"
 )
 
-// UnusedID returns an id that no user has, for a process that no process of
-// another program may signal or trace. In a user namespace of 65536 ids the id
-// is from a range for temporary ids.
+// UnusedID returns an id that no user has. A process that runs under it can't
+// be signalled or traced by other users' processes. If the user namespace has
+// only 65536 ids, the id is from the range that systemd uses for temporary
+// users.
 func UnusedID() (uint32, error) {
 	var b [4]byte
 	if _, err := unix.Getrandom(b[:], 0); err != nil {
@@ -29,7 +30,7 @@ func UnusedID() (uint32, error) {
 		WithHint("cat /proc/self/uid_map /proc/self/gid_map  # map 65536 ids, or start as the serving user")
 }
 
-// exists reports whether the user namespace of the id map in file contains id.
+// exists reports whether the id map in file contains id.
 func exists(file string, id uint32) bool {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {

@@ -27,8 +27,8 @@ func (c *Controller) lockEdit(j *job, until time.Time) error {
 // the job can't be changed. amend calls that function once before and once
 // after the write, so it must have the same effect both times. A waiting job is
 // not started before amend returns, so the checks of decide are still valid
-// then. The written bytes count against the rate of the user whose uid is by.
-// The caller holds j.edit.
+// then. The written bytes count against the permitted rate of the user by. The
+// caller holds j.edit.
 func (c *Controller) amend(j *job, by uint32, decide func() (func(*record), error)) error {
 	now := time.Now()
 	c.mu.Lock()

@@ -2,11 +2,11 @@
 // this one machine.
 //
 // It has three parts. The journal holds every accepted job: the controller
-// answers a submission when the job is in the journal, on disk. The queue
-// decides which job starts next. A step process runs each job, enforces its
-// limits, and outlives the controller (package step). The Controller joins
-// these parts. It can restore all of its state from the journal and the steps'
-// files, so it may crash at any moment.
+// accepts a submission only after it has written the job to the journal, on
+// disk. The queue decides which job starts next. A step process runs each job,
+// enforces its limits, and outlives the controller (package step). The
+// Controller joins these parts. It can restore all of its state from the
+// journal and the steps' files, so it may crash at any moment.
 //
 // These files follow a job: submit.go makes a job from a request and records
 // it. launch.go starts it, follows its step and records its end. usage.go

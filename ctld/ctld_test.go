@@ -117,7 +117,7 @@ func submit(t *testing.T, c *Controller, d *model.JobDesc) uint32 {
 	return answer.StepID.JobID
 }
 
-// see returns job id as the job's owner sees it.
+// see returns the job with the given number as the job's owner sees it.
 func see(t *testing.T, c *Controller, id uint32) model.Job {
 	t.Helper()
 	c.mu.Lock()
@@ -134,7 +134,7 @@ func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for !done() {
 		if t.Context().Err() != nil {
-			t.Fatal("never happened: ", what)
+			t.Fatal("did not happen: ", what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -174,7 +174,7 @@ func TestJobRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "SCHED_JWT and SLURM_JWT removed from"; !strings.HasPrefix(answer.UserMessage, want) {
-		t.Errorf("the user is told %q", answer.UserMessage)
+		t.Errorf("the user gets the message %q", answer.UserMessage)
 	}
 	id := answer.StepID.JobID
 	j := awaitState(t, c, id, model.JobFailed)
@@ -236,7 +236,7 @@ func TestRefusedSubmissions(t *testing.T) {
 		{"array", me, func(d *model.JobDesc) { d.Array = "1-3" }, fault.NotSupported, "array: this controller does not support job arrays"},
 		{"dependency", me, func(d *model.JobDesc) { d.Dependency = "afterok:1" }, fault.NotSupported, "dependency: "},
 		{"two nodes", me, func(d *model.JobDesc) { d.MinNodes = model.Some[uint32](2) }, fault.NotSupported, "minimum_nodes: "},
-		{"somebody else's job", other, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user_id: you may not submit jobs as user 0"},
+		{"another user's job", other, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user_id: you may not submit jobs as user 0"},
 		{"unknown user", server.Identity{}, func(d *model.JobDesc) { d.UserID = model.Some[uint32](3999999999) }, 0, ""},
 	}
 	for _, tt := range tests {
@@ -254,7 +254,7 @@ func TestRefusedSubmissions(t *testing.T) {
 		})
 	}
 	if len(c.jobs) > 0 {
-		t.Errorf("%d jobs were taken", len(c.jobs))
+		t.Errorf("%d jobs were accepted", len(c.jobs))
 	}
 }
 
@@ -269,7 +269,7 @@ func TestRunAs(t *testing.T) {
 	}{
 		{"himself", 0, server.Identity{UID: 1000, GID: 1000, Kernel: true}, model.Opt[uint32]{}, model.Opt[uint32]{}, "1000:1000"},
 		{"with a token", 0, server.Identity{UID: 1000, GID: 1000}, some(1000), model.Opt[uint32]{}, "1000:1000"},
-		{"in another of his groups", 0, server.Identity{UID: 1000, GID: 1000}, some(1000), some(50), "1000:50"},
+		{"in another of the user's groups", 0, server.Identity{UID: 1000, GID: 1000}, some(1000), some(50), "1000:50"},
 		{"after newgrp", 0, server.Identity{UID: 1000, GID: 50, Kernel: true}, model.Opt[uint32]{}, model.Opt[uint32]{}, "1000:50"},
 		{"lent group", 0, server.Identity{UID: 1000, GID: 8, Kernel: true}, model.Opt[uint32]{}, model.Opt[uint32]{}, "1000:1000"},
 		{"group of root's", 0, server.Identity{UID: 1000, GID: 1000}, model.Opt[uint32]{}, some(0), ""},
@@ -279,7 +279,7 @@ func TestRunAs(t *testing.T) {
 		{"root for a user, in root's group", 0, server.Identity{UID: 0, Kernel: true}, some(1000), some(0), ""},
 		{"the scheduler's user for a user", 0, server.Identity{UID: 1002}, some(1001), model.Opt[uint32]{}, "1001:1001"},
 		{"unknown user", 0, server.Identity{UID: 5}, model.Opt[uint32]{}, model.Opt[uint32]{}, ""},
-		{"controller of his own", 1000, server.Identity{UID: 1000, GID: 50}, model.Opt[uint32]{}, some(50), "1000:1000"},
+		{"the user's own controller", 1000, server.Identity{UID: 1000, GID: 50}, model.Opt[uint32]{}, some(50), "1000:1000"},
 		{"another's controller", 1001, server.Identity{UID: 1000, GID: 1000}, model.Opt[uint32]{}, model.Opt[uint32]{}, ""},
 		{"another's controller, asked by root", 1001, server.Identity{}, model.Opt[uint32]{}, model.Opt[uint32]{}, ""},
 	}
@@ -383,13 +383,13 @@ func TestOtherUsersJobs(t *testing.T) {
 		t.Errorf("%q, %v", read(t, out), err)
 	}
 	if c.mu.Lock(); c.sees(server.Identity{UID: 1}, c.jobs[id].record) || !c.sees(other, c.jobs[id].record) || !c.sees(server.Identity{}, c.jobs[id].record) {
-		t.Error("who sees the job")
+		t.Error("a user who may see the job")
 	}
 	c.mu.Unlock()
 }
 
-// renamed looks up the users of this machine. Once it is set, it returns
-// another name for the user who runs the tests.
+// renamed looks up the users of this machine. Once name is set, LookupUID
+// returns it as the name of the user who runs the tests.
 type renamed struct {
 	System
 	name atomic.Pointer[string]
@@ -455,7 +455,7 @@ func TestFinishedJobsAreForgotten(t *testing.T) {
 	stop()
 	c, _ = controller(t, Config{State: c.cfg.State})
 	if id := submit(t, c, desc(t.TempDir(), "true")); id != 9 {
-		t.Errorf("next job is %d: a number was given twice", id)
+		t.Errorf("the next job is %d: a number was used twice", id)
 	}
 	full, _ := controller(t, Config{MaxJobs: 1})
 	held := desc("/tmp", "true")

@@ -366,8 +366,8 @@ func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
 		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes, Contiguous: d.Contiguous.Or(0),
 		NTasksPerNode: d.NTasksPerNode, Requeue: d.Requeue.Or(1), Shared: d.Shared, StdOut: cmp.Or(d.StdOut, defaultOutput), StdErr: d.StdErr, StdIn: d.StdIn,
 		WorkDir: d.WorkDir, SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // informative only; a shell allows much longer lines
-		// Slurm's commands print "not set" as a number for some of
-		// these fields, so 0 stands for "not set" here.
+		// For some of these fields, Slurm's commands would print "not set" as a
+		// large number, so the value is 0 instead.
 		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)), SegmentSize: model.Some[uint16](0),
 		MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0),
 	}

@@ -12,8 +12,9 @@ import (
 )
 
 // secrets are variables that are removed from a job's environment, because
-// anyone who can read the environment could use the token in it. A user's token
-// lets them act as that user until it expires, and a proxy's token as any user.
+// anyone who can read the environment could use the token in the variable. With
+// a user's token they could act as that user until the token expires, and with
+// a proxy's token as any user.
 var secrets = []string{"SCHED_JWT", "SLURM_JWT"}
 
 // stripSecrets removes secrets from env and returns the names of the removed
@@ -33,9 +34,10 @@ func stripSecrets(env []string) (kept []step.Raw, stripped []string) {
 }
 
 // environment returns the environment of the script. It contains the user's
-// variables, the variables of a login that the user did not set, and variables
-// that describe the job. The variables that describe the job exist with both
-// prefixes, SCHED_ and SLURM_, and the user can't override them.
+// variables, variables that a login would set (unless the user has set them),
+// and variables that describe the job. The variables that describe the job
+// exist with both prefixes, SCHED_ and SLURM_, and the user can't override
+// them.
 func (c *Controller) environment(given []step.Raw, j *model.Job, user nss.User) []step.Raw {
 	facts := c.jobFacts(j)
 	ours := make(map[string]bool)

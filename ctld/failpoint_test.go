@@ -38,18 +38,18 @@ func TestKilledAtFailpoints(t *testing.T) {
 					s.cmd = nil
 				}
 				s.start()
-				t.Logf("died %d times", deaths)
+				t.Logf("killed %d times", deaths)
 				if deaths == 0 {
-					t.Error("it never died there")
+					t.Error("the controller was never killed there")
 				}
 			})
 		})
 	}
 }
 
-// TestStepDiesAtFailpoints checks that a job is started again when its step
-// dies before it has claimed the job, and counts as lost when the step dies
-// later.
+// TestStepDiesAtFailpoints checks that a job is started again when its step is
+// killed before it has claimed the job, and counts as lost when the step is
+// killed later.
 func TestStepDiesAtFailpoints(t *testing.T) {
 	for point, want := range map[string]model.JobState{
 		"unclaimed": model.JobFailed, // after each attempt, until the controller gives up

@@ -11,8 +11,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// These handlers return empty lists of objects that a single machine does not
-// have. So clients can send the same requests to every controller.
+// The first three handlers return empty lists, because a single machine has no
+// reservations, licenses or shares. These handlers exist so that clients can
+// send the same requests to every controller.
 
 // handleReservations returns an empty list: there are no reservations.
 func (c *Controller) handleReservations(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
@@ -46,7 +47,8 @@ func (c *Controller) handleShares(_ context.Context, r *server.Request) (message
 	return message.ResponseShares, &message.Shares{}, nil
 }
 
-// handleStats returns the number of jobs in each state. It refuses to reset the
+// handleStats returns how many jobs wait and run, and how many were submitted,
+// were started and ended since this controller started. It refuses to reset the
 // counts.
 func (c *Controller) handleStats(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.StatsRequest

@@ -14,7 +14,7 @@ import (
 )
 
 // handleJobs returns the requested jobs, or all jobs, that the client may see.
-// It returns error 1900 when no job has changed since the given time.
+// It returns error 1900 when no job has changed since the time in the request.
 func (c *Controller) handleJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -85,8 +85,9 @@ const (
 	readyProlog = 4
 )
 
-// handleReady reports whether a job runs. The bits for the node and the prolog
-// are always set, because nothing has to prepare the node for a job.
+// handleReady reports whether a job runs. In its answer, the bits for the node
+// and the prolog are always set, because the node needs no preparation for a
+// job.
 func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobInfoSingleRequest
 	if err := r.Decode(&q); err != nil {
@@ -111,8 +112,8 @@ func (c *Controller) sees(client server.Identity, j *record) bool {
 	return c.privacy.Sees(client.UID, j.Job.UserID, conf.PrivateJobs)
 }
 
-// shown returns the job as clients see it at time now. If the job waits, it has
-// the reason.
+// shown returns the job as clients see it at time now. If the job waits, the
+// result includes the reason.
 func (r *record) shown(now time.Time) model.Job {
 	m := r.Job
 	if m.State.Base() == model.JobPending {

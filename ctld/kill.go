@@ -19,8 +19,8 @@ import (
 // handleKill cancels a job (signal 9) or sends it a signal. Signal 0 only
 // checks whether the client may signal the job. Users may signal their own
 // jobs, root and the scheduler's user all jobs. handleKill answers when the
-// step has been notified. After that the job may take up to KillWait to end;
-// clients poll it to detect the end.
+// step has been notified. After that the job may take up to KillWait to end.
+// Clients poll the job to detect its end.
 //
 // Errors: 2017, there is no such job or the client may not see it; 2002, the
 // job belongs to another user; 2021, it has ended; 2024, it waits and can't be
@@ -190,7 +190,8 @@ func (c *Controller) signal(id uint32, sig syscall.Signal) error {
 	return gone(j.step.Signal(sig))
 }
 
-// gone returns nil when err means that the job has just ended by itself.
+// gone returns err, or nil when err means that the job has just ended by
+// itself.
 func gone(err error) error {
 	if errors.Is(err, process.ErrGone) {
 		return nil

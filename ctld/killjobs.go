@@ -18,7 +18,7 @@ import (
 // that could not be signalled, or with model.KillVerbose all jobs.
 //
 // Conditions select among the jobs that have not ended and that the client may
-// see. A request without jobs and conditions gets error 2173.
+// see. A request that has neither jobs nor conditions gets error 2173.
 func (c *Controller) handleKillJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.KillJobs
 	if err := r.Decode(&q); err != nil {

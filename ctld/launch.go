@@ -69,8 +69,8 @@ func (c *Controller) start(j *job) (*step.Step, error) {
 }
 
 // spec returns the recorded spec of a job, completed with values that are known
-// only when it starts: the user's current data and the environment that
-// describes the job.
+// only when the job starts, such as the user's groups and the variables that
+// describe the job.
 func (c *Controller) spec(j *job) (*step.Spec, error) {
 	b, err := c.journal.Get(key(specPrefix, uint64(j.id())))
 	if err == nil && b == nil {

@@ -18,11 +18,11 @@ import (
 // controller's own user.
 //
 // That user may be root, so a program that listens in place of the accounting
-// daemon must not receive a credential that it could use. The controller uses a
-// UNIX socket only if the kernel reports that an administrator's process serves
-// the socket. It then sends no credential and does not use TCP. Over TCP it
-// can't identify the server, so it sends a ticket (daemon.Ticket), which is
-// valid only for recording jobs.
+// daemon must not receive a credential that it could use. If a UNIX socket is
+// configured, the controller uses only this socket and sends no credential. It
+// sends records only if the kernel reports that an administrator's process
+// serves the socket. Over TCP the controller can't identify the server, so it
+// sends a ticket (daemon.Ticket), which is valid only for recording jobs.
 type ledger struct {
 	client *client.Accounting
 	key    *auth.Key // for tickets; nil if the UNIX socket is used

@@ -56,7 +56,7 @@ func TestSquattedAccountingPort(t *testing.T) {
 		t.Fatalf("the squatter received no token: %q", token)
 	}
 	if claims, err := (auth.Verifier{Key: key}).Verify(token); err == nil {
-		t.Errorf("the squatter is %s at the controller for %v", claims.User, time.Until(claims.Expires))
+		t.Errorf("the controller accepts the squatter as %s for %v", claims.User, time.Until(claims.Expires))
 	}
 }
 

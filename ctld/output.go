@@ -10,9 +10,9 @@ import (
 // file. It is relative to the working directory.
 const defaultOutput = "sched-%j.out"
 
-// expand replaces the patterns in a file name: %j and %A by the job's number,
-// %u by the user, %x by the job's name, %N by the node. The result is opened
-// with the rights of the job's user, so it needs no check here.
+// expand replaces the patterns in a file name: %j and %A with the job's number,
+// %u with the user, %x with the job's name, %N with the node. The result is
+// opened with the rights of the job's user, so it needs no check here.
 func (c *Controller) expand(pattern string, j *model.Job) string {
 	return model.ExpandPattern(pattern, func(letter byte) (string, bool) { return c.word(letter, j) })
 }

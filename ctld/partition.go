@@ -35,7 +35,7 @@ func (c *Controller) handlePartitions(_ context.Context, r *server.Request) (mes
 
 // unchanged reports whether nothing has changed for a client that knows the
 // state at the time last. A change in the same second counts as new, because it
-// may have been made after the client's last answer.
+// may have been made after the client received its last answer.
 func unchanged(last, changed model.Time) bool { return last > 0 && last-1 >= changed }
 
 // partition returns p, completed with this machine's resources.

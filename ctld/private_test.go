@@ -36,18 +36,19 @@ func TestPrivate(t *testing.T) {
 				refused = errs.Denied
 			}
 			if err := c.mayKill(other, j.id()); errs.KindOf(err) != refused {
-				t.Errorf("another user cancels it: %v", err)
+				t.Errorf("another user cancels the job: %v", err)
 			}
 			for _, uid := range []uint32{54321, me.UID} {
 				if err := c.mayKill(server.Identity{UID: uid}, j.id()); err != nil {
-					t.Errorf("user %d cancels it: %v", uid, err)
+					t.Errorf("user %d cancels the job: %v", uid, err)
 				}
 			}
 			for kind, seen := range map[message.Type]bool{
 				message.RequestNodeInfo: tt.nodes, message.RequestNodeInfoSingle: tt.nodes, message.RequestPartitionInfo: tt.parts,
 			} {
-				// The request has no body. Only a handler that the client may
-				// call reports that.
+				// The request has no body. A handler that the client may not
+				// call answers errs.Denied, any other handler reports the
+				// missing body.
 				_, _, err := c.Handlers()[kind](t.Context(), &server.Request{Type: kind, Identity: other})
 				if denied := errs.KindOf(err) == errs.Denied; denied == seen {
 					t.Errorf("message %d: %v", kind, err)

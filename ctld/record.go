@@ -15,8 +15,8 @@ import (
 )
 
 // Keys of the journal. Numbers are padded so that the keys sort in numeric
-// order. Format 2 added requeued jobs, whose later runs have homes of their
-// own.
+// order. Format 2 added requeued jobs, whose later runs have homes (directories
+// of steps) of their own.
 //
 //	format       version of the values below
 //	next         lowest number that the next job may have

@@ -18,8 +18,8 @@ import (
 
 // recover restores the state that an earlier controller left.
 //
-// The journal holds the accepted jobs, and the recorded ends. For a job without
-// a recorded end, the files of its step are read:
+// The journal holds the accepted jobs. For some of them it also holds how they
+// ended. For a job without a recorded end, the files of its step are read:
 //
 //   - Without a claim, the job was never started and waits as before.
 //   - With an outcome, the job has ended meanwhile.
@@ -95,9 +95,10 @@ func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 	return spooled.UserID, nil
 }
 
-// strays searches for homes that belong to no job in the journal, or to an
-// earlier run of a requeued job. If the step of such a home has exited, strays
-// removes the home. If the step still runs, the job's number is not used again.
+// strays searches for homes (directories of steps) that belong to no job in the
+// journal, or to an earlier run of a requeued job. If the step of such a home
+// has exited, strays removes the home. If the step still runs, the job's number
+// is not used again.
 func (c *Controller) strays() error {
 	homes, err := os.ReadDir(filepath.Join(c.cfg.State, "steps"))
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// stateVariable names a state directory. When it is set, this test binary runs
-// as a controller with that directory.
+// stateVariable is an environment variable with the path of a state directory.
+// When it is set, this test binary runs as a controller with that directory.
 const stateVariable = "CTLD_TEST_STATE"
 
 // controllerMain runs a controller until it is killed.
@@ -81,7 +81,7 @@ func newSite(t *testing.T) *site {
 		s.kill()
 		endSteps(t, s.state)
 		if t.Failed() {
-			t.Logf("the controllers said:\n%s", read(t, s.log.Name()))
+			t.Logf("log of the controllers:\n%s", read(t, s.log.Name()))
 		}
 		os.RemoveAll(dir)
 	})
@@ -210,7 +210,7 @@ func TestWhatHappensWithoutAController(t *testing.T) {
 				t.Errorf("status %#x, want %#x", j.ExitCode, tt.status)
 			}
 			if exists(filepath.Join(work, "never")) {
-				t.Error("it went on after its time")
+				t.Error("the job continued after its time limit")
 			}
 		})
 	}

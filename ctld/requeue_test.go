@@ -40,8 +40,8 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
-// TestRequeueHeld checks that a job that is requeued as held waits until it is
-// released by a user who may do that.
+// TestRequeueHeld checks that a job that is requeued as held waits, with a
+// reason that says who holds it, until an administrator releases it.
 func TestRequeueHeld(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
 	for _, tt := range []struct {

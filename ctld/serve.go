@@ -59,8 +59,8 @@ const (
 )
 
 // garbagePercent is the value of GOGC, half of Go's default. Most of the
-// controller's memory contains jobs, which exist for long, so it is cheap to
-// collect garbage twice as often.
+// controller's memory holds jobs, which live long, so it is cheap to collect
+// garbage twice as often.
 //
 // The kernel does not limit that memory. MemoryMax= in the unit would also
 // count the processes of jobs, and a limit on the controller's own cgroup would

@@ -11,10 +11,10 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Lists are encoded from a snapshot, without the lock. This is possible because
-// a record is never modified: update replaces it. A snapshot has one pointer
-// for each job. All requests share a snapshot until a job changes. The lock is
-// held only while the pointers are copied.
+// Lists are encoded from a snapshot, without holding c.mu. This is possible
+// because a record is never modified: update replaces it. A snapshot has one
+// pointer for each job. All requests share a snapshot until a job changes. c.mu
+// is held only while the pointers are copied.
 
 // update replaces the record of j with a copy, and calls change to modify the
 // job in that copy. The caller holds c.mu.
@@ -58,7 +58,7 @@ func (c *Controller) snapshot() (list []*record, changed model.Time) {
 }
 
 // visible returns the records in list that the client may see. If ids is not
-// nil, it returns only records of these jobs, and sorts ids.
+// nil, it returns only records of these jobs. It sorts ids in place.
 func (c *Controller) visible(client server.Identity, list []*record, ids []uint32) []*record {
 	slices.Sort(ids)
 	var found []*record
@@ -77,9 +77,9 @@ func (c *Controller) visible(client server.Identity, list []*record, ids []uint3
 }
 
 // list returns a handler for a request whose answer grows with the number of
-// jobs. The handler calls h, which decodes the request and returns the answer,
-// and encodes that answer. It encodes only a few answers of each user
-// concurrently, and none for a client that has closed its connection.
+// jobs. The handler calls h, which decodes the request and returns the answer.
+// Then the handler encodes the answer. It encodes only a few answers of each
+// user concurrently, and none for a client that has closed its connection.
 func (c *Controller) list(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		place, err := c.queries.Acquire(ctx, r.Identity.UID)
@@ -96,8 +96,9 @@ func (c *Controller) list(h server.Handler) server.Handler {
 	}
 }
 
-// pull returns a function for the Pull of a codec.Stream. Each call returns the
-// element for the next record in list. After ctx has ended, calls fail.
+// pull returns a function for the field Pull of a codec.Stream. Each call
+// returns the element for the next record in list. After ctx has ended, calls
+// fail.
 func pull[T any](ctx context.Context, list []*record, element func(*record) T) func() (*T, error) {
 	var one T
 	return func() (*T, error) {

@@ -56,8 +56,8 @@ func TestListIsASnapshot(t *testing.T) {
 	}
 }
 
-// TestVisible checks that users see only their own jobs, sorted by number. If a
-// request names jobs, users see only these.
+// TestVisible checks that users see only their own jobs, sorted by number, and
+// of these only the jobs that the request names, if it names any.
 func TestVisible(t *testing.T) {
 	c, _ := controller(t, Config{MaxJobs: 100})
 	const ann, bea = 54321, 54322
@@ -127,7 +127,7 @@ func TestUnreadListsTakeLittleMemory(t *testing.T) {
 	}
 	n := 0
 	if _, err := s.client.Jobs(t.Context(), model.Credential{}, model.Query{}, func(*model.Job) error { n++; return nil }); n != 300 || err != nil {
-		t.Errorf("another client is shown %d jobs, %v", n, err)
+		t.Errorf("another client gets %d jobs, %v", n, err)
 	}
 	if peak := peakMemory(t, s.cmd.Process.Pid); peak > 128<<20 {
 		t.Errorf("the controller took %d MiB", peak>>20)

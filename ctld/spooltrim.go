@@ -22,7 +22,8 @@ type held struct {
 }
 
 // surplus returns the records to drop, by user. It repeatedly selects the
-// oldest record of the user whose records take the most space.
+// oldest record of the user whose records take the most space, until the other
+// records fit.
 func (s *spool) surplus(list *records) map[uint32][]uint64 {
 	s.mu.Lock()
 	numbers := slices.Clone(list.numbers)

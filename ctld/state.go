@@ -23,8 +23,8 @@ const noFollow = syscall.O_NOFOLLOW
 // is the path of the directory without symbolic links.
 //
 // takeState checks the parent directories, too. The owner of a parent directory
-// could replace the state directory by a directory with links to other files,
-// and root would use those files.
+// could replace the state directory with a directory that contains links to
+// other files, and root would use those files.
 func takeState(dir string) (lock *os.File, real string, err error) {
 	if !filepath.IsAbs(dir) {
 		return nil, "", errs.New(errs.Invalid, "StateSaveLocation %q is not an absolute path", dir)

@@ -22,7 +22,7 @@ func TestStateBelowAStrangersDirectory(t *testing.T) {
 	}
 	if lock, _, err := takeState(state); err == nil {
 		lock.Close()
-		t.Error("state below another user's directory is taken")
+		t.Error("a state directory below another user's directory is accepted")
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(t.TempDir(), link); err != nil {
@@ -30,7 +30,7 @@ func TestStateBelowAStrangersDirectory(t *testing.T) {
 	}
 	if lock, _, err := takeState(link); err == nil {
 		lock.Close()
-		t.Error("a link is taken for the state")
+		t.Error("a link is accepted as the state directory")
 	}
 }
 
@@ -45,6 +45,6 @@ func TestStateIsMade(t *testing.T) {
 		t.Error(err)
 	}
 	if _, _, err := takeState(dir + "/state"); err == nil {
-		t.Error("taken twice")
+		t.Error("the state directory was locked twice")
 	}
 }

@@ -117,8 +117,8 @@ const maxJobID = 0x03ffffff
 
 // usualPriority returns the priority of a job for which no administrator has
 // set one. It falls as the job number rises, so that jobs start in the order of
-// their numbers. It also falls with the nice value, which is offset by
-// NiceOffset.
+// their numbers. It also falls as the nice value rises. The argument nice is
+// that value plus NiceOffset.
 func usualPriority(id, nice uint32) uint32 {
 	const highest = 0xfffffffd // higher numbers have other meanings
 	return uint32(min(max(0xffff0000-int64(id)+model.NiceOffset-int64(nice), 1), highest))

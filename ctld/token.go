@@ -28,8 +28,8 @@ const lifespanUnset = 0xfffffffe
 // handleToken creates a token. Root and the scheduler's user may create tokens
 // for any user, others only for themselves. A client that was authenticated by
 // a token gets no token that expires later than its own. A token for root gives
-// full control of the cluster. So requests for other users are refused before
-// any lookup, and refusals are logged, too.
+// full control of the cluster. So an ordinary user's request for another user's
+// token is refused before any lookup, and refusals are logged, too.
 //
 // Errors: 6009, this controller creates no tokens; 2002, the token would be for
 // another user, or users may not create tokens; 2051, the lifespan is too long;

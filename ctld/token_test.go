@@ -87,20 +87,20 @@ func TestTokens(t *testing.T) {
 	}{
 		{name: "own", uid: 1000, want: "ann", seconds: 1800},
 		{name: "own, by name", uid: 1000, user: "ann", lifespan: 60, want: "ann", seconds: 60},
-		{name: "not set, as Slurm says it", uid: 1000, lifespan: 0xfffffffe, want: "ann", seconds: 1800},
-		{name: "as long as can be", uid: 1000, lifespan: 7200, want: "ann", seconds: 7200},
+		{name: "not set, in Slurm's form", uid: 1000, lifespan: 0xfffffffe, want: "ann", seconds: 1800},
+		{name: "the longest lifespan", uid: 1000, lifespan: 7200, want: "ann", seconds: 7200},
 		{name: "one second", uid: 1000, lifespan: 1, want: "ann", seconds: 1},
 		{name: "a second too long", uid: 1000, lifespan: 7201, number: tooLong},
 		{name: "too long for root, too", uid: 0, lifespan: 7201, number: tooLong},
-		{name: "for ever", uid: 1000, lifespan: 0xffffffff, number: tooLong},
-		{name: "negative, as 32 bits have it", uid: 1000, lifespan: 1<<32 - 1800, number: tooLong},
-		{name: "another's", uid: 1000, user: "bea", number: denied},
-		{name: "root's", uid: 1000, user: "root", number: denied},
+		{name: "unlimited", uid: 1000, lifespan: 0xffffffff, number: tooLong},
+		{name: "negative, in 32 bits", uid: 1000, lifespan: 1<<32 - 1800, number: tooLong},
+		{name: "for another user", uid: 1000, user: "bea", number: denied},
+		{name: "for root", uid: 1000, user: "root", number: denied},
 		{name: "own, in capitals", uid: 1000, user: "ANN", number: denied},
-		{name: "unknown user's", uid: 1000, user: "zoe", number: denied}, // same refusal as for an existing user, so that clients can't find out which users exist
+		{name: "for an unknown user", uid: 1000, user: "zoe", number: denied}, // same refusal as for an existing user, so that clients can't find out which users exist
 		{name: "root for another", uid: 0, user: "bea", want: "bea", seconds: 1800},
 		{name: "root for itself", uid: 0, want: "root", seconds: 1800},
-		{name: "root for nobody", uid: 0, user: "zoe", number: unknown},
+		{name: "root, for an unknown user", uid: 0, user: "zoe", number: unknown},
 		{name: "root for a number", uid: 0, user: "1000", number: unknown},
 		{name: "the scheduler's user for root", uid: 1002, user: "root", want: "root", seconds: 1800},
 		{name: "users may not", uid: 1000, private: true, number: denied},
@@ -109,13 +109,13 @@ func TestTokens(t *testing.T) {
 		{name: "root may for itself", uid: 0, private: true, want: "root", seconds: 1800},
 		{name: "the scheduler's user may", uid: 1002, user: "ann", private: true, want: "ann", seconds: 1800},
 		{name: "the scheduler's user may for itself", uid: 1002, private: true, want: "sched", seconds: 1800},
-		{name: "who has no name", uid: 5, number: unknown},
-		{name: "nobody's", uid: 0, user: "nobody", number: bad},
-		{name: "one's in group 0", uid: 0, user: "wheel", number: bad},
-		{name: "one's in nobody's group", uid: 1002, user: "stray", number: bad},
-		{name: "own, of one in group 0", uid: 1102, number: bad},
-		{name: "own, of one in group 0, by name", uid: 1102, user: "wheel", number: bad},
-		{name: "nobody's, for another", uid: 1000, user: "nobody", number: denied}, // permission is checked before the user is looked up
+		{name: "a user without a name", uid: 5, number: unknown},
+		{name: "for the user nobody", uid: 0, user: "nobody", number: bad},
+		{name: "for a user in group 0", uid: 0, user: "wheel", number: bad},
+		{name: "for a user in the group nogroup", uid: 1002, user: "stray", number: bad},
+		{name: "own, of a user in group 0", uid: 1102, number: bad},
+		{name: "own, of a user in group 0, by name", uid: 1102, user: "wheel", number: bad},
+		{name: "for the user nobody, by another user", uid: 1000, user: "nobody", number: denied}, // permission is checked before the user is looked up
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestCreationIsConfigured(t *testing.T) {
 	}
 	a := conf.Auth{JWT: true, JWTKey: "/k", DisableTokenCreation: true, MaxTokenLifespan: time.Minute}
 	if got := configured(a, &key); got == nil || !got.Private || got.Longest != time.Minute {
-		t.Errorf("users may not, and a minute at the most: %+v", got)
+		t.Errorf("users may create no tokens, and a lifespan is at most a minute: %+v", got)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestTokenRequests(t *testing.T) {
 		}
 	}
 	if _, err := rpc.Token(ctx, model.Credential{}, token, 0); err == nil {
-		t.Error("a token for a user who is called like a token")
+		t.Error("a token was created for a user whose name looks like a token")
 	}
 	text = log.String()
 	for part := range strings.SplitSeq(token, ".") {

@@ -21,7 +21,7 @@ func TestUnoffered(t *testing.T) {
 	}
 	for _, kind := range []message.Type{message.RequestPing, message.RequestSubmitBatchJob, message.RequestJobUserInfo, message.RequestJobReady} {
 		if unoffered[kind] != "" {
-			t.Errorf("%d is answered, and listed as not offered", kind)
+			t.Errorf("message %d is supported, but listed as unsupported", kind)
 		}
 	}
 }

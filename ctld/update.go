@@ -46,9 +46,9 @@ func (c *Controller) handleUpdate(_ context.Context, r *server.Request) (message
 	return done()
 }
 
-// aboutJob returns the answer to a request to change a job that was refused
-// with err. Unlike most answers, it contains a text. Slurm's commands expect it
-// in this form.
+// aboutJob returns the answer to a request that would have changed a job but
+// was refused with err. Unlike most answers, it contains a text. Slurm's
+// commands expect it in this form.
 func aboutJob(named string, err error) (message.Type, message.Body, error) {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
@@ -94,8 +94,9 @@ const changeable = "account, admin_comment, begin_time, comment, extra, hold, na
 // with each update. They change nothing.
 const commandFlags = 0x1e00_0000
 
-// checkUpdate refuses changes that this controller does not support, and those
-// that only root and the scheduler's user may make.
+// checkUpdate refuses changes that this controller does not support. It also
+// refuses an ordinary user's changes that only root and the scheduler's user
+// may make.
 func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error {
 	rest := *d
 	rest.JobID, rest.JobIDText, rest.AllocSID, rest.SubmitLine = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""
@@ -291,9 +292,9 @@ func (u *update) timeLimit(j *job, part *model.Partition, super bool) (model.Opt
 	return wanted, nil
 }
 
-// announce applies the time limit in j's record to its step, if it has one. If
-// the job is still being started, follow applies the limit later. The caller
-// holds j.edit.
+// announce makes the step of j, if the job has one, apply the time limit in j's
+// record. If the job is still being started, follow applies the limit later.
+// The caller holds j.edit.
 func (c *Controller) announce(j *job) error {
 	c.mu.Lock()
 	limit, phase := time.Duration(j.Job.TimeLimit.Number)*c.cfg.minute, j.phase

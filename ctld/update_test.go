@@ -235,8 +235,8 @@ func TestOrderOfPriority(t *testing.T) {
 	}
 }
 
-// TestUpdateOverRPC checks that an update over every protocol version has its
-// effect, and that the client gets the text of a refusal.
+// TestUpdateOverRPC checks that updates work in every protocol version, and
+// that the client gets the text of a refusal.
 func TestUpdateOverRPC(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		c, _ := controller(t, Config{})
@@ -265,8 +265,9 @@ func TestUpdateOverRPC(t *testing.T) {
 	}
 }
 
-// TestUpdatesSurvive checks that changes are still there after the controller
-// was killed, and that a step obeys a time limit that was changed before that.
+// TestUpdatesSurvive checks that after the controller was killed, the next one
+// still has the changes, and that a step obeys a time limit that was changed
+// before.
 func TestUpdatesSurvive(t *testing.T) {
 	s := newSite(t)
 	s.start()

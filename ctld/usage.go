@@ -32,8 +32,9 @@ var defaultLimits = limits{
 	rate: 64 << 10, burst: 64 << 20,
 }
 
-// usage counts the jobs and bytes of each user. It omits the bytes that the
-// journal counts itself.
+// usage counts the jobs of each user and the bytes of their records. The
+// journal itself counts the bytes of all values, including scripts
+// (Journal.Usage).
 type usage struct {
 	all   load
 	users map[uint32]load
@@ -50,7 +51,7 @@ type load struct {
 func (l load) plus(m load) load  { return load{l.jobs + m.jobs, l.texts + m.texts, l.due + m.due} }
 func (l load) minus(m load) load { return load{l.jobs - m.jobs, l.texts - m.texts, l.due - m.due} }
 
-// count replaces the load of j by l. The caller holds c.mu.
+// count replaces the load of j with l. The caller holds c.mu.
 func (c *Controller) count(j *job, l load) {
 	uid, change := j.Job.UserID, l.minus(j.counted)
 	j.counted = l
@@ -64,7 +65,8 @@ func (c *Controller) count(j *job, l load) {
 	}
 }
 
-// kept returns the load of j if its record has the size texts in the journal.
+// kept returns the load of j when its record takes the given number of bytes in
+// the journal.
 func (c *Controller) kept(j *job, texts int64) load {
 	l := load{jobs: 1, texts: texts}
 	if c.spool != nil && !j.Job.State.Ended() {
@@ -90,7 +92,7 @@ func (c *Controller) take(j *job, l load) error {
 	return err
 }
 
-// checkLimits returns an error if counting j with load l would exceed a limit. The
+// checkLimits returns an error if j with load l would exceed a limit. The
 // caller holds c.mu.
 func (c *Controller) checkLimits(j *job, l load) error {
 	uid, most, limits, change := j.Job.UserID, c.cfg.MaxJobs, &c.cfg.limits, l.minus(j.counted)
@@ -154,8 +156,8 @@ func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
 	b.Owe(now, float64(bytes))
 }
 
-// forgetRates drops the buckets of users for whom nothing was written recently.
-// The caller holds c.mu.
+// forgetRates drops the token buckets of users for whom nothing was written
+// recently. The caller holds c.mu.
 func (c *Controller) forgetRates(now time.Time) {
 	for uid, b := range c.usage.rates {
 		if b.IsFull(now) {

@@ -54,10 +54,10 @@ func TestNoUserTakesAllSlots(t *testing.T) {
 	// Bea's next submission does not drop Ann's result; Ann's own submission
 	// does.
 	if c.jobs[first.id()] == nil {
-		t.Error("another's result is dropped")
+		t.Error("another user's result is dropped")
 	}
 	if n := fill(ann); n != 2 || c.jobs[first.id()] != nil {
-		t.Errorf("%d more jobs, and her own result is kept: %t", n, c.jobs[first.id()] != nil)
+		t.Errorf("%d more jobs, and the user's own result is kept: %t", n, c.jobs[first.id()] != nil)
 	}
 	for uid := uint32(cem); uid < cem+10; uid++ {
 		fill(uid)
@@ -66,7 +66,7 @@ func TestNoUserTakesAllSlots(t *testing.T) {
 		t.Errorf("users have %d of 10 jobs", len(c.jobs))
 	}
 	if _, err := reserved(c, c.uid); err != nil {
-		t.Errorf("nothing is left for administrators: %v", err)
+		t.Errorf("no place is left for administrators: %v", err)
 	}
 }
 
@@ -108,10 +108,10 @@ func TestNoUserTakesTheDisk(t *testing.T) {
 				t.Errorf("%d bytes are counted, %d of texts, and the file has %d", stored, texts, size)
 			}
 			if _, err := recorded(c, bea, tt.texts, tt.script, now); err != nil {
-				t.Errorf("another user has no room: %v", err)
+				t.Errorf("no space is left for another user: %v", err)
 			}
 			if _, err := recorded(c, c.uid, tt.texts, tt.script, now); err != nil {
-				t.Errorf("an administrator has no room: %v", err)
+				t.Errorf("no space is left for an administrator: %v", err)
 			}
 		})
 	}

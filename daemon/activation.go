@@ -20,8 +20,8 @@ var passed = sync.OnceValues(notify.Sockets)
 
 // activated returns listeners for the passed sockets. Each must match the
 // configured address and port, or the configured path of the UNIX socket,
-// because clients use the configuration. If the passed socket had another port,
-// any user could bind the configured port.
+// because clients connect to the configured addresses. If the passed socket had
+// another port, the configured port would be free, and any user could bind it.
 func activated(address, path string, o socket.Options) (list []net.Listener, err error) {
 	files, err := passed()
 	if err != nil {

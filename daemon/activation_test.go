@@ -113,7 +113,7 @@ func TestForeignSocketsAreRefused(t *testing.T) {
 			list, err := Listen(tt.host, tt.port, tt.path, tt.mode, 0)
 			if err == nil {
 				Close(list)
-				t.Fatal("it is served")
+				t.Fatal("the socket is served")
 			}
 			for _, text := range tt.want {
 				if !strings.Contains(err.Error(), text) {

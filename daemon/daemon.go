@@ -27,9 +27,8 @@ import (
 )
 
 // Isolate marks all inherited descriptors close-on-exec. The shell or service
-// manager that started the daemon may have left files of root open. Otherwise
-// the processes of jobs would inherit these files. main must call Isolate
-// first.
+// manager that started the daemon may have left files of root open, and the
+// processes of jobs would inherit these. main must call Isolate first.
 func Isolate() error {
 	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	return errs.Wrap(err, errs.Internal, "mark descriptors close-on-exec")
@@ -52,9 +51,10 @@ func SchedUser(name string) (nss.User, error) {
 }
 
 // Judge refuses configuration files that users other than root and owners can
-// change, if this process runs as root. The files determine what root does and
-// which keys are trusted. The file itself names SchedUser. So SchedUser may be
-// one of the owners only if that gives this user no additional rights.
+// change, if this process runs as root. The files determine what root does,
+// which keys are trusted, and who SchedUser is. So a file can make its own
+// owner SchedUser. A caller may pass SchedUser as an owner only if this gives
+// that user no additional rights.
 func Judge(files []string, owners ...uint32) error {
 	if os.Geteuid() != 0 {
 		return nil

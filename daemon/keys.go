@@ -21,10 +21,11 @@ type Keys struct {
 	Verify func(token, actAs string) (server.Identity, error)
 }
 
-// ReadKeys reads the keys that are named in a, the authentication section of
-// the configuration file path: one for HS256 (jwt_key=), a set for RS256
-// (jwks=), or both. It follows changes of the set until ctx ends. It fails if
-// no client could authenticate, or if a named key can't be used.
+// ReadKeys reads the keys that the configuration file names: one for HS256
+// (jwt_key=), a set for RS256 (jwks=), or both. a is the authentication section
+// of the file, and path the file's path. ReadKeys follows changes of the set
+// until ctx ends. It fails if no client could authenticate, or if a named key
+// can't be used.
 func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log *slog.Logger) (Keys, error) {
 	switch {
 	case a.AuthType != "auth/cred":
@@ -82,12 +83,13 @@ func keyOwners(user nss.User) []uint32 {
 	return []uint32{user.UID}
 }
 
-// lookEvery is the interval at which a key set is checked if no token is
-// verified, so that an unusable file is logged soon.
+// lookEvery is how often the file of a key set is checked for changes while no
+// tokens are verified, so that an unusable file is logged soon.
 const lookEvery = 2 * time.Second
 
-// followKeySet reads the key set in the file path, and follows and logs changes
-// of the file until ctx ends.
+// followKeySet reads the key set in a file, and returns a function that returns
+// the current set. Until ctx ends, it follows changes of the file and logs
+// them.
 func followKeySet(ctx context.Context, path string, log *slog.Logger, trust guard.Trust) (func() *auth.KeySet, error) {
 	var followed *auth.Followed
 	told := func(err error) {

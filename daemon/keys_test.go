@@ -88,7 +88,7 @@ func newKeyring(t *testing.T) *keyring {
 		t.Skip("the user of this process has no name")
 	}
 	if self.UID != 0 && self.GID == 0 {
-		t.Skip("who is in group 0 is taken for nobody")
+		t.Skip("a user in group 0 is not accepted")
 	}
 	k := &keyring{dir: t.TempDir(), secret: []byte("this key has thirty-three bytes !"), self: self}
 	if err := os.Chmod(k.dir, 0o700); err != nil {
@@ -158,14 +158,14 @@ func TestKeysVerify(t *testing.T) {
 	key, other := providers()[0], providers()[1]
 	me := k.self.Name
 	tokens := map[string]string{
-		"hs":             hs256(k.secret, me),
-		"hs by modulus":  hs256(key.N.Bytes(), me),
-		"hs by the file": hs256([]byte(keySet(jwk("a", key))), me),
-		"rs":             rs256("a", key, me),
-		"rs without kid": rs256("", key, me),
-		"rs, wrong kid":  rs256("b", key, me),
-		"rs by another":  rs256("a", other, me),
-		"rs of nobody":   rs256("a", key, "no-such-user-here"),
+		"hs":                    hs256(k.secret, me),
+		"hs by modulus":         hs256(key.N.Bytes(), me),
+		"hs by the file":        hs256([]byte(keySet(jwk("a", key))), me),
+		"rs":                    rs256("a", key, me),
+		"rs without kid":        rs256("", key, me),
+		"rs, wrong kid":         rs256("b", key, me),
+		"rs by another":         rs256("a", other, me),
+		"rs of an unknown user": rs256("a", key, "no-such-user-here"),
 	}
 	rs := []string{"rs", "rs without kid"}
 	for _, tt := range []struct {
@@ -326,7 +326,7 @@ func TestKeysInAHome(t *testing.T) {
 }
 
 // TestWaysIn checks the errors for configurations without an authentication
-// method, and other errors in the section.
+// method, and for other mistakes in the authentication section.
 func TestWaysIn(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -339,7 +339,7 @@ func TestWaysIn(t *testing.T) {
 		{name: "nothing", auth: conf.Auth{AuthType: "auth/cred"}, text: "no authentication method is configured", hint: "AuthAltTypes=auth/jwt"},
 		{name: "tokens without a key", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s", JWT: true}, text: "without a key", hint: "jwks=PATH"},
 		{name: "munge", auth: conf.Auth{AuthType: "auth/munge", JWT: true, JWTKey: "/k"}, text: "AuthType=auth/munge", hint: "AuthType=auth/cred"},
-		{name: "a key that nobody asked for", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s", JWKS: "/j"}, logs: "AuthAltTypes=auth/jwt is not set"},
+		{name: "an unused key", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s", JWKS: "/j"}, logs: "AuthAltTypes=auth/jwt is not set"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var log diary
@@ -396,7 +396,7 @@ func TestKeySetIsFollowed(t *testing.T) {
 	k.write(t, "jwks", keySet(jwk("b", providers()[1])), 0o644)
 	await("the first key is taken no more", func() bool { return !good(first) })
 	if !good(second) {
-		t.Error("the second key went with the first")
+		t.Error("the second key was removed together with the first")
 	}
 
 	// No token is verified now, but the broken file must be logged.
@@ -411,7 +411,7 @@ func TestKeySetIsFollowed(t *testing.T) {
 	}
 	await("the missing file is logged", func() bool { return log.count(stays) > 1 })
 	if good(first) || !good(second) {
-		t.Error("the keys changed with a file that can't be used")
+		t.Error("the keys changed although the new file can't be used")
 	}
 	k.write(t, "jwks", keySet(jwk("a", providers()[0])), 0o644)
 	await("the corrected file counts", func() bool { return good(first) && !good(second) })

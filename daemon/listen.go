@@ -20,20 +20,20 @@ import (
 // patience limits how long Listen retries.
 const patience = 2 * time.Second
 
-// Listen opens a TCP port, and the UNIX socket path unless it is "". The
-// directory of the socket belongs to root or to schedUser for both daemons, so
-// the daemons can share a directory. The directory gives schedUser no
+// Listen opens a TCP port, and a UNIX socket at path unless path is "". The
+// directory of the socket may belong to root or to schedUser, whichever daemon
+// calls Listen, so that both daemons can share it. This gives schedUser no
 // additional rights: clients accept that user's sockets anyway, and that user
 // may do everything at both daemons.
 //
 // If the service manager has passed sockets, Listen uses these instead of
 // binding new ones. Their port is never free for another program, even while
-// the daemon restarts. They must match the configuration. Listen binds the
-// sockets that were not passed.
+// the daemon restarts. They must match the configuration. Listen itself binds
+// the sockets that were not passed.
 //
 // Listen retries while another process uses an address. A daemon that is killed
-// while it forks leaves a child, which holds the port and the lock beside the
-// socket until it executes its program. An immediate restart of the daemon must
+// while it forks leaves a child, which holds the port and the socket's lock
+// file until it executes its program. An immediate restart of the daemon must
 // not fail because of this child.
 func Listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -97,8 +97,9 @@ func explainBind(err error, address string) error {
 		WithHint("stop that program, which may have received tokens of clients: ss -ltnp 'sport = :%s' shows it", port)
 }
 
-// holder returns the uid of the process that listens on the address at. If at
-// has the unspecified address, the process may listen on any local address.
+// holder returns the uid of the process that listens on the given address and
+// port. If the address is unspecified, the process may listen on any local
+// address.
 func holder(at netip.AddrPort) (uid uint32, err error) {
 	uid, err = portowner.Listener(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
 	if err == nil || !at.Addr().IsUnspecified() {

@@ -23,8 +23,8 @@ func Ticket(key auth.Key, lifespan time.Duration) (string, error) {
 	return auth.Create(key.For(tickets), ticketUser, lifespan, time.Now())
 }
 
-// WithTickets returns a Verify function for the accounting daemon. It accepts a
-// ticket as a token for the daemon's own user.
+// WithTickets returns a Verify function for the accounting daemon. That
+// function accepts a ticket as a token for the daemon's own user.
 func (k Keys) WithTickets() func(token, actAs string) (server.Identity, error) {
 	if k.Key == nil {
 		return k.Verify

@@ -12,10 +12,10 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// A change requires the level Operator. A change of clusters, of QOS, or of any
-// user's level requires Administrator. The daemon answers when the change is
-// part of the client's transaction. If a change fails, the transaction stays as
-// it was.
+// Most changes require the level Operator. A change of clusters, of QOS, or of
+// any user's level requires Administrator. The daemon answers when the change
+// is part of the client's transaction. If a change fails, the transaction stays
+// as it was.
 
 // changes returns the handlers of the requests that change records.
 func (d *Daemon) changes() map[message.Type]server.Handler {
@@ -202,8 +202,8 @@ func addingTo[M any, B interface {
 	}
 }
 
-// naming returns the handler of a request whose answer lists names: of the
-// records that were changed, or of those that prevent the change.
+// naming returns the handler of a request whose answer lists the names of the
+// records that were changed, or of the records that prevent the change.
 func naming[M any, B interface {
 	*M
 	message.Body

@@ -142,7 +142,7 @@ func texts(column string, list []string) condition {
 }
 
 // numbers returns the condition that column has a value in list. A text that is
-// not a number in its usual spelling matches no job.
+// not a number in its usual spelling, such as "007", matches no job.
 func numbers(column string, list []string) condition {
 	if len(list) == 0 {
 		return condition{}

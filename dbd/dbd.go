@@ -81,7 +81,8 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 	return handlers
 }
 
-// counted returns h with each call counted for its message and its user.
+// counted returns a handler that calls h and counts the call, by message type
+// and by user.
 func (d *Daemon) counted(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		start := time.Now()

@@ -21,7 +21,7 @@ const (
 )
 
 // edit is the transaction of a connection. It begins with the first change and
-// ends with the message AccountingFini or with the connection.
+// ends when the client sends AccountingFini or the connection is closed.
 type edit struct {
 	catalog *catalog.Catalog // the records with the changes so far
 	used    time.Time        // time of the last request

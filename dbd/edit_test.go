@@ -130,7 +130,7 @@ func TestRecordsSurvive(t *testing.T) {
 	}
 	s.Close()
 	if s = open(t, path); s.Catalog().Accounts["lab"] != nil || s.Catalog().LastAssoc != gone.LastAssoc {
-		t.Error("a removed account is there again, or its number")
+		t.Error("a removed account exists again, or its number is used again")
 	}
 	for _, statement := range []string{"DROP TABLE record", "PRAGMA user_version = 2"} {
 		if _, err := s.db.Exec(statement); err != nil {
@@ -248,9 +248,9 @@ func TestWhatUsersSee(t *testing.T) {
 	}
 }
 
-// TestOneTransactionAtATime checks that a change waits for the transaction of
-// another client, but not if that client has stopped sending or has
-// disconnected.
+// TestOneTransactionAtATime checks that a change waits until the transaction of
+// another client ends. It must not wait for a client that has stopped sending
+// or has disconnected.
 func TestOneTransactionAtATime(t *testing.T) {
 	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
 	connect := tokens(t, d)
@@ -276,8 +276,8 @@ func TestOneTransactionAtATime(t *testing.T) {
 	if err := errors.Join(<-ended, <-second); err != nil {
 		t.Error(err)
 	}
-	// When a client stops sending, the transaction of that client is rolled back
-	// as soon as another client wants to begin one.
+	// When a client stops sending, its transaction is rolled back as soon as
+	// another client wants to begin a transaction.
 	proceed = make(chan struct{})
 	go func() {
 		ended <- connect().Edit(ctx, rootCred, func(e model.Editor) error {
@@ -294,7 +294,7 @@ func TestOneTransactionAtATime(t *testing.T) {
 	}
 	close(proceed)
 	if err := <-ended; errs.KindOf(err) != errs.Conflict {
-		t.Errorf("the silent client commits: %v", err)
+		t.Errorf("the client that stopped sending commits: %v", err)
 	}
 	want := []string{"first", "fourth", "root", "second"}
 	if got := accounts(t, func(l model.Listing) error { return connect().List(ctx, rootCred, l) }); !slices.Equal(got, want) {

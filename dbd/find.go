@@ -28,7 +28,7 @@ const longestQuery = 30 * time.Second
 //
 // A first statement selects the jobs and returns only their keys, all in one
 // row, because a statement can be interrupted only before its first row. Then a
-// second statement reads the records with these keys. It runs in the same
+// second statement reads the records with these keys. Both run in the same
 // transaction, so that the number of jobs is still correct.
 func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32],
 	use func(n int, next func() (cluster string, j *model.Job, err error)) error) error {
@@ -136,11 +136,12 @@ const (
 	lastProbe  = 1_000_000
 )
 
-// cheapest returns the table, with the index of the condition that matches the
-// fewest jobs. SQLite has no statistics about single values here. So cheapest
-// counts the jobs for each condition, using only indices. It counts up to a
-// limit, and raises the limit until one condition stays below it. Its cost is
-// proportional to the cost of the query itself.
+// cheapest returns the FROM clause of a query: the table of jobs, read through
+// the index of the condition that matches the fewest jobs. SQLite has no
+// statistics about single values here. So cheapest counts the jobs for each
+// condition, using only indices. It counts up to a limit, and raises the limit
+// until one condition stays below it. Its cost is proportional to the cost of
+// the query itself.
 func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, err error) {
 	var candidates []condition
 	for _, c := range list {

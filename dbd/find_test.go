@@ -76,8 +76,8 @@ func isNamed(s *model.SelectedStep, j *model.Job) bool {
 	return j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id
 }
 
-// wanted returns the jobs that f selects from the list all, in the order in
-// which answers list them.
+// wanted returns the jobs in all that f selects, in the order in which an
+// answer lists them.
 func wanted(f *model.AccountingJobFilter, owner model.Opt[uint32], all []kept) (list []kept) {
 	for i := range all {
 		if selects(f, owner, &all[i]) {
@@ -149,8 +149,8 @@ func (c chance) job() kept {
 	return j
 }
 
-// list returns a list of random values that is usually empty. Otherwise the
-// many filters would match no job.
+// list returns a list of random values that is usually empty. If all of the
+// many filters had values, they would match no job.
 func list[T any](c chance, value func() T) (all []T) {
 	if c.IntN(5) == 0 {
 		for range 1 + c.IntN(3) {
@@ -188,7 +188,7 @@ func (c chance) filter() (f model.AccountingJobFilter) {
 }
 
 // TestFiltersMeanTheSame checks, for random filters, that the SQL statements
-// find the same jobs as the function selects.
+// find exactly the jobs for which selects returns true.
 func TestFiltersMeanTheSame(t *testing.T) {
 	s := open(t, storeFile(t))
 	seed := rand.Uint64()

@@ -88,7 +88,8 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestLists checks that an empty list is answered as empty, not as an error.
+// TestLists checks that a request that selects no records is answered with an
+// empty list, not with an error.
 func TestLists(t *testing.T) {
 	s := newSite(t)
 	s.run(t)

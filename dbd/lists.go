@@ -13,8 +13,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// resources are the trackable resources that this daemon knows: the first four
-// of Slurm, whose numbers are the same in every cluster.
+// resources are the trackable resources that this daemon knows: Slurm's first
+// four, whose numbers are the same in every cluster.
 var resources = []model.TRES{{ID: cpu, Type: "cpu"}, {ID: mem, Type: "mem"}, {ID: energy, Type: "energy"}, {ID: node, Type: "node"}}
 
 const (

@@ -25,9 +25,9 @@ const (
 	jobVersion = 2
 )
 
-// table creates the table of jobs. All columns except record serve queries. The
-// long column record is the last, so that a query can read the others without
-// it.
+// table creates the table of jobs. All columns except record are there for
+// queries. The long column record comes last, so that a query can read the
+// others without it.
 const table = `CREATE TABLE job (
 	id            INTEGER PRIMARY KEY,
 	cluster       TEXT    NOT NULL,

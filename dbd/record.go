@@ -30,9 +30,9 @@ func (d *Daemon) Limit(t message.Type, who server.Identity) int {
 }
 
 // record handles AccountingRecordJobs. The answer confirms that the jobs are on
-// disk; then schedctld drops them. If the same batch is recorded again, nothing
-// changes. Only root and the scheduler's user may record jobs. Otherwise any
-// user could falsify the accounting of others.
+// disk. After it, schedctld drops its own records of them. If the same batch is
+// recorded again, nothing changes. Only root and the scheduler's user may
+// record jobs. Otherwise any user could falsify the accounting of others.
 func (d *Daemon) record(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if !d.privacy.Super(r.Identity.UID) {
 		return 0, nil, errs.New(errs.Denied, "only root and the scheduler's user may record jobs")

@@ -127,7 +127,7 @@ func write(ctx context.Context, tx *sql.Tx, rows []row) error {
 // Catalog returns the committed records.
 func (s *Store) Catalog() *catalog.Catalog { return s.catalog.Load() }
 
-// Replace replaces the committed records by those of next, first on disk and
+// Replace replaces the committed records with those of next, first on disk and
 // then in memory. next must be derived from the result of Catalog. Calls must
 // not be concurrent.
 func (s *Store) Replace(ctx context.Context, next *catalog.Catalog) error {

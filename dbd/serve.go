@@ -57,9 +57,9 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	return daemon.Serve(ctx, s, listeners, log, nil)
 }
 
-// settle drops the privileges of the process: if root has started it, it
-// continues as the scheduler's user. settle is called before the process opens
-// any file, because the process will parse input from the network.
+// settle drops the privileges of the process, which will parse input from the
+// network: if root has started the process, it continues as the scheduler's
+// user. settle is called before the process opens files of its own.
 func settle(user nss.User, log *slog.Logger) error {
 	switch euid := uint32(os.Geteuid()); {
 	case euid == 0 && user.UID != 0 && user.Name == "":

@@ -127,7 +127,7 @@ func TestDaemon(t *testing.T) {
 		t.Errorf("record with a token: %v", err)
 	}
 	if err := local.RecordJobs(ctx, model.Credential{}, batch); err != nil {
-		t.Errorf("record with the kernel's word: %v", err)
+		t.Errorf("record over the UNIX socket: %v", err)
 	}
 	if err := tcp.RecordJobs(ctx, ann, batch); errs.KindOf(err) != errs.Denied {
 		t.Errorf("record as an ordinary user: %v", err)
@@ -136,7 +136,7 @@ func TestDaemon(t *testing.T) {
 		t.Errorf("record as another user: %v", err)
 	}
 	if err := tcp.RecordJobs(ctx, model.Credential{Token: me.Token, ActAs: other.Name}, batch); errs.KindOf(err) != errs.Denied {
-		t.Errorf("record as the ordinary user whom one acts for: %v", err)
+		t.Errorf("record on behalf of an ordinary user: %v", err)
 	}
 	if err := tcp.Verify(ctx, model.Credential{Token: me.Token + "x"}); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("forged: %v", err)

@@ -226,7 +226,7 @@ func TestNothingIsMadeInABadPlace(t *testing.T) {
 			t.Errorf("%s: opened", name)
 		}
 		if made, _ := os.ReadDir(dir); len(made) > 0 {
-			t.Errorf("%s: %v is made", name, made)
+			t.Errorf("%s: %v was created", name, made)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // unoffered lists requests of Slurm's commands that this daemon does not
-// support. The daemon refuses them with the number for "not supported" and a
-// text, which sacctmgr prints.
+// support. The daemon refuses them with Slurm's error number for "not
+// supported" and a text, which sacctmgr prints.
 var unoffered = map[message.Type]string{
 	1411: "association usage", 1413: "cluster usage", 1430: "changing clusters",
 	1452: "workload keys", 1455: "workload keys", 1456: "workload keys", 1457: "workload key usage",

@@ -32,7 +32,8 @@ const (
 	BadAnswer                   // a daemon's answer is invalid
 	Unsupported                 // neither the gateway nor the daemon supports this
 
-	// These kinds are about the request itself, regardless of its purpose.
+	// These kinds concern the HTTP request itself, whichever operation it
+	// requests.
 	MethodNotAllowed // the path exists without this method
 	UnsupportedMedia // an unsupported media type of the body
 	RequestTimeout   // the rest of the request did not arrive in time

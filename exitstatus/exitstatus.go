@@ -1,5 +1,5 @@
-// Package exitstatus interprets the status with which a process has ended, as wait(2)
-// returns it.
+// Package exitstatus interprets the status with which a process has ended, as
+// returned by wait(2).
 package exitstatus
 
 import (

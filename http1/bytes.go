@@ -14,7 +14,7 @@ var isText = func() (t [256]bool) {
 	return t
 }()
 
-// table returns a table of letters, digits, and the other bytes in a string.
+// table returns a table of letters, digits, and the bytes in others.
 func table(others string) (t [256]bool) {
 	for c := range t {
 		t[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

@@ -64,10 +64,10 @@ const (
 // mostBlank limits the number of empty lines before a request.
 const mostBlank = 4
 
-// Skip returns how many bytes at the beginning of b are empty lines to ignore.
-// They are permitted before the first request, and also after a body, because
-// old clients send a line break after a body (RFC 9112, 2.2). The caller must
-// remove them before it calls Head.
+// Skip returns how many bytes at the beginning of b are empty lines, which are
+// ignored. They are permitted before the first request, and also after a body,
+// because old clients send a line break after a body (RFC 9112, 2.2). The
+// caller must remove them before it calls Head.
 func (l *Lexer) Skip(b []byte) (n int) {
 	if l.line > 0 {
 		return 0

@@ -205,7 +205,7 @@ func TestRefused(t *testing.T) {
 		for _, piece := range []int{1, 3, len(tt.text)} {
 			list := all(newLexer(), tt.text, piece)
 			if len(list) == 0 {
-				t.Errorf("%s: nothing", tt.name)
+				t.Errorf("%s: no result", tt.name)
 				continue
 			}
 			e, ok := list[len(list)-1].err.(*Error)

@@ -5,9 +5,9 @@ import (
 	"net/netip"
 )
 
-// checkTarget checks a request target (RFC 9112, 3.2). It accepts a path with a
-// query, alone or in an http or https URL. Any other form is refused, because a
-// proxy may interpret it differently.
+// checkTarget checks a request target (RFC 9112, 3.2). It accepts a path with
+// or without a query, either alone or in an http or https URL. Any other form
+// is refused, because a proxy may interpret it differently.
 func checkTarget(method, target []byte) error {
 	switch {
 	case target[0] == '/':
@@ -62,8 +62,8 @@ func checkPath(path []byte) error {
 	return nil
 }
 
-// isHost reports whether text is a host, or a host, a colon and a port (RFC
-// 3986, 3.2.2 and 3.2.3). Percent-encoded names are refused.
+// isHost reports whether text is a host, with or without a colon and a port
+// (RFC 3986, 3.2.2 and 3.2.3). Percent-encoded names are refused.
 func isHost(text []byte) bool {
 	host, port, _ := bytes.Cut(text, []byte(":"))
 	if len(text) > 0 && text[0] == '[' {

@@ -20,8 +20,8 @@ func New(format string, w io.Writer, from *slog.LevelVar) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// spelled formats durations as text, and gives a name to the level that slog
-// does not have.
+// spelled formats durations as text, and names the level Verbose, for which
+// slog has no name.
 func spelled(groups []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.String())

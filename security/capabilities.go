@@ -64,8 +64,8 @@ func Held() (Capabilities, error) {
 }
 
 // PassCapabilities makes the calling thread pass exactly these capabilities to
-// the programs that root executes from now on. They get them even if the
-// bounding set is emptied afterwards.
+// the programs that it executes as root from now on. The programs get the
+// capabilities even if the bounding set is emptied afterwards.
 func PassCapabilities(pass Capabilities) error {
 	held, err := Held()
 	if err != nil {
@@ -83,8 +83,8 @@ func PassCapabilities(pass Capabilities) error {
 // keep that were held before, and returns these. Programs that root executes
 // afterwards have at most the capabilities in pass, a subset of keep.
 //
-// Without it, an attacker who takes over the parent through its ipc reader
-// could also load modules or read every file.
+// With the dropped capabilities, an attacker who takes over the parent through
+// its ipc reader could load modules or read every file.
 func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	held, err := Held()
 	if err != nil {
@@ -98,7 +98,8 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 		return e
 	}
 	if pass != 0 {
-		// Once the bounding set is empty, no capability can become inheritable.
+		// The inheritable set must be filled before forbidGains empties the
+		// bounding set: afterwards, no capability can become inheritable.
 		if e := set(held); e != 0 && e != syscall.ENOTSUP {
 			return 0, fmt.Errorf("pass capabilities: %w", e)
 		}
@@ -110,9 +111,9 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	e := set(keep)
 	switch {
 	case e == syscall.ENOTSUP && held == keep:
-		// In a build with cgo the runtime can't reach all threads. The
-		// effective set is already right, and checkThreads verifies the
-		// permitted set.
+		// In a build with cgo the runtime can't reach all threads. But nothing
+		// has to be dropped here: the effective set is already right, and
+		// checkThreads verifies the permitted set.
 	case e == syscall.ENOTSUP:
 		return 0, errs.New(errs.Unsupported, "capabilities can't be dropped: this program was built with cgo").
 			WithHint("build it with CGO_ENABLED=0, as make build does")
@@ -169,9 +170,9 @@ func checkThreads(want map[string]string) error {
 
 // DropBounding empties the bounding set of the calling thread, so that no
 // program that it starts can get a capability, not even as root. Other threads
-// that already run keep their sets. It reports whether the set is empty.
-// Without CAP_SETPCAP it changes nothing, but a service manager may already
-// have emptied the set.
+// that already run keep their sets. DropBounding reports whether the calling
+// thread's set is empty. Without CAP_SETPCAP it changes nothing, but a service
+// manager may already have emptied the set.
 func DropBounding() (bool, error) {
 	held, err := Held()
 	if err != nil {

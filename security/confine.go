@@ -30,9 +30,9 @@ func NoNewPrivsThread() error {
 
 // CloseInherited closes the descriptors, apart from the standard ones, that the
 // process inherited. Otherwise an attacker who captures this process could
-// reach, for example, a secret file of a root shell. Inherited descriptors have
-// no close-on-exec flag. Descriptors that this process opened or adopted have
-// the flag.
+// reach, for example, a secret file of a root shell. CloseInherited recognizes
+// inherited descriptors by their missing close-on-exec flag. Descriptors that
+// this process opened or adopted have the flag, and stay open.
 func CloseInherited() error {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

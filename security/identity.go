@@ -23,9 +23,9 @@ type Account struct {
 }
 
 // CheckIdentity returns an error if a worker would have the uid of one of the
-// accounts, or a group of one of them. Such a worker could read the
-// controller's key or signal its daemons, and an attacker who captures it would
-// control the cluster.
+// accounts, or a group of one of them. Such a worker could read the cluster's
+// key or signal the daemons, and an attacker who captures it would control the
+// cluster.
 func CheckIdentity(who Identity, accounts ...Account) error {
 	for _, a := range accounts {
 		if who.UID == a.UID {

@@ -122,7 +122,7 @@ func TestCheckIdentity(t *testing.T) {
 			case err == nil || !strings.Contains(err.Error(), tt.want):
 				t.Errorf("got %v, want %q", err, tt.want)
 			case !strings.Contains(errs.HintOf(err), "-u") && !strings.Contains(errs.HintOf(err), "-g"):
-				t.Errorf("no way out named: %q", errs.HintOf(err))
+				t.Errorf("no remedy in the hint: %q", errs.HintOf(err))
 			}
 		})
 	}
@@ -136,7 +136,7 @@ func chown(t *testing.T, path string, uid, gid int) {
 }
 
 // TestKeepCapabilities checks that dropped capabilities are gone, and that an
-// executed program regains none of them. Its test file can't be read without
+// executed program regains none of them. The test's file can't be read without
 // CAP_DAC_OVERRIDE.
 func TestKeepCapabilities(t *testing.T) {
 	needRoot(t)

@@ -16,8 +16,8 @@ type Client struct {
 	parent      *ipc.Channel
 }
 
-// NewClient returns the client at the other end of channel. The client has no
-// parent, so it can't be reported.
+// NewClient returns the client at the other end of channel. It is for tests:
+// the client has no channel to the parent, so it can't be reported.
 func NewClient(about work.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: about, channel: channel}
 }

@@ -44,9 +44,9 @@ type Service interface {
 }
 
 // Main runs a service and returns the exit status: 0 if the parent closed the
-// channel, 1 if the process refused to serve, 2 if the parent did not start it.
-// It calls confine as the last step before it sends Ready. build returns the
-// service, which may send messages to the parent.
+// channel, 1 if the process refused to serve, 2 if it was not started by the
+// parent. Main calls confine as the last step before it sends Ready. build
+// returns the service, which may send messages to the parent.
 func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sealed, error), build func(parent *ipc.Channel) Service) int {
 	// A terminal or a service manager sends these signals to all processes, but
 	// only the parent handles them.

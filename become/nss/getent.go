@@ -66,9 +66,9 @@ func (n *source) ask(database, key string) (string, error) {
 
 // run runs getent without the privileges, the environment (in particular
 // without a token or LD_PRELOAD) and the terminal of this process. If this
-// process is root, getent runs under an unused id. Its output determines the
-// user and groups that root gives to a job. A process with the same uid as
-// getent could stop it, take its pipe and answer in its place.
+// process is root, getent runs under an unused id, because a process with the
+// same uid as getent could stop it, take its pipe and answer in its place. The
+// answer determines the user and groups that root gives to a job.
 func run(ctx context.Context, tool, database, key string) (*capped, error) {
 	target := stage.Target{Path: tool, Argv: []string{tool, database, key}, Env: []string{"LC_ALL=C"}}
 	if os.Geteuid() != 0 {
@@ -106,8 +106,8 @@ func (n *source) tool() string {
 }
 
 // capped keeps the first bytes that are written to it, up to a limit. When
-// there are more, it calls stop. Its buffer is not embedded. Otherwise io.Copy
-// would find the buffer's ReadFrom and bypass the limit.
+// there are more, it calls stop. Its buffer is not embedded, because io.Copy
+// would then find the buffer's ReadFrom and bypass the limit.
 type capped struct {
 	kept bytes.Buffer
 	left int

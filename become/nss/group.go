@@ -98,8 +98,9 @@ func (n *source) fileGroups(name string) ([]uint32, error) {
 	return gids, err
 }
 
-// initgroups asks getent, whose output is "name 4 24 27". The getent of musl
-// lacks that database. It knows only the groups in the files.
+// initgroups asks getent, whose output is "name 4 24 27". musl's getent does
+// not support that database. On such a system, only the groups in the files
+// count.
 func (n *source) initgroups(name string) ([]uint32, error) {
 	out, err := n.getent("initgroups", name)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"schedrestd/errs"
 )
 
-// Host returns the addresses of a name. A literal address stands for itself.
-// Other names are looked up in /etc/hosts and then with getent ahosts. So an
-// unprivileged process parses the answers of DNS, which come from the network,
-// and the caller never does.
+// Host returns the addresses of a name. For a literal address it returns only
+// that address. Other names are looked up in /etc/hosts and then with getent
+// ahosts. So the answers of DNS, which come from the network, are parsed by an
+// unprivileged process and never by the caller.
 func Host(name string) ([]netip.Addr, error) { return system.host(name) }
 
 func (n *source) host(name string) ([]netip.Addr, error) {

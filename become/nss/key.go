@@ -11,9 +11,9 @@ import (
 // maxName is the longest user or group name that is looked up, in bytes.
 const maxName = 255
 
-// goodName returns an error for a text that can't be a name, so that getent
-// never gets it: an option, a number (getent would search by id), or a
-// separator of the files.
+// goodName returns an error for a text that can't be a name, so that it is
+// never passed to getent: a text that looks like an option or a number (getent
+// would search by id), or that contains a separator of the files.
 func goodName(what, name string) error {
 	bad := strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == ',' || r == '/' || r == 0x7f })
 	if name == "" || len(name) > maxName || bad || strings.HasPrefix(name, "-") || isNumber(name) {

@@ -57,8 +57,8 @@ var system = &source{
 	now:   time.Now,
 }
 
-// find returns the first line of database that match accepts. match gets file =
-// true for a line that comes from a file.
+// find returns the first line of database that match accepts. The argument file
+// of match is true for a line from a file, and false for a line from getent.
 func (n *source) find(database, key string, match func(line string, file bool) bool) (string, error) {
 	var found string
 	err := n.eachLine(database, func(line string) bool {

@@ -160,7 +160,7 @@ func TestGetentIsConfined(t *testing.T) {
 	lines := strings.Split(out, "\n")
 	uid, groups, dir := lines[len(lines)-3], lines[len(lines)-2], lines[len(lines)-1]
 	if n, err := strconv.Atoi(uid); err != nil || n < 61184 || n == 65534 || groups != uid || dir != "/" {
-		t.Errorf("uid %s, groups %s, directory %s; want an id that nobody has, alone, and /", uid, groups, dir)
+		t.Errorf("uid %s, groups %s, directory %s; want an unused uid, only its group, and /", uid, groups, dir)
 	}
 }
 
@@ -186,11 +186,11 @@ func TestAnswersAreKept(t *testing.T) {
 	}
 	n.tools = nil
 	if _, err := n.getent("group", "far"); err != nil {
-		t.Errorf("a fresh answer was asked for again: %v", err)
+		t.Errorf("a cached answer was requested again: %v", err)
 	}
 	now = now.Add(2 * n.keep)
 	if _, err := n.getent("group", "far"); errs.KindOf(err) != errs.Unsupported {
-		t.Errorf("a stale answer was used: %v", err)
+		t.Errorf("an expired answer was used: %v", err)
 	}
 }
 

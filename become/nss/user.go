@@ -62,9 +62,9 @@ func (n *source) namesOf(uid uint32) ([]string, error) {
 	return []string{u.Name}, err
 }
 
-// orSelf returns u, or an entry for this process's own user if that user has
-// none, because a container may be started with any uid. For root and for other
-// users it makes up no entry.
+// orSelf returns u and err, the result of a look-up. If the look-up of this
+// process's own user found no entry, orSelf makes one up, because a container
+// may be started with any uid. It makes up none for root and for other users.
 func orSelf(u User, err error, match func(User) bool) (User, error) {
 	uid := uint32(os.Geteuid())
 	self := User{Name: fmt.Sprintf("uid%d", uid), UID: uid, GID: uint32(os.Getegid()), Home: "/", Shell: "/bin/sh"}

@@ -9,8 +9,9 @@ import (
 	"schedrestd/become"
 )
 
-// Seen is a connection that another process opened. That process can see more
-// of the machine, and has identified the server.
+// Seen is a connection that another process opened for this one. The user
+// namespace of that process has more ids than this one's, so that process may
+// have found out which user runs the server.
 type Seen interface {
 	Server() (uid uint32, known bool)
 }

@@ -68,8 +68,8 @@ type Target struct {
 // process that opens them.
 const fileDir = "/proc/self/fd/"
 
-// File returns a path for descriptor fd of the stage. The target does not
-// inherit the descriptor.
+// File returns the value of Target.Path for a program that is open as
+// descriptor fd of the stage. The target does not inherit the descriptor.
 func File(fd int) string { return fileDir + strconv.Itoa(fd) }
 
 // Command returns the arguments and the environment for Program, which then
@@ -140,9 +140,9 @@ func init() {
 	os.Exit(status)
 }
 
-// refuseSecure returns an error if the program's file gave this process a
-// privilege that its starter lacks. A set-user-ID bit or file capabilities do
-// that. Otherwise the starter could run any program with that privilege.
+// refuseSecure returns an error if the program's file has a set-user-ID bit or
+// capabilities that gave this process a privilege that its starter lacks.
+// Without this check, the starter could run any program with that privilege.
 func refuseSecure() error {
 	values, err := unix.Auxv()
 	if err != nil {
@@ -171,17 +171,18 @@ func (t Target) run() (status int, err error) {
 	return ExitTarget, fmt.Errorf("execute %s: %w", t.Path, syscall.Exec(t.Path, t.Argv, t.Env))
 }
 
-// become gives the calling thread the identity of t. During initialization that
-// is the first thread of the process. The other threads keep their identity, so
-// the user can't signal or trace them. The execution of the target ends them.
+// become gives the calling thread the identity of t. During initialization the
+// calling thread is the first thread of the process. The other threads keep
+// their identity, so the user can't signal or trace them. The execution of the
+// target ends them.
 func (t Target) become() error {
 	starter := os.Getppid()
 	if err := disinherit(unix.CAP_SETUID, unix.CAP_SETGID); err != nil {
 		return err
 	}
-	// A process that still has capabilities can't be traced by the user, even
-	// where fs.suid_dumpable makes it dumpable. The kernel drops the
-	// capabilities at exec.
+	// The process keeps its capabilities until exec, when the kernel drops
+	// them. As long as it has them, the user can't trace it, even where
+	// fs.suid_dumpable makes it dumpable.
 	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("keep capabilities until exec: %w", err)
 	}
@@ -211,13 +212,14 @@ func (t Target) become() error {
 }
 
 // The numbers of system calls above are those of 64-bit systems. On 32-bit
-// systems other calls take ids of 32 bits. There this constant overflows and
-// the build fails.
+// systems, the calls that take 32-bit ids have other numbers. To keep this file
+// from being used there, this constant overflows and the build fails.
 const _ uint = 1 << 63
 
 // disinherit removes capabilities from the inheritable set, and so from the
-// ambient set. The starter put them there for this process, because with an
-// empty bounding set root would get no capabilities.
+// ambient set. The starter put them there for this process: when the bounding
+// set is empty, a program that root executes gets only the inheritable
+// capabilities.
 func disinherit(list ...int) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -43,8 +43,8 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// start starts the stage for target in the same way as a service: as root, with
-// file as descriptor 3.
+// start starts the stage for target as root, as the services do. file becomes
+// descriptor 3 of the stage.
 func start(t *testing.T, target Target, file *os.File) *exec.Cmd {
 	t.Helper()
 	argv, env := target.Command()
@@ -139,7 +139,7 @@ func stuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 }
 
 // TestAStuckTargetDoesNotHoldUpItsStarter checks that start returns although
-// the target is stuck. If start executed the target directly, without the stage,
+// the target is stuck. If start executed the target directly, without a stage,
 // it would wait for the target.
 func TestAStuckTargetDoesNotHoldUpItsStarter(t *testing.T) {
 	needRoot(t)
@@ -150,9 +150,9 @@ func TestAStuckTargetDoesNotHoldUpItsStarter(t *testing.T) {
 	}
 }
 
-// TestDumpable checks a kernel that makes processes dumpable when they change
-// their uid. The starter is still not dumpable, and the user can't trace the
-// stage.
+// TestDumpable checks that the starter is not dumpable and the user can't trace
+// the stage, even if the kernel makes processes dumpable when they change their
+// uid.
 func TestDumpable(t *testing.T) {
 	needRoot(t)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -259,7 +259,7 @@ func TestSetUserIDIsRefused(t *testing.T) {
 	_ = cmd.Wait()
 	said := fmt.Sprint(cmd.Stdout, cmd.Stderr)
 	if strings.Contains(said, "not permitted") {
-		t.Skip("set-user-ID bits count for nothing in this directory")
+		t.Skip("set-user-ID bits have no effect in this directory")
 	}
 	if cmd.ProcessState.ExitCode() != ExitIdentity || !strings.Contains(said, "set-user-ID") {
 		t.Errorf("%s: %s", cmd.ProcessState, said)

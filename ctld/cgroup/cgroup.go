@@ -4,8 +4,8 @@
 //
 // It uses only a group that was delegated to this process: a group that the
 // service manager marked as delegated, or the root of the tree that this
-// process sees. In other groups only the service manager may write, so callers
-// sample the memory instead.
+// process sees. Only the service manager may change other groups. If no group
+// was delegated, callers sample the memory instead.
 package cgroup
 
 import (
@@ -51,10 +51,11 @@ const subgroup = "schedctld"
 
 // find returns the Base for a process in group rel below mount.
 //
-// A group whose children have memory limits may not hold processes itself. If a
-// job of the previous run still has such a child, the kernel refuses to start
-// this program directly in the group. So find uses no memory limits in that
-// group.
+// A group whose children have memory limits may not hold processes itself. If
+// this process was started directly in the delegated group, find enables no
+// memory limits. Otherwise the group of a job that outlives this process would
+// keep the service manager from starting this program in the delegated group
+// again.
 func find(mount, rel string) (b Base, err error) {
 	own := filepath.Join(mount, rel)
 	above := filepath.Dir(own)
@@ -118,10 +119,9 @@ func delegated(dir string) bool {
 	return false
 }
 
-// enableMemory lets groups below dir limit memory, and reports whether that
-// succeeded. Apart from the root, a group with such groups below it may not
-// hold processes itself. So this process moves to a subgroup if it is the only
-// process in dir.
+// enableMemory permits the groups below dir to limit memory, and reports
+// whether that succeeded. Unless dir is the root, it may then hold no processes
+// itself. So if this process is the only one in dir, it moves to a subgroup.
 func enableMemory(dir string) bool {
 	switches := filepath.Join(dir, "cgroup.subtree_control")
 	if has(switches, "memory") {

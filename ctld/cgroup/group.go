@@ -17,8 +17,8 @@ type Group struct {
 	Limits bool // the kernel enforces the memory limit
 }
 
-// New creates the group name below b. memory is the limit for all of its
-// processes together, in bytes and including swap; 0 means no limit.
+// New creates a group with the given name below b. memory is the limit for all
+// of its processes together, in bytes and including swap; 0 means no limit.
 func (b Base) New(name string, memory uint64) (*Group, error) {
 	g := &Group{Path: filepath.Join(b.Path, name)}
 	if err := os.Mkdir(g.Path, 0o755); err != nil {

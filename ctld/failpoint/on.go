@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// Variable names the point at which this process kills itself: NAME, or NAME:N
-// for the N-th time that it is reached.
+// Variable is the environment variable with the point at which this process
+// kills itself: NAME, or NAME:N to kill it when it reaches the point for the
+// N-th time.
 const Variable = "SCHEDCTLD_FAILPOINT"
 
 var (

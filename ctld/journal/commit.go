@@ -148,8 +148,9 @@ func (j *Journal) rewrite() (err error) {
 	j.file, j.salt, j.index, j.size = f, salt, index, size
 	j.retry = 0
 	if e := syncDir(j.path); e != nil {
-		// After a power failure the name may refer to the old or the new file,
-		// so no further commit may be acknowledged.
+		// The rename may not be on disk. After a power failure the name may
+		// refer to the old or the new file, so no further commit may be
+		// acknowledged.
 		j.fail(&syncError{e})
 	}
 	return nil

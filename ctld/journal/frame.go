@@ -17,8 +17,8 @@ import (
 //
 // The salt is random for each file. One half is the mark of its frames, the
 // other half the start value of their CRC. Values contain scripts of users.
-// Without a salt, a script that looks like frames could make a torn end look
-// like damage, and so prevent the controller from starting.
+// Without a salt, a script that looks like frames could make an incomplete last
+// frame look like damage, and so prevent the controller from starting.
 const (
 	magic       = "SCHEDJNL"
 	format      = 1

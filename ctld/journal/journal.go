@@ -128,8 +128,8 @@ func (j *Journal) load() error {
 			}
 		}
 	}
-	// The data may have been written but never synced. The caller will rely
-	// on this data, so it must be durable from now on.
+	// The data in the file may have been written but never synced. The caller
+	// will rely on this data, so it must be durable from now on.
 	if err == nil {
 		err = f.Sync()
 	}
@@ -142,9 +142,9 @@ func (j *Journal) load() error {
 // Cut returns the size in bytes of the torn end that Open cut off.
 func (j *Journal) Cut() int64 { return j.cut }
 
-// Broken returns a channel that is closed when a write could not be stored on
-// disk. All later commits fail. The program should exit, and read what is on
-// disk when it starts again.
+// Broken returns a channel that is closed when a write failed and could not be
+// undone, so that it is unknown what is on disk. All later commits fail. The
+// program should exit, and read what is on disk when it starts again.
 func (j *Journal) Broken() <-chan struct{} { return j.broken }
 
 // fail sets failed. The caller holds j.mu.
@@ -202,8 +202,8 @@ func (j *Journal) Stored(key string) (owner uint32, size int64) {
 }
 
 // Each calls f with every key and value, sorted by key, until f returns an
-// error. f returns the owner of the value. Each is meant for start-up: f must
-// not call methods of j.
+// error. f returns the owner of the value. f must not call methods of j,
+// because Each holds the lock of j. Each is meant for start-up.
 func (j *Journal) Each(f func(key string, value []byte) (owner uint32, err error)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

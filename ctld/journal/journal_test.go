@@ -117,7 +117,7 @@ func TestRefusals(t *testing.T) {
 		j := open(t, filepath.Join(t.TempDir(), "journal"))
 		for _, key := range []string{"", strings.Repeat("k", 256)} {
 			if err := j.Commit(Entry{Key: key, Value: []byte("v")}); err == nil {
-				t.Errorf("key of %d bytes was taken", len(key))
+				t.Errorf("a key of %d bytes was accepted", len(key))
 			}
 		}
 		if err := j.Commit(Entry{Key: "k", Value: make([]byte, maxPayload)}); !errors.Is(err, ErrTooBig) {
@@ -177,7 +177,7 @@ func TestTornEnd(t *testing.T) {
 }
 
 // TestFramesInValuesAreNotBelieved checks that a value that looks like frames
-// does not make a torn end look like damage.
+// does not make a torn end (an incomplete last frame) look like damage.
 func TestFramesInValuesAreNotBelieved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	var forged []byte
@@ -322,8 +322,9 @@ func TestBrokenDisk(t *testing.T) {
 	<-j.Broken()
 }
 
-// FuzzOpen checks that Open refuses any file or opens it without loss. Open
-// must never panic or take more memory than the file has bytes.
+// FuzzOpen checks that if Open accepts a file, a second Open finds the same
+// contents. For no file may Open panic or take more memory than the file has
+// bytes.
 func FuzzOpen(f *testing.F) {
 	s := salt(0x0102030405060708)
 	file := appendHeader(nil, headerSize, s)

@@ -18,7 +18,7 @@ type scan struct {
 }
 
 // scanFile reads a journal whose length in bytes is size. It tolerates a torn
-// end and returns an error for any other damage.
+// end (an incomplete last frame) and returns an error for any other damage.
 func scanFile(r io.ReaderAt, size int64) (scan, error) {
 	s := scan{index: make(map[string]place)}
 	complete, salt, err := readHeader(r, size)

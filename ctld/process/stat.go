@@ -36,9 +36,10 @@ func ReadStat(pid int) (Stat, error) {
 var pageSize = uint64(os.Getpagesize())
 
 // parseStat parses a line of proc_pid_stat(5). The process itself chooses the
-// name in parentheses, which may contain spaces, parentheses and digits. So the
-// name ends at the last parenthesis. Otherwise a process named "x) Z 1 1" could
-// choose the parent that parseStat returns.
+// name in parentheses, which may contain spaces, parentheses and digits. So
+// parseStat takes the last parenthesis as the end of the name. If it took the
+// first, a process named "x) Z 1 1" could choose the parent that parseStat
+// returns.
 func parseStat(line []byte) (Stat, error) {
 	open, shut := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
 	if open < 1 || shut < open {

@@ -71,8 +71,8 @@ func descendants(all []Stat, root int) []Stat {
 // Children returns the ids of this process's own children, including exited
 // children for which it has not waited. As long as the caller waits for none of
 // them, their ids are not reused. Children takes a hundredth of the time of a
-// pass over /proc. It returns fs.ErrNotExist on a kernel without these lists
-// (CONFIG_PROC_CHILDREN).
+// pass over /proc. It returns fs.ErrNotExist on a kernel without the option
+// CONFIG_PROC_CHILDREN.
 func Children() ([]int, error) {
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil || len(lists) == 0 {
@@ -93,8 +93,8 @@ func Children() ([]int, error) {
 	return pids, nil
 }
 
-// Marked returns the running processes of user uid that had variable, a text
-// NAME=value, in their environment when they were started.
+// Marked returns the running processes of a user whose environment contained
+// the given variable, as NAME=value, when they were started.
 func Marked(uid uint32, variable string) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
@@ -148,11 +148,11 @@ func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 }
 
 // Resident returns the resident memory of the processes in list, in bytes. If
-// fair is false, shared pages count once for each process, which is fast to
-// compute. If fair is true, each process counts with its proportional share. To
-// compute the shares, the kernel walks every mapping, so callers use them only
-// to confirm a result. A process whose share can't be read counts with its
-// whole resident set.
+// fair is false, a shared page counts once for each process that shares it,
+// which is fast to compute. If fair is true, each process counts with its
+// proportional share of such pages. To compute the shares, the kernel walks
+// every mapping, so callers set fair only to confirm a result. A process whose
+// share can't be read counts with its whole resident set.
 func Resident(list []Stat, fair bool) (sum uint64) {
 	for _, st := range list {
 		n := st.RSS

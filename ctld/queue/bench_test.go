@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// BenchmarkStart looks for jobs to start among 10,000 held jobs, as the
-// controller does under its lock after each submission.
+// BenchmarkStart measures the search for jobs to start among 10,000 held jobs.
+// The controller does this under its lock after each submission.
 func BenchmarkStart(b *testing.B) {
 	q := New(Need{CPUs: 1})
 	for id := range uint32(10_000) {

@@ -1,8 +1,9 @@
 // Package queue decides which job starts next on one machine: the first job
 // that fits, in order of priority and then of submission. A job that does not
-// fit now does not delay smaller jobs behind it. So a large job may wait long.
+// fit now does not delay smaller jobs behind it. So a large job may wait for a
+// long time.
 //
-// The package knows only the numbers of jobs. It does not lock and does not
+// The package identifies jobs by their numbers. It does not lock and does not
 // read the clock.
 package queue
 
@@ -75,9 +76,9 @@ func (q *Queue) Remove(id uint32) bool {
 	return i >= 0
 }
 
-// Occupy assigns need to job id, even if need exceeds the free resources. It
-// can exceed them if an earlier controller started the job, perhaps when the
-// machine had more memory.
+// Occupy counts the resources in need as used by a job, even if they are more
+// than the free resources. This can happen if an earlier controller started the
+// job, perhaps when the machine had more memory.
 func (q *Queue) Occupy(id uint32, need Need) {
 	q.Remove(id)
 	q.Release(id)

@@ -31,10 +31,10 @@ func TestCancelEndsTheWholeTree(t *testing.T) {
 		t.Error(diff)
 	}
 	if alive(inner) {
-		t.Error("the child with its own session lives on")
+		t.Error("the child with its own session still runs")
 	}
 	if b.read("told") != "told\n" {
-		t.Error("the script was not told")
+		t.Error("the script received no signal")
 	}
 }
 
@@ -93,7 +93,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 		})
 	}
 	if err := s.Signal(0); err == nil {
-		t.Error("signal 0 was taken")
+		t.Error("signal 0 was accepted")
 	}
 	os.WriteFile(filepath.Join(b.work, "quit"), nil, 0o644)
 	if o := b.finish(s, spec); o.State != Completed {
@@ -129,7 +129,7 @@ func TestOnlyOneStepClaims(t *testing.T) {
 		t.Errorf("%d won, %d taken, runs: %q", won, taken, b.read("runs"))
 	}
 	if err := Withdraw(spec.Home); !errors.Is(err, ErrTaken) {
-		t.Errorf("withdrawn after it ran: %v", err)
+		t.Errorf("withdrawn after the job ran: %v", err)
 	}
 }
 
@@ -157,8 +157,8 @@ func TestWithdrawnJobNeverStarts(t *testing.T) {
 	}
 }
 
-// TestDeadStepLeavesNothingRunning checks that the script dies with its step
-// when the step is killed, and that EndOrphans finds and kills the script's
+// TestDeadStepLeavesNothingRunning checks that when a step is killed, its
+// script is killed, too, and that EndOrphans finds and kills the script's
 // children.
 func TestDeadStepLeavesNothingRunning(t *testing.T) {
 	b := newBench(t)

@@ -62,7 +62,8 @@ const (
 )
 
 // Adjustable reports whether the step obeys a changed time limit. The signal
-// that announces the change would kill a step of an older release.
+// that announces the change would kill a step of an older release, which has no
+// handler for that signal.
 func (c Claim) Adjustable() bool { return c.Format >= 2 }
 
 // Limit is a time limit that replaces the one in the Spec.
@@ -70,7 +71,8 @@ type Limit struct {
 	TimeLimit time.Duration `json:"time_limit"` // from the start of the job; 0: none
 }
 
-// Prepare creates home, which permits a step to claim the job.
+// Prepare creates the directory home. Its existence permits a step to claim the
+// job.
 func Prepare(home string) error {
 	err := os.Mkdir(home, 0o700)
 	if errors.Is(err, fs.ErrExist) {
@@ -94,8 +96,8 @@ func Withdraw(home string) error {
 }
 
 // Retire removes the home of a job whose end is recorded elsewhere. It first
-// renames the whole directory. If it removed only the claim first, a slow step
-// could claim the job again.
+// renames the whole directory. If it removed the files one by one, a slow step
+// could claim the job again as soon as the claim is gone.
 func Retire(home string) error {
 	gone := home + ".gone"
 	if err := os.RemoveAll(gone); err != nil {
@@ -124,8 +126,8 @@ func Sweep(homes string) error {
 
 // claim makes c the claim of home. It writes a draft, and links the draft to
 // the name of the claim. link(2) is exclusive, like O_EXCL, and an incomplete
-// claim is never visible. When claim returns, the claim is on disk. Otherwise a
-// power failure could make the job start a second time.
+// claim is never visible. claim returns only when the claim is on disk. If it
+// returned earlier, a power failure could make the job start a second time.
 func claim(home string, c Claim) error {
 	c.Format = claimFormat
 	draft := fmt.Sprintf("%s.%d", home, c.Step.PID)

@@ -30,8 +30,8 @@ func unseen() error {
 
 // leaveKeyring gives the calling thread, and its children, an empty session
 // keyring. Otherwise a job would have the keys of the session in which root
-// started the controller. It does nothing, and succeeds, on a kernel without
-// keyrings and in a container that may not use them.
+// started the controller. leaveKeyring does nothing, and succeeds, on a kernel
+// without keyrings and in a container that may not use them.
 func leaveKeyring() error {
 	_, _, e := unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0)
 	if e == 0 || errors.Is(e, unix.ENOSYS) || errors.Is(e, unix.EPERM) {

@@ -54,8 +54,8 @@ func (w *watch) freeze() {
 	}
 }
 
-// chase kills new children of this process for a short time. It does not wait
-// for (reap) them, so that their process ids are not reused.
+// chase kills new children of this process for a short time. It does not reap
+// them, so that their process ids are not reused.
 func (w *watch) chase() {
 	for end := time.Now().Add(chase); time.Now().Before(end); {
 		pids, err := process.Children()

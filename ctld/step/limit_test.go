@@ -27,7 +27,7 @@ func TestTimeLimitChanges(t *testing.T) {
 			spec.TimeLimit = tt.before
 			s := b.start(spec)
 			if !s.Claim.Adjustable() {
-				t.Fatal("the step says that its time limit can't be changed")
+				t.Fatal("the step claims that its time limit can't be changed")
 			}
 			if err := SetTimeLimit(spec.Home, tt.after); err != nil {
 				t.Fatal(err)

@@ -10,12 +10,12 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// EndOrphans kills the remaining processes of a job whose step is dead, and
-// returns how many it killed. The script itself died with the step, but its
-// children continue under init. In a cgroup, EndOrphans finds all of them.
-// Without a cgroup, it finds only processes that still have the job's variable
-// in their environment. A process can remove the variable only from its own
-// environment.
+// EndOrphans kills the remaining processes of a job whose step was killed, and
+// returns how many it killed. The kernel has killed the script with the step,
+// but the script's children continue under init. In a cgroup, EndOrphans finds
+// all of them. Without a cgroup, it finds only processes that still have the
+// job's variable in their environment. A process can remove the variable only
+// from its own environment.
 func EndOrphans(c Claim, uid uint32) (killed int, err error) {
 	if c.Cgroup != "" {
 		g := cgroup.Group{Path: c.Cgroup}

@@ -70,8 +70,8 @@ func OpenProgram() (*Program, error) {
 	return &Program{fd}, nil
 }
 
-// lift duplicates f to a descriptor of firstFD or above, so that placing
-// descriptors 0 to 4 in a child can't overwrite it.
+// lift duplicates f to a descriptor of firstFD or above. When the child's
+// descriptors 0 to 4 are set up, they can't replace this duplicate.
 func lift(f *os.File) (int, error) {
 	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, firstFD)
 }
@@ -181,8 +181,8 @@ func (p *Program) spawn(job uint32, spec, report, log *os.File) (pid, pidfd int,
 	return pid, pidfd, err
 }
 
-// place duplicates files to descriptors that do not collide with their final
-// numbers.
+// place duplicates files to descriptors that do not collide with the numbers
+// that the files get in the child.
 func place(files ...*os.File) ([]uintptr, error) {
 	var fds []uintptr
 	for _, f := range files {
@@ -202,8 +202,8 @@ func closeAll(fds []uintptr) {
 }
 
 // Adopt attaches to the step that an earlier controller started. It returns
-// process.ErrGone when that step has exited. If the step has written an
-// outcome, the outcome is then final.
+// process.ErrGone when that step has exited. After that, no outcome can appear
+// or change.
 func Adopt(c Claim) (*Step, error) {
 	h, err := c.Step.Open()
 	if err != nil {
@@ -226,8 +226,8 @@ func (s *Step) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Cancel asks the step to end its job: it sends SIGTERM to all processes, and
-// SIGKILL after Spec.KillWait.
+// Cancel asks the step to end its job. The step sends SIGTERM to all processes
+// of the job, and SIGKILL after Spec.KillWait.
 func (s *Step) Cancel() error { return s.handle.Signal(syscall.SIGTERM) }
 
 // SetTimeLimit writes a new time limit, which counts from the start of the job,
@@ -251,9 +251,10 @@ func (s *Step) Signal(sig syscall.Signal) error {
 	return s.handle.Signal(forwarded + sig)
 }
 
-// To signal the job, the controller sends a real-time signal to the step. Its
-// number is that of the signal for the job, plus forwarded. The kernel queues
-// real-time signals, and the step can't confuse them with signals for itself.
+// To signal the job, the controller sends a real-time signal to the step. The
+// number of the real-time signal is that of the signal for the job, plus
+// forwarded. The kernel queues real-time signals, and the step can't confuse
+// them with signals for itself.
 const (
 	forwarded  = syscall.Signal(34)
 	lastSignal = syscall.Signal(30)

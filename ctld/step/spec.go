@@ -21,8 +21,9 @@
 // outcome. It never touches a path that the user names. The second stage
 // (start) runs as the job's user from its first instruction (package
 // become/stage). It enters the working directory, opens the output and executes
-// the script. With root's rights, opening the output would follow a link to
-// /etc/shadow. With the user's rights, it can't.
+// the script. With root's rights, a link in place of the output could make the
+// step overwrite /etc/shadow. With the user's rights, opening such a link
+// fails.
 package step
 
 import (
@@ -144,7 +145,7 @@ func receive(f *os.File) (*Spec, error) {
 
 // mark returns the environment variable that all processes of a job have. It
 // identifies the step, so that the job's processes can be found after the step
-// has died.
+// was killed.
 func mark(keeper process.Identity) string {
 	return fmt.Sprintf("SCHED_STEP_PROCESS=%d:%d", keeper.PID, keeper.Start)
 }

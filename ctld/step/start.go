@@ -22,11 +22,11 @@ const scriptFD = 100
 
 // start executes the second stage as the job's user and returns. A goroutine
 // reads the report of the second stage. The user can stop the second stage
-// before its first instruction, but can't stop this process (package stage), so
-// the time limit still holds.
+// before its first instruction, but can't stop this process (see package
+// stage), so the time limit still holds.
 //
-// The environment is empty, so that variables of the user such as LD_PRELOAD
-// affect only the script.
+// The second stage gets none of the user's variables. So variables such as
+// LD_PRELOAD affect only the script.
 func (w *watch) start() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -132,9 +132,10 @@ func (s *Spec) execute() error {
 
 // defaultSignals resets signals that the controller ignores because the program
 // that started it ignored them, for example nohup, a shell or a service
-// manager. The script would ignore them, too. exec resets signals that are
-// caught, so defaultSignals catches the signals below the real-time ones. The
-// Go runtime does not handle real-time signals, so they are reset directly.
+// manager. Without this reset, the script would ignore them, too. exec resets
+// signals that are caught, so defaultSignals catches the signals below the
+// real-time ones. The Go runtime does not handle real-time signals, so they are
+// reset directly.
 func defaultSignals() {
 	const firstRealTime, last = 32, 64
 	for sig := syscall.Signal(1); sig < firstRealTime; sig++ {

@@ -66,7 +66,7 @@ func newBench(t *testing.T) *bench {
 	}
 	t.Cleanup(func() {
 		if text, _ := os.ReadFile(b.log.Name()); len(text) > 0 && t.Failed() {
-			t.Logf("steps said: %s", text)
+			t.Logf("log of the steps: %s", text)
 		}
 	})
 	return b
@@ -145,7 +145,7 @@ func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for !done() {
 		if t.Context().Err() != nil {
-			t.Fatal("never happened:", what)
+			t.Fatal("did not happen:", what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -278,7 +278,7 @@ func TestRootIsNotLed(t *testing.T) {
 		{"working directory of root's", func(s *Spec) { s.WorkDir = Raw(closed) }, "working directory"},
 		{"working directory through a link", func(s *Spec) { s.WorkDir += "/door" }, "working directory"},
 		{"output in a directory of root's", func(s *Spec) { s.Output = "door/out" }, "open the output"},
-		{"interpreter that is not his", func(s *Spec) { s.Script = Raw("#!" + secret + "\n") }, "interpreter"},
+		{"another user's interpreter", func(s *Spec) { s.Script = Raw("#!" + secret + "\n") }, "interpreter"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestRootIsNotLed(t *testing.T) {
 		})
 	}
 	if names, _ := os.ReadDir(closed); len(names) > 0 {
-		t.Errorf("made in root's directory: %v", names)
+		t.Errorf("a file was created in root's directory: %v", names)
 	}
 }
 
@@ -374,7 +374,7 @@ func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
 		fmt.Sscanf(after, "%o", &flags)
 	}
 	if flags&syscall.O_CLOEXEC == 0 {
-		t.Errorf("descriptor 9 of the step goes on to the user: %s", info)
+		t.Errorf("the user gets descriptor 9 of the step: %s", info)
 	}
 }
 
@@ -394,7 +394,7 @@ func TestSessionKeyringIsLeft(t *testing.T) {
 	}
 	const look = "grep -c planted /proc/keys || true"
 	if out, err := exec.Command("/bin/sh", "-c", look).Output(); err != nil || string(out) != "1\n" {
-		t.Skipf("a planted key is not seen to begin with: %q, %v", out, err)
+		t.Skipf("the test's key is not visible even before the step: %q, %v", out, err)
 	}
 	b := newBench(t)
 	b.run(b.spec(look))

@@ -42,8 +42,9 @@ type watch struct {
 }
 
 func watchMain() int {
-	// This code runs on the thread that Main has locked. The script must die
-	// with this process, and Pdeathsig refers to the thread that started it.
+	// This code runs on the thread that Main has locked. The kernel must kill
+	// the script when this process exits. Pdeathsig does that, but refers to
+	// the thread that started the script.
 	report := os.NewFile(reportFD, "report")
 	w, err := newWatch()
 	if err != nil {
@@ -64,14 +65,14 @@ func newWatch() (*watch, error) {
 	w := &watch{started: make(chan error, 1), signals: make(chan os.Signal, 64), kill: time.NewTimer(time.Hour)}
 	w.kill.Stop()
 	// Signals that a terminal or a service manager may send are caught and
-	// dropped. If they were ignored, the script would inherit that.
+	// dropped. If they were ignored, the script would ignore them, too.
 	catch := []os.Signal{limitChanged, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
 	for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
 		catch = append(catch, forwarded+sig)
 	}
 	signal.Notify(w.signals, catch...)
 	// Processes of the job whose parent exits become children of this process,
-	// so that it can find them.
+	// so that this process can find them.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become subreaper: %w", err)
 	}
@@ -198,9 +199,10 @@ func (w *watch) changeLimit() {
 	w.limitFrom(l.TimeLimit)
 }
 
-// end begins to end the job, unless that has begun before. It sends SIGTERM to
-// the whole process tree, and after grace SIGKILL to the remaining processes.
-// Only the first cause is reported.
+// end sends SIGTERM to the whole process tree, and SIGKILL to the remaining
+// processes when grace has passed. If grace is 0, it sends only SIGKILL, at
+// once. If the job is already being ended, end does nothing, so only the first
+// cause is reported.
 func (w *watch) end(cause State, grace time.Duration) {
 	if w.stopping {
 		return
@@ -260,7 +262,7 @@ func (w *watch) persist() {
 const lastWords = time.Second
 
 // report returns the report of the second stage, after all processes of the job
-// have exited. It does not wait for the end of the pipe. The second stage runs
+// have exited. It does not wait until the pipe is closed. The second stage runs
 // as the user, and other processes of that user may hold the pipe open. If
 // report waited for them, the job might never end.
 func (w *watch) report() error {

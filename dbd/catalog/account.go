@@ -115,7 +115,7 @@ func (b *Catalog) addAccount(a *model.Account) error {
 // keep such records.
 const deleted uint32 = 1
 
-// ModifyAccounts changes the accounts that f selects: it copies the fields that
+// ModifyAccounts changes the accounts that f selects: it sets the fields that
 // are set in change. It returns the names of the accounts.
 func (b *Catalog) ModifyAccounts(f *model.AccountFilter, change *model.Account) (names []string, err error) {
 	if err := checkTexts(change.Description, change.Organization); err != nil {
@@ -187,8 +187,8 @@ func (b *Catalog) AddCoordinators(accounts, users []string) error {
 }
 
 // RemoveCoordinators removes users as coordinators of accounts. An empty list
-// of accounts means all accounts. It returns the pairs of user and account that
-// it has removed.
+// of accounts means all accounts. RemoveCoordinators returns the pairs of user
+// and account that it has removed.
 func (b *Catalog) RemoveCoordinators(accounts, users []string) (names []string) {
 	for _, a := range sorted(b.Accounts) {
 		if !in(accounts, a.Name) {

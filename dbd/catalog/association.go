@@ -98,8 +98,8 @@ func (b *Catalog) defaultOf(user, cluster string) *model.Association {
 	return nil
 }
 
-// change copies the fields that are set in its argument to a, except for the
-// names. a must be a new record or a copy, not a record of a Catalog.
+// change copies to a the fields that are set in the argument change, except for
+// the names. a must be a new record or a copy, not a record of a Catalog.
 func (b *Catalog) change(a, change *model.Association) error {
 	if err := checkTexts(change.Comment); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Associa
 // RemoveAssociations removes the associations that f selects and all
 // associations below them, and returns them as texts. It fails if one of them
 // is the default of a user who would keep other associations. In that case the
-// returned texts name the defaults that prevent the removal.
+// returned texts name the default associations that prevent the removal.
 func (b *Catalog) RemoveAssociations(f *model.AssocFilter) (names []string, err error) {
 	gone := map[uint32]*model.Association{}
 	for _, a := range b.selected(f) {
@@ -255,7 +255,8 @@ func (b *Catalog) tree() tree {
 	return t
 }
 
-// parent returns the association above a, or nil if a belongs to root.
+// parent returns the association above a, or nil if a is the root of its
+// cluster's tree.
 func (t tree) parent(a *model.Association) *model.Association {
 	switch {
 	case isRoot(a):

@@ -1,14 +1,14 @@
 // Package catalog holds all records of the bundled accounting daemon except
 // jobs: clusters, accounts, users, associations and QOS. It also has the rules
-// for changing them. It knows neither files nor clients.
+// for changing them. It neither accesses files nor serves clients.
 //
 // A change is made in a Clone of the Catalog. The Clone then replaces the
 // Catalog or is dropped. Records in a Catalog are never modified. So two
 // Catalogs can share them, and it is cheap to compare two Catalogs.
 //
 // Account "root" and QOS "normal" exist from the start. Each cluster has an
-// association of root. It is the parent of every association without another
-// parent.
+// association of account root, which is the parent of every association without
+// another parent.
 package catalog
 
 import (
@@ -96,7 +96,7 @@ const (
 )
 
 // checkName refuses names that are empty or can't be displayed. It also refuses
-// names that could be mistaken for part of a lineage.
+// names that could be mistaken for part of a lineage, such as "/lab/0-ann/".
 func checkName(kind, name string) error {
 	switch {
 	case name == "":

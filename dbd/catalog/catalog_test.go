@@ -14,9 +14,9 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// sample returns a Catalog with the clusters c1 and c2, the accounts lab and
-// lab > bio, the QOS high (number 2), and the user ann. In c1, ann has
-// associations with bio (the default) and lab.
+// sample returns a Catalog with the clusters c1 and c2, the account lab and
+// below it the account bio, the QOS high (number 2), and the user ann. In c1,
+// ann has associations with bio (the default) and lab.
 func sample(t *testing.T) *Catalog {
 	t.Helper()
 	b := New()

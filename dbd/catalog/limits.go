@@ -51,9 +51,9 @@ func setNumbers(to, from []*model.Opt[uint32]) {
 	}
 }
 
-// setAmounts copies limits in the same way. An amount of -1 removes the limit
-// on its resource. Limits on resources that the second list does not name stay
-// unchanged.
+// setAmounts copies limits as setNumbers does. An amount of -1 removes the
+// limit on its resource. Limits on resources that the second list does not name
+// stay unchanged.
 func setAmounts(to, from []*string) error {
 	for i, change := range from {
 		if *change == "" {

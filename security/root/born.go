@@ -1,8 +1,9 @@
 package root
 
-// Variable is the environment variable of a process that starts with
-// capabilities over its own namespaces, as in a start without root. Its value
-// names the purpose of the capabilities.
+// Variable is set in the environment of a process that starts with capabilities
+// over its own namespaces. A gateway that was started without root starts its
+// workers and services like that. The variable's value names the purpose of
+// these capabilities.
 const Variable = "BORN"
 
 // The values of Variable.

@@ -9,7 +9,7 @@ import (
 const proc = "/proc"
 
 // LeaveProc unmounts the /proc that Enter mounted. That /proc belongs to the
-// PID namespace of the caller of Enter.
+// PID namespace of the process that called Enter, which is the machine's.
 func LeaveProc() error {
 	return errs.Wrap(unix.Unmount(proc, unix.MNT_DETACH), errs.Internal, "unmount the machine's /proc")
 }

@@ -7,9 +7,10 @@
 //
 // A gateway that may mount file systems creates one root for all its processes
 // (New, Enter). The /proc in that root is the machine's until a process inside
-// the PID namespace mounts another one (MountProc). A /proc belongs to the
-// namespace of the process that mounts it, and in the machine's /proc the links
-// of another process of the same user lead outside the root, even with hidepid.
+// the PID namespace mounts another one (MountProc). A /proc belongs to the PID
+// namespace of the process that mounts it. The machine's /proc must be replaced
+// because its links for another process of the same user lead outside the root,
+// even with hidepid.
 package root
 
 import (
@@ -44,8 +45,8 @@ func New(programs map[string]*os.File) *Root {
 		if f == nil {
 			continue
 		}
-		// The mount of the descriptor can be cloned only here, before Enter. A
-		// copy in memory has no mount.
+		// The mount of the file can be cloned only here, before Enter. A
+		// program that is a copy in memory has no mount, and furnish copies it.
 		tree, err := unix.OpenTree(int(f.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 		if err != nil {
 			tree = -1

@@ -25,9 +25,9 @@ const (
 	high    = uintptr(1) << 40
 )
 
-// acts lists what an attacker who captured a worker might try, by purpose. The
-// list is not complete: every call that table does not allow kills. But each
-// call in the list must kill its process.
+// acts lists, by purpose, calls that an attacker who captured a worker might
+// try. Each of them must kill the process. The list is not complete, because
+// the filter kills for every call that the function table does not return.
 var acts = append([]act{
 	// Other processes.
 	{"kill(1, 0)", unix.SYS_KILL, [6]uintptr{1, 0}},

@@ -6,16 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// managing returns descriptors for the dispatcher. The dispatcher closes its
-// channel when it ends, and receives descriptors over all channels. It neither
-// seeks in files nor reads them at a position.
+// managing returns the rows of the variable descriptors, as changed for the
+// dispatcher. The dispatcher may close its channel, because it does so when it
+// ends. It neither seeks in files nor reads them at a position.
 func managing() []row {
 	return slices.DeleteFunc(slices.Clone(descriptors), func(r row) bool {
 		return slices.Contains([]string{"lseek", "pread64", "writev"}, r.call.name) || r.call.name == "close" && r.do == kill
 	})
 }
 
-// Sizes of addresses. A filter sees the size of an address, but not the address.
+// Sizes of addresses. A filter sees the size of an address, but not the address
+// itself.
 const (
 	sizeInet4   = unix.SizeofSockaddrInet4
 	sizeInet6   = unix.SizeofSockaddrInet6
@@ -30,12 +31,12 @@ const (
 )
 
 // dispatcherRows allow the dispatcher to hand over connections and to connect
-// to daemons. It never connects to a UNIX socket, because the server would see
-// the dispatcher's identity instead of the worker's. It can only create pairs
-// of UNIX sockets that are already connected. It opens files for reading, or
-// only their inodes (O_PATH). A filter can't see files and addresses: the
-// dispatcher can open all files that its uid may open, and connect to all TCP
-// addresses of the machine's network.
+// to daemons. The dispatcher never connects to a UNIX socket, because the
+// server would see the dispatcher's identity instead of the worker's. It can
+// only create pairs of UNIX sockets that are already connected. It opens files
+// for reading, or only their inodes (O_PATH). A filter can't see files and
+// addresses: the dispatcher can open all files that its uid may open, and
+// connect to all TCP addresses of the machine's network.
 var dispatcherRows = []row{
 	{sys("sendmsg", unix.SYS_SENDMSG), allow, nil, "channels: connections are handed over"},
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "channels: connections and processes come from the parent"},

@@ -79,7 +79,7 @@ var everyOption = map[string]Options{
 }
 
 // TestFilter checks that the filter and the table have the same verdict for
-// each number, with arguments equal to those in the tables and with their
+// every call number, with arguments equal to those in the tables and with their
 // neighbours.
 func TestFilter(t *testing.T) {
 	for name, o := range everyOption {
@@ -122,8 +122,8 @@ func TestFilter(t *testing.T) {
 }
 
 // TestAuditKillsNothingOfOurs checks that audit mode only logs calls that would
-// otherwise kill. Calls that our programs can't make still kill. All other
-// verdicts stay the same.
+// otherwise kill, except calls that our programs can't make, which still kill.
+// All other verdicts stay the same.
 func TestAuditKillsNothingOfOurs(t *testing.T) {
 	rows := table(Options{}, 1)
 	program, err := compile(rows, true)

@@ -9,9 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// install forbids every thread of the process, and future threads, each system
-// call that is not in the table of o. It is permanent. The process must have
-// no_new_privs already.
+// install forbids all present and future threads of the process each system
+// call that is not in the table for the options o. This is permanent. The
+// process must have no_new_privs already.
 func install(o Options) error {
 	program, err := compile(table(o, unix.Getpid()), o.Audit)
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 	"schedrestd/security"
 )
 
-// The rights of Landlock's versions, one bit each. The kernel reports its
-// version of Landlock. Rights of later versions are denied too (laterRights),
-// unless the process needs an operation that they could deny.
+// The rights that each version of Landlock added, one bit each. The kernel
+// reports its version of Landlock. Rights that later versions added are denied
+// too (laterRights), unless the process needs an operation that they could
+// deny.
 var landlockRights = []struct {
 	version               int
 	files, network, scope uint64
@@ -38,10 +39,10 @@ const (
 // denyFiles denies every thread of the process everything that Landlock can
 // deny: opening, executing, creating or removing any file, binding and
 // connecting TCP, and reaching abstract UNIX sockets and other processes. No
-// rule allows an exception; open files stay open. It returns the denials. On a
-// kernel where Landlock is missing or switched off there are none. The process
-// must already have no_new_privs, and all its threads must have the same
-// credentials.
+// rule allows an exception; open files stay open. denyFiles returns what it has
+// denied: nothing on a kernel where Landlock is missing or switched off. The
+// process must already have no_new_privs, and all its threads must have the
+// same credentials.
 func denyFiles(o Options) (security.Sealed, error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
@@ -181,7 +182,7 @@ func threadsAreOne(version int) bool {
 	return e == 0 && fixed&sameThreads != 0
 }
 
-// laterRights returns the bits after known that the kernel accepts.
+// laterRights returns the bits above those in known that the kernel accepts.
 func laterRights(known uint64, of func(*unix.LandlockRulesetAttr) *uint64) uint64 {
 	var found uint64
 	for bit := known + 1; bit != 0; bit <<= 1 {

@@ -145,7 +145,7 @@ func acceptOne(ln net.Listener) (int, error) {
 	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 }
 
-// turn disconnects the socket fd and connects it to the address there.
+// turn disconnects the socket fd, and then connects it to another address.
 func turn(fd int, there *unix.RawSockaddrInet4) error {
 	away := unix.RawSockaddr{Family: unix.AF_UNSPEC}
 	if _, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&away)), unsafe.Sizeof(away)); e != 0 {

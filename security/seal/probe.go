@@ -40,8 +40,9 @@ const none = ^uintptr(0) // there is no such descriptor, uid or pid
 // at makes openat and similar calls start at the working directory.
 var at = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 
-// probes has the operations in the order in which try tries them. A filter
-// can't see some values, such as an address or a path. These may be arbitrary.
+// probes has the operations in the order in which try tries them. Values that a
+// filter can't see, such as the text of a path or the content of an address,
+// are arbitrary.
 var probes = append([]probe{
 	{name: "open /", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&slash[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt, unless: dispatches},
 	{name: "open /proc/self/status", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&status[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt, unless: dispatches},

@@ -27,8 +27,8 @@ type call struct {
 
 // test holds when an argument, without the bits outside mask, is one of these
 // values. It checks all 64 bits, unless mask excludes some. For an int the
-// kernel reads only 32 bits. A caller that sets the others is trying to
-// deceive.
+// kernel reads only 32 bits. A caller that sets the others is trying to deceive
+// the filter.
 type test struct {
 	arg  int
 	mask uint64
@@ -151,7 +151,7 @@ func (a *assembler) judge(rows []row, audit bool) error {
 }
 
 // test emits a test: if t holds, execution continues with the next instruction,
-// otherwise at differs.
+// otherwise at the label differs.
 func (a *assembler) test(t test, differs label) error {
 	if len(t.any) == 0 || t.arg < 0 || t.arg > 5 {
 		return fmt.Errorf("test of argument %d for %d values", t.arg, len(t.any))

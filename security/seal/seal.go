@@ -1,7 +1,7 @@
-// Package seal closes the sandbox of a process. It is the last step of a worker
-// or a service before it sends Ready: from then on the process can open no
-// file, start no program and make no connection, and few system calls work. An
-// attacker who captures the process has only its memory, its descriptors and
+// Package seal closes the sandbox of a process. This is the last step of a
+// worker or a service before it sends Ready: from then on the process can open
+// no file, start no program and make no connection, and few system calls work.
+// An attacker who captures the process has only its memory, its descriptors and
 // the few calls that serve requests. There is one exception: the dispatcher can
 // also open files for reading and connect over TCP.
 //
@@ -17,10 +17,10 @@
 // each call in Acts, a process makes that call with Commit and must be killed.
 //
 // The allowed calls are a table (table.go), one row for each call with its
-// arguments and its reason. testdata/*.filter shows the table. It has the calls
-// that the worker and Go's runtime make. The filter checks arguments: signals
-// reach only the process itself, clone creates only threads, and memory is
-// never executable.
+// arguments and its reason. testdata/*.filter shows the table. The table has
+// the calls that our programs and Go's runtime make. The filter checks
+// arguments: signals reach only the process itself, clone creates only threads,
+// and memory is never executable.
 //
 // The filter can't be removed, and only Options can make it allow more calls.
 // Rows are written by hand. When a new version of Go needs another call, SIGSYS
@@ -52,6 +52,6 @@ type Options struct {
 	Audit  bool // the kernel logs calls that would kill (SECCOMP_RET_LOG), and allows them
 }
 
-// Channel is the descriptor of the channel to the parent. Only over this
-// channel can descriptors be received.
+// Channel is the descriptor of the channel to the parent. Workers and the
+// exporter can receive descriptors only over this channel.
 const Channel = 3

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // TestMain runs the sandboxed child in its own process, because a closed
 // sandbox can't be opened again.
@@ -168,10 +168,10 @@ func channelWithDescriptor(t testing.TB) *os.File {
 	return far
 }
 
-// everyUser runs a test as the current user, and as root also as an ordinary
-// user.
+// everyUser runs a test as the current user and, if that is root, also as an
+// ordinary user.
 func everyUser(t *testing.T, test func(*testing.T, *syscall.Credential)) {
-	t.Run("as who runs the test", func(t *testing.T) { test(t, nil) })
+	t.Run("as the current user", func(t *testing.T) { test(t, nil) })
 	if os.Geteuid() == 0 {
 		t.Run("as an ordinary user", func(t *testing.T) { test(t, &syscall.Credential{Uid: 4321, Gid: 4322}) })
 	}
@@ -208,8 +208,9 @@ func TestTry(t *testing.T) {
 	})
 }
 
-// TestTryFinds checks that without the filter the probes fail, except those
-// that the kernel denies this user anyway.
+// TestTryFinds checks that in a process without the filter, the function try
+// reports all probes, except those that the kernel denies this user anyway or
+// does not support.
 func TestTryFinds(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		out, status := child(t, "bare", Options{}, as)
@@ -220,7 +221,7 @@ func TestTryFinds(t *testing.T) {
 		}
 		for _, name := range Probes(Options{}) {
 			if !strings.Contains(out, name+" (") && !slices.Contains(mine, name) {
-				t.Errorf("%q was not found to be possible", name)
+				t.Errorf("try did not report %q", name)
 			}
 		}
 	})
@@ -266,7 +267,7 @@ func TestActsInAudit(t *testing.T) {
 			lived(t, out, status)
 			for _, name := range actsOf(kind) {
 				if !strings.Contains(name, "x32") && !strings.Contains(out, name+" returned") {
-					t.Errorf("kind %d, %s: no answer", kind, name)
+					t.Errorf("kind %d, %s: the call did not return", kind, name)
 				}
 			}
 		}
@@ -283,7 +284,7 @@ func TestDivided(t *testing.T) {
 	}
 }
 
-// divided installs a filter that allows everything on one thread only.
+// divided installs, on one thread only, a filter that allows everything.
 func divided() error {
 	noNewPrivs()
 	ready := make(chan error)
@@ -305,8 +306,8 @@ func divided() error {
 	return install(Options{})
 }
 
-// TestForeign checks that a call in the machine's other architecture kills the
-// process, whatever the number of the call means there.
+// TestForeign checks that a call of the other architecture that the machine
+// supports kills the process, whatever the number of the call means there.
 func TestForeign(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("only amd64 can make such calls in the same process")

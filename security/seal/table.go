@@ -128,9 +128,9 @@ var descriptors = []row{
 	{sys("eventfd2", unix.SYS_EVENTFD2), allow, nil, "the runtime's poller, at its first use"},
 }
 
-// appending returns descriptors for a process that has a log open for
-// appending. The process can't seek in the file or read it, and it can't leave
-// append mode (F_SETFL).
+// appending returns the rows of the variable descriptors, as changed for a
+// process that has a log open for appending. The process can't seek in the file
+// or read at a position, and it can't leave append mode (F_SETFL).
 func appending() []row {
 	list := slices.DeleteFunc(slices.Clone(descriptors), func(r row) bool {
 		return r.call.name == "lseek" || r.call.name == "pread64" || r.call.name == "fcntl" && r.when[0].name == "SETFL"

@@ -9,10 +9,11 @@ import (
 	"schedrestd/security"
 )
 
-// Confine drops what the calling process can give up by itself. The process
+// Confine drops what the calling process can give up by itself. Afterwards it
 // writes no core files, which would contain tokens. It can't write to files,
-// unless writes is set. It has at most the given number of descriptors. Other
-// processes of its uid can't debug it, and it can't gain privileges by exec.
+// unless writes is set. It can have at most the given number of descriptors.
+// Other processes of its uid can't debug it, and it can't gain privileges by
+// exec.
 func Confine(files uint64, writes bool) error {
 	limits := []struct {
 		name  string

@@ -15,9 +15,9 @@ import (
 // confinement promises.
 type Attributes map[string]string
 
-// Expect returns the attributes of a confined process to which the parent has
-// sent a. files is the process's limit of open descriptors, and tasks is its
-// user's limit of processes and threads.
+// Expect returns the attributes that a confined process must have. a has the
+// values that the parent has sent to the process. files is the process's limit
+// of open descriptors, and tasks is its user's limit of processes and threads.
 func Expect(a *ipc.Attributes, files, tasks uint64) Attributes {
 	id := func(n uint32) string { return strings.TrimSpace(strings.Repeat(fmt.Sprint(n)+" ", 4)) }
 	none := security.Capabilities(0).String()
@@ -61,6 +61,6 @@ func groups(a *ipc.Attributes) string {
 	return strings.Trim(fmt.Sprint(list), "[]")
 }
 
-// other is the prefix of a value that an attribute must not have, such as the namespace
-// of the parent.
+// other is the prefix of a value that an attribute must not have, such as the
+// namespace that the parent is in.
 const other = "other than "

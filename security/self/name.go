@@ -8,8 +8,8 @@ import (
 
 // Rename sets the process name that ps and top show. The kernel keeps 15 bytes
 // of it. Without Rename, a process that was executed by its descriptor would
-// have a name like "32". Call it from an init function: Go runs those on the
-// first thread, which gives the process its name.
+// have a name like "32". Call it from an init function: Go runs init functions
+// on the first thread, whose name is that of the process.
 func Rename(name string) {
 	text, err := unix.BytePtrFromString(name)
 	if err == nil {

@@ -10,14 +10,14 @@ import (
 	"schedrestd/security"
 )
 
-// ReservedPIDs is how many numbers of a PID namespace the kernel assigns only
-// once.
+// ReservedPIDs is how many process ids, from 1 on, the kernel assigns only once
+// in each PID namespace.
 const ReservedPIDs = 300
 
 // LimitPIDs limits the processes and threads in the calling process's PID
 // namespace, for all users together. The process must not be in the machine's
-// PID namespace. Before Linux 6.14 all namespaces shared one limit. There it
-// changes nothing and returns errors.ErrUnsupported.
+// PID namespace. Before Linux 6.14 all namespaces shared one limit. On such a
+// kernel LimitPIDs changes nothing and returns errors.ErrUnsupported.
 func LimitPIDs(most int) error {
 	if !security.KernelSince(6, 14) {
 		return errors.ErrUnsupported

@@ -46,12 +46,13 @@ func TestCompare(t *testing.T) {
 	delete(want, "ns_ipc")
 	delete(want, "ns_user")
 	if got := compare(want, want); got != nil {
-		t.Errorf("nothing differs, got %q", got)
+		t.Errorf("got %q, want no differences", got)
 	}
 }
 
 // TestConfineShows checks that a process that confines itself has the
-// attributes that Expect returns, except those that only its start can set.
+// attributes that Expect returns, except those that can be set only when a
+// process is started.
 func TestConfineShows(t *testing.T) {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	who := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
