@@ -85,7 +85,7 @@ func TestEscapesOfThePage(t *testing.T) {
 		{"- always: processes of the workers' user", "processes of uid 900 outside the sandbox"},
 		{"- a listener of multipath TCP", "multipath TCP"},
 		{"- before Linux 5.13", "the machine's files, through a hole in the filter"},
-		{"- connections to a daemon: as many at a time as its descriptors", "its 3 descriptors limit how many are open"},
+		{"- connections to a daemon: only a worker's number of descriptors", "its 3 descriptors limit how many are open"},
 		{"- before Linux 6.14", "4096 threads per user"},
 		{"- timing: ", "timing side channels: "},
 		{"- `audit_confinement`", "(audit_confinement)"},
