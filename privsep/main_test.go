@@ -156,10 +156,9 @@ func install(dir string, mode os.FileMode) (string, error) {
 	return path, err
 }
 
-// replace makes the parents that start during this test use another directory
-// of programs. In that directory the program for role is missing. replace calls
-// change with the path of the missing program, so that change can put another
-// program there.
+// replace installs the programs in another directory, without the program for
+// role. It calls change with the path of the missing program, so that change can
+// put another program there. It returns the path of the test binary.
 func replace(t *testing.T, role ipc.Role, change func(path string)) string {
 	t.Helper()
 	dir := sharedDir(t)

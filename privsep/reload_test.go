@@ -22,8 +22,8 @@ import (
 	programs "schedrestd/privsep/program"
 )
 
-// rereading creates a file that the parents of this test reread, and returns
-// the function that writes it.
+// rereading returns a function that writes the file that the parents of this test
+// reread.
 func rereading(t *testing.T) func(ipc.Setup) {
 	t.Helper()
 	write := rereadingSecrets(t)
