@@ -32,7 +32,7 @@ func (c commandLine) title() string {
 	if c.whose == "alice" {
 		return c.line
 	}
-	return c.line + " (" + map[string]string{"root": "root", "forged": "a forged token", "expired": "a token that has ended", "none": "no token"}[c.whose] + ")"
+	return c.line + " (" + map[string]string{"root": "root", "forged": "a forged token", "expired": "an expired token", "none": "no token"}[c.whose] + ")"
 }
 
 const jobIs = "scontrol show job %d | grep -o JobState=%s"
@@ -49,10 +49,10 @@ var commandLines = []commandLine{
 	{whose: "alice", line: "sbatch --parsable -o /dev/null --wrap 'sleep 600'", verdict: works},
 	{whose: "alice", line: `printf '#!/bin/sh\nexit 3\n' | sbatch -o /dev/null -J three`, verdict: works},
 	{whose: "alice", line: "sbatch -H -o /dev/null --wrap hostname", verdict: works},
-	{whose: "alice", line: "sbatch --test-only --wrap hostname", verdict: cannot, why: "nothing is forecast"},
-	{whose: "alice", line: "sbatch --array=1-3 --wrap hostname", verdict: cannot, why: "there are no arrays"},
-	{whose: "alice", line: "sbatch -d afterok:1 --wrap hostname", verdict: cannot, why: "there are no dependencies"},
-	{whose: "alice", line: "sbatch --wrap hostname : --wrap hostname", verdict: cannot, why: "there are no heterogeneous jobs"},
+	{whose: "alice", line: "sbatch --test-only --wrap hostname", verdict: cannot, why: "schedctld does not predict start times"},
+	{whose: "alice", line: "sbatch --array=1-3 --wrap hostname", verdict: cannot, why: "schedctld has no job arrays"},
+	{whose: "alice", line: "sbatch -d afterok:1 --wrap hostname", verdict: cannot, why: "schedctld has no job dependencies"},
+	{whose: "alice", line: "sbatch --wrap hostname : --wrap hostname", verdict: cannot, why: "schedctld has no heterogeneous jobs"},
 	{whose: "alice", line: "sbatch -p nowhere --wrap hostname", verdict: refused},
 	{whose: "alice", line: "sbatch -n 999 --wrap hostname", verdict: refused},
 
@@ -63,9 +63,9 @@ var commandLines = []commandLine{
 	{whose: "alice", line: "squeue -j 1 -o '%i %T'", verdict: works},
 	{whose: "alice", line: "squeue --me -o '%i %T'", verdict: works},
 	{whose: "alice", line: "squeue -u bob -o '%i %T'", verdict: works},
-	{whose: "alice", line: "squeue --start -o '%i %S'", verdict: partly, why: "no start is forecast"},
+	{whose: "alice", line: "squeue --start -o '%i %S'", verdict: partly, why: "the start time is missing"},
 	{whose: "alice", line: `squeue --json | grep -c '"job_id"'`, verdict: works},
-	{whose: "alice", line: "squeue -s", verdict: cannot, why: "steps are not listed"},
+	{whose: "alice", line: "squeue -s", verdict: cannot, why: "schedctld does not list steps"},
 
 	{whose: "alice", line: "scontrol show node", verdict: works},
 	{whose: "alice", line: "scontrol show node nobody", verdict: refused},
@@ -85,40 +85,40 @@ var commandLines = []commandLine{
 	{whose: "alice", line: "scontrol update JobId=3 TimeLimit=5", verdict: works},
 	{whose: "alice", line: "scontrol suspend 1", verdict: cannot},
 	{whose: "alice", line: "scontrol resume 1", verdict: cannot},
-	{whose: "alice", line: "scontrol requeue 3", verdict: refused, why: "it waits"},
+	{whose: "alice", line: "scontrol requeue 3", verdict: refused, why: "job 3 has not started yet"},
 	{whose: "alice", line: "scontrol top 1", verdict: cannot},
 	{whose: "alice", line: "scontrol notify 1 hello", verdict: cannot},
 	{whose: "root", line: "scontrol update NodeName=head State=DRAIN Reason=x", verdict: cannot},
 	{whose: "root", line: "scontrol update PartitionName=all State=DOWN", verdict: cannot},
 	{whose: "root", line: "scontrol create reservation StartTime=now Duration=10 Users=alice Nodes=head", verdict: cannot},
 	{whose: "root", line: "scontrol setdebug info", verdict: cannot},
-	{whose: "root", line: "scontrol reconfigure", verdict: cannot, why: "schedctld reads its configuration at its start"},
-	{whose: "root", line: "scontrol shutdown", verdict: cannot, why: "the service manager ends schedctld"},
+	{whose: "root", line: "scontrol reconfigure", verdict: cannot, why: "schedctld reads its configuration only when it starts"},
+	{whose: "root", line: "scontrol shutdown", verdict: cannot, why: "only the service manager stops schedctld"},
 	{whose: "alice", line: "scontrol token", verdict: works},
-	{whose: "alice", line: "scontrol token username=root", verdict: refused, why: "only root and the scheduler's user may have one for another"},
+	{whose: "alice", line: "scontrol token username=root", verdict: refused, why: "only root and SchedUser can get a token for another user"},
 
-	{whose: "alice", line: "srun hostname", verdict: cannot, why: "there are no allocations"},
-	{whose: "alice", line: "salloc true", verdict: cannot, why: "there are no allocations"},
+	{whose: "alice", line: "srun hostname", verdict: cannot, why: "schedctld has no interactive allocations"},
+	{whose: "alice", line: "salloc true", verdict: cannot, why: "schedctld has no interactive allocations"},
 	{whose: "alice", line: "sattach 1.0", verdict: cannot},
 	{whose: "alice", line: "sstat -j 1", verdict: cannot},
 	{whose: "alice", line: "strigger --get", verdict: cannot},
-	{whose: "alice", line: "sprio", verdict: cannot, why: "a priority has no factors: who comes first is first"},
+	{whose: "alice", line: "sprio", verdict: cannot, why: "priorities have no factors; by default jobs start in the order of submission"},
 
-	{whose: "alice", line: "scancel 99", verdict: partly},
-	{whose: "alice", line: "scancel -s USR1 -b 3", verdict: partly, why: "a job that waits gets no signal"},
+	{whose: "alice", line: "scancel 99", verdict: partly, why: "no message that there is no job 99"},
+	{whose: "alice", line: "scancel -s USR1 -b 3", verdict: partly, why: "only running jobs can get a signal"},
 	{whose: "alice", line: "scancel 3", verdict: works},
 	{whose: "alice", line: "scancel 1", verdict: works},
 	{whose: "alice", line: "scancel --me", verdict: works, wait: fmt.Sprintf(jobIs, 1, "CANCELLED")},
 	{whose: "alice", line: "squeue -t all -o '%i %T %r'", verdict: works},
 
-	{whose: "alice", line: "sdiag | sed -n '1,22p'", verdict: partly, why: "jobs are counted, and nothing of the scheduler"},
-	{whose: "root", line: "sdiag -r", verdict: cannot, why: "this controller does not reset statistics"},
+	{whose: "alice", line: "sdiag | sed -n '1,22p'", verdict: partly, why: "the numbers of jobs are correct, and those of the scheduler are 0"},
+	{whose: "root", line: "sdiag -r", verdict: cannot, why: "schedctld can't reset its statistics"},
 	{whose: "alice", line: "sshare", verdict: works},
 
 	{whose: "alice", line: "sacct", verdict: works, wait: "sacct -n -X -j 1 -o state | grep CANCELLED"},
 	{whose: "alice", line: "sacct -X -a -o jobid,jobname,state,user,exitcode", verdict: works},
 	{whose: "alice", line: "sacct -j 2 -o jobid,state,exitcode", verdict: works},
-	{whose: "alice", line: "sacctmgr ping", verdict: partly, why: "22.05 has it not"},
+	{whose: "alice", line: "sacctmgr ping", verdict: partly, why: "Slurm 22.05 does not have this command"},
 	{whose: "alice", line: "sacctmgr -P show tres", verdict: works},
 	{whose: "alice", line: "sacctmgr -P show cluster format=cluster,controlhost", verdict: works},
 	{whose: "alice", line: "sacctmgr -P show user", verdict: works},
@@ -138,7 +138,7 @@ var commandLines = []commandLine{
 
 	{whose: "forged", line: "squeue", verdict: refused},
 	{whose: "expired", line: "squeue", verdict: refused, wait: "squeue >/dev/null 2>&1 || echo it has ended"},
-	{whose: "none", line: "squeue", verdict: refused, why: "the command asks munged then, whom our daemons do not believe"},
+	{whose: "none", line: "squeue", verdict: refused, why: "without a token the command uses MUNGE, which the bundled daemons do not accept"},
 	{whose: "forged", line: "sbatch --wrap hostname", verdict: refused},
 	{whose: "none", line: "sbatch --wrap hostname", verdict: refused},
 	{whose: "forged", line: "sacct", verdict: refused},
@@ -209,19 +209,19 @@ func TestCommandsPage(t *testing.T) {
 	}
 }
 
-const commandsHead = `# Slurm's commands against schedctld and scheddbd
+const commandsHead = `# Slurm's commands with schedctld and scheddbd
 
-Slurm's own commands can be used with the bundled daemons. They need a slurm.conf that names the ports of the daemons and has
-` + "`AuthAltTypes=auth/jwt`" + `, and a token of ` + "`schedctl token`" + ` in ` + "`SLURM_JWT`" + `. The table lists the commands of Slurm %s that were tried,
-in this order and as the user alice unless noted. ` + "`integration/slurm/" + commandsOutput + "`" + ` in the sources has their
-output, which a test compares.
+Slurm's own commands can be used with the bundled daemons. They need a slurm.conf that has the ports of the daemons and
+` + "`AuthAltTypes=auth/jwt`" + `. Set ` + "`SLURM_JWT`" + ` to the token that ` + "`schedctl token`" + ` prints. The table lists commands of Slurm
+%s in the order in which a test runs them. The user is alice unless the row names another. In the sources,
+` + "`integration/slurm/" + commandsOutput + "`" + ` has the expected output.
 
-- *works*: as with Slurm's daemons
-- *partly*: correct, but some information is missing
-- *refused*: an error that Slurm's daemons report as well
-- *can't*: not supported, with the last line that the command prints
+- *works*: the command does the same as with Slurm's daemons
+- *partly*: what the command prints is correct, but some information is missing
+- *refused*: the command fails, as it does with Slurm's daemons
+- *can't*: the bundled daemons do not support the command
 
-| command | result | missing, and last line |
+| command | result | reason, and last line that the command prints |
 | --- | --- | --- |
 `
 
