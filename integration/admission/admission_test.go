@@ -127,6 +127,7 @@ func (a *admitted) until(c *http.Client, status int, headers ...string) (others 
 // must block requests on open connections. Other clients must be served, and
 // the block must expire.
 func TestPenalties(t *testing.T) {
+	t.Parallel()
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
 	bad := source(t, self, true)
 	others, h := a.until(bad, http.StatusTooManyRequests, aGuess)
@@ -167,6 +168,7 @@ func TestPenalties(t *testing.T) {
 // source on all addresses of the loopback interface, and does not block other
 // users there.
 func TestPenaltiesOfLoopback(t *testing.T) {
+	t.Parallel()
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
 	n := 0
 	from := func() *http.Client {
@@ -189,6 +191,7 @@ func TestPenaltiesOfLoopback(t *testing.T) {
 
 // TestMalformedPenalties checks that malformed requests count as offences, too.
 func TestMalformedPenalties(t *testing.T) {
+	t.Parallel()
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s,auth:0s")
 	said := func() string {
 		c, err := net.Dial("tcp", a.address)
@@ -209,6 +212,7 @@ func TestMalformedPenalties(t *testing.T) {
 // TestExempt checks that exempt sources get no penalties, and that no source
 // gets any if penalties are turned off.
 func TestExempt(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	for _, env := range [][]string{
 		{"SCHEDRESTD_PENALTIES=threshold:1s", "SCHEDRESTD_EXEMPT=192.0.2.0/24,127.0.0.0/24"},
@@ -229,6 +233,7 @@ func TestExempt(t *testing.T) {
 // blocked, and that addresses that the client itself adds to the header change
 // nothing.
 func TestForwarded(t *testing.T) {
+	t.Parallel()
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1,10.1.1.1")
 	proxy := source(t, self, true)
 	a.until(proxy, http.StatusTooManyRequests, aGuess, "X-Forwarded-For: 203.0.113.9")
@@ -254,6 +259,7 @@ func TestForwarded(t *testing.T) {
 // writes an address into the header, this must neither block the address nor
 // save the user from a block.
 func TestForwardedBySocket(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
 	path := filepath.Join(harness.ServedDir(t, l), "s")
@@ -281,6 +287,7 @@ func TestForwardedBySocket(t *testing.T) {
 // TestCrashPenalty checks that clients whose requests are in progress when
 // workers crash are blocked.
 func TestCrashPenalty(t *testing.T) {
+	t.Parallel()
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
 	c, err := dialerAs(t, binUser)(context.Background(), "tcp", a.address)
 	harness.Must(t, err)
@@ -303,6 +310,7 @@ func TestCrashPenalty(t *testing.T) {
 // TestUserPenalties checks that under become_user a user's offences count only
 // against that user.
 func TestUserPenalties(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
 	path := filepath.Join(harness.ServedDir(t, l), "s")
@@ -334,6 +342,7 @@ func TestUserPenalties(t *testing.T) {
 // TestPenaltiesOfHTTP2 checks that streams count as requests, and that a
 // connection on which a user is served stays open.
 func TestPenaltiesOfHTTP2(t *testing.T) {
+	t.Parallel()
 	s := harness.NewSecure(t)
 	harness.Must(t, s.Daemons["schedrestd"].Stop())
 	s.Restd.Env = append(s.Restd.Env, "SCHEDRESTD_PENALTIES=threshold:5s")
@@ -372,6 +381,7 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 // TestRate checks that a client that exceeds its rate gets 429 and Retry-After,
 // on all its connections, and that other clients are served.
 func TestRate(t *testing.T) {
+	t.Parallel()
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_RATE=1:3")
 	c := source(t, self, true)
 	if _, h := a.until(c, http.StatusTooManyRequests); h.Get("Retry-After") != "1" {
@@ -386,6 +396,7 @@ func TestRate(t *testing.T) {
 // TestCounters checks that after SIGUSR1 the gateway, each worker, the keeper
 // and the resolver log their counters, which include the earlier requests.
 func TestCounters(t *testing.T) {
+	t.Parallel()
 	var log string
 	s := harness.NewSecure(t)
 	harness.Must(t, s.Daemons["schedrestd"].Stop())

@@ -57,6 +57,7 @@ func (n network) dialsFrom(from, address string) func() (net.Conn, error) {
 // TestIPv6Penalties checks that all addresses of a /64 are one source, and that
 // the neighbouring /64 is a separate source.
 func TestIPv6Penalties(t *testing.T) {
+	t.Parallel()
 	within := newNetwork(t, "six")
 	const gateway, other = "2001:db8:0:ff::1", "2001:db8:0:2::1"
 	offenders := []string{"2001:db8:0:1::1", "2001:db8:0:1::2", "2001:db8:0:1:ffff:ffff:ffff:ffff"}
@@ -99,6 +100,7 @@ func TestIPv6Penalties(t *testing.T) {
 // TestLoopbackOfIPv6 checks that a user is the same source on ::1 and on
 // 127.0.0.1, and that other users are separate sources.
 func TestLoopbackOfIPv6(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	probe, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {

@@ -79,6 +79,7 @@ func (n network) dials(network, address string) func() (net.Conn, error) {
 // This must also hold after a SIGHUP, with new workers, and after the names are
 // removed.
 func TestNetworkNamespaces(t *testing.T) {
+	t.Parallel()
 	served, own := newNetwork(t, "served"), newNetwork(t, "own")
 	l := harness.NewLab(t)
 	four, six := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("[::1]:%d", harness.FreePort(t))
@@ -136,6 +137,7 @@ func TestNetworkNamespaces(t *testing.T) {
 // the gateway connects to daemons from the namespace in which it was started,
 // wherever it listens.
 func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
+	t.Parallel()
 	served := newNetwork(t, "alone")
 	l := harness.NewLab(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
@@ -158,6 +160,7 @@ func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 // variable names anything but a network namespace, and that the error has a
 // hint.
 func TestNetworkNamespaceRefused(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	// Use the /proc of another process. If an earlier test changed the user of
 	// a thread, /proc of this process may still belong to that user.
@@ -199,6 +202,7 @@ func TestNetworkNamespaceRefused(t *testing.T) {
 // TestNetworkNamespaceNeedsRoot checks that root without CAP_SYS_ADMIN can't
 // enter another namespace, and that the error names the requirement.
 func TestNetworkNamespaceNeedsRoot(t *testing.T) {
+	t.Parallel()
 	other := newNetwork(t, "closed")
 	l := harness.NewLab(t)
 	for _, variable := range []string{"SCHEDRESTD_NETNS", "SCHEDRESTD_CONTROLLER_NETNS"} {

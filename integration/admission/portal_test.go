@@ -37,6 +37,7 @@ func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
 // expired, or are rejected for another reason, must not get other users
 // blocked, even if these tokens are sent repeatedly.
 func TestPortal(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	a := admitting(t, l, "SCHEDRESTD_PENALTIES=threshold:30s")
 	c := source(t, self, false)
@@ -75,6 +76,7 @@ func TestPortal(t *testing.T) {
 // expired token repeatedly. The others, each with a persistent connection, must
 // never be refused.
 func TestPortalOfFifty(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	a := admitting(t, l)
 	expired := expired(l, t, 1)[0]
@@ -123,6 +125,7 @@ func TestPortalOfFifty(t *testing.T) {
 // TestKilledWorkers checks that no client is penalized for workers that were
 // killed, in particular not one that has many idle connections.
 func TestKilledWorkers(t *testing.T) {
+	t.Parallel()
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
 	busy := func() {
 		c, err := net.Dial("tcp", a.address)

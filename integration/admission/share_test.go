@@ -18,6 +18,7 @@ import (
 // permitted. While other users wait, this user must lose some slots. While no
 // user waits, this user must keep them all.
 func TestSlowUser(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	g := l.Gate(t, nil, "--max-connections", "4", address)

@@ -76,6 +76,7 @@ func (n network) forwards(t *testing.T, address, to string) {
 // TestSpares checks that the worker of a busy client connects to a controller
 // on another machine through sockets that the dispatcher has prepared.
 func TestSpares(t *testing.T) {
+	t.Parallel()
 	l, here, there := harness.NewLab(t), newNetwork(t, "here"), newNetwork(t, "there")
 	here.join(t, there)
 	there.forwards(t, fmt.Sprintf("192.0.2.2:%d", l.Controller), fmt.Sprintf("127.0.0.1:%d", l.Controller))

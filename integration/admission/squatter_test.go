@@ -91,6 +91,7 @@ func (i *squatter) stop(t *testing.T) {
 // with 503, the log must name the user, and requests must be served again when
 // the controller is back.
 func TestPortOfAnotherUser(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	l, who := harness.NewLab(t), harness.SomeUser(t)
 	a := admitting(t, l)

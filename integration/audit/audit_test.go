@@ -76,6 +76,7 @@ func awaitAudit(t *testing.T, n int, path string) (list []auditLine) {
 // and origin, in a line before and one after. Reads and unauthenticated
 // requests must leave no line.
 func TestAudit(t *testing.T) {
+	t.Parallel()
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))
 	info, err := os.Stat(log)
@@ -121,6 +122,7 @@ func TestAudit(t *testing.T) {
 // and sending SIGHUP. No line may be lost or torn, and each intent must have
 // one outcome.
 func TestAuditRotates(t *testing.T) {
+	t.Parallel()
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))
 	const clients, each = 4, 25
@@ -200,6 +202,7 @@ func TestAuditRotates(t *testing.T) {
 // reach the controller, or are made if the configuration permits that. Reads
 // must continue to work, and changes must work again once there is space.
 func TestAuditFull(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	for _, mode := range []string{"closed", "open"} {
 		t.Run(mode, func(t *testing.T) {
@@ -247,6 +250,7 @@ func TestAuditFull(t *testing.T) {
 // TestAuditAtLimit checks that a limit on the file's size (ulimit -f) has the
 // same effect as a full disk, and that no line is appended to a truncated line.
 func TestAuditAtLimit(t *testing.T) {
+	t.Parallel()
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))
 	submit := func() harness.Answer {
@@ -317,6 +321,7 @@ func find(t *testing.T, parent int, name string) int {
 // The log must have the peer that the kernel reports, in addition to the user
 // that the worker reports.
 func TestAuditBecomesUser(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	path, log := filepath.Join(harness.ServedDir(t, l), "s"), filepath.Join(l.Dir, "audit.log")
@@ -336,6 +341,7 @@ func TestAuditBecomesUser(t *testing.T) {
 // TestAuditInetd checks that the request of a run in inetd mode is recorded
 // like any other, and that this happens before the run ends.
 func TestAuditInetd(t *testing.T) {
+	t.Parallel()
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))
 	job := l.JobRequest("true", nil)

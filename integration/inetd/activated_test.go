@@ -20,6 +20,7 @@ import (
 // service manager is served like one in the arguments, and that its file is not
 // removed.
 func TestActivated(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	serve := func(t *testing.T, cmd *exec.Cmd, network, address string) {
 		t.Helper()

@@ -23,6 +23,7 @@ import (
 // TestExampleOfARequest checks that -h has an example of a request in a pipe,
 // and that this request is complete.
 func TestExampleOfARequest(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	page, err := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-h").Output()
 	harness.Must(t, err)
@@ -50,6 +51,7 @@ func TestExampleOfARequest(t *testing.T) {
 // order, in the form of the specification and in other forms. The exit status
 // must be 0, whatever the answers are.
 func TestInetdPipe(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	token := "X-SCHED-USER-TOKEN: " + l.OwnToken
 	ping := func(eol string) string {
@@ -104,6 +106,7 @@ func TestInetdPipe(t *testing.T) {
 // TestInetdFiles checks that standard input and output may be files. The answer
 // must come after the file's earlier contents.
 func TestInetdFiles(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	in, out := filepath.Join(l.Dir, "in"), filepath.Join(l.Dir, "out")
 	harness.Must(t, os.WriteFile(in, []byte("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: "+l.OwnToken+"\n\n"), 0o600))
@@ -130,6 +133,7 @@ func TestInetdFiles(t *testing.T) {
 // if the whole sandbox is required, and that with -v the log reports whether it
 // has one.
 func TestInetdConfinement(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
 	request := "GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: " + l.OwnToken + "\n\n"
@@ -165,6 +169,7 @@ func TestInetdConfinement(t *testing.T) {
 // TestInetdFails checks failures that keep the gateway from answering. The exit
 // status must be 1, and the output must have the reason.
 func TestInetdFails(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	packets, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
 	harness.Must(t, err)
@@ -197,6 +202,7 @@ func TestInetdFails(t *testing.T) {
 // TestInetdTerminal checks that a person at a terminal can type a request, sees
 // the answer, can type another request, and can end with Ctrl-D.
 func TestInetdTerminal(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	for _, signal := range []syscall.Signal{0, syscall.SIGINT} {
 		person, terminal := openTerminal(t)
@@ -276,6 +282,7 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 // as inetd and socket units pass it. The socket's flags must be restored, and a
 // client that stops sending after a request must still get its answer.
 func TestInetdSocket(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	for _, network := range []string{"tcp", "unix", "pair", "two pairs"} {
 		t.Run(network, func(t *testing.T) {
@@ -372,6 +379,7 @@ func connect(t *testing.T, network string) (client net.Conn, theirs, out *os.Fil
 // TestInetdLocal checks that rest_auth/local accepts the owner of a pipe or
 // file that no other user may open.
 func TestInetdLocal(t *testing.T) {
+	t.Parallel()
 	u := harness.SomeUser(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	in := filepath.Join(l.Dir, "request")
@@ -415,6 +423,7 @@ func TestInetdLocal(t *testing.T) {
 // TestInetdBecomesUser checks that with become_user the worker runs as the user
 // who connected the UNIX socket, and that root is refused.
 func TestInetdBecomesUser(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	u := harness.SomeUser(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })

@@ -18,6 +18,7 @@ import (
 // for an unsupported version and for an invalid credential. The client must try
 // another version in the first case, and return the error in the second.
 func TestAccountingOf2205(t *testing.T) {
+	t.Parallel()
 	address := listen(t, "tcp", func(nc net.Conn) {
 		b, err := wire.Read(nc, 1<<20)
 		if err != nil {

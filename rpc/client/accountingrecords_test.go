@@ -65,6 +65,7 @@ func accountingRecords() *server.Server {
 }
 
 func TestAccountingRecords(t *testing.T) {
+	t.Parallel()
 	want := []string{"x", "y"}
 	for v := codec.Oldest; v <= codec.Newest; v++ {
 		s := accountingRecords()
@@ -123,6 +124,7 @@ func TestAccountingRecords(t *testing.T) {
 // TestAccountingRecordsOnce checks that a client that has received records does
 // not receive them again, even if the answer turns out to be broken later.
 func TestAccountingRecordsOnce(t *testing.T) {
+	t.Parallel()
 	stop := errors.New("stop")
 	asked := 0
 	// tres returns a daemon that answers with two records and the error

@@ -13,6 +13,7 @@ import (
 // TestGateIsShared checks that many requests with one credential delay a single
 // request with another credential by at most one request.
 func TestGateIsShared(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var g gate
 		many, other := owner{actAs: "ann"}, owner{actAs: "bob"}
@@ -60,6 +61,7 @@ func TestGateIsShared(t *testing.T) {
 // be long. After a long answer, the next answers must be expected to be long
 // for a while.
 func TestExpectLong(t *testing.T) {
+	t.Parallel()
 	var s sizes
 	now := time.Now()
 	list := request{kind: message.RequestJobInfo, list: true}

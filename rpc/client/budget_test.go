@@ -44,6 +44,7 @@ func (b *Budget) taking(ctx context.Context, r *allowance, n int) chan error {
 // TestBudgetInOrder checks that smaller requests may overtake a waiting large
 // one, but only a limited number of times.
 func TestBudgetInOrder(t *testing.T) {
+	t.Parallel()
 	b := NewBudget(800) // 700 for long answers; up to 25 is short
 	first := b.of("a")
 	if !first.set(600) {
@@ -74,6 +75,7 @@ func TestBudgetInOrder(t *testing.T) {
 // TestBudgetKeepsSomeForShortOnes checks that there is always memory for short
 // answers, however much long ones use.
 func TestBudgetKeepsSomeForShortOnes(t *testing.T) {
+	t.Parallel()
 	b := NewBudget(800)
 	for i := range 7 {
 		if !b.of(fmt.Sprint(i)).set(100) {
@@ -96,6 +98,7 @@ func TestBudgetKeepsSomeForShortOnes(t *testing.T) {
 // TestBudgetIsShared checks that a credential gets either a single answer of
 // any length, or several answers that together use at most half of the budget.
 func TestBudgetIsShared(t *testing.T) {
+	t.Parallel()
 	b := NewBudget(800)
 	one, more := b.of("ann"), b.of("ann")
 	if !one.set(700) || more.set(10) {
@@ -122,6 +125,7 @@ func TestBudgetIsShared(t *testing.T) {
 // TestBudgetIsGivenUp checks a request whose context ends while it waits. The
 // request must fail, hold no memory, and delay no other request.
 func TestBudgetIsGivenUp(t *testing.T) {
+	t.Parallel()
 	b := NewBudget(800)
 	b.of("a").set(500)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -143,6 +147,7 @@ func TestBudgetIsGivenUp(t *testing.T) {
 // for a moment. An answer that has arrived must delay others for as long as it
 // is held.
 func TestBudgetOfExpectations(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(800)
 		begun := time.Now() // time of the synctest bubble
@@ -193,6 +198,7 @@ func TestBudgetOfExpectations(t *testing.T) {
 // request for more memory than exists must hold no memory while it waits,
 // because other requests may need that memory.
 func TestAllowance(t *testing.T) {
+	t.Parallel()
 	b := NewBudget(800)
 	one, other := b.of("a"), b.of("b")
 	if !one.set(400) || !other.set(300) || one.set(500) || !other.set(200) || !one.set(500) {
@@ -219,6 +225,7 @@ func TestAllowance(t *testing.T) {
 // TestHold checks that memory held for other data counts towards its owner's
 // limit.
 func TestHold(t *testing.T) {
+	t.Parallel()
 	b, ann := NewBudget(800), model.Credential{Token: "ann"}
 	if !b.Hold(ann, 600) || b.Hold(ann, 1) || !b.Hold(model.Credential{Token: "bob"}, 100) {
 		t.Errorf("%d free", b.free())

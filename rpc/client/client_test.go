@@ -134,6 +134,7 @@ func controller() *server.Server {
 }
 
 func TestRequests(t *testing.T) {
+	t.Parallel()
 	for _, v := range []codec.Version{codec.V2205, codec.V2302, codec.V2411, codec.V2605} {
 		t.Run(v.Release(), func(t *testing.T) {
 			s := controller()
@@ -218,6 +219,7 @@ func requests(t *testing.T, c *client.Client) {
 }
 
 func TestLocalCredential(t *testing.T) {
+	t.Parallel()
 	tcp, unix := serve(t, "tcp", controller()), serve(t, "unix", controller())
 	both := client.New(client.Config{Controllers: []client.Address{tcp, unix}})
 	if err := both.Verify(context.Background(), model.Credential{}); err != nil {
@@ -233,6 +235,7 @@ func TestLocalCredential(t *testing.T) {
 }
 
 func TestAccounting(t *testing.T) {
+	t.Parallel()
 	var got []model.Job
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.V2605} {
 		address := serve(t, "tcp", &server.Server{Newest: v, Persistent: map[message.Type]server.Handler{
@@ -285,6 +288,7 @@ func TestAccounting(t *testing.T) {
 }
 
 func TestCredentialIsNotPrinted(t *testing.T) {
+	t.Parallel()
 	cred := struct{ C model.Credential }{ann}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if text := fmt.Sprintf(verb, cred); strings.Contains(text, secret) {

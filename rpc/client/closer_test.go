@@ -55,6 +55,7 @@ func (c *closer) connections() int { return int(c.opened.Swap(0)) }
 // credentials this way. Earlier answers of the controller must make no
 // difference, and requests with a valid credential must still succeed.
 func TestClosersRefuse(t *testing.T) {
+	t.Parallel()
 	for _, v := range [][2]codec.Version{{codec.V2205, codec.V2205}, {codec.V2311, codec.V2205}, {codec.V2405, codec.V2302}} {
 		t.Run(v[0].Release(), func(t *testing.T) {
 			ctl := newCloser(t, v[0], v[1])
@@ -88,6 +89,7 @@ func TestClosersRefuse(t *testing.T) {
 // tokens must neither prevent requests with a valid token nor hide an upgrade
 // of the controller for long.
 func TestForgedTokensAreCheap(t *testing.T) {
+	t.Parallel()
 	for name, known := range map[string]bool{"known": true, "nothing known": false} {
 		t.Run(name, func(t *testing.T) {
 			ctl := newCloser(t, codec.V2311, codec.V2205)
@@ -127,6 +129,7 @@ func TestForgedTokensAreCheap(t *testing.T) {
 // credential with an error. If such a controller closes the connection without
 // an answer, the error must not blame the credential.
 func TestSilenceOfOthers(t *testing.T) {
+	t.Parallel()
 	closes := atomic.Bool{}
 	p := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		if !closes.Load() {
@@ -158,6 +161,7 @@ func TestSilenceOfOthers(t *testing.T) {
 // covers a controller that never answered, and one whose version the client has
 // forgotten.
 func TestNobodyBehind(t *testing.T) {
+	t.Parallel()
 	up := atomic.Bool{}
 	address := listen(t, "tcp", func(nc net.Conn) {
 		if !up.Load() {
@@ -196,6 +200,7 @@ func TestNobodyBehind(t *testing.T) {
 // TestSilentPrimary checks a primary controller that only closes connections.
 // If another controller accepts the credential, the request must succeed.
 func TestSilentPrimary(t *testing.T) {
+	t.Parallel()
 	primary := script(t, "ctl", func(net.Conn, message.Header) {})
 	backup := script(t, "bak", func(nc net.Conn, r message.Header) {
 		code := uint32(fault.Standby)

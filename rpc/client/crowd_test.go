@@ -16,6 +16,7 @@ import (
 // does not answer at all. One request waits for the machine, and the others
 // share its failure: a 503, not a timeout.
 func TestCrowdBeforeADeadController(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dialled := 0
 		c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: "192.0.2.1:6817"}},
@@ -47,6 +48,7 @@ func TestCrowdBeforeADeadController(t *testing.T) {
 // request. If the client of that other request disconnects, the controller must
 // not count as failed.
 func TestCrowdBehindOneWhoLeft(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dialled := 0
 		c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: "192.0.2.1:6817"}},

@@ -16,6 +16,7 @@ import (
 // answer to a short request and then closes the connection. The announced bytes
 // must not take memory away from other answers.
 func TestBudgetAfterBrokenAnswers(t *testing.T) {
+	t.Parallel()
 	p := script(t, "daemon", func(nc net.Conn, _ message.Header) {
 		io.WriteString(nc, "\x00\x80\x00\x00")
 		nc.Write(make([]byte, 100<<10))

@@ -143,6 +143,7 @@ func (l *ledger) noted() (asked, kept string, sessions int) {
 // TestEdit checks which changes are committed, and what is reported, for each
 // way in which a transaction can end.
 func TestEdit(t *testing.T) {
+	t.Parallel()
 	own := errors.New("own")
 	add := func(name string) func(model.Editor) error {
 		return func(e model.Editor) error {
@@ -280,6 +281,7 @@ func TestEdit(t *testing.T) {
 // daemon if the first is lost before the request to commit. If the first is
 // lost later, changes must not go to the second.
 func TestEditWithASecondDaemon(t *testing.T) {
+	t.Parallel()
 	for at, want := range map[string]struct{ first, second string }{"add a": {"", "a"}, "keep": {"a", ""}} {
 		t.Run(at, func(t *testing.T) {
 			first := keepsLedger(t, func(asked string) string {

@@ -107,6 +107,7 @@ func (c *cluster) count() int {
 // answer, for any reason. The controller that answered is then tried first,
 // until it is time to try the primary again.
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	for name, s := range map[string]state{"standby": waits, "hangs": hangs, "refuses": refuses, "vanishes": vanishes} {
 		t.Run(name, func(t *testing.T) {
 			l := newCluster(t, "a", "b", "c")
@@ -150,6 +151,7 @@ func TestOrder(t *testing.T) {
 // taken over. From then on the backup must be tried first, until one of the two
 // answers.
 func TestHangIsRemembered(t *testing.T) {
+	t.Parallel()
 	for _, takes := range []string{"a", "b"} {
 		l := newCluster(t, "a", "b")
 		l.config.Timeout = 4 * time.Second
@@ -183,6 +185,7 @@ func TestHangIsRemembered(t *testing.T) {
 // TestPrimaryIsLookedAfter checks that a primary that stays down is tried once
 // per interval, not by every request.
 func TestPrimaryIsLookedAfter(t *testing.T) {
+	t.Parallel()
 	l := newCluster(t, "a", "b")
 	l.set("a", refuses)
 	c := client.New(l.config)
@@ -206,6 +209,7 @@ func TestPrimaryIsLookedAfter(t *testing.T) {
 // TestOneLooksAfterThePrimary checks that only one request waits for a primary
 // whose failure takes time to detect.
 func TestOneLooksAfterThePrimary(t *testing.T) {
+	t.Parallel()
 	l := newCluster(t, "a", "b")
 	l.set("a", refuses)
 	l.config.ConnectTimeout = 2 * time.Second
@@ -238,6 +242,7 @@ func TestOneLooksAfterThePrimary(t *testing.T) {
 // controller can be reached. When a controller is back, requests must succeed
 // again.
 func TestAllDown(t *testing.T) {
+	t.Parallel()
 	for name, s := range map[string]state{"refuse": refuses, "vanish": vanishes} {
 		t.Run(name, func(t *testing.T) {
 			l := newCluster(t, "a", "b")
@@ -266,6 +271,7 @@ func TestAllDown(t *testing.T) {
 // TestPingShowsEach checks that a ping returns the mode, the state and the
 // latency of every controller.
 func TestPingShowsEach(t *testing.T) {
+	t.Parallel()
 	l := newCluster(t, "a", "b", "c", "d", "e")
 	l.config.Timeout, l.config.ConnectTimeout = time.Second, 100*time.Millisecond
 	for name, s := range map[string]state{"b": waits, "c": refuses, "d": hangs, "e": vanishes} {

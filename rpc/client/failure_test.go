@@ -10,6 +10,7 @@ import (
 
 // TestTimedOut checks that only a daemon that was reached can time out.
 func TestTimedOut(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		err  error

@@ -85,6 +85,7 @@ func newPacker(t *testing.T, jobs int) *packer {
 // and delay no short request. A list may be requested only when there is memory
 // for it.
 func TestCrowdBeforeASlowController(t *testing.T) {
+	t.Parallel()
 	p := newPacker(t, 3000)
 	if p.length < 1<<20 {
 		t.Fatalf("the list has %d bytes", p.length)
@@ -132,6 +133,7 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 // busy with other lists. The request must fail before its client gives up, and
 // must leave no state.
 func TestTurnDoesNotCome(t *testing.T) {
+	t.Parallel()
 	p := newPacker(t, 10)
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: time.Minute})
 	s := ask100(context.Background(), c)

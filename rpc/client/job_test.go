@@ -9,6 +9,7 @@ import (
 // TestAttempted checks that JobBackfillTriedLast is set only for a pending job
 // that was examined since backfill scheduling last began.
 func TestAttempted(t *testing.T) {
+	t.Parallel()
 	const both = model.JobBackfillTried | model.JobBackfillTriedLast
 	for name, tt := range map[string]struct {
 		job  model.Job

@@ -19,6 +19,7 @@ import (
 // text, and contains only the fields that were set. If the tasks of an array
 // had different results, UpdateJob must return them.
 func TestUpdateJob(t *testing.T) {
+	t.Parallel()
 	partial := &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: 2021, JobIDs: "12_[1-2]"}, {JobIDs: "12_3"}}}
 	nothing := &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: 2021, JobIDs: "12_[1-2]"}}}
 	for _, tt := range []struct {
@@ -64,6 +65,7 @@ func TestUpdateJob(t *testing.T) {
 // TestUpdateJobOnce checks that a change that the controller may have received
 // is not repeated, and that the error says that its outcome is unknown.
 func TestUpdateJobOnce(t *testing.T) {
+	t.Parallel()
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) {
 		if request.Type == message.RequestPing {
 			rc(nc, request.Version, 0)

@@ -44,6 +44,7 @@ func killers(results func() ([]model.KillResult, error)) (s *server.Server, one,
 }
 
 func TestKillEach(t *testing.T) {
+	t.Parallel()
 	ended := model.KillResult{Code: fault.AlreadyDone}
 	for _, tt := range []struct {
 		name      string
@@ -84,6 +85,7 @@ func TestKillEach(t *testing.T) {
 // TestKillEachOnce checks that a signal that may have arrived is not sent again
 // with Kill's message.
 func TestKillEachOnce(t *testing.T) {
+	t.Parallel()
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) {
 		if request.Type == message.RequestPing {
 			rc(nc, request.Version, 0)

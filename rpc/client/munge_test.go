@@ -141,6 +141,7 @@ func (j *journal) credentials(t *testing.T) []message.Credential {
 // for each message. munged must not be used for requests with a token or over a
 // UNIX socket.
 func TestMunge(t *testing.T) {
+	t.Parallel()
 	counted := func(n int) message.Credential {
 		return message.Credential{Plugin: message.PluginMunge, Text: fmt.Sprintf("MUNGE:%d:", n)}
 	}
@@ -194,6 +195,7 @@ func TestMunge(t *testing.T) {
 // TestSack checks that with auth/slurm a local credential over TCP comes from
 // sack.socket, and that each message gets a new one.
 func TestSack(t *testing.T) {
+	t.Parallel()
 	j := &journal{}
 	var asked [][]byte
 	socket := listen(t, "unix", func(nc net.Conn) {
@@ -239,6 +241,7 @@ func token(cred model.Credential) message.Credential {
 // error names munged as the cause, so that no user searches for a submitted
 // job.
 func TestMungeIsDown(t *testing.T) {
+	t.Parallel()
 	j := &journal{}
 	cfg := client.Config{
 		Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: listen(t, "tcp", j.controller)}},

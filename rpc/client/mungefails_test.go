@@ -18,6 +18,7 @@ import (
 // must not change the state of the controller that would have received the
 // request, and must not be reported as a failure of that controller.
 func TestMungeFails(t *testing.T) {
+	t.Parallel()
 	j, asked, fails := &journal{}, atomic.Int32{}, atomic.Bool{}
 	munged := func(nc net.Conn) {
 		asked.Add(1)

@@ -17,6 +17,7 @@ import (
 // the error is 404. If the controller answers that nothing has changed, the
 // client gets that answer.
 func TestNamed(t *testing.T) {
+	t.Parallel()
 	s := records()
 	s.Handlers[message.RequestPartitionInfo] = decoded(message.ResponsePartitionInfo, func(r *message.PartitionInfoRequest) (message.Body, error) {
 		if r.LastUpdate == 50 {

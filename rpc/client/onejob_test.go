@@ -16,6 +16,7 @@ import (
 // decoded, not collected first. If nothing has changed, no task may be passed
 // on.
 func TestJobIsAList(t *testing.T) {
+	t.Parallel()
 	c := client.New(client.Config{Controllers: []client.Address{miscounting(t)}})
 	given := 0
 	each := func(*model.Job) error { given++; return nil }

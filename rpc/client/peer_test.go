@@ -98,6 +98,7 @@ var refusals = map[string]func(nc net.Conn){
 }
 
 func TestVersionProbe(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		refusal string
 		newest  codec.Version
@@ -133,6 +134,7 @@ func TestVersionProbe(t *testing.T) {
 // TestVersionProbeWithAWrongCredential checks that the client learns a
 // controller's version even if the controller refuses the credential.
 func TestVersionProbeWithAWrongCredential(t *testing.T) {
+	t.Parallel()
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) { rc(nc, request.Version, fault.Authentication) })
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
 	if err := c.Verify(context.Background(), ann); errs.KindOf(err) != errs.Unauthenticated {
@@ -148,6 +150,7 @@ func TestVersionProbeWithAWrongCredential(t *testing.T) {
 // shows that a submission was not carried out, the submission must succeed
 // after the new probe.
 func TestVersionIsProbedAgain(t *testing.T) {
+	t.Parallel()
 	for name, refuse := range refusals {
 		t.Run(name, func(t *testing.T) {
 			newest, submitted := codec.V2605, 0
@@ -253,6 +256,7 @@ func (r raw) Walk(c *codec.Codec) {
 }
 
 func TestBadPeers(t *testing.T) {
+	t.Parallel()
 	for _, tt := range bad {
 		t.Run(tt.name, func(t *testing.T) {
 			p := script(t, "ctl", func(nc net.Conn, request message.Header) {
@@ -285,6 +289,7 @@ func TestBadPeers(t *testing.T) {
 // a submission. The submission must never be repeated. The error must say that
 // its outcome is unknown, unless the answer shows that nothing was done.
 func TestOutcomeUnknown(t *testing.T) {
+	t.Parallel()
 	for _, tt := range bad {
 		t.Run(tt.name, func(t *testing.T) {
 			act := func(nc net.Conn, request message.Header) {
@@ -340,6 +345,7 @@ func nowhere(t *testing.T, name string) client.Address {
 }
 
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	works := func(nc net.Conn, request message.Header) {
 		if request.Type == message.RequestSubmitBatchJob {
 			answer(nc, request.Version, message.ResponseSubmitBatchJob, &message.SubmitResponse{})
@@ -382,6 +388,7 @@ func TestFailover(t *testing.T) {
 }
 
 func TestWhoAnsweredIsRemembered(t *testing.T) {
+	t.Parallel()
 	ok := func(nc net.Conn, r message.Header) { rc(nc, r.Version, 0) }
 	backup := script(t, "bak", ok)
 	dials := map[string]int{}
@@ -404,6 +411,7 @@ func TestWhoAnsweredIsRemembered(t *testing.T) {
 }
 
 func TestNobodyAnswers(t *testing.T) {
+	t.Parallel()
 	c := client.New(client.Config{Controllers: []client.Address{nowhere(t, "ctl"), nowhere(t, "bak")}})
 	err := c.Verify(context.Background(), ann)
 	if errs.KindOf(err) != errs.Unavailable || !errors.Is(err, syscall.ECONNREFUSED) {
@@ -420,6 +428,7 @@ func TestNobodyAnswers(t *testing.T) {
 }
 
 func TestStandbyAnswersPings(t *testing.T) {
+	t.Parallel()
 	ok := script(t, "ctl", func(nc net.Conn, r message.Header) { rc(nc, r.Version, 0) })
 	standby := script(t, "bak", func(nc net.Conn, r message.Header) { rc(nc, r.Version, fault.Standby) })
 	c := client.New(client.Config{Controllers: []client.Address{ok.Address, standby.Address}})
@@ -432,6 +441,7 @@ func TestStandbyAnswersPings(t *testing.T) {
 // TestPingOfAStranger checks that a server that answers a ping with another
 // message is not reported as up.
 func TestPingOfAStranger(t *testing.T) {
+	t.Parallel()
 	p := script(t, "ctl", func(nc net.Conn, r message.Header) { answer(nc, r.Version, 4711, message.Empty{}) })
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
 	pings, err := c.Ping(context.Background(), ann)
@@ -443,6 +453,7 @@ func TestPingOfAStranger(t *testing.T) {
 // TestCancel checks that the end of a context ends a waiting call, long before
 // the client's own time limit.
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	arrived := make(chan struct{}, 1)
 	p := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		arrived <- struct{}{}
@@ -460,6 +471,7 @@ func TestCancel(t *testing.T) {
 // and closes the connection before it has read all of a long request. The
 // client must use the daemon's answer.
 func TestRefusedBeforeTheRequestIsSent(t *testing.T) {
+	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -492,6 +504,7 @@ func TestRefusedBeforeTheRequestIsSent(t *testing.T) {
 // TestAccountingVersionProbe checks that the client finds the version of an
 // accounting daemon, which refuses other versions with an error number.
 func TestAccountingVersionProbe(t *testing.T) {
+	t.Parallel()
 	var versions []codec.Version
 	p := opener(t, func(nc net.Conn, v codec.Version) {
 		versions = append(versions, v)
@@ -514,6 +527,7 @@ func TestAccountingVersionProbe(t *testing.T) {
 }
 
 func TestBadAccountingDaemons(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		act  func(nc net.Conn, v codec.Version)

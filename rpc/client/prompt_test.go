@@ -15,6 +15,7 @@ import (
 // used, the controller must still be sending the answer, no memory of the
 // budget may be in use, and further requests for lists must wait.
 func TestPromptTakesNoMemory(t *testing.T) {
+	t.Parallel()
 	const jobs, size = 20_000, 64 << 20
 	l := newLister(t, jobs)
 	budget := client.NewBudget(size)

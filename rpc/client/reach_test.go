@@ -13,6 +13,7 @@ import (
 // lasted for UnreachableAfter. When the outage ends, Reachable must report this
 // immediately.
 func TestReachable(t *testing.T) {
+	t.Parallel()
 	for name, outage := range map[string]state{"refuses": refuses, "vanishes": vanishes} {
 		t.Run(name, func(t *testing.T) {
 			l := newCluster(t, "a", "b")
@@ -58,6 +59,7 @@ func TestReachable(t *testing.T) {
 // TestReachableIsShared checks that concurrent callers share one attempt, and
 // that a caller that stops waiting does not end the attempt.
 func TestReachableIsShared(t *testing.T) {
+	t.Parallel()
 	l := newCluster(t, "a")
 	l.set("a", vanishes)
 	l.config.ConnectTimeout = 200 * time.Millisecond

@@ -95,6 +95,7 @@ func collect[T any](names *[]string, name func(*T) string) func(*T) error {
 }
 
 func TestRecords(t *testing.T) {
+	t.Parallel()
 	for v := codec.Oldest; v <= codec.Newest; v++ {
 		t.Run(v.Release(), func(t *testing.T) {
 			s := records()
@@ -184,6 +185,7 @@ func askByVersion(t *testing.T, c *client.Client, v codec.Version) {
 // TestKillJobsOnce checks that a signal to several jobs that was sent and not
 // answered is not repeated.
 func TestKillJobsOnce(t *testing.T) {
+	t.Parallel()
 	act := func(nc net.Conn, request message.Header) {
 		if request.Type == message.RequestPing {
 			rc(nc, request.Version, 0)

@@ -28,6 +28,7 @@ func telling(release string, asked *atomic.Int32) *server.Server {
 
 // TestRelease checks that a controller's release is requested only once.
 func TestRelease(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int32
 	c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", telling("24.11.5", &asked))}})
 	for range 3 {
@@ -43,6 +44,7 @@ func TestRelease(t *testing.T) {
 // TestReleaseAfterLoss checks that the release is requested again from a
 // controller that was lost, because it may have come back with another release.
 func TestReleaseAfterLoss(t *testing.T) {
+	t.Parallel()
 	var asked, again atomic.Int32
 	lost, back := serve(t, "tcp", telling("24.11.5", &asked)), serve(t, "tcp", telling("25.05.1", &again))
 	at, now := lost, time.Now() // goroutines of the client read these variables only while the test waits for them
@@ -80,6 +82,7 @@ func TestReleaseAfterLoss(t *testing.T) {
 // TestReleaseOfBackup checks that Release returns the release of the backup if
 // the backup is the controller that answers.
 func TestReleaseOfBackup(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int32
 	backup := serve(t, "tcp", telling("24.05.8", &asked))
 	backup.Name = "backup"
@@ -93,6 +96,7 @@ func TestReleaseOfBackup(t *testing.T) {
 // client must use the release of the controller's protocol, and must not ask
 // again immediately.
 func TestReleaseUntold(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int32
 	s := controller()
 	s.Handlers[message.RequestBuildInfo] = func(context.Context, *server.Request) (message.Type, message.Body, error) {
@@ -113,6 +117,7 @@ func TestReleaseUntold(t *testing.T) {
 // TestReleaseUnknown checks that Release returns "" if no controller has ever
 // answered.
 func TestReleaseUnknown(t *testing.T) {
+	t.Parallel()
 	c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "unix", Address: t.TempDir() + "/gone"}}})
 	if got := c.Release(t.Context(), model.Credential{Token: secret}); got != "" {
 		t.Errorf("release %q", got)
@@ -127,6 +132,7 @@ func (neverDone) Done() <-chan struct{} { panic("it is waited for") }
 // TestReleaseOfHanging checks that a request waits at most half a second for a
 // controller that hangs, and that the answer is stored when it arrives.
 func TestReleaseOfHanging(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int32
 	free := make(chan struct{})
 	s := telling("24.11.5", &asked)

@@ -15,6 +15,7 @@ import (
 // TestReroute checks that the error names the cluster to which the controller
 // refers the client.
 func TestReroute(t *testing.T) {
+	t.Parallel()
 	for want, body := range map[string]*message.Reroute{`the cluster "east"`: {Cluster: &model.Cluster{Name: "east"}}, "another cluster": {}} {
 		ctl := script(t, "ctl", func(nc net.Conn, r message.Header) {
 			if r.Type == message.RequestPing {

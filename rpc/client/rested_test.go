@@ -15,6 +15,7 @@ import (
 // a new session gets the rest. A session that was used just before gets all of
 // the time, because its daemon may only be slow.
 func TestRestedSessionIsSilent(t *testing.T) {
+	t.Parallel()
 	good := model.Credential{Token: "good"}
 	for name, rested := range map[string]bool{"rested": true, "just used": false} {
 		t.Run(name, func(t *testing.T) {

@@ -163,6 +163,7 @@ func accountingOf(addresses ...client.Address) *client.Accounting {
 // TestSessionIsKept checks that a session serves repeated requests with the
 // same token and the same user name, and no other requests.
 func TestSessionIsKept(t *testing.T) {
+	t.Parallel()
 	k := keeps(t)
 	a := accountingOf(k.Address)
 	good, other, acting := model.Credential{Token: "good"}, model.Credential{Token: "good2"}, model.Credential{Token: "good", ActAs: "bob"}
@@ -181,6 +182,7 @@ func TestSessionIsKept(t *testing.T) {
 // that its next request sees the changes of others. If the daemon refuses to
 // end the transaction, a new session must be opened.
 func TestTransactionEnds(t *testing.T) {
+	t.Parallel()
 	k := keeps(t)
 	k.refuses = 3
 	a := accountingOf(k.Address)
@@ -207,6 +209,7 @@ func TestTransactionEnds(t *testing.T) {
 // TestForgedBesideASession checks that a forged token can't use the session of
 // a valid token.
 func TestForgedBesideASession(t *testing.T) {
+	t.Parallel()
 	k := keeps(t)
 	a := accountingOf(k.Address)
 	good := model.Credential{Token: "good", ActAs: "ann"}
@@ -228,6 +231,7 @@ func TestForgedBesideASession(t *testing.T) {
 // TestVerifyOpens checks that Verify opens a new session, because an open
 // session does not show that its token is still accepted.
 func TestVerifyOpens(t *testing.T) {
+	t.Parallel()
 	k := keeps(t)
 	a := accountingOf(k.Address)
 	good := model.Credential{Token: "good"}
@@ -245,6 +249,7 @@ func TestVerifyOpens(t *testing.T) {
 // TestRefusedTokenLosesItsSessions checks that after a daemon refuses a token,
 // no request with it uses an earlier session.
 func TestRefusedTokenLosesItsSessions(t *testing.T) {
+	t.Parallel()
 	good, refuse := model.Credential{Token: "good"}, false
 	var mu sync.Mutex
 	closed := make(chan struct{}, 2)
@@ -292,6 +297,7 @@ func opener2(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Addres
 // TestSessionEnds checks that a session is closed when its token expires, or
 // when it has been idle for too long.
 func TestSessionEnds(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		wait time.Duration
@@ -320,6 +326,7 @@ func TestSessionEnds(t *testing.T) {
 // daemon closes the connection, the request is repeated once, in a new session.
 // If the daemon answers with garbage, the request fails.
 func TestSessionBroken(t *testing.T) {
+	t.Parallel()
 	good := model.Credential{Token: "good"}
 	for _, tt := range []struct {
 		name   string
@@ -410,6 +417,7 @@ func TestSessionBroken(t *testing.T) {
 // TestGivenUpSession checks that the answer to an abandoned request is never
 // taken for the answer to another request.
 func TestGivenUpSession(t *testing.T) {
+	t.Parallel()
 	k := keeps(t)
 	asked, give := make(chan struct{}), make(chan struct{})
 	k.act = func(_ net.Conn, question int) bool {
@@ -438,6 +446,7 @@ func TestGivenUpSession(t *testing.T) {
 // TestSessionsAreBounded checks that after any number of concurrent requests
 // only a few sessions stay open.
 func TestSessionsAreBounded(t *testing.T) {
+	t.Parallel()
 	k := keeps(t)
 	a := accountingOf(k.Address)
 	const many = 3 * client.MaxIdle

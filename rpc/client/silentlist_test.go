@@ -21,6 +21,7 @@ import (
 // memory, because there are no other long answers. Only client.MostAsked of
 // them may reach the controller.
 func TestSilentAfterALongList(t *testing.T) {
+	t.Parallel()
 	var silent atomic.Bool
 	var lists, late atomic.Int32
 	list, over := aLongList(codec.V2605, 2000), make(chan struct{})

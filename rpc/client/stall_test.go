@@ -125,6 +125,7 @@ func ask100(ctx context.Context, c *client.Client) *slow {
 // hold a connection to the controller, and must get the rest of the answer when
 // they continue.
 func TestSlowClients(t *testing.T) {
+	t.Parallel()
 	const jobs = 500
 	l := newLister(t, jobs)
 	budget := client.NewBudget(256 << 20)
@@ -148,6 +149,7 @@ func TestSlowClients(t *testing.T) {
 // TestBudgetIsReturnedOnTheWay checks that the decoded part of an answer uses
 // no memory of the budget.
 func TestBudgetIsReturnedOnTheWay(t *testing.T) {
+	t.Parallel()
 	const jobs = 2000
 	l := newLister(t, jobs)
 	budget := client.NewBudget(16 << 20)
@@ -169,6 +171,7 @@ func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 // request that has waited too long must fail with an error that says when to
 // retry. Memory must stay limited.
 func TestMoreSlowClientsThanBudget(t *testing.T) {
+	t.Parallel()
 	l := newLister(t, 2000)
 	size := 5 * l.length * 8 / 7 // an eighth is reserved for short answers
 	budget := client.NewBudget(size)
@@ -237,6 +240,7 @@ func longer(l *lister, stall time.Duration) (*client.Client, *client.Budget) {
 // connection. As long as it makes progress, the timeout of a call must not
 // limit it.
 func TestLongerThanTheBudget(t *testing.T) {
+	t.Parallel()
 	l := newLister(t, 20_000)
 	c, budget := longer(l, time.Minute)
 	n, connections := 0, int32(0)
@@ -264,6 +268,7 @@ func TestLongerThanTheBudget(t *testing.T) {
 // no memory in use. If the answer fits into the budget, none of it may be
 // passed on.
 func TestItEndsInTheMiddle(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name   string
 		small  bool // the budget is smaller than the answer
@@ -336,6 +341,7 @@ func bodyOf(t *testing.T, b []byte) []byte {
 // TestNobodyWantsTheRest checks that the connection to the controller is closed
 // if the client disconnects, or the receiver of the list returns an error.
 func TestNobodyWantsTheRest(t *testing.T) {
+	t.Parallel()
 	for _, goes := range []bool{true, false} {
 		l := newLister(t, 2000)
 		l.cut, l.silence = l.length/2, make(chan struct{})

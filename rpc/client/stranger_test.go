@@ -18,6 +18,7 @@ import (
 // process of another user that serves the controller's path or port while the
 // controller is down.
 func TestStrangerServes(t *testing.T) {
+	t.Parallel()
 	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "s"), "tcp": "127.0.0.1:0"} {
 		t.Run(network, func(t *testing.T) {
 			ln, err := net.Listen(network, address)
@@ -56,6 +57,7 @@ func TestStrangerServes(t *testing.T) {
 // another message, even in the right version, does not count as a controller.
 // It gets no request, and the next controller is tried.
 func TestStrangeAnswerToAPing(t *testing.T) {
+	t.Parallel()
 	strange := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		answer(nc, r.Version, message.ResponseNodeInfo, &message.NodeInfo{})
 	})

@@ -9,6 +9,7 @@ import (
 // TestWithDefaults checks that fields of a submission that are set stay
 // unchanged, and that flags mark the others as chosen by the controller.
 func TestWithDefaults(t *testing.T) {
+	t.Parallel()
 	bare := withDefaults(model.JobDesc{Flags: 1})
 	if want := 1 | defaultAccount | defaultPartition | defaultQOS | defaultWCKey; bare.Flags != want {
 		t.Errorf("flags %#x, want %#x", bare.Flags, want)

@@ -32,6 +32,7 @@ func counted(a client.Address) (cfg client.Config, connections *atomic.Int32) {
 // that requires a credential. Only for the first token may further connections
 // be made, which find the protocol version.
 func TestVerifyIsCheap(t *testing.T) {
+	t.Parallel()
 	var asked []message.Type
 	pinged := controller()
 	for kind, handle := range pinged.Handlers {
@@ -88,6 +89,7 @@ func TestVerifyIsCheap(t *testing.T) {
 // count as the verification of a token. An unreachable daemon must not count as
 // a refusal.
 func TestVerifyByABackup(t *testing.T) {
+	t.Parallel()
 	standby := script(t, "ctl1", func(nc net.Conn, h message.Header) { rc(nc, h.Version, fault.StandbyUseBackup) })
 	backup := serve(t, "tcp", controller())
 	backup.Name = "ctl2"
