@@ -51,11 +51,13 @@ bin/%:
 demo: build ## a cluster of one machine with the gateway in front of it, at LISTEN (127.0.0.1:6820), until Ctrl-C
 	bin/schedctl demo --listen $(LISTEN)
 
-# The packages whose tests take longest come first, so that the others run in parallel.
-LONGEST = $(addprefix ./,privsep integration/attack integration/chaos integration/jobs integration/gateway integration/auth)
+# Tests mostly wait, for processes and for limits, so more of them run at once than there are processors. The packages
+# whose tests take longest come first.
+CONCURRENT = $(shell expr $$(nproc) + 2)
+LONGEST = $(addprefix ./,integration/jobs privsep integration/chaos integration/auth integration/gateway integration/attack)
 
 test: build ## all tests that need no other software; lists the skipped tests and the reasons at the end
-	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./lint/skipped -timeout 20m $(LONGEST) $$($(GO) list ./...) -- -tags failpoint ./ctld ./ctld/step
+	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./lint/skipped -timeout 20m -p $(CONCURRENT) -parallel $(CONCURRENT) $(LONGEST) $$($(GO) list ./...) -- -tags failpoint ./ctld ./ctld/step
 
 race: ## run the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
