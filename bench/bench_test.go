@@ -87,8 +87,8 @@ func BenchmarkPingKeptAlive(b *testing.B) {
 	pair(b, "ping, kept alive", load{request: get("/sched/v0.0.43/ping"), kept: true, count: 3000})
 }
 
-// BenchmarkPingConnectionEach measures requests on a new connection each, as
-// curl makes them in a script.
+// BenchmarkPingConnectionEach measures requests that each use a new connection,
+// as curl does in a script.
 func BenchmarkPingConnectionEach(b *testing.B) {
 	pair(b, "ping, a connection each", load{request: get("/sched/v0.0.43/ping"), count: 1500})
 }

@@ -86,8 +86,8 @@ func (l *lab) inetd() func() *exec.Cmd {
 	}
 }
 
-// slurmInetd returns a command that runs Slurm's gateway once, or nil without a
-// lab.
+// slurmInetd returns a command that runs Slurm's gateway once. It returns nil
+// if LAB_ENV names no lab, or if the benchmark does not run as root.
 func slurmInetd(b *testing.B) func() *exec.Cmd {
 	path := os.Getenv("LAB_ENV")
 	if path == "" || os.Geteuid() != 0 {
