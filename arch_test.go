@@ -27,9 +27,10 @@ var update = flag.Bool("update", false, "rewrite testdata/schedrestd.deps")
 
 const module = "schedrestd/"
 
-// floors lists the floors, from the lowest up. A package may import from lower
-// floors and from its own folder. A folder stands for all packages in it,
-// except packages that have an entry of their own.
+// floors lists the layers of packages (see "Floors" in docs/ARCHITECTURE.md),
+// from the lowest up. A package may import packages from lower floors and from
+// its own folder. A folder stands for all packages in it, except packages that
+// have an entry of their own.
 var floors = [][]string{
 	{"errs", "exitstatus", "loglevel", "metric", "model", "printable", "release", "fdpass", "sockaddr", "typo"},
 	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "metric/cluster", "notify", "penalty", "feature", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
@@ -44,7 +45,8 @@ var floors = [][]string{
 	{"bench", "cmd", "integration", "lint", "packaging"},
 }
 
-// beside lists the permitted imports within a floor, with the reasons.
+// beside lists the permitted imports between folders of the same floor, each
+// with its reason.
 var beside = map[[2]string]string{
 	{"handlers", "auth"}:    "a handler is given the credential that auth made",
 	{"endpoint", "become"}:  "become looks up host names",
@@ -56,8 +58,8 @@ var beside = map[[2]string]string{
 	{"socket", "guard"}:     "a user who could replace a socket's directory could serve in its place",
 }
 
-// only lists, for some packages, all of our packages that they may import. The
-// floors are not strict enough for these.
+// only lists packages for which the floors are not strict enough. Each entry
+// names all of our packages that this package may import.
 var only = map[string][]string{
 	"privsep":              {"become", "errs", "exitstatus", "ipc", "notify", "printable", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "privsep/thread", "fdpass", "security", "socket"}, // runs as root
 	"privsep/auditlog":     {"become", "errs", "guard", "ipc"},
@@ -112,7 +114,8 @@ var only = map[string][]string{
 	"typo":                 {},
 }
 
-// never lists packages that must not be imported.
+// never lists imports that are forbidden: each entry names packages that a
+// package must not import.
 var never = map[string][]string{
 	"handlers": {"rpc"}, // uses the controller through an interface
 	"model":    {"errs"},
@@ -263,8 +266,8 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 }
 
 // TestParent compares the packages that the parent links with a golden file,
-// which auditors can read. The parent may run as root. Code that it does not
-// link can't be used against the machine.
+// which auditors can read. The parent may run as root, so attackers who take it
+// over gain most. They can use only code that is linked into it.
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	refused := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "feature",
@@ -345,7 +348,8 @@ func page(t *testing.T, deps []goPackage, internals bool) string {
 	return b.String()
 }
 
-// TestPrograms checks which programs make build and the documentation name.
+// TestPrograms checks that the sources contain each program that the Makefile
+// builds and the documentation names.
 func TestPrograms(t *testing.T) {
 	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedctl", "schedctld", "scheddbd"} {
 		if _, err := os.Stat("cmd/" + name + "/main.go"); err != nil {
