@@ -18,7 +18,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestAbusesTLS checks that the abuses have the wanted results over TLS too.
+// TestAbusesTLS checks that the abuses have the expected outcomes over TLS,
+// too.
 func TestAbusesTLS(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)
@@ -246,9 +247,9 @@ func TestAbusesHTTP2(t *testing.T) {
 }
 
 // TestAbusesHTTP2ArePaused checks that some abuses count as malformed requests,
-// so that the gateway closes connections of their source for a while. These are
-// header blocks that get 431, floods, and streams that leave no window for
-// their answer while others wait.
+// so that the gateway closes connections of their source for a while. These
+// abuses are header blocks that get 431, floods, and streams that leave no
+// window for their answer while others wait.
 func TestAbusesHTTP2ArePaused(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)

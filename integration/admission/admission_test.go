@@ -21,13 +21,13 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// admitted is a gateway with its own settings of admission.
+// admitted is a gateway with its own admission settings.
 type admitted struct {
 	*harness.Gate
 	address string
 }
 
-// admitting starts a gateway. env are settings of admission.
+// admitting starts a gateway. env contains admission settings.
 func admitting(t *testing.T, l *harness.Lab, env ...string) *admitted {
 	t.Helper()
 	a := &admitted{address: fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))}
@@ -72,9 +72,9 @@ func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (n
 
 const badToken = "X-SCHED-USER-TOKEN: eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJ4IiwiZXhwIjo5OTk5OTk5OTk5fQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
-// guess returns a bad token that has not been sent before, because repeating a
-// token is no offence. The method ask replaces the header aGuess by a new guess
-// each time.
+// guess returns a bad token that has not been sent before. (Sending the same
+// bad token again is no offence.) The method ask replaces the header aGuess by
+// a new guess each time.
 func guess() string {
 	i := len(badToken) - 11
 	return badToken[:i] + fmt.Sprintf("%010d", guesses.Add(1)) + badToken[i+10:]
@@ -123,9 +123,9 @@ func (a *admitted) until(c *http.Client, status int, headers ...string) (others 
 }
 
 // TestPenalties checks that a client that keeps sending bad tokens is blocked.
-// The parent must block new connections of the client, and the client's worker
-// must block requests on open connections. Other clients must be served, and
-// the block must expire.
+// The dispatcher must block new connections of the client, and the client's
+// worker must block requests on open connections. Other clients must be served,
+// and the block must expire.
 func TestPenalties(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
 	bad := source(t, self, true)
@@ -163,9 +163,9 @@ func TestPenalties(t *testing.T) {
 	}
 }
 
-// TestPenaltiesOfLoopback checks that a user of this machine who guesses is one
-// source on all addresses of the loopback interface, and does not block other
-// users there.
+// TestPenaltiesOfLoopback checks that a user of this machine who guesses tokens
+// is one source on all addresses of the loopback interface, and does not block
+// other users there.
 func TestPenaltiesOfLoopback(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
 	n := 0
@@ -278,8 +278,8 @@ func TestForwardedBySocket(t *testing.T) {
 	}
 }
 
-// TestCrashPenalty checks that clients whose requests are in progress when
-// workers crash are blocked.
+// TestCrashPenalty checks that a client is blocked if workers crash while its
+// requests are in progress.
 func TestCrashPenalty(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
 	c, err := dialerAs(t, binUser)(context.Background(), "tcp", a.address)
@@ -331,7 +331,7 @@ func TestUserPenalties(t *testing.T) {
 	harness.Eventually(t, "it ends", func() bool { return ask(1) == http.StatusOK })
 }
 
-// TestPenaltiesOfHTTP2 checks that streams count as requests, and that a
+// TestPenaltiesOfHTTP2 checks that each stream counts as a request, and that a
 // connection on which a user is served stays open.
 func TestPenaltiesOfHTTP2(t *testing.T) {
 	s := harness.NewSecure(t)

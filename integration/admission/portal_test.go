@@ -17,8 +17,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// expired returns header lines with tokens that expired recently, one line for
-// each of so many users.
+// expired returns header lines with tokens that expired recently: one line for
+// each user. users is the number of users.
 func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	t.Helper()
 	secret, err := os.ReadFile(l.Key())

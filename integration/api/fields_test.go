@@ -129,8 +129,8 @@ func TestPingFields(t *testing.T) {
 }
 
 // TestSubmissionFields submits a job with each field that the specification has
-// for requests. There must be no warning, and the answer must have the fields that
-// the specification has for answers.
+// for requests. There must be no warning, and the answer must have the fields
+// that the specification has for answers.
 func TestSubmissionFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -162,7 +162,7 @@ func TestSubmissionFields(t *testing.T) {
 }
 
 // TestWarningFields checks the warning about an object where an array is
-// expected. The warning must have the place and the reason.
+// expected. The warning must name the place and the reason.
 func TestWarningFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -265,9 +265,9 @@ func TestNoFilters(t *testing.T) {
 	}
 }
 
-// TestNoInteractiveLaunch checks that no path starts a step or attaches to one, and
-// that schedctl launches nothing. job/allocate only reserves resources, which the
-// bundled controller does not support.
+// TestNoInteractiveLaunch checks that no path starts a step or attaches to one,
+// and that schedctl launches nothing. job/allocate only reserves resources,
+// which the bundled controller does not support.
 func TestNoInteractiveLaunch(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

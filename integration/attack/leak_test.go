@@ -48,8 +48,8 @@ func (l *leaks) hide(how string, key []byte, lifespan time.Duration) string {
 	return token
 }
 
-// remember adds the pieces that only this token has. Other tokens have the same
-// header, dates and user, so it omits these.
+// remember adds pieces of token to those that are searched for. It omits the
+// header, the dates and the user, because other tokens have the same.
 func (l *leaks) remember(how, token string) {
 	parts := strings.Split(token, ".")
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
@@ -127,8 +127,8 @@ func (l *leaks) send(address, request string) (status string) {
 	return status
 }
 
-// sent is a request with a token in one place. TOKEN is replaced by that token,
-// and GOOD by a valid token that is sent in the usual header.
+// sent is a request with a token in one place, which the word TOKEN marks. The
+// word GOOD stands for a valid token that is sent in the usual header.
 type sent struct {
 	how    string
 	status string // "": any
@@ -251,8 +251,8 @@ const planted = "planted"
 
 // TestTokensLeak sends tokens in all valid ways and many invalid ones, with the
 // most verbose log, to a gateway that has the key, to one that does not, and to
-// the daemons. Afterwards no part of them may be in a log, a file, an answer, a
-// command line, the environment of a process or a job's output.
+// the daemons. Afterwards no part of a token may be in a log, a file, an
+// answer, a command line, the environment of a process or a job's output.
 func TestTokensLeak(t *testing.T) {
 	t.Parallel()
 	const most = "-vvvvvv"
@@ -356,8 +356,8 @@ func (l *leaks) sendRPC(kind string, hide func(how string) string) {
 	}
 }
 
-// judge reports the tokens that were found. The planted ones must be found
-// everywhere.
+// judge reports the tokens that were found. It also fails the test unless the
+// planted token was found in every place.
 func (l *leaks) judge(gateLog string) {
 	places := l.found[planted]
 	delete(l.found, planted)

@@ -32,7 +32,8 @@ func (f *forger) rows() []row {
 	return list
 }
 
-// both makes a sharp row for each of the cluster's keys.
+// both makes a row for each of the cluster's two keys, with a token that is
+// signed with that key.
 func (f *forger) both(name, head, claims string, good bool) []row {
 	var list []row
 	for _, alg := range []string{"HS256", "RS256"} {

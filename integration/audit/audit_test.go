@@ -73,8 +73,8 @@ func awaitAudit(t *testing.T, n int, path string) (list []auditLine) {
 }
 
 // TestAudit checks that each change is recorded with its user, effective user
-// and origin, in a line before and one after. Reads and unauthenticated
-// requests must leave no line.
+// and origin, in one line before the change and one line after it. Reads and
+// unauthenticated requests must leave no line.
 func TestAudit(t *testing.T) {
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))
@@ -314,8 +314,8 @@ func find(t *testing.T, parent int, name string) int {
 }
 
 // TestAuditBecomesUser checks that with become_user the log belongs to root.
-// The log must have the peer that the kernel reports, in addition to the user
-// that the worker reports.
+// The log must contain the peer that the kernel reports, in addition to the
+// user that the worker reports.
 func TestAuditBecomesUser(t *testing.T) {
 	harness.NeedRoot(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })

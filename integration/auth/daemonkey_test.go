@@ -38,9 +38,9 @@ func (d *daemons) takes(token string) bool  { return len(d.refusing(token)) == 0
 func (d *daemons) refuse(token string) bool { return len(d.refusing(token)) == 2 }
 
 // TestKeySetAlone checks daemons that have only the key set of an identity
-// provider. Both must verify the provider's tokens and create no tokens. A new
-// key set must be used without a restart. An unusable one must change nothing
-// and be logged.
+// provider. Both must verify the provider's tokens and create no tokens. They
+// must use a new key set without a restart. An unusable key set must change
+// nothing, and must be logged.
 func TestKeySetAlone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS,userclaimfield=preferred_username")

@@ -69,7 +69,8 @@ func TestSchedctlByBothWays(t *testing.T) {
 		{"a token of another tool", []string{"SCHED_JWT=" + d.hs256().token(u.Name, time.Hour)}},
 	} {
 		t.Run(by.name, func(t *testing.T) {
-			// Make the other way to the daemon lead nowhere.
+			// Change the port or the path of the other way to the daemon, so
+			// that only the way under test works.
 			port, socket := fmt.Sprintf("SchedctldPort=%d", d.Controller), "socket="+d.Socket()
 			from, to := port, "SchedctldPort=1"
 			if by.env != nil {
@@ -126,8 +127,8 @@ func TestSchedctlByBothWays(t *testing.T) {
 	}
 }
 
-// TestTokensThatAreNone checks that schedctl reports what is wrong with a token
-// in its environment, and the remedy.
+// TestTokensThatAreNone checks that for an unusable token in its environment
+// schedctl reports what is wrong with it, and the remedy.
 func TestTokensThatAreNone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")

@@ -73,7 +73,7 @@ func (k *keyed) costs(token string, status int) (ctl, dbd int64) {
 			k.Ask(k.c, "GET", harness.PingPath, "", header).Want(k.T, status)
 			k.Ask(k.c, "GET", harness.DiagPath, "", header).Want(k.T, status)
 			// Only an authenticated client learns that its request is
-			// malformed. No daemon receives it.
+			// malformed. No daemon receives the request.
 			if status == http.StatusOK {
 				k.Ask(k.c, "POST", harness.SubmitPath, "{", header).Want(k.T, http.StatusBadRequest)
 			} else {
@@ -99,8 +99,8 @@ func (k *keyed) refusesByItself(what, token string) {
 	}
 }
 
-// readiness waits until /readyz gives that reason why the gateway is not ready.
-// If reason is "", it waits until there is none.
+// readiness waits until /readyz gives reason as the reason why the gateway is
+// not ready. If reason is "", it waits until the gateway is ready.
 func (k *keyed) readiness(token, reason string) {
 	k.T.Helper()
 	want := "ok\n"

@@ -10,7 +10,7 @@ import (
 )
 
 // TestNoTokensForNobody checks a user whose tokens no daemon accepts. No token
-// must be created for such a user, and the hint for the user must not refer to
+// must be created for such a user, and the hint for the user must not recommend
 // a token.
 func TestNoTokensForNobody(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ type chaosChange struct {
 	Worker        struct{ Request, User, Route, Code, Result string }
 }
 
-// counted fails the test if the parent still counts a connection, because then
+// counted fails the test if the gateway still counts a connection, because then
 // a slot was lost with a worker.
 func (c *chaos) counted() {
 	c.t.Helper()

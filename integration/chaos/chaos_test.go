@@ -39,8 +39,8 @@ type chaos struct {
 	lasts  time.Duration
 	over   chan struct{} // closed when the load ends
 	lists  <-chan time.Time
-	// Number of restarts of the controller so far. A job that was answered
-	// before a restart has survived it.
+	// Number of restarts of the controller so far. A job has survived a restart
+	// if this number has grown since the job was answered.
 	restarts chaosCount
 
 	workersKilled, keepersKilled, controllersKilled chaosCount
@@ -58,8 +58,8 @@ func (u chaosUser) may(user string) bool { return u.sees || user == u.name }
 
 // TestChaos checks that, while workers, the keeper and the controller are
 // killed repeatedly, each request gets its correct answer or a refusal in the
-// envelope, or its connection is closed. The parent keeps no resources of
-// killed processes.
+// envelope, or its connection is closed. Afterwards the gateway's parent must
+// not keep resources of killed processes.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -210,8 +210,8 @@ func killed(parent int, name string, all bool) (n int) {
 	return n
 }
 
-// verifyRecovery checks, after the load has ended, that everything works again, and that
-// each answered job exists once.
+// verifyRecovery checks, after the load has ended, that everything works again,
+// and that each job whose submission was answered exists once.
 func (c *chaos) verifyRecovery() {
 	c.t.Helper()
 	c.Daemons["schedctld"].Kill() // the last answered jobs must survive a restart, too

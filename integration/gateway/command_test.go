@@ -113,7 +113,8 @@ func TestReread(t *testing.T) {
 		return // a key file of this user would be refused with another SchedUser
 	}
 	reread(strings.Replace(string(text), "SchedUser="+l.Owner, "SchedUser=daemon", 1), "needs a restart")
-	// Root without privileges may not be able to read another user's file.
+	// Without capabilities, root can't read a file that only another user may
+	// read.
 	harness.Must(t, os.Chown(l.Conf(), int(harness.SomeUser(t).UID), -1))
 	reread(string(text), "the running parent can only reread files that root may read without privileges")
 	if got := cluster(); got != "demo" {

@@ -119,8 +119,8 @@ func TestUserCheck(t *testing.T) {
 }
 
 // TestUnshare checks that workers have their own IPC namespace unless
-// disable_unshare_sysv is set, and their own table of descriptors from the
-// start unless disable_unshare_files is set.
+// disable_unshare_sysv is set. They must also have their own table of
+// descriptors, from the start, unless disable_unshare_files is set.
 func TestUnshare(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -286,8 +286,9 @@ func TestWorkerPerConnection(t *testing.T) {
 	}
 }
 
-// TestRequireUserName checks that with require_user_name a token that may act
-// for all users needs a user name.
+// TestRequireUserName checks a token that may act for all users. With
+// require_user_name, a request with this token must be refused unless it names
+// a user.
 func TestRequireUserName(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

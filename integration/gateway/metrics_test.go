@@ -257,7 +257,8 @@ func TestQueries(t *testing.T) {
 			}
 		}
 	}
-	// The metrics of alerts must exist. No alert may fire here.
+	// The metrics in the conditions of the alerts must exist, and no alert may
+	// fire here.
 	if n, err := query(`ALERTS{alertname=~"Schedrestd.*",alertstate="firing"}`); err != nil || n > 0 {
 		t.Errorf("%d alerts, %v", n, err)
 	}

@@ -154,8 +154,8 @@ func TestGraceful(t *testing.T) {
 	})
 }
 
-// waiting returns the number of connections to a port that wait for the
-// listener in the kernel.
+// waiting returns the number of connections to the port of address that are in
+// the kernel's queue because the listener has not accepted them yet.
 func waiting(t *testing.T, address string) int {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)

@@ -44,7 +44,7 @@ func TestWorkerAttributes(t *testing.T) {
 
 // TestWorkerKilled checks that 50 clients of a killed worker see their
 // connections end, and that the next client is served. During 200 kills the
-// parent must leak no descriptor and no slot.
+// gateway must leak no slot, and its parent must leak no descriptor.
 func TestWorkerKilled(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, func(l *harness.Lab) { l.Restd.Args = append([]string{"--max-connections", "60"}, l.Restd.Args...) })

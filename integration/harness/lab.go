@@ -74,8 +74,8 @@ func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	l := &Lab{T: t, Daemons: map[string]*site.Daemon{}, Work: filepath.Join(dir, "work")}
 	t.Cleanup(func() {
 		l.Down()
-		// The step of a job that has not ended writes into the directory until
-		// that is removed.
+		// The step of a job that is still running writes into the directory, so
+		// removing the directory may need several attempts.
 		Eventually(t, "the directory can be removed", func() bool { return os.RemoveAll(dir) == nil })
 	})
 	Must(t, os.Chmod(dir, 0o711))
@@ -115,7 +115,8 @@ func (l *Lab) Up(p site.Part) {
 	}
 }
 
-// Down ends all daemons, clients before servers, and prints their logs when the test has failed.
+// Down ends all daemons, clients before servers, and prints their logs when the
+// test has failed.
 func (l *Lab) Down() {
 	l.cancelAll()
 	for _, name := range []string{"schedrestd", "schedctld", "scheddbd"} {
@@ -158,7 +159,7 @@ type Account struct {
 	UID, GID uint32
 }
 
-// SomeUser returns an ordinary user if this process is root's, and otherwise
+// SomeUser returns an ordinary user if this process runs as root, and otherwise
 // this process's user.
 func SomeUser(t *testing.T) Account {
 	t.Helper()
@@ -198,8 +199,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Eventually waits until happened returns true. Its time limit is reached only
-// if the test fails.
+// Eventually waits until happened returns true. The test fails if that takes
+// more than a minute.
 func Eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(20 * time.Millisecond) {

@@ -40,7 +40,7 @@ func TestExampleOfARequest(t *testing.T) {
 	shell.Args = append(shell.Args, append([]string{gateway.Path}, gateway.Args[1:]...)...)
 	shell.Env = gateway.Env
 	out, log, _ := harness.Finish(t, shell)
-	// The user of this test may or may not be accepted.
+	// The gateway may or may not accept the user who runs this test.
 	if got := harness.Statuses(harness.AnswersIn(t, out)); got != "[200]" && got != "[401]" {
 		t.Errorf("%s is answered with %s\n%s%s", example, got, out, log)
 	}
@@ -468,8 +468,9 @@ func TestInetdBecomesUser(t *testing.T) {
 	if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "UNIX socket") {
 		t.Errorf("with a pipe: exit status %d\n%s", status, log)
 	}
-	// On a connection that the gateway's side has opened, the kernel would
-	// report the owner of the service at the other end.
+	// Here the gateway's standard input is the end from which the connection
+	// was opened. For this end the kernel reports the owner of the listening
+	// service, who is not a client.
 	ours, err := thread.DialAs(0, 0, path)
 	harness.Must(t, err)
 	defer ours.Close()

@@ -140,8 +140,8 @@ func TestDemoDaemonDies(t *testing.T) {
 	nothingLeft(t, d)
 }
 
-// TestDemoBusyPort checks that if the demo's port is in use, it prints two
-// commands, each of which finds a free port. Both can be pasted.
+// TestDemoBusyPort checks that if the demo's port is in use, the demo prints
+// two commands, each of which finds a free port. The user can paste both.
 func TestDemoBusyPort(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	harness.Must(t, err)

@@ -313,8 +313,8 @@ func TestUnitsAreHardened(t *testing.T) {
 
 // TestUnitsPermitTheSandbox checks that the units permit everything that the
 // gateway needs to set up its sandbox, with and without root, and to confine
-// its workers. It looks up the names in the units in the sets of the installed
-// systemd, because these differ between versions.
+// its workers. The units name sets of system calls. The test expands these sets
+// as the installed systemd does, because they differ between versions.
 func TestUnitsPermitTheSandbox(t *testing.T) {
 	t.Parallel()
 	sets, err := exec.Command(systemd(t, "systemd-analyze"), "syscall-filter", "--no-pager").Output()

@@ -66,8 +66,9 @@ func TestAccountingLists(t *testing.T) {
 }
 
 // TestAccountingSessions checks that a session with the accounting daemon
-// serves one token repeatedly. A forged or expired token of the same user must
-// not benefit from the session. A restarted daemon must be asked again.
+// serves requests with one token repeatedly. A forged or expired token of the
+// same user must not benefit from the session. After the daemon has been
+// restarted, the gateway must open a new session.
 func TestAccountingSessions(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -37,8 +37,9 @@ func TestControllerKilled(t *testing.T) {
 			l.Up(l.Ctld)
 		})
 	})
-	// Each failpoint is between two writes that belong together. The controller
-	// passes it a different number of times before it is killed there.
+	// Each failpoint is between two writes that belong together. In each run,
+	// the controller passes the failpoint a different number of times before it
+	// kills itself there.
 	program := failing(t)
 	for _, point := range []string{"accepted", "recorded", "prepared", "spawned", "started", "outcome", "finished"} {
 		t.Run("at "+point, func(t *testing.T) {

@@ -102,8 +102,8 @@ func TestAmbiguities(t *testing.T) {
 	nobodyElse(f, t)
 }
 
-// meant are headers with a single user name, or an empty one, as from a proxy
-// that is misconfigured or does not know the user.
+// meant are headers that name at most one user. Some name none or are misspelt,
+// as if from a proxy that is misconfigured or does not know the user.
 var meant = []ambiguity{
 	{headers: "X-SCHED-USER-NAME:", directly: "401"},
 	{headers: "X-SCHED-USER-NAME: \t ", directly: "401"},

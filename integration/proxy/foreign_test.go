@@ -89,7 +89,7 @@ func TestProvidersTokens(t *testing.T) {
 	t.Parallel()
 	l, u, dir := harness.NewLab(t), harness.SomeUser(t), t.TempDir()
 	jwks := filepath.Join(l.Dir, "etc", "jwks.json")
-	// Like a provider's key set, it contains a key for encryption and
+	// Like a provider's key set, this one contains a key for encryption and
 	// certificate fields.
 	set := fmt.Sprintf(`{"keys":[{"kid":"enc-1","kty":"RSA","alg":"RSA-OAEP","use":"enc","n":"AQAB","e":"AQAB","x5c":["MIIC"],"x5t":"x"},
 		%s,{"kty":"EC","crv":"P-256","x":"AA","y":"AA","kid":"ec-1"}]}`,
@@ -204,7 +204,7 @@ func schedctl(l *harness.Lab, token string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// asked returns an answer of a gateway other than the lab's.
+// asked requests path from the gateway at url, which need not be the lab's.
 func asked(l *harness.Lab, t *testing.T, url, path, token string) harness.Answer {
 	t.Helper()
 	other := *l

@@ -1,7 +1,7 @@
 // Package slurm tests the gateway with a real Slurm, side by side with Slurm's
 // own gateway. The script "cluster" creates the cluster from Debian's packages,
-// as a machine of its own. The gateway runs in that machine. The tests use its
-// UNIX sockets, which are also files of this machine.
+// as a machine of its own. The gateway runs in that machine. The tests use the
+// gateway's UNIX sockets, which are also files of this machine.
 //
 // "make integration-slurm" runs it. SLURM_RELEASE selects the release; without
 // it all tests are skipped. SLURM_REQUIRED=1 turns skips into failures, and

@@ -207,8 +207,9 @@ func (m *machine) faulty(t *testing.T, s symptom) string {
 	return name
 }
 
-// fails returns the output of a gateway that does not start. If the file must
-// be unreadable, the gateway runs as an ordinary user.
+// fails returns the output of a gateway that does not start. For the symptom
+// "unreadable", the gateway runs as an ordinary user, because root can read
+// every file.
 func (m *machine) fails(t *testing.T, s symptom, args []string) string {
 	t.Helper()
 	args = append([]string{"timeout", "60", "env"}, args...) // in case it starts

@@ -105,8 +105,8 @@ type shown struct {
 	UserMsg string      `json:"job_submit_user_msg"`
 }
 
-// ask sends a request, such as "ping" for path "/slurm/…/ping", and fails the
-// test unless it gets the status.
+// ask sends a request, and fails the test unless the answer has the status. In
+// path, such as "/slurm/…/ping", the API version replaces "…".
 func (d day) ask(method, path, body string, status int, headers ...string) (s shown) {
 	d.t.Helper()
 	a, err := ask(d.c, method, strings.Replace(path, "…", d.version, 1), body, headers...)

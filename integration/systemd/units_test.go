@@ -46,7 +46,8 @@ var starts = map[string]struct {
 
 // TestUnitsStart checks that each unit serves as soon as it reports that it is
 // ready, and that its line in the journal has the layers that the page lists.
-// With require_confinement, it must start or fail, as the page says.
+// With require_confinement, each unit must start or refuse to start, whichever
+// the page says.
 func TestUnitsStart(t *testing.T) {
 	m := booted(t)
 	page, err := os.ReadFile("../../docs/INSTALL.md")
