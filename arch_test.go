@@ -153,24 +153,24 @@ func TestFloors(t *testing.T) {
 				t.Errorf("%s imports %s, which is not below it", from, to)
 			}
 			if allowed, strict := only[fromFolder]; strict && toFolder != fromFolder && !slices.Contains(allowed, toFolder) {
-				t.Errorf("%s imports %s; it may import %s alone", from, to, strings.Join(allowed, ", "))
+				t.Errorf("%s imports %s; it may import only %s", from, to, strings.Join(allowed, ", "))
 			}
 			for _, folder := range never[fromFolder] {
 				if within(to, folder) {
-					t.Errorf("%s imports %s, which it must not know", from, to)
+					t.Errorf("%s imports %s, which is forbidden", from, to)
 				}
 			}
 		}
 	}
 	for pair := range beside {
 		if !used[pair] {
-			t.Errorf("%s does not import %s any more: take the exception out", pair[0], pair[1])
+			t.Errorf("%s no longer imports %s: remove the exception", pair[0], pair[1])
 		}
 	}
 	for from, allowed := range only {
 		for _, to := range allowed {
 			if !used[[2]string{from, to}] {
-				t.Errorf("%s does not import %s any more: take it out of what it may", from, to)
+				t.Errorf("%s no longer imports %s: remove that import from its list", from, to)
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func TestNames(t *testing.T) {
 	empty := []string{"base", "common", "core", "helper", "helpers", "lib", "manager", "misc", "shared", "types", "util", "utils"}
 	for _, p := range list(t, "./...") {
 		if slices.Contains(empty, path.Base(p.ImportPath)) {
-			t.Errorf("%s: name it after what it holds", p.ImportPath)
+			t.Errorf("%s: name the package after its contents", p.ImportPath)
 		}
 	}
 }
@@ -276,14 +276,14 @@ func TestParent(t *testing.T) {
 	for _, p := range deps {
 		for _, r := range refused {
 			if within(p.ImportPath, r) {
-				t.Errorf("the parent is linked with %s", p.ImportPath)
+				t.Errorf("the parent links %s", p.ImportPath)
 			}
 		}
 		// log/slog and cobra import a JSON package. None of our packages may
 		// import one.
 		for _, d := range decoders {
 			if strings.HasPrefix(p.ImportPath, module) && slices.Contains(p.Imports, d) {
-				t.Errorf("%s, which the parent is linked with, imports %s", p.ImportPath, d)
+				t.Errorf("%s, which the parent links, imports %s", p.ImportPath, d)
 			}
 		}
 	}

@@ -91,7 +91,7 @@ func (l *lab) inetd() func() *exec.Cmd {
 func slurmInetd(b *testing.B) func() *exec.Cmd {
 	path := os.Getenv("LAB_ENV")
 	if path == "" || os.Geteuid() != 0 {
-		b.Log("not beside Slurm's own gateway: that needs root, and LAB_ENV=PATH of a running lab's lab.env")
+		b.Log("without Slurm's gateway: that needs root, and LAB_ENV=PATH of a running lab's lab.env")
 		return nil
 	}
 	sh := func(script string) string {

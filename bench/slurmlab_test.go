@@ -45,7 +45,7 @@ func (l *slurmLab) open(b *testing.B) *slurmLab {
 	b.Helper()
 	path := os.Getenv("LAB_ENV")
 	if path == "" {
-		b.Skip("LAB_ENV names no lab.env of a running Slurm")
+		b.Skip("LAB_ENV does not name the lab.env of a running Slurm")
 	}
 	if os.Geteuid() != 0 {
 		b.Skip("needs root, to start Slurm's gateway where Slurm is installed")
@@ -59,10 +59,10 @@ func (l *slurmLab) open(b *testing.B) *slurmLab {
 	must(b, err)
 	f := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(f) != 6 {
-		b.Fatalf("%s does not say enough: %q", path, f)
+		b.Fatalf("%s lacks variables: %q", path, f)
 	}
 	if strings.HasPrefix(f[0], "22.05") {
-		b.Skip("Slurm 22.05's gateway and this one serve no version in common")
+		b.Skip("Slurm 22.05's gateway and this one have no version in common")
 	}
 	l.dir, err = os.MkdirTemp("", "bench-slurm-")
 	must(b, err)
@@ -196,7 +196,7 @@ func (l *slurmLab) fill(b *testing.B, n int) {
 		volley{path: "/job/submit", body: heldJob, kept: true, count: missing}.ask(b, l, s)
 	}
 	if have := l.jobs(b, s); have < n {
-		b.Fatalf("the controller lists %d jobs after as many as were missing of %d were submitted", have, n)
+		b.Fatalf("the controller lists %d jobs after the missing ones of %d were submitted", have, n)
 	}
 }
 

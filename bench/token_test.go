@@ -120,7 +120,7 @@ func hear[M ipc.Message](b *testing.B, channel *ipc.Channel) M {
 	must(b, err)
 	message, ok := m.Message.(M)
 	if !ok {
-		b.Fatalf("it sent %v", m.Message)
+		b.Fatalf("the keeper sent %v", m.Message)
 	}
 	return message
 }

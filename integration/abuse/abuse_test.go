@@ -338,11 +338,11 @@ func ofProxy(t *testing.T, list []*exposure, paths map[string]string) {
 				}
 				seen[r.id] = true
 				if r.id != "" && r.status >= 500 && r.status != 501 && r.status != 505 {
-					t.Errorf("the gateway's fault? %.600s", r.raw)
+					t.Errorf("a server error of the gateway: %.600s", r.raw)
 				}
 			}
 			if strings.Contains(got, "evil") || strings.Contains(got, "mark") && !strings.HasSuffix(got, "mark 404") {
-				t.Errorf("came to %s", got)
+				t.Errorf("the outcome is %s", got)
 			}
 		})
 	}

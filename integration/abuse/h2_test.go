@@ -238,7 +238,7 @@ func TestAbusesHTTP2(t *testing.T) {
 			got := streamed(s, t, a.frames)
 			t.Log(got)
 			if !slices.Contains(strings.Split(a.want, "|"), got) {
-				t.Errorf("came to %q, want %q", got, a.want)
+				t.Errorf("the outcome is %q, want %q", got, a.want)
 			}
 		})
 	}

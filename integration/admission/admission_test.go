@@ -174,7 +174,7 @@ func TestPenaltiesOfLoopback(t *testing.T) {
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, byte(n>>8), byte(n))}}
 		return &http.Client{Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}, Timeout: 30 * time.Second}
 	}
-	harness.Eventually(t, "guesses from everywhere are stopped", func() bool {
+	harness.Eventually(t, "guesses from all addresses are blocked", func() bool {
 		status, _ := a.ask(from(), aGuess)
 		return status == http.StatusTooManyRequests
 	})
@@ -199,7 +199,7 @@ func TestMalformedPenalties(t *testing.T) {
 		line, _, _ := strings.Cut(string(text), "\r\n")
 		return line
 	}
-	harness.Eventually(t, "it has to wait", func() bool { return strings.Contains(said(), " 429 ") })
+	harness.Eventually(t, "the source is blocked", func() bool { return strings.Contains(said(), " 429 ") })
 	if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
 		t.Errorf("another source: %d", status)
 	}
@@ -328,7 +328,7 @@ func TestUserPenalties(t *testing.T) {
 	if !strings.Contains(g.Logged(), `source="uid 1"`) {
 		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
 	}
-	harness.Eventually(t, "it ends", func() bool { return ask(1) == http.StatusOK })
+	harness.Eventually(t, "the block expires", func() bool { return ask(1) == http.StatusOK })
 }
 
 // TestPenaltiesOfHTTP2 checks that each stream counts as a request, and that a
@@ -352,7 +352,7 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 		return resp.StatusCode, resp.ProtoMajor
 	}
 	bad := func() string { return strings.TrimPrefix(guess(), "X-SCHED-USER-TOKEN: ") }
-	harness.Eventually(t, "the streams have to wait", func() bool {
+	harness.Eventually(t, "the streams are blocked", func() bool {
 		status, proto := ask(c, bad())
 		return status == http.StatusTooManyRequests && proto == 2
 	})
@@ -361,9 +361,9 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 		return status == 0
 	})
 	if status, proto := ask(source(t, daemonUser, true), s.OwnToken); status != http.StatusOK || proto != 2 {
-		t.Errorf("another source: %d by HTTP/%d", status, proto)
+		t.Errorf("another source: %d over HTTP/%d", status, proto)
 	}
-	harness.Eventually(t, "it ends", func() bool {
+	harness.Eventually(t, "the block expires", func() bool {
 		status, _ := ask(c, s.OwnToken)
 		return status == http.StatusOK
 	})
@@ -378,7 +378,7 @@ func TestRate(t *testing.T) {
 		t.Errorf("Retry-After: %q", h.Get("Retry-After"))
 	}
 	if status, _ := a.ask(c, badToken); status != http.StatusUnauthorized {
-		t.Errorf("a request without a user counted against a user's rate: %d", status)
+		t.Errorf("a request without a user was counted in a user's rate: %d", status)
 	}
 	a.until(c, http.StatusOK)
 }
@@ -409,7 +409,7 @@ func TestCounters(t *testing.T) {
 	io.Copy(io.Discard, garbage)
 	garbage.Close()
 
-	harness.Eventually(t, "all of them have written", func() bool { // the parent counts the malformed request a moment after the client has the answer
+	harness.Eventually(t, "all processes have logged their counters", func() bool { // the parent counts the malformed request a moment after the client has the answer
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
 		time.Sleep(200 * time.Millisecond)
 		text := g.Logged()

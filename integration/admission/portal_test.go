@@ -137,7 +137,7 @@ func TestKilledWorkers(t *testing.T) {
 		for range 40 {
 			c := source(t, self, true)
 			if status, _ := a.ask(c); status != http.StatusOK {
-				t.Fatalf("one that rests then: %d", status)
+				t.Fatalf("a client without a request in progress when the workers are killed: %d", status)
 			}
 		}
 		for range 10 {
@@ -148,7 +148,7 @@ func TestKilledWorkers(t *testing.T) {
 		for _, pid := range workers {
 			harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
-		harness.Eventually(t, "the deaths are noticed", func() bool {
+		harness.Eventually(t, "the gateway has noticed that workers were killed", func() bool {
 			return strings.Count(a.Logged(), `msg="worker exited unexpectedly"`) == before+len(workers)
 		})
 	}

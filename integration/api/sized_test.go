@@ -48,7 +48,7 @@ func old(t *testing.T, address, request string) *http.Response {
 	resp, err := http.ReadResponse(bufio.NewReader(nc), nil)
 	harness.Must(t, err)
 	if !resp.Close {
-		t.Error("the connection stays")
+		t.Error("the connection stays open")
 	}
 	return resp
 }

@@ -230,7 +230,7 @@ func (l *leaks) plant(addresses []string) (job int, sleep string) {
 	word := token[strings.LastIndexByte(token, '.')+1:]
 	for _, address := range addresses {
 		if got := l.send(address, getting("/sched/"+harness.Version+"/node/"+word, "X-SCHED-USER-TOKEN: "+l.OwnToken)); got != "404" {
-			l.t.Fatalf("a node that there is not: %s", got)
+			l.t.Fatalf("an unknown node: %s", got)
 		}
 	}
 	for _, name := range []string{"schedctld", "scheddbd"} { // clients can't choose what these log
@@ -350,7 +350,7 @@ func (l *leaks) sendRPC(kind string, hide func(how string) string) {
 	} {
 		err := verify(model.Credential{Token: l.OwnToken, ActAs: hide(how)})
 		if err == nil {
-			l.t.Errorf("%s: taken", how)
+			l.t.Errorf("%s: accepted", how)
 		}
 		l.said = append(l.said, fmt.Sprint(err))
 	}

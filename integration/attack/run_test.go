@@ -328,9 +328,9 @@ func (s *siege) overRPC(t *testing.T, r row) {
 		case good && err != nil:
 			t.Errorf("%s refuses it: %v", name, err)
 		case !good && err == nil:
-			t.Errorf("%s takes it", name)
+			t.Errorf("%s accepts it", name)
 		case !good && len(r.token) < maxRPC && (!ok || e.Number != fault.Authentication):
-			t.Errorf("%s says %v, not number %d", name, err, fault.Authentication)
+			t.Errorf("%s answers %v, not number %d", name, err, fault.Authentication)
 		}
 	}
 }

@@ -295,7 +295,7 @@ func child(t *testing.T, parent int, name string) int {
 	t.Helper()
 	pid := find(t, parent, name)
 	if pid == 0 {
-		t.Fatalf("there is no %s", name)
+		t.Fatalf("there is no process %s", name)
 	}
 	return pid
 }

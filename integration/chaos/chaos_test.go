@@ -161,7 +161,7 @@ func (c *chaos) storm() {
 				err = next.Await(c.t.Context())
 			}
 			if err != nil {
-				c.t.Errorf("the controller does not come back: %v", err)
+				c.t.Errorf("the controller does not start again: %v", err)
 			}
 			c.restarts.add(1)
 		})
@@ -169,7 +169,7 @@ func (c *chaos) storm() {
 	select {
 	case <-time.After(c.lasts):
 	case <-c.Daemons["schedrestd"].Ended():
-		c.t.Error("the parent has ended")
+		c.t.Error("the parent has exited")
 	}
 	close(c.over)
 	clients.Wait()
@@ -223,7 +223,7 @@ func (c *chaos) verifyRecovery() {
 	for i, client := range c.clients() {
 		client.number = 1000 + i
 		if !client.ping() || client.user.submits && !client.submit() || !client.look() {
-			c.t.Errorf("%s is not served after it, by %s", client.user.name, client.kind)
+			c.t.Errorf("%s is not served after the load, over %s", client.user.name, client.kind)
 		}
 		client.hangUp()
 	}
@@ -245,7 +245,7 @@ func (c *chaos) enough() {
 		{"controllers", c.controllersKilled.get(), controllerEvery},
 	} {
 		if least := max(1, int(c.lasts/k.every)/3); k.n < least {
-			c.t.Errorf("%d %s were killed, and should have been %d at least", k.n, k.what, least)
+			c.t.Errorf("%d %s were killed, want at least %d", k.n, k.what, least)
 		}
 	}
 	// Refusals are not required, because the next worker may be ready in time

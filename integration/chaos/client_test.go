@@ -416,7 +416,7 @@ func (c *chaosClient) exchange1(method, path, body string) (*chaosReply, error) 
 	}
 	if n := c.in.Buffered(); n > 0 {
 		rest, _ := c.in.Peek(n)
-		return nil, fmt.Errorf("more than was asked for: %.200q", rest)
+		return nil, fmt.Errorf("more data than the answer: %.200q", rest)
 	}
 	if !c.kept {
 		if rest, err := io.ReadAll(c.in); len(rest) > 0 || err != nil && !closed(err) {

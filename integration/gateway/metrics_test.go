@@ -110,7 +110,7 @@ func TestMetrics(t *testing.T) {
 	harness.Eventually(t, "new workers", func() bool { return strings.Count(g.Logged(), "worker ready") >= 4 })
 	look("workers were killed")
 	if died := last[`schedrestd_workers_exited_total{cause="died"}`]; died != 2 {
-		t.Errorf("%v workers died", died)
+		t.Errorf("%v workers were killed", died)
 	}
 	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
 	harness.Eventually(t, "a reload", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
@@ -137,7 +137,7 @@ func TestMetrics(t *testing.T) {
 		if secret == "" || secret == "<nil>" {
 			t.Errorf("%s is not known to the test", what)
 		} else if strings.Contains(text, secret) {
-			t.Errorf("%s is shown", what)
+			t.Errorf("%s is in the metrics", what)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestMetricsSocket(t *testing.T) {
 	}
 	g.Stop()
 	if _, err := os.Stat(path); err == nil {
-		t.Error("the socket is there after the end of the gateway")
+		t.Error("the socket was not removed when the gateway exited")
 	}
 }
 

@@ -107,7 +107,7 @@ func (l *Lab) GateOf(t *testing.T, p site.Part, env []string) *Gate {
 	g := &Gate{Lab: l, T: t}
 	p.Answers = func(context.Context) error {
 		if !strings.Contains(g.Logged(), "msg=serving") {
-			return fmt.Errorf("it does not say that it serves:\n%s", g.Logged())
+			return fmt.Errorf("it does not log that it serves:\n%s", g.Logged())
 		}
 		return nil
 	}

@@ -126,7 +126,7 @@ func (l *Lab) Down() {
 		}
 		d.Stop()
 		if l.T.Failed() {
-			l.T.Logf("%s said:\n%s", name, strings.Join(d.LastLines(12), "\n"))
+			l.T.Logf("%s logged:\n%s", name, strings.Join(d.LastLines(12), "\n"))
 		}
 	}
 }

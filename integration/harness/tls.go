@@ -108,7 +108,7 @@ func (s *Secure) Curl(args ...string) (string, error) {
 	s.T.Helper()
 	tool, err := exec.LookPath("curl")
 	if err != nil {
-		s.T.Skip("there is no curl")
+		s.T.Skip("curl is not installed")
 	}
 	out, err := exec.Command(tool, append([]string{"-sS", "--max-time", "60", "--cacert", s.CertFile}, args...)...).CombinedOutput()
 	return string(out), err

@@ -251,7 +251,7 @@ func TestKilledWhileSubmitting(t *testing.T) {
 			l.Up(l.Restd)
 		}
 		was := -1
-		harness.Eventually(t, "the controller has read what it was sent", func() bool {
+		harness.Eventually(t, "the controller has read the request", func() bool {
 			n := jobs(l)
 			same := n == was
 			was = n

@@ -33,7 +33,7 @@ func TestExampleOfARequest(t *testing.T) {
 		}
 	}
 	if example == "" {
-		t.Fatalf("there is none in\n%s", page)
+		t.Fatalf("there is no example in\n%s", page)
 	}
 	gateway := l.Inetd()
 	shell := exec.Command("sh", "-c", example+`| "$@"`, "sh")
@@ -158,7 +158,7 @@ func TestInetdConfinement(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: []uint32{u.GID, u.GID + 40_000}}}
 	cmd.Stdin = strings.NewReader(request)
 	if out, log, status := harness.Finish(t, cmd); status != 1 || out != "" || !strings.Contains(log, "require_confinement: parts of the confinement are not available: ") || !strings.Contains(log, "dropping of supplementary groups") {
-		t.Errorf("not all of it, where all is required: exit status %d, %q\n%s", status, out, log)
+		t.Errorf("with a part of the sandbox, where all of it is required: exit status %d, %q\n%s", status, out, log)
 	}
 }
 
@@ -481,6 +481,6 @@ func TestInetdBecomesUser(t *testing.T) {
 	cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
 	cmd.Stdin, cmd.Stdout = f, f
 	if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "accepted") {
-		t.Errorf("with a connection of its own making: exit status %d\n%s", status, log)
+		t.Errorf("with the end that opened the connection: exit status %d\n%s", status, log)
 	}
 }

@@ -135,7 +135,7 @@ func TestDemoDaemonDies(t *testing.T) {
 		t.Error("exit status 0")
 	}
 	if got := d.errors.String(); !strings.Contains(got, "error: scheddbd has ended") {
-		t.Errorf("said %s", got)
+		t.Errorf("printed %s", got)
 	}
 	nothingLeft(t, d)
 }
@@ -236,7 +236,7 @@ func (d *demo) start() {
 		}
 	}
 	d.Wait()
-	d.t.Fatalf("it did not start:\n%s\n%s", strings.Join(d.out, "\n"), d.errors.String())
+	d.t.Fatalf("the demo did not start:\n%s\n%s", strings.Join(d.out, "\n"), d.errors.String())
 }
 
 func (d *demo) signal(s syscall.Signal) { harness.Must(d.t, d.Process.Signal(s)) }

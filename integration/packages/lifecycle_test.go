@@ -202,7 +202,7 @@ func (m *machine) underLoad(t *testing.T, what func()) (answered, failed int64) 
 	before := good.Load()
 	what()
 	if good.Load() == before {
-		t.Error("no request was answered meanwhile")
+		t.Error("no request was answered during the change")
 	}
 	time.Sleep(2 * time.Second)
 	stop()

@@ -31,7 +31,7 @@ func boot(t *testing.T) *machine {
 	t.Helper()
 	suite := os.Getenv("PACKAGE_SUITE")
 	if suite == "" {
-		t.Skip("PACKAGE_SUITE names no Debian to boot")
+		t.Skip("PACKAGE_SUITE is not set")
 	}
 	if os.Geteuid() != 0 {
 		t.Fatal("needs root, to make a machine for systemd")

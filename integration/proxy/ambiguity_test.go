@@ -135,7 +135,7 @@ func nobodyElse(f *harness.Fronts, t *testing.T) {
 	got := f.Gate.ServedAs()
 	both := f.User.Name + " by " + f.Holder
 	if got[both] == 0 || len(got) != 1 {
-		t.Errorf("the gateway's log says it served %v, want %q alone", got, both)
+		t.Errorf("according to its log, the gateway served %v, want only %q", got, both)
 	}
 }
 

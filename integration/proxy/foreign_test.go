@@ -181,7 +181,7 @@ func accepted(l *harness.Lab, t *testing.T, token, user string, gateways map[str
 func refusedEverywhere(l *harness.Lab, t *testing.T, token string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err == nil {
-		t.Errorf("schedctl took a forged token:\n%s", out)
+		t.Errorf("schedctl accepted a forged token:\n%s", out)
 	}
 	for name, url := range gateways {
 		for _, path := range []string{"/sched/" + harness.Version + "/ping", "/scheddb/" + harness.Version + "/ping"} {

@@ -234,7 +234,7 @@ func (m *machine) requests(t *testing.T, path, bare string, o operation) (list [
 		_, after, _ = strings.Cut(after, "}")
 		names := m.named()[bare]
 		if names == nil {
-			t.Errorf("nothing to ask %s for", path)
+			t.Errorf("there are no names to request from %s", path)
 		}
 		plain = nil
 		for _, name := range names {

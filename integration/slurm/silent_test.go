@@ -40,10 +40,10 @@ func (m *machine) silent(t *testing.T, excepted exceptions, seen map[string]fiel
 		case *update:
 			listed[name] = sometimes
 		default:
-			t.Errorf("%s took no other value than the default, and once did: furnish it, or list it in %s (-update)", name, file)
+			t.Errorf("%s always had the default value, but not in earlier runs: give it a value in furnish, or list it in %s (-update)", name, file)
 		}
 	}
-	t.Logf("of %d fields of records %d never took another value than the default", len(spoke), len(silent))
+	t.Logf("of %d fields of records, %d always had the default value", len(spoke), len(silent))
 	if *update {
 		writeSilent(t, file, listed)
 	}

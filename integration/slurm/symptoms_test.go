@@ -177,7 +177,7 @@ func (m *machine) provoke(t *testing.T, s symptom) string {
 		t.Errorf("status %d, want %d: %.500s", a.status, s.status, a.body)
 	}
 	var said string
-	eventually(t, "it is said that "+s.logged, func() bool { // the parent passes the worker's line on
+	eventually(t, "the gateway logs "+s.logged, func() bool { // the parent passes the worker's line on
 		log, err := os.ReadFile(d.log)
 		must(t, err)
 		said = string(log) + string(a.body)
@@ -194,7 +194,7 @@ func (m *machine) faulty(t *testing.T, s symptom) string {
 	conf := string(text)
 	if s.conf != nil {
 		if conf = s.conf(conf); conf == string(text) {
-			t.Fatal("there is nothing to spoil in slurm.conf")
+			t.Fatal("slurm.conf has no text to replace")
 		}
 	}
 	const name = "/etc/slurm/faulty.conf"

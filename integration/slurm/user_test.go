@@ -175,12 +175,12 @@ func (d day) submits(root string) {
 	info, err := os.Stat(filepath.Join(root, output))
 	must(d.t, err)
 	if uid := info.Sys().(*syscall.Stat_t).Uid; uid != users[0].id || strings.TrimSpace(string(text)) != users[0].name {
-		d.t.Errorf("the job ran as %q and its file is of uid %d", text, uid)
+		d.t.Errorf("the job ran as %q and its file belongs to uid %d", text, uid)
 	}
 	nowhere := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"who","partition":"none"`, 1)
 	a, err := ask(d.c, "POST", "/slurm/"+d.version+"/job/submit", nowhere, d.token)
 	if err != nil || a.status < 400 || a.status >= 500 || !strings.Contains(string(a.body), "artition") {
-		d.t.Errorf("for a partition that is not there: %v, status %d: %s", err, a.status, a.body)
+		d.t.Errorf("for an unknown partition: %v, status %d: %s", err, a.status, a.body)
 	}
 }
 

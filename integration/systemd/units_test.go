@@ -131,7 +131,7 @@ func TestTLS(t *testing.T) {
 			m.run(t, asks+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
 			m.run(t, "systemctl reload schedrestd; sleep 1; "+asks+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
 			if out, err := m.try(`setpriv --reuid=schedrestd --regid=schedrestd --clear-groups cat /etc/sched/tls.key`); err == nil {
-				t.Errorf("workers' user reads the key: %s", out)
+				t.Errorf("the workers' user can read the key: %s", out)
 			}
 		})
 	}
@@ -209,7 +209,7 @@ func TestRestartUnderLoad(t *testing.T) {
 		before := answered.Load()
 		m.run(t, "systemctl restart schedrestd; systemctl reload schedrestd; sleep 0.5; systemctl kill --signal=HUP --kill-whom=main schedrestd")
 		if answered.Load() == before {
-			t.Error("no client was answered meanwhile")
+			t.Error("no client was answered during the restarts")
 		}
 	}
 	close(over)
