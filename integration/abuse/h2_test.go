@@ -374,7 +374,8 @@ func statusIn(t *testing.T, block []byte) string {
 }
 
 // digitsOf decodes three digits in the Huffman code of HPACK (RFC 7541,
-// appendix B). Digits below 3 have five bits, the others six.
+// appendix B). The codes of the digits 0 to 2 have five bits, the others have
+// six.
 func digitsOf(text []byte) (digits string) {
 	bits := ""
 	for _, b := range text {

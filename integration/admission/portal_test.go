@@ -120,8 +120,8 @@ func TestPortalOfFifty(t *testing.T) {
 	}
 }
 
-// TestKilledWorkers checks that no client is penalized for workers that were
-// killed, in particular not one that has many idle connections.
+// TestKilledWorkers checks that no client is penalized when workers are killed,
+// not even a client that has many idle connections.
 func TestKilledWorkers(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
 	busy := func() {
@@ -137,7 +137,7 @@ func TestKilledWorkers(t *testing.T) {
 		for range 40 {
 			c := source(t, self, true)
 			if status, _ := a.ask(c); status != http.StatusOK {
-				t.Fatalf("a client without a request in progress when the workers are killed: %d", status)
+				t.Fatalf("a client that had no request in progress: %d", status)
 			}
 		}
 		for range 10 {

@@ -35,8 +35,8 @@ type leaks struct {
 	said   []string            // all answers
 }
 
-// pieceLength is the length of the pieces of tokens that are searched for. It is
-// short, because a token that is shortened for a message is a leak, too.
+// pieceLength is the length of the pieces of tokens that are searched for. It
+// is short, because a token that is shortened for a message is a leak, too.
 const pieceLength = 16
 
 // hide returns a token that has not been used yet.

@@ -351,7 +351,8 @@ func TestAuditInetd(t *testing.T) {
 		t.Errorf("%+v", lines)
 	}
 
-	// A start that fails because the worker's program is missing creates no log.
+	// A start that fails because the worker's program is missing creates no
+	// log.
 	program, err := os.ReadFile(filepath.Join(harness.Bin, "schedrestd"))
 	harness.Must(t, err)
 	cmd = l.Inetd("-a", "rest_auth/jwt")

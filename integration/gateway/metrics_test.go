@@ -21,7 +21,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// scraped returns the samples of all metrics by name and labels, and the whole text.
+// scraped returns the samples of all metrics by name and labels, and the whole
+// text.
 func scraped(t *testing.T, network, address string) (map[string]float64, string) {
 	t.Helper()
 	c := harness.ClientOf(func() (net.Conn, error) { return net.Dial(network, address) })

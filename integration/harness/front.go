@@ -146,8 +146,8 @@ func (f *Fronts) Nginx(t *testing.T, name, parts string) {
 }
 
 // renew runs a script from a page, which writes a token to the file that the
-// proxy reads. In the script, renew replaces the name of that file, path, with
-// instead.
+// proxy reads. The argument path is that file's name in the script, and instead
+// is the name that replaces it.
 func (f *Fronts) renew(t *testing.T, script, path, instead string) {
 	t.Helper()
 	Must(t, f.shell(t, Replaced(t, script, regexp.QuoteMeta(path), instead)))
@@ -184,7 +184,8 @@ func (f *Fronts) proxy(t *testing.T, name, address, path string, args ...string)
 	f.Ways = append(f.Ways, Front{name, address, f.asUser(), true})
 }
 
-// Accepts returns a check that succeeds once connections to address are accepted.
+// Accepts returns a check that succeeds once connections to address are
+// accepted.
 func Accepts(address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)

@@ -66,7 +66,8 @@ type Lab struct {
 	OwnToken string // token of this process's user; created by the controller unless the test sets it
 }
 
-// NewLab creates a site, lets change adjust it, and starts its daemons, which end with the test.
+// NewLab creates a site, lets change adjust it, and starts its daemons, which
+// end with the test.
 func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "lab-") // not t.TempDir, because a socket's path must be short
@@ -142,7 +143,8 @@ func (l *Lab) cancelAll() {
 	}
 }
 
-// UserToken returns a token for user, or for this process's user when user is "".
+// UserToken returns a token for user, or for this process's user when user is
+// "".
 func (l *Lab) UserToken(user string) string {
 	l.T.Helper()
 	ctx, cancel := context.WithTimeout(l.T.Context(), 10*time.Second)

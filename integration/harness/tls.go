@@ -95,7 +95,8 @@ func (s *Secure) Renew() {
 	s.leaf = id.leaf
 }
 
-// Shown reports whether the gateway presents the current certificate on a new connection.
+// Shown reports whether the gateway presents the current certificate on a new
+// connection.
 func (s *Secure) Shown() bool {
 	c, err := tls.Dial("tcp", s.Addr, &tls.Config{InsecureSkipVerify: true})
 	Must(s.T, err)

@@ -66,8 +66,8 @@ func TestDemoSudo(t *testing.T) {
 }
 
 // TestDemoStays checks that the commands that the demo prints can be pasted,
-// and that Ctrl-C and stronger signals end all of its processes, including a
-// running job.
+// and that Ctrl-C and stronger signals end all processes of the demo, including
+// a running job.
 func TestDemoStays(t *testing.T) {
 	curl, err := exec.LookPath("curl")
 	if err != nil {

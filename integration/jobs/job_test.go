@@ -99,9 +99,10 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestJobsOutliveController checks that jobs end correctly, and are reported
-// correctly, while their controller is down. One job has the shortest time
-// limit, a minute, so this test takes that long. Other tests run in parallel.
+// TestJobsOutliveController checks that jobs end correctly while their
+// controller is down, and that the next controller reports them correctly. One
+// job has the shortest time limit, a minute, so this test takes that long.
+// Other tests run in parallel.
 func TestJobsOutliveController(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

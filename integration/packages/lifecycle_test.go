@@ -137,7 +137,8 @@ func (m *machine) put(t *testing.T, from, to string) {
 	m.run(t, "chmod 0755 /root") // apt reads the file as another user
 }
 
-// changeConffile changes the configuration file in a package, as a later release may.
+// changeConffile changes the configuration file in a package, as a later
+// release may.
 func (m *machine) changeConffile(t *testing.T, path string) {
 	t.Helper()
 	dir := t.TempDir()

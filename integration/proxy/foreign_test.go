@@ -126,7 +126,8 @@ func TestProvidersTokens(t *testing.T) {
 	}
 }
 
-// keyed restarts the daemons with these AuthAltParameters in both configurations.
+// keyed restarts the daemons with these AuthAltParameters in both
+// configurations.
 func keyed(l *harness.Lab, t *testing.T, parameters string) {
 	t.Helper()
 	for _, name := range []string{"schedrestd", "schedctld", "scheddbd"} {
@@ -176,8 +177,8 @@ func accepted(l *harness.Lab, t *testing.T, token, user string, gateways map[str
 	}
 }
 
-// refusedEverywhere fails the test unless the token is refused by the controller,
-// and by both daemons through each gateway.
+// refusedEverywhere fails the test unless the token is refused by the
+// controller, and by both daemons through each gateway.
 func refusedEverywhere(l *harness.Lab, t *testing.T, token string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err == nil {

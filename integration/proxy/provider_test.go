@@ -219,7 +219,8 @@ func (i *identified) soon(token, want string) {
 	}
 }
 
-// logged waits until both daemons have logged a line that matches the pattern what.
+// logged waits until both daemons have logged a line that matches the pattern
+// what.
 func (i *identified) logged(what string) {
 	i.t.Helper()
 	for _, name := range []string{"schedctld", "scheddbd"} {

@@ -91,7 +91,8 @@ var calls = map[string]call{
 
 var inPath = regexp.MustCompile(`/(v0\.0\.(\d+))/`)
 
-// declared returns the rows of api/testdata/paths.tsv: version, method and path.
+// declared returns the rows of api/testdata/paths.tsv: version, method and
+// path.
 func declared(t *testing.T) (rows [][3]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../api/testdata/paths.tsv")

@@ -208,8 +208,8 @@ func (s *site) activate(name string) {
 	}
 	args = append(append(args, "env"), strings.Fields(strings.Join(s.setting(name+".service", "Environment"), " "))...)
 	command := strings.ReplaceAll(strings.Join(s.setting(name+".service", "ExecStart"), " "), "$SCHEDRESTD_OPTIONS", "")
-	// systemd-socket-activate runs the service when the first client connects. The
-	// method start of machine is that client.
+	// systemd-socket-activate runs the service when the first client connects.
+	// The method start of machine is that client.
 	s.machine.start(s.t, name, socket, nil, append(args, strings.Fields(command)...)...)
 	must(s.t, os.Chmod(filepath.Join(s.root, socket), os.FileMode(octal(s.t, s.setting(name+".socket", "SocketMode")))))
 }
@@ -224,8 +224,8 @@ func octal(t *testing.T, values []string) (mode uint32) {
 	return mode
 }
 
-// unpacked returns a machine on which nothing was set up yet, with an archive
-// in a directory of root.
+// unpacked returns a machine on which nothing was set up yet. In a directory of
+// root it has the archive that "make dist" builds.
 func unpacked(t *testing.T) *site {
 	m := fresh(t)
 	s := &site{machine: m, t: t, steps: walk(t)}

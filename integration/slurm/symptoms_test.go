@@ -225,7 +225,8 @@ func (m *machine) fails(t *testing.T, s symptom, args []string) string {
 	return string(out)
 }
 
-// otherMunged starts a second munged, with a key that the cluster does not have.
+// otherMunged starts a second munged, with a key that the cluster does not
+// have.
 func (m *machine) otherMunged(t *testing.T) {
 	t.Helper()
 	m.run(t, "root", "sh", "-ec", `install -d -o munge -g munge -m 755 /run/munge-other
