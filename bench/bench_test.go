@@ -1,6 +1,7 @@
 // Package bench measures the cost of separate processes. It sends the same
-// requests, in the same run, to the gateway (parent and workers) and to the
-// same handler in one plain process. Both use the same controller.
+// requests, in the same run, to the gateway (parent, dispatcher, services and
+// workers) and to the same handler in one plain process. Both use the same
+// controller.
 //
 // Results differ between machines and between runs, so only ratios within one
 // run are meaningful. Each iteration of a benchmark is a pair of rounds, one

@@ -312,7 +312,7 @@ func TestUserPenalties(t *testing.T) {
 		c := harness.ClientOf(func() (net.Conn, error) { return thread.DialAs(uid, uid, path) })
 		a, err := l.Try(c, "GET", "/sched/v0.0.43/ping", "", append(headers, "X-SCHED-USER-TOKEN:")...)
 		if err != nil && strings.Contains(err.Error(), "readLoopPeekFailLocked") {
-			return 0 // the parent answered before the request was sent, which net/http reports as an error
+			return 0 // the gateway answered before the request was sent, which net/http reports as an error
 		}
 		harness.Must(t, err)
 		return a.Status
@@ -409,7 +409,7 @@ func TestCounters(t *testing.T) {
 	io.Copy(io.Discard, garbage)
 	garbage.Close()
 
-	harness.Eventually(t, "all processes have logged their counters", func() bool { // the parent counts the malformed request a moment after the client has the answer
+	harness.Eventually(t, "all processes have logged their counters", func() bool { // the gateway counts the malformed request a moment after the client has the answer
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
 		time.Sleep(200 * time.Millisecond)
 		text := g.Logged()

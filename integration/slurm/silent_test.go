@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "add to the lists of fields that say not
 // once in each run.
 func (m *machine) silent(t *testing.T, excepted exceptions, seen map[string]fields) {
 	t.Helper()
-	spoke := map[string]bool{} // whether a field of a record had another value in any answer
+	spoke := map[string]bool{} // whether a field of a record had another value than the default in any answer
 	for endpoint, fields := range seen {
 		for field, said := range fields {
 			if name := recorded(endpoint, field); name != "" && !excepted.moves(endpoint, field) {

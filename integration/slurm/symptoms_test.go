@@ -177,7 +177,7 @@ func (m *machine) provoke(t *testing.T, s symptom) string {
 		t.Errorf("status %d, want %d: %.500s", a.status, s.status, a.body)
 	}
 	var said string
-	eventually(t, "the gateway logs "+s.logged, func() bool { // the parent passes the worker's line on
+	eventually(t, "the gateway logs "+s.logged, func() bool { // the dispatcher passes the worker's line on
 		log, err := os.ReadFile(d.log)
 		must(t, err)
 		said = string(log) + string(a.body)

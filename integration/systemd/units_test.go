@@ -155,7 +155,7 @@ func TestCheckInsideTheUnit(t *testing.T) {
 			m.fresh(t)
 			out := m.run(t, tt.before+"\nunit="+strings.TrimSuffix(tt.unit, ".service")+"\n"+check+
 				"rm /run/systemd/system/schedrestd-check.service\nsystemctl daemon-reload\n")
-			out = out[max(0, strings.LastIndex(out, "PART ")):] // the journal may still have the check before
+			out = out[max(0, strings.LastIndex(out, "PART ")):] // the journal may still end with the check before this one
 			died := regexp.MustCompile(`(\d+) death tests were run, each in its own process: (\d+) were killed`).FindStringSubmatch(out)
 			if died == nil || died[1] != died[2] || !strings.Contains(out, "All confinement that a start ") {
 				t.Errorf("%s", out)
