@@ -27,9 +27,10 @@ var update = flag.Bool("update", false, "rewrite testdata/schedrestd.deps")
 
 const module = "schedrestd/"
 
-// floors lists the floors, from the lowest up. A package may import from lower
-// floors and from its own folder. A folder stands for all packages in it,
-// except packages that have an entry of their own.
+// floors lists the layers of packages (see "Floors" in docs/ARCHITECTURE.md),
+// from the lowest up. A package may import packages from lower floors and from
+// its own folder. A folder stands for all packages in it, except packages that
+// have an entry of their own.
 var floors = [][]string{
 	{"errs", "exitstatus", "loglevel", "metric", "model", "printable", "release", "fdpass", "sockaddr", "typo"},
 	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "metric/cluster", "notify", "penalty", "feature", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
@@ -44,7 +45,8 @@ var floors = [][]string{
 	{"bench", "cmd", "integration", "lint", "packaging"},
 }
 
-// beside lists the permitted imports within a floor, with the reasons.
+// beside lists the permitted imports between folders of the same floor, each
+// with its reason.
 var beside = map[[2]string]string{
 	{"handlers", "auth"}:    "a handler is given the credential that auth made",
 	{"endpoint", "become"}:  "become looks up host names",
@@ -56,8 +58,8 @@ var beside = map[[2]string]string{
 	{"socket", "guard"}:     "a user who could replace a socket's directory could serve in its place",
 }
 
-// only lists, for some packages, all of our packages that they may import. The
-// floors are not strict enough for these.
+// only lists packages for which the floors are not strict enough. Each entry
+// names all of our packages that this package may import.
 var only = map[string][]string{
 	"privsep":              {"become", "errs", "exitstatus", "ipc", "notify", "printable", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "privsep/thread", "fdpass", "security", "socket"}, // runs as root
 	"privsep/auditlog":     {"become", "errs", "guard", "ipc"},
@@ -112,7 +114,8 @@ var only = map[string][]string{
 	"typo":                 {},
 }
 
-// never lists packages that must not be imported.
+// never lists imports that are forbidden: each entry names packages that a
+// package must not import.
 var never = map[string][]string{
 	"handlers": {"rpc"}, // uses the controller through an interface
 	"model":    {"errs"},
@@ -150,24 +153,24 @@ func TestFloors(t *testing.T) {
 				t.Errorf("%s imports %s, which is not below it", from, to)
 			}
 			if allowed, strict := only[fromFolder]; strict && toFolder != fromFolder && !slices.Contains(allowed, toFolder) {
-				t.Errorf("%s imports %s; it may import %s alone", from, to, strings.Join(allowed, ", "))
+				t.Errorf("%s imports %s; it may import only %s", from, to, strings.Join(allowed, ", "))
 			}
 			for _, folder := range never[fromFolder] {
 				if within(to, folder) {
-					t.Errorf("%s imports %s, which it must not know", from, to)
+					t.Errorf("%s imports %s, which is forbidden", from, to)
 				}
 			}
 		}
 	}
 	for pair := range beside {
 		if !used[pair] {
-			t.Errorf("%s does not import %s any more: take the exception out", pair[0], pair[1])
+			t.Errorf("%s no longer imports %s: remove the exception", pair[0], pair[1])
 		}
 	}
 	for from, allowed := range only {
 		for _, to := range allowed {
 			if !used[[2]string{from, to}] {
-				t.Errorf("%s does not import %s any more: take it out of what it may", from, to)
+				t.Errorf("%s no longer imports %s: remove that import from its list", from, to)
 			}
 		}
 	}
@@ -197,7 +200,7 @@ func TestNames(t *testing.T) {
 	empty := []string{"base", "common", "core", "helper", "helpers", "lib", "manager", "misc", "shared", "types", "util", "utils"}
 	for _, p := range list(t, "./...") {
 		if slices.Contains(empty, path.Base(p.ImportPath)) {
-			t.Errorf("%s: name it after what it holds", p.ImportPath)
+			t.Errorf("%s: name the package after its contents", p.ImportPath)
 		}
 	}
 }
@@ -263,8 +266,8 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 }
 
 // TestParent compares the packages that the parent links with a golden file,
-// which auditors can read. The parent may run as root. Code that it does not
-// link can't be used against the machine.
+// which auditors can read. The parent may run as root, so attackers who take it
+// over gain most. They can use only code that is linked into it.
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	refused := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "feature",
@@ -273,14 +276,14 @@ func TestParent(t *testing.T) {
 	for _, p := range deps {
 		for _, r := range refused {
 			if within(p.ImportPath, r) {
-				t.Errorf("the parent is linked with %s", p.ImportPath)
+				t.Errorf("the parent links %s", p.ImportPath)
 			}
 		}
 		// log/slog and cobra import a JSON package. None of our packages may
 		// import one.
 		for _, d := range decoders {
 			if strings.HasPrefix(p.ImportPath, module) && slices.Contains(p.Imports, d) {
-				t.Errorf("%s, which the parent is linked with, imports %s", p.ImportPath, d)
+				t.Errorf("%s, which the parent links, imports %s", p.ImportPath, d)
 			}
 		}
 	}
@@ -345,7 +348,8 @@ func page(t *testing.T, deps []goPackage, internals bool) string {
 	return b.String()
 }
 
-// TestPrograms checks which programs make build and the documentation name.
+// TestPrograms checks that the sources contain each program that the Makefile
+// builds and the documentation names.
 func TestPrograms(t *testing.T) {
 	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedctl", "schedctld", "scheddbd"} {
 		if _, err := os.Stat("cmd/" + name + "/main.go"); err != nil {

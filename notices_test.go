@@ -35,7 +35,7 @@ func TestNotices(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the linked modules say: make golden", noticesFile)
+		t.Errorf("%s does not match the linked modules: make golden", noticesFile)
 	}
 }
 

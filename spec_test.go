@@ -59,7 +59,7 @@ func TestSpecification(t *testing.T) {
 		}
 	}
 	if rows < 100 {
-		t.Errorf("%d rows: the table's form is not what is looked for", rows)
+		t.Errorf("%d rows: the test does not recognize the form of the table", rows)
 	}
 }
 

@@ -28,8 +28,9 @@ func BenchmarkAdmission(b *testing.B) {
 	})
 }
 
-// BenchmarkAudit measures the cost of recording a change: two lines and two
-// messages. With SYNC, the cost includes waiting for the disk.
+// BenchmarkAudit measures the cost of recording a change in the audit log: two
+// messages to the auditor, which writes two lines. With SYNC, the cost includes
+// waiting for the disk.
 func BenchmarkAudit(b *testing.B) {
 	l := theLab.open(b)
 	l.occupy(b)

@@ -1,6 +1,7 @@
 // Package bench measures the cost of separate processes. It sends the same
-// requests, in the same run, to the gateway (parent and workers) and to the
-// same handler in one plain process. Both use the same controller.
+// requests, in the same run, to the gateway (parent, dispatcher, services and
+// workers) and to the same handler in one plain process. Both use the same
+// controller.
 //
 // Results differ between machines and between runs, so only ratios within one
 // run are meaningful. Each iteration of a benchmark is a pair of rounds, one
@@ -87,8 +88,8 @@ func BenchmarkPingKeptAlive(b *testing.B) {
 	pair(b, "ping, kept alive", load{request: get("/sched/v0.0.43/ping"), kept: true, count: 3000})
 }
 
-// BenchmarkPingConnectionEach measures requests on a new connection each, as
-// curl makes them in a script.
+// BenchmarkPingConnectionEach measures requests that each use a new connection,
+// as curl does in a script.
 func BenchmarkPingConnectionEach(b *testing.B) {
 	pair(b, "ping, a connection each", load{request: get("/sched/v0.0.43/ping"), count: 1500})
 }

@@ -73,8 +73,8 @@ func (l *lab) before(b *testing.B, port int, name string, args ...string) server
 	return serving(b, d, to(address))
 }
 
-// newListing starts a controller that has lists of so many nodes and jobs, and
-// accepts every token. It returns the controller's port.
+// newListing starts a controller that accepts every token and has lists with
+// the given numbers of nodes and jobs. It returns the controller's port.
 func newListing(b *testing.B, nodes, jobs int) int {
 	b.Helper()
 	encode := func(kind message.Type, body message.Body) []byte {

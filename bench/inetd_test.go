@@ -86,12 +86,12 @@ func (l *lab) inetd() func() *exec.Cmd {
 	}
 }
 
-// slurmInetd returns a command that runs Slurm's gateway once, or nil without a
-// lab.
+// slurmInetd returns a command that runs Slurm's gateway once. It returns nil
+// if LAB_ENV names no lab, or if the benchmark does not run as root.
 func slurmInetd(b *testing.B) func() *exec.Cmd {
 	path := os.Getenv("LAB_ENV")
 	if path == "" || os.Geteuid() != 0 {
-		b.Log("not beside Slurm's own gateway: that needs root, and LAB_ENV=PATH of a running lab's lab.env")
+		b.Log("without Slurm's gateway: that needs root, and LAB_ENV=PATH of a running lab's lab.env")
 		return nil
 	}
 	sh := func(script string) string {

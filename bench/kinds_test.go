@@ -22,8 +22,9 @@ var kinds = &comparison{title: "a connection for each ping over a UNIX socket, m
 // someone is the user of a client's process.
 type someone struct{ uid, gid uint32 }
 
-// people returns users of this machine that have names, like the users of a
-// site. Looking up a uid without a name takes longer.
+// people returns users of this machine. It returns only users who have names,
+// like the users of a site, because looking up a uid without a name takes
+// longer.
 func people(b *testing.B) []someone {
 	b.Helper()
 	text, err := os.ReadFile("/etc/passwd")
@@ -46,9 +47,9 @@ func people(b *testing.B) []someone {
 	return list
 }
 
-// BenchmarkKinds measures requests on a new connection each, for three kinds of
-// workers: a shared worker, a worker for each user, and a worker for each
-// connection.
+// BenchmarkKinds measures requests that each use a new connection, for three
+// kinds of workers: a shared worker, a worker for each user, and a worker for
+// each connection.
 func BenchmarkKinds(b *testing.B) {
 	if os.Geteuid() != 0 {
 		b.Skip("needs root, to connect as several users")

@@ -68,8 +68,8 @@ func (l *lab) hold(b *testing.B, s server) []io.Closer {
 	return list
 }
 
-// memory returns the parent's resident set and its workers' proportional sets,
-// in MB.
+// memory returns the resident set of the parent, and the sum of the
+// proportional sets of all its descendants, in MB.
 func (s server) memory(b *testing.B) [2]float64 {
 	b.Helper()
 	var sum [2]float64

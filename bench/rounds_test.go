@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// compare measures both servers in rounds of alternating order. It adds the CPU
-// time and the rate of each server to the table that into points to.
+// compare measures both servers in rounds of alternating order. It adds two
+// rows to the table into, one with their CPU times and one with their rates.
 func compare(b *testing.B, into *comparison, what string, both []server, l load) {
 	for _, s := range both {
 		measure(b, s, l) // warm up

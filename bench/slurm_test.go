@@ -19,8 +19,8 @@ var ours2theirs = []string{"schedrestd", "slurmrestd"}
 
 func init() { tables = append(tables, slurmSmall, slurmLists, slurmCrowd) }
 
-// manyJobs is the minimum length of the list of jobs. Slurm's gateway takes
-// half a minute and almost 3 GB for one such list.
+// manyJobs is the minimum length of the list of jobs. Slurm's gateway takes 20
+// seconds and almost 3 GB for one such list.
 const (
 	manyJobs    = 20_000
 	listsAtOnce = 8
@@ -151,7 +151,8 @@ func (p *paired) note(f figure, which int, value float64) {
 }
 
 // into adds all figures to a table. If one of the two gateways did not get
-// requests in every round, it compares the medians instead of the rounds.
+// requests in every round, into compares the gateways' medians instead of their
+// results in the same round.
 func (p *paired) into(b *testing.B, c *comparison, what string) {
 	for _, f := range p.order {
 		v := p.values[f.name]
@@ -216,9 +217,9 @@ func (l *slurmLab) compare(b *testing.B, what string, v volley) {
 	p.into(b, slurmSmall, what+", "+v.manner())
 }
 
-// list requests a long list from both gateways. Each gateway is a new process,
-// so that its peak memory is that of the list. Slurm's gateway gets a request
-// in at most theirRounds rounds.
+// list requests a long list from both gateways. It starts a new process of each
+// gateway, so that the peak memory of that process is due to the list. Slurm's
+// gateway gets a request in at most theirRounds rounds.
 func (l *slurmLab) list(b *testing.B, what string, v volley, theirRounds int) {
 	both := [2]server{l.ours(b), l.theirs(b)}
 	var p paired

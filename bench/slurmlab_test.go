@@ -25,9 +25,9 @@ const slurmVersion = "/slurm/v0.0.42"
 const heldJob = `{"job":{"name":"held","hold":true,"script":"#!/bin/sh\ntrue\n","current_working_directory":"/tmp",` +
 	`"time_limit":{"set":true,"number":1},"environment":["PATH=/usr/bin:/bin"]}}`
 
-// slurmLab is a running real Slurm. LAB_ENV names the file of shell variables
-// that describes it. Both gateways are started beside it, and stopped at the
-// end; submitted jobs stay.
+// slurmLab is a running cluster of real Slurm, which the shell variables in the
+// file LAB_ENV describe. The benchmarks start both gateways beside it and stop
+// them at the end. Submitted jobs stay in it.
 type slurmLab struct {
 	root     string // its root directory, which contains the same paths as a machine of its own
 	conf     string // slurm.conf
@@ -45,7 +45,7 @@ func (l *slurmLab) open(b *testing.B) *slurmLab {
 	b.Helper()
 	path := os.Getenv("LAB_ENV")
 	if path == "" {
-		b.Skip("LAB_ENV names no lab.env of a running Slurm")
+		b.Skip("LAB_ENV does not name the lab.env of a running Slurm")
 	}
 	if os.Geteuid() != 0 {
 		b.Skip("needs root, to start Slurm's gateway where Slurm is installed")
@@ -59,10 +59,10 @@ func (l *slurmLab) open(b *testing.B) *slurmLab {
 	must(b, err)
 	f := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(f) != 6 {
-		b.Fatalf("%s does not say enough: %q", path, f)
+		b.Fatalf("%s lacks variables: %q", path, f)
 	}
 	if strings.HasPrefix(f[0], "22.05") {
-		b.Skip("Slurm 22.05's gateway and this one serve no version in common")
+		b.Skip("Slurm 22.05's gateway and this one have no version in common")
 	}
 	l.dir, err = os.MkdirTemp("", "bench-slurm-")
 	must(b, err)
@@ -91,7 +91,7 @@ func (l *slurmLab) pair(b *testing.B) []server {
 	return l.both
 }
 
-// ours and theirs start a gateway for one benchmark only.
+// ours and theirs each start a gateway for one benchmark only.
 func (l *slurmLab) ours(b *testing.B) server   { return l.own(b, l.ourProgram(b)) }
 func (l *slurmLab) theirs(b *testing.B) server { return l.own(b, l.theirProgram()) }
 
@@ -144,8 +144,8 @@ func (l *slurmLab) page(ctx context.Context, dial dialer, path string) ([]byte, 
 	return fetch(ctx, dial, path, "X-SLURM-USER-TOKEN", l.token)
 }
 
-// fetch sends one request on a connection of its own, and returns the answer.
-// The given header has the token.
+// fetch sends one request, with the token in the named header, on a connection
+// of its own. It returns the answer.
 func fetch(ctx context.Context, dial dialer, path, header, token string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://bench"+path, nil)
 	if err != nil {
@@ -196,7 +196,7 @@ func (l *slurmLab) fill(b *testing.B, n int) {
 		volley{path: "/job/submit", body: heldJob, kept: true, count: missing}.ask(b, l, s)
 	}
 	if have := l.jobs(b, s); have < n {
-		b.Fatalf("the controller lists %d jobs after as many as were missing of %d were submitted", have, n)
+		b.Fatalf("the controller lists %d jobs after the missing ones of %d were submitted", have, n)
 	}
 }
 

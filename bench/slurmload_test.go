@@ -18,7 +18,8 @@ import (
 )
 
 // volley is a number of identical requests to a gateway of a real Slurm. The
-// path follows slurmVersion, which both gateways serve.
+// request's path is slurmVersion, which both gateways serve, followed by the
+// field path.
 type volley struct {
 	path, body string
 	kept       bool // persistent connections; otherwise each request has its own

@@ -58,7 +58,7 @@ func serveSecure(text, dir string) error {
 	return server.ListenAndServeTLS(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
 }
 
-// BenchmarkHandshakes measures requests on a new connection each, with a
+// BenchmarkHandshakes measures requests that each use a new connection, with a
 // handshake that resumes no earlier session.
 func BenchmarkHandshakes(b *testing.B) {
 	l := theLab.open(b)

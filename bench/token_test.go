@@ -31,8 +31,9 @@ import (
 	"schedrestd/security"
 )
 
-// verifying compares the cost of verifying signatures in the keeper with the
-// cost in the worker. asking compares how the two places affect requests.
+// verifying compares the cost of verifying a signature in the keeper with the
+// cost in the worker. asking compares requests whose token is remembered with
+// requests whose token the keeper or the controller has to verify.
 var (
 	verifying = &comparison{title: "signatures verified per second, median", columns: []string{"HS256 by the keeper, with the way there and back", "RS256 (2048 bits) in the worker"}}
 	asking    = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that is remembered", "a new token each, verified by the keeper", "a new token each, verified by the controller"}}
@@ -48,8 +49,8 @@ func init() {
 	tables = append(tables, verifying, asking)
 }
 
-// Limits of the keeper. RLIMIT_NPROC counts all processes of the user who runs
-// the benchmark.
+// Limits of the keeper. The limit of tasks is high, because RLIMIT_NPROC counts
+// all processes of the user who runs the benchmark.
 const (
 	keeperFiles = 64
 	keeperTasks = 1 << 16
@@ -119,7 +120,7 @@ func hear[M ipc.Message](b *testing.B, channel *ipc.Channel) M {
 	must(b, err)
 	message, ok := m.Message.(M)
 	if !ok {
-		b.Fatalf("it sent %v", m.Message)
+		b.Fatalf("the keeper sent %v", m.Message)
 	}
 	return message
 }

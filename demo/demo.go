@@ -136,9 +136,9 @@ func status(err error) error {
 	return errs.New(errs.Internal, "demo interrupted: %v", exit)
 }
 
-// findBinaries returns the directory of the other programs. It is the directory
-// of this program, or after installation the sbin directory beside it. Programs
-// in PATH could be from another build.
+// findBinaries returns the directory of the other programs. That is the
+// directory of this program or, after installation, the sbin directory beside
+// it. Programs in PATH could be from another build.
 func findBinaries() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

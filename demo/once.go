@@ -64,7 +64,8 @@ func (s *stage) once(ctx context.Context) error {
 	return nil
 }
 
-// describe returns a job of the demo's user in the demo's job directory.
+// describe returns the description of a job of the demo's user, which runs in
+// the demo's job directory.
 func (h *home) describe(name, script string) site.Description {
 	var d site.Description
 	d.Job.Name, d.Job.Script, d.Job.WorkDir = name, script, h.jobs()

@@ -11,13 +11,13 @@ import (
 
 // Client is a worker that a service serves.
 type Client struct {
-	work.Client // the parent's data about the worker
+	work.Client // the dispatcher's data about the worker
 	channel     *ipc.Channel
 	parent      *ipc.Channel
 }
 
 // NewClient returns the client at the other end of channel. It is for tests:
-// the client has no channel to the parent, so it can't be reported.
+// the client can't be reported, because it has no channel to the dispatcher.
 func NewClient(about work.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: about, channel: channel}
 }
@@ -37,9 +37,9 @@ func admit(role ipc.Role, fd int, about *work.Client, parent *ipc.Channel, s Ser
 }
 
 // Each calls handle with each message of the worker, until the channel closes
-// or handle returns an error. After an error, the worker is reported to the
-// parent. handle must return false for done if the service does not handle the
-// message.
+// or handle returns an error. After an error, Each reports the worker to the
+// dispatcher. handle must return false for done if the service does not handle
+// this kind of message.
 func (c *Client) Each(handle func(ipc.Message) (done bool, err error)) {
 	for {
 		m, err := c.channel.Receive()
@@ -72,7 +72,7 @@ func (c *Client) Answer(m ipc.Message) {
 	}
 }
 
-// report asks the parent to kill the worker.
+// report asks the dispatcher to have the worker killed.
 func (c *Client) report(why error) {
 	slog.Error("worker violated the protocol and is no longer served", "client", c.Number, "because", why)
 	if err := c.parent.Send(&work.Breach{Number: c.Number, Reason: ipc.Refuse(why.Error()).Reason}); err != nil {

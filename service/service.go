@@ -1,11 +1,18 @@
 // Package service has the common parts of the gateway's unprivileged services:
-// their start, their log, their channel to the parent, and their channels to
-// workers. A service does work for the parent and the workers, so that they
-// need neither the privileges nor the code for this work.
+// their start, their log, their channel to the dispatcher, and their channels
+// to workers. A service does work for other processes of the gateway, so that
+// these need neither the privileges nor the code for this work.
+//
+// Each service has one channel that the code calls "parent". The parent process
+// holds the other end of this channel only while it starts the service. It
+// sends the service's setup, and then passes that end to the dispatcher, which
+// receives Ready and all later messages. (The dispatcher itself also starts as
+// a service. The other end of its channel stays with the parent process.) A
+// service exits when this channel closes.
 //
 // A service proves its process attributes before it sends Ready, like a worker.
-// It exits when the channel to the parent closes. A worker that violates the
-// protocol gets no answer. It is reported to the parent, which kills it.
+// A worker that violates the protocol gets no answer. The service reports it to
+// the dispatcher, which has the worker killed.
 //
 // Start with Main.
 package service
@@ -28,8 +35,8 @@ import (
 
 // Service is the work of one service.
 type Service interface {
-	// Handle handles a message from the parent that only some services get. It
-	// returns false for any other message.
+	// Handle handles a message on the channel "parent" that only some services
+	// get. It returns false for any other message.
 	Handle(m ipc.Received) (done bool, err error)
 
 	// Serve answers one worker until its channel closes.
@@ -38,18 +45,18 @@ type Service interface {
 	// Counters returns the counts since the start, for the log.
 	Counters() []any
 
-	// Close finishes work in progress, because the parent has closed the
-	// channel.
+	// Close finishes work in progress, because the channel "parent" has closed.
 	Close()
 }
 
-// Main runs a service and returns the exit status: 0 if the parent closed the
-// channel, 1 if the process refused to serve, 2 if it was not started by the
-// parent. Main calls confine as the last step before it sends Ready. build
-// returns the service, which may send messages to the parent.
+// Main runs a service and returns the exit status: 0 if the other end of the
+// channel "parent" was closed, 1 if the process refused to serve or the channel
+// failed, 2 if schedrestd did not start the process. Main calls confine as the
+// last step before it sends Ready. build returns the service. The service may
+// keep the channel, to send messages to the dispatcher.
 func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sealed, error), build func(parent *ipc.Channel) Service) int {
 	// A terminal or a service manager sends these signals to all processes, but
-	// only the parent handles them.
+	// only the parent process handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1) // from the beginning, because the signal would end the process
@@ -80,7 +87,7 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sealed, error)
 	return 0
 }
 
-// begin performs the steps from the first message to Ready.
+// begin performs the steps from the parent process's first message to Ready.
 func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (security.Sealed, error)) error {
 	if err := self.Settle(); err != nil {
 		return err
@@ -106,7 +113,7 @@ func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (s
 	return parent.Send((*ipc.Ready)(&sealed))
 }
 
-// Run handles the parent's messages until the channel closes.
+// Run handles the messages on the channel "parent" until it closes.
 func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 	for {
 		m, err := parent.Receive()

@@ -56,8 +56,9 @@ func (s *Site) Log(name string) string { return filepath.Join(s.Dir, "log", name
 // maxSocket is the maximum length of the path of a UNIX socket, in bytes.
 const maxSocket = 107
 
-// New creates a site of this process's user in the empty directory dir:
-// directories, a key, and two free ports. Configure writes the configuration.
+// New creates a site in the empty directory dir: directories, a key, and two
+// free ports. The site belongs to this process's user. Configure writes the
+// configuration.
 func New(dir string) (*Site, error) {
 	s := &Site{Dir: dir}
 	if len(s.Socket()) > maxSocket {
@@ -121,7 +122,8 @@ StorageLoc="%s"
 		s.authText(s.DbdSocket()))
 }
 
-// authText returns the keys that both daemons have.
+// authText returns the part of the configuration that both daemons share: how
+// users authenticate, and what is private.
 func (s *Site) authText(socket string) string {
 	private := ""
 	if s.Private != "" {

@@ -37,7 +37,8 @@ const (
 	last   = "own 422"           // like taken, but the connection was closed
 )
 
-// nonce is replaced by the number of the exchange, which has the same length.
+// nonce is a placeholder for the number of an exposure, which has the same
+// length.
 const nonce = "#####"
 
 // speech determines how a client authenticates its requests.
@@ -58,16 +59,17 @@ func (s speech) line(line, headers, body string) string {
 	return line + "\r\n" + s.auth + headers + "\r\n" + body
 }
 
-// post returns a submission. Its answer names the unknown fields in the body.
+// post returns a job submission. The gateway's answer to it names the unknown
+// fields in the body.
 func (s speech) post(headers, body string) string {
 	return s.line("POST /sched/"+harness.Version+"/job/submit HTTP/1.1", "Host: lab\r\n"+headers, body)
 }
 
 func nodePath(node string) string { return "/sched/" + harness.Version + "/node/" + node + "-" + nonce }
 
-// hidden returns text that is a request of its own for a program that misreads
-// where the previous request ends. The gateway would serve this request. A
-// proxy would refuse it.
+// hidden returns text that looks like a request to a program that misreads
+// where the previous request ends. The text authenticates at the gateway
+// itself, so the gateway would serve it. A proxy would refuse it.
 func (s speech) hidden() string { return speech{auth: s.stolen}.request("GET", "evil", "", "") }
 
 func (s speech) marker() string { return s.request("GET", "mark", "Connection: close\r\n", "") }
@@ -181,8 +183,8 @@ func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	return r, nil
 }
 
-// exposure is an abuse that was sent to the gateway in one way, with the
-// answers.
+// exposure is an abuse that was sent to the gateway, directly or through one of
+// the proxies, with the answers.
 type exposure struct {
 	abuse
 	number  string // replaces the nonce
@@ -273,7 +275,8 @@ func (e *exposure) became(t *testing.T, paths map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// expose sends all requests of a table over one way, a few concurrently.
+// expose sends all requests of a table over connections that dial opens, up to
+// eight requests at a time.
 func expose(table []abuse, first int, marker string, dial func() (net.Conn, error), patience time.Duration) []*exposure {
 	list := make([]*exposure, len(table))
 	places := make(chan struct{}, 8)
@@ -335,18 +338,18 @@ func ofProxy(t *testing.T, list []*exposure, paths map[string]string) {
 				}
 				seen[r.id] = true
 				if r.id != "" && r.status >= 500 && r.status != 501 && r.status != 505 {
-					t.Errorf("the gateway's fault? %.600s", r.raw)
+					t.Errorf("a server error of the gateway: %.600s", r.raw)
 				}
 			}
 			if strings.Contains(got, "evil") || strings.Contains(got, "mark") && !strings.HasSuffix(got, "mark 404") {
-				t.Errorf("came to %s", got)
+				t.Errorf("the outcome is %s", got)
 			}
 		})
 	}
 }
 
-// unharmedBy fails the test if the gateway replaced workers, or its log has an
-// error or a request that was hidden from a proxy.
+// unharmedBy fails the test if the gateway replaced workers, or if its log
+// contains an error or a request that was hidden from a proxy.
 func unharmedBy(g *harness.Gate, t *testing.T, workers []int) {
 	t.Helper()
 	if after := g.Workers(); len(workers) == 0 || !slices.Equal(workers, after) {
@@ -357,11 +360,11 @@ func unharmedBy(g *harness.Gate, t *testing.T, workers []int) {
 	}
 }
 
-// TestAbuses checks that every request gets one answer, or a refusal and the
-// end of the connection. It sends the requests to the gateway directly, and
-// through proxies that are configured as in docs/PROXY.md or worse. No request
-// hidden in a body may be served, and no client may receive another client's
-// answer.
+// TestAbuses checks that every request gets either one answer, or a refusal and
+// the end of the connection. It sends the requests to the gateway directly, and
+// through proxies that are configured as in docs/PROXY.md or less strictly. No
+// request hidden in a body may be served, and no client may receive another
+// client's answer.
 func TestAbuses(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t)

@@ -18,7 +18,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestAbusesTLS checks that the abuses have the wanted results over TLS too.
+// TestAbusesTLS checks that the abuses have the expected outcomes over TLS,
+// too.
 func TestAbusesTLS(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)
@@ -237,7 +238,7 @@ func TestAbusesHTTP2(t *testing.T) {
 			got := streamed(s, t, a.frames)
 			t.Log(got)
 			if !slices.Contains(strings.Split(a.want, "|"), got) {
-				t.Errorf("came to %q, want %q", got, a.want)
+				t.Errorf("the outcome is %q, want %q", got, a.want)
 			}
 		})
 	}
@@ -246,9 +247,9 @@ func TestAbusesHTTP2(t *testing.T) {
 }
 
 // TestAbusesHTTP2ArePaused checks that some abuses count as malformed requests,
-// so that the gateway closes connections of their source for a while. These are
-// header blocks that get 431, floods, and streams that leave no window for
-// their answer while others wait.
+// so that the gateway closes connections of their source for a while. These
+// abuses are header blocks that get 431, floods, and streams that leave no
+// window for their answer while others wait.
 func TestAbusesHTTP2ArePaused(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)
@@ -373,7 +374,8 @@ func statusIn(t *testing.T, block []byte) string {
 }
 
 // digitsOf decodes three digits in the Huffman code of HPACK (RFC 7541,
-// appendix B). Digits below 3 have five bits, the others six.
+// appendix B). The codes of the digits 0 to 2 have five bits, the others have
+// six.
 func digitsOf(text []byte) (digits string) {
 	bits := ""
 	for _, b := range text {

@@ -21,13 +21,13 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// admitted is a gateway with its own settings of admission.
+// admitted is a gateway with its own admission settings.
 type admitted struct {
 	*harness.Gate
 	address string
 }
 
-// admitting starts a gateway. env are settings of admission.
+// admitting starts a gateway. env contains admission settings.
 func admitting(t *testing.T, l *harness.Lab, env ...string) *admitted {
 	t.Helper()
 	a := &admitted{address: fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))}
@@ -72,9 +72,9 @@ func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (n
 
 const badToken = "X-SCHED-USER-TOKEN: eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJ4IiwiZXhwIjo5OTk5OTk5OTk5fQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
-// guess returns a bad token that has not been sent before, because repeating a
-// token is no offence. The method ask replaces the header aGuess by a new guess
-// each time.
+// guess returns a bad token that has not been sent before. (Sending the same
+// bad token again is no offence.) The method ask replaces the header aGuess by
+// a new guess each time.
 func guess() string {
 	i := len(badToken) - 11
 	return badToken[:i] + fmt.Sprintf("%010d", guesses.Add(1)) + badToken[i+10:]
@@ -123,9 +123,9 @@ func (a *admitted) until(c *http.Client, status int, headers ...string) (others 
 }
 
 // TestPenalties checks that a client that keeps sending bad tokens is blocked.
-// The parent must block new connections of the client, and the client's worker
-// must block requests on open connections. Other clients must be served, and
-// the block must expire.
+// The dispatcher must block new connections of the client, and the client's
+// worker must block requests on open connections. Other clients must be served,
+// and the block must expire.
 func TestPenalties(t *testing.T) {
 	t.Parallel()
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
@@ -164,9 +164,9 @@ func TestPenalties(t *testing.T) {
 	}
 }
 
-// TestPenaltiesOfLoopback checks that a user of this machine who guesses is one
-// source on all addresses of the loopback interface, and does not block other
-// users there.
+// TestPenaltiesOfLoopback checks that a user of this machine who guesses tokens
+// is one source on all addresses of the loopback interface, and does not block
+// other users there.
 func TestPenaltiesOfLoopback(t *testing.T) {
 	t.Parallel()
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
@@ -176,7 +176,7 @@ func TestPenaltiesOfLoopback(t *testing.T) {
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, byte(n>>8), byte(n))}}
 		return &http.Client{Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}, Timeout: 30 * time.Second}
 	}
-	harness.Eventually(t, "guesses from everywhere are stopped", func() bool {
+	harness.Eventually(t, "guesses from all addresses are blocked", func() bool {
 		status, _ := a.ask(from(), aGuess)
 		return status == http.StatusTooManyRequests
 	})
@@ -202,7 +202,7 @@ func TestMalformedPenalties(t *testing.T) {
 		line, _, _ := strings.Cut(string(text), "\r\n")
 		return line
 	}
-	harness.Eventually(t, "it has to wait", func() bool { return strings.Contains(said(), " 429 ") })
+	harness.Eventually(t, "the source is blocked", func() bool { return strings.Contains(said(), " 429 ") })
 	if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
 		t.Errorf("another source: %d", status)
 	}
@@ -284,8 +284,8 @@ func TestForwardedBySocket(t *testing.T) {
 	}
 }
 
-// TestCrashPenalty checks that clients whose requests are in progress when
-// workers crash are blocked.
+// TestCrashPenalty checks that a client is blocked if workers crash while its
+// requests are in progress.
 func TestCrashPenalty(t *testing.T) {
 	t.Parallel()
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
@@ -320,7 +320,7 @@ func TestUserPenalties(t *testing.T) {
 		c := harness.ClientOf(func() (net.Conn, error) { return thread.DialAs(uid, uid, path) })
 		a, err := l.Try(c, "GET", "/sched/v0.0.43/ping", "", append(headers, "X-SCHED-USER-TOKEN:")...)
 		if err != nil && strings.Contains(err.Error(), "readLoopPeekFailLocked") {
-			return 0 // the parent answered before the request was sent, which net/http reports as an error
+			return 0 // the gateway answered before the request was sent, which net/http reports as an error
 		}
 		harness.Must(t, err)
 		return a.Status
@@ -336,10 +336,10 @@ func TestUserPenalties(t *testing.T) {
 	if !strings.Contains(g.Logged(), `source="uid 1"`) {
 		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
 	}
-	harness.Eventually(t, "it ends", func() bool { return ask(1) == http.StatusOK })
+	harness.Eventually(t, "the block expires", func() bool { return ask(1) == http.StatusOK })
 }
 
-// TestPenaltiesOfHTTP2 checks that streams count as requests, and that a
+// TestPenaltiesOfHTTP2 checks that each stream counts as a request, and that a
 // connection on which a user is served stays open.
 func TestPenaltiesOfHTTP2(t *testing.T) {
 	t.Parallel()
@@ -361,7 +361,7 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 		return resp.StatusCode, resp.ProtoMajor
 	}
 	bad := func() string { return strings.TrimPrefix(guess(), "X-SCHED-USER-TOKEN: ") }
-	harness.Eventually(t, "the streams have to wait", func() bool {
+	harness.Eventually(t, "the streams are blocked", func() bool {
 		status, proto := ask(c, bad())
 		return status == http.StatusTooManyRequests && proto == 2
 	})
@@ -370,9 +370,9 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 		return status == 0
 	})
 	if status, proto := ask(source(t, daemonUser, true), s.OwnToken); status != http.StatusOK || proto != 2 {
-		t.Errorf("another source: %d by HTTP/%d", status, proto)
+		t.Errorf("another source: %d over HTTP/%d", status, proto)
 	}
-	harness.Eventually(t, "it ends", func() bool {
+	harness.Eventually(t, "the block expires", func() bool {
 		status, _ := ask(c, s.OwnToken)
 		return status == http.StatusOK
 	})
@@ -388,7 +388,7 @@ func TestRate(t *testing.T) {
 		t.Errorf("Retry-After: %q", h.Get("Retry-After"))
 	}
 	if status, _ := a.ask(c, badToken); status != http.StatusUnauthorized {
-		t.Errorf("a request without a user counted against a user's rate: %d", status)
+		t.Errorf("a request without a user was counted in a user's rate: %d", status)
 	}
 	a.until(c, http.StatusOK)
 }
@@ -420,7 +420,7 @@ func TestCounters(t *testing.T) {
 	io.Copy(io.Discard, garbage)
 	garbage.Close()
 
-	harness.Eventually(t, "all of them have written", func() bool { // the parent counts the malformed request a moment after the client has the answer
+	harness.Eventually(t, "all processes have logged their counters", func() bool { // the gateway counts the malformed request a moment after the client has the answer
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
 		time.Sleep(200 * time.Millisecond)
 		text := g.Logged()

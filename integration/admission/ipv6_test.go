@@ -76,7 +76,7 @@ func TestIPv6Penalties(t *testing.T) {
 		return a.Status
 	}
 	n := 0
-	harness.Eventually(t, "they have to wait", func() bool {
+	harness.Eventually(t, "the addresses are blocked", func() bool {
 		n++
 		return ask(offenders[n%2], guess()) == http.StatusTooManyRequests
 	})
@@ -88,13 +88,13 @@ func TestIPv6Penalties(t *testing.T) {
 	}
 	// On a slow machine the first block may be over already. Each block is
 	// longer than the previous one.
-	harness.Eventually(t, "a third address of theirs has to wait, too", func() bool {
+	harness.Eventually(t, "a third address of the /64 is blocked, too", func() bool {
 		return ask(offenders[2]) == http.StatusTooManyRequests || ask(offenders[n%2], guess()) == 0
 	})
 	if !strings.Contains(g.Logged(), "source=2001:db8:0:1::/64") {
 		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
 	}
-	harness.Eventually(t, "it ends", func() bool { return ask(offenders[2]) == http.StatusOK })
+	harness.Eventually(t, "the block expires", func() bool { return ask(offenders[2]) == http.StatusOK })
 }
 
 // TestLoopbackOfIPv6 checks that a user is the same source on ::1 and on
@@ -111,7 +111,7 @@ func TestLoopbackOfIPv6(t *testing.T) {
 	g := l.Gate(t, []string{"SCHEDRESTD_PENALTIES=threshold:5s"}, four, six)
 	a, b := &admitted{Gate: g, address: six}, &admitted{Gate: g, address: four}
 	both := 0 // on a slow machine the first block may be over already; each is longer than the previous one
-	harness.Eventually(t, "it has to wait on both", func() bool {
+	harness.Eventually(t, "the user is blocked on both addresses", func() bool {
 		a.until(source(t, self, false), http.StatusTooManyRequests, aGuess)
 		both, _ = b.ask(source(t, self, false))
 		return both == http.StatusTooManyRequests

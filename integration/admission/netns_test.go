@@ -46,7 +46,7 @@ func newNetwork(t *testing.T, name string) network {
 		return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 	})
 	if errors.Is(err, unix.EPERM) {
-		t.Skipf("root may make no network namespace here: %v", err)
+		t.Skipf("root can't create a network namespace here: %v", err)
 	}
 	t.Cleanup(func() {
 		n.forget()
@@ -111,7 +111,7 @@ func TestNetworkNamespaces(t *testing.T) {
 		}
 		a, err := ask(own.dials("unix", path))
 		if err != nil || a.Status != 200 {
-			t.Errorf("%s, by the socket: %v, %d %s", when, err, a.Status, a.Text)
+			t.Errorf("%s, over the socket: %v, %d %s", when, err, a.Status, a.Text)
 		}
 	}
 	check("at first")
@@ -124,12 +124,12 @@ func TestNetworkNamespaces(t *testing.T) {
 	own.forget()
 	check("without names")
 	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
-	harness.Eventually(t, "it rereads", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
+	harness.Eventually(t, "the gateway rereads its configuration", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
 	check("reread")
 	for _, pid := range g.Workers() {
 		harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
-	harness.Eventually(t, "others take their places", func() bool { a, err := ask(served.dials("tcp", four)); return err == nil && a.Status == 200 })
+	harness.Eventually(t, "other workers replace them", func() bool { a, err := ask(served.dials("tcp", four)); return err == nil && a.Status == 200 })
 	check("with new workers")
 }
 

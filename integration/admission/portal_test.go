@@ -17,8 +17,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// expired returns header lines with tokens that expired recently, one line for
-// each of so many users.
+// expired returns header lines with tokens that expired recently: one line for
+// each user. users is the number of users.
 func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	t.Helper()
 	secret, err := os.ReadFile(l.Key())
@@ -122,8 +122,8 @@ func TestPortalOfFifty(t *testing.T) {
 	}
 }
 
-// TestKilledWorkers checks that no client is penalized for workers that were
-// killed, in particular not one that has many idle connections.
+// TestKilledWorkers checks that no client is penalized when workers are killed,
+// not even a client that has many idle connections.
 func TestKilledWorkers(t *testing.T) {
 	t.Parallel()
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
@@ -140,7 +140,7 @@ func TestKilledWorkers(t *testing.T) {
 		for range 40 {
 			c := source(t, self, true)
 			if status, _ := a.ask(c); status != http.StatusOK {
-				t.Fatalf("one that rests then: %d", status)
+				t.Fatalf("a client that had no request in progress: %d", status)
 			}
 		}
 		for range 10 {
@@ -151,7 +151,7 @@ func TestKilledWorkers(t *testing.T) {
 		for _, pid := range workers {
 			harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
-		harness.Eventually(t, "the deaths are noticed", func() bool {
+		harness.Eventually(t, "the gateway has noticed that workers were killed", func() bool {
 			return strings.Count(a.Logged(), `msg="worker exited unexpectedly"`) == before+len(workers)
 		})
 	}

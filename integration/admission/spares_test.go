@@ -21,8 +21,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// join connects two namespaces like two machines: n has the address 192.0.2.1,
-// and other has 192.0.2.2.
+// join connects two namespaces as if they were two machines: n gets the address
+// 192.0.2.1, and other gets 192.0.2.2.
 func (n network) join(t *testing.T, other network) {
 	t.Helper()
 	ip := func(line string) {

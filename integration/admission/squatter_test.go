@@ -114,7 +114,7 @@ func TestPortOfAnotherUser(t *testing.T) {
 			t.Errorf("served by another user: %d %s", got.Status, got.Text)
 		}
 	}
-	harness.Eventually(t, "it is connected to", func() bool { return i.accepted.Load() > 0 })
+	harness.Eventually(t, "the gateway connects to the other user's port", func() bool { return i.accepted.Load() > 0 })
 	time.Sleep(100 * time.Millisecond) // the bytes, if any, have arrived
 	if n := i.bytes.Load(); n != 0 {
 		t.Errorf("the other user was sent %d bytes", n)

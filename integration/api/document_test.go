@@ -23,7 +23,7 @@ func TestGenerateOpenAPI(t *testing.T) {
 	harness.Must(t, err)
 	harness.Must(t, doc.Validate(context.Background()))
 	if bytes.Contains(out, []byte("yaml")) {
-		t.Error("it speaks of YAML")
+		t.Error("it mentions YAML")
 	}
 	l := harness.NewLab(t)
 	served := l.Ask("GET", "/openapi", "", "X-SCHED-USER-TOKEN:")
@@ -36,7 +36,7 @@ func TestGenerateOpenAPI(t *testing.T) {
 	}
 	for path := range paths {
 		if doc.Paths.Value(path) == nil {
-			t.Errorf("%s is served and not printed", path)
+			t.Errorf("%s is served but not printed", path)
 		}
 	}
 }

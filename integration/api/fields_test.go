@@ -129,8 +129,8 @@ func TestPingFields(t *testing.T) {
 }
 
 // TestSubmissionFields submits a job with each field that the specification has
-// for requests. There must be no warning, and the answer must have the fields that
-// the specification has for answers.
+// for requests. There must be no warning, and the answer must have the fields
+// that the specification has for answers.
 func TestSubmissionFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -152,7 +152,7 @@ func TestSubmissionFields(t *testing.T) {
 			if job.Get("jobs", 0, "name") != "n" || job.Get("jobs", 0, "account") != "physics" ||
 				job.Get("jobs", 0, "current_working_directory") != l.Work || job.Get("jobs", 0, "tasks", "number") != 1.0 ||
 				job.Get("jobs", 0, "memory_per_cpu", "number") != 50.0 || job.Get("jobs", 0, "time_limit", "number") != 5.0 {
-				t.Errorf("the job is another one: %s", job.Text)
+				t.Errorf("the answer has another job: %s", job.Text)
 			}
 		})
 	}
@@ -162,7 +162,7 @@ func TestSubmissionFields(t *testing.T) {
 }
 
 // TestWarningFields checks the warning about an object where an array is
-// expected. The warning must have the place and the reason.
+// expected. The warning must name the place and the reason.
 func TestWarningFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -200,10 +200,10 @@ func TestTokenFields(t *testing.T) {
 		return to - from
 	}
 	if got := lifespan(token); got != 1800 {
-		t.Errorf("good for %d s", got)
+		t.Errorf("valid for %d s", got)
 	}
 	if got := lifespan(l.Schedctl(t, "token", "lifespan=60")); got != 60 {
-		t.Errorf("good for %d s, asked for 60", got)
+		t.Errorf("valid for %d s, requested 60", got)
 	}
 }
 
@@ -253,21 +253,21 @@ func TestNoFilters(t *testing.T) {
 		"\nContent-Type: application/json\nContent-Length: " + fmt.Sprint(len(l.JobRequest("true", nil))) + "\n\n" + l.JobRequest("true", nil))
 	out, log, status := harness.Finish(t, cmd)
 	if status != 0 || !strings.Contains(out, "200 OK") {
-		t.Skipf("this machine lets no strace look: exit status %d, %s\n%s", status, out, log)
+		t.Skipf("strace does not work on this machine: exit status %d, %s\n%s", status, out, log)
 	}
 	seen, err := os.ReadFile(trace)
 	harness.Must(t, err)
 	if !strings.Contains(string(seen), `"`+filepath.Base(other)+`"`) {
-		t.Fatalf("what is certainly opened is not seen:\n%s", seen)
+		t.Fatalf("a file that must be opened is missing:\n%s", seen)
 	}
 	if found := regexp.MustCompile(`.*["/](plugstack\.conf|cli_filter\.lua|job_submit\.lua|filter|nowhere)".*`).FindAllString(string(seen), -1); found != nil {
 		t.Errorf("opened or run: %q", found)
 	}
 }
 
-// TestNoInteractiveLaunch checks that no path starts a step or attaches to one, and
-// that schedctl launches nothing. job/allocate only reserves resources, which the
-// bundled controller does not support.
+// TestNoInteractiveLaunch checks that no path starts a step or attaches to one,
+// and that schedctl launches nothing. job/allocate only reserves resources,
+// which the bundled controller does not support.
 func TestNoInteractiveLaunch(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -91,8 +91,9 @@ func TestJSONLayoutsAndCoding(t *testing.T) {
 	}
 }
 
-// TestHealth checks that load balancers need no token. Only /readyz must report
-// that a controller is down, and when it is back.
+// TestHealth checks the health pages. Load balancers must need no token for
+// them. When a controller stops answering, only /readyz may report it, and must
+// report later that the controller is back.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -178,7 +178,7 @@ func TestStalledClients(t *testing.T) {
 		_, err = fmt.Fprintf(nc, "GET /sched/v0.0.43/jobs HTTP/1.1\r\nHost: x\r\nX-SCHED-USER-TOKEN: %s\r\n\r\n", l.OwnToken)
 		harness.Must(t, err)
 	}
-	harness.Eventually(t, "all have asked", func() bool { return s.asked.Load() == 100 })
+	harness.Eventually(t, "all requests have arrived", func() bool { return s.asked.Load() == 100 })
 	harness.Eventually(t, "no connection to the controller is open", func() bool { return s.open.Load() == 0 })
 	k.Ask(k.Client(), "GET", "/sched/v0.0.43/ping", "").Want(t, http.StatusOK)
 }

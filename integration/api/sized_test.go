@@ -16,8 +16,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// sizedList fails the test unless resp is a complete list of so many jobs, with
-// a Content-Length, in one of the formats.
+// sizedList fails the test unless resp is a complete list of the given number
+// of jobs, with a Content-Length, in one of the formats.
 func sizedList(t *testing.T, resp *http.Response, jobs int) {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)
@@ -48,7 +48,7 @@ func old(t *testing.T, address, request string) *http.Response {
 	resp, err := http.ReadResponse(bufio.NewReader(nc), nil)
 	harness.Must(t, err)
 	if !resp.Close {
-		t.Error("the connection stays")
+		t.Error("the connection stays open")
 	}
 	return resp
 }

@@ -144,7 +144,7 @@ func TestOddSubmissions(t *testing.T) {
 		a := l.Ask("POST", "/sched/v0.0.43/job/submit", l.JobRequest("env",
 			map[string]any{"environment": []string{"PATH=/usr/bin:/bin", "SCHED_JWT=planted", "SLURM_JWT=planted", "SEEN=yes"}})).Want(t, 200)
 		if told := fmt.Sprint(a.List("warnings"), a.Get("job_submit_user_msg")); !strings.Contains(told, "token") {
-			t.Errorf("not told of it: %s", a.Text)
+			t.Errorf("no warning about it: %s", a.Text)
 		}
 		id := int(a.Get("job_id").(float64))
 		l.AwaitEnd(id)

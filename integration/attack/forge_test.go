@@ -22,10 +22,11 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// forger makes tokens without this project's code. It has the cluster's keys
-// and makes good tokens, as other tools do. It also makes the tokens of
-// attackers. Tokens signed with the cluster's own keys are the sharpest test,
-// because they have only one defect and would otherwise be accepted.
+// forger makes tokens without this project's code. It has the cluster's keys.
+// With them it makes good tokens, as other tools do, and bad tokens. These bad
+// tokens are the sharpest test, because each has only one defect and would be
+// accepted without it. The forger also makes bad tokens without a key, as
+// attackers do.
 type forger struct {
 	t        testing.TB
 	secret   []byte          // the cluster's secret for HS256
@@ -49,8 +50,8 @@ var rsaKeys = sync.OnceValues(func() (provider, stranger *rsa.PrivateKey) {
 	return provider, stranger
 })
 
-// newForger returns a forger with the cluster's secret, and with the provider's
-// key, which keySet publishes.
+// newForger returns a forger with the cluster's secret and with the provider's
+// key. (keySet publishes the public part of that key.)
 func newForger(t testing.TB, secret []byte, user string) *forger {
 	f := &forger{t: t, secret: secret, kid: "provider-1", user: user, now: time.Now()}
 	f.provider, f.stranger = rsaKeys()

@@ -35,8 +35,8 @@ type leaks struct {
 	said   []string            // all answers
 }
 
-// pieceLength is the length of the pieces of tokens that are searched for. It is
-// short, because a token that is shortened for a message is a leak, too.
+// pieceLength is the length of the pieces of tokens that are searched for. It
+// is short, because a token that is shortened for a message is a leak, too.
 const pieceLength = 16
 
 // hide returns a token that has not been used yet.
@@ -48,8 +48,8 @@ func (l *leaks) hide(how string, key []byte, lifespan time.Duration) string {
 	return token
 }
 
-// remember adds the pieces that only this token has. Other tokens have the same
-// header, dates and user, so it omits these.
+// remember adds pieces of token to those that are searched for. It omits the
+// header, the dates and the user, because other tokens have the same.
 func (l *leaks) remember(how, token string) {
 	parts := strings.Split(token, ".")
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
@@ -127,8 +127,8 @@ func (l *leaks) send(address, request string) (status string) {
 	return status
 }
 
-// sent is a request with a token in one place. TOKEN is replaced by that token,
-// and GOOD by a valid token that is sent in the usual header.
+// sent is a request with a token in one place, which the word TOKEN marks. The
+// word GOOD stands for a valid token that is sent in the usual header.
 type sent struct {
 	how    string
 	status string // "": any
@@ -230,7 +230,7 @@ func (l *leaks) plant(addresses []string) (job int, sleep string) {
 	word := token[strings.LastIndexByte(token, '.')+1:]
 	for _, address := range addresses {
 		if got := l.send(address, getting("/sched/"+harness.Version+"/node/"+word, "X-SCHED-USER-TOKEN: "+l.OwnToken)); got != "404" {
-			l.t.Fatalf("a node that there is not: %s", got)
+			l.t.Fatalf("an unknown node: %s", got)
 		}
 	}
 	for _, name := range []string{"schedctld", "scheddbd"} { // clients can't choose what these log
@@ -251,8 +251,8 @@ const planted = "planted"
 
 // TestTokensLeak sends tokens in all valid ways and many invalid ones, with the
 // most verbose log, to a gateway that has the key, to one that does not, and to
-// the daemons. Afterwards no part of them may be in a log, a file, an answer, a
-// command line, the environment of a process or a job's output.
+// the daemons. Afterwards no part of a token may be in a log, a file, an
+// answer, a command line, the environment of a process or a job's output.
 func TestTokensLeak(t *testing.T) {
 	t.Parallel()
 	const most = "-vvvvvv"
@@ -350,14 +350,14 @@ func (l *leaks) sendRPC(kind string, hide func(how string) string) {
 	} {
 		err := verify(model.Credential{Token: l.OwnToken, ActAs: hide(how)})
 		if err == nil {
-			l.t.Errorf("%s: taken", how)
+			l.t.Errorf("%s: accepted", how)
 		}
 		l.said = append(l.said, fmt.Sprint(err))
 	}
 }
 
-// judge reports the tokens that were found. The planted ones must be found
-// everywhere.
+// judge reports the tokens that were found. It also fails the test unless the
+// planted token was found in every place.
 func (l *leaks) judge(gateLog string) {
 	places := l.found[planted]
 	delete(l.found, planted)

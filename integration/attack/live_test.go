@@ -102,7 +102,7 @@ func (s *siege) besideRequests(t *testing.T, g *besieged, alg string) {
 	text, err := io.ReadAll(resp.Body)
 	harness.Must(t, err)
 	if resp.StatusCode != http.StatusOK {
-		t.Errorf("the submission that was under way: %s: %s", resp.Status, text)
+		t.Errorf("the submission in progress: %s: %s", resp.Status, text)
 	}
 }
 
@@ -219,7 +219,7 @@ func (s *siege) besideRPC(t *testing.T, alg string) {
 	harness.Must(t, err)
 	var rc message.RC
 	if err := frame.Decode(&rc); err != nil || rc.Code != 0 {
-		t.Errorf("the request that was under way: %d, %v", rc.Code, err)
+		t.Errorf("the request in progress: %d, %v", rc.Code, err)
 	}
 }
 

@@ -32,7 +32,8 @@ func (f *forger) rows() []row {
 	return list
 }
 
-// both makes a sharp row for each of the cluster's keys.
+// both makes a row for each of the cluster's two keys, with a token that is
+// signed with that key.
 func (f *forger) both(name, head, claims string, good bool) []row {
 	var list []row
 	for _, alg := range []string{"HS256", "RS256"} {
@@ -161,8 +162,8 @@ func (f *forger) keyBringers() []row {
 	}
 	list = append(list, row{name: "an unknown key", token: f.token("RS256", plainHead, plainClaims, f.pkcs1(crypto.SHA256, f.stranger))},
 		row{name: "an unknown key under the provider's kid", token: f.token("RS256", `{"alg":"$alg","kid":"$kid"}`, plainClaims, f.pkcs1(crypto.SHA256, f.stranger))})
-	// Tokens with such headers and a good signature are accepted, and the keys in
-	// the headers are ignored.
+	// Tokens with such headers and a good signature are accepted, and the keys
+	// in the headers are ignored.
 	for _, more := range []string{`"jwk":` + jwk, `"jku":"$trap/jwks.json"`, `"x5u":"$trap/cert.pem"`, `"x5c":` + cert, `"x5t":"AAAA"`, `"jwk":7`} {
 		list = append(list, f.both("good with "+brief(more), `{"alg":"$alg",`+more+`}`, plainClaims, true)...)
 	}

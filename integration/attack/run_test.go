@@ -28,9 +28,9 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// TestAttacks checks that each of the daemons, and gateways with and without
-// keys, refuse bad tokens, always with the same text. Bad tokens must do no
-// harm.
+// TestAttacks checks that both daemons, and gateways with and without keys,
+// refuse bad tokens, always with the same text, and that bad tokens have no
+// other effect.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {
@@ -226,8 +226,8 @@ func (g *besieged) try(t *testing.T, r request, headers string, status int) {
 	g.tryAs(t, r.path, r, headers, status)
 }
 
-// tryAs does what try does. In addition, a 401 answer must be the same as the
-// first one that was recorded under the name of.
+// tryAs does the same as try. In addition, the argument of names a group of
+// requests: all answers to them with status 401 must be identical.
 func (g *besieged) tryAs(t *testing.T, of string, r request, headers string, status int) {
 	t.Helper()
 	a, err := g.line.ask(r, headers)
@@ -328,9 +328,9 @@ func (s *siege) overRPC(t *testing.T, r row) {
 		case good && err != nil:
 			t.Errorf("%s refuses it: %v", name, err)
 		case !good && err == nil:
-			t.Errorf("%s takes it", name)
+			t.Errorf("%s accepts it", name)
 		case !good && len(r.token) < maxRPC && (!ok || e.Number != fault.Authentication):
-			t.Errorf("%s says %v, not number %d", name, err, fault.Authentication)
+			t.Errorf("%s answers %v, not number %d", name, err, fault.Authentication)
 		}
 	}
 }

@@ -114,8 +114,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestActAs checks that root's token may act as another user, and a user's
-// token only as that user.
+// TestActAs checks that root's token may act as another user, and that a user's
+// token may act only as that user.
 func TestActAs(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -73,8 +73,8 @@ func awaitAudit(t *testing.T, n int, path string) (list []auditLine) {
 }
 
 // TestAudit checks that each change is recorded with its user, effective user
-// and origin, in a line before and one after. Reads and unauthenticated
-// requests must leave no line.
+// and origin, in one line before the change and one line after it. Reads and
+// unauthenticated requests must leave no line.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	var log string
@@ -299,7 +299,7 @@ func child(t *testing.T, parent int, name string) int {
 	t.Helper()
 	pid := find(t, parent, name)
 	if pid == 0 {
-		t.Fatalf("there is no %s", name)
+		t.Fatalf("there is no process %s", name)
 	}
 	return pid
 }
@@ -318,8 +318,8 @@ func find(t *testing.T, parent int, name string) int {
 }
 
 // TestAuditBecomesUser checks that with become_user the log belongs to root.
-// The log must have the peer that the kernel reports, in addition to the user
-// that the worker reports.
+// The log must contain the peer that the kernel reports, in addition to the
+// user that the worker reports.
 func TestAuditBecomesUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -357,7 +357,8 @@ func TestAuditInetd(t *testing.T) {
 		t.Errorf("%+v", lines)
 	}
 
-	// A start that fails because the worker's program is missing creates no log.
+	// A start that fails because the worker's program is missing creates no
+	// log.
 	program, err := os.ReadFile(filepath.Join(harness.Bin, "schedrestd"))
 	harness.Must(t, err)
 	cmd = l.Inetd("-a", "rest_auth/jwt")

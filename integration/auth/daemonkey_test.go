@@ -38,9 +38,9 @@ func (d *daemons) takes(token string) bool  { return len(d.refusing(token)) == 0
 func (d *daemons) refuse(token string) bool { return len(d.refusing(token)) == 2 }
 
 // TestKeySetAlone checks daemons that have only the key set of an identity
-// provider. Both must verify the provider's tokens and create no tokens. A new
-// key set must be used without a restart. An unusable one must change nothing
-// and be logged.
+// provider. Both must verify the provider's tokens and create no tokens. They
+// must use a new key set without a restart. An unusable key set must change
+// nothing, and must be logged.
 func TestKeySetAlone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS,userclaimfield=preferred_username")
@@ -64,7 +64,7 @@ func TestKeySetAlone(t *testing.T) {
 		"expired": named.token(me, -time.Minute), "of an unknown user": named.token("no-such-user-here", time.Hour), "by a claim that the site does not use": named.claiming("email", me, time.Hour),
 	} {
 		if !d.refuse(token) {
-			t.Errorf("%s: taken by one of the daemons", what)
+			t.Errorf("%s: accepted by one of the daemons", what)
 		}
 	}
 	if out, errOut, status := d.run(d.self(), []string{"SCHED_JWT=" + mapped}, "show", "node"); status != 0 || !strings.Contains(out, d.Node) {
@@ -73,7 +73,7 @@ func TestKeySetAlone(t *testing.T) {
 	for _, env := range [][]string{nil, {"SCHED_JWT=" + mapped}} {
 		out, errOut, status := d.run(d.self(), env, "token")
 		if status != 1 || out != "" || !strings.HasPrefix(errOut, "error: the controller has no key to sign tokens") || !strings.Contains(errOut, "\nhint: ") || !strings.Contains(errOut, "jwt_key=PATH") {
-			t.Errorf("schedctl token: status %d, printed %q, said %q", status, out, errOut)
+			t.Errorf("schedctl token: status %d, stdout %q, stderr %q", status, out, errOut)
 		}
 	}
 	if log := d.said("schedctld"); !strings.Contains(log, "token creation disabled") {
@@ -82,12 +82,12 @@ func TestKeySetAlone(t *testing.T) {
 
 	next := issuer{key: keys[1], kid: "b"}
 	d.publish(named, next)
-	harness.Eventually(t, "the new key is taken by both", func() bool { return d.takes(next.token(me, time.Hour)) })
+	harness.Eventually(t, "both daemons accept the new key", func() bool { return d.takes(next.token(me, time.Hour)) })
 	if !d.takes(mapped) {
-		t.Error("the old key is not taken beside the new one")
+		t.Error("a daemon refuses the old key when both keys are published")
 	}
 	d.publish(next)
-	harness.Eventually(t, "the old key is taken by none", func() bool { return d.refuse(mapped) })
+	harness.Eventually(t, "no daemon accepts the old key", func() bool { return d.refuse(mapped) })
 	d.replaceKeySet(`{"keys":[{"kty":"RSA"`)
 	for _, name := range []string{"schedctld", "scheddbd"} {
 		harness.Eventually(t, name+" logs that the key set is broken", func() bool { return strings.Contains(d.said(name), "keeping the current one") })
@@ -98,7 +98,7 @@ func TestKeySetAlone(t *testing.T) {
 		}
 	}
 	if !d.takes(next.token(me, time.Hour)) || !d.refuse(mapped) {
-		t.Error("a broken key set changed who is taken")
+		t.Error("after an unusable key set, other tokens are accepted than before")
 	}
 	d.publish(named)
 	harness.Eventually(t, "a corrected key set is read", func() bool { return d.takes(mapped) && d.refuse(next.token(me, time.Hour)) })
@@ -116,11 +116,11 @@ func TestNewKey(t *testing.T) {
 	harness.Must(t, os.WriteFile(d.Key(), []byte("a new key, of exactly 33 bytes !!"), 0o600))
 	after := d.hs256().token(d.Owner, time.Hour)
 	if !d.takes(before) || !d.takes(created) || !d.refuse(after) {
-		t.Error("the new key counts before the restart")
+		t.Error("the new key is accepted before the restart")
 	}
 	d.start()
 	if !d.refuse(before) || !d.refuse(created) || !d.takes(after) {
-		t.Error("the old key counts after the restart")
+		t.Error("the old key is accepted after the restart")
 	}
 	_, errOut, status := d.run(d.self(), []string{"SCHED_JWT=" + before}, "show", "node")
 	if status != 1 || !strings.Contains(errOut, "run: unset SCHED_JWT") {
@@ -139,7 +139,7 @@ func TestCreation(t *testing.T) {
 	token, err := local.Token(ctx, model.Credential{}, "", 0) // the lifespan is not set in the request
 	harness.Must(t, err)
 	if !d.takes(token) || !d.takes(issuer{key: issuerKeys()[0]}.token(d.Owner, time.Hour)) {
-		t.Error("a key beside a key set: one of the two is not taken")
+		t.Error("with a key and a key set, one of the two is refused")
 	}
 	if lasts := dated(t, token, "exp") - dated(t, token, "iat"); lasts != 1800 {
 		t.Errorf("a token lasts for %d seconds by default", lasts)
@@ -160,7 +160,7 @@ func TestCreation(t *testing.T) {
 	} {
 		out, errOut, status := d.run(d.self(), nil, "token", word)
 		if status != 1 || out != "" || !regexp.MustCompile(says).MatchString(errOut) {
-			t.Errorf("%s: status %d, printed %q, said %q", word, status, out, errOut)
+			t.Errorf("%s: status %d, stdout %q, stderr %q", word, status, out, errOut)
 		}
 	}
 	// A token that was requested with another token must not outlive that other
@@ -169,7 +169,7 @@ func TestCreation(t *testing.T) {
 	token, err = d.controller("tcp").Token(ctx, byToken(short), "", time.Hour)
 	harness.Must(t, err)
 	if a, b := dated(t, token, "exp"), dated(t, short, "exp"); a > b {
-		t.Errorf("a token until %d was created by one until %d", a, b)
+		t.Errorf("a token that expires at %d was created with one that expires at %d", a, b)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestCreationIsForAdministrators(t *testing.T) {
 				good := status == 0 && strings.HasPrefix(out, "SCHED_JWT=") && errOut == ""
 				bad := status == 1 && out == "" && strings.HasPrefix(errOut, tt.says) && strings.Contains(errOut, "\nhint: ")
 				if tt.good && !good || !tt.good && !bad {
-					t.Errorf("%s: token %s (%d variables, private %t): status %d, printed %q, said %q", tt.who.Name, tt.args, len(env), private, status, out, errOut)
+					t.Errorf("%s: token %s (%d variables, private %t): status %d, stdout %q, stderr %q", tt.who.Name, tt.args, len(env), private, status, out, errOut)
 				}
 			}
 		}

@@ -56,7 +56,7 @@ func TestSchedctlByBothWays(t *testing.T) {
 	whole := regexp.MustCompile(`^SCHED_JWT=[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\n$`)
 	out, errOut, status := d.run(u, nil, "token", "lifespan=7200") // tokens that are requested with it must expire before it
 	if status != 0 || errOut != "" || !whole.MatchString(out) {
-		t.Fatalf("token: status %d, printed %q, said %q", status, out, errOut)
+		t.Fatalf("token: status %d, stdout %q, stderr %q", status, out, errOut)
 	}
 	tokens := []string{strings.TrimSpace(strings.TrimPrefix(out, "SCHED_JWT="))}
 	for _, by := range []struct {
@@ -69,7 +69,8 @@ func TestSchedctlByBothWays(t *testing.T) {
 		{"a token of another tool", []string{"SCHED_JWT=" + d.hs256().token(u.Name, time.Hour)}},
 	} {
 		t.Run(by.name, func(t *testing.T) {
-			// Make the other way to the daemon lead nowhere.
+			// Change the port or the path of the other way to the daemon, so
+			// that only the way under test works.
 			port, socket := fmt.Sprintf("SchedctldPort=%d", d.Controller), "socket="+d.Socket()
 			from, to := port, "SchedctldPort=1"
 			if by.env != nil {
@@ -97,7 +98,7 @@ func TestSchedctlByBothWays(t *testing.T) {
 			} {
 				out, errOut, status := d.run(u, by.env, strings.Fields(tt.args)...)
 				if status != 0 || errOut != "" || (tt.want == "") != (out == "") || !regexp.MustCompile(tt.want).MatchString(out) {
-					t.Errorf("%s: status %d, printed %q, said %q", tt.args, status, out, errOut)
+					t.Errorf("%s: status %d, stdout %q, stderr %q", tt.args, status, out, errOut)
 				}
 				if token, ok := strings.CutPrefix(strings.TrimSpace(out), "SCHED_JWT="); ok {
 					tokens = append(tokens, token)
@@ -107,17 +108,17 @@ func TestSchedctlByBothWays(t *testing.T) {
 	}
 	// No command asks the accounting daemon.
 	if err := d.accounting("unix", u).Verify(t.Context(), model.Credential{}); err != nil {
-		t.Errorf("accounting by the kernel's word: %v", err)
+		t.Errorf("accounting over the socket: %v", err)
 	}
 	if err := d.accounting("tcp").Verify(t.Context(), byToken(tokens[0])); err != nil {
-		t.Errorf("accounting by a token: %v", err)
+		t.Errorf("accounting with a token: %v", err)
 	}
 	if err := d.accounting("tcp").Verify(t.Context(), model.Credential{}); err == nil {
-		t.Error("accounting serves the kernel's word over TCP")
+		t.Error("accounting serves a client without a token over TCP")
 	}
 	log := d.said("schedctld") + d.said("scheddbd")
 	if !strings.Contains(log, "token created") {
-		t.Fatalf("what is certainly logged is not found:\n%s", log)
+		t.Fatalf("a word that must be in the log was not found:\n%s", log)
 	}
 	for _, token := range tokens {
 		if strings.Contains(log, token[strings.IndexByte(token, '.')+1:]) || strings.Contains(log, token[strings.LastIndexByte(token, '.')+1:]) {
@@ -126,8 +127,8 @@ func TestSchedctlByBothWays(t *testing.T) {
 	}
 }
 
-// TestTokensThatAreNone checks that schedctl reports what is wrong with a token
-// in its environment, and the remedy.
+// TestTokensThatAreNone checks that for an unusable token in its environment
+// schedctl reports what is wrong with it, and the remedy.
 func TestTokensThatAreNone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -151,7 +152,7 @@ func TestTokensThatAreNone(t *testing.T) {
 				}
 				if status != 1 || out != "" || !strings.HasPrefix(line, "error: ") || !strings.Contains(line, tt.says) ||
 					!strings.HasPrefix(hint, "hint: ") || !strings.Contains(hint, tt.hint) {
-					t.Errorf("%v: status %d, printed %q, said %q", args, status, out, errOut)
+					t.Errorf("%v: status %d, stdout %q, stderr %q", args, status, out, errOut)
 				}
 			}
 		})
@@ -293,7 +294,7 @@ func TestActingForAnother(t *testing.T) {
 	}
 	for _, name := range []string{"schedctld", "scheddbd"} {
 		if log := d.said(name); strings.Contains(log, users[strings.LastIndexByte(users, '.')+1:]) {
-			t.Errorf("%s logged a token that came as a name:\n%s", name, log)
+			t.Errorf("%s logged a token that was sent as a user name:\n%s", name, log)
 		}
 	}
 }
@@ -338,7 +339,7 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 		return nil
 	}))
 	if marks < 2 { // one in the output, one in the journal
-		t.Error("what is certainly on the disk was not found")
+		t.Error("a text that must be on the disk was not found")
 	}
 	harness.Must(t, d.controller("unix").Kill(t.Context(), model.Credential{}, fmt.Sprint(job.StepID.JobID+1), 9, 0))
 }
@@ -362,7 +363,7 @@ func TestKeyTakenBack(t *testing.T) {
 		}
 	}
 	d.publish(kept)
-	harness.Eventually(t, "the key counts no more", func() bool { return d.accounting("tcp").Verify(t.Context(), byToken(token)) != nil })
+	harness.Eventually(t, "the daemons no longer accept the key", func() bool { return d.accounting("tcp").Verify(t.Context(), byToken(token)) != nil })
 	if err := ends.ask(); numberIn(err) != fault.Authentication {
 		t.Errorf("a session that was opened with the key: %v", err)
 	}

@@ -73,7 +73,7 @@ func (k *keyed) costs(token string, status int) (ctl, dbd int64) {
 			k.Ask(k.c, "GET", harness.PingPath, "", header).Want(k.T, status)
 			k.Ask(k.c, "GET", harness.DiagPath, "", header).Want(k.T, status)
 			// Only an authenticated client learns that its request is
-			// malformed. No daemon receives it.
+			// malformed. No daemon receives the request.
 			if status == http.StatusOK {
 				k.Ask(k.c, "POST", harness.SubmitPath, "{", header).Want(k.T, http.StatusBadRequest)
 			} else {
@@ -99,8 +99,8 @@ func (k *keyed) refusesByItself(what, token string) {
 	}
 }
 
-// readiness waits until /readyz gives that reason why the gateway is not ready.
-// If reason is "", it waits until there is none.
+// readiness waits until /readyz gives reason as the reason why the gateway is
+// not ready. If reason is "", it waits until the gateway is ready.
 func (k *keyed) readiness(token, reason string) {
 	k.T.Helper()
 	want := "ok\n"
@@ -184,15 +184,15 @@ func TestGatewayKeyChanges(t *testing.T) {
 	k := newKeyed(t, l, "jwt_key="+l.Key())
 	remembered := k.hs256(old)
 	if k.status(remembered) != http.StatusOK {
-		t.Fatal("the key that is there is not taken")
+		t.Fatal("the gateway does not use the existing key")
 	}
 	harness.Replace(t, l.Key(), []byte("short"), 0o600)
-	harness.Eventually(t, "a key that is none is complained of", func() bool { return strings.Contains(k.Logged(), "5 bytes; HS256 needs at least 32") })
+	harness.Eventually(t, "the gateway logs that the key is too short", func() bool { return strings.Contains(k.Logged(), "5 bytes; HS256 needs at least 32") })
 	if k.status(k.hs256(old)) != http.StatusOK {
-		t.Error("a broken file took the key that was in use")
+		t.Error("after an unusable file, the gateway no longer uses its key")
 	}
 	k.readiness(k.hs256(old), "the file of jwt_key can't be used any more")
-	harness.Eventually(t, "the gateway asks about what may be signed with a key that it could not take", func() bool {
+	harness.Eventually(t, "the gateway asks a daemon about tokens of the key that it could not load", func() bool {
 		return k.Ctl.Cost(func() {
 			k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret)).Want(t, 401)
 		}) > 0
@@ -204,7 +204,7 @@ func TestGatewayKeyChanges(t *testing.T) {
 		l.Daemons[p.Name].Stop()
 		l.Up(p)
 	}
-	harness.Eventually(t, "the old key's tokens are refused by the gateway itself", func() bool { return k.free(k.hs256(old)) })
+	harness.Eventually(t, "the gateway itself refuses tokens of the old key", func() bool { return k.free(k.hs256(old)) })
 	k.refusesByItself("what it remembered", remembered)
 	if status := k.status(k.hs256(next)); status != http.StatusOK {
 		t.Errorf("the new key's token: status %d", status)
@@ -229,7 +229,7 @@ func TestGatewayWithoutItsKeeper(t *testing.T) {
 	}
 	harness.Must(t, syscall.Kill(first, syscall.SIGSTOP))
 	if status := k.status(k.hs256(key)); status != http.StatusOK {
-		t.Errorf("with a keeper that says nothing: status %d", status)
+		t.Errorf("with a keeper that does not answer: status %d", status)
 	}
 	if n := k.Ctl.Cost(func() {
 		k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret)).Want(t, 401)
@@ -286,22 +286,22 @@ func TestGatewayKeySet(t *testing.T) {
 		k.refusesByItself("a stranger's", k.rs256(stranger))
 	}
 	if n := k.Ctl.Cost(func() { k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+l.OwnToken).Want(t, 200) }); n < 2 {
-		t.Errorf("HS256 without a key here: the controller was not asked, %d connections", n)
+		t.Errorf("HS256 without a key in the gateway: the controller was not asked, %d connections", n)
 	}
 	if k.keeper() != 0 {
-		t.Error("a keeper runs that has nothing to keep")
+		t.Error("a keeper runs although it has no keys")
 	}
 	write(other)
-	harness.Eventually(t, "the old set's tokens are refused by the gateway itself", func() bool { return k.free(k.rs256(one)) })
+	harness.Eventually(t, "the gateway itself refuses tokens of the old set", func() bool { return k.free(k.rs256(one)) })
 	if status := k.status(k.rs256(other)); status != http.StatusOK {
 		t.Errorf("the new set's token: status %d", status)
 	}
 	harness.Replace(t, set, []byte("{"), 0o644)
-	harness.Eventually(t, "a set that is none is complained of", func() bool {
+	harness.Eventually(t, "the gateway logs that the key set is unusable", func() bool {
 		return strings.Contains(k.Logged(), "cannot use the key set of RS256 tokens")
 	})
 	if status := k.status(k.rs256(other)); status != http.StatusOK {
-		t.Errorf("after a broken set, the token of the one before: status %d", status)
+		t.Errorf("after an unusable set, a token of the set before: status %d", status)
 	}
 	harness.Must(t, os.Remove(set))
 	k.readiness(k.rs256(other), "the file of jwks can't be used any more")

@@ -10,7 +10,7 @@ import (
 )
 
 // TestNoTokensForNobody checks a user whose tokens no daemon accepts. No token
-// must be created for such a user, and the hint for the user must not refer to
+// must be created for such a user, and the hint for the user must not recommend
 // a token.
 func TestNoTokensForNobody(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestNoTokensForNobody(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			out, errOut, status := d.run(tt.who, tt.env, strings.Fields(tt.args)...)
 			if status != 1 || out != "" || !strings.HasPrefix(errOut, tt.says) || !strings.Contains(errOut, tt.hint) || strings.Contains(errOut, "unset SCHED_JWT") {
-				t.Errorf("status %d, printed %q, said %q", status, out, errOut)
+				t.Errorf("status %d, stdout %q, stderr %q", status, out, errOut)
 			}
 		})
 	}
@@ -77,21 +77,21 @@ func TestTokenEndsWithItsAsker(t *testing.T) {
 		out, errOut, status := d.run(u, tt.env, strings.Fields(tt.args)...)
 		m := whole.FindStringSubmatch(out)
 		if status != 0 || m == nil {
-			t.Fatalf("%s: status %d, printed %q, said %q", tt.args, status, out, errOut)
+			t.Fatalf("%s: status %d, stdout %q, stderr %q", tt.args, status, out, errOut)
 		}
 		if !tt.warns {
 			if errOut != "" {
-				t.Errorf("%s: said %q", tt.args, errOut)
+				t.Errorf("%s: stderr %q", tt.args, errOut)
 			}
 			continue
 		}
 		said := regexp.MustCompile(`^warning: the new token expires together with the token in use: at (\S+), after \d+ seconds instead of \d+\nhint: .*\n$`).FindStringSubmatch(errOut)
 		if said == nil {
-			t.Errorf("%s: said %q", tt.args, errOut)
+			t.Errorf("%s: stderr %q", tt.args, errOut)
 			continue
 		}
 		if at, err := time.Parse(time.RFC3339, said[1]); err != nil || at.Unix() != dated(t, m[1], "exp") {
-			t.Errorf("%s: ends at %d, said %s, %v", tt.args, dated(t, m[1], "exp"), said[1], err)
+			t.Errorf("%s: expires at %d, stderr says %s, %v", tt.args, dated(t, m[1], "exp"), said[1], err)
 		}
 	}
 }

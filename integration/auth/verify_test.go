@@ -80,7 +80,7 @@ func TestDaemonVerifies(t *testing.T) {
 	c.CloseIdleConnections() // the refused body has ended the connection, and the next worker may not know the token yet
 	first := k.Ctl.Cost(bad(400, with(good)))
 	if first < 1 || first > 2 {
-		t.Errorf("the first word for a token cost %d connections", first)
+		t.Errorf("the first verification of a token cost %d connections", first)
 	}
 	for _, s := range []step{
 		{"100 requests with that token", func() {

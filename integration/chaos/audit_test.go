@@ -18,12 +18,12 @@ type chaosChange struct {
 	Worker        struct{ Request, User, Route, Code, Result string }
 }
 
-// counted fails the test if the parent still counts a connection, because then
+// counted fails the test if the gateway still counts a connection, because then
 // a slot was lost with a worker.
 func (c *chaos) counted() {
 	c.t.Helper()
 	d := c.Daemons["schedrestd"]
-	harness.Eventually(c.t, "the parent holds no connection", func() bool {
+	harness.Eventually(c.t, "the gateway counts no connection", func() bool {
 		harness.Must(c.t, syscall.Kill(d.PID(), syscall.SIGUSR1))
 		for _, line := range d.LastLines(20) {
 			if strings.Contains(line, "msg=counters") && strings.Contains(line, "connections.held=0 ") {
@@ -59,12 +59,12 @@ func (c *chaos) audited() {
 			submitted[a.Worker.Request] = a
 			c.counts.add("changes on record, " + a.Gateway.Ended)
 		default:
-			c.t.Fatalf("the audit log, out of turn: %s", lines.Text())
+			c.t.Fatalf("the audit log has a line that is repeated or out of order: %s", lines.Text())
 		}
 	}
 	harness.Must(c.t, lines.Err())
 	if len(intents) != len(outcomes) {
-		c.t.Errorf("the audit log has %d changes, and what came of %d", len(intents), len(outcomes))
+		c.t.Errorf("the audit log has %d changes and %d outcomes", len(intents), len(outcomes))
 	}
 	for id, job := range c.jobs.byID {
 		a := submitted[job.request]

@@ -39,8 +39,8 @@ type chaos struct {
 	lasts  time.Duration
 	over   chan struct{} // closed when the load ends
 	lists  <-chan time.Time
-	// Number of restarts of the controller so far. A job that was answered
-	// before a restart has survived it.
+	// Number of restarts of the controller so far. A job has survived a restart
+	// if this number has grown since the job was answered.
 	restarts chaosCount
 
 	workersKilled, keepersKilled, controllersKilled chaosCount
@@ -58,8 +58,8 @@ func (u chaosUser) may(user string) bool { return u.sees || user == u.name }
 
 // TestChaos checks that, while workers, the keeper and the controller are
 // killed repeatedly, each request gets its correct answer or a refusal in the
-// envelope, or its connection is closed. The parent keeps no resources of
-// killed processes.
+// envelope, or its connection is closed. Afterwards the gateway's parent must
+// not keep resources of killed processes.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -161,7 +161,7 @@ func (c *chaos) storm() {
 				err = next.Await(c.t.Context())
 			}
 			if err != nil {
-				c.t.Errorf("the controller does not come back: %v", err)
+				c.t.Errorf("the controller does not start again: %v", err)
 			}
 			c.restarts.add(1)
 		})
@@ -169,7 +169,7 @@ func (c *chaos) storm() {
 	select {
 	case <-time.After(c.lasts):
 	case <-c.Daemons["schedrestd"].Ended():
-		c.t.Error("the parent has ended")
+		c.t.Error("the parent has exited")
 	}
 	close(c.over)
 	clients.Wait()
@@ -210,8 +210,8 @@ func killed(parent int, name string, all bool) (n int) {
 	return n
 }
 
-// verifyRecovery checks, after the load has ended, that everything works again, and that
-// each answered job exists once.
+// verifyRecovery checks, after the load has ended, that everything works again,
+// and that each job whose submission was answered exists once.
 func (c *chaos) verifyRecovery() {
 	c.t.Helper()
 	c.Daemons["schedctld"].Kill() // the last answered jobs must survive a restart, too
@@ -223,7 +223,7 @@ func (c *chaos) verifyRecovery() {
 	for i, client := range c.clients() {
 		client.number = 1000 + i
 		if !client.ping() || client.user.submits && !client.submit() || !client.look() {
-			c.t.Errorf("%s is not served after it, by %s", client.user.name, client.kind)
+			c.t.Errorf("%s is not served after the load, over %s", client.user.name, client.kind)
 		}
 		client.hangUp()
 	}
@@ -245,7 +245,7 @@ func (c *chaos) enough() {
 		{"controllers", c.controllersKilled.get(), controllerEvery},
 	} {
 		if least := max(1, int(c.lasts/k.every)/3); k.n < least {
-			c.t.Errorf("%d %s were killed, and should have been %d at least", k.n, k.what, least)
+			c.t.Errorf("%d %s were killed, want at least %d", k.n, k.what, least)
 		}
 	}
 	// Refusals are not required, because the next worker may be ready in time

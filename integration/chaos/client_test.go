@@ -164,8 +164,8 @@ func (c *chaosClient) submit() bool {
 	return false
 }
 
-// cancel cancels its oldest job. It keeps half of the jobs until they have
-// survived a restart of the controller.
+// cancel cancels the client's oldest job. If that job has not survived a
+// restart of the controller yet, cancel keeps it in half of the cases.
 func (c *chaosClient) cancel() {
 	job := c.own[0]
 	survived := job.restarts < c.restarts.get()
@@ -416,7 +416,7 @@ func (c *chaosClient) exchange1(method, path, body string) (*chaosReply, error) 
 	}
 	if n := c.in.Buffered(); n > 0 {
 		rest, _ := c.in.Peek(n)
-		return nil, fmt.Errorf("more than was asked for: %.200q", rest)
+		return nil, fmt.Errorf("more data than the answer: %.200q", rest)
 	}
 	if !c.kept {
 		if rest, err := io.ReadAll(c.in); len(rest) > 0 || err != nil && !closed(err) {
@@ -478,8 +478,8 @@ func (c *chaosClient) exchange2(method, path, body string) (*chaosReply, error) 
 	return reply, err
 }
 
-// closed reports whether an error is a visible end of a connection or of a
-// stream.
+// closed reports whether err means that the other side ended the connection or
+// the stream.
 func closed(err error) bool {
 	for _, is := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, is) {

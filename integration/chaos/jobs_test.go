@@ -66,9 +66,9 @@ func (j *chaosJobs) answered(job *chaosJob, id, restarts int, request string) er
 	return nil
 }
 
-// some returns a job that was answered and has not been cancelled, and whose
-// owner is a user for whom whose(user) is true. It returns nil if there is no
-// such job.
+// some returns a job whose submission was answered, which has not been
+// cancelled, and whose owner is a user for whom whose(user) is true. It returns
+// nil if there is no such job.
 func (j *chaosJobs) some(whose func(string) bool) *chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -115,8 +115,8 @@ func (j *chaosJobs) judge(s shown, wasCancelled bool) error {
 	return nil
 }
 
-// judgeList returns an error if list lacks a job that is in the argument there,
-// or contains a job of a user for whom whose(user) is false.
+// judgeList returns an error if list lacks one of the jobs in there, or
+// contains a job of a user for whom whose(user) is false.
 func (j *chaosJobs) judgeList(list []shown, there []*chaosJob, whose func(string) bool) error {
 	names := map[string]bool{}
 	for _, s := range list {

@@ -1,4 +1,5 @@
-// Package chaos puts a gateway under load while its processes and the controller are killed.
+// Package chaos puts a gateway under load while its processes and the
+// controller are killed.
 package chaos
 
 import (

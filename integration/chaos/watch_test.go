@@ -99,7 +99,7 @@ func (w *chaosWatch) children() {
 			since = time.Now()
 		}
 		if w.zombies[st.PID] = since; time.Since(since) > chaosPatience/2 {
-			w.t.Errorf("child %d is dead since %s, and was not reaped", st.PID, time.Since(since))
+			w.t.Errorf("child %d has been a zombie since %s", st.PID, time.Since(since))
 			w.zombies[st.PID] = time.Now()
 		}
 	}
@@ -123,7 +123,7 @@ func (w *chaosWatch) flat() {
 	w.t.Helper()
 	early, late := mean(w.early), mean(w.late)
 	if len(w.early) < 10 || len(w.late) < 10 {
-		w.t.Errorf("the parent was looked at %d and %d times", len(w.early), len(w.late))
+		w.t.Errorf("the parent was measured %d and %d times", len(w.early), len(w.late))
 	}
 	if late.descriptors > early.descriptors*11/10+16 {
 		w.t.Errorf("the parent had %d descriptors, and later %d", early.descriptors, late.descriptors)

@@ -80,8 +80,8 @@ func buildah(t *testing.T) (*image, error) {
 	return i, err
 }
 
-// follow reads the recipe. It supports the instructions that the recipe
-// contains.
+// follow builds the image as the recipe says, without buildah. It knows only
+// the instructions that this recipe contains.
 func follow(t *testing.T) *image {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(harness.Root, "deploy/container/Containerfile"))

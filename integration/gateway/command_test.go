@@ -23,7 +23,7 @@ func TestPicked(t *testing.T) {
 	}
 	a = l.Ask("GET", "/sched/v0.0.43/ping", "").Want(t, 404)
 	if !strings.Contains(a.Text, "v0.0.42") {
-		t.Errorf("the version that is served is not named:\n%s", a.Text)
+		t.Errorf("the log does not name the version that is served:\n%s", a.Text)
 	}
 	l.Ask("GET", "/sched/v0.0.40/ping", "").Want(t, 404) // the option overrides the variable
 	l.Ask("GET", "/scheddb/v0.0.42/diag", "").Want(t, 404)
@@ -61,7 +61,7 @@ func TestNoTokensInLogs(t *testing.T) {
 	harness.Must(t, l.Daemons["schedrestd"].Stop())
 	log := l.Logged()
 	if !strings.Contains(log, planted) {
-		t.Fatalf("what is certainly logged is not found:\n%s", log)
+		t.Fatalf("a word that must be in the log was not found:\n%s", log)
 	}
 	for _, part := range []string{"forgedpayload", "forgedsignature", strings.Split(l.OwnToken, ".")[1], strings.Split(l.OwnToken, ".")[2]} {
 		if strings.Contains(log, part) {
@@ -104,7 +104,7 @@ func TestReread(t *testing.T) {
 	}
 	reread("ClusterName=broken\nSchedctldPort=none\n", "new configuration rejected")
 	if log := l.Logged(); !strings.Contains(log, filepath.Base(l.Conf())+":2: SchedctldPort") {
-		t.Errorf("the log does not say what is wrong:\n%s", log)
+		t.Errorf("the log does not have the reason:\n%s", log)
 	}
 	if got := cluster(); got != "renamed" {
 		t.Errorf("cluster %q after a bad file", got)
@@ -113,7 +113,8 @@ func TestReread(t *testing.T) {
 		return // a key file of this user would be refused with another SchedUser
 	}
 	reread(strings.Replace(string(text), "SchedUser="+l.Owner, "SchedUser=daemon", 1), "needs a restart")
-	// Root without privileges may not be able to read another user's file.
+	// Without capabilities, root can't read a file that only another user may
+	// read.
 	harness.Must(t, os.Chown(l.Conf(), int(harness.SomeUser(t).UID), -1))
 	reread(string(text), "the running parent can only reread files that root may read without privileges")
 	if got := cluster(); got != "demo" {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestCheckConfinement checks that --check-confinement tries the sandbox that a
-// start with the same options would have, prints the result, and does not
+// gateway with the same options would use, prints the result, and does not
 // listen.
 func TestCheckConfinement(t *testing.T) {
 	t.Parallel()

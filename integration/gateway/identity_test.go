@@ -100,7 +100,7 @@ func TestUserCheck(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if log := l.FailsToStart(t, nil, nil, tt.args...); !strings.Contains(log, tt.want) || !strings.Contains(log, "hint: ") {
-				t.Errorf("said:\n%s", log)
+				t.Errorf("logged:\n%s", log)
 			}
 		})
 	}
@@ -119,8 +119,8 @@ func TestUserCheck(t *testing.T) {
 }
 
 // TestUnshare checks that workers have their own IPC namespace unless
-// disable_unshare_sysv is set, and their own table of descriptors from the
-// start unless disable_unshare_files is set.
+// disable_unshare_sysv is set. They must also have their own table of
+// descriptors, from the start, unless disable_unshare_files is set.
 func TestUnshare(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -157,7 +157,7 @@ func TestUnshare(t *testing.T) {
 			cmd.Env = append(cmd.Env, tt.env...)
 			cmd.Stdin = strings.NewReader("GET http://localhost/healthz HTTP/1.1\n\n")
 			if out, log, status := harness.Finish(t, cmd); status != 0 || !strings.Contains(out, "200 OK") {
-				t.Skipf("this machine lets no strace look: exit status %d, %s\n%s", status, out, log)
+				t.Skipf("strace does not work on this machine: exit status %d, %s\n%s", status, out, log)
 			}
 			text, err := os.ReadFile(trace)
 			harness.Must(t, err)
@@ -246,12 +246,12 @@ func TestBecomeUser(t *testing.T) {
 		{"-f", l.Conf(), "-a", "rest_auth/local", "unix:" + path + "2", "127.0.0.1:0"},
 	} {
 		if log := l.FailsToStart(t, nil, env, tt...); !strings.Contains(log, "become_user") || !strings.Contains(log, "hint: ") {
-			t.Errorf("%q said:\n%s", tt, log)
+			t.Errorf("%q printed:\n%s", tt, log)
 		}
 	}
 	ordinary := &syscall.Credential{Uid: 61234, Gid: 61234, Groups: []uint32{}}
 	if log := l.FailsToStart(t, ordinary, env, "-f", "/dev/null", "-a", "rest_auth/local", "unix:"+path+"2"); log == "" {
-		t.Error("said nothing")
+		t.Error("it printed nothing")
 	}
 }
 
@@ -279,15 +279,16 @@ func TestWorkerPerConnection(t *testing.T) {
 			t.Errorf("%v, %d", err, a.Status)
 		}
 		other.Close()
-		harness.Eventually(t, "its worker has ended with it", func() bool { return cmp.Equal(g.Workers(), one) })
+		harness.Eventually(t, "its worker has exited", func() bool { return cmp.Equal(g.Workers(), one) })
 		if a, err := h.end(); err != nil || a.Status != 200 {
 			t.Errorf("%v, %d", err, a.Status)
 		}
 	}
 }
 
-// TestRequireUserName checks that with require_user_name a token that may act
-// for all users needs a user name.
+// TestRequireUserName checks a token that may act for all users. With
+// require_user_name, a request with this token must be refused unless it names
+// a user.
 func TestRequireUserName(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

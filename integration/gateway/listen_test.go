@@ -53,7 +53,7 @@ func TestIPv6(t *testing.T) {
 	g := l.Gate(t, nil, fmt.Sprintf("[::1]:%d", port))
 	g.Served(fmt.Sprintf("[::1]:%d", port))
 	if a, err := g.Ping(fmt.Sprintf("127.0.0.1:%d", port)); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("by IPv4: %v, %d", err, a.Status)
+		t.Errorf("over IPv4: %v, %d", err, a.Status)
 	}
 	if log := l.FailsToStart(t, nil, nil, fmt.Sprintf("::1:%d", port)); !strings.Contains(log, "in brackets") {
 		t.Errorf("without brackets:\n%s", log)
@@ -84,7 +84,7 @@ func TestListeners(t *testing.T) {
 			}
 			harness.Must(t, g.Stop())
 			if _, err := os.Lstat(path); err == nil {
-				t.Error("the socket's file is left")
+				t.Error("the socket's file was not removed")
 			}
 		})
 	}
@@ -128,7 +128,7 @@ func TestSocketNotAllowed(t *testing.T) {
 	}
 	log := l.FailsToStart(t, credential, nil, "-f", l.Conf(), "unix:"+filepath.Join(dir, "s"))
 	if !strings.Contains(log, filepath.Join(dir, "s")) || !strings.Contains(log, "permission denied") {
-		t.Errorf("said:\n%s", log)
+		t.Errorf("logged:\n%s", log)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestNameResolvedOnce(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	if _, err := exec.LookPath("unshare"); err != nil {
-		t.Skip("needs unshare, for a file of names of its own")
+		t.Skip("needs unshare, for an /etc/hosts of its own")
 	}
 	l := harness.NewLab(t)
 	hosts := filepath.Join(l.Dir, "hosts")
@@ -169,6 +169,6 @@ func TestNameUnknown(t *testing.T) {
 	l := harness.NewLab(t)
 	args := append(l.Restd.Args[:len(l.Restd.Args)-1:len(l.Restd.Args)-1], "no-such-host.invalid:1")
 	if log := l.FailsToStart(t, nil, nil, args...); !strings.Contains(log, "no-such-host.invalid") {
-		t.Errorf("said:\n%s", log)
+		t.Errorf("logged:\n%s", log)
 	}
 }

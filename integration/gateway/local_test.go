@@ -20,14 +20,15 @@ import (
 )
 
 // TestLocal checks rest_auth/local: over a UNIX socket the kernel identifies
-// the user, and the gateway accepts only its own uid.
+// the user, and the gateway accepts only clients with its own uid.
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	u := harness.SomeUser(t)
 	var socket string
 	l := harness.NewLab(t, func(l *harness.Lab) {
 		// The worker connects to the controller's socket, where its own uid is
-		// the credential.
+		// the credential. So the worker's user must be able to enter the
+		// directory.
 		harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755))
 		socket = filepath.Join(l.Dir, "run", "rest.sock")
 		if os.Geteuid() == 0 {

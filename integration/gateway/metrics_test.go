@@ -21,7 +21,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// scraped returns the samples of all metrics by name and labels, and the whole text.
+// scraped returns the samples of all metrics by name and labels, and the whole
+// text.
 func scraped(t *testing.T, network, address string) (map[string]float64, string) {
 	t.Helper()
 	c := harness.ClientOf(func() (net.Conn, error) { return net.Dial(network, address) })
@@ -110,7 +111,7 @@ func TestMetrics(t *testing.T) {
 	harness.Eventually(t, "new workers", func() bool { return strings.Count(g.Logged(), "worker ready") >= 4 })
 	look("workers were killed")
 	if died := last[`schedrestd_workers_exited_total{cause="died"}`]; died != 2 {
-		t.Errorf("%v workers died", died)
+		t.Errorf("%v workers were killed", died)
 	}
 	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
 	harness.Eventually(t, "a reload", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
@@ -137,7 +138,7 @@ func TestMetrics(t *testing.T) {
 		if secret == "" || secret == "<nil>" {
 			t.Errorf("%s is not known to the test", what)
 		} else if strings.Contains(text, secret) {
-			t.Errorf("%s is shown", what)
+			t.Errorf("%s is in the metrics", what)
 		}
 	}
 }
@@ -160,7 +161,7 @@ func TestMetricsSocket(t *testing.T) {
 	}
 	g.Stop()
 	if _, err := os.Stat(path); err == nil {
-		t.Error("the socket is there after the end of the gateway")
+		t.Error("the socket was not removed when the gateway exited")
 	}
 }
 
@@ -257,7 +258,8 @@ func TestQueries(t *testing.T) {
 			}
 		}
 	}
-	// The metrics of alerts must exist. No alert may fire here.
+	// The metrics in the conditions of the alerts must exist, and no alert may
+	// fire here.
 	if n, err := query(`ALERTS{alertname=~"Schedrestd.*",alertstate="firing"}`); err != nil || n > 0 {
 		t.Errorf("%d alerts, %v", n, err)
 	}

@@ -12,7 +12,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// at returns the status of a path of the gateway at an address.
+// at requests path from the gateway that listens on address, and returns the
+// status of the answer.
 func at(l *harness.Lab, t *testing.T, address, path string, headers ...string) int {
 	t.Helper()
 	saved := l.URL
@@ -55,7 +56,7 @@ func TestPrefixes(t *testing.T) {
 }
 
 // TestConfiguration checks that the configuration is the file that -f names.
-// Without -f it is the file that the variable names, in either spelling.
+// Without -f it is the file that SCHED_CONF or SLURM_CONF names.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -90,9 +91,9 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// TestVerbosity checks that -v logs more, and that -vv also logs the calls of
-// daemons. SCHEDRESTD_DEBUG sets the same levels by number or name, and has no
-// effect if -v is given.
+// TestVerbosity checks that -v logs more, and that -vv also logs the gateway's
+// calls to daemons. SCHEDRESTD_DEBUG sets the same levels by number or name,
+// and has no effect if -v is given.
 func TestVerbosity(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -144,9 +145,9 @@ func TestVerbosity(t *testing.T) {
 }
 
 // TestDocumentFlags checks the effect of a data parser's flags on the printed
-// document. With +prefer_refs, a schema that is used only once must be in
-// place. With +minimize_refs, it must be separate. With +inline_enums, there
-// must be no separate schema for a list of words.
+// document. With +prefer_refs, a schema that is used only once must be written
+// where it is used. With +minimize_refs, it must be a separate schema. With
+// +inline_enums, there must be no separate schema for a list of words.
 func TestDocumentFlags(t *testing.T) {
 	t.Parallel()
 	document := func(parser string) (schemas map[string]any, text string) {

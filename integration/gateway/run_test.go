@@ -154,8 +154,8 @@ func TestGraceful(t *testing.T) {
 	})
 }
 
-// waiting returns the number of connections to a port that wait for the
-// listener in the kernel.
+// waiting returns the number of connections to the port of address that are in
+// the kernel's queue because the listener has not accepted them yet.
 func waiting(t *testing.T, address string) int {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)
@@ -203,7 +203,7 @@ func TestConnectionsHandled(t *testing.T) {
 				handled = append(handled, newHalf(l, t, address))
 			}
 			if n := parked(g); n != 0 {
-				t.Fatalf("%d wait beside %d", n, tt.most)
+				t.Fatalf("%d connections wait while %d are handled", n, tt.most)
 			}
 			next, err := net.Dial("tcp", address)
 			harness.Must(t, err)
@@ -212,10 +212,10 @@ func TestConnectionsHandled(t *testing.T) {
 			harness.Eventually(t, "the next one waits", func() bool { return parked(g) == 1 })
 			handled[0].Close()
 			if resp, err := http.ReadResponse(bufio.NewReader(next), nil); err != nil || resp.StatusCode != 200 {
-				t.Errorf("the one that waited: %v", err)
+				t.Errorf("the connection that waited: %v", err)
 			}
 			if a, err := handled[1].end(); err != nil || a.Status != 200 {
-				t.Errorf("one that was handled all the time: %v, %d\n%s", err, a.Status, g.Logged())
+				t.Errorf("a connection that was handled all the time: %v, %d\n%s", err, a.Status, g.Logged())
 			}
 		})
 	}
@@ -260,7 +260,7 @@ func TestNoneIsLost(t *testing.T) {
 	harness.Eventually(t, "all wait", func() bool { return waiting(t, address) == 0 && parked(g) == len(conns) })
 	for _, h := range handled {
 		if a, err := h.end(); err != nil || a.Status != 200 {
-			t.Errorf("one of those before: %v, %d", err, a.Status)
+			t.Errorf("an earlier connection: %v, %d", err, a.Status)
 		}
 	}
 	for i, c := range conns {

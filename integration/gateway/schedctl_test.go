@@ -90,7 +90,7 @@ func TestSchedctl(t *testing.T) {
 				t.Errorf("watch: status %d, %s%s", status, out, errOut)
 			}
 			if status, _, errOut = run("cancel", held); status != 1 || !strings.Contains(errOut, "error: job "+held+": ") {
-				t.Errorf("cancel of a job that has ended: status %d, %s", status, errOut)
+				t.Errorf("cancel an ended job: status %d, %s", status, errOut)
 			}
 
 			if status, out, errOut = run("nodes"); status != 0 || !strings.HasPrefix(out, "NAME") || !strings.Contains(out, "IDLE") {

@@ -46,7 +46,7 @@ func TestTLSVersions(t *testing.T) {
 	t.Parallel()
 	tool, err := exec.LookPath("openssl")
 	if err != nil {
-		t.Skip("there is no openssl")
+		t.Skip("openssl is not installed")
 	}
 	s := harness.NewSecure(t)
 	client := func(args ...string) string {
@@ -87,21 +87,21 @@ func TestCertificateRenewed(t *testing.T) {
 	kept()
 
 	s.Renew() // without a signal to the gateway
-	harness.Eventually(t, "the renewed certificate is shown", s.Shown)
+	harness.Eventually(t, "the renewed certificate is presented", s.Shown)
 	kept()
 
 	other := harness.NewIdentity(t, nil)
 	harness.Replace(t, s.KeyFile, other.KeyPEM, 0o600)
 	harness.Must(t, syscall.Kill(parent, syscall.SIGHUP))
-	harness.Eventually(t, "the gateway complains", func() bool {
+	harness.Eventually(t, "the gateway logs an error", func() bool {
 		return strings.Contains(strings.Join(s.Daemons["schedrestd"].LastLines(50), "\n"), "the key does not match the first certificate")
 	})
 	if !s.Shown() {
-		t.Error("a pair that does not fit has changed what is shown")
+		t.Error("after an unusable pair, the gateway presents another certificate")
 	}
 	s.Renew()
 	harness.Must(t, syscall.Kill(parent, syscall.SIGHUP))
-	harness.Eventually(t, "the certificate after that is shown", s.Shown)
+	harness.Eventually(t, "the next certificate is presented", s.Shown)
 }
 
 // TestClientCertificate checks that client certificates are required on
@@ -127,7 +127,7 @@ func TestClientCertificate(t *testing.T) {
 		t.Errorf("a client of the authority: %v\n%s", err, out)
 	}
 	if out, err := s.Curl("-f", url); err == nil {
-		t.Errorf("a client without a certificate came in:\n%s", out)
+		t.Errorf("a client without a certificate was accepted:\n%s", out)
 	}
 	if out, err := s.Curl(append(files("strange", harness.NewIdentity(t, nil)), "-f", url)...); err == nil {
 		t.Errorf("a client without a valid certificate was accepted:\n%s", out)

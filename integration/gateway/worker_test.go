@@ -44,7 +44,7 @@ func TestWorkerAttributes(t *testing.T) {
 
 // TestWorkerKilled checks that 50 clients of a killed worker see their
 // connections end, and that the next client is served. During 200 kills the
-// parent must leak no descriptor and no slot.
+// gateway must leak no slot, and its parent must leak no descriptor.
 func TestWorkerKilled(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, func(l *harness.Lab) { l.Restd.Args = append([]string{"--max-connections", "60"}, l.Restd.Args...) })
@@ -70,7 +70,7 @@ func TestWorkerKilled(t *testing.T) {
 	}
 	for i, c := range conns {
 		if _, err := c.Read(make([]byte, 1)); err == nil {
-			t.Errorf("connection %d got something from a dead worker", i)
+			t.Errorf("connection %d received data from a killed worker", i)
 		}
 		c.Close()
 	}
@@ -90,14 +90,14 @@ func TestWorkerKilled(t *testing.T) {
 		harness.Must(t, syscall.Kill(pids[0], syscall.SIGKILL))
 		// A connection that is handed to a worker just before it is killed is
 		// lost with it.
-		harness.Eventually(t, "the worker is dead", func() bool {
+		harness.Eventually(t, "the worker has exited", func() bool {
 			st, err := process.ReadStat(pids[0])
 			return err != nil || st.State == 'Z'
 		})
 		served()
 		c.Close()
 	}
-	harness.Eventually(t, "the parent's descriptors are no more than before", func() bool { return harness.Descriptors(t, parent) <= before })
+	harness.Eventually(t, "the parent has no more descriptors than before", func() bool { return harness.Descriptors(t, parent) <= before })
 	conns = held(55) // of 60 slots: no slot was lost with a worker
 	for _, c := range conns {
 		c.Close()

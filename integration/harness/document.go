@@ -39,8 +39,8 @@ var described = sync.OnceValues(func() (routers.Router, error) {
 	return gorillamux.NewRouter(doc)
 })
 
-// asDocumented fails the test unless the answer to req matches the OpenAPI document. It ignores paths that the document
-// does not have.
+// asDocumented fails the test unless the answer to req matches the OpenAPI
+// document. It ignores paths that the document does not have.
 func asDocumented(t *testing.T, req *http.Request, a Answer) {
 	router, err := described()
 	if err != nil {

@@ -145,8 +145,9 @@ func (f *Fronts) Nginx(t *testing.T, name, parts string) {
 	f.proxy(t, name, address, Program(t, "nginx", "nginx-light"), "-e", "stderr", "-c", config, "-g", "daemon off;")
 }
 
-// renew runs the script of the page that writes a token to the file that the
-// proxy reads. instead replaces path, the name of that file in the script.
+// renew runs a script from a page, which writes a token to the file that the
+// proxy reads. The argument path is that file's name in the script, and instead
+// is the name that replaces it.
 func (f *Fronts) renew(t *testing.T, script, path, instead string) {
 	t.Helper()
 	Must(t, f.shell(t, Replaced(t, script, regexp.QuoteMeta(path), instead)))
@@ -156,7 +157,8 @@ func (f *Fronts) renew(t *testing.T, script, path, instead string) {
 	}
 }
 
-// shell runs a script from a document. It finds schedctl, and a systemctl that does nothing.
+// shell runs a script from a document. The script's PATH has schedctl, and a
+// systemctl that does nothing.
 func (l *Lab) shell(t *testing.T, script string, variables ...string) error {
 	t.Helper()
 	stubs := t.TempDir()
@@ -182,7 +184,8 @@ func (f *Fronts) proxy(t *testing.T, name, address, path string, args ...string)
 	f.Ways = append(f.Ways, Front{name, address, f.asUser(), true})
 }
 
-// Accepts returns a check that succeeds once connections to address are accepted.
+// Accepts returns a check that succeeds once connections to address are
+// accepted.
 func Accepts(address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -234,7 +237,8 @@ func (a Answer) CountedAs() string {
 	return fmt.Sprint(a.Status)
 }
 
-// ServedAs stops the gateway and returns how many requests it has answered for each user, according to its log.
+// ServedAs stops the gateway. It returns how many requests the gateway has
+// answered for each user, according to its log.
 func (g *Gate) ServedAs() map[string]int {
 	g.T.Helper()
 	Must(g.T, g.Stop())

@@ -41,7 +41,8 @@ func Audited(path *string, env ...string) func(*Lab) {
 	}
 }
 
-// WithOptions returns a change for NewLab: the gateway gets these options and variables.
+// WithOptions returns a change for NewLab: the gateway gets these options and
+// variables.
 func WithOptions(args []string, env ...string) func(*Lab) {
 	return func(l *Lab) {
 		last := len(l.Restd.Args) - 1
@@ -68,7 +69,8 @@ func (l *Lab) AskAs(uid, gid uint32, socket, method, path, body string) (Answer,
 	return l.Try(c, method, path, body, "X-SCHED-USER-TOKEN:")
 }
 
-// ServedDir returns a directory in which the gateway may create sockets that any user can reach.
+// ServedDir returns a directory in which the gateway may create sockets that
+// any user can reach.
 func ServedDir(t *testing.T, l *Lab) string {
 	t.Helper()
 	dir := filepath.Join(l.Dir, "rest")
@@ -96,7 +98,8 @@ func (l *Lab) Gate(t *testing.T, env []string, args ...string) *Gate {
 	return l.GateOf(t, p, env)
 }
 
-// GateOf starts the gateway p with env added to its environment, and returns when it serves.
+// GateOf starts the gateway p with env added to its environment, and returns
+// when it serves.
 func (l *Lab) GateOf(t *testing.T, p site.Part, env []string) *Gate {
 	t.Helper()
 	f, err := os.CreateTemp(filepath.Join(l.Dir, "log"), "gate-")
@@ -107,7 +110,7 @@ func (l *Lab) GateOf(t *testing.T, p site.Part, env []string) *Gate {
 	g := &Gate{Lab: l, T: t}
 	p.Answers = func(context.Context) error {
 		if !strings.Contains(g.Logged(), "msg=serving") {
-			return fmt.Errorf("it does not say that it serves:\n%s", g.Logged())
+			return fmt.Errorf("it does not log that it serves:\n%s", g.Logged())
 		}
 		return nil
 	}

@@ -90,7 +90,8 @@ func (a Answer) List(path ...any) []any {
 	return l
 }
 
-// Want fails the test unless the answer has that status and the complete envelope.
+// Want fails the test unless the answer has that status and the complete
+// envelope.
 func (a Answer) Want(t *testing.T, status int) Answer {
 	t.Helper()
 	if a.Status != status {

@@ -66,7 +66,8 @@ type Lab struct {
 	OwnToken string // token of this process's user; created by the controller unless the test sets it
 }
 
-// NewLab creates a site, lets change adjust it, and starts its daemons, which end with the test.
+// NewLab creates a site, lets change adjust it, and starts its daemons, which
+// end with the test.
 func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "lab-") // not t.TempDir, because a socket's path must be short
@@ -74,8 +75,8 @@ func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	l := &Lab{T: t, Daemons: map[string]*site.Daemon{}, Work: filepath.Join(dir, "work")}
 	t.Cleanup(func() {
 		l.Down()
-		// The step of a job that has not ended writes into the directory until
-		// that is removed.
+		// The step of a job that is still running writes into the directory, so
+		// removing the directory may need several attempts.
 		Eventually(t, "the directory can be removed", func() bool { return os.RemoveAll(dir) == nil })
 	})
 	Must(t, os.Chmod(dir, 0o711))
@@ -115,7 +116,8 @@ func (l *Lab) Up(p site.Part) {
 	}
 }
 
-// Down ends all daemons, clients before servers, and prints their logs when the test has failed.
+// Down ends all daemons, clients before servers, and prints their logs when the
+// test has failed.
 func (l *Lab) Down() {
 	l.cancelAll()
 	for _, name := range []string{"schedrestd", "schedctld", "scheddbd"} {
@@ -125,7 +127,7 @@ func (l *Lab) Down() {
 		}
 		d.Stop()
 		if l.T.Failed() {
-			l.T.Logf("%s said:\n%s", name, strings.Join(d.LastLines(12), "\n"))
+			l.T.Logf("%s logged:\n%s", name, strings.Join(d.LastLines(12), "\n"))
 		}
 	}
 }
@@ -141,7 +143,8 @@ func (l *Lab) cancelAll() {
 	}
 }
 
-// UserToken returns a token for user, or for this process's user when user is "".
+// UserToken returns a token for user, or for this process's user when user is
+// "".
 func (l *Lab) UserToken(user string) string {
 	l.T.Helper()
 	ctx, cancel := context.WithTimeout(l.T.Context(), 10*time.Second)
@@ -158,7 +161,7 @@ type Account struct {
 	UID, GID uint32
 }
 
-// SomeUser returns an ordinary user if this process is root's, and otherwise
+// SomeUser returns an ordinary user if this process runs as root, and otherwise
 // this process's user.
 func SomeUser(t *testing.T) Account {
 	t.Helper()
@@ -198,8 +201,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Eventually waits until happened returns true. Its time limit is reached only
-// if the test fails.
+// Eventually waits until happened returns true. The test fails if that takes
+// more than a minute.
 func Eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(20 * time.Millisecond) {

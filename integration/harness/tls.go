@@ -95,7 +95,8 @@ func (s *Secure) Renew() {
 	s.leaf = id.leaf
 }
 
-// Shown reports whether the gateway presents the current certificate on a new connection.
+// Shown reports whether the gateway presents the current certificate on a new
+// connection.
 func (s *Secure) Shown() bool {
 	c, err := tls.Dial("tcp", s.Addr, &tls.Config{InsecureSkipVerify: true})
 	Must(s.T, err)
@@ -108,7 +109,7 @@ func (s *Secure) Curl(args ...string) (string, error) {
 	s.T.Helper()
 	tool, err := exec.LookPath("curl")
 	if err != nil {
-		s.T.Skip("there is no curl")
+		s.T.Skip("curl is not installed")
 	}
 	out, err := exec.Command(tool, append([]string{"-sS", "--max-time", "60", "--cacert", s.CertFile}, args...)...).CombinedOutput()
 	return string(out), err

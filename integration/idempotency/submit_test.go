@@ -212,7 +212,7 @@ func TestKeyAcrossGenerations(t *testing.T) {
 	}
 }
 
-// claimed returns the number of claims in the file.
+// claimed returns the number of claims in the file of Idempotency-Keys.
 func claimed(t *testing.T, dir string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "keys"))
@@ -221,8 +221,8 @@ func claimed(t *testing.T, dir string) int {
 }
 
 // TestKilledWhileSubmitting checks a submission whose worker, or whole gateway,
-// is killed before the client gets an answer. If the client repeats it, the
-// submission must not be sent to the controller again.
+// is killed before the client gets an answer. If the client repeats the
+// submission, it must not be sent to the controller again.
 func TestKilledWhileSubmitting(t *testing.T) {
 	t.Parallel()
 	var dir string
@@ -251,7 +251,7 @@ func TestKilledWhileSubmitting(t *testing.T) {
 			l.Up(l.Restd)
 		}
 		was := -1
-		harness.Eventually(t, "the controller has read what it was sent", func() bool {
+		harness.Eventually(t, "the controller has read the request", func() bool {
 			n := jobs(l)
 			same := n == was
 			was = n

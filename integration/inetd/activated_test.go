@@ -17,8 +17,8 @@ import (
 )
 
 // TestActivated checks that a listening socket on standard input or from the
-// service manager is served like one in the arguments, and that its file is not
-// removed.
+// service manager is served like a socket that the arguments name, and that its
+// file is not removed.
 func TestActivated(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -59,8 +59,8 @@ func TestActivated(t *testing.T) {
 	})
 	t.Run("service manager", func(t *testing.T) {
 		cmd := l.Inetd()
-		// LISTEN_PID must be the process id of the gateway. A shell knows this
-		// id, because it becomes the gateway.
+		// LISTEN_PID must be the process id of the gateway. A shell can set it,
+		// because the shell's own process becomes the gateway.
 		cmd.Args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=one:two exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = "/bin/sh"
 		cmd.ExtraFiles = []*os.File{localFile, tcpFile}

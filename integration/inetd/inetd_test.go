@@ -34,14 +34,14 @@ func TestExampleOfARequest(t *testing.T) {
 		}
 	}
 	if example == "" {
-		t.Fatalf("there is none in\n%s", page)
+		t.Fatalf("there is no example in\n%s", page)
 	}
 	gateway := l.Inetd()
 	shell := exec.Command("sh", "-c", example+`| "$@"`, "sh")
 	shell.Args = append(shell.Args, append([]string{gateway.Path}, gateway.Args[1:]...)...)
 	shell.Env = gateway.Env
 	out, log, _ := harness.Finish(t, shell)
-	// The user of this test may or may not be accepted.
+	// The gateway may or may not accept the user who runs this test.
 	if got := harness.Statuses(harness.AnswersIn(t, out)); got != "[200]" && got != "[401]" {
 		t.Errorf("%s is answered with %s\n%s%s", example, got, out, log)
 	}
@@ -162,7 +162,7 @@ func TestInetdConfinement(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: []uint32{u.GID, u.GID + 40_000}}}
 	cmd.Stdin = strings.NewReader(request)
 	if out, log, status := harness.Finish(t, cmd); status != 1 || out != "" || !strings.Contains(log, "require_confinement: parts of the confinement are not available: ") || !strings.Contains(log, "dropping of supplementary groups") {
-		t.Errorf("not all of it, where all is required: exit status %d, %q\n%s", status, out, log)
+		t.Errorf("with a part of the sandbox, where all of it is required: exit status %d, %q\n%s", status, out, log)
 	}
 }
 
@@ -477,8 +477,9 @@ func TestInetdBecomesUser(t *testing.T) {
 	if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "UNIX socket") {
 		t.Errorf("with a pipe: exit status %d\n%s", status, log)
 	}
-	// On a connection that the gateway's side has opened, the kernel would
-	// report the owner of the service at the other end.
+	// Here the gateway's standard input is the end from which the connection
+	// was opened. For this end the kernel reports the owner of the listening
+	// service, who is not a client.
 	ours, err := thread.DialAs(0, 0, path)
 	harness.Must(t, err)
 	defer ours.Close()
@@ -489,6 +490,6 @@ func TestInetdBecomesUser(t *testing.T) {
 	cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
 	cmd.Stdin, cmd.Stdout = f, f
 	if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "accepted") {
-		t.Errorf("with a connection of its own making: exit status %d\n%s", status, log)
+		t.Errorf("with the end that opened the connection: exit status %d\n%s", status, log)
 	}
 }

@@ -66,8 +66,8 @@ func TestDemoSudo(t *testing.T) {
 }
 
 // TestDemoStays checks that the commands that the demo prints can be pasted,
-// and that Ctrl-C and stronger signals end all of its processes, including a
-// running job.
+// and that Ctrl-C and stronger signals end all processes of the demo, including
+// a running job.
 func TestDemoStays(t *testing.T) {
 	curl, err := exec.LookPath("curl")
 	if err != nil {
@@ -135,13 +135,13 @@ func TestDemoDaemonDies(t *testing.T) {
 		t.Error("exit status 0")
 	}
 	if got := d.errors.String(); !strings.Contains(got, "error: scheddbd has ended") {
-		t.Errorf("said %s", got)
+		t.Errorf("printed %s", got)
 	}
 	nothingLeft(t, d)
 }
 
-// TestDemoBusyPort checks that if the demo's port is in use, it prints two
-// commands, each of which finds a free port. Both can be pasted.
+// TestDemoBusyPort checks that if the demo's port is in use, the demo prints
+// two commands, each of which finds a free port. The user can paste both.
 func TestDemoBusyPort(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	harness.Must(t, err)
@@ -236,7 +236,7 @@ func (d *demo) start() {
 		}
 	}
 	d.Wait()
-	d.t.Fatalf("it did not start:\n%s\n%s", strings.Join(d.out, "\n"), d.errors.String())
+	d.t.Fatalf("the demo did not start:\n%s\n%s", strings.Join(d.out, "\n"), d.errors.String())
 }
 
 func (d *demo) signal(s syscall.Signal) { harness.Must(d.t, d.Process.Signal(s)) }

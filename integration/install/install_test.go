@@ -185,7 +185,7 @@ func TestInstall(t *testing.T) {
 	}
 	makeIn(t, "uninstall", "DESTDIR="+root, "PREFIX=/opt/gate")
 	for name := range filesIn(t, root) {
-		t.Errorf("%s is left", name)
+		t.Errorf("%s was not removed", name)
 	}
 }
 
@@ -313,8 +313,8 @@ func TestUnitsAreHardened(t *testing.T) {
 
 // TestUnitsPermitTheSandbox checks that the units permit everything that the
 // gateway needs to set up its sandbox, with and without root, and to confine
-// its workers. It looks up the names in the units in the sets of the installed
-// systemd, because these differ between versions.
+// its workers. The units name sets of system calls. The test expands these sets
+// as the installed systemd does, because they differ between versions.
 func TestUnitsPermitTheSandbox(t *testing.T) {
 	t.Parallel()
 	sets, err := exec.Command(systemd(t, "systemd-analyze"), "syscall-filter", "--no-pager").Output()
@@ -349,7 +349,7 @@ func TestUnitsPermitTheSandbox(t *testing.T) {
 			t.Errorf("%s: namespaces (-want +got):\n%s", name, diff)
 		}
 		if strings.Contains(tt.namespaces, "mnt") && !strings.Contains(text.String(), "CAP_SYS_ADMIN") {
-			t.Errorf("%s: no user may make these namespaces", name)
+			t.Errorf("%s: no user may create these namespaces", name)
 		}
 		// With User=root, systemd 257 starts the service without CAP_SETUID.
 		// Without User=, the service has all capabilities in the bounding set.
@@ -358,7 +358,7 @@ func TestUnitsPermitTheSandbox(t *testing.T) {
 			t.Errorf("%s: User=%s", name, user[len(user)-1][1])
 		}
 		if !regexp.MustCompile(`(?m)^LogsDirectory=\S`).MatchString(text.String()) {
-			t.Errorf("%s: there is no directory that an audit log could be written to", name)
+			t.Errorf("%s: there is no directory for an audit log", name)
 		}
 	}
 }

@@ -66,8 +66,9 @@ func TestAccountingLists(t *testing.T) {
 }
 
 // TestAccountingSessions checks that a session with the accounting daemon
-// serves one token repeatedly. A forged or expired token of the same user must
-// not benefit from the session. A restarted daemon must be asked again.
+// serves requests with one token repeatedly. A forged or expired token of the
+// same user must not benefit from the session. After the daemon has been
+// restarted, the gateway must open a new session.
 func TestAccountingSessions(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -87,11 +88,11 @@ func TestAccountingSessions(t *testing.T) {
 	}
 	good, short := forged(key, time.Hour), forged(key, 5*time.Second)
 	if n := ask(good, 200); n < 1 {
-		t.Fatalf("the first question cost %d connections", n)
+		t.Fatalf("the first request cost %d connections", n)
 	}
 	for range 3 {
 		if n := ask(good, 200); n != 0 {
-			t.Errorf("one more cost %d connections", n)
+			t.Errorf("another request cost %d connections", n)
 		}
 	}
 	for i := range 2 { // the daemon's refusal of a token is cached for a moment
@@ -103,11 +104,11 @@ func TestAccountingSessions(t *testing.T) {
 	if n := ask(short, 200); n < 1 {
 		t.Errorf("another token of the same user cost %d connections", n)
 	}
-	harness.Eventually(t, "the token ends", func() bool {
+	harness.Eventually(t, "the token expires", func() bool {
 		return k.Ask(c, "GET", path, "", "X-SCHED-USER-TOKEN: "+short).Status == 401
 	})
 	if n := ask(short, 401); n != 0 {
-		t.Errorf("a token that has ended cost %d connections", n)
+		t.Errorf("an expired token cost %d connections", n)
 	}
 	if n := ask(good, 200); n != 0 {
 		t.Errorf("the good token's session was lost: %d connections", n)
@@ -115,9 +116,9 @@ func TestAccountingSessions(t *testing.T) {
 	harness.Must(t, l.Daemons["scheddbd"].Stop())
 	l.Up(l.DBD)
 	if n := ask(good, 200); n < 1 {
-		t.Errorf("after the daemon was restarted: %d connections", n)
+		t.Errorf("after the restart of the daemon, a request cost %d connections", n)
 	}
 	if n := ask(good, 200); n != 0 {
-		t.Errorf("and then: %d connections", n)
+		t.Errorf("the request after that cost %d connections", n)
 	}
 }

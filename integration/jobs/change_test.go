@@ -138,7 +138,7 @@ func TestAccountingChanges(t *testing.T) {
 
 	if a := ask(200, "GET", "association?account=bio&user=zoe&cluster=CLUSTER", ""); a.Get("associations", 0, "max", "jobs", "active", "number") != 4.0 ||
 		a.Get("associations", 0, "qos", 0) != "high" || a.Get("associations", 0, "is_default") != true {
-		t.Errorf("what zoe inherits: %s", a.Text)
+		t.Errorf("what zoe inherits from the account: %s", a.Text)
 	}
 	count("accounts", "accounts", 3)
 	count("accounts?description=d", "accounts", 1)

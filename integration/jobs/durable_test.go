@@ -25,8 +25,8 @@ const (
 	durableClients = 16
 )
 
-// TestControllerKilled checks that every answered job runs exactly once, no
-// matter when and how often its controller is killed.
+// TestControllerKilled checks that every job whose submission was answered runs
+// exactly once, no matter when and how often its controller is killed.
 func TestControllerKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("by the clock", func(t *testing.T) {
@@ -37,8 +37,9 @@ func TestControllerKilled(t *testing.T) {
 			l.Up(l.Ctld)
 		})
 	})
-	// Each failpoint is between two writes that belong together. The controller
-	// passes it a different number of times before it is killed there.
+	// Each failpoint is between two writes that belong together. In each run,
+	// the controller passes the failpoint a different number of times before it
+	// kills itself there.
 	program := failing(t)
 	for _, point := range []string{"accepted", "recorded", "prepared", "spawned", "started", "outcome", "finished"} {
 		t.Run("at "+point, func(t *testing.T) {
@@ -71,13 +72,14 @@ func failing(t *testing.T) string {
 	return path
 }
 
-// submitAll makes clients submit jobs over REST until the given number is
-// answered. Meanwhile it calls disturb repeatedly. Then it checks that each
-// answered job wrote its number exactly once.
+// submitAll makes clients submit jobs over REST until the given number of
+// submissions has been answered. Meanwhile it calls disturb repeatedly. Then it
+// checks that each of these jobs wrote its number exactly once.
 //
 // disturb gets a function that waits for a given time. On a slow machine, the
-// function waits longer, until at least one more job is answered. The function
-// returns early if the controller has exited or all jobs are answered.
+// function waits longer, until at least one more submission is answered. The
+// function returns early if the controller has exited or all submissions are
+// answered.
 func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(while func(time.Duration, <-chan struct{}))) {
 	t.Helper()
 	ledger := filepath.Join(l.Work, "ledger")
@@ -155,8 +157,9 @@ func submitUntilAnswered(l *harness.Lab, t *testing.T, body string) (id int, ok 
 	return 0, false
 }
 
-// checkLedger compares the answered jobs with those that ran. Answered jobs
-// must have run once. Jobs without an answer may have run, at most once.
+// checkLedger compares the jobs whose submissions were answered with the jobs
+// that ran. The former must have run once. A job without an answer may have
+// run, at most once.
 func checkLedger(l *harness.Lab, t *testing.T, ledger string, jobs int, answered []int) {
 	t.Helper()
 	if len(answered) != jobs {

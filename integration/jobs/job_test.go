@@ -59,7 +59,7 @@ func TestTraps(t *testing.T) {
 		}
 		text, err := os.ReadFile(treasure)
 		if harness.Must(t, err); string(text) != "gold" {
-			t.Errorf("the file of root's is now %q", text)
+			t.Errorf("root's file is now %q", text)
 		}
 	})
 	t.Run("working directory is root's alone", func(t *testing.T) {
@@ -95,13 +95,14 @@ func TestCancel(t *testing.T) {
 		t.Errorf("ended as %s", a.State())
 	}
 	if n := harness.Running(t, sleep); n != 0 {
-		t.Errorf("%d of its processes run on", n)
+		t.Errorf("%d of its processes are still running", n)
 	}
 }
 
-// TestJobsOutliveController checks that jobs end correctly, and are reported
-// correctly, while their controller is down. One job has the shortest time
-// limit, a minute, so this test takes that long. Other tests run in parallel.
+// TestJobsOutliveController checks that jobs end correctly while their
+// controller is down, and that the next controller reports them correctly. One
+// job has the shortest time limit, a minute, so this test takes that long.
+// Other tests run in parallel.
 func TestJobsOutliveController(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -150,7 +151,7 @@ func TestStepKilled(t *testing.T) {
 	if a := l.AwaitEnd(id); a.State() != "NODE_FAIL" {
 		t.Errorf("ended as %s", a.State())
 	}
-	harness.Eventually(t, "nothing of it is left", func() bool { return harness.Running(t, sleep) == 0 })
+	harness.Eventually(t, "no process of it is left", func() bool { return harness.Running(t, sleep) == 0 })
 	if text, err := os.ReadFile(filepath.Join(l.Work, "once")); err != nil || string(text) != "began\n" {
 		t.Errorf("ran %q, %v", text, err)
 	}

@@ -137,7 +137,8 @@ func (m *machine) put(t *testing.T, from, to string) {
 	m.run(t, "chmod 0755 /root") // apt reads the file as another user
 }
 
-// changeConffile changes the configuration file in a package, as a later release may.
+// changeConffile changes the configuration file in a package, as a later
+// release may.
 func (m *machine) changeConffile(t *testing.T, path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -202,7 +203,7 @@ func (m *machine) underLoad(t *testing.T, what func()) (answered, failed int64) 
 	before := good.Load()
 	what()
 	if good.Load() == before {
-		t.Error("no request was answered meanwhile")
+		t.Error("no request was answered during the change")
 	}
 	time.Sleep(2 * time.Second)
 	stop()

@@ -18,19 +18,20 @@ import (
 	"testing"
 )
 
-// machine is a machine of integration/systemd with Slurm but without the
-// gateway.
+// machine is a machine that the script integration/systemd/machine runs, with
+// Slurm but without the gateway.
 type machine struct {
 	suite string // such as trixie-slurm
 	root  string // path of its root directory on this machine
 }
 
-// boot starts the machine. If there is none, it skips the test.
+// boot starts the machine that PACKAGE_SUITE selects. If the variable is not
+// set, boot skips the test.
 func boot(t *testing.T) *machine {
 	t.Helper()
 	suite := os.Getenv("PACKAGE_SUITE")
 	if suite == "" {
-		t.Skip("PACKAGE_SUITE names no Debian to boot")
+		t.Skip("PACKAGE_SUITE is not set")
 	}
 	if os.Geteuid() != 0 {
 		t.Fatal("needs root, to make a machine for systemd")

@@ -102,8 +102,8 @@ func TestAmbiguities(t *testing.T) {
 	nobodyElse(f, t)
 }
 
-// meant are headers with a single user name, or an empty one, as from a proxy
-// that is misconfigured or does not know the user.
+// meant are headers that name at most one user. Some name none or are misspelt,
+// as if from a proxy that is misconfigured or does not know the user.
 var meant = []ambiguity{
 	{headers: "X-SCHED-USER-NAME:", directly: "401"},
 	{headers: "X-SCHED-USER-NAME: \t ", directly: "401"},
@@ -135,7 +135,7 @@ func nobodyElse(f *harness.Fronts, t *testing.T) {
 	got := f.Gate.ServedAs()
 	both := f.User.Name + " by " + f.Holder
 	if got[both] == 0 || len(got) != 1 {
-		t.Errorf("the gateway's log says it served %v, want %q alone", got, both)
+		t.Errorf("according to its log, the gateway served %v, want only %q", got, both)
 	}
 }
 

@@ -89,7 +89,7 @@ func TestProvidersTokens(t *testing.T) {
 	t.Parallel()
 	l, u, dir := harness.NewLab(t), harness.SomeUser(t), t.TempDir()
 	jwks := filepath.Join(l.Dir, "etc", "jwks.json")
-	// Like a provider's key set, it contains a key for encryption and
+	// Like a provider's key set, this one contains a key for encryption and
 	// certificate fields.
 	set := fmt.Sprintf(`{"keys":[{"kid":"enc-1","kty":"RSA","alg":"RSA-OAEP","use":"enc","n":"AQAB","e":"AQAB","x5c":["MIIC"],"x5t":"x"},
 		%s,{"kty":"EC","crv":"P-256","x":"AA","y":"AA","kid":"ec-1"}]}`,
@@ -126,7 +126,8 @@ func TestProvidersTokens(t *testing.T) {
 	}
 }
 
-// keyed restarts the daemons with these AuthAltParameters in both configurations.
+// keyed restarts the daemons with these AuthAltParameters in both
+// configurations.
 func keyed(l *harness.Lab, t *testing.T, parameters string) {
 	t.Helper()
 	for _, name := range []string{"schedrestd", "schedctld", "scheddbd"} {
@@ -176,12 +177,12 @@ func accepted(l *harness.Lab, t *testing.T, token, user string, gateways map[str
 	}
 }
 
-// refusedEverywhere fails the test unless the token is refused by the controller,
-// and by both daemons through each gateway.
+// refusedEverywhere fails the test unless the token is refused by the
+// controller, and by both daemons through each gateway.
 func refusedEverywhere(l *harness.Lab, t *testing.T, token string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err == nil {
-		t.Errorf("schedctl took a forged token:\n%s", out)
+		t.Errorf("schedctl accepted a forged token:\n%s", out)
 	}
 	for name, url := range gateways {
 		for _, path := range []string{"/sched/" + harness.Version + "/ping", "/scheddb/" + harness.Version + "/ping"} {
@@ -204,7 +205,7 @@ func schedctl(l *harness.Lab, token string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// asked returns an answer of a gateway other than the lab's.
+// asked requests path from the gateway at url, which need not be the lab's.
 func asked(l *harness.Lab, t *testing.T, url, path, token string) harness.Answer {
 	t.Helper()
 	other := *l

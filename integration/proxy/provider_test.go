@@ -207,8 +207,8 @@ func (i *identified) counted(token string) string {
 	return asked(i.Lab, i.t, i.URL, "/sched/"+harness.Version+"/ping", token).CountedAs()
 }
 
-// soon waits until requests with a token have the wanted result. This may take
-// a minute, because a gateway caches results for so long.
+// soon waits until requests with token have the result want. This may take a
+// minute, because a gateway caches results for so long.
 func (i *identified) soon(token, want string) {
 	i.t.Helper()
 	var got string
@@ -219,7 +219,8 @@ func (i *identified) soon(token, want string) {
 	}
 }
 
-// logged waits until both daemons have logged a line that matches the pattern what.
+// logged waits until both daemons have logged a line that matches the pattern
+// what.
 func (i *identified) logged(what string) {
 	i.t.Helper()
 	for _, name := range []string{"schedctld", "scheddbd"} {
@@ -231,8 +232,9 @@ func (i *identified) logged(what string) {
 	}
 }
 
-// withoutTokens makes the lab wait until daemons accept connections, because it
-// can't create a token for a request to them.
+// withoutTokens makes the lab regard a daemon as started when it accepts
+// connections. The usual check sends requests with a token, which the lab can't
+// create.
 func withoutTokens(l *harness.Lab) {
 	l.Ctld.Answers = harness.Accepts(l.Ctld.At)
 	l.Restd.Answers = harness.Accepts(strings.TrimPrefix(l.Restd.At, "http://"))

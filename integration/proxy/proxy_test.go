@@ -67,13 +67,13 @@ func TestProxy(t *testing.T) {
 			log, err := os.ReadFile(f.Log("schedctld"))
 			harness.Must(t, err)
 			if !regexp.MustCompile(fmt.Sprintf(`msg="job accepted" job=%d uid=%d (user=%s )?by=%s `, id, f.User.UID, f.User.Name, f.Holder)).Match(log) {
-				t.Errorf("schedctld's log does not say whose job %d is and who brought it:\n%s", id, log)
+				t.Errorf("schedctld's log does not have the owner of job %d and the user of its token:\n%s", id, log)
 			}
 		})
 	}
 	both := f.User.Name + " by " + f.Holder
 	if got := f.Gate.ServedAs(); got[both] < len(f.Ways) || len(got) != 1 {
-		t.Errorf("the gateway's log says it served %v, want %q alone", got, both)
+		t.Errorf("according to its log, the gateway served %v, want only %q", got, both)
 	}
 	if !strings.HasPrefix(f.OwnToken, tokenBegins) || strings.Contains(f.Gate.Logged(), tokenBegins) {
 		t.Error("the gateway's log has the token")

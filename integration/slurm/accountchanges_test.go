@@ -20,8 +20,10 @@ const (
 	showClusters = "sacctmgr -nP show cluster clNAME,dlNAME format=cluster,classification,flags"
 )
 
-// compared maps the names of changes to lists. Before the change is made, these
-// lists are compared, because both gateways have made the same records in them.
+// compared has the names of some changes, each with lists of records. Before
+// TestAccountChanges makes such a change, it checks these lists: records that
+// were made through one gateway must be the same as those that were made
+// through the other.
 var compared = map[string][]string{
 	"give it a comment":                       {"accounts", "associations", "users?with_assocs=true&with_coords=true"},
 	"make a QOS that preempts an unknown one": {"qos"},

@@ -22,7 +22,8 @@ func (m *machine) withSlurmsKey(t *testing.T) {
 	for _, dir := range []string{"slurmctld", "slurmdbd"} { // the daemons run as slurm, who can't create these directories
 		m.run(t, "root", "install", "-d", "-o", "slurm", "/run/"+dir)
 	}
-	// slurmd expects root as the owner. slurmctld writes its pid file there.
+	// slurmd expects that root owns this directory. slurmctld, which does not
+	// run as root, writes its pid file there.
 	m.run(t, "root", "install", "-d", "-o", "root", "-m", "0777", "/run/slurm")
 	for _, name := range []string{"slurm.conf", "slurmdbd.conf"} {
 		file := filepath.Join(m.root, "etc/slurm", name)

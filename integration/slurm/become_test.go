@@ -72,7 +72,7 @@ func (m *machine) ranAs(t *testing.T, job, user string, uid uint32, output strin
 	info, err := os.Stat(file)
 	must(t, err)
 	if s := info.Sys().(*syscall.Stat_t); s.Uid != uid || strings.TrimSpace(string(text)) != user {
-		t.Errorf("the job ran as %q and its file is of uid %d, want %s (%d)", text, s.Uid, user, uid)
+		t.Errorf("the job ran as %q and its file belongs to uid %d, want %s (%d)", text, s.Uid, user, uid)
 	}
 }
 
@@ -117,7 +117,7 @@ func (m *machine) servesLocalUsers(t *testing.T, name string) {
 		a, err := ask(m.as(users[1].id, users[1].id, ourSocket), "DELETE", "/slurm/v0.0.42/job/"+job, "")
 		must(t, err)
 		if a.status == http.StatusOK {
-			t.Errorf("bob ended a job of alice's: %s", a.body)
+			t.Errorf("bob cancelled a job of alice's: %s", a.body)
 		}
 	})
 }

@@ -26,7 +26,8 @@ type change struct {
 	effect                   string // why the outputs differ; "": they are the same
 }
 
-// sides makes changes through both gateways, theirs first.
+// sides makes changes through both gateways, first through Slurm's and then
+// through ours.
 type sides struct {
 	m     *machine
 	token string

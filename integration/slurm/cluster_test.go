@@ -1,7 +1,7 @@
 // Package slurm tests the gateway with a real Slurm, side by side with Slurm's
 // own gateway. The script "cluster" creates the cluster from Debian's packages,
-// as a machine of its own. The gateway runs in that machine. The tests use its
-// UNIX sockets, which are also files of this machine.
+// as a machine of its own. The gateway runs in that machine. The tests use the
+// gateway's UNIX sockets, which are also files of this machine.
 //
 // "make integration-slurm" runs it. SLURM_RELEASE selects the release; without
 // it all tests are skipped. SLURM_REQUIRED=1 turns skips into failures, and
@@ -253,7 +253,7 @@ func (m *machine) start(t *testing.T, name, socket string, env []string, args ..
 	eventually(t, name+" answers", func() bool {
 		select {
 		case <-d.ended:
-			t.Fatalf("%v has ended", args)
+			t.Fatalf("%v has exited", args)
 		default:
 		}
 		nc, err := net.Dial("unix", filepath.Join(m.root, socket))
@@ -275,12 +275,12 @@ func (d *daemon) stop(t *testing.T) {
 	select {
 	case <-d.ended:
 	case <-time.After(30 * time.Second):
-		t.Errorf("%v did not end", d.cmd.Args)
+		t.Errorf("%v did not exit", d.cmd.Args)
 		d.m.try("root", "kill", "-KILL", d.pid)
 	}
 	if text, _ := os.ReadFile(d.log); t.Failed() {
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		t.Logf("the last of its log:\n%s", strings.Join(lines[max(0, len(lines)-5):], "\n"))
+		t.Logf("its last log lines:\n%s", strings.Join(lines[max(0, len(lines)-5):], "\n"))
 	}
 }
 

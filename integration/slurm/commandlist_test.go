@@ -204,7 +204,7 @@ func TestCommandsPage(t *testing.T) {
 			continue
 		}
 		if text, err := os.ReadFile(file); err != nil || string(text) != want {
-			t.Errorf("%s is not what was recorded (%v): make golden", file, err)
+			t.Errorf("%s does not match the recorded outputs (%v): make golden", file, err)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func (o *ours) ask(t *testing.T, whose, line string) (string, int) {
 	}
 	must(t, err)
 	if code == 124 || code == 137 {
-		t.Errorf("%s as %s: did not end", line, whose)
+		t.Errorf("%s as %s: did not exit", line, whose)
 	}
 	return string(out), code
 }
@@ -176,11 +176,11 @@ func TestCommands(t *testing.T) {
 		fmt.Fprintf(&b, "%s\nexit %d\n%s\n", c.title(), code, indented(still(out)))
 		switch {
 		case c.verdict == works && code != 0:
-			t.Errorf("%s: exit %d, and it is said to work:\n%s", c.title(), code, out)
+			t.Errorf("%s: exit %d, but its verdict is that it works:\n%s", c.title(), code, out)
 		case c.verdict == refused && code == 0:
-			t.Errorf("%s: exit 0, and it has to be refused:\n%s", c.title(), out)
+			t.Errorf("%s: exit 0, but it must be refused:\n%s", c.title(), out)
 		case c.verdict == cannot && strings.Contains(out, "Unexpected message"):
-			t.Errorf("%s: not a sentence that says why:\n%s", c.title(), out)
+			t.Errorf("%s: the output has no reason:\n%s", c.title(), out)
 		}
 	}
 	o.alive(t)
@@ -202,7 +202,7 @@ func (o *ours) alive(t *testing.T) {
 	for _, d := range []*daemon{o.ctld, o.dbd} {
 		select {
 		case <-d.ended:
-			t.Errorf("%v has ended", d.cmd.Args)
+			t.Errorf("%v has exited", d.cmd.Args)
 		default:
 		}
 		if text, err := os.ReadFile(d.log); err != nil || strings.Contains(string(text), "panic") {
@@ -228,7 +228,7 @@ func compareSaid(t *testing.T, want, got map[string]saying) {
 	}
 	for title := range want {
 		if _, asked := got[title]; !asked {
-			t.Errorf("%s is recorded, and is not asked any more", title)
+			t.Errorf("%s is recorded, but no longer in commandLines", title)
 		}
 	}
 }

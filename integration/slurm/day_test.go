@@ -75,7 +75,8 @@ func operations(alice, bob string) []change {
 	}
 }
 
-// later has the paths that only newer versions have.
+// later has the operations that only newer API versions have, each with the
+// oldest of these versions.
 var later = map[string]string{"job/JOB/requeue": "v0.0.45", "jobs/requeue": "v0.0.45"}
 
 // newer are the changes that a controller of 22.05 does not support.

@@ -99,8 +99,8 @@ func (list exceptions) allowed(release, version, path string, d difference) bool
 		if !has(e.releases, release) || !has(e.versions, version) || !e.path.MatchString(path) || !e.field.MatchString(d.field) {
 			continue
 		}
-		// A value that changes constantly keeps its type. A list that changes
-		// gets longer or shorter.
+		// "moves" is for fields that change constantly. It permits another
+		// value of the same type, and lists of another length.
 		if e.how == d.how || e.how == "moves" && d.how == "value" {
 			e.needed = true
 			return true

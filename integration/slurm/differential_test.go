@@ -100,8 +100,8 @@ func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) 
 	return seen
 }
 
-// plain submits a job through the gateway with almost no fields, because
-// Slurm's commands set many by themselves.
+// plain submits a job through the gateway with almost no fields. (Slurm's
+// commands would set many fields by themselves.)
 func (m *machine) plain(t *testing.T) string {
 	t.Helper()
 	held := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"plain","hold":true`, 1)
@@ -234,7 +234,7 @@ func (m *machine) requests(t *testing.T, path, bare string, o operation) (list [
 		_, after, _ = strings.Cut(after, "}")
 		names := m.named()[bare]
 		if names == nil {
-			t.Errorf("nothing to ask %s for", path)
+			t.Errorf("there are no names to request from %s", path)
 		}
 		plain = nil
 		for _, name := range names {

@@ -76,7 +76,7 @@ func (m *machine) furnishJobs(t *testing.T) {
 		})
 	}
 	m.run(t, "bob", "scancel", jobs["cancel"])
-	eventually(t, "there is a time that job gres has run before it is suspended", func() bool {
+	eventually(t, "job gres has run for some time before it is suspended", func() bool {
 		ran := m.run(t, "root", "squeue", "-h", "-j", jobs["gres"], "-o", "%M")
 		return ran != "0:00" && ran != "0:01"
 	})

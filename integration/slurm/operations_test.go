@@ -91,7 +91,8 @@ var calls = map[string]call{
 
 var inPath = regexp.MustCompile(`/(v0\.0\.(\d+))/`)
 
-// declared returns the rows of api/testdata/paths.tsv: version, method and path.
+// declared returns the rows of api/testdata/paths.tsv: version, method and
+// path.
 func declared(t *testing.T) (rows [][3]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../api/testdata/paths.tsv")
@@ -115,7 +116,7 @@ func (m *machine) moreNodes(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(file, append(text, "MaxNodeCount=200\n"...), 0))
 	m.signal(t, "slurmctld", "TERM")
-	eventually(t, "slurmctld has ended", func() bool {
+	eventually(t, "slurmctld has exited", func() bool {
 		_, err := m.try("root", "pgrep", "-x", "slurmctld")
 		return err != nil
 	})
@@ -179,7 +180,7 @@ func TestOperations(t *testing.T) {
 	}
 	t.Logf("statuses: %v", statuses)
 	if out := m.run(t, "root", "scontrol", "-o", "show", "nodes"); m.release >= "23" && !strings.Contains(out, "NodeName=new45 ") {
-		t.Error("node new45 was not made")
+		t.Error("node new45 was not created")
 	}
 }
 

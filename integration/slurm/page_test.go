@@ -64,7 +64,7 @@ func walk(t *testing.T) map[string]step {
 	for _, b := range blocks {
 		m := opening.FindStringSubmatch(b.Text)
 		if m == nil {
-			t.Fatalf("docs/SLURM.md:%d: the first line says neither which step this is nor as whom: # A1, WHERE, as root", b.Line)
+			t.Fatalf("docs/SLURM.md:%d: the first line must name the step and its user: # A1, WHERE, as root", b.Line)
 		}
 		s := step{name: m[1], user: "root", text: strings.TrimPrefix(b.Text, m[0])}
 		if m[2] != "as root" {
@@ -74,7 +74,7 @@ func walk(t *testing.T) map[string]step {
 			s.text = found[last].text + s.text
 		}
 		if _, twice := found[s.name]; twice {
-			t.Fatalf("docs/SLURM.md:%d: another step %s", b.Line, s.name)
+			t.Fatalf("docs/SLURM.md:%d: a second step %s", b.Line, s.name)
 		}
 		last = s.name
 		found[last] = s
@@ -170,7 +170,7 @@ func (s *site) systemctl(words []string) {
 	default:
 		name := strings.TrimSuffix(words[len(words)-1], ".service")
 		if request != fmt.Sprintf("enable --now %s.socket %[1]s.service", name) {
-			s.t.Fatalf("nothing here can do: systemctl %s", request)
+			s.t.Fatalf("the test has no replacement for: systemctl %s", request)
 		}
 		s.activate(name)
 	}
@@ -208,8 +208,8 @@ func (s *site) activate(name string) {
 	}
 	args = append(append(args, "env"), strings.Fields(strings.Join(s.setting(name+".service", "Environment"), " "))...)
 	command := strings.ReplaceAll(strings.Join(s.setting(name+".service", "ExecStart"), " "), "$SCHEDRESTD_OPTIONS", "")
-	// systemd-socket-activate runs the service when the first client connects. The
-	// method start of machine is that client.
+	// systemd-socket-activate runs the service when the first client connects.
+	// The method start of machine is that client.
 	s.machine.start(s.t, name, socket, nil, append(args, strings.Fields(command)...)...)
 	must(s.t, os.Chmod(filepath.Join(s.root, socket), os.FileMode(octal(s.t, s.setting(name+".socket", "SocketMode")))))
 }
@@ -224,8 +224,8 @@ func octal(t *testing.T, values []string) (mode uint32) {
 	return mode
 }
 
-// unpacked returns a machine on which nothing was set up yet, with an archive
-// in a directory of root.
+// unpacked returns a machine on which nothing was set up yet. In a directory of
+// root it has the archive that "make dist" builds.
 func unpacked(t *testing.T) *site {
 	m := fresh(t)
 	s := &site{machine: m, t: t, steps: walk(t)}
@@ -303,7 +303,7 @@ func TestPage(t *testing.T) {
 		s.submitted("B4", alice.name, alice.id, "second")
 		if out := s.follow("B5"); !regexp.MustCompile(`(?m)^root +schedrestd$`).MatchString(out) ||
 			!regexp.MustCompile(`(?m)^alice +schedrestd-work$`).MatchString(out) {
-			t.Errorf("not a parent of root's and a worker of alice's alone:\n%s", out)
+			t.Errorf("want a parent of root's and a worker of alice's:\n%s", out)
 		}
 	})
 	t.Run("users, by hand", func(t *testing.T) {

@@ -21,7 +21,7 @@ func TestSubmitPolicy(t *testing.T) {
 				return d.ask("POST", "/slurm/…/job/submit", named, status, d.token)
 			}
 			if s := submit("who", http.StatusOK); s.UserMsg != "" {
-				t.Errorf("of a job that the policy does not name the message is %q", s.UserMsg)
+				t.Errorf("for a job that the policy does not name, the message is %q", s.UserMsg)
 			}
 			const praise = "grüße \"und\" Dank\nfor a job with a name"
 			if s := submit("praised", http.StatusOK); s.UserMsg != praise || s.JobID == "" {

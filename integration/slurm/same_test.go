@@ -64,7 +64,8 @@ func (s *sides) sameMade(t *testing.T, version, prefix string, lists ...string) 
 }
 
 // leaves returns the fields of a record with their values, as lines of text. It
-// omits the fields that individual matches, and replaces side by NAME.
+// omits the fields that individual matches. In the values, it replaces the name
+// side by NAME.
 func leaves(at string, value any, side string, words []string) (list []string) {
 	switch value := value.(type) {
 	case map[string]any:

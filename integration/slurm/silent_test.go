@@ -12,12 +12,13 @@ import (
 
 var update = flag.Bool("update", false, "add to the lists of fields that say nothing, or only sometimes")
 
-// silent maintains testdata/silent. For each release, it lists the fields that
-// never had another value than the default, so that comparing them proves
-// nothing. A field that is not on the list must have another value in each run.
+// silent maintains testdata/silent. For each release, the file there lists the
+// fields that always had the default value, so that comparing them proves
+// nothing. A field that is not on the list must have another value at least
+// once in each run.
 func (m *machine) silent(t *testing.T, excepted exceptions, seen map[string]fields) {
 	t.Helper()
-	spoke := map[string]bool{} // whether a field of a record had another value in any answer
+	spoke := map[string]bool{} // whether a field of a record had another value than the default in any answer
 	for endpoint, fields := range seen {
 		for field, said := range fields {
 			if name := recorded(endpoint, field); name != "" && !excepted.moves(endpoint, field) {
@@ -39,17 +40,17 @@ func (m *machine) silent(t *testing.T, excepted exceptions, seen map[string]fiel
 		case *update:
 			listed[name] = sometimes
 		default:
-			t.Errorf("%s took no other value than the default, and once did: furnish it, or list it in %s (-update)", name, file)
+			t.Errorf("%s always had the default value, but not in earlier runs: give it a value in furnish, or list it in %s (-update)", name, file)
 		}
 	}
-	t.Logf("of %d fields of records %d never took another value than the default", len(spoke), len(silent))
+	t.Logf("of %d fields of records, %d always had the default value", len(spoke), len(silent))
 	if *update {
 		writeSilent(t, file, listed)
 	}
 }
 
-// sometimes marks a field in a list that has another value only in some runs,
-// for example when the schedulers are at work.
+// sometimes marks a listed field that has another value than the default only
+// in some runs, for example when the schedulers are at work.
 const sometimes = " sometimes"
 
 func readSilent(t *testing.T, file string) map[string]string {

@@ -177,7 +177,7 @@ func (m *machine) provoke(t *testing.T, s symptom) string {
 		t.Errorf("status %d, want %d: %.500s", a.status, s.status, a.body)
 	}
 	var said string
-	eventually(t, "it is said that "+s.logged, func() bool { // the parent passes the worker's line on
+	eventually(t, "the gateway logs "+s.logged, func() bool { // the dispatcher passes the worker's line on
 		log, err := os.ReadFile(d.log)
 		must(t, err)
 		said = string(log) + string(a.body)
@@ -194,7 +194,7 @@ func (m *machine) faulty(t *testing.T, s symptom) string {
 	conf := string(text)
 	if s.conf != nil {
 		if conf = s.conf(conf); conf == string(text) {
-			t.Fatal("there is nothing to spoil in slurm.conf")
+			t.Fatal("slurm.conf has no text to replace")
 		}
 	}
 	const name = "/etc/slurm/faulty.conf"
@@ -207,8 +207,9 @@ func (m *machine) faulty(t *testing.T, s symptom) string {
 	return name
 }
 
-// fails returns the output of a gateway that does not start. If the file must
-// be unreadable, the gateway runs as an ordinary user.
+// fails returns the output of a gateway that does not start. For the symptom
+// "unreadable", the gateway runs as an ordinary user, because root can read
+// every file.
 func (m *machine) fails(t *testing.T, s symptom, args []string) string {
 	t.Helper()
 	args = append([]string{"timeout", "60", "env"}, args...) // in case it starts
@@ -224,7 +225,8 @@ func (m *machine) fails(t *testing.T, s symptom, args []string) string {
 	return string(out)
 }
 
-// otherMunged starts a second munged, with a key that the cluster does not have.
+// otherMunged starts a second munged, with a key that the cluster does not
+// have.
 func (m *machine) otherMunged(t *testing.T) {
 	t.Helper()
 	m.run(t, "root", "sh", "-ec", `install -d -o munge -g munge -m 755 /run/munge-other

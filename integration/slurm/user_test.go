@@ -105,8 +105,8 @@ type shown struct {
 	UserMsg string      `json:"job_submit_user_msg"`
 }
 
-// ask sends a request, such as "ping" for path "/slurm/…/ping", and fails the
-// test unless it gets the status.
+// ask sends a request, and fails the test unless the answer has the status. In
+// path, such as "/slurm/…/ping", the API version replaces "…".
 func (d day) ask(method, path, body string, status int, headers ...string) (s shown) {
 	d.t.Helper()
 	a, err := ask(d.c, method, strings.Replace(path, "…", d.version, 1), body, headers...)
@@ -175,12 +175,12 @@ func (d day) submits(root string) {
 	info, err := os.Stat(filepath.Join(root, output))
 	must(d.t, err)
 	if uid := info.Sys().(*syscall.Stat_t).Uid; uid != users[0].id || strings.TrimSpace(string(text)) != users[0].name {
-		d.t.Errorf("the job ran as %q and its file is of uid %d", text, uid)
+		d.t.Errorf("the job ran as %q and its file belongs to uid %d", text, uid)
 	}
 	nowhere := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"who","partition":"none"`, 1)
 	a, err := ask(d.c, "POST", "/slurm/"+d.version+"/job/submit", nowhere, d.token)
 	if err != nil || a.status < 400 || a.status >= 500 || !strings.Contains(string(a.body), "artition") {
-		d.t.Errorf("for a partition that is not there: %v, status %d: %s", err, a.status, a.body)
+		d.t.Errorf("for an unknown partition: %v, status %d: %s", err, a.status, a.body)
 	}
 }
 

@@ -22,8 +22,8 @@ END
 `
 
 // TestDaemonsPortsAreNeverFree checks that a daemon's port is never free,
-// however the daemon ends. Another user must not be able to listen on it, and
-// the next daemon must answer requests that arrive meanwhile.
+// however the daemon ends. Another user must not be able to listen on the port.
+// Requests that arrive before the next daemon has started must wait for it.
 func TestDaemonsPortsAreNeverFree(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)

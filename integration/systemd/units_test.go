@@ -46,7 +46,8 @@ var starts = map[string]struct {
 
 // TestUnitsStart checks that each unit serves as soon as it reports that it is
 // ready, and that its line in the journal has the layers that the page lists.
-// With require_confinement, it must start or fail, as the page says.
+// With require_confinement, each unit must start or refuse to start, whichever
+// the page says.
 func TestUnitsStart(t *testing.T) {
 	m := booted(t)
 	page, err := os.ReadFile("../../docs/INSTALL.md")
@@ -130,7 +131,7 @@ func TestTLS(t *testing.T) {
 			m.run(t, asks+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
 			m.run(t, "systemctl reload schedrestd; sleep 1; "+asks+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
 			if out, err := m.try(`setpriv --reuid=schedrestd --regid=schedrestd --clear-groups cat /etc/sched/tls.key`); err == nil {
-				t.Errorf("workers' user reads the key: %s", out)
+				t.Errorf("the workers' user can read the key: %s", out)
 			}
 		})
 	}
@@ -154,7 +155,7 @@ func TestCheckInsideTheUnit(t *testing.T) {
 			m.fresh(t)
 			out := m.run(t, tt.before+"\nunit="+strings.TrimSuffix(tt.unit, ".service")+"\n"+check+
 				"rm /run/systemd/system/schedrestd-check.service\nsystemctl daemon-reload\n")
-			out = out[max(0, strings.LastIndex(out, "PART ")):] // the journal may still have the check before
+			out = out[max(0, strings.LastIndex(out, "PART ")):] // the journal may still end with the check before this one
 			died := regexp.MustCompile(`(\d+) death tests were run, each in its own process: (\d+) were killed`).FindStringSubmatch(out)
 			if died == nil || died[1] != died[2] || !strings.Contains(out, "All confinement that a start ") {
 				t.Errorf("%s", out)
@@ -208,7 +209,7 @@ func TestRestartUnderLoad(t *testing.T) {
 		before := answered.Load()
 		m.run(t, "systemctl restart schedrestd; systemctl reload schedrestd; sleep 0.5; systemctl kill --signal=HUP --kill-whom=main schedrestd")
 		if answered.Load() == before {
-			t.Error("no client was answered meanwhile")
+			t.Error("no client was answered during the restarts")
 		}
 	}
 	close(over)

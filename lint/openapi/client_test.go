@@ -35,7 +35,7 @@ func TestClient(t *testing.T) {
 		t.Fatalf("nodes: %v %s", err, nodes.Body)
 	}
 	if none, err := c.SchedV0042GetNodeWithResponse(ctx, "none", nil); err != nil || none.JSONDefault == nil || len(*none.JSONDefault.Errors) != 1 {
-		t.Errorf("a node that is not there: %v %s", err, none.Body)
+		t.Errorf("an unknown node: %v %s", err, none.Body)
 	}
 	text := func(s string) *string { return &s }
 	submitted, err := c.SchedV0042PostJobSubmitWithResponse(ctx, nil, client.V0042JobSubmitReq{Job: &client.V0042JobDescMsg{
@@ -95,6 +95,6 @@ func demo(t *testing.T) (url, token string) {
 			return url, token
 		}
 	}
-	t.Fatal("the demo did not come up")
+	t.Fatal("the demo did not start")
 	return "", ""
 }

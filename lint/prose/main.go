@@ -3,11 +3,11 @@
 //
 //	go run ./lint/prose [-update] [-v [PATH]...]
 //
-// It prints figures. allowed.tsv has the permitted numbers of findings: for the
-// Go files in each top-level folder together, and for each other file. The
-// command fails if there are more. With -v it lists every finding, or those in
-// files whose paths begin with an argument. With -update it lowers the
-// permitted numbers to the present numbers; it never raises them.
+// It prints how many findings there are. allowed.tsv has the permitted numbers:
+// for the Go files in each top-level folder together, and for each other file.
+// The command fails if there are more findings. With -v it lists every finding,
+// or those in files whose paths begin with an argument. With -update it lowers
+// the permitted numbers to the present numbers; it never raises them.
 package main
 
 import (

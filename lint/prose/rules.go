@@ -42,9 +42,9 @@ func parseRules(text string) (phrases []rule, words, names map[string]string) {
 	return phrases, words, names
 }
 
-// firstOf returns the replacement for a word. If the rules lack the word, but
-// have the word of which it is a form, it returns that replacement. Otherwise
-// it returns "".
+// firstOf returns the replacement for a word. If the rules lack the word itself
+// but have its base form, firstOf returns the replacement for the base form.
+// Otherwise it returns "".
 func firstOf(rules map[string]string, word string) string {
 	word = strings.TrimSuffix(word, "'s")
 	if instead, ok := rules[word]; ok {

@@ -23,8 +23,8 @@ const (
 
 var kinds = [...]string{"forbidden phrases", "function comments that define", "retired names", "retired words"}
 
-// A place is the Go files in a top-level folder, or another file. It has its
-// own numbers of permitted findings.
+// A place is what findings are counted for: either all Go files in a top-level
+// folder, or one other file.
 type place struct {
 	findings [len(kinds)][]finding
 }

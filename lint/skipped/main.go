@@ -49,7 +49,8 @@ func runs(args []string) func(func([]string) bool) {
 
 // run runs go test once and returns its exit status.
 func run(arguments []string, out io.Writer, skips skips) int {
-	// Ctrl-C also interrupts go test, which then reports its progress.
+	// Ctrl-C also interrupts go test, which then reports its progress. This
+	// program must keep running to print that report.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	test := exec.Command("go", append([]string{"test", "-json"}, arguments...)...)
 	test.Stderr = os.Stderr

@@ -111,7 +111,8 @@ func bare(path string) (v, rest string) {
 }
 
 // bodyNames returns the names of bodies, by operation. If a version defines a
-// body in place, its name is taken from a version that refers to it.
+// body in place, without a name, bodyNames takes the name from a version whose
+// operation refers to a named body.
 func bodyNames(documents []document) map[string]string {
 	names := map[string]string{}
 	for _, d := range documents {

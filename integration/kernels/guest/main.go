@@ -46,7 +46,8 @@ func main() {
 }
 
 // reap executes this program again, to perform the steps, and waits for it and
-// for all orphans. A test may wait until an orphan is gone.
+// for all orphans. Orphans must not stay zombies, because a test may wait until
+// an orphan is gone.
 func reap() error {
 	steps, err := os.StartProcess("/init", os.Args, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {
