@@ -67,7 +67,7 @@ func TestChaos(t *testing.T) {
 	t.Parallel()
 	c := newChaos(t)
 	c.warm()
-	c.watch = newChaosWatch(t, c.Daemons["schedrestd"].PID())
+	c.watch = newChaosWatch(t, c.Daemons["schedrestd"].PID(), c.Dispatcher())
 	defer func() { t.Logf("after %s:\n%s", c.lasts, c.table()) }()
 	c.storm()
 	c.verifyRecovery()

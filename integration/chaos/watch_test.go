@@ -22,41 +22,52 @@ type chaosCount struct {
 func (c *chaosCount) add(n int) { c.mu.Lock(); c.n += n; c.mu.Unlock() }
 func (c *chaosCount) get() int  { c.mu.Lock(); defer c.mu.Unlock(); return c.n }
 
-// chaosWatch watches the gateway's parent.
+// chaosWatch watches the gateway's parent and dispatcher, which live as long as
+// the gateway and hold descriptors for the other processes.
 type chaosWatch struct {
 	t         *testing.T
 	parent    int
-	quiet     measure // before the load
-	after     measure
-	early     []measure
-	late      []measure
+	watched   []*watched
 	zombies   map[int]time.Time // since when each has been a zombie
 	processes map[int]uint64    // all processes that ever were its children, and when they started
+}
+
+// watched is a process and its resource use.
+type watched struct {
+	name  string
+	pid   int
+	quiet measure // before the load
+	after measure
+	early []measure
+	late  []measure
 }
 
 // measure is a process's resource use: descriptors (as root), its own memory in
 // KiB, threads.
 type measure struct{ descriptors, memory, threads int }
 
-func newChaosWatch(t *testing.T, parent int) *chaosWatch {
+func newChaosWatch(t *testing.T, parent, dispatcher int) *chaosWatch {
 	w := &chaosWatch{t: t, parent: parent, zombies: map[int]time.Time{}, processes: map[int]uint64{}}
-	harness.Eventually(t, "the parent has nothing to do", func() bool {
-		w.quiet = w.look()
-		time.Sleep(500 * time.Millisecond)
-		return w.look().descriptors == w.quiet.descriptors
-	})
+	w.watched = []*watched{{name: "parent", pid: parent}, {name: "dispatcher", pid: dispatcher}}
+	for _, p := range w.watched {
+		harness.Eventually(t, "the "+p.name+" has nothing to do", func() bool {
+			p.quiet = p.look(t)
+			time.Sleep(500 * time.Millisecond)
+			return p.look(t).descriptors == p.quiet.descriptors
+		})
+	}
 	return w
 }
 
-func (w *chaosWatch) look() measure {
-	status := harness.StatusOf(w.t, w.parent)
+func (p *watched) look(t *testing.T) measure {
+	status := harness.StatusOf(t, p.pid)
 	number := func(name string) int {
 		n, _ := strconv.Atoi(strings.TrimSuffix(status[name], " kB"))
 		return n
 	}
 	m := measure{memory: number("RssAnon"), threads: number("Threads")}
-	if os.Geteuid() == 0 { // the parent hides its descriptors from other users
-		m.descriptors = harness.Descriptors(w.t, w.parent)
+	if os.Geteuid() == 0 { // these processes hide their descriptors from other users
+		m.descriptors = harness.Descriptors(t, p.pid)
 	}
 	return m
 }
@@ -74,11 +85,14 @@ func (w *chaosWatch) run(over <-chan struct{}, lasts time.Duration) {
 		case <-tick.C:
 		}
 		w.children()
-		switch tenth := int(10 * time.Since(began) / lasts); {
-		case tenth >= 2 && tenth < 5:
-			w.early = append(w.early, w.look())
-		case tenth >= 7:
-			w.late = append(w.late, w.look())
+		tenth := int(10 * time.Since(began) / lasts)
+		for _, p := range w.watched {
+			switch {
+			case tenth >= 2 && tenth < 5:
+				p.early = append(p.early, p.look(w.t))
+			case tenth >= 7:
+				p.late = append(p.late, p.look(w.t))
+			}
 		}
 	}
 }
@@ -114,41 +128,51 @@ func mean(all []measure) (m measure) {
 	return measure{m.descriptors / n, m.memory / n, m.threads / n}
 }
 
-// flat fails the test if the parent has grown. Under load, these increases are
-// permitted: a tenth and 16 more descriptors, a quarter and 1 MiB more memory
-// (the garbage collector's freedom in a heap of a few MiB), and 8 more threads.
-// In ten minutes 600 workers are killed, so a leak at each crash would exceed
-// these limits. Without load, there must be no more descriptors than before.
+// flat fails the test if the parent or the dispatcher has grown. Under load,
+// these increases are permitted: a tenth and 16 more descriptors, a quarter and
+// 1 MiB more memory (the garbage collector's freedom in a heap of a few MiB),
+// and 8 more threads. In ten minutes 600 workers are killed, so a leak at each
+// crash would exceed these limits. Without load, there must be no more
+// descriptors than before.
 func (w *chaosWatch) flat() {
 	w.t.Helper()
-	early, late := mean(w.early), mean(w.late)
-	if len(w.early) < 10 || len(w.late) < 10 {
-		w.t.Errorf("the parent was measured %d and %d times", len(w.early), len(w.late))
+	for _, p := range w.watched {
+		p.flat(w.t)
 	}
-	if late.descriptors > early.descriptors*11/10+16 {
-		w.t.Errorf("the parent had %d descriptors, and later %d", early.descriptors, late.descriptors)
-	}
-	if late.memory > early.memory*5/4+1<<10 {
-		w.t.Errorf("the parent had %d KiB of memory, and later %d", early.memory, late.memory)
-	}
-	if late.threads > early.threads+8 {
-		w.t.Errorf("the parent had %d threads, and later %d", early.threads, late.threads)
-	}
-	harness.Eventually(w.t, fmt.Sprintf("the parent has no more than %d descriptors, as before", w.quiet.descriptors), func() bool {
-		w.after = w.look()
-		return w.after.descriptors <= w.quiet.descriptors
-	})
 	harness.Eventually(w.t, "no zombie is left", func() bool {
 		w.children()
 		return len(w.zombies) == 0
 	})
 }
 
+func (p *watched) flat(t *testing.T) {
+	t.Helper()
+	early, late := mean(p.early), mean(p.late)
+	if len(p.early) < 10 || len(p.late) < 10 {
+		t.Errorf("the %s was measured %d and %d times", p.name, len(p.early), len(p.late))
+	}
+	if late.descriptors > early.descriptors*11/10+16 {
+		t.Errorf("the %s had %d descriptors, and later %d", p.name, early.descriptors, late.descriptors)
+	}
+	if late.memory > early.memory*5/4+1<<10 {
+		t.Errorf("the %s had %d KiB of memory, and later %d", p.name, early.memory, late.memory)
+	}
+	if late.threads > early.threads+8 {
+		t.Errorf("the %s had %d threads, and later %d", p.name, early.threads, late.threads)
+	}
+	harness.Eventually(t, fmt.Sprintf("the %s has no more than %d descriptors, as before", p.name, p.quiet.descriptors), func() bool {
+		p.after = p.look(t)
+		return p.after.descriptors <= p.quiet.descriptors
+	})
+}
+
 func (w *chaosWatch) each(line func(string, any)) {
-	for _, m := range []struct {
-		when string
-		measure
-	}{{"before", w.quiet}, {"early", mean(w.early)}, {"late", mean(w.late)}, {"after", w.after}} {
-		line("the parent "+m.when, fmt.Sprintf("%d descriptors, %d KiB, %d threads", m.descriptors, m.memory, m.threads))
+	for _, p := range w.watched {
+		for _, m := range []struct {
+			when string
+			measure
+		}{{"before", p.quiet}, {"early", mean(p.early)}, {"late", mean(p.late)}, {"after", p.after}} {
+			line("the "+p.name+" "+m.when, fmt.Sprintf("%d descriptors, %d KiB, %d threads", m.descriptors, m.memory, m.threads))
+		}
 	}
 }

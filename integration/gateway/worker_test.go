@@ -44,11 +44,14 @@ func TestWorkerAttributes(t *testing.T) {
 
 // TestWorkerKilled checks that 50 clients of a killed worker see their
 // connections end, and that the next client is served. During 200 kills the
-// gateway must leak no slot, and its parent must leak no descriptor.
+// gateway must leak no slot, and its parent and dispatcher must leak no
+// descriptor.
 func TestWorkerKilled(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, func(l *harness.Lab) { l.Restd.Args = append([]string{"--max-connections", "60"}, l.Restd.Args...) })
-	parent := l.Daemons["schedrestd"].PID()
+	descriptors := func() int {
+		return harness.Descriptors(t, l.Daemons["schedrestd"].PID()) + harness.Descriptors(t, l.Dispatcher())
+	}
 	held := func(n int) []net.Conn {
 		var conns []net.Conn
 		for range n {
@@ -80,7 +83,7 @@ func TestWorkerKilled(t *testing.T) {
 	if testing.Short() {
 		deaths = 20
 	}
-	before := harness.Descriptors(t, parent)
+	before := descriptors()
 	for range deaths {
 		c := l.Hold()
 		pids := l.Workers()
@@ -97,7 +100,7 @@ func TestWorkerKilled(t *testing.T) {
 		served()
 		c.Close()
 	}
-	harness.Eventually(t, "the parent has no more descriptors than before", func() bool { return harness.Descriptors(t, parent) <= before })
+	harness.Eventually(t, "parent and dispatcher have no more descriptors than before", func() bool { return descriptors() <= before })
 	conns = held(55) // of 60 slots: no slot was lost with a worker
 	for _, c := range conns {
 		c.Close()

@@ -22,12 +22,27 @@ func (l *Lab) Workers() []int {
 // WorkersOf returns the workers of the gateway whose parent is pid.
 func WorkersOf(t *testing.T, pid int) []int {
 	t.Helper()
+	return named(t, pid, "schedrestd-work") // the kernel keeps 15 characters of the name
+}
+
+// Dispatcher returns the process id of the lab's gateway's dispatcher.
+func (l *Lab) Dispatcher() int {
+	l.T.Helper()
+	list := named(l.T, l.Daemons["schedrestd"].PID(), "schedrestd-disp")
+	if len(list) != 1 {
+		l.T.Fatalf("the gateway has %d dispatchers", len(list))
+	}
+	return list[0]
+}
+
+// named returns the descendants of process pid whose names begin with name.
+func named(t *testing.T, pid int, name string) (pids []int) {
+	t.Helper()
 	list, err := process.Descendants(pid)
 	Must(t, err)
-	var pids []int
 	for _, st := range list {
-		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", st.PID))
-		if err == nil && strings.HasPrefix(string(name), "schedrestd-work") { // the kernel keeps 15 characters of the name
+		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", st.PID))
+		if err == nil && strings.HasPrefix(string(comm), name) {
 			pids = append(pids, st.PID)
 		}
 	}
