@@ -54,7 +54,7 @@ func steps() []plan.Step {
 	for _, p := range packages {
 		for _, uid := range p.as {
 			list = append(list, plan.Step{Name: fmt.Sprintf("tests of %s as %d", p.name, uid), Dir: "/src/" + p.name, UID: uid, Limit: time.Hour,
-				Argv: append([]string{"./test", "-test.v", "-test.short", "-test.timeout", "50m"}, p.args...), Env: []string{"TMPDIR=/tmp"}})
+				Argv: append([]string{"./test", "-test.v", "-test.short", "-test.parallel", "1", "-test.timeout", "50m"}, p.args...), Env: []string{"TMPDIR=/tmp"}})
 		}
 	}
 	wanted := regexp.MustCompile(os.Getenv("KERNELS_STEPS"))
