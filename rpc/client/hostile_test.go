@@ -52,8 +52,7 @@ var slowly = []struct {
 // TestHostileControllers checks a thousand answers with every kind of
 // misbehaviour. Each request must end. Afterwards no goroutine may remain, and
 // all memory, including that of the budget, must be free again.
-func TestHostileControllers(t *testing.T) {
-	t.Parallel()
+func TestHostileControllers(t *testing.T) { // not in parallel: it measures the memory of the process
 	const times = 1000 / 20
 	type way func(nc net.Conn, v codec.Version)
 	var act atomic.Value // holds a way to misbehave; an abandoned connection may still use the previous one
