@@ -69,9 +69,9 @@ func TestStepDiesAtFailpoints(t *testing.T) {
 	}
 }
 
-// TestKilledWhileRequeueing checks that a controller that is killed between the
+// TestKilledAtFailpointWhileRequeueing checks that a controller that is killed between the
 // writes of a requeue does not lose the job, and that the job runs twice.
-func TestKilledWhileRequeueing(t *testing.T) {
+func TestKilledAtFailpointWhileRequeueing(t *testing.T) {
 	for _, point := range []string{"requeueing", "requeued"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
