@@ -266,8 +266,9 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 }
 
 // TestParent compares the packages that the parent links with a golden file,
-// which auditors can read. The parent may run as root, so attackers who take it
-// over gain most. They can use only code that is linked into it.
+// which auditors can read. The parent may run as root, so an attacker who takes
+// it over gains more than with any other process. The attacker can use only
+// code that is linked into it.
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	refused := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "feature",

@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// coordinators is the type of a list of users who coordinate an account, or of
-// accounts that a user coordinates.
+// coordinators is the type of two lists: the users who coordinate an account,
+// and the accounts that a user coordinates.
 var coordinators = schema.Named("coord_list", schema.List(schema.Object("coord",
 	schema.F("name", schema.String, func(c *model.Coordinator) *string { return &c.Name }, "User, or account", schema.Required(0)),
 	schema.F("direct", optTruth, func(c *model.Coordinator) *model.Opt[uint16] { return &c.Direct }, "Whether the user coordinates this account directly, not only a parent account"),

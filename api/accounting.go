@@ -24,7 +24,8 @@ var Stats = schema.Object("stats_rec",
 )
 
 // period returns a function that returns the statistics of the roll-up period
-// with index i. If the daemon sent none, they are zeros.
+// with index i. If the daemon did not send this period, its statistics are
+// zeros.
 func period(i int) func(*model.Rollup) *model.RollupPeriod {
 	return func(r *model.Rollup) *model.RollupPeriod {
 		if i < len(r.Periods) {

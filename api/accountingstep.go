@@ -116,9 +116,9 @@ var taskTRESType = schema.Object("tres_of_task",
 	schema.F("node", schema.String, func(t *taskTRES) *string { return &t.node }, "Node of the task", schema.Ours),
 )
 
-// taskAmounts joins three lists by the resource ids in them: the amounts, and
-// for each amount the indexes of the node and the task. It omits resources for
-// which all three are zero or missing.
+// taskAmounts joins three lists by resource id: the amounts, the index of the
+// node for each amount, and the index of the task. It omits a resource if its
+// amount and task are 0 and its node is unknown.
 func taskAmounts(s *AccountingStepRow, counts, nodes, tasks string) []taskTRES {
 	var list []taskTRES
 	if counts == "" && nodes == "" && tasks == "" {

@@ -82,9 +82,9 @@ func confFlags(name, wire string, words *schema.WordSet[uint64]) confField {
 	})
 }
 
-// confAnyState is a bit that confFlags sets in place of the bits for all node
-// states, so that the list has the one word ANY. It is not part of the
-// protocol.
+// confAnyState is a bit that is not part of the protocol. If the bits of all
+// node states are set, confFlags replaces them with this bit, so that the list
+// has the single word ANY.
 const confAnyState uint64 = 1 << 32
 
 // confDuration returns a field with a duration as Slurm's commands write it,

@@ -18,9 +18,9 @@ type cron struct {
 	lineEnd       uint32
 }
 
-// cronWild are the names of the flags for the fields that are "*". The flags
-// are ignored in requests, because the fields themselves show which of them are
-// "*".
+// cronWild has a flag for each field of a cron entry. The flag means that the
+// field is "*". In requests the flags are ignored, because the fields
+// themselves show this.
 var cronWild = schema.Words("cron_entry_flags",
 	schema.Bit("WILD_MINUTE", uint32(1)<<1),
 	schema.Bit("WILD_HOUR", uint32(1)<<2),
@@ -82,7 +82,8 @@ func takeCron(d *model.JobDesc, c cron) error {
 }
 
 // cronField parses a field such as "*", "*/5", "1-5", "10-50/10" or a
-// comma-separated list of these, and sets the bits of its values.
+// comma-separated list of these, and sets the bit of each value that the field
+// selects.
 func cronField(text string, least, most int, into *model.Bitmap) error {
 	for part := range strings.SplitSeq(text, ",") {
 		span, step, stepped := strings.Cut(part, "/")

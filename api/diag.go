@@ -85,8 +85,8 @@ func statsTime(name string, at func(*ControllerStatsRow) *uint32, doc string, op
 	return schema.F(name, schema.Int32, at, doc, append(opts, schema.Unit("µs"))...)
 }
 
-// statsMean returns a field with a mean. The function of returns the sum and
-// the count from which the mean is computed.
+// statsMean returns a field with a mean. It divides the first result of the
+// function "of" by the second.
 func statsMean(name string, of func(*ControllerStatsRow) (sum, times uint32), doc string) statsField {
 	return schema.Show(name, schema.Int64, func(s *ControllerStatsRow) uint64 {
 		sum, times := of(s)
@@ -102,7 +102,7 @@ func partsPacked(s *ControllerStatsRow) int {
 }
 
 // queueLength returns the sum and the count for the mean length of the queue.
-// slurmrestd also shows this mean as the mean size of the table.
+// slurmrestd also shows this mean as bf_table_size_mean.
 func queueLength(s *ControllerStatsRow) (sum, times uint32) {
 	return s.Backfill.QueueLenSum, s.Backfill.CycleCounter
 }
@@ -120,8 +120,7 @@ func cyclesPerMinute(s *ControllerStatsRow) uint64 {
 }
 
 // exits declares an object with a count for each reason why scheduling cycles
-// ended. In the protocol, the counts are a list, and the reasons are its
-// indexes.
+// ended. In the protocol, the counts are a list with the reason as the index.
 func exits(name string, fields ...schema.Field[[]uint32]) *schema.ObjectType[[]uint32] {
 	return schema.Object(name, fields...)
 }

@@ -37,8 +37,9 @@ type Endpoint struct {
 // exist.
 type Missing uint8
 
-// The values of Missing. Clients rely on slurmrestd's answer. Many of them
-// treat 404 as a failure, and recognize 200 with an empty list as "not found".
+// The values of Missing. The gateway answers as slurmrestd does, because
+// clients rely on it: many of them treat 404 as a failure, and 200 with an
+// empty list as "not found".
 const (
 	MissingIs404 Missing = iota
 	MissingIs422

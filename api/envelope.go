@@ -166,7 +166,7 @@ func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envel
 }
 
 // enveloped returns the table of an answer: the fields of its content, then the
-// fields of its Envelope. at returns the Envelope of an answer.
+// fields of its Envelope. The argument at returns the Envelope of an answer.
 func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *AnswerType[O] {
 	return &AnswerType[O]{ObjectType: schema.Object(schemaName, append(content,
 		schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "The server and client of this request"),

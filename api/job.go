@@ -50,8 +50,8 @@ func threadSpec(j *JobRow) uint16 {
 	return 0
 }
 
-// detail returns o as it is in the protocol. If the controller omitted the
-// job's requirements, to which o belongs, detail returns 0.
+// detail returns o, one of the job's requirements, as it is in the protocol. If
+// the controller omitted the requirements, detail returns 0.
 func detail(j *JobRow, o model.Opt[uint16]) uint16 {
 	if !j.Detailed {
 		return 0

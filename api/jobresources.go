@@ -51,8 +51,8 @@ func (jobResourcesType) Parser(schema.View) func(*schema.Report, *schema.Value, 
 	return schema.Refuse[model.JobResources]
 }
 
-// selectTypes are the words for the kind of resource that is allocated as a
-// unit, such as a core.
+// selectTypes are the words for the unit in which a resource is allocated, such
+// as a core.
 var selectTypes = schema.Words("cr_type",
 	schema.Part("CPU", uint16(7), 1),
 	schema.Part("SOCKET", uint16(7), 2),
@@ -171,8 +171,8 @@ var coreShareType = schema.Object("job_res_core",
 
 // shares returns the allocation of each node. The numbers that the controller
 // sends may contradict each other. So shares ends with the last name in the
-// list of nodes, shows missing amounts as 0, and omits cores that are beyond
-// the end of the bitmap.
+// list of nodes, shows missing amounts as 0, and omits a socket whose cores are
+// not all in the bitmap.
 func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	return func(yield func(*nodeShare) bool) {
 		next, stop := iter.Pull(model.Hosts(r.Nodes))

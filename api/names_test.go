@@ -79,8 +79,8 @@ var renamed = map[string]string{
 
 // TestSchemaNames checks that schemas keep the names that appear in the code of
 // generated clients. It skips v0.0.41, whose documents name hardly any schema.
-// From v0.0.43 on it ignores our names for sets of words, because Slurm's
-// documents have none. The comparison with v0.0.42 covers them.
+// From v0.0.43 on, Slurm's documents don't name sets of words, so the test
+// ignores our names for them there. It checks these names against v0.0.42.
 func TestSchemaNames(t *testing.T) {
 	docs := readDocuments(t)
 	for name, b := range bodies() {

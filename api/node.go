@@ -93,9 +93,9 @@ var Energy = schema.Object("acct_gather_energy",
 	schema.F("last_collected", seconds, func(e *model.Energy) *model.Time { return &e.PollTime }, "Time of measurement", schema.Unit(UnixTime)),
 )
 
-// reasonUser returns the user who set the node's reason, or "" if the node has
-// none. The user id in a record without a reason is that of root, and has no
-// meaning.
+// reasonUser returns the user who set the node's reason, or "" if there is no
+// reason. A record without a reason has the user id of root, which has no
+// meaning there.
 func reasonUser(n *NodeRow) string {
 	if n.Reason == "" {
 		return ""

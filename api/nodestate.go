@@ -50,9 +50,9 @@ var nodeStates = schema.Words("node_states",
 // certFlags are the words about a node's TLS certificate.
 var certFlags = schema.Words("", schema.Bit("TOKEN_SET", uint16(1)))
 
-// shownState returns the state to show for a node. For a partly allocated node
-// this is MIXED, which clients must find out themselves, because controllers
-// leave it to them.
+// shownState returns the state to show for a node. Controllers send ALLOCATED
+// for a partly allocated node, and leave it to their clients to recognize
+// MIXED. shownState returns MIXED for such a node unless Unmixed is set.
 func shownState(n *NodeRow) model.NodeState {
 	if !n.Unmixed && n.State.Base() == model.NodeAllocated && n.AllocCPUs > 0 && n.AllocCPUs < n.EffectiveCPUs {
 		return n.State&^nodeBase | model.NodeMixed

@@ -15,9 +15,9 @@ import (
 // number returns the type of a model.Opt that is wrapped in JSON.
 func number[T model.Unsigned]() schema.Type[model.Opt[T]] { return wrapper[T]{} }
 
-// rawNumber returns the type of an integer that is wrapped in JSON, and that
-// has the protocol's special values in the model: the largest value means
-// "infinite", and the next smaller value "not set".
+// rawNumber returns the type of an integer that is wrapped in JSON but not in
+// the model. There it has the special values of the protocol: the largest value
+// means "infinite", and the next smaller value "not set".
 func rawNumber[T model.Unsigned]() schema.Type[T] { return rawWrapper[T]{} }
 
 type rawWrapper[T model.Unsigned] struct{ wrapper[T] }
@@ -54,8 +54,8 @@ func (wrapper[T]) Shape(v schema.View) *schema.Shape {
 	return wrapperShape(v, "uint"+strconv.Itoa(width), &schema.Shape{Kind: "integer", Format: format, Wide: width > 31})
 }
 
-// wrapperShape describes the wrapper of a number. The name of its schema begins
-// with the name of the number's type, which is in the parameter of.
+// wrapperShape describes the wrapper of a number. The name of its schema
+// consists of the number's type, such as uint32, and a suffix.
 func wrapperShape(v schema.View, of string, number *schema.Shape) *schema.Shape {
 	name := of + "_no_val_struct"
 	if v.Version < V41 {
@@ -183,8 +183,8 @@ func truth[T schema.Integer]() schema.Type[T] {
 		})
 }
 
-// optTruth returns the type of an optional number that is shown as a boolean,
-// like truth for other numbers. An unset number is shown as false.
+// optTruth returns the same type as truth for a number that may be unset. An
+// unset number is shown as false.
 func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
 	parse := truth[T]().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "boolean"},

@@ -34,7 +34,7 @@ var oldResources = schema.Object("job_res",
 // oldShares returns the type of the nodes of an allocation in the form of
 // v0.0.40. In this form, sockets and cores are objects whose member names are
 // the numbers of the sockets and cores. The documents of v0.0.40 don't describe
-// it.
+// this form.
 func oldShares() schema.Type[*model.JobResources] {
 	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, r **model.JobResources) {
 		e.BeginArray()

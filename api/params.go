@@ -45,9 +45,9 @@ func flagsOr[P any](otherwise string, at func(*P) *model.Query) schema.Field[P] 
 		"Additional information to show; words separated by commas. Default: "+otherwise)
 }
 
-// asList returns the type of a parameter that is a list in one text, separated
-// by commas. If a client sends the parameter several times, the list has the
-// values of all occurrences.
+// asList returns the type of a parameter that is a comma-separated list. If a
+// client sends the parameter several times, the list has the values of all
+// occurrences.
 func asList[T any](parse func(string) (T, error)) schema.Type[T] {
 	one := asText(parse)
 	parseOne := one.Parser(schema.View{})

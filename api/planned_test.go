@@ -6,8 +6,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestPlanned checks the waiting time of a job. The time ends when the job
-// starts, or when a job that never started ends. A job that has neither started
+// TestPlanned checks the waiting time of a job. It ends when the job starts or,
+// if the job never starts, when the job ends. A job that has neither started
 // nor ended is still waiting.
 func TestPlanned(t *testing.T) {
 	const now = 1000

@@ -68,16 +68,16 @@ func (r *Records) qosList(ids []string) []string {
 }
 
 // Limit has the limits on trackable resources that a client sent for one field
-// of an M. At returns the address of that field, which has the limits as text.
+// of an M. The field stores the limits as text, and At returns its address.
 type Limit[M any] struct {
 	At   func(*M) *string
 	List []model.TRES
 }
 
 // SetLimits writes limits into the fields of m, with the ids of the resources.
-// old is the record before the change, or nil. If old limits a resource that
-// the client's list does not mention, SetLimits removes that limit. The error
-// names a resource that does not exist or is limited twice.
+// The argument old is the record before the change, or nil. If old limits a
+// resource that the client's list does not mention, SetLimits removes that
+// limit. The error names a resource that does not exist or is limited twice.
 func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	for _, l := range limits {
 		var parts []string

@@ -59,9 +59,9 @@ func (f figureType) Shape(v schema.View) *schema.Shape {
 }
 
 // Renderer returns a function that writes a number. From v0.0.42 on, it writes
-// the number as the type double does. In earlier versions, infinity becomes a
-// number that is larger than all others, and NaN becomes Slurm's number for
-// "not set".
+// the number as the type that double() returns. In earlier versions, infinity
+// becomes the largest unsigned 64-bit integer, and NaN becomes Slurm's number
+// for "not set".
 func (f figureType) Renderer(v schema.View) func(schema.Encoder, *float64) {
 	if v.Version >= V42 {
 		return f.Type.Renderer(v)
@@ -129,8 +129,8 @@ var (
 	)
 )
 
-// unsized returns the type of a floating-point number that has no format, such
-// as double, in the documents.
+// unsized returns the type of a floating-point number for which the documents
+// give no format. schema.Float has the format double.
 func unsized() schema.Type[float64] {
 	return shaped[float64]{schema.Float(), func(schema.View) *schema.Shape { return &schema.Shape{Kind: "number"} }}
 }

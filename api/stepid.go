@@ -28,8 +28,8 @@ func takeStepID(d *model.JobDesc, s model.StepID) error {
 	return nil
 }
 
-// orNothing returns the type that of() returns, changed so that it ignores
-// values in requests.
+// orNothing returns a type like the one that of() returns. If a request
+// contains such a value, it has no effect and causes a warning.
 func orNothing[T any](of func() schema.Type[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return unheeded[T]{of()} }
 }

@@ -30,8 +30,8 @@ var SubmissionBody = schema.Object("job_submit_req",
 const maxComponents = 128
 
 // Descs returns complete descriptions of the job's components. A job that is
-// not heterogeneous has one component. at is the place of the descriptions in
-// the request, for error messages.
+// not heterogeneous has one component. The result at is the place of the
+// descriptions in the request, for error messages.
 func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	if descs, at, err = components(s.Job, s.Jobs, "jobs"); err != nil {
 		return nil, at, err
@@ -45,9 +45,9 @@ func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	return descs, at, nil
 }
 
-// components returns the descriptions of a job's components: the list several
-// if the request has it, and otherwise job alone. name is the name of the field
-// with the list.
+// components returns the descriptions of a job's components. If the request has
+// a list of components, the parameter several holds it, and name is the name of
+// its field. Otherwise the only component is job.
 func components(job *model.JobDesc, several []model.JobDesc, name string) (descs []model.JobDesc, at string, err error) {
 	switch {
 	case len(several) > 0 && job != nil:

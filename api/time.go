@@ -18,7 +18,7 @@ const (
 const UnixTime = "seconds since 1970"
 
 // moment returns the type of a time that is shown as seconds since 1970, in a
-// wrapper.
+// wrapper: an object that also says whether the time is set or infinite.
 func moment() schema.Type[model.Time] {
 	return shaped[model.Time]{schema.Simple(nil,
 		func(e schema.Encoder, t *model.Time) {

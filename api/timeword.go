@@ -29,9 +29,9 @@ func instant() schema.Type[model.Time] {
 	return asText(func(s string) (model.Time, error) { return readTime(s, time.Now()) })
 }
 
-// expression returns a function that compiles text in its first call. A worker
-// would otherwise spend a tenth of its start on expressions that few requests
-// need.
+// expression returns a function that compiles text when it is first called. If
+// all expressions were compiled at start-up, this would take a tenth of a
+// worker's start-up time, although few requests need them.
 func expression(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
@@ -58,9 +58,9 @@ var (
 // occurrence.
 //
 // Digits alone are seconds since 1970, never the date MMDDYY. readTime refuses
-// two kinds of texts that Slurm accepts. If a text has a part twice, Slurm
-// would use the last one. For an impossible date, such as the 30th of February,
-// Slurm would use another day.
+// two kinds of texts that Slurm accepts: a text with two dates or two times of
+// day, of which Slurm uses the last, and an impossible date, such as the 30th
+// of February, for which Slurm uses another day.
 func readTime(s string, now time.Time) (model.Time, error) {
 	wrong := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
 	at, ok := time.Time{}, false

@@ -2,16 +2,17 @@
 // change that a worker makes, and a line after the change. Before a worker
 // makes a change, it asks the auditor for permission. The auditor also keeps
 // the Idempotency-Keys of submissions (ledger.go), in another file. The parent
-// gives the auditor the open files. The dispatcher sends it, for each
-// connection, what the kernel reports about the client. So a worker can't forge
-// these facts. The auditor also formats the lines, because the parent may run
-// as root and so must not handle texts from workers.
+// gives the auditor the open files. For each connection, the dispatcher sends
+// the auditor what the kernel reports about the client, so that a worker can't
+// forge these facts. The auditor also formats the lines, because the parent may
+// run as root and so must not handle texts from workers.
 //
 // The auditor starts as a worker does, with an identity of its own. It can
 // append to the log that it was given, but can't read or truncate it. It can
 // read and write the file of Idempotency-Keys, if one is configured. It can't
-// open any file. After its start, the dispatcher has the parent's end of the
-// channel, too. It passes the auditor's questions on to the parent.
+// open any other file. Once the auditor has started, both the parent and the
+// dispatcher send messages to it, over the same channel. The dispatcher
+// receives the auditor's questions and passes them on to the parent.
 // docs/AUDIT.md lists the auditor's guarantees.
 //
 // Start with Main.
@@ -128,8 +129,8 @@ func (a *auditor) keep(fd int, m *ipc.ClaimsFD) (err error) {
 }
 
 // follow asks the parent whether the path of the audit log still leads to the
-// open file. If it does not, for example after a rotation, the parent sends the
-// file that is there now before it answers.
+// open file. If it does not, for example after a rotation, the parent first
+// sends the file that is now at that path, and then answers.
 func (a *auditor) follow() error {
 	select {
 	case <-a.followed: // a late answer to the previous question

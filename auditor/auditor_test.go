@@ -159,8 +159,9 @@ func TestAuditOpen(t *testing.T) {
 }
 
 // TestAuditHangs checks that intents are refused in time while the file hangs,
-// and that nothing else is delayed. If such an intent was written later, or may
-// have been written, another line must record that the change was not made.
+// and that nothing else is delayed. If the line of a refused intent is written
+// after the refusal, or may have been written, another line must record that
+// the change was not made.
 func TestAuditHangs(t *testing.T) {
 	for _, unsure := range []bool{false, true} {
 		d := &disk{free: 1 << 20, hang: make(chan struct{}), unsure: unsure}
@@ -295,10 +296,11 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 	}
 }
 
-// TestChangesNeverEnded checks workers that complete no change. Each must get
-// only half of the changes that are still free, so that some are left for other
-// workers. The refusal must be logged. Intents for closed connections must
-// count against the rate, too.
+// TestChangesNeverEnded checks workers that complete no change. All workers
+// share a limit on open changes. Each of these workers must get only half of
+// the rest of the limit, so that other workers can still make changes. The
+// refusal must be logged. Intents for closed connections must count against the
+// rate, too.
 func TestChangesNeverEnded(t *testing.T) {
 	log := logged(t)
 	shared, err := newJournal(false)

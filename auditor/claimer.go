@@ -49,8 +49,8 @@ func newClaimer(l *ledger, c *service.Client, perWorker bool) *claimer {
 		asked: rate.New(claimBurst, claimRate, time.Now()), later: rate.New(laterRate, laterRate, time.Now()), open: map[uint64]uint64{}}
 }
 
-// handle handles messages about claims. It never waits for the file. done is
-// false if m is not about claims.
+// handle handles messages about claims. It never waits for the file. The result
+// done is false if m is not about claims.
 func (c *claimer) handle(m ipc.Message) (done bool, err error) {
 	if c.ledger == nil {
 		return false, nil
@@ -112,9 +112,9 @@ func (c *claimer) claim(m *query.Claim) error {
 	return nil
 }
 
-// own returns the key of a claim and the share, which identifies the user among
-// whose claims it counts. If each worker serves a single user, both are hashed
-// with the worker's uid, so that the claim can't affect other users.
+// own returns the key of a claim, and the share: a hash of the user whose limit
+// the claim counts against. If each worker serves a single user, own hashes the
+// worker's uid into both, so that the claim can't affect other users.
 func (c *claimer) own(m *query.Claim) (key, share [32]byte) {
 	if !c.perWorker {
 		return m.Key, m.User
@@ -175,8 +175,8 @@ func (c *claimer) settle(m *query.Settle) error {
 }
 
 // end queues the record of how a claim ended, and tries again until it is
-// written. After the first attempt, whether it succeeds or fails, end calls the
-// function then, unless it is nil.
+// written. If the parameter then is not nil, end calls it after the first
+// attempt, whether the attempt succeeds or fails.
 func (c *claimer) end(number uint64, state claims.State, kept []byte, then func()) {
 	c.ledger.do(func(failed error) func(error) {
 		if failed == nil {
@@ -194,9 +194,9 @@ func (c *claimer) end(number uint64, state claims.State, kept []byte, then func(
 	})
 }
 
-// ended records the outcome of all claims that the exited worker left open as
-// unknown, because their requests may have been carried out. It is called when
-// all messages of the worker have been handled.
+// ended handles the claims that the worker left open when it exited. It records
+// their outcome as unknown, because their requests may have been carried out.
+// It is called when all messages of the worker have been handled.
 func (c *claimer) ended() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

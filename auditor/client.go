@@ -41,9 +41,10 @@ type underway struct {
 	granted bool
 }
 
-// The speed of the daemons limits how fast an honest worker makes changes. A
-// worker that asks for more changes than that would only fill the disk with
-// false lines, so it gets the answer Later.
+// Limits on the intents of a worker. An honest worker does not reach
+// changeRate, because the daemons are slower. The intents of a worker that
+// exceeds it would only fill the disk with false lines, so they get the answer
+// Later.
 const (
 	changeBurst = 2000
 	changeRate  = 1000   // per second
@@ -55,8 +56,8 @@ func newClient(a *journal, c *service.Client, holds func(uint64) (*ipc.Connectio
 		asked: rate.New(changeBurst, changeRate, time.Now()), later: rate.New(laterRate, laterRate, time.Now()), under: map[uint64]*underway{}}
 }
 
-// handle handles messages about changes. It never waits for the log. done is
-// false if m is not about changes.
+// handle handles messages about changes. It never waits for the log. The result
+// done is false if m is not about changes.
 func (a *client) handle(m ipc.Message) (done bool, err error) {
 	if a.audit == nil { // this auditor keeps only Idempotency-Keys
 		return false, nil

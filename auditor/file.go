@@ -41,9 +41,9 @@ type opened struct {
 	tail tail
 }
 
-// followPause is how long an answer of the parent to follow is valid. The
-// journal calls follow before each batch of lines, unless the last answer is
-// still valid.
+// followPause is how long an answer of the parent stays valid. Before each
+// batch of lines, append calls file.follow to ask the parent, unless the last
+// answer is still valid.
 const followPause = time.Millisecond
 
 // use makes f write all further lines to the file of the descriptor fd.

@@ -85,10 +85,11 @@ func newJournal(failOpen bool) (*journal, error) {
 func (a *journal) name() string { return fmt.Sprintf("%s-%d", a.run, a.last.Add(1)) }
 
 // isFair reports whether a worker with the given number of open changes may
-// begin another change. It may, as long as the number of free changes is
-// greater than its own number. So a captured worker that completes no change
-// gets half of all changes, a second captured worker gets half of the rest, and
-// some are always left for other workers.
+// begin another change. All workers together may have mostOwed open changes. A
+// worker may begin another one as long as it has fewer open changes than are
+// left of this limit. So a compromised worker that completes no change uses
+// half of the limit, a second compromised worker uses half of the rest, and
+// some of the limit always remains for other workers.
 func (a *journal) isFair(under int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -304,10 +305,10 @@ func (a *journal) judge(written, rest []record, err error) {
 }
 
 // disown queues a line which says that a change was not made. It is needed if
-// the line of the change's intent is in the log, or may be. first is false if
-// expire has already answered the intent. expire then assumed that the intent
-// has no line and needs no outcome, so disown counts the outcome as expected
-// again.
+// the line of the change's intent is in the log, or may be. If expire has
+// already answered the intent, the parameter first is false. In this case
+// expire has assumed that the intent has no line and needs no outcome, so
+// disown counts the outcome as expected again.
 func (a *journal) disown(i *intent, first bool) {
 	if !first {
 		a.mu.Lock()

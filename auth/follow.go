@@ -26,10 +26,11 @@ type Followed struct {
 	looked  time.Time
 }
 
-// FollowKeySet reads a key set like LoadKeySet, and reads it again whenever the
-// file changes. If the new set can't be used, or the file is gone, the current
-// set stays in use. FollowKeySet calls told once for each change, with the
-// error or nil. told may call KeySet.
+// FollowKeySet reads a key set as LoadKeySet does. The method KeySet later
+// reads it again if the file has changed. If the new set can't be used, or the
+// file is gone, the current set stays in use. For each change that it notices,
+// KeySet calls the function told, with the error or nil. This function may call
+// KeySet.
 func FollowKeySet(path string, told func(error), trust guard.Trust) (*Followed, error) {
 	f := &Followed{path: path, trust: trust, told: told}
 	f.seen, f.looked = guard.Stamp(path), time.Now()

@@ -35,8 +35,9 @@ func (f *followed) ids() string {
 	return f.KeySet().String()
 }
 
-// wants checks the keys in use, and the errors that told received since the
-// last call of wants. "" stands for a nil error.
+// wants checks the ids of the keys in use, and the errors that were passed to
+// the callback of FollowKeySet since the last call of wants. The expected
+// errors are in the parameter told. There, "" stands for a nil error.
 func (f *followed) wants(t *testing.T, ids string, told ...string) {
 	t.Helper()
 	if got := f.ids(); got != ids {

@@ -19,9 +19,9 @@ const (
 	maxRSA = 8192
 )
 
-// rsaKey is a key of a set. Only the members n and e are used, and those that
-// state whether the key is for signatures. Certificates (x5c, x5t, x5u) are
-// ignored, so no chain is verified.
+// rsaKey is a key of a set. It is parsed from the members n, e and kid, and
+// from those that say what the key is for (kty, use, alg, key_ops).
+// Certificates (x5c, x5t, x5u) are ignored, so no chain is verified.
 type rsaKey struct {
 	id     string // kid; "" for none
 	public *rsa.PublicKey

@@ -62,8 +62,8 @@ func badDownload(data []byte) bool {
 	return len(text) == 0 || text[0] == '<' || text[0] == '{' && !json.Valid(text)
 }
 
-// ParseKeySet parses a key set. It ignores keys of other types and for other
-// purposes, because identity providers also publish such keys. It refuses the
+// ParseKeySet parses a key set. It ignores keys that are not for RS256
+// signatures, because identity providers also publish such keys. It refuses the
 // whole set (errs.Invalid) if the set has a private or secret key, a weak RSA
 // key, or no usable key. Errors contain no key.
 func ParseKeySet(data []byte) (*KeySet, error) {

@@ -73,8 +73,7 @@ func odd(bits uint) *big.Int {
 	return n.Add(n, big.NewInt(1))
 }
 
-// rocaLike returns a modulus of 2048 bits that looks like those of the
-// vulnerable chips.
+// rocaLike returns a modulus of 2048 bits that roca reports as vulnerable.
 func rocaLike() *big.Int {
 	product := big.NewInt(2)
 	for _, p := range rocaPrimes {

@@ -20,7 +20,7 @@ const (
 // Key is the cluster's HS256 key. Anyone who has it can act as any user. Every
 // verb of package fmt prints it as "(key)".
 type Key struct {
-	bytes    func() []byte // a function, because fmt can't print the result of a function, even where it can't call Format
+	bytes    func() []byte // a function, so that fmt prints no key even where it can't call Format
 	warnings []string
 }
 
@@ -39,10 +39,11 @@ func (k Key) secret() []byte {
 // content that is not secret: a public key, a certificate, a key set, or one
 // repeated byte, which a crash may leave behind.
 //
-// trust lists the owners, apart from root, that are permitted for the file and
-// the directories above it, and the owners whose group may write to them. If
-// trust has no owners, the owner is this process's user. The first owner must
-// be able to read the file. The error is errs.NotFound or errs.Denied if this
+// trust lists the users, apart from root, that may own the file and the
+// directories above it. It also defines which groups may write to these
+// directories. If trust has no owners, the only owner is this process's user.
+// The first owner is the user that is to read the file: the commands in errors
+// give the file to this user. The error is errs.NotFound or errs.Denied if this
 // process can't read the file, and errs.Invalid if it must not use the file.
 // Every error contains the command that fixes it.
 func LoadKey(path string, trust guard.Trust) (Key, error) {

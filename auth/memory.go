@@ -24,8 +24,9 @@ func (m *memory[Of]) has(it Of, now time.Time) bool {
 	return now.Before(m.until[it])
 }
 
-// asking returns the value that add needs as its argument asked. It must be
-// called before the question is sent.
+// asking returns the number of removals so far. Call it before a question is
+// sent. When the answer has arrived, pass the returned value to add, as the
+// argument asked.
 func (m *memory[Of]) asking() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

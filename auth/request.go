@@ -44,7 +44,7 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 		if !timeOf(opt.Now).Before(claims.Expires) {
 			// The gateway admits no request after the token's expiry. The
 			// daemons accept the token a little longer, so that a request that
-			// was admitted before can still make several calls.
+			// was admitted just before the expiry can still make several calls.
 			return Credential{}, refuse("token: expired")
 		}
 		if opt.Privileged != nil && opt.Privileged(cmp.Or(name, claims.User)) {
@@ -102,8 +102,8 @@ func hyphened(h http.Header) error {
 	return nil
 }
 
-// notInNames reports whether r separates names, because the name of an identity
-// header can't contain it.
+// notInNames reports whether r can't be part of the name of an identity header.
+// intact treats such a character as a separator between names.
 func notInNames(r rune) bool {
 	return r != '-' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }

@@ -2,8 +2,9 @@ package auth
 
 import "math/big"
 
-// rocaPrimes lists the first primes after 2. The vulnerable chips use at least
-// these primes, for RSA keys of any size.
+// rocaPrimes lists the first primes after 2, which the function roca tests. The
+// chips with the vulnerability ROCA use at least these primes, for RSA keys of
+// any size.
 var rocaPrimes = []int64{
 	3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97,
 	101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167,

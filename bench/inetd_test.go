@@ -13,8 +13,8 @@ import (
 
 var reference = &comparison{title: "one ping in inetd mode, from start to end, median", columns: []string{"schedrestd", "reference"}}
 
-// BenchmarkInetd measures a whole run of the gateway in inetd mode for one
-// ping, with the start of all processes. If LAB_ENV names the lab.env of a
+// BenchmarkInetd measures a whole run of the gateway in inetd mode. The run
+// starts all processes and answers one ping. If LAB_ENV names the lab.env of a
 // running lab, it also measures Slurm's gateway.
 func BenchmarkInetd(b *testing.B) {
 	l := theLab.open(b)

@@ -101,7 +101,7 @@ func (l load) client(i int, dial dialer, next func() string, left *atomic.Int64)
 }
 
 // converse sends requests on one connection until none are left. If l does not
-// keep connections, it sends only one.
+// keep connections, converse sends only one request.
 func (l load) converse(c net.Conn, next func() string, left *atomic.Int64) error {
 	in := bufio.NewReader(c)
 	for left.Add(-1) >= 0 {

@@ -9,7 +9,8 @@ import (
 )
 
 // compare measures both servers in rounds of alternating order. It adds two
-// rows to the table into, one with their CPU times and one with their rates.
+// rows to a table, the parameter into: one row with CPU times, and one with
+// request rates.
 func compare(b *testing.B, into *comparison, what string, both []server, l load) {
 	for _, s := range both {
 		measure(b, s, l) // warm up

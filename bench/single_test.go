@@ -10,8 +10,9 @@ import (
 	"schedrestd/worker"
 )
 
-// singleEnv names a variable. If it is set, this program runs as the single
-// process, with the settings that the variable holds as JSON.
+// singleEnv names an environment variable that holds the settings of a
+// single-process server as JSON. If the variable is set, this program runs as
+// that server.
 const singleEnv = "SCHEDRESTD_BENCH_SINGLE"
 
 // single is the configuration of the single process.

@@ -29,7 +29,7 @@ const heldJob = `{"job":{"name":"held","hold":true,"script":"#!/bin/sh\ntrue\n",
 // file LAB_ENV describe. The benchmarks start both gateways beside it and stop
 // them at the end. Submitted jobs stay in it.
 type slurmLab struct {
-	root     string // its root directory, which contains the same paths as a machine of its own
+	root     string // root of its file system, which is laid out like that of a separate machine
 	conf     string // slurm.conf
 	uid, gid string // of Slurm's gateway
 	token    string
@@ -111,10 +111,10 @@ func (l *slurmLab) ourProgram(b *testing.B) site.Program {
 		Args: []string{"-f", l.conf, "-u", site.Nobody, "-g", site.NobodyGroup()}}
 }
 
-// theirProgram returns Slurm's program with its defaults, except for local
-// authentication. It runs under setpriv, which sets the parent-death signal
-// again after the change of user has cleared it. With that signal, the program
-// ends with the benchmarks.
+// theirProgram returns slurmrestd with its defaults, except that it accepts
+// only tokens (rest_auth/jwt). It runs under setpriv, which sets the
+// parent-death signal again after the change of user has cleared it. With that
+// signal, the program ends with the benchmarks.
 func (l *slurmLab) theirProgram() site.Program {
 	return site.Program{Name: "slurmrestd", Path: "/usr/sbin/chroot", Env: []string{"SLURM_JWT=daemon"}, Args: []string{l.root,
 		"setpriv", "--reuid=" + l.uid, "--regid=" + l.gid, "--clear-groups", "--pdeathsig=KILL", "slurmrestd", "-a", "rest_auth/jwt"}}

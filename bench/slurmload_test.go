@@ -18,8 +18,8 @@ import (
 )
 
 // volley is a number of identical requests to a gateway of a real Slurm. The
-// request's path is slurmVersion, which both gateways serve, followed by the
-// field path.
+// field path is appended to slurmVersion, an API version that both gateways
+// serve.
 type volley struct {
 	path, body string
 	kept       bool // persistent connections; otherwise each request has its own
@@ -105,8 +105,8 @@ func (v volley) text(token string) string {
 	return fmt.Sprintf(request, headers)
 }
 
-// client sends requests one after the other until none are left. It sends the
-// first request at the time due.
+// client sends requests one after the other until none are left. due is the
+// time of the first request if requests are sent at an interval.
 func (v volley) client(dial dialer, text string, due time.Time, left *atomic.Int64) (list []answered, err error) {
 	var c net.Conn
 	var in *bufio.Reader

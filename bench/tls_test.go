@@ -30,9 +30,9 @@ import (
 // key is in the process that makes them.
 var handshakes = &comparison{title: "a TLS 1.3 handshake (P-256) for each request, median of paired rounds", columns: []string{"key in the keeper", "key in the process"}}
 
-// secureEnv names a variable. If it is set, this program runs as the single
-// process with TLS. The variable holds the directory of the key and the
-// certificate; singleEnv holds the settings.
+// secureEnv names an environment variable that holds the directory of the key
+// and the certificate. If the variable is set, this program runs as the
+// single-process server with TLS. The settings are in singleEnv.
 const secureEnv = "SCHEDRESTD_BENCH_SECURE"
 
 func init() {

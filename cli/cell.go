@@ -85,8 +85,8 @@ func clock(n rest.Number) string {
 	return time.Unix(n.Int(), 0).Format("2006-01-02T15:04:05")
 }
 
-// memory returns a number of MiB in the largest unit of which it is at least 1,
-// such as 1.5G. It has at most one digit after the point.
+// memory formats a number of MiB, such as 1.5G. It uses the largest unit in
+// which the number is at least 1, and at most one digit after the point.
 func memory(mib int64) string {
 	switch {
 	case mib >= 1<<20:

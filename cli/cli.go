@@ -2,7 +2,7 @@
 // partitions, submit, cancel, watch and top. They use the REST API of
 // schedrestd or slurmrestd.
 //
-// The packages below it do not depend on commands: rest is the client, script
+// Its subpackages do not depend on the commands: rest is the client, script
 // parses batch scripts, table prints, and credential finds the token.
 //
 // Results go to standard output; progress, warnings and errors go to standard
@@ -30,8 +30,8 @@ import (
 	"schedrestd/release"
 )
 
-// Addresses of commands without a URL: the socket for local users if it exists
-// and there is no token, otherwise slurmrestd's usual port.
+// Addresses that commands use if no URL is given: the socket for local users if
+// it exists and there is no token, otherwise slurmrestd's usual port.
 const (
 	usersSocket = "/run/schedrestd-users/socket"
 	defaultURL  = "http://127.0.0.1:6820"
@@ -90,8 +90,8 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 }
 
 // finish ends the document d or, if d is nil, writes the table t. It returns an
-// error for each name in names that is not in seen. The error begins with what,
-// the kind of the names, such as "job".
+// error for each name in names that is not in seen. Each error begins with the
+// text in what, the kind of object, such as "job".
 func finish(out io.Writer, d *table.Document, t *table.Table, what string, names []string, seen map[string]bool) (err error) {
 	if d != nil {
 		err = d.Close()
@@ -225,8 +225,8 @@ func exit(err error) error {
 	return &Exit{status, err}
 }
 
-// command makes run the function of cmd. It adds an exit status to the errors
-// of run and to errors in the command line.
+// command sets run as the function of cmd. It adds an exit status to the errors
+// that run returns, and to errors in the command line.
 func command(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra.Command {
 	args := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, words []string) error {

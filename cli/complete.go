@@ -16,10 +16,10 @@ import (
 // it.
 const completionTime = 3 * time.Second
 
-// complete connects to the server and calls list, which requests the
-// completions and passes each to the function in its last argument. If complete
-// can't connect, it prints no error, because an error would appear in the
-// user's command line.
+// complete connects to the server and calls list. list requests the
+// completions, and passes each to the function that it gets as its last
+// argument. Errors are not printed, because they would appear in the user's
+// command line.
 func (o *options) complete(list func(context.Context, *connection, func(word, description string)) error) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()

@@ -28,7 +28,8 @@ const (
 
 // follow polls the job with this id until it has ended. If the id is that of an
 // array, it polls until all tasks have ended. It calls report with every state
-// that it gets. gate limits the concurrent requests of several calls.
+// that it gets. Several calls may share gate, which limits their concurrent
+// requests.
 func (c *connection) follow(ctx context.Context, id string, gate chan struct{}, report func([]rest.Job)) ([]rest.Job, error) {
 	pause, failing := firstPause, time.Time{}
 	for {

@@ -154,9 +154,9 @@ func (c *changes) see(j *rest.Job) {
 	fmt.Fprintf(c.w, "%s  %-8s  %-12s  %s\n", time.Now().Format("15:04:05"), printable.Text(j.Label()), printable.Text(j.Name), text)
 }
 
-// follow prints the state of j if it has changed and is in states, or states is
-// empty. If first is set, j is from the first list after the start. Then follow
-// prints the state only if j is active.
+// follow prints the state of j if it has changed. If states is not empty,
+// follow prints only the states in it. If j is from the first list after the
+// start (first is set), follow prints the state only if j is active.
 func (c *changes) follow(j *rest.Job, first bool, states []string) {
 	shown := len(states) == 0
 	for _, s := range states {

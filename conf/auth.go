@@ -86,9 +86,10 @@ func setAltTypes(a *Auth, v string) error {
 	return n.err()
 }
 
-// setAltParameters sets the parameters of tokens. It refuses a repeated
-// parameter, because the gateway could not know which of two keys is meant. In
-// a site's file it uses the first one, as Slurm does.
+// setAltParameters sets the parameters of tokens. A repeated parameter is an
+// error, because the gateway could not know which of two keys is meant. The
+// exception is a file of a site's Slurm (isSite): the first value is used, as
+// in Slurm, and there is only a warning.
 func setAltParameters(a *Auth, v string) error {
 	var n notes
 	given := map[string]bool{}
@@ -152,8 +153,9 @@ func (n *notes) tolerate(refusal error, text string) {
 	n.add(text)
 }
 
-// err returns what the function that sets a key must return: tolerated if there
-// is an error, passedOver if there are only warnings, and otherwise nil.
+// err returns the notes as one error, which the function that sets the key must
+// return. The error's type is tolerated if n has an error, or passedOver if n
+// has only warnings. Without notes, err returns nil.
 func (n *notes) err() error {
 	text := strings.Join(n.texts, "; ")
 	switch {

@@ -99,8 +99,9 @@ func TestAltParameters(t *testing.T) {
 }
 
 // TestParametersBehindABlank checks a list of parameters with a space in it.
-// The space ends the value, so the next parameter would be an unknown key. A
-// warning is not sufficient if a restriction is lost in this way.
+// The space ends the value, so the next parameter is read as a key. For an
+// unknown key there is only a warning. That is not sufficient here, because the
+// restriction that the parameter sets would be lost.
 func TestParametersBehindABlank(t *testing.T) {
 	for line, want := range map[string]string{
 		"AuthAltParameters=jwt_key=/k, jwks=/j":               "/f:3: jwks: is a parameter of AuthAltParameters=; write it there, after a comma and without spaces",

@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// clusterDraft is a Cluster that is being read. Some keys have an effect only
-// because of others, which may be read later. The keys of the accounting daemon
-// need an AccountingStorageType that requires a daemon. The old keys of the two
-// controllers apply only without SchedctldHost.
+// clusterDraft is a Cluster that is being read. The other fields hold the
+// values of keys whose effect depends on another key, which may be read later.
+// The keys of the accounting daemon have an effect only if
+// AccountingStorageType requires that daemon. The old keys of the two
+// controllers have an effect only if SchedctldHost is not set.
 type clusterDraft struct {
 	Cluster
 	accounted       bool
@@ -81,8 +82,9 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 	return c, warnings, nil
 }
 
-// oldHosts adds the controllers that the old keys name, a primary and an
-// optional backup. If the new key is used, oldHosts ignores the old keys.
+// oldHosts adds the controllers that the old keys name: ControlMachine, and
+// optionally BackupController. If SchedctldHost is set, oldHosts ignores the
+// old keys.
 func (c *clusterDraft) oldHosts(r *reading[clusterDraft]) {
 	primary, backup := r.seen["controlmachine"], r.seen["backupcontroller"]
 	switch {
@@ -121,9 +123,9 @@ func setAccounting(c *clusterDraft, v string) error {
 	return nil
 }
 
-// setAccountingMunge sets the socket of a second munged, which has a key of its
-// own. It issues credentials for accounting daemons that several clusters
-// share. A value that names no socket is a password, and is ignored.
+// setAccountingMunge sets the socket of a second munged. This munged has
+// another key, and issues credentials for an accounting daemon that several
+// clusters share. A value that names no socket is a password, and is ignored.
 func setAccountingMunge(c *clusterDraft, v string) error {
 	for _, p := range commas(v) {
 		if path, ok := socket(p); ok && filepath.IsAbs(path) {
@@ -135,9 +137,9 @@ func setAccountingMunge(c *clusterDraft, v string) error {
 }
 
 // checkTLSType refuses a configuration in which the daemons use TLS for their
-// connections to each other. This program does not support that. Its
-// connections to such daemons would fail, and its own listeners would
-// contradict the configuration.
+// connections to each other. The programs of this project do not support TLS
+// there. Their connections to such daemons would fail, and their own listeners
+// would contradict the configuration.
 func checkTLSType(v string) error {
 	if name := plugin(v, "tls/"); name != "none" {
 		return errors.New("want tls/none: TLS between daemons (tls/s2n) is not supported. " +

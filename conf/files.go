@@ -83,10 +83,10 @@ func (r Reader) hinted(path string, err error) error {
 // missing is the end of the text of a Problem about a required key.
 const missing = " is missing"
 
-// shadowed returns a hint if path is one of DefaultPaths and a later one of
-// these paths also exists, because the file at path hides the later file. An
+// shadowed returns a hint if the file at path hides another file, and otherwise
+// "". A file at one of DefaultPaths hides a file at a later one of them. An
 // administrator hides slurm.conf, for example, by creating a sched.conf only to
-// add a line. Without a hidden file, the result is "".
+// add a line.
 func (r Reader) shadowed(path string) string {
 	at := slices.Index(DefaultPaths, path)
 	if at < 0 {

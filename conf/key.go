@@ -168,10 +168,10 @@ type tolerated struct {
 	note string
 }
 
-// choose returns the values of a key to use: all values of a list, and only the
-// last value of any other key. If the key was given in both spellings, it
-// returns the values of one spelling, and reports a problem if those of the
-// other differ.
+// choose selects which values of a key are used: all values if the key takes a
+// list, otherwise only the last value. If the key was given in both spellings,
+// choose returns the values of the key in our spelling. It reports a problem if
+// the key in Slurm's spelling has other values.
 func (r *reading[T]) choose(k key[T], values []given) []given {
 	var spelled [2][]given
 	for _, v := range values {

@@ -43,9 +43,9 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has no entry", key)
 		}
 	}
-	// The names of the parameters are also keys of the grammar. If a space has
-	// separated a parameter from its list, the grammar notices it as such a
-	// key.
+	// The grammar also has keys with the names of parameters, in lower case.
+	// They detect a parameter that a space has separated from its list. Such
+	// keys have no entry in the page.
 	known := map[string]bool{"disable_token_creation": true}
 	for name := range want {
 		if name == strings.ToLower(name) {

@@ -34,9 +34,9 @@ func pairs(line string) ([]Pair, error) {
 	return out, nil
 }
 
-// value parses the value that begins at the index at. It also returns the index
-// at which the next pair may begin. If quotes do not surround the whole value,
-// they are part of it, and it ends at the first space.
+// value parses the value that begins at line[at]. It also returns the index at
+// which the next pair may begin. Quotes that do not surround the whole value
+// are part of the value, which then ends at the first space.
 func value(line string, at int) (text string, next int) {
 	if at < len(line) && line[at] == '"' {
 		length := strings.IndexByte(line[at+1:], '"')

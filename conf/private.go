@@ -56,8 +56,8 @@ func (p PrivateData) Except(kinds PrivateData) (names []string) {
 }
 
 // setPrivate parses a list of kinds, "all" or "none". An unknown word was
-// probably meant to hide something. So in a site's file, where such a word is
-// only a warning, it hides all kinds.
+// probably meant to hide something, so it hides all kinds. In a file for our
+// daemons, it is also an error.
 func setPrivate(to *PrivateData, v string) error {
 	words := commas(fold(v))
 	*to = PrivateNone

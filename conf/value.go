@@ -56,9 +56,9 @@ func setPort(to *int, v string) error {
 	return setPorts(to, &more, v)
 }
 
-// setPorts sets a port or a range of ports. more is the number of ports after
-// the first. Slurm's controller listens on each port of a range. A client may
-// use any of them, which spreads the connections over more queues.
+// setPorts sets a port or a range of ports. The argument more is the number of
+// ports after the first. Slurm's controller listens on each port of a range. A
+// client may use any of them, which spreads the connections over more queues.
 func setPorts(first, more *int, v string) error {
 	low, high, ranged := strings.Cut(v, "-")
 	port, err := strconv.ParseUint(low, 10, 16)

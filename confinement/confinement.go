@@ -1,5 +1,6 @@
 // Package confinement describes the confinement of the workers, for the log and
-// for the page of --check-confinement. The parent reports the parts that
+// for the page of --check-confinement. The confinement consists of parts, such
+// as namespaces and a system call filter. The parent reports the parts that
 // workers inherit, and each worker reports how it closed its sandbox.
 package confinement
 
@@ -22,7 +23,8 @@ const (
 )
 
 // Complete returns the inherited parts and the parts of a worker's own sandbox.
-// how has the options for closing the sandbox, and s is the worker's report.
+// The options for closing the sandbox are in how, and the worker's report is in
+// s.
 func Complete(inherited []ipc.Part, how ipc.Seal, s security.Sealed) []ipc.Part {
 	filter, denied := s.Words()
 	calls := ipc.Part{Name: CallFilter, Is: ipc.PartOn, Why: filter}
@@ -44,9 +46,9 @@ func Complete(inherited []ipc.Part, how ipc.Seal, s security.Sealed) []ipc.Part 
 }
 
 // Log logs which parts are on and which are missing. If a part is missing, the
-// record is a warning. If inetd is set, the gateway was started for one client,
-// possibly by an ordinary user. Then parts that an ordinary user can't have
-// cause no warning.
+// record is a warning. inetd is set if the gateway was started for one client,
+// possibly by an ordinary user. In that case, parts that this user has no
+// permission for cause no warning.
 func Log(log *slog.Logger, parts []ipc.Part, inetd bool) {
 	var on, off, left []string
 	level := slog.LevelInfo

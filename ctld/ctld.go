@@ -275,9 +275,9 @@ func (c *Controller) poke() {
 	}
 }
 
-// Close releases the steps, whose jobs continue, and unlocks the state
-// directory. It must be called after Run has returned and all requests are
-// answered.
+// Close stops following the processes of the steps, which continue to run their
+// jobs, and unlocks the state directory. It must be called after Run has
+// returned and all requests are answered.
 func (c *Controller) Close() error {
 	c.stop()
 	c.tasks.Wait()
@@ -320,9 +320,9 @@ func (c *Controller) super(uid uint32) bool {
 	return uid == 0 || uid == c.cfg.SchedUser || uid == c.uid
 }
 
-// home returns the directory of a job's step, its home (see package step). Each
-// run of a job has its own home, so that files of one run are never mistaken
-// for those of the next.
+// home returns the home of a job's step, which is a directory (see package
+// step). Each run of a job has its own home, so that files of one run are never
+// mistaken for those of the next.
 func (c *Controller) home(id uint32, run uint16) string {
 	name := fmt.Sprint(id)
 	if run > 0 {

@@ -69,8 +69,9 @@ func TestStepDiesAtFailpoints(t *testing.T) {
 	}
 }
 
-// TestKilledAtFailpointWhileRequeueing checks that a controller that is killed between the
-// writes of a requeue does not lose the job, and that the job runs twice.
+// TestKilledAtFailpointWhileRequeueing kills the controller between the writes
+// of a requeue. It checks that the job is not lost, and that the next controller
+// completes the requeue: the job runs a second time.
 func TestKilledAtFailpointWhileRequeueing(t *testing.T) {
 	for _, point := range []string{"requeueing", "requeued"} {
 		t.Run(point, func(t *testing.T) {

@@ -47,9 +47,9 @@ func (c *Controller) handleShares(_ context.Context, r *server.Request) (message
 	return message.ResponseShares, &message.Shares{}, nil
 }
 
-// handleStats returns how many jobs wait and run, and how many were submitted,
-// were started and ended since this controller started. It refuses to reset the
-// counts.
+// handleStats returns the numbers of waiting and running jobs, and the numbers
+// of jobs that were submitted, were started or have ended since this controller
+// started. It refuses to reset these numbers.
 func (c *Controller) handleStats(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.StatsRequest
 	if err := r.Decode(&q); err != nil {

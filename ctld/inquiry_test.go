@@ -10,8 +10,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// TestInquiries checks, in every protocol version, that lists of objects that
-// one machine does not have are empty, and that jobs are counted.
+// TestInquiries checks, in old and new protocol versions, that the lists of
+// objects that do not exist on a single machine are empty. It also checks that
+// jobs are counted.
 func TestInquiries(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		c, _ := controller(t, Config{Node: "here"})

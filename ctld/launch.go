@@ -107,8 +107,9 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 	return spec, nil
 }
 
-// errOtherUser is returned when the uid of a job now belongs to a different
-// user. The job must not have access to that user's files.
+// errOtherUser is returned when the job's uid has been given to a different
+// user since the submission. The job must not have access to the new user's
+// files.
 var errOtherUser = errors.New("not the user that submitted the job")
 
 // takeUp follows a job that a step has claimed, even if an earlier controller
@@ -290,10 +291,10 @@ func (c *Controller) notStarted(j *job, err error) {
 	})
 }
 
-// finish ends job j. It calls change to record in the job how it ended. The
-// step's files hold the same information, so finish removes them only after the
-// end is in the journal. A job that is to be requeued returns to the queue
-// instead.
+// finish ends job j. It calls change to record in the job how it ended. Until
+// this record is in the journal, only the step's files say how the job ended,
+// so finish removes them last. If the job is to be requeued, finish returns it
+// to the queue and does not end it.
 func (c *Controller) finish(j *job, change func(*model.Job)) {
 	j.edit.Lock()
 	defer j.edit.Unlock()

@@ -51,7 +51,7 @@ func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*le
 }
 
 // noTickets returns the error for accounting over TCP without a key. Its hint
-// names both remedies.
+// names two remedies: to configure a UNIX socket, or a key.
 func noTickets(c *conf.Cluster) error {
 	why, way := "this cluster has no jwt_key", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"
 	if c.JWT && c.JWKS != "" {

@@ -101,8 +101,9 @@ func TestSocketOfAStranger(t *testing.T) {
 	}
 }
 
-// TestAccountingNeedsAWay checks the error when there is neither a socket nor a
-// key: it names both remedies, and says that a key set can't sign.
+// TestAccountingNeedsAWay checks the error when neither a UNIX socket nor a key
+// is configured. Its hint must name both as remedies. If only jwks= is
+// configured, the error must say that a key set can't sign.
 func TestAccountingNeedsAWay(t *testing.T) {
 	accounting := &conf.Accounting{Host: "127.0.0.1", Port: 1}
 	for _, tt := range []struct {

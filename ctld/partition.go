@@ -33,9 +33,10 @@ func (c *Controller) handlePartitions(_ context.Context, r *server.Request) (mes
 	return message.ResponsePartitionInfo, info, nil
 }
 
-// unchanged reports whether nothing has changed for a client that knows the
-// state at the time last. A change in the same second counts as new, because it
-// may have been made after the client received its last answer.
+// unchanged reports whether a client that was sent the state of the time last
+// already has the current state, which dates from the time changed. If both
+// times are in the same second, the state may have changed after it was sent,
+// so unchanged returns false.
 func unchanged(last, changed model.Time) bool { return last > 0 && last-1 >= changed }
 
 // partition returns p, completed with this machine's resources.

@@ -11,8 +11,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// TestPrivate checks that PrivateData= hides information only from other users,
-// and that those users can't change the jobs that they see.
+// TestPrivate checks that PrivateData= hides jobs, nodes and partitions from an
+// ordinary user, but not a user's own jobs from that user. It also checks that
+// an ordinary user can't cancel another user's job, even if the job is visible.
 func TestPrivate(t *testing.T) {
 	for _, tt := range []struct {
 		name               string

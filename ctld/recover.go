@@ -19,12 +19,13 @@ import (
 // recover restores the state that an earlier controller left.
 //
 // The journal holds the accepted jobs. For some of them it also holds how they
-// ended. For a job without a recorded end, the files of its step are read:
+// ended. The state of each other job follows from the claim and the outcome in
+// the job's home (see package step):
 //
-//   - Without a claim, the job was never started and waits as before.
-//   - With an outcome, the job has ended meanwhile.
-//   - With a claim whose process lives, the job runs.
-//   - With a claim of a process that is gone, or of another boot, the job is lost.
+//   - No claim: the job was never started and waits as before.
+//   - A claim whose process runs: the job runs.
+//   - A claim whose process does not run, and an outcome: the job has ended.
+//   - A claim whose process does not run, and no outcome: the job is lost.
 func (c *Controller) recover() error {
 	if err := c.journal.Each(c.load); err != nil {
 		return fmt.Errorf("read the journal: %w", err)

@@ -286,9 +286,9 @@ func killStep(t *testing.T, c step.Claim) {
 	h.Wait(t.Context())
 }
 
-// storm submits jobs from many clients while trouble keeps killing the
-// controller. It continues until over() reports that enough jobs were accepted
-// and have run. Then it checks that every accepted job ran exactly once.
+// storm submits jobs from many clients and meanwhile calls trouble, which kills
+// the controller again and again until over() reports that all jobs were
+// accepted and have run. Then storm checks that each of them ran exactly once.
 func storm(t *testing.T, jobs int, trouble func(s *site, over func() bool)) {
 	s := newSite(t)
 	work := t.TempDir()

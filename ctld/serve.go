@@ -58,16 +58,16 @@ const (
 	userRequests = 16 << 20 // of one user
 )
 
-// garbagePercent is the value of GOGC, half of Go's default. Most of the
-// controller's memory holds jobs, which live long, so it is cheap to collect
-// garbage twice as often.
+// garbagePercent is the value of GOGC. It is half of Go's default, so garbage
+// is collected about twice as often as by default. This is cheap, because most
+// of the controller's memory holds jobs, which live long.
 //
-// The kernel does not limit that memory. MemoryMax= in the unit would also
-// count the processes of jobs, and a limit on the controller's own cgroup would
-// also count the step processes, one for each running job. So each part of the
-// memory has a limit of its own. The quotas of usage.go limit jobs, the budgets
-// of rpc/server limit requests and answers, and daemon.NewQueries limits lists
-// that are being encoded.
+// The kernel does not limit the controller's memory. MemoryMax= in the unit
+// would also count the processes of jobs, and a limit on the controller's own
+// cgroup would also count the step processes, one for each running job. So each
+// part of the memory has a limit of its own. The quotas of usage.go limit jobs,
+// the budgets of rpc/server limit requests and answers, and daemon.NewQueries
+// limits lists that are being encoded.
 const garbagePercent = 50
 
 // socketMode returns the mode of the UNIX socket. It is open to all users,

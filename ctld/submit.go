@@ -18,9 +18,9 @@ import (
 // then on the job runs exactly once, even if this process crashes. If the
 // machine goes down while the job runs, the job ends as NODE_FAIL.
 //
-// handleSubmit refuses a job that could never run here: a job that needs more
-// CPUs or memory than the machine has, or a feature that this controller lacks
-// (see desc.go).
+// handleSubmit refuses a job that could never run here, because it needs more
+// CPUs or memory than the machine has, or because it needs a feature that this
+// controller lacks (see desc.go).
 func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.SubmitRequest
 	if err := r.Decode(&q); err != nil {

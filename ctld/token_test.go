@@ -137,7 +137,7 @@ func TestTokens(t *testing.T) {
 }
 
 // TestTokenDoesNotOutliveTheOneItIsAskedWith checks that a client with a stolen
-// token can't create a token that is valid longer.
+// token can't create a token that expires later than the stolen one.
 func TestTokenDoesNotOutliveTheOneItIsAskedWith(t *testing.T) {
 	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{Longest: 30 * 24 * time.Hour}}}
 	in := func(d time.Duration) server.Identity { return server.Identity{Expires: time.Now().Add(d)} }

@@ -292,9 +292,9 @@ func (u *update) timeLimit(j *job, part *model.Partition, super bool) (model.Opt
 	return wanted, nil
 }
 
-// announce makes the step of j, if the job has one, apply the time limit in j's
-// record. If the job is still being started, follow applies the limit later.
-// The caller holds j.edit.
+// announce makes the step of job j apply the time limit in j's record. It does
+// nothing if j has no step yet: the method follow applies the limit once the
+// step runs. The caller holds j.edit.
 func (c *Controller) announce(j *job) error {
 	c.mu.Lock()
 	limit, phase := time.Duration(j.Job.TimeLimit.Number)*c.cfg.minute, j.phase
@@ -313,8 +313,8 @@ func (c *Controller) announce(j *job) error {
 	return gone(j.step.Announce())
 }
 
-// relimit applies a time limit that was changed before the controller followed
-// the step of j.
+// relimit makes the step of job j apply a time limit that was changed before
+// the controller attached to that step.
 func (c *Controller) relimit(j *job) {
 	j.edit.Lock()
 	defer j.edit.Unlock()

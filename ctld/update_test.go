@@ -265,9 +265,9 @@ func TestUpdateOverRPC(t *testing.T) {
 	}
 }
 
-// TestUpdatesSurvive checks that after the controller was killed, the next one
-// still has the changes, and that a step obeys a time limit that was changed
-// before.
+// TestUpdatesSurvive checks that changes to jobs survive a crash of the
+// controller, and that a step obeys a time limit that was changed before the
+// crash.
 func TestUpdatesSurvive(t *testing.T) {
 	s := newSite(t)
 	s.start()

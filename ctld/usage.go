@@ -174,8 +174,9 @@ func sizes(entries []journal.Entry) (bytes int64) {
 	return bytes
 }
 
-// forgetOldest forgets the oldest ended jobs of user uid before Config.Keep has
-// passed. It does not affect jobs of other users.
+// forgetOldest forgets some of the ended jobs of user uid, the oldest first,
+// even if Config.Keep has not passed since they ended. It does not affect jobs
+// of other users.
 func (c *Controller) forgetOldest(uid uint32) {
 	list, _ := c.snapshot()
 	var done []*record

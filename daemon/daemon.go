@@ -50,11 +50,11 @@ func SchedUser(name string) (nss.User, error) {
 	return u, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", name)
 }
 
-// Judge refuses configuration files that users other than root and owners can
-// change, if this process runs as root. The files determine what root does,
-// which keys are trusted, and who SchedUser is. So a file can make its own
-// owner SchedUser. A caller may pass SchedUser as an owner only if this gives
-// that user no additional rights.
+// Judge returns an error if a user other than root and the given owners can
+// change one of the configuration files. It checks this only if the process
+// runs as root. The files determine what root does, which keys are trusted, and
+// who SchedUser is. So a file can make its own owner SchedUser. A caller may
+// pass SchedUser as an owner only if this gives that user no additional rights.
 func Judge(files []string, owners ...uint32) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -20,16 +20,16 @@ import (
 // patience limits how long Listen retries.
 const patience = 2 * time.Second
 
-// Listen opens a TCP port, and a UNIX socket at path unless path is "". The
-// directory of the socket may belong to root or to schedUser, whichever daemon
-// calls Listen, so that both daemons can share it. This gives schedUser no
-// additional rights: clients accept that user's sockets anyway, and that user
-// may do everything at both daemons.
+// Listen opens a TCP port, and a UNIX socket at path unless path is "". It
+// accepts a socket directory that belongs to root or to schedUser, so that both
+// daemons can share the directory. This gives schedUser no additional rights:
+// clients accept that user's sockets anyway, and that user may do everything at
+// both daemons.
 //
-// If the service manager has passed sockets, Listen uses these instead of
-// binding new ones. Their port is never free for another program, even while
-// the daemon restarts. They must match the configuration. Listen itself binds
-// the sockets that were not passed.
+// If the service manager has passed a TCP or a UNIX socket, Listen uses it
+// instead of binding a new one. A passed socket must match the configuration.
+// The port of a passed socket is never free for another program, even while the
+// daemon restarts.
 //
 // Listen retries while another process uses an address. A daemon that is killed
 // while it forks leaves a child, which holds the port and the socket's lock

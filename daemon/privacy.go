@@ -17,8 +17,9 @@ type Privacy struct {
 	Super  func(uid uint32) bool // these users see everything
 }
 
-// Only returns the one user whose information of this kind uid may see. If the
-// result is not set, uid may see the information of all users.
+// Only returns uid if the user uid may see only their own information of this
+// kind. It returns an unset value if that user may see the information of all
+// users.
 func (p Privacy) Only(uid uint32, kind conf.PrivateData) model.Opt[uint32] {
 	if !p.Hidden.Hides(kind) || p.Super(uid) {
 		return model.Opt[uint32]{}
@@ -33,8 +34,9 @@ func (p Privacy) Sees(uid, owner uint32, kind conf.PrivateData) bool {
 	return !only.Set || only.Number == owner
 }
 
-// Refuse returns an error if uid may not see information of this kind, which
-// belongs to no user.
+// Refuse returns an error if information of this kind is hidden from the user
+// uid. It is for information that belongs to no user, such as nodes. The
+// argument what names the information in the error.
 func (p Privacy) Refuse(uid uint32, kind conf.PrivateData, what string) error {
 	if !p.Only(uid, kind).Set {
 		return nil

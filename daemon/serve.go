@@ -14,9 +14,10 @@ import (
 // shutdownTimeout limits how long pending requests may delay the shutdown.
 const shutdownTimeout = 10 * time.Second
 
-// Serve serves the listeners until ctx ends, and then returns nil. It returns
-// an error if a listener or work fails. It closes the listeners. work is the
-// daemon's background work, or nil. work must return when its context ends.
+// Serve serves the listeners until ctx ends, and then returns nil. It also runs
+// work, the daemon's background work, unless work is nil. work must return when
+// its context ends. If work or serving a listener fails, Serve stops and
+// returns the error. It always closes the listeners.
 func Serve(ctx context.Context, s *server.Server, listeners []net.Listener, log *slog.Logger, work func(context.Context) error) error {
 	failed := make(chan error, len(listeners)+1)
 	for _, ln := range listeners {

@@ -13,8 +13,8 @@
 // changes.go has the requests that change records, and lists.go the requests
 // that list them. records.go stores the records in the database.
 //
-// Each other request has a file (stats.go, record.go, jobs.go). The database is
-// in store.go and migrate.go. find.go finds jobs by the conditions of
+// The remaining requests are in stats.go, record.go and jobs.go. The database
+// is in store.go and migrate.go. find.go finds jobs by the conditions of
 // condition.go. serve.go connects all of this with the code shared with
 // schedctld (package daemon).
 package dbd

@@ -26,10 +26,11 @@ const longestQuery = 30 * time.Second
 // returns one job after the other. A job is valid until the next call of that
 // function.
 //
-// A first statement selects the jobs and returns only their keys, all in one
-// row, because a statement can be interrupted only before its first row. Then a
-// second statement reads the records with these keys. Both run in the same
-// transaction, so that the number of jobs is still correct.
+// Jobs has a time limit, but a statement can be interrupted only until it has
+// returned its first row. So a first statement selects the jobs and returns all
+// of their keys in one row, and a second statement reads the records with these
+// keys. Both run in the same transaction, so that the number of jobs is still
+// correct.
 func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32],
 	use func(n int, next func() (cluster string, j *model.Job, err error)) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.longest, errs.New(errs.Timeout, "the query exceeded its time limit of %v", s.longest).
@@ -140,8 +141,8 @@ const (
 // the index of the condition that matches the fewest jobs. SQLite has no
 // statistics about single values here. So cheapest counts the jobs for each
 // condition, using only indices. It counts up to a limit, and raises the limit
-// until one condition stays below it. Its cost is proportional to the cost of
-// the query itself.
+// until the count of one condition is below it. So the cost of counting is
+// proportional to the cost of the query itself.
 func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, err error) {
 	var candidates []condition
 	for _, c := range list {

@@ -16,10 +16,12 @@ import (
 const applicationID = 0x53434844
 
 // version is the current format of the database. jobVersion is the oldest
-// format whose table job is the same as now. Every version has a table job with
-// the columns cluster, protocol and record, and record holds the whole job. So
-// an older table is not migrated step by step: its records are stored again in
-// the current format. Version 3 added the table record.
+// format whose table job need not be converted. Format 3 added the table named
+// record.
+//
+// In every format, the table job has the columns cluster, protocol and record,
+// and the column record holds the whole job. So an older table is not converted
+// step by step: each job is stored again in the current format.
 const (
 	version    = 3
 	jobVersion = 2
@@ -159,9 +161,9 @@ func convert(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// eachOlder reads a batch of jobs after the row last from the table older. It
-// calls each(cluster, j) for every job j, and updates last. It reports whether
-// there were any jobs.
+// eachOlder reads the next batch of jobs from the table older. The batch begins
+// after the row with number last. eachOlder calls each(cluster, j) for every
+// job j, and updates last. It reports whether there were any jobs.
 func eachOlder(ctx context.Context, tx *sql.Tx, last *int64, each func(cluster string, j *model.Job) error) (more bool, err error) {
 	rows, err := tx.QueryContext(ctx, "SELECT rowid, cluster, protocol, record FROM older WHERE rowid > ? ORDER BY rowid LIMIT 1000", *last)
 	if err != nil {

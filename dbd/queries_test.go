@@ -106,7 +106,7 @@ func TestSlowQueryIsRefused(t *testing.T) {
 }
 
 // TestPrivateJobs checks that ordinary users see only their own jobs, whatever
-// they ask for, as with the controller.
+// they ask for. The same rule applies in the controller.
 func TestPrivateJobs(t *testing.T) {
 	store := open(t, storeFile(t))
 	mine, theirs := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)

@@ -11,7 +11,7 @@ import (
 )
 
 // maxRecord is the maximum length of a batch of jobs in bytes. It is several
-// times what schedctld sends.
+// times the length of the longest batch that schedctld can send.
 const maxRecord = 32 << 20
 
 // maxChange is the maximum length in bytes of a list of records to add or
@@ -30,9 +30,10 @@ func (d *Daemon) Limit(t message.Type, who server.Identity) int {
 }
 
 // record handles AccountingRecordJobs. The answer confirms that the jobs are on
-// disk. After it, schedctld drops its own records of them. If the same batch is
-// recorded again, nothing changes. Only root and the scheduler's user may
-// record jobs. Otherwise any user could falsify the accounting of others.
+// disk. When schedctld has received it, schedctld deletes its own records of
+// these jobs. Recording the same batch again changes nothing. Only root and the
+// scheduler's user may record jobs, because any other user could falsify the
+// accounting.
 func (d *Daemon) record(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if !d.privacy.Super(r.Identity.UID) {
 		return 0, nil, errs.New(errs.Denied, "only root and the scheduler's user may record jobs")

@@ -23,8 +23,9 @@ const recordTable = `CREATE TABLE record (
 	PRIMARY KEY (kind, key)
 ) STRICT, WITHOUT ROWID`
 
-// Kinds of records. A record of kind last has the highest number that records
-// of another kind have ever had; its key is that kind.
+// Kinds of records. The database never assigns the number of a deleted
+// association or QOS again. So a record of kind last, whose key is kindAssoc or
+// kindQOS, holds the highest number that any record of that kind has ever had.
 const (
 	kindCluster = "cluster"
 	kindAccount = "account"
@@ -128,8 +129,8 @@ func write(ctx context.Context, tx *sql.Tx, rows []row) error {
 func (s *Store) Catalog() *catalog.Catalog { return s.catalog.Load() }
 
 // Replace replaces the committed records with those of next, first on disk and
-// then in memory. next must be derived from the result of Catalog. Calls must
-// not be concurrent.
+// then in memory. The argument next must be derived from the result of Catalog.
+// Calls must not be concurrent.
 func (s *Store) Replace(ctx context.Context, next *catalog.Catalog) error {
 	rows, err := differences(s.Catalog(), next)
 	if err != nil || len(rows) == 0 {

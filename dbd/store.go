@@ -29,7 +29,7 @@ import (
 )
 
 // Store is an open SQLite database of jobs and of the records of a
-// catalog.Catalog, which are also in memory.
+// catalog.Catalog. The catalog is also kept in memory.
 type Store struct {
 	db      *sql.DB
 	lock    *os.File // held while the database is open, so that no other daemon uses it
@@ -82,10 +82,12 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 	return s, nil
 }
 
-// prepare creates a file that only its owner can access, or checks the existing
-// file. It returns the path of the file without symbolic links. SQLite gives
-// its auxiliary files the same mode, and creates them by path. So only the user
-// of this process may be able to write to the directory.
+// prepare creates the database file, which only its owner can access, or checks
+// the existing file. It returns the path of the file without symbolic links.
+//
+// SQLite creates its auxiliary files by path, with the same mode. So prepare
+// fails if a user other than the user of this process can write to the
+// directory.
 func prepare(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", errs.New(errs.Invalid, "database %q: not an absolute path", path)
@@ -183,8 +185,8 @@ func put(ctx context.Context, insert *sql.Stmt, cluster string, j *model.Job) er
 	return unavailable(err)
 }
 
-// Record stores all jobs, or none if it fails. Jobs without a cluster name
-// belong to cluster.
+// Record stores all jobs, or none if it fails. A job without a cluster name is
+// stored under the given cluster.
 func (s *Store) Record(ctx context.Context, cluster string, jobs []model.Job) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {

@@ -5,10 +5,10 @@
 //
 // Two processes ensure that. The front is the process that the user started. It
 // creates the directory and starts the stage, which starts the daemons and
-// prints the output. Both are child subreapers: every process started below
-// them, including jobs that called setsid, becomes their child when its own
-// parents exit. So both can kill all processes by descent, without a list of
-// process ids:
+// prints the output. Both are child subreapers: when the parent of a process
+// exits, the process becomes a child of the stage, or of the front if the stage
+// has exited. That includes jobs that called setsid. So both can find and kill
+// all processes below them, without a list of process ids:
 //
 //   - After Ctrl-C, or at the end of --once, the stage stops the daemons in
 //     order, then kills all other processes.

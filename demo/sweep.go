@@ -27,11 +27,12 @@ const (
 // sweep kills all remaining processes below this process. The caller must have
 // waited for all children that os/exec started.
 //
-// The remaining children are steps of jobs, whose controller is gone. They get
-// SIGTERM, because each has a control group to remove. The processes that steps
-// have started are killed. When a process is killed, its children become
-// children of its step or of this process. So sweep reads the list again until
-// there are no children.
+// The remaining children are the processes of job steps, whose controller has
+// exited. Each step must remove a control group, so at first sweep only sends
+// it SIGTERM. The processes that the steps have started are killed. The
+// children of a killed process become children of its step or of this process.
+// So sweep lists the processes and signals them again until this process has no
+// children.
 func sweep() error {
 	var refused error
 	for begun := time.Now(); time.Since(begun) < sweepLimit; {

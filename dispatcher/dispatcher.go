@@ -4,13 +4,16 @@
 //
 // It has no privileges. The parent, which may be root, opens the listeners and
 // asks the kernel about peers. It sends each accepted connection to the
-// dispatcher. The parent also starts and ends processes for it, but only as
-// configured: the dispatcher names a role, or a connection whose user the
-// worker is to serve. It can't name a program or an identity. Workers are
-// assumed to be compromised. Their messages are checked against the protocol
-// table of package ipc, and a worker that breaks the protocol is killed.
+// dispatcher. The parent also starts and ends processes for the dispatcher, but
+// only as configured: the dispatcher names a role, or a connection whose user
+// the worker is to serve. It can't name a program or an identity.
 //
-// Its packages import only downwards:
+// Workers are assumed to be compromised. Their messages are checked against the
+// protocol table of package ipc, and a worker that breaks the protocol is
+// killed.
+//
+// Each of the dispatcher's packages imports only packages below it in this
+// list:
 //
 //   - dispatch finds the pool of workers for each connection;
 //   - pool has the loop, the slots, and the workers of each identity;

@@ -99,8 +99,8 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the metrics. It omits combinations of labels whose value is 0
-// in histograms, and in families with more than mostZeros cells.
+// Collect sends the metrics. In histograms, and in families with more than
+// mostZeros cells, it omits the combinations of labels whose value is 0.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	values, err := c.samples()
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package exporter is the process that serves the gateway's metrics to
 // Prometheus. It does not run as root, it is not a worker, and it has a sandbox
 // of its own. It can accept connections on the sockets that the parent has
-// opened, and request numbers from the dispatcher. It has no keys, no tokens,
-// no connections of the API's clients, and no names of users.
+// opened, and ask the dispatcher for the values of the metrics. It has no keys,
+// no tokens, no connections of the API's clients, and no names of users.
 //
 // Workers count, the dispatcher adds up the counts, and this process gives
 // names to the totals (package metric/table). So no counts are lost when this
@@ -115,8 +115,8 @@ func (e *exporter) Counters() []any {
 	return []any{"metrics", slog.GroupValue(slog.Uint64("scrapes", e.scrapes.Load()), slog.Uint64("failed", e.failed.Load()))}
 }
 
-// Close closes the HTTP server and its connections, because the channel has
-// closed and the process exits.
+// Close closes the HTTP server and its connections. It is called when the
+// channel to the parent has closed, before the process exits.
 func (e *exporter) Close() { _ = e.http.Close() }
 
 // bounded is a listener that accepts a limited number of concurrent
@@ -137,8 +137,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return &held{Conn: c, release: sync.OnceFunc(func() { <-b.free })}, nil
 }
 
-// held is a connection that takes one of the places of a bounded until it is
-// closed.
+// held is a connection that a bounded listener has accepted. It counts towards
+// the limit until it is closed.
 type held struct {
 	net.Conn
 	release func()

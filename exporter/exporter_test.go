@@ -18,7 +18,7 @@ import (
 )
 
 // answering returns an exporter that gets values from its dispatcher, in
-// several messages. asked counts the requests to the dispatcher.
+// several messages. The result asked counts the requests to the dispatcher.
 func answering(t *testing.T, values map[uint16]uint64) (e *exporter, asked *int) {
 	t.Helper()
 	asked = new(int)

@@ -4,8 +4,8 @@
 // administrator enables it by its name. The names are those of slurmrestd's
 // options and documents.
 //
-// The package contains only names and no table of the API, because package
-// plan, which parses command lines, imports it. A test compares the names with
+// The package contains only names. So package plan, which parses command lines,
+// can import it without the tables of the API. A test compares the names with
 // package api.
 package feature
 

@@ -88,8 +88,8 @@ func AllParsers() []Parser {
 
 // ParseParsers parses the value of -d: comma-separated versions, each with or
 // without the prefix "data_parser/" and flags. "latest" stands for the newest
-// version. The result is in the order of Parsers. from is the origin of the
-// value, for error messages.
+// version. The result is in the order of Parsers. The argument from is the
+// origin of the value, for error messages.
 func ParseParsers(from, value string) ([]Parser, error) {
 	var list []Parser
 	for _, word := range split(value) {

@@ -68,9 +68,9 @@ func Open(path string, rule Rule) (*os.File, Facts, error) {
 
 // Parent opens the directory of path with O_PATH, if rule allows that directory
 // and all directories above it. It does not look at the file at path, which
-// need not exist. From then on the caller uses name relative to dir. real is
-// the path without links, for calls that take no descriptor. Errors are the
-// same as for Open.
+// need not exist. The caller must not use path again: it reaches the file as
+// name relative to dir or, in calls that take no descriptor, as real, which is
+// the path without links. Errors are the same as for Open.
 func Parent(path string, rule Rule) (dir *os.File, real, name string, err error) {
 	w := newWalk(path, rule)
 	defer w.close()

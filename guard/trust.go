@@ -11,9 +11,9 @@ import (
 	"schedrestd/errs"
 )
 
-// Trust says which users may own files and directories, if not every owner is
-// trusted. Examples are a program that root executes, and a socket that clients
-// rely on.
+// Trust says which users may own or change a file and the directories above it.
+// It is for rules that don't trust every owner, such as those for a program
+// that root executes or a socket that clients rely on.
 type Trust struct {
 	Owners  []uint32                       // uids in addition to root; nil: any uid except Never
 	Never   []uint32                       // the users that serve requests, who must not own the file or a directory above it
@@ -23,9 +23,9 @@ type Trust struct {
 }
 
 // check refuses a file or directory that an untrusted user owns or may change.
-// what names it in the message, and path names it in the command that fixes the
-// problem. sticky permits a sticky directory, such as /tmp, where other users
-// can add entries but can't touch ours.
+// The argument what names it in the message, and path names it in the command
+// that fixes the problem. sticky permits a sticky directory, such as /tmp,
+// where other users can add entries but can't touch ours.
 //
 // The users in holders may also own the file or directory.
 func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ...uint32) error {

@@ -16,7 +16,8 @@ import (
 // maxLinks limits the symbolic links in one path, as Linux does.
 const maxLinks = 40
 
-// walk opens a path from the root down. dir is the current directory.
+// walk opens a path from the root down. dir is the current directory of the
+// walk, not that of the process.
 type walk struct {
 	rule      Rule
 	refuse    func(errs.Kind, string, ...any) *errs.Error
@@ -33,8 +34,9 @@ func newWalk(path string, rule Rule) walk {
 	}}
 }
 
-// to walks to path and returns a descriptor of the file. When file is false, it
-// makes path the current directory and also checks that directory.
+// to walks to path. If file is true, it returns a descriptor of the file at
+// path. Otherwise path is a directory: to checks it and makes it the walk's
+// current directory.
 func (w *walk) to(path string, file bool) (int, error) {
 	if !filepath.IsAbs(path) {
 		here, err := os.Getwd()
@@ -82,9 +84,9 @@ func (w *walk) look(name string) (fd int, st unix.Stat_t, err error) {
 	return fd, st, nil
 }
 
-// step opens name in the current directory. A directory on the way becomes the
-// current directory. The file at the end is returned. If name is a link, step
-// returns its target.
+// step opens name in the walk's current directory. If name is a directory and
+// last is false, it becomes the current directory. If last is true, step
+// returns a descriptor of the file. If name is a link, step returns its target.
 func (w *walk) step(name string, last bool) (file int, target string, err error) {
 	if err := w.keepsEntries(last && w.rule.Secret); err != nil {
 		return -1, "", err

@@ -59,9 +59,9 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 	return changed || moved, err
 }
 
-// changeCoordinators adds and removes coordinators, so that those of the
-// account itself are the ones in record a. Coordinators that the account
-// inherits from a parent account remain.
+// changeCoordinators adds the coordinators in record a that account a does not
+// have, and removes those that a does not list. The current coordinators are in
+// had. Coordinators that the account inherits from a parent account remain.
 func changeCoordinators(e model.Editor, a *model.Account, had []model.Coordinator, at string) (changed bool, err error) {
 	var add, remove []string
 	is := func(name string) func(model.Coordinator) bool {

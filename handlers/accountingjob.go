@@ -38,9 +38,9 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	if len(filter.Clusters) == 0 && h.Cluster != "" && c.r.URL.RawQuery != "" {
 		filter.Clusters = []string{h.Cluster}
 	}
-	// The daemon compares ids, and not every gateway can resolve names. The
-	// records contain names, so users and groups that the client names are
-	// selected here.
+	// The daemon selects users and groups by id, and not every gateway can
+	// resolve names to ids. If the client sent names, compare them here with
+	// the names in the records.
 	users, groups := byName(&filter.UserIDs), byName(&filter.GroupIDs)
 	list := func(each func(*model.AccountingJob) error) error {
 		return recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {

@@ -68,8 +68,9 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersToParams) error {
 
 const atSet = "#/association_condition"
 
-// checkSet returns an error if s contains an empty name, or if the list
-// required is empty. name is the name of this list in the body.
+// checkSet returns an error if s contains an empty name, or if a list that must
+// not be empty is empty. That list is in required, and name is its name in the
+// body.
 func checkSet(s *api.AssocSet, name string, required []string) error {
 	if len(required) == 0 {
 		return errs.New(errs.Invalid, "expected at least one of %s: nothing was changed", name).WithSource(atSet + "/" + name)
@@ -96,7 +97,8 @@ func exists[T any](e model.Editor, filter model.Filter[T], kind, name, source st
 }
 
 // inClusters returns an error unless each account itself has an association in
-// each of the clusters. If clusters is empty, one in any cluster is sufficient.
+// each of the clusters. If clusters is empty, an association in any cluster is
+// sufficient.
 func inClusters(e model.Editor, accounts, clusters []string, source string) error {
 	if len(clusters) == 0 {
 		clusters = []string{""}

@@ -34,10 +34,9 @@ func (r *recorder) Intend(_ context.Context, c Change) (func(Result), error) {
 // changeBody is a request body that every endpoint with a body accepts.
 const changeBody = `{"job": {"script": "#!/bin/sh\n", "current_working_directory": "/tmp", "environment": ["A=b"]}}`
 
-// TestNoChangeWithoutRecord checks that no endpoint that changes something
-// calls its daemon while the audit log can't be written. It does this in every
-// version. A new endpoint that calls its daemon without the function change
-// fails here.
+// TestNoChangeWithoutRecord checks that no endpoint that changes something, in
+// any version, calls its daemon while the audit log can't be written. The test
+// fails if a new endpoint calls its daemon without the function change.
 func TestNoChangeWithoutRecord(t *testing.T) {
 	h := newHandler(config(demo()))
 	tried := map[*api.Endpoint]bool{}

@@ -117,7 +117,7 @@ type Controller interface {
 	Reconfigure(context.Context, model.Credential) error
 
 	// Configuration returns the controller's configuration, or errs.Unchanged
-	// if the configuration has not changed since that time.
+	// if it has not changed since the given time.
 	Configuration(ctx context.Context, cred model.Credential, since model.Time) (*model.Configuration, error)
 
 	// ResourceLayout returns the resources of a job on each of its nodes, or
@@ -171,9 +171,10 @@ type Accounting interface {
 	// 26.05.
 	Conf(context.Context, model.Credential) (*model.AccountingConf, error)
 
-	// Edit calls f to change records in one transaction. If f returns nil, the
-	// changes are committed, otherwise they are rolled back. After a rollback,
-	// Edit may call f again. An error with Code errs.OutcomeUnknown means that
-	// the changes may have been committed.
+	// Edit calls f to change records in one transaction. If f returns nil, Edit
+	// commits the changes. Otherwise it rolls them back and returns f's error.
+	// If the session fails before the commit, nothing has changed, and Edit may
+	// call f again in another session. An error with Code errs.OutcomeUnknown
+	// means that the changes may have been committed.
 	Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error
 }

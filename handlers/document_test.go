@@ -117,7 +117,7 @@ type judged struct {
 }
 
 // documented has the answers that were found to be as documented. Many tests
-// get the same answers.
+// get the same answers, and each answer is checked only once.
 var documented sync.Map
 
 // asEnvelope checks the body of an answer to a request that matches no

@@ -157,8 +157,8 @@ func (h *handler) remove(c *call, kind, name, source string, find func(model.Edi
 	return names, aboutNamed(err, kind, name, source)
 }
 
-// blocked adds names to the error of a removal: the records because of which
-// the daemon refused it.
+// blocked adds names to the error of a removal that the daemon refused. names
+// lists the records that prevent the removal.
 func blocked(err error, names []string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

@@ -173,9 +173,9 @@ func (c *call) missing(err error) error {
 
 func (c *call) setAllow() { c.w.Header().Set("Allow", strings.Join(c.allow, ", ")) }
 
-// problems returns the error entries of err. The client gets only the Message
-// of an internal errs.Error; the rest is logged. The refusal of a credential
-// always has the same text.
+// problems returns the error entries of err. For an internal error and for a
+// refused credential the client gets a fixed text. For any other *errs.Error it
+// gets the Message and the hint, but not the cause.
 func problems(err error, code int) []api.Error {
 	if report, ok := errors.AsType[*notesError](err); ok {
 		return report.problems()

@@ -48,8 +48,9 @@ func TestFast(t *testing.T) {
 	}
 }
 
-// TestFastHasItsEnd checks that requests with +fast are still refused if the
-// document is invalid, a submission has no script, or there is no job.
+// TestFastHasItsEnd checks that even with +fast a request is refused if its
+// body is not JSON, if it submits a job without a script, or if its path names
+// no job.
 func TestFastHasItsEnd(t *testing.T) {
 	for _, tt := range []struct {
 		method, path, body string

@@ -329,8 +329,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestEveryKindHasAStatus checks that every kind of error has a status of its
-// own. A new kind must not be reported as an internal error by accident.
+// TestEveryKindHasAStatus checks that only the kind Internal has status 500, so
+// that a new kind is not reported as an internal error by accident.
 func TestEveryKindHasAStatus(t *testing.T) {
 	seen := map[string]bool{}
 	for k := errs.Internal; !seen[errcode.Of(k)]; k++ { // after the last kind, the code is "internal" again

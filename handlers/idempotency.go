@@ -75,8 +75,9 @@ func (c *call) takeKey() error {
 	return nil
 }
 
-// once submits a job with do, unless a request with the same Idempotency-Key
-// has already done so. In this case once returns the answer of that request.
+// once submits a job with do. If an earlier request with the same
+// Idempotency-Key has submitted the job, once returns that request's answer
+// instead.
 func once(c *call, do func() (*model.Submitted, error)) (*model.Submitted, error) {
 	if c.key == "" {
 		return do()

@@ -161,9 +161,10 @@ func TestWordCounts(t *testing.T) {
 	}
 }
 
-// TestOneDaemonDown checks that each daemon verifies the requests that it
-// serves itself, and works while the other is down. A client whose credential
-// can't be verified must not be served, and the log must name no verified user.
+// TestOneDaemonDown checks that a request's credential is verified by the
+// daemon that serves the request, even while the other daemon is down. A client
+// whose credential can't be verified must not be served, and the log must name
+// no verified user.
 func TestOneDaemonDown(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -208,9 +209,9 @@ func TestOneDaemonDown(t *testing.T) {
 }
 
 // TestAfterAChangeOfKey checks what happens when a daemon gets a new key after
-// it has accepted a token. The acceptance counts for the rest of its minute, as
-// long as the daemon gets no request. When the daemon itself refuses the token,
-// the gateway must forget the acceptance at once.
+// it has accepted a token. The gateway relies on the acceptance for the rest of
+// its minute. When a request reaches the daemon and the daemon refuses the
+// token, the gateway must forget the acceptance at once.
 func TestAfterAChangeOfKey(t *testing.T) {
 	f, clock := demo(), now
 	cfg := config(f)
@@ -302,10 +303,10 @@ func (b slowBody) Read(p []byte) (int, error) {
 
 func (slowBody) Close() error { return nil }
 
-// TestTokenEndsMeanwhile checks that a token must be valid only when a request
-// begins. If the token expires while the daemon works, while a list is sent or
-// while a body arrives, the request must be completed. The next request must be
-// refused.
+// TestTokenEndsMeanwhile checks a token that expires while the daemon works,
+// while a list is sent or while a body arrives. The gateway must complete the
+// request, because it looks at the expiry only when a request begins. It must
+// refuse the next request.
 func TestTokenEndsMeanwhile(t *testing.T) {
 	const submit, job = "/sched/v0.0.42/job/submit", `{"job":{"script":"x"}}`
 	for _, tt := range []struct {
@@ -341,7 +342,8 @@ func TestTokenEndsMeanwhile(t *testing.T) {
 }
 
 // TestTokenElsewhere checks that a token is accepted in its own header and in
-// Authorization: Bearer. In other places it is ignored, and it is never logged.
+// Authorization: Bearer. A token in another header does not authenticate the
+// request. No token is ever logged.
 func TestTokenElsewhere(t *testing.T) {
 	const other = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYm9iIn0.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
 	headers := func(pairs ...string) http.Header {

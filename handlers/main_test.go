@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain lets the garbage grow. These tests send a hundred thousand bodies,
-// and half of the time would be spent on collecting their garbage.
+// TestMain makes garbage collection rarer. These tests send a hundred thousand
+// bodies, and would otherwise spend half of the time on collecting garbage.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())

@@ -15,9 +15,9 @@ type preference struct {
 }
 
 // preferences parses the lines of an Accept or Accept-Encoding header as one
-// list (RFC 9110, 12.4 and 5.3). It skips invalid elements. A header without a
-// valid element counts as absent, because a default answer is more useful to
-// such a client than an error. It ignores parameters other than q.
+// list (RFC 9110, 12.4 and 5.3). It skips invalid elements, and ignores
+// parameters other than q. A header without a valid element counts as absent,
+// because a default answer is more useful to such a client than an error.
 func preferences(lines []string) []preference {
 	var list []preference
 	for _, line := range lines {
@@ -145,8 +145,8 @@ func choose(prefs []preference, offers []string) string {
 	return best
 }
 
-// quality returns the weight of offer, a media type. said is false if no
-// preference matches it.
+// quality returns the weight of offer, a media type. The result said is false
+// if no preference matches it.
 func quality(prefs []preference, offer string) (q int, said bool) {
 	kind, _, _ := strings.Cut(offer, "/")
 	for _, pattern := range []string{offer, kind + "/*", "*/*"} {

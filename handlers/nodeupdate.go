@@ -61,8 +61,9 @@ func (h *handler) changeNamed(c *call, kind, name, source string, do func() erro
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
-// allNodesExist returns an error for the first node of several that does not
-// exist. A controller would change the nodes before it and then stop.
+// allNodesExist returns an error if names lists several nodes and one of them
+// does not exist. Without this check, a controller would change the nodes
+// before the missing one and then stop.
 func (h *handler) allNodesExist(c *call, names, source string) error {
 	if !strings.ContainsAny(names, "[,") {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"schedrestd/errs"
 )
 
-// page is a path outside of the API. It needs no daemon, has no version and
-// supports only GET.
+// page is a path outside of the API. It has no version, and clients can only
+// read it.
 type page struct {
 	id    string   // name in the log
 	quiet bool     // its requests are logged only at level debug

@@ -87,9 +87,9 @@ func (c *call) paramSource(n schema.Note) string {
 }
 
 // paramsAsDocument returns the parameters as an object that a table can parse.
-// A query parameter must not replace the part of the path that has the same
-// name, so it is omitted with a warning. A repeated parameter becomes an array,
-// which only list types accept.
+// A query parameter with the name of a path parameter is omitted with a
+// warning, because it must not replace the part of the path. A repeated
+// parameter becomes an array, which only list types accept.
 func (c *call) paramsAsDocument() (*schema.Value, error) {
 	doc := &schema.Value{Kind: schema.Map}
 	add := func(name, value string) {

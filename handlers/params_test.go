@@ -124,8 +124,8 @@ func TestFilterRefused(t *testing.T) {
 }
 
 // TestOpenRanges checks that a range with only one limit works in every
-// version. slurmdbd itself would take a minimum alone for the exact value, and
-// ignore a maximum alone.
+// version. slurmdbd itself would treat a lone minimum as the exact value, and
+// would ignore a lone maximum.
 func TestOpenRanges(t *testing.T) {
 	const most = 1<<32 - 1
 	for query, want := range map[string]model.AccountingJobFilter{

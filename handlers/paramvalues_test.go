@@ -40,8 +40,9 @@ func eachParameter(what func(e *api.Endpoint, v schema.View, path string, p sche
 	}
 }
 
-// telling has values that make a difference, by parameter. Any other parameter
-// gets "true" or, if it takes a set of words, the second of these words.
+// telling has, for some parameters, a value that changes the request to the
+// daemon or the answer. A parameter that takes a set of words gets the second
+// of these words. Any other parameter gets "true".
 var telling = map[string]string{
 	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "time_start": "1000", "time_end": "2000", "submit_time": "1000",
 	"state": "FAILED", "reason": "Priority", "step": "12", "job_id": "12", "qos": "fast", "default_qos": "fast",
@@ -89,8 +90,8 @@ func TestParametersHaveEffect(t *testing.T) {
 		values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
 		asked := ask(path + "?" + companions[p.Name] + url.Values{p.Name: values[:1]}.Encode())
 		same := asked == plain[path]
-		// As soon as there is a filter, the list has only jobs of this cluster.
-		// So compare with a request that has another filter.
+		// If a request has a query, the gateway limits the list to this
+		// cluster. So compare with a request whose query has no other effect.
 		if e == api.GetAccountingJobs.Endpoint {
 			same = asked == ask(path+"?format=true")
 		}
@@ -116,7 +117,8 @@ func TestParametersHaveEffect(t *testing.T) {
 }
 
 // TestRepeatedParameters checks that a repeated parameter means the same as its
-// values separated by commas. It is refused if the parameter is not a list.
+// values separated by commas. If the parameter is not a list, the gateway must
+// refuse the repetition.
 func TestRepeatedParameters(t *testing.T) {
 	ask := func(path string, values ...string) (status int, asked, refused string) {
 		f := demo()

@@ -25,9 +25,9 @@ func family() *fake {
 	return f
 }
 
-// TestPartOfJob checks requests for a task of an array and for a component of a
-// heterogeneous job, by the names that Slurm's commands print. The answer for
-// an unknown task or component must be 404.
+// TestPartOfJob checks that a client can request a task of an array and a
+// component of a heterogeneous job by the names that Slurm's commands print.
+// The answer for an unknown task or component must be 404.
 func TestPartOfJob(t *testing.T) {
 	for path, want := range map[string]string{
 		"20": "waiting first none", "21": "first", "21_1": "first", "20_1": "first", "20_0": "none", "20_*": "waiting first none", "020_01": "first",

@@ -53,7 +53,7 @@ func (h *handler) getQOS(c *call, p *api.QOSParams) error {
 	if p.WithDeleted {
 		filter.Flags = model.QOSWithDeleted
 	}
-	// The parameter counts as a number only if no quality of service has this
+	// Treat the parameter as an id only if no quality of service has it as its
 	// name.
 	byName := slices.Contains(slices.Collect(maps.Values(r.QOS)), p.Name)
 	one, err := only("quality of service", p.Name, recordsOf[model.QOS](h, c, filter),

@@ -109,9 +109,9 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 // the filter selects. It returns nil for a filter of another kind of records.
 type holding func(filter any) func(accounts, model.Credential, model.Listing) error
 
-// having returns a holding for the records in list. The function wants reports
-// whether a filter selects a record. The string call is the name under which
-// the fake logs the request.
+// having returns a holding for the records in list. wants(filter, record) is
+// true if the filter selects the record. The fake logs the request under the
+// name in call.
 func having[F model.Filter[T], T any](call string, wants func(F, *T) bool, list ...T) holding {
 	return func(filter any) func(accounts, model.Credential, model.Listing) error {
 		f, ok := filter.(F)

@@ -21,8 +21,8 @@ func (h *handler) records(c *call) (*api.Records, error) {
 	return h.namesFrom(func(l model.Listing) error { return h.Accounting.List(c.ctx, c.cred, l) }, model.QOSFilter{Flags: model.QOSWithDeleted})
 }
 
-// namesFrom requests the same names as records, through the function list. Of
-// the qualities of service, it requests only those that filter selects.
+// namesFrom calls list to request the names of trackable resources, and of
+// those qualities of service that filter selects.
 func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilter) (*api.Records, error) {
 	r := &api.Records{TRES: map[uint32]model.TRES{}, QOS: map[uint32]string{}, Users: h.Users}
 	err := list(model.List(model.TRESFilter{}, func(t *model.TRES) error {
@@ -39,9 +39,9 @@ func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilt
 	return r, err
 }
 
-// only returns the first record of a list for which is(record) is true, or
-// errs.NotFound. It reads the whole list, because the daemon reports errors at
-// its end.
+// only(kind, name, list, is) returns the first record of a list for which
+// is(record) is true. If there is none, the error is errs.NotFound. The whole
+// list is read in any case, because the daemon reports errors at its end.
 func only[T any](kind, name string, list schema.Stream[T], is func(*T) bool) (found *T, err error) {
 	err = list(func(one *T) error {
 		if found == nil && is(one) {

@@ -71,8 +71,9 @@ func TestReferenceRecords(t *testing.T) {
 	}
 }
 
-// levelled finds the fields of want and got whose path the expression fields
-// matches, and makes them equal. It reports whether they differed.
+// levelled replaces fields of want by the same fields of got, if their paths
+// match the regular expression. It reports whether any of these fields
+// differed.
 func levelled(fields *regexp.Regexp, path string, want, got any) (differed bool) {
 	switch w := want.(type) {
 	case map[string]any:

@@ -73,7 +73,8 @@ func refused(number int) (field string) {
 
 // aboutJob adds to a controller's error the name of the job's field that caused
 // it. schedctld names the field in its text, as in "tasks: 0 is out of range";
-// slurmctld only sends a number. at is the place of the job in the body.
+// slurmctld only sends a number. The argument at is the place of the job in the
+// body.
 func (c *call) aboutJob(err error, d *model.JobDesc, at string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {

@@ -146,9 +146,9 @@ func (s *sink) keep(b []byte) (int, error) {
 
 // begin sends the header. If the answer must announce its length, and the
 // length is not known yet, begin starts to store the body instead. size is the
-// number of bytes of the body that are known so far. Errors are compressed only
-// for clients that accept nothing else, because errors are short and people
-// often read them with simple tools.
+// number of bytes of the body that are known so far. Errors are short, and
+// people often read them with simple tools. So an error is compressed only for
+// a client that accepts no uncompressed answers.
 func (s *sink) begin(size int) {
 	coding := s.c.coding
 	worth := (!s.whole || size >= worthCoding) && s.status < http.StatusBadRequest

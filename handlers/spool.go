@@ -56,9 +56,9 @@ func (s *spool) Write(b []byte) (int, error) {
 // kept is the destination of a spool's coder.
 type kept spool
 
-// Write stores compressed data. If Memory is exhausted, it still stores the
-// data, which are at most a few blocks of the coder. The caller of spool.Write
-// gets the error.
+// Write stores compressed data. If Memory is exhausted, Write sets full and
+// still stores the data, which are at most a few blocks of the coder. After
+// each call of spool.Write, the caller has to check full.
 func (s *kept) Write(b []byte) (int, error) {
 	if s.out != nil {
 		return s.out.Write(b)

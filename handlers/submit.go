@@ -48,8 +48,8 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
 }
 
-// componentAt returns the place of component i in the body. at is the place of
-// the job or of the list of components.
+// componentAt returns the place of component i in the body. The argument at is
+// the place of the job or of the list of components.
 func componentAt(at string, i int) string {
 	if at == "#/job" {
 		return "#/job/"

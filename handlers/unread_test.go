@@ -56,7 +56,7 @@ func TestUnfinishedBody(t *testing.T) {
 }
 
 // TestConnectionThatEnds checks that a connection stays open after a body was
-// read completely, unless the caller of the handlers has asked for its end.
+// read completely, unless the caller of the handlers has set Connection: close.
 func TestConnectionThatEnds(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		h := New(config(demo()))

@@ -81,11 +81,11 @@ type SubuidRanges struct{ PlanSubuids }
 // GenerationSetup has the Setup of a generation's workers and ends its announcement.
 type GenerationSetup struct{ Setup }
 
-// Verdict reports how the keeper of the generation that is being built has
-// judged the secret keys. If the keeper has accepted them, or there is no
-// keeper, PublicKeys answers with the public keys. Otherwise Verdict has the
-// keeper's reason, and Judgement answers whether another keeper may be started.
-// That keeper gets the previous keys.
+// Verdict reports whether the keeper of the generation that is being built has
+// accepted the secret keys. If it has, or if there is no keeper, the parent
+// answers with PublicKeys. Otherwise Verdict has the keeper's reason, and the
+// parent answers with Judgement. If Judgement is positive, the dispatcher
+// starts another keeper, which gets the previous keys.
 type Verdict struct{ Kept }
 
 // PublicKeys has the keys that each worker of the generation gets. They are

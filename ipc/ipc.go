@@ -20,9 +20,10 @@ package ipc
 // that one message of a hostile peer costs the reader.
 const MaxMessage = 16 << 10
 
-// NamespaceInitMode is the last argument of a worker's program that runs as the first
-// process (init) of a PID namespace. The argument before it is the Seal of its sandbox.
-// The process sends Proven, and runs until its channel is closed.
+// NamespaceInitMode is the last argument of a worker's program that runs as the
+// first process (init) of a PID namespace. The argument before it has the Seal
+// of the process's sandbox and the maximum number of processes in the
+// namespace. The process sends Proven, and runs until its channel is closed.
 const NamespaceInitMode = "namespace-init"
 
 // tableVersion identifies the protocol table and all walks: it is the checksum

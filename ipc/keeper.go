@@ -13,10 +13,11 @@ type SecretKeys struct {
 
 func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Followed) }
 
-// Kept answers the keys of a generation: SecretKeys if the keeper sends it, and
-// Keys if a worker sends it. The keys are in use, or Reason says why a key
-// can't be used. In the keeper's answer, that key is the token key if Token is
-// set, and the private key otherwise. In a worker's answer, it is the key set.
+// Kept answers a message with the keys of a generation: the keeper answers
+// SecretKeys, and a worker answers Keys. If OK is set, the keys are in use.
+// Otherwise Reason says why a key can't be used. In the keeper's answer, that
+// key is the token key if Token is set, and the private key otherwise. In a
+// worker's answer, it is the key set.
 type Kept struct {
 	OK     bool
 	Token  bool

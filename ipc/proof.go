@@ -1,8 +1,9 @@
 package ipc
 
-// ProveMode is the argument that starts the worker's program as a test of the sandbox
-// (package proof). It is followed by the Seal of the sandbox, one of the words below,
-// the time limit of one case and, for ProvePage, facts. The process sends Proven.
+// ProveMode is the argument that starts the worker's program as a test of the
+// sandbox (package proof). The next arguments are the Seal of the sandbox, one
+// of the words below, and the time limit of one case. With ProvePage, facts
+// follow (FactPart and the others below). The process sends Proven.
 const (
 	ProveMode   = "prove"
 	ProveClosed = "closed" // test whether the sandbox can be entered

@@ -110,9 +110,9 @@ type packed interface {
 // maxNetip bounds the encoding of a netip value: an IPv6 address, its zone and port.
 const maxNetip = 16 + 64 + 2
 
-// pack walks v in the encoding of package netip, after its length. It rejects
-// an invalid value, because the receiver would read it as a network that
-// contains every address.
+// pack walks the length of v's encoding by package netip, and then the encoding
+// itself. It rejects an invalid value, because the receiver would read it as a
+// network that contains every address.
 func (w *Walker) pack(v packed) {
 	w.at(v, "netip", 0, maxNetip)
 	text, _ := v.MarshalBinary()

@@ -2,13 +2,13 @@ package keeper
 
 import "crypto/rsa"
 
-// questions is what a worker may ask per second, and in a burst, in units of
-// one verification. The other constants are the costs of the kinds of questions
-// in this unit, according to their CPU time. The whole budget corresponds to
-// half a second of one CPU. An honest worker stays far below the budget,
-// because it needs more time for the rest of a handshake, or for reading a
-// request with a token. A compromised worker can't use up the CPU: further
-// questions wait in the worker's own channel.
+// questions is a worker's budget per second, and also the largest burst. Its
+// unit is the cost of one verification. The other constants are the costs of
+// the kinds of questions in this unit, according to their CPU time. The whole
+// budget corresponds to half a second of one CPU. An honest worker stays far
+// below the budget, because its own part of a handshake, or of a request with a
+// token, takes longer than the keeper's part. A compromised worker can't use up
+// the CPU: further questions wait in the worker's own channel.
 const (
 	questions  = 25_000
 	signing    = questions / 5000 // with an elliptic curve

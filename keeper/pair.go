@@ -36,7 +36,7 @@ const (
 )
 
 // readPair reads a key and its certificates. The first certificate is the
-// server's own. It refuses a key that does not belong to the server's
+// server's own. readPair refuses a key that does not belong to this
 // certificate, because every handshake would fail.
 func readPair(key, certificates *os.File) (*pair, error) {
 	signer, err := readKey(key)
@@ -184,9 +184,9 @@ func leafOf(text []byte) (leaf *x509.Certificate, err error) {
 	return leaf, nil
 }
 
-// warn logs the reasons for which clients will reject the certificate. The
-// certificate is used nevertheless, because some clients may ignore the
-// problem.
+// warn logs a warning if the certificate has expired or is not valid yet. Most
+// clients will reject it, but some may ignore the problem. So the keeper uses
+// the certificate nevertheless.
 func (p *pair) warn() {
 	now := time.Now()
 	switch {

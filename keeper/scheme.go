@@ -26,8 +26,8 @@ const (
 	pureEd25519 scheme = 0x0807
 )
 
-// options has the options of a signer for each scheme. The salt of PSS is as
-// long as the hash.
+// options maps each scheme to the options that a signer needs for it. The salt
+// of PSS is as long as the hash.
 var options = map[scheme]crypto.SignerOpts{
 	pkcs1SHA256: crypto.SHA256, pkcs1SHA384: crypto.SHA384, pkcs1SHA512: crypto.SHA512,
 	ecdsaSHA256: crypto.SHA256, ecdsaSHA384: crypto.SHA384, ecdsaSHA512: crypto.SHA512,

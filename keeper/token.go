@@ -17,8 +17,8 @@ type tokenKey struct {
 	followed bool // the parent reloads the file when it changes, so there is no newer key
 }
 
-// readTokenKey reads all bytes of f. They are the key, unless the daemons would
-// refuse them as a key.
+// readTokenKey reads the key of HS256 tokens, which is the whole content of f.
+// It refuses a key that the bundled daemons also refuse.
 func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 	secret, err := io.ReadAll(io.NewSectionReader(f, 0, hmackey.Most+1))
 	if err != nil {
@@ -32,8 +32,8 @@ func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 
 // judge verifies a signature with this key. It parses nothing, because only
 // processes without the key parse tokens. So HS256 is implemented twice: here,
-// and in package auth for the daemons. Both implementations are tested with the
-// same vectors.
+// and in package auth for the bundled daemons. Both implementations are tested
+// with the same vectors.
 func (k *tokenKey) judge(v *query.Verify) query.Verdict {
 	if k == nil {
 		return query.NoVerdict

@@ -49,8 +49,9 @@ var (
 	otherKey = strings.Repeat("2b", 32)
 )
 
-// TestVerify checks that only signatures by the keeper's own key are genuine,
-// and that other signatures count as forged only if there is no newer key.
+// TestVerify checks that only signatures with the keeper's own key are genuine.
+// Other signatures count as forged only if the parent reloads the key's file
+// when it changes. Otherwise the keeper's key may be outdated.
 func TestVerify(t *testing.T) {
 	const signed = "head.payload"
 	good, bad := mac(oneKey, signed), mac(otherKey, signed)

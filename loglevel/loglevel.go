@@ -9,9 +9,9 @@ import (
 // Verbose is the level between info and debug.
 const Verbose slog.Level = -2
 
-// New returns a logger that writes to w. from is the lowest level that it logs,
-// and may be changed later. With the format "json" it writes JSON, and with any
-// other format text.
+// New returns a logger that writes to w: JSON if format is "json", and
+// otherwise text. It drops messages below the level in from, which the caller
+// may change later.
 func New(format string, w io.Writer, from *slog.LevelVar) *slog.Logger {
 	o := &slog.HandlerOptions{Level: from, ReplaceAttr: spelled}
 	if format == "json" {

@@ -119,13 +119,13 @@ type AccountingStep struct {
 type StepStats struct {
 	CPUFreq        float64     // mean of all tasks, in kHz, or FloatNotSet
 	ConsumedEnergy Opt[uint64] // in joules
-	In             StepUsage   // data that was read
+	In             StepUsage   // CPU time, memory, and data that was read
 	Out            StepUsage   // data that was written
 }
 
-// StepUsage has the amounts of trackable resources that a step has read or
-// written. A text has the form "1=4,2=1000", where the number before = is the
-// id of a resource. The number after = is an amount. In MaxNode, MaxTask,
+// StepUsage has the amounts of trackable resources that a step has used, read
+// or written. A text has the form "1=4,2=1000", where the number before = is
+// the id of a resource. The number after = is an amount. In MaxNode, MaxTask,
 // MinNode and MinTask it is the index of the node or task that used the amount.
 type StepUsage struct {
 	Average string

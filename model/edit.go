@@ -34,16 +34,17 @@ type AddCoordinators struct{ Accounts, Users []string }
 // RemoveCoordinators ends the role of users as coordinators of accounts.
 type RemoveCoordinators struct{ Accounts, Users []string }
 
-// AddAccountsTo adds the accounts that do not exist yet, and associations of
-// the accounts in the clusters. Without clusters, it adds associations in all
-// clusters. Daemons support this change from Slurm 23.11 on.
+// AddAccountsTo adds those of its Accounts that do not exist yet, and
+// associations of all its Accounts in its Clusters. Without Clusters, it adds
+// associations in all clusters. Daemons support this change from Slurm 23.11
+// on.
 type AddAccountsTo struct {
 	AssocSet
 	Account Account // values that all new accounts get
 }
 
-// AddUsersTo adds the users that do not exist yet, and associations of the
-// users with the accounts.
+// AddUsersTo adds those of its Users that do not exist yet, and associations of
+// all its Users with its Accounts.
 type AddUsersTo struct {
 	AssocSet
 	User User // values that all new users get

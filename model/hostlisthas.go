@@ -49,9 +49,10 @@ func pieceHas(piece, name string) bool {
 	}
 }
 
-// after returns the ends that are possible after a literal. It extends a prefix
-// by the literal if name continues with the literal, and otherwise drops the
-// prefix.
+// after adds a literal to the parsed part, and returns the new possible ends.
+// The argument ends has the possible ends so far, as in pieceHas. If name
+// continues with the literal at an end, the new end is after the literal.
+// Otherwise the end is dropped.
 func after(ends []bool, name, literal string) []bool {
 	next := make([]bool, len(ends))
 	for i, end := range ends {

@@ -27,8 +27,8 @@ type Query struct {
 	Flags Show
 
 	// Prompt means that the caller processes each record as soon as it is
-	// decoded, and does not wait for a client. Then a long answer is decoded
-	// while it is read, and is not held in memory.
+	// decoded, without waiting for a client. With Prompt, a long answer is
+	// decoded while it is received, and is not held in memory.
 	Prompt bool
 }
 

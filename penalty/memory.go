@@ -3,12 +3,14 @@ package penalty
 import "hash/maphash"
 
 // Memory stores which credentials were rejected, so that a client that repeats
-// a credential is not treated like a client that guesses. Alternating between
-// credentials does not help a guesser, because each new credential counts once.
+// a credential is not treated like a client that guesses. A client that guesses
+// gains nothing by alternating between credentials, because each new credential
+// counts once.
 //
-// It stores a limited number of hashes, which it makes with a key of its own.
-// If the memory is full, a new credential displaces an arbitrary other
-// credential, which then counts again. A Memory has no lock.
+// It stores a limited number of hashes, made with a key of its own. If the
+// memory is full, a new credential displaces an arbitrary other credential. The
+// displaced credential counts again if a client repeats it. A Memory has no
+// lock.
 type Memory struct {
 	seed maphash.Seed
 	size int

@@ -10,8 +10,8 @@
 // token is blocked no longer than a source with one such client.
 //
 // A source has a separate debt for each kind of offence, and the threshold
-// applies to each debt. So small debts of different kinds do not add up, and do
-// not block a portal.
+// applies to each debt. If small debts of different kinds added up, they could
+// block a web portal, which sends the requests of many users.
 //
 // The package reads no clock, takes no lock, and does not know which sources
 // are exempt or what a source is. Start with New. Memory distinguishes a

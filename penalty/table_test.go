@@ -31,8 +31,9 @@ func TestMistakesCostNothing(t *testing.T) {
 	}
 }
 
-// TestPausesGrowAndEnd checks a portal that sends 50 requests per second with
-// an expired token, for a minute.
+// TestPausesGrowAndEnd checks the blocks of a source, such as a web portal,
+// that sends 50 requests per second with an expired token for a minute. The
+// blocks must grow up to ten seconds. Afterwards the debt must end.
 func TestPausesGrowAndEnd(t *testing.T) {
 	table := New[string](rules, 100)
 	var pauses []time.Duration

@@ -14,10 +14,10 @@ import (
 )
 
 // usualAdmission returns the default penalties. A source is blocked after a
-// burst of thirty offences, or after more than one per second for a longer
-// time. It is blocked for one second, or for up to ten seconds if the offences
-// continue. A source is also blocked after three workers have crashed while
-// they answered its requests.
+// burst of more than thirty offences, or if it commits more than one per second
+// for long enough. It is blocked for one second, or for up to ten seconds if
+// the offences continue. A source is also blocked after three workers have
+// crashed while they answered its requests.
 func usualAdmission() work.Admission {
 	return work.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}
 }
@@ -61,9 +61,9 @@ func setPenalties(o *options, v string) error {
 	return nil
 }
 
-// setProxies parses the trusted proxies. A proxy that connects to a UNIX socket
-// is identified by its uid. Otherwise every local user who can connect would be
-// trusted.
+// setProxies parses the trusted proxies. For a proxy that connects to a UNIX
+// socket, the value must name the proxy's user. Without a user, every local
+// user who can connect to the socket would be trusted.
 func setProxies(o *options, v string) (err error) {
 	words, rest := listed(v), []string{}
 	for _, word := range words {
@@ -105,8 +105,9 @@ func setExempt(o *options, v string) (err error) {
 	return err
 }
 
-// networks parses words, which are some or all of the words of a value, as
-// addresses and networks. n is the number of all words in the value.
+// networks parses words as addresses and networks. They are the words of value,
+// except for those of another form. n is the number of all words in value. The
+// hint of an error ends with the text in the last parameter.
 func networks(name, value string, words []string, n int, or string) (list []netip.Prefix, err error) {
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).

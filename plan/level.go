@@ -56,8 +56,8 @@ func parseLevel(v string) (level, error) {
 }
 
 // level returns the log level. It comes from -v, or otherwise from
-// SCHEDRESTD_DEBUG. Without both, it is the default of the mode, or debug if
-// that is lower and a debug flag concerns the gateway.
+// SCHEDRESTD_DEBUG. Without both, it is usual, the mode's default. If a debug
+// flag concerns the gateway, this default is lowered to debug.
 func (o *options) level(usual slog.Level, c *conf.Cluster) slog.Level {
 	switch {
 	case o.verbose > 0:

@@ -21,9 +21,9 @@ func (o *options) listAsked() bool {
 // asksParsers reports whether v is the word "list", with or without flags.
 func asksParsers(v string) bool { return v == list || strings.HasPrefix(v, list+"+") }
 
-// list prints the available plugins, one per line: its name, followed by a
-// description. If the configuration is readable and makes a plugin unavailable,
-// the description of the plugin includes the reason.
+// list prints the plugins of each requested kind, one per line: the plugin's
+// name, followed by a description. If the configuration is readable and makes a
+// plugin unavailable, the description includes the reason.
 func (o *options) list(out io.Writer) error {
 	var c *conf.Cluster
 	if path, err := o.reader().Find(o.conf); err == nil && path != null {

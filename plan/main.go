@@ -113,8 +113,8 @@ func command(h host, start ipc.ConfigSetup, errOut io.Writer) *cobra.Command {
 	return cmd
 }
 
-// read combines the command line with the environment, for the options that the
-// command line leaves open.
+// read takes the options from the command line. The environment sets options
+// that the command line leaves open.
 func (o *options) read(f *pflag.FlagSet, args []string) error {
 	o.listen = args
 	o.auth.fromFlag(f.Lookup("auth"))

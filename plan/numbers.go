@@ -49,8 +49,9 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	s.Audit, s.Claims = p.Audit.Path != "", p.Audit.Claims != ""
 	p.Connections = cmp.Or(p.Connections, DefaultConnections)
 	if p.Switches.BecomeUser && p.PerSource == 0 && !s.Inetd {
-		// Users can stop their own worker, which keeps all their connections
-		// open. So no user may have all connections.
+		// A worker runs as the connecting user, who can suspend it with
+		// SIGSTOP. It then keeps its connections open, so no user may have all
+		// of the gateway's connections.
 		p.PerSource = max(1, p.Connections/2)
 	}
 	// With two threads for each of two workers, a request does not wait for a
@@ -70,8 +71,8 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 		return errs.New(errs.Invalid, "%d connections need %d open files, and the limit is %d", p.Connections, s.Files, l.Max).
 			WithHint("a smaller --max-connections, or LimitNOFILE=%d in the service's unit", s.Files)
 	}
-	// The dispatcher needs a descriptor for each waiting connection, in
-	// addition to as many as a worker needs.
+	// The dispatcher needs as many descriptors as a worker, and another one for
+	// each waiting connection.
 	p.Waiting = uint32(min(mostWaiting, max(uint64(p.Connections), l.Max-uint64(s.Files))))
 	if p.Mode == ipc.ModeCheck {
 		p.Facts = facts(p, s, *listen)
@@ -112,10 +113,11 @@ func hasNetwork(list []ipc.Listen, n ipc.Network) bool {
 }
 
 // files returns a worker's limit of open descriptors. Each connection needs
-// three: its own, one for a call to a controller, and one more while the worker
-// receives the connection. The rest is enough for sixteen sessions with
-// accounting daemons. Further sessions wait without a descriptor. docs/TRUST.md
-// explains the total.
+// three: its own, one for a call to a daemon, and one more while the worker
+// receives the connection. The rest is for the sixteen idle sessions with
+// accounting daemons that a worker may keep, and for spare sockets.
+// docs/TRUST.md describes what a compromised worker can do with these
+// descriptors.
 func files(connections uint32) uint32 { return 3*connections + 64 + 4*ipc.DialBatchSize }
 
 // otherThreads is how many threads of a process usually wait concurrently.

@@ -68,8 +68,8 @@ func (p *planner) plan() (*query.WholePlan, error) {
 	return plan, nil
 }
 
-// fixed returns the settings that a reload has found changed although a running
-// parent can't change them.
+// fixed returns the settings that a reload can't apply: they have changed since
+// the start, but a running parent keeps their old values.
 func fixed(start ipc.ConfigSetup, plan *query.WholePlan) (list []string) {
 	if start.Again && plan.Service.SchedUID != start.SchedUID {
 		list = append(list, "SchedUser")

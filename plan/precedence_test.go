@@ -16,8 +16,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// ranked has a value of a variable and its effect, and the settings with a
-// higher and a lower precedence.
+// ranked is a test case for one variable: a value and its effect, and settings
+// with a higher and with a lower precedence.
 type ranked struct {
 	value string
 	want  any    // effect of value

@@ -52,8 +52,8 @@ func slurmSetup(t *testing.T, text string) (work.Setup, string, error) {
 }
 
 // TestSlurmConf checks that a site's slurm.conf is sufficient for the gateway.
-// It determines the order of the daemons, the service identity, and the served
-// spellings.
+// The file determines the order of the daemons, the authentication methods, the
+// served spellings and the time limits.
 func TestSlurmConf(t *testing.T) {
 	s, log, err := slurmSetup(t, slurmSample+"AuthInfo=socket=/run/m,ttl=60\nAccountingStoragePass=/run/global\nTCPTimeout=7\nMessageTimeout=70\n")
 	if err != nil || log != "" {

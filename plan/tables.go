@@ -52,8 +52,8 @@ func (o *options) runTables(args []string, out io.Writer) error {
 	return errs.Wrap(err, errs.Internal, "run %s", workerName)
 }
 
-// copied forwards its input and stores the first error, because the program
-// that writes the input only gets a broken pipe.
+// copied forwards its input and stores the first error. The program that writes
+// the input can't report this error, because it gets only a broken pipe.
 type copied struct {
 	to  io.Writer
 	err error

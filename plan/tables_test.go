@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// tablesPart is the first argument of this test binary when it replaces the
-// worker's program and prints.
+// tablesPart is the first argument with which the tests run this test binary in
+// place of the worker's program. The binary then prints its identity and its
+// environment, and exits.
 const tablesPart = "print-and-end"
 
 func init() {

@@ -40,7 +40,7 @@ func (m *monitor) accept() {
 }
 
 // finish closes the listeners. When every accepted connection has been sent to
-// the dispatcher, finish asks the dispatcher to end.
+// the dispatcher, finish asks the dispatcher to finish all requests and exit.
 func (m *monitor) finish() {
 	m.closeListeners()
 	go func() { // acceptors may wait for the loop, or for the dispatcher
@@ -55,9 +55,9 @@ func (m *monitor) finish() {
 }
 
 // acceptFrom accepts connections until the listener is closed. It accepts them
-// even while the dispatcher has no free slot. Otherwise one client could fill
-// the kernel's queue of waiting connections, because the kernel does not report
-// whose connections wait there.
+// even while the dispatcher has no free slot. If connections waited in the
+// kernel's queue instead, one client could fill the queue, and the kernel does
+// not report whose connections are in it.
 func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	var trouble time.Duration
 	for {

@@ -119,8 +119,9 @@ func intrude(t *testing.T, pid int, spaces []string, as user, socket string) str
 	}
 }
 
-// playIntruder prints the processes that it finds in /proc, and tries to
-// connect to the socket through each of them.
+// playIntruder prints the processes that it finds in /proc. It also tries to
+// connect to the socket through the root directory of each process, in
+// /proc/PID/root.
 func playIntruder(socket string) int {
 	list, err := os.ReadDir("/proc")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestRulesInForce checks that the log names the rules that no other output
-// shows, including rules at their defaults.
+// TestRulesInForce checks that the log shows the rules that can't be seen from
+// outside, including those at their defaults.
 func TestRulesInForce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(socketDir(t, t.TempDir(), plain(t)), "audit.log")

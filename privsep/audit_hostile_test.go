@@ -180,9 +180,9 @@ func auditRecords(t *testing.T, path string) (list []map[string]any) {
 	return list
 }
 
-// TestAuditOrphan checks the outcome of a change whose worker dies or sends a
-// false outcome: the gateway's part of the record says how the change ended.
-// Values that a worker sends are kept apart from it, in an object of their own.
+// TestAuditOrphan checks the record of a change whose worker crashes or sends a
+// false outcome. The object "gateway" of the record must say how the change
+// ended. Values that the worker sent must be in the separate object "worker".
 func TestAuditOrphan(t *testing.T) {
 	t.Parallel()
 	for part, ended := range map[string]string{"intent and death": "unknown", "intent and lies": "reported"} {

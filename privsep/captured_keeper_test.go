@@ -35,8 +35,8 @@ type said struct {
 	close bool // the attacker closes its half of the channel
 }
 
-// handshake returns a text that a TLS 1.3 server signs. hash is the length of
-// the handshake's hash in it.
+// handshake returns a text that a TLS 1.3 server signs. The text contains a
+// handshake hash of the given number of bytes.
 func handshake(hash int) []byte {
 	return append([]byte(strings.Repeat(" ", 64)+"TLS 1.3, server CertificateVerify\x00"), bytes.Repeat([]byte{7}, hash)...)
 }
@@ -69,8 +69,8 @@ func word(kind ipc.Kind, size int) func() []byte {
 	return func() []byte { return append([]byte{byte(kind)}, make([]byte, size)...) }
 }
 
-// header13 is the signed part of a token for HS256, and headerNone that of a token
-// without a signature.
+// Headers and payloads of two tokens, without signatures. The header of header13
+// names the algorithm HS256, and that of headerNone names none.
 const (
 	header13   = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJyb290In0"
 	headerNone = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJyb290In0"
@@ -146,9 +146,9 @@ var sayings = []said{
 }
 
 // services lists the services and the messages that a captured worker sends to
-// each. nth counts the worker's channels to services and starts at 0. These
-// numbers are right only if the gateway runs either the keeper or the auditor,
-// but not both.
+// each. nth counts the worker's channels to services and starts at 0. The
+// keeper and the auditor have the same nth, so the list is right only for a
+// gateway that does not run both.
 var services = []struct {
 	role     ipc.Role
 	nth      int
@@ -307,9 +307,10 @@ func asksTheKeeper(t *testing.T, as user, c testConfig) {
 	show(t, beginSaying, endSaying, table.String())
 }
 
-// saying makes a worker that has served before send the message to a service.
-// It returns the outcome and the text in the log. Then it kills the worker,
-// which has lost its channel to the service.
+// saying makes a worker send a message to a service. It chooses a worker that
+// has served before. It kills that worker afterwards, because the worker has
+// lost its channel to the service. saying returns the outcome and the reason
+// that the log gives.
 func (g *gateway) saying(to int, one said) (outcome, logged string) {
 	g.t.Helper()
 	pid, c := g.worker()

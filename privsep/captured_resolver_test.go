@@ -18,9 +18,8 @@ import (
 // The following functions make messages that a captured worker sends to the
 // resolver.
 
-// asks returns a function that returns a Lookup. If name is empty, the Lookup
-// asks for the name of the user whose uid is number. Otherwise it asks for the
-// uid of the user with that name.
+// asks returns a function that makes a Lookup. With a name, the Lookup asks for
+// that user's uid. Without one, it asks which user has the uid in number.
 func asks(number uint32, name string) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(work.Lookup)))}, make([]byte, 9)...)

@@ -69,9 +69,9 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckAsRoot checks that a start as root has more protections. If a
-// protection is switched off, the exit status is 1 and the page names the
-// setting.
+// TestCheckAsRoot checks that a start as root has protections that a start
+// without root lacks. If a protection is switched off, the exit status is 1 and
+// the page names the setting.
 func TestCheckAsRoot(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -96,9 +96,10 @@ func TestCheckAsRoot(t *testing.T) {
 	}
 }
 
-// TestCheckUnfit checks that disable_user_check alone does not count against a
-// worker with a uid and gid of its own. If the worker runs as root, the page
-// says that it has none.
+// TestCheckUnfit checks the page with disable_user_check. If the worker has a
+// uid and gid of its own, the setting does not count as a missing protection.
+// If the worker runs as root, the page reports that it has no uid and gid of
+// its own.
 func TestCheckUnfit(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -53,8 +53,8 @@ func (c Config) check() error {
 // setup returns the setup of the workers, completed with the settings that only
 // the parent knows. If the kernel identifies the gateway's clients, each worker
 // itself connects to the UNIX sockets of munged and of daemons, so that munged
-// and the daemons see the worker's user. For this the sandbox permits workers
-// to create UNIX sockets. Otherwise a worker can't create a socket.
+// and the daemons see the worker's user. Only if there are such sockets does
+// the sandbox permit workers to create UNIX sockets.
 func (c Config) setup() ipc.Setup {
 	s := c.Setup
 	s.SchedUID, s.Privileged = c.Service.SchedUID, c.Service.Privileged

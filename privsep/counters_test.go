@@ -16,8 +16,8 @@ func TestSandboxViolationIsCounted(t *testing.T) {
 	}
 	must(t, syscall.Kill(g.cmd.Process.Pid, syscall.SIGUSR1))
 	r := g.await("counters", nil)
-	// There may be more than one such worker: if the client's connection had
-	// been used before, the client has sent the request again.
+	// The attack may have killed more than one worker: if a connection breaks
+	// that had been used before, the client sends its request again.
 	if workers, _ := r["workers"].(map[string]any); workers["forbidden_call"] == 0.0 || workers["died"] != 0.0 {
 		t.Errorf("%v", r["workers"])
 	}

@@ -45,7 +45,8 @@ func (m *monitor) reload() {
 }
 
 // look asks for a generation if a key file has changed since the parent last
-// tried it. A file that is still being written has to wait.
+// tried to open the keys. It does nothing while a program may still be writing
+// a changed file with token keys.
 func (m *monitor) look() {
 	if m.current != nil && keys.Stamp(m.config.Secrets) != m.tried && m.keys.IsAtRest(still) {
 		m.want(becauseOfKeys)
@@ -106,9 +107,10 @@ func (m *monitor) opened(g *generation, err error) {
 }
 
 // judgeKeys handles the keeper's verdict on the keys of the generation that is
-// being built. The dispatcher passes the verdict on. If the keeper accepts the
-// keys, the answer is the public keys for workers. Otherwise the answer says
-// whether the generation continues with the previous keys.
+// being built. The verdict comes from the dispatcher, and judgeKeys answers the
+// dispatcher. If the keeper has accepted the keys, the answer contains the
+// public keys for workers. Otherwise it reports whether the generation
+// continues with the previous keys.
 func (m *monitor) judgeKeys(v *ipc.Verdict) error {
 	g := m.next
 	if g == nil {

@@ -181,10 +181,10 @@ func TestManyUsers(t *testing.T) {
 	if n := len(children(t, g.cmd.Process.Pid)); n > plan.DefaultIdentities+refusing {
 		t.Errorf("%d workers", n)
 	}
-	// The pages of the program file do not count, because this program is a
-	// test with a client and a server in it. The real parent has 7 MB of such
-	// pages, and together with the memory that counts here must stay below 20
-	// MB.
+	// RssAnon leaves out the pages of the program file. Those of this test
+	// binary would be too many, because it also contains a client and a server.
+	// The real parent has 7 MB of such pages. Its whole memory must stay below
+	// 20 MB.
 	text := status(t, g.cmd.Process.Pid, "RssAnon")
 	kib, err := strconv.Atoi(strings.Fields(text)[0])
 	if err != nil || kib > 12<<10 {
@@ -230,8 +230,8 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 }
 
 // TestIdleYields checks a gateway with the maximum number of workers, each with
-// a connection. For another user it closes an idle connection. A connection in
-// use stays.
+// a connection. When another user connects, the gateway closes an idle
+// connection. A connection in use stays.
 func TestIdleYields(t *testing.T) {
 	t.Parallel()
 	g, socket := becoming(t, testConfig{Identities: 3})
@@ -295,8 +295,8 @@ func TestStrangers(t *testing.T) {
 }
 
 // TestSubordinate checks that a uid that belongs to no user gets no worker.
-// Otherwise users could get more workers with the help of their subordinate
-// uids.
+// Otherwise users could exceed their share of the workers by connecting with
+// their subordinate uids.
 func TestSubordinate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]testConfig{"a worker each": accountsAlone, "a worker for each connection": {Argv: accountsAlone.Argv, Switches: ipc.Switches{WorkerPerConnection: true}}} {

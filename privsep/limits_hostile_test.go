@@ -145,9 +145,9 @@ func TestNoThreadLeft(t *testing.T) {
 	g.await("worker ready", func(r map[string]any) bool { return r["worker"].(float64) > 2 })
 }
 
-// limitTasksOf sets RLIMIT_NPROC of process pid: how many processes and threads
-// the user of pid may have when pid starts another one. It acts as that user,
-// and returns the previous limit.
+// limitTasksOf sets RLIMIT_NPROC of process pid, and returns the previous
+// limit. While pid's user has that many processes and threads, pid can't start
+// another one. limitTasksOf makes the call as that user.
 func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 	t.Helper()
 	must(t, thread.Apart(func() error {
@@ -338,7 +338,8 @@ func TestKeepsAll(t *testing.T) {
 }
 
 // TestLogWeighed checks that the limit of log lines counts long lines by their
-// bytes, and that a replacement worker gets only the rest of the allowance.
+// bytes, and that a replacement worker may log only as much as its predecessor
+// has left of that limit.
 func TestLogWeighed(t *testing.T) {
 	t.Parallel()
 	const burst = 1000

@@ -84,9 +84,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// playDispatcher runs the dispatcher with a log in JSON. If it has one
-// argument, the argument contains limits (see within). With two arguments it
-// plays a compromised dispatcher.
+// playDispatcher runs the dispatcher with a log in JSON. A single argument
+// contains the dispatcher's limits (see within). With two arguments,
+// playDispatcher plays a compromised dispatcher.
 func playDispatcher(args []string) int {
 	if len(args) > 1 {
 		return playCompromised(args[1])
@@ -108,8 +108,8 @@ type argv map[ipc.Role][]string
 // good are the arguments with which all processes follow the protocol.
 var good = argv{ipc.Worker: {"good"}, ipc.Keeper: {"good"}, ipc.Resolver: {"good"}}
 
-// or returns a, with the arguments of others for the processes that have none
-// in a.
+// or returns a copy of a. A process without arguments in a gets its arguments
+// from the map others.
 func (a argv) or(others argv) argv {
 	all := maps.Clone(others)
 	maps.Copy(all, a)
@@ -474,8 +474,8 @@ func (g *gateway) count(msg string) (n int) {
 	return n
 }
 
-// because waits for a record with the given message and with text in the reason
-// that it gives.
+// because waits for a record with the given message whose attribute "because"
+// contains the given text.
 func (g *gateway) because(msg, text string) map[string]any {
 	g.t.Helper()
 	return g.await(msg, func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["because"]), text) })
@@ -588,6 +588,6 @@ func status(t *testing.T, pid int, name string) string {
 	return ""
 }
 
-// newReader returns a reader that reads c byte by byte, so that it takes no
-// bytes of the next answer.
+// newReader returns a reader with the smallest possible buffer, so that it
+// takes at most a few bytes of the next answer.
 func newReader(c io.Reader) *bufio.Reader { return bufio.NewReaderSize(c, 16) }

@@ -27,8 +27,9 @@ import (
 	"schedrestd/security"
 )
 
-// monitor is the state of the parent. One goroutine, loop, owns it. Goroutines
-// that block send it functions.
+// monitor is the state of the parent. It belongs to the goroutine that runs
+// loop. Operations that block run in other goroutines, which send the loop
+// functions to call.
 type monitor struct {
 	config    Config // the configuration in force, or that of the first generation
 	who       identity.Service

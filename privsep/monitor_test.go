@@ -13,8 +13,8 @@ import (
 
 // TestAnswerAfterDispatcher checks that the answer to a question about the
 // audit log is sent to the dispatcher that asked, and never to a dispatcher
-// that has replaced it. A new dispatcher has not asked, so that the answer
-// would be an error, and the parent would kill the new dispatcher for it.
+// that has replaced it. A new dispatcher has not asked. Sending it the answer
+// would be a protocol error, and the parent would kill the new dispatcher.
 func TestAnswerAfterDispatcher(t *testing.T) {
 	t.Parallel()
 	for name, replaced := range map[string]bool{"the same dispatcher": false, "the next dispatcher": true} {
@@ -36,9 +36,9 @@ func TestAnswerAfterDispatcher(t *testing.T) {
 				m.dispatcher = start()
 			}
 			(<-m.events)()
-			// Neither dispatcher is in a phase in which it may receive a
-			// Followed. So this error shows to which dispatcher the parent has
-			// sent it.
+			// Neither dispatcher is in a phase in which it may receive the
+			// answer, a Followed. So the parent kills the dispatcher to which
+			// it tries to send the answer, and the reason is in ending.
 			if why := m.dispatcher.ending.Load(); (why == nil) != replaced {
 				t.Errorf("killed because: %v", why)
 			}

@@ -222,9 +222,9 @@ func TestSlowClients(t *testing.T) {
 	t.Logf("20 requests of a healthy client took %s", time.Since(begun))
 }
 
-// TestCapturedWorkerGivesNoWay checks a captured worker that reports its
-// connection as idle and does not close it. It keeps the connection, so the
-// other worker has to close one.
+// TestCapturedWorkerGivesNoWay checks two workers that each have one idle
+// connection when another client needs a slot. The captured worker does not
+// close its connection, so the other worker has to close its own.
 func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	t.Parallel()
 	as := plain(t)

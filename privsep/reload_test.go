@@ -292,10 +292,10 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 	}
 }
 
-// TestReloadMakesNoCrowd checks a limit of one worker when each SIGHUP replaces
-// a worker that is still answering. One such worker does not count against the
-// limit, so that another user is served. With two of them the next user has to
-// wait until one exits.
+// TestReloadMakesNoCrowd checks a gateway with a limit of one worker. Each
+// SIGHUP replaces a worker that is still answering. One replaced worker does
+// not count against the limit, so another user is served. When there are two
+// replaced workers, the next user has to wait until one of them exits.
 func TestReloadMakesNoCrowd(t *testing.T) {
 	t.Parallel()
 	write := rereading(t)

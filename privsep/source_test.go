@@ -18,9 +18,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestProxyIsNoSource checks that connections through a trusted proxy do not
-// share the limit of one source. An address that is only exempt from penalties
-// still has the limit.
+// TestProxyIsNoSource checks that the limit of one source does not apply to
+// connections through a trusted proxy. It still applies to an address that is
+// only exempt from penalties.
 func TestProxyIsNoSource(t *testing.T) {
 	t.Parallel()
 	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -80,9 +80,9 @@ func TestOneSourceLeavesSlots(t *testing.T) {
 	}
 }
 
-// TestParking checks that a source that has its maximum of connections waits
-// until one of them ends. While it waits it holds no slot and keeps no other
-// source from being served.
+// TestParking checks a source that has its maximum of connections and opens
+// another one. The new connection waits until one of the others ends. While it
+// waits, it holds no slot, and other sources are served.
 func TestParking(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can act as several users
@@ -120,8 +120,9 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestOwnSourceYields checks a source at its limit. Its next connection ends
-// one of its own idle connections, although slots are free for other sources.
+// TestOwnSourceYields checks a source at its limit that opens another
+// connection. The gateway closes an idle connection of the same source,
+// although slots are free for other sources.
 func TestOwnSourceYields(t *testing.T) {
 	t.Parallel()
 	g := serve(t, plain(t), testConfig{Connections: 10, PerSource: 1})

@@ -13,8 +13,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// gate makes the kernel delay executions of one file. At this point of a start
-// a user could stop the new process.
+// gate makes the kernel delay executions of one file. So a test can hold a new
+// process at the point where a user could stop it: just before it executes its
+// program.
 type gate struct {
 	t  *testing.T
 	fd int

@@ -278,8 +278,9 @@ func TestTokenKeysRefused(t *testing.T) {
 	}
 }
 
-// TestNoTokenKeys checks that missing and unreadable files are logged and no
-// keeper is started, and that the files are used as soon as they can be read.
+// TestNoTokenKeys checks a gateway whose key file is unreadable and whose key
+// set is missing. Both must be logged, and no keeper may be started. As soon as
+// the files can be read, they must be used.
 func TestNoTokenKeys(t *testing.T) {
 	t.Parallel()
 	as := plain(t)

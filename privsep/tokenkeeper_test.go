@@ -39,8 +39,8 @@ func TestKeeperOfTokensDies(t *testing.T) {
 }
 
 // TestTokenKeyWrittenOver checks a keeper that starts after the key file was
-// overwritten with a key that is too short. It has no token key, and still
-// signs handshakes.
+// overwritten with a key that is too short. That keeper has no token key, and
+// still signs handshakes.
 func TestTokenKeyWrittenOver(t *testing.T) {
 	t.Parallel()
 	as := plain(t)

@@ -274,8 +274,8 @@ func (p *page) remedy() string {
 }
 
 // permits returns a remedy that lets unprivileged users create user namespaces
-// and mount in them. why is the kernel's error if the process could not create
-// its namespace, and "" if it could.
+// and mount in them. The argument why is the kernel's error if the process
+// could not create its namespace, and "" if it could.
 func permits(why string) string {
 	is := func(list ...unix.Errno) bool {
 		return slices.ContainsFunc(list, func(e unix.Errno) bool { return e.Error() == why })

@@ -2,11 +2,12 @@
 // something that the sandbox forbids, and must be killed for it. This detects a
 // filter that a kernel, a container or an emulator accepts and ignores.
 //
-// The parent starts the worker's program in this mode exactly as it starts a
-// worker, so this code runs without privileges. The started process, the
-// prover, starts other processes. Each of them closes the sandbox as a worker
-// does, and then does one forbidden thing. The prover sends the result to the
-// parent (ipc.Proven). It also writes the page of --check-confinement.
+// The parent starts the worker's program exactly as it starts a worker, but
+// with arguments that ask for a proof. So this code runs without privileges.
+// The started process, the prover, starts other processes. Each of them closes
+// the sandbox as a worker does, and then does one forbidden thing. The prover
+// sends the result to the parent (ipc.Proven). It also writes the page of
+// --check-confinement.
 package proof
 
 import (
@@ -38,7 +39,8 @@ type Closer func(ipc.Seal) (security.Sealed, error)
 var smokeSet = []string{"kill of the parent", "process_vm_readv", "fork by clone", "unshare", "mount", "io_uring_setup", "bpf", "sendmsg"}
 
 // Main runs the proof that the arguments of the program ask for, and returns
-// its exit status. asked is false when the arguments ask for no proof.
+// its exit status. The result asked is false when the arguments ask for no
+// proof.
 func Main(args []string, close Closer) (status int, asked bool) {
 	if !Asked(args) {
 		return 0, false
@@ -256,8 +258,9 @@ func readSealed(text string) (s security.Sealed, ok bool) {
 // descriptors and those of the runtime.
 const actFiles = 32
 
-// act closes the sandbox and makes the forbidden call. If act returns nil, the
-// test had no call to make.
+// act closes the sandbox and makes the forbidden call with the given name,
+// which must kill the process. act returns nil only if name is "", which means
+// no call.
 func act(how, name string, close Closer) error {
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {

@@ -44,8 +44,8 @@ func (c Capabilities) Has(n int) bool { return c&(1<<n) != 0 }
 // String returns the set as /proc shows it: 16 hexadecimal digits.
 func (c Capabilities) String() string { return fmt.Sprintf("%016x", uint64(c)) }
 
-// data returns the arguments of capset(2). held becomes the permitted and
-// effective set, and pass the inheritable set.
+// data returns the data for capset(2). The permitted and effective sets are
+// those in held, and the inheritable set is that in pass.
 func data(held, pass Capabilities) *[2]unix.CapUserData {
 	return &[2]unix.CapUserData{
 		{Effective: uint32(held), Permitted: uint32(held), Inheritable: uint32(pass)},

@@ -16,7 +16,7 @@ import (
 // is not known yet (Place.Claim). mu guards the fields below it.
 type Semaphore[K comparable] struct {
 	total, each int
-	lend        bool // a key can hold more than each as long as no other key waits
+	lend        bool // whether a key can hold more than its share as long as no other key waits
 	patience    time.Duration
 
 	mu      sync.Mutex
@@ -25,15 +25,16 @@ type Semaphore[K comparable] struct {
 	waiting []*Place[K] // places of the same key are in the order of their calls
 }
 
-// New returns a Semaphore with the given total number of places, and the given
-// maximum number of places for each key. No caller waits longer than patience.
+// New returns a Semaphore with the given total number of places. The parameter
+// each is the share of a key, which is the maximum number of places that it can
+// hold. No caller waits longer than patience.
 func New[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	return &Semaphore[K]{total: total, each: each, patience: patience, held: map[K]int{}}
 }
 
 // NewLending returns a Semaphore that differs from New's in one rule: a key can
 // hold every place as long as no other caller waits. While other callers wait,
-// the key gets no place beyond its maximum.
+// the key gets no place beyond its share.
 func NewLending[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	s := New[K](total, each, patience)
 	s.lend = true

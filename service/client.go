@@ -16,8 +16,9 @@ type Client struct {
 	parent      *ipc.Channel
 }
 
-// NewClient returns the client at the other end of channel. It is for tests:
-// the client can't be reported, because it has no channel to the dispatcher.
+// NewClient returns a Client for the worker at the other end of channel. It is
+// only for tests: the Client lacks a second channel, the one to the dispatcher,
+// and so can't report a worker that violates the protocol.
 func NewClient(about work.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: about, channel: channel}
 }

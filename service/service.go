@@ -35,8 +35,9 @@ import (
 
 // Service is the work of one service.
 type Service interface {
-	// Handle handles a message on the channel "parent" that only some services
-	// get. It returns false for any other message.
+	// Handle handles the messages on the channel "parent" that only some
+	// services get; Run handles the others. Handle returns false for a message
+	// that this service should not get.
 	Handle(m ipc.Received) (done bool, err error)
 
 	// Serve answers one worker until its channel closes.

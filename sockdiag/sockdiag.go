@@ -1,11 +1,12 @@
 // Package sockdiag asks the kernel for the owners of TCP sockets on this
-// machine, like ss(8). Credentials must reach only the daemon that they are
-// meant for, and a port on this machine belongs to the user who bound it first.
+// machine, like ss(8). A port on this machine belongs to the user who bound it
+// first. So the gateway checks the owner of a port, because credentials must
+// reach only the daemon that they are meant for.
 //
-// The functions answer for the network namespace of the calling thread. They
-// need AF_NETLINK and the kernel's tcp_diag, but no privilege. Source:
-// sock_diag(7). Package portowner uses this package to find the server of a
-// connection.
+// The functions answer for the network namespace of the calling thread, or for
+// that of the netlink socket in their first argument. They need AF_NETLINK and
+// the kernel's tcp_diag, but no privilege. Source: sock_diag(7). Package
+// portowner uses this package to find the server of a connection.
 package sockdiag
 
 import (
@@ -23,7 +24,7 @@ var ErrUnknown = errors.New("the socket has no known owner")
 
 // Client returns the uid of the process that connected from the address remote
 // to the address local, both on this machine. If the process has closed its
-// socket, it returns ErrUnknown.
+// socket, Client returns ErrUnknown.
 func Client(local, remote netip.AddrPort) (uid uint32, err error) {
 	socket, err := Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -45,10 +46,10 @@ func ClientBy(socket int, local, remote netip.AddrPort) (uid uint32, err error) 
 }
 
 // Ends returns the two addresses of the connected TCP socket fd. While the
-// socket is connecting, it returns unix.ENOTCONN.
+// socket is connecting, Ends returns unix.ENOTCONN.
 func Ends(fd int) (local, remote netip.AddrPort, err error) {
-	// Package unix would make another system call, for the protocol of each
-	// socket.
+	// The same functions of package unix make another system call, to learn the
+	// protocol of the socket.
 	here, err := syscall.Getsockname(fd)
 	if err != nil {
 		return local, remote, err
@@ -88,8 +89,9 @@ const (
 	replyInode  = 68
 )
 
-// Find returns the socket with the address own that is connected to other. If
-// there is none, it returns the socket that listens on own.
+// Find returns the socket that has the address own and is connected to the
+// address other. If there is no such socket, it returns the socket that listens
+// on own.
 func Find(own, other netip.AddrPort) (TCPSocket, error) {
 	socket, err := Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {

@@ -169,9 +169,11 @@ func (s *Socket) takeLock() error {
 	}
 }
 
-// clear removes the socket that a process of this user or of the owner left
-// behind when it crashed. Anything else in its place stays. The lock is held,
-// so no other process of this program is about to listen on that socket.
+// clear removes a socket that a crashed process left behind, if the socket
+// belongs to the user of this process or to the user who is to own the new
+// socket. Anything else in its place is an error, and stays. The caller holds
+// the lock, so no other process of this program is about to listen on that
+// socket.
 func (s *Socket) clear(owner *Owner) error {
 	st, err := s.stat(s.name)
 	switch {
@@ -205,8 +207,9 @@ func refuses(path string) bool {
 }
 
 // bind creates the socket with its final mode, changes its owner through a
-// descriptor, and only then listens. A later chmod by path could change another
-// file, and clients could connect before it.
+// descriptor, and only then listens. If bind changed the mode afterwards,
+// clients could connect before the change. Also, by then the path could lead to
+// another file.
 func (s *Socket) bind(o Options) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

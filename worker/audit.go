@@ -34,9 +34,10 @@ const (
 
 var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is unavailable")
 
-// Intend implements handlers.Audit. It keeps waiting for permission when the
-// client disconnects. Every permitted change must be reported to the auditor,
-// as made or as not made.
+// Intend implements handlers.Audit. It waits for the auditor's answer even if
+// the client disconnects, because every permitted change must be reported to
+// the auditor, as made or as not made. If the auditor postpones the change and
+// the client has disconnected, Intend does not ask again.
 func (c *changes) Intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
 	c.counts.changes.Add(1)
 	report, err := c.intend(ctx, change)
@@ -99,9 +100,9 @@ func report(to *link, number uint64, r handlers.Result) {
 	_ = to.channel.Send(m.Cut())
 }
 
-// decline reports that a change was not made because the permission for it, or
-// the claim of its Idempotency-Key, arrived too late. Otherwise the auditor
-// would record that the change may have been made.
+// decline reports to the auditor that a change was not made: the permission for
+// it, or the claim of its Idempotency-Key, arrived too late. Without this
+// report the auditor would record that the change may have been made.
 func decline(l *link, m ipc.Message) {
 	switch m := m.(type) {
 	case *query.Noted:

@@ -303,8 +303,9 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
-// wantEnvelope fails the test unless an answer comes from the handler or is a
-// complete error.
+// wantEnvelope fails the test unless the answer has the envelope with one
+// error. If the answer does not come from the handler, the error must also have
+// all its fields, and the connection must end.
 func wantEnvelope(t *testing.T, resp *http.Response) {
 	t.Helper()
 	body, _ := io.ReadAll(resp.Body)

@@ -17,8 +17,8 @@ type claims struct{ *remoteService }
 const (
 	// claimLimit is the time for which a worker waits for a claim.
 	claimLimit = 10 * time.Second
-	// settleLimit limits the time for which an answer is held back until it is
-	// stored.
+	// settleLimit limits how long the answer to a client is held back while the
+	// auditor stores it.
 	settleLimit = 5 * time.Second
 )
 

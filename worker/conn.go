@@ -35,8 +35,8 @@ type conn struct {
 	writings  int
 }
 
-// newConn takes ownership of the descriptor fd. It calls done after the
-// connection was closed.
+// newConn returns a conn for the descriptor fd, of which it takes ownership.
+// The conn's method Close calls done.
 func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn, error) {
 	f := os.NewFile(uintptr(fd), "connection")
 	c, err := net.FileConn(f) // duplicates fd; the duplicate is non-blocking, with TCP_NODELAY and keepalive

@@ -51,15 +51,15 @@ func (b *budget) earn(f frame) {
 	}
 }
 
-// cost returns the cost of a client's frame. A frame that opens a stream costs
-// 1 like most others, because the answer to it earns frameCredit.
+// cost returns the cost of a client's frame. Most frames cost 1, even one that
+// opens a stream: the answer to that stream earns more (frameCredit).
 func (b *budget) cost(f frame) int {
 	switch {
 	case f.kind == dataFrame && (f.flags&endStream != 0 || f.length >= smallData):
 		return 0
 	case f.kind == windowFrame:
-		// This credit has no limit. A client may choose a window of any size
-		// and send all window updates together.
+		// There is no upper limit on b.updates, because a client may choose a
+		// window of any size and send all its window updates together.
 		if b.updates += b.bytes.Swap(0); b.updates >= updateBytes {
 			b.updates -= updateBytes
 			return 0

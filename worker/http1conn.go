@@ -103,8 +103,9 @@ func (c *http1Conn) awaitGone([]byte) (int, error) {
 }
 
 // take processes the n bytes in p that arrived, and returns how many of them
-// Read should return. The caller holds c.mu. An error of the connection is not
-// kept, because the next read fails again.
+// Read should return. If the bytes arrived together with an error of the
+// connection, Read drops the error, because the next read returns it again. The
+// caller holds c.mu.
 func (c *http1Conn) take(p []byte, n int) (int, error) {
 	direct := len(c.in) == 0 // nearly always true, so nothing is copied
 	if direct {
@@ -285,10 +286,11 @@ func (c *http1Conn) CloseWrite() error {
 }
 
 // Close closes the connection, but first answers a client that has begun a
-// request. When http.Server shuts down, it closes connections on which it waits
-// for a head, and drops a request that it has just read. If a request fails to
-// reach its handler at any other time, net/http itself has refused the request.
-// That counts as an offence.
+// request. Such a client must get its answer from Close when http.Server shuts
+// down: http.Server closes connections on which it waits for a head, and drops
+// a request that it has just read. At any other time, a request that does not
+// reach its handler has been refused by net/http itself, which counts as an
+// offence.
 func (c *http1Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,9 +26,9 @@ import (
 //     stream (RFC 9113, 7), or 431 if its header block exceeds the limit.
 //     http2Conn counts each of these as an offence.
 //
-// http.Server must not get the *tls.Conn, because it would then use that and
-// bypass http2Conn. Without it, http.Server treats the connection as HTTP/2
-// with prior knowledge.
+// http.Server must not find the *tls.Conn, because it would read from that and
+// bypass http2Conn. As it finds none, it treats the connection as HTTP/2 with
+// prior knowledge.
 type http2Conn struct {
 	net.Conn
 	raw      *conn

@@ -58,9 +58,9 @@ func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act fun
 	return told
 }
 
-// sends returns a client that sends text and then reads. It stops at the end of
-// the connection, or when it has read each text in has. An empty text in has
-// makes it read to the end.
+// sends returns a client that sends text and then reads. It reads until all the
+// given texts have arrived, or until the end of the connection. If one of the
+// texts is empty, it always reads to the end.
 func sends(text string, has ...string) func(net.Conn) {
 	return func(c net.Conn) {
 		c.SetDeadline(time.Now().Add(time.Minute))
@@ -98,8 +98,9 @@ func rawFrame(kind, flags byte, stream uint32, payload string) string {
 }
 
 // TestOffences checks that the worker reports to the dispatcher what no honest
-// client does. It must not report broken or slow connections, clients that
-// reject our certificate, or refusals of the keeper.
+// client does. It must not report a connection that breaks or is slow, a client
+// that rejects our certificate, or a handshake that fails because the keeper
+// does not sign.
 func TestOffences(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)

@@ -9,8 +9,8 @@ import (
 )
 
 // places returns the limit of concurrent requests. A request takes a place
-// before its user is known, and claims the place for the user afterwards. No
-// user keeps more than half of the places while other users wait.
+// before its user is known, and claims the place for the user afterwards. A
+// user that has half of the places gets no more while other users wait.
 func places(requests uint32, patience time.Duration) *semaphore.Semaphore[string] {
 	n := int(requests)
 	if n == 0 {

@@ -24,10 +24,10 @@ import (
 	"schedrestd/rpc/sack"
 )
 
-// Join builds the handlers of a worker from its Setup, and the clients of the
-// site's daemons that they use. Without a broker, the process dials by itself
-// and looks up no names. Benchmarks call Join without a broker, because they
-// run without a dispatcher and without a sandbox.
+// Join builds the handlers of a worker from its Setup. It also builds the
+// clients of the site's daemons, which the handlers use. Without a broker, the
+// process dials by itself and looks up no names. Benchmarks call Join without a
+// broker, because they run without a dispatcher and without a sandbox.
 func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
@@ -135,8 +135,9 @@ func (o *owner) serves(uid uint32) bool {
 	return uid == 0 || uid == o.uid.Load() && uid != become.Overflow
 }
 
-// answers returns the settings for the format of answers. They include no
-// client of a daemon.
+// answers returns the settings for the format of answers. The caller adds the
+// clients of the daemons. Until then, unasked stands for that of an accounting
+// daemon.
 func answers(setup work.Setup) handlers.Config {
 	cfg := handlers.Config{
 		Names:     spellings(setup.Names),

@@ -1,12 +1,13 @@
 // Package worker is the process that reads input from the network. It never
 // runs as root, holds no secret key, and serves one identity.
 //
-// The parent starts it with its final uid, gid and groups, sends the attributes
-// that the process should have, and gives its end of the channel to the
-// dispatcher. The worker drops all privileges that it does not need, asks the
-// kernel for its attributes, and refuses to serve if they differ. Then it
-// serves HTTP on the connections that the dispatcher passes to it. It exits
-// when the channel closes, because only the dispatcher counts connections.
+// The parent starts the worker with its final uid, gid and groups, and sends it
+// the attributes that it should have. The parent then gives the other end of
+// the worker's channel to the dispatcher. The worker drops all privileges that
+// it does not need, asks the kernel for its attributes, and refuses to serve if
+// they differ. Then it serves HTTP on the connections that the dispatcher
+// passes to it. It exits when the channel closes: without the dispatcher, no
+// process would count its connections.
 //
 // Main gets the function that builds the handlers as an argument, so this
 // package has no routes.
@@ -33,8 +34,9 @@ import (
 
 // Build returns the handler that the worker serves. Its arguments are the
 // worker's Setup, Tokens to verify tokens, and a Broker for operations that the
-// sandbox forbids. It runs in the sandbox, so it can open only files that the
-// serving user may open. It logs to slog.Default.
+// sandbox forbids. The worker calls it after dropping its privileges, so it can
+// open only files that the serving user may open, and before closing the
+// sandbox. It logs to slog.Default.
 type Build func(work.Setup, *Tokens, *Broker) (http.Handler, error)
 
 // Rename sets the name of the process to its role. It must be called from an

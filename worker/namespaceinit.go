@@ -34,12 +34,12 @@ func NamespaceInitArg(args []string) (how string, ok bool) {
 // of the Go runtime.
 const initFiles = 16
 
-// NamespaceInit runs the init process of the PID namespace of workers and the
-// keeper, and returns its exit status. First it mounts the /proc of the
-// namespace, which only a process inside can do. It then switches to an unused
-// id, closes its sandbox, and reports to the parent. Then it waits until the
-// parent exits or closes the channel. When it exits, the kernel kills every
-// process of the namespace.
+// NamespaceInit runs the init process of the PID namespace that the workers and
+// the keeper share, and returns its exit status. First the process mounts the
+// /proc of the namespace, which only a process in that namespace can do. It
+// then switches to an unused id, closes its sandbox, and reports to the parent.
+// Then it waits until the parent exits or closes the channel. When the init
+// process exits, the kernel kills every process of the namespace.
 func NamespaceInit(how string) int {
 	signal.Ignore() // SIGCHLD too: the kernel then reaps orphans
 	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)

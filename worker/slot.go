@@ -12,8 +12,8 @@ import (
 )
 
 // gate limits how many requests, including HTTP/2 streams, this worker answers
-// concurrently. It also closes connections when other clients wait for their
-// slots.
+// concurrently. When other clients wait for a slot or a place, it shortens the
+// deadlines of the requests in progress.
 type gate struct {
 	server   *server
 	handlers http.Handler
@@ -41,10 +41,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if ok {
 		g.server.tracker.begin(c)
 		defer g.server.tracker.finish(c)
-		// With HTTP/2, net/http sends GOAWAY instead of this header. A blocked
-		// client must reconnect, because the dispatcher then refuses the
-		// connection. On the old connection, each of the client's requests
-		// would be answered and logged.
+		// With HTTP/2, net/http sends GOAWAY instead of this header. The header
+		// makes a blocked client reconnect, and the dispatcher refuses its new
+		// connection. On the old connection, the worker would have to answer
+		// and log each request of the client.
 		if g.server.retired.Load() || g.server.tracker.isAsked(c) || g.server.tracker.paused(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}

@@ -56,8 +56,8 @@ type slowClient struct {
 	cut     bool // the client missed its deadline
 }
 
-// newSlowClient returns the slowClient of r, and makes reads of r's body
-// observe its deadlines.
+// newSlowClient returns the slowClient of r. It wraps r's body, so that reads
+// of the body observe the deadlines of the slowClient.
 func (g *gate) newSlowClient(w http.ResponseWriter, r *http.Request, c *connState) *slowClient {
 	p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall, begun: time.Now(),
 		offend: func() {}}
@@ -186,9 +186,9 @@ func (p *slowClient) shorten() {
 }
 
 // dropStalled resets the stream if a write still waits for the client's window.
-// since is the time at which this write began to wait. dropStalled does nothing
-// if the connection itself is full, or has unread input, which may contain the
-// window update.
+// The argument since is the time at which this write began to wait. dropStalled
+// does nothing if the connection itself is full, or has unread input, which may
+// contain the window update.
 func (p *slowClient) dropStalled(since time.Time) {
 	p.mu.Lock()
 	drop := !p.over && !p.cut && p.writing.Equal(since) && !(p.conn != nil && (p.conn.isWriting() || p.conn.hasUnread()))
@@ -197,8 +197,9 @@ func (p *slowClient) dropStalled(since time.Time) {
 	if !drop {
 		return
 	}
-	// If the dispatcher blocks the client for this offence, the worker must
-	// learn of it before the client's next request gets the place.
+	// The stream is not reset at once: if the dispatcher blocks the client for
+	// this offence, the worker must learn that before the client's next request
+	// gets the place of this one.
 	p.offend()
 	time.AfterFunc(verdict, p.end)
 }

@@ -139,8 +139,8 @@ func TestPoolClears(t *testing.T) {
 }
 
 // TestPoolConnected checks that a connected socket is used with the uid of its
-// server. It must not be used when the daemon has closed it, or when it has
-// waited for too long.
+// server. A socket that the daemon has closed, or that has been in the pool for
+// too long, must not be used.
 func TestPoolConnected(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)

@@ -34,8 +34,8 @@ type secure struct {
 const maxPEM = 1 << 20
 
 // use installs certificates and the CAs of clients. If a file can't be used,
-// the worker serves no connection. That would be a bug, because the keeper has
-// already checked the files.
+// the worker serves no https:// connection. Only a bug can cause this, because
+// the keeper has already checked the files.
 func (s *secure) use(m *work.Keys, certificate, authorities *os.File) {
 	if !m.TLS {
 		return
@@ -106,9 +106,9 @@ func certificates(f *os.File) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// showing returns a function that returns the certificate c for each handshake.
-// If the keeper does not sign a handshake, the signing key records this in the
-// shaken value of the handshake's context.
+// showing returns a function that returns, for each handshake, the certificate
+// c with a copy of its private key. If the keeper does not sign, this copy
+// records that in the shaken value from the context of the handshake.
 func showing(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	key, _ := c.PrivateKey.(remoteKey)
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {

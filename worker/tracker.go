@@ -10,8 +10,8 @@ import (
 )
 
 // connTracker tracks the state of each connection, reports lasting states to
-// the dispatcher, and closes connections when other clients wait for their
-// slots. It does not report short states, so that a busy connection costs no
+// the dispatcher, and closes a connection when another client waits for its
+// slot. It does not report short states, so that a busy connection costs no
 // messages.
 type connTracker struct {
 	tell    func(ipc.Message) error
@@ -216,8 +216,8 @@ func (w *connTracker) yield(id uint64) {
 	if young {
 		return
 	}
-	// dismiss reports that the connection is done. For this it needs the lock
-	// that is held here.
+	// dismiss has its own goroutine, because it takes the lock w.saying, which
+	// is held here, to report that the connection is done.
 	go w.dismiss(c, top, below)
 }
 

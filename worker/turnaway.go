@@ -24,8 +24,8 @@ var refusedText = map[int]struct {
 }
 
 // refusedAnswer returns the complete answer to a connection that the dispatcher
-// refuses, or nil if no answer has the status. The answer is HTTP/1.1, because
-// no part of a request is read. Its texts need no escaping.
+// refuses, or nil if there is no answer with the status in m. The answer is
+// HTTP/1.1, because no part of a request is read. Its texts need no escaping.
 func refusedAnswer(m *ipc.Connection) []byte {
 	status := int(m.Refuse)
 	why, ok := refusedText[status]

@@ -207,9 +207,9 @@ func TestTextsStayInComments(t *testing.T) {
 	}
 }
 
-// TestPreferRefsKeepsNoNameForOneUse checks that with the flag prefer_refs a
-// schema that is used only once has no name, as the flag's help text says. Only
-// bodies may have one.
+// TestPreferRefsKeepsNoNameForOneUse checks that with the flag prefer_refs only
+// schemas that are used more than once have a name, as the flag's help text
+// says. The schema of a body may have a name even if it is used once.
 func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 	o := everything()
 	o.Names, o.Parsers = api.NamesSched, parsers(t, "v0.0.41+prefer_refs")

@@ -93,13 +93,12 @@ func (u *used) describe(doc string) {
 // name assigns names to the schemas to which the document refers.
 //
 // A schema that is the same in both spellings is listed once, under its name in
-// the first spelling. Schemas that contain it may then be the same in both
-// spellings, too.
+// the first spelling.
 //
 // If a schema differs between the spellings, it is listed twice. The schema in
 // this project's spelling keeps its name, and the one in Slurm's spelling gets
-// the prefix "slurm_". A document of Slurm's spelling alone has the names that
-// clients know.
+// the prefix "slurm_". A document that has only Slurm's spelling needs no
+// prefix, so its schemas have the names that clients know.
 func (s *schemas) name() {
 	type inner struct {
 		version schema.Version

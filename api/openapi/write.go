@@ -291,8 +291,8 @@ func (d *writer) namedSchemas() {
 	d.EndObject()
 }
 
-// listDoc returns the description of an array if the fields that refer to it
-// have different descriptions.
+// listDoc returns the description of an array that has none of its own, because
+// the fields that refer to it have different descriptions.
 func listDoc(items *schema.Shape) string {
 	if items == nil {
 		return "List of any values"
@@ -415,8 +415,8 @@ func (d *writer) property(v schema.View, p schema.Property) {
 		d.mark("deprecated")
 	}
 	if strings.Contains(p.Name, " ") {
-		// Otherwise generators for Go would give this field the same name as
-		// the field with underscores instead of spaces.
+		// Without this name, generators for Go would give this field the same
+		// name as the field with underscores instead of spaces.
 		d.pair("x-go-name", "Documented"+strings.ReplaceAll(p.Name, " ", ""))
 	}
 	d.EndObject()

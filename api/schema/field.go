@@ -27,9 +27,9 @@ type traits struct {
 	ignored    bool
 }
 
-// Option sets a property of a field. It gets and returns traits by value, so
-// that tables with thousands of fields need no memory for them when a program
-// starts.
+// Option sets a property of a field. It gets and returns traits by value: with
+// a pointer, each of the thousands of fields in the tables would cost an
+// allocation when a program starts.
 type Option func(traits) traits
 
 // Since sets the first version that has the field.
@@ -38,8 +38,9 @@ func Since(v Version) Option { return func(t traits) traits { t.in.since = v; re
 // Until sets the first version that no longer has the field.
 func Until(v Version) Option { return func(t traits) traits { t.in.until = v; return t } }
 
-// Required marks a field that from version v on every answer contains and every
-// request must contain. A v of 0 stands for all versions.
+// Required marks a field that is always present from version v on: in answers
+// if the field is shown, and in requests if it is parsed. A v of 0 stands for
+// all versions.
 func Required(v Version) Option {
 	return func(t traits) traits { t.required = span{since: v}; return t }
 }
@@ -98,8 +99,8 @@ func field[O any](name, doc string, v value[O], opts []Option) Field[O] {
 	return f
 }
 
-// F returns a field that the model stores. at returns the address of its value.
-// The field is both shown and parsed.
+// F returns a field that the model stores. The argument at returns the address
+// of its value. The field is both shown and parsed.
 func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, opts ...Option) Field[O] {
 	return field[O](name, doc, stored[O, T]{typ, at}, opts)
 }
@@ -178,8 +179,8 @@ func (g given[O, T]) parser(v View) func(*Report, *Value, *O) {
 	}
 }
 
-// Both returns a field that is shown like one of Show, and parsed like one of
-// Take.
+// Both returns a field that is both shown and parsed. It shows the value that
+// get returns, as Show does, and stores a parsed value with set, as Take does.
 func Both[O, T any](name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option) Field[O] {
 	return field[O](name, doc, both[O, T]{computed[O, T]{typ, get}, set}, opts)
 }

@@ -100,11 +100,12 @@ func wholeNumber(s string) (n int64, whole, fits bool) {
 	return n, true, err == nil && n <= 1<<53 && n >= -1<<53
 }
 
-// scientific splits a JSON number into its sign and digits, without trailing
-// zeros, and the number of zeros to append to them. If zeros is negative, that
-// many of the digits follow the decimal point. The result is exact: a double
-// would turn 1e-400 into 0 and 0.99999999999999999999 into 1. ok is false if
-// zeros overflows. In this case only the sign of zeros is valid.
+// scientific splits a number into digits and zeros. digits has the sign, but no
+// leading or trailing zeros. The number is digits with that many zeros
+// appended; if zeros is negative, that many of the digits follow the decimal
+// point. The result is exact: a double would turn 1e-400 into 0 and
+// 0.99999999999999999999 into 1. If the exponent exceeds 32 bits, ok is false
+// and only the sign of zeros is valid.
 func scientific(s string) (digits string, zeros int, ok bool) {
 	mantissa, exponent := s, ""
 	if i := strings.IndexAny(s, "eE"); i >= 0 {

@@ -67,8 +67,8 @@ func (r *jsonReader) space() {
 	}
 }
 
-// place returns the line and column of r.at. It only moves forward, so that all
-// calls together scan the text once.
+// place returns the line and column of r.at. It counts only characters that it
+// has not counted yet, so that all calls together scan the text once.
 func (r *jsonReader) place() (line, column int32) {
 	if r.at > r.colAt {
 		r.col += int32(utf8.RuneCountInString(r.text[r.colAt:r.at]))

@@ -143,9 +143,9 @@ func notTaken[O any](r *Report, doc *Value, _ *O) {
 	}
 }
 
-// parseMembers parses the members of doc into o. A null value counts as absent.
-// A known name that occurs twice is an error, because a filter in front of the
-// gateway may have checked the other occurrence.
+// parseMembers parses the members of doc into o. A null sets nothing, but
+// satisfies Required. A known name that occurs twice is an error, because a
+// filter in front of the gateway may have checked the other occurrence.
 func parseMembers[O any](r *Report, doc *Value, o *O, list []taken[O], names []string, byName map[string]int) bool {
 	if doc.Kind != Map {
 		return r.Error(doc, "expected object, got %s", doc.Kind)

@@ -78,9 +78,9 @@ func (r *Report) Error(v *Value, format string, args ...any) bool {
 	return false
 }
 
-// WarnKind adds the warning that v was accepted although it is not of the kind
-// want, such as an array. The source of the warning ends with a slash, because
-// the warning is about the value as a whole.
+// WarnKind adds the warning that v was accepted although it is not of the
+// expected kind. The source of the warning ends with a slash, because the
+// warning is about the value as a whole.
 func (r *Report) WarnKind(v *Value, want Kind) {
 	if v.Untyped {
 		return

@@ -17,12 +17,13 @@ import (
 // its author did not intend.
 //
 // A plain scalar is null, true, false or a decimal number if the core schema of
-// YAML 1.2 says so, and otherwise text. So yes, no, on, off, dates and 12:30
-// are texts, and so are numbers in other bases or with leading zeros: in a job,
-// 0xff and 007 are usually masks and names. (The tag !!int makes such a text a
-// number.) ReadYAML accepts the tags of JSON's types and refuses all others. It
-// replaces aliases by copies of their anchors' values, within limits. It
-// refuses merge keys ("<<"), keys that are not scalars, and a second document.
+// YAML 1.2 says so. Every other plain scalar is text, such as "yes", "no",
+// "on", "off", "12:30" and dates. Numbers in other bases or with leading zeros
+// are text, too: in a job, 0xff and 007 are usually masks and names. (The tag
+// !!int makes such a text a number.) ReadYAML accepts the tags of JSON's types
+// and refuses all others. It replaces aliases by copies of their anchors'
+// values, within limits. It refuses merge keys ("<<"), keys that are not
+// scalars, and a second document.
 //
 // The parser, which is a library, builds its whole tree before a limit can
 // apply, and needs up to 500 bytes of memory for two bytes of text. For each

@@ -57,8 +57,9 @@ func (v *Value) as(tag string) bool {
 	return true
 }
 
-// otherBase converts v's text to a decimal number if it is a number in base 8
-// or 16 of the core schema.
+// otherBase reports whether v's text is a number such as 0xf or 0o17, which are
+// the core schema's forms for base 16 and base 8. It converts the text to
+// decimal.
 func (v *Value) otherBase() bool {
 	base, digits := 16, ""
 	switch {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// yamlVersion matches the beginning of a document whose directives include
-// "%YAML 1.2", up to that version.
+// yamlVersion matches a document from its beginning up to and including the
+// directive %YAML 1.2 and the character after it.
 var yamlVersion = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:(?:[%#][^\r\n]*|[ \t]*)(?:\r\n|\n|\r))*%YAML[ \t]+1\.2[ \t\r\n]`)
 })

@@ -52,8 +52,8 @@ func (c *claim) encode() []byte {
 }
 
 // decodeClaim returns the claim at the beginning of a place. It returns nil if
-// there is no complete claim. newer reports whether another version of this
-// program wrote the claim.
+// there is no complete claim. newer reports whether the claim has a later
+// version of the format.
 func decodeClaim(b []byte) (c *claim, newer bool) {
 	if len(b) < claimSize || string(b[:3]) != magic[:3] {
 		return nil, false

@@ -8,9 +8,11 @@
 // interrupted write can damage only the claim that it was writing. The number
 // of places is limited, and so are the places of each user and each worker.
 //
-// Several processes may use one file: the auditors of two generations, of inetd
-// runs, or of several gateways. Before a process changes the file, it locks the
-// file and reads the claims that other processes have written.
+// Several processes may use one file: the old and the new auditor of a gateway
+// that is replacing its workers and services, the auditors of gateways that run
+// in inetd mode, or those of several gateways. Before a process changes the
+// file, it locks the file and reads the claims that other processes have
+// written.
 //
 // A Store holds only hashes of keys, users and bodies.
 package claims
@@ -66,8 +68,9 @@ type File interface {
 	Lock() error
 	Unlock()
 
-	// Alone reports whether no other process uses the file. From then on, Alone
-	// returns false in other processes.
+	// Alone reports whether no other process uses the file. It also marks the
+	// file as used by this process, so that Alone returns false in other
+	// processes until this process exits.
 	Alone() bool
 }
 
@@ -88,8 +91,8 @@ type Store struct {
 	dirty bool             // something was written since the last sync
 }
 
-// New returns a Store for the claims in file. It reads the file when it is
-// first used. by is the id of this process.
+// New returns a Store for the claims in file. The Store reads the file when the
+// Store is first used. The argument by is the id of this process.
 func New(file File, by [8]byte, now func() time.Time) *Store {
 	return &Store{file: file, by: by, now: now, open: map[uint64]bool{}}
 }
@@ -127,8 +130,8 @@ func (s *Store) Commit() error {
 func (s *Store) undo() {
 	for _, c := range s.fresh {
 		s.forget(c)
-		// If the claim can't be erased either, the key counts as used for a
-		// request whose outcome is unknown.
+		// If this write fails as well, the claim stays in the file. Its key
+		// then counts as used for a request whose outcome is unknown.
 		_, _ = s.file.WriteAt(make([]byte, claimSize), place(c.number))
 	}
 	for _, c := range s.again {

@@ -105,8 +105,8 @@ func (n *source) tool() string {
 	return ""
 }
 
-// capped keeps the first bytes that are written to it, up to a limit. When
-// there are more, it calls stop. Its buffer is not embedded, because io.Copy
+// capped keeps the bytes that are written to it, up to a limit. When more bytes
+// are written, it calls stop. The field kept is not embedded, because io.Copy
 // would then find the buffer's ReadFrom and bypass the limit.
 type capped struct {
 	kept bytes.Buffer

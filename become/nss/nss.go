@@ -57,8 +57,9 @@ var system = &source{
 	now:   time.Now,
 }
 
-// find returns the first line of database that match accepts. The argument file
-// of match is true for a line from a file, and false for a line from getent.
+// find returns the first line of database that the function match accepts. find
+// calls it with true for a line from a file, and with false for a line from
+// getent.
 func (n *source) find(database, key string, match func(line string, file bool) bool) (string, error) {
 	var found string
 	err := n.eachLine(database, func(line string) bool {

@@ -64,7 +64,8 @@ func (n *source) namesOf(uid uint32) ([]string, error) {
 
 // orSelf returns u and err, the result of a look-up. If the look-up of this
 // process's own user found no entry, orSelf makes one up, because a container
-// may be started with any uid. It makes up none for root and for other users.
+// may be started with any uid. It never makes up an entry for root or for
+// another user.
 func orSelf(u User, err error, match func(User) bool) (User, error) {
 	uid := uint32(os.Geteuid())
 	self := User{Name: fmt.Sprintf("uid%d", uid), UID: uid, GID: uint32(os.Getegid()), Home: "/", Shell: "/bin/sh"}
@@ -75,8 +76,8 @@ func orSelf(u User, err error, match func(User) bool) (User, error) {
 }
 
 // ParseUser parses a user that a person specified: a name, or a number. A
-// number does not need an entry. known reports whether the user has an entry.
-// Without an entry only UID is set.
+// number does not need an entry. The result known reports whether the user has
+// an entry. Without an entry only UID is set.
 func ParseUser(s string) (u User, known bool, err error) {
 	if !isNumber(s) {
 		u, err = LookupUser(s)

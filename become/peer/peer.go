@@ -9,9 +9,9 @@ import (
 	"schedrestd/become"
 )
 
-// Seen is a connection that another process opened for this one. The user
-// namespace of that process has more ids than this one's, so that process may
-// have found out which user runs the server.
+// Seen is a connection that another process opened on behalf of this process.
+// The other process may know which user runs the server, because its user
+// namespace has more ids than the user namespace of this process.
 type Seen interface {
 	Server() (uid uint32, known bool)
 }

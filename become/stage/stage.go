@@ -31,8 +31,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Program is the file that the starter executes: its own program. In the child
-// it is the same file, even if another file has been installed in its place.
+// Program is the path that the starter executes to create a stage. It leads to
+// the file of the running program, even if another file has been installed in
+// its place.
 const Program = "/proc/self/exe"
 
 // Exit statuses of a stage that fails before it executes the target. The stage

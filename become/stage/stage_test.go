@@ -121,8 +121,8 @@ func stuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	// An open that conflicts with a lease, such as that of exec, waits until
-	// the lease ends.
+	// The lease makes exec wait: when exec opens the file, the kernel blocks
+	// this conflicting open until the lease ends.
 	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
 		t.Skipf("this file system has no leases: %v", err)
 	}

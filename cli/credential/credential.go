@@ -31,8 +31,8 @@ const newToken = NewToken + ", or with Slurm: export $(scontrol token)"
 // maxFile limits the size of a file with a token.
 const maxFile = 64 << 10
 
-// Token returns the token in the file path. If path is empty, it returns the
-// token of the environment, or "" if there is none. An expired token is an
+// Token returns the token in the file at path. If path is empty, it returns the
+// token in the environment, or "" if there is none. An expired token is an
 // error.
 func Token(path string) (string, error) {
 	token, from, err := read(path)
@@ -133,9 +133,9 @@ func readFile(path string) (string, error) {
 }
 
 // Empty returns an error if an environment variable for a token is set but
-// empty. Probably the command that should have printed a token has failed.
-// Without a token the command would act as the user of this process, which may
-// be root.
+// empty. The command that should have printed the token has probably failed. If
+// the empty variable were treated as unset, this program would act as the user
+// of its process, who may be root.
 func Empty() error {
 	for _, name := range []string{"SCHED_JWT", "SLURM_JWT"} {
 		if _, set := os.LookupEnv(name); set {

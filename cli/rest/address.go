@@ -29,8 +29,8 @@ var versioned = regexp.MustCompile(`^(.*)/(slurm|sched)/(v0\.0\.[0-9]+)$`)
 const urlForms = "use http://HOST:PORT, https://HOST or unix:/PATH"
 
 // parseURL parses an address. If a URL ends with /slurm/VERSION or
-// /sched/VERSION, the client uses that version and begins all paths with slurm
-// or with sched.
+// /sched/VERSION, the client uses that version and begins all paths as the
+// URL's path begins, with slurm or with sched.
 func parseURL(text string) (*address, error) {
 	if socket, ok := strings.CutPrefix(text, "unix:"); ok {
 		socket = strings.TrimPrefix(socket, "//")

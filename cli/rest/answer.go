@@ -35,8 +35,9 @@ type problem struct {
 	Code        string `json:"code"`
 }
 
-// String returns the text for people: the description, or another text if there
-// is none, and the place in the request.
+// String returns the problem as text for people. The text begins with the place
+// in the request, if that is known. The description follows or, if there is
+// none, the error's name.
 func (p problem) String() string {
 	text := p.Description
 	switch {
@@ -57,8 +58,9 @@ type Meta struct {
 	Unchanged  bool  // nothing has changed since update_time, so there was no list
 }
 
-// list requests a list, and calls each(d) for every element of the array that
-// the answer has under the name key. each must decode the element from d.
+// list requests a list. The answer is an object, and its member with the name
+// in key is the array of elements. list calls each(d) for every element; the
+// argument each must decode the element from d.
 func (c *Client) list(ctx context.Context, path string, query url.Values, key string, each func(*json.Decoder) error) (m Meta, err error) {
 	resp, err := c.get(ctx, path, query)
 	if err != nil {

@@ -143,9 +143,9 @@ func CheckJobID(text string) error {
 	return nil
 }
 
-// Since returns a query with which the server sends the list only if the list
-// has changed since the time update. If update is 0, the server always sends
-// the list.
+// Since returns a query that makes the server send the list only if it has
+// changed since the time in update. If update is 0, the server always sends the
+// list.
 func Since(update int64) url.Values {
 	if update == 0 {
 		return nil
@@ -343,8 +343,8 @@ func (c *Client) Submit(ctx context.Context, job any, key string) (s Submitted, 
 	return s, nil
 }
 
-// decoded returns a function for list that decodes an element and calls each
-// with the result.
+// decoded returns a function for list that decodes an element and passes the
+// result to each.
 func decoded[T any](each func(*T) error) func(*json.Decoder) error {
 	return func(d *json.Decoder) error {
 		v := new(T)
@@ -355,8 +355,8 @@ func decoded[T any](each func(*T) error) func(*json.Decoder) error {
 	}
 }
 
-// raw returns a function for list that decodes an element, and calls each with
-// the result and the JSON text. The text is valid only during this call.
+// raw returns a function for list that decodes an element, and passes the
+// result and the JSON text to each. The text is valid only until each returns.
 func raw[T any](each func(*T, json.RawMessage) error) func(*json.Decoder) error {
 	var text json.RawMessage
 	return func(d *json.Decoder) error {

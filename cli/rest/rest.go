@@ -1,14 +1,15 @@
 // Package rest is a client of slurmrestd and schedrestd, for every version of
 // the API from v0.0.42 on.
 //
-// Dial selects the newest version that client and server support. The client
-// decodes lists one element at a time, so that its memory does not grow with
-// the length of an answer. It follows no redirects, because their target would
-// receive the token.
+// Dial selects the newest version that client and server support, unless the
+// URL names a version. The client decodes lists one element at a time, so that
+// its memory does not grow with the length of an answer. It follows no
+// redirects, because their target would receive the token.
 //
-// The client sends its token over https, to other machines, and, on this
-// machine, to servers that run as root, a system user, the same user or a
-// configured user (serveruser.go).
+// Without https, the client sends its token to a server on this machine only if
+// the server runs as root, a system user, the user of this process or a
+// configured user (serveruser.go). Servers with https, and servers on other
+// machines, always get the token.
 //
 // Names and texts in answers come from other users, and must be printed with
 // printable.Text.
@@ -49,8 +50,8 @@ type Client struct {
 	version string // "v0.0.44"
 }
 
-// Dial finds the newest version of the API that the server and this client
-// support.
+// Dial creates a Client. Unless the URL names a version of the API, it finds
+// the newest version that the server and this client support.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	at, err := parseURL(cfg.URL)
 	if err != nil {
@@ -80,8 +81,8 @@ func (c *Client) get(ctx context.Context, path string, query url.Values) (*http.
 	return c.do(ctx, http.MethodGet, c.path(c.names, path), query, nil, nil)
 }
 
-// path returns the path of an operation. first is the first part of the path,
-// such as slurm or slurmdb.
+// path returns the path of an operation. The argument first is the first part
+// of the path, such as slurm or slurmdb.
 func (c *Client) path(first, operation string) string {
 	return "/" + first + "/" + c.version + "/" + operation
 }

@@ -15,9 +15,10 @@ var secret = []string{"SCHED_JWT", "SLURM_JWT"}
 // The user's own PATH replaces it.
 const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 
-// environment returns the variables of the job. own has those of this process.
-// The option export is ALL (nil means the same), NONE, or a list of NAME and
-// NAME=VALUE. ALL selects all variables in own, also within a list.
+// environment returns the variables of the job. The variables of this process
+// are in own. export is the value of the option --export: ALL (nil means the
+// same), NONE, or a list of NAME and NAME=VALUE. ALL selects all variables in
+// own, even if it is an element of a list.
 func environment(export *string, own []string) ([]string, error) {
 	all, words := export == nil, []string(nil)
 	if export != nil {

@@ -51,8 +51,8 @@ func Options() (names []string) {
 	return names
 }
 
-// elsewhere has hints for options of sbatch that concern the command and not
-// the job.
+// elsewhere has hints for options that concern the sbatch command itself and
+// not the job.
 var elsewhere = map[string]string{
 	"--wait":         "use schedctl submit --wait",
 	"-W":             "use schedctl submit --wait",
@@ -369,8 +369,8 @@ func begin(r *reader, v string) error {
 }
 
 // memory returns a function that sets field to an amount in MiB, and removes
-// the field other: a job has a limit per node or per CPU, and the last option
-// counts.
+// the field whose name is in other. A job has a limit either per node or per
+// CPU, so if both options are given, only the last one counts.
 func memory(field, other string) func(*reader, string) error {
 	return func(r *reader, v string) error {
 		n, err := size(v)

@@ -182,9 +182,10 @@ func (r *reader) read(words []string) error {
 	return nil
 }
 
-// short parses word, which has options of one letter, such as -n4. The last
-// option may take its value from words, which follow it. short returns the rest
-// of words.
+// short parses a word with options of one letter, such as -n4. The words that
+// follow it are in words. If the last option requires a value and the word ends
+// without one, the next word is the value. short returns the words that it has
+// not used.
 func (r *reader) short(word string, words []string) ([]string, error) {
 	for letters := word[1:]; letters != ""; {
 		name, rest := letters[:1], letters[1:]

@@ -155,8 +155,8 @@ func node(d *json.Decoder) (*yaml.Node, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
 }
 
-// escapeYAML escapes the unprintable characters in YAML. They occur only in
-// quoted scalars, because node quotes such texts.
+// escapeYAML escapes the unprintable characters in YAML. These occur only in
+// quoted scalars, because the function node quotes texts that contain them.
 func escapeYAML(text []byte) []byte {
 	if bytes.IndexFunc(text, hidden) < 0 {
 		return text

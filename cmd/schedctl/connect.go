@@ -63,10 +63,10 @@ func schedUser(c *conf.Cluster) (uint32, error) {
 	return u.UID, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", c.User)
 }
 
-// addresses returns the addresses of the controllers. The first one is the UNIX
-// socket of the controller on this machine, if the configuration names it.
-// There the kernel tells each side who the other is. With a token, the TCP
-// addresses of all controllers follow.
+// addresses returns the addresses of the controllers. If the configuration
+// names the UNIX socket of the controller on this machine, the socket comes
+// first. On a UNIX socket, the kernel tells each side which user the other is.
+// If there is a token, the TCP addresses of all controllers follow.
 func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
 	if len(c.Controllers) == 0 {
 		return nil, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("set SchedctldHost=NAME")

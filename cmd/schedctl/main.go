@@ -8,10 +8,12 @@
 //	schedctl cancel ID...
 //	schedctl demo [--listen HOST:PORT] [--once]
 //
-// The commands of the first line use the REST API (package cli). The others
-// send requests to the controller of the configuration: with the token in
-// SCHED_JWT over TCP, and without a token over the controller's UNIX socket, on
-// which the kernel identifies the user of this process.
+// The commands of the first line use the REST API (package cli). token, ping,
+// show and cancel send requests to the controller that the configuration names.
+// Without a token in SCHED_JWT, they can use only the controller's UNIX socket,
+// on which the kernel identifies the user of this process. With a token, they
+// try that socket first and then TCP. cancel uses the REST API instead if a URL
+// or a token file is given, or if its options require it.
 //
 // Results go to stdout, in lines that programs can parse. Errors go to stderr
 // as error: and hint: lines. After an error the exit status is 1. Commands that

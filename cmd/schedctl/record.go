@@ -9,8 +9,8 @@ import (
 )
 
 // A record is an object of the REST API as text: the names and values of its
-// fields, in the order of the API. With it, schedctl shows an object under the
-// API's names, and needs no table of its own.
+// fields, in the order of the API. schedctl can thus show every field under its
+// name in the API, and needs no list of fields of its own.
 //
 // Members of inner objects have names with dots. Elements of an array are
 // joined by commas. A number that may be unset or infinite is one field: the
@@ -49,8 +49,8 @@ func (r *recorder) Key(name string) {
 // BeginObject opens an object.
 func (r *recorder) BeginObject() {}
 
-// EndObject closes an object. If its members are set, infinite and number, it
-// replaces them by one value.
+// EndObject closes an object. An object that consists of the members "set",
+// "infinite" and "number" becomes one value.
 func (r *recorder) EndObject() {
 	if r.arrays > 0 {
 		return
@@ -121,8 +121,9 @@ func plain(s string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// recordOf returns a function that converts an object of the table t to a
-// record, in the newest version of the REST API.
+// recordOf returns a function that converts an object to a record. t lists the
+// object's fields. The record has the fields of the newest version of the REST
+// API.
 func recordOf[O any](t *schema.ObjectType[O]) func(*O) (record, error) {
 	newest := api.Versions[len(api.Versions)-1]
 	render := t.Renderer(schema.View{Version: newest, Names: schema.Sched})

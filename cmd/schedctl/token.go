@@ -117,8 +117,8 @@ func seconds(value string) (time.Duration, error) {
 }
 
 // whyNoToken adds a hint to the controller's refusal, which contains only an
-// error number. The hint depends on a, a part of the configuration. user is the
-// user that the token is for, or "" for the client itself.
+// error number. Some hints depend on the configuration, which is in a. user is
+// the user that the token is for, or "" for the user who runs schedctl.
 func whyNoToken(err error, user string, a conf.Auth) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

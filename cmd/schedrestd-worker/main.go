@@ -43,12 +43,12 @@ func main() {
 	os.Exit(worker.Main(worker.Join))
 }
 
-// tablesFiles limits the open descriptors while a document is printed: the
-// standard ones, and those of the Go runtime.
+// tablesFiles limits the open descriptors while the OpenAPI document is
+// printed. Only the standard ones and those of the Go runtime are needed.
 const tablesFiles = 32
 
-// tables prints a document. It can confine itself before it starts, because it
-// needs only its standard output.
+// tables prints the OpenAPI document. The process needs only its standard
+// output for this, so it confines itself first.
 func tables(args []string) int {
 	err := self.Confine(tablesFiles, false)
 	if err == nil {

@@ -51,9 +51,9 @@ const subgroup = "schedctld"
 
 // find returns the Base for a process in group rel below mount.
 //
-// A group whose children have memory limits may not hold processes itself. If
-// this process was started directly in the delegated group, find enables no
-// memory limits. Otherwise the group of a job that outlives this process would
+// The kernel allows no processes in a group whose children have memory limits.
+// So find enables no memory limits if this process was started directly in the
+// delegated group. With them, a job's group that outlives this process would
 // keep the service manager from starting this program in the delegated group
 // again.
 func find(mount, rel string) (b Base, err error) {
@@ -120,8 +120,9 @@ func delegated(dir string) bool {
 }
 
 // enableMemory permits the groups below dir to limit memory, and reports
-// whether that succeeded. Unless dir is the root, it may then hold no processes
-// itself. So if this process is the only one in dir, it moves to a subgroup.
+// whether that succeeded. The kernel requires that dir holds no processes, or
+// is the root. So if this process is the only one in dir, enableMemory moves it
+// to a subgroup.
 func enableMemory(dir string) bool {
 	switches := filepath.Join(dir, "cgroup.subtree_control")
 	if has(switches, "memory") {

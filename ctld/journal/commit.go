@@ -93,7 +93,7 @@ func (j *Journal) put(key string, p place) {
 }
 
 // syncError is a failed fsync. The kernel may have dropped the unwritten pages,
-// and would report success the next time. So data written since the last
+// and another fsync would report success. So data written since the last
 // successful fsync can't be trusted. The journal stays failed until the program
 // restarts and reads what is on disk.
 type syncError struct{ err error }
@@ -101,8 +101,9 @@ type syncError struct{ err error }
 func (e *syncError) Error() string { return "sync: " + e.err.Error() }
 func (e *syncError) Unwrap() error { return e.err }
 
-// undo removes a batch that could not be written, usually because of a full
-// disk.
+// undo removes a batch from the file after a write has failed, usually because
+// the disk is full. If the batch can't be removed, or if fsync has failed, undo
+// marks the journal as failed.
 func (j *Journal) undo(size int64, err error) error {
 	err = fmt.Errorf("journal %s: write: %w", j.path, err)
 	_, unsynced := errors.AsType[*syncError](err)

@@ -71,8 +71,8 @@ func readHeader(r io.ReaderAt, size int64) (complete int64, s salt, err error) {
 	return int64(binary.BigEndian.Uint64(h[12:])), salt(binary.BigEndian.Uint64(h[20:])), nil
 }
 
-// readFrame reads the next frame; left is the number of bytes left in the file.
-// Lengths are checked against left before memory is allocated.
+// readFrame reads the next frame; the argument left is the number of bytes left
+// in the file. Lengths are checked against left before memory is allocated.
 func (s salt) readFrame(in io.Reader, left int64) (payload []byte, ok bool) {
 	var h [frameHeader]byte
 	if left < frameHeader {

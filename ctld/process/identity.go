@@ -1,11 +1,11 @@
 // Package process identifies processes unambiguously, and finds all descendants
 // of a process.
 //
-// The kernel reuses process ids. So a signal to a process id from a file may
-// reach another process, and root may signal every process. Therefore no
-// process is ever signalled by its id. An Identity adds the boot id and the
-// start time to the process id, and a Handle (a pidfd) refers to the process
-// itself.
+// The kernel reuses process ids. So a process id that was read from a file may
+// now belong to another process, and root's signals reach every process.
+// Therefore no process is ever signalled by its id. An Identity adds the boot
+// id and the start time to the process id, and a Handle (a pidfd) refers to the
+// process itself.
 package process
 
 import (

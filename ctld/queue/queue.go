@@ -46,8 +46,8 @@ func compare(a, b entry) int {
 // New returns an empty queue for a machine that has the resources in total.
 func New(total Need) *Queue { return &Queue{total: total, running: make(map[uint32]Need)} }
 
-// Fits returns ErrNever, wrapped with the numbers, when need exceeds the
-// resources of the idle machine.
+// Fits returns an error that wraps ErrNever if need exceeds the resources of
+// the idle machine. The error contains the needed and the available amount.
 func (q *Queue) Fits(need Need) error {
 	switch {
 	case need.CPUs > q.total.CPUs:

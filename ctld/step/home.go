@@ -81,9 +81,10 @@ func Prepare(home string) error {
 	return err
 }
 
-// Withdraw removes the permission to start that Prepare gave. It returns
-// ErrTaken if a step has claimed the job. Otherwise no step can claim the job
-// later, not even a slow step of an earlier controller.
+// Withdraw removes the directory that Prepare created, and with it the
+// permission to start the job. If a step has already claimed the job, it
+// returns ErrTaken. Once Withdraw has returned nil, no step can claim the job,
+// not even a slow step of an earlier controller.
 func Withdraw(home string) error {
 	err := syscall.Rmdir(home)
 	switch {
@@ -95,9 +96,9 @@ func Withdraw(home string) error {
 	return fmt.Errorf("withdraw %s: %w", home, err)
 }
 
-// Retire removes the home of a job whose end is recorded elsewhere. It first
-// renames the whole directory. If it removed the files one by one, a slow step
-// could claim the job again as soon as the claim is gone.
+// Retire removes the home of a run whose files the controller no longer needs.
+// It first renames the whole directory. If it removed the files one by one, a
+// slow step could claim the job again as soon as the claim is gone.
 func Retire(home string) error {
 	gone := home + ".gone"
 	if err := os.RemoveAll(gone); err != nil {

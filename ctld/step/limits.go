@@ -15,7 +15,8 @@ import (
 const samplingInterval = 500 * time.Millisecond
 
 // makeGroup creates a cgroup for the job if the controller has found that this
-// is permitted. Without a cgroup, the step samples the memory.
+// is permitted. If the kernel can't enforce the job's memory limit, the step
+// samples the memory instead.
 func (w *watch) makeGroup() {
 	limit := w.spec.Memory
 	if w.spec.Cgroup.Path != "" {

@@ -32,8 +32,9 @@ const (
 	firstFD  = 10 // descriptors to pass are first duplicated to numbers from here on
 )
 
-// stageEnv is the environment of both stages. A stage needs few threads, and
-// the Go runtime must not keep the cgroup files of its CPU limit open.
+// stageEnv is the environment of both stages. A stage needs few threads.
+// Without containermaxprocs=0, the Go runtime would keep the cgroup files open
+// from which it reads its CPU limit.
 var stageEnv = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0"}
 
 // Main runs a stage of a step if this process was started as one, and then does
@@ -202,8 +203,8 @@ func closeAll(fds []uintptr) {
 }
 
 // Adopt attaches to the step that an earlier controller started. It returns
-// process.ErrGone when that step has exited. After that, no outcome can appear
-// or change.
+// process.ErrGone if that step has exited. In that case the outcome is final:
+// if there is none yet, none will appear.
 func Adopt(c Claim) (*Step, error) {
 	h, err := c.Step.Open()
 	if err != nil {

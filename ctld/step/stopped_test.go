@@ -12,8 +12,8 @@ import (
 	"schedrestd/become/stage"
 )
 
-// stopperUID is the uid of a user that only this test uses. All of its
-// processes are stopped.
+// stopperUID is the uid of a user that only this test uses. A process of this
+// user keeps stopping all other processes of the user.
 const stopperUID = 31_241
 
 // TestUserCannotHoldUpTheStep checks that a job ends even if its user

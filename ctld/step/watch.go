@@ -42,9 +42,10 @@ type watch struct {
 }
 
 func watchMain() int {
-	// This code runs on the thread that Main has locked. The kernel must kill
-	// the script when this process exits. Pdeathsig does that, but refers to
-	// the thread that started the script.
+	// The kernel must kill the script when this process exits, so start sets
+	// Pdeathsig. The kernel sends that signal as soon as the thread that
+	// started the script exits. So this code runs on the thread that Main has
+	// locked, which exits only with the process.
 	report := os.NewFile(reportFD, "report")
 	w, err := newWatch()
 	if err != nil {

@@ -36,8 +36,8 @@ func (b *Catalog) accounts(f *model.AccountFilter) (list []*model.Account) {
 // selects reports whether f has a condition on clusters, users or partitions.
 func selects(f *model.AssocFilter) bool { return len(f.Clusters)+len(f.Users)+len(f.Partitions) > 0 }
 
-// ListAccounts returns the accounts that f selects. If f asks for them, it
-// includes their associations and coordinators.
+// ListAccounts returns the accounts that f selects. It includes their
+// associations and coordinators only if the flags of f request these.
 func (b *Catalog) ListAccounts(f *model.AccountFilter) (list []model.Account) {
 	t := b.tree()
 	for _, a := range b.accounts(f) {

@@ -40,7 +40,8 @@ func isAccount(a *model.Association) bool { return a.User == "" }
 func isRoot(a *model.Association) bool { return isAccount(a) && a.Account == root }
 
 // AddAssociations adds associations. Their accounts, users and clusters must
-// exist. A user's association also needs the association of its account.
+// exist. A user can have an association in an account only if the account
+// itself has an association in that cluster.
 func (b *Catalog) AddAssociations(list []model.Association) error {
 	for i := range list {
 		a := &list[i]
@@ -191,8 +192,10 @@ func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Associa
 
 // RemoveAssociations removes the associations that f selects and all
 // associations below them, and returns them as texts. It fails if one of them
-// is the default of a user who would keep other associations. In that case the
-// returned texts name the default associations that prevent the removal.
+// is an association of the account root. It also fails if one of them is the
+// default of a user who would keep other associations in that cluster. In the
+// second case the returned texts name the default associations that prevent the
+// removal.
 func (b *Catalog) RemoveAssociations(f *model.AssocFilter) (names []string, err error) {
 	gone := map[uint32]*model.Association{}
 	for _, a := range b.selected(f) {

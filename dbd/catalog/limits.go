@@ -17,7 +17,7 @@ func assocNumbers(a *model.Association) []*model.Opt[uint32] {
 }
 
 // assocAmounts returns the limits of an association that are amounts of
-// resources. The first four are inherited like numbers.
+// resources. An association that lacks one of the first four inherits it, too.
 func assocAmounts(a *model.Association) []*string {
 	return []*string{&a.MaxTRESMinsPJ, &a.MaxTRESRunMins, &a.MaxTRESPJ, &a.MaxTRESPN, &a.GrpTRESMins, &a.GrpTRESRunMins, &a.GrpTRES}
 }
@@ -51,9 +51,9 @@ func setNumbers(to, from []*model.Opt[uint32]) {
 	}
 }
 
-// setAmounts copies limits as setNumbers does. An amount of -1 removes the
-// limit on its resource. Limits on resources that the second list does not name
-// stay unchanged.
+// setAmounts applies each amount of a resource in the second list to the same
+// limit in the first list. An amount of -1 removes the limit on that resource.
+// Limits on resources that the second list does not name stay unchanged.
 func setAmounts(to, from []*string) error {
 	for i, change := range from {
 		if *change == "" {

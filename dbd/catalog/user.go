@@ -49,8 +49,8 @@ func (b *Catalog) defaultAccount(user string) string {
 	return ""
 }
 
-// ListUsers returns the users that f selects. If f asks for them, it includes
-// their associations and the accounts that they coordinate.
+// ListUsers returns the users that f selects. It includes their associations
+// and the accounts that they coordinate only if f requests these.
 func (b *Catalog) ListUsers(f *model.UserFilter) (list []model.User) {
 	t := b.tree()
 	for _, u := range b.users(f) {

@@ -20,8 +20,8 @@ type Part struct {
 	Answers func(context.Context) error // returns nil if the daemon serves
 }
 
-// part returns the program with this name in the directory bin, started with a
-// configuration.
+// part returns the program with this name in the directory bin. The daemon is
+// started with the configuration file conf.
 func (s *Site) part(bin, name, conf string) Part {
 	return Part{Program: Program{Name: name, Path: filepath.Join(bin, name), Args: []string{"-f", conf}, Log: s.Log(name)}}
 }
@@ -54,8 +54,9 @@ func (s *Site) Schedctld(bin string) Part {
 
 // Schedrestd returns the gateway that listens on the address listen
 // (HOST:PORT). If root starts it, its worker runs as `nobody`. Otherwise the
-// worker has the same uid as all other processes, which the configuration must
-// allow. The check of the gateway succeeds when both daemons answer through it.
+// worker has the same uid as all other processes, and the configuration must
+// allow that. The check of the gateway succeeds when both daemons answer
+// through it.
 func (s *Site) Schedrestd(bin, listen string) Part {
 	p := s.part(bin, "schedrestd", s.Conf())
 	p.At = "http://" + reached(listen)

@@ -16,9 +16,11 @@ func Apart(do func() error) error {
 	go func() {
 		runtime.LockOSThread() // never unlocked, so that the thread exits
 		if unix.Gettid() == unix.Getpid() {
-			// The first thread of the process can't exit, and /proc shows that
-			// thread's attributes for the process. While it is locked here, the
-			// next goroutine runs on another thread.
+			// This goroutine runs on the first thread of the process. That
+			// thread can't exit, and /proc shows the thread's attributes as
+			// those of the process. So do must run on another thread. As long
+			// as this goroutine is locked to the first thread, the goroutine of
+			// the inner Apart can't run there.
 			defer runtime.UnlockOSThread()
 			done <- Apart(do)
 			return
@@ -42,7 +44,7 @@ func As(uid, gid uint32, do func() error) error {
 }
 
 // DialAs connects to a UNIX socket as another user. If the caller is not root,
-// it connects as the caller.
+// DialAs connects as the caller.
 func DialAs(uid, gid uint32, path string) (conn net.Conn, err error) {
 	if os.Geteuid() != 0 {
 		return net.Dial("unix", path)

@@ -19,11 +19,11 @@
 //   - A free slot goes to the waiting source that has the fewest slots. Sources with only
 //     a few slots count as having none, and are served in the order of arrival.
 //   - To make room for waiting connections, others are asked to yield, which means
-//     to end soon (reclaim.go). If the waiting source has less than half of the slots, this
-//     happens at once. Otherwise it happens after TickInterval.
+//     to end soon (reclaim.go). If the waiting source has less than half of the
+//     slots, they are asked at once. Otherwise they are asked after TickInterval.
 //
-// Penalties and fair shares do not apply to exempt sources. PerSource does not
-// apply to proxies either.
+// Penalties and fair shares do not apply to exempt sources. PerSource applies
+// to exempt sources too, but not to proxies.
 package admission
 
 import (
@@ -44,12 +44,12 @@ type Config struct {
 }
 
 // TickInterval is the time between calls of Tick while connections wait. It is
-// also how long a connection waits before connections that are being answered
-// are asked to yield.
+// also how long a connection waits before State.press makes its late attempts
+// to get a slot for it.
 const TickInterval = 200 * time.Millisecond
 
 // Conn is one connection. The caller sets the exported fields before it reports
-// the connection, and does not change the others.
+// the connection. Only this package sets the other fields.
 type Conn struct {
 	Source Source
 	Exempt bool // penalties and fair shares do not apply to its source

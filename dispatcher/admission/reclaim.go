@@ -8,8 +8,9 @@ import (
 )
 
 // reclaim decides which connections must end to make room for waiting
-// connections. Connections at rest come first, the oldest first. A connection
-// that is being answered and is asked to yield ends after its answer.
+// connections. Connections at rest are asked first, beginning with the one that
+// has rested longest. If a connection that is being answered is asked to yield,
+// it ends after its answer.
 //
 // A round begins with each call of Tick.
 type reclaim struct {
@@ -34,17 +35,23 @@ func (s *State) move(c *Conn, to *list.List) {
 	}
 }
 
-// press asks connections to yield, so that waiting connections get slots.
+// press asks connections to yield, so that waiting connections get slots. It
+// makes these attempts in order, until it has asked enough connections:
 //
-// For waiting sources with less than half of the slots it asks at once. It
-// first asks connections of sources that have more than their fair number (see
-// fair), then any connection at rest.
+//  1. For waiting sources that have less than half of the slots, it asks
+//     connections of sources that have more than their fair number (see fair),
+//     connections at rest first.
+//  2. For the same sources, it asks any connection at rest.
+//  3. If late is true, it also asks connections at rest for the other waiting
+//     sources.
+//  4. If late is true, it asks connections that are being answered. Normally
+//     these are connections of waiting sources that can't get more slots from
+//     others at once (see wantsOwn). But if a source with less than half of the
+//     slots waits, and steps 1 to 3 found no connection, they may be
+//     connections of any source.
 //
-// If late is true, connections have waited for a while. Then press also asks
-// connections at rest for the other waiting sources. Last, it asks connections
-// that are being answered: those of the waiting sources themselves or, if no
-// connection could be asked for a source with less than half of the slots, any
-// connection.
+// The argument late is true when Tick calls press, so connections have already
+// waited for a while.
 func (s *State) press(late bool) {
 	owed, all := s.demand()
 	if !late {
@@ -111,14 +118,14 @@ const (
 	deaf   = 5 * time.Second // how long an honest worker may take to close a connection at rest
 )
 
-// AskToYield asks every connection of one worker to yield, because the worker's
-// place is needed. If busy is false, it asks only if all these connections
-// rest.
+// AskToYield asks every connection of one worker to yield, so that this worker
+// can exit and another can take its place. If busy is false, it asks only if
+// all these connections rest.
 //
 // coming reports whether the connections are about to end. It is false if a
-// connection was asked a while ago and is still open. stubborn reports that a
-// connection is still at rest long after it was asked, according to the worker.
-// An honest worker would have closed it.
+// connection that was asked a while ago is still open. stubborn is true if a
+// connection was asked long ago, and the worker still reports it at rest. An
+// honest worker would have closed that connection.
 func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (coming, stubborn bool) {
 	coming = len(conns) > 0
 	for _, c := range conns {

@@ -54,7 +54,7 @@ func (f *five) next(t *testing.T, want ...int) {
 
 // TestOldestIsAsked checks that one connection is asked to yield for each
 // waiting connection, beginning with the connection that has rested longest. If
-// it stays, others must be asked.
+// a connection does not yield until the next Tick, another must be asked.
 func TestOldestIsAsked(t *testing.T) {
 	f := newFive(5)
 	for _, i := range []int{3, 1, 2} {
@@ -98,9 +98,11 @@ func TestAskedBefore(t *testing.T) {
 	f.next(t, 2)
 }
 
-// TestCrowdGivesWay checks that for a client of another source, the source with
-// the most slots yields at once, although its connections are busy. For another
-// client of the crowded source itself, no connection is asked at once.
+// TestCrowdGivesWay checks what happens while one source has most of the slots,
+// and all of its connections are busy. If a client of a third source connects,
+// a connection of the crowded source must be asked to yield at once. If another
+// client of the crowded source itself connects, no connection may be asked at
+// once.
 func TestCrowdGivesWay(t *testing.T) {
 	f := newFive(4, 1)
 	f.rests(f.list[4]) // the only connection of source 2
@@ -132,9 +134,10 @@ func TestExcusedGiveNoWay(t *testing.T) {
 	f.next(t, 2)
 }
 
-// TestOwnSourceGivesWay checks that for a source at its limit, one of its own
-// connections is asked to yield as soon as it rests. No connection of another
-// source may be asked.
+// TestOwnSourceGivesWay checks what happens when a connection waits because its
+// source has reached the limit for one source. One of this source's own
+// connections must be asked to yield as soon as it rests. No connection of
+// another source may be asked.
 func TestOwnSourceGivesWay(t *testing.T) {
 	f := newFive(2, 2)
 	f.limit = 2
@@ -149,9 +152,10 @@ func TestOwnSourceGivesWay(t *testing.T) {
 	f.next(t, 1)
 }
 
-// TestMoreThanHalfHasToWait checks that for a source that has half of the
-// slots, connections at rest are asked only after a while. Then, the source's
-// own connections that are being answered are asked, but not those of another
+// TestMoreThanHalfHasToWait checks what happens when a connection waits and its
+// source already has at least half of the slots. Connections at rest must be
+// asked to yield only at the next Tick. If none is left at the Tick after that,
+// a busy connection of the same source must be asked, but none of another
 // source.
 func TestMoreThanHalfHasToWait(t *testing.T) {
 	f := newFive(3, 2)

@@ -18,8 +18,8 @@ type shares struct {
 	decisions
 }
 
-// account holds the slots and waiting connections of one source. A source
-// without slots and waiting connections has no account.
+// account holds the slots and waiting connections of one source. A source that
+// has neither has no account.
 type account struct {
 	held    int
 	waiting []*Conn // in the order of arrival

@@ -156,11 +156,12 @@ func openInode(path string) (conn, error) {
 const ipLocalPortRange = 51
 
 // PortShares is the number of parts into which this machine's ports are divided
-// for workers. The end of a connection that closes first occupies its port for
-// a minute, and one worker must not be able to occupy all ports. With more
-// parts, an honest worker would run out of ports sooner when it connects to a
-// controller on another machine, because an occupied port can't be used again
-// for that controller.
+// for workers. The side that closes a connection first keeps its port occupied
+// for a minute. One worker must not be able to occupy all ports in this way.
+//
+// A worker can't use an occupied port again for a connection to the same
+// controller on another machine. So with more parts than two, an honest worker
+// would run out of ports sooner.
 const PortShares = 2
 
 // Ports returns the local ports for the connections of a worker, in the form of

@@ -61,8 +61,9 @@ func New(o Options, channel *ipc.Channel) *Dialer {
 		dials: rate.New(float64(o.Burst), float64(o.Rate), time.Now()), refused: rate.New(waitBurst, waitRate, time.Now())}
 }
 
-// Handle handles a message of the worker, without waiting. done is false for a
-// message that does not request a connection. An error is a protocol violation.
+// Handle handles a message of the worker, without waiting. The result done is
+// false for a message that does not request a connection. An error is a
+// protocol violation.
 func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
 	case *work.Dial:
@@ -127,8 +128,9 @@ func (d *Dialer) open(a work.Address) (c conn, err error) {
 }
 
 // mostUnread is how many bytes a worker may leave unread in its channel and
-// still get spare sockets. The kernel has one limit on descriptors in transit
-// for all channels of this process.
+// still get spare sockets, which are sockets for later connections. The kernel
+// counts the descriptors that are on their way in all channels of this process
+// against one limit, so one worker must not be able to use it up.
 const mostUnread = 8 << 10
 
 // offerSpares hands over sockets for later connections, if possible. A worker

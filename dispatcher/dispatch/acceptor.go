@@ -12,10 +12,11 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// Acceptor receives accepted connections from the parent and submits them to
-// the loop for a decision. It knows no workers and does not wait for them. A
-// connection that no worker can take now waits in the queue of its pool. So
-// problems of one user's workers do not delay the connections of other users.
+// Acceptor receives accepted connections from the parent and passes them to the
+// loop of the pools, where admission decides about them. An Acceptor knows no
+// workers and does not wait for them: a connection that no worker can take now
+// waits in the queue of its pool. So problems of one user's workers do not
+// delay the connections of other users.
 type Acceptor struct {
 	slots  *pool.Slots
 	owners *owners
@@ -63,11 +64,11 @@ func (a *Acceptor) hesitate() {
 	}
 }
 
-// client returns the address and the uid of the client, or ipc.NoID. The kernel
-// knows the uid of the peer of a UNIX socket. It also knows the uid of a client
-// on the loopback interface of the parent's network namespace, until the client
-// closes its socket. On loopback the uid matters only for admission, since
-// anyone with a token may connect.
+// client returns the address and the uid of the client. uid is ipc.NoID if the
+// kernel does not know it. The kernel knows the uid of the peer of a UNIX
+// socket. It also knows the uid of a client on the loopback interface of the
+// parent's network namespace, until the client closes its socket. On loopback
+// the uid matters only for admission, since anyone with a token may connect.
 func client(m *ipc.Arrival, fd, owners int) (addr netip.Addr, uid uint32) {
 	if at, err := netip.ParseAddrPort(m.Addr); err == nil {
 		addr = at.Addr()

@@ -35,7 +35,8 @@ type Options struct {
 
 // Dispatcher finds the worker for a connection. There are three
 // implementations: one pool for all connections, a worker for each connection,
-// and a worker for each identity. The loop calls its methods.
+// and a worker for each identity. All methods are called in the loop
+// (pool.Loop).
 type Dispatcher interface {
 	// Take gives c, which has a slot, to a worker, now or later.
 	Take(c *pool.Connection)

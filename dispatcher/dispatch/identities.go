@@ -13,9 +13,9 @@ import (
 
 // identities is a Dispatcher with a pool of one worker for each (uid, gid) that
 // the kernel reports. The number of pools is limited, so connections may have
-// to wait for a pool. The least recently used pool without connections is
-// retired first. If all pools have connections, workers are asked to close some
-// of theirs.
+// to wait for a pool. When a connection waits, the least recently used pool
+// without connections is retired. If all pools have connections, some workers
+// are asked to close theirs.
 type identities struct {
 	onDemand
 	list    map[identity]*pool.Pool
@@ -33,10 +33,10 @@ type identity struct{ uid, gid uint32 }
 
 func newIdentities(demand onDemand) *identities {
 	h := &identities{onDemand: demand, list: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]leave{}}
-	// This process has buffers for each worker. More frequent garbage
-	// collection keeps it small when there are many workers. The dispatcher of
-	// a shared pool keeps Go's default, because it has few buffers, and each
-	// log line that it copies would become more expensive.
+	// This process has buffers for each worker, and there may be many workers.
+	// More frequent garbage collection limits its memory. The dispatcher with a
+	// shared pool keeps Go's default. It has few buffers, and more frequent
+	// collection would make every log line that it copies more expensive.
 	debug.SetGCPercent(50)
 	return h
 }
@@ -210,11 +210,12 @@ func (h *identities) admitWaiting() {
 	})
 }
 
-// makePlace retires one pool for each waiting connection. It begins with pools
-// without connections, the least recently used first. If these are too few, it
-// asks workers whose connections all rest to close them. After a while it also
-// asks workers that are answering requests. A user who has the maximum number
-// of workers gets a place only from their own workers.
+// makePlace retires one pool for each pool that waiting connections need. It
+// begins with pools without connections, the least recently used first. If
+// there are too few of these, it asks workers to close their connections: at
+// once if all connections of the worker rest, otherwise after a while. To serve
+// a user who has the maximum number of workers, it takes places only from that
+// user's own workers.
 func (h *identities) makePlace(now time.Time) {
 	if h.since.IsZero() {
 		h.since = now

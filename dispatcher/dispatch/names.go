@@ -51,9 +51,9 @@ func (n *Names) kept(uid uint32) (named, known bool) {
 	return v.named, ok && time.Now().Before(v.until)
 }
 
-// lookup passes the answer to the function then, either at once or when the
-// resolver has answered. named reports whether uid has a name. sure is false if
-// the user database is unavailable.
+// lookup finds out whether uid has a name, and calls the function then with the
+// answer: at once if the answer is known, otherwise when the resolver has
+// answered. sure is false if the user database is unavailable.
 func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
 	if named, ok := n.kept(uid); ok {
 		then(named, true)

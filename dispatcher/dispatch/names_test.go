@@ -75,8 +75,8 @@ func (n *Names) awaitAll() {
 	over.Wait()
 }
 
-// TestNamedWithoutResolver checks that questions are answered if there is no
-// resolver, and when the resolver exits.
+// TestNamedWithoutResolver checks that lookup gives the answer "not sure" if
+// there is no resolver, or if the resolver exits before it answers.
 func TestNamedWithoutResolver(t *testing.T) {
 	var got []answer
 	then := func(named, sure bool) { got = append(got, answer{named, sure}) }

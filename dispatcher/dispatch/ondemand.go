@@ -49,11 +49,14 @@ func (h *onDemand) newPool(who security.Identity) *pool.Pool {
 	return p
 }
 
-// identify calls the function then, either at once or later, if the client of c
-// may have a worker of its own. Otherwise it turns c away. A uid that the user
-// database does not know is usually a subordinate uid. A user may have tens of
-// thousands of these uids (subuid(5)), and each could take a worker's place.
-// While the database is unavailable, every uid is assumed to belong to a user.
+// identify decides whether the client of c may have a worker of its own. If so,
+// it calls the function then, at once or when the user database has answered.
+// If not, it turns c away.
+//
+// A uid that the user database does not know gets no worker, because it is
+// usually a subordinate uid. A user may have tens of thousands of these uids
+// (subuid(5)), and each could take a worker's place. While the database is
+// unavailable, every uid is assumed to belong to a user.
 func (h *onDemand) identify(c *pool.Connection, then func()) {
 	if c.Forbidden != "" {
 		h.Slots.Drop(c, pool.Forbidden, c.Forbidden)

@@ -18,9 +18,9 @@ type owners struct {
 	unproved *rate.Bucket        // limits the uids that are assumed to have a name
 }
 
-// Limits on the uids that are assumed to have a name until the user database
-// answers: at once, and per second. Until then, all uids beyond these limits
-// count as one source.
+// Limits on the uids that are assumed to have a name before the user database
+// has answered: how many at once, and how many per second. All further uids
+// count as one source until the database has answered.
 const (
 	unprovedBurst = 256
 	unprovedRate  = 10

@@ -31,8 +31,8 @@ func pipe() (*os.File, int, error) {
 // output returns the descriptor for the worker's answers. A worker can't write
 // to a regular file, so it gets a pipe, and a goroutine copies from the pipe to
 // the file. copied receives the result of the copy. relay is this process's
-// copy of the pipe's writing end. The caller closes it when the worker has its
-// own.
+// copy of the pipe's writing end. The caller closes relay when the worker has
+// its own copy.
 func (c *Client) output() (fd, relay int, copied chan error, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(c.Out, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {

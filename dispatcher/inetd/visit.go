@@ -198,8 +198,8 @@ func (v *visit) closeRelay() {
 }
 
 // watch checks that the worker reads its channel. It makes the worker finish
-// when the client is served or gone, or when it stopped sending more than
-// halfClosed ago.
+// when the client is served, when the client is gone, or when halfClosed has
+// passed since the client stopped sending.
 func (v *visit) watch(now time.Time) {
 	if !v.handed {
 		return
@@ -234,8 +234,8 @@ func (v *visit) finish(why string) {
 }
 
 // end gets the worker's status, waits until its output has reached the file,
-// and returns the result of the run. why is the error that ended the worker's
-// channel.
+// and returns the result of the run. The argument why is the error that ended
+// the worker's channel.
 func (v *visit) end(why error) error {
 	patience := process.LastWords
 	if !errors.Is(why, io.EOF) {

@@ -26,9 +26,10 @@ func (p *Pool) Take(c *Connection) {
 	}
 }
 
-// enqueue puts c into the queue for a worker, for at most p.HandLimit. If c is
-// still waiting then, and the pool was made only for c, the pool ends.
-// Otherwise a worker that becomes ready too late would wait forever.
+// enqueue puts c into the queue for a worker, for at most p.HandLimit. After
+// that time, c is turned away. If the pool was made only for c, the pool then
+// ends too, because a worker that became ready later would never get a
+// connection.
 func (p *Pool) enqueue(c *Connection) {
 	p.waiting.Add(p.Loop, c, p.HandLimit, func(c *Connection) {
 		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker accepted it within %s", p.HandLimit))
@@ -138,11 +139,11 @@ func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 // that the worker had taken are lost. Those still in its channel go to the end
 // of the queue, unless the pool accepts no more connections.
 //
-// The worker has not read from these connections, so they should be harmless.
-// All workers of a pool may happen to end for another reason, each with the
-// same connection in its channel. If one more worker ends, the connection is
-// the likely cause. So if the pool has n workers, a connection is given to at
-// most n+1 workers in turn.
+// A connection that no worker has taken should not be the reason why a worker
+// exits. But orphans does not rely on that. If all n workers of the pool exit
+// with the same connection in their channels, the reason may still be another
+// one. If one more worker exits with it, the connection is the likely cause. So
+// it is given to at most n+1 workers in turn, and is then lost.
 func (p *Pool) orphans(w *worker) (lost, again int) {
 	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)

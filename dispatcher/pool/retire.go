@@ -61,8 +61,9 @@ func (p *Pool) Retire() []*Connection {
 			w.Condemn("is no longer needed")
 			continue
 		}
-		// A worker that does not read its channel now receives this message
-		// later, or is killed because it does not answer a Ping.
+		// If the channel is full, Send waits until the worker reads. A worker
+		// that does not read at all is killed, because it does not answer a
+		// Ping.
 		go w.Channel.Send(new(work.Retire))
 	}
 	waiting := p.waiting.All()

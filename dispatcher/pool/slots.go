@@ -75,10 +75,10 @@ func (s *Slots) tick() {
 	s.Tick(time.Now())
 }
 
-// carryOut carries out a decision about c. A worker that does not read its
-// channel does not receive a decision about its connection. Other workers are
-// asked in the next round. If the worker stays silent, its slots go to other
-// connections.
+// carryOut carries out a decision about c. It drops a message to a worker whose
+// channel is full. Then, if the message asked c to yield, admission asks other
+// connections in its next round. If the worker stays silent, its slots go to
+// other connections.
 func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	switch d.Do {
 	case admission.Admit:

@@ -30,9 +30,9 @@ func (s *Set) spawnWorker(g *Generation, at post) (*worker, error) {
 		Burst: c.DialBurst, Rate: c.DialRate, Counts: &s.Slots.counts.dial}
 	return &worker{Process: w, requests: at.requests, dialer: dial.New(options, w.Channel),
 		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),
-		// An honest worker reports the state of a connection only when the
-		// state has lasted for a moment (worker/tracker.go), and when the
-		// worker was asked to close the connection.
+		// An honest worker reports the state of a connection only in two cases:
+		// the state has lasted for a moment, or the worker was asked to close
+		// the connection (worker/tracker.go).
 		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
 		offences: rate.New(offenceBurst, offenceRate, time.Now()),
 		counts:   rate.New(countBurst, countRate, time.Now())}, nil

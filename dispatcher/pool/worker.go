@@ -43,8 +43,8 @@ const (
 )
 
 // holds returns the connection about which w has sent a report. It returns an
-// error if w has not taken this connection. what is the name of that kind of
-// report, for the error.
+// error if w has not taken this connection. The argument what is the name of
+// that kind of report, for the error.
 func (w *worker) holds(id uint64, what string) (*Connection, error) {
 	if c := w.held[id]; c != nil && c.FD < 0 {
 		return c, nil
@@ -65,8 +65,8 @@ func (w *worker) owing() int {
 	return 0
 }
 
-// suspects returns the connections that w had taken. The client of one of them
-// may have caused its crash.
+// suspects returns the connections that w had taken. If w crashed, the client
+// of one of them may have caused the crash.
 func (w *worker) suspects() (list []*admission.Conn) {
 	for _, c := range w.held {
 		if c.FD < 0 {

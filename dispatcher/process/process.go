@@ -136,8 +136,8 @@ func (s *Starter) ask(q *request) {
 	s.parent.Send(&q.Start)
 }
 
-// Handle handles a message of the parent. done is false if the message does not
-// concern processes.
+// Handle handles a message of the parent. The result done is false if the
+// message does not concern processes.
 func (s *Starter) Handle(m ipc.Received) (done bool, err error) {
 	switch msg := m.Message.(type) {
 	case *ipc.Started:

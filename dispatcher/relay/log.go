@@ -64,16 +64,16 @@ func Open(to string, errOut io.Writer) *Log {
 	return l
 }
 
-// lost logs that lines go to standard error instead. After that, it logs
-// nothing until the socket has worked again.
+// lost logs that lines go to standard error instead of the socket. After that,
+// it logs nothing until the socket has worked again.
 func (l *Log) lost(err error) {
 	if !l.down.Swap(true) {
 		_, _ = l.errOut.Write(asText(time.Now(), "", fmt.Sprintf(`level=ERROR msg="log not reachable; using standard error" log=%s error=%q`, l.format, err)))
 	}
 }
 
-// Write writes a line of this process, in the form of slog's text, which begins
-// with the time.
+// Write logs a line that this process wrote in slog's text format. It removes
+// the time at the beginning, because each format of the log adds its own.
 func (l *Log) Write(line []byte) (int, error) {
 	text := printable.Text(strings.TrimSuffix(string(line), "\n"))
 	if begins, rest, ok := strings.Cut(text, " "); ok && strings.HasPrefix(begins, "time=") {

@@ -1,12 +1,12 @@
-// Package relay copies the lines that processes log. Each line is escaped,
-// shortened, and put after the time and the dispatcher's facts about its
-// process:
+// Package relay copies the lines that processes log. It escapes and shortens
+// each line. Before the line it writes the time and what the dispatcher knows
+// about the process that logged it:
 //
 //	time=2026-11-22T15:04:05.000Z worker=2 worker_pid=4711 worker_uid=65534 LINE
 //
-// A process may be compromised. It can neither fill the disk, nor forge lines
-// of other processes, nor send control characters to a terminal. It can claim
-// to be another process, but only in LINE. Type Log describes the other
+// A compromised process can neither log more than its quota permits, nor forge
+// lines of other processes, nor send control characters to a terminal. It can
+// claim to be another process, but only in LINE. Type Log describes the other
 // formats.
 package relay
 
@@ -100,8 +100,8 @@ func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 	}
 }
 
-// readAhead is how many bytes of a process's output are read together. It is
-// sufficient for many lines.
+// readAhead is the size of the buffer for a process's output. The buffer has
+// space for many lines.
 const readAhead = 16 << 10
 
 // readLine reads to the next line feed and keeps the first printable.Most
@@ -126,27 +126,28 @@ type Quota struct {
 	bytes *rate.Bucket
 }
 
-// LineSize is the average size of a line in bytes. It is the size of a line
-// about a request.
+// LineSize is the number of bytes that a quota permits for each line, on
+// average. A line about a request has about this size.
 const LineSize = 200
 
-// NewQuota returns a quota that permits a burst of lines, and perSecond lines a
-// second afterwards.
+// NewQuota returns a quota of log lines. The parameter lines is the size of the
+// burst that the quota permits. After the burst it permits perSecond lines a
+// second.
 func NewQuota(lines, perSecond float64) *Quota {
 	now := time.Now()
 	return &Quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(LineSize*lines, LineSize*perSecond, now)}
 }
 
-// admit reports whether the quota permits a line of size bytes, and counts the
-// line.
+// admit reports whether the quota permits another line of size bytes. If so,
+// admit deducts the line from the quota.
 func (q *Quota) admit(size int, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
 }
 
-// isFull reports whether the quota is unused. An unused quota can be replaced
-// by a new one.
+// isFull reports whether the whole burst is available again. Such a quota can
+// be dropped, because a new one permits the same.
 func (q *Quota) isFull(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

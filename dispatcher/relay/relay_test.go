@@ -33,8 +33,9 @@ func (c calls) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestLinesTogether checks that whole lines that a process writes together are
-// copied together, immediately, and in pieces of at most mostJoined bytes.
+// TestLinesTogether checks that Lines copies the complete lines of one write of
+// a process together, in pieces of at most mostJoined bytes. It must not wait
+// for the rest of an incomplete line.
 func TestLinesTogether(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -65,9 +66,8 @@ func TestLinesTogether(t *testing.T) {
 	}
 }
 
-// FuzzRelay checks any output of a process. It must become whole lines that
-// begin with the label, and contain no control character that changes a
-// terminal.
+// FuzzRelay checks that Lines copies any output of a process as complete lines
+// that begin with the time and the label and have no unprintable characters.
 func FuzzRelay(f *testing.F) {
 	for _, s := range []string{"", "\n", "panic: x\n\ngoroutine 1", "level=INFO msg=request id=7\nlevel=INFO msg=x worker=9\n",
 		"a\r\x1b[2J\xff\u2028\u202e\n", strings.Repeat("x", 3*printable.Most)} {

@@ -11,9 +11,9 @@ import (
 	"schedrestd/rate"
 )
 
-// TestReports checks that a compromised service can get only a few workers
-// killed before it is killed itself. A restart of the service must not raise
-// this limit.
+// TestReports checks that a compromised service is itself terminated when it
+// reports more than mostReported workers. A restart of the service must not
+// permit further reports.
 func TestReports(t *testing.T) {
 	reported := 0
 	hooks := Hooks{Report: func(uint32, string) { reported++ }}

@@ -34,8 +34,9 @@ type Spec struct {
 	reported *rate.Bucket // limits the workers that its processes may report
 }
 
-// Limits on the workers that the processes of a service may report: at once,
-// and per second. Each reported worker is killed.
+// Limits on the number of workers that a service may report: at once, and per
+// second. All processes of the service share these limits. Each reported worker
+// is killed.
 const (
 	mostReported = 100
 	reportedRate = .1

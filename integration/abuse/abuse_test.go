@@ -37,8 +37,8 @@ const (
 	last   = "own 422"           // like taken, but the connection was closed
 )
 
-// nonce is a placeholder for the number of an exposure, which has the same
-// length.
+// nonce is a placeholder in the text of an abuse. It is replaced by the number
+// of the exposure, which has the same length.
 const nonce = "#####"
 
 // speech determines how a client authenticates its requests.
@@ -67,9 +67,10 @@ func (s speech) post(headers, body string) string {
 
 func nodePath(node string) string { return "/sched/" + harness.Version + "/node/" + node + "-" + nonce }
 
-// hidden returns text that looks like a request to a program that misreads
-// where the previous request ends. The text authenticates at the gateway
-// itself, so the gateway would serve it. A proxy would refuse it.
+// hidden returns text for the body of an abuse. A program that misreads where
+// the abuse ends would take this text for a request. The gateway would serve
+// the request, because it carries credentials for the gateway itself. A proxy
+// would refuse it.
 func (s speech) hidden() string { return speech{auth: s.stolen}.request("GET", "evil", "", "") }
 
 func (s speech) marker() string { return s.request("GET", "mark", "Connection: close\r\n", "") }

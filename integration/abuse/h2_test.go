@@ -247,9 +247,9 @@ func TestAbusesHTTP2(t *testing.T) {
 }
 
 // TestAbusesHTTP2ArePaused checks that some abuses count as malformed requests,
-// so that the gateway closes connections of their source for a while. These
-// abuses are header blocks that get 431, floods, and streams that leave no
-// window for their answer while others wait.
+// so that the gateway blocks their source for a while. These abuses are header
+// blocks that get 431, floods, and requests whose client gives the stream no
+// window, so that the answer occupies a slot for which other requests wait.
 func TestAbusesHTTP2ArePaused(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)

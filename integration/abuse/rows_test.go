@@ -68,8 +68,9 @@ func (s speech) lengths() []abuse {
 	}
 }
 
-// passed stands for the answers to a request whose transfer coding is not
-// recognized as a transfer coding.
+// passed stands for the answers to a request in which the name of the header
+// field only resembles Transfer-Encoding. The gateway must ignore this field
+// and use the length.
 const passed = "passed"
 
 // codings returns requests whose bodies have both a length and chunks, or a

@@ -35,8 +35,9 @@ func admitting(t *testing.T, l *harness.Lab, env ...string) *admitted {
 	return a
 }
 
-// source returns a client on the loopback interface that runs as uid, so that
-// it counts as a separate source. It keeps its connection if keep is set.
+// source returns a client that connects over the loopback interface as uid, so
+// that it counts as a separate source. The client keeps its connection open if
+// keep is set.
 func source(t *testing.T, uid uint32, keep bool) *http.Client {
 	t.Helper()
 	tr := &http.Transport{DialContext: dialerAs(t, uid), DisableKeepAlives: !keep, MaxConnsPerHost: 1,
@@ -229,9 +230,9 @@ func TestExempt(t *testing.T) {
 	}
 }
 
-// TestForwarded checks that behind a trusted proxy the forwarded client is
-// blocked, and that addresses that the client itself adds to the header change
-// nothing.
+// TestForwarded checks that the gateway blocks the client whose address a
+// trusted proxy forwards, and not the proxy. Addresses that the client has
+// written into the header must change nothing.
 func TestForwarded(t *testing.T) {
 	t.Parallel()
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1,10.1.1.1")

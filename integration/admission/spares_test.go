@@ -38,8 +38,8 @@ func (n network) join(t *testing.T, other network) {
 	}
 }
 
-// forwards listens on address in n. It connects each connection to the address
-// to, which is outside of n.
+// forwards listens on address in n. It forwards each connection to an address
+// outside of n, which is in to.
 func (n network) forwards(t *testing.T, address, to string) {
 	t.Helper()
 	var l net.Listener

@@ -13,8 +13,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestGenerateOpenAPI checks that --generate-openapi-spec prints everything
-// that a gateway may serve, for JSON bodies only, without a configuration.
+// TestGenerateOpenAPI checks that --generate-openapi-spec works without a
+// configuration. The printed document must describe every path that a gateway
+// serves, but with JSON bodies only.
 func TestGenerateOpenAPI(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-f", "/dev/null", "--generate-openapi-spec").Output()

@@ -21,8 +21,8 @@ import (
 )
 
 // impostor is a controller that accepts every token, and gives the same answer
-// to every request. It keeps connections open until the gateway closes them,
-// unless breaks is set.
+// to every request. If breaks is set, it closes each connection after the
+// answer. Otherwise it keeps connections open until the gateway closes them.
 type impostor struct {
 	port  int
 	open  atomic.Int32 // connections that still wait for the gateway to close them

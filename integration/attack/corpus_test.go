@@ -111,7 +111,7 @@ func (c *corpus) submit(media, body string) harness.Answer {
 	return a
 }
 
-// unharmed fails the test if other workers serve than before, or if a job was
+// unharmed fails the test if the gateway replaced workers, or if a job was
 // created.
 func (c *corpus) unharmed() {
 	c.T.Helper()
@@ -123,9 +123,9 @@ func (c *corpus) unharmed() {
 	}
 }
 
-// TestCorpusContent checks that valid JSON that makes no sense to a scheduler
-// is refused with an error that names its place. The gateway must not truncate
-// a value, or choose one of several duplicates.
+// TestCorpusContent checks valid JSON that makes no sense to a scheduler. The
+// gateway must refuse it, and the error must name the place in the body. The
+// gateway must not truncate a value, or choose one of several duplicates.
 func TestCorpusContent(t *testing.T) {
 	t.Parallel()
 	c := newCorpus(t)
@@ -193,8 +193,9 @@ func repeated(n int, prefix, text, suffix string) func() string {
 	return func() string { return prefix + strings.Repeat(text, (n-len(prefix)-len(suffix))/len(text)) + suffix }
 }
 
-// numbered returns a function like that of repeated. It replaces %d in text
-// with an increasing number.
+// numbered returns a function that returns before, numbered copies of text, and
+// behind. Each copy has its number in place of %d. There are as many copies as
+// n bytes need.
 func numbered(n int, before, text, behind string) func() string {
 	return func() string {
 		var b strings.Builder
@@ -266,8 +267,9 @@ var traps = []trap{
 	{"a name in quotes that does not end", inYAML, repeated(1<<20, "\"", "a ", ""), "400"},
 }
 
-// laughs returns YAML that names a list of texts, a list of that list, and so
-// on.
+// laughs returns YAML with a list of texts, a list of aliases of that list, a
+// list of aliases of the second list, and so on. Expanding all aliases would
+// need memory that grows exponentially with depth.
 func laughs(width, depth int) string {
 	text := "a0: &a0 [x" + strings.Repeat(",x", width-1) + "]\n"
 	for i := 1; i <= depth; i++ {

@@ -90,8 +90,8 @@ func reversed(b []byte) []byte {
 	return out
 }
 
-// forms returns tokens that do not have three segments, and tokens whose
-// segments are encoded in another way.
+// forms returns tokens that do not have three segments, texts in formats other
+// than JWT, and tokens near or above the maximum length.
 func (f *forger) forms() []row {
 	good := f.good("HS256")
 	parts := strings.Split(good, ".")

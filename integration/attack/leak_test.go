@@ -86,7 +86,7 @@ func (l *leaks) look(place, text string) {
 
 // search searches all places that a token may have reached: every file below
 // the site's directory, the command line and the environment of every process
-// that this one may read, and the answers.
+// that the test may read, and the answers.
 func (l *leaks) search() {
 	harness.Must(l.t, filepath.WalkDir(l.Dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {

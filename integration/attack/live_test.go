@@ -125,8 +125,9 @@ func (s *siege) beginSubmission(t *testing.T, g *besieged, headers string) (net.
 	return conn, in
 }
 
-// afterVerification checks that a gateway caches a daemon's verification only
-// for exactly this token and this user name.
+// afterVerification checks a gateway that has cached a daemon's verification of
+// a token. The cached result must count only for exactly that token and that
+// user name.
 func (s *siege) afterVerification(t *testing.T, g *besieged, alg string) {
 	all := []string{s.user}
 	if u := harness.SomeUser(t); u.Name != s.user {

@@ -63,8 +63,9 @@ func (f *forger) algorithms() []row {
 			list = append(list, row{name: fmt.Sprintf("alg %q, signed %s", odd, alg), token: f.token(odd, plainHead, plainClaims, f.own(alg))})
 		}
 	}
-	// Each is signed according to its standard with the cluster's key. A
-	// verifier that lets the token choose the algorithm would accept it.
+	// Each of the following tokens is correctly signed with one of the
+	// cluster's keys, by the algorithm in its header. A verifier that lets the
+	// token choose the algorithm would accept it.
 	list = append(list,
 		row{name: "HS384", token: f.token("HS384", plainHead, plainClaims, mac(crypto.SHA384, f.secret))},
 		row{name: "HS512", token: f.token("HS512", plainHead, plainClaims, mac(crypto.SHA512, f.secret))},
@@ -80,7 +81,7 @@ func (f *forger) algorithms() []row {
 }
 
 // curves returns tokens that are signed with an attacker's keys of other types.
-// Some contain the key.
+// Some of the tokens contain the public key.
 func (f *forger) curves() []row {
 	pub, ed, err := ed25519.GenerateKey(rand.Reader)
 	harness.Must(f.t, err)

@@ -226,8 +226,9 @@ func (g *besieged) try(t *testing.T, r request, headers string, status int) {
 	g.tryAs(t, r.path, r, headers, status)
 }
 
-// tryAs does the same as try. In addition, the argument of names a group of
-// requests: all answers to them with status 401 must be identical.
+// tryAs does the same as try. In addition, it assigns the request to the group
+// named in of. All answers with status 401 to requests of one group must be
+// identical.
 func (g *besieged) tryAs(t *testing.T, of string, r request, headers string, status int) {
 	t.Helper()
 	a, err := g.line.ask(r, headers)
@@ -263,8 +264,9 @@ func told(a harness.Answer) string {
 	return b.String() + ofConnection.ReplaceAllString(a.Text, `"source":""`)
 }
 
-// line is a connection to a gateway that is reopened after it was closed.
-// http.Client would refuse to send half of these requests.
+// line is a connection to a gateway. If the gateway has closed it, the next
+// request opens a new one. The tests do not use http.Client, because it would
+// refuse to send half of these requests.
 type line struct {
 	address string
 	conn    net.Conn

@@ -119,8 +119,8 @@ func TestAudit(t *testing.T) {
 }
 
 // TestAuditRotates rotates the log under load several times, by moving the file
-// and sending SIGHUP. No line may be lost or torn, and each intent must have
-// one outcome.
+// and sending SIGHUP. No line may be lost or torn. Each change must have one
+// line before it (its intent) and one after it (its outcome).
 func TestAuditRotates(t *testing.T) {
 	t.Parallel()
 	var log string
@@ -198,9 +198,10 @@ func TestAuditRotates(t *testing.T) {
 	}
 }
 
-// TestAuditFull checks that on a full disk changes are refused before they
-// reach the controller, or are made if the configuration permits that. Reads
-// must continue to work, and changes must work again once there is space.
+// TestAuditFull checks changes while the audit log's disk is full. By default
+// they must be refused before they reach the controller, and must work again
+// once there is space. With SCHEDRESTD_AUDIT_FAIL=open they must be made
+// without a record. Reads must work in both cases.
 func TestAuditFull(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -128,8 +128,9 @@ func TestNewKey(t *testing.T) {
 	}
 }
 
-// TestCreation checks the lifespans and the keys of new tokens, for a raw
-// client and for schedctl.
+// TestCreation checks the lifespans of new tokens, which are requested by RPC
+// and with schedctl. The daemons must accept both their own tokens and the
+// provider's.
 func TestCreation(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS,jwt_key=KEY,max_token_lifespan=7200")

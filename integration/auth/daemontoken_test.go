@@ -22,8 +22,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// held returns a job that waits until it is cancelled. With a script, it
-// returns a job that runs.
+// held returns a job that waits until it is cancelled, or a job that runs
+// script if script is not "".
 func (d *daemons) held(script string) *model.JobDesc {
 	desc := &model.JobDesc{Name: "held", Script: "#!/bin/sh\n" + script + "\n", WorkDir: d.Work,
 		Environment: []string{"PATH=/usr/bin:/bin"}, Priority: model.Some[uint32](0)}
@@ -127,8 +127,9 @@ func TestSchedctlByBothWays(t *testing.T) {
 	}
 }
 
-// TestTokensThatAreNone checks that for an unusable token in its environment
-// schedctl reports what is wrong with it, and the remedy.
+// TestTokensThatAreNone runs schedctl with an unusable token in its
+// environment. schedctl must report what is wrong with the token, and the
+// remedy.
 func TestTokensThatAreNone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")

@@ -99,8 +99,8 @@ func (k *keyed) refusesByItself(what, token string) {
 	}
 }
 
-// readiness waits until /readyz gives reason as the reason why the gateway is
-// not ready. If reason is "", it waits until the gateway is ready.
+// readiness waits until /readyz reports that the gateway is not ready, for the
+// given reason. If reason is "", it waits until the gateway is ready.
 func (k *keyed) readiness(token, reason string) {
 	k.T.Helper()
 	want := "ok\n"

@@ -52,10 +52,11 @@ func TestNoTokensForNobody(t *testing.T) {
 	}
 }
 
-// TestTokenEndsWithItsAsker checks a user who requests a token with another
-// token, and for longer than the other token is valid. schedctl must print on
-// standard error when the new token expires. A user whom the kernel identifies
-// must get the requested lifespan.
+// TestTokenEndsWithItsAsker checks users who request a token with another
+// token. The new token must not outlive the other one. If it gets a shorter
+// lifespan than requested for that reason, schedctl must print on standard
+// error when the new token expires. A user whom the kernel identifies must get
+// the requested lifespan.
 func TestTokenEndsWithItsAsker(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")

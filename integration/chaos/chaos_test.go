@@ -40,7 +40,7 @@ type chaos struct {
 	over   chan struct{} // closed when the load ends
 	lists  <-chan time.Time
 	// Number of restarts of the controller so far. A job has survived a restart
-	// if this number has grown since the job was answered.
+	// if this number has grown since the submission was answered.
 	restarts chaosCount
 
 	workersKilled, keepersKilled, controllersKilled chaosCount
@@ -94,11 +94,10 @@ func newChaos(t *testing.T) *chaos {
 	return c
 }
 
-// restartGateway restarts the gateway with a production configuration, with
-// penalties and the audit log. A worker's crash counts as an offence of its
-// clients. In production such clients should be blocked, but the clients of
-// this test would be blocked for most of the test. They all have loopback
-// addresses, so these addresses are exempt.
+// restartGateway restarts the gateway with penalties and the audit log, as in
+// production. A worker's crash counts as an offence of its clients, so the
+// clients of this test would be blocked most of the time. They all have
+// loopback addresses, so the gateway is configured to exempt these.
 func (c *chaos) restartGateway() {
 	c.Daemons["schedrestd"].Stop()
 	for i, v := range c.Restd.Env {
@@ -177,8 +176,8 @@ func (c *chaos) storm() {
 	c.Daemons["schedctld"] = controller
 }
 
-// each calls f once in every interval of the length every, in the middle of the
-// interval, until the load ends.
+// each divides the time until the load ends into intervals of the given length.
+// It calls f in the middle of each interval.
 func (c *chaos) each(every time.Duration, f func(n int)) {
 	next := time.NewTimer(every / 2)
 	defer next.Stop()

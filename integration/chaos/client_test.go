@@ -293,10 +293,10 @@ func (c *chaosClient) again(method, path string) *chaosReply {
 }
 
 // once sends one request, and checks everything in the answer that does not
-// depend on the request. It returns nil if there was no answer. After a
-// refusal, once waits as long as the answer asks, but at most a second, because
-// the test needs constant load. It accepts the statuses in also as it accepts
-// 200.
+// depend on the request. It returns nil if there was no answer. Any status
+// except 200 and those listed in also is a refusal. After a refusal, once waits
+// as long as the answer asks, but at most a second, because the test needs
+// constant load.
 func (c *chaosClient) once(method, path, body string, also ...int) *chaosReply {
 	c.counts.add("requests")
 	began := time.Now()

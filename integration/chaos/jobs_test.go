@@ -115,8 +115,10 @@ func (j *chaosJobs) judge(s shown, wasCancelled bool) error {
 	return nil
 }
 
-// judgeList returns an error if list lacks one of the jobs in there, or
-// contains a job of a user for whom whose(user) is false.
+// judgeList returns an error if list contains a job twice, a wrong job, or a
+// job of a user for whom whose(user) is false. It also returns an error if list
+// lacks one of the jobs in there, which the method there returned before the
+// request.
 func (j *chaosJobs) judgeList(list []shown, there []*chaosJob, whose func(string) bool) error {
 	names := map[string]bool{}
 	for _, s := range list {

@@ -33,8 +33,8 @@ type image struct {
 	Entrypoint, Cmd []string
 }
 
-// build builds the image. If buildah does not work here, it copies the files
-// that the recipe copies.
+// build builds the image with buildah. If buildah does not work here, build
+// calls follow instead.
 func build(t *testing.T) *image {
 	t.Helper()
 	if _, err := exec.LookPath("buildah"); err == nil {
@@ -80,8 +80,8 @@ func buildah(t *testing.T) (*image, error) {
 	return i, err
 }
 
-// follow builds the image as the recipe says, without buildah. It knows only
-// the instructions that this recipe contains.
+// follow builds the image as the Containerfile says, without buildah. It
+// supports only the instructions that this Containerfile contains.
 func follow(t *testing.T) *image {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(harness.Root, "deploy/container/Containerfile"))

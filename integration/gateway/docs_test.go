@@ -131,8 +131,8 @@ func (b *browser) event(method string, params json.RawMessage) {
 	}
 }
 
-// eval returns the value of a JavaScript expression. If that is a promise, it
-// waits for the promise.
+// eval returns the value of a JavaScript expression. If the value is a promise,
+// eval waits for its result and returns that.
 func (b *browser) eval(expression string) any {
 	b.t.Helper()
 	var answer struct {
@@ -256,8 +256,8 @@ func TestDocsPage(t *testing.T) {
 		t.Errorf("console: %s", p)
 	}
 
-	// Check that the security policy is in force, so that a violation would
-	// have been recorded.
+	// Violate the security policy deliberately. If the browser did not report
+	// this, the lack of reports above would prove nothing.
 	b.problems = nil
 	if ran := b.eval(`(() => { const s = document.createElement("script"); s.textContent = "window.injected = true"; document.body.append(s); return window.injected === true })()`); ran != false {
 		t.Error("a script in the page was executed")

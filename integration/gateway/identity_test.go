@@ -179,10 +179,11 @@ func TestUnshare(t *testing.T) {
 	}
 }
 
-// TestBecomeUser checks become_user while the gateway listens. Each user who
+// TestBecomeUser checks become_user with a gateway that listens. Each user who
 // connects to the UNIX socket must be served only by a process with that user's
-// uid and gid. Jobs that a user submits there must belong to that user. Uids 1
-// to 3 are users on every distribution. An unknown uid must get no worker.
+// uid and gid. Jobs that a user submits there must belong to that user. The
+// test uses uids 1 to 3, which are users on every distribution. An unknown uid
+// must get no worker.
 func TestBecomeUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -288,7 +289,7 @@ func TestWorkerPerConnection(t *testing.T) {
 
 // TestRequireUserName checks a token that may act for all users. With
 // require_user_name, a request with this token must be refused unless it names
-// a user.
+// another user.
 func TestRequireUserName(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -319,8 +320,9 @@ func TestRequireUserName(t *testing.T) {
 	}
 }
 
-// TestRootWithoutCapabilities checks that the error names the missing
-// capability, and not just the first operation that fails without it.
+// TestRootWithoutCapabilities checks that the gateway does not start as root if
+// a capability that it needs is missing. The error must name the capability,
+// and not just the first operation that fails without it.
 func TestRootWithoutCapabilities(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

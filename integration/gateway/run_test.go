@@ -72,8 +72,8 @@ func TestSIGPIPE(t *testing.T) {
 	})
 }
 
-// zombie reports whether a process has exited but its parent has not waited for
-// it.
+// zombie reports whether a process has exited, even if its parent has already
+// waited for it.
 func zombie(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(text), ") Z ")

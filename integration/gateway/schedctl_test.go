@@ -30,8 +30,9 @@ func schedctl(t *testing.T, l *harness.Lab, url, token string, args ...string) (
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// TestSchedctl checks the interactive commands of schedctl against the gateway,
-// in both spellings and in the oldest version that they support.
+// TestSchedctl checks the interactive commands of schedctl against three
+// gateways: with both spellings, with one spelling, and with only the oldest
+// version of the API that the commands support.
 func TestSchedctl(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

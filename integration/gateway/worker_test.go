@@ -91,8 +91,9 @@ func TestWorkerKilled(t *testing.T) {
 			t.Fatal("no worker")
 		}
 		harness.Must(t, syscall.Kill(pids[0], syscall.SIGKILL))
-		// A connection that is handed to a worker just before it is killed is
-		// lost with it.
+		// If a connection is handed to a worker just before the worker is
+		// killed, the connection is lost, too. So wait until the worker has
+		// exited.
 		harness.Eventually(t, "the worker has exited", func() bool {
 			st, err := process.ReadStat(pids[0])
 			return err != nil || st.State == 'Z'

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// CodeBlock returns the code block, in a page of docs/, whose first line names
-// file.
+// CodeBlock returns one code block of a page of docs/. file is the name in the
+// first line of that block.
 func CodeBlock(t *testing.T, document, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root, "docs", document))
@@ -26,9 +26,9 @@ func CodeBlock(t *testing.T, document, file string) string {
 	return ""
 }
 
-// Replaced returns text after replacements. pairs contains regular expressions,
-// each followed by its replacement. The test fails if an expression matches
-// nothing. The rest of the text stays as the page shows it.
+// Replaced replaces parts of a text from a page and returns the result. pairs
+// contains regular expressions, each followed by its replacement. The test
+// fails if an expression matches nothing.
 func Replaced(t *testing.T, text string, pairs ...string) string {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
@@ -42,8 +42,8 @@ func Replaced(t *testing.T, text string, pairs ...string) string {
 }
 
 // Program returns the path of a program that does not belong to this project.
-// If it is missing the test is skipped, except in continuous integration as
-// root, where all of them are installed.
+// If the program is missing, the test is skipped. In continuous integration as
+// root, where all such programs are installed, the test fails instead.
 func Program(t *testing.T, name, pkg string) string {
 	t.Helper()
 	for _, path := range []string{name, "/usr/sbin/" + name} {

@@ -145,9 +145,9 @@ func (f *Fronts) Nginx(t *testing.T, name, parts string) {
 	f.proxy(t, name, address, Program(t, "nginx", "nginx-light"), "-e", "stderr", "-c", config, "-g", "daemon off;")
 }
 
-// renew runs a script from a page, which writes a token to the file that the
-// proxy reads. The argument path is that file's name in the script, and instead
-// is the name that replaces it.
+// renew runs a script from a page. The script writes a token to a file that the
+// proxy reads. In the script, the name of that file is path. Before renew runs
+// the script, it replaces that name by the one in instead.
 func (f *Fronts) renew(t *testing.T, script, path, instead string) {
 	t.Helper()
 	Must(t, f.shell(t, Replaced(t, script, regexp.QuoteMeta(path), instead)))
@@ -196,8 +196,9 @@ func Accepts(address string) func(context.Context) error {
 	}
 }
 
-// Exchange sends text unchanged and reads up to most answers, until the other
-// side closes the connection or sends no more.
+// Exchange sends text unchanged and reads the answers. It returns after the
+// number of answers in most, or earlier if the server closes the connection or
+// sends no more.
 func Exchange(t *testing.T, address string, most int, text string) []Answer {
 	t.Helper()
 	c, err := net.Dial("tcp", address)

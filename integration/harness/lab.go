@@ -75,7 +75,7 @@ func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	l := &Lab{T: t, Daemons: map[string]*site.Daemon{}, Work: filepath.Join(dir, "work")}
 	t.Cleanup(func() {
 		l.Down()
-		// The step of a job that is still running writes into the directory, so
+		// If a job is still running, its step writes into the directory, so
 		// removing the directory may need several attempts.
 		Eventually(t, "the directory can be removed", func() bool { return os.RemoveAll(dir) == nil })
 	})

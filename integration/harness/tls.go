@@ -53,8 +53,8 @@ type Identity struct {
 	CertPEM []byte
 }
 
-// NewIdentity creates an identity whose certificate is signed by the identity
-// by. If by is nil, the certificate is self-signed.
+// NewIdentity creates an identity. The argument by is the identity that signs
+// its certificate. If by is nil, the certificate is self-signed.
 func NewIdentity(t *testing.T, by *Identity) *Identity {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -16,9 +16,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestActivated checks that a listening socket on standard input or from the
-// service manager is served like a socket that the arguments name, and that its
-// file is not removed.
+// TestActivated checks that the gateway serves a listening socket that it gets
+// on standard input or from the service manager, like a socket that its
+// arguments name. The gateway must not remove the file of such a UNIX socket.
 func TestActivated(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

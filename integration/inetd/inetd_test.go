@@ -47,9 +47,9 @@ func TestExampleOfARequest(t *testing.T) {
 	}
 }
 
-// TestInetdPipe checks that requests on standard input are all answered in
-// order, in the form of the specification and in other forms. The exit status
-// must be 0, whatever the answers are.
+// TestInetdPipe checks that all requests on standard input are answered in
+// order, whether they follow the HTTP specification or deviate from it. The
+// exit status must be 0, whatever the answers are.
 func TestInetdPipe(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -278,9 +278,10 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// TestInetdSocket checks that a connected socket on standard input is served,
-// as inetd and socket units pass it. The socket's flags must be restored, and a
-// client that stops sending after a request must still get its answer.
+// TestInetdSocket checks that the gateway serves a connected socket on standard
+// input. inetd and socket units pass such a socket. The gateway must restore
+// the socket's flags. A client that stops sending after a request must still
+// get its answer.
 func TestInetdSocket(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -333,8 +334,9 @@ func (b bothWays) Write(p []byte) (int, error) { return b.out.Write(p) }
 func (b bothWays) CloseWrite() error           { return b.out.(*net.UnixConn).CloseWrite() }
 
 // connect opens a connection. It returns the client's end, and the program's
-// end as a blocking descriptor. With "two pairs" there is one socket for each
-// direction.
+// end, theirs, as a blocking descriptor. If network is "two pairs", there is
+// one socket for each direction: the program reads from theirs and writes to
+// out. Otherwise out is nil.
 func connect(t *testing.T, network string) (client net.Conn, theirs, out *os.File) {
 	t.Helper()
 	pair := func() (net.Conn, *os.File) {

@@ -14,13 +14,13 @@ import (
 )
 
 // bare is a script that makes a machine on which nothing of this project is
-// installed. It uses the files of this machine in other namespaces: with root
-// as the only user, an empty /run and /var/lib, nothing below /usr/local, and a
-// network with only a loopback interface. All changes are lost when the script
-// ends.
+// installed. That machine is a set of namespaces with the files of this
+// machine, but root is the only user, /run and /var/lib are empty, nothing is
+// below /usr/local, and the network has only a loopback interface. All changes
+// are lost when the script ends.
 //
-// If the project or its toolchain is in a directory that the script hides, it
-// stays visible there.
+// The directories of the project and its toolchain stay visible, even inside a
+// directory that the script hides.
 const bare = `set -e
 mount --make-rprivate /
 keep() { [ -d "$1" ] || return 0; exec {fd}<"$1"; kept="$kept $fd:$1"; }

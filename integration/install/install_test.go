@@ -74,8 +74,9 @@ var installed = map[string]fs.FileMode{
 	"share/doc/schedrestd/examples/grafana-cluster.json":   0o644,
 }
 
-// makeIn runs make in the project, with variables. Its umask keeps other users
-// from reading new files; the installation must not depend on the umask.
+// makeIn runs make with arguments in the project's directory. It sets a umask
+// that keeps other users from reading new files, because the modes of installed
+// files must not depend on the umask.
 func makeIn(t *testing.T, arguments ...string) {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", `umask 077; exec make -s -C "$0" "$@"`, harness.Root}, arguments...)...)
@@ -209,8 +210,9 @@ func TestUnitsNameWhatIsInstalled(t *testing.T) {
 		if left := regexp.MustCompile(`@[A-Z]+@`).Find(text); left != nil {
 			t.Errorf("%s has %s in it", name, left)
 		}
-		// A variable that is not set anywhere causes a line in the journal at
-		// each start. The environment file overrides the unit.
+		// If a variable in ExecStart= is not set anywhere, systemd writes a
+		// line to the journal at each start. So the unit itself must set each
+		// variable. The environment file can still override the value.
 		for _, m := range regexp.MustCompile(`(?m)^ExecStart=.* \$(\w+)`).FindAllSubmatch(text, -1) {
 			if !strings.HasSuffix(name, ".conf") && !regexp.MustCompile(`(?m)^Environment=(.* )?`+string(m[1])+`=`).Match(text) {
 				t.Errorf("%s sets no %s", name, m[1])

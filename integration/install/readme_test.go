@@ -81,8 +81,8 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// script returns the commands of a block, after a line that names the block's
-// place.
+// script returns the commands of a block. Before them, it inserts a command
+// that prints the block's file and line.
 func script(name string, b page.Block) string {
 	text := b.Text
 	if b.Language == "python" {
@@ -91,8 +91,9 @@ func script(name string, b page.Block) string {
 	return fmt.Sprintf("echo '%s:%d' >&2\n%s", name, b.Line, text)
 }
 
-// readmeDemo runs the demo's block until it prints that it keeps running, and
-// then ends it like Ctrl-C.
+// readmeDemo runs the block that starts the demo, and waits until the demo
+// prints how to stop it. It then runs a command that the demo has printed, and
+// stops the demo with SIGINT, as Ctrl-C does.
 func readmeDemo(t *testing.T, b page.Block) {
 	out, err := onBareMachine(t, `set -m
 (

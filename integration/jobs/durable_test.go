@@ -157,9 +157,9 @@ func submitUntilAnswered(l *harness.Lab, t *testing.T, body string) (id int, ok 
 	return 0, false
 }
 
-// checkLedger compares the jobs whose submissions were answered with the jobs
-// that ran. The former must have run once. A job without an answer may have
-// run, at most once.
+// checkLedger checks how often each job ran. A job whose submission was
+// answered must have run exactly once. Any other job must have run at most
+// once.
 func checkLedger(l *harness.Lab, t *testing.T, ledger string, jobs int, answered []int) {
 	t.Helper()
 	if len(answered) != jobs {

@@ -229,8 +229,9 @@ func pingOnce(client *http.Client, token string) error {
 	return err
 }
 
-// nothingLeft checks that a purge removed everything except the users and the
-// files in but.
+// nothingLeft checks that a purge has left no files, units or processes of the
+// packages. A purge may leave the directories in but if they are empty:
+// nothingLeft removes them before it checks.
 func (m *machine) nothingLeft(t *testing.T, but string) {
 	t.Helper()
 	m.run(t, "rmdir "+but+" 2>/dev/null || true")

@@ -117,9 +117,9 @@ var meant = []ambiguity{
 	{headers: "X-SLURM-USER-NAME: {user}", directly: "as {user}"},
 }
 
-// judge checks the outcome of a request. A request that was sent directly must
-// have the outcome in the argument directly. A request through a proxy must be
-// served as the user, or refused.
+// judge checks the outcome of a request. If the request went through a proxy,
+// it must have been served as the user, or refused. If it was sent directly,
+// its outcome must be the text in the argument directly.
 func judge(f *harness.Fronts, t *testing.T, way harness.Front, a harness.Answer, directly string) {
 	t.Helper()
 	got := a.CountedAs()

@@ -153,8 +153,9 @@ type identified struct {
 	t *testing.T
 }
 
-// run runs a block of the page, with input, after the commands in before. It
-// returns the output, followed by the value of SCHED_JWT.
+// run first runs the commands in before, and then a block of the page. The
+// block reads the text in input. run returns the output, followed by the value
+// of SCHED_JWT.
 func (i *identified) run(block, before, input string) (string, error) {
 	i.t.Helper()
 	text := harness.CodeBlock(i.t, "IDENTITY-PROVIDER.md", block)
@@ -207,8 +208,8 @@ func (i *identified) counted(token string) string {
 	return asked(i.Lab, i.t, i.URL, "/sched/"+harness.Version+"/ping", token).CountedAs()
 }
 
-// soon waits until requests with token have the result want. This may take a
-// minute, because a gateway caches results for so long.
+// soon waits until the result of requests with the token equals want. This may
+// take a minute, because a gateway caches results for a minute.
 func (i *identified) soon(token, want string) {
 	i.t.Helper()
 	var got string
@@ -394,9 +395,10 @@ func (i *identified) brokenProvider() {
 	i.fetch()
 }
 
-// ownTokensBeside checks schedctl with and without jwt_key=. With only the key
-// set it must make no token, and name the missing setting. With jwt_key= it
-// must make a token, and both kinds of tokens must be accepted.
+// ownTokensBeside checks schedctl with and without jwt_key=. Without jwt_key=
+// schedctl must make no token, and must name the missing setting. With jwt_key=
+// it must make a token. The cluster must then accept both that token and the
+// provider's tokens.
 func (i *identified) ownTokensBeside() {
 	i.t.Helper()
 	if out, err := schedctl(i.Lab, "", "token"); err == nil || !strings.Contains(out, "jwt_key=") {

@@ -18,8 +18,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// through sends a request through way, with the headers that make it the
-// user's, and returns the answer.
+// through sends a request to the address of a front, and returns the answer.
+// The headers in way.Adds make it a request of the user.
 func through(f *harness.Fronts, t *testing.T, way harness.Front, method, path, body string) harness.Answer {
 	t.Helper()
 	answers := harness.Exchange(t, way.Address, 2, fmt.Sprintf("%s /sched/%s/%s HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",

@@ -28,9 +28,10 @@ func (m *machine) audited(t *testing.T) *daemon {
 }
 
 // audit stops the gateway and compares its audit log with
-// testdata/audit/NAME-RELEASE.txt. For each change that was requested through
-// it, the file has the user, method, route, object, fields and outcome. If no
-// change was sent to a daemon, the file says so instead.
+// testdata/audit/NAME-RELEASE.txt. For each change that a client requested
+// through this gateway, the file has the user, method, route, object, fields
+// and outcome. If the gateway did not send the change to a daemon, the file has
+// only the status and "not sent".
 func (s *sides) audit(t *testing.T, gateway *daemon, name string) {
 	t.Helper()
 	gateway.stop(t)

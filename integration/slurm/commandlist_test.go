@@ -267,8 +267,9 @@ func commandsText(records map[string]map[string]saying) (page, output string) {
 	return page, b.String()
 }
 
-// remark returns the last column of a row: the reason for the verdict, and for
-// a command that can't work or is refused also the last line that it printed.
+// remark returns the last column of a row: the reason for the verdict. If the
+// command can't work or is refused, remark adds the last line that the command
+// printed.
 func remark(c commandLine, releases []string, records map[string]map[string]saying) string {
 	parts := []string{}
 	if c.why != "" {

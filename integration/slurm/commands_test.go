@@ -94,8 +94,10 @@ func (m *machine) ourDaemons(t *testing.T) *ours {
 	return o
 }
 
-// ask runs a shell command with a token, as its user or as alice. It returns
-// the output and the exit status.
+// ask runs a shell command. SLURM_JWT is the token that o.tokens has under the
+// name in whose; without such a token it is not set. With the name
+// root the command runs as root, otherwise as alice. ask returns the output and the
+// exit status.
 func (o *ours) ask(t *testing.T, whose, line string) (string, int) {
 	t.Helper()
 	user := whose

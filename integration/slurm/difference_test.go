@@ -56,8 +56,9 @@ func readExceptions(t *testing.T, file string) (list exceptions) {
 	return list
 }
 
-// pattern returns the regular expression for a name in backquotes. In the name,
-// * stands for a part of a name, and ** for everything that follows.
+// pattern returns the regular expression for a name in backquotes, whose parts
+// are separated by the character in between. In the name, * stands for all or
+// some of one part, and ** for any text.
 func pattern(cell, between string) *regexp.Regexp {
 	s := regexp.QuoteMeta(strings.Trim(cell, "`"))
 	s = strings.ReplaceAll(s, `\*\*`, `.*`)

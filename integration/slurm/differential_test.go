@@ -15,9 +15,10 @@ import (
 	"time"
 )
 
-// TestDifferential sends every GET that both gateways serve to both, with the
-// same controller and the same token, and compares every field.
-// docs/DIFFERENCES.md lists the permitted differences.
+// TestDifferential sends the same GETs with the same token to both gateways,
+// which use the same controller, and compares every field of the answers. It
+// tries every GET that both of them serve. docs/DIFFERENCES.md lists the
+// permitted differences.
 func TestDifferential(t *testing.T) {
 	m := fresh(t)
 	if m.release == "22.05" {
@@ -37,9 +38,10 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// compareGETs sends every GET that both gateways serve to both, and compares
-// every field. If filtered is set, it also sends them with each parameter. It
-// returns, by endpoint, the fields that were compared.
+// compareGETs sends the same GETs to both gateways and compares every field of
+// the answers. It tries every GET that both of them serve, and if filtered is
+// set, also with each parameter. It returns, by endpoint, the fields that were
+// compared.
 func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) map[string]fields {
 	t.Helper()
 	theirs, ours := m.client(theirSocket), m.client(ourSocket)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestSubmitOnce checks that a submission that is repeated with its
-// Idempotency-Key creates only one job and gets the same message, also for
-// heterogeneous jobs.
+// TestSubmitOnce repeats a submission with the same Idempotency-Key. The
+// repetition must create no other job, and its answer must have the same job
+// number and message as the first answer. Heterogeneous jobs are tried too.
 func TestSubmitOnce(t *testing.T) {
 	m := real(t)
 	m.start(t, "gateway", ourSocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_NAMES=slurm", "SCHEDRESTD_IDEMPOTENCY_FILE=/root/keys"},

@@ -31,8 +31,8 @@ const (
 	job      = `{"script": "#!/bin/sh\n", "job": {"hold": true, "current_working_directory": "/tmp", "standard_output": "/dev/null", "environment": ["A=1"]}}`
 )
 
-// calls are requests by "METHOD path", without versions. All other operations
-// are GETs that need no preparation.
+// calls has the requests for operations, by "METHOD path" without the version.
+// All operations that are not in calls are GETs that need no preparation.
 var calls = map[string]call{
 	"POST /slurm/job/submit":                       {body: job},
 	"POST /slurm/job/allocate":                     {body: `{"job": {"name": "opN", "current_working_directory": "/tmp", "environment": ["A=1"]}}`},

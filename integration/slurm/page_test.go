@@ -25,8 +25,8 @@ func symptomsPage(t *testing.T) string {
 	return string(text)
 }
 
-// step is a block of commands of the page. Its first line has its name and its
-// user.
+// step is a block of commands of the page, docs/SLURM.md. The block's first
+// line has the step's name, and the user who runs the commands.
 type step struct{ name, user, text string }
 
 var (
@@ -103,9 +103,9 @@ func (s *site) follow(name string) string {
 			s.systemctl(words[1:])
 			continue
 		}
-		// timeout in the machine ends the step with all processes that it
-		// started. From outside, only the process that entered the machine can
-		// be killed.
+		// The program timeout runs in the machine, so it can end the step
+		// together with all processes that the step started. From outside the
+		// machine, only the process that entered it can be killed.
 		ctx, cancel := context.WithTimeout(context.Background(), waiting+20*time.Second)
 		cmd := s.command(ctx, b.user, "timeout", "--kill-after=5", fmt.Sprint(waiting.Seconds()), "env", "-C", "/root/page", "HOME=/tmp/page-"+b.user, "USER="+b.user,
 			"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "bash", "-ec", piece)
@@ -224,8 +224,8 @@ func octal(t *testing.T, values []string) (mode uint32) {
 	return mode
 }
 
-// unpacked returns a machine on which nothing was set up yet. In a directory of
-// root it has the archive that "make dist" builds.
+// unpacked returns a machine on which nothing was set up yet. The archive that
+// "make dist" builds is in the machine's directory /root/page.
 func unpacked(t *testing.T) *site {
 	m := fresh(t)
 	s := &site{machine: m, t: t, steps: walk(t)}

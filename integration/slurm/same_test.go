@@ -13,9 +13,10 @@ import (
 // in the same way: numbers, times, and places that the scheduler chose.
 var individual = regexp.MustCompile(`(?i)(^|_|\.|\[\])(id|.*_?time|.*_id|.*usage.*|priority|fair.*|job_resources|batch_host|nodes|cron|.*hostname|comment_set|lineage|command|pid|.*start.*|.*end.*|last_sched_evaluation|het_job_id_set|state_reason|address)(\.|\[|$)`)
 
-// sameMade lists records with slurmrestd. It fails the test unless the records
-// that were made through our gateway have the same fields, apart from their
-// names, as those that were made through Slurm's.
+// sameMade lists records with slurmrestd. The records that were made through
+// our gateway must have the same fields and values as those that were made
+// through Slurm's gateway. Names of records, and the fields that the variable
+// individual matches, may differ.
 func (s *sides) sameMade(t *testing.T, version, prefix string, lists ...string) {
 	t.Helper()
 	count := 0
@@ -64,8 +65,8 @@ func (s *sides) sameMade(t *testing.T, version, prefix string, lists ...string) 
 }
 
 // leaves returns the fields of a record with their values, as lines of text. It
-// omits the fields that individual matches. In the values, it replaces the name
-// side by NAME.
+// omits the fields that the variable individual matches. In the values, it
+// replaces the text in side by NAME, and makes the replacements in words.
 func leaves(at string, value any, side string, words []string) (list []string) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -26,8 +26,8 @@ const (
 	start    = `systemctl start schedrestd.socket schedrestd.service`
 )
 
-// starts are the ways to start the gateway in docs/INSTALL.md, and one that an
-// administrator might choose.
+// starts has the ways to start the gateway that docs/INSTALL.md describes, and
+// another way that an administrator might choose.
 var starts = map[string]struct {
 	row        string // row in the table of the page
 	unit, env  string
@@ -259,8 +259,8 @@ func TestStop(t *testing.T) {
 }
 
 // TestAuditLog checks that the audit log is in the only directory to which the
-// unit may write, and that the gateway continues the log after its user has
-// changed.
+// unit may write. When an administrator changes the user of the unit, the
+// gateway must continue the log.
 func TestAuditLog(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)

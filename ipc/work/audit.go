@@ -11,8 +11,8 @@ type Facts struct {
 
 func (f *Facts) Walk(w *ipc.Walker) { w.Fields(&f.Worker, &f.Connection) }
 
-// Gone tells the auditor that no worker holds the connection ID any longer. All
-// numbers up to ID have already been assigned.
+// Gone tells the auditor that no worker holds the connection with the number ID
+// any longer. All numbers up to ID have already been assigned.
 type Gone struct{ ID uint64 }
 
 func (g *Gone) Walk(w *ipc.Walker) { w.Fields(&g.ID) }

@@ -2,17 +2,18 @@ package work
 
 import "schedrestd/ipc"
 
-// Taken reports that the worker has received the connection ID and will read
-// it. Until then the dispatcher keeps its copy of the descriptor. So if the
-// worker exits, connections that wait in its channel go to another worker, and
-// their clients notice nothing.
+// Taken reports that the worker has received the connection with the number ID
+// and will read from it. Until Taken arrives, the dispatcher keeps its copy of
+// the descriptor. So if the worker exits, connections that wait in its channel
+// go to another worker, and their clients notice nothing.
 type Taken struct{ ID uint64 }
 
 func (t *Taken) Walk(w *ipc.Walker) { w.Fields(&t.ID) }
 
-// Done reports that the connection ID is closed. A worker may send it once for
-// each connection that it holds, and for no other connection. Otherwise a
-// compromised worker could free the slots of other workers.
+// Done reports that the connection with the number ID is closed. A worker may
+// send Done once for each connection that it holds, and for no other
+// connection. If more were permitted, a compromised worker could free the slots
+// of other workers.
 type Done struct{ ID uint64 }
 
 func (d *Done) Walk(w *ipc.Walker) { w.Fields(&d.ID) }
@@ -30,9 +31,9 @@ const (
 // String returns the stage's name in logs.
 func (s Stage) String() string { return ipc.Word(s, "", "waiting", "answering", "resting") }
 
-// Progress reports the stage of the connection ID. A worker may report late,
-// and need not report stages that last only a moment. A connection without a
-// report counts as Answering.
+// Progress reports the stage of the connection with the number ID. A worker may
+// report late, and need not report stages that last only a moment. A connection
+// without a report counts as Answering.
 type Progress struct {
 	ID    uint64
 	Stage Stage
@@ -43,9 +44,10 @@ func (p *Progress) Walk(w *ipc.Walker) {
 	ipc.Enum(w, &p.Stage, "stage", Waiting, Resting)
 }
 
-// Yield asks the worker to close the connection ID, because another client
-// waits for its slot. If the worker has read no part of a request, it closes
-// the connection at once. Otherwise it closes the connection after the answer.
+// Yield asks the worker to close the connection with the number ID, because
+// another client waits for a slot. If the worker has read no part of a request,
+// it closes the connection at once. Otherwise it closes the connection after
+// the answer.
 type Yield struct{ ID uint64 }
 
 func (y *Yield) Walk(w *ipc.Walker) { w.Fields(&y.ID) }

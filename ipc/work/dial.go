@@ -17,8 +17,8 @@ const (
 	UpstreamSack                            // Setup.Sack[Index]
 )
 
-// Limits on the connections to daemons that a worker may ask for: in a burst,
-// and per second. A worker opens one connection for each question to a daemon.
+// Limits on the number of connections that a worker may request, in a burst and
+// per second. A worker opens one connection for each question to a daemon.
 const (
 	DialBurst = 4000
 	DialRate  = 5000
@@ -40,8 +40,9 @@ func (d *Dial) Walk(w *ipc.Walker) {
 
 // Dialed answers the Dial with the same ID. For a TCP address it carries a
 // socket that is connected or connecting. For a UNIX socket it carries the
-// inode as an O_PATH descriptor, and the worker connects to it itself. The
-// daemon must see the worker's identity, and not the dispatcher's.
+// socket's inode as an O_PATH descriptor. The worker itself connects to the
+// inode, so that the daemon sees the worker's identity instead of the
+// dispatcher's.
 type Dialed struct {
 	ID     uint64
 	Owner  uint32 // owner of the UNIX socket's directory: only this user or root may serve the socket; NoID for TCP
@@ -59,7 +60,8 @@ type Undialed struct {
 func (u *Undialed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno) }
 
 // DialBatch asks for several connections to a daemon. It names the daemon in
-// the same way as Dial. The answer is a DialedBatch or a ConnectedBatch.
+// the same way as Dial. The answer, if there is one, is a DialedBatch or a
+// ConnectedBatch.
 type DialBatch struct {
 	Upstream  Upstream
 	Index     uint8
@@ -71,11 +73,12 @@ func (s *DialBatch) Walk(w *ipc.Walker) {
 	w.Fields(&s.Index, &s.Connected)
 }
 
-// DialedBatch answers a DialBatch for a daemon elsewhere. The dispatcher has
-// called connect(2) on each socket with TCP_FASTOPEN_CONNECT (and without a
-// fast-open cookie), so that the kernel connects on the first write. So a busy
-// worker sends one request for many connections, and the daemon notices a
-// connection only when it is used. The dispatcher still chooses the address.
+// DialedBatch answers a DialBatch for a daemon on another machine. It carries
+// sockets that are not connected yet. The dispatcher has called connect(2) on
+// each socket, with TCP_FASTOPEN_CONNECT and TCP_FASTOPEN_NO_COOKIE. This fixes
+// the address, but the kernel connects only on the first write. So a busy
+// worker requests many connections with one message, and the daemon notices a
+// connection only when the worker uses it.
 type DialedBatch struct{ DialBatch }
 
 // ConnectedBatchSize is the number of sockets in one ConnectedBatch. It is

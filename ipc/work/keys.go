@@ -9,11 +9,12 @@ const maxTickets = 4
 type Keys struct {
 	ipc.PublicKeys
 
-	// Tickets are the keys of TLS session tickets, the newest first. The newest
-	// one encrypts tickets, and all of them decrypt. They are secret. The
-	// dispatcher makes one for each generation, and adds those of the two
-	// previous generations. All workers of a generation share them, so that a
-	// client can resume a session with another worker.
+	// Tickets are the secret keys of TLS session tickets, newest first. Workers
+	// encrypt tickets with the first key, and decrypt tickets with any of the
+	// keys. The dispatcher makes one key for each generation of workers, and
+	// adds the keys of the two previous generations. All workers of a
+	// generation have the same keys, so that a client can resume a session with
+	// another worker.
 	Tickets [][32]byte
 }
 

@@ -94,8 +94,8 @@ func (s Setup) Pack() (ipc.Setup, error) {
 	return p, err
 }
 
-// Unpack returns the whole Setup from the form in which the parent passed it
-// on.
+// Unpack returns the whole Setup. It decodes p.Settings, which the parent
+// passed on without decoding them.
 func Unpack(p ipc.Setup) (s Setup, err error) {
 	if err := ipc.Unmarshal(p.Settings, s.Opaque()); err != nil {
 		return s, fmt.Errorf("settings: %w", err)
@@ -115,8 +115,9 @@ func Unpack(p ipc.Setup) (s Setup, err error) {
 	return s, s.Limits.Check()
 }
 
-// unhurried replaces the time limits at a pipe or a terminal, because a slow
-// client there occupies no resources that other clients need.
+// unhurried is the time limit for a client at a pipe or a terminal. It replaces
+// the usual time limits, because a slow client there occupies no resources that
+// other clients need.
 const unhurried = 24 * time.Hour
 
 // Address is the address of one daemon.

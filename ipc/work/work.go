@@ -1,6 +1,5 @@
-// Package work has the messages that workers and services exchange with the
-// dispatcher once they serve. The parent is not involved and does not link this
-// package.
+// Package work has the messages that serving workers and services exchange with
+// the dispatcher. The parent is not involved and does not link this package.
 package work
 
 import "schedrestd/ipc"
@@ -11,9 +10,9 @@ var always = ipc.In(ipc.Serving, ipc.Draining)
 // maxName bounds the name of a user or a group, in bytes.
 const maxName = 255
 
-// The rows of these messages in the protocol table. The comment above a row
-// becomes its description in docs/MESSAGES.md. Parent means the end that the
-// dispatcher has.
+// The rows of the protocol table for these messages. The comment above a row
+// becomes its description in docs/MESSAGES.md. Here, ipc.Parent stands for the
+// dispatcher, which has the parent's end of each channel.
 var _ = ipc.Register(
 	// certificates, the certificate authorities of clients and the key set of RS256 tokens, as open files, and the keys of TLS session tickets; sent before the first connection
 	ipc.Of[Keys](60, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 6, 6+32*maxTickets, 3, ipc.Initial),

@@ -3,11 +3,11 @@
 //
 //	go run ./lint/prose [-update] [-v [PATH]...]
 //
-// It prints how many findings there are. allowed.tsv has the permitted numbers:
-// for the Go files in each top-level folder together, and for each other file.
-// The command fails if there are more findings. With -v it lists every finding,
-// or those in files whose paths begin with an argument. With -update it lowers
-// the permitted numbers to the present numbers; it never raises them.
+// It prints the number of findings. allowed.tsv has the number that is
+// permitted in all Go files of a top-level folder together, and in each other
+// file. The command fails if there are more. With -v it lists every finding, or
+// only those in files whose paths begin with one of the arguments. With -update
+// it lowers the permitted numbers to the present numbers; it never raises them.
 package main
 
 import (

@@ -23,8 +23,8 @@ const (
 
 var kinds = [...]string{"forbidden phrases", "function comments that define", "retired names", "retired words"}
 
-// A place is what findings are counted for: either all Go files in a top-level
-// folder, or one other file.
+// A place has findings that are counted together: those in all Go files of a
+// top-level folder, or those in one other file.
 type place struct {
 	findings [len(kinds)][]finding
 }
@@ -85,8 +85,9 @@ func (r *report) file(path string) error {
 	return nil
 }
 
-// goFile checks comments, declared names, and strings of three words or more,
-// which are errors, hints, log messages and descriptions.
+// goFile checks a Go file: its comments, the names that it declares, and its
+// strings of three words or more. Such strings are usually errors, hints, log
+// messages or descriptions.
 func (r *report) goFile(path string) error {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)

@@ -106,8 +106,9 @@ func (p *packageRun) reason(test string) string {
 	return reason
 }
 
-// print prints a package that has ended: each failed test with its output, even
-// if tests ran in parallel, followed by the package's own lines.
+// print prints a package that has ended: the failed tests, each with its own
+// output, and then the package's own lines. Tests that ran in parallel are
+// printed one after the other.
 func (p *packageRun) print(out io.Writer) {
 	byTest := map[string][]string{}
 	for _, l := range p.lines {

@@ -185,8 +185,8 @@ func (t *tables) operation(key []string, op operation) {
 	}
 }
 
-// fields adds the fields of the schema with that name, and of the objects that
-// the schema defines in place.
+// fields adds the fields of the schema s, and of the objects that the schema
+// defines in place. name is the name of the schema.
 func (t *tables) fields(v, name string, s *schema) {
 	if s.Type == "array" {
 		t.field(v, name, "[]", s.Items, "", name+"[]")

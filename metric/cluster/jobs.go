@@ -10,8 +10,9 @@ import (
 	"schedrestd/model"
 )
 
-// jobStates are the states that are counted. A job has one base state, and may
-// have several of the others.
+// jobStates are the states that are counted. A job has exactly one base state
+// (jobBase). It also counts for every other state in this list that applies to
+// it.
 var jobStates = [...]struct {
 	name, help string
 	is         func(model.JobState) bool
@@ -154,9 +155,9 @@ func allocates(s model.JobState) bool {
 	return s.Base() == model.JobRunning || s.Base() == model.JobSuspended
 }
 
-// tasks returns the number of tasks of a job array for which the record j
-// stands. For a job that is no array it returns 1. The controller sends the
-// tasks that have no record of their own as a hexadecimal bit mask.
+// tasks returns how many tasks of a job array the record j stands for. For a
+// job that is no array it returns 1. j.ArrayTasks is a hexadecimal bit mask of
+// the tasks that have no record of their own.
 func tasks(j *model.Job) (n uint64) {
 	digits, _ := strings.CutPrefix(j.ArrayTasks, "0x")
 	if len(digits) == len(j.ArrayTasks) {
@@ -169,8 +170,8 @@ func tasks(j *model.Job) (n uint64) {
 	return max(n, 1)
 }
 
-// add adds a job to the group. all is the number by which the group's total
-// grows.
+// add adds a job to the group. The argument all is the number by which the
+// group's total grows.
 func (g *group) add(j *job, all uint64) {
 	g.all += all
 	for s := j.states; s != 0; s &= s - 1 {

@@ -8,9 +8,10 @@ import (
 	"schedrestd/model"
 )
 
-// nodeStates are the states that are counted. A node has one base state, and
-// may have several of the others. partition is the state's name in the metrics
-// of partitions, or "" if the name is the same there.
+// nodeStates are the states that are counted. A node has exactly one base state
+// (nodeBase). It also counts for every other state in this list that applies to
+// it. partition is the state's name in the metrics of partitions, or "" if the
+// name is the same there.
 var nodeStates = []struct {
 	name, partition, help string
 	is                    func(model.NodeState) bool
@@ -68,8 +69,8 @@ func takesJobs(s model.NodeState) bool {
 	return false
 }
 
-// mixed returns the state of a node, which is MIXED if jobs use only a part of
-// the node. Controllers leave it to their clients to find this out.
+// mixed returns the state of n. If jobs use only a part of the node, the base
+// state is MIXED. Controllers leave this computation to their clients.
 func mixed(n *model.Node) model.NodeState {
 	base := n.State.Base()
 	if base == model.NodeDown || base == model.NodeFuture {

@@ -24,8 +24,8 @@ type file struct {
 	astray bool // the file that has the name now can't be used, which was logged
 }
 
-// openFile opens or creates the file at path. what names the file in errors,
-// and how has flags for open(2).
+// openFile opens or creates the file at path. The file's name in errors is in
+// what, and the flags for open(2) are in how.
 func openFile(o Options, what, path string, how int) (*file, error) {
 	// Anyone who can replace the file could hide recorded changes.
 	trust := &guard.Trust{Owners: []uint32{}, Private: become.PrivateGroup}

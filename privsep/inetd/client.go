@@ -85,9 +85,9 @@ func (c *Client) meetSocket(same bool) (bool, error) {
 // users may not open the file, and its group may not write to it.
 //
 // A terminal may be writable for its group. Programs of that group write
-// messages to the terminal, and no program can read these messages as input. If
-// users start this program at their own terminal, their gid is that of this
-// process, because the terminal has another group.
+// messages to the terminal, and no program can read these messages as input.
+// The group of a terminal is usually not a group of its user. So if users start
+// this program at their own terminal, the client's gid is that of this process.
 func (c *Client) meetFile(st unix.Stat_t) {
 	c.Addr, c.UID, c.GID = "stdin", st.Uid, st.Gid
 	strangers := uint32(0o027)

@@ -59,7 +59,7 @@ func (t tokenFile) judge() error {
 }
 
 // entry opens the file. A file that is missing or unreadable counts as no key.
-// before is the entry of the generation in force.
+// The argument before is the entry of the generation in force.
 func (t tokenFile) entry(before entry) (e entry, err error) {
 	e = entry{path: t.path, stamp: guard.Stamp(t.path)}
 	same := before.path == t.path

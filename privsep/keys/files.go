@@ -42,9 +42,9 @@ func (o Options) openKeySet() (*os.File, error) {
 
 // openPair opens the private key, its certificates and the clients'
 // authorities. If there is an error, it returns the files that it has opened.
-// Even at the start, the parent calls it only after it has dropped its
-// capabilities. So the start fails if the parent could not read these files
-// again when they have been renewed.
+// The parent has dropped its capabilities before the first call. So the start
+// already fails if the parent would be unable to open these files after a
+// renewal.
 func (o Options) openPair() (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){
 		o.openPrivateKey,

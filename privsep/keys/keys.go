@@ -42,9 +42,9 @@ func Judge(o Options) error {
 	return cmp.Or(o.tokenKey().judge(), o.keySet().judge())
 }
 
-// Open opens the keys that o names. Even at the start, the parent calls it only
-// after it has dropped its capabilities. So files that it can open once it can
-// also open later, when they have been renewed. before has the keys in use, or
+// Open opens the keys that o names. The parent has dropped its capabilities
+// before the first call. So it can open renewed files later with the same
+// privileges as the first ones. The argument before has the keys in use, or
 // none. If a new file can't be used, the key that it replaces stays in use.
 // With strict, an error about certificates is returned instead. The caller
 // closes the keys even if there is an error.
@@ -108,10 +108,11 @@ func (k *Keys) keepPair(before *Keys, why error) {
 	k.pair.keep(before.pair, false)
 }
 
-// Refused handles the keeper's rejection of the token key, if token is set, or
-// of the certificates' key. It replaces that key by the one used before, as
-// Open does for a file that can't be opened. Then k can be sent to the keeper
-// again. An error means that k can't be used.
+// Refused handles a key that the keeper has rejected: the token key if token is
+// set, otherwise the private key of the certificates. It replaces the key by
+// the one used before, as Open does for a file that can't be opened. If the
+// keeper rejects that token key too, k continues without a token key. The
+// caller then sends k to the keeper again. An error means that k can't be used.
 func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 	o := k.options
 	switch {
@@ -136,10 +137,11 @@ func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 	return nil
 }
 
-// RefuseSet records in k, the keys in force, that workers can't use the key set
-// of next. Later generations then use the key set of k, until the file changes
-// again. If next has no newer key set than k, RefuseSet records nothing and
-// returns false. The caller makes sure that no Open uses k at the same time.
+// RefuseSet records in k that workers can't use the key set of next. k holds
+// the keys in force. Later generations then use the key set of k, until the
+// file changes again. If the key set of next is not newer than that of k,
+// RefuseSet records nothing and returns false. The caller makes sure that no
+// Open uses k at the same time.
 func (k *Keys) RefuseSet(next *Keys) bool {
 	if k.set.path != next.set.path || k.set.stamp == next.set.stamp || !next.set.newest {
 		return false

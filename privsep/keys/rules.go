@@ -66,10 +66,10 @@ func (o Options) authoritiesRule() guard.Rule {
 	return rule
 }
 
-// unlockTokenKey returns the command that lets both SchedUser and a parent that
-// is root without capabilities read the key. It returns "" if there is no such
-// command, or if the parent is not root: then workers run as the parent's user,
-// and the parent should not be able to read the key.
+// unlockTokenKey returns a command that makes the key readable for SchedUser
+// and for a parent that is root without capabilities. It returns "" if there is
+// no such command, or if the parent is not root. Without root, workers run as
+// the parent's user, and could read every key that the parent can read.
 func (o Options) unlockTokenKey(path string) string {
 	if o.Root && o.Tokens.Root {
 		// The directory keeps its owner. It may be StateSaveLocation, to which slurmctld writes.

@@ -68,8 +68,9 @@ func adopt(f *os.File) (*Listener, error) {
 	case *unix.SockaddrUnix:
 		fdpass.Refuse(fd)
 		if l.Network, l.Name = ipc.Unix, "unix:"+a.Name; a.Name == "" || a.Name[0] == '@' {
-			// An abstract socket has no owner, no mode and no directory, so any
-			// user could have taken its name first.
+			// An abstract socket has no owner, no mode and no directory. So
+			// while its name is free, any user can bind it and accept the
+			// connections of the gateway's clients.
 			return nil, errs.New(errs.Invalid, "%s is an abstract UNIX socket", what).
 				WithHint("use a path, such as ListenStream=/run/schedrestd/socket")
 		}

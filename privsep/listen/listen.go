@@ -149,9 +149,9 @@ func bindAll(e ipc.Listen, s *netns.Space) (list []*Listener, err error) {
 
 // bindTCP listens on an address. An unspecified address, such as 0.0.0.0,
 // stands for every address of IPv6 and IPv4. bindTCP does not use package net,
-// which checks for IPv6 only in the first namespace that it sees. It uses no
-// multipath TCP, because the rules of firewalls and of Landlock do not cover
-// that.
+// because that package checks for IPv6 only in the first namespace that it
+// sees. The socket does not use multipath TCP, which the rules of firewalls and
+// of Landlock do not cover.
 func bindTCP(at netip.AddrPort) (*Listener, error) {
 	if !at.Addr().IsUnspecified() {
 		return bindOne(at)

@@ -23,9 +23,11 @@ type Space struct {
 	what string // for messages
 }
 
-// Open opens the namespace that text names, with a name of ip-netns(8) or a
-// path. variable is the name of the setting, for errors. Open returns nil for
-// "". The namespace decides which clients can connect and which daemons receive
+// Open opens the network namespace that text names. text is a name that
+// ip-netns(8) uses, or a path; for "" Open returns nil. variable is the name of
+// the setting, for errors.
+//
+// The namespace decides which clients can connect and which daemons receive
 // tokens. So Open refuses a directory in which other users could replace the
 // namespace.
 func Open(variable, text string) (*Space, error) {

@@ -69,8 +69,8 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	if p.program, err = spawn.OpenProgram("configuration reader", path, configName, p.who, p.setup.Root); err != nil {
 		return nil, err
 	}
-	// Only the program reads the switches. So the parent does not know yet
-	// whether they permit it to unshare more.
+	// schedrestd-config has not read the switches yet. So the parent does not
+	// know whether it may unshare more.
 	p.spawner, err = spawn.New(spawn.Options{Root: p.setup.Root, Plain: true, Switches: ipc.Switches{DisableUnshareFiles: true, DisableUnshareSysV: true}})
 	return p, err
 }

@@ -30,11 +30,11 @@ var roles = []ipc.Role{ipc.Worker, ipc.Dispatcher, ipc.Keeper, ipc.Resolver, ipc
 // Name returns the file name of a role's program.
 func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
 
-// Open opens the programs in the directory of this one. argv has their
-// arguments. From then on the parent executes the open files. If a service's
-// program can't be opened, the start of that service fails with the error.
-// worker is the identity of workers, and root reports whether this process can
-// change identities.
+// Open opens the programs in the directory of the running program. argv has the
+// arguments for each role. From then on the parent executes the open files. If
+// a service's program can't be opened, the start of that service fails with the
+// error. worker is the identity of workers, and root reports whether this
+// process can change identities.
 func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set, error) {
 	s := Set{}
 	for _, role := range roles {

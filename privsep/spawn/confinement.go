@@ -23,8 +23,9 @@ func (s *Spawner) lacks() string {
 
 // CheckRequired returns an error if the configuration requires all parts of the
 // confinement and one is missing or switched off. Every kind of start calls it
-// before the first worker is started. The lack of some other parts can be
-// detected only by a worker, which then refuses to serve (ipc.SealRequire).
+// before the first worker is started. CheckRequired can't detect the lack of a
+// part that workers set up themselves. A worker that lacks such a part refuses
+// to serve (ipc.SealRequire).
 func (s *Spawner) CheckRequired() error {
 	lacks := s.lacks()
 	if !s.Switches.RequireConfinement || lacks == "" {

@@ -51,8 +51,9 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	path, argv := s.space.Path(b.Program), b.Argv
 	switch {
 	case s.Root:
-		// Through the stage, no instruction of the process runs as root, and
-		// the process's user can't stop this thread (see package stage).
+		// The stage changes the ids before it executes the program (see package
+		// stage). So no instruction of the program runs as root, and the
+		// process's user can't stop this thread.
 		if path == "" {
 			path = stage.File(len(attr.Files))
 			attr.Files = append(attr.Files, b.Program.Fd())

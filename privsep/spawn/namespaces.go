@@ -87,8 +87,8 @@ func (s *Spawner) enterPIDs() error {
 // returns when that process has closed its sandbox. Workers and services in the
 // namespace see only each other, so they can't signal any process outside it.
 //
-// The init process mounts the /proc of the namespace with the parent's
-// identity. Then it switches to an id that no user has, and only waits
+// The init process starts with the parent's identity and mounts the /proc of
+// the namespace. Then it switches to an id that no user has, and only waits
 // (worker/namespaceinit.go). When it or the parent exits, the kernel kills
 // every process in the namespace.
 func (s *Spawner) startFirst(who security.Identity) (*Started, error) {

@@ -42,9 +42,8 @@ func CheckCapabilities() error {
 // process allow. With CAP_SYS_ADMIN, all processes share a root and the
 // namespaces that the Spawner's thread has entered. Without it, each process
 // gets a user namespace of its own, if the kernel permits that, and the other
-// namespaces in it. The parent can make Spawners without CAP_SYS_ADMIN at any
-// time. So it drops that capability when it has made the first Spawner and the
-// spare ones.
+// namespaces in it. The parent drops CAP_SYS_ADMIN when it has made the first
+// Spawner and the spare ones. It can still make Spawners afterwards.
 func New(o Options) (s *Spawner, err error) {
 	s = &Spawner{Options: o}
 	if s.null, err = os.Open(os.DevNull); err == nil {
@@ -92,11 +91,12 @@ func (s *Spawner) Stop() {
 	s.stage.Close()
 }
 
-// timerSlack is how late the timers of processes may fire, in nanoseconds.
-// Processes inherit it, because Go's monitor thread starts before a program
-// could set it. While a process is busy, its monitor thread sleeps for 20 µs at
-// a time. With the usual slack of 50 µs that thread would interrupt other
-// threads thousands of times a second.
+// timerSlack is how late the timers of processes may fire, in nanoseconds. The
+// spawning thread sets it for the processes that it starts. They can't set it
+// themselves: Go's monitor thread starts before the program's own code. While a
+// process is busy, its monitor thread sleeps for 20 µs at a time. With the
+// usual slack of 50 µs that thread would interrupt other threads thousands of
+// times a second.
 const timerSlack = 1_000_000
 
 // diverge prepares the calling thread, from which processes inherit. It records
@@ -135,7 +135,8 @@ func (s *Spawner) diverge() error {
 	}
 	s.set(noNewPrivs, nil)
 	// A service manager that sets a group also puts it into the list of
-	// supplementary groups. A list with only this group counts as dropped.
+	// supplementary groups. If the list has no other group, the supplementary
+	// groups count as dropped.
 	if !s.Root && slices.ContainsFunc(s.Identity.Groups, func(gid uint32) bool { return gid != s.Identity.GID }) {
 		s.set(noGroups, unix.EPERM)
 	}

@@ -27,8 +27,8 @@ func newProcess(name string, pid, pidfd int) *Process {
 	return p
 }
 
-// pipe returns a pipe whose reading end waits in the poller and whose writing
-// end blocks.
+// pipe returns the reading end of a pipe, which uses the runtime's poller, and
+// the descriptor of its writing end, which is in blocking mode.
 func pipe() (*os.File, int, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {

@@ -32,8 +32,9 @@ func OpenWorker(path string, who security.Identity, root bool) (*os.File, error)
 }
 
 // OpenProgram opens the program at path, or the file called name in the
-// directory of this program if path is empty. what names the process in errors.
-// The users in never must not own the program or a directory above it.
+// directory of this program if path is empty. The argument what names the
+// process in errors. never lists users who must not own the program or a
+// directory above it.
 func OpenProgram(what, path, name string, who security.Identity, root bool, never ...uint32) (*os.File, error) {
 	if path == "" {
 		self, err := os.Executable()
@@ -55,8 +56,8 @@ func OpenProgram(what, path, name string, who security.Identity, root bool, neve
 		f.Close()
 		return nil, errs.New(errs.Invalid, "%s %s: not a regular file", what, path)
 	}
-	// Without root a copy would not help: it would belong to the user of the
-	// process, who could read it.
+	// Without root, a copy would belong to the user of this process. Workers
+	// run as the same user, so they could still read it.
 	if root && !suits(st, who) {
 		defer f.Close()
 		if f, err = copyProgram(f); err != nil {
@@ -70,8 +71,8 @@ func OpenProgram(what, path, name string, who security.Identity, root bool, neve
 // users can change the file.
 func findProgram(what, path string, root bool, never []uint32) (*os.File, error) {
 	if root {
-		// If a captured worker could write here, its code would run as root at
-		// the next start.
+		// If a captured worker could change a file in this directory, code of
+		// an attacker would run as root at the next start.
 		never = slices.DeleteFunc(slices.Clone(never), func(uid uint32) bool { return uid == 0 })
 		trust := guard.Trust{Private: become.PrivateGroup, Never: never}
 		f, _, err := guard.Open(path, guard.Rule{What: what, Run: true, Trust: &trust})
@@ -89,8 +90,8 @@ func findProgram(what, path string, root bool, never []uint32) (*os.File, error)
 
 // suits reports whether the file's mode is right for the identity who: this
 // user may execute the program but not read it. A process that can read its
-// program starts dumpable. Before it changes that, another process of the same
-// uid could trace it, or take its channel to the parent.
+// program starts dumpable. Until it has made itself undumpable, another process
+// of the same uid could trace it, or take its channel to the parent.
 func suits(st unix.Stat_t, who security.Identity) bool {
 	shift := 0 // the bits for others
 	switch {
@@ -103,10 +104,10 @@ func suits(st unix.Stat_t, who security.Identity) bool {
 	return bits&0o5 == 0o1
 }
 
-// copyProgram copies a program with an unsuitable mode to a sealed file in
-// memory: a program that only its owner may execute, or that every user may
-// read. The copy has mode 0711, so that other workers can't read the memory of
-// a worker, from its first instruction on.
+// copyProgram copies a program to a sealed file in memory. This is needed for a
+// program that only its owner may execute, or that every user may read. The
+// copy has mode 0711. So other workers can't read the memory of a worker, not
+// even when the worker has just started.
 func copyProgram(from *os.File) (*os.File, error) {
 	src, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", from.Fd()))
 	if err != nil {
@@ -128,8 +129,8 @@ func copyProgram(from *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(again), from.Name()), nil
 }
 
-// SealedCopy copies src to a memory file that can no longer be changed. how is
-// MFD_EXEC or MFD_NOEXEC_SEAL.
+// SealedCopy copies src to a memory file that can no longer be changed. The
+// argument how is MFD_EXEC or MFD_NOEXEC_SEAL.
 func SealedCopy(src io.Reader, name string, how int) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(filepath.Base(name), flags|how)

@@ -22,8 +22,8 @@ import (
 // A worker can itself try the operations that the sandbox answers with an
 // error. Other operations make the sandbox kill the process, so each of them is
 // tried by a separate process that must be killed. The parent starts one
-// process like a worker. That process starts the others (package proof) and
-// reports the result to the parent.
+// process in the same way as a worker. This process starts the others (package
+// proof) and reports the result to the parent.
 
 const (
 	mostSaid  = 4 << 10         // how many bytes of that process's log are read
@@ -46,10 +46,10 @@ func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 	return s.Prove(what, nil)
 }
 
-// Prove starts a process that closes the sandbox and runs the tests named by
-// what. It returns how the sandbox is closed. facts has facts that the process
-// can't find out itself. If the tests produce a page, the process writes it to
-// out.
+// Prove starts a process that closes the sandbox and runs the tests that what
+// selects. It returns how the sandbox is closed. The process gets the facts,
+// which it can't find out itself. If the tests produce a page, the process
+// writes it to out.
 func (s *Spawner) Prove(what string, out *os.File, facts ...string) (security.Sealed, error) {
 	limit := s.StartLimit + proofTime
 	if what == ipc.ProvePage {
@@ -64,10 +64,11 @@ func (s *Spawner) Prove(what string, out *os.File, facts ...string) (security.Se
 	return p.proven(s.Worker.Name(), limit)
 }
 
-// proven waits until the process reports that its sandbox is closed. It kills a
-// process that takes longer than limit. If a program of this build can't close
-// the sandbox, it reports why. Any other program in its place may write some
-// text to its log, or nothing.
+// proven waits until the process reports the result of its tests. It kills a
+// process that takes longer than limit. A program of this build sends a report
+// even if it can't close the sandbox. A program of another build may only write
+// some text to its log, or nothing. If no report arrives, proven returns an
+// error with that text.
 func (s *Started) proven(program string, limit time.Duration) (sealed security.Sealed, err error) {
 	late := time.AfterFunc(limit, s.Kill)
 	defer late.Stop()
@@ -95,7 +96,8 @@ func (s *Started) proven(program string, limit time.Duration) (sealed security.S
 }
 
 // unstarted returns the error for a program that the stage could not execute.
-// why is the text that the stage wrote, which ends with the kernel's reason.
+// The argument why is the text that the stage wrote, which ends with the
+// kernel's reason.
 func unstarted(program, why string) error {
 	for _, cause := range []unix.Errno{unix.ENOEXEC, unix.EACCES, unix.EAGAIN} {
 		if strings.HasSuffix(why, cause.Error()) {

@@ -2,9 +2,9 @@
 // privileges, and waits for their deaths.
 //
 // A Spawner starts processes from one locked thread. That thread has entered
-// empty namespaces and given up its privileges, as far as this start permits.
-// Each process inherits this state before its first instruction. The package
-// reads nothing that processes send.
+// empty namespaces and given up its privileges, as far as the kernel and the
+// user of the gateway permit. Each process inherits this state before its first
+// instruction. The package reads nothing that processes send.
 //
 // The files from the top: start.go and prove.go start processes for the parent;
 // new.go makes a Spawner; namespaces.go enters the namespaces; execute.go
@@ -75,9 +75,11 @@ func (o *Options) unasked(p part) string {
 	return ""
 }
 
-// absent returns why part p is missing: the error of the last user namespace
-// setup (nest) that would have provided it, or EPERM, because only a thread
-// with CAP_SYS_ADMIN can enter it.
+// absent returns why part p is missing. It returns errNoNest if p needs a user
+// namespace and none could be set up, and otherwise the error of the last user
+// namespace setup (nest) that would have provided p. If there was no such
+// setup, it returns EPERM: only a thread with CAP_SYS_ADMIN can enter a
+// namespace without a user namespace of its own.
 func (s *Spawner) absent(p part) error {
 	if p != userNamespace && s.denied[userNamespace] != nil && s.nest == nil {
 		return errNoNest

@@ -49,9 +49,9 @@ func (s *Started) stop() {
 }
 
 // Start starts a process with a channel and a log of its own. It sends the
-// process two messages: the result of setup, which contains the limit of tasks,
-// and the attributes that the process must have. The error is ENOMEM if the PID
-// namespace has ended.
+// process two messages. The first is returned by setup, which gets the limit on
+// the tasks of the process. The second has the attributes that the process must
+// have. The error is ENOMEM if the PID namespace has ended.
 func (s *Spawner) Start(b Spec, setup func(tasks uint64) ipc.Message) (*Started, error) {
 	p, err := s.Launch(b)
 	if err != nil {

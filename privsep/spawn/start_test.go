@@ -67,8 +67,9 @@ func TestDeadBeforeTold(t *testing.T) {
 	}
 }
 
-// TestTimerSlack checks that a process inherits the slack of its timers. The
-// first threads of its runtime depend on that.
+// TestTimerSlack checks that a process inherits the timer slack of the
+// Spawner's thread. The first threads of Go's runtime start before a program
+// could set the slack itself.
 func TestTimerSlack(t *testing.T) {
 	program, err := OpenWorker("/bin/cat", security.Identity{}, false)
 	if err != nil {

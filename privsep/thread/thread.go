@@ -70,8 +70,8 @@ func Start(prepare func() error) (*Thread, error) {
 	return t, nil
 }
 
-// Do calls job on the thread and waits until it returns. It returns false if
-// the thread was stopped before.
+// Do calls job on the thread and waits until it returns. If the thread has been
+// stopped, Do returns false and does not call job.
 func (t *Thread) Do(job func()) bool {
 	done := make(chan struct{})
 	select {
@@ -91,10 +91,11 @@ func (t *Thread) Stop() {
 	}
 }
 
-// Locked calls do on a locked thread, which ends with its goroutine. It must be
-// the whole work of a goroutine, and may return before do has returned. It
-// never uses the process's first thread: that thread does not end, and /proc
-// shows its state as that of the process.
+// Locked calls do on a locked thread, which ends with its goroutine. The
+// goroutine that calls Locked must do nothing else. do never runs on the
+// process's first thread: that thread does not end, and /proc shows its state
+// as that of the process. If Locked is called on the first thread, it calls do
+// on another thread and returns immediately.
 func Locked(do func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {

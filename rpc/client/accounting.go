@@ -163,9 +163,10 @@ func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Creden
 		f = ask(s)
 	}
 	a.end(s, f)
-	// If the daemon's machine is gone, packets may be lost without an error.
-	// Then the session that was idle has used up its part of the time (limit),
-	// but the rest of the call's time is left for a new session.
+	// If the daemon's machine is gone, packets may be lost without an error. A
+	// request in a session that was idle for long then fails at the end of
+	// limit. limit is only a part of the call's time, so the rest is left for a
+	// new session.
 	silent := f != nil && limit != ctx && late(f.err) && ctx.Err() == nil
 	if f == nil || f.final || !s.reused || !broken(f) && !silent {
 		return f

@@ -68,8 +68,9 @@ type sizes struct {
 }
 
 // After a long answer to a list request, expectLong expects long answers to
-// that request for the time longFor. Short answers in the meantime mean little:
-// nothing may have changed, or the user may see only their own jobs.
+// that request for the time longFor. Short answers in the meantime don't end
+// this time: perhaps nothing has changed, or the user is allowed to see only
+// their own jobs.
 const longFor = 10 * time.Minute
 
 // expectLong reports whether the answer to r is likely to be long. The answer

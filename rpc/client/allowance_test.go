@@ -10,8 +10,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestGateIsShared checks that many requests with one credential delay a single
-// request with another credential by at most one request.
+// TestGateIsShared checks many requests with one credential and a single
+// request with another credential. The single request must be admitted as soon
+// as one of the others has ended.
 func TestGateIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -28,7 +28,8 @@ import (
 // here.
 //
 // An answer for which there is memory may overtake answers that wait for more.
-// Each waiting answer is overtaken at most maxPassed times.
+// But long answers overtake a waiting answer at most maxPassed times, unless it
+// waits only because of the limit on its credential.
 //
 // An expected answer reserves the size of the last answer to the same kind of
 // request. The daemon may never answer, so an expected answer delays others for
@@ -98,8 +99,9 @@ func (b *Budget) fits(l *ledger, r *allowance, n int) bool {
 	return l.taken-has+n <= limit && b.fair(l, r, n, has)
 }
 
-// fair reports whether r's credential may hold n bytes for r. They replace the
-// has bytes that it holds for r now.
+// fair reports whether r can hold n bytes without exceeding the limit on its
+// credential. The argument has is the number of bytes that r holds now,
+// according to l. The n bytes replace them.
 func (b *Budget) fair(l *ledger, r *allowance, n, has int) bool {
 	others := l.of[r.who] - has
 	return others == 0 || others+n <= b.size/2
@@ -115,7 +117,7 @@ func (b *Budget) ledger(come bool) *ledger {
 }
 
 // admit gives t its memory if there is enough, and if t may overtake the
-// requests in ahead. The caller holds the lock.
+// requests that wait ahead of it. The caller holds the lock.
 func (b *Budget) admit(t *turn, ahead []*turn) bool {
 	if !b.fits(b.ledger(t.come), t.allowance, t.n) {
 		return false
@@ -162,10 +164,11 @@ func (b *Budget) try(r *allowance, n int) bool {
 }
 
 // take waits until r may have n bytes. It returns errs.Unavailable if ctx ends
-// first. come reports whether the answer has arrived; otherwise it is expected.
-// An expected answer waits only briefly for other expected answers: if the
-// answers that have arrived leave enough memory, take soon returns nil without
-// reserving memory.
+// first. The argument come reports whether the answer has arrived; otherwise it
+// is expected. An expected answer does not wait for long because of other
+// expected answers: every expectFor, take checks whether the answers that have
+// arrived leave enough memory. If they do, it returns nil without reserving
+// memory.
 func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error {
 	t := &turn{allowance: r, n: n, come: come, ready: make(chan struct{})}
 	b.mu.Lock()
@@ -196,11 +199,11 @@ func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error
 	}
 }
 
-// claim sets the memory for the expected answer of r to n bytes. It does not
-// wait, and reports whether the request may be sent. It also succeeds if r has
-// slightly less than n bytes. If content is set, it even succeeds without
-// reserving memory, provided that the answers that have arrived leave enough
-// memory.
+// claim reports whether a request may be sent whose answer is expected to have
+// n bytes. It does not wait. It reserves n bytes for r, unless r already has
+// that many or slightly fewer. If that fails and content is set, the request
+// may still be sent, without reserved memory, if the answers that have arrived
+// leave enough.
 func (b *Budget) claim(r *allowance, n int, content bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,8 +213,8 @@ func (b *Budget) claim(r *allowance, n int, content bool) bool {
 	return content && b.fits(&b.here, r, n)
 }
 
-// leave calls is, and removes t from the queue if is returns true. It reports
-// whether it has removed t.
+// leave removes t from the queue if t is still there and is() returns true. It
+// reports whether it has removed t.
 func (b *Budget) leave(t *turn, is func() bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

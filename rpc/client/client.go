@@ -60,8 +60,8 @@ type Config struct {
 
 	// Munge is the client of munged. It authenticates this process to daemons
 	// over TCP, where they can't ask the kernel which user the process runs as.
-	// A credential without a token then stands for that user over TCP, too.
-	// Munge may be nil.
+	// With Munge, a credential without a token stands for that user over TCP,
+	// as it does on UNIX sockets. Munge may be nil.
 	Munge    *munge.Client
 	Sack     *sack.Client // for auth/slurm, instead of Munge
 	MungeUID uint32       // user of the daemons, which alone may decode credentials

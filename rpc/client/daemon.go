@@ -231,8 +231,8 @@ func (c *caller) recognise(nc net.Conn) error {
 	return err
 }
 
-// strange returns the error for the daemon's address a, which the untrusted
-// user uid serves.
+// strange returns the error for the daemon's address a, which is served by an
+// untrusted user with the given uid.
 func strange(a net.Addr, uid uint32) error {
 	what := map[string]string{"unix": "socket", "tcp": "port"}[a.Network()]
 	if uid == become.Overflow {

@@ -28,8 +28,8 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	stop := watch(ctx, nc)
 	sent, err := nc.Write(b)
 	if err != nil && ctx.Err() == nil {
-		// The daemon stopped reading. If it has refused the credential before
-		// the rest of a long request arrived, its answer can be read now.
+		// The daemon stopped reading. If it refused the credential before it
+		// had read all of a long request, its answer can be read now.
 		nc.SetReadDeadline(time.Now().Add(grace))
 	}
 	answer, f = c.receive(ctx, nc, allowance, r)

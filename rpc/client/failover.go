@@ -149,8 +149,8 @@ func (c *Client) reach(ctx context.Context, d *daemon, cred model.Credential) (c
 	return v, f
 }
 
-// share returns ctx. If others is set, the new context ends after half of the
-// remaining time.
+// share returns a context that ends with ctx. If others is set and ctx has a
+// deadline, the returned context already ends after half of the remaining time.
 func share(ctx context.Context, others bool) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !others || !ok {

@@ -34,9 +34,9 @@ type comer struct {
 	in  chan struct{} // closed when the request is admitted
 }
 
-// enter waits until the gate admits a request of the credential who. If ctx
-// ends first, it returns errs.Unavailable. A request that was admitted must
-// call leave.
+// enter waits until the gate admits a request of the given credential. If ctx
+// ends first, it returns errs.Unavailable. After an admitted request has ended,
+// the caller must call leave.
 func (g *gate) enter(ctx context.Context, who owner) error {
 	g.mu.Lock()
 	me := &comer{who: who, in: make(chan struct{})}

@@ -41,9 +41,9 @@ func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string
 // types. 0 would remove them.
 const leaveMailType = 0xfffe
 
-// eachTask makes a change to a job. For an array it returns the results of its
-// tasks, otherwise nil. If no task was changed, it returns the first task's
-// error.
+// eachTask sends r, which changes a job. If the tasks of an array had different
+// results, eachTask returns the results, otherwise nil. If no task was changed,
+// it returns the first task's error.
 func (c *Client) eachTask(ctx context.Context, cred model.Credential, r request) ([]model.TaskResult, error) {
 	var each message.JobArrayErrors
 	err := c.answerTo(ctx, cred, r, func(answer *reply) error {

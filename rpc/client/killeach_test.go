@@ -16,9 +16,10 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// killers returns a controller that answers KillJobs with the list or error
-// that results returns. If results is nil, the controller does not know that
-// message. one and many count the requests to signal one job and several jobs.
+// killers returns a controller that calls results to answer KillJobs. If
+// results is nil, the controller does not know the message of KillJobs. *one
+// counts the messages of Kill that the controller receives, and *many those of
+// KillJobs.
 func killers(results func() ([]model.KillResult, error)) (s *server.Server, one, many *int) {
 	s, one, many = controller(), new(int), new(int)
 	s.Handlers[message.RequestKillJob] = decoded(message.ResponseRC, func(r *message.KillJob) (message.Body, error) {

@@ -11,9 +11,10 @@ import (
 )
 
 // KillJobs sends a signal to the jobs that k selects. It returns a result for
-// each job that could not be signalled, and with model.KillVerbose for all
-// jobs. Like Kill, it never repeats the request. Controllers before 24.05 lack
-// the message. For them KillJobs sends nothing and returns errs.Unsupported.
+// each job that could not be signalled. With model.KillVerbose, it returns a
+// result for every job. Like Kill, it never repeats the request. Controllers
+// before 24.05 do not know the message, so for them KillJobs sends nothing and
+// returns errs.Unsupported.
 func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.KillJobs) ([]model.KillResult, error) {
 	var results []model.KillResult
 	answer := message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{Each: pass(func(r *model.KillResult) error {

@@ -237,9 +237,9 @@ func token(cred model.Credential) message.Credential {
 	return message.Credential{Plugin: message.PluginJWT, Token: cred.Token, ActAs: cred.ActAs}
 }
 
-// TestMungeIsDown checks that without munged nothing is sent, and that the
-// error names munged as the cause, so that no user searches for a submitted
-// job.
+// TestMungeIsDown checks that without munged nothing is sent. The error must
+// name munged as the cause, so that no user believes that the job may have been
+// submitted.
 func TestMungeIsDown(t *testing.T) {
 	t.Parallel()
 	j := &journal{}

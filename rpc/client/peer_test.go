@@ -321,8 +321,8 @@ func TestOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// count returns the number of requests of type t since the last call. It keeps
-// other requests.
+// count returns the number of requests of type t since the last call of
+// requests.
 func (p *peer) count(t message.Type) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

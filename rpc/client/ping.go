@@ -38,7 +38,7 @@ func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 }
 
 // pingAll calls one(ctx, i, d) for each daemon d, where i is the daemon's index
-// in the list. one returns how long the daemon took to answer.
+// in the list. The argument one returns how long the daemon took to answer.
 func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *daemon) (time.Duration, error)) ([]model.Ping, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()

@@ -141,8 +141,8 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 	return a, nil
 }
 
-// unread returns the failure for err. first is the part of the answer that was
-// read before the error.
+// unread returns the failure for err. The argument first is the part of the
+// answer that was read before the error.
 func unread(first []byte, err error) *failure {
 	f := failed(unanswered, fmt.Errorf("read answer: %w", err))
 	switch {

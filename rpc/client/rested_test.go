@@ -12,8 +12,8 @@ import (
 
 // TestRestedSessionIsSilent checks a session that was idle for a while, and
 // whose daemon is gone. The session may use only a part of the call's time, and
-// a new session gets the rest. A session that was used just before gets all of
-// the time, because its daemon may only be slow.
+// a new session gets the rest. If the session was used a moment ago, it gets
+// all of the time, because its daemon may only be slow.
 func TestRestedSessionIsSilent(t *testing.T) {
 	t.Parallel()
 	good := model.Credential{Token: "good"}

@@ -148,8 +148,8 @@ func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (answ
 	return s.receive(want, allowance)
 }
 
-// receive returns an answer, which must be of type want. A long answer gets its
-// memory from the allowance that is passed as in.
+// receive returns an answer, which must be of type want. The argument in is the
+// allowance for a long answer. If in is nil, a long answer is an error.
 func (s *session) receive(want message.Type, in *allowance) (*reply, *failure) {
 	answer, f := s.caller.receive(s.ctx, s.nc, in, request{})
 	if f != nil {

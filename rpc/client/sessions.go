@@ -54,8 +54,8 @@ type sessions struct {
 	rest time.Duration // 0 for restFor
 }
 
-// take removes the session that o used last from the idle sessions, and returns
-// it. If o has no idle session, take returns nil.
+// take returns the idle session that o used last, which is then no longer idle.
+// If o has no idle session, take returns nil.
 func (p *sessions) take(o owner) *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()

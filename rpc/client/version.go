@@ -159,8 +159,8 @@ func (d *daemon) miss(f *failure) {
 	d.misses, d.missed = d.misses+1, *f
 }
 
-// tired reports whether so many probes of d failed recently that it should not
-// be probed for a while.
+// tired reports whether so many probes of d failed recently that for a while it
+// should be probed only in the versions of closers (see few).
 func (d *daemon) tired(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,15 +175,17 @@ func (d *daemon) note(now time.Time, patient bool) {
 	d.vain, d.patient = append(d.vain, now), patient
 }
 
-// After maxVain failed probes within vainFor, a daemon is no longer probed in
-// all versions.
+// After maxVain failed probes within vainFor, a daemon is first probed in the
+// versions of closers (see tired).
 const (
 	maxVain = 6
 	vainFor = time.Minute
 )
 
-// few tries the versions of closers before it calls descend. So a credential
-// that d does not accept costs only the connections for these versions.
+// few tries the versions of closers. If d closes the connection on each of
+// them, few gives up. So a credential that d does not accept costs only the
+// connections for these versions. If d supports one of these versions, or
+// answers that it does not, few calls descend, which finds the newest version.
 func (d *daemon) few(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var f *failure
 	for _, v := range closers {

@@ -22,8 +22,9 @@ func TestLongText(t *testing.T) {
 }
 
 // TestListOfNothing checks the limit on the memory of lists of empty texts.
-// Such lists take more bytes in memory than on the wire. Lists in records that
-// are passed on one by one must not add up.
+// Such lists take more bytes in memory than on the wire. The limit is for the
+// sum of all lists that are kept. The memory of records that are passed on one
+// by one must not be added up.
 func TestListOfNothing(t *testing.T) {
 	const lists, long = 8, 1 << 10
 	var row, in []byte

@@ -140,8 +140,9 @@ func NewDescriber(v Version) *Codec {
 	return &Codec{mode: describing, version: v}
 }
 
-// Trace makes a decoder call f for each field. at is the field's offset, and n
-// its length in bytes. Trace is for tests and for dumps of messages.
+// Trace makes a decoder call f for each field. The argument at is the field's
+// offset, and n its length in bytes. Trace is for tests and for dumps of
+// messages.
 func (c *Codec) Trace(f func(field string, at, n int)) { c.trace = f }
 
 // Version returns the protocol version of the walk.
@@ -154,8 +155,8 @@ func (c *Codec) Since(v Version) bool { return c.version >= v }
 // first version without the field.
 func (c *Codec) Until(v Version) bool { return c.version < v }
 
-// Decoding reports whether the values come from the input. Then a walk should
-// check them.
+// Decoding reports whether the values come from the input. If they do, a walk
+// should check them.
 func (c *Codec) Decoding() bool { return c.mode == decoding }
 
 // Storing reports whether the walked values are set (decoding, filling) rather

@@ -20,8 +20,8 @@ func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), late
 // left returns the number of unread bytes of the input.
 func (c *Codec) left() int { return len(c.buf) - c.off + c.pieces.later }
 
-// join returns the next n bytes, which span several pieces, in a new slice. It
-// allocates memory as the bytes arrive.
+// join returns the next n bytes, which span several pieces, as one slice. The
+// slice is valid until the next call. Its memory grows as the bytes arrive.
 func (c *Codec) join(name string, n int) []byte {
 	switch {
 	case n > c.left():

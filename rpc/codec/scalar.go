@@ -177,10 +177,13 @@ func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
 	}
 }
 
-// sent returns the number that represents v on the wire. If a filler has set v
-// to "not set" or "unlimited", walked is false, because no number needs to be
-// walked. A single function for all widths, with the walk as a parameter, would
-// allocate memory for each number. A long list has a million numbers.
+// sent returns the number that represents v on the wire. When filling, it
+// sometimes sets v to "not set" or "unlimited" instead. In that case walked is
+// false, and the caller must not walk a number.
+//
+// OptUint16, OptUint32 and OptUint64 are separate functions because a generic
+// one, with the walk as a parameter, would allocate memory for each number. A
+// long list has a million numbers.
 func sent[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
 	infinite := ^T(0)
 	switch {

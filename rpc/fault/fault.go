@@ -49,8 +49,8 @@ func Of(number uint32, text string) *errs.Error {
 }
 
 // refusal reports whether an unknown number is in one of the ranges that Slurm
-// uses for refusals. For these numbers slurmrestd answers 422. A later release
-// may fill the gaps in the ranges.
+// uses for refusals. For these numbers slurmrestd answers 422. The ranges have
+// gaps, which a later release of Slurm may fill.
 func refusal(number uint32) bool {
 	return number >= 2000 && number <= 2185 || number >= 7001 && number <= 7013
 }

@@ -67,9 +67,9 @@ func cluster(c *codec.Codec, l *model.Cluster) {
 	c.String("tres_str", &l.TRES)
 }
 
-// connected returns the text that the protocol's table has in place of a name
-// for two fields. The fields have no name in Slurm either, and the text is part
-// of the expression that Slurm sends.
+// connected returns the name that two flags have in the protocol's table. Slurm
+// has no names for these flags: it sends the values of two expressions. The
+// table has the end of these expressions in place of a name.
 func connected(c *codec.Codec) string {
 	switch {
 	case c.Until(codec.V2505):

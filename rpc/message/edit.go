@@ -7,10 +7,10 @@ import (
 
 // Changes to records of the accounting daemon. To add records, a client sends
 // the message that also answers queries (Accounts, QOSList …), and gets a
-// PersistRC. To remove records, it sends a request to remove whose body is that
-// of a query (GetAccounts, GetQOS …), and gets Names. Coordinators,
-// AddAccountsTo and AddUsersTo are messages of their own. An AccountingEnd
-// commits the changes.
+// PersistRC. To remove records, it sends the body of a query (GetAccounts,
+// GetQOS …) with the type of a removal (AccountingRemoveAccounts …), and gets
+// Names. Coordinators, AddAccountsTo and AddUsersTo are messages of their own.
+// An AccountingEnd commits the changes.
 
 // Names lists the changed records, or the records that prevent the change.
 type Names struct{ Listed[string] }
@@ -65,8 +65,8 @@ type ModifyJobs struct {
 func (m *ModifyJobs) Walk(c *codec.Codec) { m.Filter.Walk(c); accountingJob(c, &m.Record) }
 
 // Coordinators adds or removes users as coordinators of accounts (table
-// dbd_acct_coord_msg). The answer is a PersistRC if it adds them, and Names if
-// it removes them.
+// dbd_acct_coord_msg). An addition is answered by a PersistRC, a removal by
+// Names.
 type Coordinators struct {
 	Accounts []string
 	Users    GetUsers

@@ -116,8 +116,8 @@ type consumed struct {
 	bytes []byte
 }
 
-// misplaced matches the date of a license that the independent decoder has put
-// where the date of the whole list belongs. Both have the same name.
+// misplaced matches the last_update of a license, which the independent decoder
+// has put in the place of the list's own last_update.
 var misplaced = regexp.MustCompile(`(?s)("last_update":\s*\d+),\s*("__i".*?"last_deficit":\s*\d+)`)
 
 func inWireOrder(decoded json.RawMessage) json.RawMessage {
@@ -255,9 +255,9 @@ func checkText(t *testing.T, field, want string, length, text []byte) {
 	}
 }
 
-// compareBytes compares two encodings. It permits empty text (00000001 00) in
-// place of null (00000000), and a difference in the last bit of a scaled
-// number.
+// compareBytes compares two encodings. It permits null (00000000) in got where
+// want has empty text (00000001 00), and a difference in the last bit of a
+// scaled number.
 func compareBytes(t *testing.T, want, got []byte) {
 	t.Helper()
 	i, j := 0, 0

@@ -63,9 +63,9 @@ func ListSince(question Type) codec.Version {
 }
 
 // Answer returns a body to decode the answer into, and the address of the
-// answer's error number. each must be a func(*T) error, and the body calls it
-// with every record. If each returns an error err, decoding ends with the error
-// stop(err).
+// answer's error number. The argument each must be a func(*T) error, which is
+// called with every record, or nil to store the records in the body. If that
+// function returns an error err, decoding ends with the error stop(err).
 func (l *RecordList) Answer(each any, stop func(error) error) (answer Body, code *uint32) {
 	return l.answer(each, stop)
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // addRecordLists adds the lists of accounting records to the messages that the
-// tests use. Lists that the corpus of FuzzDecode does not refer to come last.
+// tests use. It appends to fuzzed the answers that are not there yet, so that
+// the indexes in the corpus of FuzzDecode stay valid.
 func addRecordLists() {
 	var more []string
 	for filter, l := range RecordLists {

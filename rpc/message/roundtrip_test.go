@@ -113,8 +113,8 @@ func TestEachInsteadOfList(t *testing.T) {
 var fuzzed = []string{"Header", "Credential", "RCMessage", "JobArrayErrors", "NodeInfo", "PartitionInfo", "JobInfoRequest",
 	"JobInfo", "SubmitRequest", "SubmitResponse", "KillJob", "PersistRC", "AccountingStats", "RecordJobs"}
 
-// decodeAny decodes data as the message whose index is which. It returns the
-// number of bytes that were allocated.
+// decodeAny decodes data as the message fuzzed[which]. It returns the number of
+// bytes that were allocated.
 func decodeAny(which, version byte, data []byte) (allocated uint64) {
 	v := codec.Oldest + codec.Version(version)%(codec.Newest-codec.Oldest+1)
 	body := messages[fuzzed[int(which)%len(fuzzed)]]()

@@ -6,10 +6,9 @@ import (
 	"github.com/cloudflare/circl/xof/k12"
 )
 
-// kindK12 is the number of the hash function KT128 in a payload. Other
-// functions (the message's number alone, SHA-256, SHA-3) may be forbidden or
-// not loaded at a site. Every release of Slurm from 22.05 on accepts KT128, and
-// Slurm's own commands use it.
+// kindK12 is the number of the hash function KT128 in a payload. Slurm's
+// commands use it, and every release from 22.05 on accepts it. A site may
+// forbid the alternatives: SHA-256, SHA-3, and no hash.
 const kindK12 = 2
 
 // Payload returns the payload of a message's credential: a hash of the encoded

@@ -115,8 +115,8 @@ func TestAnswers(t *testing.T) {
 }
 
 // TestSockets checks that sockets that are absent or served by another user are
-// skipped. If no socket is left, the log must contain their paths, and the
-// client must not get them.
+// skipped. If no socket is left, the error must contain their paths for the
+// log, but its Message, which HTTP clients get, must not.
 func TestSockets(t *testing.T) {
 	socket := kiosk(t, func(nc net.Conn, _ []byte) { nc.Write(answer(credential + "\x00")) })
 	none := filepath.Join(t.TempDir(), "none")

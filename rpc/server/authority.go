@@ -9,9 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// Authority determines the user of a token. Both daemons use its Verify method,
-// so that the rules for tokens exist only once. A mistake in these rules would
-// give attackers root privileges on the cluster.
+// Authority determines the user of a token. Both bundled daemons use its Verify
+// method, so that the rules for tokens exist only once. A mistake in these
+// rules would give attackers root privileges on the cluster.
 type Authority struct {
 	// Token verifies a token with the daemon's key, and returns its user and
 	// expiry.

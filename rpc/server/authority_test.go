@@ -166,9 +166,9 @@ func TestDirectoryIsDown(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreNumbers checks that a name that NSS could interpret as a
-// number or an option counts as unknown, with the lookup function of the
-// daemons.
+// TestNamesThatAreNumbers checks that Verify does not accept a name that NSS
+// could interpret as a number, an option or another name. The test uses the
+// daemons' lookup function.
 func TestNamesThatAreNumbers(t *testing.T) {
 	a := Authority{
 		Token: func(string) (string, time.Time, error) { return "root", time.Time{}, nil },

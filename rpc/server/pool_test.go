@@ -124,8 +124,8 @@ func jwt(token string) message.Credential {
 }
 
 // TestSessionsOfOneUser checks that a user with many idle sessions loses their
-// own oldest session, both when the user's share and when the whole pool is
-// used up.
+// own oldest session when another one would exceed the user's share or the
+// size of the pool.
 func TestSessionsOfOneUser(t *testing.T) {
 	for name, most := range map[string][2]int{"share": {100, 4}, "all": {7, 100}} {
 		t.Run(name, func(t *testing.T) {
@@ -157,8 +157,8 @@ func TestSessionsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestAnsweredConnectionsOfOneUser checks that a user gets no more connections
-// while all of their connections are busy, and that other users do.
+// TestAnsweredConnectionsOfOneUser checks that a user whose connections are all
+// busy gets no more of them, and that other users still get connections.
 func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
 	f := start(t, &Server{MaxPerUser: 3, Super: func(uid uint32) bool { return uid == 0 }, Verify: asUser,

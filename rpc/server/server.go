@@ -43,8 +43,8 @@ type Server struct {
 	Persistent map[message.Type]Handler // for persistent connections; nil if these are not supported
 
 	// Verify verifies a token and the user to act as; "" stands for the token's
-	// own user. Both daemons use Authority.Verify. If Verify is nil, tokens are
-	// refused.
+	// own user. Both bundled daemons use Authority.Verify. If Verify is nil,
+	// tokens are refused.
 	Verify func(token, actAs string) (Identity, error)
 	// Super reports whether a user is exempt from the limits below. Such a
 	// user is called a Super. If the function is nil, root and the user of

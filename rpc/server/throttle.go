@@ -29,9 +29,9 @@ type lines struct {
 	report        func(left int)
 }
 
-// pass reports whether another line may be written about the source from. If
-// not, it counts the line, and at the end of the period it calls report with
-// the count.
+// pass reports whether another line may be written about a source. If not, it
+// counts the line. At the end of the period, report is called with the source
+// and the number of lines that were not written.
 func (t *throttle) pass(from source, report func(source, int)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

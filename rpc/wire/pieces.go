@@ -15,7 +15,8 @@ const PieceSize = 64 << 10
 //
 // The memory does not come from Go's heap, because freed pieces would continue
 // to use memory there until the garbage collector runs. The garbage collector
-// does not know this memory, so the caller must use or drop all Pieces.
+// does not know this memory, so the caller must call Drop, or call Next until
+// it returns io.EOF.
 type Pieces struct {
 	// Gone is called for each piece that is freed, with its length.
 	Gone func(n int)

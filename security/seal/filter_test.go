@@ -121,9 +121,9 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestAuditKillsNothingOfOurs checks that audit mode only logs calls that would
-// otherwise kill, except calls that our programs can't make, which still kill.
-// All other verdicts stay the same.
+// TestAuditKillsNothingOfOurs checks that audit mode only logs the calls that
+// otherwise kill, and changes no other verdict. There is one exception: calls
+// that our programs can't make, such as those of x32, must still kill.
 func TestAuditKillsNothingOfOurs(t *testing.T) {
 	rows := table(Options{}, 1)
 	program, err := compile(rows, true)

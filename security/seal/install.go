@@ -9,8 +9,8 @@ import (
 	"schedrestd/errs"
 )
 
-// install forbids all present and future threads of the process each system
-// call that is not in the table for the options o. This is permanent. The
+// install permanently restricts the process to the system calls in the table
+// for the options o. The filter applies to all present and future threads. The
 // process must have no_new_privs already.
 func install(o Options) error {
 	program, err := compile(table(o, unix.Getpid()), o.Audit)

@@ -11,10 +11,11 @@ import (
 	"schedrestd/security"
 )
 
-// The rights that each version of Landlock added, one bit each. The kernel
-// reports its version of Landlock. Rights that later versions added are denied
-// too (laterRights), unless the process needs an operation that they could
-// deny.
+// landlockRights has the rights that each version of Landlock added, one bit
+// each. The kernel reports its version of Landlock. If that version is newer
+// than those listed here, laterRights finds the rights that it added, and they
+// are denied, too. The exception is a process that connects to UNIX sockets
+// (Options.Unix), because one of these rights would deny that.
 var landlockRights = []struct {
 	version               int
 	files, network, scope uint64
@@ -36,13 +37,13 @@ const (
 	olderRuleset = 8 // size of the ruleset before version 4: files only
 )
 
-// denyFiles denies every thread of the process everything that Landlock can
-// deny: opening, executing, creating or removing any file, binding and
-// connecting TCP, and reaching abstract UNIX sockets and other processes. No
-// rule allows an exception; open files stay open. denyFiles returns what it has
-// denied: nothing on a kernel where Landlock is missing or switched off. The
-// process must already have no_new_privs, and all its threads must have the
-// same credentials.
+// denyFiles denies all operations in landlockRuleset, on every thread of the
+// process: opening, executing, creating or removing any file, binding and
+// connecting TCP sockets, connecting to abstract UNIX sockets, and sending
+// signals to other processes. There are no exceptions. Files that are already
+// open stay open. denyFiles returns what it has denied, which is nothing on a
+// kernel where Landlock is missing or switched off. The process must already
+// have no_new_privs, and all its threads must have the same credentials.
 func denyFiles(o Options) (security.Sealed, error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
@@ -86,9 +87,10 @@ func enterRuleset(set, version int) error {
 	return nil
 }
 
-// prove tries the denied operations. It runs before the filter is installed,
-// which denies them too. A ruleset that was accepted is no proof: a sandbox
-// around the gateway may have answered the system calls in place of the kernel.
+// prove tries the denied operations. It must run before the filter is
+// installed, because the filter denies them, too. A ruleset that was accepted
+// is no proof: a sandbox around the gateway may have answered the system calls
+// in place of the kernel.
 func prove(denies uint8) error {
 	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -143,10 +145,11 @@ func size(version int) uintptr {
 	return rulesetSize
 }
 
-// landlockRuleset returns everything that this version can deny. It denies
-// signals to other processes only if the kernel treats all threads of a process
-// as one domain. In version 6 each thread was a domain of its own, and the
-// runtime could not signal its own threads to preempt them.
+// landlockRuleset returns a ruleset that denies everything that this version
+// can deny. It denies signals to other processes only if threads of the same
+// process may still signal each other (threadsAreOne). On a kernel with version
+// 6 or 7 that lacks the fix for this, Go's runtime could not signal its own
+// threads to preempt them.
 func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, denies uint8) {
 	for _, r := range landlockRights {
 		if version < r.version {

@@ -37,9 +37,10 @@ func ReadOnly(all bool) (sealed security.Sealed, err error) {
 	return sealed, err
 }
 
-// denyWriting denies every change of a file except writing to /dev/null. It
-// also denies signals to processes outside the sandbox. Files that are already
-// open stay writable. On a kernel without Landlock it denies nothing.
+// denyWriting denies every change of a file except writing to /dev/null. Files
+// that are already open stay writable. If the kernel supports it, denyWriting
+// also denies signals to processes outside the sandbox (see landlockRuleset).
+// On a kernel without Landlock it denies nothing.
 func denyWriting() (sealed security.Sealed, err error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {

@@ -25,10 +25,10 @@ type call struct {
 	number uintptr
 }
 
-// test holds when an argument, without the bits outside mask, is one of these
-// values. It checks all 64 bits, unless mask excludes some. For an int the
-// kernel reads only 32 bits. A caller that sets the others is trying to deceive
-// the filter.
+// test holds when an argument, without the bits outside mask, is one of the
+// values in any. The function is makes tests of all 64 bits, even for an int,
+// of which the kernel reads only the lower 32. A caller that sets the upper
+// bits is trying to deceive the filter, so such a test does not hold.
 type test struct {
 	arg  int
 	mask uint64
@@ -43,7 +43,8 @@ func is(arg int, values ...uint64) test { return test{arg: arg, mask: ^uint64(0)
 func without(arg int, bits uint64) test { return test{arg: arg, mask: bits, any: []uint64{0}} }
 
 // ofInt returns a test that holds when the lower half of the argument is one of
-// the values. The kernel reads only that half of an int.
+// the values. The kernel reads only that half of an int. Rows that kill need
+// this test: a caller could otherwise avoid the row by setting an upper bit.
 func ofInt(arg int, values ...uint64) test { return test{arg: arg, mask: 1<<32 - 1, any: values} }
 
 // called names the values of a test.
@@ -150,8 +151,8 @@ func (a *assembler) judge(rows []row, audit bool) error {
 	return nil
 }
 
-// test emits a test: if t holds, execution continues with the next instruction,
-// otherwise at the label differs.
+// test emits code that continues with the next instruction if t holds, and
+// otherwise jumps to the label differs.
 func (a *assembler) test(t test, differs label) error {
 	if len(t.any) == 0 || t.arg < 0 || t.arg > 5 {
 		return fmt.Errorf("test of argument %d for %d values", t.arg, len(t.any))

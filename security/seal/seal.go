@@ -25,8 +25,8 @@
 // The filter can't be removed, and only Options can make it allow more calls.
 // Rows are written by hand. When a new version of Go needs another call, SIGSYS
 // kills the tests, and a developer adds a row. With Options.Audit the kernel
-// logs calls instead of killing, for kernels and versions that have not been
-// tested.
+// logs calls instead of killing, for kernels and versions of Go that have not
+// been tested.
 //
 // The parent does not link this package, because the parent can't run in such a
 // sandbox.

@@ -191,8 +191,9 @@ func describe(s syscall.WaitStatus) string {
 	return fmt.Sprint("status ", s.ExitStatus())
 }
 
-// TestTry checks that each probe has its expected result in the sandbox: on
-// threads that were started before, in audit mode, and for each table.
+// TestTry checks that each probe has its expected result in the sandbox, for
+// each table, with and without audit mode, and also on threads that were
+// started before the sandbox was closed.
 func TestTry(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		for name, o := range everyOption {
@@ -306,8 +307,9 @@ func divided() error {
 	return install(Options{})
 }
 
-// TestForeign checks that a call of the other architecture that the machine
-// supports kills the process, whatever the number of the call means there.
+// TestForeign checks that a 32-bit system call kills the process. The number of
+// such a call means another call in the 64-bit table, so the filter must not
+// look it up there.
 func TestForeign(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("only amd64 can make such calls in the same process")

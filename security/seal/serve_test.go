@@ -92,8 +92,8 @@ func preparePairs(n int) (*connectionPairs, error) {
 	return p, nil
 }
 
-// lateConn turns a descriptor into a connection at the first use, in the same
-// way as a worker.
+// lateConn turns a descriptor into a connection at the first use, as a worker
+// does.
 type lateConn struct {
 	net.Conn
 	once sync.Once

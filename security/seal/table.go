@@ -194,9 +194,10 @@ var exporterRows = []row{
 // filter can't see addresses, so the mount namespace must limit the UNIX
 // sockets that the worker can reach. TCP needs another limit. A TCP connection
 // that the worker was given belongs to the network namespace of the process
-// that opened it. connect(2) can disconnect it (AF_UNSPEC) and connect it to
-// another address. Landlock (version 4) must deny that; it covers TCP, but not
-// Multipath TCP. Without both limits the worker could escape.
+// that opened it. With connect(2) the worker could disconnect it (AF_UNSPEC)
+// and connect it to another address. Landlock (version 4) must deny that.
+// Landlock does not cover Multipath TCP, so the parent's listeners do not use
+// that. Without both limits the worker could escape.
 var dialRows = []row{
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
 		is(0, unix.AF_UNIX).called("AF_UNIX"),

@@ -9,11 +9,11 @@ import (
 	"schedrestd/security"
 )
 
-// Confine drops what the calling process can give up by itself. Afterwards it
-// writes no core files, which would contain tokens. It can't write to files,
-// unless writes is set. It can have at most the given number of descriptors.
-// Other processes of its uid can't debug it, and it can't gain privileges by
-// exec.
+// Confine drops what the calling process can give up by itself. Afterwards the
+// process writes no core files, which would contain tokens. It can't write to
+// files unless the parameter writes is true. The parameter files limits its
+// open descriptors. Other processes of its uid can't debug it, and it can't
+// gain privileges by exec.
 func Confine(files uint64, writes bool) error {
 	limits := []struct {
 		name  string
@@ -55,11 +55,11 @@ func ConfineReader() error {
 	return noNewPrivsProcess()
 }
 
-// LimitTasks limits the processes and threads that the calling process's user
-// may have when this process starts another process or thread. In a user
-// namespace the kernel counts only the user's processes in that namespace.
-// Without this limit a captured process could use up the limit of the machine
-// or the service.
+// LimitTasks sets RLIMIT_NPROC of the calling process. The process can then
+// start another process or thread only while its user has fewer of them than
+// the limit. In a user namespace the kernel counts only those in that
+// namespace. Without this limit a compromised process could use up the limit of
+// the machine or the service.
 func LimitTasks(most uint64) error {
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 		return fmt.Errorf("limit processes and threads to %d: %w", most, err)
@@ -67,8 +67,9 @@ func LimitTasks(most uint64) error {
 	return nil
 }
 
-// noNewPrivsProcess sets no_new_privs on all threads. A worker has already
-// inherited it from the parent's spawning thread, for all its threads.
+// noNewPrivsProcess sets no_new_privs on all threads, unless it is already set.
+// In a worker it is: the worker inherited it from the parent's thread that
+// started it.
 func noNewPrivsProcess() error {
 	on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	if err != nil {

@@ -15,9 +15,10 @@ import (
 // confinement promises.
 type Attributes map[string]string
 
-// Expect returns the attributes that a confined process must have. a has the
-// values that the parent has sent to the process. files is the process's limit
-// of open descriptors, and tasks is its user's limit of processes and threads.
+// Expect returns the attributes that a confined process must have. The
+// parameter a has the values that the parent sent to the process, files is the
+// process's limit on open descriptors, and tasks is its user's limit on
+// processes and threads.
 func Expect(a *ipc.Attributes, files, tasks uint64) Attributes {
 	id := func(n uint32) string { return strings.TrimSpace(strings.Repeat(fmt.Sprint(n)+" ", 4)) }
 	none := security.Capabilities(0).String()

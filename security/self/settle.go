@@ -8,10 +8,11 @@ import (
 	"schedrestd/security/root"
 )
 
-// Settle prepares a process that starts in its own namespaces, as its first
-// step: it creates its root, leaves the machine's file system, and drops every
-// capability and its bounding set, on all threads. It does nothing in any other
-// process.
+// Settle takes the first step of a process that starts with capabilities over
+// its own namespaces. If the process is to have its own root, Settle creates that
+// root and leaves the machine's file system. It then drops every capability and
+// empties the bounding set, on all threads. In any other process, Settle does
+// nothing.
 func Settle() error {
 	switch v := os.Getenv(root.Variable); v {
 	case "":

@@ -30,12 +30,12 @@ func Local(ip netip.Addr) (bool, error) {
 // this machine. If there is no such connection, it returns sockdiag.ErrUnknown.
 //
 // A connection that no process has accepted yet belongs to the listening
-// socket, and is reset when that socket is closed. So the owner of the
-// listening socket is looked up first. If the connection has still not been
-// accepted after that, it belongs to this owner. In the other order, a process
-// could accept the connection, close its listening socket and leave the port to
-// the daemon. The daemon's owner would then be mistaken for the owner of the
-// connection.
+// socket, and is reset when that socket is closed. So Server looks up the owner
+// of the listening socket first, and the connection second. If no process has
+// accepted the connection by then, it belongs to that owner. In the opposite
+// order, an attacker's process could accept the connection between the two
+// look-ups, close its listening socket, and leave the port to a daemon. Server
+// would then mistake the daemon's user for the owner of the connection.
 func Server(local, remote netip.AddrPort) (uid uint32, err error) {
 	socket, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {

@@ -131,8 +131,9 @@ func TestOwners(t *testing.T) {
 }
 
 // TestServerIsWhoAccepted checks a process that accepts a connection and then
-// leaves its port to the daemon. The process must still be reported as the
-// owner of the connection, because it reads the connection's data.
+// stops listening, so that another user can listen on the port. Server must
+// still report the process as the owner of the connection, because it reads the
+// connection's data.
 func TestServerIsWhoAccepted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("takes two users")
