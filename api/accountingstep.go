@@ -70,15 +70,16 @@ var AccountingStep = schema.Object("step",
 		schema.Show("distribution", schema.String, func(s *AccountingStepRow) string { return distribution(s.TaskDist) }, "Distribution"),
 	}),
 	schema.Group("tres", "Trackable resources", []schema.Field[AccountingStepRow]{
-		usedTRES("requested", "Read", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.In }),
-		usedTRES("consumed", "Written", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.Out }),
+		usedTRES("requested", "Used by the step: CPU time, memory and data read", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.In }),
+		usedTRES("consumed", "Data that the step has written", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.Out }),
 		schema.Show("allocated", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(s.TRESAlloc) }, "Allocated resources"),
 	}),
 )
 
-// usedTRES returns the field with the amounts of trackable resources that a
-// step has read ("requested") or written ("consumed"). The names of the field
-// and of its schemas are those in slurmrestd's documents.
+// usedTRES returns a field with the amounts of trackable resources that a step
+// has used. "requested" has CPU time, memory and the data that was read, and
+// "consumed" the data that was written. The names of the field and of its
+// schemas are those in slurmrestd's documents.
 func usedTRES(name, doc string, of func(*AccountingStepRow) *model.StepUsage) schema.Field[AccountingStepRow] {
 	schemas := map[string]string{"requested": "step_tres_req", "consumed": "step_tres_usage"}
 	extreme := func(which string) func() schema.Type[[]taskTRES] {

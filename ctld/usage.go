@@ -124,7 +124,7 @@ func (c *Controller) checkLimits(j *job, l load) error {
 	return nil
 }
 
-// slow refuses a submission of user uid if the bytes written for the user's
+// slow refuses a submission or change of user uid if the bytes written for the user's
 // jobs exceed the permitted rate. The caller holds c.mu.
 func (c *Controller) slow(uid uint32, now time.Time) error {
 	b := c.usage.rates[uid]

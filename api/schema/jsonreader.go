@@ -41,11 +41,9 @@ type jsonReader struct {
 	// or object ends.
 	open []Value
 
-	// line and lineStart are updated by space(), because a line can only end in
-	// white space. So the text is not scanned again to find the position of a
-	// Value.
-	line      int32
-	lineStart int
+	// line is updated by space(), because a line can only end in white space. So
+	// the text is not scanned again to find the position of a Value.
+	line int32
 	// col is the column of the byte at colAt. It is stored so that each column
 	// is counted only once.
 	col   int32
@@ -57,7 +55,6 @@ func (r *jsonReader) space() {
 		switch r.text[r.at] {
 		case '\n':
 			r.line++
-			r.lineStart = r.at + 1
 			r.col, r.colAt = 0, r.at+1
 		case ' ', '\t', '\r':
 		default:

@@ -335,7 +335,7 @@ func (s *Store) read(number uint64) (*claim, error) {
 func decode(b []byte, at int) (*claim, error) {
 	c, newer := decodeClaim(b)
 	if newer {
-		return nil, errors.New("the record was written by another version of this program")
+		return nil, errors.New("the record was written by a later version of this program")
 	}
 	if c != nil && int(c.number%Slots) != at {
 		return nil, nil
