@@ -216,8 +216,8 @@ func TestCheckKeeper(t *testing.T) {
 		c.Service = identityOf("", "", strconv.Itoa(os.Geteuid())) // the user who owns the key file
 	}
 	out, _ := inspect(t, nil, c)
-	own := fmt.Sprintf("A keeper was started as uid %d,", os.Geteuid())
-	if !strings.Contains(out, "\nA keeper was started as uid ") || strings.Contains(out, own) != (os.Geteuid() != 0) || strings.Contains(out, "as uid 65534,") {
+	own := fmt.Sprintf("A keeper was started as uid %d.", os.Geteuid())
+	if !strings.Contains(out, "\nA keeper was started as uid ") || strings.Contains(out, own) != (os.Geteuid() != 0) || strings.Contains(out, "as uid 65534.") {
 		t.Errorf("the keeper is missing:\n%s", out)
 	}
 	if err := os.WriteFile(c.Tokens.Key, []byte("short"), 0o600); err != nil {
