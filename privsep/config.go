@@ -87,8 +87,9 @@ func (c Config) files() uint64 { return uint64(c.Setup.Files) }
 // that still finish requests.
 func (c Config) mostProcesses() int { return 2*int(c.Connections+c.Identities+c.Workers) + 100 }
 
-// anyWorker returns the identity of death tests, and of workers that are not
-// started for one particular user.
+// anyWorker returns the identity of workers that are not started for one
+// particular user, and of the processes that make a forbidden call to prove that
+// the sandbox kills them (death tests).
 func (c Config) anyWorker(who identity.Service) security.Identity {
 	if c.Switches.BecomeUser {
 		// No user has connected yet. If these processes ran as one of the

@@ -3,8 +3,9 @@ package worker
 import "sync"
 
 // asked keeps pending questions by number. Each answer goes to the goroutine
-// that asked. No answer is lost: the caller of answer or forget must handle an
-// answer that arrives too late. The zero value has no questions.
+// that asked. If this goroutine no longer waits, the answer is left to the caller:
+// the method answer returns false, and if an answer has just arrived, forget
+// returns it. The zero value has no questions.
 type asked[T any] struct {
 	mu      sync.Mutex
 	last    uint64

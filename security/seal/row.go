@@ -151,8 +151,8 @@ func (a *assembler) judge(rows []row, audit bool) error {
 	return nil
 }
 
-// test emits code that continues with the next instruction if t holds, and
-// otherwise jumps to the label differs.
+// test emits code that checks t. If t holds, execution continues with the next
+// instruction. Otherwise it jumps to the label that the argument differs has.
 func (a *assembler) test(t test, differs label) error {
 	if len(t.any) == 0 || t.arg < 0 || t.arg > 5 {
 		return fmt.Errorf("test of argument %d for %d values", t.arg, len(t.any))
