@@ -143,13 +143,14 @@ func TestUpdate(t *testing.T) {
 func TestSubmittedNice(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
 	user := me
+	raised := int64(-100) // the user who runs the controller may raise priorities
 	if user.UID == 0 {
-		user = owner // any user but root
+		user, raised = owner, 0 // any user but root
 	}
 	for _, tt := range []struct {
 		who         server.Identity
 		given, want int64
-	}{{user, 0, 0}, {user, 100, 100}, {user, -100, 0}, {admin, 100, 100}, {admin, -100, -100}} {
+	}{{user, 0, 0}, {user, 100, 100}, {user, -100, raised}, {admin, 100, 100}, {admin, -100, -100}} {
 		d := desc(t.TempDir(), "true")
 		d.BeginTime = model.At(time.Now().Add(time.Hour))
 		d.UserID, d.Nice = model.Some(user.UID), model.Some(uint32(model.NiceOffset+tt.given))

@@ -305,8 +305,8 @@ func TestOneTransactionAtATime(t *testing.T) {
 // TestLostConnection checks that the transaction of a closed connection is
 // rolled back and keeps no other client waiting.
 func TestLostConnection(t *testing.T) {
-	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
-	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: onlyRoot}
+	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyMe}, quiet)
+	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: onlyMe}
 	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {
 		t.Fatal(err)
@@ -339,8 +339,8 @@ func TestLostConnection(t *testing.T) {
 // protocol version.
 func TestEveryChangeAtEveryVersion(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2311, codec.V2411, codec.Newest} {
-		d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
-		s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: onlyRoot, Oldest: v, Newest: v}
+		d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyMe}, quiet)
+		s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: onlyMe, Oldest: v, Newest: v}
 		ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 		if err != nil {
 			t.Fatal(err)

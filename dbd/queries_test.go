@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -41,6 +42,9 @@ func tokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
 }
 
 func onlyRoot(uid uint32) bool { return uid == 0 }
+
+// onlyMe gives full rights to the user who runs the tests.
+func onlyMe(uid uint32) bool { return int(uid) == os.Getuid() }
 
 // TestSlowQueries checks that queries that would take minutes do not delay
 // other users, and that they end when their clients close their connections.

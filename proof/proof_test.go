@@ -81,7 +81,7 @@ func TestEscapesOfThePage(t *testing.T) {
 		{"- the dispatcher and the resolver keep", "the dispatcher and the resolver"},
 		{"- before Linux 6.7", "this kernel's Landlock does not restrict TCP"},
 		{"- without root", "processes of the user who started the gateway"},
-		{"- in inetd mode as root", "it does not have its own root and /proc"},
+		{"- a worker's root directory contains the machine's /proc", "it does not have its own root and /proc"},
 		{"- always: processes of the workers' user", "processes of uid 900 outside the sandbox"},
 		{"- a listener of multipath TCP", "multipath TCP"},
 		{"- before Linux 5.13", "the machine's files, through a hole in the filter"},
