@@ -135,7 +135,9 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 			return true
 		}
 		sent = put(int(fd), frame, oob)
-		if sent == nil && r.Then != Initial {
+		// If the peer has exited, the next message must fail in the same way, and
+		// not because it seems to be out of order.
+		if (sent == nil || sent == unix.EPIPE) && r.Then != Initial {
 			c.phase = r.Then
 		}
 		return sent != unix.EAGAIN

@@ -235,6 +235,25 @@ func TestSendKeepsToTheTable(t *testing.T) {
 	}
 }
 
+// TestPeerGone checks that each message to a peer that has exited fails only
+// because the peer is gone, also the messages after the first.
+func TestPeerGone(t *testing.T) {
+	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parent.Close()
+	unix.Close(fd)
+	for _, tt := range []struct {
+		m   ipc.Message
+		fds []int
+	}{{&ipc.ServiceSetup{}, nil}, {&ipc.Attributes{}, nil}, {&ipc.SecretKeys{}, []int{0, 0, 0, 0}}} {
+		if err := parent.TrySend(tt.m, tt.fds...); err == nil || ipc.UnlessGone(err) != nil {
+			t.Errorf("%s: %v", ipc.KindOf(tt.m), err)
+		}
+	}
+}
+
 // TestFullChannel checks that a channel to a peer that does not read has a
 // limit, and that the sender then gets ErrFull instead of waiting.
 func TestFullChannel(t *testing.T) {

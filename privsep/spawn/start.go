@@ -59,16 +59,11 @@ func (s *Spawner) Start(b Spec, setup func(tasks uint64) ipc.Message) (*Started,
 	}
 	tasks := s.tasks(b.Threads)
 	for _, m := range []ipc.Message{setup(tasks), s.expect(b)} {
-		err := p.Channel.TrySend(m)
-		if err == nil {
-			continue
+		if err := ipc.UnlessGone(p.Channel.TrySend(m)); err != nil { // the dispatcher notices an exit
+			p.Kill()
+			p.Close()
+			return nil, errs.Wrap(err, errs.Internal, "send a %s its settings", b.Role)
 		}
-		if ipc.UnlessGone(err) == nil {
-			break // the dispatcher notices the exit
-		}
-		p.Kill()
-		p.Close()
-		return nil, errs.Wrap(err, errs.Internal, "send a %s its settings", b.Role)
 	}
 	p.UID, p.GID, p.Foreign = b.Who.UID, b.Who.GID, s.nest != nil
 	return p, nil
