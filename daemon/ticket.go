@@ -24,7 +24,8 @@ func Ticket(key auth.Key, lifespan time.Duration) (string, error) {
 }
 
 // WithTickets returns a Verify function for the accounting daemon. That
-// function accepts a ticket as a token for the daemon's own user.
+// function accepts a ticket as a token for the daemon's own user, and marks the
+// identity, which may only record jobs and read counts.
 func (k Keys) WithTickets() func(token, actAs string) (server.Identity, error) {
 	if k.Key == nil {
 		return k.Verify
@@ -35,6 +36,6 @@ func (k Keys) WithTickets() func(token, actAs string) (server.Identity, error) {
 		if err != nil || c.User != ticketUser || actAs != "" {
 			return k.Verify(token, actAs)
 		}
-		return server.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Name: c.User, Expires: c.Expires}, nil
+		return server.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Name: c.User, Expires: c.Expires, Ticket: true}, nil
 	}
 }

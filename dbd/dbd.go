@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"schedrestd/daemon"
+	"schedrestd/errs"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 	"schedrestd/semaphore"
@@ -74,11 +75,26 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 		handlers[t] = refuseUnoffered
 	}
 	for t, h := range handlers {
+		if t != message.AccountingGetStats && t != message.AccountingRecordJobs && t != message.AccountingFini {
+			h = withoutTicket(h)
+		}
 		if t != message.AccountingFini { // clients send AccountingFini after each query, so it is not counted
 			handlers[t] = d.counted(h)
 		}
 	}
 	return handlers
+}
+
+// withoutTicket returns a handler that refuses a client with the controller's
+// ticket and calls h for all others. An attacker who steals a ticket must not
+// be able to read or change accounts.
+func withoutTicket(h server.Handler) server.Handler {
+	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+		if r.Identity.Ticket {
+			return 0, nil, errs.New(errs.Denied, "the controller's ticket permits only to record jobs")
+		}
+		return h(ctx, r)
+	}
 }
 
 // counted returns a handler that calls h and counts the call, by message type

@@ -3,9 +3,11 @@ package dbd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
 
@@ -299,6 +302,22 @@ func TestOneTransactionAtATime(t *testing.T) {
 	want := []string{"first", "fourth", "root", "second"}
 	if got := accounts(t, func(l model.Listing) error { return connect().List(ctx, rootCred, l) }); !slices.Equal(got, want) {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestTicket checks that the controller's ticket permits only the messages that
+// the controller sends, although it stands for a user who may do everything.
+func TestTicket(t *testing.T) {
+	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
+	permitted := map[message.Type]bool{message.AccountingGetStats: true, message.AccountingRecordJobs: true, message.AccountingFini: true}
+	for kind, handler := range d.Handlers() {
+		if permitted[kind] {
+			continue
+		}
+		_, _, err := handler(ctx, &server.Request{Type: kind, Identity: server.Identity{Ticket: true}})
+		if errs.KindOf(err) != errs.Denied || !strings.Contains(fmt.Sprint(err), "ticket") {
+			t.Errorf("%v: %v", kind, err)
+		}
 	}
 }
 

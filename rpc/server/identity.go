@@ -16,6 +16,7 @@ type Identity struct {
 	By       string    // the token's own user, if that user acts for Name; otherwise ""
 	Expires  time.Time // expiry of the token; zero for never
 	Kernel   bool      // whether the kernel identified the user on a UNIX socket, without a token
+	Ticket   bool      // whether the token is the controller's ticket for recording jobs, and permits nothing else
 }
 
 // refused returns the error for a client whose credential is invalid. The
