@@ -58,8 +58,8 @@ var beside = map[[2]string]string{
 	{"socket", "guard"}:     "a user who could replace a socket's directory could serve in its place",
 }
 
-// only lists packages for which the floors are not strict enough. Each entry
-// names all of our packages that this package may import.
+// only lists packages for which the floors are not strict enough. The list of a
+// package has all of our other packages that it may import.
 var only = map[string][]string{
 	"privsep":              {"become", "errs", "exitstatus", "ipc", "notify", "printable", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "privsep/thread", "fdpass", "security", "socket"}, // runs as root
 	"privsep/auditlog":     {"become", "errs", "guard", "ipc"},
@@ -114,8 +114,8 @@ var only = map[string][]string{
 	"typo":                 {},
 }
 
-// never lists imports that are forbidden: each entry names packages that a
-// package must not import.
+// never lists forbidden imports. A package must not import any package in its
+// list.
 var never = map[string][]string{
 	"handlers": {"rpc"}, // uses the controller through an interface
 	"model":    {"errs"},

@@ -80,8 +80,9 @@ type tested struct {
 	words     map[string]bool // all string literals in the tests, which include the names of subtests
 }
 
-// has reports whether function has a part with that name: a script page, or a
-// string literal in the tests.
+// has reports whether the test function has a part with that name: a file in
+// testdata/script if the function runs scripts, and otherwise a string literal
+// in the folder's tests.
 func (t *tested) has(function, part string) bool {
 	if function == "TestCommand" || function == "TestCommands" {
 		folder := t.folder

@@ -66,8 +66,8 @@ var purgeAfter = schema.Object("slurmdb_purge_units",
 
 func purge() schema.Type[uint32] { return purgeAfter.Type() }
 
-// inUnit returns a function that returns the number of a stored age, or 0 if
-// the age is in another unit.
+// inUnit returns a function that returns a stored age as a number without its
+// unit, or 0 if the age is not in the given unit.
 func inUnit(unit uint32) func(*uint32) uint32 {
 	return func(n *uint32) uint32 {
 		if *n == model.Leave32 || *n&unit == 0 {

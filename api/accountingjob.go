@@ -176,8 +176,8 @@ func accountedUser(j *AccountingJobRow) string {
 }
 
 // planned returns how long a job waited after it became eligible. The wait
-// ended when the job started or, if it never started, when it ended. A job that
-// is still pending has waited until now.
+// ended when the job started or, if the job never started, when the job ended.
+// A job that is still pending has waited until now.
 func planned(j *AccountingJobRow) model.Opt[uint64] {
 	switch {
 	case j.EligibleTime <= 0 || j.EligibleTime == timeInfinite:

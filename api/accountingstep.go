@@ -77,9 +77,10 @@ var AccountingStep = schema.Object("step",
 )
 
 // usedTRES returns a field with the amounts of trackable resources that a step
-// has used. "requested" has CPU time, memory and the data that was read, and
-// "consumed" the data that was written. The names of the field and of its
-// schemas are those in slurmrestd's documents.
+// has used. The field "requested" has the CPU time, the memory and the data
+// that the step read. The field "consumed" has the data that the step wrote.
+// The names of the field and of its schemas are those in slurmrestd's
+// documents.
 func usedTRES(name, doc string, of func(*AccountingStepRow) *model.StepUsage) schema.Field[AccountingStepRow] {
 	schemas := map[string]string{"requested": "step_tres_req", "consumed": "step_tres_usage"}
 	extreme := func(which string) func() schema.Type[[]taskTRES] {

@@ -45,8 +45,8 @@ func confNumber(name, wire string, unit schema.Option) confField {
 	return confShow(name, schema.Int32, func(c *model.Configuration) uint32 { return uint32(c.Numbers[wire]) }, unit)
 }
 
-// confLimit returns a field with a number that may be unset. It is also unset
-// if the controller did not send it.
+// confLimit returns a field with a number that may be unset. If the controller
+// did not send the number, it counts as unset.
 func confLimit[T uint16 | uint32](name, wire string, unit schema.Option) confField {
 	return confShow(name, rawNumber, func(c *model.Configuration) T {
 		if n, sent := c.Numbers[wire]; sent {

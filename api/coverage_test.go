@@ -127,8 +127,8 @@ var ours = map[string]string{
 // undocumented lists the bodies that slurmrestd sends but does not document.
 var undocumented = map[string]bool{"openapi_job_state_resp": true}
 
-// body is the table of a body. since is the first version in which slurmrestd
-// has this body.
+// body is a request or answer body. The field since has the first version in
+// which slurmrestd has this body.
 type body struct {
 	Described
 	since schema.Version

@@ -85,8 +85,8 @@ func statsTime(name string, at func(*ControllerStatsRow) *uint32, doc string, op
 	return schema.F(name, schema.Int32, at, doc, append(opts, schema.Unit("µs"))...)
 }
 
-// statsMean returns a field with a mean. It divides the first result of the
-// function "of" by the second.
+// statsMean returns a field with a mean: the sum divided by the number of
+// times, both of which the function "of" returns.
 func statsMean(name string, of func(*ControllerStatsRow) (sum, times uint32), doc string) statsField {
 	return schema.Show(name, schema.Int64, func(s *ControllerStatsRow) uint64 {
 		sum, times := of(s)

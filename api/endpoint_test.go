@@ -57,8 +57,8 @@ var unlike = map[string]string{
 
 // TestEndpoints checks that every endpoint has the same method, path, name,
 // parameters and bodies as the operation in slurmrestd's documents. For a
-// version in which slurmrestd lacks the operation, it checks only that Ours
-// says so.
+// version in which slurmrestd lacks the operation, the test checks only that
+// the endpoint's field Ours says so.
 func TestEndpoints(t *testing.T) {
 	ops := operations(t)
 	params := map[[3]string]map[string]string{}

@@ -170,9 +170,9 @@ var coreShareType = schema.Object("job_res_core",
 )
 
 // shares returns the allocation of each node. The numbers that the controller
-// sends may contradict each other. So shares ends with the last name in the
-// list of nodes, shows missing amounts as 0, and omits a socket whose cores are
-// not all in the bitmap.
+// sends may contradict each other. So the sequence ends with the last name in
+// the list of nodes, missing amounts are 0, and a socket is omitted if its
+// cores are not all in the bitmap.
 func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	return func(yield func(*nodeShare) bool) {
 		next, stop := iter.Pull(model.Hosts(r.Nodes))

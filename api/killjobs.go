@@ -52,9 +52,9 @@ func takeState(k *model.KillJobs, s model.JobState) error {
 	return nil
 }
 
-// takeKilledUser sets the user whose jobs are killed, by number or name. It
-// refuses a second, different user, because the gateway would have to choose
-// whose jobs to kill.
+// takeKilledUser sets the user whose jobs are to be killed. The client gives
+// the user's number or name. A second, different user is refused, because
+// otherwise the gateway would have to choose whose jobs to kill.
 func takeKilledUser(k *model.KillJobs, s string) error {
 	number, name, err := identity(s)
 	switch {

@@ -16,8 +16,8 @@ import (
 func number[T model.Unsigned]() schema.Type[model.Opt[T]] { return wrapper[T]{} }
 
 // rawNumber returns the type of an integer that is wrapped in JSON but not in
-// the model. There it has the special values of the protocol: the largest value
-// means "infinite", and the next smaller value "not set".
+// the model. In the model, the integer has the special values of the protocol:
+// the largest value means "infinite", and the next smaller value "not set".
 func rawNumber[T model.Unsigned]() schema.Type[T] { return rawWrapper[T]{} }
 
 type rawWrapper[T model.Unsigned] struct{ wrapper[T] }
@@ -195,9 +195,9 @@ func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
 		})
 }
 
-// double returns the type of a wrapped floating-point number. Slurm's value for
-// "not set" and NaN are shown as unset. Slurm's value for "infinite" and an
-// infinity are shown as infinite.
+// double returns the type of a wrapped floating-point number. NaN is shown as
+// unset, and so is Slurm's value for "not set". An infinity is shown as
+// infinite, and so is Slurm's value for "infinite".
 func double() schema.Type[float64] {
 	return shaped[float64]{schema.Simple(nil,
 		func(e schema.Encoder, f *float64) {

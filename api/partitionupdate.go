@@ -125,8 +125,9 @@ func takenMemory(at func(*PartitionChange) *model.Opt[uint64]) []partitionField 
 	}
 }
 
-// settable stores n, the number that word stands for. It refuses the number
-// NO_VAL, which would make the controller leave the field unchanged.
+// settable stores n, the number of a word. It refuses the number NO_VAL, which
+// would make the controller leave the field unchanged. The error names the
+// word.
 func settable(into *model.Opt[uint16], n uint16, word string) error {
 	if n == 0xfffe {
 		return fmt.Errorf("%s can't be set, it can only be configured", word)

@@ -6,9 +6,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestPlanned checks the waiting time of a job. It ends when the job starts or,
-// if the job never starts, when the job ends. A job that has neither started
-// nor ended is still waiting.
+// TestPlanned checks the waiting time of a job. The wait ends when the job
+// starts or, if the job never starts, when the job ends. A job that has neither
+// started nor ended is still waiting.
 func TestPlanned(t *testing.T) {
 	const now = 1000
 	for _, tt := range []struct {

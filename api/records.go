@@ -74,10 +74,11 @@ type Limit[M any] struct {
 	List []model.TRES
 }
 
-// SetLimits writes limits into the fields of m, with the ids of the resources.
-// The argument old is the record before the change, or nil. If old limits a
-// resource that the client's list does not mention, SetLimits removes that
-// limit. The error names a resource that does not exist or is limited twice.
+// SetLimits writes limits into the fields of m, as text with the ids of the
+// resources. The argument old is the record before the change, or nil. If this
+// record limits a resource that is not in the client's list, SetLimits removes
+// the limit. The error names a resource that does not exist or is limited
+// twice.
 func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	for _, l := range limits {
 		var parts []string

@@ -298,9 +298,9 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 
 // TestChangesNeverEnded checks workers that complete no change. All workers
 // share a limit on open changes. Each of these workers must get only half of
-// the rest of the limit, so that other workers can still make changes. The
-// refusal must be logged. Intents for closed connections must count against the
-// rate, too.
+// what the previous ones left of the limit, so that other workers can still
+// make changes. The refusal must be logged. Intents for closed connections must
+// count against the worker's rate limit, too.
 func TestChangesNeverEnded(t *testing.T) {
 	log := logged(t)
 	shared, err := newJournal(false)

@@ -49,10 +49,10 @@ func newLedger(file claims.File) (*ledger, error) {
 	return &ledger{store: claims.New(file, by, now), wake: make(chan struct{}, 1), gone: make(chan struct{})}, nil
 }
 
-// do queues a function that may use the file. Its argument is nil, or the
-// reason why the file can't be used. The function returns a second function,
-// which is called after the sync with the error of the sync. Both run in the
-// ledger's goroutine.
+// do queues a function that may use the file. The argument of this function is
+// nil, or the reason why the file can't be used. Its result is a second
+// function, which is called after the sync. The argument of the second function
+// is the error of the sync. Both run in the ledger's goroutine.
 func (l *ledger) do(use func(ready error) func(error)) {
 	l.mu.Lock()
 	l.queue = append(l.queue, use)

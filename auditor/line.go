@@ -83,9 +83,9 @@ func (c *change) intent(now time.Time) []byte {
 	return append(l.b, '\n')
 }
 
-// outcome returns the line written after the change. ended is endReported,
-// endUnknown or endNotMade. because has the reason, if any. o is the worker's
-// report, or nil.
+// outcome returns the line written after the change. The argument ended is
+// endReported, endUnknown or endNotMade. The reason, if any, is in because. The
+// worker's report, if any, is in o.
 func (c *change) outcome(now time.Time, ended, because string, o *query.Outcome) []byte {
 	l := c.start(now, eventOutcome)
 	l.text("ended", ended)

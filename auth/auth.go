@@ -7,7 +7,8 @@
 // the signature is verified, which needs the key. A gateway without the key
 // asks the daemon that will serve the request. Before the token is known to be
 // genuine, the gateway must not use the name in it. If this name selected a
-// pool, cache or limit, a client with a forged token would use its victim's.
+// pool, cache or limit, a client could forge a token with another user's name
+// and use the pool, cache or limit of that user.
 //
 // Two packages verify HS256 signatures, on purpose: the daemons use Verifier,
 // and the gateway uses package keeper, which has a few lines of its own for

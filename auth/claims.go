@@ -22,8 +22,9 @@ type Claims struct {
 	KeyID     string    // kid of the token's header; "" if it has none
 }
 
-// read reads the claims, and checks their dates against the time now. field is
-// the name of a further claim that may contain the user's name.
+// read reads the claims, and checks their dates. The argument now is the
+// current time, and field is the name of a further claim that may contain the
+// user's name.
 func (o object) read(field string, now time.Time) (Claims, error) {
 	var c Claims
 	for _, date := range []struct {

@@ -28,9 +28,9 @@ type Followed struct {
 
 // FollowKeySet reads a key set as LoadKeySet does. The method KeySet later
 // reads it again if the file has changed. If the new set can't be used, or the
-// file is gone, the current set stays in use. For each change that it notices,
-// KeySet calls the function told, with the error or nil. This function may call
-// KeySet.
+// file is gone, the current set stays in use. After each change that it
+// notices, KeySet calls the function in the argument told. It passes nil if the
+// new set is in use, and otherwise the error. The function may call KeySet.
 func FollowKeySet(path string, told func(error), trust guard.Trust) (*Followed, error) {
 	f := &Followed{path: path, trust: trust, told: told}
 	f.seen, f.looked = guard.Stamp(path), time.Now()

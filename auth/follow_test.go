@@ -142,8 +142,9 @@ func TestFollowKeySetLooksOnceASecond(t *testing.T) {
 	f.wants(t, `kid "1"`, "no such file")
 }
 
-// TestFollowKeySetWaitsForNobody checks that callers of KeySet, including told,
-// get the current set while another goroutine reads a slow file.
+// TestFollowKeySetWaitsForNobody checks that callers of KeySet get the current
+// set while another goroutine reads a slow file. The callback of FollowKeySet
+// may be one of these callers.
 func TestFollowKeySetWaitsForNobody(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	var meanwhile *KeySet

@@ -12,9 +12,10 @@ import (
 //
 // If the Judge has the key, it verifies the signature. Otherwise it asks the
 // daemon that will serve the request. The Judge remembers an acceptance for at
-// most a minute, and only for this daemon, token and name to act as. Only the
-// daemon decides whether a token's user may act for another user. The daemon
-// also verifies every request itself, so the Judge grants no rights. It only
+// most a minute. The acceptance is valid only for the same daemon and token,
+// and for the same name under which the client asked to act. Only the daemon
+// decides whether a token's user may act for another user. The daemon also
+// verifies every request itself, so the Judge grants no rights. It only
 // prevents attackers from causing work.
 //
 // The zero Judge has no key. A Judge is safe for concurrent use.
@@ -29,8 +30,9 @@ type Judge struct {
 	asking   questions
 }
 
-// acceptance identifies a decision of a daemon about a token and the name to
-// act as. It contains the token's hash instead of the token.
+// acceptance identifies a decision of a daemon about a token, and about the
+// name under which the client asked to act. It contains the token's hash
+// instead of the token.
 type acceptance struct {
 	daemon string
 	token  hash

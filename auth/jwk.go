@@ -33,8 +33,8 @@ type rsaKey struct {
 var private = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"}
 
 // parseKey parses a JSON Web Key (RFC 7517, 4). If the key is valid but can't
-// be used here, useless is the reason. A null member counts as absent, because
-// some providers write every member that a key could have.
+// be used here, the result useless has the reason. A null member counts as
+// absent, because some providers write every member that a key could have.
 func parseKey(data []byte) (key rsaKey, useless string, err error) {
 	o, err := parseObject(data)
 	if err != nil {

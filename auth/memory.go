@@ -36,7 +36,7 @@ func (m *memory[Of]) asking() uint64 {
 // add remembers an acceptance until the token expires, but for at most a
 // minute. It does nothing if any entry was removed after the question was sent.
 // The removal means that a daemon has refused a credential, probably because
-// its keys have changed, and the answer may still be based on the previous
+// the daemon's keys have changed. The answer may still be based on the previous
 // keys. If the memory is full, add removes other entries, beginning with
 // expired ones. The tokens of removed entries have to be verified again.
 func (m *memory[Of]) add(it Of, expires, now time.Time, asked uint64) {

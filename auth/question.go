@@ -7,9 +7,9 @@ import (
 	"schedrestd/errs"
 )
 
-// mostAsked is the maximum number of concurrent questions to each daemon. So a
-// client that sends many new tokens can't make a worker open any number of
-// connections to a daemon.
+// mostAsked is the maximum number of concurrent questions to each daemon.
+// Without this limit, a client that sends many new tokens could make a worker
+// open an unlimited number of connections to a daemon.
 const mostAsked = 64
 
 // questions holds the pending questions to daemons. The zero value has no

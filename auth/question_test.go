@@ -24,8 +24,8 @@ func together(t *testing.T, j *Judge, n int, c Credential, ask func(context.Cont
 }
 
 // TestOneQuestion checks that concurrent requests with the same new token cause
-// only one question to the daemon, whatever the answer is. A request with
-// another name to act as, another token or another daemon asks a question of
+// only one question to the daemon, whatever the answer is. A request for
+// another daemon, with another token, or under another name asks a question of
 // its own.
 func TestOneQuestion(t *testing.T) {
 	token := sign(goodHeader, goodClaims)

@@ -67,8 +67,8 @@ func (p parts) proof(token string) *proof {
 	return &proof{Signature{KeyID: p.kid, Signed: p.signed, Bytes: p.signature}, p.alg, hashOf(token)}
 }
 
-// claims parses the payload and checks the claims, with their dates against the
-// time now.
+// claims parses the payload and checks the claims. It compares their dates with
+// now, the current time.
 func (p parts) claims(field string, now time.Time) (Claims, error) {
 	o, err := parseObject(p.payload)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package bench measures the cost of separate processes. It sends the same
-// requests, in the same run, to the gateway (parent, dispatcher, services and
-// workers) and to the same handler in one plain process. Both use the same
-// controller.
+// Package bench measures the cost of separate processes. In each run it sends
+// the same requests to two servers: the gateway (parent, dispatcher, services
+// and workers), and a single process that has the gateway's handler. Both
+// servers use the same controller.
 //
 // Results differ between machines and between runs, so only ratios within one
 // run are meaningful. Each iteration of a benchmark is a pair of rounds, one

@@ -15,7 +15,7 @@ var reference = &comparison{title: "one ping in inetd mode, from start to end, m
 
 // BenchmarkInetd measures a whole run of the gateway in inetd mode. The run
 // starts all processes and answers one ping. If LAB_ENV names the lab.env of a
-// running lab, it also measures Slurm's gateway.
+// running lab, the benchmark also measures Slurm's gateway.
 func BenchmarkInetd(b *testing.B) {
 	l := theLab.open(b)
 	ours := l.inetd()

@@ -92,8 +92,8 @@ func (l *lab) close() {
 	}
 }
 
-// plain returns a daemon that runs this test program as the single process (see
-// serveSingle).
+// plain returns a daemon that consists of one process: this test program, which
+// runs serveSingle.
 func (l *lab) plain(b *testing.B, listen string) site.Part {
 	b.Helper()
 	self, err := os.Executable()

@@ -53,8 +53,8 @@ func BenchmarkSlurmNodeAtRate(b *testing.B) {
 	slurm.open(b).compare(b, "one node", volley{path: "/node/node1", count: 1500, interval: unhurried})
 }
 
-// unhurried is the interval at which each of 16 clients sends requests for a
-// total of 500 per second.
+// unhurried is the interval between two requests of a client. At this interval,
+// all clients together send 500 requests per second.
 const unhurried = clients * time.Second / 500
 
 // BenchmarkSlurmNodesKeptAlive measures lists of all nodes of the lab. To get
@@ -150,9 +150,9 @@ func (p *paired) note(f figure, which int, value float64) {
 	p.values[f.name][which] = append(p.values[f.name][which], value)
 }
 
-// into adds all figures to a table. If one of the two gateways did not get
-// requests in every round, into compares the gateways' medians instead of their
-// results in the same round.
+// into adds all figures to the table c. The ratio of the two gateways is
+// usually the median of the ratios of all rounds. If one gateway was measured
+// in fewer rounds than the other, the ratio is that of the gateways' medians.
 func (p *paired) into(b *testing.B, c *comparison, what string) {
 	for _, f := range p.order {
 		v := p.values[f.name]

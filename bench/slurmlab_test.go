@@ -25,9 +25,10 @@ const slurmVersion = "/slurm/v0.0.42"
 const heldJob = `{"job":{"name":"held","hold":true,"script":"#!/bin/sh\ntrue\n","current_working_directory":"/tmp",` +
 	`"time_limit":{"set":true,"number":1},"environment":["PATH=/usr/bin:/bin"]}}`
 
-// slurmLab is a running cluster of real Slurm, which the shell variables in the
-// file LAB_ENV describe. The benchmarks start both gateways beside it and stop
-// them at the end. Submitted jobs stay in it.
+// slurmLab is a running cluster of real Slurm. The environment variable LAB_ENV
+// names a file with shell variables that describe the cluster. The benchmarks
+// start both gateways on the same machine and stop them at the end. Submitted
+// jobs stay in the cluster.
 type slurmLab struct {
 	root     string // root of its file system, which is laid out like that of a separate machine
 	conf     string // slurm.conf

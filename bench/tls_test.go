@@ -26,8 +26,8 @@ import (
 	"schedrestd/worker"
 )
 
-// handshakes compares handshakes with a key in the keeper with handshakes whose
-// key is in the process that makes them.
+// The table handshakes compares TLS handshakes of two servers. The key of the
+// first is in the keeper. The second has the key in its own process.
 var handshakes = &comparison{title: "a TLS 1.3 handshake (P-256) for each request, median of paired rounds", columns: []string{"key in the keeper", "key in the process"}}
 
 // secureEnv names an environment variable that holds the directory of the key

@@ -31,9 +31,10 @@ import (
 	"schedrestd/security"
 )
 
-// verifying compares the cost of verifying a signature in the keeper with the
-// cost in the worker. asking compares requests whose token is remembered with
-// requests whose token the keeper or the controller has to verify.
+// The table verifying compares two ways to verify a signature: in the keeper
+// and in the worker. The table asking compares three kinds of requests: those
+// whose token the worker remembers, those whose token the keeper verifies, and
+// those whose token the controller verifies.
 var (
 	verifying = &comparison{title: "signatures verified per second, median", columns: []string{"HS256 by the keeper, with the way there and back", "RS256 (2048 bits) in the worker"}}
 	asking    = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that is remembered", "a new token each, verified by the keeper", "a new token each, verified by the controller"}}

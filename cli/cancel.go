@@ -73,9 +73,9 @@ Otherwise it sends the request to the controller of the configuration.`,
 	}, func() bool { return f.given() || signal != "" }, direct)
 }
 
-// choose makes cmd call check, and then either direct or its original function,
-// which uses the REST API. cmd uses the REST API if a URL or a token file is
-// given, or if rested returns true.
+// choose replaces the function of cmd, which uses the REST API. The new
+// function calls check first. Then, if a URL or a token file is given or rested
+// returns true, it calls the old function. Otherwise it calls direct.
 func choose(cmd *cobra.Command, o *options, check func(*cobra.Command, []string) error, rested func() bool,
 	direct func(*cobra.Command, []string) error) *cobra.Command {
 	overREST := cmd.RunE

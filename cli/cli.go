@@ -89,9 +89,9 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 	return table.NewDocument(w, name, o.output == "yaml")
 }
 
-// finish ends the document d or, if d is nil, writes the table t. It returns an
-// error for each name in names that is not in seen. Each error begins with the
-// text in what, the kind of object, such as "job".
+// finish ends the document d or, if d is nil, writes the table t. The error
+// that it returns lists each name in names that is not in seen. The argument
+// what is the kind of object that the error mentions, such as "job".
 func finish(out io.Writer, d *table.Document, t *table.Table, what string, names []string, seen map[string]bool) (err error) {
 	if d != nil {
 		err = d.Close()

@@ -23,9 +23,9 @@ import (
 	"schedrestd/errs"
 )
 
-// gateway is a server with a few jobs. If states is set, its elements are the
-// state and exit code of job 5, one element for each request. The last element
-// is also used for all later requests.
+// gateway is a server with a few jobs. If states is set, each request for job 5
+// is answered with the next element, which contains the job's state and may
+// contain its exit code. The last element is also used for all later requests.
 type gateway struct {
 	t *testing.T
 

@@ -86,10 +86,11 @@ func setAltTypes(a *Auth, v string) error {
 	return n.err()
 }
 
-// setAltParameters sets the parameters of tokens. A repeated parameter is an
-// error, because the gateway could not know which of two keys is meant. The
-// exception is a file of a site's Slurm (isSite): the first value is used, as
-// in Slurm, and there is only a warning.
+// setAltParameters sets the parameters of tokens. In a file for our daemons, a
+// repeated parameter is an error: if jwt_key= is given twice, for example, it
+// is not clear which key is meant. In a file of a site's Slurm (isSite), a
+// repeated parameter causes only a warning, and its first value is used, as in
+// Slurm.
 func setAltParameters(a *Auth, v string) error {
 	var n notes
 	given := map[string]bool{}

@@ -326,8 +326,8 @@ func TestReadFromDisk(t *testing.T) {
 	}
 }
 
-// TestJudge checks that files that determine what root does are refused unless
-// they belong to root or SchedUser, and no other user can change them.
+// TestJudge checks which files may determine what root does. A file is refused
+// if a user other than root and SchedUser owns it or can change it.
 func TestJudge(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")

@@ -84,9 +84,9 @@ func (r Reader) hinted(path string, err error) error {
 const missing = " is missing"
 
 // shadowed returns a hint if the file at path hides another file, and otherwise
-// "". A file at one of DefaultPaths hides a file at a later one of them. An
-// administrator hides slurm.conf, for example, by creating a sched.conf only to
-// add a line.
+// "". Only the first existing file of DefaultPaths is read, so it hides the
+// others. An administrator who creates a sched.conf to add a single line, for
+// example, hides slurm.conf.
 func (r Reader) shadowed(path string) string {
 	at := slices.Index(DefaultPaths, path)
 	if at < 0 {

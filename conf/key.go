@@ -228,8 +228,9 @@ func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 	if r.failed != nil {
 		return nil, r.failed
 	}
-	// If root starts the program, the function Judge refuses a file with such
-	// an owner. An ordinary user may have reasons to use one.
+	// An ordinary user may have reasons to use another user's file, so there is
+	// only a warning. If root starts the program, the function Judge refuses
+	// such a file.
 	if r.opened && user == "" && r.owner != 0 && int(r.owner) != os.Geteuid() {
 		text := fmt.Sprintf("owned by uid %d, which is neither root nor the user of this process", r.owner)
 		r.warnings = append(r.warnings, Warning{path, 0, text})

@@ -94,8 +94,9 @@ const (
 
 // setTimeout sets a number of seconds. As in Slurm, the value is decimal,
 // hexadecimal, octal, or "infinite", which here means the maximum. With 0,
-// Slurm's commands would not wait at all. That is never intended, so 0 stands
-// for the default.
+// Slurm's commands would not wait at all. That is never intended. So 0 is an
+// error in a file for our daemons, and stands for the default in a file that
+// Slurm's daemons read.
 func setTimeout(to *time.Duration, v string, longest time.Duration) error {
 	n, err := strconv.ParseUint(v, 0, 64)
 	switch endless := fold(v) == "infinite" || fold(v) == "unlimited"; {

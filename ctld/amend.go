@@ -24,11 +24,11 @@ func (c *Controller) lockEdit(j *job, until time.Time) error {
 
 // amend changes the record of a job that has not ended, first on disk and then
 // in memory. decide returns a function that changes the record, or an error if
-// the job can't be changed. amend calls the returned function once before and
-// once after the write, so that function must have the same effect both times.
-// A waiting job is not started before amend returns, so what decide has checked
-// stays true until then. The written bytes count against the permitted rate of
-// the user whose uid is in by. The caller holds j.edit.
+// the job can't be changed. amend calls the returned function twice, before and
+// after the write. Both calls must have the same effect. A waiting job is not
+// started before amend returns, so what decide has checked stays true until
+// then. The written bytes count against the permitted rate of the user whose
+// uid is in by. The caller holds j.edit.
 func (c *Controller) amend(j *job, by uint32, decide func() (func(*record), error)) error {
 	now := time.Now()
 	c.mu.Lock()

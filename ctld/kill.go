@@ -103,7 +103,7 @@ func (c *Controller) owned(client server.Identity, id uint32) (*job, error) {
 func (c *Controller) cancel(id uint32) error { return c.cancelBy(id, time.Now().Add(startPatience)) }
 
 // cancelBy cancels a job as cancel does. If the job is being started, cancelBy
-// waits at most until the given time.
+// waits for the start, at most until the given time.
 func (c *Controller) cancelBy(id uint32, until time.Time) error {
 	c.mu.Lock()
 	j := c.jobs[id]

@@ -33,10 +33,10 @@ func (c *Controller) handlePartitions(_ context.Context, r *server.Request) (mes
 	return message.ResponsePartitionInfo, info, nil
 }
 
-// unchanged reports whether a client that was sent the state of the time last
-// already has the current state, which dates from the time changed. If both
-// times are in the same second, the state may have changed after it was sent,
-// so unchanged returns false.
+// unchanged reports whether a client already has the current state. The client
+// received its state at the time in last, and the state last changed at the
+// time in changed. If both times are in the same second, the change may have
+// been the later event, so unchanged returns false.
 func unchanged(last, changed model.Time) bool { return last > 0 && last-1 >= changed }
 
 // partition returns p, completed with this machine's resources.

@@ -96,10 +96,10 @@ func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 	return spooled.UserID, nil
 }
 
-// strays searches for homes (directories of steps) that belong to no job in the
-// journal, or to an earlier run of a requeued job. If the step of such a home
-// has exited, strays removes the home. If the step still runs, the job's number
-// is not used again.
+// strays searches for stray homes (directories of steps): those whose job is
+// not in the journal, and those of earlier runs of requeued jobs. If the step
+// of a stray home has exited, strays removes the home. If the step still runs,
+// strays ensures that no new job gets the number of the home's job.
 func (c *Controller) strays() error {
 	homes, err := os.ReadDir(filepath.Join(c.cfg.State, "steps"))
 	if err != nil {

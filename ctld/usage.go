@@ -124,8 +124,8 @@ func (c *Controller) checkLimits(j *job, l load) error {
 	return nil
 }
 
-// slow refuses a submission or change of user uid if the bytes written for the user's
-// jobs exceed the permitted rate. The caller holds c.mu.
+// slow refuses a submission, or a change of a job, by user uid if the bytes
+// written for that user exceed the permitted rate. The caller holds c.mu.
 func (c *Controller) slow(uid uint32, now time.Time) error {
 	b := c.usage.rates[uid]
 	if b == nil || c.super(uid) {

@@ -83,8 +83,9 @@ func keyOwners(user nss.User) []uint32 {
 	return []uint32{user.UID}
 }
 
-// lookEvery is how often the file of a key set is checked for changes while no
-// tokens are verified, so that an unusable file is logged soon.
+// lookEvery is how often the file of a key set is checked for changes. The
+// verification of a token also checks the file. But without lookEvery, an
+// unusable file would not be logged until the next token arrives.
 const lookEvery = 2 * time.Second
 
 // followKeySet reads the key set in a file, and returns a function that returns

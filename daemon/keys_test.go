@@ -253,8 +253,8 @@ func TestKeysAreRefused(t *testing.T) {
 	}
 }
 
-// TestOwnersOfKeys checks that keys owned by other users are refused, and those
-// of SchedUser and root accepted.
+// TestOwnersOfKeys checks that keys are accepted if SchedUser or root owns
+// them, and refused if another user owns them.
 func TestOwnersOfKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")
@@ -275,8 +275,8 @@ func TestOwnersOfKeys(t *testing.T) {
 }
 
 // TestDirectoriesOfKeys checks that a key directory is refused if it belongs to
-// another user or is writable by a group. Exceptions are SchedUser and
-// SchedUser's private group.
+// a user other than root and SchedUser, or if a group of other users can write
+// to it.
 func TestDirectoriesOfKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a directory away")

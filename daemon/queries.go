@@ -18,8 +18,8 @@ func MaxUserQueries() int { return min(max(1, runtime.GOMAXPROCS(0)/2), MaxQueri
 // queryPatience limits how long a query waits for its turn.
 const queryPatience = 30 * time.Second
 
-// NewQueries returns a semaphore that limits the memory for long answers, and
-// the share of each user.
+// NewQueries returns a semaphore that limits how many long answers are computed
+// concurrently, in total and for each user. Each of them takes memory.
 func NewQueries() *semaphore.Semaphore[uint32] {
 	return semaphore.New[uint32](MaxQueries, MaxUserQueries(), queryPatience)
 }

@@ -22,15 +22,14 @@ const maxJobs = 50_000
 const longestQuery = 30 * time.Second
 
 // Jobs finds the jobs that f selects. If owner is set, it finds only jobs of
-// that user. It calls use with the number of jobs, and with a function that
-// returns one job after the other. A job is valid until the next call of that
-// function.
+// that user. It calls use(n, next): n is the number of jobs, and each call of
+// next returns the next job. A job is valid until the following call of next.
 //
 // Jobs has a time limit, but a statement can be interrupted only until it has
 // returned its first row. So a first statement selects the jobs and returns all
 // of their keys in one row, and a second statement reads the records with these
-// keys. Both run in the same transaction, so that the number of jobs is still
-// correct.
+// keys. Both run in one transaction, so the second statement finds exactly the
+// jobs that the first one counted.
 func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32],
 	use func(n int, next func() (cluster string, j *model.Job, err error)) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.longest, errs.New(errs.Timeout, "the query exceeded its time limit of %v", s.longest).

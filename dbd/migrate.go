@@ -16,12 +16,12 @@ import (
 const applicationID = 0x53434844
 
 // version is the current format of the database. jobVersion is the oldest
-// format whose table job need not be converted. Format 3 added the table named
-// record.
+// format in which the table named job has its current columns, so that it need
+// not be converted. Format 3 added the table named record.
 //
-// In every format, the table job has the columns cluster, protocol and record,
-// and the column record holds the whole job. So an older table is not converted
-// step by step: each job is stored again in the current format.
+// In every format, the table named job has the columns cluster, protocol and
+// record, and the column record holds the whole job. So an older table is not
+// converted step by step: each job is stored again in the current format.
 const (
 	version    = 3
 	jobVersion = 2
@@ -141,8 +141,8 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// convert copies the jobs from the table older, which has the old format, to
-// the new table. Then it drops the table older.
+// convert copies the jobs to the new table from the old one, which was renamed
+// to "older". Then it drops the old table.
 func convert(ctx context.Context, tx *sql.Tx) error {
 	insert, err := tx.PrepareContext(ctx, upsert)
 	if err != nil {
@@ -161,9 +161,10 @@ func convert(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// eachOlder reads the next batch of jobs from the table older. The batch begins
-// after the row with number last. eachOlder calls each(cluster, j) for every
-// job j, and updates last. It reports whether there were any jobs.
+// eachOlder reads the next batch of jobs from the table named older. The batch
+// begins after the row number in *last. eachOlder calls each(cluster, j) for
+// every job j, and sets *last to the number of the last row. It reports whether
+// there were any jobs.
 func eachOlder(ctx context.Context, tx *sql.Tx, last *int64, each func(cluster string, j *model.Job) error) (more bool, err error) {
 	rows, err := tx.QueryContext(ctx, "SELECT rowid, cluster, protocol, record FROM older WHERE rowid > ? ORDER BY rowid LIMIT 1000", *last)
 	if err != nil {

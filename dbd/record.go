@@ -30,8 +30,8 @@ func (d *Daemon) Limit(t message.Type, who server.Identity) int {
 }
 
 // record handles AccountingRecordJobs. The answer confirms that the jobs are on
-// disk. When schedctld has received it, schedctld deletes its own records of
-// these jobs. Recording the same batch again changes nothing. Only root and the
+// disk. When schedctld receives the answer, it deletes its own records of these
+// jobs. Recording the same batch again changes nothing. Only root and the
 // scheduler's user may record jobs, because any other user could falsify the
 // accounting.
 func (d *Daemon) record(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {

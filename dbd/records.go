@@ -23,9 +23,10 @@ const recordTable = `CREATE TABLE record (
 	PRIMARY KEY (kind, key)
 ) STRICT, WITHOUT ROWID`
 
-// Kinds of records. The database never assigns the number of a deleted
-// association or QOS again. So a record of kind last, whose key is kindAssoc or
-// kindQOS, holds the highest number that any record of that kind has ever had.
+// Kinds of records. The number of a deleted association or QOS is never
+// assigned again. So there are two records of the kind kindLast: the one with
+// the key kindAssoc holds the highest number that any association has ever had,
+// and the one with the key kindQOS the highest number of any QOS.
 const (
 	kindCluster = "cluster"
 	kindAccount = "account"
@@ -151,8 +152,8 @@ func (s *Store) Replace(ctx context.Context, next *catalog.Catalog) error {
 	return nil
 }
 
-// load reads the records, and adds records of clusters that have jobs but no
-// record.
+// load reads the records. If jobs are stored for a cluster that has no record,
+// load adds a record for the cluster.
 func (s *Store) load(ctx context.Context) error {
 	b, err := s.read(ctx)
 	if err != nil {

@@ -63,8 +63,8 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 func settle(user nss.User, log *slog.Logger) error {
 	switch euid := uint32(os.Geteuid()); {
 	case euid == 0 && user.UID != 0 && user.Name == "":
-		// A uid without an entry has no known group, so the process would keep
-		// group 0.
+		// If the user database has no entry for the uid, the uid's group is
+		// unknown, and the process would keep group 0.
 		return errs.New(errs.Invalid, "SchedUser=%d: no such user, and so no group to run as", user.UID).
 			WithHint("name an existing user, or start scheddbd under that uid")
 	case euid == 0 && user.UID != 0:

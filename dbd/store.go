@@ -85,9 +85,9 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 // prepare creates the database file, which only its owner can access, or checks
 // the existing file. It returns the path of the file without symbolic links.
 //
-// SQLite creates its auxiliary files by path, with the same mode. So prepare
-// fails if a user other than the user of this process can write to the
-// directory.
+// SQLite creates its auxiliary files by path, with the mode of the database
+// file. So prepare fails if a user other than the user of this process can
+// write to the directory.
 func prepare(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", errs.New(errs.Invalid, "database %q: not an absolute path", path)
@@ -147,9 +147,9 @@ func (s *Store) Close() error {
 	return s.db.Close()
 }
 
-// upsert keeps the latest record of a job's run: an older record that arrives
-// late does not turn an ended job into a running job. The record of a later run
-// (restarts) replaces that of an earlier run.
+// upsert keeps the latest record of a job. A record of a later run (with a
+// higher number of restarts) replaces that of an earlier run. Within one run, a
+// record that arrives late does not turn an ended job into a running job.
 const upsert = `
 INSERT INTO job (cluster, job_id, submit_time, restarts, ended, state, state_reason, exit_code, user_id, group_id,
                  account, name, partition, wckey, array_job_id, array_task_id, het_job_id, het_offset,

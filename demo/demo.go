@@ -157,7 +157,8 @@ func findBinaries() (string, error) {
 }
 
 // freeAddress checks that the gateway can listen on address, before anything is
-// started. If the port is 0, it chooses one.
+// started. It returns the address. If the port is 0, freeAddress replaces it by
+// a free port.
 func freeAddress(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

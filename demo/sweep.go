@@ -28,11 +28,11 @@ const (
 // waited for all children that os/exec started.
 //
 // The remaining children are the processes of job steps, whose controller has
-// exited. Each step must remove a control group, so at first sweep only sends
-// it SIGTERM. The processes that the steps have started are killed. The
-// children of a killed process become children of its step or of this process.
-// So sweep lists the processes and signals them again until this process has no
-// children.
+// exited. For the time sweepGently, sweep sends the steps only SIGTERM, because
+// each step must remove the control group of its job. It kills all other
+// processes at once. When a process is killed, its children become children of
+// the step or of this process. So sweep lists and signals the processes again
+// until this process has no children.
 func sweep() error {
 	var refused error
 	for begun := time.Now(); time.Since(begun) < sweepLimit; {

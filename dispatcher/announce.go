@@ -65,9 +65,9 @@ func (d *dispatcher) announceConfinement(a announced, sealed ipc.Ready) {
 	}
 }
 
-// announceRules logs once the rules in force that can't be seen from outside.
-// The line lets administrators notice that a setting is misspelled, or that
-// another file overrides it.
+// announceRules logs those rules in force that can't be seen from outside. The
+// line shows administrators that a setting is misspelled, or that another file
+// overrides it. Each dispatcher logs it once.
 func (d *dispatcher) announceRules(a work.Admission) {
 	c := d.config
 	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"), "penalties", costs(a),

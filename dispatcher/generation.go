@@ -86,10 +86,10 @@ func (d *dispatcher) startServices(g *generation) (err error) {
 	return nil
 }
 
-// getKeys gets the public keys for the workers from the parent, once the keeper
-// has accepted the secret keys. If the keeper can't use a key, the parent sends
-// an error or another set of keys. For another set, getKeys starts a new
-// keeper.
+// getKeys gets the public keys for the workers from the parent, after the
+// keeper has accepted the secret keys. If the keeper can't use a key, the
+// parent sends an error or another set of keys. For another set, getKeys starts
+// a new keeper.
 func (d *dispatcher) getKeys(g *generation) error {
 	for {
 		said := &ipc.Kept{OK: true}
@@ -173,8 +173,8 @@ func (g *generation) services() (list []*service.Process) {
 	return list
 }
 
-// greet gives a worker that is ready its channels to the services and its keys.
-// The worker must get them before its first connection.
+// greet sends a ready worker its channels to the services, and then its keys.
+// The worker must get both before its first connection.
 func (g *generation) greet(worker *work.Client, to *ipc.Channel) error {
 	for _, p := range g.services() {
 		if err := p.Introduce(worker, to); err != nil {

@@ -17,8 +17,9 @@ import (
 	"schedrestd/metric/table"
 )
 
-// answering returns an exporter that gets values from its dispatcher, in
-// several messages. The result asked counts the requests to the dispatcher.
+// answering returns an exporter and a fake dispatcher, which sends the exporter
+// the given values in several messages. The result asked counts the exporter's
+// requests.
 func answering(t *testing.T, values map[uint16]uint64) (e *exporter, asked *int) {
 	t.Helper()
 	asked = new(int)

@@ -4,10 +4,11 @@
 // If one of them is a lingering TCP socket, the call can sleep for as long as
 // the sender likes, past every deadline, and block the thread.
 //
-// Since Linux 6.16, Refuse makes the kernel reject such messages when they are
-// sent. On older kernels, and for messages that were sent before Refuse, such
-// calls must run in Do, which wakes a sleeping thread. Package unixconn reads
-// and closes in this way. Close and Release close descriptors and connections.
+// Since Linux 6.16, Refuse makes the kernel reject messages with descriptors
+// when they are sent. On older kernels, and on connections that were made
+// before Refuse, calls of read(2) and close(2) must run in Do, which wakes a
+// sleeping thread. Package unixconn does this. So do Close, which closes a
+// descriptor, and Release, which closes a connection.
 package fdpass
 
 import (
@@ -107,10 +108,11 @@ func Close(fd int) {
 	}
 }
 
-// Release closes c. Unread messages are dropped when the last descriptor of the
-// connection is closed. Release makes sure that it closes the last descriptor
-// itself. Otherwise the last Read or Write of c to return would close it,
-// outside Do.
+// Release closes c. The kernel drops unread messages when the last descriptor
+// of the connection is closed, so this must happen in Do. Therefore Release
+// closes a copy of the descriptor last. Without the copy, package net would
+// close the last descriptor outside Do, at the end of a Read or Write that is
+// in progress.
 func Release(c interface {
 	syscall.Conn
 	io.Closer

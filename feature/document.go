@@ -7,8 +7,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TablesMode is the first argument of a worker's program if it should print the
-// OpenAPI document and exit.
+// TablesMode makes a worker's program print the OpenAPI document and exit, if
+// it is the program's first argument.
 const TablesMode = "openapi"
 
 // DefaultStatuses lists the responses that the document has by default.

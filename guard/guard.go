@@ -68,9 +68,9 @@ func Open(path string, rule Rule) (*os.File, Facts, error) {
 
 // Parent opens the directory of path with O_PATH, if rule allows that directory
 // and all directories above it. It does not look at the file at path, which
-// need not exist. The caller must not use path again: it reaches the file as
-// name relative to dir or, in calls that take no descriptor, as real, which is
-// the path without links. Errors are the same as for Open.
+// need not exist. The caller must not use path again. To access the file, it
+// uses the name relative to dir. In calls that take no descriptor it uses the
+// path in real, whose directory has no links. Errors are the same as for Open.
 func Parent(path string, rule Rule) (dir *os.File, real, name string, err error) {
 	w := newWalk(path, rule)
 	defer w.close()
@@ -95,8 +95,8 @@ var Configuration = Rule{What: "configuration", Links: true}
 // Accounts is the rule for lists of uids, which only root may change.
 var Accounts = Rule{What: "list of uids", Links: true, Trust: &Trust{Owners: []uint32{}}}
 
-// Judge returns an error if rule and trust do not allow one of the files. It
-// opens each file and closes it again.
+// Judge returns an error if any of the files violates rule or trust. It opens
+// each file and closes it again.
 func Judge(files []string, rule Rule, trust Trust) error {
 	rule.Trust = &trust
 	for _, path := range files {

@@ -11,10 +11,11 @@ import (
 // Hints are commands. A hint can be pasted as a whole, and fixes the error that
 // it comes with. Explanations follow a "#".
 
-// Enter returns the start of a command that lets all users enter each directory
-// on the absolute path; "" when this process can enter all of them. Below the
-// first closed directory Enter can't check any directory, so it treats them all
-// as closed.
+// Enter returns the start of a command that lets all users enter the
+// directories on the absolute path; "" when this process can enter all of them.
+// The command names the first directory that this process can't enter and,
+// since Enter can't check what is below it, all further directories on the
+// path.
 func Enter(path string) string {
 	var closed string
 	at := "/"

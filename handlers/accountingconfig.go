@@ -43,8 +43,8 @@ func rows[T, R any](list schema.Stream[T], row func(*T) R) schema.Stream[R] {
 	}
 }
 
-// postConfig loads records of every kind. It loads each record after those to
-// which it refers.
+// postConfig loads records of every kind. A record is loaded after the records
+// to which it refers.
 func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 	body, err := readBody(c, api.ConfigRequest)
 	if err != nil {

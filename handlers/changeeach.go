@@ -10,8 +10,8 @@ import (
 	"schedrestd/errs"
 )
 
-// eachChange has the results of a change to several records, made one after the
-// other.
+// eachChange has the results of a request that changes several records, one
+// after the other.
 type eachChange struct {
 	kind   string // "reservation"
 	list   string // place of the records in the body, "#/reservations/"; "" for a body that is a single record

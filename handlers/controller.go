@@ -49,7 +49,7 @@ type Controller interface {
 	Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
 
 	// Job calls each(record) for every record of the job, like Nodes. An array
-	// or a heterogeneous job has several records. It returns errs.NotFound if
+	// or a heterogeneous job has several records. Job returns errs.NotFound if
 	// there is no such job.
 	Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
 
@@ -70,8 +70,8 @@ type Controller interface {
 
 	// Shares calls each(tres, share), like Nodes, for the fair share of each
 	// association that the given accounts and users select. If neither accounts
-	// nor users are given, these are all associations. tres has the names of
-	// the trackable resources in the share's lists.
+	// nor users are given, it does so for all associations. tres has the names
+	// of the trackable resources in the share's lists.
 	Shares(ctx context.Context, cred model.Credential, accounts, users []string, each func(tres []string, s *model.Share) error) (model.SharesTotals, error)
 
 	// Stats returns the controller's statistics about itself.

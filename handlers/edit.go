@@ -133,8 +133,9 @@ func removal(r any) func(model.Editor) (any, error) {
 
 // remove calls find to learn which removal to make, makes this removal, and
 // returns the names of the removed records. It returns an error if there were
-// none. If allowed is not nil, remove calls it with these names before the
-// transaction is committed. An error from allowed makes the whole removal fail.
+// none. If allowed is not nil, remove calls allowed with the names of the
+// removed records before the transaction is committed. If allowed returns an
+// error, no record is removed.
 func (h *handler) remove(c *call, kind, name, source string, find func(model.Editor) (any, error), allowed func([]string) error) ([]string, error) {
 	names, err := h.edit(c, name, func(e model.Editor) ([]string, error) {
 		r, err := find(e)

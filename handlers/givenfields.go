@@ -9,8 +9,9 @@ import (
 )
 
 // bodyShape returns the shape of the request's body, which describes the fields
-// that the body may have. It keeps shapes, because creating that of a large
-// body, such as a submission, takes as long as parsing one.
+// that the body may have. It keeps shapes for later requests, because creating
+// the shape of a large body, such as a submission, takes as long as parsing the
+// body.
 func (c *call) bodyShape() *schema.Shape {
 	key := routeView{c.route.Endpoint, c.view}
 	if shape, ok := c.h.shapes.Load(key); ok {

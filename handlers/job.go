@@ -28,7 +28,7 @@ func (h *handler) getJobs(c *call, p *api.ListParams) error {
 
 // getJob returns one job. An array or a heterogeneous job has several records
 // unless the request names a task or component. Records are passed on one at a
-// time, because an array may have a million.
+// time, because an array may have a million records.
 func (h *handler) getJob(c *call, p *api.JobParams) error {
 	what, is := partOf(p.Job)
 	body := api.JobsAnswer{Envelope: c.envelope()}

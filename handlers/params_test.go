@@ -94,8 +94,8 @@ func TestParametersRefused(t *testing.T) {
 	}
 }
 
-// TestFilterRefused checks that an unknown parameter is refused if it looks
-// like a filter, such as user. The answer lists the parameters of the
+// TestFilterRefused checks that an unknown parameter is refused if its name
+// suggests a filter, as "user" does. The answer must list the parameters of the
 // operation. Any other unknown parameter must cause a warning.
 func TestFilterRefused(t *testing.T) {
 	w := serve(t, config(demo()), request(http.MethodGet, "/slurm/v0.0.43/jobs?users=me", ""))

@@ -41,8 +41,9 @@ func eachParameter(what func(e *api.Endpoint, v schema.View, path string, p sche
 }
 
 // telling has, for some parameters, a value that changes the request to the
-// daemon or the answer. A parameter that takes a set of words gets the second
-// of these words. Any other parameter gets "true".
+// daemon or the answer. It does not apply to parameters that take one of a set
+// of words: these get the second word. Parameters that are not listed get
+// "true".
 var telling = map[string]string{
 	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "time_start": "1000", "time_end": "2000", "submit_time": "1000",
 	"state": "FAILED", "reason": "Priority", "step": "12", "job_id": "12", "qos": "fast", "default_qos": "fast",
@@ -90,8 +91,8 @@ func TestParametersHaveEffect(t *testing.T) {
 		values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
 		asked := ask(path + "?" + companions[p.Name] + url.Values{p.Name: values[:1]}.Encode())
 		same := asked == plain[path]
-		// If a request has a query, the gateway limits the list to this
-		// cluster. So compare with a request whose query has no other effect.
+		// With any query, the gateway limits this list to the jobs of this
+		// cluster. So compare with a request whose query has only that effect.
 		if e == api.GetAccountingJobs.Endpoint {
 			same = asked == ask(path+"?format=true")
 		}

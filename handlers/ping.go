@@ -9,8 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// getPing pings every controller. If no controller answers the ping, the token
-// could not be verified. The client then gets an error without host names.
+// getPing pings every controller. If no controller answers, the token has not
+// been verified, so the error contains no host names.
 func (h *handler) getPing(c *call, _ *api.NoParams) error {
 	pings, err := h.Controller.Ping(c.ctx, c.cred)
 	if err != nil {

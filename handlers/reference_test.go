@@ -91,9 +91,9 @@ func captured(t *testing.T, file string) *fake {
 	}
 }
 
-// sameMoment copies from an answer the values that change with every request:
-// the duration of a ping, the time of the last change, and the numbers of
-// requests.
+// sameMoment takes from slurmrestd's answer the values that change with every
+// request, so that f returns the same ones: the duration of a ping, the time of
+// the last change, and the numbers of requests.
 func (f *fake) sameMoment(t *testing.T, answer json.RawMessage) {
 	var body struct {
 		Pings []struct {

@@ -40,9 +40,9 @@ func TestRefusedByTheController(t *testing.T) {
 	}
 }
 
-// TestRefusedInWords checks that an error of schedctld names the field. Its
-// text is shown alone, so that it does not contradict Slurm's text for the
-// error number.
+// TestRefusedInWords checks errors in which schedctld's text names the field.
+// The client must get this text alone, because Slurm's text for the error
+// number might contradict it.
 func TestRefusedInWords(t *testing.T) {
 	for _, tt := range []struct {
 		number       uint32

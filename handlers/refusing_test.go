@@ -14,8 +14,9 @@ import (
 	"schedrestd/errs"
 )
 
-// TestRefusing checks that a request without an endpoint is answered in the
-// requested format and logged like any other.
+// TestRefusing checks a request that is refused before it reaches its endpoint.
+// The answer must have the requested format, and the request must be logged
+// like any other.
 func TestRefusing(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())
@@ -48,7 +49,7 @@ func TestRefusing(t *testing.T) {
 }
 
 // TestAdmit checks that Admit can refuse a request of an authenticated user.
-// The answer must say when to retry, and no daemon must be called.
+// The answer must say when to retry, and the gateway must not call a daemon.
 func TestAdmit(t *testing.T) {
 	f := demo()
 	cfg := config(f)

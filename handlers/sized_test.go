@@ -33,8 +33,8 @@ func asOld(r *http.Request) *http.Request {
 }
 
 // TestSized checks that an HTTP/1.0 client, and the client of an inetd gateway,
-// get the length of the answer and the same content as others. If there is no
-// memory to store the answer, the length is omitted.
+// get the length of the answer and the same content as other clients. If there
+// is no memory to store the answer, the length is omitted.
 func TestSized(t *testing.T) {
 	f := big()
 	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/job/12", "/sched/v0.0.43/nodes?flags=NOPE"} {

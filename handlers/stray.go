@@ -21,8 +21,8 @@ var tokenNames = map[string]bool{
 
 // stray refuses a request with a token in its URL, regardless of its headers.
 // Proxies and browsers store URLs in logs and histories, where no token may be.
-// If such a request succeeded, the user would not notice the mistake. The token
-// must not reach a daemon as the name of a node either.
+// If such a request succeeded, the user would not notice the mistake. A token
+// in the place of a node's name would also be sent to a daemon.
 func stray(u *url.URL) error {
 	if signed(u.Path) {
 		return errs.Wrap(errors.New("a token in the path"), errs.Unauthenticated, auth.Refused)

@@ -68,9 +68,9 @@ func prepare(c *call, descs []model.JobDesc, at string) error {
 	return nil
 }
 
-// aboutComponents calls aboutJob if the job has one component. Otherwise it
-// adds only the place of all components to the error, because the controller
-// does not report which of them it rejects.
+// aboutComponents calls aboutJob if the job has one component. Otherwise it can
+// add only the place of the whole list of components to the error, because the
+// controller does not report which component it rejects.
 func (c *call) aboutComponents(err error, descs []model.JobDesc, at string) error {
 	if len(descs) == 1 {
 		return c.aboutJob(err, &descs[0], componentAt(at, 0))

@@ -140,9 +140,9 @@ func TestSubmitRefuses(t *testing.T) {
 }
 
 // TestBodiesOfTheCorpus sends a public corpus of JSON texts as bodies. The
-// files n_* have invalid JSON, for which the status must be 400. The files y_*
-// have valid JSON that is not a submission, for which it must be another client
-// error. No text may cause an internal error or a submission.
+// files n_* have invalid JSON, which must get status 400. The files y_* have
+// valid JSON that is not a submission, which must get another 4xx status. No
+// text may cause an internal error or a submission.
 func TestBodiesOfTheCorpus(t *testing.T) {
 	dir := os.Getenv("JSON_CORPUS")
 	if dir == "" {

@@ -22,9 +22,9 @@ const (
 var publicTexts = []string{"-----BEGIN PUBLIC KEY", "-----BEGIN RSA PUBLIC KEY", "-----BEGIN CERTIFICATE", "ssh-rsa "}
 
 // Check returns the reason why data, the content of a whole file, must not be
-// the key: a wrong length, or public content. A private key in PEM is accepted,
-// with its first and last lines, because some sites use such a file as the key.
-// Errors contain no data.
+// the key: a wrong length, or public content. It accepts a private key in PEM,
+// because some sites use such a file, including its first and last lines, as
+// the key. Errors contain no data.
 func Check(data []byte) error {
 	text := bytes.TrimSpace(data)
 	begins := func(with string) bool { return bytes.HasPrefix(text, []byte(with)) }

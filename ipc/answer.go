@@ -2,9 +2,9 @@ package ipc
 
 import "strings"
 
-// Ready reports that the process attributes are as expected, that the sandbox is
-// active and was tested, and that the process serves. The fields are those of
-// security.Sealed.
+// Ready reports that the process attributes are as expected, that the sandbox
+// is active and was tested, and that the process serves. The fields are those
+// of security.Sealed.
 type Ready struct {
 	Filter   bool
 	Audit    bool
@@ -17,8 +17,8 @@ func (r *Ready) Walk(w *Walker) { w.Fields(&r.Filter, &r.Audit, &r.Landlock, &r.
 // MaxReason bounds the length of a reason that a worker gives, in bytes.
 const MaxReason = 1024
 
-// Refused reports that the process will not serve, and why. The process wrote the
-// text, so the parent shortens and escapes it before it reaches a log.
+// Refused reports that the process will not serve, and why. The process wrote
+// the text, so the parent shortens and escapes it before it reaches a log.
 type Refused struct{ Reason string }
 
 // Refuse returns a Refused with reason, shortened to what fits.

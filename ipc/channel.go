@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrFull reports that the channel has no room because the peer does not read fast
-// enough.
+// ErrFull reports that the channel has no room because the peer does not read
+// fast enough.
 var ErrFull = errors.New("the channel is full")
 
 // Channel is one end of a channel. Several goroutines may call Send and Receive
@@ -32,8 +32,8 @@ type Channel struct {
 }
 
 // Pair makes a channel. It returns self's end, and a close-on-exec descriptor
-// for peer, which the caller passes on and closes. If a copy stays open here,
-// the exit of the peer goes unnoticed.
+// of the other end for peer. The caller passes this descriptor on and closes
+// it. If it stays open here, the exit of the peer goes unnoticed.
 func Pair(self, peer Role) (*Channel, int, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -62,8 +62,8 @@ func Open(fd int, self, peer Role) (*Channel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a channel: %w", err)
 	}
-	// The sandbox of a worker lets it receive descriptors only from the parent.
-	// Over its other channels this process does not even ask the kernel for
+	// The sandbox of a worker permits receiving descriptors only from the
+	// parent. On its other channels, a worker does not even ask the kernel for
 	// descriptors.
 	bare := self == Worker && peer != Parent
 	return &Channel{self: self, peer: peer, file: file, raw: raw, bare: bare, oob: make([]byte, rightsSpace)}, nil

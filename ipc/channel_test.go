@@ -254,8 +254,8 @@ func TestPeerGone(t *testing.T) {
 	}
 }
 
-// TestFullChannel checks that a channel to a peer that does not read has a
-// limit, and that the sender then gets ErrFull instead of waiting.
+// TestFullChannel checks that a channel to a peer that does not read becomes
+// full, and that TrySend then returns ErrFull.
 func TestFullChannel(t *testing.T) {
 	parent, worker := pair(t, ipc.Serving)
 	sent := 0

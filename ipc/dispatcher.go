@@ -75,10 +75,12 @@ func (b *Build) Walk(w *Walker) {
 	w.Fields(&b.ID, &b.Keeper, &b.Audit, &b.Resolver)
 }
 
-// SubuidRanges has ranges of subordinate uids of the generation that is announced.
+// SubuidRanges has ranges of subordinate uids of the generation that is
+// announced.
 type SubuidRanges struct{ PlanSubuids }
 
-// GenerationSetup has the Setup of a generation's workers and ends its announcement.
+// GenerationSetup has the Setup of a generation's workers and ends its
+// announcement.
 type GenerationSetup struct{ Setup }
 
 // Verdict reports whether the keeper of the generation that is being built has
@@ -111,9 +113,9 @@ type Outcome struct {
 
 func (o *Outcome) Walk(w *Walker) { w.Fields(&o.ID, &o.OK, &o.Failure) }
 
-// Renew asks for another generation with the same configuration, to replace the
-// generation with that ID. The parent ignores Renew when another generation is
-// being built or is in force.
+// Renew asks for a new generation with the same configuration, to replace the
+// generation with that ID. The parent ignores Renew if that generation is no
+// longer in force, or if a new generation is already being built.
 type Renew struct{ ID uint32 }
 
 func (r *Renew) Walk(w *Walker) { w.Fields(&r.ID) }

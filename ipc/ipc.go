@@ -3,9 +3,9 @@
 //
 // A channel is a SOCK_SEQPACKET pair, so the kernel keeps message boundaries. A
 // frame is one byte of kind followed by the message's fields, little-endian, in
-// the order of its walk. The same walk encodes and decodes. A reader first checks
-// the frame against the protocol table (kind, direction, phase, size, number of
-// descriptors), then decodes it and rejects leftover bytes.
+// the order of its walk. The same walk encodes and decodes. A reader first
+// checks the frame against the protocol table (kind, direction, phase, size,
+// number of descriptors), then decodes it and rejects leftover bytes.
 //
 // The package is strict because the peer may be a compromised worker. An
 // unknown kind, a message out of order, a wrong size, and a missing or surplus
@@ -27,11 +27,11 @@ const MaxMessage = 16 << 10
 const NamespaceInitMode = "namespace-init"
 
 // tableVersion identifies the protocol table and all walks: it is the checksum
-// of testdata/table.txt, which describes them. Tests keep both up to date. It
-// is at the beginning of the first message that a process receives. The process
-// checks it before anything that may differ between builds. So a process of
-// another build can report why it exits. Versions are equal or different; they
-// have no order.
+// of testdata/table.txt, which describes them. Tests keep the version and the
+// file up to date. The first message that a process receives begins with the
+// version. The process checks it before anything that may differ between
+// builds. So a process of another build can report why it exits. Versions are
+// equal or different; they have no order.
 const tableVersion = 0xe4dc54fe
 
 // WorkerFD is the descriptor of a worker's channel to the parent.

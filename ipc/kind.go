@@ -25,7 +25,8 @@ const (
 	Exporter
 )
 
-// Services are the unprivileged processes that work for the parent and the workers.
+// Services are the unprivileged processes that work for the parent and the
+// workers.
 const Services = Keeper | Resolver | Auditor | Dispatcher | Exporter
 
 // roleNames are the names of the roles in the order of their bits.
@@ -90,7 +91,8 @@ func (s Phases) Has(p Phase) bool { return p < phases && s&(1<<p) != 0 }
 // Kind is the first byte of a frame. Zero is not a kind.
 type Kind uint8
 
-// String returns the kind's name in the protocol table, or its number if it has none.
+// String returns the kind's name in the protocol table, or its number if it has
+// none.
 func (k Kind) String() string {
 	if r := byKind[k]; r != nil {
 		return r.Name

@@ -33,8 +33,8 @@ const (
 )
 
 // Plan has what the parent needs from the command line, environment and
-// configuration. PlanListen and PlanSubuids follow it, and PlanSetup ends it. It has
-// no secrets, only the paths of keys.
+// configuration. PlanListen and PlanSubuids follow it, and PlanSetup ends it.
+// It has no secrets, only the paths of keys.
 type Plan struct {
 	Mode Mode
 	Path string // path of the configuration
@@ -97,8 +97,8 @@ func (n *Numbers) Walk(w *Walker) {
 	w.Fields(&n.Connections, &n.PerSource, &n.Identities, &n.Workers, &n.Threads, &n.Waiting)
 }
 
-// Service is the service identity, and the accounts whose privileges it must not
-// have. Names are for messages and tokens; the parent checks the numbers.
+// Service is the service identity, and the accounts whose privileges it must
+// not have. Names are for messages and tokens; the parent checks the numbers.
 type Service struct {
 	HasUser  bool // Name and UID come from -u; otherwise from the user who starts the gateway
 	HasGroup bool // GID comes from -g or from the user of -u; otherwise from the user who starts the gateway
@@ -216,8 +216,8 @@ func (l *PlanListen) Walk(w *Walker) {
 	List(w, &l.Addresses, maxBound, 2, func(a *netip.AddrPort) { w.Fields(a) })
 }
 
-// PlanSubuids has ranges of subordinate uids and the users that they belong to, in
-// ascending order over all messages of a Plan.
+// PlanSubuids has ranges of subordinate uids and the users that they belong to,
+// in ascending order over all messages of a Plan.
 type PlanSubuids struct{ Ranges []Subuids }
 
 // Subuids is one range.

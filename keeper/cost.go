@@ -2,13 +2,13 @@ package keeper
 
 import "crypto/rsa"
 
-// questions is a worker's budget per second, and also the largest burst. Its
-// unit is the cost of one verification. The other constants are the costs of
-// the kinds of questions in this unit, according to their CPU time. The whole
-// budget corresponds to half a second of one CPU. An honest worker stays far
-// below the budget, because its own part of a handshake, or of a request with a
-// token, takes longer than the keeper's part. A compromised worker can't use up
-// the CPU: further questions wait in the worker's own channel.
+// questions is a worker's budget per second, and also the largest burst. The
+// unit is the CPU time of one verification. In this unit, the other constants
+// give the cost of each kind of question. The whole budget corresponds to half
+// a second of one CPU. An honest worker stays far below the budget, because its
+// own part of a handshake, or of a request with a token, takes longer than the
+// keeper's part. A compromised worker can't use up the CPU: further questions
+// wait in the worker's own channel.
 const (
 	questions  = 25_000
 	signing    = questions / 5000 // with an elliptic curve

@@ -51,8 +51,8 @@ func isTLS13(m []byte) bool {
 	return ok && slices.Contains(transcripts, len(hash))
 }
 
-// points maps the named groups of TLS 1.2 that Go's TLS offers to the length of
-// their public values.
+// points has the length of a public value, in bytes, for each named group that
+// crypto/tls uses in TLS 1.2.
 var points = map[uint16]int{
 	23: 65,  // secp256r1, uncompressed
 	24: 97,  // secp384r1

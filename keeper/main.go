@@ -55,8 +55,8 @@ func Main() int {
 	return newKeeper(channel).run()
 }
 
-// begin performs the steps from the first message to Ready, in this order:
-// settle, receive the setup, confine, prove, close the sandbox, send Ready.
+// begin receives the setup, confines this process, checks its attributes,
+// closes the sandbox, and sends Ready.
 func begin(channel *ipc.Channel) error {
 	if err := self.Settle(); err != nil {
 		return err

@@ -50,8 +50,9 @@ var (
 )
 
 // TestVerify checks that only signatures with the keeper's own key are genuine.
-// Other signatures count as forged only if the parent reloads the key's file
-// when it changes. Otherwise the keeper's key may be outdated.
+// Other signatures count as forged if the parent reloads the key whenever its
+// file changes. If the parent does not, they count as outdated, because the
+// file may have another key by now.
 func TestVerify(t *testing.T) {
 	const signed = "head.payload"
 	good, bad := mac(oneKey, signed), mac(otherKey, signed)

@@ -35,9 +35,10 @@ type AccountingConf struct {
 	TrackController  bool // record the times when controllers are down
 }
 
-// Parts of the number that encodes when records are purged: a number of units
-// in the low 16 bits, a bit for the unit, and PurgeArchive. Leave32 means
-// never.
+// Bits of the settings that say after which time records are purged, such as
+// PurgeEvent. The low 16 bits (PurgeNumber) have the number of hours, days or
+// months, and one bit selects this unit. The value Leave32 means that records
+// are never purged.
 const (
 	PurgeNumber  uint32 = 0xffff
 	PurgeHours   uint32 = 0x10000

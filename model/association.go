@@ -2,7 +2,7 @@ package model
 
 // Association links a user to an account of a cluster, optionally for one
 // partition. Without a user, it is the association of the account itself. A
-// limit that is not set or unlimited has no effect.
+// limit that is unset or unlimited has no effect.
 type Association struct {
 	Usage            []Usage
 	Account          string

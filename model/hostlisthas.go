@@ -49,10 +49,10 @@ func pieceHas(piece, name string) bool {
 	}
 }
 
-// after adds a literal to the parsed part, and returns the new possible ends.
-// The argument ends has the possible ends so far, as in pieceHas. If name
-// continues with the literal at an end, the new end is after the literal.
-// Otherwise the end is dropped.
+// after extends the parsed part by a literal. The argument ends says which
+// prefixes of name the parsed part can stand for, as in pieceHas. The result
+// says the same for the extended part: it has only prefixes that the literal
+// follows in name, each extended by the literal.
 func after(ends []bool, name, literal string) []bool {
 	next := make([]bool, len(ends))
 	for i, end := range ends {

@@ -1,6 +1,6 @@
 package model
 
-// QOS is a quality of service. A limit that is not set or unlimited has no
+// QOS is a quality of service. A limit that is unset or unlimited has no
 // effect. Lists of limits have the form "1=4,2=1000", where the number before =
 // is the id of a trackable resource.
 type QOS struct {

@@ -3,15 +3,16 @@
 // (sshd_config(5)).
 //
 // Each offence adds seconds to a debt, which decreases as time passes. Up to a
-// threshold nothing happens, because honest clients make mistakes too. A source
-// over the threshold is blocked for as long as its offence costs. The next time
-// it is blocked twice as long, up to ten times the cost. Offences of a blocked
-// source cost nothing. So a source whose thousand clients use the same expired
-// token is blocked no longer than a source with one such client.
+// threshold nothing happens, because honest clients make mistakes too. An
+// offence that raises the debt above the threshold blocks the source for the
+// cost of the offence. Each further block is twice as long as the one before,
+// up to ten times the cost. Offences during a block cost nothing. So a source
+// whose thousand clients use the same expired token is blocked no longer than a
+// source with one such client.
 //
-// A source has a separate debt for each kind of offence, and the threshold
-// applies to each debt. If small debts of different kinds added up, they could
-// block a web portal, which sends the requests of many users.
+// A source has a separate debt for each kind of offence, and these rules apply
+// to each debt. If small debts of different kinds added up, they could block a
+// web portal, which sends the requests of many users.
 //
 // The package reads no clock, takes no lock, and does not know which sources
 // are exempt or what a source is. Start with New. Memory distinguishes a

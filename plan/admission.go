@@ -105,9 +105,10 @@ func setExempt(o *options, v string) (err error) {
 	return err
 }
 
-// networks parses words as addresses and networks. They are the words of value,
-// except for those of another form. n is the number of all words in value. The
-// hint of an error ends with the text in the last parameter.
+// networks parses words as addresses and networks. value is the whole value of
+// the variable called name, and has n words. Those with another form, such as
+// unix:USER, are not in words. The hint of an error ends with or, which
+// describes that form.
 func networks(name, value string, words []string, n int, or string) (list []netip.Prefix, err error) {
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).

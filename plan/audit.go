@@ -51,8 +51,8 @@ func (o *options) checkAudit() error {
 	return nil
 }
 
-// setWord returns a function that sets an option to true or false. The function
-// accepts two words: yes for true, and no for false.
+// setWord returns a function that sets an option from the value of a variable:
+// to true for the word in yes, and to false for the word in no.
 func setWord(of func(*options) *bool, name, yes, no string) func(*options, string) error {
 	return func(o *options, v string) error {
 		if v != yes && v != no {

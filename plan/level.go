@@ -55,9 +55,9 @@ func parseLevel(v string) (level, error) {
 		WithHint("allowed values: 0 to %d, %s", len(levels)-1, strings.Join(names, ", "))
 }
 
-// level returns the log level. It comes from -v, or otherwise from
-// SCHEDRESTD_DEBUG. Without both, it is usual, the mode's default. If a debug
-// flag concerns the gateway, this default is lowered to debug.
+// level returns the log level: from -v, or otherwise from SCHEDRESTD_DEBUG, or
+// otherwise the mode's default, which is in usual. If a debug flag concerns the
+// gateway, the default is lowered to debug.
 func (o *options) level(usual slog.Level, c *conf.Cluster) slog.Level {
 	switch {
 	case o.verbose > 0:

@@ -4,9 +4,9 @@
 // root, starts this process and opens the configuration files for it. The
 // process answers with a Plan, which has only numbers and bounded texts.
 //
-// This process prints errors that keep the gateway from starting, as error: and
-// hint: lines, and then exits with status 1. It also prints help, version,
-// lists, documents and shell completion.
+// If an error keeps the gateway from starting, this process prints lines that
+// begin with "error:" and "hint:", and exits with status 1. It also prints
+// help, version, lists, documents and shell completion.
 //
 // This file has the flow. options.go and environment.go parse the input;
 // planner.go, setup.go and plugins.go combine it with the configuration;

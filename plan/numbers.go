@@ -50,12 +50,12 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	p.Connections = cmp.Or(p.Connections, DefaultConnections)
 	if p.Switches.BecomeUser && p.PerSource == 0 && !s.Inetd {
 		// A worker runs as the connecting user, who can suspend it with
-		// SIGSTOP. It then keeps its connections open, so no user may have all
-		// of the gateway's connections.
+		// SIGSTOP. A suspended worker keeps its connections open, so no user
+		// may have all of the gateway's connections.
 		p.PerSource = max(1, p.Connections/2)
 	}
-	// With two threads for each of two workers, a request does not wait for a
-	// thread that the kernel has interrupted.
+	// Even on a small machine, each of the two workers gets two threads. While
+	// the kernel has interrupted one thread, requests use the other one.
 	p.Threads = cmp.Or(p.Threads, uint32(max(4, runtime.NumCPU())))
 	p.Identities = cmp.Or(p.Identities, DefaultIdentities)
 	// A worker without a connection or a thread of its own would be useless.
@@ -125,9 +125,9 @@ const otherThreads = 16
 
 // mostPIDs returns the limit on processes and threads in the PID namespace of
 // the workers and the keeper. Only kernels with a limit per namespace enforce
-// it (Linux 6.14). The limit suffices for several generations of workers. It
-// also keeps compromised workers from using up the limit of the service
-// (TasksMax=), which the parent needs too.
+// it (since Linux 6.14). The limit suffices for several generations of workers.
+// It also keeps compromised workers from using up the limit of the whole
+// service (TasksMax=), so that the parent can still start processes.
 func mostPIDs(p *ipc.Plan) uint32 {
 	workers := 4 * (p.Threads + p.Workers*otherThreads)
 	lazy := min(p.Threads, 2) + otherThreads

@@ -116,8 +116,8 @@ func (o *options) lacks(way feature.Auth, c *conf.Cluster) error {
 	case way == feature.Local:
 		return lacksLocal(c)
 	case o.jwt != "" && o.jwt != daemon:
-		// Any other value is probably a user's own token, which was exported
-		// for the commands.
+		// A value other than "daemon" is probably a user's own token, which was
+		// exported for the commands.
 		return errs.New(errs.Invalid, "SCHED_JWT is not %q", daemon).
 			WithHint("a token in SCHED_JWT is for commands; for the gateway set SCHED_JWT=daemon")
 	case !c.JWT:

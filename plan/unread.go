@@ -39,8 +39,9 @@ func isUnread(name string) bool {
 	return !slices.Contains(forOthers, ours) && !slices.ContainsFunc(variables, func(v variable) bool { return v.name == ours })
 }
 
-// nearest returns the known variable that is most similar to a misspelled name,
-// with the prefix of that name. It returns "" if no variable is similar.
+// nearest returns the known variable that is most similar to a misspelled name.
+// The result has the prefix that the misspelled name has. nearest returns "" if
+// no variable is similar.
 func nearest(name string) string {
 	var known []string
 	for _, v := range variables {

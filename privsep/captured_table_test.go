@@ -95,8 +95,9 @@ func show(t *testing.T, begin, end, table string) {
 	section.Check(t, page, begin, end, table, *update)
 }
 
-// size returns how many descriptors the parent has, or 0 if the test may not
-// see them, and the parent's memory in KiB.
+// size returns the number of the parent's descriptors, and the parent's memory
+// in KiB. In a test without root, fds is 0, because only root can count the
+// descriptors.
 func (g *gateway) size() (fds, memory int) {
 	pid := g.cmd.Process.Pid
 	if os.Geteuid() == 0 {

@@ -295,8 +295,8 @@ func capture(w http.ResponseWriter, r *http.Request) {
 	captureOf(slices.Concat(attacks, countAttacks), w, r)
 }
 
-// captureOf finds the attack that the request names in list, carries it out,
-// and answers with the outcome.
+// captureOf carries out the attack in list that the request names, and answers
+// with the outcome.
 func captureOf(list []attack, w http.ResponseWriter, r *http.Request) {
 	for _, a := range list {
 		if a.name == r.FormValue("name") {

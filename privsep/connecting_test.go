@@ -20,7 +20,7 @@ import (
 
 // connectingAttacks are the attacks of a captured worker that may connect to
 // UNIX sockets itself, so that daemons see its uid. In every other worker the
-// system call filter denies these calls.
+// system call filter denies the calls that these attacks make.
 var connectingAttacks = []struct {
 	name string
 	do   func(path string) string

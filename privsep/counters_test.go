@@ -16,8 +16,9 @@ func TestSandboxViolationIsCounted(t *testing.T) {
 	}
 	must(t, syscall.Kill(g.cmd.Process.Pid, syscall.SIGUSR1))
 	r := g.await("counters", nil)
-	// The attack may have killed more than one worker: if a connection breaks
-	// that had been used before, the client sends its request again.
+	// The attack may have killed more than one worker. If a connection that the
+	// HTTP client reuses breaks, the client repeats the request, and another
+	// worker carries out the attack.
 	if workers, _ := r["workers"].(map[string]any); workers["forbidden_call"] == 0.0 || workers["died"] != 0.0 {
 		t.Errorf("%v", r["workers"])
 	}

@@ -244,9 +244,10 @@ func TestNeverDone(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestVisitEnds checks that in inetd mode, too, a worker is ended whatever
-// messages it sends. Otherwise the gateway would not exit, and would count
-// permanently against inetd's limit of instances.
+// TestVisitEnds checks that in inetd mode, too, the gateway ends a worker that
+// hangs, or that does not exit after its client was served. If such a worker
+// stayed, the gateway would not exit, and would count permanently against
+// inetd's limit of instances.
 func TestVisitEnds(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{

@@ -28,8 +28,8 @@ import (
 )
 
 // monitor is the state of the parent. It belongs to the goroutine that runs
-// loop. Operations that block run in other goroutines, which send the loop
-// functions to call.
+// loop. Other goroutines run operations that block, and send functions to this
+// goroutine, which calls them.
 type monitor struct {
 	config    Config // the configuration in force, or that of the first generation
 	who       identity.Service

@@ -468,8 +468,8 @@ func TestBrokenKeySetLater(t *testing.T) {
 	}
 }
 
-// serves sends a few requests and reports whether the worker with the token pid
-// answers one of them.
+// serves sends a few requests for /pid and reports whether one of the answers
+// is pid. If so, the worker that gave this answer earlier is still in use.
 func (g *gateway) serves(pid string) bool {
 	for range 8 {
 		if got, _ := g.get("/pid"); got == pid {

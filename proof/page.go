@@ -25,8 +25,8 @@ type page struct {
 	wrong []string // protections that are missing or ineffective
 }
 
-// newPage returns a page with the facts from the arguments. how and sealed
-// describe how the sandbox was closed.
+// newPage returns a page with the facts from the program's arguments. The
+// parameters how and sealed describe how the sandbox was closed.
 func newPage(out io.Writer, how ipc.Seal, sealed security.Sealed, facts []string) *page {
 	p := &page{out: out, how: how, facts: map[string]string{}}
 	for _, f := range facts {
@@ -274,8 +274,8 @@ func (p *page) remedy() string {
 }
 
 // permits returns a remedy that lets unprivileged users create user namespaces
-// and mount in them. The argument why is the kernel's error if the process
-// could not create its namespace, and "" if it could.
+// and mount in them. The argument why is the kernel's error if no user
+// namespace could be created, and otherwise "".
 func permits(why string) string {
 	is := func(list ...unix.Errno) bool {
 		return slices.ContainsFunc(list, func(e unix.Errno) bool { return e.Error() == why })

@@ -2,12 +2,12 @@
 // something that the sandbox forbids, and must be killed for it. This detects a
 // filter that a kernel, a container or an emulator accepts and ignores.
 //
-// The parent starts the worker's program exactly as it starts a worker, but
-// with arguments that ask for a proof. So this code runs without privileges.
-// The started process, the prover, starts other processes. Each of them closes
-// the sandbox as a worker does, and then does one forbidden thing. The prover
-// sends the result to the parent (ipc.Proven). It also writes the page of
-// --check-confinement.
+// The parent starts the worker's program exactly as it starts a worker, so
+// without privileges, but with arguments that ask for a proof. The started
+// process, the prover, runs this package and starts other processes. Each of
+// them closes the sandbox as a worker does, and then does one forbidden thing.
+// The prover sends the result to the parent (ipc.Proven). It also writes the
+// page of --check-confinement.
 package proof
 
 import (

@@ -78,13 +78,14 @@ func PassCapabilities(pass Capabilities) error {
 	return nil
 }
 
-// KeepCapabilities drops every capability of every thread except those in keep.
-// It then verifies in /proc that each thread has exactly the capabilities of
-// keep that were held before, and returns these. Programs that root executes
-// afterwards have at most the capabilities in pass, a subset of keep.
+// KeepCapabilities drops all capabilities except those in keep, on every
+// thread. It then verifies in /proc that each thread has exactly the
+// capabilities of keep that were held before, and returns these. Programs that
+// root executes afterwards have at most the capabilities in pass, a subset of
+// keep.
 //
-// With the dropped capabilities, an attacker who takes over the parent through
-// its ipc reader could load modules or read every file.
+// If the parent kept the other capabilities, an attacker who takes it over
+// through its ipc reader could load modules or read every file.
 func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	held, err := Held()
 	if err != nil {
@@ -132,8 +133,9 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 
 // forbidGains keeps every thread from regaining capabilities by executing a
 // program, which a process with uid 0 could otherwise do. It sets no_new_privs
-// and, if it has CAP_SETPCAP, empties the bounding set. In a build with cgo it
-// does nothing and returns false, because the runtime can't reach all threads.
+// and, if CAP_SETPCAP is in held, empties the bounding set. In a build with cgo
+// it does nothing and returns false, because the runtime can't reach all
+// threads.
 func forbidGains(held Capabilities) (bool, error) {
 	_, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)
 	switch {

@@ -32,9 +32,10 @@ func New[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	return &Semaphore[K]{total: total, each: each, patience: patience, held: map[K]int{}}
 }
 
-// NewLending returns a Semaphore that differs from New's in one rule: a key can
-// hold every place as long as no other caller waits. While other callers wait,
-// the key gets no place beyond its share.
+// NewLending returns a Semaphore that lends places: a key can hold more than
+// its share, even every place, as long as no caller with another key, or
+// without a key, waits. While such callers wait, the key gets no place beyond
+// its share.
 func NewLending[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	s := New[K](total, each, patience)
 	s.lend = true
@@ -49,9 +50,10 @@ type Place[K comparable] struct {
 	start chan struct{} // closed when the place is held; nil before the wait
 }
 
-// Acquire waits for a place. The key holds the place until it is released. If
-// ctx ends first, for example because the client closes its connection, Acquire
-// returns errs.TooMany.
+// Acquire waits for a place. The key holds the place until it is released.
+// Acquire returns errs.TooMany if no place is free within the patience of the
+// Semaphore, or if ctx ends first, for example because the client closes its
+// connection.
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	p := &Place[K]{of: s, key: key}
 	s.mu.Lock()
@@ -59,8 +61,9 @@ func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 }
 
 // Claim sets the key of a place that was acquired with the zero key. If the key
-// already has its share and other callers wait, Claim releases the place and
-// waits for another one. After an error the caller has no place.
+// already has its share, Claim releases the place and waits for another one. A
+// Semaphore that lends places does so only while callers with another key, or
+// without a key, wait. After an error the caller has no place.
 func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	var unknown K
 	s := p.of
@@ -138,7 +141,8 @@ func (s *Semaphore[K]) Counts() (taken, waiting int) {
 	return s.taken, len(s.waiting)
 }
 
-// count adds n to the number of places that a key holds. The caller holds s.mu.
+// count adds n to the number of places that a key holds. The calling function
+// holds s.mu.
 func (s *Semaphore[K]) count(key K, n int) {
 	if s.held[key] += n; s.held[key] == 0 {
 		delete(s.held, key)
@@ -146,10 +150,12 @@ func (s *Semaphore[K]) count(key K, n int) {
 }
 
 // startNext assigns free places to waiting callers. First come keys that hold
-// less than their share, beginning with the key that has the fewest places.
-// Then come callers without a key. If places are lent, keys that hold their
-// share come last. After a key has got a place, its other callers wait behind
-// those of all other keys. The caller holds s.mu.
+// less than their share, beginning with the key that has the fewest places. If
+// places are lent, callers without a key come next, and keys that hold their
+// share come last. Otherwise callers without a key are treated like those of
+// any key, and keys that hold their share get no place. After a key has got a
+// place, its other callers wait behind those of all other keys. The calling
+// function holds s.mu.
 func (s *Semaphore[K]) startNext() {
 	for s.taken < s.total {
 		best, least := -1, 0
@@ -186,7 +192,8 @@ func (s *Semaphore[K]) rank(w *Place[K]) int {
 }
 
 // sendBack moves the waiting callers of a key behind all others. If places are
-// lent, callers without a key keep their position. The caller holds s.mu.
+// lent, it does not move callers without a key. The calling function holds
+// s.mu.
 func (s *Semaphore[K]) sendBack(key K) {
 	var unknown K
 	if key == unknown && s.lend {

@@ -38,9 +38,10 @@ func admit(role ipc.Role, fd int, about *work.Client, parent *ipc.Channel, s Ser
 }
 
 // Each calls handle with each message of the worker, until the channel closes
-// or handle returns an error. After an error, Each reports the worker to the
-// dispatcher. handle must return false for done if the service does not handle
-// this kind of message.
+// or handle returns an error. If handle returns an error, or the worker
+// violates the protocol, Each reports the worker to the dispatcher. The result
+// done of handle must be false if the service does not handle this kind of
+// message; this counts as a violation too.
 func (c *Client) Each(handle func(ipc.Message) (done bool, err error)) {
 	for {
 		m, err := c.channel.Receive()

@@ -1,7 +1,7 @@
 // Package sockdiag asks the kernel for the owners of TCP sockets on this
-// machine, like ss(8). A port on this machine belongs to the user who bound it
-// first. So the gateway checks the owner of a port, because credentials must
-// reach only the daemon that they are meant for.
+// machine, like ss(8). Any user can bind a free port. So before the gateway
+// sends credentials to a port on this machine, it checks which user owns the
+// port.
 //
 // The functions answer for the network namespace of the calling thread, or for
 // that of the netlink socket in their first argument. They need AF_NETLINK and
@@ -48,8 +48,8 @@ func ClientBy(socket int, local, remote netip.AddrPort) (uid uint32, err error) 
 // Ends returns the two addresses of the connected TCP socket fd. While the
 // socket is connecting, Ends returns unix.ENOTCONN.
 func Ends(fd int) (local, remote netip.AddrPort, err error) {
-	// The same functions of package unix make another system call, to learn the
-	// protocol of the socket.
+	// The functions with the same names in package unix would make an
+	// additional system call, to learn the protocol of the socket.
 	here, err := syscall.Getsockname(fd)
 	if err != nil {
 		return local, remote, err

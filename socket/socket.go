@@ -63,10 +63,11 @@ var umask sync.Mutex
 // directories above it may not, because their owner could move the directory
 // while the socket is being bound by its path.
 //
-// Open also locks a file in the same directory, with the name of the socket and
-// ".lock". Remove releases the lock. Errors are *errs.Error: Invalid for a path
-// that must not be used, Conflict when another process serves the socket, or an
-// error of guard.Open.
+// Open also locks a file next to the socket. The name of this lock file is the
+// socket's name followed by ".lock". Remove releases the lock. Errors are
+// *errs.Error: Invalid for a path that must not be used, Conflict if another
+// process serves the socket, Denied if the socket or the lock can't be created,
+// or an error of guard.Parent.
 func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("use an absolute path")
@@ -86,9 +87,9 @@ func Open(path string, o Options) (*Socket, error) {
 	return s, nil
 }
 
-// Directory opens the directory of a path that Open would accept. dir is opened
-// with O_PATH. real is path without links, and name is the last component of
-// path.
+// Directory opens the directory of a socket with O_PATH, if Open would accept
+// that directory. It also returns the path without links (real) and the last
+// component of the path (name).
 func Directory(path string, o Options) (dir *os.File, real, name string, err error) {
 	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: o.Private, Holders: []uint32{o.Holder}}
 	return guard.Parent(path, guard.Rule{What: "socket", Trust: &trust})
@@ -207,9 +208,9 @@ func refuses(path string) bool {
 }
 
 // bind creates the socket with its final mode, changes its owner through a
-// descriptor, and only then listens. If bind changed the mode afterwards,
-// clients could connect before the change. Also, by then the path could lead to
-// another file.
+// descriptor, and only then listens. So no client can connect before the mode
+// and the owner are final. bind does not change the mode by path after the
+// creation, because by then the path could lead to another file.
 func (s *Socket) bind(o Options) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -236,9 +237,10 @@ func (s *Socket) bind(o Options) error {
 	return nil
 }
 
-// own records which file the socket is and changes its owner. It looks in the
-// directory that was checked. If the path was redirected meanwhile, the socket
-// is not there and own fails.
+// own records the device and the inode of the new socket, and changes its
+// owner. It looks for the socket in the directory that was checked. If the path
+// was redirected before bind created the socket, the socket is not there and
+// own fails.
 func (s *Socket) own(owner *Owner) error {
 	fd, err := unix.Openat(s.fd(), s.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"schedrestd/socket/listener"
 )
 
-// socketDir returns a directory for this test that is suitable for a socket whatever
-// the umask is.
+// socketDir returns a directory for this test that is suitable for a socket
+// whatever the umask is.
 func socketDir(t *testing.T) string {
 	t.Helper()
 	d := t.TempDir()
@@ -62,8 +62,8 @@ func listing(t *testing.T, dir string) string {
 	return strings.Join(s, " ")
 }
 
-// TestModes checks that the mode is set before any client can connect, and that
-// no other file is left behind, whatever was in the socket's place before.
+// TestModes checks the mode and the owner of a socket that replaces a stale
+// socket, and that Remove leaves no file behind.
 func TestModes(t *testing.T) {
 	strangers := &socket.Owner{UID: 31234, GID: 31235}
 	for _, tt := range []struct {
@@ -312,9 +312,9 @@ func TestRemoveLeavesAnothersFile(t *testing.T) {
 	}
 }
 
-// TestOneAtATime checks many processes that start and stop. Only one of them
-// has the socket at a time, although the lock file is created and unlinked
-// repeatedly.
+// TestOneAtATime checks that only one of many concurrent callers of Open gets
+// the socket at a time, although Open and Remove create and unlink the lock
+// file repeatedly.
 func TestOneAtATime(t *testing.T) {
 	path := socketDir(t) + "/s"
 	var serving sync.Mutex

@@ -6,9 +6,9 @@ package typo
 // of a comparison.
 const maxLength = 64
 
-// Nearest returns the name in known from which word differs by the fewest
-// typing errors, or "" if all names differ by too many. At most three errors
-// are permitted, and fewer in a short word: only one if it has up to four
+// Nearest returns the known name that differs from the given word by the fewest
+// typing errors, or "" if every name differs by too many. At most three errors
+// are permitted, and fewer in a short word: only one if the word has up to four
 // letters.
 func Nearest(word string, known []string) (nearest string) {
 	if len(word) > maxLength {

@@ -2,10 +2,11 @@ package worker
 
 import "sync"
 
-// asked keeps pending questions by number. Each answer goes to the goroutine
-// that asked. If this goroutine no longer waits, the answer is left to the caller:
-// the method answer returns false, and if an answer has just arrived, forget
-// returns it. The zero value has no questions.
+// asked keeps pending questions by number. The method answer passes each answer
+// to the goroutine that asked, or returns false if that goroutine no longer
+// waits. A goroutine that stops waiting calls forget, which returns the answer
+// if it has just arrived. So no answer is lost. The zero value has no
+// questions.
 type asked[T any] struct {
 	mu      sync.Mutex
 	last    uint64

@@ -29,9 +29,9 @@ type Broker struct {
 	asked asked[ipc.Received]
 }
 
-// mostOut limits both the pending requests to the dispatcher and the pending
-// look-ups. The resolver accepts no more look-ups, and the channels have space
-// for this many messages.
+// mostOut limits the pending requests to the dispatcher, and also the pending
+// look-ups. The resolver accepts more pending look-ups from a worker than this,
+// and the channels have space for this many messages.
 const mostOut = 48
 
 // NewBroker returns a Broker that calls send to send messages. The function

@@ -177,8 +177,8 @@ func TestDialUnix(t *testing.T) {
 	}
 }
 
-// TestBrokerNames checks look-ups of ids: with a name, without a name, and with
-// a failure.
+// TestBrokerNames checks look-ups of ids: of an id that has a name, of an id
+// that has none, and when the look-up fails.
 func TestBrokerNames(t *testing.T) {
 	e := resolving(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
@@ -204,8 +204,9 @@ func TestBrokerNames(t *testing.T) {
 	}
 }
 
-// TestBrokerNumbers checks look-ups of names: with an id, without an id, and
-// with a failure. A name that the resolver would not accept must not be sent.
+// TestBrokerNumbers checks look-ups of names: of a name that has an id, of a
+// name that has none, and when the look-up fails. A name that the resolver
+// would not accept must not be sent.
 func TestBrokerNumbers(t *testing.T) {
 	u := newUsers(resolving(t, func(q *work.Lookup) *work.LookupResult {
 		switch {

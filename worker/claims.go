@@ -22,8 +22,8 @@ const (
 	settleLimit = 5 * time.Second
 )
 
-// The constant compiles only if the longest answer that handlers store fits
-// into the message.
+// This constant compiles only if the longest answer that package handlers
+// stores fits into a message.
 const _ = uint(query.MaxKept - handlers.MaxKept)
 
 // Claim implements handlers.Keys. It keeps waiting when the client disconnects,

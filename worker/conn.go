@@ -99,7 +99,7 @@ func (c *conn) limit() time.Duration {
 }
 
 // shorten shortens the time for each piece of the answer, because other clients
-// wait. relax reverts this.
+// wait. The method restore reverts this.
 func (c *conn) shorten() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 )
 
 // counters counts events of requests since this worker started. Only workers
-// read requests, so each of them logs its own counters when an administrator
-// asks for them.
+// read requests, so each worker logs its own counters when it receives SIGUSR1.
 type counters struct {
 	requests               atomic.Uint64 // well-formed requests
 	unauthenticated        atomic.Uint64 // requests that were answered 401

@@ -11,8 +11,8 @@ import (
 )
 
 // TestCrowdedWithABody checks that a request that gets no place in time is
-// answered before its body arrives. Otherwise a client that sends only half a
-// body would delay its answer.
+// answered without waiting for its body. Otherwise a client that sends only a
+// part of the body would delay the answer.
 func TestCrowdedWithABody(t *testing.T) {
 	limits := raw
 	limits.Call = 50 * time.Millisecond

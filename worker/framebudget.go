@@ -14,11 +14,11 @@ import (
 //
 // An honest client stays far below the budget. It begins with at most ten
 // frames (nghttp sends five PRIORITY), sends a keepalive PING at most every 10
-// s (gRPC), and sends at most two WINDOW_UPDATE for 4 KiB of an answer (Go: one
-// for the stream, one for the connection). Go's client cancels a request with
-// RST_STREAM and PING. The burst of 1000 is nghttp2's default for cancelled
-// requests. The rate is sufficient for 33 cancelled requests a second, like the
-// rate of nghttp2.
+// s (gRPC), and sends at most two WINDOW_UPDATE for every 4 KiB of an answer
+// (Go: one for the stream, one for the connection). Go's client cancels a
+// request with RST_STREAM and PING. The burst of 1000 is nghttp2's default for
+// cancelled requests. The rate is sufficient for 33 cancelled requests a
+// second, like the rate of nghttp2.
 const (
 	frameBurst = 1000
 	frameRate  = 100 // a second

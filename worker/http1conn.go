@@ -15,12 +15,12 @@ import (
 )
 
 // http1Conn is an HTTP/1 connection, plain or over TLS, that passes one request
-// at a time to net/http. It passes the head when it is complete and the lexer
-// accepts it, and the body as it arrives. It passes nothing of the next request
-// before the current request is answered. If the lexer refuses a head, or the
-// head does not arrive, Read itself answers and then returns io.EOF. So all
-// work between two requests happens in Read, in the goroutine that serves the
-// connection.
+// at a time to net/http. It passes a head only after the whole head has arrived
+// and the lexer has accepted it. It passes the body as the body arrives, and
+// nothing of the next request before the current request is answered. If the
+// lexer refuses a head, or the rest of a head does not arrive, Read itself
+// sends the answer and then returns io.EOF. So all work between two requests
+// happens in Read, in the goroutine that serves the connection.
 //
 // This is necessary because net/http accepts requests that two parsers can
 // frame differently (package http1), and has no hook between reading a head and
@@ -54,8 +54,9 @@ func (c *http1Conn) NetConn() net.Conn { return c.Conn }
 
 // Read reads the current request. While a request is answered, net/http reads
 // in the background, and cancels the request if the read returns an error. So
-// after the end of a request, Read returns only when the client is gone. A
-// client that has only shut down its sending side is not gone.
+// once the whole request has been read, Read waits until the client is gone, or
+// until the read deadline. A client that has only shut down its sending side is
+// not gone.
 func (c *http1Conn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,8 +97,8 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// awaitGone replaces a read after the end of a request. It returns when the
-// client can neither send nor receive, or at the deadline.
+// awaitGone replaces a read once the whole request has been read. It returns
+// when the client can neither send nor receive, or at the deadline.
 func (c *http1Conn) awaitGone([]byte) (int, error) {
 	return 0, connOf(c.Conn).awaitGone()
 }
@@ -153,7 +154,7 @@ func (c *http1Conn) pass(p []byte) int {
 }
 
 // advance passes the bytes that were read to the lexer. If the lexer refuses
-// the head, it returns the reason. The caller holds c.mu.
+// the head, advance returns the reason. The caller holds c.mu.
 func (c *http1Conn) advance() error {
 	if !c.lexer.HeadDone() {
 		c.in = c.in[c.lexer.Skip(c.in):]
@@ -242,9 +243,10 @@ func (c *http1Conn) linger() {
 // lastRead is the time that a refused client has to read the answer.
 const lastRead = 500 * time.Millisecond
 
-// giveWay closes an idle connection, to free its slot for a waiting connection,
-// and reports whether it did. If a request has begun, Read answers it before
-// the connection closes.
+// giveWay ends the connection unless a complete head has arrived, to free its
+// slot for a waiting connection. It reports whether the connection ends. An
+// idle connection is closed at once. If a part of a head has arrived, Read
+// sends an error answer before the connection closes.
 func (c *http1Conn) giveWay() bool {
 	if c.closeUnused() {
 		return true

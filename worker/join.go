@@ -136,8 +136,8 @@ func (o *owner) serves(uid uint32) bool {
 }
 
 // answers returns the settings for the format of answers. The caller adds the
-// clients of the daemons. Until then, unasked stands for that of an accounting
-// daemon.
+// clients of the daemons. Until then, unasked stands for the client of an
+// accounting daemon.
 func answers(setup work.Setup) handlers.Config {
 	cfg := handlers.Config{
 		Names:     spellings(setup.Names),

@@ -34,9 +34,9 @@ import (
 
 // Build returns the handler that the worker serves. Its arguments are the
 // worker's Setup, Tokens to verify tokens, and a Broker for operations that the
-// sandbox forbids. The worker calls it after dropping its privileges, so it can
-// open only files that the serving user may open, and before closing the
-// sandbox. It logs to slog.Default.
+// sandbox forbids. The worker calls this function after dropping its privileges
+// and before closing the sandbox. So the function can open files, but only
+// those that the serving user may open. It logs to slog.Default.
 type Build func(work.Setup, *Tokens, *Broker) (http.Handler, error)
 
 // Rename sets the name of the process to its role. It must be called from an

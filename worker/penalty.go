@@ -41,8 +41,8 @@ type offences struct {
 
 // Limits on this worker's reports: a burst, and a rate per second. Further
 // reports are not sent, because a source that causes so many reports is already
-// blocked. The dispatcher allows twice as many before it treats reports as a
-// violation of the protocol.
+// blocked. The dispatcher allows twice this burst and twice this rate. A worker
+// that exceeds these limits violates the protocol.
 const (
 	reportBurst = 200
 	reportRate  = 100

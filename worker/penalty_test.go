@@ -53,9 +53,9 @@ func guessing(r *http.Request) *http.Request {
 	return r
 }
 
-// TestBehind checks that the client of a trusted proxy is the last address that
-// does not belong to a proxy. The header is ignored if any other client sends
-// it.
+// TestBehind checks that the client of a trusted proxy is the last address in
+// X-Forwarded-For that does not belong to a proxy. The header must be ignored
+// if it does not come from a trusted proxy.
 func TestBehind(t *testing.T) {
 	o := newOffences(penal, newConnTracker(nil), new(counters))
 	for _, tt := range []struct {

@@ -206,8 +206,8 @@ func (s *server) connect(service ipc.Role, fd int) error {
 	return fmt.Errorf("channel to an unknown service: %s", service)
 }
 
-// use installs the public keys of this worker's generation and returns the
-// answer to the dispatcher.
+// use installs the certificates and public keys of this worker's generation,
+// and returns the answer to the dispatcher.
 func (s *server) use(m *work.Keys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {

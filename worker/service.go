@@ -80,8 +80,9 @@ func (r *remoteService) listen(l *link) {
 	}
 }
 
-// ask sends a question and waits for the answer. If it gets no answer, it
-// returns errNoService when late fires, or the error of send or ctx.
+// ask sends a question and waits for the answer. Without an answer it returns
+// an error: errGone if the service has exited, errNoService if late fires
+// first, or the error of send or ctx.
 func (r *remoteService) ask(ctx context.Context, send func(*link) func(ipc.Message, ...int) error, late <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	l := r.link.Load()
 	if l == nil {

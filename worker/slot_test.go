@@ -13,8 +13,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// gated returns a server that answers the given number of requests
-// concurrently. Others wait for at most patience.
+// gated returns a server that answers at most the given number of requests
+// concurrently. Further requests wait for at most patience.
 func gated(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
 	setup := work.Setup{Setup: ipc.Setup{Requests: requests}, Limits: raw}
 	setup.Limits.Call = patience

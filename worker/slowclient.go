@@ -20,9 +20,9 @@ const (
 
 // An HTTP/2 client that gives a stream no window reads nothing at all, although
 // its connection is never full. To distinguish such a stream from one that is
-// read slowly, an answer is written in chunks. A client that reads one portion
-// in each portionTime reads a chunk within the time stalled, and also sends a
-// window update within this time.
+// read slowly, an answer is written in chunks. The constant stalled is the time
+// in which a client that reads one portion in each portionTime reads a chunk,
+// and also sends a window update.
 const (
 	chunk   = portion / 4
 	stalled = portionTime / 4
@@ -198,8 +198,8 @@ func (p *slowClient) dropStalled(since time.Time) {
 		return
 	}
 	// The stream is not reset at once: if the dispatcher blocks the client for
-	// this offence, the worker must learn that before the client's next request
-	// gets the place of this one.
+	// this offence, the worker must learn of the block before the client's next
+	// request gets the place of this request.
 	p.offend()
 	time.AfterFunc(verdict, p.end)
 }
@@ -253,8 +253,8 @@ func (p *slowClient) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// flush waits until the client has received the end of an HTTP/2 answer. Until
-// then the place is not free.
+// flush waits until the end of an HTTP/2 answer is sent, for which the client's
+// window must have space. Until then the place is not free.
 func (p *slowClient) flush() {
 	if p.http2 {
 		_ = p.timed(p.control.Flush)

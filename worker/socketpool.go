@@ -72,8 +72,9 @@ func (s *socketPool) upstream(way work.DialBatch) *upstreamPool {
 	return h
 }
 
-// put adds sockets that came from the dispatcher. server is the uid of the
-// daemon that they are connected to, or ipc.NoID if they are not connected.
+// put adds sockets that came from the dispatcher. The parameter server is the
+// uid of the daemon that the sockets are connected to, or ipc.NoID if they are
+// not connected.
 func (h *upstreamPool) put(fds []int, server uint32, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

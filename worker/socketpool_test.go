@@ -31,8 +31,9 @@ func deferred(t *testing.T, address string) int {
 	return fd
 }
 
-// withPool returns a Broker. When the Broker requests sockets for its pool,
-// they come from make.
+// withPool returns a Broker that gets the sockets for its pool from the
+// function make. It also returns counters of the Broker's requests for one
+// connection (dials) and for sockets (orders).
 func withPool(t *testing.T, address string, make func() int) (e *Broker, dials, orders *atomic.Int32) {
 	dials, orders = new(atomic.Int32), new(atomic.Int32)
 	e = NewBroker(func(m ipc.Message, _ ...int) error {

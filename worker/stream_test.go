@@ -87,8 +87,8 @@ func TestClosedWindow(t *testing.T) {
 }
 
 // rawHTTP2 returns the client's end of an HTTP/2 connection, after the TLS
-// handshake. The server treats the other end as connection id, as if the
-// dispatcher had passed it.
+// handshake. The server treats the other end as a connection with the number id
+// that the dispatcher has passed.
 func (st *stage) rawHTTP2(t *testing.T, id uint64) net.Conn {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

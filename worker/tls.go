@@ -106,9 +106,10 @@ func certificates(f *os.File) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// showing returns a function that returns, for each handshake, the certificate
-// c with a copy of its private key. If the keeper does not sign, this copy
-// records that in the shaken value from the context of the handshake.
+// showing returns a function that crypto/tls calls for the certificate of each
+// handshake. The function returns c with a remoteKey for this handshake only.
+// If the keeper does not sign, this remoteKey records the failure in the
+// handshake's shaken value, which comes from the context.
 func showing(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	key, _ := c.PrivateKey.(remoteKey)
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -10,9 +10,9 @@ import (
 	"schedrestd/auth"
 )
 
-// Tokens verifies tokens with the worker's own public keys, and through a
-// channel to the keeper, which has the secret key. The dispatcher sends both
-// after Build.
+// Tokens verifies tokens: with public keys in the worker itself, or by asking
+// the keeper, which has the secret key. The dispatcher sends the public keys
+// and the channel to the keeper after Build.
 type Tokens struct {
 	keys   atomic.Pointer[publicKeys]
 	keeper *remote
@@ -37,9 +37,10 @@ func NewTokens() *Tokens {
 // decide, and the daemons verify tokens.
 func (t *Tokens) Judge() *auth.Judge { return t.judge }
 
-// connect uses the channel fd to the keeper, and asks the keeper to verify a
-// signature that no key has made. The answer says whether the keeper's token
-// key is outdated. For a given keeper, this never changes.
+// connect uses the channel fd to the keeper. It also asks the keeper to verify
+// a signature that no key has made, because the answer says whether the
+// keeper's token key is outdated. For the same keeper this never changes, so
+// one question is enough.
 func (t *Tokens) connect(fd int) error {
 	if err := t.keeper.connect(fd); err != nil {
 		return err

@@ -242,8 +242,8 @@ func (w *connTracker) stay(c *connState) {
 
 // dismiss closes a connection on which no request is being answered. A client
 // that has begun a request gets an answer with the reason, and a moment to read
-// it. The slot is normally freed before the answer, but not if there are
-// already many such connections.
+// it. The slot is normally freed before the answer, but not while mostParting
+// other connections without a slot are still open.
 func (w *connTracker) dismiss(c *connState, top, below net.Conn) {
 	h, is1 := top.(*http1Conn)
 	raw := connOf(below)

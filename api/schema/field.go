@@ -8,7 +8,7 @@ type Field[O any] struct {
 	traits
 }
 
-// value is the value of a field of O: its type, and where O has it.
+// value describes the value of a field of O: its type, and its place in an O.
 type value[O any] interface {
 	shape(View) *Shape
 	renderer(View) func(Encoder, *O)       // nil: the field is never shown

@@ -100,12 +100,12 @@ func wholeNumber(s string) (n int64, whole, fits bool) {
 	return n, true, err == nil && n <= 1<<53 && n >= -1<<53
 }
 
-// scientific splits a number into digits and zeros. digits has the sign, but no
-// leading or trailing zeros. The number is digits with that many zeros
-// appended; if zeros is negative, that many of the digits follow the decimal
+// scientific returns the digits of a number, and how many zeros to append to
+// them. The digits include the sign, but no leading or trailing zeros. A
+// negative number of zeros means that so many of the digits follow the decimal
 // point. The result is exact: a double would turn 1e-400 into 0 and
-// 0.99999999999999999999 into 1. If the exponent exceeds 32 bits, ok is false
-// and only the sign of zeros is valid.
+// 0.99999999999999999999 into 1. If the exponent exceeds 32 bits, ok is false,
+// and of the number of zeros only the sign is valid.
 func scientific(s string) (digits string, zeros int, ok bool) {
 	mantissa, exponent := s, ""
 	if i := strings.IndexAny(s, "eE"); i >= 0 {

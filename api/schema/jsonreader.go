@@ -10,7 +10,7 @@ import (
 // ReadJSON reads one JSON document (RFC 8259), strictly. Its time is
 // proportional to the length of the text, no matter how arrays and objects are
 // nested, and lim limits its memory. (A reader that takes quadratic time would
-// be busy for long with 100 KB of "[0,0[0,0".)
+// be busy for a long time with 100 KB of "[0,0[0,0".)
 //
 // It refuses syntax errors, bytes that are not UTF-8, and escapes of half a
 // surrogate pair. It skips a leading byte order mark. It accepts NULs in

@@ -125,10 +125,10 @@ func (j *JSONWriter) Uint(n uint64) {
 	j.done()
 }
 
-// Around writes before, n and after as one value, and returns true. Lists have
-// many values of such a form, which Around makes cheaper. If the layout is not
-// Compact, Around writes nothing and returns false, and the caller must write
-// the value piece by piece.
+// Around writes a value that consists of a number between two texts, and
+// returns true. Lists have many such values, and Around writes them faster than
+// separate calls would. If the layout is not Compact, Around writes nothing and
+// returns false, and the caller must write the value piece by piece.
 func (j *JSONWriter) Around(before string, n uint64, after string) bool {
 	if j.pretty {
 		return false

@@ -151,9 +151,10 @@ func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
 	return doc.Content[0], nil
 }
 
-// slowly passes a text to the parser in small pieces. If the parser fails, the
-// number of bytes that it has read shows approximately where the error is. The
-// parser itself reports at most a line, and that line can be wrong.
+// A slowly is a reader from which the parser gets a text in small pieces. If
+// the parser fails, the number of bytes that it has read shows approximately
+// where the error is. The parser itself reports at most a line, and that line
+// can be wrong.
 type slowly struct {
 	ctx   context.Context
 	text  string

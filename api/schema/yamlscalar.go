@@ -57,9 +57,9 @@ func (v *Value) as(tag string) bool {
 	return true
 }
 
-// otherBase reports whether v's text is a number such as 0xf or 0o17, which are
-// the core schema's forms for base 16 and base 8. It converts the text to
-// decimal.
+// otherBase converts v's text from base 16 or base 8 to decimal. It returns
+// false if the text has neither of the core schema's forms for these bases,
+// such as 0xf and 0o17. In this case v must not be used.
 func (v *Value) otherBase() bool {
 	base, digits := 16, ""
 	switch {

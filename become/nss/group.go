@@ -98,9 +98,9 @@ func (n *source) fileGroups(name string) ([]uint32, error) {
 	return gids, err
 }
 
-// initgroups asks getent, whose output is "name 4 24 27". musl's getent does
-// not support that database. On such a system, only the groups in the files
-// count.
+// initgroups runs getent with the database initgroups. The output is a line
+// such as "name 4 24 27". musl's getent does not support this database. On a
+// system with musl, only the groups in the files count.
 func (n *source) initgroups(name string) ([]uint32, error) {
 	out, err := n.getent("initgroups", name)
 	if err != nil {

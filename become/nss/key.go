@@ -11,9 +11,10 @@ import (
 // maxName is the longest user or group name that is looked up, in bytes.
 const maxName = 255
 
-// goodName returns an error for a text that can't be a name, so that it is
-// never passed to getent: a text that looks like an option or a number (getent
-// would search by id), or that contains a separator of the files.
+// goodName returns an error for a text that can't be a name. This prevents
+// getent from taking a text with a hyphen at the start for an option, and from
+// searching for a number by id. A text with a separator of the files is
+// refused, too.
 func goodName(what, name string) error {
 	bad := strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == ',' || r == '/' || r == 0x7f })
 	if name == "" || len(name) > maxName || bad || strings.HasPrefix(name, "-") || isNumber(name) {

@@ -73,8 +73,8 @@ const fileDir = "/proc/self/fd/"
 // descriptor fd of the stage. The target does not inherit the descriptor.
 func File(fd int) string { return fileDir + strconv.Itoa(fd) }
 
-// Command returns the arguments and the environment for Program, which then
-// executes t as a stage.
+// Command returns the arguments and the environment with which Program becomes
+// a stage that executes t.
 func (t Target) Command() (argv, env []string) {
 	argv = []string{name, decimal(t.UID), decimal(t.GID), decimal(uint32(t.DeathSignal)), t.Path, decimal(t.Report),
 		decimal(uint32(len(t.Groups))), decimal(uint32(len(t.Env)))}

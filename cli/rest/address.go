@@ -22,15 +22,14 @@ type address struct {
 func (a *address) String() string { return shorten(a.text) }
 
 // versioned matches a URL's path that ends with an API version, such as
-// /slurm/v0.0.44. The part before the version (slurm or sched) is a spelling of
-// the API's paths.
+// /slurm/v0.0.44. Servers may begin the API's paths with /slurm or with /sched.
 var versioned = regexp.MustCompile(`^(.*)/(slurm|sched)/(v0\.0\.[0-9]+)$`)
 
 const urlForms = "use http://HOST:PORT, https://HOST or unix:/PATH"
 
-// parseURL parses an address. If a URL ends with /slurm/VERSION or
-// /sched/VERSION, the client uses that version and begins all paths as the
-// URL's path begins, with slurm or with sched.
+// parseURL parses an address. If the URL ends with /slurm/VERSION or
+// /sched/VERSION, parseURL stores both parts, and the client uses them in the
+// paths of all requests.
 func parseURL(text string) (*address, error) {
 	if socket, ok := strings.CutPrefix(text, "unix:"); ok {
 		socket = strings.TrimPrefix(socket, "//")

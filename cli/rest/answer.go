@@ -168,8 +168,8 @@ func orUnexpected(err error, text string) error {
 	return err
 }
 
-// answer decodes the body of resp, which has no list, into v. It returns the
-// warnings in the body.
+// answer decodes the body of resp into v and returns the warnings in the body.
+// It reads the whole body into memory, so it must not be used for lists.
 func (c *Client) answer(resp *http.Response, v any) (warnings []string, err error) {
 	if !isJSON(resp) {
 		return nil, notJSON(resp)
@@ -218,7 +218,8 @@ func refusal(resp *http.Response) error {
 }
 
 // refused returns the error for an answer with this status and these problems.
-// The status determines the kind of the error, unless a problem's number does.
+// The status determines the kind of the error, unless one of the problems has a
+// number that stands for a certain kind.
 func refused(status int, problems []problem) error {
 	e := &errs.Error{Kind: kindOf(status)}
 	var texts []string

@@ -65,7 +65,8 @@ func dialed(t *testing.T, h http.Handler) *Client {
 }
 
 // TestNegotiation checks that the client uses the newest version that both
-// sides support, and begins paths as the server does (with slurm or sched).
+// sides support. It also checks that the client's paths begin with the word
+// that the server expects, slurm or sched.
 func TestNegotiation(t *testing.T) {
 	for _, tt := range []struct {
 		name, url string // url is appended to the server's address

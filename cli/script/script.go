@@ -1,5 +1,6 @@
-// Package script turns a batch script into a job: its #SBATCH lines and further
-// options of sbatch become the fields of a submission over REST.
+// Package script turns a batch script into a job. The options of sbatch in its
+// #SBATCH lines and on the command line become the fields of a submission over
+// REST.
 //
 // Options are never ignored. An option that has no field in the REST API, or
 // that this package does not know, is an error that names its line.

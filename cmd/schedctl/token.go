@@ -117,8 +117,9 @@ func seconds(value string) (time.Duration, error) {
 }
 
 // whyNoToken adds a hint to the controller's refusal, which contains only an
-// error number. Some hints depend on the configuration, which is in a. user is
-// the user that the token is for, or "" for the user who runs schedctl.
+// error number. Some hints depend on the configuration a and on user, the name
+// of the user who was to get the token. That name is "" for the user who runs
+// schedctl.
 func whyNoToken(err error, user string, a conf.Auth) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

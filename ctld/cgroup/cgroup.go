@@ -53,8 +53,8 @@ const subgroup = "schedctld"
 //
 // The kernel allows no processes in a group whose children have memory limits.
 // So find enables no memory limits if this process was started directly in the
-// delegated group. With them, a job's group that outlives this process would
-// keep the service manager from starting this program in the delegated group
+// delegated group. If a job's group with a memory limit outlived this process,
+// the service manager could not start this program in the delegated group
 // again.
 func find(mount, rel string) (b Base, err error) {
 	own := filepath.Join(mount, rel)

@@ -6,8 +6,8 @@
 // The values stay in the file; only their positions are held in memory. When
 // more than half of the file is out of date, a new file is written and renamed.
 // So the file takes at most twice the size of its values, or 1 MiB, plus the
-// last batch of changes. During a rewrite, both files together take at most
-// three times that size.
+// last batch of changes. During a rewrite there is also the new file, which
+// takes the size of the values.
 //
 // Each value has an owner. The index of values counts the bytes of each owner's
 // values, so that the count always matches the stored values.

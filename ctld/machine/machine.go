@@ -1,7 +1,7 @@
-// Package machine reads the properties and the load of this machine, which the
-// controller shows for its only node. It reads them from the kernel each time
-// and does not guess. If a property can't be read when the controller starts,
-// the controller exits. If it can't be read later, it is unset.
+// Package machine reads the properties and the load of this machine from the
+// kernel. The controller shows them for its only node. It reads the properties
+// when it starts, and exits if that fails. It reads the load for each request.
+// If that fails, the request is answered without the load.
 package machine
 
 import (

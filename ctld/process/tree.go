@@ -93,8 +93,8 @@ func Children() ([]int, error) {
 	return pids, nil
 }
 
-// Marked returns the running processes of a user whose environment contained
-// the given variable, as NAME=value, when they were started.
+// Marked returns those running processes of the user uid that were started with
+// the given variable, NAME=value, in their environment.
 func Marked(uid uint32, variable string) ([]Stat, error) {
 	all, err := All()
 	if err != nil {

@@ -119,8 +119,9 @@ func (q *Queue) free(need Need) bool {
 	return q.used.CPUs+need.CPUs <= q.total.CPUs && q.used.Memory+need.Memory <= q.total.Memory
 }
 
-// Next returns the earliest begin time of the waiting jobs, or the zero time
-// when no job waits for its begin time.
+// Next returns the time at which the next waiting job reaches its begin time.
+// It ignores held jobs. It returns the zero time when no job waits for its
+// begin time.
 func (q *Queue) Next(now time.Time) time.Time {
 	var next time.Time
 	for _, e := range q.waiting {

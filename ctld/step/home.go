@@ -82,8 +82,8 @@ func Prepare(home string) error {
 }
 
 // Withdraw removes the directory that Prepare created, and with it the
-// permission to start the job. If a step has already claimed the job, it
-// returns ErrTaken. Once Withdraw has returned nil, no step can claim the job,
+// permission to start the job. It returns ErrTaken if a step has already
+// claimed the job. Once Withdraw has returned nil, no step can claim the job,
 // not even a slow step of an earlier controller.
 func Withdraw(home string) error {
 	err := syscall.Rmdir(home)
@@ -125,10 +125,11 @@ func Sweep(homes string) error {
 	return err
 }
 
-// claim makes c the claim of home. It writes a draft, and links the draft to
-// the name of the claim. link(2) is exclusive, like O_EXCL, and an incomplete
-// claim is never visible. claim returns only when the claim is on disk. If it
-// returned earlier, a power failure could make the job start a second time.
+// claim stores c as the claim in the directory home. It writes a draft, and
+// links the draft to the name of the claim. link(2) is exclusive, like O_EXCL,
+// and an incomplete claim is never visible. claim returns only when the claim
+// is on disk. If it returned earlier, a power failure could make the job start
+// a second time.
 func claim(home string, c Claim) error {
 	c.Format = claimFormat
 	draft := fmt.Sprintf("%s.%d", home, c.Step.PID)

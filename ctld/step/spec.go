@@ -71,8 +71,9 @@ type User struct {
 // variables need not be UTF-8, and JSON would silently replace invalid bytes.
 type Raw string
 
-// MarshalJSON writes a JSON string, or {"b64": "…"} if a string would change
-// the bytes or would be longer. In a JSON string a byte may take six bytes.
+// MarshalJSON writes a JSON string. If a string would change the bytes or be
+// longer than their base64 form, it writes {"b64": "…"} instead: in a JSON
+// string, a byte may take six bytes.
 func (r Raw) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(r)) && quoted(string(r)) <= base64.StdEncoding.EncodedLen(len(r)) {
 		return json.Marshal(string(r))

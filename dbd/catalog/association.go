@@ -40,8 +40,8 @@ func isAccount(a *model.Association) bool { return a.User == "" }
 func isRoot(a *model.Association) bool { return isAccount(a) && a.Account == root }
 
 // AddAssociations adds associations. Their accounts, users and clusters must
-// exist. A user can have an association in an account only if the account
-// itself has an association in that cluster.
+// exist. A user can be associated with an account in a cluster only if the
+// account itself has an association in that cluster.
 func (b *Catalog) AddAssociations(list []model.Association) error {
 	for i := range list {
 		a := &list[i]
@@ -341,9 +341,10 @@ func (t tree) qos(a *model.Association) []string {
 	return nil
 }
 
-// ListAssociations returns the associations that f selects. An association
-// without a limit or QOS of its own inherits it from the nearest association
-// above that has it, unless the flags of f prevent this.
+// ListAssociations returns the associations that f selects. Unless the flags of
+// f prevent it, an association inherits the QOS and the inheritable limits that
+// it lacks. It inherits each of them from the nearest association above it that
+// has one.
 func (b *Catalog) ListAssociations(f *model.AssocFilter) (list []model.Association) {
 	t := b.tree()
 	for _, a := range b.selected(f) {

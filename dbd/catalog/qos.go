@@ -72,8 +72,8 @@ func (b *Catalog) AddQOS(list []model.QOS) error {
 	return b.checkPreemption()
 }
 
-// ModifyQOS changes the QOS that f selects: it sets the fields that are set in
-// change. It returns their names.
+// ModifyQOS changes each QOS that f selects: it sets the fields that are set in
+// change. It returns the names of the changed QOS.
 func (b *Catalog) ModifyQOS(f *model.QOSFilter, change *model.QOS) (names []string, err error) {
 	for _, q := range b.ListQOS(f) {
 		if change.Name != "" && change.Name != q.Name {
@@ -190,8 +190,9 @@ func (b *Catalog) checkPreemption() error {
 	return nil
 }
 
-// RemoveQOS removes the QOS that f selects. It also removes them from
-// associations and from other QOS. It returns their names.
+// RemoveQOS removes each QOS that f selects, also from the associations that
+// have it and from the QOS that can preempt it. It returns the names of the
+// removed QOS.
 func (b *Catalog) RemoveQOS(f *model.QOSFilter) (names []string, err error) {
 	for _, gone := range b.ListQOS(f) {
 		id := strconv.FormatUint(uint64(gone.ID), 10)

@@ -11,9 +11,9 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// AddAccountsTo adds accounts that do not exist yet, and their associations
-// with clusters. It returns a text that lists what it has added, or "" for
-// nothing.
+// AddAccountsTo adds accounts and associates them with clusters. It skips
+// accounts and associations that already exist. It returns a text that lists
+// what it has added, or "" for nothing.
 func (b *Catalog) AddAccountsTo(set *model.AddAccountsTo) (string, error) {
 	clusters, err := b.clustersOf(&set.AssocSet)
 	if err != nil {
@@ -45,8 +45,9 @@ func (b *Catalog) AddAccountsTo(set *model.AddAccountsTo) (string, error) {
 	return said("Account", accounts, assocs), nil
 }
 
-// AddUsersTo adds users that do not exist yet, and their associations with
-// accounts. It returns a text that lists what it has added, or "" for nothing.
+// AddUsersTo adds users and associates them with accounts. It skips users and
+// associations that already exist. It returns a text that lists what it has
+// added, or "" for nothing.
 func (b *Catalog) AddUsersTo(set *model.AddUsersTo) (string, error) {
 	if len(set.WCKeys) > 0 || set.User.DefaultWCKey != "" {
 		return "", unsupported("workload keys")

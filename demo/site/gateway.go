@@ -83,8 +83,9 @@ func (g Gateway) call(ctx context.Context, method, url string, body, out any) er
 	return nil
 }
 
-// Refusal returns the error for an answer other than 200: the request, the
-// status and the descriptions in the errors of its body.
+// Refusal returns the error for an answer other than 200. The error has the
+// method, the URL, the status, and the errors from the body of the answer
+// (text).
 func Refusal(method, url, status string, text []byte) error {
 	var envelope struct {
 		Errors []problem `json:"errors"`

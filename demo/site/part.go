@@ -26,8 +26,9 @@ func (s *Site) part(bin, name, conf string) Part {
 	return Part{Program: Program{Name: name, Path: filepath.Join(bin, name), Args: []string{"-f", conf}, Log: s.Log(name)}}
 }
 
-// Scheddbd returns the accounting daemon. Its check succeeds when it accepts
-// connections. Whether it also answers requests is checked through the gateway.
+// Scheddbd returns the accounting daemon. The check of this Part succeeds when
+// the daemon accepts connections. Whether the daemon also answers requests is
+// checked through the gateway.
 func (s *Site) Scheddbd(bin string) Part {
 	p := s.part(bin, "scheddbd", s.DbdConf())
 	p.At = fmt.Sprintf("127.0.0.1:%d", s.Accounting)
@@ -53,10 +54,10 @@ func (s *Site) Schedctld(bin string) Part {
 }
 
 // Schedrestd returns the gateway that listens on the address listen
-// (HOST:PORT). If root starts it, its worker runs as `nobody`. Otherwise the
-// worker has the same uid as all other processes, and the configuration must
-// allow that. The check of the gateway succeeds when both daemons answer
-// through it.
+// (HOST:PORT). If root starts the gateway, its workers run as `nobody`.
+// Otherwise the workers have the same uid as all other processes, which only
+// disable_user_check permits. The check of this Part succeeds when both daemons
+// answer requests through the gateway.
 func (s *Site) Schedrestd(bin, listen string) Part {
 	p := s.part(bin, "schedrestd", s.Conf())
 	p.At = "http://" + reached(listen)

@@ -1,10 +1,10 @@
-// Package site creates a cluster of one machine in a directory: configuration,
-// key, state, and the daemons that run on it. The demo, the integration tests
-// and the benchmarks use such sites.
+// Package site creates a site: a cluster of one machine whose configuration,
+// key and state are in one directory. It also starts the daemons of the
+// cluster. The demo, the integration tests and the benchmarks use sites.
 //
-// Daemons are started without the caller's environment, so that SCHED_CONF or
-// SCHED_JWT of the user have no effect. The kernel kills the daemons when the
-// process that started them exits.
+// Daemons are started without the caller's environment, so the user's
+// SCHED_CONF and SCHED_JWT have no effect. The kernel kills the daemons when
+// the process that started them exits.
 package site
 
 import (

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Apart calls do on a new thread, which exits afterwards. So if do changes
-// attributes of its thread, such as the namespace or the user, no other
-// goroutine is affected.
+// Apart calls the function do on a new thread, which exits afterwards. The
+// function may change attributes of its thread, such as the namespace or the
+// user, without an effect on other goroutines.
 func Apart(do func() error) error {
 	done := make(chan error)
 	go func() {
@@ -18,9 +18,9 @@ func Apart(do func() error) error {
 		if unix.Gettid() == unix.Getpid() {
 			// This goroutine runs on the first thread of the process. That
 			// thread can't exit, and /proc shows the thread's attributes as
-			// those of the process. So do must run on another thread. As long
-			// as this goroutine is locked to the first thread, the goroutine of
-			// the inner Apart can't run there.
+			// those of the process. So the function do must run on another
+			// thread. While this goroutine is locked to the first thread, the
+			// goroutine of the inner Apart runs on another one.
 			defer runtime.UnlockOSThread()
 			done <- Apart(do)
 			return
@@ -30,8 +30,8 @@ func Apart(do func() error) error {
 	return <-done
 }
 
-// As calls do on a new thread that has the effective ids uid and gid. Package
-// syscall would change the ids of all threads. As requires root.
+// As calls the function do on a new thread that has the effective ids uid and
+// gid. Package syscall would change the ids of all threads. As requires root.
 func As(uid, gid uint32, do func() error) error {
 	return Apart(func() error {
 		for _, set := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(gid)}, {unix.SYS_SETRESUID, uintptr(uid)}} {

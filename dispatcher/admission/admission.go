@@ -18,9 +18,10 @@
 //     in it loses its newest connection.
 //   - A free slot goes to the waiting source that has the fewest slots. Sources with only
 //     a few slots count as having none, and are served in the order of arrival.
-//   - To make room for waiting connections, others are asked to yield, which means
-//     to end soon (reclaim.go). If the waiting source has less than half of the
-//     slots, they are asked at once. Otherwise they are asked after TickInterval.
+//   - To make room for a waiting connection, another connection is asked to
+//     yield, which means to end soon (reclaim.go). If the source of the waiting
+//     connection has less than half of the slots, this happens at once,
+//     otherwise after TickInterval.
 //
 // Penalties and fair shares do not apply to exempt sources. PerSource applies
 // to exempt sources too, but not to proxies.
@@ -44,8 +45,8 @@ type Config struct {
 }
 
 // TickInterval is the time between calls of Tick while connections wait. It is
-// also how long a connection waits before State.press makes its late attempts
-// to get a slot for it.
+// also how long a connection waits before State.press is called with late set,
+// and makes its further attempts to get a slot for the connection.
 const TickInterval = 200 * time.Millisecond
 
 // Conn is one connection. The caller sets the exported fields before it reports

@@ -53,7 +53,8 @@ func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential ui
 
 // Crash reports that a worker crashed while it held conns. Only a request that
 // the worker was answering can be the cause. The crash counts once for each
-// source of such a request.
+// source of such a request. A connection whose stage the worker has not
+// reported counts as having a request.
 func (s *State) Crash(now time.Time, conns []*Conn) {
 	known := map[Source]bool{}
 	for _, c := range conns {

@@ -50,8 +50,9 @@ func TestBlockedBySource(t *testing.T) {
 }
 
 // TestCrashCost checks that a crash counts once for each source whose requests
-// were being answered. It must not count for sources whose connections were at
-// rest, or had not been read yet.
+// were being answered. It must not count for a source whose connections were
+// all at rest, had sent no complete header, or had not been taken by the
+// worker.
 func TestCrashCost(t *testing.T) {
 	s := punishing()
 	in := func(uid uint32, stage work.Stage) *Conn {

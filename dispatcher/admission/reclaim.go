@@ -122,10 +122,10 @@ const (
 // can exit and another can take its place. If busy is false, it asks only if
 // all these connections rest.
 //
-// coming reports whether the connections are about to end. It is false if a
-// connection that was asked a while ago is still open. stubborn is true if a
-// connection was asked long ago, and the worker still reports it at rest. An
-// honest worker would have closed that connection.
+// The result coming reports whether the connections are about to end. It is
+// false if a connection that was asked a while ago is still open. The result
+// stubborn is true if a connection was asked long ago, and the worker still
+// reports it at rest. An honest worker would have closed that connection.
 func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (coming, stubborn bool) {
 	coming = len(conns) > 0
 	for _, c := range conns {

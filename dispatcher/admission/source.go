@@ -22,7 +22,7 @@ type Source struct {
 func Address(addr netip.Addr) Source { return Source{addr: penalty.OneClient(addr)} }
 
 // User returns the source of a connection from a process on this machine that
-// runs as uid. ipc.NoID stands for all uids that no user has.
+// runs as uid. ipc.NoID stands for all uids without a name.
 func User(uid uint32) Source { return Source{uid: uid, local: true} }
 
 // String returns the source as the log shows it.

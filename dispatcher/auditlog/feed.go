@@ -39,8 +39,9 @@ const Farewell = 12 * time.Second
 // channel is full.
 const flushPause = time.Millisecond
 
-// Start starts an auditor for a generation. When a worker breaks the auditor's
-// protocol, report is called to kill it.
+// Start starts an auditor for a generation. When the auditor reports that a
+// worker broke the protocol, the Feed calls report(worker, why), which kills
+// the worker.
 func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
 	f := &Feed{log: l, follow: rate.New(followBurst, followRate, time.Now()), messages: make(chan ipc.Message), flushed: make(chan struct{})}
 	var err error

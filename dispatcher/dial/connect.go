@@ -159,9 +159,10 @@ const ipLocalPortRange = 51
 // for workers. The side that closes a connection first keeps its port occupied
 // for a minute. One worker must not be able to occupy all ports in this way.
 //
-// A worker can't use an occupied port again for a connection to the same
-// controller on another machine. So with more parts than two, an honest worker
-// would run out of ports sooner.
+// An honest worker occupies ports, too: a port that is occupied by a connection
+// to a controller on another machine can't be used again for the same
+// controller. With more than two parts each part would be smaller, and an
+// honest worker would run out of ports sooner.
 const PortShares = 2
 
 // Ports returns the local ports for the connections of a worker, in the form of

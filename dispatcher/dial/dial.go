@@ -4,9 +4,9 @@
 // socket while the socket is still connecting.
 //
 // This package never connects to a UNIX socket. The daemon at the other end
-// identifies its client by the process that connected. It would mistake the
-// worker for the dispatcher. So the worker gets the socket's inode and connects
-// by itself.
+// takes the process that connected for its client. If the dispatcher connected,
+// the daemon would mistake the worker for the dispatcher. So the worker gets
+// the socket's inode and connects by itself.
 package dial
 
 import (

@@ -51,9 +51,10 @@ func (n *Names) kept(uid uint32) (named, known bool) {
 	return v.named, ok && time.Now().Before(v.until)
 }
 
-// lookup finds out whether uid has a name, and calls the function then with the
-// answer: at once if the answer is known, otherwise when the resolver has
-// answered. sure is false if the user database is unavailable.
+// lookup finds out whether uid has a name, and passes the answer to a callback,
+// the parameter then. It calls the callback at once if the answer is known,
+// otherwise when the resolver has answered. The argument sure is false if the
+// user database is unavailable.
 func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
 	if named, ok := n.kept(uid); ok {
 		then(named, true)

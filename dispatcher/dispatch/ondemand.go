@@ -50,8 +50,8 @@ func (h *onDemand) newPool(who security.Identity) *pool.Pool {
 }
 
 // identify decides whether the client of c may have a worker of its own. If so,
-// it calls the function then, at once or when the user database has answered.
-// If not, it turns c away.
+// it calls a callback, the parameter then: at once, or when the user database
+// has answered. If not, it turns c away.
 //
 // A uid that the user database does not know gets no worker, because it is
 // usually a subordinate uid. A user may have tens of thousands of these uids

@@ -29,10 +29,11 @@ func pipe() (*os.File, int, error) {
 }
 
 // output returns the descriptor for the worker's answers. A worker can't write
-// to a regular file, so it gets a pipe, and a goroutine copies from the pipe to
-// the file. copied receives the result of the copy. relay is this process's
-// copy of the pipe's writing end. The caller closes relay when the worker has
-// its own copy.
+// to a regular file. If standard output is one, the worker gets the writing end
+// of a pipe, and a goroutine copies from the pipe to the file. The channel
+// copied then receives the error of copying, or nil. The result relay is the
+// pipe's writing end again: the caller closes it when the worker has its own
+// descriptor. Without a pipe, relay is -1.
 func (c *Client) output() (fd, relay int, copied chan error, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(c.Out, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {

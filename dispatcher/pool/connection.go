@@ -62,8 +62,9 @@ func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*C
 	c.late = late
 }
 
-// Take calls take with each connection, in order, and removes it from the
-// queue. It stops when take returns false for a connection, which then stays.
+// Take calls take(c) for each connection c, in order. If take returns true,
+// Take removes c from the queue. Otherwise c stays in the queue, and Take
+// stops.
 func (q *Queue) Take(take func(*Connection) bool) {
 	for len(*q) > 0 {
 		c, late := (*q)[0], (*q)[0].late

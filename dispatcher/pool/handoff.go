@@ -141,9 +141,10 @@ func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 //
 // A connection that no worker has taken should not be the reason why a worker
 // exits. But orphans does not rely on that. If all n workers of the pool exit
-// with the same connection in their channels, the reason may still be another
-// one. If one more worker exits with it, the connection is the likely cause. So
-// it is given to at most n+1 workers in turn, and is then lost.
+// with the same connection in their channels, they may still have another
+// reason. If one more worker exits with this connection in its channel, the
+// connection is the likely cause. So a connection is given to at most n+1
+// workers in turn, and is then lost.
 func (p *Pool) orphans(w *worker) (lost, again int) {
 	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)

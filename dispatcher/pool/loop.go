@@ -68,8 +68,8 @@ func (l *Loop) Call(f func() error) error {
 	return l.result(l.send(event{f, done}), done)
 }
 
-// Await calls start in the loop. It waits until done is called, and returns
-// done's argument.
+// Await calls start(done) in the loop. It waits until done(err) is called, and
+// returns err.
 func (l *Loop) Await(start func(done func(error))) error {
 	done := make(chan error, 1)
 	return l.result(l.send(event{do: func() error { start(func(err error) { done <- err }); return nil }}), done)

@@ -85,8 +85,8 @@ func (s *Set) checkOver() {
 }
 
 // threads returns how many threads the worker of the i-th place may use. The
-// workers of a permanent pool share Config.Threads. The worker of a lazy pool
-// has only a few.
+// worker of a lazy pool has only a few. The workers of any other pool share
+// Config.Threads.
 func (p *Pool) threads(i int) int {
 	if p.Lazy {
 		return max(1, min(p.Threads, 2))
@@ -104,8 +104,8 @@ func (p *Pool) requests(i int) int {
 	return max(1, share(p.Connections, p.Workers, i))
 }
 
-// share divides whole into n parts that add up exactly to it, and returns the
-// i-th part.
+// share divides the number whole into n integers that differ by at most 1 and
+// add up to it, and returns the i-th of them.
 func share(whole, n, i int) int {
 	part := whole / n
 	if i < whole%n {

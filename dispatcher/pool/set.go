@@ -17,10 +17,10 @@ func NewSet(o Options) *Set {
 }
 
 // Start starts p, which stays on the list as long as any of its workers runs.
-// It calls started with nil when the first worker of each place is ready. For a
-// lazy pool, it calls started immediately. If a first worker does not become
-// ready, it calls started with the error after p has ended. During shutdown no
-// pool starts, and started gets an error.
+// The callback started gets nil when the first worker of each place is ready,
+// or immediately if p is lazy. If a first worker does not become ready, started
+// gets the error after p has ended. During shutdown no pool starts, and started
+// gets an error at once.
 func (s *Set) Start(p *Pool, started func(error)) {
 	if s.closed {
 		p.draining = true

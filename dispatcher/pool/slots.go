@@ -75,10 +75,10 @@ func (s *Slots) tick() {
 	s.Tick(time.Now())
 }
 
-// carryOut carries out a decision about c. It drops a message to a worker whose
-// channel is full. Then, if the message asked c to yield, admission asks other
-// connections in its next round. If the worker stays silent, its slots go to
-// other connections.
+// carryOut carries out a decision about c. If the decision is a message to a
+// worker whose channel is full, carryOut drops the message. If that message
+// asked c to yield, admission asks other connections in its next round. If the
+// worker stays silent, its slots go to other connections.
 func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	switch d.Do {
 	case admission.Admit:
@@ -150,10 +150,10 @@ const (
 	answerRate  = 128
 )
 
-// turnAway closes a connection that has no slot, and logs why. If a worker is
-// available, the worker answers with status and Retry-After, because the
-// dispatcher itself writes no HTTP. A TLS client gets no answer, because the
-// handshake would be too expensive.
+// turnAway closes a connection that will not be served, and logs why. If a
+// worker is available, the worker answers it with status and Retry-After,
+// because the dispatcher itself writes no HTTP. A TLS client gets no answer,
+// because the handshake would be too expensive.
 func (s *Slots) turnAway(c *Connection, status int, after time.Duration, why string) {
 	s.counts.turnedAway(status)
 	if status != 0 && !c.TLS && s.answers.Take(time.Now(), 1) {

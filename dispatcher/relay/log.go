@@ -26,11 +26,11 @@ import (
 //	journald:PATH  datagrams with the fields of systemd-journald
 //	syslog:PATH    datagrams as in RFC 5424
 //
-// A line is split into fields only if all of it has the form of slog's text. No
-// key may appear twice, and none may be a key that the label or this package
-// writes. Any other line becomes one string as a whole. So a process that
-// writes garbage can change neither the form of the output nor a field about
-// itself.
+// A line is split into fields only if all of it has the form of slog's text, no
+// key appears twice, and no key is one that the label or this package writes.
+// Any other line becomes one string as a whole. So a process that writes
+// garbage can change neither the form of the output nor the fields that the
+// dispatcher writes about this process.
 type Log struct {
 	format string
 	errOut io.Writer

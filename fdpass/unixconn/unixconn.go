@@ -1,7 +1,7 @@
-// Package unixconn reads from UNIX connections and closes them. Descriptors
-// that a peer sends over them can't make it wait (see package fdpass). It is
-// for processes that serve clients themselves. The parent does not need it,
-// because it passes its connections on unread.
+// Package unixconn reads from UNIX connections and closes them, without being
+// blocked by descriptors that a peer sends (see package fdpass). Processes that
+// serve clients themselves use it. The parent does not, because it passes its
+// connections on unread.
 package unixconn
 
 import (
@@ -26,8 +26,9 @@ type Conn struct {
 
 // Guard wraps c in a Conn. If c was accepted from a socket that rejects
 // descriptors, c has rejected them from the beginning and needs no protection.
-// Guard recognizes such a connection by the socket option. So a program must
-// never set the option on an accepted connection.
+// Guard recognizes such a connection by its option SO_PASSRIGHTS, which is off.
+// So a program must not switch this option off on a connection that it has
+// accepted: descriptors may have arrived before.
 func Guard(c *net.UnixConn) (*Conn, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

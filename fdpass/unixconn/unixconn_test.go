@@ -110,8 +110,8 @@ func TestLingering(t *testing.T) {
 	})
 }
 
-// TestCloseWhileWritten checks a Close during a Write that returns only after
-// the Close. That Write must not be the call that closes unread descriptors.
+// TestCloseWhileWritten checks a Close while a Write is blocked. Close, and not
+// the Write, which returns later, must close the unread descriptors.
 func TestCloseWhileWritten(t *testing.T) {
 	c, stranger := pair(t)
 	send(t, stranger)

@@ -37,8 +37,8 @@ const (
 	last   = "own 422"           // like taken, but the connection was closed
 )
 
-// nonce is a placeholder in the text of an abuse. It is replaced by the number
-// of the exposure, which has the same length.
+// nonce is a placeholder in the text of an abuse. Each time the abuse is sent,
+// another number of the same length replaces it.
 const nonce = "#####"
 
 // speech determines how a client authenticates its requests.
@@ -67,10 +67,10 @@ func (s speech) post(headers, body string) string {
 
 func nodePath(node string) string { return "/sched/" + harness.Version + "/node/" + node + "-" + nonce }
 
-// hidden returns text for the body of an abuse. A program that misreads where
-// the abuse ends would take this text for a request. The gateway would serve
-// the request, because it carries credentials for the gateway itself. A proxy
-// would refuse it.
+// hidden returns a request to hide in the body of an abuse. A program that
+// misreads where the abuse ends takes it for a separate request. If this
+// program is the gateway, it serves the hidden request, which carries
+// credentials for the gateway itself. A proxy refuses such credentials.
 func (s speech) hidden() string { return speech{auth: s.stolen}.request("GET", "evil", "", "") }
 
 func (s speech) marker() string { return s.request("GET", "mark", "Connection: close\r\n", "") }
@@ -234,9 +234,9 @@ func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), 
 var pathOf = regexp.MustCompile(`worker=\d+ .*msg=request .*\bid=([A-Z2-7]+) .*\bpath=("[^"]*"|\S*) `)
 
 // paths returns the path of each request in the gateway's log, by the request's
-// id. It waits until the log is complete, because the gateway sends an answer
-// before it logs it. A request that was refused before its path was known has
-// no line.
+// id. It waits until the log is complete, because the gateway logs a request
+// only after it has sent the answer. A request that was refused before its path
+// was known has no line.
 func paths(g *harness.Gate, list []*exposure) map[string]string {
 	g.T.Helper()
 	paths := map[string]string{}

@@ -248,8 +248,9 @@ func TestAbusesHTTP2(t *testing.T) {
 
 // TestAbusesHTTP2ArePaused checks that some abuses count as malformed requests,
 // so that the gateway blocks their source for a while. These abuses are header
-// blocks that get 431, floods, and requests whose client gives the stream no
-// window, so that the answer occupies a slot for which other requests wait.
+// blocks that get 431, floods, and requests on streams without a window. The
+// answer to such a request can't be sent, and occupies a slot for which other
+// requests wait.
 func TestAbusesHTTP2ArePaused(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)

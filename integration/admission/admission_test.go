@@ -340,8 +340,10 @@ func TestUserPenalties(t *testing.T) {
 	harness.Eventually(t, "the block expires", func() bool { return ask(1) == http.StatusOK })
 }
 
-// TestPenaltiesOfHTTP2 checks that each stream counts as a request, and that a
-// connection on which a user is served stays open.
+// TestPenaltiesOfHTTP2 checks that each stream counts as a request. After too
+// many bad tokens, further streams of the connection must get 429, and new
+// connections of the client must be closed. Another client must be served, and
+// the block must expire.
 func TestPenaltiesOfHTTP2(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)

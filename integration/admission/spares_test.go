@@ -38,8 +38,8 @@ func (n network) join(t *testing.T, other network) {
 	}
 }
 
-// forwards listens on address in n. It forwards each connection to an address
-// outside of n, which is in to.
+// forwards listens on address in n, and forwards each connection out of n. The
+// argument to is the destination in the namespace of the test.
 func (n network) forwards(t *testing.T, address, to string) {
 	t.Helper()
 	var l net.Listener

@@ -30,8 +30,9 @@ func send(l *harness.Lab, method, path, body string, headers map[string]string) 
 	return a, string(b)
 }
 
-// TestYAML checks that a job that is submitted as handwritten YAML reads back
-// the same, in each layout.
+// TestYAML submits a job as handwritten YAML, with the gateway set to each
+// layout of YAML. The answer about the job must have this layout, and the name
+// that was submitted.
 func TestYAML(t *testing.T) {
 	t.Parallel()
 	for layout, looks := range map[string]string{"": "jobs:\n  - ", "compact": "{jobs: [{", "pretty": "jobs: !!seq\n  - !!map\n", "no_tag": "jobs:\n  - "} {

@@ -35,8 +35,8 @@ func sizedList(t *testing.T, resp *http.Response, jobs int) {
 	}
 }
 
-// old sends a request of HTTP/1.0. Its connection must end with the answer
-// although the request asks to keep it.
+// old sends a request of HTTP/1.0. The gateway must close the connection after
+// the answer, even if the request asks to keep it open.
 func old(t *testing.T, address, request string) *http.Response {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)

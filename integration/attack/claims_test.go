@@ -162,8 +162,7 @@ func (f *forger) edits() []row {
 		add("with a letter more", head, payload, signature+"A")
 		add("with four letters more", head, payload, signature+"AAAA")
 	}
-	// The header of one good token, the payload of another, and the signature
-	// of one of the two.
+	// Each of these tokens combines segments of two correctly signed tokens.
 	late := strings.Split(f.token("HS256", plainHead, `{"iat":$iat,"exp":$past,"sun":"$user"}`, f.own("HS256")), ".")
 	good, public := strings.Split(f.good("HS256"), "."), strings.Split(f.good("RS256"), ".")
 	for name, parts := range map[string][]string{

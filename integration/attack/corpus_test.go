@@ -194,8 +194,8 @@ func repeated(n int, prefix, text, suffix string) func() string {
 }
 
 // numbered returns a function that returns before, numbered copies of text, and
-// behind. Each copy has its number in place of %d. There are as many copies as
-// n bytes need.
+// behind. Each copy has its number in place of %d. There are enough copies that
+// the text has at least n bytes, even without behind.
 func numbered(n int, before, text, behind string) func() string {
 	return func() string {
 		var b strings.Builder

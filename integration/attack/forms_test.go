@@ -169,8 +169,9 @@ func (f *forger) letters() []row {
 		}
 		add("folded within", head+"."+payload[:8]+"\r\n "+payload[8:]+"."+signature, http.StatusBadRequest) // a folded header field
 		add("with stray bits in the signature's last letter", head+"."+payload+"."+stray(signature), 0)
-		// The signature is made over the odd spelling. For each signature only
-		// one text may be accepted, whatever form of base64 the signer used.
+		// The signer itself used the odd spelling, so the signature matches it.
+		// These tokens must be refused, too: for each signature only one text
+		// may be accepted.
 		for name, of := range map[string]func(string) string{"padded": padded, "with stray bits": stray, "with a line end": func(s string) string { return s[:4] + "\n" + s[4:] }, "in the other alphabet": standard} {
 			// The two alphabets differ in '~~~' and '???'.
 			h, p := base64url([]byte(f.fill(`{"alg":"$alg","x":"~~~???"}`, alg))), base64url([]byte(f.fill(`{"iat":$iat,"exp":$exp,"sun":"$user","x":"~~~???"}`, alg)))

@@ -219,11 +219,12 @@ func (s sent) of(token, good string) string {
 	return text
 }
 
-// plant puts a token that is made only for this purpose where tokens may be
-// found. The search must find this token, because a search that overlooks it
-// would prove nothing about the others. plant uses the signature alone, which
-// looks like any word, because users may write words in many places. plant
-// returns the job that has the token.
+// plant puts a token, made only for this purpose, where leaked tokens could be
+// found. The search must find it there, because a search that overlooks it
+// would prove nothing about other tokens. In most places plant uses only the
+// signature. It looks like any other word, so it is neither refused nor
+// removed, as a whole token would be. plant returns the job that has the token,
+// and the argument of its sleep(1).
 func (l *leaks) plant(addresses []string) (job int, sleep string) {
 	l.t.Helper()
 	token := l.hide(planted, []byte("a key that is good for nothing.."), time.Hour)

@@ -85,8 +85,8 @@ var carriages = []carriage{
 	{name: "in the query, forged, with a good header", path: "?access_token=$bad", headers: []string{"X-SCHED-USER-TOKEN: $HS"}, status: 401},
 }
 
-// TestTokens checks that a token is accepted only in its proper place, once,
-// whatever keys the gateway has.
+// TestTokens checks that a token is accepted only in its proper place, and only
+// if it is sent once, whatever keys the gateway has.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	s := besiege(t, "jwt_key jwks")

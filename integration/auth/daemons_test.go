@@ -128,8 +128,8 @@ func (d *daemons) said(name string) string {
 	return string(text)
 }
 
-// controller returns a client of schedctld over "tcp" or "unix". If as has an
-// account, the client connects to the socket as that user.
+// controller returns a client of schedctld over "tcp" or "unix". The argument
+// as, if given, is the user who connects to the socket.
 func (d *daemons) controller(network string, as ...harness.Account) *client.Client {
 	at := fmt.Sprintf("127.0.0.1:%d", d.Controller)
 	if network == "unix" {

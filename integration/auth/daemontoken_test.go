@@ -22,8 +22,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// held returns a job that waits until it is cancelled, or a job that runs
-// script if script is not "".
+// held returns the description of a job. If script is "", the job is held, and
+// waits until it is cancelled. Otherwise it runs script.
 func (d *daemons) held(script string) *model.JobDesc {
 	desc := &model.JobDesc{Name: "held", Script: "#!/bin/sh\n" + script + "\n", WorkDir: d.Work,
 		Environment: []string{"PATH=/usr/bin:/bin"}, Priority: model.Some[uint32](0)}

@@ -53,10 +53,10 @@ func TestNoTokensForNobody(t *testing.T) {
 }
 
 // TestTokenEndsWithItsAsker checks users who request a token with another
-// token. The new token must not outlive the other one. If it gets a shorter
-// lifespan than requested for that reason, schedctl must print on standard
-// error when the new token expires. A user whom the kernel identifies must get
-// the requested lifespan.
+// token. The new token must not outlive the other one. If this makes its
+// lifespan shorter than requested, schedctl must print the time of its expiry
+// on standard error. A user whom the kernel identifies must get the requested
+// lifespan.
 func TestTokenEndsWithItsAsker(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")

@@ -200,8 +200,7 @@ func (c *chaosClient) look() bool {
 	return job == nil || c.lookAt(job)
 }
 
-// pry requests a job of another user. The controller must not show it to this
-// user.
+// pry requests a job of another user. The controller must not show that job.
 func (c *chaosClient) pry() {
 	job := c.jobs.some(func(user string) bool { return user != c.user.name })
 	if job == nil {

@@ -42,8 +42,8 @@ type watched struct {
 	late  []measure
 }
 
-// measure is a process's resource use: descriptors (as root), its own memory in
-// KiB, threads.
+// measure is a process's resource use: descriptors, which only root can count,
+// its own memory in KiB, and threads.
 type measure struct{ descriptors, memory, threads int }
 
 func newChaosWatch(t *testing.T, parent, dispatcher int) *chaosWatch {
@@ -129,11 +129,11 @@ func mean(all []measure) (m measure) {
 }
 
 // flat fails the test if the parent or the dispatcher has grown. Under load,
-// these increases are permitted: a tenth and 16 more descriptors, a quarter and
-// 4 MiB more memory (Go's garbage collector does not run in a smaller heap), and
-// 8 more threads. In ten minutes 600 workers are killed, so a descriptor or
-// thread that leaks at each crash would exceed these limits. Without load, there
-// must be no more descriptors than before.
+// these increases are permitted: 10% plus 16 descriptors, 25% plus 4 MiB of
+// memory (Go's garbage collector does not run in a smaller heap), and 8
+// threads. In ten minutes 600 workers are killed, so a descriptor or thread
+// that leaks at each crash would exceed these limits. After the load has ended,
+// there must be no more descriptors than before it began.
 func (w *chaosWatch) flat() {
 	w.t.Helper()
 	for _, p := range w.watched {

@@ -172,7 +172,8 @@ func (b *browser) screenshot(name string) {
 
 // TestDocsPage checks /docs in a browser: it loads without an error, lists
 // every operation of each version and spelling, and sends a request with the
-// token. The token must stay in its field.
+// token from its form. The page must not display the token, store it, or put it
+// into a URL.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	b := startBrowser(t)

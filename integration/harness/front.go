@@ -145,9 +145,9 @@ func (f *Fronts) Nginx(t *testing.T, name, parts string) {
 	f.proxy(t, name, address, Program(t, "nginx", "nginx-light"), "-e", "stderr", "-c", config, "-g", "daemon off;")
 }
 
-// renew runs a script from a page. The script writes a token to a file that the
-// proxy reads. In the script, the name of that file is path. Before renew runs
-// the script, it replaces that name by the one in instead.
+// renew runs a script from a page. The script writes a token to the file that
+// the proxy reads. In the script, renew replaces the name of this file on the
+// page, path, by its name in the test, instead.
 func (f *Fronts) renew(t *testing.T, script, path, instead string) {
 	t.Helper()
 	Must(t, f.shell(t, Replaced(t, script, regexp.QuoteMeta(path), instead)))

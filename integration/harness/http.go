@@ -117,8 +117,8 @@ func (a Answer) Want(t *testing.T, status int) Answer {
 // Version is the API version that tests use when it does not matter.
 const Version = "v0.0.43"
 
-// JobRequest returns the body of a submission. fields are added to those that
-// every job needs, and replace them.
+// JobRequest returns the body of a submission. The job has the fields that
+// every job needs, and those in fields, which take precedence.
 func (l *Lab) JobRequest(script string, fields map[string]any) string {
 	job := map[string]any{
 		"name": "test", "script": "#!/bin/sh\n" + script + "\n", "current_working_directory": l.Work,

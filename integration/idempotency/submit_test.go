@@ -169,8 +169,9 @@ func component(l *harness.Lab) string {
 	return string(text)
 }
 
-// TestKeyAcrossGenerations checks that new workers do not accept the key of a
-// submission that an old worker is still answering after SIGHUP.
+// TestKeyAcrossGenerations checks a SIGHUP while an old worker is still
+// answering a submission with a key. The new workers must not accept the same
+// key.
 func TestKeyAcrossGenerations(t *testing.T) {
 	t.Parallel()
 	var dir string
@@ -222,7 +223,7 @@ func claimed(t *testing.T, dir string) int {
 
 // TestKilledWhileSubmitting checks a submission whose worker, or whole gateway,
 // is killed before the client gets an answer. If the client repeats the
-// submission, it must not be sent to the controller again.
+// submission, the gateway must not send it to the controller again.
 func TestKilledWhileSubmitting(t *testing.T) {
 	t.Parallel()
 	var dir string

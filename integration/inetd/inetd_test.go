@@ -103,8 +103,8 @@ func TestInetdPipe(t *testing.T) {
 	}
 }
 
-// TestInetdFiles checks that standard input and output may be files. The answer
-// must come after the file's earlier contents.
+// TestInetdFiles checks that standard input and output may be files. The
+// gateway must append the answer to the output file's earlier contents.
 func TestInetdFiles(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -130,8 +130,8 @@ func TestInetdFiles(t *testing.T) {
 }
 
 // TestInetdConfinement checks that the client's worker has a PID namespace only
-// if the whole sandbox is required, and that with -v the log reports whether it
-// has one.
+// if the whole sandbox is required. With -v, the log must report whether the
+// worker has a PID namespace.
 func TestInetdConfinement(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -74,9 +74,8 @@ var installed = map[string]fs.FileMode{
 	"share/doc/schedrestd/examples/grafana-cluster.json":   0o644,
 }
 
-// makeIn runs make with arguments in the project's directory. It sets a umask
-// that keeps other users from reading new files, because the modes of installed
-// files must not depend on the umask.
+// makeIn runs make with arguments in the project's directory. It sets a strict
+// umask, on which the modes of installed files must not depend.
 func makeIn(t *testing.T, arguments ...string) {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", `umask 077; exec make -s -C "$0" "$@"`, harness.Root}, arguments...)...)

@@ -17,8 +17,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// Number of submitted jobs, and number of clients. ctld.TestKilledAtFailpoints
-// submits as many jobs at each failpoint, but without a gateway.
+// Numbers of jobs that are submitted while the controller is killed at
+// intervals, or at one failpoint, and the number of clients that submit them.
+// ctld.TestKilledAtFailpoints tests as many jobs at each failpoint, but without
+// a gateway.
 const (
 	durableJobs    = 200
 	jobsAtPoint    = 40

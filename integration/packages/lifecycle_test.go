@@ -230,8 +230,8 @@ func pingOnce(client *http.Client, token string) error {
 }
 
 // nothingLeft checks that a purge has left no files, units or processes of the
-// packages. A purge may leave the directories in but if they are empty:
-// nothingLeft removes them before it checks.
+// packages. A purge may leave some directories if they are empty. The argument
+// but lists them, and nothingLeft removes them before it checks.
 func (m *machine) nothingLeft(t *testing.T, but string) {
 	t.Helper()
 	m.run(t, "rmdir "+but+" 2>/dev/null || true")

@@ -128,8 +128,9 @@ func judge(f *harness.Fronts, t *testing.T, way harness.Front, a harness.Answer,
 	}
 }
 
-// nobodyElse fails the test if the gateway ever served another user. It checks
-// the log, which also has requests whose answers the test did not read.
+// nobodyElse fails the test unless the gateway served requests only as f.User,
+// with the holder's token. It checks the log, which also has requests whose
+// answers the test did not read.
 func nobodyElse(f *harness.Fronts, t *testing.T) {
 	t.Helper()
 	got := f.Gate.ServedAs()

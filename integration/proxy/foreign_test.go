@@ -193,8 +193,9 @@ func refusedEverywhere(l *harness.Lab, t *testing.T, token string, gateways map[
 	}
 }
 
-// schedctl runs schedctl with a token over TCP. If token is "", it runs as the
-// user who runs the test.
+// schedctl runs schedctl with a token over TCP. If token is "", it runs
+// schedctl without a token, so that the kernel identifies the user who runs the
+// test.
 func schedctl(l *harness.Lab, token string, args ...string) (string, error) {
 	cmd := exec.Command(filepath.Join(harness.Bin, "schedctl"), append([]string{"-f", l.Conf()}, args...)...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}

@@ -94,10 +94,9 @@ func (m *machine) ourDaemons(t *testing.T) *ours {
 	return o
 }
 
-// ask runs a shell command. SLURM_JWT is the token that o.tokens has under the
-// name in whose; without such a token it is not set. With the name
-// root the command runs as root, otherwise as alice. ask returns the output and the
-// exit status.
+// ask runs a shell command, and returns its output and exit status. With the
+// name root the command runs as root, otherwise as alice. SLURM_JWT is set to the
+// token o.tokens[whose], if there is one.
 func (o *ours) ask(t *testing.T, whose, line string) (string, int) {
 	t.Helper()
 	user := whose

@@ -56,9 +56,9 @@ func readExceptions(t *testing.T, file string) (list exceptions) {
 	return list
 }
 
-// pattern returns the regular expression for a name in backquotes, whose parts
-// are separated by the character in between. In the name, * stands for all or
-// some of one part, and ** for any text.
+// pattern returns the regular expression for a name in backquotes. The argument
+// between is the character that separates the parts of such a name. In the
+// name, * stands for all or some of one part, and ** for any text.
 func pattern(cell, between string) *regexp.Regexp {
 	s := regexp.QuoteMeta(strings.Trim(cell, "`"))
 	s = strings.ReplaceAll(s, `\*\*`, `.*`)
@@ -111,7 +111,7 @@ func (list exceptions) allowed(release, version, path string, d difference) bool
 }
 
 // fields has the path of each field in the answers. The value is true if the
-// field ever had another value than the default.
+// field ever had a value other than the default.
 type fields map[string]bool
 
 // compare returns the fields that differ, and the number of compared fields. It

@@ -14,11 +14,11 @@ var update = flag.Bool("update", false, "add to the lists of fields that say not
 
 // silent maintains testdata/silent. For each release, the file there lists the
 // fields that always had the default value, so that comparing them proves
-// nothing. A field that is not on the list must have another value at least
+// nothing. Any other field must have a value other than the default at least
 // once in each run.
 func (m *machine) silent(t *testing.T, excepted exceptions, seen map[string]fields) {
 	t.Helper()
-	spoke := map[string]bool{} // whether a field of a record had another value than the default in any answer
+	spoke := map[string]bool{} // whether a field of a record had a value other than the default in any answer
 	for endpoint, fields := range seen {
 		for field, said := range fields {
 			if name := recorded(endpoint, field); name != "" && !excepted.moves(endpoint, field) {
@@ -49,7 +49,7 @@ func (m *machine) silent(t *testing.T, excepted exceptions, seen map[string]fiel
 	}
 }
 
-// sometimes marks a listed field that has another value than the default only
+// sometimes marks a listed field that has a value other than the default only
 // in some runs, for example when the schedulers are at work.
 const sometimes = " sometimes"
 

@@ -137,8 +137,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestCheckInsideTheUnit runs the command on the page that tries the
-// confinement inside the unit's own sandbox.
+// TestCheckInsideTheUnit follows the page's commands for testing the
+// confinement, which run the test inside the unit's own sandbox.
 func TestCheckInsideTheUnit(t *testing.T) {
 	m := booted(t)
 	list, err := blocks("Verify the sandbox")

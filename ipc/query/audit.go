@@ -2,7 +2,8 @@ package query
 
 import "schedrestd/ipc"
 
-// Bounds of the texts about a change, in bytes. A longer text violates the protocol.
+// Bounds of the texts about a change, in bytes. A longer text violates the
+// protocol.
 const (
 	maxName   = 255
 	maxSource = 45 // bytes of an address
@@ -52,8 +53,8 @@ func (i *Intent) Cut() *Intent {
 	return i
 }
 
-// cut returns the first limit bytes of text. It may split a character, which the
-// auditor escapes.
+// cut returns the first limit bytes of text. If this splits a character, the
+// auditor escapes the bytes that remain of it.
 func cut(text string, limit int) string { return text[:min(len(text), limit)] }
 
 // Leave is the auditor's decision about an Intent.

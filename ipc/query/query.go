@@ -7,8 +7,8 @@ package query
 
 import "schedrestd/ipc"
 
-// Rows are the rows of these messages in the protocol table. The comment above a row
-// is its description in docs/MESSAGES.md.
+// Rows are the rows of these messages in the protocol table. The comment above
+// a row is its description in docs/MESSAGES.md.
 var Rows = ipc.Register(
 	// asks for a signature of a handshake message, never of a digest
 	ipc.Of[Sign](19, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 12, 12+maxHandshake, 0, ipc.Initial),

@@ -2,8 +2,9 @@ package query
 
 import "schedrestd/ipc"
 
-// ReceiveSetup receives the first two messages of a process: its setup, and the process
-// attributes that it must have. The protocol table prescribes this order.
+// ReceiveSetup receives the first two messages of a process: its setup, and the
+// process attributes that it must have. The protocol table prescribes this
+// order.
 func ReceiveSetup[S ipc.Message](c *ipc.Channel) (setup S, expect *ipc.Attributes, err error) {
 	for expect == nil {
 		m, err := c.Receive()

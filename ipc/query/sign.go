@@ -22,8 +22,8 @@ func (s *Sign) Walk(w *ipc.Walker) {
 	w.Blob(&s.Message, maxHandshake)
 }
 
-// Signed answers the Sign with the same ID. An empty signature is a refusal; the
-// keeper logs the reason.
+// Signed answers the Sign with the same ID. An empty signature is a refusal;
+// the keeper logs the reason.
 type Signed struct {
 	ID        uint64
 	Signature []byte

@@ -2,15 +2,15 @@ package query
 
 import "schedrestd/ipc"
 
-// Bounds of the parts of a token, in bytes: the signed part of the longest accepted
-// token (auth.MaxToken), and an HS256 signature.
+// Bounds of the parts of a token, in bytes: the signed part of the longest
+// accepted token (auth.MaxToken), and an HS256 signature.
 const (
 	maxSigned = 8 << 10
 	macSize   = 32
 )
 
-// Verify asks the keeper whether the HS256 signature of a token is valid. The keeper
-// never reveals a valid signature.
+// Verify asks the keeper whether the HS256 signature of a token is valid. The
+// keeper never reveals a valid signature.
 type Verify struct {
 	ID     uint64 // chosen by the worker and repeated in the answer
 	Signed []byte // header and payload of the token, as they were sent

@@ -60,8 +60,9 @@ type Undialed struct {
 func (u *Undialed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno) }
 
 // DialBatch asks for several connections to a daemon. It names the daemon in
-// the same way as Dial. The answer, if there is one, is a DialedBatch or a
-// ConnectedBatch.
+// the same way as Dial. The answer is a DialedBatch or a ConnectedBatch. If the
+// dispatcher can't or may not provide several connections, it sends no answer,
+// and the worker requests each connection with a Dial.
 type DialBatch struct {
 	Upstream  Upstream
 	Index     uint8
@@ -75,10 +76,10 @@ func (s *DialBatch) Walk(w *ipc.Walker) {
 
 // DialedBatch answers a DialBatch for a daemon on another machine. It carries
 // sockets that are not connected yet. The dispatcher has called connect(2) on
-// each socket, with TCP_FASTOPEN_CONNECT and TCP_FASTOPEN_NO_COOKIE. This fixes
-// the address, but the kernel connects only on the first write. So a busy
-// worker requests many connections with one message, and the daemon notices a
-// connection only when the worker uses it.
+// each socket, with TCP_FASTOPEN_CONNECT and TCP_FASTOPEN_NO_COOKIE. With these
+// options connect only fixes the address, and the kernel connects on the first
+// write. So the daemon notices a connection only when the worker uses it, and a
+// busy worker can request many connections with one message.
 type DialedBatch struct{ DialBatch }
 
 // ConnectedBatchSize is the number of sockets in one ConnectedBatch. It is

@@ -15,9 +15,9 @@ const (
 // client, because the dispatcher knows the client of each connection. So a
 // compromised worker can accuse only clients whose connections it holds.
 //
-// Credential is a hash of the rejected credential. With it the dispatcher
-// recognizes a credential that is tried again. For a WrongRequest it has no
-// meaning.
+// Credential is a hash of the rejected credential. With this hash the
+// dispatcher recognizes a credential that is tried again. Credential has no
+// meaning for a WrongRequest.
 type Offence struct {
 	ID         uint64
 	What       Wrong

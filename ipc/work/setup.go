@@ -95,7 +95,8 @@ func (s Setup) Pack() (ipc.Setup, error) {
 }
 
 // Unpack returns the whole Setup. It decodes p.Settings, which the parent
-// passed on without decoding them.
+// passed on without decoding them. Then it adapts the settings to this worker,
+// and checks that every limit is set.
 func Unpack(p ipc.Setup) (s Setup, err error) {
 	if err := ipc.Unmarshal(p.Settings, s.Opaque()); err != nil {
 		return s, fmt.Errorf("settings: %w", err)

@@ -3,9 +3,10 @@
 //
 //	go run ./lint/prose [-update] [-v [PATH]...]
 //
-// It prints the number of findings. allowed.tsv has the number that is
-// permitted in all Go files of a top-level folder together, and in each other
-// file. The command fails if there are more. With -v it lists every finding, or
+// It prints the numbers of findings. allowed.tsv has the permitted numbers: for
+// all Go files of a top-level folder together, and for each other file on its
+// own. The command fails if there are more findings than permitted, or if the
+// subject of a commit violates the rules. With -v it lists every finding, or
 // only those in files whose paths begin with one of the arguments. With -update
 // it lowers the permitted numbers to the present numbers; it never raises them.
 package main

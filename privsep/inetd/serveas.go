@@ -21,10 +21,10 @@ func (c *Client) ServeAs(p *ipc.WholePlan) (who identity.Service, refused, err e
 	case c.Network != ipc.Unix:
 		return who, nil, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input, on which the kernel identifies the client")
 	case c.Nameless:
-		// Usually the end without a path is the one that connected. The kernel
-		// then reports the service that listens at the other end as the peer.
-		// So a user could connect to a service that echoes its input, start
-		// this program on that connection, and be served as the service's user.
+		// This end has no path, so it is usually the end that connected. The
+		// peer that the kernel reports is then the service at the other end. So
+		// a user could connect to a service that echoes its input, start this
+		// program on that connection, and be served as the service's user.
 		return who, nil, errs.New(errs.Invalid, "become_user needs a connection accepted on a UNIX socket with a path, as a service manager or inetd passes it")
 	}
 	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", c.UID), UID: c.UID, GID: c.GID}

@@ -111,8 +111,9 @@ func (k *Keys) keepPair(before *Keys, why error) {
 // Refused handles a key that the keeper has rejected: the token key if token is
 // set, otherwise the private key of the certificates. It replaces the key by
 // the one used before, as Open does for a file that can't be opened. If the
-// keeper rejects that token key too, k continues without a token key. The
-// caller then sends k to the keeper again. An error means that k can't be used.
+// keeper rejects that token key too, k continues without a token key. An error
+// means that k can't be used. Without an error, the caller sends k to the
+// keeper again.
 func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 	o := k.options
 	switch {
@@ -170,9 +171,9 @@ func (k *Keys) Announce(before *Keys) {
 	}
 }
 
-// IsAtRest reports whether no file with token keys has changed recently: the
-// last write of each changed file must be at least as old as the given time.
-// Half a token key is a valid key, so a file must not be used while it is being
+// IsAtRest reports whether every file with token keys is at rest: if it has
+// changed since Open, its last write was at least the given time ago. Half a
+// token key is a valid key, so a file must not be used while it is being
 // written. Half a certificate is invalid, and the keeper rejects it.
 func (k *Keys) IsAtRest(still time.Duration) bool {
 	for _, e := range []entry{k.token, k.set} {

@@ -1,5 +1,6 @@
-// Package listen opens the gateway's listening sockets, or takes over those of a service manager, accepts
-// connections, and asks the kernel about their peers. It reads nothing from a connection.
+// Package listen opens the gateway's listening sockets, or takes them over from
+// a service manager. It accepts connections and asks the kernel about their
+// peers. It reads nothing from a connection.
 package listen
 
 import (

@@ -51,9 +51,10 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	path, argv := s.space.Path(b.Program), b.Argv
 	switch {
 	case s.Root:
-		// The stage changes the ids before it executes the program (see package
-		// stage). So no instruction of the program runs as root, and the
-		// process's user can't stop this thread.
+		// The child executes the stage, which changes the ids and then executes
+		// the program. So no instruction of the program runs as root. The new
+		// ids apply only after the child has ceased to share this process's
+		// memory, so their user can't suspend this thread (see package stage).
 		if path == "" {
 			path = stage.File(len(attr.Files))
 			attr.Files = append(attr.Files, b.Program.Fd())
@@ -103,10 +104,10 @@ func environ(threads int) []string {
 	}
 }
 
-// OutOfTheWay duplicates the descriptor of program to a number well above all
-// of files. Before the child executes the program, the child moves files to
-// their places, and its own pipe to the numbers after them. These moves would
-// overwrite a lower descriptor.
+// OutOfTheWay duplicates the descriptor of program to a number well above those
+// in files. Before the child executes the program, it moves the files to their
+// places, and its own pipe to a number after them. These moves would overwrite
+// a descriptor with a lower number.
 func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 	least := int(slices.Max(files)) + 1 + 1 + len(files)
 	fd, err = unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, least)
@@ -153,9 +154,11 @@ const (
 	MostOfUser = 4096
 )
 
-// tasks returns the limit of processes and threads for a process in which that
-// many threads run concurrently. The kernel counts by user, and since Linux
-// 5.14 by user and user namespace.
+// tasks returns the limit of processes and threads for a process with this
+// number of concurrent threads. The kernel compares the limit with all
+// processes and threads of the process's user. Since Linux 5.14 it counts each
+// user namespace separately, so a process in a namespace of its own gets a
+// limit for itself alone.
 func (s *Spawner) tasks(threads int) uint64 {
 	if s.nest != nil && security.KernelSince(5, 14) {
 		return uint64(threads + idleThreads)

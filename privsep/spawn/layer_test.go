@@ -21,8 +21,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestAbsent checks the reason that is given for each missing part. It comes
-// from the attempt to enter the part.
+// TestAbsent checks the reason that is given for a missing part. The reason
+// depends on which setups of a user namespace were tried, and how they failed.
 func TestAbsent(t *testing.T) {
 	var mounts, none Spawner
 	mounts.nest = &nests[0]

@@ -128,8 +128,8 @@ func (s *Spawner) findNest(held security.Capabilities) *nest {
 	return nil
 }
 
-// deny records err as the reason for lacking the parts of the setup that is
-// being tried.
+// deny records err as the reason why some parts are missing: those that the
+// setup being tried would have provided.
 func (s *Spawner) deny(err error) {
 	if sys, ok := errors.AsType[unix.Errno](err); ok {
 		err = sys // without the name of the operation

@@ -99,8 +99,9 @@ func (s *Spawner) Stop() {
 // times a second.
 const timerSlack = 1_000_000
 
-// diverge prepares the calling thread, from which processes inherit. It records
-// in layers which parts of the confinement are on, and which are missing.
+// diverge prepares the calling thread, whose attributes are inherited by the
+// processes that it starts. It records in layers which parts of the confinement
+// are on, and which are missing.
 func (s *Spawner) diverge() error {
 	s.id = unix.Gettid()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0)

@@ -33,8 +33,8 @@ func OpenWorker(path string, who security.Identity, root bool) (*os.File, error)
 
 // OpenProgram opens the program at path, or the file called name in the
 // directory of this program if path is empty. The argument what names the
-// process in errors. never lists users who must not own the program or a
-// directory above it.
+// process in errors. The users in never must not own the program or a directory
+// above it.
 func OpenProgram(what, path, name string, who security.Identity, root bool, never ...uint32) (*os.File, error) {
 	if path == "" {
 		self, err := os.Executable()

@@ -46,10 +46,10 @@ func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 	return s.Prove(what, nil)
 }
 
-// Prove starts a process that closes the sandbox and runs the tests that what
-// selects. It returns how the sandbox is closed. The process gets the facts,
-// which it can't find out itself. If the tests produce a page, the process
-// writes it to out.
+// Prove starts a process that closes the sandbox and runs a set of tests; the
+// argument what names the set. Prove returns how the sandbox is closed. The
+// argument facts has what the process can't find out itself. If the tests
+// produce a page, the process writes it to out.
 func (s *Spawner) Prove(what string, out *os.File, facts ...string) (security.Sealed, error) {
 	limit := s.StartLimit + proofTime
 	if what == ipc.ProvePage {
@@ -66,9 +66,9 @@ func (s *Spawner) Prove(what string, out *os.File, facts ...string) (security.Se
 
 // proven waits until the process reports the result of its tests. It kills a
 // process that takes longer than limit. A program of this build sends a report
-// even if it can't close the sandbox. A program of another build may only write
-// some text to its log, or nothing. If no report arrives, proven returns an
-// error with that text.
+// even if it can't close the sandbox. A program of another build may send none.
+// In that case proven returns an error with the text that the program has
+// written to its log, if any.
 func (s *Started) proven(program string, limit time.Duration) (sealed security.Sealed, err error) {
 	late := time.AfterFunc(limit, s.Kill)
 	defer late.Stop()

@@ -4,7 +4,8 @@
 // A Spawner starts processes from one locked thread. That thread has entered
 // empty namespaces and given up its privileges, as far as the kernel and the
 // user of the gateway permit. Each process inherits this state before its first
-// instruction. The package reads nothing that processes send.
+// instruction. The package reads nothing that processes send, except the report
+// and the log of the process that tests the sandbox (prove.go).
 //
 // The files from the top: start.go and prove.go start processes for the parent;
 // new.go makes a Spawner; namespaces.go enters the namespaces; execute.go

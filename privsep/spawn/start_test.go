@@ -92,8 +92,9 @@ func TestTimerSlack(t *testing.T) {
 	}
 }
 
-// TestNextIsNotLessConfined checks that the next spawner confines its processes
-// at least as much as the previous one.
+// TestNextIsNotLessConfined checks that Another returns a Spawner if it
+// confines processes at least as much as its predecessor, and otherwise an
+// error.
 func TestNextIsNotLessConfined(t *testing.T) {
 	program, err := OpenWorker("/bin/true", security.Identity{}, false)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 
 // Spare is how many threads the parent and the dispatcher create at their
 // start. Go starts another thread whenever all existing ones are in a system
-// call, and it ends the process if the kernel permits no further thread. So a
-// worker that used up the limit of the service or of the user would end the
-// parent or the dispatcher. Threads that exist already prevent this, because Go
-// keeps idle threads.
+// call, and it ends the process if the kernel permits no further thread.
+// Without spare threads, a worker could end the parent or the dispatcher: it
+// could create threads until the service or the user may have no more. Spare
+// threads prevent this, because Go keeps idle threads.
 //
 // The parent needs about twelve threads concurrently: one that runs, two of the
 // runtime, one that receives signals, one for each spawner, one for the audit

@@ -45,9 +45,9 @@ func (a *Accounting) Ping(ctx context.Context, cred model.Credential) ([]model.P
 	})
 }
 
-// Stats returns the statistics of the accounting daemon, and also pings every
-// daemon like Ping. It opens one session with each daemon, both to ping it and
-// to request its statistics.
+// Stats returns the statistics of the first accounting daemon in the list that
+// reports them. It also returns a ping of every daemon, as Ping does. For both,
+// it opens a single session with each daemon.
 func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
 	answers, failures := make([]message.AccountingStats, len(a.list)), make([]*failure, len(a.list))
 	pings, err := a.pingAll(ctx, func(ctx context.Context, i int, d *daemon) (time.Duration, error) {

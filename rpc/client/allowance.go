@@ -95,9 +95,9 @@ func (c *caller) noteSize(t message.Type, a *reply) {
 	c.usual.note(t, a.later, c.cfg.Answers.longest(), c.now())
 }
 
-// note records that the answer to a request of type t had n bytes after its
-// first piece. If n exceeds most, it records 0, because such an answer is not
-// held in memory.
+// note records the size of an answer to a request of type t: n bytes, not
+// counting the first piece. If n exceeds most, it records 0, because such an
+// answer is not held in memory.
 func (s *sizes) note(t message.Type, n, most int, now time.Time) {
 	long := n > mostShort
 	if n > most {

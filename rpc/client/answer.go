@@ -111,8 +111,9 @@ type stopped struct{ err error }
 
 func (s *stopped) Error() string { return s.err.Error() }
 
-// pass returns a receiver for a stream, which calls each(element). If each
-// returns an error, the error passes through the decoder unchanged.
+// pass returns a receiver for a stream. The receiver calls the function each
+// for every element, and returns its errors in such a form that they pass
+// through the decoder unchanged.
 func pass[T any](each func(*T) error) func(*T) error {
 	return func(element *T) error {
 		if err := each(element); err != nil {

@@ -20,12 +20,11 @@ import (
 // (wire.PieceSize) uses none. These rules keep a few credentials from blocking
 // all others:
 //
-// An eighth of the budget is reserved for short answers, as defined by short.
+// An eighth of the budget is reserved for short answers (see the method short).
 //
-// A credential gets at most half of the budget. Exception: if it has no other
-// answer, a single answer may use all memory for long answers. The limit is per
-// credential, not per user, because the user that a token belongs to is unknown
-// here.
+// A credential gets at most half of the budget. Exception: the only answer of a
+// credential may use all memory for long answers. The limit is per credential,
+// not per user, because the user that a token belongs to is unknown here.
 //
 // An answer for which there is memory may overtake answers that wait for more.
 // But long answers overtake a waiting answer at most maxPassed times, unless it
@@ -107,8 +106,8 @@ func (b *Budget) fair(l *ledger, r *allowance, n, has int) bool {
 	return others == 0 || others+n <= b.size/2
 }
 
-// ledger returns the ledger of answers that have arrived if come is set.
-// Otherwise it returns the ledger that also includes expected answers.
+// ledger returns a ledger of b. If come is set, the ledger has only the answers
+// that have arrived; otherwise it also has the expected answers.
 func (b *Budget) ledger(come bool) *ledger {
 	if come {
 		return &b.here
@@ -166,9 +165,9 @@ func (b *Budget) try(r *allowance, n int) bool {
 // take waits until r may have n bytes. It returns errs.Unavailable if ctx ends
 // first. The argument come reports whether the answer has arrived; otherwise it
 // is expected. An expected answer does not wait for long because of other
-// expected answers: every expectFor, take checks whether the answers that have
-// arrived leave enough memory. If they do, it returns nil without reserving
-// memory.
+// expected answers: at intervals of expectFor, take checks whether the answers
+// that have arrived leave enough memory. If they do, it returns nil without
+// reserving memory.
 func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error {
 	t := &turn{allowance: r, n: n, come: come, ready: make(chan struct{})}
 	b.mu.Lock()
@@ -201,9 +200,10 @@ func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error
 
 // claim reports whether a request may be sent whose answer is expected to have
 // n bytes. It does not wait. It reserves n bytes for r, unless r already has
-// that many or slightly fewer. If that fails and content is set, the request
-// may still be sent, without reserved memory, if the answers that have arrived
-// leave enough.
+// that many or slightly fewer. The argument content reports whether take has
+// already admitted r without reserving memory. In that case it is sufficient
+// that the answers that have arrived leave n bytes: claim then returns true,
+// even if it can't reserve them.
 func (b *Budget) claim(r *allowance, n int, content bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -241,8 +241,9 @@ func (b *Budget) serve() {
 	}
 }
 
-// Hold reserves n bytes for other data of cred's owner, such as a large body or
-// an answer. It does not wait, and reports whether it succeeded.
+// Hold reserves n bytes for data that this package does not store, such as the
+// body of a client's request or the answer to it. They count towards the limit
+// on cred. Hold does not wait, and reports whether it succeeded.
 func (b *Budget) Hold(cred model.Credential, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

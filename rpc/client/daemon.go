@@ -85,9 +85,9 @@ func group(what string, addresses []Address) *daemons {
 }
 
 // order returns the daemons in the order in which to try them. Normally the
-// daemon that answered last is first. Every retryPrimary, a single call gets
-// the configured order, in which the primary is first. That call may have to
-// wait for the primary, but concurrent calls don't.
+// daemon that answered last is first. But once per interval of retryPrimary, a
+// single call gets the configured order, in which the primary is first. The
+// caller may then have to wait for the primary, but concurrent callers don't.
 func (g *daemons) order() []*daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()

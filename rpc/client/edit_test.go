@@ -168,8 +168,9 @@ func TestEdit(t *testing.T) {
 	careless := func(f func(model.Editor) error) func(model.Editor) error {
 		return func(e model.Editor) error { f(e); return nil }
 	}
-	// once returns a function for ledger.act. It causes the event at the first
-	// request of the given kind.
+	// once returns a function for ledger.act that returns an event only at the
+	// first request of one kind. The argument at is the kind, and happens is
+	// the event.
 	once := func(at, happens string) func(string) string {
 		return func(asked string) string {
 			if asked != at || happens == "" {

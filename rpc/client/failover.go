@@ -75,8 +75,8 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 	return nil, g.report(tried)
 }
 
-// slack sets the tolerance in the size of an answer that is requested again:
-// 1/slack of the size, because the answer may have grown.
+// slack sets how much an answer may have grown when it is requested again: by
+// 1/slack of its size. That much memory is reserved in addition.
 const slack = 16
 
 // ask sends r to one controller. If other controllers remain to be tried, a

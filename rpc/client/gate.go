@@ -123,8 +123,8 @@ func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (lea
 
 func nothing() {}
 
-// again waits for another turn of r, after there was no memory for its answer
-// of n bytes.
+// again repeats the turn of r when there was no memory for the answer, which has
+// n bytes. It waits for that memory and for another turn of r.
 func (c *Client) again(ctx context.Context, allowance *allowance, r request, n int) (leave func(), err error) {
 	if err := allowance.wait(ctx, n, false); err != nil {
 		return nothing, err

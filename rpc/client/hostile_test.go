@@ -28,8 +28,8 @@ func drip(nc net.Conn, length string) {
 	}
 }
 
-// slowly lists the ways in which a controller can misbehave slowly. The other
-// ways are in bad.
+// The list slowly has the ways in which a controller can misbehave by sending
+// its answer slowly. The list bad has all other ways.
 var slowly = []struct {
 	name string
 	act  func(nc net.Conn, v codec.Version)
@@ -49,9 +49,10 @@ var slowly = []struct {
 	}},
 }
 
-// TestHostileControllers checks a thousand answers with every kind of
-// misbehaviour. Each request must end. Afterwards no goroutine may remain, and
-// all memory, including that of the budget, must be free again.
+// TestHostileControllers sends fifty requests for each kind of misbehaviour to
+// a controller that misbehaves in this way. Each request must end. Afterwards
+// no goroutine may remain, and all memory, including that of the budget, must
+// be free again.
 func TestHostileControllers(t *testing.T) { // not in parallel: it measures the memory of the process
 	const times = 1000 / 20
 	type way func(nc net.Conn, v codec.Version)

@@ -21,10 +21,10 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 	return model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}, err
 }
 
-// Job calls each(j) for every record j of the job with this id, like Jobs. An
-// array or a heterogeneous job has several records. If there is no such job,
-// Job does not call each and returns errs.NotFound. q has the same effect as
-// for Node.
+// Job calls each(j) for every record j of the job with this id, under the same
+// rules as Nodes. An array or a heterogeneous job has several records. If there
+// is no such job, Job returns errs.NotFound without calling the function each.
+// The query q has the same effect as for Node.
 func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	given := false
 	var answer message.JobInfo

@@ -10,10 +10,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Nodes calls each(n) for every node n. n is valid only until each returns. If
-// each returns an error, Nodes stops and returns that error. lastUpdate is the
-// time of the last change of the list. If nothing has changed since q.Since,
-// Nodes returns errs.Unchanged.
+// Nodes calls each(n) for every node n, which is valid only during the call. If
+// a call returns an error, Nodes stops and returns that error. lastUpdate is
+// the time of the last change of the list. If nothing has changed since
+// q.Since, Nodes returns errs.Unchanged.
 func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error) {
 	req := message.NodeInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: pass(func(n *model.Node) error {
@@ -26,8 +26,9 @@ func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query
 	return answer.LastUpdate, err
 }
 
-// Node returns the node with that name, or errs.NotFound. The request for one
-// node has no date, so Node compares q.Since with the date of the whole list.
+// Node returns the node with that name, or errs.NotFound. Slurm's request for a
+// single node can't contain q.Since, so Node itself compares q.Since with the
+// time of the last change of the whole list.
 func (c *Client) Node(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Node, model.Time, error) {
 	missing := errs.New(errs.NotFound, "there is no node %q", name)
 	missing.Number = fault.InvalidNodeName

@@ -195,7 +195,7 @@ func code(err error) string {
 	return ""
 }
 
-// bad lists ways in which a controller can misbehave, with the expected
+// The list bad has ways in which a controller can misbehave, with the expected
 // results. In each of them the controller answers pings correctly.
 var bad = []struct {
 	name  string

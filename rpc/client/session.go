@@ -93,8 +93,9 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 const unsaid uint32 = 1<<32 - 1
 
 // refusedOpening distinguishes the refusal of version v from the refusal of a
-// credential. 22.05 answers both in the same way. But 22.05 speaks the oldest
-// version, so if v is the oldest, it has refused the credential.
+// credential. A daemon of 22.05 sends the same answer in both cases. But it
+// speaks the oldest version. So if v is the oldest version, the daemon has
+// refused the credential.
 func refusedOpening(f *failure, v codec.Version) *failure {
 	switch number := uint32(numberOf(f.err)); {
 	case number == fault.ProtocolVersion, number == unsaid && v > codec.Oldest:

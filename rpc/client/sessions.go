@@ -54,7 +54,7 @@ type sessions struct {
 	rest time.Duration // 0 for restFor
 }
 
-// take returns the idle session that o used last, which is then no longer idle.
+// take removes from the idle sessions the one that o used last, and returns it.
 // If o has no idle session, take returns nil.
 func (p *sessions) take(o owner) *session {
 	p.mu.Lock()
@@ -146,11 +146,12 @@ func (p *sessions) forget(o owner) {
 	}
 }
 
-// rest ends the transaction of s before s becomes idle. In a transaction,
-// slurmdbd's database hides changes that were committed after the first query.
-// An open transaction also prevents the removal of a cluster, because tables
-// that were read in it can't be dropped. settle reads the answer later, so that
-// no request waits for it.
+// rest ends the transaction of s before s becomes idle. In an open transaction,
+// slurmdbd's database hides changes that others have committed since the first
+// query of the transaction. An open transaction also prevents the removal of a
+// cluster, because tables that were read in the transaction can't be dropped.
+// rest does not read the daemon's answer, so that no request waits for it:
+// settle reads it later.
 func (s *session) rest() bool {
 	b, err := message.EncodePersistent(s.version, message.AccountingFini, &message.AccountingEnd{Commit: drop})
 	if err != nil || s.nc.SetDeadline(time.Now().Add(time.Second)) != nil {

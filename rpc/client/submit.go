@@ -59,8 +59,9 @@ func allWithDefaults(descs []model.JobDesc) (list []model.JobDesc) {
 }
 
 // byPolicy replaces an error that gives no reason with an error that mentions
-// the job. A site's submit policy refuses jobs with such errors. If the error
-// has a text, the text is for the user who submits the job.
+// the job. Controllers send errors without a reason when a site's submit policy
+// refuses a job. If the policy has added a text, the text is for the user who
+// submits the job.
 func byPolicy(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {

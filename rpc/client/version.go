@@ -182,10 +182,11 @@ const (
 	vainFor = time.Minute
 )
 
-// few tries the versions of closers. If d closes the connection on each of
-// them, few gives up. So a credential that d does not accept costs only the
-// connections for these versions. If d supports one of these versions, or
-// answers that it does not, few calls descend, which finds the newest version.
+// The method few calls try(v) for each version v in closers. If d closes the
+// connection every time, the method gives up. So a credential that d does not
+// accept costs only the connections for these versions. If d supports one of
+// these versions, or answers that it does not, the method calls descend, which
+// finds the newest version.
 func (d *daemon) few(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var f *failure
 	for _, v := range closers {

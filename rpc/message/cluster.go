@@ -67,9 +67,10 @@ func cluster(c *codec.Codec, l *model.Cluster) {
 	c.String("tres_str", &l.TRES)
 }
 
-// connected returns the name that two flags have in the protocol's table. Slurm
-// has no names for these flags: it sends the values of two expressions. The
-// table has the end of these expressions in place of a name.
+// connected returns the name that both flags of a federation have in the
+// protocol's table. Slurm's code has no names for these flags: it sends the
+// values of two expressions with the same end. The table has that end in place
+// of a name.
 func connected(c *codec.Codec) string {
 	switch {
 	case c.Until(codec.V2505):

@@ -33,8 +33,8 @@ func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 }
 
 // absent walks a flag that says whether a record follows, and returns true if
-// none follows. A record that does not follow keeps its zero value, which has
-// the same meaning. This project always sends a record.
+// none follows. The caller then leaves its record at the zero value, which
+// means the same as no record. This project always sends a record.
 func absent(c *codec.Codec) bool {
 	there := true
 	c.Bool("present", &there)

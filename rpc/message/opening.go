@@ -7,8 +7,8 @@ import (
 )
 
 // EncodeOpening returns the first message of a persistent connection. It
-// consists of a length, the type number of PersistInit, and then init as a
-// complete message with its own header and credential.
+// consists of a length, the type number of PersistInit, and a complete message
+// with its own header and credential, whose body is init.
 func EncodeOpening(v codec.Version, seal Sealer, init *PersistInit) ([]byte, error) {
 	b, err := EncodeSealed(v, FlagPersistent, RequestPersistInit, seal, init)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // addRecordLists adds the lists of accounting records to the messages that the
-// tests use. It appends to fuzzed the answers that are not there yet, so that
-// the indexes in the corpus of FuzzDecode stay valid.
+// tests use. It adds missing answers at the end of the list fuzzed, so that the
+// indexes in the corpus of FuzzDecode stay valid.
 func addRecordLists() {
 	var more []string
 	for filter, l := range RecordLists {

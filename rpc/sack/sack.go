@@ -8,8 +8,9 @@
 // the kernel reports them for the connection (SO_PEERCRED). The client needs no
 // secret. The kiosk has the cluster's key (slurm.key), and anyone who has this
 // key can act as any user. As with MUNGE, the payload is a hash of one message
-// (munge.Payload), and only one uid can use the credential. This package never
-// passes a connection to another process.
+// (munge.Payload), and a credential is made for daemons of one uid: daemons of
+// other users don't accept it. This package never passes a connection to
+// another process.
 //
 // A false kiosk learns very little: the requesting user and a hash. But the
 // attacker who runs it could request a credential for that hash from the real

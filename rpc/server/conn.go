@@ -139,8 +139,8 @@ func (c *conn) single(front []byte, n int) error {
 	return c.answer(f, t, answer)
 }
 
-// reserveMemory reserves memory for a request of type t and n bytes from id.
-// The caller must call give to free the memory.
+// reserveMemory reserves memory for a request that id has sent, with type t and
+// n bytes. The caller must call give to free the memory.
 func (c *conn) reserveMemory(t message.Type, id Identity, n int) (give func(), err error) {
 	most := MaxSmall
 	if c.server.Limit != nil {
@@ -254,8 +254,8 @@ func (c *conn) end() bool {
 }
 
 // interrupt ends c. If a request is being answered, c ends after the answer.
-// The goroutine of c closes the connection, because that may take time. The
-// caller holds server.mu.
+// interrupt does not close the connection itself, because that may take time:
+// the goroutine of c does. The caller holds server.mu.
 func (c *conn) interrupt() {
 	c.closing = true
 	if !c.busy {

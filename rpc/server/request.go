@@ -27,8 +27,8 @@ type Session struct {
 	Close func() // called when the connection has ended, unless nil
 }
 
-// Decode decodes the body. Bytes left over are an error. A handler must call it
-// first, and only once.
+// Decode decodes the body. Bytes left over are an error. A handler must call
+// Decode before it does anything else, and only once.
 func (r *Request) Decode(body message.Body) error {
 	return errs.Wrap(message.DecodeBody(r.Version, r.Type, r.body, body), errs.Malformed, "the message is malformed")
 }

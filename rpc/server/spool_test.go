@@ -135,8 +135,8 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// controllerLists answers the controller's protocol with jobs of 1 MiB each, as
-// many as the request has ids.
+// controllerLists answers a request for jobs in the controller's protocol. It
+// sends a job of 1 MiB for each id in the request.
 func controllerLists(_ context.Context, r *Request) (message.Type, message.Body, error) {
 	var q message.JobInfoRequest
 	if err := r.Decode(&q); err != nil {

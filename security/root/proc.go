@@ -8,8 +8,8 @@ import (
 
 const proc = "/proc"
 
-// LeaveProc unmounts the /proc that Enter mounted. That /proc belongs to the
-// PID namespace of the process that called Enter, which is the machine's.
+// LeaveProc unmounts the /proc that Enter mounted. That is the machine's /proc,
+// because the process that called Enter was in the machine's PID namespace.
 func LeaveProc() error {
 	return errs.Wrap(unix.Unmount(proc, unix.MNT_DETACH), errs.Internal, "unmount the machine's /proc")
 }

@@ -26,8 +26,8 @@ const (
 )
 
 // acts lists, by purpose, calls that an attacker who captured a worker might
-// try. Each of them must kill the process. The list is not complete, because
-// the filter kills for every call that the function table does not return.
+// try. Each of them must kill the process. The list is not complete: the filter
+// kills the process for every call without a row in the table (see table.go).
 var acts = append([]act{
 	// Other processes.
 	{"kill(1, 0)", unix.SYS_KILL, [6]uintptr{1, 0}},

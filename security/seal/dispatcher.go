@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// managing returns the rows of the variable descriptors, as changed for the
-// dispatcher. The dispatcher may close its channel, because it does so when it
-// ends. It neither seeks in files nor reads them at a position.
+// managing returns a copy of the list descriptors, changed for the dispatcher.
+// The dispatcher may close its channel, because it does so when it ends. It
+// needs no lseek, pread64 or writev.
 func managing() []row {
 	return slices.DeleteFunc(slices.Clone(descriptors), func(r row) bool {
 		return slices.Contains([]string{"lseek", "pread64", "writev"}, r.call.name) || r.call.name == "close" && r.do == kill
@@ -32,11 +32,11 @@ const (
 
 // dispatcherRows allow the dispatcher to hand over connections and to connect
 // to daemons. The dispatcher never connects to a UNIX socket, because the
-// server would see the dispatcher's identity instead of the worker's. It can
-// only create pairs of UNIX sockets that are already connected. It opens files
-// for reading, or only their inodes (O_PATH). A filter can't see files and
-// addresses: the dispatcher can open all files that its uid may open, and
-// connect to all TCP addresses of the machine's network.
+// server would see the dispatcher's identity instead of the worker's. The only
+// UNIX sockets that it can create are pairs that are connected to each other.
+// It opens files for reading, or only their inodes (O_PATH). A filter can't see
+// which file or address a call names. So the dispatcher can open all files that
+// its uid may open, and connect to all TCP addresses of the machine's network.
 var dispatcherRows = []row{
 	{sys("sendmsg", unix.SYS_SENDMSG), allow, nil, "channels: connections are handed over"},
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "channels: connections and processes come from the parent"},

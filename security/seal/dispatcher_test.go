@@ -25,9 +25,10 @@ func opening(how string, flags uintptr) act {
 	return act{"open " + how, unix.SYS_OPENAT, [6]uintptr{at, addressOf(&zero[0]), flags}}
 }
 
-// dispatcherActs lists the death tests of the dispatcher, in addition to acts:
-// calls that its table allows only with other arguments, and calls that return
-// an error in other processes.
+// dispatcherActs lists the death tests of the dispatcher, in addition to acts.
+// Some calls are in its table, but not with these arguments. The others are
+// operations on files that are not in its table, although the tables of other
+// processes allow most of them.
 var dispatcherActs = []act{
 	opening("for writing", unix.O_WRONLY|unix.O_CLOEXEC),
 	opening("for reading and writing", unix.O_RDWR|unix.O_CLOEXEC),

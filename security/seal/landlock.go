@@ -13,9 +13,10 @@ import (
 
 // landlockRights has the rights that each version of Landlock added, one bit
 // each. The kernel reports its version of Landlock. If that version is newer
-// than those listed here, laterRights finds the rights that it added, and they
-// are denied, too. The exception is a process that connects to UNIX sockets
-// (Options.Unix), because one of these rights would deny that.
+// than all versions in this list, laterRights finds the rights that are missing
+// here, and the sandbox denies them, too. A process that connects to UNIX
+// sockets (Options.Unix) is an exception: it is denied only the listed rights,
+// because one of the others covers connecting to a UNIX socket.
 var landlockRights = []struct {
 	version               int
 	files, network, scope uint64
@@ -37,13 +38,14 @@ const (
 	olderRuleset = 8 // size of the ruleset before version 4: files only
 )
 
-// denyFiles denies all operations in landlockRuleset, on every thread of the
-// process: opening, executing, creating or removing any file, binding and
+// denyFiles denies the operations that landlockRuleset selects, on every thread
+// of the process: opening, executing, creating or removing files, binding and
 // connecting TCP sockets, connecting to abstract UNIX sockets, and sending
-// signals to other processes. There are no exceptions. Files that are already
-// open stay open. denyFiles returns what it has denied, which is nothing on a
-// kernel where Landlock is missing or switched off. The process must already
-// have no_new_privs, and all its threads must have the same credentials.
+// signals to other processes. No file and no address is exempt. Files that are
+// already open stay open. denyFiles returns what it has denied, which is
+// nothing on a kernel where Landlock is missing or switched off. The process
+// must already have no_new_privs, and all its threads must have the same
+// credentials.
 func denyFiles(o Options) (security.Sealed, error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
@@ -146,10 +148,11 @@ func size(version int) uintptr {
 }
 
 // landlockRuleset returns a ruleset that denies everything that this version
-// can deny. It denies signals to other processes only if threads of the same
-// process may still signal each other (threadsAreOne). On a kernel with version
-// 6 or 7 that lacks the fix for this, Go's runtime could not signal its own
-// threads to preempt them.
+// can deny, with two exceptions. For a process with Options.Unix, it denies
+// only the rights in landlockRights. It denies signals to other processes only
+// if threads of the same process may still signal each other (threadsAreOne).
+// Otherwise, on a kernel with version 6 or 7 that lacks a fix, Go's runtime
+// could not signal its own threads to preempt them.
 func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, denies uint8) {
 	for _, r := range landlockRights {
 		if version < r.version {

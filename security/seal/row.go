@@ -26,9 +26,9 @@ type call struct {
 }
 
 // test holds when an argument, without the bits outside mask, is one of the
-// values in any. The function is makes tests of all 64 bits, even for an int,
-// of which the kernel reads only the lower 32. A caller that sets the upper
-// bits is trying to deceive the filter, so such a test does not hold.
+// values in any. A test made by is() compares all 64 bits, even for an int, of
+// which the kernel reads only the lower 32. So it does not hold for a caller
+// that sets the upper bits to deceive the filter.
 type test struct {
 	arg  int
 	mask uint64
@@ -152,7 +152,7 @@ func (a *assembler) judge(rows []row, audit bool) error {
 }
 
 // test emits code that checks t. If t holds, execution continues with the next
-// instruction. Otherwise it jumps to the label that the argument differs has.
+// instruction. Otherwise it jumps to the label differs.
 func (a *assembler) test(t test, differs label) error {
 	if len(t.any) == 0 || t.arg < 0 || t.arg > 5 {
 		return fmt.Errorf("test of argument %d for %d values", t.arg, len(t.any))

@@ -209,9 +209,9 @@ func TestTry(t *testing.T) {
 	})
 }
 
-// TestTryFinds checks that in a process without the filter, the function try
-// reports all probes, except those that the kernel denies this user anyway or
-// does not support.
+// TestTryFinds checks that the function try reports every probe as allowed in a
+// process without the filter. Exceptions are the probes that the kernel does
+// not support, or denies to this user even without the filter.
 func TestTryFinds(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		out, status := child(t, "bare", Options{}, as)
@@ -228,8 +228,8 @@ func TestTryFinds(t *testing.T) {
 	})
 }
 
-// TestActsKill checks that SIGSYS kills each process that makes one of the
-// calls in acts.
+// TestActsKill checks that SIGSYS kills a process that makes one of the calls
+// that actsOf lists, unless the process's table allows the call.
 func TestActsKill(t *testing.T) {
 	tables := map[string]Options{"worker": {}, "keeper": {Kind: Keeper}, "dispatcher": {Kind: Dispatcher}}
 	if testing.Short() {
@@ -258,9 +258,9 @@ func TestActsKill(t *testing.T) {
 	}
 }
 
-// TestActsInAudit checks that in audit mode all calls return and the processes
-// survive. This shows that TestActsKill can fail, and that the parent's death
-// tests do no harm when the filter is missing.
+// TestActsInAudit checks that in audit mode the calls of TestActsKill return
+// and the process survives. So TestActsKill would fail if the filter did not
+// kill, and the parent's death tests do no harm where the filter is missing.
 func TestActsInAudit(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		for _, kind := range []Kind{Worker, Dispatcher} {

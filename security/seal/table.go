@@ -128,9 +128,9 @@ var descriptors = []row{
 	{sys("eventfd2", unix.SYS_EVENTFD2), allow, nil, "the runtime's poller, at its first use"},
 }
 
-// appending returns the rows of the variable descriptors, as changed for a
-// process that has a log open for appending. The process can't seek in the file
-// or read at a position, and it can't leave append mode (F_SETFL).
+// appending returns the rows for a process that has a log open for appending:
+// those in the variable descriptors, without the calls that would let the
+// process seek in the log, read at a position, or leave append mode (F_SETFL).
 func appending() []row {
 	list := slices.DeleteFunc(slices.Clone(descriptors), func(r row) bool {
 		return r.call.name == "lseek" || r.call.name == "pread64" || r.call.name == "fcntl" && r.when[0].name == "SETFL"
@@ -191,13 +191,13 @@ var exporterRows = []row{
 }
 
 // dialRows allow a worker to connect to daemons that need to see its own uid. A
-// filter can't see addresses, so the mount namespace must limit the UNIX
-// sockets that the worker can reach. TCP needs another limit. A TCP connection
-// that the worker was given belongs to the network namespace of the process
-// that opened it. With connect(2) the worker could disconnect it (AF_UNSPEC)
-// and connect it to another address. Landlock (version 4) must deny that.
-// Landlock does not cover Multipath TCP, so the parent's listeners do not use
-// that. Without both limits the worker could escape.
+// filter can't see addresses. So the mount namespace must limit the UNIX
+// sockets that the worker can reach, and Landlock (version 4) must deny
+// connect(2) on TCP sockets. Otherwise a worker could disconnect (AF_UNSPEC) a
+// TCP socket that it was given, and connect it to another address. The
+// connection would be made in the network namespace of the process that opened
+// the socket, not in the worker's. Landlock does not cover Multipath TCP, so
+// the parent's listeners do not use Multipath TCP.
 var dialRows = []row{
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
 		is(0, unix.AF_UNIX).called("AF_UNIX"),

@@ -38,9 +38,9 @@ func Confine(files uint64, writes bool) error {
 	return noNewPrivsProcess()
 }
 
-// ConfineReader confines a process that starts other programs and writes to
-// inherited standard output, which may be a file. It does the same as Confine,
-// but leaves the limits of descriptors and file sizes unchanged. It also closes
+// ConfineReader replaces Confine in a process that starts other programs and
+// writes to inherited standard output, which may be a file. Unlike Confine, it
+// leaves the limits on descriptors and file sizes unchanged. It also closes
 // inherited descriptors.
 func ConfineReader() error {
 	if err := security.CloseInherited(); err != nil {
