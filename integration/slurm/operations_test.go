@@ -161,7 +161,6 @@ func TestOperations(t *testing.T) {
 		}
 		a, err := ask(gateway, row[1], words.Replace(path), words.Replace(c.body), "X-SLURM-USER-TOKEN: "+root)
 		must(t, err)
-		statuses[a.status]++
 		want := http.StatusOK
 		switch {
 		case c.since > m.release:
@@ -169,6 +168,14 @@ func TestOperations(t *testing.T) {
 		case c.status != 0:
 			want = c.status
 		}
+		// After a reconfiguration slurmctld hands over to another process, which
+		// does not know what the old one has created meanwhile.
+		if a.status != want && row[1] == "GET" && len(c.ready) > 0 {
+			m.readied(t, c, number)
+			a, err = ask(gateway, row[1], words.Replace(path), words.Replace(c.body), "X-SLURM-USER-TOKEN: "+root)
+			must(t, err)
+		}
+		statuses[a.status]++
 		if a.status != want {
 			t.Errorf("%s %s: status %d, want %d: %s", row[1], words.Replace(path), a.status, want, remarks(a.body))
 		}
