@@ -42,7 +42,7 @@ func Main() int {
 	return service.Main(ipc.Auditor, confine, func(parent *ipc.Channel) service.Service { return newAuditor(parent) })
 }
 
-func confine(setup ipc.ServiceSetup) (security.Sealed, error) {
+func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
 	s := setup.Seal
 	return seal.Close(seal.Options{Kind: seal.Auditor, Claims: s&ipc.SealClaims != 0, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }

@@ -26,7 +26,7 @@ func orSelf(trust guard.Trust) guard.Trust {
 // belong to root or to an owner in trust, and no other user may be able to
 // change them.
 func rule(what string, trust guard.Trust) guard.Rule {
-	return guard.Rule{What: what, Owners: append(slices.Clone(trust.Owners), 0), Trust: &trust}
+	return guard.Rule{Label: what, Owners: append(slices.Clone(trust.Owners), 0), Trust: &trust}
 }
 
 // recipe describes the commands that create a key file or fix its permissions.
@@ -66,13 +66,13 @@ func (r recipe) withHint(err error, path string, worthless bool) error {
 			hint = fmt.Sprintf(r.directory, guard.Quote(dir)) + " && " + hint
 		}
 	case kind == errs.Denied:
-		enter := guard.Enter(path)
+		enter := guard.EnterCommand(path)
 		if r.secret != "" {
-			enter = guard.EnterSecret(path, r.secret)
+			enter = guard.EnterSecretCommand(path, r.secret)
 		}
 		hint, remark = enter+fmt.Sprintf(r.unlock, quoted), fmt.Sprintf("this program runs as uid %d, which must be able to read it", os.Geteuid())
 	case regular && worthless:
-		hint, remark = guard.Replace(path, r.command), r.remark
+		hint, remark = guard.ReplaceCommand(path, r.command), r.remark
 	case regular:
 		next := guard.Quote(path + ".new")
 		hint, remark = fmt.Sprintf(r.command+r.owner, next), strings.TrimPrefix(r.remark+"; then "+r.option+"="+next, "; ")

@@ -182,7 +182,7 @@ func TestDirectoriesOfKeys(t *testing.T) {
 		t.Skip("needs root, to give a directory away")
 	}
 	const sched, alice, users = 31234, 31237, 31238
-	private := guard.Trust{Owners: []uint32{sched}, Private: func(owner, group uint32) bool { return owner == group }}
+	private := guard.Trust{Owners: []uint32{sched}, PrivateGroup: func(owner, group uint32) bool { return owner == group }}
 	good := keySet(jwk(&providerKey().PublicKey, ``))
 	for _, test := range []struct {
 		uid, gid int

@@ -123,7 +123,7 @@ func refusedFile(t *testing.T, err error, kind errs.Kind, path, why, command str
 // process as private to its owner, as is usual for home directories with umask
 // 002.
 func trusting(owners ...uint32) guard.Trust {
-	return guard.Trust{Owners: owners, Private: func(_, group uint32) bool { return int(group) == os.Getegid() }}
+	return guard.Trust{Owners: owners, PrivateGroup: func(_, group uint32) bool { return int(group) == os.Getegid() }}
 }
 
 func must(t testing.TB, err error) {

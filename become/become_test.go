@@ -67,11 +67,11 @@ func TestExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, want := range map[uint32]bool{0: true, 1: true, 65535: true, 65536: false, 0x7ffe_0000: false, NoID: false} {
-		if got := exists(path, id); got != want {
+		if got := mapContains(path, id); got != want {
 			t.Errorf("%d: %t", id, got)
 		}
 	}
-	if exists(path+".none", 0) {
+	if mapContains(path+".none", 0) {
 		t.Error("without a map")
 	}
 	if id, err := UnusedID(); err != nil || id < 61184 {

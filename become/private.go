@@ -17,9 +17,9 @@ import (
 func PrivateGroup(owner, group uint32) bool { return privateGroup("/etc", owner, group) }
 
 func privateGroup(etc string, owner, group uint32) bool {
-	user, ok := entry(etc+"/passwd", 7, owner)
-	its, ok2 := entry(etc+"/group", 4, group)
-	return ok && ok2 && user[3] == its[2] && user[0] == its[0] && its[3] == ""
+	userEntry, ok := entry(etc+"/passwd", 7, owner)
+	groupEntry, ok2 := entry(etc+"/group", 4, group)
+	return ok && ok2 && userEntry[3] == groupEntry[2] && userEntry[0] == groupEntry[0] && groupEntry[3] == ""
 }
 
 // entry returns the fields of the first line with the number id in a file of

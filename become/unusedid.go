@@ -22,7 +22,7 @@ func UnusedID() (uint32, error) {
 	}
 	random := binary.NativeEndian.Uint32(b[:])
 	for _, id := range []uint32{0x7ffe_0000 + random%0xffff, 61184 + random%(65519-61184)} {
-		if exists("/proc/self/uid_map", id) && exists("/proc/self/gid_map", id) {
+		if mapContains("/proc/self/uid_map", id) && mapContains("/proc/self/gid_map", id) {
 			return id, nil
 		}
 	}
@@ -30,8 +30,8 @@ func UnusedID() (uint32, error) {
 		WithHint("cat /proc/self/uid_map /proc/self/gid_map  # map 65536 ids, or start as the serving user")
 }
 
-// exists reports whether the id map in file contains id.
-func exists(file string, id uint32) bool {
+// mapContains reports whether the id map in file contains id.
+func mapContains(file string, id uint32) bool {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {
 		var first, outside, count uint32

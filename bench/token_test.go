@@ -80,7 +80,7 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 		}
 	}
 	runtime.LockOSThread()
-	inherited, err := security.Inherited(unix.Gettid())
+	inherited, err := security.ReadInheritance(unix.Gettid())
 	runtime.UnlockOSThread()
 	must(b, err)
 	expect.Bounding, expect.Seccomp = inherited.Bounding, inherited.Seccomp

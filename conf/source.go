@@ -36,7 +36,7 @@ func from(files Files) source {
 			return nil, 0, err
 		}
 		defer f.Close()
-		data, err := content.Opened(f, path, guard.Configuration, maxBytes)
+		data, err := content.ReadOpened(f, path, guard.Configuration, maxBytes)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -54,7 +54,7 @@ func from(files Files) source {
 // directories could have replaced a file in the meantime, and Judge checks
 // these owners, too.
 func Judge(files []string, trust guard.Trust) error {
-	return guard.Judge(slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == null }), guard.Configuration, trust)
+	return guard.CheckFiles(slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == null }), guard.Configuration, trust)
 }
 
 // entry is a logical line.

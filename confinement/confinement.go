@@ -22,24 +22,24 @@ const (
 	LandlockTCP = "Landlock for TCP"
 )
 
-// Complete returns the inherited parts and the parts of a worker's own sandbox.
+// AllParts returns the inherited parts and the parts of a worker's own sandbox.
 // The options for closing the sandbox are in how, and the worker's report is in
 // s.
-func Complete(inherited []ipc.Part, how ipc.Seal, s security.Sealed) []ipc.Part {
-	filter, denied := s.Words()
+func AllParts(inherited []ipc.Part, seal ipc.Seal, s security.Sandbox) []ipc.Part {
+	filter, denied := s.Layers()
 	calls := ipc.Part{Name: CallFilter, Is: ipc.PartOn, Why: filter}
 	switch {
-	case how&ipc.SealAudit != 0:
+	case seal&ipc.SealAudit != 0:
 		calls.Is, calls.Why = ipc.PartOff, "audit_confinement: it only logs"
 	case !s.Filter || s.Audit:
 		calls.Is, calls.Why = ipc.PartMissing, "not installed, or it only logs"
 	}
-	land := ipc.Part{Name: Landlock, Is: ipc.PartOn, Why: denied}
+	landlock := ipc.Part{Name: Landlock, Is: ipc.PartOn, Why: denied}
 	if s.Landlock == 0 {
-		land.Is, land.Why = ipc.PartMissing, "needs Linux 5.13 and landlock in lsm="
+		landlock.Is, landlock.Why = ipc.PartMissing, "needs Linux 5.13 and landlock in lsm="
 	}
-	list := append(inherited[:len(inherited):len(inherited)], calls, land)
-	if how&ipc.SealUnix != 0 && s.Denies&security.DeniesTCP == 0 {
+	list := append(inherited[:len(inherited):len(inherited)], calls, landlock)
+	if seal&ipc.SealUnix != 0 && s.Denies&security.DeniesTCP == 0 {
 		list = append(list, ipc.Part{Name: LandlockTCP, Is: ipc.PartMissing, Why: "needs Linux 6.7, since workers connect to UNIX sockets"})
 	}
 	return list
@@ -50,7 +50,7 @@ func Complete(inherited []ipc.Part, how ipc.Seal, s security.Sealed) []ipc.Part 
 // possibly by an ordinary user. In that case, parts that this user has no
 // permission for cause no warning.
 func Log(log *slog.Logger, parts []ipc.Part, inetd bool) {
-	var on, off, left []string
+	var on, off, unavailable []string
 	level := slog.LevelInfo
 	for _, p := range parts {
 		switch p.Is {
@@ -59,7 +59,7 @@ func Log(log *slog.Logger, parts []ipc.Part, inetd bool) {
 		case ipc.PartOff:
 			off = append(off, absentText(p))
 		case ipc.PartMissing, ipc.PartUnpermitted, ipc.PartOfRoot:
-			left = append(left, absentText(p))
+			unavailable = append(unavailable, absentText(p))
 			if p.Is == ipc.PartMissing || !inetd {
 				level = slog.LevelWarn
 			}
@@ -69,8 +69,8 @@ func Log(log *slog.Logger, parts []ipc.Part, inetd bool) {
 	if off != nil {
 		attrs = append(attrs, "off", strings.Join(off, ", "))
 	}
-	if left != nil {
-		attrs = append(attrs, "unavailable", strings.Join(left, ", "))
+	if unavailable != nil {
+		attrs = append(attrs, "unavailable", strings.Join(unavailable, ", "))
 	}
 	log.Log(context.Background(), level, "confinement of the workers", attrs...)
 }

@@ -9,7 +9,7 @@ import (
 	"schedrestd/security"
 )
 
-var all = security.Sealed{Filter: true, Landlock: 7, Denies: security.DeniesFiles | security.DeniesTCP}
+var fullSandbox = security.Sandbox{Filter: true, Landlock: 7, Denies: security.DeniesFiles | security.DeniesTCP}
 
 // TestLog checks the log line for a confinement that is complete, that lacks a
 // part, or in which a part is switched off.
@@ -18,22 +18,22 @@ func TestLog(t *testing.T) {
 	for name, tt := range map[string]struct {
 		parts  []ipc.Part
 		how    ipc.Seal
-		sealed security.Sealed
+		sealed security.Sandbox
 		inetd  bool
 		want   string
 	}{
-		"everything": {inherited, 0, all, false, `level=INFO msg="confinement of the workers" on="IPC namespace, seccomp, Landlock 7 (files, TCP)"`},
-		"audit": {inherited, ipc.SealAudit, security.Sealed{Filter: true, Audit: true, Landlock: 7}, false,
+		"everything": {inherited, 0, fullSandbox, false, `level=INFO msg="confinement of the workers" on="IPC namespace, seccomp, Landlock 7 (files, TCP)"`},
+		"audit": {inherited, ipc.SealAudit, security.Sandbox{Filter: true, Audit: true, Landlock: 7}, false,
 			`level=INFO msg="confinement of the workers" on="IPC namespace, Landlock 7 ()" off="system call filter (audit_confinement: it only logs)"`},
-		"no Landlock": {inherited, 0, security.Sealed{Filter: true}, true,
+		"no Landlock": {inherited, 0, security.Sandbox{Filter: true}, true,
 			`level=WARN msg="confinement of the workers" on="IPC namespace, seccomp" unavailable="Landlock (needs Linux 5.13 and landlock in lsm=)"`},
-		"no filter, and TCP": {inherited, ipc.SealUnix, security.Sealed{Landlock: 1, Denies: security.DeniesFiles}, false,
+		"no filter, and TCP": {inherited, ipc.SealUnix, security.Sandbox{Landlock: 1, Denies: security.DeniesFiles}, false,
 			`level=WARN msg="confinement of the workers" on="IPC namespace, Landlock 1 (files)" unavailable="system call filter (not installed, or it only logs), Landlock for TCP (needs Linux 6.7, since workers connect to UNIX sockets)"`},
-		"no TCP, which is not connected": {inherited, 0, security.Sealed{Filter: true, Landlock: 1, Denies: security.DeniesFiles}, false,
+		"no TCP, which is not connected": {inherited, 0, security.Sandbox{Filter: true, Landlock: 1, Denies: security.DeniesFiles}, false,
 			`level=INFO msg="confinement of the workers" on="IPC namespace, seccomp, Landlock 1 (files)"`},
-		"no permission": {[]ipc.Part{{Name: "PID namespace", Is: ipc.PartUnpermitted, Why: "operation not permitted"}}, 0, all, false,
+		"no permission": {[]ipc.Part{{Name: "PID namespace", Is: ipc.PartUnpermitted, Why: "operation not permitted"}}, 0, fullSandbox, false,
 			`level=WARN msg="confinement of the workers" on="seccomp, Landlock 7 (files, TCP)" unavailable="PID namespace"`},
-		"no permission, for one client": {[]ipc.Part{{Name: "PID namespace", Is: ipc.PartUnpermitted, Why: "no space left on device"}}, 0, all, true,
+		"no permission, for one client": {[]ipc.Part{{Name: "PID namespace", Is: ipc.PartUnpermitted, Why: "no space left on device"}}, 0, fullSandbox, true,
 			`level=INFO msg="confinement of the workers" on="seccomp, Landlock 7 (files, TCP)" unavailable="PID namespace (no space left on device)"`},
 	} {
 		out := new(strings.Builder)
@@ -43,7 +43,7 @@ func TestLog(t *testing.T) {
 			}
 			return a
 		}}))
-		Log(log, Complete(tt.parts, tt.how, tt.sealed), tt.inetd)
+		Log(log, AllParts(tt.parts, tt.how, tt.sealed), tt.inetd)
 		if got := strings.TrimSpace(out.String()); got != tt.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, tt.want)
 		}

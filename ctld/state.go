@@ -29,8 +29,8 @@ func takeState(dir string) (lock *os.File, real string, err error) {
 	if !filepath.IsAbs(dir) {
 		return nil, "", errs.New(errs.Invalid, "StateSaveLocation %q is not an absolute path", dir)
 	}
-	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: nss.PrivateGroup}
-	above, real, name, err := guard.Parent(strings.TrimRight(dir, "/"), guard.Rule{What: "state directory", Trust: &trust})
+	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, PrivateGroup: nss.PrivateGroup}
+	above, real, name, err := guard.Parent(strings.TrimRight(dir, "/"), guard.Rule{Label: "state directory", Trust: &trust})
 	if err != nil {
 		return nil, "", err
 	}

@@ -51,7 +51,7 @@ func adopt(f *os.File, address, path string, o socket.Options) (net.Listener, er
 		err = matchTCP(at.AddrPort(), address)
 	case *net.UnixAddr:
 		if err = matchUnix(at.Name, path); err == nil {
-			err = listener.Judge(path, o)
+			err = listener.CheckActivated(path, o)
 		}
 		_ = control(f, fdpass.Refuse)
 	}
@@ -107,7 +107,7 @@ func mismatch(bound, want string) error {
 
 // listens reports whether f is a stream socket that listens.
 func listens(f *os.File) (yes bool) {
-	err := control(f, func(fd int) { yes = notify.Listens(fd) })
+	err := control(f, func(fd int) { yes = notify.IsListening(fd) })
 	return err == nil && yes
 }
 

@@ -37,7 +37,7 @@ const patience = 2 * time.Second
 // not fail because of this child.
 func Listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		listeners, err := listen(address, port, path, socket.Options{Mode: mode, Private: nss.PrivateGroup, Holder: schedUser})
+		listeners, err := listen(address, port, path, socket.Options{Mode: mode, PrivateGroup: nss.PrivateGroup, DirOwner: schedUser})
 		if err == nil || errs.KindOf(err) != errs.Conflict || time.Since(begun) > patience {
 			return listeners, err
 		}
@@ -101,12 +101,12 @@ func explainBind(err error, address string) error {
 // port. If the address is unspecified, the process may listen on any local
 // address.
 func holder(at netip.AddrPort) (uid uint32, err error) {
-	uid, err = portowner.Listener(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
+	uid, err = portowner.ListenerUID(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
 	if err == nil || !at.Addr().IsUnspecified() {
 		return uid, err
 	}
 	for _, ip := range []netip.Addr{netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
-		if uid, err = portowner.Listener(netip.AddrPortFrom(ip, at.Port())); err == nil {
+		if uid, err = portowner.ListenerUID(netip.AddrPortFrom(ip, at.Port())); err == nil {
 			break
 		}
 	}

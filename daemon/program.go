@@ -40,7 +40,7 @@ func (p Program) Run(args []string, errOut io.Writer) int {
 	cmd.SetErr(errOut)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	notify.Prepare()
+	notify.ClearEnv()
 	_, _ = passed() // removes the service manager's variables from the environment; Listen reports the error
 	go notify.Watchdog(context.Background(), func() {})
 	err := Isolate()

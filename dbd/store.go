@@ -93,8 +93,8 @@ func prepare(path string) (string, error) {
 		return "", errs.New(errs.Invalid, "database %q: not an absolute path", path)
 	}
 	self := uint32(os.Geteuid())
-	trust := guard.Trust{Owners: []uint32{self}, Private: nss.PrivateGroup}
-	dir, real, name, err := guard.Parent(path, guard.Rule{What: "database", Secret: true, Trust: &trust})
+	trust := guard.Trust{Owners: []uint32{self}, PrivateGroup: nss.PrivateGroup}
+	dir, real, name, err := guard.Parent(path, guard.Rule{Label: "database", Secret: true, Trust: &trust})
 	if errs.KindOf(err) == errs.NotFound {
 		return "", errs.New(errs.NotFound, "%v", err).
 			WithHint("install -d -o %d -m 0700 %s", self, guard.Quote(filepath.Dir(path)))
@@ -117,7 +117,7 @@ func prepare(path string) (string, error) {
 	} else if !errors.Is(err, fs.ErrExist) {
 		return "", errs.Wrap(err, errs.Invalid, "database %s", path)
 	}
-	f, _, err := guard.Open(real, guard.Rule{What: "database", Owners: []uint32{self}, Secret: true})
+	f, _, err := guard.Open(real, guard.Rule{Label: "database", Owners: []uint32{self}, Secret: true})
 	if err == nil {
 		f.Close()
 	}

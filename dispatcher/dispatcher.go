@@ -85,7 +85,7 @@ var Defaults = Limits{Wear: 200_000, Age: 12 * time.Hour, Rest: time.Minute, Far
 // log of this process.
 func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 	out := relay.Text(os.Stderr)
-	prepare := func(setup ipc.ServiceSetup) (security.Sealed, error) {
+	prepare := func(setup ipc.ServiceSetup) (security.Sandbox, error) {
 		if setup.Log != "" {
 			out = relay.Open(setup.Log, os.Stderr)
 		}
@@ -114,7 +114,7 @@ func newLog(to string, out *relay.Log, level *slog.LevelVar) *slog.Logger {
 // confine removes the rights that this process does not need. Afterwards this
 // process can't change files, signal processes, start programs or connect to
 // UNIX sockets.
-func confine(s ipc.Seal) (security.Sealed, error) {
+func confine(s ipc.Seal) (security.Sandbox, error) {
 	return seal.Close(seal.Options{Kind: seal.Dispatcher, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }
 
@@ -224,7 +224,7 @@ func (d *dispatcher) serve(a announced) {
 	// This process has the same user as the workers if the gateway was not
 	// started by root. It must keep running even if a worker uses up the user's
 	// limit of processes, so it reserves threads now.
-	thread.Reserve(thread.Spare)
+	thread.Reserve(thread.SpareCount)
 	c := d.config
 	d.Set = pool.NewSet(pool.Options{Admission: a.setup.Admission, Connections: int(c.Connections), PerSource: int(c.PerSource),
 		Waiting: int(c.Waiting), HandLimit: d.limits.HandLimit, Metrics: a.setup.Metrics, Log: d.log})

@@ -37,7 +37,7 @@ func Main() int {
 	return service.Main(ipc.Exporter, confine, func(parent *ipc.Channel) service.Service { return newExporter(parent.Send) })
 }
 
-func confine(setup ipc.ServiceSetup) (security.Sealed, error) {
+func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
 	s := setup.Seal
 	return seal.Close(seal.Options{Kind: seal.Exporter, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }

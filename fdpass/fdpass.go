@@ -29,41 +29,41 @@ import (
 func Refuse(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) }
 
 const (
-	// patience is how long a call in Do may take before its thread is woken. If
+	// wakeDelay is how long a call in Do may take before its thread is woken. If
 	// a call takes longer for another reason than a lingering socket, the
 	// needless signal does no harm.
-	patience = 5 * time.Millisecond
+	wakeDelay = 5 * time.Millisecond
 
-	// mostInside limits the number of threads in Do. All these threads can
+	// maxCalls limits the number of threads in Do. All these threads can
 	// sleep at the same time, and the runtime starts another thread for each of
 	// them. Further calls of Do wait.
-	mostInside = 16
+	maxCalls = 16
 )
 
-// call is a slot for one call of Do.
-type call struct {
+// callSlot is a slot for one call of Do.
+type callSlot struct {
 	timer  *time.Timer
 	thread atomic.Int64 // id of the thread in the call; 0: none
 }
 
-var calls = sync.OnceValue(func() chan *call {
-	places := make(chan *call, mostInside)
-	for range mostInside {
-		c := new(call)
+var callSlots = sync.OnceValue(func() chan *callSlot {
+	slots := make(chan *callSlot, maxCalls)
+	for range maxCalls {
+		c := new(callSlot)
 		c.timer = time.AfterFunc(time.Hour, c.wake)
 		c.timer.Stop()
-		places <- c
+		slots <- c
 	}
-	return places
+	return slots
 })
 
 // wake interrupts the thread in the call, and schedules itself again, because
 // the signal may have come just before the thread slept. The runtime itself
 // interrupts threads with SIGURG, so additional signals do no harm.
-func (c *call) wake() {
+func (c *callSlot) wake() {
 	if thread := c.thread.Load(); thread != 0 {
 		_ = unix.Tgkill(unix.Getpid(), int(thread), syscall.SIGURG)
-		c.timer.Reset(patience)
+		c.timer.Reset(wakeDelay)
 	}
 }
 
@@ -71,22 +71,22 @@ func (c *call) wake() {
 // one system call. The call may close descriptors that a peer sent, and must
 // have no other reason to wait.
 func Do(f func()) {
-	places := calls()
-	c := <-places
+	slots := callSlots()
+	c := <-slots
 	runtime.LockOSThread()
 	c.thread.Store(int64(unix.Gettid()))
-	c.timer.Reset(patience)
+	c.timer.Reset(wakeDelay)
 	f()
 	c.thread.Store(0)
 	c.timer.Stop()
 	runtime.UnlockOSThread()
-	places <- c
+	slots <- c
 }
 
 // closers limits the number of concurrent closes.
-const closers = mostInside / 2
+const closers = maxCalls / 2
 
-var closing = sync.OnceValue(func() chan int {
+var closeQueue = sync.OnceValue(func() chan int {
 	list := make(chan int, 64)
 	for range closers {
 		go func() {
@@ -102,9 +102,9 @@ var closing = sync.OnceValue(func() chan int {
 // the caller may hold a lock or have other clients to serve.
 func Close(fd int) {
 	select {
-	case closing() <- fd:
+	case closeQueue() <- fd:
 	default:
-		go func() { closing() <- fd }() // a blocked goroutine needs no thread
+		go func() { closeQueue() <- fd }() // a blocked goroutine needs no thread
 	}
 }
 
@@ -117,13 +117,13 @@ func Release(c interface {
 	syscall.Conn
 	io.Closer
 }) error {
-	last := -1
+	lastFD := -1
 	if raw, err := c.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { last, _ = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+		_ = raw.Control(func(fd uintptr) { lastFD, _ = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
 	}
 	err := c.Close()
-	if last >= 0 {
-		Do(func() { unix.Close(last) })
+	if lastFD >= 0 {
+		Do(func() { unix.Close(lastFD) })
 	}
 	return err
 }

@@ -22,13 +22,13 @@ import (
 
 // Rule describes what a file must be like.
 type Rule struct {
-	What   string   // what the file is, for messages: "key file"
-	Owners []uint32 // uids that may own the file; nil: any uid
-	Secret bool     // only its owner and group may read it
-	Links  bool     // the file itself may be a symbolic link
-	Create int      // flags for open(2) to write the file, which is created if it is missing, without access for other users; 0: the file is read
-	Run    bool     // the file will be executed, which needs no read permission; it is opened with O_PATH
-	Trust  *Trust   // which other users may own or change the file or a directory above it; nil: any owner and any group
+	Label       string   // what the file is, for messages: "key file"
+	Owners      []uint32 // uids that may own the file; nil: any uid
+	Secret      bool     // only its owner and group may read it
+	AllowLink   bool     // the file itself may be a symbolic link
+	CreateFlags int      // flags for open(2) to write the file, which is created if it is missing, without access for other users; 0: the file is read
+	Execute     bool     // the file will be executed, which needs no read permission; it is opened with O_PATH
+	Trust       *Trust   // which other users may own or change the file or a directory above it; nil: any owner and any group
 }
 
 // Facts describes an opened file.
@@ -53,12 +53,12 @@ type Facts struct {
 func Open(path string, rule Rule) (*os.File, Facts, error) {
 	w := newWalk(path, rule)
 	defer w.close()
-	fd, err := w.to(path, true)
+	fd, err := w.resolve(path, true)
 	if err != nil {
 		return nil, Facts{}, err
 	}
 	f := os.NewFile(uintptr(fd), path)
-	facts, err := w.judge(fd, path)
+	facts, err := w.checkFile(fd, path)
 	if err != nil {
 		f.Close()
 		return nil, Facts{}, err
@@ -79,7 +79,7 @@ func Parent(path string, rule Rule) (dir *os.File, real, name string, err error)
 	if name == "" || name == "." || name == ".." {
 		return nil, "", "", w.refuse(errs.Invalid, "not a file name").WithHint("ls -ld %s  # use the path of a file in it", Quote(path))
 	}
-	if _, err := w.to(path[:cut], false); err != nil {
+	if _, err := w.resolve(path[:cut], false); err != nil {
 		return nil, "", "", err
 	}
 	dir = os.NewFile(uintptr(w.dir), w.dirName)
@@ -90,14 +90,14 @@ func Parent(path string, rule Rule) (dir *os.File, real, name string, err error)
 
 // Configuration is the rule for configuration files. Their owner is checked
 // later, because their content determines which users may own them.
-var Configuration = Rule{What: "configuration", Links: true}
+var Configuration = Rule{Label: "configuration", AllowLink: true}
 
 // Accounts is the rule for lists of uids, which only root may change.
-var Accounts = Rule{What: "list of uids", Links: true, Trust: &Trust{Owners: []uint32{}}}
+var Accounts = Rule{Label: "list of uids", AllowLink: true, Trust: &Trust{Owners: []uint32{}}}
 
-// Judge returns an error if any of the files violates rule or trust. It opens
+// CheckFiles returns an error if any of the files violates rule or trust. It opens
 // each file and closes it again.
-func Judge(files []string, rule Rule, trust Trust) error {
+func CheckFiles(files []string, rule Rule, trust Trust) error {
 	rule.Trust = &trust
 	for _, path := range files {
 		f, _, err := Open(path, rule)
@@ -109,39 +109,39 @@ func Judge(files []string, rule Rule, trust Trust) error {
 	return nil
 }
 
-// judge checks the opened file itself. O_NONBLOCK at open keeps a named pipe or
+// checkFile checks the opened file itself. O_NONBLOCK at open keeps a named pipe or
 // a device from blocking the process. The check of the type keeps the process
 // from reading such a file.
-func (w *walk) judge(fd int, path string) (Facts, error) {
+func (w *walk) checkFile(fd int, path string) (Facts, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return Facts{}, errs.Wrap(err, errs.Internal, "%s %s", w.rule.What, path)
+		return Facts{}, errs.Wrap(err, errs.Internal, "%s %s", w.rule.Label, path)
 	}
 	quoted, mode := Quote(path), st.Mode&0o7777
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return Facts{}, w.irregular(path)
 	case w.rule.Owners != nil && !slices.Contains(w.rule.Owners, st.Uid):
-		err := w.refuse(errs.Invalid, "owned by uid %d, must be owned by uid %s", st.Uid, oneOf(w.rule.Owners))
-		return Facts{}, w.give(err, &st, path, "")
+		err := w.refuse(errs.Invalid, "owned by uid %d, must be owned by uid %s", st.Uid, joinUIDs(w.rule.Owners))
+		return Facts{}, w.withOwnerHint(err, &st, path, "")
 	case w.rule.Secret && mode&0o027 != 0 && len(w.rule.Owners) > 0 && st.Uid != w.rule.Owners[0]: // the intended owner may read the file through its group
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users access it", mode).
 			WithHint("chown %d %s && chmod 0600 %[2]s", w.rule.Owners[0], quoted)
-	case w.rule.Secret && mode&0o027 != 0, w.rule.Create != 0 && mode&0o077 != 0:
+	case w.rule.Secret && mode&0o027 != 0, w.rule.CreateFlags != 0 && mode&0o077 != 0:
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users access it", mode).WithHint("chmod 0600 %s", quoted)
-	case w.rule.Create != 0 && st.Nlink > 1:
+	case w.rule.CreateFlags != 0 && st.Nlink > 1:
 		return Facts{}, w.refuse(errs.Invalid, "has %d hard links", st.Nlink).WithHint("ls -li %s  # remove the other links", quoted)
 	case mode&0o002 != 0:
-		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users write it", mode).WithHint("chmod %s %s", w.noWriting(&st), quoted)
+		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users write it", mode).WithHint("chmod %s %s", w.chmodMode(&st), quoted)
 	}
 	if w.rule.Trust != nil {
-		if err := w.check(&st, "it", path, false); err != nil {
+		if err := w.checkTrust(&st, "it", path, false); err != nil {
 			return Facts{}, err
 		}
 	}
 	facts := Facts{Owner: st.Uid, Size: st.Size}
 	if w.rule.Secret && w.reachable {
-		facts.Warnings = append(facts.Warnings, fmt.Sprintf("%s %s: every user can enter its directory", w.rule.What, path))
+		facts.Warnings = append(facts.Warnings, fmt.Sprintf("%s %s: every user can enter its directory", w.rule.Label, path))
 	}
 	return facts, nil
 }
@@ -151,8 +151,8 @@ func (w *walk) irregular(path string) error {
 	return w.refuse(errs.Invalid, "not a regular file").WithHint("ls -ld %s  # use the path of a file", Quote(path))
 }
 
-// oneOf joins uids with "or". Each uid appears once.
-func oneOf(uids []uint32) string {
+// joinUIDs joins uids with "or". Each uid appears once.
+func joinUIDs(uids []uint32) string {
 	var words []string
 	for _, u := range uids {
 		if word := fmt.Sprint(u); !slices.Contains(words, word) {

@@ -18,8 +18,8 @@ import (
 // opens it. It checks the result, and the reason in a refusal.
 func TestOpen(t *testing.T) {
 	self := uint32(os.Geteuid())
-	key := Rule{What: "key file", Owners: []uint32{self}, Secret: true}
-	conf := Rule{What: "configuration", Links: true}
+	key := Rule{Label: "key file", Owners: []uint32{self}, Secret: true}
+	conf := Rule{Label: "configuration", AllowLink: true}
 	tests := []struct {
 		name  string
 		rule  Rule
@@ -33,9 +33,9 @@ func TestOpen(t *testing.T) {
 		{name: "key its group may read", rule: key, build: file("k", 0o640), kind: 0},
 		{name: "key others may read", rule: key, build: file("k", 0o604), kind: errs.Invalid, want: "lets other users access it", hint: "chmod 0600"},
 		{name: "key its group may write", rule: key, build: file("k", 0o660), kind: errs.Invalid, want: "lets other users access it", hint: "chmod 0600"},
-		{name: "key of another user", rule: Rule{What: "key file", Owners: []uint32{self + 7}, Secret: true}, build: file("k", 0o600),
+		{name: "key of another user", rule: Rule{Label: "key file", Owners: []uint32{self + 7}, Secret: true}, build: file("k", 0o600),
 			kind: errs.Invalid, want: "owned by uid", hint: "chown"},
-		{name: "an owner is named once", rule: Rule{What: "key file", Owners: []uint32{self + 7, self + 7, self + 8, self + 7}, Secret: true}, build: file("k", 0o600),
+		{name: "an owner is named once", rule: Rule{Label: "key file", Owners: []uint32{self + 7, self + 7, self + 8, self + 7}, Secret: true}, build: file("k", 0o600),
 			kind: errs.Invalid, want: fmt.Sprintf("must be owned by uid %d or %d", self+7, self+8)},
 		{name: "key behind a link", rule: key, build: link, kind: errs.Invalid, want: "symbolic link", hint: "readlink -f"},
 		{name: "key in a directory all may write", rule: key, build: inDir(0o777), kind: errs.Invalid, want: "is writable by every user", hint: "chmod o-w"},
@@ -114,14 +114,14 @@ func TestLinkOfAnotherUser(t *testing.T) {
 	file("c", 0o644)(t, dir)
 	must(t, os.Symlink("c", dir+"/l"))
 	must(t, os.Lchown(dir+"/l", 65534, 65534))
-	if _, _, err := Open(dir+"/l", Rule{What: "configuration", Links: true}); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+	if _, _, err := Open(dir+"/l", Rule{Label: "configuration", AllowLink: true}); err == nil || !strings.Contains(err.Error(), "symbolic link") {
 		t.Errorf("file: got %v, want a refusal", err)
 	}
 	must(t, os.Mkdir(dir+"/d", 0o755))
 	file("d/c", 0o644)(t, dir)
 	must(t, os.Symlink("d", dir+"/dl"))
 	must(t, os.Lchown(dir+"/dl", 65534, 65534))
-	if _, _, err := Open(dir+"/dl/c", Rule{What: "configuration"}); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+	if _, _, err := Open(dir+"/dl/c", Rule{Label: "configuration"}); err == nil || !strings.Contains(err.Error(), "symbolic link") {
 		t.Errorf("directory: got %v, want a refusal", err)
 	}
 }
@@ -138,7 +138,7 @@ func TestReachable(t *testing.T) {
 		for d := dir; d != filepath.Clean(os.TempDir()) && d != "/"; d = filepath.Dir(d) {
 			must(t, os.Chmod(d, test.mode))
 		}
-		_, facts, err := Open(path, Rule{What: "key file", Secret: true})
+		_, facts, err := Open(path, Rule{Label: "key file", Secret: true})
 		if err != nil || len(facts.Warnings) != test.want {
 			t.Errorf("directory of mode %o: %q, %v, want %d warnings", test.mode, facts.Warnings, err, test.want)
 		}
@@ -146,13 +146,13 @@ func TestReachable(t *testing.T) {
 }
 
 // read opens path and reads it.
-func read(path string, rule Rule, most int64) ([]byte, Facts, error) {
+func read(path string, rule Rule, maxBytes int64) ([]byte, Facts, error) {
 	f, facts, err := Open(path, rule)
 	if err != nil {
 		return nil, facts, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most))
+	data, err := io.ReadAll(io.LimitReader(f, maxBytes))
 	return data, facts, err
 }
 
@@ -208,14 +208,14 @@ func must(t *testing.T, err error) {
 // purpose, but a time in the near future comes from a fast clock.
 func TestRests(t *testing.T) {
 	path := t.TempDir() + "/file"
-	if !Rests(path, time.Hour) {
+	if !IsSettled(path, time.Hour) {
 		t.Error("a missing file counts as being written")
 	}
 	must(t, os.WriteFile(path, nil, 0o600))
 	for age, want := range map[time.Duration]bool{0: false, time.Minute: false, -time.Minute: false, 2 * time.Hour: true, -2 * time.Hour: true} {
 		then := time.Now().Add(-age)
 		must(t, os.Chtimes(path, then, then))
-		if got := Rests(path, time.Hour); got != want {
+		if got := IsSettled(path, time.Hour); got != want {
 			t.Errorf("written %s ago: rests is %v", age, got)
 		}
 	}

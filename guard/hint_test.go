@@ -20,7 +20,7 @@ func TestOwnerHints(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
 	}
-	rule := Rule{What: "key file", Owners: []uint32{31234, 0}, Trust: &Trust{Owners: []uint32{31234}}}
+	rule := Rule{Label: "key file", Owners: []uint32{31234, 0}, Trust: &Trust{Owners: []uint32{31234}}}
 	if path := os.Getenv("GUARD_TEST_NAMESPACE"); path != "" {
 		_, _, err := Open(path, rule)
 		fmt.Printf("%v\n%s\n", err, errs.HintOf(err))
@@ -41,8 +41,8 @@ func TestOwnerHints(t *testing.T) {
 	self := []syscall.SysProcIDMap{{Size: 1}} // a user namespace with only root
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: self, GidMappings: self}
 	out, err := cmd.CombinedOutput()
-	if said := string(out); err != nil || !strings.Contains(said, "directory "+dir+" belongs to uid 65534") || !strings.Contains(said, "map its owner in this user namespace") || strings.Contains(said, "chown") {
-		t.Errorf("%v:\n%s", err, said)
+	if text := string(out); err != nil || !strings.Contains(text, "directory "+dir+" belongs to uid 65534") || !strings.Contains(text, "map its owner in this user namespace") || strings.Contains(text, "chown") {
+		t.Errorf("%v:\n%s", err, text)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestTrustedHints(t *testing.T) {
 		t.Skip("needs root: changes owners")
 	}
 	const owner, stranger = 31234, 31237
-	rules := map[string]Rule{"secret": {What: "key file", Secret: true}, "public": {What: "key set"}}
+	rules := map[string]Rule{"secret": {Label: "key file", Secret: true}, "public": {Label: "key set"}}
 	spoilt := map[string]func(top, dir, file string){
 		"another user's directory":       func(_, dir, _ string) { os.Chown(dir, stranger, 0); os.Chmod(dir, 0o700) },
 		"another user's directory above": func(top, _, _ string) { os.Chown(top, stranger, 0); os.Chmod(top, 0o700) },
@@ -83,18 +83,18 @@ func TestTrustedHints(t *testing.T) {
 					t.Fatal(err)
 				}
 				spoil(top, dir, path)
-				said := 0
-				for ; ; said++ {
+				refusals := 0
+				for ; ; refusals++ {
 					_, _, err := read(path, rule, 100)
 					if err == nil {
 						break
 					}
 					hint := errs.HintOf(err)
-					if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil || said > 9 || hint == "" {
+					if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil || refusals > 9 || hint == "" {
 						t.Fatalf("%q: %v\n%s", hint, err, out)
 					}
 				}
-				if said == 0 {
+				if refusals == 0 {
 					t.Error("nothing is refused")
 				}
 			})
@@ -106,7 +106,7 @@ func TestTrustedHints(t *testing.T) {
 // and replaces it in one step.
 func TestReplace(t *testing.T) {
 	path := file("a file", 0o640)(t, t.TempDir())
-	hint := Replace(path, "(umask 077; echo next >%s)")
+	hint := ReplaceCommand(path, "(umask 077; echo next >%s)")
 	if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", hint, err, out)
 	}
@@ -128,7 +128,7 @@ func TestEnter(t *testing.T) {
 	}
 	top := t.TempDir()
 	must(t, os.MkdirAll(top+"/a/b/c", 0o700))
-	if got := Enter(top + "/a/b/none/k"); got != "" {
+	if got := EnterCommand(top + "/a/b/none/k"); got != "" {
 		t.Errorf("nothing is closed: %q", got)
 	}
 	for _, closed := range [][]string{{"/a/b/c"}, {"/a/b", "/a/b/c"}, {"/a", "/a/b", "/a/b/c"}} {
@@ -137,7 +137,7 @@ func TestEnter(t *testing.T) {
 			want += " " + Quote(top+dir)
 			must(t, os.Chmod(top+closed[len(closed)-1-i], 0o600)) // closes the innermost directory first
 		}
-		got := Enter(top + "/a//b/c/k")
+		got := EnterCommand(top + "/a//b/c/k")
 		if got != want+" && " {
 			t.Errorf("got %q, want %q", got, want)
 		}

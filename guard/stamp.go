@@ -27,15 +27,15 @@ func Stamp(paths ...string) string {
 	return b.String()
 }
 
-// Rests reports whether the file at path is probably complete, because it has
+// IsSettled reports whether the file at path is probably complete, because it has
 // not been written for a while. The argument long is the least time since the
 // last write. For a missing file Rests returns true. If the time of the last
 // write is in the near future, the file counts as just written: the clock of a
 // file server may be fast.
-func Rests(path string, long time.Duration) bool {
+func IsSettled(path string, settleTime time.Duration) bool {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {
 		return true
 	}
-	return time.Since(time.Unix(st.Mtim.Unix())).Abs() >= long
+	return time.Since(time.Unix(st.Mtim.Unix())).Abs() >= settleTime
 }

@@ -15,42 +15,42 @@ import (
 // It is for rules that don't trust every owner, such as those for a program
 // that root executes or a socket that clients rely on.
 type Trust struct {
-	Owners  []uint32                       // uids in addition to root; nil: any uid except Never
-	Never   []uint32                       // the users that serve requests, who must not own the file or a directory above it
-	Private func(owner, group uint32) bool // reports whether group belongs only to owner; nil: only root's group does
-	Groups  []uint32                       // groups that may have write permission, whatever users are in them
-	Holders []uint32                       // uids that may own the directory that Parent opens, but no directory above it
+	Owners          []uint32                       // uids in addition to root; nil: any uid except Never
+	ForbiddenOwners []uint32                       // the users that serve requests, who must not own the file or a directory above it
+	PrivateGroup    func(owner, group uint32) bool // reports whether group belongs only to owner; nil: only root's group does
+	Groups          []uint32                       // groups that may have write permission, whatever users are in them
+	DirOwners       []uint32                       // uids that may own the directory that Parent opens, but no directory above it
 }
 
-// check refuses a file or directory that an untrusted user owns or may change.
+// checkTrust refuses a file or directory that an untrusted user owns or may change.
 // The argument what names it in the message, and path names it in the command
 // that fixes the problem. sticky permits a sticky directory, such as /tmp,
 // where other users can add entries but can't touch ours.
 //
 // The users in holders may also own the file or directory.
-func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ...uint32) error {
+func (w *walk) checkTrust(st *unix.Stat_t, label, path string, sticky bool, dirOwners ...uint32) error {
 	t, mode := w.rule.Trust, st.Mode&0o7777
-	if t != nil && slices.Contains(t.Never, st.Uid) {
-		return w.refuse(errs.Invalid, "%s belongs to uid %d, which serves requests", what, st.Uid).
+	if t != nil && slices.Contains(t.ForbiddenOwners, st.Uid) {
+		return w.refuse(errs.Invalid, "%s belongs to uid %d, which serves requests", label, st.Uid).
 			WithHint("chown root %s", Quote(path))
 	}
-	if t != nil && t.Owners != nil && st.Uid != 0 && !slices.Contains(t.Owners, st.Uid) && !slices.Contains(holders, st.Uid) {
-		owners := slices.Concat([]uint32{0}, t.Owners, holders)
-		err := w.refuse(errs.Invalid, "%s belongs to uid %d, must belong to uid %s", what, st.Uid, oneOf(owners))
-		return w.give(err, st, path, "  # or use another path")
+	if t != nil && t.Owners != nil && st.Uid != 0 && !slices.Contains(t.Owners, st.Uid) && !slices.Contains(dirOwners, st.Uid) {
+		owners := slices.Concat([]uint32{0}, t.Owners, dirOwners)
+		err := w.refuse(errs.Invalid, "%s belongs to uid %d, must belong to uid %s", label, st.Uid, joinUIDs(owners))
+		return w.withOwnerHint(err, st, path, "  # or use another path")
 	}
 	if sticky {
 		return nil
 	}
 	if mode&0o002 != 0 {
-		err := w.refuse(errs.Invalid, "%s is writable by every user (mode %04o)", what, mode)
+		err := w.refuse(errs.Invalid, "%s is writable by every user (mode %04o)", label, mode)
 		if mode&unix.S_ISVTX != 0 { // a directory like /tmp, which is meant to be writable
 			return err.WithHint("ls -ld %s  # use another path", Quote(path))
 		}
-		return err.WithHint("chmod %s %s  # or use another path", w.noWriting(st), Quote(path))
+		return err.WithHint("chmod %s %s  # or use another path", w.chmodMode(st), Quote(path))
 	}
-	if w.groupWrites(st) {
-		err := w.refuse(errs.Invalid, "%s is writable by group %d (mode %04o)", what, st.Gid, mode)
+	if w.groupCanWrite(st) {
+		err := w.refuse(errs.Invalid, "%s is writable by group %d (mode %04o)", label, st.Gid, mode)
 		if len(t.Groups) > 0 {
 			return err.WithHint("chmod g-w %s  # or let group %d write to it: chgrp %[2]d %[1]s", Quote(path), t.Groups[0])
 		}
@@ -59,35 +59,35 @@ func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ..
 	return nil
 }
 
-// give adds a hint to err, which is an error about a wrong owner. The hint is
+// withOwnerHint adds a hint to err, which is an error about a wrong owner. The hint is
 // the command that sets the right owner.
-func (w *walk) give(err *errs.Error, st *unix.Stat_t, path, or string) error {
-	if isStandIn(st.Uid) {
+func (w *walk) withOwnerHint(err *errs.Error, st *unix.Stat_t, path, suffix string) error {
+	if isOverflowUID(st.Uid) {
 		return err.WithHint("cat /proc/self/uid_map  # map its owner in this user namespace, or use another path")
 	}
-	return err.WithHint("chown %s %s%s", w.owner(st), Quote(path), or)
+	return err.WithHint("chown %s %s%s", w.intendedOwner(st), Quote(path), suffix)
 }
 
-// groupWrites reports whether the group of the file may write and is not
+// groupCanWrite reports whether the group of the file may write and is not
 // trusted.
-func (w *walk) groupWrites(st *unix.Stat_t) bool {
+func (w *walk) groupCanWrite(st *unix.Stat_t) bool {
 	t := w.rule.Trust
-	return t != nil && st.Mode&0o020 != 0 && st.Gid != 0 && !slices.Contains(t.Groups, st.Gid) && (t.Private == nil || !t.Private(st.Uid, st.Gid))
+	return t != nil && st.Mode&0o020 != 0 && st.Gid != 0 && !slices.Contains(t.Groups, st.Gid) && (t.PrivateGroup == nil || !t.PrivateGroup(st.Uid, st.Gid))
 }
 
-// noWriting returns the mode argument of the chmod that takes write permission
+// chmodMode returns the mode argument of the chmod that takes write permission
 // from users who are not trusted.
-func (w *walk) noWriting(st *unix.Stat_t) string {
-	if w.groupWrites(st) {
+func (w *walk) chmodMode(st *unix.Stat_t) string {
+	if w.groupCanWrite(st) {
 		return "go-w"
 	}
 	return "o-w"
 }
 
-// owner returns the owner to set. That is normally the intended owner of the
+// intendedOwner returns the owner to set. That is normally the intended owner of the
 // file. For a directory that all users can enter it is root, because that
 // directory may be far above the file.
-func (w *walk) owner(st *unix.Stat_t) string {
+func (w *walk) intendedOwner(st *unix.Stat_t) string {
 	open := st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Mode&0o001 != 0
 	if !open && len(w.rule.Owners) > 0 && w.rule.Owners[0] != 0 {
 		return fmt.Sprint(w.rule.Owners[0])
@@ -95,13 +95,13 @@ func (w *walk) owner(st *unix.Stat_t) string {
 	return "root"
 }
 
-// isStandIn reports whether uid is the uid that the kernel shows for owners who
+// isOverflowUID reports whether uid is the uid that the kernel shows for owners who
 // have no uid in this user namespace.
-func isStandIn(uid uint32) bool {
-	const overflow, all = 65534, "0 0 4294967295"
+func isOverflowUID(uid uint32) bool {
+	const overflow, fullMap = 65534, "0 0 4294967295"
 	if uid != overflow {
 		return false
 	}
 	text, err := os.ReadFile("/proc/self/uid_map")
-	return err == nil && strings.Join(strings.Fields(string(text)), " ") != all
+	return err == nil && strings.Join(strings.Fields(string(text)), " ") != fullMap
 }

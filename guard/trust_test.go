@@ -56,14 +56,14 @@ func TestTrust(t *testing.T) {
 		{"a group writes", owned(0, 1234, 0o775), Trust{}, "writable by group 1234", "chmod g-w"},
 		{"a group writes one above", below(owned(0, 1234, 0o775)), Trust{}, "writable by group 1234", "chmod g-w"},
 		{"root's group writes", owned(0, 0, 0o775), Trust{}, "", ""},
-		{"a private group writes", owned(77, 77, 0o775), Trust{Private: private}, "", ""},
+		{"a private group writes", owned(77, 77, 0o775), Trust{PrivateGroup: private}, "", ""},
 		{"a stranger's", owned(77, 77, 0o755), Trust{Owners: []uint32{5}}, "belongs to uid 77, must belong to uid 0 or 5", "chown"},
 		{"another user's one above", below(owned(77, 77, 0o755)), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
 		{"another user's, and sticky", owned(77, 77, 0o777|os.ModeSticky), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
 		{"another user's that others can't enter", owned(77, 77, 0o700), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
 		{"an owner's", owned(77, 77, 0o755), Trust{Owners: []uint32{77}}, "", ""},
 		{"of any user", owned(77, 77, 0o755), Trust{}, "", ""},
-		{"the server's", owned(77, 77, 0o755), Trust{Never: []uint32{77}}, "which serves requests", "chown"},
+		{"the server's", owned(77, 77, 0o755), Trust{ForbiddenOwners: []uint32{77}}, "which serves requests", "chown"},
 		{"through a link", linked(0, 0o755), Trust{Owners: []uint32{}}, "", ""},
 		{"through a link to a directory that all users may write", func(t *testing.T, d string) string {
 			return linked(0, 0o755)(t, owned(0, 0, 0o777)(t, d))
@@ -87,7 +87,7 @@ func TestTrust(t *testing.T) {
 					t.Errorf("pasted: %v\n%s", err, out)
 				}
 			}
-			dir, real, name, err := Parent(path+"/new", Rule{What: "socket", Trust: &tt.trust})
+			dir, real, name, err := Parent(path+"/new", Rule{Label: "socket", Trust: &tt.trust})
 			judge("directory", err)
 			if err == nil {
 				defer dir.Close()
@@ -102,7 +102,7 @@ func TestTrust(t *testing.T) {
 			if info, err := os.Stat(path); err == nil && info.IsDir() {
 				file("program", 0o711)(t, path)
 			}
-			f, _, err := Open(path+"/program", Rule{What: "worker", Run: true, Trust: &tt.trust})
+			f, _, err := Open(path+"/program", Rule{Label: "worker", Execute: true, Trust: &tt.trust})
 			judge("program", err)
 			if err == nil {
 				f.Close()
@@ -126,7 +126,7 @@ func TestTrustedFile(t *testing.T) {
 		{name: "writable by every user", build: file("p", 0o757), want: "lets other users write it"},
 		{name: "behind a link", build: link, want: "symbolic link"},
 		{name: "a directory", build: func(_ *testing.T, d string) string { return d }, want: "not a regular file"},
-		{name: "the server's", trust: Trust{Never: []uint32{self}}, build: file("p", 0o755), want: "which serves requests"},
+		{name: "the server's", trust: Trust{ForbiddenOwners: []uint32{self}}, build: file("p", 0o755), want: "which serves requests"},
 		{name: "a group writes", root: true, want: "it is writable by group 77", build: func(t *testing.T, d string) string {
 			p := file("p", 0o775)(t, d)
 			must(t, os.Chown(p, 0, 77))
@@ -145,8 +145,8 @@ func TestTrustedFile(t *testing.T) {
 			}
 			dir := t.TempDir()
 			must(t, os.Chmod(dir, 0o755))
-			tt.trust.Private = func(uint32, uint32) bool { return self != 0 }
-			f, _, err := Open(tt.build(t, dir), Rule{What: "worker", Run: true, Trust: &tt.trust})
+			tt.trust.PrivateGroup = func(uint32, uint32) bool { return self != 0 }
+			f, _, err := Open(tt.build(t, dir), Rule{Label: "worker", Execute: true, Trust: &tt.trust})
 			if err == nil {
 				f.Close()
 			}
@@ -161,14 +161,14 @@ func TestTrustedFile(t *testing.T) {
 // socket is in the directory that was checked.
 func TestParentNames(t *testing.T) {
 	for _, path := range []string{"", "/", "/tmp/", "/tmp/.", "/tmp/.."} {
-		if dir, _, _, err := Parent(path, Rule{What: "socket"}); err == nil || !strings.Contains(err.Error(), "not a file name") {
+		if dir, _, _, err := Parent(path, Rule{Label: "socket"}); err == nil || !strings.Contains(err.Error(), "not a file name") {
 			t.Errorf("%q: %v, %v", path, dir, err)
 		}
 	}
 	d := t.TempDir()
 	must(t, os.MkdirAll(d+"/far/away", 0o700))
 	must(t, os.Symlink("far/away", d+"/near"))
-	dir, real, _, err := Parent(d+"/near/../s", Rule{What: "socket"})
+	dir, real, _, err := Parent(d+"/near/../s", Rule{Label: "socket"})
 	if err != nil || !strings.HasSuffix(real, "/far/s") {
 		t.Fatalf("dots after a link: %s, %v", real, err)
 	}

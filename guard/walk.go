@@ -30,30 +30,30 @@ type walk struct {
 
 func newWalk(path string, rule Rule) walk {
 	return walk{rule: rule, refuse: func(k errs.Kind, format string, args ...any) *errs.Error {
-		return errs.New(k, "%s %s: %s", rule.What, path, fmt.Sprintf(format, args...))
+		return errs.New(k, "%s %s: %s", rule.Label, path, fmt.Sprintf(format, args...))
 	}}
 }
 
-// to walks to path. If file is true, it returns a descriptor of the file at
+// resolve walks to path. If file is true, it returns a descriptor of the file at
 // path. Otherwise path is a directory: to checks it and makes it the walk's
 // current directory.
-func (w *walk) to(path string, file bool) (int, error) {
+func (w *walk) resolve(path string, file bool) (int, error) {
 	if !filepath.IsAbs(path) {
-		here, err := os.Getwd()
+		cwd, err := os.Getwd()
 		if err != nil {
 			return -1, w.explain(err)
 		}
-		path = here + "/" + path // not cleaned: ".." takes effect after links were followed
+		path = cwd + "/" + path // not cleaned: ".." takes effect after links were followed
 	}
 	if err := w.restart(); err != nil {
 		return -1, err
 	}
-	for rest := split(path); len(rest) > 0; {
-		fd, target, err := w.step(rest[0], file && len(rest) == 1)
+	for components := split(path); len(components) > 0; {
+		fd, target, err := w.step(components[0], file && len(components) == 1)
 		if err != nil || fd >= 0 {
 			return fd, err
 		}
-		rest = append(split(target), rest[1:]...)
+		components = append(split(target), components[1:]...)
 		if strings.HasPrefix(target, "/") {
 			if err := w.restart(); err != nil {
 				return -1, err
@@ -63,16 +63,16 @@ func (w *walk) to(path string, file bool) (int, error) {
 	if file {
 		return -1, w.irregular(path)
 	}
-	var holders []uint32
+	var dirOwners []uint32
 	if w.rule.Trust != nil {
-		holders = w.rule.Trust.Holders
+		dirOwners = w.rule.Trust.DirOwners
 	}
-	return -1, w.keepsEntries(w.rule.Secret, holders...)
+	return -1, w.checkDir(w.rule.Secret, dirOwners...)
 }
 
-// look opens name with O_PATH, which needs no read permission. If name is a
+// openPath opens name with O_PATH, which needs no read permission. If name is a
 // symbolic link, look opens the link itself.
-func (w *walk) look(name string) (fd int, st unix.Stat_t, err error) {
+func (w *walk) openPath(name string) (fd int, st unix.Stat_t, err error) {
 	fd, err = unix.Openat(w.dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, st, err
@@ -88,68 +88,68 @@ func (w *walk) look(name string) (fd int, st unix.Stat_t, err error) {
 // last is false, it becomes the current directory. If last is true, step
 // returns a descriptor of the file. If name is a link, step returns its target.
 func (w *walk) step(name string, last bool) (file int, target string, err error) {
-	if err := w.keepsEntries(last && w.rule.Secret); err != nil {
+	if err := w.checkDir(last && w.rule.Secret); err != nil {
 		return -1, "", err
 	}
-	at := filepath.Join(w.dirName, name)
-	fd, st, err := w.look(name)
-	if last && w.rule.Create != 0 && errors.Is(err, unix.ENOENT) {
+	path := filepath.Join(w.dirName, name)
+	fd, st, err := w.openPath(name)
+	if last && w.rule.CreateFlags != 0 && errors.Is(err, unix.ENOENT) {
 		fd, err = w.create(name)
 		return fd, "", err
 	}
 	if err != nil && !last {
-		err = fmt.Errorf("%s: %w", at, err)
+		err = fmt.Errorf("%s: %w", path, err)
 	}
 	if err != nil {
 		return -1, "", w.explain(err)
 	}
 	kind := st.Mode & unix.S_IFMT
 	switch {
-	case last && w.rule.Run && kind != unix.S_IFLNK:
+	case last && w.rule.Execute && kind != unix.S_IFLNK:
 		return fd, "", nil
 	case !last && kind == unix.S_IFDIR:
-		w.become(fd, at, st)
+		w.setDir(fd, path, st)
 		return -1, "", nil
 	}
 	defer unix.Close(fd)
 	switch {
-	case last && w.rule.Create != 0 && kind == unix.S_IFREG:
+	case last && w.rule.CreateFlags != 0 && kind == unix.S_IFREG:
 		file, err = w.create(name)
 		return file, "", err
 	case last && kind != unix.S_IFLNK:
 		file, err = unix.Openat(w.dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 		return file, "", w.explain(err)
 	case kind != unix.S_IFLNK:
-		return -1, "", w.explain(fmt.Errorf("%s: %w", at, unix.ENOTDIR))
-	case last && !w.rule.Links:
+		return -1, "", w.explain(fmt.Errorf("%s: %w", path, unix.ENOTDIR))
+	case last && !w.rule.AllowLink:
 		return -1, "", w.refuse(errs.Invalid, "a symbolic link; name the file itself").
-			WithHint("readlink -f %s  # use the path of the file itself", Quote(at))
+			WithHint("readlink -f %s  # use the path of the file itself", Quote(path))
 	}
-	target, err = w.follow(fd, name)
+	target, err = w.readLink(fd, name)
 	return -1, target, err
 }
 
 // create opens the file called name for writing, and creates it if it is
 // missing.
 func (w *walk) create(name string) (fd int, err error) {
-	fd, err = unix.Openat(w.dir, name, w.rule.Create|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
+	fd, err = unix.Openat(w.dir, name, w.rule.CreateFlags|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
 	return fd, w.explain(err)
 }
 
-// follow reads the opened link if its creator is trusted. The owner of the
+// readLink reads the opened link if its creator is trusted. The owner of the
 // directory could put any file there, so a link of that owner adds no risk. A
 // link of another user, in a sticky directory such as /tmp, would let that user
 // choose the file that is read.
-func (w *walk) follow(link int, name string) (string, error) {
+func (w *walk) readLink(link int, name string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(link, &st); err != nil {
 		return "", w.explain(err)
 	}
-	never := w.rule.Trust != nil && slices.Contains(w.rule.Trust.Never, st.Uid)
-	if never || st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != w.dirStat.Uid {
-		at := filepath.Join(w.dirName, name)
-		return "", w.refuse(errs.Invalid, "passes through symbolic link %s of uid %d", at, st.Uid).
-			WithHint("readlink -f %s  # use a path without that link", Quote(at))
+	forbidden := w.rule.Trust != nil && slices.Contains(w.rule.Trust.ForbiddenOwners, st.Uid)
+	if forbidden || st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != w.dirStat.Uid {
+		path := filepath.Join(w.dirName, name)
+		return "", w.refuse(errs.Invalid, "passes through symbolic link %s of uid %d", path, st.Uid).
+			WithHint("readlink -f %s  # use a path without that link", Quote(path))
 	}
 	if w.links++; w.links > maxLinks {
 		return "", w.refuse(errs.Invalid, "passes through too many symbolic links").
@@ -163,12 +163,12 @@ func (w *walk) follow(link int, name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// keepsEntries refuses the current directory if untrusted users could replace
+// checkDir refuses the current directory if untrusted users could replace
 // its entries. In the directory of a secret these users must not even be able
 // to create entries, so the sticky bit makes no difference.
-func (w *walk) keepsEntries(secret bool, holders ...uint32) error {
+func (w *walk) checkDir(secret bool, dirOwners ...uint32) error {
 	sticky := w.dirStat.Mode&unix.S_ISVTX != 0 && !secret
-	return w.check(&w.dirStat, "the directory "+w.dirName, w.dirName, sticky, holders...)
+	return w.checkTrust(&w.dirStat, "the directory "+w.dirName, w.dirName, sticky, dirOwners...)
 }
 
 // restart goes back to the root.
@@ -183,11 +183,11 @@ func (w *walk) restart() error {
 		return w.explain(err)
 	}
 	w.reachable = true
-	w.become(fd, "/", st)
+	w.setDir(fd, "/", st)
 	return nil
 }
 
-func (w *walk) become(fd int, name string, st unix.Stat_t) {
+func (w *walk) setDir(fd int, name string, st unix.Stat_t) {
 	w.close()
 	w.dir, w.dirName, w.dirStat = fd, name, st
 	w.reachable = w.reachable && st.Mode&0o001 != 0

@@ -4,7 +4,7 @@ import "strings"
 
 // Ready reports that the process attributes are as expected, that the sandbox
 // is active and was tested, and that the process serves. The fields are those
-// of security.Sealed.
+// of security.Sandbox.
 type Ready struct {
 	Filter   bool
 	Audit    bool

@@ -58,7 +58,7 @@ func Main() int {
 // begin receives the setup, confines this process, checks its attributes,
 // closes the sandbox, and sends Ready.
 func begin(channel *ipc.Channel) error {
-	if err := self.Settle(); err != nil {
+	if err := self.SetUpNamespaces(); err != nil {
 		return err
 	}
 	setup, expect, err := query.ReceiveSetup[*ipc.ServiceSetup](channel)
@@ -72,7 +72,7 @@ func begin(channel *ipc.Channel) error {
 	if err := self.Confine(uint64(setup.Files), false); err != nil {
 		return err
 	}
-	if err := self.Prove(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {
+	if err := self.VerifyAttributes(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {
 		return err
 	}
 	sealed, err := seal.Close(seal.Options{Kind: seal.Keeper, Audit: setup.Seal&ipc.SealAudit != 0}, setup.Seal&ipc.SealRequire != 0)

@@ -20,50 +20,50 @@ type manager struct {
 	watchdog time.Duration // the service manager kills a process that sends no report for this time; 0: never
 }
 
-// started reads the service manager's variables once and removes them from the
+// serviceManager reads the service manager's variables once and removes them from the
 // environment, so that no child sends reports for this process.
-var started = sync.OnceValue(func() manager {
-	m := read(os.Getenv, os.Getpid())
+var serviceManager = sync.OnceValue(func() manager {
+	m := readManager(os.Getenv, os.Getpid())
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
 		_ = os.Unsetenv(name)
 	}
 	return m
 })
 
-func read(getenv func(string) string, pid int) (m manager) {
+func readManager(getenv func(string) string, pid int) (m manager) {
 	path := getenv("NOTIFY_SOCKET")
 	if path == "" || path[0] != '/' && path[0] != '@' {
 		return m
 	}
 	m.socket = path
 	usec, err := strconv.ParseUint(getenv("WATCHDOG_USEC"), 10, 53)
-	if of := getenv("WATCHDOG_PID"); err == nil && (of == "" || of == strconv.Itoa(pid)) {
+	if watchdogPID := getenv("WATCHDOG_PID"); err == nil && (watchdogPID == "" || watchdogPID == strconv.Itoa(pid)) {
 		m.watchdog = time.Duration(usec) * time.Microsecond
 	}
 	return m
 }
 
-// Prepare removes the service manager's variables from the environment.
-func Prepare() { started() }
+// ClearEnv removes the service manager's variables from the environment.
+func ClearEnv() { serviceManager() }
 
 // Ready reports that the service is available.
-func Ready() { started().send("READY=1") }
+func Ready() { serviceManager().send("READY=1") }
 
 // Reloading reports that the configuration is being read again. A call of Ready
 // ends this state. The time distinguishes this reload from an earlier one.
 func Reloading() {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
-	started().send(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", now.Nano()/1000))
+	serviceManager().send(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", now.Nano()/1000))
 }
 
 // Stopping reports that shutdown has begun.
-func Stopping() { started().send("STOPPING=1") }
+func Stopping() { serviceManager().send("STOPPING=1") }
 
 // Watchdog keeps the service manager from killing this process (WatchdogSec=)
 // until ctx ends. Before each report it calls alive, which must return only if
 // the process still works.
-func Watchdog(ctx context.Context, alive func()) { started().watch(ctx, alive) }
+func Watchdog(ctx context.Context, alive func()) { serviceManager().watch(ctx, alive) }
 
 func (m manager) watch(ctx context.Context, alive func()) {
 	if m.watchdog == 0 {

@@ -31,10 +31,10 @@ func listen(t *testing.T, name string) func() string {
 }
 
 func TestStates(t *testing.T) {
-	defer func(saved func() manager) { started = saved }(started)
+	defer func(saved func() manager) { serviceManager = saved }(serviceManager)
 	for _, name := range []string{filepath.Join(t.TempDir(), "n"), "@schedrestd-notify-" + strconv.Itoa(os.Getpid())} {
 		next := listen(t, name)
-		started = func() manager { return manager{socket: name} }
+		serviceManager = func() manager { return manager{socket: name} }
 		Ready()
 		Reloading()
 		Stopping()
@@ -93,7 +93,7 @@ func TestRead(t *testing.T) {
 		{"no path", map[string]string{"NOTIFY_SOCKET": "n"}, manager{}},
 	}
 	for _, tt := range tests {
-		if got := read(func(name string) string { return tt.env[name] }, 7); got != tt.want {
+		if got := readManager(func(name string) string { return tt.env[name] }, 7); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
 	}

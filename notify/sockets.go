@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	firstPassed = 3   // the descriptor of the first socket that a service manager passes
-	mostPassed  = 256 // maximum number of passed sockets
+	firstPassedFD = 3   // the descriptor of the first socket that a service manager passes
+	maxPassed     = 256 // maximum number of passed sockets
 )
 
 // Sockets returns the sockets that the service manager passed to this process
@@ -19,21 +19,21 @@ const (
 // process is started. It removes the LISTEN_* variables from the environment,
 // so that no child uses the descriptors.
 func Sockets() ([]*os.File, error) {
-	files, err := passed(os.Getenv, os.Getpid())
+	files, err := passedSockets(os.Getenv, os.Getpid())
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"} {
 		_ = os.Unsetenv(name)
 	}
 	return files, err
 }
 
-// passed returns the sockets that the environment announces to the process pid.
-func passed(env func(string) string, pid int) ([]*os.File, error) {
+// passedSockets returns the sockets that the environment announces to the process pid.
+func passedSockets(env func(string) string, pid int) ([]*os.File, error) {
 	if env("LISTEN_FDS") == "" || env("LISTEN_PID") != strconv.Itoa(pid) {
 		return nil, nil // the variables are meant for the process that started this one
 	}
 	n, err := strconv.Atoi(env("LISTEN_FDS"))
-	if err != nil || n < 0 || n > mostPassed {
-		return nil, fmt.Errorf("environment: LISTEN_FDS=%s is not a number up to %d", env("LISTEN_FDS"), mostPassed)
+	if err != nil || n < 0 || n > maxPassed {
+		return nil, fmt.Errorf("environment: LISTEN_FDS=%s is not a number up to %d", env("LISTEN_FDS"), maxPassed)
 	}
 	names := strings.Split(env("LISTEN_FDNAMES"), ":")
 	var files []*os.File
@@ -42,14 +42,14 @@ func passed(env func(string) string, pid int) ([]*os.File, error) {
 		if i < len(names) {
 			name = names[i]
 		}
-		unix.CloseOnExec(firstPassed + i)
-		files = append(files, os.NewFile(uintptr(firstPassed+i), name))
+		unix.CloseOnExec(firstPassedFD + i)
+		files = append(files, os.NewFile(uintptr(firstPassedFD+i), name))
 	}
 	return files, nil
 }
 
-// Listens reports whether fd is a listening stream socket.
-func Listens(fd int) bool {
+// IsListening reports whether fd is a listening stream socket.
+func IsListening(fd int) bool {
 	on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if err != nil || on != 1 {
 		return false

@@ -23,7 +23,7 @@ func TestPassed(t *testing.T) {
 		{name: "none", env: map[string]string{"LISTEN_FDS": "0", "LISTEN_PID": "7"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			files, err := passed(func(name string) string { return tt.env[name] }, 7)
+			files, err := passedSockets(func(name string) string { return tt.env[name] }, 7)
 			if len(files) > 0 || (err != nil) != (tt.bad != "") || err != nil && !strings.Contains(err.Error(), tt.bad) {
 				t.Errorf("%v, %v", files, err)
 			}

@@ -39,7 +39,7 @@ func (m *machine) OpenAccounts(path string) (*os.File, error) {
 func (m *machine) OpenWorker() (*os.File, error) { return os.Open("/proc/self/exe") }
 
 func (m *machine) Judge(owners, groups []uint32) error {
-	return guard.Judge(m.files, guard.Configuration, guard.Trust{Private: become.PrivateGroup, Owners: append([]uint32{}, owners...), Groups: groups})
+	return guard.CheckFiles(m.files, guard.Configuration, guard.Trust{PrivateGroup: become.PrivateGroup, Owners: append([]uint32{}, owners...), Groups: groups})
 }
 
 func (m *machine) Send(plan *query.WholePlan) error {

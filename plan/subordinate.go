@@ -52,7 +52,7 @@ func (o *options) readProtected(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	text, err := content.Opened(f, path, guard.Accounts, mostSubuid)
+	text, err := content.ReadOpened(f, path, guard.Accounts, mostSubuid)
 	return string(text), err
 }
 

@@ -15,21 +15,21 @@ import (
 	"schedrestd/security"
 )
 
-// accept gives the dispatcher a channel for connections, and starts to accept.
-func (m *monitor) accept() {
+// startAccepting gives the dispatcher a channel for connections, and starts to accept.
+func (m *monitor) startAccepting() {
 	arrivals, fd, err := ipc.Pair(ipc.Acceptor, ipc.Dispatcher)
 	if err != nil {
-		m.end(err)
+		m.endRun(err)
 		return
 	}
 	defer unix.Close(fd)
-	owners, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_SOCK_DIAG)
+	diagFD, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		owners, _ = unix.Eventfd(0, unix.EFD_CLOEXEC) // reports no owner
+		diagFD, _ = unix.Eventfd(0, unix.EFD_CLOEXEC) // reports no owner
 	}
-	defer unix.Close(owners)
-	m.arrivals.Store(arrivals)
-	m.send(new(ipc.Arrivals), fd, owners)
+	defer unix.Close(diagFD)
+	m.arrivalChannel.Store(arrivals)
+	m.send(new(ipc.Arrivals), fd, diagFD)
 	if !m.accepting {
 		m.accepting = true
 		for _, l := range m.listeners {
@@ -39,14 +39,14 @@ func (m *monitor) accept() {
 	notify.Ready()
 }
 
-// finish closes the listeners. When every accepted connection has been sent to
+// drain closes the listeners. When every accepted connection has been sent to
 // the dispatcher, finish asks the dispatcher to finish all requests and exit.
-func (m *monitor) finish() {
+func (m *monitor) drain() {
 	m.closeListeners()
 	go func() { // acceptors may wait for the loop, or for the dispatcher
 		m.acceptors.Wait()
-		m.do(func() {
-			if arrivals := m.arrivals.Load(); arrivals != nil {
+		m.post(func() {
+			if arrivals := m.arrivalChannel.Load(); arrivals != nil {
 				_ = arrivals.End()
 			}
 			m.send(new(ipc.Finish))
@@ -59,13 +59,13 @@ func (m *monitor) finish() {
 // kernel's queue instead, one client could fill the queue, and the kernel does
 // not report whose connections are in it.
 func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
-	var trouble time.Duration
+	var backoff time.Duration
 	for {
 		fd, peer, err := l.Accept()
 		switch {
 		case err == nil:
-			trouble = 0
-			m.arrived(l, fd, peer, c.Switches)
+			backoff = 0
+			m.passConn(l, fd, peer, c.Switches)
 			fdpass.Close(fd)
 			continue
 		case err == unix.EAGAIN:
@@ -75,54 +75,54 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 			continue
 		case errors.Is(err, os.ErrClosed):
 			return
-		case listen.IsGone(err):
+		case listen.IsAborted(err):
 			continue
 		}
 		// The process is out of descriptors or memory. Without a pause this
 		// loop would take all of the CPU's time.
-		trouble = min(max(2*trouble, 10*time.Millisecond), time.Second)
-		c.Log.Warn("connection not accepted", "listener", l.Name, "error", err, "pause", trouble)
-		time.Sleep(trouble)
+		backoff = min(max(2*backoff, 10*time.Millisecond), time.Second)
+		c.Log.Warn("connection not accepted", "listener", l.Name, "error", err, "pause", backoff)
+		time.Sleep(backoff)
 	}
 }
 
-// inTransit is how many peers the parent may remember in excess of the
+// maxPeersInTransit is how many peers the parent may remember in excess of the
 // dispatcher's limit of connections. They belong to connections on their way to
 // the dispatcher, and to connections whose end the dispatcher has not reported
 // yet.
-const inTransit = 10_000
+const maxPeersInTransit = 10_000
 
-// arrived asks the kernel about the peer of a connection and sends the
+// passConn asks the kernel about the peer of a connection and sends the
 // connection to the dispatcher. The dispatcher gets its own copy of the
 // descriptor.
-func (m *monitor) arrived(l *listen.Listener, fd int, peer unix.Sockaddr, switches ipc.Switches) {
-	facts, err := l.Facts(fd, peer)
+func (m *monitor) passConn(l *listen.Listener, fd int, peer unix.Sockaddr, switches ipc.Switches) {
+	facts, err := l.PeerFacts(fd, peer)
 	a := &ipc.Arrival{Connection: facts, Elsewhere: l.Elsewhere}
 	switch {
 	case err != nil:
 		a.Forbidden = err.Error()
 	case switches.BecomeUser:
-		a.Forbidden = m.who.Refuses(facts, switches.DisableUserCheck)
+		a.Forbidden = m.service.RefusalReason(facts, switches.DisableUserCheck)
 		if a.Forbidden == "" {
-			m.call(func() {
-				m.lastPeer++
-				a.ID = m.lastPeer
+			m.postAndWait(func() {
+				m.lastPeerID++
+				a.ID = m.lastPeerID
 				m.peers[a.ID] = security.Identity{UID: facts.UID, GID: facts.GID}
-				if len(m.peers) > m.mostPeers && m.dispatcher != nil {
-					m.dispatcher.condemn(fmt.Sprintf("holds more than %d connections", m.mostPeers))
+				if len(m.peers) > m.maxPeers && m.dispatcher != nil {
+					m.dispatcher.killWithReason(fmt.Sprintf("holds more than %d connections", m.maxPeers))
 				}
 			})
 		}
 	}
 	for {
-		if to := m.arrivals.Load(); to != nil {
+		if to := m.arrivalChannel.Load(); to != nil {
 			if err := to.Send(a, fd); err == nil || ipc.UnlessGone(err) != nil {
 				return // sent, or no message can carry it
 			}
 		}
 		select {
 		case <-time.After(10 * time.Millisecond): // the next dispatcher is being started
-		case <-m.over:
+		case <-m.done:
 			return
 		}
 	}

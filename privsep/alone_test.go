@@ -49,20 +49,20 @@ func TestNamespacesAlone(t *testing.T) {
 			outside.SysProcAttr = &syscall.SysProcAttr{Credential: owner, Pdeathsig: syscall.SIGKILL}
 			must(t, thread.Start(outside))
 			defer func() { _ = outside.Process.Kill(); _ = outside.Wait() }()
-			for where, said := range map[string]string{
+			for place, output := range map[string]string{
 				"beside it": intrude(t, g.workerPID(), []string{"ipc", "net", "pid", "mnt"}, owner, socket),
 				"outside":   intrude(t, outside.Process.Pid, nil, owner, socket), // outside the namespaces the intruder succeeds
 			} {
-				alone := where == "beside it"
+				alone := place == "beside it"
 				// The kernel lets the user who created a user namespace trace
 				// the processes inside it. If the gateway was started without
 				// root, the intruder runs as that user. Then it sees the
 				// worker, which is process 1 of the PID namespace.
-				if got := strings.Contains(said, "sees []\n") || as != nil && strings.Contains(said, "sees [1]\n"); got != alone {
-					t.Errorf("%s: %s", where, said)
+				if got := strings.Contains(output, "sees []\n") || as != nil && strings.Contains(output, "sees [1]\n"); got != alone {
+					t.Errorf("%s: %s", place, output)
 				}
-				if got := !strings.Contains(said, "connected to"); got != alone {
-					t.Errorf("%s: %s", where, said)
+				if got := !strings.Contains(output, "connected to"); got != alone {
+					t.Errorf("%s: %s", place, output)
 				}
 			}
 		})
@@ -71,7 +71,7 @@ func TestNamespacesAlone(t *testing.T) {
 
 // intrude starts an intruder in the given namespaces of process pid, and
 // returns the intruder's output.
-func intrude(t *testing.T, pid int, spaces []string, as user, socket string) string {
+func intrude(t *testing.T, pid int, namespaces []string, as user, socket string) string {
 	t.Helper()
 	program, err := os.Open(binary)
 	must(t, err)
@@ -84,7 +84,7 @@ func intrude(t *testing.T, pid int, spaces []string, as user, socket string) str
 		defer w.Close()
 		err := unix.Unshare(unix.CLONE_FS)
 		var open []int
-		for _, name := range spaces {
+		for _, name := range namespaces {
 			fd, failed := unix.Open(fmt.Sprintf("/proc/%d/ns/%s", pid, name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if failed != nil {
 				err = failed
@@ -98,7 +98,7 @@ func intrude(t *testing.T, pid int, spaces []string, as user, socket string) str
 			unix.Close(fd)
 		}
 		if err == nil {
-			fd, _ := spawn.OutOfTheWay(program, []uintptr{0, 1, 2})
+			fd, _ := spawn.DupAbove(program, []uintptr{0, 1, 2})
 			null := uintptr(fd)
 			child, err = syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", fd), []string{spawn.WorkerName, "intruder", socket},
 				&syscall.ProcAttr{Dir: "/", Files: []uintptr{null, w.Fd(), w.Fd()}, Sys: &syscall.SysProcAttr{Credential: as}})
@@ -106,15 +106,15 @@ func intrude(t *testing.T, pid int, spaces []string, as user, socket string) str
 		}
 		return err
 	}))
-	said := new(strings.Builder)
+	output := new(strings.Builder)
 	buf := make([]byte, 4096)
 	for {
 		n, err := r.Read(buf)
-		said.Write(buf[:n])
+		output.Write(buf[:n])
 		if err != nil {
 			var end syscall.WaitStatus
 			_, err = syscall.Wait4(child, &end, 0, nil)
-			return fmt.Sprint(said, "exit ", end, " ", err)
+			return fmt.Sprint(output, "exit ", end, " ", err)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // outside, including those at their defaults.
 func TestRulesInForce(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(socketDir(t, t.TempDir(), plain(t)), "audit.log")
+	path := filepath.Join(socketDir(t, t.TempDir(), plainUser(t)), "audit.log")
 	net := func(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 	for _, tt := range []struct {
 		c    testConfig
@@ -29,7 +29,7 @@ func TestRulesInForce(t *testing.T) {
 			map[string]any{"audit_log": path + ", open, sync", "penalties": "auth:1s,malformed:2s,crash:0s,threshold:1m0s", "exempt": "10.0.0.0/8,::1/128",
 				"trusted_proxies": "192.0.2.7/32,unix:13", "rate": "50:200", "netns": "own", "controller_netns": "own", "idempotency_file": path + ".keys"}},
 	} {
-		g := serve(t, plain(t), tt.c)
+		g := serve(t, plainUser(t), tt.c)
 		got := g.await("rules in force", nil)
 		for _, name := range []string{"time", "level", "msg"} {
 			delete(got, name)
@@ -47,7 +47,7 @@ func TestRulesInForce(t *testing.T) {
 // travel unencrypted, once.
 func TestPlainHTTPBeyondLoopback(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Listen: listens("127.0.0.1:0", "0.0.0.0:0")})
+	g := serve(t, plainUser(t), testConfig{Listen: listens("127.0.0.1:0", "0.0.0.0:0")})
 	g.await("rules in force", nil)
 	if n := g.count("listener accepts plain HTTP from other machines"); n != 1 {
 		t.Errorf("%d warnings", n)
@@ -59,7 +59,7 @@ func TestPlainHTTPBeyondLoopback(t *testing.T) {
 func TestRulesThatRuleNothing(t *testing.T) {
 	t.Parallel()
 	everybody := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("0.0.0.0/0")}
-	g := serve(t, plain(t), testConfig{Connections: 6, PerSource: 6, Setup: packed(work.Setup{Admission: work.Admission{Threshold: time.Second, Proxies: everybody, Exempt: everybody}})})
+	g := serve(t, plainUser(t), testConfig{Connections: 6, PerSource: 6, Setup: packed(work.Setup{Admission: work.Admission{Threshold: time.Second, Proxies: everybody, Exempt: everybody}})})
 	g.await("every address is a trusted proxy: no client has penalties, and X-Forwarded-For of every client counts", nil)
 	g.await("every address is exempt: no client has penalties", nil)
 	g.await("--max-per-source has no effect: one source may have all connections", nil)

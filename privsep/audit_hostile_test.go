@@ -53,9 +53,9 @@ func playUnasked(part string, fd int) {
 func playAudit(part string, c *ipc.Channel, id uint64) {
 	c.Send(&work.Taken{ID: id})
 	c = auditor
-	lie := &query.Intent{ID: 1, Connection: id, Request: "r", User: "root\"}\n{\"event\":\"outcome\"", UID: 0, Method: "POST", Route: "\x1b[2J\xff", Object: "\u202e"}
-	granted := func() { // waits until the auditor permits the change
-		c.Send(lie)
+	falseIntent := &query.Intent{ID: 1, Connection: id, Request: "r", User: "root\"}\n{\"event\":\"outcome\"", UID: 0, Method: "POST", Route: "\x1b[2J\xff", Object: "\u202e"}
+	awaitGrant := func() { // waits until the auditor permits the change
+		c.Send(falseIntent)
 		for {
 			m, err := c.Receive()
 			if noted, ok := m.Message.(*query.Noted); err != nil || ok && noted.Leave == query.Granted {
@@ -65,26 +65,26 @@ func playAudit(part string, c *ipc.Channel, id uint64) {
 	}
 	switch part {
 	case "intent of another":
-		lie.Connection++
-		c.Send(lie)
+		falseIntent.Connection++
+		c.Send(falseIntent)
 	case "intent twice":
-		c.Send(lie)
-		c.Send(lie)
+		c.Send(falseIntent)
+		c.Send(falseIntent)
 	case "intents without end":
-		for c.Send(lie) == nil {
-			lie.ID++
+		for c.Send(falseIntent) == nil {
+			falseIntent.ID++
 		}
 	case "outcome before leave":
 		c.Send(&query.Outcome{ID: 1})
 	case "outcome twice":
-		granted()
+		awaitGrant()
 		c.Send(&query.Outcome{ID: 1, Status: 200, Code: "ok"})
 		c.Send(&query.Outcome{ID: 1, Status: 200, Code: "ok"})
 	case "intent and death":
-		granted()
+		awaitGrant()
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "intent and lies":
-		granted()
+		awaitGrant()
 		c.Send(&query.Outcome{ID: 1, Status: 200, Code: "\"}}\n", Result: "\x00"})
 	}
 }
@@ -112,7 +112,7 @@ func TestAuditLiars(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		part, want string
-		knock      bool
+		connect    bool
 		lines      int // in the log; -1: at most as many changes as one worker may have in progress
 	}{
 		{part: "intent of nothing", want: "Intent for connection 0, which never existed"},
@@ -122,18 +122,18 @@ func TestAuditLiars(t *testing.T) {
 		{part: "facts of its own", want: "Facts of the worker may not be sent by a worker to a auditor"},
 		{part: "a log of its own", want: "LogFD of the worker may not be sent by a worker to a auditor"},
 		{part: "the end of a sibling", want: "Exited of the worker may not be sent by a worker to a auditor"},
-		{part: "intent of another", want: "which never existed", knock: true},
-		{part: "intent twice", want: "Intent 1 twice", knock: true, lines: 2},
-		{part: "intents without end", want: "more changes than it can have requests", knock: true, lines: -1},
-		{part: "outcome before leave", want: "was not granted", knock: true},
-		{part: "outcome twice", want: "was not granted", knock: true, lines: 2},
+		{part: "intent of another", want: "which never existed", connect: true},
+		{part: "intent twice", want: "Intent 1 twice", connect: true, lines: 2},
+		{part: "intents without end", want: "more changes than it can have requests", connect: true, lines: -1},
+		{part: "outcome before leave", want: "was not granted", connect: true},
+		{part: "outcome twice", want: "was not granted", connect: true, lines: 2},
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
-			as := plain(t)
+			as := plainUser(t)
 			c := testConfig{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
 			g := launch(t, as, c)
-			if tt.knock {
+			if tt.connect {
 				r := g.await("serving", nil)
 				conn, err := net.Dial("tcp", r["listen"].([]any)[0].(string))
 				if err != nil {
@@ -141,7 +141,7 @@ func TestAuditLiars(t *testing.T) {
 				}
 				defer conn.Close()
 			}
-			g.because("worker killed", tt.want)
+			g.awaitReason("worker killed", tt.want)
 			_ = g.cmd.Process.Signal(syscall.SIGTERM) // the gateway exits once every line is written
 			g.wait()
 			lines := auditRecords(t, c.Audit.Path)
@@ -187,7 +187,7 @@ func TestAuditOrphan(t *testing.T) {
 	t.Parallel()
 	for part, ended := range map[string]string{"intent and death": "unknown", "intent and lies": "reported"} {
 		t.Run(part, func(t *testing.T) {
-			as := plain(t)
+			as := plainUser(t)
 			path := auditDir(t, as)
 			g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {part}}, Workers: 1, Audit: ipc.Audit{Path: path, Sync: true}})
 			conn, err := net.Dial("tcp", g.addr)
@@ -201,8 +201,8 @@ func TestAuditOrphan(t *testing.T) {
 				}
 			}
 			for i, l := range auditRecords(t, path)[:2] {
-				gateway, said := l["gateway"].(map[string]any), l["worker"].(map[string]any)
-				if want := []string{"intent", "outcome"}[i]; l["event"] != want || gateway["peer"] != conn.LocalAddr().String() || said["user"] != "root\"}\n{\"event\":\"outcome\"" || said["uid"] != 0.0 {
+				gateway, workerValues := l["gateway"].(map[string]any), l["worker"].(map[string]any)
+				if want := []string{"intent", "outcome"}[i]; l["event"] != want || gateway["peer"] != conn.LocalAddr().String() || workerValues["user"] != "root\"}\n{\"event\":\"outcome\"" || workerValues["uid"] != 0.0 {
 					t.Errorf("%v", l)
 				}
 				if i == 1 && gateway["ended"] != ended {

@@ -17,9 +17,9 @@ import (
 // The following functions make messages that a captured worker sends to the
 // auditor.
 
-// intends returns a function that returns an Intent, the message that announces
+// intentFrame returns a function that returns an Intent, the message that announces
 // a change on a connection.
-func intends(connection uint64) func() []byte {
+func intentFrame(connection uint64) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(query.Intent)))}, make([]byte, 36)...)
 		little.LittleEndian.PutUint64(raw[1:], 1)
@@ -28,9 +28,9 @@ func intends(connection uint64) func() []byte {
 	}
 }
 
-// claim returns a function that returns a Claim, the message that reserves an
+// claimFrame returns a function that returns a Claim, the message that reserves an
 // Idempotency-Key. Each call of the function uses a new key.
-func claim() func() []byte {
+func claimFrame() func() []byte {
 	id := uint64(0)
 	return func() []byte {
 		id++
@@ -41,9 +41,9 @@ func claim() func() []byte {
 	}
 }
 
-// settle returns a function that returns a Settle, the message that ends a
+// settleFrame returns a function that returns a Settle, the message that ends a
 // claim.
-func settle(claim uint64, state query.ClaimState) func() []byte {
+func settleFrame(claim uint64, state query.ClaimState) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(query.Settle)))}, make([]byte, 19)...)
 		little.LittleEndian.PutUint64(raw[9:], claim)
@@ -52,44 +52,44 @@ func settle(claim uint64, state query.ClaimState) func() []byte {
 	}
 }
 
-var auditorSayings = []said{
-	{name: "a claim of a key, for a user that it makes up", frame: claim()},
-	{name: "the same claim twice", frame: word(ipc.KindOf(new(query.Claim)), 104), times: 2, mute: true, ends: true},
-	{name: "the end of a claim that it does not have", frame: settle(7, query.ClaimAnswered), ends: true},
-	{name: "an end that is none", frame: settle(7, query.ClaimRunning), ends: true},
-	{name: "Claim cut short", frame: word(ipc.KindOf(new(query.Claim)), 103), ends: true},
-	{name: "Claim with more behind it", frame: word(ipc.KindOf(new(query.Claim)), 105), ends: true},
-	{name: "Settle of more than the longest answer", frame: word(ipc.KindOf(new(query.Settle)), 20+query.MaxKept), ends: true},
-	{name: "that it has a key (Claimed)", frame: word(ipc.KindOf(new(query.Claimed)), 11), ends: true},
-	{name: "that an end is kept (Settled)", frame: word(ipc.KindOf(new(query.Settled)), 8), ends: true},
-	{name: "a file of keys of its own (ClaimsFD)", frame: word(ipc.KindOf(new(ipc.ClaimsFD)), 1), ends: true},
+var auditorAttacks = []serviceAttack{
+	{name: "a claim of a key, for a user that it makes up", frame: claimFrame()},
+	{name: "the same claim twice", frame: zeroFrame(ipc.KindOf(new(query.Claim)), 104), times: 2, neverReads: true, breaksProtocol: true},
+	{name: "the end of a claim that it does not have", frame: settleFrame(7, query.ClaimAnswered), breaksProtocol: true},
+	{name: "an end that is none", frame: settleFrame(7, query.ClaimRunning), breaksProtocol: true},
+	{name: "Claim cut short", frame: zeroFrame(ipc.KindOf(new(query.Claim)), 103), breaksProtocol: true},
+	{name: "Claim with more behind it", frame: zeroFrame(ipc.KindOf(new(query.Claim)), 105), breaksProtocol: true},
+	{name: "Settle of more than the longest answer", frame: zeroFrame(ipc.KindOf(new(query.Settle)), 20+query.MaxKept), breaksProtocol: true},
+	{name: "that it has a key (Claimed)", frame: zeroFrame(ipc.KindOf(new(query.Claimed)), 11), breaksProtocol: true},
+	{name: "that an end is kept (Settled)", frame: zeroFrame(ipc.KindOf(new(query.Settled)), 8), breaksProtocol: true},
+	{name: "a file of keys of its own (ClaimsFD)", frame: zeroFrame(ipc.KindOf(new(ipc.ClaimsFD)), 1), breaksProtocol: true},
 
-	{name: "a change for a connection that there never was", frame: intends(1 << 40), ends: true},
-	{name: "the outcome of a change without leave", frame: word(ipc.KindOf(new(query.Outcome)), 18), ends: true},
+	{name: "a change for a connection that there never was", frame: intentFrame(1 << 40), breaksProtocol: true},
+	{name: "the outcome of a change without leave", frame: zeroFrame(ipc.KindOf(new(query.Outcome)), 18), breaksProtocol: true},
 
 	// Messages that the protocol does not have, or that a worker may not send.
-	{name: "a kind that is not in the protocol", frame: word(99, 0), ends: true},
-	{name: "facts of its own (Facts)", frame: word(ipc.KindOf(new(work.Facts)), 31), ends: true},
-	{name: "the end of another's connection (Gone)", frame: word(ipc.KindOf(new(work.Gone)), 8), ends: true},
-	{name: "the end of another worker (Exited)", frame: word(ipc.KindOf(new(work.Exited)), 6), ends: true},
-	{name: "a file of its own (LogFD)", frame: word(ipc.KindOf(new(ipc.LogFD)), 4), ends: true},
-	{name: "a file of its own, with a descriptor", frame: word(ipc.KindOf(new(ipc.LogFD)), 4), fds: 1, ends: true},
-	{name: "that the file can be written (Followed)", frame: word(ipc.KindOf(new(ipc.Followed)), 2), ends: true},
-	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(work.Client)), 16), ends: true},
-	{name: "leave (Noted)", frame: word(ipc.KindOf(new(query.Noted)), 9), ends: true},
-	{name: "Breach of another worker", frame: word(ipc.KindOf(new(work.Breach)), 6), ends: true},
-	{name: "Lookup, as to the resolver", frame: word(ipc.KindOf(new(work.Lookup)), 15), ends: true},
-	{name: "Intent cut short", frame: word(ipc.KindOf(new(query.Intent)), 35), ends: true},
-	{name: "Intent with more behind it", frame: word(ipc.KindOf(new(query.Intent)), 37), ends: true},
-	{name: "Intent of more than the longest texts", frame: word(ipc.KindOf(new(query.Intent)), 1694), ends: true},
-	{name: "an oversized message", frame: word(ipc.KindOf(new(query.Intent)), 60_000), ends: true},
+	{name: "a kind that is not in the protocol", frame: zeroFrame(99, 0), breaksProtocol: true},
+	{name: "facts of its own (Facts)", frame: zeroFrame(ipc.KindOf(new(work.Facts)), 31), breaksProtocol: true},
+	{name: "the end of another's connection (Gone)", frame: zeroFrame(ipc.KindOf(new(work.Gone)), 8), breaksProtocol: true},
+	{name: "the end of another worker (Exited)", frame: zeroFrame(ipc.KindOf(new(work.Exited)), 6), breaksProtocol: true},
+	{name: "a file of its own (LogFD)", frame: zeroFrame(ipc.KindOf(new(ipc.LogFD)), 4), breaksProtocol: true},
+	{name: "a file of its own, with a descriptor", frame: zeroFrame(ipc.KindOf(new(ipc.LogFD)), 4), fds: 1, breaksProtocol: true},
+	{name: "that the file can be written (Followed)", frame: zeroFrame(ipc.KindOf(new(ipc.Followed)), 2), breaksProtocol: true},
+	{name: "a second channel (Client)", frame: zeroFrame(ipc.KindOf(new(work.Client)), 16), breaksProtocol: true},
+	{name: "leave (Noted)", frame: zeroFrame(ipc.KindOf(new(query.Noted)), 9), breaksProtocol: true},
+	{name: "Breach of another worker", frame: zeroFrame(ipc.KindOf(new(work.Breach)), 6), breaksProtocol: true},
+	{name: "Lookup, as to the resolver", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 15), breaksProtocol: true},
+	{name: "Intent cut short", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 35), breaksProtocol: true},
+	{name: "Intent with more behind it", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 37), breaksProtocol: true},
+	{name: "Intent of more than the longest texts", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 1694), breaksProtocol: true},
+	{name: "an oversized message", frame: zeroFrame(ipc.KindOf(new(query.Intent)), 60_000), breaksProtocol: true},
 	{name: "half of its channel closed", close: true},
 	{name: "an empty packet", frame: func() []byte { return nil }},
 }
 
 const (
-	beginAuditing = "<!-- attacks on the auditor: generated by go test ./privsep -run TestCaptured -update -->\n"
-	endAuditing   = "<!-- end of attacks on the auditor -->\n"
+	beginAuditorAttacks = "<!-- attacks on the auditor: generated by go test ./privsep -run TestCaptured -update -->\n"
+	endAuditorAttacks   = "<!-- end of attacks on the auditor -->\n"
 )
 
 // TestCapturedTellsTheAuditor checks that each message of a captured worker to
@@ -97,22 +97,22 @@ const (
 // in the log. At the end the same auditor still runs.
 func TestCapturedTellsTheAuditor(t *testing.T) {
 	t.Parallel()
-	t.Run("without root", func(t *testing.T) { tellsTheAuditor(t, plain(t), testConfig{}) })
+	t.Run("without root", func(t *testing.T) { testAuditorAttacks(t, plainUser(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		tellsTheAuditor(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
+		testAuditorAttacks(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	})
 }
 
-func tellsTheAuditor(t *testing.T, as user, c testConfig) {
+func testAuditorAttacks(t *testing.T, as user, c testConfig) {
 	c.Audit.Path = auditDir(t, as)
 	c.Audit.Claims = filepath.Join(filepath.Dir(c.Audit.Path), "keys")
 	g := serve(t, as, c)
 	auditor := int(g.await("auditor ready", nil)["pid"].(float64))
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "| sent to the auditor | result | logged about that worker |\n|---|---|---|\n")
-	for _, one := range auditorSayings {
-		outcome, logged := g.saying(2, one)
+	for _, one := range auditorAttacks {
+		outcome, logged := g.runServiceAttack(2, one)
 		fmt.Fprintf(table, "| %s | %s | %s |\n", one.name, outcome, cmp.Or(logged, "–"))
 	}
 	if lines := auditRecords(t, c.Audit.Path); len(lines) > 0 {
@@ -121,5 +121,5 @@ func tellsTheAuditor(t *testing.T, as user, c testConfig) {
 	if n := g.count("auditor ready"); n != 1 || syscall.Kill(auditor, 0) != nil {
 		t.Errorf("there were %d auditors", n)
 	}
-	show(t, beginAuditing, endAuditing, table.String())
+	checkTable(t, beginAuditorAttacks, endAuditorAttacks, table.String())
 }

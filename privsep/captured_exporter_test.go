@@ -75,7 +75,7 @@ var countAttacks = []attack{
 var exporterAttacks = slices.Concat([]attack{
 	{"false numbers and labels for servers that scrape", func() string { return "are sent" }},
 	{"numbers, as an intact exporter asks for them", func() string { sendFrame([]byte{byte(ipc.KindOf(new(query.Scrape)))}, 0); return "are sent to it" }},
-}, chosen(
+}, attacksNamed(
 	"read /etc/shadow", "read /proc/1/environ", "make a file in /tmp", "climb out over a descriptor", "list a directory",
 	"signal the parent", "kill all that it may", "get hold of a process (pidfd_open)", "read another's memory", "debug another (ptrace)",
 	"fork", "execute /bin/sh", "make a program in memory", "become root", "unshare a user namespace", "enter a namespace",
@@ -118,8 +118,8 @@ var exporterAttacks = slices.Concat([]attack{
 	{"an empty packet", func() string { _, _ = unix.Write(ipc.ServiceChannelFD, nil); return wait() }},
 })
 
-// chosen returns the attacks of a captured worker that have the given names.
-func chosen(names ...string) (list []attack) {
+// attacksNamed returns the attacks of a captured worker that have the given names.
+func attacksNamed(names ...string) (list []attack) {
 	for _, name := range names {
 		list = append(list, attacks[slices.IndexFunc(attacks, func(a attack) bool { return a.name == name })])
 	}
@@ -146,7 +146,7 @@ func playExporter(args []string) int {
 	if len(args) == 0 {
 		return exporter.Main()
 	}
-	confine := func(s ipc.ServiceSetup) (security.Sealed, error) {
+	confine := func(s ipc.ServiceSetup) (security.Sandbox, error) {
 		return seal.Close(seal.Options{Kind: seal.Exporter}, false)
 	}
 	return own.Main(ipc.Exporter, confine, func(*ipc.Channel) own.Service { return compromisedExporter{} })
@@ -181,8 +181,8 @@ const (
 	endExporting   = "<!-- end of attacks of an exporter -->\n"
 )
 
-// measured returns a gateway with metrics, and a client for its exporter.
-func measured(t *testing.T, as user, c testConfig) (*gateway, *http.Client) {
+// serveMetrics returns a gateway with metrics, and a client for its exporter.
+func serveMetrics(t *testing.T, as user, c testConfig) (*gateway, *http.Client) {
 	t.Helper()
 	path := filepath.Join(socketDir(t, t.TempDir(), as), "metrics")
 	c.Metrics = listens("unix:" + path)
@@ -192,13 +192,13 @@ func measured(t *testing.T, as user, c testConfig) (*gateway, *http.Client) {
 	return g, client("unix", path, false)
 }
 
-// byRootAndOthers runs a test with a gateway that an ordinary user started, and with one
+// asRootAndAsUser runs a test with a gateway that an ordinary user started, and with one
 // that root started.
-func byRootAndOthers(t *testing.T, test func(*testing.T, user, testConfig)) {
+func asRootAndAsUser(t *testing.T, test func(*testing.T, user, testConfig)) {
 	needSandbox(t)
 	t.Run("without root", func(t *testing.T) {
 		t.Parallel()
-		test(t, plain(t), testConfig{})
+		test(t, plainUser(t), testConfig{})
 	})
 	t.Run("as root", func(t *testing.T) {
 		t.Parallel()
@@ -212,8 +212,8 @@ func byRootAndOthers(t *testing.T, test func(*testing.T, user, testConfig)) {
 // answers after each message, and at the end the same exporter still runs.
 func TestCapturedCounts(t *testing.T) {
 	t.Parallel()
-	byRootAndOthers(t, func(t *testing.T, as user, c testConfig) {
-		g, scraper := measured(t, as, c)
+	asRootAndAsUser(t, func(t *testing.T, as user, c testConfig) {
+		g, scraper := serveMetrics(t, as, c)
 		first := int(g.await("exporter ready", nil)["pid"].(float64))
 		table := &strings.Builder{}
 		fmt.Fprintf(table, "| sent as counts | result |\n|---|---|\n")
@@ -230,7 +230,7 @@ func TestCapturedCounts(t *testing.T) {
 		if n := g.count("exporter ready"); n != 1 || syscall.Kill(first, 0) != nil {
 			t.Errorf("there were %d exporters", n)
 		}
-		show(t, beginCounting, endCounting, table.String())
+		checkTable(t, beginCounting, endCounting, table.String())
 	})
 }
 
@@ -239,16 +239,16 @@ func TestCapturedCounts(t *testing.T) {
 // gateway serves clients of the API after each attack.
 func TestCapturedExporter(t *testing.T) {
 	t.Parallel()
-	byRootAndOthers(t, func(t *testing.T, as user, c testConfig) {
+	asRootAndAsUser(t, func(t *testing.T, as user, c testConfig) {
 		c.Argv = argv{ipc.Exporter: {"compromised"}}
-		g, scraper := measured(t, as, c)
+		g, scraper := serveMetrics(t, as, c)
 		if text, err := get(scraper, "/metrics"); err != nil || !strings.HasPrefix(text, "invented") {
 			t.Fatalf("%q, %v", text, err)
 		}
 		table := &strings.Builder{}
 		fmt.Fprintf(table, "| attempt | result |\n|---|---|\n")
 		for _, a := range exporterAttacks {
-			fmt.Fprintf(table, "| %s | %s |\n", a.name, g.attackBy(scraper, a.name))
+			fmt.Fprintf(table, "| %s | %s |\n", a.name, g.attackExporter(scraper, a.name))
 			g.mustGet("/pid")
 		}
 		for _, msg := range []string{"worker exited unexpectedly", "worker killed", "worker terminated"} {
@@ -256,16 +256,16 @@ func TestCapturedExporter(t *testing.T) {
 				t.Errorf("%s %d times", msg, n)
 			}
 		}
-		show(t, beginExporting, endExporting, table.String())
+		checkTable(t, beginExporting, endExporting, table.String())
 	})
 }
 
-// attackBy makes a compromised exporter carry out an attack, and returns the
+// attackExporter makes a compromised exporter carry out an attack, and returns the
 // outcome. The request for the attack is sent with the HTTP client scraper.
-func (g *gateway) attackBy(scraper *http.Client, name string) string {
+func (g *gateway) attackExporter(scraper *http.Client, name string) string {
 	g.t.Helper()
-	lives := g.count("exporter exited")
-	g.eventually("an exporter runs", func() bool { return g.count("exporter ready") > lives })
+	exits := g.count("exporter exited")
+	g.eventually("an exporter runs", func() bool { return g.count("exporter ready") > exits })
 	time.Sleep(250 * time.Millisecond) // an exporter that exits sooner makes the parent pause before the next one
 	answer, err := get(scraper, "/attack?name="+url.QueryEscape(name))
 	if err == nil {
@@ -274,15 +274,15 @@ func (g *gateway) attackBy(scraper *http.Client, name string) string {
 		}
 		return answer
 	}
-	var why string
+	var reason string
 	g.eventually("the exporter exits of "+name, func() bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		n := 0
 		for _, r := range g.records {
 			if r["msg"] == "exporter exited" {
-				if n++; n > lives {
-					why = fmt.Sprint(r["because"])
+				if n++; n > exits {
+					reason = fmt.Sprint(r["because"])
 					return true
 				}
 			}
@@ -290,10 +290,10 @@ func (g *gateway) attackBy(scraper *http.Client, name string) string {
 		return false
 	})
 	switch {
-	case strings.Contains(why, "forbidden system call"):
+	case strings.Contains(reason, "forbidden system call"):
 		return "is killed by SIGSYS"
-	case strings.Contains(why, "signal 9"):
+	case strings.Contains(reason, "signal 9"):
 		return "loses its channel, and ends"
 	}
-	return "is killed: " + why
+	return "is killed: " + reason
 }

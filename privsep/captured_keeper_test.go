@@ -24,15 +24,15 @@ import (
 // The following functions make messages that a captured worker sends to the
 // keeper.
 
-// said is one message of a captured worker to a service.
-type said struct {
-	name  string
-	frame func() []byte
-	fds   int
-	times int  // how often it is sent; 0: once
-	mute  bool // the attacker reads no answer
-	ends  bool // the message breaks the protocol table, and the attacker waits until the parent kills the worker
-	close bool // the attacker closes its half of the channel
+// serviceAttack is one message of a captured worker to a service.
+type serviceAttack struct {
+	name           string
+	frame          func() []byte
+	fds            int
+	times          int  // how often it is sent; 0: once
+	neverReads     bool // the attacker reads no answer
+	breaksProtocol bool // the message breaks the protocol table, and the attacker waits until the parent kills the worker
+	close          bool // the attacker closes its half of the channel
 }
 
 // handshake returns a text that a TLS 1.3 server signs. The text contains a
@@ -43,20 +43,20 @@ func handshake(hash int) []byte {
 
 const ecdsaSHA256 = 0x0403
 
-// sign returns a function that returns a request for a signature.
-func sign(scheme uint16, message []byte) func() []byte {
-	return func() []byte { return signWith(scheme, message) }
+// signFrame returns a function that returns a request for a signature.
+func signFrame(scheme uint16, message []byte) func() []byte {
+	return func() []byte { return encodeSign(scheme, message) }
 }
 
-func signWith(scheme uint16, message []byte) []byte {
+func encodeSign(scheme uint16, message []byte) []byte {
 	raw := append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 8)...)
 	raw = little.LittleEndian.AppendUint16(raw, scheme)
 	raw = little.LittleEndian.AppendUint16(raw, uint16(len(message)))
 	return append(raw, message...)
 }
 
-// verifies returns a function that returns a question about a token's signature.
-func verifies(signed string, mac []byte) func() []byte {
+// verifyFrame returns a function that returns a question about a token's signature.
+func verifyFrame(signed string, mac []byte) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 8)...)
 		raw = little.LittleEndian.AppendUint16(raw, uint16(len(signed)))
@@ -64,8 +64,8 @@ func verifies(signed string, mac []byte) func() []byte {
 	}
 }
 
-// word returns a function that returns a frame of zeros.
-func word(kind ipc.Kind, size int) func() []byte {
+// zeroFrame returns a function that returns a frame of zeros.
+func zeroFrame(kind ipc.Kind, size int) func() []byte {
 	return func() []byte { return append([]byte{byte(kind)}, make([]byte, size)...) }
 }
 
@@ -88,59 +88,59 @@ func params12() []byte {
 	return slices.Concat(make([]byte, 64), []byte{3, 0, 29, 32}, make([]byte, 32))
 }
 
-var sayings = []said{
+var keeperAttacks = []serviceAttack{
 	// Honest requests. Without them the failures of the other requests would prove
 	// nothing.
-	{name: "sign a TLS 1.3 handshake", frame: sign(ecdsaSHA256, transcript)},
-	{name: "verify a forged token", frame: verifies(header13, noMAC)},
+	{name: "sign a TLS 1.3 handshake", frame: signFrame(ecdsaSHA256, transcript)},
+	{name: "verify a forged token", frame: verifyFrame(header13, noMAC)},
 
 	// Texts that a server never signs.
-	{name: "sign a digest", frame: sign(ecdsaSHA256, noMAC)},
-	{name: "sign nothing", frame: sign(ecdsaSHA256, nil)},
-	{name: "sign as a TLS client", frame: sign(ecdsaSHA256, client13())},
-	{name: "sign with 63 spaces before it", frame: sign(ecdsaSHA256, transcript[1:])},
-	{name: "sign with a transcript of 31 bytes", frame: sign(ecdsaSHA256, handshake(31))},
-	{name: "sign with a transcript of 64 bytes", frame: sign(ecdsaSHA256, handshake(64))},
-	{name: "sign a handshake with more behind it", frame: sign(ecdsaSHA256, append(slices.Clone(transcript), transcript...))},
-	{name: "sign a TLS 1.2 handshake, which is off", frame: sign(ecdsaSHA256, params12())},
-	{name: "sign a token", frame: sign(ecdsaSHA256, []byte(header13))},
-	{name: "sign a certificate", frame: sign(ecdsaSHA256, append([]byte{0x30, 0x82, 1, 0x22}, make([]byte, 0x122)...))},
-	{name: "sign with RSA PKCS #1", frame: sign(0x0401, transcript)},
-	{name: "sign with SHA-1", frame: sign(0x0203, transcript)},
-	{name: "sign with a scheme that is none", frame: sign(0xffff, transcript)},
-	{name: "ask for 2000 signatures of a digest", frame: sign(ecdsaSHA256, noMAC), times: 2000},
-	{name: "ask for signatures without end, and read none", frame: sign(ecdsaSHA256, transcript), times: 10_000, mute: true},
+	{name: "sign a digest", frame: signFrame(ecdsaSHA256, noMAC)},
+	{name: "sign nothing", frame: signFrame(ecdsaSHA256, nil)},
+	{name: "sign as a TLS client", frame: signFrame(ecdsaSHA256, client13())},
+	{name: "sign with 63 spaces before it", frame: signFrame(ecdsaSHA256, transcript[1:])},
+	{name: "sign with a transcript of 31 bytes", frame: signFrame(ecdsaSHA256, handshake(31))},
+	{name: "sign with a transcript of 64 bytes", frame: signFrame(ecdsaSHA256, handshake(64))},
+	{name: "sign a handshake with more behind it", frame: signFrame(ecdsaSHA256, append(slices.Clone(transcript), transcript...))},
+	{name: "sign a TLS 1.2 handshake, which is off", frame: signFrame(ecdsaSHA256, params12())},
+	{name: "sign a token", frame: signFrame(ecdsaSHA256, []byte(header13))},
+	{name: "sign a certificate", frame: signFrame(ecdsaSHA256, append([]byte{0x30, 0x82, 1, 0x22}, make([]byte, 0x122)...))},
+	{name: "sign with RSA PKCS #1", frame: signFrame(0x0401, transcript)},
+	{name: "sign with SHA-1", frame: signFrame(0x0203, transcript)},
+	{name: "sign with a scheme that is none", frame: signFrame(0xffff, transcript)},
+	{name: "ask for 2000 signatures of a digest", frame: signFrame(ecdsaSHA256, noMAC), times: 2000},
+	{name: "ask for signatures without end, and read none", frame: signFrame(ecdsaSHA256, transcript), times: 10_000, neverReads: true},
 
 	// Tokens.
-	{name: "verify a token with the algorithm none", frame: verifies(headerNone, noMAC)},
-	{name: "verify 8 KiB of garbage", frame: verifies(strings.Repeat("\xff\x00", 4<<10), noMAC)},
-	{name: "verify nothing", frame: verifies("", noMAC)},
-	{name: "guess 2000 times", frame: verifies(header13, noMAC), times: 2000},
-	{name: "ask for verdicts without end, and read none", frame: verifies(strings.Repeat("x", 8<<10), noMAC), times: 10_000, mute: true},
+	{name: "verify a token with the algorithm none", frame: verifyFrame(headerNone, noMAC)},
+	{name: "verify 8 KiB of garbage", frame: verifyFrame(strings.Repeat("\xff\x00", 4<<10), noMAC)},
+	{name: "verify nothing", frame: verifyFrame("", noMAC)},
+	{name: "guess 2000 times", frame: verifyFrame(header13, noMAC), times: 2000},
+	{name: "ask for verdicts without end, and read none", frame: verifyFrame(strings.Repeat("x", 8<<10), noMAC), times: 10_000, neverReads: true},
 
 	// Messages that are not in the protocol table, or that a worker may not send.
-	{name: "a word that is not in the protocol table", frame: word(99, 0), ends: true},
-	{name: "a kind that is 0", frame: word(0, 0), ends: true},
-	{name: "the parent's word, ServiceSetup", frame: word(ipc.KindOf(new(ipc.ServiceSetup)), 8), ends: true},
-	{name: "the parent's word, Attributes", frame: word(ipc.KindOf(new(ipc.Attributes)), 2), ends: true},
-	{name: "keys of its own", frame: word(ipc.KindOf(new(ipc.SecretKeys)), 4), ends: true},
-	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(work.Client)), 4), ends: true},
-	{name: "the parent's word, Ping", frame: word(ipc.KindOf(new(ipc.Ping)), 8), ends: true},
-	{name: "the keeper's own word, Signed", frame: word(ipc.KindOf(new(query.Signed)), 10), ends: true},
-	{name: "the keeper's own word, Verified", frame: word(ipc.KindOf(new(query.Verified)), 9), ends: true},
-	{name: "the keeper's own word, Kept", frame: word(ipc.KindOf(new(ipc.Kept)), 7), ends: true},
-	{name: "a breach of the protocol by another worker (Breach)", frame: word(ipc.KindOf(new(work.Breach)), 6), ends: true},
-	{name: "its own word to the parent, Done", frame: word(ipc.KindOf(new(work.Done)), 8), ends: true},
-	{name: "Ready, as to the parent", frame: word(ipc.KindOf(new(ipc.Ready)), 2), ends: true},
-	{name: "Sign cut short", frame: word(ipc.KindOf(new(query.Sign)), 11), ends: true},
-	{name: "Sign with more behind it", frame: word(ipc.KindOf(new(query.Sign)), 13), ends: true},
-	{name: "Sign of a message longer than any handshake", frame: sign(ecdsaSHA256, make([]byte, 1025)), ends: true},
-	{name: "Sign of bytes that are not there", frame: func() []byte { return sign(ecdsaSHA256, transcript)()[:60] }, ends: true},
-	{name: "Sign with a descriptor", frame: sign(ecdsaSHA256, transcript), fds: 1, ends: true},
-	{name: "Sign with 100 descriptors", frame: sign(ecdsaSHA256, transcript), fds: 100, ends: true},
-	{name: "Verify with a signature of 31 bytes", frame: verifies(header13, noMAC[1:]), ends: true},
-	{name: "Verify of a text longer than any token", frame: verifies(strings.Repeat("x", 8<<10+1), noMAC), ends: true},
-	{name: "an oversized word", frame: word(ipc.KindOf(new(query.Verify)), 60_000), ends: true},
+	{name: "a word that is not in the protocol table", frame: zeroFrame(99, 0), breaksProtocol: true},
+	{name: "a kind that is 0", frame: zeroFrame(0, 0), breaksProtocol: true},
+	{name: "the parent's word, ServiceSetup", frame: zeroFrame(ipc.KindOf(new(ipc.ServiceSetup)), 8), breaksProtocol: true},
+	{name: "the parent's word, Attributes", frame: zeroFrame(ipc.KindOf(new(ipc.Attributes)), 2), breaksProtocol: true},
+	{name: "keys of its own", frame: zeroFrame(ipc.KindOf(new(ipc.SecretKeys)), 4), breaksProtocol: true},
+	{name: "a second channel (Client)", frame: zeroFrame(ipc.KindOf(new(work.Client)), 4), breaksProtocol: true},
+	{name: "the parent's word, Ping", frame: zeroFrame(ipc.KindOf(new(ipc.Ping)), 8), breaksProtocol: true},
+	{name: "the keeper's own word, Signed", frame: zeroFrame(ipc.KindOf(new(query.Signed)), 10), breaksProtocol: true},
+	{name: "the keeper's own word, Verified", frame: zeroFrame(ipc.KindOf(new(query.Verified)), 9), breaksProtocol: true},
+	{name: "the keeper's own word, Kept", frame: zeroFrame(ipc.KindOf(new(ipc.Kept)), 7), breaksProtocol: true},
+	{name: "a breach of the protocol by another worker (Breach)", frame: zeroFrame(ipc.KindOf(new(work.Breach)), 6), breaksProtocol: true},
+	{name: "its own word to the parent, Done", frame: zeroFrame(ipc.KindOf(new(work.Done)), 8), breaksProtocol: true},
+	{name: "Ready, as to the parent", frame: zeroFrame(ipc.KindOf(new(ipc.Ready)), 2), breaksProtocol: true},
+	{name: "Sign cut short", frame: zeroFrame(ipc.KindOf(new(query.Sign)), 11), breaksProtocol: true},
+	{name: "Sign with more behind it", frame: zeroFrame(ipc.KindOf(new(query.Sign)), 13), breaksProtocol: true},
+	{name: "Sign of a message longer than any handshake", frame: signFrame(ecdsaSHA256, make([]byte, 1025)), breaksProtocol: true},
+	{name: "Sign of bytes that are not there", frame: func() []byte { return signFrame(ecdsaSHA256, transcript)()[:60] }, breaksProtocol: true},
+	{name: "Sign with a descriptor", frame: signFrame(ecdsaSHA256, transcript), fds: 1, breaksProtocol: true},
+	{name: "Sign with 100 descriptors", frame: signFrame(ecdsaSHA256, transcript), fds: 100, breaksProtocol: true},
+	{name: "Verify with a signature of 31 bytes", frame: verifyFrame(header13, noMAC[1:]), breaksProtocol: true},
+	{name: "Verify of a text longer than any token", frame: verifyFrame(strings.Repeat("x", 8<<10+1), noMAC), breaksProtocol: true},
+	{name: "an oversized word", frame: zeroFrame(ipc.KindOf(new(query.Verify)), 60_000), breaksProtocol: true},
 	{name: "half of its channel closed", close: true},
 	{name: "an empty packet", frame: func() []byte { return nil }},
 }
@@ -152,12 +152,12 @@ var sayings = []said{
 var services = []struct {
 	role     ipc.Role
 	nth      int
-	sayings  []said
+	attacks  []serviceAttack
 	reported string // the log's message about a worker that broke the protocol
 }{
-	{ipc.Resolver, 0, resolverSayings, "resolver: worker violated the protocol"},
-	{ipc.Keeper, 1, sayings, "keeper: worker violated the protocol"},
-	{ipc.Auditor, 1, auditorSayings, "auditor: worker violated the protocol"},
+	{ipc.Resolver, 0, resolverAttacks, "resolver: worker violated the protocol"},
+	{ipc.Keeper, 1, keeperAttacks, "keeper: worker violated the protocol"},
+	{ipc.Auditor, 1, auditorAttacks, "auditor: worker violated the protocol"},
 }
 
 // steal returns the worker's nth channel to a service. It takes the channel out
@@ -180,24 +180,24 @@ func steal(nth int) int {
 	return -1
 }
 
-// says handles the test's requests to a captured worker. For each request the
+// handleServiceAttack handles the test's requests to a captured worker. For each request the
 // worker sends one message to a service.
-func says(w http.ResponseWriter, r *http.Request) {
+func handleServiceAttack(w http.ResponseWriter, r *http.Request) {
 	var to int
 	fmt.Sscan(r.FormValue("to"), &to)
-	list := services[to].sayings
-	at := slices.IndexFunc(list, func(s said) bool { return s.name == r.FormValue("name") })
+	list := services[to].attacks
+	at := slices.IndexFunc(list, func(s serviceAttack) bool { return s.name == r.FormValue("name") })
 	fd := steal(services[to].nth)
 	if at < 0 || fd < 0 {
 		fmt.Fprintf(w, "NO SUCH THING, OR NO CHANNEL: %d, %d", at, fd)
 		return
 	}
 	time.Sleep(10 * time.Millisecond) // the worker's own reader, if it was awake, now waits and is not woken again
-	fmt.Fprint(w, list[at].say(fd))
+	fmt.Fprint(w, list[at].run(fd))
 }
 
-// say sends the message and returns the service's answer.
-func (s said) say(fd int) string {
+// run sends the message and returns the service's answer.
+func (s serviceAttack) run(fd int) string {
 	if s.close {
 		_ = unix.Shutdown(fd, unix.SHUT_WR)
 		return receive(fd)
@@ -210,17 +210,17 @@ func (s said) say(fd int) string {
 	for n := range max(1, s.times) {
 		err := sendRights(fd, s.frame(), oob)
 		switch {
-		case err == unix.EAGAIN && s.mute && s.ends:
+		case err == unix.EAGAIN && s.neverReads && s.breaksProtocol:
 			return wait()
-		case err == unix.EAGAIN && s.mute:
+		case err == unix.EAGAIN && s.neverReads:
 			return "has its own channel full"
-		case (err == unix.ECONNRESET || err == unix.EPIPE) && s.ends: // the service noticed the violation before the last message
+		case (err == unix.ECONNRESET || err == unix.EPIPE) && s.breaksProtocol: // the service noticed the violation before the last message
 			return wait()
 		case err != nil:
 			return fmt.Sprintf("CAN'T SAY IT %d TIMES: %v", n, err)
-		case s.ends && n == max(1, s.times)-1:
+		case s.breaksProtocol && n == max(1, s.times)-1:
 			return wait()
-		case !s.mute:
+		case !s.neverReads:
 			answers[receive(fd)]++
 		}
 	}
@@ -265,8 +265,8 @@ func receive(fd int) string {
 }
 
 const (
-	beginSaying = "<!-- attacks on the keeper: generated by go test ./privsep -run TestCaptured -update -->\n"
-	endSaying   = "<!-- end of attacks on the keeper -->\n"
+	beginKeeperAttacks = "<!-- attacks on the keeper: generated by go test ./privsep -run TestCaptured -update -->\n"
+	endKeeperAttacks   = "<!-- end of attacks on the keeper -->\n"
 )
 
 // TestCapturedAsksTheKeeper checks that each message of a captured worker to
@@ -275,14 +275,14 @@ const (
 // same keeper still runs.
 func TestCapturedAsksTheKeeper(t *testing.T) {
 	t.Parallel()
-	t.Run("without root", func(t *testing.T) { asksTheKeeper(t, plain(t), testConfig{}) })
+	t.Run("without root", func(t *testing.T) { testKeeperAttacks(t, plainUser(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		asksTheKeeper(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
+		testKeeperAttacks(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	})
 }
 
-func asksTheKeeper(t *testing.T, as user, c testConfig) {
+func testKeeperAttacks(t *testing.T, as user, c testConfig) {
 	v, s := newVault(t, as), newSite(t, as)
 	c.Listen = listens("127.0.0.1:0", "https://127.0.0.2:0")
 	c = v.config(c)
@@ -292,26 +292,26 @@ func asksTheKeeper(t *testing.T, as user, c testConfig) {
 	keeper := g.keeperPID(1)
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "| sent to the keeper | result | logged about that worker |\n|---|---|---|\n")
-	for _, one := range sayings {
-		outcome, logged := g.saying(1, one)
+	for _, one := range keeperAttacks {
+		outcome, logged := g.runServiceAttack(1, one)
 		fmt.Fprintf(table, "| %s | %s | %s |\n", one.name, outcome, cmp.Or(logged, "–"))
 		if _, _, err := secured(s.client(secure), "/pid"); err != nil {
 			t.Errorf("after %q no client is served over TLS: %v", one.name, err)
 		}
-		g.comes(hs256(v.key), "good")
-		g.comes(hs256(strangersKey), "bad")
+		g.awaitVerdict(hs256(v.key), "good")
+		g.awaitVerdict(hs256(strangersKey), "bad")
 	}
 	if n := g.count("keeper ready"); n != 1 || syscall.Kill(keeper, 0) != nil {
 		t.Errorf("there were %d keepers", n)
 	}
-	show(t, beginSaying, endSaying, table.String())
+	checkTable(t, beginKeeperAttacks, endKeeperAttacks, table.String())
 }
 
-// saying makes a worker send a message to a service. It chooses a worker that
+// runServiceAttack makes a worker send a message to a service. It chooses a worker that
 // has served before. It kills that worker afterwards, because the worker has
 // lost its channel to the service. saying returns the outcome and the reason
 // that the log gives.
-func (g *gateway) saying(to int, one said) (outcome, logged string) {
+func (g *gateway) runServiceAttack(to int, one serviceAttack) (outcome, logged string) {
 	g.t.Helper()
 	pid, c := g.worker()
 	defer c.CloseIdleConnections()
@@ -322,7 +322,7 @@ func (g *gateway) saying(to int, one said) (outcome, logged string) {
 	if refused {
 		reported = "keeper: signature refused"
 	}
-	if refused || one.ends && one.fds == 0 { // a worker that sends descriptors is killed by the call, before the service can report it
+	if refused || one.breaksProtocol && one.fds == 0 { // a worker that sends descriptors is killed by the call, before the service can report it
 		r := g.awaitAny(func(r map[string]any) bool {
 			return r["client"] == fmt.Sprint(number) && strings.HasPrefix(fmt.Sprint(r["msg"]), reported)
 		})

@@ -18,9 +18,9 @@ import (
 // The following functions make messages that a captured worker sends to the
 // resolver.
 
-// asks returns a function that makes a Lookup. With a name, the Lookup asks for
+// lookupFrame returns a function that makes a Lookup. With a name, the Lookup asks for
 // that user's uid. Without one, it asks which user has the uid in number.
-func asks(number uint32, name string) func() []byte {
+func lookupFrame(number uint32, name string) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(work.Lookup)))}, make([]byte, 9)...)
 		raw = little.LittleEndian.AppendUint32(raw, number)
@@ -35,45 +35,45 @@ func nextUser() func() []byte {
 	number := uint32(3_000_000)
 	return func() []byte {
 		number++
-		return asks(number, "")()
+		return lookupFrame(number, "")()
 	}
 }
 
-var resolverSayings = []said{
+var resolverAttacks = []serviceAttack{
 	// An honest question, for comparison with the others.
-	{name: "the name of root", frame: asks(0, "")},
+	{name: "the name of root", frame: lookupFrame(0, "")},
 
 	// Names that no user can have.
-	{name: "the number of an option of getent", frame: asks(0, "--service=x")},
-	{name: "the number of a line of a file", frame: asks(0, "root:x:0:0\nroot")},
-	{name: "the number of 255 bytes of garbage", frame: asks(0, strings.Repeat("\xff\x00", 127))},
+	{name: "the number of an option of getent", frame: lookupFrame(0, "--service=x")},
+	{name: "the number of a line of a file", frame: lookupFrame(0, "root:x:0:0\nroot")},
+	{name: "the number of 255 bytes of garbage", frame: lookupFrame(0, strings.Repeat("\xff\x00", 127))},
 
-	{name: "root's name 2000 times", frame: asks(0, ""), times: 2000},
-	{name: "the names of 1000 users at once", frame: nextUser(), times: 1000, mute: true, ends: true},
+	{name: "root's name 2000 times", frame: lookupFrame(0, ""), times: 2000},
+	{name: "the names of 1000 users at once", frame: nextUser(), times: 1000, neverReads: true, breaksProtocol: true},
 
 	// Messages that the protocol does not have, or that a worker may not send.
-	{name: "a kind that is not in the protocol", frame: word(99, 0), ends: true},
-	{name: "kind 0", frame: word(0, 0), ends: true},
-	{name: "ServiceSetup, as the parent", frame: word(ipc.KindOf(new(ipc.ServiceSetup)), 16), ends: true},
-	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(work.Client)), 4), ends: true},
-	{name: "Ping, as the parent", frame: word(ipc.KindOf(new(ipc.Ping)), 8), ends: true},
-	{name: "LookupResult, as the resolver", frame: word(ipc.KindOf(new(work.LookupResult)), 15), ends: true},
-	{name: "Breach of another worker", frame: word(ipc.KindOf(new(work.Breach)), 6), ends: true},
-	{name: "Sign, as to the keeper", frame: word(ipc.KindOf(new(query.Sign)), 16), ends: true},
-	{name: "Done, as to the parent", frame: word(ipc.KindOf(new(work.Done)), 8), ends: true},
-	{name: "Lookup cut short", frame: word(ipc.KindOf(new(work.Lookup)), 14), ends: true},
-	{name: "Lookup with more behind it", frame: word(ipc.KindOf(new(work.Lookup)), 16), ends: true},
-	{name: "a name of 256 bytes", frame: asks(0, strings.Repeat("x", 256)), ends: true},
-	{name: "a name of bytes that are not there", frame: func() []byte { return asks(0, "alice")()[:18] }, ends: true},
-	{name: "Lookup with a descriptor", frame: asks(0, ""), fds: 1, ends: true},
-	{name: "an oversized message", frame: word(ipc.KindOf(new(work.Lookup)), 60_000), ends: true},
+	{name: "a kind that is not in the protocol", frame: zeroFrame(99, 0), breaksProtocol: true},
+	{name: "kind 0", frame: zeroFrame(0, 0), breaksProtocol: true},
+	{name: "ServiceSetup, as the parent", frame: zeroFrame(ipc.KindOf(new(ipc.ServiceSetup)), 16), breaksProtocol: true},
+	{name: "a second channel (Client)", frame: zeroFrame(ipc.KindOf(new(work.Client)), 4), breaksProtocol: true},
+	{name: "Ping, as the parent", frame: zeroFrame(ipc.KindOf(new(ipc.Ping)), 8), breaksProtocol: true},
+	{name: "LookupResult, as the resolver", frame: zeroFrame(ipc.KindOf(new(work.LookupResult)), 15), breaksProtocol: true},
+	{name: "Breach of another worker", frame: zeroFrame(ipc.KindOf(new(work.Breach)), 6), breaksProtocol: true},
+	{name: "Sign, as to the keeper", frame: zeroFrame(ipc.KindOf(new(query.Sign)), 16), breaksProtocol: true},
+	{name: "Done, as to the parent", frame: zeroFrame(ipc.KindOf(new(work.Done)), 8), breaksProtocol: true},
+	{name: "Lookup cut short", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 14), breaksProtocol: true},
+	{name: "Lookup with more behind it", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 16), breaksProtocol: true},
+	{name: "a name of 256 bytes", frame: lookupFrame(0, strings.Repeat("x", 256)), breaksProtocol: true},
+	{name: "a name of bytes that are not there", frame: func() []byte { return lookupFrame(0, "alice")()[:18] }, breaksProtocol: true},
+	{name: "Lookup with a descriptor", frame: lookupFrame(0, ""), fds: 1, breaksProtocol: true},
+	{name: "an oversized message", frame: zeroFrame(ipc.KindOf(new(work.Lookup)), 60_000), breaksProtocol: true},
 	{name: "half of its channel closed", close: true},
 	{name: "an empty packet", frame: func() []byte { return nil }},
 }
 
 const (
-	beginAsking = "<!-- attacks on the resolver: generated by go test ./privsep -run TestCaptured -update -->\n"
-	endAsking   = "<!-- end of attacks on the resolver -->\n"
+	beginResolverAttacks = "<!-- attacks on the resolver: generated by go test ./privsep -run TestCaptured -update -->\n"
+	endResolverAttacks   = "<!-- end of attacks on the resolver -->\n"
 )
 
 // TestCapturedAsksTheResolver checks that each message of a captured worker to
@@ -82,7 +82,7 @@ const (
 // still runs.
 func TestCapturedAsksTheResolver(t *testing.T) {
 	t.Parallel()
-	t.Run("without root", func(t *testing.T) { asksTheResolver(t, plain(t), testConfig{}) })
+	t.Run("without root", func(t *testing.T) { asksTheResolver(t, plainUser(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
 		asksTheResolver(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
@@ -94,8 +94,8 @@ func asksTheResolver(t *testing.T, as user, c testConfig) {
 	resolver := int(g.await("resolver ready", nil)["pid"].(float64))
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "| sent to the resolver | result | logged about that worker |\n|---|---|---|\n")
-	for _, one := range resolverSayings {
-		outcome, logged := g.saying(0, one)
+	for _, one := range resolverAttacks {
+		outcome, logged := g.runServiceAttack(0, one)
 		fmt.Fprintf(table, "| %s | %s | %s |\n", one.name, outcome, cmp.Or(logged, "–"))
 		if name := g.mustGet("/name?uid=0"); name != "root" {
 			t.Errorf("after %q uid 0 is %q", one.name, name)
@@ -104,7 +104,7 @@ func asksTheResolver(t *testing.T, as user, c testConfig) {
 	if n := g.count("resolver ready"); n != 1 || syscall.Kill(resolver, 0) != nil {
 		t.Errorf("there were %d resolvers", n)
 	}
-	show(t, beginAsking, endAsking, table.String())
+	checkTable(t, beginResolverAttacks, endResolverAttacks, table.String())
 }
 
 // nameHandler answers requests with the name of a user. It asks the resolver as

@@ -37,16 +37,16 @@ const (
 func TestCaptured(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	t.Run("without root", func(t *testing.T) { captured(t, plain(t), testConfig{}) })
+	t.Run("without root", func(t *testing.T) { testCapturedWorker(t, plainUser(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		captured(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
+		testCapturedWorker(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	})
 }
 
-func captured(t *testing.T, as user, c testConfig) {
-	c.Setup = packed(work.Setup{Setup: ipc.Setup{JWT: true}, Controllers: []work.Address{{Name: "c", Network: "tcp", Address: taken(t)}}})
-	c.Argv = argv{ipc.Dispatcher: within(dispatcher.Limits{DialBurst: 200, DialRate: 20})} // so low that the attack exceeds the limits on a slow machine too
+func testCapturedWorker(t *testing.T, as user, c testConfig) {
+	c.Setup = packed(work.Setup{Setup: ipc.Setup{JWT: true}, Controllers: []work.Address{{Name: "c", Network: "tcp", Address: usedAddress(t)}}})
+	c.Argv = argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{DialBurst: 200, DialRate: 20})} // so low that the attack exceeds the limits on a slow machine too
 	g := serve(t, as, c)
 	g.mustGet("/pid")
 	var descriptorsBefore, memoryBefore int
@@ -70,20 +70,20 @@ func captured(t *testing.T, as user, c testConfig) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	show(t, begin, end, table.String())
+	checkTable(t, begin, end, table.String())
 }
 
 // pages lists the pages with tables of attacks.
 var pages = []string{"../docs/ATTACKS.md", "../docs/ATTACKS-SERVICES.md"}
 
-// showing is held while the test reads and writes a page.
-var showing sync.Mutex
+// pageMu is held while the test reads and writes a page.
+var pageMu sync.Mutex
 
-// show compares a table with the table between two marks in one of the pages.
+// checkTable compares a table with the table between two marks in one of the pages.
 // With -update it writes the table there instead.
-func show(t *testing.T, begin, end, table string) {
-	showing.Lock()
-	defer showing.Unlock()
+func checkTable(t *testing.T, begin, end, table string) {
+	pageMu.Lock()
+	defer pageMu.Unlock()
 	raw, err := os.ReadFile(pages[0])
 	if err != nil {
 		t.Fatal(err)

@@ -30,25 +30,25 @@ type attack struct {
 // call filter stops the other attacks.
 var attacks = []attack{
 	// Files.
-	call("read /etc/shadow", unix.SYS_OPENAT, at, text("/etc/shadow"), unix.O_RDONLY),
-	call("read /proc/1/environ", unix.SYS_OPENAT, at, text("/proc/1/environ"), unix.O_RDONLY),
-	call("write its own memory through /proc", unix.SYS_OPENAT, at, text("/proc/self/mem"), unix.O_RDWR),
-	call("make a file in /tmp", unix.SYS_OPENAT, at, text("/tmp/captured"), unix.O_CREAT|unix.O_WRONLY, 0o600),
+	call("read /etc/shadow", unix.SYS_OPENAT, atCWD, text("/etc/shadow"), unix.O_RDONLY),
+	call("read /proc/1/environ", unix.SYS_OPENAT, atCWD, text("/proc/1/environ"), unix.O_RDONLY),
+	call("write its own memory through /proc", unix.SYS_OPENAT, atCWD, text("/proc/self/mem"), unix.O_RDWR),
+	call("make a file in /tmp", unix.SYS_OPENAT, atCWD, text("/tmp/captured"), unix.O_CREAT|unix.O_WRONLY, 0o600),
 	call("climb out over a descriptor", unix.SYS_OPENAT, ipc.WorkerFD, text(".."), unix.O_RDONLY),
-	call("open with openat2", unix.SYS_OPENAT2, at, text("/"), 0, 24),
-	call("open by handle", unix.SYS_OPEN_BY_HANDLE_AT, at, text("/"), 0),
+	call("open with openat2", unix.SYS_OPENAT2, atCWD, text("/"), 0, 24),
+	call("open by handle", unix.SYS_OPEN_BY_HANDLE_AT, atCWD, text("/"), 0),
 	call("list a directory", unix.SYS_GETDENTS64, 0, 0, 0),
-	call("make a directory", unix.SYS_MKDIRAT, at, text("/tmp/captured"), 0o700),
-	call("make a link", unix.SYS_SYMLINKAT, text("/etc"), at, text("/tmp/captured")),
-	call("remove a file", unix.SYS_UNLINKAT, at, text("/tmp/captured"), 0),
-	call("change a file's mode", unix.SYS_FCHMODAT, at, text("/tmp"), 0o777),
+	call("make a directory", unix.SYS_MKDIRAT, atCWD, text("/tmp/captured"), 0o700),
+	call("make a link", unix.SYS_SYMLINKAT, text("/etc"), atCWD, text("/tmp/captured")),
+	call("remove a file", unix.SYS_UNLINKAT, atCWD, text("/tmp/captured"), 0),
+	call("change a file's mode", unix.SYS_FCHMODAT, atCWD, text("/tmp"), 0o777),
 	call("mount", unix.SYS_MOUNT, text("none"), text("/tmp"), text("tmpfs")),
 	call("change the root", unix.SYS_CHROOT, text("/tmp")),
 	call("watch files", unix.SYS_INOTIFY_INIT1, 0),
 
 	// Other processes.
 	call("signal the parent", unix.SYS_KILL, uintptr(os.Getppid()), 15),
-	call("kill all that it may", unix.SYS_KILL, none, 9),
+	call("kill all that it may", unix.SYS_KILL, invalid, 9),
 	call("signal its siblings, the keeper and the namespace init: pid 1", unix.SYS_KILL, 1, 9),
 	call("signal a thread of another process", unix.SYS_TGKILL, 4_000_000, 4_000_000, 9), // not pid 1, which can be the worker itself
 	call("get hold of a process (pidfd_open)", unix.SYS_PIDFD_OPEN, 1, 0),
@@ -75,7 +75,7 @@ var attacks = []attack{
 	call("become dumpable", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1),
 
 	// Memory.
-	call("map memory to write and execute", unix.SYS_MMAP, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON, none, 0),
+	call("map memory to write and execute", unix.SYS_MMAP, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON, invalid, 0),
 	call("make memory executable", unix.SYS_MPROTECT, 0, 0, unix.PROT_EXEC),
 	call("share memory", unix.SYS_SHMGET, 0, 4096, 0),
 
@@ -85,7 +85,7 @@ var attacks = []attack{
 	call("keyctl", unix.SYS_KEYCTL, 0, 0),
 	call("add_key", unix.SYS_ADD_KEY, 0, 0, 0, 0),
 	call("userfaultfd", unix.SYS_USERFAULTFD, 0),
-	call("perf_event_open", unix.SYS_PERF_EVENT_OPEN, 0, 0, none, none, 0),
+	call("perf_event_open", unix.SYS_PERF_EVENT_OPEN, 0, 0, invalid, invalid, 0),
 	call("put another filter over this one", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, 0),
 	call("load a module", unix.SYS_INIT_MODULE, 0, 0, text("")),
 	call("load a kernel", unix.SYS_KEXEC_LOAD, 0, 0, 0, 0),
@@ -133,7 +133,7 @@ var attacks = []attack{
 	frame("Refused, after Ready", ipc.KindOf(new(ipc.Refused)), 2, 0),
 	frame("Done of a connection that it does not hold", ipc.KindOf(new(work.Done)), 8, 0),
 	frame("Taken of a connection that it was not given", ipc.KindOf(new(work.Taken)), 8, 0),
-	{"Progress of a connection that it does not hold", func() string { return say(&work.Progress{ID: 1 << 40, Stage: work.Resting}) }},
+	{"Progress of a connection that it does not hold", func() string { return sendAndWait(&work.Progress{ID: 1 << 40, Stage: work.Resting}) }},
 	frame("Progress that is none", ipc.KindOf(new(work.Progress)), 9, 0),
 	frame("Pong without Ping", ipc.KindOf(new(ipc.Pong)), 8, 0),
 	frame("a truncated word", ipc.KindOf(new(work.Done)), 3, 0),
@@ -141,8 +141,8 @@ var attacks = []attack{
 	frame("an oversized word", ipc.KindOf(new(work.Done)), 60_000, 0),
 	frame("a descriptor with a word that has none", ipc.KindOf(new(work.Done)), 8, 1),
 	frame("100 descriptors", ipc.KindOf(new(work.Done)), 8, 100),
-	{"a way that is not in the configuration", func() string { return say(&work.Dial{Upstream: work.UpstreamController, Index: 200}) }},
-	{"a way to a socket that is not in the configuration", func() string { return say(&work.Dial{Upstream: work.UpstreamMunge}) }},
+	{"a way that is not in the configuration", func() string { return sendAndWait(&work.Dial{Upstream: work.UpstreamController, Index: 200}) }},
+	{"a way to a socket that is not in the configuration", func() string { return sendAndWait(&work.Dial{Upstream: work.UpstreamMunge}) }},
 	frame("spares for a daemon that is not in the configuration", ipc.KindOf(new(work.DialBatch)), 3, 0, 1, 200),
 	frame("spares for it, as the parent would bring them", ipc.KindOf(new(work.DialedBatch)), 2, 0),
 	frame("a way of no kind", ipc.KindOf(new(work.Dial)), 10, 0, 8, 99),
@@ -172,23 +172,23 @@ var attacks = []attack{
 	{"an empty packet", func() string { _, _ = unix.Write(ipc.WorkerFD, nil); return wait() }},
 }
 
-const none = ^uintptr(0)
+const invalid = ^uintptr(0)
 
-var at = uintptr(unix.AT_FDCWD & (1<<64 - 1))
+var atCWD = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 
-// kept holds the texts that system calls point to, so that the garbage collector keeps
+// pinned holds the texts that system calls point to, so that the garbage collector keeps
 // them.
-var kept [][]byte
+var pinned [][]byte
 
 func text(s string) uintptr {
-	kept = append(kept, append([]byte(s), 0))
-	return uintptr(unsafe.Pointer(&kept[len(kept)-1][0]))
+	pinned = append(pinned, append([]byte(s), 0))
+	return uintptr(unsafe.Pointer(&pinned[len(pinned)-1][0]))
 }
 
 // address returns a loopback address of the given family, with port 1.
 func address(family uint16) uintptr {
-	kept = append(kept, []byte{byte(family), byte(family >> 8), 0, 1, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0})
-	return uintptr(unsafe.Pointer(&kept[len(kept)-1][0]))
+	pinned = append(pinned, []byte{byte(family), byte(family >> 8), 0, 1, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0})
+	return uintptr(unsafe.Pointer(&pinned[len(pinned)-1][0]))
 }
 
 // call returns an attack that makes one system call.
@@ -237,7 +237,7 @@ func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
 	}}
 }
 
-func say(m ipc.Message) string { send(m); return wait() }
+func sendAndWait(m ipc.Message) string { send(m); return wait() }
 
 // send sends a message without package ipc, which would make the worker follow the
 // protocol table.

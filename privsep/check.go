@@ -29,50 +29,50 @@ func Check(c Config, out *os.File) error {
 	for _, e := range c.Listen {
 		listeners = append(listeners, &listen.Listener{Listening: ipc.Listening{Network: e.Network, TLS: e.TLS}})
 	}
-	who, err := c.service()
+	service, err := c.service()
 	if err != nil {
 		return err
 	}
-	m := newMonitor(c, who)
+	m := newMonitor(c, service)
 	defer m.close()
-	err = m.begin(listeners)
+	err = m.prepare(listeners)
 	m.listeners = nil
 	if err != nil {
 		return err
 	}
 	facts := m.facts()
-	for _, p := range m.spawner.Parts() {
+	for _, p := range m.confinedSpawner.Parts() {
 		facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + p.Name, p.Is, p.Why}, "\t"))
 	}
-	m.ready = func() {
-		if p := m.programs[ipc.Keeper]; m.keys.NeedKeeper() {
-			facts = append(facts, fmt.Sprintf("%s=%d", ipc.FactKeeper, p.As.UID))
+	m.onReady = func() {
+		if p := m.programs[ipc.Keeper]; m.keys.NeedsKeeper() {
+			facts = append(facts, fmt.Sprintf("%s=%d", ipc.FactKeeper, p.Identity.UID))
 		}
-		m.end(nil)
+		m.endRun(nil)
 	}
-	failed := m.loop(nil)
-	if failed != nil {
+	runErr := m.loop(nil)
+	if runErr != nil {
 		facts = append(facts, ipc.FactFailed)
 	}
-	m.spawner.Switches.RequireConfinement = required
-	refused := m.spawner.CheckRequired()
-	if refused != nil {
+	m.confinedSpawner.Switches.RequireConfinement = required
+	requireErr := m.confinedSpawner.CheckRequired()
+	if requireErr != nil {
 		facts = append(facts, ipc.FactRefused)
 	}
-	_, wrong := m.spawner.Prove(ipc.ProvePage, out, facts...)
-	return cmp.Or(wrong, failed, refused)
+	_, proofErr := m.confinedSpawner.Prove(ipc.ProvePage, out, facts...)
+	return cmp.Or(proofErr, runErr, requireErr)
 }
 
 // facts returns the facts that the process that writes the page can't find out
 // itself.
 func (m *monitor) facts() []string {
-	uid := fmt.Sprint(int32(m.who.UID))
-	list := append(m.config.Facts, ipc.FactUID+"="+uid, fmt.Sprintf("%s=%s (%s:%d)", ipc.FactName, m.who.Name, uid, int32(m.who.GID)), fmt.Sprintf("%s=%d", ipc.FactTasks, spawn.MostOfUser))
-	if m.who.Root {
+	uid := fmt.Sprint(int32(m.service.UID))
+	list := append(m.config.Facts, ipc.FactUID+"="+uid, fmt.Sprintf("%s=%s (%s:%d)", ipc.FactName, m.service.Name, uid, int32(m.service.GID)), fmt.Sprintf("%s=%d", ipc.FactTasks, spawn.MaxUserTasks))
+	if m.service.Root {
 		list = append(list, ipc.FactRoot)
 	}
-	if m.who.Unfit != nil {
-		list = append(list, ipc.FactUnfit+"="+m.who.Unfit.Error())
+	if m.service.UserCheckErr != nil {
+		list = append(list, ipc.FactUnfit+"="+m.service.UserCheckErr.Error())
 	}
 	return list
 }

@@ -57,9 +57,9 @@ func uid(as user) int {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	out, status := inspect(t, plain(t), testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/run/munge/s"}})})
+	out, status := inspect(t, plainUser(t), testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/run/munge/s"}})})
 	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "credentials of MUNGE or auth/slurm", "processes of the user who started", "PID namespace",
-		fmt.Sprintf("processes of uid %d outside the sandbox, which can stop, limit and kill it", uid(plain(t))), "memory and CPU time"} {
+		fmt.Sprintf("processes of uid %d outside the sandbox, which can stop, limit and kill it", uid(plainUser(t))), "memory and CPU time"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}
@@ -126,8 +126,8 @@ func TestCheckSaysWhy(t *testing.T) {
 	must(t, err)
 	ids := []syscall.SysProcIDMap{{Size: 1 << 16}}
 	for name, tt := range map[string]struct {
-		script, why string
-		space       uintptr
+		script, reason string
+		space          uintptr
 	}{
 		"none are left":      {"echo 0 >/proc/sys/user/max_user_namespaces", "no space left on device", unix.CLONE_NEWUSER},
 		"their maps are not": {"mount -o remount,bind,ro /proc", "read-only file system", unix.CLONE_NEWNS},
@@ -143,8 +143,8 @@ func TestCheckSaysWhy(t *testing.T) {
 				cmd.SysProcAttr.Unshareflags, cmd.SysProcAttr.Cloneflags = tt.space, 0 // so that package syscall keeps the mounts of this process unchanged
 			}
 			out, _ := cmd.CombinedOutput()
-			for _, want := range []string{"user namespace                     off  " + tt.why + "\n", "network namespace                  off  without a user namespace\n",
-				"PID namespace                      off  without a user namespace: requires a start as root\n", "\nSome confinement", "is off: " + tt.why,
+			for _, want := range []string{"user namespace                     off  " + tt.reason + "\n", "network namespace                  off  without a user namespace\n",
+				"PID namespace                      off  without a user namespace: requires a start as root\n", "\nSome confinement", "is off: " + tt.reason,
 				"the machine's network, through a hole", "signals to its user's other processes"} {
 				if !strings.Contains(string(out), want) {
 					t.Errorf("%q is missing:\n%s", want, out)
@@ -158,7 +158,7 @@ func TestCheckSaysWhy(t *testing.T) {
 // not killed.
 func TestCheckFinds(t *testing.T) {
 	t.Parallel()
-	out, status := inspect(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"lives but tells"}}})
+	out, status := inspect(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"lives but tells"}}})
 	if status != 1 || !strings.Contains(out, "These were not killed:") || !strings.Contains(out, "  bpf (exit status 0: ") {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}
@@ -170,22 +170,22 @@ func TestCheckRequires(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
 	const ends = "require_confinement: parts of the confinement are not available: "
-	some := testConfig{Switches: ipc.Switches{RequireConfinement: true, DisableUnshareSysV: true}}
+	onePartOff := testConfig{Switches: ipc.Switches{RequireConfinement: true, DisableUnshareSysV: true}}
 	if os.Geteuid() == 0 {
-		some.Service = identityOf("nobody", "nogroup", "")
+		onePartOff.Service = identityOf("nobody", "nogroup", "")
 	}
-	out, status := inspect(t, nil, some)
+	out, status := inspect(t, nil, onePartOff)
 	if status != 1 || !strings.Contains(out, "such a start fails") || !strings.Contains(out, "error: "+ends) || !strings.Contains(out, "Left to an attacker") {
 		t.Errorf("without a part: exit status %d:\n%s", status, out)
 	}
-	said := out[strings.Index(out, ends):]
-	if text, hint := launch(t, nil, some).failure(); strings.TrimSpace(said) != text || !strings.Contains(text, "IPC namespace (disable_unshare_sysv)") || !strings.Contains(hint, "--check-confinement") {
-		t.Errorf("the start ends with %q, hint %q; the check with %q", text, hint, said)
+	checkErr := out[strings.Index(out, ends):]
+	if text, hint := launch(t, nil, onePartOff).failure(); strings.TrimSpace(checkErr) != text || !strings.Contains(text, "IPC namespace (disable_unshare_sysv)") || !strings.Contains(hint, "--check-confinement") {
+		t.Errorf("the start ends with %q, hint %q; the check with %q", text, hint, checkErr)
 	}
 	if os.Geteuid() != 0 {
 		return
 	}
-	if text, _ := launch(t, plain(t), testConfig{Switches: ipc.Switches{RequireConfinement: true}}).failure(); !strings.HasPrefix(text, ends) || !strings.Contains(text, "dropping of supplementary groups") {
+	if text, _ := launch(t, plainUser(t), testConfig{Switches: ipc.Switches{RequireConfinement: true}}).failure(); !strings.HasPrefix(text, ends) || !strings.Contains(text, "dropping of supplementary groups") {
 		t.Errorf("in a group that can't be dropped: %q", text)
 	}
 	all := testConfig{Service: identityOf("nobody", "nogroup", ""), Switches: ipc.Switches{RequireConfinement: true}}
@@ -248,7 +248,7 @@ func TestConnectsWhereNeeded(t *testing.T) {
 		{"no socket to connect to", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}})}, ipc.Unix, false},
 	} {
 		m := newMonitor(tt.c.config(), identity.Service{})
-		must(t, m.serveOn([]*listen.Listener{{Listening: ipc.Listening{Network: ipc.TCP}}, {Listening: ipc.Listening{Network: tt.over}}}))
+		must(t, m.adoptListeners([]*listen.Listener{{Listening: ipc.Listening{Network: ipc.TCP}}, {Listening: ipc.Listening{Network: tt.over}}}))
 		got, err := work.Unpack(m.config.Setup)
 		must(t, err)
 		if (got.Seal&ipc.SealUnix != 0) != tt.want || (got.AuthSocket+got.Munge.Socket != "" || len(got.Accounting) > 0) != tt.want {

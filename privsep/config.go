@@ -26,23 +26,23 @@ type Config struct {
 	Activated []*os.File                     // listening sockets that the service manager passed; they come before Listen
 	Reread    func() (*ipc.WholePlan, error) // makes a Plan of the configuration as it is now, for SIGHUP
 
-	kernelTells bool // the kernel reports the peer's identity on at least one listener
+	hasPeerCreds bool // the kernel reports the peer's identity on at least one listener
 }
 
 // These are variables so that tests can set shorter times.
 var (
-	startLimit = 20 * time.Second // how long a process may take to send Ready
-	silence    = 10 * time.Second // a process that answers no Ping for this long is killed
-	watch      = 10 * time.Second // how often the parent looks for newer keys and certificates
-	still      = 2 * time.Second  // how long a file with token keys must be unwritten before it is used
+	startLimit       = 20 * time.Second // how long a process may take to send Ready
+	pingTimeout      = 10 * time.Second // a process that answers no Ping for this long is killed
+	keyCheckInterval = 10 * time.Second // how often the parent looks for newer keys and certificates
+	settleTime       = 2 * time.Second  // how long a file with token keys must be unwritten before it is used
 )
 
 // programArgs has additional arguments for processes. Only tests set it.
 var programArgs map[ipc.Role][]string
 
-// check rejects numbers that can't work. An intact schedrestd-config sends no
+// checkNumbers rejects numbers that can't work. An intact schedrestd-config sends no
 // such numbers.
-func (c Config) check() error {
+func (c Config) checkNumbers() error {
 	n := c.Numbers
 	if max(n.Connections, n.PerSource, n.Identities, n.Workers, n.Threads, n.Waiting) > ipc.MaxConnections || min(n.Connections, n.Identities, n.Workers, n.Threads) == 0 {
 		return errs.New(errs.Invalid, "numbers must be from 1 to %d: %+v", ipc.MaxConnections, n)
@@ -50,15 +50,15 @@ func (c Config) check() error {
 	return nil
 }
 
-// setup returns the setup of the workers, completed with the settings that only
+// workerSetup returns the setup of the workers, completed with the settings that only
 // the parent knows. If the kernel identifies the gateway's clients, each worker
 // itself connects to the UNIX sockets of munged and of daemons, so that munged
 // and the daemons see the worker's user. Only if there are such sockets does
 // the sandbox permit workers to create UNIX sockets.
-func (c Config) setup() ipc.Setup {
+func (c Config) workerSetup() ipc.Setup {
 	s := c.Setup
 	s.SchedUID, s.Privileged = c.Service.SchedUID, c.Service.Privileged
-	s.Sockets = s.Local && c.kernelTells
+	s.Sockets = s.Local && c.hasPeerCreds
 	if s.Sockets && s.Reach&(ipc.ReachUnix|ipc.ReachMunge) != 0 {
 		s.Seal |= ipc.SealUnix
 	}
@@ -67,50 +67,50 @@ func (c Config) setup() ipc.Setup {
 
 // listenOptions returns the options for the listeners. The UNIX sockets belong
 // to the service identity, or to root with become_user.
-func (c Config) listenOptions(who identity.Service) listen.Options {
-	owner := &socket.Owner{UID: who.UID, GID: who.GID}
+func (c Config) listenOptions(service identity.Service) listen.Options {
+	owner := &socket.Owner{UID: service.UID, GID: service.GID}
 	if c.Switches.BecomeUser { // any local user may connect, and root listens
 		*owner = socket.Owner{}
 	}
 	if c.HasSocketGroup {
 		owner.GID = c.SocketGID
 	}
-	return listen.Options{Passed: c.Activated, Addresses: c.Listen, Netns: c.Netns, UnixOnly: c.Switches.BecomeUser,
-		Unix: socket.Options{Mode: fs.FileMode(c.SocketMode) & fs.ModePerm, Owner: owner, Private: become.PrivateGroup}}
+	return listen.Options{Activated: c.Activated, Addresses: c.Listen, Netns: c.Netns, UnixOnly: c.Switches.BecomeUser,
+		Unix: socket.Options{Mode: fs.FileMode(c.SocketMode) & fs.ModePerm, Owner: owner, PrivateGroup: become.PrivateGroup}}
 }
 
-// files returns the limit of open descriptors of a process.
-func (c Config) files() uint64 { return uint64(c.Setup.Files) }
+// maxFiles returns the limit of open descriptors of a process.
+func (c Config) maxFiles() uint64 { return uint64(c.Setup.Files) }
 
-// mostProcesses returns how many processes the dispatcher may have at a time:
+// maxProcesses returns how many processes the dispatcher may have at a time:
 // the processes of a gateway at its limits, and those of earlier generations
 // that still finish requests.
-func (c Config) mostProcesses() int { return 2*int(c.Connections+c.Identities+c.Workers) + 100 }
+func (c Config) maxProcesses() int { return 2*int(c.Connections+c.Identities+c.Workers) + 100 }
 
-// anyWorker returns the identity of workers that are not started for one
+// defaultIdentity returns the identity of workers that are not started for one
 // particular user, and of the processes that make a forbidden call to prove that
 // the sandbox kills them (death tests).
-func (c Config) anyWorker(who identity.Service) security.Identity {
+func (c Config) defaultIdentity(service identity.Service) security.Identity {
 	if c.Switches.BecomeUser {
 		// No user has connected yet. If these processes ran as one of the
 		// users, that user could stop them, and so decide whether others are
 		// served.
 		return security.Identity{Name: "nobody", UID: become.Overflow, GID: become.Overflow}
 	}
-	return who.Identity
+	return service.Identity
 }
 
 // spawnOptions returns the options of a Spawner that starts the gateway's
 // processes.
-func (c Config) spawnOptions(who identity.Service, programs program.Set) spawn.Options {
+func (c Config) spawnOptions(service identity.Service, programs program.Set) spawn.Options {
 	worker := programs[ipc.Worker]
-	return spawn.Options{Root: who.Root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.Setup.Seal, OneClient: c.Setup.Inetd, PIDs: int(c.PIDs),
+	return spawn.Options{Root: service.Root, Identity: c.defaultIdentity(service), Switches: c.Switches, Seal: c.Setup.Seal, OneClient: c.Setup.Inetd, PIDs: int(c.PIDs),
 		StartLimit: startLimit, Worker: worker.File, Argv: worker.Argv, Log: c.Log}
 }
 
 // keyOptions returns the options with which a generation opens its keys.
-func (c Config) keyOptions(who identity.Service, https bool) keys.Options {
-	return keys.Options{Secrets: c.Secrets, HTTPS: https, JWT: c.Setup.JWT, Root: who.Root, Worker: who.Identity, SchedUID: who.SchedUID, Log: c.Log}
+func (c Config) keyOptions(service identity.Service, https bool) keys.Options {
+	return keys.Options{Secrets: c.Secrets, HTTPS: https, JWT: c.Setup.JWT, Root: service.Root, Worker: service.Identity, SchedUID: service.SchedUID, Log: c.Log}
 }
 
 // serviceSetup returns the setup that the services receive.
@@ -118,16 +118,16 @@ func (c Config) serviceSetup() ipc.ServiceSetup {
 	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Log: c.Setup.Log, Seal: c.Setup.Seal &^ ipc.SealUnix}
 }
 
-// dispatch returns what a dispatcher needs to know about this run.
-func (c Config) dispatch(who identity.Service) *ipc.Dispatch {
-	worker := c.anyWorker(who)
-	return &ipc.Dispatch{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: startLimit, Silence: silence}
+// dispatcherSetup returns what a dispatcher needs to know about this run.
+func (c Config) dispatcherSetup(service identity.Service) *ipc.Dispatch {
+	worker := c.defaultIdentity(service)
+	return &ipc.Dispatch{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: startLimit, Silence: pingTimeout}
 }
 
 // reread replaces the configuration with the result of Reread. The files and
 // listeners that were opened at the start stay open, and the dropped
 // capabilities stay dropped.
-func (c *Config) reread(who identity.Service) error {
+func (c *Config) reread(service identity.Service) error {
 	next, err := c.Reread()
 	if err != nil {
 		return err
@@ -136,9 +136,9 @@ func (c *Config) reread(who identity.Service) error {
 		c.Ranges = next.Ranges
 	}
 	c.Setup, c.Secrets, c.LogLevel = next.Setup, next.Secrets, next.LogLevel
-	c.Setup = c.setup()
+	c.Setup = c.workerSetup()
 	if c.Switches.BecomeUser {
-		return identity.CheckBecoming(&c.WholePlan, who.Root)
+		return identity.CheckBecomeUser(&c.WholePlan, service.Root)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func connectUnix(path string) string {
 	if path[0] == 0 {
 		size = 2 + len(path)
 	}
-	kept = append(kept, to)
+	pinned = append(pinned, to)
 	return sys(unix.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&to[0])), uintptr(size))
 }
 
@@ -128,7 +128,7 @@ func TestCapturedConnects(t *testing.T) {
 		fmt.Fprintf(table, "| %s | %s |\n", a.name, try(g, a.name))
 		g.mustGet("/pid")
 	}
-	show(t, beginConnecting, endConnecting, table.String())
+	checkTable(t, beginConnecting, endConnecting, table.String())
 	c.Listen = c.Listen[:1] // over TCP the kernel does not identify clients, so clients have tokens, and no worker connects
 	g = serve(t, nil, c)
 	for _, a := range connectingAttacks {

@@ -10,9 +10,9 @@ import (
 func TestSandboxViolationIsCounted(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	g := serve(t, plain(t), testConfig{})
-	if what := g.attack("make a directory"); what != "is killed by SIGSYS" {
-		t.Errorf("it %s", what)
+	g := serve(t, plainUser(t), testConfig{})
+	if outcome := g.attack("make a directory"); outcome != "is killed by SIGSYS" {
+		t.Errorf("it %s", outcome)
 	}
 	must(t, syscall.Kill(g.cmd.Process.Pid, syscall.SIGUSR1))
 	r := g.await("counters", nil)

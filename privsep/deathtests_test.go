@@ -45,7 +45,7 @@ func TestDeathTests(t *testing.T) {
 	needSandbox(t)
 	for _, part := range []string{"lives", "gets another signal", "does not die"} {
 		t.Run(part, func(t *testing.T) {
-			g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {part}}, StartLimit: time.Second})
+			g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {part}}, StartLimit: time.Second})
 			text, hint := g.failure()
 			if !strings.Contains(text, "did not kill: kill of the parent (") || !strings.Contains(hint, "--check-confinement") {
 				t.Errorf("error %q, hint %q", text, hint)
@@ -58,7 +58,7 @@ func TestDeathTests(t *testing.T) {
 // replaced by a program that sets up no sandbox.
 func TestNoProgramOfOurs(t *testing.T) {
 	t.Parallel()
-	text, hint := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"of another build"}}}).failure()
+	text, hint := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"of another build"}}}).failure()
 	if !strings.Contains(text, `the workers' sandbox was not verified: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, "schedrestd-worker may be from another build") || strings.Contains(hint, "audit") {
 		t.Errorf("error %q, hint %q", text, hint)
 	}
@@ -69,7 +69,7 @@ func TestNoProgramOfOurs(t *testing.T) {
 func TestDeathTestsInAudit(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	g := serve(t, plain(t), testConfig{Switches: ipc.Switches{AuditConfinement: true}})
+	g := serve(t, plainUser(t), testConfig{Switches: ipc.Switches{AuditConfinement: true}})
 	g.await("forbidden system calls are only logged (audit_confinement); the sandbox was not verified", nil)
 	g.mustGet("/pid")
 }
@@ -79,7 +79,7 @@ func TestDeathTestsInAudit(t *testing.T) {
 func TestConfinementLine(t *testing.T) {
 	t.Parallel()
 	needSandbox(t)
-	g := serve(t, plain(t), testConfig{})
+	g := serve(t, plainUser(t), testConfig{})
 	r := g.await("confinement of the workers", nil)
 	for _, want := range []string{"no_new_privs", "seccomp"} {
 		if !strings.Contains(fmt.Sprint(r["on"]), want) {

@@ -73,7 +73,7 @@ var violations = map[string]struct {
 
 // playCompromised plays a dispatcher that commits a violation.
 func playCompromised(part string) int {
-	return own.Main(ipc.Dispatcher, func(ipc.ServiceSetup) (security.Sealed, error) { return security.Sealed{}, nil },
+	return own.Main(ipc.Dispatcher, func(ipc.ServiceSetup) (security.Sandbox, error) { return security.Sandbox{}, nil },
 		func(parent *ipc.Channel) own.Service { return &compromised{parent: parent, part: part} })
 }
 
@@ -101,9 +101,9 @@ func TestCompromisedDispatcher(t *testing.T) {
 	for name, tt := range violations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := launch(t, plain(t), testConfig{Silence: time.Second, Argv: argv{ipc.Dispatcher: {"compromised", name}}})
+			g := launch(t, plainUser(t), testConfig{Silence: time.Second, Argv: argv{ipc.Dispatcher: {"compromised", name}}})
 			if name == "an outcome twice" || name == "the keys of a generation in force" { // the gateway serves by then
-				g.because("dispatcher exited", tt.want)
+				g.awaitReason("dispatcher exited", tt.want)
 				return
 			}
 			if text, _ := g.failure(); !strings.Contains(text, tt.want) {
@@ -117,7 +117,7 @@ func TestCompromisedDispatcher(t *testing.T) {
 // parent serves again within ten seconds, on the same listeners.
 func TestDispatcherDies(t *testing.T) {
 	t.Parallel()
-	for name, as := range map[string]user{"without root": plain(t), "as root": nil} {
+	for name, as := range map[string]user{"without root": plainUser(t), "as root": nil} {
 		t.Run(name, func(t *testing.T) {
 			c := testConfig{}
 			if as == nil {
@@ -134,9 +134,9 @@ func TestDispatcherDies(t *testing.T) {
 				})
 				worker := g.workerPID()
 				must(t, syscall.Kill(pid, syscall.SIGKILL))
-				begun := time.Now()
+				start := time.Now()
 				g.mustGet("/pid")
-				if took := time.Since(begun); took > 10*time.Second {
+				if took := time.Since(start); took > 10*time.Second {
 					t.Errorf("it was served again after %s", took)
 				}
 				await(t, "its worker is gone, too", func() bool { return syscall.Kill(worker, 0) != nil })
@@ -149,7 +149,7 @@ func TestDispatcherDies(t *testing.T) {
 // read its channel, and that a new dispatcher serves.
 func TestStoppedDispatcher(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Silence: time.Second})
+	g := serve(t, plainUser(t), testConfig{Silence: time.Second})
 	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))
 	g.await("dispatcher exited", func(r map[string]any) bool {
 		return strings.Contains(fmt.Sprint(r["because"]), "has not read its channel for 1s")
@@ -162,7 +162,7 @@ func TestStoppedDispatcher(t *testing.T) {
 // includes connections that the dispatcher had not received by then.
 func TestAcceptedBeforeTheEnd(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{})
+	g := serve(t, plainUser(t), testConfig{})
 	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))
 	var clients []net.Conn
 	for range 20 {
@@ -173,7 +173,7 @@ func TestAcceptedBeforeTheEnd(t *testing.T) {
 	g.await("draining", nil)
 	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGCONT))
 	for _, c := range clients {
-		if answer := last(t, c); !strings.HasPrefix(answer, "HTTP/1.1 200") {
+		if answer := readAll(t, c); !strings.HasPrefix(answer, "HTTP/1.1 200") {
 			t.Errorf("%q", answer)
 		}
 	}

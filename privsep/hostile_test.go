@@ -26,7 +26,7 @@ func TestHostileWorkers(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		part, want string
-		knock      bool // the worker breaks the protocol only when it is given a connection
+		connect    bool // the worker breaks the protocol only when it is given a connection
 	}{
 		{part: "early", want: "Done of the worker is not permitted while proving"},
 		{part: "unknown kind", want: "kind 99 of the worker is not in the protocol table"},
@@ -43,22 +43,22 @@ func TestHostileWorkers(t *testing.T) {
 		{part: "descriptor", want: "came with 1 descriptors"},
 		{part: "descriptors", want: "cut off"},
 		{part: "pong of nothing", want: "which was not requested"},
-		{part: "done untaken", want: "which it does not hold", knock: true},
-		{part: "taken twice", want: "which it was not given", knock: true},
-		{part: "done twice", want: "which it does not hold", knock: true},
-		{part: "done of another", want: "which it does not hold", knock: true},
+		{part: "done untaken", want: "which it does not hold", connect: true},
+		{part: "taken twice", want: "which it was not given", connect: true},
+		{part: "done twice", want: "which it does not hold", connect: true},
+		{part: "done of another", want: "which it does not hold", connect: true},
 		{part: "progress of nothing", want: "Progress for connection 1, which it does not hold"},
 		{part: "no stage", want: "has a stage that is 0"},
-		{part: "progress untaken", want: "which it does not hold", knock: true},
-		{part: "progress of another", want: "which it does not hold", knock: true},
-		{part: "progress after done", want: "which it does not hold", knock: true},
-		{part: "progress twice", want: "reported twice", knock: true},
-		{part: "progress without end", want: "Progress too often", knock: true},
+		{part: "progress untaken", want: "which it does not hold", connect: true},
+		{part: "progress of another", want: "which it does not hold", connect: true},
+		{part: "progress after done", want: "which it does not hold", connect: true},
+		{part: "progress twice", want: "reported twice", connect: true},
+		{part: "progress without end", want: "Progress too often", connect: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
-			g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1})
-			if tt.knock {
+			g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1})
+			if tt.connect {
 				r := g.await("serving", nil)
 				c, err := net.Dial("tcp", r["listen"].([]any)[0].(string))
 				if err != nil {
@@ -66,7 +66,7 @@ func TestHostileWorkers(t *testing.T) {
 				}
 				defer c.Close()
 			}
-			r := g.because("worker killed", tt.want)
+			r := g.awaitReason("worker killed", tt.want)
 			if r["level"] != "ERROR" || r["worker"] == nil || r["uid"] == nil || r["pid"] == nil {
 				t.Errorf("the record does not say who it was: %v", r)
 			}
@@ -81,8 +81,8 @@ func TestHostileWorkers(t *testing.T) {
 // its channel.
 func TestStoppedWorker(t *testing.T) {
 	t.Parallel()
-	g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"stopped"}}, Workers: 1, Silence: 400 * time.Millisecond})
-	g.because("worker terminated", "has not read its channel")
+	g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"stopped"}}, Workers: 1, Silence: 400 * time.Millisecond})
+	g.awaitReason("worker terminated", "has not read its channel")
 }
 
 // TestQueuedConnections checks a worker that never reads its channel while
@@ -91,12 +91,12 @@ func TestStoppedWorker(t *testing.T) {
 func TestQueuedConnections(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "stopped")
-	if as := plain(t); as != nil {
+	if as := plainUser(t); as != nil {
 		if err := os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"first stops", mark}}, Workers: 1, Silence: time.Second})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"first stops", mark}}, Workers: 1, Silence: time.Second})
 	done := make(chan error)
 	for range 20 {
 		go func() {
@@ -116,7 +116,7 @@ func TestQueuedConnections(t *testing.T) {
 // worker if the first one has died, but never to a third.
 func TestTwiceIsEnough(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"dies before"}}, Workers: 1})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"dies before"}}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestTwiceIsEnough(t *testing.T) {
 // left behind still runs.
 func TestOrphan(t *testing.T) {
 	t.Parallel()
-	g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"orphan"}}, Workers: 1})
+	g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"orphan"}}, Workers: 1})
 	g.await("worker exited unexpectedly", nil)
 	g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
 }
@@ -144,7 +144,7 @@ func TestOrphan(t *testing.T) {
 // it, the gateway pauses before it starts the next worker.
 func TestDeadlyRequest(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"exits on it"}}, Workers: 1})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"exits on it"}}, Workers: 1})
 	for n := range 4 {
 		c, err := net.Dial("tcp", g.addr)
 		if err != nil {
@@ -179,7 +179,7 @@ func TestDeadlyRequest(t *testing.T) {
 // and shortened, and that their number is limited.
 func TestWorkerOutput(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: 50, LogRate: 20})}})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{LogBurst: 50, LogRate: 20})}})
 	g.mustGet("/log?text=" + url.QueryEscape("a line"))
 	r := g.await("worker: a line", nil)
 	if r["level"] != "WARN" || r["n"] != "1" || r["worker"] == nil || r["worker_uid"] == nil || r["worker_pid"] == nil {
@@ -215,7 +215,7 @@ func TestWorkerOutput(t *testing.T) {
 // start the next worker, and closes each connection that waits too long.
 func TestBackOff(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 20 * time.Millisecond}), ipc.Worker: {"exits on it"}}, Workers: 1, Connections: 50})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: 20 * time.Millisecond}), ipc.Worker: {"exits on it"}}, Workers: 1, Connections: 50})
 	for range 5 { // the pause grows to 800 ms
 		c, err := net.Dial("tcp", g.addr)
 		if err != nil {

@@ -27,8 +27,8 @@ import (
 	"schedrestd/plan"
 )
 
-// becoming starts a gateway that serves each user with their own identity, and returns its socket.
-func becoming(t *testing.T, c testConfig) (*gateway, string) {
+// serveBecomeUser starts a gateway that serves each user with their own identity, and returns its socket.
+func serveBecomeUser(t *testing.T, c testConfig) (*gateway, string) {
 	t.Helper()
 	needRoot(t)
 	path := sharedDir(t) + "/s"
@@ -39,9 +39,9 @@ func becoming(t *testing.T, c testConfig) (*gateway, string) {
 	return serve(t, nil, c), path
 }
 
-// accountsAlone configures a gateway that rejects uids that belong to no user,
+// accountsOnly configures a gateway that rejects uids that belong to no user,
 // as a real gateway does.
-var accountsAlone = testConfig{Argv: argv{ipc.Resolver: {"good"}}}
+var accountsOnly = testConfig{Argv: argv{ipc.Resolver: {"good"}}}
 
 // ask sends one request on c, and returns the status and the body of the
 // answer.
@@ -85,7 +85,7 @@ func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, in
 // user and no capabilities.
 func TestEachUserHisProcess(t *testing.T) {
 	t.Parallel()
-	g, socket := becoming(t, testConfig{})
+	g, socket := serveBecomeUser(t, testConfig{})
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	one := pidOf(t, body)
 	_, _, body = askAs(t, socket, 31002, 31102, "/pid")
@@ -117,15 +117,15 @@ func TestEachUserHisProcess(t *testing.T) {
 			t.Errorf("parent's %s is %s", name, got)
 		}
 	}
-	if n := len(children(t, g.cmd.Process.Pid)); n != 3+refusing {
+	if n := len(children(t, g.cmd.Process.Pid)); n != 3+refusalWorkers {
 		t.Errorf("%d processes for three identities", n)
 	}
 }
 
-// refusing is the number of workers that serve no client. They only answer
+// refusalWorkers is the number of workers that serve no client. They only answer
 // connections that the gateway refuses. Every other worker serves one user or
 // one connection.
-const refusing = 1
+const refusalWorkers = 1
 
 // children returns the running workers and keepers that pid has started.
 func children(t *testing.T, pid int) (list []int) {
@@ -153,7 +153,7 @@ func children(t *testing.T, pid int) (list []int) {
 // answered by its user's worker, and the parent stays small.
 func TestManyUsers(t *testing.T) {
 	t.Parallel()
-	g, socket := becoming(t, testConfig{})
+	g, socket := serveBecomeUser(t, testConfig{})
 	var wg sync.WaitGroup
 	for user := range 100 {
 		for range 10 {
@@ -178,7 +178,7 @@ func TestManyUsers(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if n := len(children(t, g.cmd.Process.Pid)); n > plan.DefaultIdentities+refusing {
+	if n := len(children(t, g.cmd.Process.Pid)); n > plan.DefaultIdentities+refusalWorkers {
 		t.Errorf("%d workers", n)
 	}
 	// RssAnon leaves out the pages of the program file. Those of this test
@@ -210,22 +210,22 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 	// The busy connection leaves one slot free. Therefore the gateway serves
 	// the next user's connection only when it has noticed that the previous
 	// user's connection is closed.
-	g, socket := becoming(t, testConfig{Identities: 3, Connections: 2})
+	g, socket := serveBecomeUser(t, testConfig{Identities: 3, Connections: 2})
 	busy, _, body := askAs(t, socket, 31001, 31101, "/pid") // the first user, but with a request in progress
 	one := pidOf(t, body)
 	fmt.Fprintf(busy, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
 	g.await("worker: a request waits", nil)
-	gone := []int{0, 0}
-	for i := range gone {
+	idlePIDs := []int{0, 0}
+	for i := range idlePIDs {
 		c, _, body := askAs(t, socket, 31002+i, 31101, "/pid")
-		gone[i] = pidOf(t, body)
+		idlePIDs[i] = pidOf(t, body)
 		c.Close()
 	}
 	c, _, _ := askAs(t, socket, 31002, 31101, "/pid") // so that 31003 is the user who connected least recently
 	c.Close()
 	askAs(t, socket, 31004, 31101, "/pid")
-	if list := children(t, g.cmd.Process.Pid); len(list) != 3+refusing || !slices.Contains(list, one) || !slices.Contains(list, gone[0]) || slices.Contains(list, gone[1]) {
-		t.Errorf("workers %v; %d is busy, %d was used last, %d before it", list, one, gone[0], gone[1])
+	if list := children(t, g.cmd.Process.Pid); len(list) != 3+refusalWorkers || !slices.Contains(list, one) || !slices.Contains(list, idlePIDs[0]) || slices.Contains(list, idlePIDs[1]) {
+		t.Errorf("workers %v; %d is busy, %d was used last, %d before it", list, one, idlePIDs[0], idlePIDs[1])
 	}
 }
 
@@ -234,7 +234,7 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 // connection. A connection in use stays.
 func TestIdleYields(t *testing.T) {
 	t.Parallel()
-	g, socket := becoming(t, testConfig{Identities: 3})
+	g, socket := serveBecomeUser(t, testConfig{Identities: 3})
 	busy, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	one := pidOf(t, body)
 	fmt.Fprintf(busy, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -244,7 +244,7 @@ func TestIdleYields(t *testing.T) {
 			t.Errorf("user %d: %d %s", 31002+i, status, body)
 		}
 	}
-	if list := children(t, g.cmd.Process.Pid); len(list) != 3+refusing || !slices.Contains(list, one) {
+	if list := children(t, g.cmd.Process.Pid); len(list) != 3+refusalWorkers || !slices.Contains(list, one) {
 		t.Errorf("workers %v, %d is busy", list, one)
 	}
 }
@@ -253,14 +253,14 @@ func TestIdleYields(t *testing.T) {
 // with a connection stays.
 func TestRest(t *testing.T) {
 	t.Parallel()
-	g, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Rest: 300 * time.Millisecond})}})
-	kept, _, body := askAs(t, socket, 31001, 31101, "/pid")
+	g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Rest: 300 * time.Millisecond})}})
+	open, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	stays := pidOf(t, body)
 	c, _, body := askAs(t, socket, 31002, 31101, "/pid")
 	goes := pidOf(t, body)
 	c.Close()
 	g.await("worker exited", func(r map[string]any) bool { return r["pid"] == float64(goes) })
-	if _, body, err := ask(kept, "/pid"); err != nil || pidOf(t, body) != stays {
+	if _, body, err := ask(open, "/pid"); err != nil || pidOf(t, body) != stays {
 		t.Errorf("the one with a connection: %s %v", body, err)
 	}
 	if _, _, body = askAs(t, socket, 31002, 31101, "/pid"); pidOf(t, body) == goes {
@@ -273,7 +273,7 @@ func TestRest(t *testing.T) {
 // groups that have no id in this user namespace.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
-	g, socket := becoming(t, testConfig{Service: identityOf("", "", "31050")})
+	g, socket := serveBecomeUser(t, testConfig{Service: identityOf("", "", "31050")})
 	for _, tt := range []struct {
 		uid, gid, want int
 	}{
@@ -283,10 +283,10 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("uid %d, gid %d: %d %s", tt.uid, tt.gid, status, body)
 		}
 	}
-	if n := len(children(t, g.cmd.Process.Pid)); n != 1+refusing {
+	if n := len(children(t, g.cmd.Process.Pid)); n != 1+refusalWorkers {
 		t.Errorf("%d workers", n)
 	}
-	_, socket = becoming(t, testConfig{Service: identityOf("", "", "31050"), Switches: ipc.Switches{DisableUserCheck: true}})
+	_, socket = serveBecomeUser(t, testConfig{Service: identityOf("", "", "31050"), Switches: ipc.Switches{DisableUserCheck: true}})
 	for _, uid := range []int{0, 31050} {
 		if _, status, body := askAs(t, socket, uid, 31101, "/pid"); status != http.StatusOK {
 			t.Errorf("uid %d without the check: %d %s", uid, status, body)
@@ -299,9 +299,9 @@ func TestStrangers(t *testing.T) {
 // their subordinate uids.
 func TestSubordinate(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]testConfig{"a worker each": accountsAlone, "a worker for each connection": {Argv: accountsAlone.Argv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
+	for name, c := range map[string]testConfig{"a worker each": accountsOnly, "a worker for each connection": {Argv: accountsOnly.Argv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
 		t.Run(name, func(t *testing.T) {
-			g, socket := becoming(t, c)
+			g, socket := serveBecomeUser(t, c)
 			for range 2 { // the second time the gateway knows the uid already
 				for uid, want := range map[int]int{100_000: 403, 31001: 403, 2: 200} { // 2 is bin, with Debian and Red Hat at least
 					if _, status, body := askAs(t, socket, uid, 31101, "/pid"); status != want {
@@ -320,7 +320,7 @@ func TestSubordinate(t *testing.T) {
 func TestManyGroups(t *testing.T) {
 	t.Parallel()
 	const ownShare = 4 // one user can have one quarter of the workers
-	_, socket := becoming(t, testConfig{Identities: 2 * ownShare})
+	_, socket := serveBecomeUser(t, testConfig{Identities: 2 * ownShare})
 	for gid := range 2 {
 		c, err := thread.DialAs(31001, uint32(31101+gid), socket)
 		must(t, err)
@@ -347,7 +347,7 @@ func TestStubbornWorker(t *testing.T) {
 	t.Parallel()
 	for rooms := range 2 {
 		t.Run(fmt.Sprint(rooms, " others"), func(t *testing.T) {
-			g, socket := becoming(t, testConfig{Argv: argv{ipc.Worker: {"one gives no way"}}, Identities: 1 + rooms, Silence: time.Hour})
+			g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Worker: {"one gives no way"}}, Identities: 1 + rooms, Silence: time.Hour})
 			captured, err := thread.DialAs(31001, 31101, socket)
 			must(t, err)
 			defer captured.Close()
@@ -370,7 +370,7 @@ func TestStubbornWorker(t *testing.T) {
 // and that other users are served.
 func TestProcessLimit(t *testing.T) {
 	t.Parallel()
-	g, socket := becoming(t, testConfig{})
+	g, socket := serveBecomeUser(t, testConfig{})
 	for range 40 {
 		cmd := exec.Command("/bin/sleep", "3600")
 		cmd.Dir = "/"
@@ -397,9 +397,9 @@ func TestProcessLimit(t *testing.T) {
 // TestKilledByItsUser checks that users who kill their worker harm only themselves.
 func TestKilledByItsUser(t *testing.T) {
 	t.Parallel()
-	g, socket := becoming(t, testConfig{})
+	g, socket := serveBecomeUser(t, testConfig{})
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
-	other := pidOf(t, body)
+	otherPID := pidOf(t, body)
 	for n := range 3 {
 		_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 		pid := pidOf(t, body)
@@ -409,7 +409,7 @@ func TestKilledByItsUser(t *testing.T) {
 			t.Errorf("death %d is logged as %v", n+1, r)
 		}
 	}
-	if _, _, body := askAs(t, socket, 31002, 31101, "/pid"); pidOf(t, body) != other {
+	if _, _, body := askAs(t, socket, 31002, 31101, "/pid"); pidOf(t, body) != otherPID {
 		t.Error("another user's worker is another one")
 	}
 }
@@ -420,9 +420,9 @@ func TestKilledByItsUser(t *testing.T) {
 // the delayed answers.
 func TestStoppedByItsUser(t *testing.T) {
 	t.Parallel()
-	_, socket := becoming(t, testConfig{Connections: 8}) // one user can have 4 of them
+	_, socket := serveBecomeUser(t, testConfig{Connections: 8}) // one user can have 4 of them
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
-	other := pidOf(t, body)
+	otherPID := pidOf(t, body)
 	_, _, body = askAs(t, socket, 31001, 31101, "/pid")
 	pid := pidOf(t, body)
 	kill := func(signal string) {
@@ -446,7 +446,7 @@ func TestStoppedByItsUser(t *testing.T) {
 	}
 	for range 50 {
 		c, _, body := askAs(t, socket, 31002, 31101, "/pid")
-		if pidOf(t, body) != other {
+		if pidOf(t, body) != otherPID {
 			t.Error("another user's worker is another one")
 		}
 		c.Close()
@@ -536,12 +536,12 @@ func TestWorkerForEachConnection(t *testing.T) {
 		for _, c := range list {
 			c.Close()
 		}
-		await(t, "workers end with their connections", func() bool { return len(children(t, g.cmd.Process.Pid)) == refusing })
+		await(t, "workers end with their connections", func() bool { return len(children(t, g.cmd.Process.Pid)) == refusalWorkers })
 	}
-	g := serve(t, plain(t), testConfig{Switches: ipc.Switches{WorkerPerConnection: true}})
+	g := serve(t, plainUser(t), testConfig{Switches: ipc.Switches{WorkerPerConnection: true}})
 	visit(g, func() (net.Conn, error) { return net.Dial("tcp", g.addr) })
 	t.Run("become_user", func(t *testing.T) {
-		g, socket := becoming(t, testConfig{Switches: ipc.Switches{WorkerPerConnection: true}})
+		g, socket := serveBecomeUser(t, testConfig{Switches: ipc.Switches{WorkerPerConnection: true}})
 		visit(g, func() (net.Conn, error) { return thread.DialAs(31001, 31101, socket) })
 		c, _, body := askAs(t, socket, 31002, 31102, "/pid")
 		if got := status(t, pidOf(t, body), "Uid"); got != "31002 31002 31002 31002" {

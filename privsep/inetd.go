@@ -21,32 +21,32 @@ import (
 func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	runtime.GOMAXPROCS(1)                           // this process only starts others and waits; a low limit saves the start of threads
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGUSR1) // with one client there are no counters to log
-	client, err := inetd.Meet(in, out)
+	client, err := inetd.NewClient(in, out)
 	if err != nil {
 		return err
 	}
-	defer client.Leave()
+	defer client.RestoreBlocking()
 	c.Setup.Unhurried = client.Network == ipc.Stdio
-	if err := c.check(); err != nil {
+	if err := c.checkNumbers(); err != nil {
 		return err
 	}
-	who, refused, err := client.ServeAs(&c.WholePlan)
+	service, refusal, err := client.ServeAs(&c.WholePlan)
 	if err != nil {
 		return err
 	}
-	if refused != nil { // a worker answers the refused client
-		c.Log.Warn("client refused", "uid", client.UID, "gid", client.GID, "because", refused)
-		who.Identity = c.anyWorker(who)
+	if refusal != nil { // a worker answers the refused client
+		c.Log.Warn("client refused", "uid", client.UID, "gid", client.GID, "because", refusal)
+		service.Identity = c.defaultIdentity(service)
 	}
-	c.kernelTells = client.Network != ipc.TCP
-	m := newMonitor(c, who)
+	c.hasPeerCreds = client.Network != ipc.TCP
+	m := newMonitor(c, service)
 	defer m.close()
-	if err := m.begin(nil); err != nil {
+	if err := m.prepare(nil); err != nil {
 		return err
 	}
 	m.config.Secrets.Tokens.Key = "" // the start of a keeper would take longer than a daemon takes to verify the token
-	m.client, m.clientFD = client.Streams()
-	m.peers[m.client.ID] = who.Identity
-	m.parts, m.ready = m.spawner.Parts(), func() {}
+	m.inetdClient, m.inetdFDs = client.Streams()
+	m.peers[m.inetdClient.ID] = service.Identity
+	m.confinementParts, m.onReady = m.confinedSpawner.Parts(), func() {}
 	return m.loop(signals)
 }

@@ -40,11 +40,11 @@ func playKeeper(part string) int {
 	case "mute":
 		time.Sleep(time.Hour)
 	case "second has no key":
-		if nth() != 2 {
+		if processNumber() != 2 {
 			return keeping.Main()
 		}
 	case "first stops":
-		if !made() {
+		if !markExisted() {
 			part = "stopped"
 		} else {
 			return keeping.Main()
@@ -213,7 +213,7 @@ func (g *gateway) keeperPID(nth int) int {
 // only, and that a client can resume a session with any worker.
 func TestHTTPS(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	s := newSite(t, as)
 	g := serve(t, as, s.config(testConfig{}))
 	for proto, offered := range map[string][]string{"HTTP/2.0": {"h2"}, "HTTP/1.1": {"http/1.1"}} {
@@ -246,7 +246,7 @@ func TestHTTPS(t *testing.T) {
 // for it.
 func TestTLS12(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	s := newSite(t, as)
 	s.TLS12 = true
 	g := serve(t, as, s.config(testConfig{}))
@@ -260,15 +260,15 @@ func TestTLS12(t *testing.T) {
 // key was replaced once, but not after later replacements.
 func TestTicketsRotate(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	s := newSite(t, as)
 	c := s.config(testConfig{})
 	const age = 400 * time.Millisecond
-	c.Argv = argv{ipc.Dispatcher: within(dispatcher.Limits{Age: age})}
+	c.Argv = argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Age: age})}
 	g := serve(t, as, c)
 	var cache tls.ClientSessionCache
 	resumes := func(first bool) bool {
-		r, _, err := secured(s.client(g.addr, func(c *tls.Config) { c.ClientSessionCache = frozen{cache, first} }), "/pid")
+		r, _, err := secured(s.client(g.addr, func(c *tls.Config) { c.ClientSessionCache = firstSessionCache{cache, first} }), "/pid")
 		must(t, err)
 		return r.TLS.DidResume
 	}
@@ -281,15 +281,15 @@ func TestTicketsRotate(t *testing.T) {
 	g.eventually("one of an older key is not", func() bool { return !resumes(false) })
 }
 
-// frozen is a cache that keeps the first session that it gets.
-type frozen struct {
+// firstSessionCache is a cache that keeps the first session that it gets.
+type firstSessionCache struct {
 	tls.ClientSessionCache
-	open bool
+	canStore bool
 }
 
 // Put stores the first session only.
-func (f frozen) Put(key string, s *tls.ClientSessionState) {
-	if _, ok := f.Get(key); f.open && !ok {
+func (f firstSessionCache) Put(key string, s *tls.ClientSessionState) {
+	if _, ok := f.Get(key); f.canStore && !ok {
 		f.ClientSessionCache.Put(key, s)
 	}
 }
@@ -298,7 +298,7 @@ func (f frozen) Put(key string, s *tls.ClientSessionState) {
 // keeper and needs no keeper program.
 func TestNoKeeper(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Binary: replace(t, ipc.Keeper, remove)})
+	g := serve(t, plainUser(t), testConfig{Binary: replace(t, ipc.Keeper, remove)})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range g.records {
@@ -312,7 +312,7 @@ func TestNoKeeper(t *testing.T) {
 // that clients are served again.
 func TestKeeperDies(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	s := newSite(t, as)
 	g := serve(t, as, s.config(testConfig{}))
 	for n := 1; n <= 3; n++ {
@@ -343,7 +343,7 @@ func TestKeeperDies(t *testing.T) {
 // gateway ends it, and the next keeper gets the key that was in use.
 func TestKeeperWithoutKey(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	s := newSite(t, as)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
 	g := serve(t, as, s.config(testConfig{Argv: argv{ipc.Keeper: {"second has no key", mark}}}))
@@ -357,9 +357,9 @@ func TestKeeperWithoutKey(t *testing.T) {
 }
 
 // eventually calls await for a gateway.
-func (g *gateway) eventually(what string, happened func() bool) {
+func (g *gateway) eventually(event string, happened func() bool) {
 	g.t.Helper()
-	await(g.t, what, happened)
+	await(g.t, event, happened)
 }
 
 // TestHostileKeepers checks that the start fails if the keeper refuses to
@@ -376,7 +376,7 @@ func TestHostileKeepers(t *testing.T) {
 		"mute":            "was not ready within",
 	} {
 		t.Run(part, func(t *testing.T) {
-			as := plain(t)
+			as := plainUser(t)
 			c := newSite(t, as).config(testConfig{Argv: argv{ipc.Keeper: {part}}})
 			if part == "mute" {
 				c.StartLimit = 300 * time.Millisecond
@@ -392,11 +392,11 @@ func TestHostileKeepers(t *testing.T) {
 // ended, and that the next keeper serves.
 func TestSilentKeeper(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	s := newSite(t, as)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
 	g := serve(t, as, s.config(testConfig{Argv: argv{ipc.Keeper: {"first stops", mark}}, Silence: 200 * time.Millisecond}))
-	g.because("keeper exited", "has not read its channel")
+	g.awaitReason("keeper exited", "has not read its channel")
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
@@ -421,8 +421,8 @@ func TestKeyFilesRefused(t *testing.T) {
 		{"no certificate there", func(s *site) { os.Remove(s.Certificate) }, "certificate file", "restd_cert_file"},
 		{"others write the certificate", func(s *site) { os.Chmod(s.Certificate, 0o666) }, "mode 0666 lets other users write it", "chmod o-w"},
 		{"of another key", func(s *site) {
-			other, _, _ := pairOf(s.t, nil, nil)
-			s.put(s.Key, keyText(s.t, other), 0o600)
+			otherKey, _, _ := pairOf(s.t, nil, nil)
+			s.put(s.Key, keyText(s.t, otherKey), 0o600)
 		}, "the key does not match the first certificate", "openssl pkey -in "},
 		{"authorities of the serving user", func(s *site) {
 			s.ClientCA = s.Key + ".ca"
@@ -449,9 +449,9 @@ func TestKeyFilesRefused(t *testing.T) {
 func TestOthersKeyFile(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	s := newSite(t, plain(t))
+	s := newSite(t, plainUser(t))
 	must(t, os.Chown(s.Key, 0, 0))
-	text, hint := launch(t, plain(t), s.config(testConfig{})).failure()
+	text, hint := launch(t, plainUser(t), s.config(testConfig{})).failure()
 	if !strings.Contains(text, "key file "+s.Key+": permission denied") || !strings.Contains(hint, "start as root with -u") {
 		t.Errorf("error %q, hint %q", text, hint)
 	}

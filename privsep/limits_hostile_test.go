@@ -28,13 +28,13 @@ import (
 	workerself "schedrestd/security/self"
 )
 
-// greed makes a compromised worker use too much of a resource. The request
+// overuse makes a compromised worker use too much of a resource. The request
 // names the resource.
-func greed(w http.ResponseWriter, r *http.Request) {
+func overuse(w http.ResponseWriter, r *http.Request) {
 	n, _ := strconv.Atoi(r.FormValue("n"))
 	switch r.FormValue("of") {
 	case "threads":
-		fmt.Fprint(w, takeThreads(n), " threads")
+		fmt.Fprint(w, startThreads(n), " threads")
 	case "log":
 		line := []byte(strings.Repeat("\xff", printable.Most-8) + "\n")
 		for range n {
@@ -66,11 +66,11 @@ func playStubborn(part string) int {
 		if err != nil {
 			return 0
 		}
-		switch said := m.Message.(type) {
+		switch msg := m.Message.(type) {
 		case *ipc.Ping:
-			c.Send(&ipc.Pong{Number: said.Number})
+			c.Send(&ipc.Pong{Number: msg.Number})
 		case *ipc.Connection:
-			c.Send(&work.Taken{ID: said.ID})
+			c.Send(&work.Taken{ID: msg.ID})
 			f := os.NewFile(uintptr(m.FDs[0]), "client")
 			if part == "stays" {
 				reply(f)
@@ -79,7 +79,7 @@ func playStubborn(part string) int {
 				go reply(f)
 			}
 			if !strings.HasSuffix(part, "is never done") {
-				c.Send(&work.Done{ID: said.ID})
+				c.Send(&work.Done{ID: msg.ID})
 			}
 		}
 	}
@@ -91,19 +91,19 @@ func reply(client *os.File) {
 	fmt.Fprintf(client, "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nstubborn")
 }
 
-// takeThreads starts n threads and keeps them. The runtime ends the process
+// startThreads starts n threads and keeps them. The runtime ends the process
 // when the kernel refuses a thread.
-func takeThreads(n int) int {
-	var there sync.WaitGroup
+func startThreads(n int) int {
+	var started sync.WaitGroup
 	for range n {
-		there.Add(1)
+		started.Add(1)
 		go func() {
 			runtime.LockOSThread()
-			there.Done()
+			started.Done()
 			select {}
 		}()
 	}
-	there.Wait()
+	started.Wait()
 	return n
 }
 
@@ -112,15 +112,15 @@ func takeThreads(n int) int {
 // a worker. When the limit is raised, it starts one.
 func TestNoThreadLeft(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{})
+	g := serve(t, plainUser(t), testConfig{})
 	parent := g.cmd.Process.Pid
 	first := g.workerPID()
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", parent))
 	must(t, err)
-	if len(threads) <= locked.Spare {
+	if len(threads) <= locked.SpareCount {
 		t.Errorf("the parent has made %d threads", len(threads))
 	}
-	before := limitTasksOf(t, plain(t), parent, 1)
+	before := limitTasksOf(t, plainUser(t), parent, 1)
 	must(t, syscall.Kill(first, syscall.SIGKILL))
 	r := g.await("worker not started", nil)
 	if hint := fmt.Sprint(r["hint"]); !strings.Contains(fmt.Sprint(r["error"]), "a limit of processes and threads is reached") || !strings.Contains(hint, "TasksMax=") {
@@ -141,14 +141,14 @@ func TestNoThreadLeft(t *testing.T) {
 	}
 	clients.Wait()
 	g.awaitMany("counters", 1)
-	limitTasksOf(t, plain(t), parent, before)
+	limitTasksOf(t, plainUser(t), parent, before)
 	g.await("worker ready", func(r map[string]any) bool { return r["worker"].(float64) > 2 })
 }
 
 // limitTasksOf sets RLIMIT_NPROC of process pid, and returns the previous
 // limit. While pid's user has that many processes and threads, pid can't start
 // another one. limitTasksOf makes the call as that user.
-func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
+func limitTasksOf(t *testing.T, as user, pid int, limit uint64) (previous uint64) {
 	t.Helper()
 	must(t, thread.Apart(func() error {
 		if as != nil { // the kernel compares the caller's real ids with those of the process
@@ -162,21 +162,21 @@ func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 		if err := unix.Prlimit(pid, unix.RLIMIT_NPROC, nil, &old); err != nil {
 			return err
 		}
-		before = old.Cur
-		return unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: old.Max}, nil)
+		previous = old.Cur
+		return unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: limit, Max: old.Max}, nil)
 	}))
-	return before
+	return previous
 }
 
 // TestThreadsOfAWorker checks that a captured worker gets only its own share of
 // threads, and that the gateway still serves clients of other workers.
 func TestThreadsOfAWorker(t *testing.T) {
 	t.Parallel()
-	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plain(t), testConfig{}, spawn.MostOfUser) })
+	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plainUser(t), testConfig{}, spawn.MaxUserTasks) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
 		c := testConfig{Service: identityOf("31298", "31298", ""), Threads: 2}
-		bound := spawn.MostOfUser
+		bound := spawn.MaxUserTasks
 		if security.KernelSince(6, 14) {
 			bound = int(c.config().PIDs) + workerself.ReservedPIDs
 		}
@@ -192,18 +192,18 @@ func threadsOfAWorker(t *testing.T, as user, c testConfig, bound int) {
 	g := serve(t, as, c)
 	pid, client := g.worker()
 	defer client.CloseIdleConnections()
-	if text, err := get(client, "/greed?of=threads&n="+strconv.Itoa(2*spawn.MostOfUser)); err == nil {
+	if text, err := get(client, "/greed?of=threads&n="+strconv.Itoa(2*spawn.MaxUserTasks)); err == nil {
 		t.Fatalf("it got %s", text)
 	}
 	g.await("worker exited unexpectedly", func(r map[string]any) bool { return r["pid"] == float64(pid) })
 	r := g.awaitAny(func(r map[string]any) bool {
 		return strings.Contains(fmt.Sprint(r["msg"]), "failed to create new OS thread")
 	})
-	var had int
-	_, err := fmt.Sscanf(fmt.Sprint(r["msg"]), "worker: runtime: failed to create new OS thread (have %d already", &had)
-	t.Logf("it had %d threads, of at most %d", had, bound)
-	if must(t, err); had > bound {
-		t.Errorf("it had %d threads, more than %d", had, bound)
+	var threads int
+	_, err := fmt.Sscanf(fmt.Sprint(r["msg"]), "worker: runtime: failed to create new OS thread (have %d already", &threads)
+	t.Logf("it had %d threads, of at most %d", threads, bound)
+	if must(t, err); threads > bound {
+		t.Errorf("it had %d threads, more than %d", threads, bound)
 	}
 	g.mustGet("/pid")
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d", g.cmd.Process.Pid)); err != nil {
@@ -215,11 +215,11 @@ func threadsOfAWorker(t *testing.T, as user, c testConfig, bound int) {
 // exit, has no connection and does not exit.
 func TestStaysRetired(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 2}), ipc.Worker: {"stays"}}, Workers: 1, Silence: time.Second})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: 2}), ipc.Worker: {"stays"}}, Workers: 1, Silence: time.Second})
 	for range 2 {
 		g.mustGet("/")
 	}
-	g.because("worker terminated", "was to exit, has had no connection for 1s")
+	g.awaitReason("worker terminated", "was to exit, has had no connection for 1s")
 	g.mustGet("/")
 }
 
@@ -228,19 +228,19 @@ func TestStaysRetired(t *testing.T) {
 func TestNeverDone(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")
-	if as := plain(t); as != nil {
+	if as := plainUser(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	c := testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 1, Farewell: 2 * time.Second}), ipc.Worker: {"first is never done", mark}}, Workers: 1, Silence: time.Second}
+	c := testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: 1, Farewell: 2 * time.Second}), ipc.Worker: {"first is never done", mark}}, Workers: 1, Silence: time.Second}
 	limits := testLimits
 	limits.Drain = time.Second
 	c.Setup = packed(work.Setup{Limits: limits})
-	g := serve(t, plain(t), c)
+	g := serve(t, plainUser(t), c)
 	g.mustGet("/")
 	if r := g.await("retired worker told to finish", nil); r["worker"] != firstWorker || r["after"].(float64) < float64(2*time.Second) {
 		t.Errorf("%v", r)
 	}
-	g.because("worker terminated", "was retired, told to finish")
+	g.awaitReason("worker terminated", "was retired, told to finish")
 	g.mustGet("/pid")
 }
 
@@ -262,9 +262,9 @@ func TestVisitEnds(t *testing.T) {
 			c.Setup = packed(work.Setup{Limits: limits})
 			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 			must(t, err)
-			client, ours := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")
-			g := launchAt(t, plain(t), c, ours)
-			ours.Close()
+			client, server := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")
+			g := launchAt(t, plainUser(t), c, server)
+			server.Close()
 			if part != "stopped" {
 				fmt.Fprint(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 				_, err = client.Read(make([]byte, 9))
@@ -290,7 +290,7 @@ func TestStaysAfterItsConnection(t *testing.T) {
 	t.Parallel()
 	c := testConfig{Argv: argv{ipc.Worker: {"stays"}}, Connections: 2, Silence: time.Second}
 	c.Switches.WorkerPerConnection = true
-	g := serve(t, plain(t), c)
+	g := serve(t, plainUser(t), c)
 	for range 4 {
 		g.mustGet("/")
 	}
@@ -301,7 +301,7 @@ func TestStaysAfterItsConnection(t *testing.T) {
 // another user from getting a worker.
 func TestStaysForOthers(t *testing.T) {
 	t.Parallel()
-	g, socket := becoming(t, testConfig{Argv: argv{ipc.Worker: {"stays"}}, Identities: 2})
+	g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Worker: {"stays"}}, Identities: 2})
 	for user := range 5 {
 		if c, status, body := askAs(t, socket, 31001+user, 31101, "/"); status != http.StatusOK {
 			t.Errorf("user %d is answered %d: %s", user, status, body)
@@ -309,7 +309,7 @@ func TestStaysForOthers(t *testing.T) {
 			c.Close()
 		}
 	}
-	g.because("worker terminated", "was to exit")
+	g.awaitReason("worker terminated", "was to exit")
 }
 
 // TestKeepsAll checks a worker that keeps its connections, but reports with the
@@ -317,10 +317,10 @@ func TestStaysForOthers(t *testing.T) {
 func TestKeepsAll(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")
-	if as := plain(t); as != nil {
+	if as := plainUser(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"first keeps all", mark}}, Workers: 2})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"first keeps all", mark}}, Workers: 2})
 	const clients = 90
 	drawn := 0
 	for range clients {
@@ -344,8 +344,8 @@ func TestKeepsAll(t *testing.T) {
 func TestLogWeighed(t *testing.T) {
 	t.Parallel()
 	const burst = 1000
-	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: burst, LogRate: 1})}, Workers: 1})
-	began := time.Now()
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{LogBurst: burst, LogRate: 1})}, Workers: 1})
+	start := time.Now()
 	for life := range 2 {
 		pid := int(g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+float64(life) })["pid"].(float64))
 		g.mustGet("/greed?of=log&n=1000")
@@ -363,7 +363,7 @@ func TestLogWeighed(t *testing.T) {
 			bytes += len(counted)
 		}
 	}
-	if most := relay.LineSize * (burst + int(time.Since(began).Seconds()) + 1); bytes > most || bytes < most/3 {
-		t.Errorf("%d lines of %d bytes: at most %d", lines, bytes, most)
+	if maxBytes := relay.LineSize * (burst + int(time.Since(start).Seconds()) + 1); bytes > maxBytes || bytes < maxBytes/3 {
+		t.Errorf("%d lines of %d bytes: at most %d", lines, bytes, maxBytes)
 	}
 }

@@ -50,8 +50,8 @@ var binary string
 func TestMain(m *testing.M) {
 	switch {
 	case os.Args[0] == spawn.WorkerName && os.Args[len(os.Args)-1] == ipc.NamespaceInitMode:
-		how, _ := program.NamespaceInitArg(os.Args)
-		os.Exit(program.NamespaceInit(how))
+		arg, _ := program.NamespaceInitArg(os.Args)
+		os.Exit(program.NamespaceInit(arg))
 	case os.Args[0] == spawn.WorkerName && proof.Asked(os.Args):
 		os.Exit(playProof())
 	case os.Args[0] == spawn.WorkerName:
@@ -116,9 +116,9 @@ func (a argv) or(others argv) argv {
 	return all
 }
 
-// within returns arguments for a dispatcher with these limits; 0 stands for the
+// dispatcherArgs returns arguments for a dispatcher with these limits; 0 stands for the
 // default.
-func within(l dispatcher.Limits) []string {
+func dispatcherArgs(l dispatcher.Limits) []string {
 	all := map[string]any{}
 	v := reflect.ValueOf(l)
 	for i := range v.NumField() {
@@ -205,10 +205,10 @@ func playParent(text string) int {
 		}
 		return 0
 	}
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGUSR2)
+	statusRequests := make(chan os.Signal, 1)
+	signal.Notify(statusRequests, syscall.SIGUSR2)
 	go func() {
-		for range asked {
+		for range statusRequests {
 			is, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 			c.Log.Info("dumpable", "is", is, "error", fmt.Sprint(err))
 		}
@@ -273,8 +273,8 @@ type user = *syscall.Credential
 // contained is root of a user namespace of 65536 ids, as in a container.
 var contained user = new(syscall.Credential)
 
-// plain returns an ordinary user whose uid has no name.
-func plain(t *testing.T) user {
+// plainUser returns an ordinary user whose uid has no name.
+func plainUser(t *testing.T) user {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return nil
@@ -399,8 +399,8 @@ func (g *gateway) read(out io.Reader) {
 		if r["hint"] == "" && r["msg"] != "failed" {
 			g.t.Errorf("a line with a hint that says nothing: %v", r)
 		}
-		if r["msg"] == "worker: "+hereMsg {
-			here.Store(r["token"], int(r["worker_pid"].(float64)))
+		if r["msg"] == "worker: "+workerStartedMsg {
+			workerPIDs.Store(r["token"], int(r["worker_pid"].(float64)))
 		}
 		g.mu.Lock()
 		g.records = append(g.records, r)
@@ -474,9 +474,9 @@ func (g *gateway) count(msg string) (n int) {
 	return n
 }
 
-// because waits for a record with the given message whose attribute "because"
+// awaitReason waits for a record with the given message whose attribute "because"
 // contains the given text.
-func (g *gateway) because(msg, text string) map[string]any {
+func (g *gateway) awaitReason(msg, text string) map[string]any {
 	g.t.Helper()
 	return g.await(msg, func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["because"]), text) })
 }
@@ -561,14 +561,14 @@ func (g *gateway) dispatcherPID() int {
 	return int(g.await("dispatcher ready", nil)["pid"].(float64))
 }
 
-// here maps the token of each worker of these tests to the worker's pid.
-var here sync.Map
+// workerPIDs maps the token of each worker of these tests to the worker's pid.
+var workerPIDs sync.Map
 
 // pidOf returns the pid of the worker that gave this answer to /pid.
 func pidOf(t *testing.T, token string) int {
 	t.Helper()
 	var pid any
-	await(t, "a log has a worker with the token "+token, func() (ok bool) { pid, ok = here.Load(token); return ok })
+	await(t, "a log has a worker with the token "+token, func() (ok bool) { pid, ok = workerPIDs.Load(token); return ok })
 	return pid.(int)
 }
 

@@ -26,15 +26,15 @@ import (
 	"time"
 )
 
-// planted has the secrets that requests have put into the memory of this
+// plantedSecrets has the secrets that requests have put into the memory of this
 // worker.
-var planted [][]byte
+var plantedSecrets [][]byte
 
 // holdSecret makes the worker that answers keep a secret in memory. The request
 // contains the secret.
 func holdSecret(r *http.Request) {
 	raw, _ := hex.DecodeString(r.FormValue("hex"))
-	planted = append(planted, raw)
+	plantedSecrets = append(plantedSecrets, raw)
 }
 
 // needles returns the forms that a key has in memory. These are parts of its
@@ -95,16 +95,16 @@ func TestKeyStaysInTheKeeper(t *testing.T) {
 				workers[pidOf(t, body)] = true
 			}
 			g.addr = open
-			look := needles(t, key, text)
+			patterns := needles(t, key, text)
 			for n := 0; n < map[string]int{"ECDSA": 1, "RSA": 5}[kind]; n++ {
-				if !inMemory(t, g.keeperPID(1), look[2*n:2*n+2]) {
+				if !inMemory(t, g.keeperPID(1), patterns[2*n:2*n+2]) {
 					t.Errorf("secret number %d of the key is not found in the keeper", n)
 				}
 			}
-			g.alone(look, workers, s.Key)
+			g.checkOnlyKeeperHas(patterns, workers, s.Key)
 			raw, err := x509.MarshalPKCS8PrivateKey(key)
 			must(t, err)
-			g.notLogged(append(look, raw[len(raw)/2:]))
+			g.checkNotLogged(append(patterns, raw[len(raw)/2:]))
 		})
 	}
 }
@@ -173,11 +173,11 @@ func (s *site) certify(key crypto.Signer) string {
 	return text
 }
 
-// alone looks for a key in the keeper, which must have it, and then in the
+// checkOnlyKeeperHas looks for a key in the keeper, which must have it, and then in the
 // workers and the parent, which must not. Two other texts show that the search
 // would find the key there: the text planted in each worker, and the path of
 // the key's file in the parent.
-func (g *gateway) alone(key [][]byte, workers map[int]bool, path string) {
+func (g *gateway) checkOnlyKeeperHas(key [][]byte, workers map[int]bool, path string) {
 	t := g.t
 	t.Helper()
 	if !inMemory(t, g.keeperPID(1), key) {
@@ -207,10 +207,10 @@ func (g *gateway) alone(key [][]byte, workers map[int]bool, path string) {
 	}
 }
 
-// notLogged searches the whole log for parts of a key, in every form in which
+// checkNotLogged searches the whole log for parts of a key, in every form in which
 // they could be logged. First it logs another text and searches for that, to
 // show that the search works.
-func (g *gateway) notLogged(key [][]byte) {
+func (g *gateway) checkNotLogged(key [][]byte) {
 	g.t.Helper()
 	plant := []byte("a part of a key!")
 	for _, way := range spellings(plant) {
@@ -263,7 +263,7 @@ func inMemory(t *testing.T, pid int, needles [][]byte) bool {
 	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	must(t, err)
 	defer mem.Close()
-	looked := 0
+	searched := 0
 	for line := range strings.Lines(readProc(t, pid, "maps")) {
 		var from, to int64
 		var rights string
@@ -274,7 +274,7 @@ func inMemory(t *testing.T, pid int, needles [][]byte) bool {
 		for at := from; at < to; at += window {
 			piece := make([]byte, min(window+overlap, to-at))
 			n, _ := mem.ReadAt(piece, at)
-			looked += n
+			searched += n
 			for _, needle := range needles {
 				if bytes.Contains(piece[:n], needle) {
 					return true
@@ -282,8 +282,8 @@ func inMemory(t *testing.T, pid int, needles [][]byte) bool {
 			}
 		}
 	}
-	if looked < 1<<20 {
-		t.Fatalf("only %d bytes of process %d could be read", looked, pid)
+	if searched < 1<<20 {
+		t.Fatalf("only %d bytes of process %d could be read", searched, pid)
 	}
 	return false
 }

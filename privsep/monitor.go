@@ -31,103 +31,103 @@ import (
 // loop. Other goroutines run operations that block, and send functions to this
 // goroutine, which calls them.
 type monitor struct {
-	config    Config // the configuration in force, or that of the first generation
-	who       identity.Service
-	https     bool
-	listeners []*listen.Listener
-	metrics   []*listen.Listener // for scrapes
-	audit     *auditlog.Log
-	programs  program.Set
-	spawner   *spawn.Spawner // of confined processes
-	spares    []*spawn.Spawner
-	parts     []ipc.Part      // of the confinement, for the log
-	sealed    security.Sealed // how a test of the workers' sandbox closed it
-	plain     *spawn.Spawner  // of the resolver
-	outside   *spawn.Spawner  // of the dispatcher
-	events    chan func()
-	over      chan struct{} // closed when the loop handles no more events
+	config            Config // the configuration in force, or that of the first generation
+	service           identity.Service
+	servesHTTPS       bool
+	listeners         []*listen.Listener
+	metricsListeners  []*listen.Listener // for scrapes
+	auditLog          *auditlog.Log
+	programs          program.Set
+	confinedSpawner   *spawn.Spawner // of confined processes
+	spareSpawners     []*spawn.Spawner
+	confinementParts  []ipc.Part       // of the confinement, for the log
+	workerSandbox     security.Sandbox // how a test of the workers' sandbox closed it
+	resolverSpawner   *spawn.Spawner   // of the resolver
+	dispatcherSpawner *spawn.Spawner   // of the dispatcher
+	events            chan func()
+	done              chan struct{} // closed when the loop handles no more events
 
-	dispatcher *dispatcherProcess          // nil: none runs
-	failures   int                         // how many dispatchers in a row exited soon after their start
-	arrivals   atomic.Pointer[ipc.Channel] // where accepted connections go; nil: nowhere for now
-	accepting  bool
-	acceptors  sync.WaitGroup
-	peers      map[uint64]security.Identity // become_user: the identities of open connections, by number
-	lastPeer   uint64
-	mostPeers  int
+	dispatcher         *dispatcherProcess          // nil: none runs
+	dispatcherFailures int                         // how many dispatchers in a row exited soon after their start
+	arrivalChannel     atomic.Pointer[ipc.Channel] // where accepted connections go; nil: nowhere for now
+	accepting          bool
+	acceptors          sync.WaitGroup
+	peers              map[uint64]security.Identity // become_user: the identities of open connections, by number
+	lastPeerID         uint64
+	maxPeers           int
 
-	generations map[uint32]*generation // that the dispatcher has not released
-	current     *generation            // in force
-	keys        *keys.Keys             // of the generation in force
-	next        *generation            // being built
-	last        uint32                 // number of the latest generation
-	opening     bool                   // a generation is being opened
-	wanted      cause
-	lastOpened  time.Time // when a generation was opened
-	following   int       // questions about the audit log that are open
-	tried       string    // stamp of the key files when they were last examined; "": not since the last generation
+	generations       map[uint32]*generation // that the dispatcher has not released
+	currentGeneration *generation            // in force
+	keys              *keys.Keys             // of the generation in force
+	nextGeneration    *generation            // being built
+	lastGenerationID  uint32                 // number of the latest generation
+	openingGeneration bool                   // a generation is being opened
+	pendingCause      generationCause
+	lastOpenedAt      time.Time // when a generation was opened
+	pendingFollows    int       // questions about the audit log that are open
+	lastKeyStamp      string    // stamp of the key files when they were last examined; "": not since the last generation
 
-	client   *ipc.Streams // of an inetd run; nil: there is none
-	clientFD []int
-	ready    func()     // called when the first generation is in force
-	stopping os.Signal  // the signal that ended the service; nil: it serves
-	exit     chan error // gets the result of the run
+	inetdClient *ipc.Streams // of an inetd run; nil: there is none
+	inetdFDs    []int
+	onReady     func()     // called when the first generation is in force
+	stopSignal  os.Signal  // the signal that ended the service; nil: it serves
+	result      chan error // gets the result of the run
 }
 
 // dispatcherProcess is a running dispatcher.
 type dispatcherProcess struct {
-	*spawn.Started
-	started   time.Time
-	number    uint32                    // of the last process that the dispatcher asked for
-	processes map[uint32]*spawn.Process // running processes that the dispatcher asked for
-	auditors  map[uint32]*ipc.Channel   // channels to the processes that have the audit log
-	late      *time.Timer               // kills the dispatcher when it answers no Ping
-	pings     uint64
-	answered  bool         // the last Ping was answered
-	briefed   bool         // the dispatcher has the facts that it needs to serve
-	ending    atomic.Value // why the dispatcher was killed; "" when it exited by itself
+	*spawn.Child
+	startedAt         time.Time
+	lastProcessNumber uint32                    // of the last process that the dispatcher asked for
+	processes         map[uint32]*spawn.Process // running processes that the dispatcher asked for
+	auditorChannels   map[uint32]*ipc.Channel   // channels to the processes that have the audit log
+	killTimer         *time.Timer               // kills the dispatcher when it answers no Ping
+	pingsSent         uint64
+	pingAnswered      bool         // the last Ping was answered
+	isConfigured      bool         // the dispatcher has the facts that it needs to serve
+	killReason        atomic.Value // why the dispatcher was killed; "" when it exited by itself
 }
 
-// do passes f to the loop.
-func (m *monitor) do(f func()) {
+// post passes f to the loop.
+func (m *monitor) post(f func()) {
 	select {
 	case m.events <- f:
-	case <-m.over:
+	case <-m.done:
 	}
 }
 
-// call calls f in the loop, and returns when f has returned.
-func (m *monitor) call(f func()) {
+// postAndWait calls f in the loop, and returns when f has returned.
+func (m *monitor) postAndWait(f func()) {
 	done := make(chan struct{})
-	m.do(func() { f(); close(done) })
+	m.post(func() { f(); close(done) })
 	select {
 	case <-done:
-	case <-m.over:
+	case <-m.done:
 	}
 }
 
 // loop starts the dispatcher and handles events until the run has ended. It returns the
 // error that ended the run, if any.
 func (m *monitor) loop(signals <-chan os.Signal) error {
-	m.wanted = becauseOfReload
+	m.pendingCause = causeReload
 	if err := m.startDispatcher(); err != nil {
 		return err
 	}
-	look, ping := time.NewTicker(watch), time.NewTicker(silence/4)
-	defer look.Stop()
-	defer ping.Stop()
-	var same time.Time
+	keyTicker, pingTicker := time.NewTicker(keyCheckInterval), time.NewTicker(pingTimeout/4)
+	defer keyTicker.Stop()
+	defer pingTicker.Stop()
+	var duplicateUntil time.Time
 	for {
 		select {
 		case f := <-m.events:
 			f()
-		case <-m.spawner.Lost():
-			if err := m.namespaceLost(); err != nil {
+		case <-m.confinedSpawner.NamespaceDone():
+			if err := m.replaceSpawner(); err != nil {
 				return err
 			}
-		case <-look.C:
-			m.look()
-		case <-ping.C:
+		case <-keyTicker.C:
+			m.checkKeyFiles()
+		case <-pingTicker.C:
 			m.ping()
 		case s := <-signals:
 			switch {
@@ -135,98 +135,100 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 				m.reload()
 			case s == syscall.SIGUSR1:
 				m.send(new(ipc.Show))
-			case m.stopping == nil:
-				same = time.Now().Add(sameSignal)
+			case m.stopSignal == nil:
+				duplicateUntil = time.Now().Add(duplicateSignalWindow)
 				m.stop(s)
-			case s != m.stopping || time.Now().After(same):
+			case s != m.stopSignal || time.Now().After(duplicateUntil):
 				// A terminal and some supervisors send a signal twice at once,
 				// to the process and to its group. The two count as one.
 				return errs.New(errs.Unavailable, "stopped by a second signal (%s) before every request was answered", s)
 			}
-		case err := <-m.exit:
+		case err := <-m.result:
 			return err
 		}
 	}
 }
 
-// sameSignal is the time within which two signals of the same kind count as
+// duplicateSignalWindow is the time within which two signals of the same kind count as
 // one.
-const sameSignal = 500 * time.Millisecond
+const duplicateSignalWindow = 500 * time.Millisecond
 
 // stop stops listening. Requests in progress continue to their end.
 func (m *monitor) stop(s os.Signal) {
-	m.stopping = s
-	if m.arrivals.Load() == nil && m.client == nil {
+	m.stopSignal = s
+	if m.arrivalChannel.Load() == nil && m.inetdClient == nil {
 		m.config.Log.Info("stopped before it served", "signal", s.String())
-		m.end(nil)
+		m.endRun(nil)
 		return
 	}
 	notify.Stopping()
 	m.config.Log.Info("draining", "signal", s.String())
-	m.finish()
+	m.drain()
 }
 
 // startDispatcher starts a dispatcher.
 func (m *monitor) startDispatcher() error {
 	c := m.config
 	p, setup := m.programs[ipc.Dispatcher], c.serviceSetup()
-	started, err := p.Start(m.outside, p.As, spawn.Spec{Role: ipc.Dispatcher, Threads: 1, Files: c.files() + uint64(c.Waiting), Log: os.Stderr}, &setup)
+	child, err := p.Start(m.dispatcherSpawner, p.Identity, spawn.Spec{Role: ipc.Dispatcher, Threads: 1, Files: c.maxFiles() + uint64(c.Waiting), Log: os.Stderr}, &setup)
 	if err != nil {
 		return err
 	}
-	d := &dispatcherProcess{Started: started, started: time.Now(), processes: map[uint32]*spawn.Process{}, auditors: map[uint32]*ipc.Channel{}, answered: true}
-	d.late = time.AfterFunc(startLimit, func() {
-		why := fmt.Sprintf("was not ready within %s", startLimit)
+	d := &dispatcherProcess{Child: child, startedAt: time.Now(), processes: map[uint32]*spawn.Process{}, auditorChannels: map[uint32]*ipc.Channel{}, pingAnswered: true}
+	d.killTimer = time.AfterFunc(startLimit, func() {
+		reason := fmt.Sprintf("was not ready within %s", startLimit)
 		if d.Channel.Phase() == ipc.Serving {
-			why = notReading()
+			reason = notReadingReason()
 		}
-		d.condemn(why)
+		d.killWithReason(reason)
 	})
 	m.dispatcher = d
 	go m.receive(d)
 	return nil
 }
 
-func notReading() string { return fmt.Sprintf("has not read its channel for %s", silence) }
+func notReadingReason() string { return fmt.Sprintf("has not read its channel for %s", pingTimeout) }
 
-// condemn kills the dispatcher and records the reason.
-func (d *dispatcherProcess) condemn(why string) {
-	d.ending.CompareAndSwap(nil, why)
+// killWithReason kills the dispatcher and records the reason.
+func (d *dispatcherProcess) killWithReason(reason string) {
+	d.killReason.CompareAndSwap(nil, reason)
 	d.Kill()
 }
 
-// logs returns the channels to the auditors.
-func (d *dispatcherProcess) logs() []*ipc.Channel { return slices.Collect(maps.Values(d.auditors)) }
+// listAuditors returns the channels to the auditors.
+func (d *dispatcherProcess) listAuditors() []*ipc.Channel {
+	return slices.Collect(maps.Values(d.auditorChannels))
+}
 
-// reason returns why the dispatcher exited.
-func (d *dispatcherProcess) reason() string {
-	if why, ok := d.ending.Load().(string); ok {
-		return why
+// exitReason returns why the dispatcher exited.
+func (d *dispatcherProcess) exitReason() string {
+	if reason, ok := d.killReason.Load().(string); ok {
+		return reason
 	}
-	return exitstatus.Describe(d.Ended)
+	return exitstatus.Describe(d.Status)
 }
 
 // receive passes the dispatcher's messages to the loop.
 func (m *monitor) receive(d *dispatcherProcess) {
-	var why error
-	for why == nil {
+	var err error
+	for err == nil {
 		var r ipc.Received
-		if r, why = d.Channel.Receive(); why == nil {
-			m.call(func() { why = m.handle(d, r.Message) })
+		if r, err = d.Channel.Receive(); err == nil {
+			m.postAndWait(func() { err = m.handle(d, r.Message) })
 		}
 	}
-	if !errors.Is(why, io.EOF) {
-		d.condemn(why.Error())
+	if !errors.Is(err, io.EOF) {
+		d.killWithReason(err.Error())
 	}
 	time.AfterFunc(time.Second, d.Kill) // in case the dispatcher has only closed its channel
-	<-d.Dead
-	m.do(func() { m.lost(d) })
+	<-d.Exited
+	m.post(func() { m.handleDispatcherExit(d) })
 }
 
-// end ends the run with the result err, unless the run has a result already.
-func (m *monitor) end(err error) {
+// endRun ends the run with the result err, unless the run has a result already.
+func (m *monitor) endRun(err error) {
 	select {
-	case m.exit <- err:
+	case m.result <- err:
 	default:
 	}
 }
@@ -235,11 +237,11 @@ func (m *monitor) end(err error) {
 // dispatcher that does not answer, even while a message to that dispatcher
 // blocks the loop.
 func (m *monitor) ping() {
-	if d := m.dispatcher; d != nil && d.answered && d.Channel.Phase() == ipc.Serving {
-		d.answered = false
-		d.pings++
-		d.late.Reset(silence)
-		m.send(&ipc.Ping{Number: d.pings})
+	if d := m.dispatcher; d != nil && d.pingAnswered && d.Channel.Phase() == ipc.Serving {
+		d.pingAnswered = false
+		d.pingsSent++
+		d.killTimer.Reset(pingTimeout)
+		m.send(&ipc.Ping{Number: d.pingsSent})
 	}
 }
 
@@ -256,9 +258,9 @@ func (m *monitor) send(msg ipc.Message, fds ...int) {
 // long.
 func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
 	if d != nil && d == m.dispatcher {
-		defer time.AfterFunc(silence, func() { d.condemn(notReading()) }).Stop()
+		defer time.AfterFunc(pingTimeout, func() { d.killWithReason(notReadingReason()) }).Stop()
 		if err := ipc.UnlessGone(d.Channel.Send(msg, fds...)); err != nil {
-			d.condemn(err.Error())
+			d.killWithReason(err.Error())
 		}
 	}
 }
@@ -268,17 +270,17 @@ func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
 func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	switch msg := msg.(type) {
 	case *ipc.Ready:
-		return m.brief(d, security.Sealed(*msg))
+		return m.configureDispatcher(d, security.Sandbox(*msg))
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the dispatcher cannot serve: %s", msg.Reason)
 	case *ipc.Pong:
-		if d.answered || msg.Number != d.pings {
+		if d.pingAnswered || msg.Number != d.pingsSent {
 			return fmt.Errorf("sent Pong %d, which was not requested", msg.Number)
 		}
-		d.answered = true
-		d.late.Stop()
+		d.pingAnswered = true
+		d.killTimer.Stop()
 	case *ipc.Start:
-		return m.startFor(d, msg)
+		return m.handleStart(d, msg)
 	case *ipc.Signal:
 		if p := d.processes[msg.Number]; p != nil {
 			s := unix.SIGUSR1
@@ -291,136 +293,136 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 		delete(m.peers, msg.ID)
 	case *ipc.Renew:
 		// A compromised dispatcher must not keep this process busy.
-		time.AfterFunc(renewPause-time.Since(m.lastOpened), func() { m.do(func() { m.renew(msg.ID) }) })
+		time.AfterFunc(minRenewInterval-time.Since(m.lastOpenedAt), func() { m.post(func() { m.renewGeneration(msg.ID) }) })
 	case *ipc.Verdict:
-		return m.judgeKeys(msg)
+		return m.handleVerdict(msg)
 	case *ipc.Outcome:
-		return m.decided(msg)
+		return m.handleOutcome(msg)
 	case *ipc.Released:
 		delete(m.generations, msg.ID)
 	case *ipc.Follow:
-		if m.audit == nil || m.following == mostFollowing {
+		if m.auditLog == nil || m.pendingFollows == maxPendingFollows {
 			return errors.New("sent Follow without an audit log, or too often")
 		}
-		m.following++
-		logs := d.logs()
+		m.pendingFollows++
+		logs := d.listAuditors()
 		go func() { // the file may be on a file system that hangs
-			reply := m.audit.Follow(logs, false)
-			m.do(func() { m.following--; m.sendTo(d, reply) })
+			reply := m.auditLog.Follow(logs, false)
+			m.post(func() { m.pendingFollows--; m.sendTo(d, reply) })
 		}()
 	case *ipc.Served:
-		if m.client == nil {
+		if m.inetdClient == nil {
 			return errors.New("sent Served without a client")
 		}
 		err := error(nil)
 		if !msg.OK {
 			err = msg.Err()
 		}
-		m.end(err)
+		m.endRun(err)
 	default:
 		return ipc.Unheard(msg)
 	}
 	return nil
 }
 
-// brief sends a dispatcher that has become ready the facts that it needs to
+// configureDispatcher sends a dispatcher that has become ready the facts that it needs to
 // serve.
-func (m *monitor) brief(d *dispatcherProcess, sealed security.Sealed) error {
+func (m *monitor) configureDispatcher(d *dispatcherProcess, sealed security.Sandbox) error {
 	c := m.config
-	d.late.Stop()
-	c.Log.Info("dispatcher ready", "pid", d.PID, "sandbox", sealed.String(), "took", time.Since(d.started).Round(10*time.Microsecond))
-	dispatch := c.dispatch(m.who)
-	dispatch.Sealed, dispatch.Confinement = ipc.Ready(m.sealed), m.parts
+	d.killTimer.Stop()
+	c.Log.Info("dispatcher ready", "pid", d.PID, "sandbox", sealed.String(), "took", time.Since(d.startedAt).Round(10*time.Microsecond))
+	dispatch := c.dispatcherSetup(m.service)
+	dispatch.Sealed, dispatch.Confinement = ipc.Ready(m.workerSandbox), m.confinementParts
 	m.send(dispatch)
 	for _, l := range m.listeners {
 		m.send(&l.Listening)
 	}
-	d.briefed = true
-	m.want(becauseOfAge)
+	d.isConfigured = true
+	m.requestGeneration(causeAge)
 	return nil
 }
 
-// lost handles the exit of the dispatcher. It ends the run if the service was stopped,
+// handleDispatcherExit handles the exit of the dispatcher. It ends the run if the service was stopped,
 // and otherwise starts another dispatcher. The workers and services end with their
 // dispatcher.
-func (m *monitor) lost(d *dispatcherProcess) {
+func (m *monitor) handleDispatcherExit(d *dispatcherProcess) {
 	c := m.config
-	d.late.Stop()
+	d.killTimer.Stop()
 	d.Close()
-	if arrivals := m.arrivals.Swap(nil); arrivals != nil {
+	if arrivals := m.arrivalChannel.Swap(nil); arrivals != nil {
 		arrivals.Close()
 	}
 	for number, p := range d.processes {
-		if channel := d.auditors[number]; channel != nil { // give the auditor time to write the lines that it has
+		if channel := d.auditorChannels[number]; channel != nil { // give the auditor time to write the lines that it has
 			_ = channel.End()
-			time.AfterFunc(auditlog.Farewell, p.Kill)
+			time.AfterFunc(auditlog.FlushTimeout, p.Kill)
 		} else {
 			p.Kill()
 		}
 	}
-	status := exitstatus.Describe(d.Ended)
-	err := errs.New(errs.Internal, "the dispatcher exited: %s (%s)", d.reason(), status)
+	status := exitstatus.Describe(d.Status)
+	err := errs.New(errs.Internal, "the dispatcher exited: %s (%s)", d.exitReason(), status)
 	m.dispatcher = nil
 	clear(m.generations)
 	switch {
-	case m.stopping != nil && status == exitstatus.OK:
+	case m.stopSignal != nil && status == exitstatus.OK:
 		c.Log.Info("stopped")
-		m.end(nil)
+		m.endRun(nil)
 		return
-	case m.stopping != nil || m.client != nil || m.current == nil:
-		m.end(err)
+	case m.stopSignal != nil || m.inetdClient != nil || m.currentGeneration == nil:
+		m.endRun(err)
 		return
 	}
 	clear(m.peers)
-	if g := m.next; g != nil { // this generation may be why the dispatcher exited, so it is not tried again
-		m.next = nil
-		m.rejected(g, err)
+	if g := m.nextGeneration; g != nil { // this generation may be why the dispatcher exited, so it is not tried again
+		m.nextGeneration = nil
+		m.rejectGeneration(g, err)
 	}
-	if time.Since(d.started) > 2*pause(m.failures) {
-		m.failures = 0
+	if time.Since(d.startedAt) > 2*restartDelay(m.dispatcherFailures) {
+		m.dispatcherFailures = 0
 	}
-	wait := pause(m.failures)
-	m.failures++
-	c.Log.Error("dispatcher exited", "because", d.reason(), "status", status, "pause", wait)
-	time.AfterFunc(wait, func() { m.do(m.restart) })
+	wait := restartDelay(m.dispatcherFailures)
+	m.dispatcherFailures++
+	c.Log.Error("dispatcher exited", "because", d.exitReason(), "status", status, "pause", wait)
+	time.AfterFunc(wait, func() { m.post(m.restartDispatcher) })
 }
 
-// restart starts a dispatcher after the previous one was lost.
-func (m *monitor) restart() {
-	if m.stopping != nil {
-		m.end(nil)
+// restartDispatcher starts a dispatcher after the previous one was lost.
+func (m *monitor) restartDispatcher() {
+	if m.stopSignal != nil {
+		m.endRun(nil)
 		return
 	}
 	if err := m.startDispatcher(); err != nil {
 		m.config.Log.Error("dispatcher not started", "error", err)
-		m.failures++
-		time.AfterFunc(pause(m.failures), func() { m.do(m.restart) })
+		m.dispatcherFailures++
+		time.AfterFunc(restartDelay(m.dispatcherFailures), func() { m.post(m.restartDispatcher) })
 	}
 }
 
 const (
-	// mostFollowing is how many questions about the audit log may wait for an
+	// maxPendingFollows is how many questions about the audit log may wait for an
 	// answer: one for each generation.
-	mostFollowing = 16
+	maxPendingFollows = 16
 
-	// renewPause is the least time between two generations that the dispatcher
+	// minRenewInterval is the least time between two generations that the dispatcher
 	// asks for.
-	renewPause = 20 * time.Millisecond
+	minRenewInterval = 20 * time.Millisecond
 )
 
-// pause returns how long to wait before the next start after a number of
+// restartDelay returns how long to wait before the next start after a number of
 // failures in a row.
-func pause(failures int) time.Duration {
+func restartDelay(failures int) time.Duration {
 	if failures == 0 {
 		return 0
 	}
 	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
 }
 
-// renew replaces the generation with the number id by a new one, unless that
+// renewGeneration replaces the generation with the number id by a new one, unless that
 // has happened already or is happening now.
-func (m *monitor) renew(id uint32) {
-	if m.current != nil && m.current.id == id && m.next == nil && !m.opening {
-		m.want(becauseOfAge)
+func (m *monitor) renewGeneration(id uint32) {
+	if m.currentGeneration != nil && m.currentGeneration.id == id && m.nextGeneration == nil && !m.openingGeneration {
+		m.requestGeneration(causeAge)
 	}
 }

@@ -21,13 +21,13 @@ func TestAnswerAfterDispatcher(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMonitor(testConfig{}.config(), identity.Service{})
 			var err error
-			m.audit, err = auditlog.Open(auditlog.Options{Audit: ipc.Audit{Path: ipc.AuditStderr}})
+			m.auditLog, err = auditlog.Open(auditlog.Options{Audit: ipc.Audit{Path: ipc.AuditStderr}})
 			must(t, err)
 			start := func() *dispatcherProcess {
-				channel, theirs, err := ipc.Pair(ipc.Parent, ipc.Dispatcher)
+				channel, peerFD, err := ipc.Pair(ipc.Parent, ipc.Dispatcher)
 				must(t, err)
-				t.Cleanup(func() { channel.Close(); unix.Close(theirs) })
-				return &dispatcherProcess{Started: &spawn.Started{Process: new(spawn.Process), Channel: channel}}
+				t.Cleanup(func() { channel.Close(); unix.Close(peerFD) })
+				return &dispatcherProcess{Child: &spawn.Child{Process: new(spawn.Process), Channel: channel}}
 			}
 			asking := start()
 			m.dispatcher = asking
@@ -39,11 +39,11 @@ func TestAnswerAfterDispatcher(t *testing.T) {
 			// Neither dispatcher is in a phase in which it may receive the
 			// answer, a Followed. So the parent kills the dispatcher to which
 			// it tries to send the answer, and the reason is in ending.
-			if why := m.dispatcher.ending.Load(); (why == nil) != replaced {
-				t.Errorf("killed because: %v", why)
+			if reason := m.dispatcher.killReason.Load(); (reason == nil) != replaced {
+				t.Errorf("killed because: %v", reason)
 			}
-			if m.following != 0 {
-				t.Errorf("%d questions are open", m.following)
+			if m.pendingFollows != 0 {
+				t.Errorf("%d questions are open", m.pendingFollows)
 			}
 		})
 	}

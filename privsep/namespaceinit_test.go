@@ -29,14 +29,14 @@ func namespaceInits(t *testing.T, parent int) (list []int) {
 			list = append(list, pid)
 		}
 	}
-	slices.SortFunc(list, func(a, b int) int { return cmp.Or(cmp.Compare(begun(t, a), begun(t, b)), cmp.Compare(a, b)) })
+	slices.SortFunc(list, func(a, b int) int { return cmp.Or(cmp.Compare(startTicks(t, a), startTicks(t, b)), cmp.Compare(a, b)) })
 	return list
 }
 
-// begun returns when a process was started, in clock ticks since the boot of
+// startTicks returns when a process was started, in clock ticks since the boot of
 // the machine (proc_pid_stat(5)). Pids alone do not show the order, because the
 // kernel continues with small numbers after the largest one.
-func begun(t *testing.T, pid int) int {
+func startTicks(t *testing.T, pid int) int {
 	t.Helper()
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	must(t, err)

@@ -26,51 +26,51 @@ import (
 // MB.
 const spareNamespaces = 2
 
-// prepareSpares makes the spare spawners while this process still has the
+// prepareSpareSpawners makes the spare spawners while this process still has the
 // capabilities for that. If the kernel's limit on namespaces is reached, it
 // makes fewer.
-func (m *monitor) prepareSpares() {
-	if m.spawner.Lost() == nil || m.config.Setup.Inetd {
+func (m *monitor) prepareSpareSpawners() {
+	if m.confinedSpawner.NamespaceDone() == nil || m.config.Setup.Inetd {
 		return
 	}
 	for range spareNamespaces {
-		next, err := m.spawner.Another()
+		next, err := m.confinedSpawner.NewReplacement()
 		if err != nil {
 			m.config.Log.Warn("namespace not prepared", "error", err, "hint", "the gateway exits when its last namespace ends")
 			return
 		}
-		m.spares = append(m.spares, next)
+		m.spareSpawners = append(m.spareSpawners, next)
 	}
 }
 
-// namespaceLost replaces the spawner, whose PID namespace has ended, and asks
+// replaceSpawner replaces the spawner, whose PID namespace has ended, and asks
 // for a generation of processes from the next spawner.
-func (m *monitor) namespaceLost() error {
+func (m *monitor) replaceSpawner() error {
 	const hint = "find out what kills processes called schedrestd-init"
-	if len(m.spares) == 0 {
-		next, err := m.spawner.Another()
+	if len(m.spareSpawners) == 0 {
+		next, err := m.confinedSpawner.NewReplacement()
 		if err != nil {
 			m.config.Log.Error("namespace init exited", "error", err, "hint", "the gateway exits, since only a restart can create namespaces; "+hint)
 			return errs.New(errs.Unavailable, "no PID namespace for workers is left")
 		}
-		m.spares = append(m.spares, next)
+		m.spareSpawners = append(m.spareSpawners, next)
 	}
-	m.spawner.Stop()
-	m.spawner, m.spares = m.spares[0], m.spares[1:]
+	m.confinedSpawner.Stop()
+	m.confinedSpawner, m.spareSpawners = m.spareSpawners[0], m.spareSpawners[1:]
 	m.config.Log.Error("namespace init exited", "hint", "workers and services start in the next namespace; "+hint)
-	if m.current != nil && m.current.home != m.spawner {
-		m.renew(m.current.id)
+	if m.currentGeneration != nil && m.currentGeneration.spawner != m.confinedSpawner {
+		m.renewGeneration(m.currentGeneration.id)
 	}
 	return nil
 }
 
 // startConfined starts a process in the current namespace. If that namespace has ended,
 // it uses the next one.
-func (m *monitor) startConfined(p *program.Program, who security.Identity, b spawn.Spec, setup ipc.Message) (*spawn.Started, error) {
+func (m *monitor) startConfined(p *program.Program, identity security.Identity, spec spawn.Spec, setup ipc.Message) (*spawn.Child, error) {
 	for {
-		started, err := p.Start(m.spawner, who, b, setup)
-		if !errors.Is(err, unix.ENOMEM) || !m.spawner.IsEnding() || m.namespaceLost() != nil {
-			return started, err
+		child, err := p.Start(m.confinedSpawner, identity, spec, setup)
+		if !errors.Is(err, unix.ENOMEM) || !m.confinedSpawner.NamespaceEnded() || m.replaceSpawner() != nil {
+			return child, err
 		}
 	}
 }

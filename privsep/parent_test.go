@@ -15,29 +15,29 @@ func TestParentPrivileges(t *testing.T) {
 	const kept, passed = "00000000000000e0", "00000000000000c0" // the parent keeps SETUID, SETGID and KILL; it passes the first two to the stage that starts others
 	root := map[string]string{"Uid": "0 0 0 0", "Gid": "0 0 0 0", "CapInh": passed, "CapPrm": kept, "CapEff": kept, "CapBnd": none16, "CapAmb": none16, "NoNewPrivs": "1"}
 	t.Run("without root", func(t *testing.T) {
-		g := serve(t, plain(t), testConfig{})
+		g := serve(t, plainUser(t), testConfig{})
 		want := map[string]string{"CapInh": none16, "CapPrm": none16, "CapEff": none16, "CapAmb": none16, "NoNewPrivs": "1"}
 		if cgo {
 			delete(want, "NoNewPrivs")
 		}
 		g.mustGet("/pid")
-		g.everyThread(want)
+		g.checkEveryThread(want)
 	})
 	t.Run("root with -u", func(t *testing.T) {
 		needRoot(t)
 		g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 		g.mustGet("/pid")
-		g.everyThread(root)
+		g.checkEveryThread(root)
 	})
 	t.Run("become_user", func(t *testing.T) {
-		g, socket := becoming(t, testConfig{})
+		g, socket := serveBecomeUser(t, testConfig{})
 		askAs(t, socket, 31001, 31101, "/pid")
-		g.everyThread(root)
+		g.checkEveryThread(root)
 	})
 }
 
-// everyThread compares the status of each thread of the parent with want.
-func (g *gateway) everyThread(want map[string]string) {
+// checkEveryThread compares the status of each thread of the parent with want.
+func (g *gateway) checkEveryThread(want map[string]string) {
 	g.t.Helper()
 	pid := g.cmd.Process.Pid
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))

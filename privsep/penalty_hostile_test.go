@@ -77,7 +77,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 	}
 }
 
-var sternly = work.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
+var strictAdmission = work.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
 
 // TestPenaltyLiars checks a worker that sends a forbidden message about clients
 // or changes. The worker is killed. No client has to wait because of the
@@ -86,7 +86,7 @@ func TestPenaltyLiars(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		part, want string
-		knock      bool
+		connect    bool
 	}{
 		{part: "offence of nothing", want: "Offence for connection 1, which it does not hold"},
 		{part: "offence that is none", want: "has a wrong that is 0"},
@@ -98,18 +98,18 @@ func TestPenaltyLiars(t *testing.T) {
 		{part: "intent too long", want: "has 1694 bytes"},
 		{part: "outcome too long", want: "has 338 bytes"},
 		{part: "outcomes without end", want: "which was not granted"},
-		{part: "offence untaken", want: "which it does not hold", knock: true},
-		{part: "offence of another", want: "which it does not hold", knock: true},
-		{part: "offence after done", want: "which it does not hold", knock: true},
-		{part: "offences without end", want: "Offence too often", knock: true},
+		{part: "offence untaken", want: "which it does not hold", connect: true},
+		{part: "offence of another", want: "which it does not hold", connect: true},
+		{part: "offence after done", want: "which it does not hold", connect: true},
+		{part: "offences without end", want: "Offence too often", connect: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
-			as := plain(t)
+			as := plainUser(t)
 			c := testConfig{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
-			c.Setup = packed(work.Setup{Admission: sternly})
+			c.Setup = packed(work.Setup{Admission: strictAdmission})
 			g := launch(t, as, c)
-			if tt.knock {
+			if tt.connect {
 				r := g.await("serving", nil)
 				conn, err := net.Dial("tcp", r["listen"].([]any)[0].(string))
 				if err != nil {
@@ -117,7 +117,7 @@ func TestPenaltyLiars(t *testing.T) {
 				}
 				defer conn.Close()
 			}
-			g.because("worker killed", tt.want)
+			g.awaitReason("worker killed", tt.want)
 			_ = g.cmd.Process.Signal(syscall.SIGTERM)
 			g.wait()
 			if lines := auditRecords(t, c.Audit.Path); len(lines) > 0 {
@@ -137,8 +137,8 @@ func TestFramed(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can act as several users
 	c := testConfig{Argv: argv{ipc.Worker: {"offences"}}, Workers: 1, Connections: 4}
-	c.Setup = packed(work.Setup{Admission: sternly})
-	g := serve(t, plain(t), c)
+	c.Setup = packed(work.Setup{Admission: strictAdmission})
+	g := serve(t, plainUser(t), c)
 	conn, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -148,10 +148,10 @@ func TestFramed(t *testing.T) {
 	if r["source"] != "uid 0" || r["pause"] != float64(time.Second) {
 		t.Errorf("%v", r)
 	}
-	other := g.dialTCPAs(t, 31002)
+	otherConn := g.dialTCPAs(t, 31002)
 	text := make(chan string, 1)
 	go func() {
-		head, _ := io.ReadAll(io.LimitReader(other, 12))
+		head, _ := io.ReadAll(io.LimitReader(otherConn, 12))
 		text <- string(head)
 	}()
 	select {
@@ -169,7 +169,7 @@ func TestFramed(t *testing.T) {
 // only in the object that has the worker's own values.
 func TestAuditLongWords(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	path := auditDir(t, as)
 	g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {"intent of long words"}}, Workers: 1, Audit: ipc.Audit{Path: path}})
 	conn, err := net.Dial("tcp", g.addr)
@@ -180,9 +180,9 @@ func TestAuditLongWords(t *testing.T) {
 	var lines []map[string]any
 	g.eventually("two lines of the audit log", func() bool { lines = auditRecords(t, path); return len(lines) == 2 })
 	for _, l := range lines {
-		gateway, said := l["gateway"].(map[string]any), l["worker"].(map[string]any)
-		raw, err := json.Marshal(said)
-		if err != nil || len(l) != 5 || gateway["network"] != "tcp" || gateway["peer"] != conn.LocalAddr().String() || said["uid"] != 0.0 || len(raw) < 1000 {
+		gateway, workerValues := l["gateway"].(map[string]any), l["worker"].(map[string]any)
+		raw, err := json.Marshal(workerValues)
+		if err != nil || len(l) != 5 || gateway["network"] != "tcp" || gateway["peer"] != conn.LocalAddr().String() || workerValues["uid"] != 0.0 || len(raw) < 1000 {
 			t.Errorf("%v", l)
 		}
 	}

@@ -51,7 +51,7 @@ func playWorker(part string) int {
 	case "mute":
 		time.Sleep(time.Hour)
 	case "first gives no way":
-		if !made() {
+		if !markExisted() {
 			return playHostile("gives no way")
 		}
 		return program.Main(goodHandler)
@@ -61,17 +61,17 @@ func playWorker(part string) int {
 		}
 		return program.Main(goodHandler)
 	case "stays", "is never done", "first keeps all", "first is never done":
-		if part == "stays" || part == "is never done" || !made() {
+		if part == "stays" || part == "is never done" || !markExisted() {
 			return playStubborn(part)
 		}
 		return program.Main(goodHandler)
 	case "first lingers":
-		if !made() {
+		if !markExisted() {
 			return playHostile("lingers")
 		}
 		return program.Main(goodHandler)
 	case "first stops": // the first worker stops, the others serve
-		if !made() {
+		if !markExisted() {
 			return playHostile("stopped")
 		}
 		return program.Main(goodHandler)
@@ -84,9 +84,9 @@ func playWorker(part string) int {
 // refusedCluster is a cluster name with which no worker serves.
 const refusedCluster = "refused"
 
-// hereMsg is the message with which a worker logs its token. The worker answers
+// workerStartedMsg is the message with which a worker logs its token. The worker answers
 // requests for its pid with that token (pidOf).
-const hereMsg = "a worker is here"
+const workerStartedMsg = "a worker is here"
 
 func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
@@ -95,7 +95,7 @@ func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (
 	// A process in a PID namespace does not know its pid outside. The
 	// dispatcher adds that pid to the records of the process.
 	pid := strconv.FormatUint(rand.Uint64()>>1, 10)
-	slog.Info(hereMsg, "token", pid)
+	slog.Info(workerStartedMsg, "token", pid)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, pid) })
 	mux.HandleFunc("/setup", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(s) })
@@ -126,8 +126,8 @@ func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (
 	})
 	mux.HandleFunc("/attack", capture)
 	mux.HandleFunc("/connects", connects)
-	mux.HandleFunc("/says", says)
-	mux.HandleFunc("/greed", greed)
+	mux.HandleFunc("/says", handleServiceAttack)
+	mux.HandleFunc("/greed", overuse)
 	mux.HandleFunc("/write", func(w http.ResponseWriter, _ *http.Request) {
 		err := os.WriteFile("/dev/shm/schedrestd-test", []byte("x"), 0o600)
 		fmt.Fprint(w, err)
@@ -267,7 +267,7 @@ func playHostile(part string) int {
 		case "done of another":
 			c.Send(&work.Done{ID: conn.ID + 1})
 		case "lingers": // and makes the parent close the socket last
-			if fill(m.FDs[0]) != nil || sleepy(m.FDs[0]) != nil {
+			if fillBuffer(m.FDs[0]) != nil || setLinger(m.FDs[0]) != nil {
 				return 9
 			}
 			unix.Close(m.FDs[0])
@@ -302,9 +302,9 @@ func sendRawTo(fd int, kind ipc.Kind, size, fds int) {
 	}
 }
 
-// nth returns how many processes have called it. It creates a file for each of
+// processNumber returns how many processes have called it. It creates a file for each of
 // them. The names of the files begin with the program's second argument.
-func nth() int {
+func processNumber() int {
 	for n := 1; ; n++ {
 		f, err := os.OpenFile(os.Args[2]+strconv.Itoa(n), os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
@@ -317,9 +317,9 @@ func nth() int {
 	}
 }
 
-// made creates the file that the program's second argument names, and reports
+// markExisted creates the file that the program's second argument names, and reports
 // whether the file existed before.
-func made() bool {
+func markExisted() bool {
 	f, err := os.OpenFile(os.Args[2], os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		f.Close()

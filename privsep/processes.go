@@ -10,103 +10,103 @@ import (
 	"schedrestd/security"
 )
 
-// startFor starts a process that the dispatcher asks for, and sends the
+// handleStart starts a process that the dispatcher asks for, and sends the
 // dispatcher the channel to it. An error means that the dispatcher broke the
 // protocol.
-func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
+func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.Start) error {
 	g := m.generations[r.Generation]
-	if r.Number <= d.number || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Role == ipc.Keeper && g != m.next || r.Threads < 1 || r.Threads > m.config.Threads {
+	if r.Number <= d.lastProcessNumber || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Role == ipc.Keeper && g != m.nextGeneration || r.Threads < 1 || r.Threads > m.config.Threads {
 		return fmt.Errorf("requested process %d of generation %d with %d threads, with the role %s", r.Number, r.Generation, r.Threads, r.Role)
 	}
-	if most := m.config.mostProcesses(); len(d.processes) >= most {
-		return fmt.Errorf("requested more than %d processes", most)
+	if maxProcesses := m.config.maxProcesses(); len(d.processes) >= maxProcesses {
+		return fmt.Errorf("requested more than %d processes", maxProcesses)
 	}
-	d.number = r.Number
-	if r.Role == ipc.Auditor && m.audit == nil {
+	d.lastProcessNumber = r.Number
+	if r.Role == ipc.Auditor && m.auditLog == nil {
 		return errors.New("requested an auditor without an audit log")
 	}
-	started, err := m.startOne(g, r)
+	child, err := m.startProcess(g, r)
 	if err != nil {
 		m.send(&ipc.Unstarted{Number: r.Number, Failure: ipc.Fail(err)})
 		return nil
 	}
-	d.processes[r.Number] = started.Process
+	d.processes[r.Number] = child.Process
 	if r.Role != ipc.Auditor {
-		m.handOver(d, r.Number, started)
-		started.Channel.Close()
+		m.handOverProcess(d, r.Number, child)
+		child.Channel.Close()
 		return nil
 	}
-	d.auditors[r.Number] = started.Channel
+	d.auditorChannels[r.Number] = child.Channel
 	go func() { // the file may be on a file system that hangs
-		m.audit.Give(started.Channel)
-		m.do(func() { m.handOver(d, r.Number, started) })
+		m.auditLog.SendFiles(child.Channel)
+		m.post(func() { m.handOverProcess(d, r.Number, child) })
 	}()
 	return nil
 }
 
-// handOver sends the dispatcher the channel to a process and the reading end of
+// handOverProcess sends the dispatcher the channel to a process and the reading end of
 // the process's log. It reports to the dispatcher when the process has exited.
-func (m *monitor) handOver(d *dispatcherProcess, number uint32, started *spawn.Started) {
-	_ = started.Channel.Pass(func(channel int) error {
-		m.sendTo(d, &ipc.Started{Number: number, PID: uint32(started.PID), UID: started.UID, GID: started.GID, Foreign: started.Foreign}, channel, int(started.Log.Fd()))
+func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *spawn.Child) {
+	_ = child.Channel.Pass(func(channel int) error {
+		m.sendTo(d, &ipc.Started{Number: number, PID: uint32(child.PID), UID: child.UID, GID: child.GID, Foreign: child.Foreign}, channel, int(child.Log.Fd()))
 		return nil
 	})
-	started.Log.Close()
+	child.Log.Close()
 	go func() {
-		<-started.Dead
-		m.do(func() {
+		<-child.Exited
+		m.post(func() {
 			delete(d.processes, number)
-			if channel := d.auditors[number]; channel != nil {
+			if channel := d.auditorChannels[number]; channel != nil {
 				channel.Close()
-				delete(d.auditors, number)
+				delete(d.auditorChannels, number)
 			}
-			m.sendTo(d, &ipc.Ended{Number: number, Status: uint32(started.Ended)})
+			m.sendTo(d, &ipc.Ended{Number: number, Status: uint32(child.Status)})
 		})
 	}()
 }
 
-// startOne starts a process of g. A service also gets the files that only it may have.
-func (m *monitor) startOne(g *generation, r *ipc.Start) (started *spawn.Started, err error) {
+// startProcess starts a process of g. A service also gets the files that only it may have.
+func (m *monitor) startProcess(g *generation, r *ipc.Start) (child *spawn.Child, err error) {
 	c := g.config
-	b := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: c.files()}
+	spec := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: c.maxFiles()}
 	p, setup := m.programs[r.Role], c.serviceSetup()
 	switch r.Role {
 	case ipc.Worker:
-		who, err := m.identityFor(r.Client)
+		identity, err := m.identityFor(r.Client)
 		if err != nil {
 			return nil, err
 		}
 		worker := c.Setup
 		worker.Requests = r.Requests
-		return m.startConfined(p, who, b, &worker)
+		return m.startConfined(p, identity, spec, &worker)
 	case ipc.Resolver:
-		return p.Start(m.plain, p.As, b, &setup)
+		return p.Start(m.resolverSpawner, p.Identity, spec, &setup)
 	}
 	if r.Role == ipc.Auditor && c.Audit.Claims != "" {
 		setup.Seal |= ipc.SealClaims
 	}
-	started, err = m.startConfined(p, p.As, b, &setup)
+	child, err = m.startConfined(p, p.Identity, spec, &setup)
 	if err == nil && r.Role == ipc.Keeper {
-		secret, fds := g.keys.ForKeeper()
-		err = ipc.UnlessGone(started.Channel.TrySend(secret, fds...))
+		secret, fds := g.keys.KeeperMessage()
+		err = ipc.UnlessGone(child.Channel.TrySend(secret, fds...))
 	}
 	if err == nil && r.Role == ipc.Exporter {
-		for _, l := range m.metrics {
-			err = errors.Join(err, ipc.UnlessGone(started.Channel.TrySend(new(ipc.MetricsFD), l.FD())))
+		for _, l := range m.metricsListeners {
+			err = errors.Join(err, ipc.UnlessGone(child.Channel.TrySend(new(ipc.MetricsFD), l.FD())))
 		}
 	}
-	return started, err
+	return child, err
 }
 
 // identityFor returns the identity of a worker for the connection with that number. The
 // number 0 stands for no connection.
 func (m *monitor) identityFor(connection uint64) (security.Identity, error) {
 	if !m.config.Switches.BecomeUser || connection == 0 {
-		return m.config.anyWorker(m.who), nil
+		return m.config.defaultIdentity(m.service), nil
 	}
-	who, ok := m.peers[connection]
+	peer, ok := m.peers[connection]
 	if !ok {
-		return who, errs.New(errs.Unavailable, "the connection that its worker was for is closed")
+		return peer, errs.New(errs.Unavailable, "the connection that its worker was for is closed")
 	}
-	return who, nil
+	return peer, nil
 }

@@ -34,8 +34,8 @@ func (g *gateway) dial(t *testing.T, text string) net.Conn {
 	return c
 }
 
-// last returns everything that still arrives on c, up to the end of the stream.
-func last(t *testing.T, c net.Conn) string {
+// readAll returns everything that still arrives on c, up to the end of the stream.
+func readAll(t *testing.T, c net.Conn) string {
 	t.Helper()
 	b, err := io.ReadAll(c)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -46,11 +46,11 @@ func last(t *testing.T, c net.Conn) string {
 
 // stillOpen fails the test if bytes or the end of the stream have arrived on c.
 // It sets a new deadline, because an expired one would hide them.
-func stillOpen(t *testing.T, c net.Conn, what string) {
+func stillOpen(t *testing.T, c net.Conn, name string) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 	if n, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("%s: %d bytes, %v", what, n, err)
+		t.Errorf("%s: %d bytes, %v", name, n, err)
 	}
 }
 
@@ -63,22 +63,22 @@ const request = "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n"
 func TestYields(t *testing.T) {
 	t.Parallel()
 	t.Run("resting", func(t *testing.T) {
-		g := serve(t, plain(t), testConfig{Connections: 1})
+		g := serve(t, plainUser(t), testConfig{Connections: 1})
 		c := g.dial(t, request)
 		if status, _, err := answer(c); status != http.StatusOK {
 			t.Fatal(status, err)
 		}
 		g.mustGet("/pid")
-		if rest := last(t, c); rest != "" {
-			t.Errorf("it got %q", rest)
+		if received := readAll(t, c); received != "" {
+			t.Errorf("it got %q", received)
 		}
 	})
 	t.Run("silent", func(t *testing.T) {
-		g := serve(t, plain(t), testConfig{Connections: 1})
+		g := serve(t, plainUser(t), testConfig{Connections: 1})
 		c := g.dial(t, "")
 		g.mustGet("/pid")
-		if rest := last(t, c); rest != "" {
-			t.Errorf("it got %q", rest)
+		if received := readAll(t, c); received != "" {
+			t.Errorf("it got %q", received)
 		}
 	})
 	for name, part := range map[string]string{
@@ -88,7 +88,7 @@ func TestYields(t *testing.T) {
 		"one byte of a pipelined header": request + "G",
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := serve(t, plain(t), testConfig{Connections: 1})
+			g := serve(t, plainUser(t), testConfig{Connections: 1})
 			c := g.dial(t, part)
 			if strings.HasPrefix(part, request) {
 				if status, _, err := answer(c); status != http.StatusOK {
@@ -96,19 +96,19 @@ func TestYields(t *testing.T) {
 				}
 			}
 			g.mustGet("/pid")
-			if rest := last(t, c); !strings.HasPrefix(rest, "HTTP/1.1 408 ") || !strings.Contains(rest, `"errors":[{`) {
-				t.Errorf("it got %q", rest)
+			if received := readAll(t, c); !strings.HasPrefix(received, "HTTP/1.1 408 ") || !strings.Contains(received, `"errors":[{`) {
+				t.Errorf("it got %q", received)
 			}
 		})
 	}
 	t.Run("being answered", func(t *testing.T) {
-		g := serve(t, plain(t), testConfig{Connections: 1})
+		g := serve(t, plainUser(t), testConfig{Connections: 1})
 		c := g.dial(t, "GET /wait?ms=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
 		g.await("worker: a request waits", nil)
 		g.mustGet("/pid") // this request waits for the slot of the idle connection, which is asked to yield
-		rest := last(t, c)
-		if !strings.HasPrefix(rest, "HTTP/1.1 200 ") || !strings.HasSuffix(rest, "waited") {
-			t.Errorf("it got %q", rest)
+		received := readAll(t, c)
+		if !strings.HasPrefix(received, "HTTP/1.1 200 ") || !strings.HasSuffix(received, "waited") {
+			t.Errorf("it got %q", received)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestYields(t *testing.T) {
 // machine the dispatcher learns late that a slot is free.
 func TestNoneYieldsNeedlessly(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Connections: 10})
+	g := serve(t, plainUser(t), testConfig{Connections: 10})
 	resting, waiting := g.dial(t, request), g.dial(t, "GET /pid HT")
 	if status, _, err := answer(resting); status != http.StatusOK {
 		t.Fatal(status, err)
@@ -144,10 +144,10 @@ func TestThousandsOverALimit(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		t.Run(fmt.Sprintf("kept %v", keep), func(t *testing.T) {
 			needDescriptors(t, clients+100)
-			g := serve(t, plain(t), testConfig{Connections: 8})
+			g := serve(t, plainUser(t), testConfig{Connections: 8})
 			var wg sync.WaitGroup
 			var answered atomic.Int32
-			over := make(chan struct{})
+			done := make(chan struct{})
 			for range clients {
 				wg.Go(func() {
 					c, err := net.Dial("tcp", g.addr)
@@ -160,10 +160,10 @@ func TestThousandsOverALimit(t *testing.T) {
 						t.Errorf("one of %d: %v", clients, err)
 					}
 					if answered.Add(1) == clients {
-						close(over)
+						close(done)
 					}
 					if keep {
-						go func() { <-over; c.Close() }()
+						go func() { <-done; c.Close() }()
 						_, _ = io.Copy(io.Discard, c)
 					}
 				})
@@ -178,7 +178,7 @@ func TestThousandsOverALimit(t *testing.T) {
 // they are disconnected.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{})
+	g := serve(t, plainUser(t), testConfig{})
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -190,8 +190,8 @@ func TestSlowClients(t *testing.T) {
 				if err != nil {
 					return
 				}
-				gone := make(chan struct{})
-				go func() { _, _ = io.Copy(io.Discard, c); close(gone) }()
+				closed := make(chan struct{})
+				go func() { _, _ = io.Copy(io.Discard, c); close(closed) }()
 				for i := 0; ; i++ {
 					if _, err := c.Write([]byte{request[i%20]}); err != nil {
 						break
@@ -199,27 +199,27 @@ func TestSlowClients(t *testing.T) {
 					select {
 					case <-stop:
 						c.Close()
-						<-gone
+						<-closed
 						return
-					case <-gone:
+					case <-closed:
 					case <-time.After(time.Second):
 						continue
 					}
 					break
 				}
 				c.Close()
-				<-gone
+				<-closed
 			}
 		})
 	}
 	g.await("worker: request", func(r map[string]any) bool { return r["status"] == "408" }) // the slow clients hold all slots
-	begun := time.Now()
+	start := time.Now()
 	for range 20 {
 		if _, err := g.get("/pid"); err != nil {
 			t.Error(err)
 		}
 	}
-	t.Logf("20 requests of a healthy client took %s", time.Since(begun))
+	t.Logf("20 requests of a healthy client took %s", time.Since(start))
 }
 
 // TestCapturedWorkerGivesNoWay checks two workers that each have one idle
@@ -227,7 +227,7 @@ func TestSlowClients(t *testing.T) {
 // close its connection, so the other worker has to close its own.
 func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
 	g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {"first gives no way", mark}}, Workers: 2, Threads: 2, Connections: 2,
 		Silence: time.Hour}) // the captured worker answers no Ping either, and would be ended for that
@@ -242,8 +242,8 @@ func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	}
 	honest := <-answered // and its connection is idle now
 	g.mustGet("/pid")
-	if rest := last(t, honest); rest != "" {
-		t.Errorf("the idle one got %q", rest)
+	if received := readAll(t, honest); received != "" {
+		t.Errorf("the idle one got %q", received)
 	}
 	for _, c := range list {
 		if c != honest {

@@ -22,17 +22,17 @@ import (
 	programs "schedrestd/privsep/program"
 )
 
-// rereading returns a function that writes the file that the parents of this test
+// reloadWriter returns a function that writes the file that the parents of this test
 // reread.
-func rereading(t *testing.T) func(ipc.Setup) {
+func reloadWriter(t *testing.T) func(ipc.Setup) {
 	t.Helper()
-	write := rereadingSecrets(t)
+	write := reloadSecretsWriter(t)
 	return func(s ipc.Setup) { t.Helper(); write(s, ipc.Secrets{}) }
 }
 
-// rereadingSecrets does the same as rereading for tests in which keys change,
+// reloadSecretsWriter does the same as rereading for tests in which keys change,
 // too.
-func rereadingSecrets(t *testing.T) func(ipc.Setup, ipc.Secrets) {
+func reloadSecretsWriter(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 	t.Helper()
 	path := reloadFile(t)
 	return func(s ipc.Setup, secrets ipc.Secrets) {
@@ -70,9 +70,9 @@ func cluster(t *testing.T, c net.Conn) string {
 // connection closes.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	write := rereading(t)
+	write := reloadWriter(t)
 	write(packed(work.Setup{Cluster: "two"}))
-	g := serve(t, plain(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
+	g := serve(t, plainUser(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
 	resting := g.dial(t, "")
 	if got := cluster(t, resting); got != "one" {
 		t.Fatalf("cluster %q", got)
@@ -90,9 +90,9 @@ func TestReload(t *testing.T) {
 		t.Errorf("the request in flight: %d %s %v", status, body, err)
 	}
 	resting.Write([]byte("GET /setup HTTP/1.1\r\nHost: x\r\n\r\n"))
-	rest := last(t, resting)
-	if !strings.HasPrefix(rest, "HTTP/1.1 200 ") || !strings.Contains(rest, "\r\nConnection: close\r\n") || !strings.Contains(rest, `"Cluster":"one"`) {
-		t.Errorf("the one that rested: %q", rest)
+	received := readAll(t, resting)
+	if !strings.HasPrefix(received, "HTTP/1.1 200 ") || !strings.Contains(received, "\r\nConnection: close\r\n") || !strings.Contains(received, `"Cluster":"one"`) {
+		t.Errorf("the one that rested: %q", received)
 	}
 	flight.Close()
 	g.await("worker exited", func(r map[string]any) bool { return r["pid"] == float64(old) })
@@ -105,9 +105,9 @@ func TestReload(t *testing.T) {
 // configuration is reread.
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
-	write := rereading(t)
+	write := reloadWriter(t)
 	write(packed(work.Setup{Cluster: "two"}))
-	g := serve(t, plain(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
+	g := serve(t, plainUser(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -138,11 +138,11 @@ func TestReloadUnderLoad(t *testing.T) {
 // refuse, changes nothing.
 func TestBadReload(t *testing.T) {
 	t.Parallel()
-	write := rereading(t)
-	g := serve(t, plain(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
+	write := reloadWriter(t)
+	g := serve(t, plainUser(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
 	const quiet = int8(slog.LevelWarn) // which takes effect once the configuration is accepted
-	kept := g.dial(t, "")
-	cluster(t, kept)
+	oldConn := g.dial(t, "")
+	cluster(t, oldConn)
 	pids := children(t, g.cmd.Process.Pid)
 	for n, bad := range []func(){
 		func() {}, // no file
@@ -152,7 +152,7 @@ func TestBadReload(t *testing.T) {
 		bad()
 		g.cmd.Process.Signal(syscall.SIGHUP)
 		g.awaitMany("new configuration rejected; keeping the old one", n+1)
-		for _, c := range []net.Conn{kept, g.dial(t, "")} {
+		for _, c := range []net.Conn{oldConn, g.dial(t, "")} {
 			if got := cluster(t, c); got != "one" {
 				t.Errorf("after bad reload %d: cluster %q", n, got)
 			}
@@ -179,12 +179,12 @@ func TestBadReload(t *testing.T) {
 // dispatcher replaced another is in force afterwards, and that the log says so.
 func TestReloadWithoutDispatcher(t *testing.T) {
 	t.Parallel()
-	write := rereading(t)
+	write := reloadWriter(t)
 	write(packed(work.Setup{Cluster: "two"}))
 	path := reloadFile(t)
 	must(t, os.Rename(path, path+".two"))
 	must(t, syscall.Mkfifo(path, 0o644))
-	g := serve(t, plain(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
+	g := serve(t, plainUser(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
 	parent := g.cmd.Process.Pid
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	fifo, err := os.OpenFile(path, os.O_WRONLY, 0) // returns when the parent reads the configuration
@@ -193,7 +193,7 @@ func TestReloadWithoutDispatcher(t *testing.T) {
 	must(t, syscall.Kill(before, syscall.SIGKILL))
 	next := 0
 	await(t, "the next dispatcher starts", func() bool {
-		list := named(parent, programs.Name(ipc.Dispatcher))
+		list := childrenNamed(parent, programs.Name(ipc.Dispatcher))
 		if len(list) == 1 && list[0] != before {
 			next = list[0]
 		}
@@ -220,9 +220,9 @@ func TestReloadWithoutDispatcher(t *testing.T) {
 // force.
 func TestReloadWithDispatcherThatExits(t *testing.T) {
 	t.Parallel()
-	write := rereading(t)
+	write := reloadWriter(t)
 	write(packed(work.Setup{Cluster: "two"}))
-	g := serve(t, plain(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
+	g := serve(t, plainUser(t), testConfig{Setup: packed(work.Setup{Cluster: "one"})})
 	pid := g.dispatcherPID()
 	must(t, syscall.Kill(pid, syscall.SIGSTOP)) // it gets the configuration and does not build it
 	g.cmd.Process.Signal(syscall.SIGHUP)
@@ -237,9 +237,9 @@ func TestReloadWithDispatcherThatExits(t *testing.T) {
 	}
 }
 
-// named returns the children of the process parent whose command line begins
+// childrenNamed returns the children of the process parent whose command line begins
 // with name.
-func named(parent int, name string) (list []int) {
+func childrenNamed(parent int, name string) (list []int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range paths {
 		line, _ := os.ReadFile(path)
@@ -258,15 +258,15 @@ func named(parent int, name string) (list []int) {
 // configuration.
 func TestReloadOfUsersWorkers(t *testing.T) {
 	t.Parallel()
-	write := rereading(t)
+	write := reloadWriter(t)
 	write(packed(work.Setup{Setup: ipc.Setup{Local: true}, Cluster: "two"}))
-	g, socket := becoming(t, testConfig{Setup: packed(work.Setup{Cluster: "one"})})
-	kept, err := thread.DialAs(31001, 31101, socket)
+	g, socket := serveBecomeUser(t, testConfig{Setup: packed(work.Setup{Cluster: "one"})})
+	oldConn, err := thread.DialAs(31001, 31101, socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer kept.Close()
-	if got := cluster(t, kept); got != "one" {
+	defer oldConn.Close()
+	if got := cluster(t, oldConn); got != "one" {
 		t.Fatalf("cluster %q", got)
 	}
 	g.cmd.Process.Signal(syscall.SIGHUP)
@@ -279,7 +279,7 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 	if got := cluster(t, next); got != "two" {
 		t.Errorf("the next one: cluster %q", got)
 	}
-	if got := cluster(t, kept); got != "one" {
+	if got := cluster(t, oldConn); got != "one" {
 		t.Errorf("the one that was there: cluster %q", got)
 	}
 	for n, bad := range []ipc.Setup{packed(work.Setup{Setup: ipc.Setup{Local: true}, Cluster: refusedCluster}), {Local: true, JWT: true}} {
@@ -298,10 +298,10 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 // replaced workers, the next user has to wait until one of them exits.
 func TestReloadMakesNoCrowd(t *testing.T) {
 	t.Parallel()
-	write := rereading(t)
+	write := reloadWriter(t)
 	write(packed(work.Setup{Setup: ipc.Setup{Local: true}, Cluster: "two"}))
-	g, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: patience})}, Setup: packed(work.Setup{Cluster: "one"}), Identities: 1})
-	long := func() net.Conn {
+	g, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: patience})}, Setup: packed(work.Setup{Cluster: "one"}), Identities: 1})
+	startSlowRequest := func() net.Conn {
 		t.Helper()
 		c, err := thread.DialAs(31001, 31101, socket)
 		if err != nil {
@@ -311,7 +311,7 @@ func TestReloadMakesNoCrowd(t *testing.T) {
 		fmt.Fprint(c, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
 		return c
 	}
-	first := long()
+	first := startSlowRequest()
 	g.awaitMany("worker: a request waits", 1)
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.awaitMany("configuration reloaded", 1)
@@ -320,7 +320,7 @@ func TestReloadMakesNoCrowd(t *testing.T) {
 	} else {
 		c.Close()
 	}
-	long()
+	startSlowRequest()
 	g.awaitMany("worker: a request waits", 2)
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.awaitMany("configuration reloaded", 2)
@@ -331,7 +331,7 @@ func TestReloadMakesNoCrowd(t *testing.T) {
 	defer next.Close()
 	fmt.Fprint(next, request)
 	time.Sleep(500 * time.Millisecond) // enough time to serve them
-	if n := len(children(t, g.cmd.Process.Pid)); n != 2+refusing {
+	if n := len(children(t, g.cmd.Process.Pid)); n != 2+refusalWorkers {
 		t.Errorf("%d workers, with room for one and as many that were replaced", n)
 	}
 	first.Close()
@@ -345,7 +345,7 @@ func TestReloadMakesNoCrowd(t *testing.T) {
 // count as a second signal to stop.
 func TestHangUpWhileDraining(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{})
+	g := serve(t, plainUser(t), testConfig{})
 	c := g.dial(t, "GET /wait?ms=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
 	g.await("worker: a request waits", nil)
 	g.cmd.Process.Signal(syscall.SIGTERM)
@@ -365,8 +365,8 @@ func TestHangUpWhileDraining(t *testing.T) {
 func TestAgedAfterReload(t *testing.T) {
 	t.Parallel()
 	const wear = 5
-	write := rereading(t)
-	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: wear})}, Setup: packed(work.Setup{Cluster: "one"})})
+	write := reloadWriter(t)
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: wear})}, Setup: packed(work.Setup{Cluster: "one"})})
 	wearOut := func(want string) {
 		t.Helper()
 		old := children(t, g.cmd.Process.Pid)
@@ -408,7 +408,7 @@ func TestAgedAfterReload(t *testing.T) {
 // notices.
 func TestAgedWorkers(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 10})}})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{Wear: 10})}})
 	first := children(t, g.cmd.Process.Pid)
 	for range 30 {
 		if _, err := g.get("/pid"); err != nil {

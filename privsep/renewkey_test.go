@@ -16,7 +16,7 @@ import (
 // Files that can't be used change nothing and are logged once.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	s := newSite(t, as)
 	g := serve(t, as, s.config(testConfig{}))
 	served := func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil }
@@ -39,8 +39,8 @@ func TestRenewal(t *testing.T) {
 		"no private key": "",
 	} {
 		if problem == "does not match" {
-			other, _, _ := pairOf(t, nil, nil)
-			text = keyText(t, other)
+			otherKey, _, _ := pairOf(t, nil, nil)
+			text = keyText(t, otherKey)
 		}
 		before := complaints(problem) // 1 if the parent checked the files between the new key and its certificate
 		s.put(s.Key, text, 0o600)
@@ -71,7 +71,7 @@ func TestRenewal(t *testing.T) {
 // clients refuses clients that have no certificate from one of them.
 func TestClientCertificates(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	s := newSite(t, as)
 	caKey, ca, caText := pairOf(t, nil, nil)
 	s.ClientCA = filepath.Join(filepath.Dir(s.Key), "ca.pem")
@@ -91,8 +91,8 @@ func TestClientCertificates(t *testing.T) {
 	if _, _, err := secured(s.client(g.addr), "/pid"); err == nil {
 		t.Error("a client without a certificate came in")
 	}
-	strange, its, _ := pairOf(t, nil, nil)
-	if _, _, err := secured(s.client(g.addr, with(strange, its)), "/pid"); err == nil {
+	strangeKey, strangeCert, _ := pairOf(t, nil, nil)
+	if _, _, err := secured(s.client(g.addr, with(strangeKey, strangeCert)), "/pid"); err == nil {
 		t.Error("a client with a self-made certificate was accepted")
 	}
 	// Another authority replaces the first.

@@ -25,7 +25,7 @@ func playResolver(part string) int {
 	case "good":
 		return resolving.Main()
 	case "names everyone": // tests have no accounts
-		return serving.Main(ipc.Resolver, func(ipc.ServiceSetup) (security.Sealed, error) { return security.Sealed{}, nil }, func(parent *ipc.Channel) serving.Service { return everyone{parent} })
+		return serving.Main(ipc.Resolver, func(ipc.ServiceSetup) (security.Sandbox, error) { return security.Sandbox{}, nil }, func(parent *ipc.Channel) serving.Service { return anyNameResolver{parent} })
 	case "crash":
 		panic("no resolver here")
 	case "mute":
@@ -76,7 +76,7 @@ func TestHostileResolvers(t *testing.T) {
 		"mute":    "the resolver was terminated: was not ready within 500ms",
 	} {
 		t.Run(part, func(t *testing.T) {
-			g := launch(t, plain(t), testConfig{Argv: argv{ipc.Resolver: {part}}, StartLimit: 500 * time.Millisecond})
+			g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Resolver: {part}}, StartLimit: 500 * time.Millisecond})
 			if text, _ := g.failure(); text != want {
 				t.Errorf("%q, want %q", text, want)
 			}
@@ -91,8 +91,8 @@ func TestHostileResolvers(t *testing.T) {
 		"exits":            "the resolver exited unexpectedly: exit status 3",
 	} {
 		t.Run(part, func(t *testing.T) {
-			g := serve(t, plain(t), testConfig{Argv: argv{ipc.Resolver: {part}}})
-			g.because("resolver exited", want)
+			g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Resolver: {part}}})
+			g.awaitReason("resolver exited", want)
 			g.mustGet("/pid")
 		})
 	}
@@ -102,7 +102,7 @@ func TestHostileResolvers(t *testing.T) {
 // the first one was killed or stopped.
 func TestResolverDies(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Workers: 1, Silence: 400 * time.Millisecond})
+	g := serve(t, plainUser(t), testConfig{Workers: 1, Silence: 400 * time.Millisecond})
 	for n, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		var pid int
 		g.eventually("a resolver is ready", func() bool { return g.count("resolver ready") == n+1 })
@@ -123,10 +123,10 @@ func TestResolverDies(t *testing.T) {
 	}
 }
 
-// everyone is a resolver that has a name for every uid.
-type everyone struct{ parent *ipc.Channel }
+// anyNameResolver is a resolver that has a name for every uid.
+type anyNameResolver struct{ parent *ipc.Channel }
 
-func (e everyone) Handle(m ipc.Received) (done bool, err error) {
+func (e anyNameResolver) Handle(m ipc.Received) (done bool, err error) {
 	q, ok := m.Message.(*work.Lookup)
 	if ok {
 		err = e.parent.Send(nameOf(q))
@@ -134,7 +134,7 @@ func (e everyone) Handle(m ipc.Received) (done bool, err error) {
 	return ok, err
 }
 
-func (everyone) Serve(c *serving.Client) {
+func (anyNameResolver) Serve(c *serving.Client) {
 	c.Each(func(m ipc.Message) (done bool, err error) {
 		q, ok := m.(*work.Lookup)
 		if ok {
@@ -144,9 +144,9 @@ func (everyone) Serve(c *serving.Client) {
 	})
 }
 
-func (everyone) Counters() []any { return nil }
+func (anyNameResolver) Counters() []any { return nil }
 
-func (everyone) Close() {}
+func (anyNameResolver) Close() {}
 
 func nameOf(q *work.Lookup) *work.LookupResult {
 	return &work.LookupResult{ID: q.ID, Sure: true, Name: fmt.Sprint("user", q.Number)}
@@ -158,10 +158,10 @@ func TestVisitNames(t *testing.T) {
 	for path, want := range map[string]string{"/pid": "", "/name?uid=0": "root"} {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		must(t, err)
-		client, ours := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")
+		client, server := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")
 		defer client.Close()
-		g := launchAt(t, plain(t), testConfig{}, ours)
-		ours.Close()
+		g := launchAt(t, plainUser(t), testConfig{}, server)
+		server.Close()
 		fmt.Fprintf(client, "GET %s HTTP/1.0\r\n\r\n", path)
 		text, err := io.ReadAll(client)
 		must(t, err)
@@ -177,10 +177,10 @@ func TestVisitLosesAService(t *testing.T) {
 	t.Parallel()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	must(t, err)
-	client, ours := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")
+	client, server := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")
 	defer client.Close()
-	g := launchAt(t, plain(t), testConfig{}, ours)
-	ours.Close()
+	g := launchAt(t, plainUser(t), testConfig{}, server)
+	server.Close()
 	fmt.Fprint(client, "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n")
 	head := make([]byte, len("HTTP/1.1 200 "))
 	_, err = io.ReadFull(client, head)

@@ -11,8 +11,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// fill writes to fd until its buffer is full.
-func fill(fd int) error {
+// fillBuffer writes to fd until its buffer is full.
+func fillBuffer(fd int) error {
 	err := unix.SetNonblock(fd, true)
 	for err == nil {
 		_, err = unix.Write(fd, make([]byte, 1<<16))
@@ -23,9 +23,9 @@ func fill(fd int) error {
 	return err
 }
 
-// sleepy makes the last close of fd wait for an hour, unless the peer reads the
+// setLinger makes the last close of fd wait for an hour, unless the peer reads the
 // written bytes earlier.
-func sleepy(fd int) error {
+func setLinger(fd int) error {
 	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600})
 }
 
@@ -35,10 +35,10 @@ func sleepy(fd int) error {
 func TestLingeringWorker(t *testing.T) {
 	t.Parallel()
 	mark := filepath.Join(sharedDir(t), "mark")
-	if as := plain(t); as != nil {
+	if as := plainUser(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"first lingers", mark}}, Workers: 1})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"first lingers", mark}}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
 	must(t, err)
 	defer c.Close() // the client reads nothing, so the close lingers

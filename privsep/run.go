@@ -63,28 +63,28 @@ func Run(signals <-chan os.Signal, c Config) error {
 	// would first wake another thread, which costs more than the calls.
 	runtime.GOMAXPROCS(1)
 	signal.Ignore(syscall.SIGPIPE)
-	who, err := c.service()
+	service, err := c.service()
 	if err != nil {
 		return err
 	}
-	m := newMonitor(c, who)
+	m := newMonitor(c, service)
 	defer m.close()
-	if m.metrics, err = listen.Open(listen.Options{Addresses: c.Metrics, Unix: c.listenOptions(who).Unix}); err != nil {
+	if m.metricsListeners, err = listen.Open(listen.Options{Addresses: c.Metrics, Unix: c.listenOptions(service).Unix}); err != nil {
 		return err
 	}
-	listeners, err := listen.Open(c.listenOptions(who))
+	listeners, err := listen.Open(c.listenOptions(service))
 	if err != nil {
 		return err
 	}
-	if err := m.begin(listeners); err != nil {
+	if err := m.prepare(listeners); err != nil {
 		return err
 	}
-	thread.Reserve(thread.Spare)
-	if m.sealed, err = m.spawner.ProveDeath(); err != nil {
+	thread.Reserve(thread.SpareCount)
+	if m.workerSandbox, err = m.confinedSpawner.ProveSandbox(); err != nil {
 		return err
 	}
-	m.parts = m.spawner.Parts()
-	go notify.Watchdog(context.Background(), func() { m.call(func() { m.spawner.Do(func() {}) }) })
+	m.confinementParts = m.confinedSpawner.Parts()
+	go notify.Watchdog(context.Background(), func() { m.postAndWait(func() { m.confinedSpawner.Do(func() {}) }) })
 	return m.loop(signals)
 }
 
@@ -97,74 +97,74 @@ func CheckStart() error {
 
 // service checks the configuration and determines the identity that serves.
 func (c Config) service() (identity.Service, error) {
-	if err := c.check(); err != nil {
+	if err := c.checkNumbers(); err != nil {
 		return identity.Service{}, err
 	}
 	return identity.Determine(&c.WholePlan)
 }
 
 // newMonitor returns a monitor that has opened nothing yet.
-func newMonitor(c Config, who identity.Service) *monitor {
-	return &monitor{config: c, who: who, mostPeers: int(c.Connections+c.Waiting) + inTransit, events: make(chan func()), over: make(chan struct{}),
-		generations: map[uint32]*generation{}, keys: new(keys.Keys), peers: map[uint64]security.Identity{}, exit: make(chan error, 1)}
+func newMonitor(c Config, service identity.Service) *monitor {
+	return &monitor{config: c, service: service, maxPeers: int(c.Connections+c.Waiting) + maxPeersInTransit, events: make(chan func()), done: make(chan struct{}),
+		generations: map[uint32]*generation{}, keys: new(keys.Keys), peers: map[uint64]security.Identity{}, result: make(chan error, 1)}
 }
 
-// serveOn takes over the listeners and checks the key files. For this the
-// process must still have all capabilities of its start. serveOn also completes
+// adoptListeners takes over the listeners and checks the key files. For this the
+// process must still have all capabilities of its start. adoptListeners also completes
 // the settings of the workers, which depend on the kinds of listeners.
-func (m *monitor) serveOn(listeners []*listen.Listener) error {
+func (m *monitor) adoptListeners(listeners []*listen.Listener) error {
 	m.listeners = listeners
-	m.https = slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })
+	m.servesHTTPS = slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })
 	c := &m.config
-	c.kernelTells = c.kernelTells || slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.Network == ipc.Unix })
-	c.Setup = c.setup()
-	return keys.Judge(c.keyOptions(m.who, m.https))
+	c.hasPeerCreds = c.hasPeerCreds || slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.Network == ipc.Unix })
+	c.Setup = c.workerSetup()
+	return keys.CheckFiles(c.keyOptions(m.service, m.servesHTTPS))
 }
 
-// begin prepares everything that needs privileges, and then drops the
+// prepare prepares everything that needs privileges, and then drops the
 // capabilities that are no longer needed. It takes over the listeners, opens
 // the programs of all processes and the auditor's files, and starts the threads
 // for operations that this process may not perform later. Every kind of start
 // calls begin before its first process, and fails if the sandbox has less than
 // the configuration requires.
-func (m *monitor) begin(listeners []*listen.Listener) (err error) {
-	if err := m.serveOn(listeners); err != nil {
+func (m *monitor) prepare(listeners []*listen.Listener) (err error) {
+	if err := m.adoptListeners(listeners); err != nil {
 		return err
 	}
 	c := m.config
-	if m.programs, err = program.Open(m.who.Identity, m.who.Root, programArgs); err != nil {
+	if m.programs, err = program.Open(m.service.Identity, m.service.Root, programArgs); err != nil {
 		return err
 	}
 	if c.Audit != (ipc.Audit{}) {
-		if m.audit, err = auditlog.Open(auditlog.Options{Audit: c.Audit, Root: m.who.Root, Worker: m.who.UID, PerWorker: c.Switches.BecomeUser, Log: c.Log}); err != nil {
+		if m.auditLog, err = auditlog.Open(auditlog.Options{Audit: c.Audit, Root: m.service.Root, WorkerUID: m.service.UID, PerWorker: c.Switches.BecomeUser, Log: c.Log}); err != nil {
 			return err
 		}
 	}
-	if m.spawner, err = spawn.New(c.spawnOptions(m.who, m.programs)); err != nil {
+	if m.confinedSpawner, err = spawn.New(c.spawnOptions(m.service, m.programs)); err != nil {
 		return err
 	}
-	m.prepareSpares()
-	plain := c.spawnOptions(m.who, m.programs)
-	plain.Plain = true
-	if m.plain, err = spawn.New(plain); err != nil {
+	m.prepareSpareSpawners()
+	options := c.spawnOptions(m.service, m.programs)
+	options.Plain = true
+	if m.resolverSpawner, err = spawn.New(options); err != nil {
 		return err
 	}
-	space, err := netns.Open("SCHEDRESTD_CONTROLLER_NETNS", c.ControllerNetns)
+	ns, err := netns.Open("SCHEDRESTD_CONTROLLER_NETNS", c.ControllerNetns)
 	if err != nil {
 		return err
 	}
-	m.outside = m.plain
-	if space != nil {
-		defer space.Close()
-		plain.Enter = space.Enter
-		if m.outside, err = spawn.New(plain); err != nil {
+	m.dispatcherSpawner = m.resolverSpawner
+	if ns != nil {
+		defer ns.Close()
+		options.Enter = ns.Enter
+		if m.dispatcherSpawner, err = spawn.New(options); err != nil {
 			return err
 		}
 	}
-	if err := dropCapabilities(m.who); err != nil {
+	if err := dropCapabilities(m.service); err != nil {
 		return err
 	}
-	return m.spawner.CheckRequired()
+	return m.confinedSpawner.CheckRequired()
 }
 
 // closeListeners stops listening.
@@ -175,11 +175,11 @@ func (m *monitor) closeListeners() {
 
 // close ends everything that begin started, including any process that is left.
 func (m *monitor) close() {
-	close(m.over)
+	close(m.done)
 	m.closeListeners()
-	listen.CloseAll(m.metrics)
-	for _, s := range append(m.spares, m.spawner, m.plain, m.outside) {
-		if s != nil && (s != m.outside || s != m.plain) {
+	listen.CloseAll(m.metricsListeners)
+	for _, s := range append(m.spareSpawners, m.confinedSpawner, m.resolverSpawner, m.dispatcherSpawner) {
+		if s != nil && (s != m.dispatcherSpawner || s != m.resolverSpawner) {
 			s.Stop()
 		}
 	}
@@ -193,17 +193,17 @@ func (m *monitor) close() {
 // been used by now. To start a process as another user, the parent executes its
 // own program again, as a stage that changes the ids (become/stage). SETUID and
 // SETGID are passed to the stage.
-func dropCapabilities(who identity.Service) error {
+func dropCapabilities(service identity.Service) error {
 	var keep security.Capabilities
-	if who.Root {
-		keep = spawn.ToServe
+	if service.Root {
+		keep = spawn.ServeCapabilities
 	}
-	kept, err := security.KeepCapabilities(keep, spawn.ToBecome)
+	kept, err := security.KeepCapabilities(keep, spawn.SetIDCapabilities)
 	if err != nil {
 		return err
 	}
 	if kept != keep {
 		return errs.New(errs.Internal, "only %[2]s of the capabilities %[1]s were kept", keep, kept)
 	}
-	return security.HideFromNeighbours()
+	return security.MakeNonDumpable()
 }

@@ -57,10 +57,10 @@ func TestWorkerIsConfined(t *testing.T) {
 		}
 	}
 	// The files in /proc of a process that is not dumpable belong to root.
-	for who, pid := range map[string]int{"worker": pid, "parent": parent} {
+	for process, pid := range map[string]int{"worker": pid, "parent": parent} {
 		var st syscall.Stat_t
 		if err := syscall.Stat(fmt.Sprintf("/proc/%d/environ", pid), &st); err != nil || st.Uid != 0 {
-			t.Errorf("%s is dumpable: %v, uid %d", who, err, st.Uid)
+			t.Errorf("%s is dumpable: %v, uid %d", process, err, st.Uid)
 		}
 	}
 	if got := g.mustGet("/environ"); strings.Contains(got, "SCHED") || strings.Contains(got, parentEnv) {
@@ -125,7 +125,7 @@ func TestUnshareSysVSwitch(t *testing.T) {
 // logs once which parts of the confinement it lacks.
 func TestUnprivilegedStart(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{})
+	g := serve(t, plainUser(t), testConfig{})
 	pid := g.workerPID()
 	for name, want := range map[string]string{"CapEff": "0000000000000000", "NoNewPrivs": "1"} {
 		if got := status(t, pid, name); got != want {
@@ -139,14 +139,14 @@ func TestUnprivilegedStart(t *testing.T) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var left []any
+	var unavailable []any
 	for _, r := range g.records {
 		if l, ok := r["unavailable"]; ok {
-			left = append(left, l)
+			unavailable = append(unavailable, l)
 		}
 	}
-	if len(left) > 1 || len(left) == 0 && plain(t) != nil { // a user with a supplementary group can't drop it
-		t.Errorf("what is left out was logged %d times: %v", len(left), left)
+	if len(unavailable) > 1 || len(unavailable) == 0 && plainUser(t) != nil { // a user with a supplementary group can't drop it
+		t.Errorf("what is left out was logged %d times: %v", len(unavailable), unavailable)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestStartIsRefused(t *testing.T) {
 		must(t, copyFile(binary, path, 0o711))
 		must(t, os.Chmod(filepath.Dir(path), 0o777))
 	}
-	theirs := func(path string) {
+	ownedByWorker := func(path string) {
 		must(t, copyFile(binary, path, 0o755))
 		must(t, os.Chown(path, 65534, 65534))
 	}
@@ -225,13 +225,13 @@ func TestStartIsRefused(t *testing.T) {
 		{"-g root", nil, testConfig{Service: identityOf("nobody", "root", "")}, "group 0, which is a group of root", "-g", nil},
 		{"SchedUser", nil, testConfig{Service: identityOf("nobody", "", "nobody")}, "would serve as SchedUser nobody", "-u", nil},
 		{"SchedUser's group", nil, testConfig{Service: identityOf("31234", "daemon", "daemon")}, "group of SchedUser", "-g", nil},
-		{"-u without root", plain(t), testConfig{Service: identityOf("nobody", "", "")}, "needs root (", "root", nil},
+		{"-u without root", plainUser(t), testConfig{Service: identityOf("nobody", "", "")}, "needs root (", "root", nil},
 		{"no program", nil, testConfig{Service: identityOf("nobody", "", "")}, "no such file", "the directory of schedrestd", remove},
 		{"program in an open directory", nil, testConfig{Service: identityOf("nobody", "", "")}, "writable by every user", "chmod o-w", open},
-		{"program of the one who serves", nil, testConfig{Service: identityOf("nobody", "", "")}, "which serves requests", "chown", theirs},
+		{"program of the one who serves", nil, testConfig{Service: identityOf("nobody", "", "")}, "which serves requests", "chown", ownedByWorker},
 		{"program of another machine", nil, testConfig{Service: identityOf("nobody", "", "")}, "exec format error", "schedrestd-worker", junk},
 		{"no directory of the socket", nil, testConfig{Service: identityOf("nobody", "", ""), Listen: listens("unix:/nosuch/d/s")}, "socket /nosuch/d/s", "install -d -o 0 /nosuch/d", nil},
-		{"port in use", nil, testConfig{Service: identityOf("nobody", "", ""), Listen: listens("127.0.0.1:0", taken(t))}, "address already in use", "another program", nil},
+		{"port in use", nil, testConfig{Service: identityOf("nobody", "", ""), Listen: listens("127.0.0.1:0", usedAddress(t))}, "address already in use", "another program", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestWorkerRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
-			g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {tt.part}}, StartLimit: tt.limit})
+			g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {tt.part}}, StartLimit: tt.limit})
 			text, _ := g.failure()
 			if !strings.Contains(text, tt.want) {
 				t.Errorf("error %q, want %q", text, tt.want)
@@ -279,7 +279,7 @@ func TestWorkerRefuses(t *testing.T) {
 // hangs before it is ready.
 func TestSignalDuringStart(t *testing.T) {
 	t.Parallel()
-	g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"mute"}}, StartLimit: time.Hour})
+	g := launch(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"mute"}}, StartLimit: time.Hour})
 	g.await("starting workers", nil)
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -290,8 +290,8 @@ func TestSignalDuringStart(t *testing.T) {
 	}
 }
 
-// taken returns an address that is already in use.
-func taken(t *testing.T) string {
+// usedAddress returns an address that is already in use.
+func usedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 func TestPeerFacts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	as := plain(t)
+	as := plainUser(t)
 	path := socketDir(t, dir, as) + "/s"
 	g := serve(t, as, testConfig{Listen: listens("127.0.0.1:0", "[::1]:0", "unix:"+path),
 		Setup: packed(work.Setup{Setup: ipc.Setup{JWT: true}, Cluster: "tiny"})})
@@ -83,7 +83,7 @@ func TestKilledWorkers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: reads the parent's descriptors, which is not dumpable")
 	}
-	as = plain(t)
+	as = plainUser(t)
 	deaths := 200
 	if testing.Short() {
 		deaths = 20
@@ -94,7 +94,7 @@ func TestKilledWorkers(t *testing.T) {
 	g := serve(t, as, c)
 	var before int
 	for n := range deaths {
-		held := hold(t, g.addr, 50)
+		conns := hold(t, g.addr, 50)
 		pid := g.workerPID()
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -102,15 +102,15 @@ func TestKilledWorkers(t *testing.T) {
 		if _, err := g.get("/pid"); err != nil {
 			t.Fatalf("the request after death %d: %v", n+1, err)
 		}
-		for _, c := range held {
+		for _, c := range conns {
 			c.Close()
 		}
 		if n == 9 {
-			g.settled(t, 60)
+			g.awaitSettled(t, 60)
 			before = len(descriptors(t, g.dispatcherPID()))
 		}
 	}
-	g.settled(t, 60)
+	g.awaitSettled(t, 60)
 	// A connection on its way to a worker occupies a descriptor for a moment.
 	// Only a lost descriptor stays open.
 	await(t, fmt.Sprintf("the parent has no more than the %d descriptors of after 10 deaths", before), func() bool {
@@ -160,8 +160,8 @@ func (g *gateway) occupy(t *testing.T, n int) (list []net.Conn) {
 	return list
 }
 
-// settled waits until all workers are ready again and all n slots are free.
-func (g *gateway) settled(t *testing.T, n int) {
+// awaitSettled waits until all workers are ready again and all n slots are free.
+func (g *gateway) awaitSettled(t *testing.T, n int) {
 	t.Helper()
 	for _, c := range hold(t, g.addr, n) {
 		c.Close()
@@ -187,8 +187,8 @@ func (g *gateway) settled(t *testing.T, n int) {
 // queue are served when a slot becomes free, and none is lost.
 func TestMaxConnections(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Connections: 3, Listen: listens("127.0.0.1:0", "[::1]:0")})
-	held := g.occupy(t, 3)
+	g := serve(t, plainUser(t), testConfig{Connections: 3, Listen: listens("127.0.0.1:0", "[::1]:0")})
+	conns := g.occupy(t, 3)
 	answered := make(chan error, 1)
 	go func() {
 		_, err := g.get("/pid")
@@ -199,11 +199,11 @@ func TestMaxConnections(t *testing.T) {
 		t.Errorf("a fourth connection was served beside three: %v", err)
 	case <-time.After(3 * admission.TickInterval): // the idle connections were asked to yield, and did not
 	}
-	held[0].Close()
+	conns[0].Close()
 	if err := <-answered; err != nil {
 		t.Errorf("the one that waited: %v", err)
 	}
-	for _, c := range held[1:] {
+	for _, c := range conns[1:] {
 		c.Close()
 	}
 	var wg sync.WaitGroup
@@ -223,7 +223,7 @@ func TestDrain(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
-			as := plain(t)
+			as := plainUser(t)
 			path := socketDir(t, t.TempDir(), as) + "/s"
 			g := serve(t, as, testConfig{Listen: listens("127.0.0.1:0", "unix:"+path)})
 			idle := hold(t, g.addr, 2)
@@ -252,8 +252,8 @@ func TestDrain(t *testing.T) {
 					t.Errorf("an idle connection stays open: %v", err)
 				}
 			}
-			if left, _ := filepath.Glob(filepath.Dir(path) + "/*"); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
+			if leftovers, _ := filepath.Glob(filepath.Dir(path) + "/*"); len(leftovers) > 0 {
+				t.Errorf("left behind: %q", leftovers)
 			}
 		})
 	}
@@ -264,7 +264,7 @@ func TestDrain(t *testing.T) {
 // sends a signal twice. Therefore this test also sends a different signal.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{})
+	g := serve(t, plainUser(t), testConfig{})
 	go g.get("/wait?ms=3600000")
 	g.await("worker: a request waits", nil)
 	g.cmd.Process.Signal(syscall.SIGTERM)
@@ -279,7 +279,7 @@ func TestSecondSignal(t *testing.T) {
 // TestParentDies checks that the workers do not outlive their parent.
 func TestParentDies(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{})
+	g := serve(t, plainUser(t), testConfig{})
 	pid := g.workerPID()
 	g.cmd.Process.Kill()
 	g.wait()
@@ -295,9 +295,9 @@ func TestDrainHasAnEnd(t *testing.T) {
 	t.Parallel()
 	limits := testLimits
 	limits.Drain = 50 * time.Millisecond
-	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"never ends"}}, Setup: packed(work.Setup{Limits: limits})})
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Worker: {"never ends"}}, Setup: packed(work.Setup{Limits: limits})})
 	g.cmd.Process.Signal(syscall.SIGTERM)
-	g.because("worker terminated", "did not exit in time")
+	g.awaitReason("worker terminated", "did not exit in time")
 	g.wait()
 }
 
@@ -307,7 +307,7 @@ func TestLimitsAreComplete(t *testing.T) {
 	t.Parallel()
 	limits := testLimits
 	limits.Idle = 0
-	if text, _ := launch(t, plain(t), testConfig{Setup: packed(work.Setup{Limits: limits})}).failure(); !strings.Contains(text, "Idle is not set") {
+	if text, _ := launch(t, plainUser(t), testConfig{Setup: packed(work.Setup{Limits: limits})}).failure(); !strings.Contains(text, "Idle is not set") {
 		t.Errorf("error %q", text)
 	}
 }

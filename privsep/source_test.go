@@ -23,13 +23,13 @@ import (
 // only exempt from penalties.
 func TestProxyIsNoSource(t *testing.T) {
 	t.Parallel()
-	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	g := serve(t, plain(t), testConfig{Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Proxies: here}})})
+	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	g := serve(t, plainUser(t), testConfig{Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Proxies: loopback}})})
 	g.occupy(t, 4)
 	if got := g.mustGet("/pid"); got == "" {
 		t.Error("no answer")
 	}
-	g = serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Exempt: here}})})
+	g = serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Exempt: loopback}})})
 	g.occupy(t, 2)
 	if status, _, err := answer(g.dial(t, request)); status != http.StatusServiceUnavailable {
 		t.Errorf("an exempt address that has more than its share: %d %v", status, err)
@@ -53,8 +53,8 @@ func (g *gateway) dialTCPAs(t *testing.T, uid uint32) (c net.Conn) {
 func TestOneSourceLeavesSlots(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can act as several users
-	g := serve(t, plain(t), testConfig{Connections: 4})
-	held := g.occupy(t, 4)
+	g := serve(t, plainUser(t), testConfig{Connections: 4})
+	conns := g.occupy(t, 4)
 	const endless = "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n"
 	for i := range 10 {
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(i+1))}}
@@ -63,19 +63,19 @@ func TestOneSourceLeavesSlots(t *testing.T) {
 		defer c.Close()
 		fmt.Fprint(c, endless)
 	}
-	other := g.dialTCPAs(t, 31002)
-	fmt.Fprint(other, request)
+	otherConn := g.dialTCPAs(t, 31002)
+	fmt.Fprint(otherConn, request)
 	await(t, "all of them wait", func() bool {
 		must(t, unix.Kill(g.cmd.Process.Pid, unix.SIGUSR1))
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		return slices.ContainsFunc(g.records, func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["connections"]), " parked:11") })
 	})
-	for _, c := range held[1:] {
+	for _, c := range conns[1:] {
 		stillOpen(t, c, "one that is being answered")
 	}
-	held[0].Close()
-	if status, _, err := answer(other); status != http.StatusOK {
+	conns[0].Close()
+	if status, _, err := answer(otherConn); status != http.StatusOK {
 		t.Errorf("another user: %d %v", status, err)
 	}
 }
@@ -86,8 +86,8 @@ func TestOneSourceLeavesSlots(t *testing.T) {
 func TestParking(t *testing.T) {
 	t.Parallel()
 	needRoot(t) // only root can act as several users
-	g := serve(t, plain(t), testConfig{Connections: 6, PerSource: 2})
-	held := g.occupy(t, 2)
+	g := serve(t, plainUser(t), testConfig{Connections: 6, PerSource: 2})
+	conns := g.occupy(t, 2)
 	third, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -98,14 +98,14 @@ func TestParking(t *testing.T) {
 		_, _, err := ask(third, "/pid")
 		answered <- err
 	}()
-	other := func() (string, error) { // a user without a name
+	askAsOther := func() (string, error) { // a user without a name
 		c := g.dialTCPAs(t, 31002)
 		defer c.Close()
 		_, body, err := ask(c, "/pid")
 		return body, err
 	}
 	for range 20 {
-		if _, err := other(); err != nil {
+		if _, err := askAsOther(); err != nil {
 			t.Fatalf("another source: %v", err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestParking(t *testing.T) {
 		t.Fatalf("a third connection of one source is served beside two: %v", err)
 	default:
 	}
-	held[0].Close()
+	conns[0].Close()
 	if err := <-answered; err != nil {
 		t.Errorf("the one that was parked: %v", err)
 	}
@@ -125,7 +125,7 @@ func TestParking(t *testing.T) {
 // although slots are free for other sources.
 func TestOwnSourceYields(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Connections: 10, PerSource: 1})
+	g := serve(t, plainUser(t), testConfig{Connections: 10, PerSource: 1})
 	for range 3 {
 		c := g.dial(t, request)
 		if status, _, err := answer(c); status != http.StatusOK {
@@ -139,8 +139,8 @@ func TestOwnSourceYields(t *testing.T) {
 // must be unchanged afterwards.
 func TestParkingHasAnEnd(t *testing.T) {
 	t.Parallel()
-	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 4, PerSource: 1})
-	held := g.occupy(t, 1)
+	g := serve(t, plainUser(t), testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 4, PerSource: 1})
+	conns := g.occupy(t, 1)
 	var list []net.Conn
 	for range 5 { // two can be parked, three can't
 		list = append(list, g.dial(t, request))
@@ -150,9 +150,9 @@ func TestParkingHasAnEnd(t *testing.T) {
 			t.Errorf("over the bound: %d %v", status, err)
 		}
 	}
-	g.because("connection refused", "too many connections of its source wait")
-	g.because("connection refused", "none ended in time")
-	held[0].Close()
+	g.awaitReason("connection refused", "too many connections of its source wait")
+	g.awaitReason("connection refused", "none ended in time")
+	conns[0].Close()
 	for range 10 {
 		g.mustGet("/pid")
 	}
@@ -162,7 +162,7 @@ func TestParkingHasAnEnd(t *testing.T) {
 // users do to their own workers and however many connections they open.
 func TestUserWhoStopsTheirWorker(t *testing.T) {
 	t.Parallel()
-	_, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // only the bound on connections can end the wait
+	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // only the bound on connections can end the wait
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	pid := pidOf(t, body)
 	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
@@ -186,7 +186,7 @@ func TestUserWhoStopsTheirWorker(t *testing.T) {
 // The connections still count against the two users.
 func TestStoppedWorkersKeepNoSlots(t *testing.T) {
 	t.Parallel()
-	_, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour})
+	_, socket := serveBecomeUser(t, testConfig{Argv: argv{ipc.Dispatcher: dispatcherArgs(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour})
 	dial := func(uid uint32) net.Conn {
 		c, err := thread.DialAs(uid, uid, socket)
 		must(t, err)

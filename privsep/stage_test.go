@@ -13,15 +13,15 @@ import (
 	"schedrestd/ipc"
 )
 
-// gate makes the kernel delay executions of one file. So a test can hold a new
+// execBlocker makes the kernel delay executions of one file. So a test can hold a new
 // process at the point where a user could stop it: just before it executes its
 // program.
-type gate struct {
+type execBlocker struct {
 	t  *testing.T
 	fd int
 }
 
-func newGate(t *testing.T, path string) *gate {
+func newExecBlocker(t *testing.T, path string) *execBlocker {
 	t.Helper()
 	fd, err := unix.FanotifyInit(unix.FAN_CLASS_CONTENT|unix.FAN_CLOEXEC, unix.O_RDONLY|unix.O_CLOEXEC)
 	if err == nil {
@@ -31,11 +31,11 @@ func newGate(t *testing.T, path string) *gate {
 		t.Skipf("executions can't be held up here: %v", err)
 	}
 	t.Cleanup(func() { unix.Close(fd) }) // a delayed execution continues
-	return &gate{t, fd}
+	return &execBlocker{t, fd}
 }
 
-// held waits for an execution and returns a function that lets it continue.
-func (g *gate) held() (release func()) {
+// awaitExec waits for an execution and returns a function that lets it continue.
+func (g *execBlocker) awaitExec() (release func()) {
 	g.t.Helper()
 	poll := []unix.PollFd{{Fd: int32(g.fd), Events: unix.POLLIN}}
 	if n, err := unix.Poll(poll, int(patience.Milliseconds())); n != 1 {
@@ -66,11 +66,11 @@ func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 		path = worker
 		must(t, copyFile(binary, path, 0o711))
 	})
-	_, socket := becoming(t, testConfig{Binary: installed})
+	_, socket := serveBecomeUser(t, testConfig{Binary: installed})
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
-	other := pidOf(t, body)
+	otherPID := pidOf(t, body)
 
-	gate := newGate(t, path)
+	gate := newExecBlocker(t, path)
 	c, err := thread.DialAs(31001, 31101, socket)
 	must(t, err)
 	defer c.Close()
@@ -79,9 +79,9 @@ func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 		status, _, _ := ask(c, "/pid")
 		answered <- status
 	}()
-	release := gate.held()
+	release := gate.awaitExec()
 	for range 3 {
-		if _, status, body := askAs(t, socket, 31002, 31101, "/pid"); status != http.StatusOK || pidOf(t, body) != other {
+		if _, status, body := askAs(t, socket, 31002, 31101, "/pid"); status != http.StatusOK || pidOf(t, body) != otherPID {
 			t.Errorf("another user: %d %s", status, body)
 		}
 	}
@@ -106,7 +106,7 @@ func TestParentStaysUndumpable(t *testing.T) {
 	for _, value := range []string{"1", "2"} {
 		t.Run(value, func(t *testing.T) {
 			sysctl.Set(t, "fs.suid_dumpable", value)
-			g, socket := becoming(t, testConfig{})
+			g, socket := serveBecomeUser(t, testConfig{})
 			askAs(t, socket, 31001, 31101, "/pid")
 			must(t, g.cmd.Process.Signal(syscall.SIGUSR2))
 			if r := g.await("dumpable", nil); r["is"] != 0.0 {

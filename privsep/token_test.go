@@ -141,34 +141,34 @@ func (g *gateway) verdict(token string) string {
 	return g.mustGet("/verdict?token=" + url.QueryEscape(token))
 }
 
-func (g *gateway) want(what, token, verdict string) {
+func (g *gateway) checkVerdict(name, token, verdict string) {
 	g.t.Helper()
 	if got := g.verdict(token); got != verdict {
-		g.t.Errorf("%s: %s, want %s", what, got, verdict)
+		g.t.Errorf("%s: %s, want %s", name, got, verdict)
 	}
 }
 
-// comes waits until the gateway gives this verdict about the token.
-func (g *gateway) comes(token, verdict string) {
+// awaitVerdict waits until the gateway gives this verdict about the token.
+func (g *gateway) awaitVerdict(token, verdict string) {
 	g.t.Helper()
 	g.eventually("a token is "+verdict, func() bool { return g.verdict(token) == verdict })
 }
 
-// keeps checks the verdict about a token often enough to reach every worker.
-func (g *gateway) keeps(what, token, verdict string) {
+// checkAllWorkers checks the verdict about a token often enough to reach every worker.
+func (g *gateway) checkAllWorkers(name, token, verdict string) {
 	g.t.Helper()
 	for range 6 {
-		g.want(what, token, verdict)
+		g.checkVerdict(name, token, verdict)
 	}
 }
 
-// verifies checks the verdicts about good and forged tokens of both kinds.
-func (g *gateway) verifies(v *vault) {
+// checkVerdicts checks the verdicts about good and forged tokens of both kinds.
+func (g *gateway) checkVerdicts(v *vault) {
 	g.t.Helper()
-	g.keeps("HS256", hs256(v.key), "good")
-	g.keeps("HS256 forged", hs256(strangersKey), "bad")
-	g.keeps("RS256", rs256(g.t, v.rsa), "good")
-	g.keeps("RS256 forged", rs256(g.t, strangersRSA()), "bad")
+	g.checkAllWorkers("HS256", hs256(v.key), "good")
+	g.checkAllWorkers("HS256 forged", hs256(strangersKey), "bad")
+	g.checkAllWorkers("RS256", rs256(g.t, v.rsa), "good")
+	g.checkAllWorkers("RS256 forged", rs256(g.t, strangersRSA()), "bad")
 }
 
 var strangersRSA = sync.OnceValue(newRSA)
@@ -181,7 +181,7 @@ func TestTokenKeys(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		for _, https := range []bool{false, true} {
 			t.Run(fmt.Sprintf("worker_per_connection=%v,https=%v", strict, https), func(t *testing.T) {
-				as := plain(t)
+				as := plainUser(t)
 				v := newVault(t, as)
 				c := v.config(testConfig{})
 				c.Switches.WorkerPerConnection = strict
@@ -189,13 +189,13 @@ func TestTokenKeys(t *testing.T) {
 					s := newSite(t, as)
 					c.TLS, c.Listen = s.TLS, listens("127.0.0.1:0", "https://127.0.0.2:0")
 				}
-				write := rereadingSecrets(t)
+				write := reloadSecretsWriter(t)
 				write(packed(work.Setup{Setup: ipc.Setup{JWT: true}, Cluster: "next"}), c.Secrets)
 				g := serve(t, as, c)
-				g.verifies(v)
+				g.checkVerdicts(v)
 				g.cmd.Process.Signal(syscall.SIGHUP)
 				g.await("configuration reloaded", nil)
-				g.verifies(v)
+				g.checkVerdicts(v)
 				if n := g.count("keeper ready"); n != 2 {
 					t.Errorf("%d keepers", n)
 				}
@@ -246,12 +246,12 @@ func TestTokenKeysRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			as, c := plain(t), testConfig{}
+			as, c := plainUser(t), testConfig{}
 			if tt.root {
 				needRoot(t)
 				c.Service = identityOf("65534", "65534", "")
 			}
-			v := newVault(t, plain(t))
+			v := newVault(t, plainUser(t))
 			tt.spoil(v)
 			if tt.root {
 				as = nil
@@ -283,7 +283,7 @@ func TestTokenKeysRefused(t *testing.T) {
 // the files can be read, they must be used.
 func TestNoTokenKeys(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	v := newVault(t, as)
 	must(t, os.Chmod(v.Key, 0))
 	must(t, os.Remove(v.JWKS))
@@ -291,20 +291,20 @@ func TestNoTokenKeys(t *testing.T) {
 		t.Skip("root reads everything")
 	}
 	g := serve(t, as, v.config(testConfig{}))
-	for what, path := range map[string]string{"key": v.Key, "key set": v.JWKS} {
-		g.await("no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens; the daemons verify such tokens",
+	for name, path := range map[string]string{"key": v.Key, "key set": v.JWKS} {
+		g.await("no "+name+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[name]+" tokens; the daemons verify such tokens",
 			func(r map[string]any) bool { return r["level"] == "INFO" && r["file"] == path })
 	}
-	g.keeps("no key", hs256(v.key), "unknown")
-	g.keeps("no key, forged", hs256(strangersKey), "unknown")
-	g.keeps("no key set", rs256(t, v.rsa), "unknown")
+	g.checkAllWorkers("no key", hs256(v.key), "unknown")
+	g.checkAllWorkers("no key, forged", hs256(strangersKey), "unknown")
+	g.checkAllWorkers("no key set", rs256(t, v.rsa), "unknown")
 	if g.count("keeper ready") != 0 {
 		t.Error("a keeper was started")
 	}
 	must(t, os.Chmod(v.Key, 0o600))
 	v.put(v.JWKS, setOf(v.rsa), 0o644)
-	g.comes(hs256(v.key), "good")
-	g.comes(rs256(t, v.rsa), "good")
+	g.awaitVerdict(hs256(v.key), "good")
+	g.awaitVerdict(rs256(t, v.rsa), "good")
 	g.eventually("forged tokens are bad", func() bool {
 		return g.verdict(hs256(strangersKey)) == "bad" && g.verdict(rs256(t, strangersRSA())) == "bad"
 	})
@@ -314,24 +314,24 @@ func TestNoTokenKeys(t *testing.T) {
 // no tokens.
 func TestTokensNotServed(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	v := newVault(t, as)
 	c := v.config(testConfig{})
 	c.Setup.JWT = false
 	g := serve(t, as, c)
-	g.keeps("HS256", hs256(v.key), "unknown")
-	g.keeps("RS256", rs256(t, v.rsa), "unknown")
+	g.checkAllWorkers("HS256", hs256(v.key), "unknown")
+	g.checkAllWorkers("RS256", rs256(t, v.rsa), "unknown")
 	if g.count("keeper ready") != 0 {
 		t.Error("a keeper was started")
 	}
 }
 
-// complaints counts the log records about new files that can't be used.
-func (g *gateway) complaints(what, text string) (n int) {
+// countRejections counts the log records about new files that can't be used.
+func (g *gateway) countRejections(name, text string) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range g.records {
-		if r["msg"] == "new "+what+" rejected; keeping the old one, if any" && strings.Contains(fmt.Sprint(r["error"]), text) {
+		if r["msg"] == "new "+name+" rejected; keeping the old one, if any" && strings.Contains(fmt.Sprint(r["error"]), text) {
 			n++
 		}
 	}
@@ -344,15 +344,15 @@ func (g *gateway) complaints(what, text string) (n int) {
 // daemons about tokens that the old key does not verify.
 func TestTokenKeyChanges(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	v := newVault(t, as)
 	g := serve(t, as, v.config(testConfig{}))
-	g.verifies(v)
+	g.checkVerdicts(v)
 	old := hs256(v.key)
 	v.renew()
-	g.comes(hs256(v.key), "good")
+	g.awaitVerdict(hs256(v.key), "good")
 	for range 6 { // requests go to the workers in turn
-		g.comes(old, "bad")
+		g.awaitVerdict(old, "bad")
 	}
 
 	good := v.key
@@ -365,22 +365,22 @@ func TestTokenKeyChanges(t *testing.T) {
 		{func() { os.Remove(v.Key) }, "no such file"},
 	} {
 		broken.spoil()
-		g.eventually("a complaint: "+broken.want, func() bool { return g.complaints("key of HS256 tokens", broken.want) > 0 })
-		g.comes(hs256(strangersKey), "unknown")
-		g.keeps(broken.want+", the key before it", hs256(good), "good")
+		g.eventually("a complaint: "+broken.want, func() bool { return g.countRejections("key of HS256 tokens", broken.want) > 0 })
+		g.awaitVerdict(hs256(strangersKey), "unknown")
+		g.checkAllWorkers(broken.want+", the key before it", hs256(good), "good")
 		time.Sleep(200 * time.Millisecond) // time for ten checks of the files
-		if n := g.complaints("key of HS256 tokens", broken.want); n != 1 {
+		if n := g.countRejections("key of HS256 tokens", broken.want); n != 1 {
 			t.Errorf("%s: %d complaints", broken.want, n)
 		}
 		v.renew()
 		good = v.key
-		g.comes(hs256(good), "good")
-		g.comes(hs256(strangersKey), "bad")
+		g.awaitVerdict(hs256(good), "good")
+		g.awaitVerdict(hs256(strangersKey), "bad")
 	}
 	// Overwrite the file in place, as an editor may do it.
 	copy(v.key, strangersKey)
 	must(t, os.WriteFile(v.Key, v.key, 0o600))
-	g.comes(hs256(v.key), "good")
+	g.awaitVerdict(hs256(v.key), "good")
 }
 
 // TestTokenKeyInPieces checks that a key file is not used while it may be
@@ -388,37 +388,37 @@ func TestTokenKeyChanges(t *testing.T) {
 // uses a new file at once.
 func TestTokenKeyInPieces(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	v := newVault(t, as)
-	write := rereadingSecrets(t)
+	write := reloadSecretsWriter(t)
 	c := v.config(testConfig{Still: time.Hour})
 	write(ipc.Setup{JWT: true}, c.Secrets)
 	g := serve(t, as, c)
-	g.verifies(v)
+	g.checkVerdicts(v)
 	half := []byte(strings.Repeat("half", 10))
 	must(t, os.WriteFile(v.Key, half, 0o600))
 	time.Sleep(200 * time.Millisecond) // time for ten checks of the files
-	g.keeps("half of the next key", hs256(half), "bad")
-	g.keeps("the key of before", hs256(v.key), "good")
+	g.checkAllWorkers("half of the next key", hs256(half), "bad")
+	g.checkAllWorkers("the key of before", hs256(v.key), "good")
 	whole := append(half, strings.Repeat("whole", 5)...)
 	must(t, os.WriteFile(v.Key, whole, 0o600))
 	old := time.Now().Add(-2 * time.Hour)
 	must(t, os.Chtimes(v.Key, old, old))
-	g.comes(hs256(whole), "good")
+	g.awaitVerdict(hs256(whole), "good")
 	for range 6 {
-		g.comes(hs256(half), "bad")
+		g.awaitVerdict(hs256(half), "bad")
 	}
 	v.renew()
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.await("configuration reloaded", nil)
-	g.verifies(v)
+	g.checkVerdicts(v)
 }
 
 // TestBrokenKeySet checks that a gateway does not start with a key set that no
 // worker can use.
 func TestBrokenKeySet(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	for name, text := range map[string]string{"cut": setOf(rsaKey())[:100], "a page": "<html>", "none": `{"keys":[]}`, "private": `{"keys":[{"kty":"RSA","d":"AQAB"}]}`} {
 		t.Run(name, func(t *testing.T) {
 			v := newVault(t, as)
@@ -440,16 +440,16 @@ func TestBrokenKeySet(t *testing.T) {
 // generations use the previous key set until the file changes.
 func TestBrokenKeySetLater(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	v := newVault(t, as)
 	g := serve(t, as, v.config(testConfig{}))
-	g.verifies(v)
+	g.checkVerdicts(v)
 	pid := g.mustGet("/pid")
 	for i, text := range []string{`{"keys": [`, "<html>"} {
 		v.put(v.JWKS, text, 0o644)
 		g.awaitMany("new workers cannot serve; keeping the old ones", i+1)
-		g.keeps("RS256", rs256(t, v.rsa), "good")
-		if !g.serves(pid) {
+		g.checkAllWorkers("RS256", rs256(t, v.rsa), "good")
+		if !g.stillServes(pid) {
 			t.Fatal("the workers were replaced")
 		}
 	}
@@ -457,20 +457,20 @@ func TestBrokenKeySetLater(t *testing.T) {
 		t.Errorf("logged %v", r)
 	}
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL)) // the dispatcher asks for another generation while the file can't be used
-	g.eventually("other workers serve", func() bool { return !g.serves(pid) })
-	g.comes(rs256(t, v.rsa), "good")
-	g.comes(rs256(t, strangersRSA()), "unknown") // the token may be signed with a newer key
+	g.eventually("other workers serve", func() bool { return !g.stillServes(pid) })
+	g.awaitVerdict(rs256(t, v.rsa), "good")
+	g.awaitVerdict(rs256(t, strangersRSA()), "unknown") // the token may be signed with a newer key
 	v.put(v.JWKS, setOf(v.rsa)+"\n", 0o644)
-	g.comes(rs256(t, strangersRSA()), "bad")
-	g.comes(rs256(t, v.rsa), "good")
+	g.awaitVerdict(rs256(t, strangersRSA()), "bad")
+	g.awaitVerdict(rs256(t, v.rsa), "good")
 	if n := g.count("new workers cannot serve; keeping the old ones"); n != 2 {
 		t.Errorf("%d generations failed", n)
 	}
 }
 
-// serves sends a few requests for /pid and reports whether one of the answers
+// stillServes sends a few requests for /pid and reports whether one of the answers
 // is pid. If so, the worker that gave this answer earlier is still in use.
-func (g *gateway) serves(pid string) bool {
+func (g *gateway) stillServes(pid string) bool {
 	for range 8 {
 		if got, _ := g.get("/pid"); got == pid {
 			return true
@@ -482,23 +482,23 @@ func (g *gateway) serves(pid string) bool {
 // TestKeySetChanges checks the same as TestTokenKeyChanges for the key set.
 func TestKeySetChanges(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	v := newVault(t, as)
 	g := serve(t, as, v.config(testConfig{}))
-	g.verifies(v)
+	g.checkVerdicts(v)
 	next := newRSA()
 	v.put(v.JWKS, setOf(next), 0o644)
-	g.comes(rs256(t, next), "good")
+	g.awaitVerdict(rs256(t, next), "good")
 	for range 6 {
-		g.comes(rs256(t, v.rsa), "bad")
+		g.awaitVerdict(rs256(t, v.rsa), "bad")
 	}
 	v.put(v.JWKS, setOf(strangersRSA()), 0o666)
-	g.eventually("a complaint of the key set", func() bool { return g.complaints("key set of RS256 tokens", "lets other users write it") == 1 })
-	g.comes(rs256(t, strangersRSA()), "unknown")
-	g.keeps("the key set of before", rs256(t, next), "good")
+	g.eventually("a complaint of the key set", func() bool { return g.countRejections("key set of RS256 tokens", "lets other users write it") == 1 })
+	g.awaitVerdict(rs256(t, strangersRSA()), "unknown")
+	g.checkAllWorkers("the key set of before", rs256(t, next), "good")
 	v.put(v.JWKS, setOf(v.rsa), 0o644)
-	g.comes(rs256(t, v.rsa), "good")
-	g.comes(rs256(t, strangersRSA()), "bad")
+	g.awaitVerdict(rs256(t, v.rsa), "good")
+	g.awaitVerdict(rs256(t, strangersRSA()), "bad")
 	must(t, os.Remove(v.JWKS))
 	r := g.await("new key set of RS256 tokens rejected; keeping the old one, if any", func(r map[string]any) bool {
 		return strings.Contains(fmt.Sprint(r["error"]), "no such file")
@@ -506,6 +506,6 @@ func TestKeySetChanges(t *testing.T) {
 	if hint := fmt.Sprint(r["hint"]); !strings.Contains(hint, v.JWKS) || !strings.Contains(hint, "take jwks= out of the configuration, and reload") {
 		t.Errorf("hint %q", hint)
 	}
-	g.comes(rs256(t, next), "unknown")
-	g.keeps("the key set of before", rs256(t, v.rsa), "good")
+	g.awaitVerdict(rs256(t, next), "unknown")
+	g.checkAllWorkers("the key set of before", rs256(t, v.rsa), "good")
 }

@@ -20,22 +20,22 @@ import (
 // for long: the next keeper gets the key again, even if the file is gone.
 func TestKeeperOfTokensDies(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	v := newVault(t, as)
 	g := serve(t, as, v.config(testConfig{}))
 	for n := 1; n <= 3; n++ {
 		must(t, syscall.Kill(g.keeperPID(n), syscall.SIGKILL))
 		g.keeperPID(n + 1)
-		g.comes(hs256(strangersKey), "bad")
-		g.comes(hs256(v.key), "good")
+		g.awaitVerdict(hs256(strangersKey), "bad")
+		g.awaitVerdict(hs256(v.key), "good")
 		g.mustGet("/pid")
 	}
 	must(t, os.Remove(v.Key))
-	g.eventually("a complaint of the key", func() bool { return g.complaints("key of HS256 tokens", "no such file") == 1 })
+	g.eventually("a complaint of the key", func() bool { return g.countRejections("key of HS256 tokens", "no such file") == 1 })
 	must(t, syscall.Kill(g.keeperPID(5), syscall.SIGKILL)) // the keeper of the generation that knows that the file is gone
 	g.keeperPID(6)
-	g.comes(hs256(v.key), "good")
-	g.comes(hs256(strangersKey), "unknown") // the workers know that the key file is gone
+	g.awaitVerdict(hs256(v.key), "good")
+	g.awaitVerdict(hs256(strangersKey), "unknown") // the workers know that the key file is gone
 }
 
 // TestTokenKeyWrittenOver checks a keeper that starts after the key file was
@@ -43,7 +43,7 @@ func TestKeeperOfTokensDies(t *testing.T) {
 // still signs handshakes.
 func TestTokenKeyWrittenOver(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	v, s := newVault(t, as), newSite(t, as)
 	c := v.config(testConfig{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS = s.TLS
@@ -53,9 +53,9 @@ func TestTokenKeyWrittenOver(t *testing.T) {
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
 	g.await("keeper has no key of HS256 tokens; the daemons verify them", nil)
 	g.eventually("handshakes are served", func() bool { _, _, err := secured(s.client(secure), "/pid"); return err == nil })
-	g.comes(hs256(v.key), "unknown")
+	g.awaitVerdict(hs256(v.key), "unknown")
 	v.renew()
-	g.comes(hs256(v.key), "good")
+	g.awaitVerdict(hs256(v.key), "good")
 }
 
 // TestTokenKeyByReload checks that a SIGHUP can add a key and remove it again.
@@ -63,9 +63,9 @@ func TestTokenKeyWrittenOver(t *testing.T) {
 // key.
 func TestTokenKeyByReload(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	v := newVault(t, as)
-	write := rereadingSecrets(t)
+	write := reloadSecretsWriter(t)
 	c := v.config(testConfig{})
 	c.Tokens = ipc.Tokens{}
 	g := serve(t, as, c)
@@ -75,30 +75,30 @@ func TestTokenKeyByReload(t *testing.T) {
 		g.cmd.Process.Signal(syscall.SIGHUP)
 		g.awaitMany(want, n)
 	}
-	g.want("none", hs256(v.key), "unknown")
+	g.checkVerdict("none", hs256(v.key), "unknown")
 	hup(1, ipc.Secrets{Tokens: v.Tokens}, "configuration reloaded")
-	g.verifies(v)
+	g.checkVerdicts(v)
 
 	// A key that can't be used changes nothing.
-	other := ipc.Tokens{Key: v.Key + ".other", JWKS: v.JWKS}
-	v.put(other.Key, "short", 0o600)
-	hup(1, ipc.Secrets{Tokens: other}, "new configuration rejected; keeping the old one")
-	v.put(other.Key, strings.Repeat("k", 32), 0o644)
-	hup(2, ipc.Secrets{Tokens: other}, "new configuration rejected; keeping the old one")
-	g.keeps("the key of before", hs256(v.key), "good")
+	otherKeys := ipc.Tokens{Key: v.Key + ".other", JWKS: v.JWKS}
+	v.put(otherKeys.Key, "short", 0o600)
+	hup(1, ipc.Secrets{Tokens: otherKeys}, "new configuration rejected; keeping the old one")
+	v.put(otherKeys.Key, strings.Repeat("k", 32), 0o644)
+	hup(2, ipc.Secrets{Tokens: otherKeys}, "new configuration rejected; keeping the old one")
+	g.checkAllWorkers("the key of before", hs256(v.key), "good")
 	// A missing key file is equivalent to no key.
-	must(t, os.Remove(other.Key))
+	must(t, os.Remove(otherKeys.Key))
 	keeper := g.keeperPID(1)
-	hup(2, ipc.Secrets{Tokens: other}, "configuration reloaded")
+	hup(2, ipc.Secrets{Tokens: otherKeys}, "configuration reloaded")
 	g.eventually("the keeper is gone", func() bool { return syscall.Kill(keeper, 0) == syscall.ESRCH })
-	g.keeps("no key", hs256(v.key), "unknown")
-	g.keeps("the key set", rs256(t, v.rsa), "good")
+	g.checkAllWorkers("no key", hs256(v.key), "unknown")
+	g.checkAllWorkers("the key set", rs256(t, v.rsa), "good")
 	hup(3, ipc.Secrets{}, "configuration reloaded")
-	g.keeps("no key set", rs256(t, v.rsa), "unknown")
-	g.keeps("no key set, forged", rs256(t, strangersRSA()), "unknown")
+	g.checkAllWorkers("no key set", rs256(t, v.rsa), "unknown")
+	g.checkAllWorkers("no key set, forged", rs256(t, strangersRSA()), "unknown")
 
 	hup(4, ipc.Secrets{Tokens: v.Tokens}, "configuration reloaded")
-	g.verifies(v)
+	g.checkVerdicts(v)
 }
 
 // TestTokenKeyOpenToWorkers checks that a gateway that was started without root
@@ -107,7 +107,7 @@ func TestTokenKeyByReload(t *testing.T) {
 func TestTokenKeyOpenToWorkers(t *testing.T) {
 	t.Parallel()
 	says := "a compromised worker can read the key of HS256 tokens: without root, workers run as the user who started the gateway"
-	as := plain(t)
+	as := plainUser(t)
 	v := newVault(t, as)
 	g := serve(t, as, v.config(testConfig{}))
 	r := g.await(says, nil)
@@ -115,13 +115,13 @@ func TestTokenKeyOpenToWorkers(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 	v.renew()
-	g.comes(hs256(v.key), "good")
+	g.awaitVerdict(hs256(v.key), "good")
 	if n := g.count(says); n != 1 {
 		t.Errorf("said %d times", n)
 	}
 	needRoot(t)
 	g = serve(t, nil, newVault(t, nil).config(testConfig{Service: identityOf("65534", "65534", "")}))
-	g.want("as root", hs256(strangersKey), "bad")
+	g.checkVerdict("as root", hs256(strangersKey), "bad")
 	if g.count(says) != 0 {
 		t.Error("said of a gateway that was started as root")
 	}
@@ -131,11 +131,11 @@ func TestTokenKeyOpenToWorkers(t *testing.T) {
 // be used, none of them is used, and the keys in use stay in use.
 func TestSecretsTogether(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	v, s := newVault(t, as), newSite(t, as)
 	c := v.config(testConfig{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS = s.TLS
-	write := rereadingSecrets(t)
+	write := reloadSecretsWriter(t)
 	g := serve(t, as, c)
 	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // the addresses are sorted
 	// While the current configuration is in force, the keys of the next
@@ -148,7 +148,7 @@ func TestSecretsTogether(t *testing.T) {
 	}
 	write(ipc.Setup{JWT: true}, ipc.Secrets{TLS: next.TLS, Tokens: w.Tokens})
 	refusals := 0
-	for what, spoil := range map[string]func(){
+	for name, spoil := range map[string]func(){
 		"a short key":                 func() { w.put(w.Key, "short", 0o600) },
 		"a key that others read":      func() { w.put(w.Key, string(strangersKey), 0o644) },
 		"a key set that others write": func() { w.put(w.JWKS, setOf(strangersRSA()), 0o666) },
@@ -161,16 +161,16 @@ func TestSecretsTogether(t *testing.T) {
 			refusals++
 			g.awaitMany("new configuration rejected; keeping the old one", refusals)
 		}
-		g.verifies(v)
+		g.checkVerdicts(v)
 		if _, _, err := secured(s.client(secure), "/pid"); err != nil {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	good()
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.await("configuration reloaded", nil)
-	g.keeps("the next key", hs256(strangersKey), "good")
-	g.keeps("the next key set", rs256(t, strangersRSA()), "good")
+	g.checkAllWorkers("the next key", hs256(strangersKey), "good")
+	g.checkAllWorkers("the next key set", rs256(t, strangersRSA()), "good")
 	if _, _, err := secured(next.client(secure), "/pid"); err != nil {
 		t.Error(err)
 	}
@@ -181,11 +181,11 @@ func TestSecretsTogether(t *testing.T) {
 // new certificates without a signal, and uses them.
 func TestRenewalWithABadKey(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	v, s := newVault(t, as), newSite(t, as)
 	c := v.config(testConfig{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS, c.Watch = s.TLS, time.Second
-	write := rereadingSecrets(t)
+	write := reloadSecretsWriter(t)
 	g := serve(t, as, c)
 	secure := g.await("serving", nil)["listen"].([]any)[1].(string)
 	v.put(v.Key+".other", "short", 0o600)
@@ -208,17 +208,17 @@ func mustRead(t *testing.T, path string) string {
 // token keys are used.
 func TestRenewalWithBadCertificates(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
-	for what, spoil := range map[string]func(*site){
+	as := plainUser(t)
+	for name, spoil := range map[string]func(*site){
 		"a broken certificate":  func(s *site) { s.put(s.Certificate, "broken", 0o644) },
 		"a key without a mode":  func(s *site) { s.put(s.Key, keyText(t, s.key), 0) },
 		"a certificate missing": func(s *site) { must(t, os.Remove(s.Certificate)) },
 	} {
-		t.Run(what, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			v, s := newVault(t, as), newSite(t, as)
 			c := v.config(testConfig{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 			c.TLS, c.Watch = s.TLS, time.Second
-			write := rereadingSecrets(t)
+			write := reloadSecretsWriter(t)
 			g := serve(t, as, c)
 			secure := g.await("serving", nil)["listen"].([]any)[1].(string)
 			write(ipc.Setup{JWT: true}, ipc.Secrets{TLS: s.TLS, Tokens: v.Tokens})
@@ -230,8 +230,8 @@ func TestRenewalWithBadCertificates(t *testing.T) {
 			if text := fmt.Sprint(r["error"]); strings.Contains(text, v.JWKS) {
 				t.Errorf("the key set is blamed: %s", text)
 			}
-			g.comes(hs256(v.key), "good")
-			g.comes(rs256(t, strangersRSA()), "good")
+			g.awaitVerdict(hs256(v.key), "good")
+			g.awaitVerdict(rs256(t, strangersRSA()), "good")
 			if _, _, err := secured(s.client(secure), "/pid"); err != nil {
 				t.Error(err)
 			}
@@ -243,14 +243,14 @@ func TestRenewalWithBadCertificates(t *testing.T) {
 // program is missing, at the start and on a SIGHUP.
 func TestTokenKeyWithoutKeeper(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	v := newVault(t, as)
 	c := v.config(testConfig{Binary: replace(t, ipc.Keeper, remove)})
 	text, hint := launch(t, as, c).failure()
 	if !strings.Contains(text, "schedrestd-keeper: no such file") || !strings.Contains(hint, "must be in the directory of schedrestd") {
 		t.Errorf("error %q, hint %q", text, hint)
 	}
-	write := rereadingSecrets(t)
+	write := reloadSecretsWriter(t)
 	write(ipc.Setup{JWT: true}, c.Secrets)
 	c.Tokens = ipc.Tokens{}
 	g := serve(t, as, c)
@@ -259,7 +259,7 @@ func TestTokenKeyWithoutKeeper(t *testing.T) {
 	if !strings.Contains(r["error"].(string), "schedrestd-keeper: no such file") {
 		t.Errorf("%v", r)
 	}
-	g.want("no key", hs256(v.key), "unknown")
+	g.checkVerdict("no key", hs256(v.key), "unknown")
 }
 
 // TestTokenKeyForgotten checks the removal of the token key when the gateway
@@ -267,18 +267,18 @@ func TestTokenKeyWithoutKeeper(t *testing.T) {
 // that knew the key.
 func TestTokenKeyForgotten(t *testing.T) {
 	t.Parallel()
-	as := plain(t)
+	as := plainUser(t)
 	v, s := newVault(t, as), newSite(t, as)
-	write := rereadingSecrets(t)
+	write := reloadSecretsWriter(t)
 	c := v.config(testConfig{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS = s.TLS
 	g := serve(t, as, c)
-	g.verifies(v)
+	g.checkVerdicts(v)
 	write(ipc.Setup{JWT: true}, ipc.Secrets{TLS: s.TLS})
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.await("configuration reloaded", nil)
 	g.keeperPID(2)
-	g.keeps("no key", hs256(v.key), "unknown")
+	g.checkAllWorkers("no key", hs256(v.key), "unknown")
 	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // the addresses are sorted
 	if _, _, err := secured(s.client(secure), "/pid"); err != nil {
 		t.Error(err)
@@ -307,29 +307,29 @@ func TestUnfollowedTokenKey(t *testing.T) {
 	must(t, err)
 	g := serve(t, nil, c)
 	hints := map[string]string{}
-	for what, path := range map[string]string{"key": v.Key, "key set": v.JWKS} {
-		r := g.await("no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens; the daemons verify such tokens", nil)
+	for name, path := range map[string]string{"key": v.Key, "key set": v.JWKS} {
+		r := g.await("no "+name+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[name]+" tokens; the daemons verify such tokens", nil)
 		if r["level"] != "INFO" || r["file"] != path || !strings.Contains(fmt.Sprint(r["because"]), "permission denied") {
 			t.Errorf("%v", r)
 		}
-		hints[what] = fmt.Sprint(r["hint"])
+		hints[name] = fmt.Sprint(r["hint"])
 	}
-	for what, token := range map[string]string{"HS256": hs256(v.key), "HS256 forged": hs256(strangersKey), "RS256": rs256(t, v.rsa), "RS256 forged": rs256(t, strangersRSA())} {
-		g.keeps(what, token, "unknown")
+	for name, token := range map[string]string{"HS256": hs256(v.key), "HS256 forged": hs256(strangersKey), "RS256": rs256(t, v.rsa), "RS256 forged": rs256(t, strangersRSA())} {
+		g.checkAllWorkers(name, token, "unknown")
 	}
 	if g.count("keeper ready") != 0 {
 		t.Error("a keeper was started")
 	}
 	v.renew() // which has no effect
-	g.keeps("the next key's", hs256(v.key), "unknown")
+	g.checkAllWorkers("the next key's", hs256(v.key), "unknown")
 
-	for what, hint := range hints {
+	for name, hint := range hints {
 		if want := map[string]string{"key": fmt.Sprintf("chown :root %[1]s && chmod 0710 %[1]s && ", filepath.Dir(v.Key)),
-			"key set": "chmod a+x " + filepath.Dir(v.Key) + " && "}[what]; !strings.HasPrefix(hint, want) {
-			t.Errorf("%s: %s, want %s", what, hint, want)
+			"key set": "chmod a+x " + filepath.Dir(v.Key) + " && "}[name]; !strings.HasPrefix(hint, want) {
+			t.Errorf("%s: %s, want %s", name, hint, want)
 		}
 		if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil {
-			t.Errorf("%s: %s: %v\n%s", what, hint, err, out)
+			t.Errorf("%s: %s: %v\n%s", name, hint, err, out)
 		}
 	}
 	for _, path := range []string{v.Key, v.JWKS} {
@@ -339,15 +339,15 @@ func TestUnfollowedTokenKey(t *testing.T) {
 			t.Errorf("SchedUser can't read %s: %v", path, err)
 		}
 	}
-	g.comes(hs256(v.key), "good")
-	g.comes(hs256(strangersKey), "bad")
-	g.comes(rs256(t, v.rsa), "good")
-	g.comes(rs256(t, strangersRSA()), "bad")
+	g.awaitVerdict(hs256(v.key), "good")
+	g.awaitVerdict(hs256(strangersKey), "bad")
+	g.awaitVerdict(rs256(t, v.rsa), "good")
+	g.awaitVerdict(rs256(t, strangersRSA()), "bad")
 	old := hs256(v.key)
 	v.renew()
 	must(t, os.Chown(v.Key, 0, 0))
-	g.comes(old, "bad")
-	g.comes(hs256(v.key), "good")
+	g.awaitVerdict(old, "bad")
+	g.awaitVerdict(hs256(v.key), "good")
 }
 
 // TestTokenKeyStaysInTheKeeper searches the memory of every process of a
@@ -358,7 +358,7 @@ func TestTokenKeyStaysInTheKeeper(t *testing.T) {
 	needRoot(t)
 	for _, owner := range []string{"root", "both"} {
 		t.Run(owner, func(t *testing.T) {
-			v := newVault(t, plain(t))
+			v := newVault(t, plainUser(t))
 			must(t, os.Chown(v.Key, 0, 0))
 			if owner == "both" {
 				must(t, os.Chown(v.Key, 0, int(v.as.Gid)))
@@ -369,12 +369,12 @@ func TestTokenKeyStaysInTheKeeper(t *testing.T) {
 			g := serve(t, nil, c)
 			workers := map[int]bool{}
 			for range 10 {
-				g.want("HS256", hs256(v.key), "good")
+				g.checkVerdict("HS256", hs256(v.key), "good")
 				workers[g.workerPID()] = true
 			}
-			look := [][]byte{v.key[:32], v.key[32:]}
-			g.alone(look, workers, v.Key)
-			g.notLogged(look)
+			patterns := [][]byte{v.key[:32], v.key[32:]}
+			g.checkOnlyKeeperHas(patterns, workers, v.Key)
+			g.checkNotLogged(patterns)
 			keeper := g.keeperPID(1)
 			for _, d := range descriptors(t, keeper) {
 				if strings.Contains(d, filepath.Base(v.Key)) {
@@ -399,7 +399,7 @@ func TestHostileKeepersOfTokens(t *testing.T) {
 		"silent":          "did not read the keys within",
 	} {
 		t.Run(part, func(t *testing.T) {
-			as := plain(t)
+			as := plainUser(t)
 			c := newVault(t, as).config(testConfig{Argv: argv{ipc.Keeper: {part}}})
 			if part == "silent" {
 				c.StartLimit = 2 * time.Second

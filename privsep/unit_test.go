@@ -10,11 +10,11 @@ import (
 	"schedrestd/security"
 )
 
-func await(t *testing.T, what string, happened func() bool) {
+func await(t *testing.T, event string, happened func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !happened(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("did not happen: %s", what)
+			t.Fatalf("did not happen: %s", event)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type page struct {
 
 // newPage returns a page with the facts from the program's arguments. The
 // parameters how and sealed describe how the sandbox was closed.
-func newPage(out io.Writer, how ipc.Seal, sealed security.Sealed, facts []string) *page {
+func newPage(out io.Writer, how ipc.Seal, sealed security.Sandbox, facts []string) *page {
 	p := &page{out: out, how: how, facts: map[string]string{}}
 	for _, f := range facts {
 		key, value, _ := strings.Cut(f, "=")
@@ -40,7 +40,7 @@ func newPage(out io.Writer, how ipc.Seal, sealed security.Sealed, facts []string
 		}
 		p.facts[key] = value
 	}
-	p.parts = confinement.Complete(p.parts, how, sealed)
+	p.parts = confinement.AllParts(p.parts, how, sealed)
 	return p
 }
 
@@ -120,7 +120,7 @@ func (p *page) table() {
 
 // die runs the death tests and lists the processes that were not killed.
 func (p *page) die(run func([]string) ([]string, error)) error {
-	cases := seal.Acts()
+	cases := seal.DeathTests()
 	if p.how&ipc.SealAudit != 0 {
 		p.say("\n%d death tests were not run: with audit_confinement nothing is killed.\n", len(cases))
 		return nil

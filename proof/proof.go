@@ -32,7 +32,7 @@ import (
 )
 
 // Closer closes the sandbox of this process as a worker does before it serves.
-type Closer func(ipc.Seal) (security.Sealed, error)
+type Closer func(ipc.Seal) (security.Sandbox, error)
 
 // smokeSet has the cases that are tried at each start: one of each kind of
 // forbidden call. --check-confinement tries all cases.
@@ -54,14 +54,14 @@ func Main(args []string, close Closer) (status int, asked bool) {
 		return say(err), true
 	}
 	at := slices.Index(args, ipc.ProveMode)
-	return Report(channel, func() (security.Sealed, error) {
+	return Report(channel, func() (security.Sandbox, error) {
 		return prove(args[:at], args[at+1], args[at+2], args[at+3], args[at+4:])
 	}), true
 }
 
 // Report calls try, and sends its result to the parent. It returns the exit
 // status.
-func Report(channel *ipc.Channel, try func() (security.Sealed, error)) int {
+func Report(channel *ipc.Channel, try func() (security.Sandbox, error)) int {
 	sealed, err := try()
 	m := ipc.Proven{OK: err == nil, Sealed: ipc.Ready(sealed)}
 	if err != nil {
@@ -96,25 +96,25 @@ type prover struct {
 	prefix []string // program arguments before those of this package
 	how    ipc.Seal
 	limit  time.Duration // time for one case
-	sealed security.Sealed
+	sealed security.Sandbox
 }
 
 // prove makes the proof with the given name: ipc.ProveClosed, ipc.ProveSmoke or
-// ipc.ProvePage. First it sets up its namespaces and root (self.Settle), so
+// ipc.ProvePage. First it sets up its namespaces and root (self.SetUpNamespaces), so
 // that all processes that it starts share them.
-func prove(prefix []string, how, what, limit string, facts []string) (security.Sealed, error) {
+func prove(prefix []string, how, what, limit string, facts []string) (security.Sandbox, error) {
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {
-		return security.Sealed{}, fmt.Errorf("sandbox options: %w", err)
+		return security.Sandbox{}, fmt.Errorf("sandbox options: %w", err)
 	}
 	p := prover{prefix: prefix, how: ipc.Seal(s)}
 	if p.limit, err = time.ParseDuration(limit); err != nil {
-		return security.Sealed{}, err
+		return security.Sandbox{}, err
 	}
-	if err := self.Settle(); err != nil {
-		return security.Sealed{}, err
+	if err := self.SetUpNamespaces(); err != nil {
+		return security.Sandbox{}, err
 	}
-	os.Unsetenv(root.Variable)
+	os.Unsetenv(root.CapsVariable)
 	runtime.LockOSThread() // the death signal of each case depends on this thread
 	switch what {
 	case ipc.ProveClosed:
@@ -244,12 +244,12 @@ const (
 const sealedFormat = "filter %t audit %t landlock %d denies %d"
 
 // sealedText returns s as a text for readSealed.
-func sealedText(s security.Sealed) string {
+func sealedText(s security.Sandbox) string {
 	return fmt.Sprintf(sealedFormat, s.Filter, s.Audit, s.Landlock, s.Denies)
 }
 
 // readSealed parses the output of sealedText and refuses any other text.
-func readSealed(text string) (s security.Sealed, ok bool) {
+func readSealed(text string) (s security.Sandbox, ok bool) {
 	_, err := fmt.Sscanf(text, sealedFormat, &s.Filter, &s.Audit, &s.Landlock, &s.Denies)
 	return s, err == nil && sealedText(s) == text
 }
@@ -280,5 +280,5 @@ func act(how, name string, close Closer) error {
 	if _, err := fmt.Fprint(os.Stderr, text); err != nil || name == "" {
 		return err
 	}
-	return seal.Commit(name)
+	return seal.RunDeathTest(name)
 }

@@ -17,7 +17,7 @@ import (
 // TestSmokeSet checks that the cases in smokeSet exist.
 func TestSmokeSet(t *testing.T) {
 	for _, name := range smokeSet {
-		if !slices.Contains(seal.Acts(), name) {
+		if !slices.Contains(seal.DeathTests(), name) {
 			t.Errorf("no case is called %q", name)
 		}
 	}
@@ -42,12 +42,12 @@ func TestAsked(t *testing.T) {
 
 // TestSealedText checks that readSealed reads what sealedText writes, and nothing else.
 func TestSealedText(t *testing.T) {
-	for _, s := range []security.Sealed{{}, {Filter: true}, {Filter: true, Audit: true, Landlock: 4, Denies: 255}} {
+	for _, s := range []security.Sandbox{{}, {Filter: true}, {Filter: true, Audit: true, Landlock: 4, Denies: 255}} {
 		if got, ok := readSealed(sealedText(s)); !ok || got != s {
 			t.Errorf("%q is read as %+v, %t", sealedText(s), got, ok)
 		}
 	}
-	good := sealedText(security.Sealed{Filter: true})
+	good := sealedText(security.Sandbox{Filter: true})
 	for _, bad := range []string{"", "nothing", " " + good, good + " ", good + "0", good[:len(good)-1] + "256", good[:len(good)-1] + "00"} {
 		if s, ok := readSealed(bad); ok {
 			t.Errorf("%q is read as %+v", bad, s)
@@ -75,7 +75,7 @@ func TestEscapesOfThePage(t *testing.T) {
 	_, list, _ = strings.Cut(list, "\n\n")
 	facts := append(parts(ipc.PartMissing, "", "network namespace", ownRoot, pidNamespace),
 		ipc.FactLocal, ipc.FactDial+"=3", ipc.FactUID+"=900", ipc.FactTasks+"=4096", ipc.FactUnfit+"=would serve as root")
-	said := strings.Join(append(newPage(io.Discard, ipc.SealUnix, security.Sealed{}, facts).escapes(), newPage(io.Discard, ipc.SealUnix|ipc.SealAudit, security.Sealed{}, append(facts, ipc.FactRoot)).escapes()...), "\n")
+	said := strings.Join(append(newPage(io.Discard, ipc.SealUnix, security.Sandbox{}, facts).escapes(), newPage(io.Discard, ipc.SealUnix|ipc.SealAudit, security.Sandbox{}, append(facts, ipc.FactRoot)).escapes()...), "\n")
 	rows := []struct{ page, check string }{
 		{"- a flaw of the kernel", "bugs in the kernel"},
 		{"- the dispatcher and the resolver keep", "the dispatcher and the resolver"},
@@ -101,7 +101,7 @@ func TestEscapesOfThePage(t *testing.T) {
 }
 
 // closed is a sandbox with all layers.
-var closed = security.Sealed{Filter: true, Landlock: 7, Denies: security.DeniesFiles | security.DeniesTCP}
+var closed = security.Sandbox{Filter: true, Landlock: 7, Denies: security.DeniesFiles | security.DeniesTCP}
 
 // TestEscapes checks that the remaining escapes depend on the parts that are
 // on.
@@ -117,14 +117,14 @@ func TestEscapes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		facts          []string
 		how            ipc.Seal
-		sealed         security.Sealed
+		sealed         security.Sandbox
 		escapes, never []string
 	}{
 		"all on":                       {all, 0, closed, nil, []string{network, files, noMore, undone, audited}},
 		"no namespaces":                {parts(ipc.PartUnpermitted, "", "network namespace", ownRoot), 0, closed, []string{network, files}, []string{undone, audited, noMore}},
-		"a Landlock that knows no TCP": {all, ipc.SealUnix, security.Sealed{Filter: true, Landlock: 1}, []string{undone}, []string{audited}},
-		"no Landlock":                  {nil, 0, security.Sealed{Filter: true}, []string{noMore}, []string{files, undone}},
-		"a filter that logs":           {all, ipc.SealAudit, security.Sealed{Filter: true, Audit: true, Landlock: 7}, []string{audited}, []string{files, noMore}},
+		"a Landlock that knows no TCP": {all, ipc.SealUnix, security.Sandbox{Filter: true, Landlock: 1}, []string{undone}, []string{audited}},
+		"no Landlock":                  {nil, 0, security.Sandbox{Filter: true}, []string{noMore}, []string{files, undone}},
+		"a filter that logs":           {all, ipc.SealAudit, security.Sandbox{Filter: true, Audit: true, Landlock: 7}, []string{audited}, []string{files, noMore}},
 	} {
 		remains := newPage(io.Discard, tt.how, tt.sealed, tt.facts).escapes()
 		has := func(start string) bool {
@@ -158,11 +158,11 @@ func TestRemedy(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		facts  []string
-		sealed security.Sealed
+		sealed security.Sandbox
 		want   string
 	}{
 		"a group":               {parts(ipc.PartOfRoot, "", "dropping of supplementary groups"), closed, "start as root with -u USER; or start without supplementary groups"},
-		"what the kernel lacks": {nil, security.Sealed{Filter: true}, ""},
+		"what the kernel lacks": {nil, security.Sandbox{Filter: true}, ""},
 		"as root":               {append(without, ipc.FactRoot), closed, "give root CAP_SYS_ADMIN and CAP_SETPCAP at the start, which the gateway then drops (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"},
 	} {
 		if got := newPage(io.Discard, 0, tt.sealed, tt.facts).remedy(); got != tt.want {

@@ -97,6 +97,6 @@ func known(q *work.Lookup, ask func(question) (answer, error)) *work.LookupResul
 }
 
 // confine removes all rights that getent does not need.
-func confine(s ipc.ServiceSetup) (security.Sealed, error) {
+func confine(s ipc.ServiceSetup) (security.Sandbox, error) {
 	return seal.ReadOnly(s.Seal&ipc.SealRequire != 0)
 }

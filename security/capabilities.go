@@ -44,17 +44,17 @@ func (c Capabilities) Has(n int) bool { return c&(1<<n) != 0 }
 // String returns the set as /proc shows it: 16 hexadecimal digits.
 func (c Capabilities) String() string { return fmt.Sprintf("%016x", uint64(c)) }
 
-// data returns the data for capset(2). The permitted and effective sets are
+// capsetData returns the data for capset(2). The permitted and effective sets are
 // those in held, and the inheritable set is that in pass.
-func data(held, pass Capabilities) *[2]unix.CapUserData {
+func capsetData(held, pass Capabilities) *[2]unix.CapUserData {
 	return &[2]unix.CapUserData{
 		{Effective: uint32(held), Permitted: uint32(held), Inheritable: uint32(pass)},
 		{Effective: uint32(held >> 32), Permitted: uint32(held >> 32), Inheritable: uint32(pass >> 32)},
 	}
 }
 
-// Held returns the effective capabilities of the calling thread.
-func Held() (Capabilities, error) {
+// EffectiveCapabilities returns the effective capabilities of the calling thread.
+func EffectiveCapabilities() (Capabilities, error) {
 	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var d [2]unix.CapUserData
 	if err := unix.Capget(&h, &d[0]); err != nil {
@@ -67,12 +67,12 @@ func Held() (Capabilities, error) {
 // the programs that it executes as root from now on. The programs get the
 // capabilities even if the bounding set is emptied afterwards.
 func PassCapabilities(pass Capabilities) error {
-	held, err := Held()
+	held, err := EffectiveCapabilities()
 	if err != nil {
 		return err
 	}
 	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	if err := unix.Capset(&h, &data(held, pass)[0]); err != nil {
+	if err := unix.Capset(&h, &capsetData(held, pass)[0]); err != nil {
 		return fmt.Errorf("pass the capabilities %s: %w", pass, err)
 	}
 	return nil
@@ -87,7 +87,7 @@ func PassCapabilities(pass Capabilities) error {
 // If the parent kept the other capabilities, an attacker who takes it over
 // through its ipc reader could load modules or read every file.
 func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
-	held, err := Held()
+	held, err := EffectiveCapabilities()
 	if err != nil {
 		return 0, err
 	}
@@ -95,7 +95,7 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	pass &= keep
 	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	set := func(held Capabilities) syscall.Errno {
-		_, _, e := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(data(held, pass))), 0)
+		_, _, e := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(capsetData(held, pass))), 0)
 		return e
 	}
 	if pass != 0 {
@@ -176,7 +176,7 @@ func checkThreads(want map[string]string) error {
 // thread's set is empty. Without CAP_SETPCAP it changes nothing, but a service
 // manager may already have emptied the set.
 func DropBounding() (bool, error) {
-	held, err := Held()
+	held, err := EffectiveCapabilities()
 	if err != nil {
 		return false, err
 	}

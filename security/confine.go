@@ -10,9 +10,9 @@ import (
 	"schedrestd/errs"
 )
 
-// HideFromNeighbours makes the process non-dumpable. Otherwise another process
+// MakeNonDumpable makes the process non-dumpable. Otherwise another process
 // of the same uid could attach a debugger to read tokens or change code.
-func HideFromNeighbours() error {
+func MakeNonDumpable() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("become non-dumpable: %w", err)
 	}

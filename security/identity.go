@@ -17,7 +17,7 @@ type Identity struct {
 
 // Account is an account whose authority a worker must not have.
 type Account struct {
-	What   string // its name in messages: "root", "SchedUser sched"
+	Name   string // its name in messages: "root", "SchedUser sched"
 	UID    uint32
 	Groups []uint32 // all its groups, including the primary group
 }
@@ -26,19 +26,19 @@ type Account struct {
 // accounts, or a group of one of them. Such a worker could read the cluster's
 // key or signal the daemons, and an attacker who captures it would control the
 // cluster.
-func CheckIdentity(who Identity, accounts ...Account) error {
+func CheckIdentity(id Identity, accounts ...Account) error {
 	for _, a := range accounts {
-		if who.UID == a.UID {
-			return errs.New(errs.Denied, "would serve as %s (uid %d)", a.What, a.UID).
+		if id.UID == a.UID {
+			return errs.New(errs.Denied, "would serve as %s (uid %d)", a.Name, a.UID).
 				WithHint("use -u and -g with a dedicated account, created by: useradd --system --no-create-home --shell /usr/sbin/nologin schedrestd; " + switchHint)
 		}
-		if slices.Contains(a.Groups, who.GID) {
-			return errs.New(errs.Denied, "would serve with group %d, which is a group of %s", who.GID, a.What).
+		if slices.Contains(a.Groups, id.GID) {
+			return errs.New(errs.Denied, "would serve with group %d, which is a group of %s", id.GID, a.Name).
 				WithHint("use -g with a dedicated group, created by: groupadd --system schedrestd; " + switchHint)
 		}
-		for _, g := range who.Groups {
+		for _, g := range id.Groups {
 			if slices.Contains(a.Groups, g) {
-				return errs.New(errs.Denied, "would serve with the supplementary group %d, which is a group of %s", g, a.What).
+				return errs.New(errs.Denied, "would serve with the supplementary group %d, which is a group of %s", g, a.Name).
 					WithHint("start as a user who is not in it, or as root with -u and -g, which drops such groups; " + switchHint)
 			}
 		}

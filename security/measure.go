@@ -17,9 +17,9 @@ type Inheritance struct {
 	Namespaces map[string]string // "ipc" → "ipc:[4026531839]"
 }
 
-// Inherited returns the attributes that a child process will inherit from a
+// ReadInheritance returns the attributes that a child process will inherit from a
 // thread of this process. thread is the number of that thread.
-func Inherited(thread int) (Inheritance, error) {
+func ReadInheritance(thread int) (Inheritance, error) {
 	dir := fmt.Sprintf("/proc/self/task/%d/", thread)
 	status, err := readStatus(dir + "status")
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Sealed describes a closed sandbox (package seal). A process reports it to the
+// Sandbox describes a closed sandbox (package seal). A process reports it to the
 // parent. The parent then decides whether the process may serve.
-type Sealed struct {
+type Sandbox struct {
 	Filter   bool  // only listed system calls are allowed
 	Audit    bool  // … and other calls are logged instead of killing the process
 	Landlock uint8 // version; 0: the kernel has no Landlock, or it is switched off
@@ -27,8 +27,8 @@ const (
 // denials names the bits, in order.
 var denials = []string{"files", "TCP", "devices", "abstract UNIX sockets", "signals", "writing"}
 
-// Words returns a text for each of the two layers, or "" for a missing layer.
-func (s Sealed) Words() (filter, landlock string) {
+// Layers returns a text for each of the two layers, or "" for a missing layer.
+func (s Sandbox) Layers() (filter, landlock string) {
 	switch {
 	case s.Filter && s.Audit:
 		filter = "seccomp in audit"
@@ -49,8 +49,8 @@ func (s Sealed) Words() (filter, landlock string) {
 
 // String returns the layers for the log, such as "seccomp, Landlock 7 (files,
 // TCP)".
-func (s Sealed) String() string {
-	filter, landlock := s.Words()
+func (s Sandbox) String() string {
+	filter, landlock := s.Layers()
 	switch {
 	case filter == "" && landlock == "":
 		return "nothing"

@@ -6,14 +6,14 @@ import "testing"
 // that are active.
 func TestSealed(t *testing.T) {
 	for _, tt := range []struct {
-		s    Sealed
+		s    Sandbox
 		want string
 	}{
-		{Sealed{}, "nothing"},
-		{Sealed{Filter: true}, "seccomp, no Landlock"},
-		{Sealed{Landlock: 1, Denies: DeniesFiles}, "Landlock 1 (files)"},
-		{Sealed{Filter: true, Audit: true, Landlock: 4, Denies: DeniesFiles | DeniesTCP}, "seccomp in audit, Landlock 4 (files, TCP)"},
-		{Sealed{Filter: true, Landlock: 7, Denies: DeniesFiles | DeniesTCP | DeniesDevices | DeniesAbstract | DeniesSignals},
+		{Sandbox{}, "nothing"},
+		{Sandbox{Filter: true}, "seccomp, no Landlock"},
+		{Sandbox{Landlock: 1, Denies: DeniesFiles}, "Landlock 1 (files)"},
+		{Sandbox{Filter: true, Audit: true, Landlock: 4, Denies: DeniesFiles | DeniesTCP}, "seccomp in audit, Landlock 4 (files, TCP)"},
+		{Sandbox{Filter: true, Landlock: 7, Denies: DeniesFiles | DeniesTCP | DeniesDevices | DeniesAbstract | DeniesSignals},
 			"seccomp, Landlock 7 (files, TCP, devices, abstract UNIX sockets, signals)"},
 	} {
 		if got := tt.s.String(); got != tt.want {

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	case "bounding":
 		runtime.LockOSThread()
 		dropped, err := DropBounding()
-		inherited, err2 := Inherited(unix.Gettid())
+		inherited, err2 := ReadInheritance(unix.Gettid())
 		out, err3 := exec.Command("/bin/grep", "CapEff", "/proc/self/status").Output()
 		// A service manager may already have emptied the bounding set. Then the
 		// test has nothing to drop, which is no failure.
@@ -99,9 +99,9 @@ func TestCheckIdentity(t *testing.T) {
 	root := Account{"root", 0, []uint32{0, 10}}
 	sched := Account{"SchedUser sched", 990, []uint32{990, 44}}
 	tests := []struct {
-		name string
-		who  Identity
-		want string // "" when the identity may serve
+		name     string
+		identity Identity
+		want     string // "" when the identity may serve
 	}{
 		{"a dedicated account", Identity{Name: "rest", UID: 900, GID: 900}, ""},
 		{"nobody", Identity{Name: "nobody", UID: 65534, GID: 65534}, ""},
@@ -114,7 +114,7 @@ func TestCheckIdentity(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := CheckIdentity(tt.who, root, sched)
+			err := CheckIdentity(tt.identity, root, sched)
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("refused: %v", err)

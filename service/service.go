@@ -55,7 +55,7 @@ type Service interface {
 // failed, 2 if schedrestd did not start the process. Main calls confine as the
 // last step before it sends Ready. build returns the service. The service may
 // keep the channel, to send messages to the dispatcher.
-func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sealed, error), build func(parent *ipc.Channel) Service) int {
+func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error), build func(parent *ipc.Channel) Service) int {
 	// A terminal or a service manager sends these signals to all processes, but
 	// only the parent process handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
@@ -89,8 +89,8 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sealed, error)
 }
 
 // begin performs the steps from the parent process's first message to Ready.
-func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (security.Sealed, error)) error {
-	if err := self.Settle(); err != nil {
+func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (security.Sandbox, error)) error {
+	if err := self.SetUpNamespaces(); err != nil {
 		return err
 	}
 	setup, expect, err := query.ReceiveSetup[*ipc.ServiceSetup](parent)
@@ -104,7 +104,7 @@ func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (s
 	if err := self.Confine(uint64(setup.Files), role == ipc.Auditor || role == ipc.Dispatcher); err != nil {
 		return err
 	}
-	if err := self.Prove(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {
+	if err := self.VerifyAttributes(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {
 		return err
 	}
 	sealed, err := confine(*setup)

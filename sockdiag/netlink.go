@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ask sends one request to the kernel and returns the body of its reply. The
+// Query sends one request to the kernel and returns the body of its reply. The
 // kernel replies during the send call, so Ask never waits.
-func Ask(protocol int, kind uint16, body []byte) ([]byte, error) {
+func Query(protocol int, kind uint16, body []byte) ([]byte, error) {
 	fd, err := Open(protocol)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	return askBy(fd, kind, body)
+	return queryVia(fd, kind, body)
 }
 
 // Open returns a netlink socket of the calling thread's network namespace.
@@ -23,8 +23,8 @@ func Open(protocol int) (fd int, err error) {
 	return unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
 }
 
-// askBy does the same as Ask, but sends the request through the socket fd.
-func askBy(fd int, kind uint16, body []byte) ([]byte, error) {
+// queryVia does the same as Ask, but sends the request through the socket fd.
+func queryVia(fd int, kind uint16, body []byte) ([]byte, error) {
 	request := make([]byte, unix.SizeofNlMsghdr, unix.SizeofNlMsghdr+len(body))
 	binary.NativeEndian.PutUint32(request, uint32(unix.SizeofNlMsghdr+len(body)))
 	binary.NativeEndian.PutUint16(request[4:], kind)

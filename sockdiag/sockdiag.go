@@ -22,43 +22,43 @@ import (
 // closed it, or it is not on this machine.
 var ErrUnknown = errors.New("the socket has no known owner")
 
-// Client returns the uid of the process that connected from the address remote
+// ClientUID returns the uid of the process that connected from the address remote
 // to the address local, both on this machine. If the process has closed its
 // socket, Client returns ErrUnknown.
-func Client(local, remote netip.AddrPort) (uid uint32, err error) {
+func ClientUID(local, remote netip.AddrPort) (uid uint32, err error) {
 	socket, err := Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return 0, err
 	}
 	defer unix.Close(socket)
-	return ClientBy(socket, local, remote)
+	return ClientUIDVia(socket, local, remote)
 }
 
-// ClientBy returns the same as Client, but sends the request through socket.
+// ClientUIDVia returns the same as Client, but sends the request through socket.
 // Open returned this socket, which can belong to another network namespace.
 // Only one goroutine at a time may use that socket.
-func ClientBy(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
-	s, err := FindBy(socket, remote, local)
+func ClientUIDVia(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
+	s, err := FindSocketVia(socket, remote, local)
 	if err == nil && (s.Listening || s.Inode == 0) {
 		err = ErrUnknown
 	}
 	return s.UID, err
 }
 
-// Ends returns the two addresses of the connected TCP socket fd. While the
+// Addrs returns the two addresses of the connected TCP socket fd. While the
 // socket is connecting, Ends returns unix.ENOTCONN.
-func Ends(fd int) (local, remote netip.AddrPort, err error) {
+func Addrs(fd int) (local, remote netip.AddrPort, err error) {
 	// The functions with the same names in package unix would make an
 	// additional system call, to learn the protocol of the socket.
-	here, err := syscall.Getsockname(fd)
+	localSA, err := syscall.Getsockname(fd)
 	if err != nil {
 		return local, remote, err
 	}
-	there, err := syscall.Getpeername(fd)
+	remoteSA, err := syscall.Getpeername(fd)
 	if err != nil {
 		return local, remote, err
 	}
-	return addrPort(here), addrPort(there), nil
+	return addrPort(localSA), addrPort(remoteSA), nil
 }
 
 // addrPort does the same as sockaddr.AddrPort, for package syscall.
@@ -89,34 +89,34 @@ const (
 	replyInode  = 68
 )
 
-// Find returns the socket that has the address own and is connected to the
+// FindSocket returns the socket that has the address own and is connected to the
 // address other. If there is no such socket, it returns the socket that listens
 // on own.
-func Find(own, other netip.AddrPort) (TCPSocket, error) {
+func FindSocket(local, remote netip.AddrPort) (TCPSocket, error) {
 	socket, err := Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return TCPSocket{}, err
 	}
 	defer unix.Close(socket)
-	return FindBy(socket, own, other)
+	return FindSocketVia(socket, local, remote)
 }
 
-// FindBy returns the same as Find, but sends the request through socket, which
+// FindSocketVia returns the same as Find, but sends the request through socket, which
 // Open returned. Only one goroutine at a time may use that socket.
-func FindBy(socket int, own, other netip.AddrPort) (TCPSocket, error) {
+func FindSocketVia(socket int, local, remote netip.AddrPort) (TCPSocket, error) {
 	b := make([]byte, requestSize)
-	ip := own.Addr().Unmap()
+	ip := local.Addr().Unmap()
 	b[0], b[1] = unix.AF_INET6, unix.IPPROTO_TCP
 	if ip.Is4() {
 		b[0] = unix.AF_INET
 	}
 	binary.NativeEndian.PutUint32(b[4:], ^uint32(0)) // sockets in every state
-	binary.BigEndian.PutUint16(b[8:], own.Port())
-	binary.BigEndian.PutUint16(b[10:], other.Port())
+	binary.BigEndian.PutUint16(b[8:], local.Port())
+	binary.BigEndian.PutUint16(b[10:], remote.Port())
 	copy(b[12:28], ip.AsSlice())
-	copy(b[28:44], other.Addr().Unmap().AsSlice())
+	copy(b[28:44], remote.Addr().Unmap().AsSlice())
 	binary.NativeEndian.PutUint64(b[48:], ^uint64(0)) // any cookie
-	r, err := askBy(socket, unix.SOCK_DIAG_BY_FAMILY, b)
+	r, err := queryVia(socket, unix.SOCK_DIAG_BY_FAMILY, b)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return TCPSocket{}, ErrUnknown

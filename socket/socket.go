@@ -32,10 +32,10 @@ const backlog = 4096
 
 // Options describes a socket to open.
 type Options struct {
-	Mode    fs.FileMode                    // users who may write to the socket may connect
-	Owner   *Owner                         // owner to set; nil: this process
-	Private func(owner, group uint32) bool // see guard.Trust
-	Holder  uint32                         // uid that may own the directory, in addition to root and this process's user
+	Mode         fs.FileMode                    // users who may write to the socket may connect
+	Owner        *Owner                         // owner to set; nil: this process
+	PrivateGroup func(owner, group uint32) bool // see guard.Trust
+	DirOwner     uint32                         // uid that may own the directory, in addition to root and this process's user
 }
 
 // Owner is a uid and a gid.
@@ -43,18 +43,18 @@ type Owner struct{ UID, GID uint32 }
 
 // Socket is a listening UNIX socket, and what is needed to remove it.
 type Socket struct {
-	File     *os.File // listening and non-blocking
-	path     string   // absolute, without links
-	dir      *os.File // O_PATH, checked
-	name     string   // in dir
-	lock     *os.File
-	dev, ino uint64
-	remove   sync.Once
+	File       *os.File // listening and non-blocking
+	path       string   // absolute, without links
+	dir        *os.File // O_PATH, checked
+	name       string   // in dir
+	lock       *os.File
+	dev, ino   uint64
+	removeOnce sync.Once
 }
 
-// umask serializes the creation of sockets, because the umask is that of the
+// umaskMu serializes the creation of sockets, because the umask is that of the
 // whole process.
-var umask sync.Mutex
+var umaskMu sync.Mutex
 
 // Open creates the UNIX socket at path, which must be absolute. The socket's
 // directory and all directories above it must belong to root or to this
@@ -72,9 +72,9 @@ func Open(path string, o Options) (*Socket, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return nil, errs.New(errs.Invalid, "socket %q: not an absolute path", path).WithHint("use an absolute path")
 	}
-	dir, real, name, err := Directory(path, o)
+	dir, real, name, err := OpenDirectory(path, o)
 	if errs.KindOf(err) == errs.NotFound {
-		return nil, errs.New(errs.NotFound, "%v", err).WithHint("%s", makeDirectory(filepath.Dir(path), o))
+		return nil, errs.New(errs.NotFound, "%v", err).WithHint("%s", mkdirCommand(filepath.Dir(path), o))
 	}
 	if err != nil {
 		return nil, err
@@ -87,21 +87,21 @@ func Open(path string, o Options) (*Socket, error) {
 	return s, nil
 }
 
-// Directory opens the directory of a socket with O_PATH, if Open would accept
+// OpenDirectory opens the directory of a socket with O_PATH, if Open would accept
 // that directory. It also returns the path without links (real) and the last
 // component of the path (name).
-func Directory(path string, o Options) (dir *os.File, real, name string, err error) {
-	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: o.Private, Holders: []uint32{o.Holder}}
-	return guard.Parent(path, guard.Rule{What: "socket", Trust: &trust})
+func OpenDirectory(path string, o Options) (dir *os.File, real, name string, err error) {
+	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, PrivateGroup: o.PrivateGroup, DirOwners: []uint32{o.DirOwner}}
+	return guard.Parent(path, guard.Rule{Label: "socket", Trust: &trust})
 }
 
-// makeDirectory returns the command that creates dir so that Open accepts
+// mkdirCommand returns the command that creates dir so that Open accepts
 // sockets in it. If the directory belongs to another user, root has to run the
 // command.
-func makeDirectory(dir string, o Options) string {
+func mkdirCommand(dir string, o Options) string {
 	owner := uint32(os.Geteuid())
 	if owner == 0 {
-		owner = o.Holder
+		owner = o.DirOwner
 	}
 	return fmt.Sprintf("install -d -o %d %s", owner, guard.Quote(dir))
 }
@@ -110,50 +110,50 @@ func (s *Socket) open(o Options) error {
 	if len(s.path) > MaxPath {
 		return errs.New(errs.Invalid, "socket %s: path is longer than %d bytes", s.path, MaxPath).WithHint("use a shorter path")
 	}
-	if err := s.takeLock(); err != nil {
+	if err := s.acquireLock(); err != nil {
 		return err
 	}
-	if err := s.clear(o.Owner); err != nil {
+	if err := s.removeStale(o.Owner); err != nil {
 		return err
 	}
 	if err := s.bind(o); err != nil {
-		return s.denied("create", err)
+		return s.deniedError("create", err)
 	}
 	return nil
 }
 
-func (s *Socket) denied(doing string, err error) error {
-	e := errs.New(errs.Denied, "socket %s: %s: %v", s.path, doing, err)
+func (s *Socket) deniedError(op string, err error) error {
+	e := errs.New(errs.Denied, "socket %s: %s: %v", s.path, op, err)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS) {
 		return e.WithHint("its directory must be writable by uid %d, the user of this program", os.Geteuid())
 	}
 	return e
 }
 
-// away returns the hint about an unexpected file in the place of the socket or
+// moveAwayHint returns the hint about an unexpected file in the place of the socket or
 // its lock.
-func (s *Socket) away(suffix string) string {
+func (s *Socket) moveAwayHint(suffix string) string {
 	return "ls -ld " + guard.Quote(s.path+suffix) + "  # move it away, or use another path"
 }
 
-// takeLock holds PATH.lock for the lifetime of the socket. When two processes
+// acquireLock holds PATH.lock for the lifetime of the socket. When two processes
 // start, the second gets an error, instead of each unlinking the other's
 // socket.
-func (s *Socket) takeLock() error {
+func (s *Socket) acquireLock() error {
 	name := s.name + ".lock"
 	for {
-		fd, err := unix.Openat(s.fd(), name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+		fd, err := unix.Openat(s.dirFD(), name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
 		if errors.Is(err, unix.ELOOP) {
-			return errs.New(errs.Invalid, "socket %s: lock file %s is a symbolic link", s.path, name).WithHint("%s", s.away(".lock"))
+			return errs.New(errs.Invalid, "socket %s: lock file %s is a symbolic link", s.path, name).WithHint("%s", s.moveAwayHint(".lock"))
 		}
 		if err != nil {
-			return s.denied("lock file "+name, err)
+			return s.deniedError("lock file "+name, err)
 		}
 		lock := os.NewFile(uintptr(fd), name)
-		var held unix.Stat_t
-		if err := unix.Fstat(fd, &held); err != nil || held.Mode&unix.S_IFMT != unix.S_IFREG || int(held.Uid) != os.Geteuid() {
+		var lockStat unix.Stat_t
+		if err := unix.Fstat(fd, &lockStat); err != nil || lockStat.Mode&unix.S_IFMT != unix.S_IFREG || int(lockStat.Uid) != os.Geteuid() {
 			lock.Close()
-			return errs.New(errs.Invalid, "socket %s: lock file %s is not a file of this user", s.path, name).WithHint("%s", s.away(".lock"))
+			return errs.New(errs.Invalid, "socket %s: lock file %s is not a file of this user", s.path, name).WithHint("%s", s.moveAwayHint(".lock"))
 		}
 		if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			lock.Close()
@@ -162,7 +162,7 @@ func (s *Socket) takeLock() error {
 		}
 		// The previous holder of the lock unlinks the file when it exits. A
 		// lock on a file without a name excludes no other process.
-		if named, err := s.stat(name); err == nil && named.Ino == held.Ino && named.Dev == held.Dev {
+		if named, err := s.stat(name); err == nil && named.Ino == lockStat.Ino && named.Dev == lockStat.Dev {
 			s.lock = lock
 			return nil
 		}
@@ -170,35 +170,35 @@ func (s *Socket) takeLock() error {
 	}
 }
 
-// clear removes a socket that a crashed process left behind, if the socket
+// removeStale removes a socket that a crashed process left behind, if the socket
 // belongs to the user of this process or to the user who is to own the new
 // socket. Anything else in its place is an error, and stays. The caller holds
 // the lock, so no other process of this program is about to listen on that
 // socket.
-func (s *Socket) clear(owner *Owner) error {
+func (s *Socket) removeStale(owner *Owner) error {
 	st, err := s.stat(s.name)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil
 	case err != nil:
-		return s.denied("stat", err)
+		return s.deniedError("stat", err)
 	case st.Mode&unix.S_IFMT != unix.S_IFSOCK:
-		return errs.New(errs.Invalid, "socket %s: exists and is not a socket", s.path).WithHint("%s", s.away(""))
+		return errs.New(errs.Invalid, "socket %s: exists and is not a socket", s.path).WithHint("%s", s.moveAwayHint(""))
 	case int(st.Uid) != os.Geteuid() && (owner == nil || st.Uid != owner.UID):
-		return errs.New(errs.Invalid, "socket %s: exists and belongs to uid %d", s.path, st.Uid).WithHint("%s", s.away(""))
-	case !refuses(s.path):
+		return errs.New(errs.Invalid, "socket %s: exists and belongs to uid %d", s.path, st.Uid).WithHint("%s", s.moveAwayHint(""))
+	case !refusesConnections(s.path):
 		return errs.New(errs.Conflict, "socket %s: another process serves it", s.path).
 			WithHint("stop that process, or use another path")
 	}
-	if err := unix.Unlinkat(s.fd(), s.name, 0); err != nil {
-		return s.denied("remove the stale socket", err)
+	if err := unix.Unlinkat(s.dirFD(), s.name, 0); err != nil {
+		return s.deniedError("remove the stale socket", err)
 	}
 	return nil
 }
 
-// refuses reports whether the socket refuses connections, which means that no
+// refusesConnections reports whether the socket refuses connections, which means that no
 // process listens on it.
-func refuses(path string) bool {
+func refusesConnections(path string) bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return false
@@ -217,13 +217,13 @@ func (s *Socket) bind(o Options) error {
 		return err
 	}
 	file := os.NewFile(uintptr(fd), s.path)
-	umask.Lock()
+	umaskMu.Lock()
 	old := unix.Umask(int(0o777 &^ o.Mode.Perm()))
 	err = unix.Bind(fd, &unix.SockaddrUnix{Name: s.path})
 	unix.Umask(old)
-	umask.Unlock()
+	umaskMu.Unlock()
 	if err == nil {
-		err = s.own(o.Owner)
+		err = s.setOwner(o.Owner)
 	}
 	if err == nil {
 		fdpass.Refuse(fd)
@@ -237,12 +237,12 @@ func (s *Socket) bind(o Options) error {
 	return nil
 }
 
-// own records the device and the inode of the new socket, and changes its
+// setOwner records the device and the inode of the new socket, and changes its
 // owner. It looks for the socket in the directory that was checked. If the path
 // was redirected before bind created the socket, the socket is not there and
 // own fails.
-func (s *Socket) own(owner *Owner) error {
-	fd, err := unix.Openat(s.fd(), s.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+func (s *Socket) setOwner(owner *Owner) error {
+	fd, err := unix.Openat(s.dirFD(), s.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -265,21 +265,21 @@ func (s *Socket) own(owner *Owner) error {
 // stays open. It unlinks the path only if the path still names this socket:
 // another user may have moved the socket away and put a new one there.
 func (s *Socket) Remove() {
-	s.remove.Do(func() {
+	s.removeOnce.Do(func() {
 		if st, err := s.stat(s.name); err == nil && s.ino != 0 && uint64(st.Dev) == s.dev && st.Ino == s.ino {
-			_ = unix.Unlinkat(s.fd(), s.name, 0)
+			_ = unix.Unlinkat(s.dirFD(), s.name, 0)
 		}
 		if s.lock != nil {
-			_ = unix.Unlinkat(s.fd(), s.name+".lock", 0) // still under the lock: see takeLock
+			_ = unix.Unlinkat(s.dirFD(), s.name+".lock", 0) // still under the lock: see acquireLock
 			s.lock.Close()
 		}
 		s.dir.Close()
 	})
 }
 
-func (s *Socket) fd() int { return int(s.dir.Fd()) }
+func (s *Socket) dirFD() int { return int(s.dir.Fd()) }
 
 func (s *Socket) stat(name string) (st unix.Stat_t, err error) {
-	err = unix.Fstatat(s.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	err = unix.Fstatat(s.dirFD(), name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	return st, err
 }

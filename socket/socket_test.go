@@ -91,8 +91,8 @@ func TestModes(t *testing.T) {
 			s.Remove()
 			s.Remove()
 			s.File.Close()
-			if left := listing(t, filepath.Dir(path)); left != "" {
-				t.Errorf("left behind: %s", left)
+			if leftovers := listing(t, filepath.Dir(path)); leftovers != "" {
+				t.Errorf("left behind: %s", leftovers)
 			}
 		})
 	}
@@ -123,8 +123,8 @@ func TestListen(t *testing.T) {
 	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("closed twice: %v", err)
 	}
-	if left := listing(t, filepath.Dir(path)); left != "" {
-		t.Errorf("left behind: %s", left)
+	if leftovers := listing(t, filepath.Dir(path)); leftovers != "" {
+		t.Errorf("left behind: %s", leftovers)
 	}
 }
 
@@ -229,15 +229,15 @@ func TestPrivateGroup(t *testing.T) {
 	dir := socketDir(t)
 	must(t, os.Chown(dir, 0, 31235))
 	must(t, os.Chmod(dir, 0o775))
-	var asked bool
-	s, err := socket.Open(dir+"/s", socket.Options{Mode: 0o600, Private: func(owner, group uint32) bool {
-		asked = owner == 0 && group == 31235
-		return asked
+	var wasCalled bool
+	s, err := socket.Open(dir+"/s", socket.Options{Mode: 0o600, PrivateGroup: func(owner, group uint32) bool {
+		wasCalled = owner == 0 && group == 31235
+		return wasCalled
 	}})
 	must(t, err)
 	s.Remove()
 	s.File.Close()
-	if !asked {
+	if !wasCalled {
 		t.Error("the user database was not asked about the group")
 	}
 }
@@ -264,7 +264,7 @@ func TestHolder(t *testing.T) {
 			must(t, os.Chmod(dir, 0o755))
 			must(t, os.Chown(above, tt.above, -1))
 			must(t, os.Chown(dir, tt.dir, -1))
-			s, err := socket.Open(dir+"/s", socket.Options{Mode: 0o600, Holder: schedUser})
+			s, err := socket.Open(dir+"/s", socket.Options{Mode: 0o600, DirOwner: schedUser})
 			if tt.text != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.text) {
 					t.Errorf("got %v, want %q", err, tt.text)
@@ -278,7 +278,7 @@ func TestHolder(t *testing.T) {
 	}
 	// The hint creates a directory that both daemons accept.
 	path := socketDir(t) + "/run/s"
-	_, err := socket.Open(path, socket.Options{Mode: 0o600, Holder: schedUser})
+	_, err := socket.Open(path, socket.Options{Mode: 0o600, DirOwner: schedUser})
 	if want := "install -d -o 31234 " + filepath.Dir(path); errs.HintOf(err) != want {
 		t.Errorf("hint %q, want %q", errs.HintOf(err), want)
 	}

@@ -45,7 +45,7 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 		return nil, fmt.Errorf("take over a connection: %w", err)
 	}
 	if local, ok := c.(*net.UnixConn); ok {
-		if c, err = unixconn.Guard(local); err != nil {
+		if c, err = unixconn.Wrap(local); err != nil {
 			return nil, fmt.Errorf("take over a connection: %w", err)
 		}
 	}

@@ -142,7 +142,7 @@ func newDaemonConn(fd int, server uint32, a client.Address) *daemonConn {
 	return &daemonConn{File: os.NewFile(uintptr(fd), a.Address), to: a, server: server}
 }
 
-// Server implements peer.Seen.
+// Server implements peer.BrokeredConn.
 func (c *daemonConn) Server() (uid uint32, known bool) { return c.server, c.server != ipc.NoID }
 
 // await waits until the socket is connected or the connection is refused.

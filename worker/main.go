@@ -88,7 +88,7 @@ func reason(err error) string {
 // settle in its namespaces, receive the setup, confine itself, prove its
 // attributes, build the handlers, close the sandbox, send Ready.
 func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
-	if err := self.Settle(); err != nil {
+	if err := self.SetUpNamespaces(); err != nil {
 		return nil, err
 	}
 	packed, expect, err := query.ReceiveSetup[*ipc.Setup](channel)
@@ -106,7 +106,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := self.Confine(uint64(setup.Files), false); err != nil {
 		return nil, err
 	}
-	if err := self.Prove(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {
+	if err := self.VerifyAttributes(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {
 		return nil, err
 	}
 	if setup.Metrics {
@@ -133,6 +133,6 @@ const _ = uint(seal.Channel-ipc.WorkerFD) + uint(ipc.WorkerFD-seal.Channel)
 
 // CloseSandbox closes the sandbox in the way that the parent requested, and
 // returns what the kernel enforces.
-func CloseSandbox(s ipc.Seal) (security.Sealed, error) {
+func CloseSandbox(s ipc.Seal) (security.Sandbox, error) {
 	return seal.Close(seal.Options{Unix: s&ipc.SealUnix != 0, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }

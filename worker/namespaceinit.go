@@ -46,7 +46,7 @@ func NamespaceInit(how string) int {
 	if err != nil {
 		return 2
 	}
-	status := proof.Report(channel, func() (security.Sealed, error) { return hold(how) })
+	status := proof.Report(channel, func() (security.Sandbox, error) { return hold(how) })
 	if status != 0 {
 		return status
 	}
@@ -58,14 +58,14 @@ func NamespaceInit(how string) int {
 }
 
 // hold turns the process into the namespace init.
-func hold(how string) (sealed security.Sealed, err error) {
+func hold(how string) (sealed security.Sandbox, err error) {
 	how, pids, _ := strings.Cut(how, ",")
 	most, _ := strconv.Atoi(pids)
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {
 		return sealed, fmt.Errorf("sandbox options: %w", err)
 	}
-	if err := errors.Join(self.Settle(), root.MountProc()); err != nil {
+	if err := errors.Join(self.SetUpNamespaces(), root.MountProc()); err != nil {
 		return sealed, err
 	}
 	_ = self.LimitPIDs(most) // where the kernel supports it; each process also has its own limit

@@ -163,7 +163,7 @@ func TestPoolConnected(t *testing.T) {
 	nc, _, err := e.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: address})
 	must(t, err)
 	defer nc.Close()
-	if uid, known := nc.(peer.Seen).Server(); uid != 4711 || !known {
+	if uid, known := nc.(peer.BrokeredConn).Server(); uid != 4711 || !known {
 		t.Errorf("it is served by uid %d, %t", uid, known)
 	}
 	if _, err := unix.FcntlInt(uintptr(closed), unix.F_GETFD, 0); err != unix.EBADF {

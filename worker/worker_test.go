@@ -141,7 +141,7 @@ func TestLogLines(t *testing.T) {
 }
 
 func TestProveNamesTheDifference(t *testing.T) {
-	err := self.Prove(&ipc.Attributes{UID: 4711}, 1, 1)
+	err := self.VerifyAttributes(&ipc.Attributes{UID: 4711}, 1, 1)
 	if err == nil || !strings.Contains(err.Error(), `expected "4711 4711 4711 4711"`) {
 		t.Errorf("got %v", err)
 	}

@@ -25,31 +25,31 @@ const maxAnswer = 4 << 20
 // does not support the database.
 func (n *source) getent(database, key string) (string, error) {
 	q := question{database, key}
-	if a, ok := n.remembered(q); ok {
+	if a, ok := n.cachedAnswer(q); ok {
 		return a.text, a.err
 	}
-	text, err := n.ask(database, key)
-	n.remember(q, text, err)
+	text, err := n.query(database, key)
+	n.cacheAnswer(q, text, err)
 	return text, err
 }
 
-func (n *source) ask(database, key string) (string, error) {
+func (n *source) query(database, key string) (string, error) {
 	tool := n.tool()
 	if tool == "" {
 		return "", errs.New(errs.Unsupported, "getent not found")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), n.limit)
+	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
 	defer cancel()
 	out, err := run(ctx, tool, database, key)
 	switch {
-	case err == nil && database != "ahosts" && strings.Contains(out.kept.String()[:max(0, out.kept.Len()-1)], "\n"):
+	case err == nil && database != "ahosts" && strings.Contains(out.buf.String()[:max(0, out.buf.Len()-1)], "\n"):
 		return "", errs.New(errs.Unavailable, "getent %s %s returned more than one entry", database, key)
-	case out.over:
+	case out.exceeded:
 		return "", errs.New(errs.Unavailable, "getent %s %s returned more than %d bytes", database, key, maxAnswer)
 	case ctx.Err() != nil:
-		return "", errs.New(errs.Unavailable, "getent %s %s did not answer within %s", database, key, n.limit)
+		return "", errs.New(errs.Unavailable, "getent %s %s did not answer within %s", database, key, n.timeout)
 	case err == nil:
-		return strings.TrimSuffix(out.kept.String(), "\n"), nil
+		return strings.TrimSuffix(out.buf.String(), "\n"), nil
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -69,24 +69,24 @@ func (n *source) ask(database, key string) (string, error) {
 // process is root, getent runs under an unused id, because a process with the
 // same uid as getent could stop it, take its pipe and answer in its place. The
 // answer determines the user and groups that root gives to a job.
-func run(ctx context.Context, tool, database, key string) (*capped, error) {
+func run(ctx context.Context, tool, database, key string) (*cappedBuffer, error) {
 	target := stage.Target{Path: tool, Argv: []string{tool, database, key}, Env: []string{"LC_ALL=C"}}
 	if os.Geteuid() != 0 {
 		return execute(ctx, tool, target.Argv, target.Env)
 	}
 	id, err := become.UnusedID()
 	if err != nil {
-		return new(capped), err
+		return new(cappedBuffer), err
 	}
 	target.UID, target.GID = id, id
 	argv, env := target.Command()
 	return execute(ctx, stage.Program, argv, env)
 }
 
-func execute(ctx context.Context, path string, argv, env []string) (*capped, error) {
+func execute(ctx context.Context, path string, argv, env []string) (*cappedBuffer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	out := &capped{left: maxAnswer, stop: cancel}
+	out := &cappedBuffer{remaining: maxAnswer, stop: cancel}
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdout = argv, env, "/", out
 	cmd.WaitDelay = time.Second // a grandchild of this process may hold the pipe open
@@ -105,24 +105,24 @@ func (n *source) tool() string {
 	return ""
 }
 
-// capped keeps the bytes that are written to it, up to a limit. When more bytes
+// cappedBuffer keeps the bytes that are written to it, up to a limit. When more bytes
 // are written, it calls stop. The field kept is not embedded, because io.Copy
 // would then find the buffer's ReadFrom and bypass the limit.
-type capped struct {
-	kept bytes.Buffer
-	left int
-	over bool
-	stop func()
+type cappedBuffer struct {
+	buf       bytes.Buffer
+	remaining int
+	exceeded  bool
+	stop      func()
 }
 
 // Write stores p if it fits. Otherwise it calls stop to end the writer, which
 // may ignore SIGPIPE.
-func (c *capped) Write(p []byte) (int, error) {
-	if len(p) > c.left {
-		c.over = true
+func (c *cappedBuffer) Write(p []byte) (int, error) {
+	if len(p) > c.remaining {
+		c.exceeded = true
 		c.stop()
 		return 0, io.ErrShortWrite
 	}
-	c.left -= len(p)
-	return c.kept.Write(p)
+	c.remaining -= len(p)
+	return c.buf.Write(p)
 }

@@ -25,7 +25,7 @@ func (g Group) String() string {
 
 // LookupGroup finds a group by name.
 func LookupGroup(name string) (Group, error) {
-	if err := goodName("group", name); err != nil {
+	if err := checkName("group", name); err != nil {
 		return Group{}, err
 	}
 	return system.group(name, func(g Group) bool { return g.Name == name })
@@ -74,7 +74,7 @@ func (n *source) groups(u User) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if goodName("user", u.Name) == nil {
+	if checkName("user", u.Name) == nil {
 		more, err := n.initgroups(u.Name)
 		if err != nil {
 			return nil, err

@@ -18,7 +18,7 @@ func (n *source) host(name string) ([]netip.Addr, error) {
 	if a, err := netip.ParseAddr(name); err == nil {
 		return []netip.Addr{a}, nil
 	}
-	if err := goodName("host", name); err != nil {
+	if err := checkName("host", name); err != nil {
 		return nil, err
 	}
 	var found []netip.Addr

@@ -11,14 +11,14 @@ import (
 // maxName is the longest user or group name that is looked up, in bytes.
 const maxName = 255
 
-// goodName returns an error for a text that can't be a name. This prevents
+// checkName returns an error for a text that can't be a name. This prevents
 // getent from taking a text with a hyphen at the start for an option, and from
 // searching for a number by id. A text with a separator of the files is
 // refused, too.
-func goodName(what, name string) error {
+func checkName(kind, name string) error {
 	bad := strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == ',' || r == '/' || r == 0x7f })
 	if name == "" || len(name) > maxName || bad || strings.HasPrefix(name, "-") || isNumber(name) {
-		return errs.New(errs.Invalid, "%q can't be the name of a %s", name, what)
+		return errs.New(errs.Invalid, "%q can't be the name of a %s", name, kind)
 	}
 	return nil
 }

@@ -27,21 +27,21 @@ import (
 
 // source looks entries up, first in the files, then with getent.
 type source struct {
-	etc     string   // directory of the files passwd and group
-	tools   []string // paths of getent; the first that exists is used
-	limit   time.Duration
-	keep    time.Duration // how long a result of getent is cached
-	now     func() time.Time
-	mu      sync.Mutex
-	answers map[question]answer
+	etc      string   // directory of the files passwd and group
+	tools    []string // paths of getent; the first that exists is used
+	timeout  time.Duration
+	cacheTTL time.Duration // how long a result of getent is cached
+	now      func() time.Time
+	mu       sync.Mutex
+	answers  map[question]answer
 }
 
 type question struct{ database, key string }
 
 type answer struct {
-	text  string
-	err   error
-	until time.Time
+	text    string
+	err     error
+	expires time.Time
 }
 
 // maxAnswers limits the number of cached results. When it is reached, the cache
@@ -50,11 +50,11 @@ const maxAnswers = 1024
 
 // system is the source of this machine.
 var system = &source{
-	etc:   "/etc",
-	tools: []string{"/usr/bin/getent", "/bin/getent"},
-	limit: 5 * time.Second,
-	keep:  10 * time.Second,
-	now:   time.Now,
+	etc:      "/etc",
+	tools:    []string{"/usr/bin/getent", "/bin/getent"},
+	timeout:  5 * time.Second,
+	cacheTTL: 10 * time.Second,
+	now:      time.Now,
 }
 
 // find returns the first line of database that the function match accepts. find
@@ -83,8 +83,8 @@ func (n *source) find(database, key string, match func(line string, file bool) b
 }
 
 func notFound(database, key string) error {
-	what := map[string]string{"passwd": "user", "group": "group", "initgroups": "user", "ahosts": "host"}[database]
-	return errs.New(errs.NotFound, "%s %s does not exist", what, key)
+	kind := map[string]string{"passwd": "user", "group": "group", "initgroups": "user", "ahosts": "host"}[database]
+	return errs.New(errs.NotFound, "%s %s does not exist", kind, key)
 }
 
 // eachLine calls f for each line of a file in /etc until f returns true.
@@ -107,8 +107,8 @@ func (n *source) eachLine(database string, f func(line string) (stop bool)) erro
 	return errs.Wrap(lines.Err(), errs.Unavailable, "read the %s file", database)
 }
 
-// remember caches a result for a while, unless the look-up failed.
-func (n *source) remember(q question, text string, err error) {
+// cacheAnswer caches a result for a while, unless the look-up failed.
+func (n *source) cacheAnswer(q question, text string, err error) {
 	if errs.KindOf(err) == errs.Unavailable && err != nil {
 		return
 	}
@@ -117,12 +117,12 @@ func (n *source) remember(q question, text string, err error) {
 	if n.answers == nil || len(n.answers) >= maxAnswers {
 		n.answers = map[question]answer{}
 	}
-	n.answers[q] = answer{text, err, n.now().Add(n.keep)}
+	n.answers[q] = answer{text, err, n.now().Add(n.cacheTTL)}
 }
 
-func (n *source) remembered(q question) (answer, bool) {
+func (n *source) cachedAnswer(q question) (answer, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	a, ok := n.answers[q]
-	return a, ok && n.now().Before(a.until)
+	return a, ok && n.now().Before(a.expires)
 }

@@ -15,8 +15,8 @@ import (
 	"schedrestd/errs"
 )
 
-// site returns a source for this test: files, and a shell script as getent.
-func site(t *testing.T, script string) *source {
+// newSource returns a source for this test: files, and a shell script as getent.
+func newSource(t *testing.T, script string) *source {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // getent runs as a different user, who must be able to enter the directory
@@ -30,7 +30,7 @@ func site(t *testing.T, script string) *source {
 	write("passwd", "root:x:0:0:root:/root:/bin/sh\nbroken:line\nalice:x:1000:1000:A:/home/alice:/bin/bash\nminus:x:4294967295:1:::\n", 0o644)
 	write("group", "root:x:0:\nalice:x:1000:\nwheel:x:10:root,alice\nhpc:x:500:alice\n", 0o644)
 	write("hosts", "127.0.0.1 localhost # loop\n::1 localhost ip6\n", 0o644)
-	n := &source{etc: dir, limit: 10 * time.Second, keep: time.Minute, now: time.Now}
+	n := &source{etc: dir, timeout: 10 * time.Second, cacheTTL: time.Minute, now: time.Now}
 	if script != "" {
 		write("getent", "#!/bin/sh\n"+script, 0o755)
 		n.tools = []string{filepath.Join(dir, "getent")}
@@ -38,7 +38,7 @@ func site(t *testing.T, script string) *source {
 	return n
 }
 
-const directory = `case "$1 $2" in
+const getentScript = `case "$1 $2" in
 "passwd carol"|"passwd 3000") echo "carol:*:3000:500:C:/home/carol:/bin/zsh";;
 "passwd dave") echo "eve:*:3001:500:E:/home/eve:/bin/zsh";;
 "group far"|"group 700") echo "far:*:700:carol,dave";;
@@ -53,7 +53,7 @@ esac
 `
 
 func TestUsers(t *testing.T) {
-	n := site(t, directory)
+	n := newSource(t, getentScript)
 	carol := User{"carol", 3000, 500, "/home/carol", "/bin/zsh"}
 	alice := User{"alice", 1000, 1000, "/home/alice", "/bin/bash"}
 	tests := []struct {
@@ -91,7 +91,7 @@ func TestUsers(t *testing.T) {
 }
 
 func TestNamesOf(t *testing.T) {
-	n := site(t, directory)
+	n := newSource(t, getentScript)
 	passwd := filepath.Join(n.etc, "passwd")
 	if err := os.WriteFile(passwd, []byte("root:x:0:0::/root:/bin/sh\ntoor:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/:/bin/sh\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestNamesOf(t *testing.T) {
 }
 
 func TestGroups(t *testing.T) {
-	n := site(t, directory)
+	n := newSource(t, getentScript)
 	tests := []struct {
 		user User
 		want []uint32
@@ -128,7 +128,7 @@ func TestGroups(t *testing.T) {
 
 // TestWithoutGetent checks that only the files are used if there is no getent.
 func TestWithoutGetent(t *testing.T) {
-	n := site(t, "")
+	n := newSource(t, "")
 	if u, err := n.user("alice", func(u User) bool { return u.Name == "alice" }); err != nil || u.UID != 1000 {
 		t.Errorf("alice: %v %v", u, err)
 	}
@@ -145,7 +145,7 @@ func TestWithoutGetent(t *testing.T) {
 func TestGetentIsConfined(t *testing.T) {
 	t.Setenv("SCHED_JWT", "secret")
 	t.Setenv("LD_LIBRARY_PATH", "/tmp/evil")
-	n := site(t, `/usr/bin/env; /usr/bin/id -u; /usr/bin/id -G; pwd`)
+	n := newSource(t, `/usr/bin/env; /usr/bin/id -u; /usr/bin/id -G; pwd`)
 	out, err := n.getent("ahosts", "x")
 	if err != nil {
 		t.Fatal(err)
@@ -165,12 +165,12 @@ func TestGetentIsConfined(t *testing.T) {
 }
 
 func TestGetentHasLimits(t *testing.T) {
-	n := site(t, `exec sleep 60`)
-	n.limit = 50 * time.Millisecond
+	n := newSource(t, `exec sleep 60`)
+	n.timeout = 50 * time.Millisecond
 	if _, err := n.getent("passwd", "slow"); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("slow getent: %v", err)
 	}
-	n = site(t, `while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done`)
+	n = newSource(t, `while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done`)
 	if _, err := n.getent("passwd", "endless"); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("endless getent: %v", err)
 	}
@@ -178,7 +178,7 @@ func TestGetentHasLimits(t *testing.T) {
 
 // TestAnswersAreKept checks that results are cached for a while.
 func TestAnswersAreKept(t *testing.T) {
-	n := site(t, directory)
+	n := newSource(t, getentScript)
 	now := time.Unix(1000, 0)
 	n.now = func() time.Time { return now }
 	if _, err := n.getent("group", "far"); err != nil {
@@ -188,7 +188,7 @@ func TestAnswersAreKept(t *testing.T) {
 	if _, err := n.getent("group", "far"); err != nil {
 		t.Errorf("a cached answer was requested again: %v", err)
 	}
-	now = now.Add(2 * n.keep)
+	now = now.Add(2 * n.cacheTTL)
 	if _, err := n.getent("group", "far"); errs.KindOf(err) != errs.Unsupported {
 		t.Errorf("an expired answer was used: %v", err)
 	}
@@ -221,7 +221,7 @@ func TestNumbersNeedNoEntry(t *testing.T) {
 }
 
 func TestHosts(t *testing.T) {
-	n := site(t, directory)
+	n := newSource(t, getentScript)
 	tests := []struct{ name, want string }{
 		{"192.0.2.1", "[192.0.2.1]"},
 		{"::1", "[::1]"},

@@ -27,17 +27,17 @@ func (u User) String() string {
 
 // LookupUser finds a user by name.
 func LookupUser(name string) (User, error) {
-	if err := goodName("user", name); err != nil {
+	if err := checkName("user", name); err != nil {
 		return User{}, err
 	}
 	u, err := system.user(name, func(u User) bool { return u.Name == name })
-	return orSelf(u, err, func(self User) bool { return self.Name == name })
+	return orOwnUser(u, err, func(self User) bool { return self.Name == name })
 }
 
 // LookupUID finds a user by number.
 func LookupUID(uid uint32) (User, error) {
 	u, err := system.user(fmt.Sprint(uid), func(u User) bool { return u.UID == uid })
-	return orSelf(u, err, func(self User) bool { return self.UID == uid })
+	return orOwnUser(u, err, func(self User) bool { return self.UID == uid })
 }
 
 // NamesOf returns every name of uid. Several lines of the files may have the
@@ -62,11 +62,11 @@ func (n *source) namesOf(uid uint32) ([]string, error) {
 	return []string{u.Name}, err
 }
 
-// orSelf returns u and err, the result of a look-up. If the look-up of this
-// process's own user found no entry, orSelf makes one up, because a container
+// orOwnUser returns u and err, the result of a look-up. If the look-up of this
+// process's own user found no entry, orOwnUser makes one up, because a container
 // may be started with any uid. It never makes up an entry for root or for
 // another user.
-func orSelf(u User, err error, match func(User) bool) (User, error) {
+func orOwnUser(u User, err error, match func(User) bool) (User, error) {
 	uid := uint32(os.Geteuid())
 	self := User{Name: fmt.Sprintf("uid%d", uid), UID: uid, GID: uint32(os.Getegid()), Home: "/", Shell: "/bin/sh"}
 	if uid == 0 || errs.KindOf(err) != errs.NotFound || !match(self) {

@@ -9,10 +9,10 @@ import (
 	"schedrestd/become"
 )
 
-// Seen is a connection that another process opened on behalf of this process.
+// BrokeredConn is a connection that another process opened on behalf of this process.
 // The other process may know which user runs the server, because its user
 // namespace has more ids than the user namespace of this process.
-type Seen interface {
+type BrokeredConn interface {
 	Server() (uid uint32, known bool)
 }
 
@@ -25,14 +25,14 @@ func Of(conn syscall.Conn) (become.Ucred, error) {
 		return become.Ucred{}, fmt.Errorf("read peer credentials: %w", err)
 	}
 	var u become.Ucred
-	var got error
-	if err := raw.Control(func(fd uintptr) { u, got = become.PeerFD(int(fd)) }); err != nil {
+	var credErr error
+	if err := raw.Control(func(fd uintptr) { u, credErr = become.PeerFD(int(fd)) }); err != nil {
 		return become.Ucred{}, fmt.Errorf("read peer credentials: %w", err)
 	}
-	if seen, ok := conn.(Seen); ok && got == nil && u.UID == become.Overflow {
-		if uid, known := seen.Server(); known {
+	if brokered, ok := conn.(BrokeredConn); ok && credErr == nil && u.UID == become.Overflow {
+		if uid, known := brokered.Server(); known {
 			u.UID = uid
 		}
 	}
-	return u, got
+	return u, credErr
 }

@@ -47,12 +47,12 @@ const (
 // whether the start of this program added privileges (getauxval(3)).
 const atSecure = 23
 
-// name is argv[0] of a process that is a stage.
-const name = "sched-stage"
+// stageName is argv[0] of a process that is a stage.
+const stageName = "sched-stage"
 
-// fixed is the number of arguments before the groups, the environment and the
+// fixedArgs is the number of arguments before the groups, the environment and the
 // arguments of the target.
-const fixed = 8
+const fixedArgs = 8
 
 // Target is a program, with the identity under which it is to run.
 type Target struct {
@@ -76,7 +76,7 @@ func File(fd int) string { return fileDir + strconv.Itoa(fd) }
 // Command returns the arguments and the environment with which Program becomes
 // a stage that executes t.
 func (t Target) Command() (argv, env []string) {
-	argv = []string{name, decimal(t.UID), decimal(t.GID), decimal(uint32(t.DeathSignal)), t.Path, decimal(t.Report),
+	argv = []string{stageName, decimal(t.UID), decimal(t.GID), decimal(uint32(t.DeathSignal)), t.Path, decimal(t.Report),
 		decimal(uint32(len(t.Groups))), decimal(uint32(len(t.Env)))}
 	for _, gid := range t.Groups { // one argument for each group, because the kernel limits the length of an argument
 		argv = append(argv, decimal(gid))
@@ -90,34 +90,34 @@ var errMalformed = errors.New("malformed arguments")
 
 // parse reads the arguments that Command wrote.
 func parse(argv []string) (t Target, err error) {
-	if len(argv) <= fixed || argv[0] != name {
+	if len(argv) <= fixedArgs || argv[0] != stageName {
 		return t, errMalformed
 	}
 	var signal, groups, variables uint32
-	err = errors.Join(number(argv[1], &t.UID), number(argv[2], &t.GID), number(argv[3], &signal), number(argv[5], &t.Report),
-		number(argv[6], &groups), number(argv[7], &variables))
-	rest := argv[fixed:]
-	if err != nil || uint64(groups)+uint64(variables) >= uint64(len(rest)) {
+	err = errors.Join(parseID(argv[1], &t.UID), parseID(argv[2], &t.GID), parseID(argv[3], &signal), parseID(argv[5], &t.Report),
+		parseID(argv[6], &groups), parseID(argv[7], &variables))
+	args := argv[fixedArgs:]
+	if err != nil || uint64(groups)+uint64(variables) >= uint64(len(args)) {
 		return t, cmp.Or(err, errMalformed)
 	}
 	t.Groups = make([]uint32, groups)
 	for i := range t.Groups {
-		err = errors.Join(err, number(rest[i], &t.Groups[i]))
+		err = errors.Join(err, parseID(args[i], &t.Groups[i]))
 	}
 	if err != nil {
 		return t, err
 	}
-	rest = rest[groups:]
-	t.DeathSignal, t.Path, t.Env, t.Argv = syscall.Signal(signal), argv[4], rest[:variables], rest[variables:]
-	if again, _ := t.Command(); !strings.HasPrefix(t.Path, "/") || !slices.Equal(again, argv) {
+	args = args[groups:]
+	t.DeathSignal, t.Path, t.Env, t.Argv = syscall.Signal(signal), argv[4], args[:variables], args[variables:]
+	if canonical, _ := t.Command(); !strings.HasPrefix(t.Path, "/") || !slices.Equal(canonical, argv) {
 		return t, errMalformed
 	}
 	return t, nil
 }
 
-// number parses an id. It refuses the number that means "unchanged" to the
+// parseID parses an id. It refuses the number that means "unchanged" to the
 // kernel.
-func number(text string, to *uint32) error {
+func parseID(text string, to *uint32) error {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if *to = uint32(n); err == nil && *to == ^uint32(0) {
 		err = fmt.Errorf("id %s is reserved", text)
@@ -126,7 +126,7 @@ func number(text string, to *uint32) error {
 }
 
 func init() {
-	if len(os.Args) == 0 || os.Args[0] != name {
+	if len(os.Args) == 0 || os.Args[0] != stageName {
 		return
 	}
 	t, err := parse(os.Args)

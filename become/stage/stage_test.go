@@ -61,9 +61,9 @@ func start(t *testing.T, target Target, file *os.File) *exec.Cmd {
 	return cmd
 }
 
-// self opens this program's file. The program can be executed through its
+// openSelf opens this program's file. The program can be executed through its
 // descriptor.
-func self(t *testing.T) *os.File {
+func openSelf(t *testing.T) *os.File {
 	t.Helper()
 	fd, err := unix.Open(Program, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -74,17 +74,17 @@ func self(t *testing.T) *os.File {
 
 func TestTheTargetHasTheIdentityAndNothingElse(t *testing.T) {
 	needRoot(t)
-	file := self(t)
+	file := openSelf(t)
 	defer file.Close()
 	cmd := start(t, Target{UID: user, GID: user + 1, Groups: []uint32{user + 2, user + 3}, DeathSignal: syscall.SIGTERM,
 		Path: File(3), Argv: []string{"target", "one", ""}, Env: []string{"A=b"}}, file)
 	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 7 {
 		t.Fatalf("%s: %s", cmd.ProcessState, cmd.Stderr)
 	}
-	said := cmd.Stdout.(*bytes.Buffer).String()
-	got := strings.SplitN(said, "\n", 3)[:2]
+	output := cmd.Stdout.(*bytes.Buffer).String()
+	got := strings.SplitN(output, "\n", 3)[:2]
 	for _, field := range []string{"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapAmb"} {
-		_, rest, _ := strings.Cut(said, "\n"+field+":")
+		_, rest, _ := strings.Cut(output, "\n"+field+":")
 		value, _, _ := strings.Cut(rest, "\n")
 		got = append(got, strings.Join(strings.Fields(value), " "))
 	}
@@ -93,15 +93,15 @@ func TestTheTargetHasTheIdentityAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if strings.Contains(said, "descriptor 3") {
+	if strings.Contains(output, "descriptor 3") {
 		t.Error("the target inherited the descriptor of its program")
 	}
 }
 
-// stuck starts a target that already has its new identity and waits in the
+// startStuck starts a target that already has its new identity and waits in the
 // kernel before its first instruction, like a target that its user has stopped.
 // Closing file lets the target continue.
-func stuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
+func startStuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "stage")
 	if err != nil {
@@ -143,7 +143,7 @@ func stuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 // it would wait for the target.
 func TestAStuckTargetDoesNotHoldUpItsStarter(t *testing.T) {
 	needRoot(t)
-	cmd, file := stuck(t)
+	cmd, file := startStuck(t)
 	file.Close()
 	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 7 {
 		t.Errorf("%s: %s", cmd.ProcessState, cmd.Stderr)
@@ -162,7 +162,7 @@ func TestDumpable(t *testing.T) {
 	for _, setting := range []string{"1", "2"} {
 		t.Run(setting, func(t *testing.T) {
 			sysctl.Set(t, "fs.suid_dumpable", setting)
-			cmd, file := stuck(t)
+			cmd, file := startStuck(t)
 			defer file.Close()
 			if is, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); is != 0 || err != nil {
 				t.Errorf("the starter has become dumpable: %d, %v", is, err)
@@ -205,7 +205,7 @@ func TestFailedStarts(t *testing.T) {
 
 func TestAUserInManyGroups(t *testing.T) {
 	needRoot(t)
-	file := self(t)
+	file := openSelf(t)
 	defer file.Close()
 	var groups []uint32
 	for i := range uint32(65_536) { // the maximum that the kernel allows
@@ -226,7 +226,7 @@ func TestAUserInManyGroups(t *testing.T) {
 // privileges from it.
 func TestAUserGainsNothing(t *testing.T) {
 	needRoot(t)
-	file := self(t)
+	file := openSelf(t)
 	defer file.Close()
 	argv, _ := Target{UID: 0, GID: 0, Path: "/bin/true", Argv: []string{"true"}}.Command()
 	cmd := start(t, Target{UID: user, GID: user, Path: File(3), Argv: argv}, file)
@@ -257,12 +257,12 @@ func TestSetUserIDIsRefused(t *testing.T) {
 	argv, _ := Target{UID: 0, GID: 0, Path: "/usr/bin/id", Argv: []string{"id"}}.Command()
 	cmd := start(t, Target{UID: user, GID: user, Path: path, Argv: argv}, nil)
 	_ = cmd.Wait()
-	said := fmt.Sprint(cmd.Stdout, cmd.Stderr)
-	if strings.Contains(said, "not permitted") {
+	output := fmt.Sprint(cmd.Stdout, cmd.Stderr)
+	if strings.Contains(output, "not permitted") {
 		t.Skip("set-user-ID bits have no effect in this directory")
 	}
-	if cmd.ProcessState.ExitCode() != ExitIdentity || !strings.Contains(said, "set-user-ID") {
-		t.Errorf("%s: %s", cmd.ProcessState, said)
+	if cmd.ProcessState.ExitCode() != ExitIdentity || !strings.Contains(output, "set-user-ID") {
+		t.Errorf("%s: %s", cmd.ProcessState, output)
 	}
 }
 
@@ -275,8 +275,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, _ := target.Command()
-		if diff := cmp.Diff(argv, again); diff != "" {
+		canonical, _ := target.Command()
+		if diff := cmp.Diff(argv, canonical); diff != "" {
 			t.Error(diff)
 		}
 	})

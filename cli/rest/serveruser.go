@@ -40,10 +40,10 @@ func server(conn net.Conn) (uid uint32, here bool, err error) {
 		return ucred.UID, true, err
 	}
 	local, remote := portOf(conn.LocalAddr()), portOf(conn.RemoteAddr())
-	if here, err = portowner.Local(remote.Addr()); err != nil || !here {
+	if here, err = portowner.IsLocal(remote.Addr()); err != nil || !here {
 		return 0, here, err
 	}
-	uid, err = portowner.Server(local, remote)
+	uid, err = portowner.ServerUID(local, remote)
 	return uid, true, err
 }
 

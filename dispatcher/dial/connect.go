@@ -46,7 +46,7 @@ type target struct {
 func parseTarget(address string) (t target, err error) {
 	t.diag = -1
 	if t.AddrPort, err = netip.ParseAddrPort(address); err == nil {
-		t.local, err = portowner.Local(t.Addr())
+		t.local, err = portowner.IsLocal(t.Addr())
 	}
 	if err == nil && t.local {
 		t.diag, err = sockdiag.Open(unix.NETLINK_SOCK_DIAG)
@@ -102,14 +102,14 @@ func connect(to target, ports uint32, deferred bool) (conn, error) {
 // server returns the uid of the process on this machine that serves the other
 // end of fd. It returns become.Overflow if the kernel does not know the uid.
 func (t target) server(fd int) (uint32, error) {
-	local, remote, err := sockdiag.Ends(fd)
+	local, remote, err := sockdiag.Addrs(fd)
 	if err == unix.ENOTCONN { // the server's queue of connections is full
 		return 0, unix.EAGAIN
 	}
 	if err != nil {
 		return 0, err
 	}
-	uid, err := portowner.ServerBy(t.diag, local, remote)
+	uid, err := portowner.ServerUIDVia(t.diag, local, remote)
 	if errors.Is(err, sockdiag.ErrUnknown) {
 		return become.Overflow, nil
 	}

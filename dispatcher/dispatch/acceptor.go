@@ -76,9 +76,9 @@ func client(m *ipc.Arrival, fd, owners int) (addr netip.Addr, uid uint32) {
 	if !addr.IsLoopback() || m.Elsewhere {
 		return addr, m.UID
 	}
-	local, remote, err := sockdiag.Ends(fd)
+	local, remote, err := sockdiag.Addrs(fd)
 	if err == nil {
-		uid, err = sockdiag.ClientBy(owners, local, remote)
+		uid, err = sockdiag.ClientUIDVia(owners, local, remote)
 	}
 	if err != nil {
 		return addr, ipc.NoID

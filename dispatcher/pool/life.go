@@ -118,7 +118,7 @@ func (p *Pool) join(w *worker) {
 func (p *Pool) handle(w *worker, m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
-		w.sealed = (*security.Sealed)(m)
+		w.sealed = (*security.Sandbox)(m)
 		return nil
 	case *ipc.Kept:
 		if w.sealed == nil || w.ready {

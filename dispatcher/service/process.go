@@ -126,7 +126,7 @@ func (p *Process) handle(m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
 		name := p.spec.Role.String()
-		p.spec.Log.Info(name+" ready", name, p.Number, "pid", p.PID, "sandbox", security.Sealed(*m).String(), "took", time.Since(p.Started).Round(10*time.Microsecond))
+		p.spec.Log.Info(name+" ready", name, p.Number, "pid", p.PID, "sandbox", security.Sandbox(*m).String(), "took", time.Since(p.Started).Round(10*time.Microsecond))
 		p.ready <- nil
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the %s cannot serve: %s", p.spec.Role, printable.Text(m.Reason))

@@ -20,16 +20,16 @@ import (
 // close it.
 type Conn struct {
 	*net.UnixConn
-	raw  syscall.RawConn
-	safe bool // the peer can't have sent a descriptor over the connection
+	raw        syscall.RawConn
+	rejectsFDs bool // the peer can't have sent a descriptor over the connection
 }
 
-// Guard wraps c in a Conn. If c was accepted from a socket that rejects
+// Wrap wraps c in a Conn. If c was accepted from a socket that rejects
 // descriptors, c has rejected them from the beginning and needs no protection.
 // Guard recognizes such a connection by its option SO_PASSRIGHTS, which is off.
 // So a program must not switch this option off on a connection that it has
 // accepted: descriptors may have arrived before.
-func Guard(c *net.UnixConn) (*Conn, error) {
+func Wrap(c *net.UnixConn) (*Conn, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -37,27 +37,27 @@ func Guard(c *net.UnixConn) (*Conn, error) {
 	g := &Conn{UnixConn: c, raw: raw}
 	err = raw.Control(func(fd uintptr) {
 		passes, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSRIGHTS)
-		g.safe = err == nil && passes == 0
+		g.rejectsFDs = err == nil && passes == 0
 	})
 	return g, err
 }
 
 // Read implements io.Reader. It closes descriptors that arrive with the bytes.
 func (c *Conn) Read(p []byte) (int, error) {
-	if c.safe || len(p) == 0 {
+	if c.rejectsFDs || len(p) == 0 {
 		return c.UnixConn.Read(p)
 	}
 	return c.read(p)
 }
 
 func (c *Conn) read(p []byte) (n int, err error) {
-	var failed error
+	var readErr error
 	err = c.raw.Read(func(fd uintptr) bool {
 		fdpass.Do(func() {
-			for n, failed = unix.Read(int(fd), p); failed == unix.EINTR; n, failed = unix.Read(int(fd), p) {
+			for n, readErr = unix.Read(int(fd), p); readErr == unix.EINTR; n, readErr = unix.Read(int(fd), p) {
 			}
 		})
-		return failed != unix.EAGAIN
+		return readErr != unix.EAGAIN
 	})
 	switch op, _ := errors.AsType[*net.OpError](err); {
 	case op != nil:
@@ -65,8 +65,8 @@ func (c *Conn) read(p []byte) (n int, err error) {
 		return 0, err
 	case err != nil:
 		return 0, err
-	case failed != nil:
-		return 0, &net.OpError{Op: "read", Net: "unix", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError("read", failed)}
+	case readErr != nil:
+		return 0, &net.OpError{Op: "read", Net: "unix", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError("read", readErr)}
 	case n == 0:
 		return 0, io.EOF
 	}
@@ -75,7 +75,7 @@ func (c *Conn) read(p []byte) (n int, err error) {
 
 // Close closes the connection.
 func (c *Conn) Close() error {
-	if c.safe {
+	if c.rejectsFDs {
 		return c.UnixConn.Close()
 	}
 	return fdpass.Release(c.UnixConn)

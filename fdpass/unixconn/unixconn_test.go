@@ -14,9 +14,9 @@ import (
 	"schedrestd/fdpass"
 )
 
-// placesInside is the number of threads that package fdpass allows in such
+// maxCalls is the number of threads that package fdpass allows in such
 // calls concurrently.
-const placesInside = 16
+const maxCalls = 16
 
 // lingering returns a TCP socket whose last close sleeps for hours, unless a
 // signal interrupts it.
@@ -50,7 +50,7 @@ func pair(t *testing.T) (*Conn, int) {
 	defer f.Close()
 	nc, err := net.FileConn(f)
 	must(t, err)
-	c, err := Guard(nc.(*net.UnixConn))
+	c, err := Wrap(nc.(*net.UnixConn))
 	must(t, err)
 	return c, fds[1]
 }
@@ -71,8 +71,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// soon fails the test if f takes long, as it does when a close sleeps.
-func soon(t *testing.T, f func()) {
+// mustNotBlock fails the test if f takes long, as it does when a close sleeps.
+func mustNotBlock(t *testing.T, f func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
@@ -87,17 +87,17 @@ func soon(t *testing.T, f func()) {
 // once delay neither reads nor closes.
 func TestLingering(t *testing.T) {
 	var conns []*Conn
-	for range 2 * placesInside {
+	for range 2 * maxCalls {
 		read, stranger := pair(t)
 		send(t, stranger)
 		closed, stranger := pair(t)
 		send(t, stranger)
 		conns = append(conns, read, closed)
 	}
-	soon(t, func() {
-		var over sync.WaitGroup
+	mustNotBlock(t, func() {
+		var wg sync.WaitGroup
 		for i, c := range conns {
-			over.Go(func() {
+			wg.Go(func() {
 				if i%2 == 0 {
 					if n, err := c.Read(make([]byte, 9)); n != 1 || err != nil {
 						t.Error(n, err)
@@ -106,7 +106,7 @@ func TestLingering(t *testing.T) {
 				c.Close()
 			})
 		}
-		over.Wait()
+		wg.Wait()
 	})
 }
 
@@ -115,7 +115,7 @@ func TestLingering(t *testing.T) {
 func TestCloseWhileWritten(t *testing.T) {
 	c, stranger := pair(t)
 	send(t, stranger)
-	soon(t, func() {
+	mustNotBlock(t, func() {
 		failed := make(chan error)
 		go func() { _, err := c.Write(make([]byte, 4<<20)); failed <- err }()
 		time.Sleep(50 * time.Millisecond)
@@ -135,8 +135,8 @@ func TestCloseSoon(t *testing.T) {
 	last, err := unix.Dup(int(w.Fd()))
 	must(t, err)
 	w.Close()
-	soon(t, func() {
-		for range 3 * placesInside {
+	mustNotBlock(t, func() {
+		for range 3 * maxCalls {
 			fdpass.Close(lingering(t))
 		}
 		fdpass.Close(last)
@@ -151,7 +151,7 @@ func TestCloseSoon(t *testing.T) {
 func TestConn(t *testing.T) {
 	t.Run("guarded", func(t *testing.T) {
 		c, peer := pair(t)
-		if c.safe {
+		if c.rejectsFDs {
 			t.Error("the connection counts as safe")
 		}
 		testConn(t, c, peer)
@@ -159,10 +159,10 @@ func TestConn(t *testing.T) {
 	t.Run("safe", func(t *testing.T) {
 		old, peer := pair(t)
 		must(t, old.raw.Control(func(fd uintptr) { fdpass.Refuse(int(fd)) }))
-		c, err := Guard(old.UnixConn)
+		c, err := Wrap(old.UnixConn)
 		must(t, err)
-		if c.safe != knows() {
-			t.Errorf("safe: %t", c.safe)
+		if c.rejectsFDs != hasPassRights() {
+			t.Errorf("safe: %t", c.rejectsFDs)
 		}
 		testConn(t, c, peer)
 	})
@@ -195,7 +195,7 @@ func testConn(t *testing.T, c *Conn, peer int) {
 // connection of the socket. Guard must still protect connections that were made
 // before Refuse.
 func TestRefuse(t *testing.T) {
-	if !knows() {
+	if !hasPassRights() {
 		t.Skip("this kernel does not refuse descriptors")
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: t.TempDir() + "/s", Net: "unix"})
@@ -203,26 +203,26 @@ func TestRefuse(t *testing.T) {
 	defer l.Close()
 	raw, err := l.SyscallConn()
 	must(t, err)
-	for _, late := range []bool{false, true} {
+	for _, afterRefuse := range []bool{false, true} {
 		c, err := net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr))
 		must(t, err)
 		defer c.Close()
 		must(t, raw.Control(func(fd uintptr) { fdpass.Refuse(int(fd)) }))
 		_, _, err = c.WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil)
-		if (err != nil) != late || late && !errors.Is(err, unix.EPERM) {
-			t.Errorf("late %t: the sender gets %v", late, err)
+		if (err != nil) != afterRefuse || afterRefuse && !errors.Is(err, unix.EPERM) {
+			t.Errorf("late %t: the sender gets %v", afterRefuse, err)
 		}
 		accepted, err := l.AcceptUnix()
 		must(t, err)
 		defer accepted.Close()
-		if g, err := Guard(accepted); err != nil || g.safe != late {
-			t.Errorf("late %t: safe %t, %v", late, g.safe, err)
+		if g, err := Wrap(accepted); err != nil || g.rejectsFDs != afterRefuse {
+			t.Errorf("late %t: safe %t, %v", afterRefuse, g.rejectsFDs, err)
 		}
 	}
 }
 
-// knows reports whether the kernel has the option SO_PASSRIGHTS.
-func knows() bool {
+// hasPassRights reports whether the kernel has the option SO_PASSRIGHTS.
+func hasPassRights() bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
 		return true

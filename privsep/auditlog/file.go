@@ -16,28 +16,28 @@ import (
 // file is the open audit log, or the open file of Idempotency-Keys. The parent
 // opens it by its name, and the auditor writes to it.
 type file struct {
-	path string
-	rule guard.Rule
-	log  *slog.Logger
-	open *os.File
+	path   string
+	rule   guard.Rule
+	log    *slog.Logger
+	osFile *os.File
 
-	astray bool // the file that has the name now can't be used, which was logged
+	reopenFailed bool // the file that has the name now can't be used, which was logged
 }
 
 // openFile opens or creates the file at path. The file's name in errors is in
 // what, and the flags for open(2) are in how.
-func openFile(o Options, what, path string, how int) (*file, error) {
+func openFile(o Options, label, path string, flags int) (*file, error) {
 	// Anyone who can replace the file could hide recorded changes.
-	trust := &guard.Trust{Owners: []uint32{}, Private: become.PrivateGroup}
+	trust := &guard.Trust{Owners: []uint32{}, PrivateGroup: become.PrivateGroup}
 	switch {
 	case !o.Root:
 		trust.Owners = []uint32{uint32(os.Geteuid())}
-	case o.Worker != 0: // otherwise disable_user_check is set
-		trust.Never = []uint32{o.Worker}
+	case o.WorkerUID != 0: // otherwise disable_user_check is set
+		trust.ForbiddenOwners = []uint32{o.WorkerUID}
 	}
-	f := &file{path: path, log: o.Log, rule: guard.Rule{What: what, Owners: []uint32{uint32(os.Geteuid())}, Secret: true, Create: how, Trust: trust}}
+	f := &file{path: path, log: o.Log, rule: guard.Rule{Label: label, Owners: []uint32{uint32(os.Geteuid())}, Secret: true, CreateFlags: flags, Trust: trust}}
 	if path[0] != '/' {
-		return nil, errs.New(errs.Invalid, "%s %s: not an absolute path", what, path).WithHint("use a path such as /var/log/schedrestd/audit.log")
+		return nil, errs.New(errs.Invalid, "%s %s: not an absolute path", label, path).WithHint("use a path such as /var/log/schedrestd/audit.log")
 	}
 	return f, f.reopen()
 }
@@ -53,25 +53,25 @@ func (f *file) reopen() error {
 	if err != nil {
 		return err
 	}
-	if f.open != nil {
-		f.open.Close()
+	if f.osFile != nil {
+		f.osFile.Close()
 	}
-	f.open = opened
+	f.osFile = opened
 	return nil
 }
 
-// endsTorn reports whether the file ends in the middle of a line. The
-// descriptor for the auditor can't be read, so endsTorn opens the file again.
+// endsMidLine reports whether the file ends in the middle of a line. The
+// descriptor for the auditor can't be read, so endsMidLine opens the file again.
 // If that fails, it reports true.
-func (f *file) endsTorn() bool {
-	info, err := f.open.Stat()
+func (f *file) endsMidLine() bool {
+	info, err := f.osFile.Stat()
 	if err != nil || info.Size() == 0 {
 		return false
 	}
 	last := []byte{0}
-	if again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", f.open.Fd())); err == nil {
-		defer again.Close()
-		_, _ = again.ReadAt(last, info.Size()-1)
+	if reader, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", f.osFile.Fd())); err == nil {
+		defer reader.Close()
+		_, _ = reader.ReadAt(last, info.Size()-1)
 	}
 	return last[0] != '\n'
 }
@@ -81,23 +81,23 @@ func (f *file) endsTorn() bool {
 // auditor then writes to the moved file until a new one can be opened. If the
 // file was removed and no other file can be opened, follow returns an error,
 // because lines would be lost.
-func (f *file) follow(again bool) (changed bool, err error) {
-	var ours, named unix.Stat_t
-	if err := unix.Fstat(int(f.open.Fd()), &ours); err != nil {
+func (f *file) follow(force bool) (changed bool, err error) {
+	var openStat, namedStat unix.Stat_t
+	if err := unix.Fstat(int(f.osFile.Fd()), &openStat); err != nil {
 		return false, fmt.Errorf("inspect the audit log: %w", err)
 	}
-	if err := unix.Lstat(f.path, &named); err == nil && named.Dev == ours.Dev && named.Ino == ours.Ino && !again {
+	if err := unix.Lstat(f.path, &namedStat); err == nil && namedStat.Dev == openStat.Dev && namedStat.Ino == openStat.Ino && !force {
 		return false, nil
 	}
-	moved, removed, before := !again, ours.Nlink == 0, f.astray
+	moved, removed, failedBefore := !force, openStat.Nlink == 0, f.reopenFailed
 	err = f.reopen()
-	f.astray = err != nil
+	f.reopenFailed = err != nil
 	switch {
 	case err == nil && moved:
 		f.log.Warn("audit log moved or removed; reopening it", "removed", removed)
 	case err == nil:
 		f.log.Info("audit log reopened")
-	case again || !before:
+	case force || !failedBefore:
 		f.log.Error("audit log not reopened", errs.LogAttrs(errs.HintOf(err), "removed", removed, "error", err)...)
 	}
 	if err != nil && removed {

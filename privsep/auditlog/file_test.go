@@ -56,7 +56,7 @@ func TestAuditFile(t *testing.T) {
 				t.Fatalf("%v, hint %q; want %q", err, errs.HintOf(err), tt.want)
 			}
 			if err == nil {
-				file.open.Close()
+				file.osFile.Close()
 			}
 		})
 	}
@@ -70,11 +70,11 @@ func TestAuditFollows(t *testing.T) {
 	log := new(strings.Builder)
 	file, err := openFile(options(slog.NewTextHandler(log, nil)), "audit log", path, unix.O_WRONLY|unix.O_APPEND)
 	succeed(t, err)
-	defer func() { file.open.Close() }()
+	defer func() { file.osFile.Close() }()
 	write := func(line string) error {
 		_, err := file.follow(false)
 		if err == nil {
-			_, err = file.open.WriteString(line)
+			_, err = file.osFile.WriteString(line)
 		}
 		return err
 	}
@@ -113,9 +113,9 @@ func TestAuditFollows(t *testing.T) {
 // options returns the options of a Log. The uid of the workers is not that of
 // this process.
 func options(log slog.Handler) Options {
-	o := Options{Root: os.Geteuid() == 0, Worker: 65534, Log: slog.New(log)}
+	o := Options{Root: os.Geteuid() == 0, WorkerUID: 65534, Log: slog.New(log)}
 	if !o.Root {
-		o.Worker = uint32(os.Geteuid())
+		o.WorkerUID = uint32(os.Geteuid())
 	}
 	return o
 }
@@ -146,7 +146,7 @@ func TestClaimsFile(t *testing.T) {
 	if l.file != nil {
 		t.Error("there is an audit log")
 	}
-	flags, err := unix.FcntlInt(l.kept.open.Fd(), unix.F_GETFL, 0)
+	flags, err := unix.FcntlInt(l.claimsFile.osFile.Fd(), unix.F_GETFL, 0)
 	if succeed(t, err); flags&(unix.O_ACCMODE|unix.O_APPEND) != unix.O_RDWR {
 		t.Errorf("opened with %#x", flags)
 	}

@@ -16,14 +16,14 @@ import (
 	"schedrestd/ipc"
 )
 
-// Farewell is how long an auditor may take to write its remaining lines.
-const Farewell = 12 * time.Second
+// FlushTimeout is how long an auditor may take to write its remaining lines.
+const FlushTimeout = 12 * time.Second
 
 // Options describes the audit log.
 type Options struct {
 	ipc.Audit
 	Root      bool   // the parent was started as root
-	Worker    uint32 // uid of the workers, which must not be able to replace the file
+	WorkerUID uint32 // uid of the workers, which must not be able to replace the file
 	PerWorker bool   // each worker has the uid of its own user
 	Log       *slog.Logger
 }
@@ -31,8 +31,8 @@ type Options struct {
 // Log is the audit log while the gateway runs. Its methods block while the file system
 // hangs.
 type Log struct {
-	options Options
-	kept    *file // file of Idempotency-Keys; nil: there is none
+	options    Options
+	claimsFile *file // file of Idempotency-Keys; nil: there is none
 
 	mu   sync.Mutex // guards *file; no other lock is taken while it is held
 	file *file      // nil: standard error, or there is no audit log
@@ -48,52 +48,52 @@ func Open(o Options) (*Log, error) {
 		}
 	}
 	if o.Claims != "" {
-		if l.kept, err = openFile(o, "idempotency file", o.Claims, unix.O_RDWR); err != nil {
+		if l.claimsFile, err = openFile(o, "idempotency file", o.Claims, unix.O_RDWR); err != nil {
 			return nil, err
 		}
-		if l.file != nil && l.kept.path == l.file.path { // the claims would overwrite the log
+		if l.file != nil && l.claimsFile.path == l.file.path { // the claims would overwrite the log
 			return nil, errs.New(errs.Invalid, "idempotency file %s: this is the path of the audit log", o.Claims).WithHint("use another path")
 		}
 	}
 	return l, nil
 }
 
-// Give sends an auditor the open files. An auditor that does not read its
+// SendFiles sends an auditor the open files. An auditor that does not read its
 // channel gets no file, and is killed.
-func (l *Log) Give(to *ipc.Channel) {
+func (l *Log) SendFiles(auditor *ipc.Channel) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.give(to)
-	if l.kept != nil {
-		_ = to.TrySend(&ipc.ClaimsFD{PerWorker: l.options.PerWorker}, int(l.kept.open.Fd()))
+	_ = l.sendLog(auditor)
+	if l.claimsFile != nil {
+		_ = auditor.TrySend(&ipc.ClaimsFD{PerWorker: l.options.PerWorker}, int(l.claimsFile.osFile.Fd()))
 	}
 }
 
-// give sends an auditor the open audit log.
-func (l *Log) give(to *ipc.Channel) error {
+// sendLog sends an auditor the open audit log.
+func (l *Log) sendLog(auditor *ipc.Channel) error {
 	if l.options.Path == "" {
 		return nil
 	}
 	m := &ipc.LogFD{FailOpen: l.options.FailOpen, Sync: l.options.Sync}
 	file := os.Stderr
 	if l.file != nil {
-		file, m.Torn, m.Named = l.file.open, l.file.endsTorn(), true
+		file, m.Torn, m.Named = l.file.osFile, l.file.endsMidLine(), true
 	}
-	return ipc.UnlessGone(to.TrySend(m, int(file.Fd())))
+	return ipc.UnlessGone(auditor.TrySend(m, int(file.Fd())))
 }
 
 // Follow checks whether the log's name still leads to the open file. If not, it
 // sends the auditors the file that has the name now. If again is set, it opens
 // and sends the file in any case.
-func (l *Log) Follow(list []*ipc.Channel, again bool) *ipc.Followed {
+func (l *Log) Follow(auditors []*ipc.Channel, force bool) *ipc.Followed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file == nil {
 		return new(ipc.Followed)
 	}
-	changed, err := l.file.follow(again)
-	for i := 0; changed && i < len(list); i++ {
-		err = errors.Join(err, l.give(list[i]))
+	changed, err := l.file.follow(force)
+	for i := 0; changed && i < len(auditors); i++ {
+		err = errors.Join(err, l.sendLog(auditors[i]))
 	}
 	if err != nil {
 		return &ipc.Followed{Reason: ipc.Refuse(err.Error()).Reason}

@@ -20,9 +20,9 @@ import (
 // change identities.
 type Service struct {
 	security.Identity
-	Root     bool   // started as root: identity and groups can be changed
-	SchedUID uint32 // uid of SchedUser
-	Unfit    error  // why this identity would be rejected without disable_user_check
+	Root         bool   // started as root: identity and groups can be changed
+	SchedUID     uint32 // uid of SchedUser
+	UserCheckErr error  // why this identity would be rejected without disable_user_check
 }
 
 // Determine returns the service identity, or an error if that identity is
@@ -30,9 +30,9 @@ type Service struct {
 func Determine(p *ipc.WholePlan) (Service, error) {
 	s := Service{Root: os.Geteuid() == 0, SchedUID: p.Service.SchedUID}
 	if p.Switches.BecomeUser {
-		return s.becoming(p)
+		return s.becomeUserService(p)
 	}
-	s.Identity = chosen(p.Service)
+	s.Identity = requestedIdentity(p.Service)
 	if !s.Root {
 		if s.UID != uint32(os.Getuid()) || s.GID != uint32(os.Getgid()) {
 			return s, errs.New(errs.Denied, "serving as another user or group needs root (%s)", p.Service.Given).
@@ -46,41 +46,41 @@ func Determine(p *ipc.WholePlan) (Service, error) {
 			s.Groups = append(s.Groups, uint32(g))
 		}
 	}
-	s.Unfit = security.CheckIdentity(s.Identity, ProtectedAccounts(p.Service)...)
+	s.UserCheckErr = security.CheckIdentity(s.Identity, ProtectedAccounts(p.Service)...)
 	if p.Switches.DisableUserCheck {
 		return s, nil
 	}
-	return s, errs.Wrap(s.Unfit, errs.Denied, "refusing to start")
+	return s, errs.Wrap(s.UserCheckErr, errs.Denied, "refusing to start")
 }
 
-// becoming returns the service of become_user. Each worker has the identity of
+// becomeUserService returns the service of become_user. Each worker has the identity of
 // its client. So the kernel must identify every client, and the configuration
 // may admit clients in no other way.
-func (s Service) becoming(p *ipc.WholePlan) (Service, error) {
+func (s Service) becomeUserService(p *ipc.WholePlan) (Service, error) {
 	s.Identity = security.Identity{Name: "each user", UID: become.NoID, GID: become.NoID}
-	if err := CheckBecoming(p, s.Root); err != nil {
+	if err := CheckBecomeUser(p, s.Root); err != nil {
 		return s, err
 	}
 	if p.Switches.DisableUserCheck {
-		s.Unfit = errors.New("root and SchedUser would be served by workers with their own rights")
+		s.UserCheckErr = errors.New("root and SchedUser would be served by workers with their own rights")
 	}
 	return s, nil
 }
 
-// CheckBecoming rejects settings that are incompatible with become_user. An
+// CheckBecomeUser rejects settings that are incompatible with become_user. An
 // intact schedrestd-config has already rejected them, with a more detailed
 // error.
-func CheckBecoming(p *ipc.WholePlan, root bool) error {
-	elsewhere := slices.ContainsFunc(p.Listen, func(l ipc.Listen) bool { return l.Network != ipc.Unix })
-	if !root || p.Service.Given != "" || p.Setup.JWT || !p.Setup.Local || elsewhere {
+func CheckBecomeUser(p *ipc.WholePlan, root bool) error {
+	nonUnix := slices.ContainsFunc(p.Listen, func(l ipc.Listen) bool { return l.Network != ipc.Unix })
+	if !root || p.Service.Given != "" || p.Setup.JWT || !p.Setup.Local || nonUnix {
 		return errs.New(errs.Invalid, "become_user needs root, rest_auth/local alone, UNIX sockets, and neither -u nor -g")
 	}
 	return nil
 }
 
-// chosen returns the identity of -u and -g. A missing user or group is taken
+// requestedIdentity returns the identity of -u and -g. A missing user or group is taken
 // from the user who started the gateway.
-func chosen(s ipc.Service) security.Identity {
+func requestedIdentity(s ipc.Service) security.Identity {
 	id := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	id.Name = fmt.Sprintf("uid %d", id.UID)
 	if s.HasUser {
@@ -94,18 +94,18 @@ func chosen(s ipc.Service) security.Identity {
 
 // ProtectedAccounts returns the accounts whose authority no worker may have: root, then SchedUser.
 func ProtectedAccounts(s ipc.Service) []security.Account {
-	what := "SchedUser (root)"
+	schedName := "SchedUser (root)"
 	if s.SchedUser != "" {
-		what = "SchedUser " + s.SchedUser
+		schedName = "SchedUser " + s.SchedUser
 	}
-	return []security.Account{{What: "root", UID: 0, Groups: append([]uint32{0}, s.RootGroups...)}, {What: what, UID: s.SchedUID, Groups: s.SchedGroups}}
+	return []security.Account{{Name: "root", UID: 0, Groups: append([]uint32{0}, s.RootGroups...)}, {Name: schedName, UID: s.SchedUID, Groups: s.SchedGroups}}
 }
 
-// Refuses returns why the peer of a connection may not have a worker of its
+// RefusalReason returns why the peer of a connection may not have a worker of its
 // own; "" when it may. A worker of root or SchedUser would have their
 // authority, and many users share the overflow ids. unchecked is the setting
 // disable_user_check.
-func (s Service) Refuses(c ipc.Connection, unchecked bool) string {
+func (s Service) RefusalReason(c ipc.Connection, unchecked bool) string {
 	switch {
 	case c.Network == ipc.TCP || c.UID == ipc.NoID:
 		return "the kernel does not say who it is"

@@ -11,7 +11,7 @@ import (
 // logged reason.
 func TestRefusedPeers(t *testing.T) {
 	const checked, unchecked = false, true
-	who := Service{SchedUID: 7}
+	service := Service{SchedUID: 7}
 	for _, tt := range []struct {
 		name string
 		peer ipc.Connection
@@ -28,7 +28,7 @@ func TestRefusedPeers(t *testing.T) {
 		{"SchedUser", ipc.Connection{Network: ipc.Unix, UID: 7, GID: 7, Verified: true}, checked, "it is SchedUser's"},
 		{"TCP", ipc.Connection{Network: ipc.TCP, UID: ipc.NoID, GID: ipc.NoID}, checked, "the kernel does not say"},
 	} {
-		if got := who.Refuses(tt.peer, tt.how); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+		if got := service.RefusalReason(tt.peer, tt.how); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}

@@ -23,8 +23,8 @@ type Client struct {
 	blocking bool // the socket on standard input was in blocking mode before
 }
 
-// Meet determines what is at standard input and output. It reads nothing.
-func Meet(in, out *os.File) (*Client, error) {
+// NewClient determines what is at standard input and output. It reads nothing.
+func NewClient(in, out *os.File) (*Client, error) {
 	c := &Client{Connection: ipc.Connection{ID: 1, Network: ipc.Stdio, Listener: "stdin", UID: ipc.NoID, GID: ipc.NoID}, in: int(in.Fd()), out: int(out.Fd())}
 	var i, o unix.Stat_t
 	if err := unix.Fstat(c.in, &i); err != nil {
@@ -34,20 +34,20 @@ func Meet(in, out *os.File) (*Client, error) {
 		return nil, errs.Wrap(err, errs.Internal, "inspect standard output")
 	}
 	if i.Mode&unix.S_IFMT == unix.S_IFSOCK {
-		if done, err := c.meetSocket(i.Dev == o.Dev && i.Ino == o.Ino); done || err != nil {
+		if done, err := c.identifySocket(i.Dev == o.Dev && i.Ino == o.Ino); done || err != nil {
 			return c, err
 		}
 	} else {
-		c.meetFile(i)
+		c.identifyFile(i)
 	}
 	return c, nil
 }
 
-// meetSocket uses the socket on standard input as the client's connection, and
+// identifySocket uses the socket on standard input as the client's connection, and
 // returns true. It returns false for a socket pair that is used like a pipe:
 // some programs start others with two socket pairs, one for input and one for
 // output.
-func (c *Client) meetSocket(same bool) (bool, error) {
+func (c *Client) identifySocket(sameSocket bool) (bool, error) {
 	kind, err := unix.GetsockoptInt(c.in, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil || kind != unix.SOCK_STREAM {
 		return false, errs.New(errs.Invalid, "standard input is a socket, but not a stream socket")
@@ -65,7 +65,7 @@ func (c *Client) meetSocket(same bool) (bool, error) {
 		own, err := unix.Getsockname(c.in)
 		name, ok := own.(*unix.SockaddrUnix)
 		c.Nameless = err != nil || !ok || name.Name == "" || name.Name == "@" // package unix shows a socket without a name as "@"
-		if c.Nameless && !same {
+		if c.Nameless && !sameSocket {
 			return false, nil
 		}
 		c.Network = ipc.Unix
@@ -80,7 +80,7 @@ func (c *Client) meetSocket(same bool) (bool, error) {
 	return true, nil
 }
 
-// meetFile determines the client from a pipe, file or terminal. The owner of
+// identifyFile determines the client from a pipe, file or terminal. The owner of
 // the file is the client if no other user can have written the input: other
 // users may not open the file, and its group may not write to it.
 //
@@ -88,17 +88,17 @@ func (c *Client) meetSocket(same bool) (bool, error) {
 // messages to the terminal, and no program can read these messages as input.
 // The group of a terminal is usually not a group of its user. So if users start
 // this program at their own terminal, the client's gid is that of this process.
-func (c *Client) meetFile(st unix.Stat_t) {
+func (c *Client) identifyFile(st unix.Stat_t) {
 	c.Addr, c.UID, c.GID = "stdin", st.Uid, st.Gid
-	strangers := uint32(0o027)
+	othersMode := uint32(0o027)
 	if isTerminal(c.in) {
-		strangers = 0o007
+		othersMode = 0o007
 		if c.UID == uint32(os.Getuid()) {
 			c.GID = uint32(os.Getgid())
 		}
 	}
 	u := become.Ucred{UID: c.UID, GID: c.GID}
-	c.Verified = st.Mode&strangers == 0 && u.Verify() == nil
+	c.Verified = st.Mode&othersMode == 0 && u.Verify() == nil
 }
 
 // IsTerminal reports whether f is a terminal.
@@ -115,9 +115,9 @@ func (c *Client) Streams() (*ipc.Streams, []int) {
 	return &ipc.Streams{Connection: c.Connection}, []int{c.in, c.out}
 }
 
-// Leave restores the socket's blocking mode, because processes that share it
+// RestoreBlocking restores the socket's blocking mode, because processes that share it
 // may not expect it to be non-blocking.
-func (c *Client) Leave() {
+func (c *Client) RestoreBlocking() {
 	if c.blocking {
 		_ = unix.SetNonblock(c.in, false)
 	}

@@ -13,30 +13,30 @@ import (
 // client's identity. Otherwise it is the same as for a gateway that listens.
 // refused is the reason why the client may not be served. The gateway answers
 // such a client with 403. err is set only if the service itself fails.
-func (c *Client) ServeAs(p *ipc.WholePlan) (who identity.Service, refused, err error) {
-	if who, err = identity.Determine(p); err != nil || !p.Switches.BecomeUser {
-		return who, nil, err
+func (c *Client) ServeAs(p *ipc.WholePlan) (service identity.Service, refusal, err error) {
+	if service, err = identity.Determine(p); err != nil || !p.Switches.BecomeUser {
+		return service, nil, err
 	}
 	switch {
 	case c.Network != ipc.Unix:
-		return who, nil, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input, on which the kernel identifies the client")
+		return service, nil, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input, on which the kernel identifies the client")
 	case c.Nameless:
 		// This end has no path, so it is usually the end that connected. The
 		// peer that the kernel reports is then the service at the other end. So
 		// a user could connect to a service that echoes its input, start this
 		// program on that connection, and be served as the service's user.
-		return who, nil, errs.New(errs.Invalid, "become_user needs a connection accepted on a UNIX socket with a path, as a service manager or inetd passes it")
+		return service, nil, errs.New(errs.Invalid, "become_user needs a connection accepted on a UNIX socket with a path, as a service manager or inetd passes it")
 	}
-	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", c.UID), UID: c.UID, GID: c.GID}
+	service.Identity = security.Identity{Name: fmt.Sprintf("uid %d", c.UID), UID: c.UID, GID: c.GID}
 	if p.Switches.DisableUserCheck {
-		return who, nil, nil
+		return service, nil, nil
 	}
-	refused = security.CheckIdentity(who.Identity, identity.ProtectedAccounts(p.Service)...)
-	if refused == nil && !c.Verified {
-		refused = errs.New(errs.Denied, "the peer's uid %d and gid %d belong to no user", c.UID, c.GID)
+	refusal = security.CheckIdentity(service.Identity, identity.ProtectedAccounts(p.Service)...)
+	if refusal == nil && !c.Verified {
+		refusal = errs.New(errs.Denied, "the peer's uid %d and gid %d belong to no user", c.UID, c.GID)
 	}
-	if refused != nil {
+	if refusal != nil {
 		c.Refuse = 403
 	}
-	return who, refused, nil
+	return service, refusal, nil
 }

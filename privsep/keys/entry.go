@@ -10,41 +10,41 @@ import (
 
 // entry is one key, with its open files. An entry without files has no key.
 type entry struct {
-	path    string     // path in the configuration
-	stamp   string     // stamp of the files at its paths, before they were opened
-	files   []*os.File // entries of several generations may share them
-	unused  []*os.File // files that the keeper has refused
-	refused string     // stamp of a newer file that can't be used
-	newest  bool       // files are those at its paths; otherwise a newer key that is not in use may have signed a token
+	path         string     // path in the configuration
+	stamp        string     // stamp of the files at its paths, before they were opened
+	files        []*os.File // entries of several generations may share them
+	unused       []*os.File // files that the keeper has refused
+	refusedStamp string     // stamp of a newer file that can't be used
+	newest       bool       // files are those at its paths; otherwise a newer key that is not in use may have signed a token
 }
 
-// keep makes e use the files of an earlier entry. newest says whether those are
+// reuse makes e use the files of an earlier entry. newest says whether those are
 // still the files at the paths of e.
-func (e *entry) keep(before entry, newest bool) {
+func (e *entry) reuse(previous entry, newest bool) {
 	e.unused = append(e.unused, e.files...)
-	e.files, e.newest = before.files, newest && before.files != nil
+	e.files, e.newest = previous.files, newest && previous.files != nil
 }
 
 // tokenFile is a file with keys of tokens, as the configuration names it.
 type tokenFile struct {
-	what   string // its name in the log
-	option string // its name in the configuration
-	path   string // "": there is no such file
-	open   func() (*os.File, error)
-	unlock func(path string) string // returns a command that lets the parent read the file; "": the parent should not be able to read it
-	log    *slog.Logger
+	name          string // its name in the log
+	option        string // its name in the configuration
+	path          string // "": there is no such file
+	open          func() (*os.File, error)
+	unlockCommand func(path string) string // returns a command that lets the parent read the file; "": the parent should not be able to read it
+	log           *slog.Logger
 }
 
 func (o Options) tokenKey() tokenFile {
-	return tokenFile{"key of HS256 tokens", "jwt_key", o.Tokens.Key, o.openTokenKey, o.unlockTokenKey, o.Log}
+	return tokenFile{"key of HS256 tokens", "jwt_key", o.Tokens.Key, o.openTokenKey, o.unlockTokenKeyCommand, o.Log}
 }
 
 func (o Options) keySet() tokenFile {
-	return tokenFile{"key set of RS256 tokens", "jwks", o.Tokens.JWKS, o.openKeySet, unlockPublic, o.Log}
+	return tokenFile{"key set of RS256 tokens", "jwks", o.Tokens.JWKS, o.openKeySet, unlockPublicCommand, o.Log}
 }
 
-// judge rejects a file that other users can read or write against the rules.
-func (t tokenFile) judge() error {
+// check rejects a file that other users can read or write against the rules.
+func (t tokenFile) check() error {
 	if t.path == "" {
 		return nil
 	}
@@ -58,31 +58,31 @@ func (t tokenFile) judge() error {
 	return err
 }
 
-// entry opens the file. A file that is missing or unreadable counts as no key.
+// openEntry opens the file. A file that is missing or unreadable counts as no key.
 // The argument before is the entry of the generation in force.
-func (t tokenFile) entry(before entry) (e entry, err error) {
+func (t tokenFile) openEntry(previous entry) (e entry, err error) {
 	e = entry{path: t.path, stamp: guard.Stamp(t.path)}
-	same := before.path == t.path
+	samePath := previous.path == t.path
 	switch {
 	case t.path == "":
 		return e, nil
-	case same && (before.stamp == e.stamp || before.refused == e.stamp):
-		e.keep(before, before.newest && before.stamp == e.stamp)
+	case samePath && (previous.stamp == e.stamp || previous.refusedStamp == e.stamp):
+		e.reuse(previous, previous.newest && previous.stamp == e.stamp)
 		return e, nil
 	}
 	f, err := t.open()
 	switch {
 	case err == nil:
 		e.files, e.newest = []*os.File{f}, true
-	case same && before.files == nil && isAbsent(err): // the same as before
-	case same:
-		t.fallBack(&e, before, err)
+	case samePath && previous.files == nil && isAbsent(err): // the same as before
+	case samePath:
+		t.fallBack(&e, previous, err)
 	case isAbsent(err):
 		hint := ""
 		if errs.KindOf(err) == errs.Denied {
-			hint = t.unlock(t.path)
+			hint = t.unlockCommand(t.path)
 		}
-		t.log.Info("no "+t.what+"; the daemons verify such tokens", errs.LogAttrs(hint, "file", t.path, "because", err)...)
+		t.log.Info("no "+t.name+"; the daemons verify such tokens", errs.LogAttrs(hint, "file", t.path, "because", err)...)
 	default:
 		return e, err
 	}
@@ -91,16 +91,16 @@ func (t tokenFile) entry(before entry) (e entry, err error) {
 
 // fallBack makes e use the file of an earlier entry, because the file at the
 // path can't be used. It logs the reason.
-func (t tokenFile) fallBack(e *entry, before entry, why error) {
-	hint := errs.HintOf(why)
-	switch errs.KindOf(why) {
+func (t tokenFile) fallBack(e *entry, previous entry, err error) {
+	hint := errs.HintOf(err)
+	switch errs.KindOf(err) {
 	case errs.NotFound:
 		hint = "ls -l " + guard.Quote(t.path) + "  # put another one there, by mv; or take " + t.option + "= out of the configuration, and reload"
 	case errs.Denied:
-		hint = t.unlock(t.path)
+		hint = t.unlockCommand(t.path)
 	}
-	t.log.Error("new "+t.what+" rejected; keeping the old one, if any", errs.LogAttrs(hint, "error", why)...)
-	e.keep(before, false)
+	t.log.Error("new "+t.name+" rejected; keeping the old one, if any", errs.LogAttrs(hint, "error", err)...)
+	e.reuse(previous, false)
 }
 
 // isAbsent reports whether err means only that the file is missing or that this

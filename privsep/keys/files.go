@@ -13,8 +13,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// maxCopied is the maximum size of a file that workers get a copy of, in bytes.
-const maxCopied = 1 << 20
+// maxCopySize is the maximum size of a file that workers get a copy of, in bytes.
+const maxCopySize = 1 << 20
 
 // openTokenKey opens the key of HS256 tokens.
 func (o Options) openTokenKey() (*os.File, error) {
@@ -27,12 +27,12 @@ func (o Options) openTokenKey() (*os.File, error) {
 	// With the key, an attacker who compromises a worker can impersonate any
 	// user. The owner is not checked here: the workers' user can own the key
 	// only with disable_user_check, which the administrator sets explicitly.
-	_, group, err := o.workersRead(f)
+	_, group, err := o.workersCanRead(f)
 	if err == nil && group {
 		err = errs.New(errs.Invalid, "key file %s: the group of the serving user %s can read it", f.Name(), o.Worker.Name).
 			WithHint("%s", o.Tokens.Share)
 	}
-	return closeUnless(f, err)
+	return closeOnError(f, err)
 }
 
 // openKeySet returns a sealed copy of the key set of RS256 tokens.
@@ -49,7 +49,7 @@ func (o Options) openPair() (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){
 		o.openPrivateKey,
 		func() (*os.File, error) {
-			return sealedCopy(o.TLS.Certificate, guard.Rule{What: "certificate file", Links: true})
+			return sealedCopy(o.TLS.Certificate, guard.Rule{Label: "certificate file", AllowLink: true})
 		},
 		func() (*os.File, error) { return sealedCopy(o.TLS.ClientCA, o.authoritiesRule()) },
 	} {
@@ -79,16 +79,16 @@ func (o Options) openPrivateKey() (*os.File, error) {
 	if err != nil || !o.Root {
 		return f, err
 	}
-	owner, group, err := o.workersRead(f)
+	owner, group, err := o.workersCanRead(f)
 	if err == nil && (owner || group) {
 		err = errs.New(errs.Invalid, "key file %s: the serving user %s can read it", path, o.Worker.Name).
 			WithHint("chown root:root %[1]s; chmod 0600 %[1]s", guard.Quote(path))
 	}
-	return closeUnless(f, err)
+	return closeOnError(f, err)
 }
 
-// refusedPair returns the keeper's error about the private key and its certificates.
-func (o Options) refusedPair(err error) error {
+// explainPairRefusal returns the keeper's error about the private key and its certificates.
+func (o Options) explainPairRefusal(err error) error {
 	e := &errs.Error{Kind: errs.KindOf(err), Message: fmt.Sprintf("key file %s, certificate file %s", o.TLS.Key, o.TLS.Certificate), Err: err}
 	if e.Kind == errs.Invalid {
 		e.Hint = fmt.Sprintf("openssl pkey -in %s -pubout; openssl x509 -in %s -noout -pubkey  # print the same: one key (RSA of 2048 to 8192 bits, ECDSA, Ed25519) "+
@@ -97,9 +97,9 @@ func (o Options) refusedPair(err error) error {
 	return e
 }
 
-// workersRead reports whether workers can read f: as its owner, or because
+// workersCanRead reports whether workers can read f: as its owner, or because
 // their group may read it.
-func (o Options) workersRead(f *os.File) (owner, group bool, err error) {
+func (o Options) workersCanRead(f *os.File) (owner, group bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return false, false, errs.Wrap(err, errs.Internal, "key file %s", f.Name())
@@ -111,24 +111,24 @@ func (o Options) workersRead(f *os.File) (owner, group bool, err error) {
 // empty.
 func sealedCopy(path string, rule guard.Rule) (*os.File, error) {
 	if path == "" {
-		return spawn.SealedCopy(strings.NewReader(""), rule.What, unix.MFD_NOEXEC_SEAL)
+		return spawn.SealedCopy(strings.NewReader(""), rule.Label, unix.MFD_NOEXEC_SEAL)
 	}
 	f, facts, err := guard.Open(path, rule)
 	if errs.KindOf(err) == errs.Denied {
-		return nil, errs.New(errs.Denied, "%v", err).WithHint("%s", unlockPublic(path))
+		return nil, errs.New(errs.Denied, "%v", err).WithHint("%s", unlockPublicCommand(path))
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if facts.Size > maxCopied {
-		return nil, errs.New(errs.Invalid, "%s %s: longer than %d bytes", rule.What, path, maxCopied)
+	if facts.Size > maxCopySize {
+		return nil, errs.New(errs.Invalid, "%s %s: longer than %d bytes", rule.Label, path, maxCopySize)
 	}
-	return spawn.SealedCopy(io.LimitReader(f, maxCopied), path, unix.MFD_NOEXEC_SEAL)
+	return spawn.SealedCopy(io.LimitReader(f, maxCopySize), path, unix.MFD_NOEXEC_SEAL)
 }
 
-// closeUnless returns f, or closes it when there is an error.
-func closeUnless(f *os.File, err error) (*os.File, error) {
+// closeOnError returns f, or closes it when there is an error.
+func closeOnError(f *os.File, err error) (*os.File, error) {
 	if err != nil {
 		f.Close()
 		return nil, err

@@ -46,9 +46,9 @@ func (s *site) put(path, text string) {
 }
 
 // open opens the keys. They are closed at the end of the test.
-func (s *site) open(before *Keys, strict bool) *Keys {
+func (s *site) open(previous *Keys, requireNewCerts bool) *Keys {
 	s.t.Helper()
-	k, err := Open(s.Options, before, strict)
+	k, err := Open(s.Options, previous, requireNewCerts)
 	must(s.t, err)
 	s.t.Cleanup(func() { k.Close(new(Keys)) })
 	return k
@@ -58,8 +58,8 @@ func (s *site) open(before *Keys, strict bool) *Keys {
 // get.
 func texts(t *testing.T, k *Keys) (keeper, worker string) {
 	t.Helper()
-	_, secret := k.ForKeeper()
-	_, public := k.ForWorker()
+	_, secret := k.KeeperMessage()
+	_, public := k.WorkerMessage()
 	read := func(fds []int) string {
 		var list []string
 		for _, fd := range fds {
@@ -103,12 +103,12 @@ func TestRecipients(t *testing.T) {
 // files that can't be used it has the old ones.
 func TestSuccession(t *testing.T) {
 	tests := []struct {
-		name           string
-		change         func(s *site)
-		strict         bool
-		keeper, worker string
-		err            string
-		logs           string
+		name            string
+		change          func(s *site)
+		requireNewCerts bool
+		keeper, worker  string
+		err             string
+		logs            string
 	}{
 		{"nothing", func(*site) {}, true, allSecret, allPublic, "", ""},
 		{"all", func(s *site) {
@@ -128,18 +128,18 @@ func TestSuccession(t *testing.T) {
 			must(s.t, os.Chmod(s.Tokens.Key, 0o644))
 		}, true, "", "", "lets other users access it", ""},
 		{"another key set is not there", func(s *site) { s.Tokens.JWKS += ".other" }, true, allSecret, "certificates|authorities|", "", "no key set of RS256 tokens"},
-		{"the key set is too long", func(s *site) { s.put(s.Tokens.JWKS, strings.Repeat(" ", maxCopied+1)) }, true, allSecret, allPublic, "", "longer than"},
+		{"the key set is too long", func(s *site) { s.put(s.Tokens.JWKS, strings.Repeat(" ", maxCopySize+1)) }, true, allSecret, allPublic, "", "longer than"},
 		{"no tokens are served", func(s *site) { s.JWT = false }, true, "key|certificates|authorities|", "certificates|authorities|", "", ""},
 		{"… and their key lies open", func(s *site) { s.JWT = false; must(s.t, os.Chmod(s.Tokens.Key, 0o644)) }, true, "", "", "lets other users access it", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSite(t)
-			before := s.open(new(Keys), true)
+			previous := s.open(new(Keys), true)
 			s.t = t
 			tt.change(s)
-			k, err := Open(s.Options, before, tt.strict)
-			defer func() { k.Close(before) }()
+			k, err := Open(s.Options, previous, tt.requireNewCerts)
+			defer func() { k.Close(previous) }()
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Fatalf("%v, want %q", err, tt.err)
@@ -164,36 +164,36 @@ func TestRefused(t *testing.T) {
 	t.Run("at the start", func(t *testing.T) {
 		s := newSite(t)
 		for _, token := range []bool{true, false} {
-			if err := s.open(new(Keys), true).Refused(token, no, new(Keys), true); err == nil || errs.HintOf(err) == "" && token {
+			if err := s.open(new(Keys), true).HandleRefusal(token, no, new(Keys), true); err == nil || errs.HintOf(err) == "" && token {
 				t.Errorf("token %t: %v, hint %q", token, err, errs.HintOf(err))
 			}
 		}
 	})
 	t.Run("a certificate", func(t *testing.T) {
 		s := newSite(t)
-		before := s.open(new(Keys), true)
+		previous := s.open(new(Keys), true)
 		s.put(s.TLS.Certificate, "new")
-		k := s.open(before, false)
-		must(t, k.Refused(false, no, before, false))
+		k := s.open(previous, false)
+		must(t, k.HandleRefusal(false, no, previous, false))
 		if keeper, worker := texts(t, k); keeper != allSecret || worker != allPublic {
 			t.Errorf("the keeper gets %q, a worker %q", keeper, worker)
 		}
-		if err := k.Refused(false, no, before, false); err == nil {
+		if err := k.HandleRefusal(false, no, previous, false); err == nil {
 			t.Error("it is offered for ever")
 		}
 	})
 	t.Run("a key of tokens", func(t *testing.T) {
 		s := newSite(t)
-		before := s.open(new(Keys), true)
+		previous := s.open(new(Keys), true)
 		s.put(s.Tokens.Key, "new")
-		k := s.open(before, false)
+		k := s.open(previous, false)
 		for i, want := range []string{allSecret, "key|certificates|authorities|"} {
-			must(t, k.Refused(true, no, before, false))
+			must(t, k.HandleRefusal(true, no, previous, false))
 			if keeper, _ := texts(t, k); keeper != want {
 				t.Errorf("after %d refusals the keeper gets %q, want %q", i+1, keeper, want)
 			}
 		}
-		if err := k.Refused(true, no, before, false); err == nil {
+		if err := k.HandleRefusal(true, no, previous, false); err == nil {
 			t.Error("it is offered for ever")
 		}
 	})
@@ -203,13 +203,13 @@ func TestRefused(t *testing.T) {
 // the last generation that uses it.
 func TestClose(t *testing.T) {
 	s := newSite(t)
-	before := s.open(new(Keys), true)
+	previous := s.open(new(Keys), true)
 	s.put(s.Tokens.Key, "refused")
-	k := s.open(before, false)
-	refused := k.token.files[0]
-	must(t, k.Refused(true, errors.New("no key"), before, false))
-	k.Close(before) // the generation has failed
-	if keeper, worker := texts(t, before); keeper != allSecret || worker != allPublic {
+	k := s.open(previous, false)
+	refused := k.tokenKey.files[0]
+	must(t, k.HandleRefusal(true, errors.New("no key"), previous, false))
+	k.Close(previous) // the generation has failed
+	if keeper, worker := texts(t, previous); keeper != allSecret || worker != allPublic {
 		t.Errorf("of the keys in use the keeper gets %q, a worker %q", keeper, worker)
 	}
 	if err := refused.Close(); err == nil {
@@ -217,8 +217,8 @@ func TestClose(t *testing.T) {
 	}
 	s.put(s.TLS.Certificate, "new")
 	s.put(s.Tokens.Key, "token key")
-	next, old := s.open(before, true), before.pair.files[1]
-	before.Close(next) // the generation has replaced it
+	next, old := s.open(previous, true), previous.pair.files[1]
+	previous.Close(next) // the generation has replaced it
 	if keeper, worker := texts(t, next); keeper != "key|new|authorities|token key" || worker != "new|authorities|set" {
 		t.Errorf("of the next keys the keeper gets %q, a worker %q", keeper, worker)
 	}
@@ -232,10 +232,10 @@ func TestClose(t *testing.T) {
 func TestRest(t *testing.T) {
 	s := newSite(t)
 	k := s.open(new(Keys), true)
-	if s.put(s.TLS.Certificate, "new"); !k.IsAtRest(1e12) {
+	if s.put(s.TLS.Certificate, "new"); !k.IsSettled(1e12) {
 		t.Error("half of a certificate is none")
 	}
-	if s.put(s.Tokens.Key, "new"); k.IsAtRest(1e12) || !k.IsAtRest(0) {
+	if s.put(s.Tokens.Key, "new"); k.IsSettled(1e12) || !k.IsSettled(0) {
 		t.Error("the key of tokens was written a moment ago")
 	}
 }

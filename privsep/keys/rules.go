@@ -40,56 +40,58 @@ func (o Options) secretRule() guard.Rule {
 	if !o.Root {
 		owners = append([]uint32{uint32(os.Geteuid())}, owners...)
 	}
-	return guard.Rule{What: "key file", Secret: true, Owners: slices.Compact(owners)}
+	return guard.Rule{Label: "key file", Secret: true, Owners: slices.Compact(owners)}
 }
 
 // tokenRule returns the rule for a file with keys of tokens: the file and each
 // directory above it must belong to SchedUser, root or, after a start without
 // root, the user who started the gateway. No other user may write to the file
 // or to these directories.
-func (o Options) tokenRule(what string) guard.Rule {
-	trust := guard.Trust{Owners: []uint32{o.SchedUID}, Private: become.PrivateGroup}
+func (o Options) tokenRule(label string) guard.Rule {
+	trust := guard.Trust{Owners: []uint32{o.SchedUID}, PrivateGroup: become.PrivateGroup}
 	if !o.Root {
 		trust.Owners = append(trust.Owners, uint32(os.Geteuid()))
 	}
-	return guard.Rule{What: what, Owners: []uint32{o.SchedUID, 0}, Trust: &trust}
+	return guard.Rule{Label: label, Owners: []uint32{o.SchedUID, 0}, Trust: &trust}
 }
 
 // authoritiesRule returns the rule for the clients' authorities. If the parent
 // is root, only SchedUser and root may write the file, because the file
 // determines which clients are accepted.
 func (o Options) authoritiesRule() guard.Rule {
-	rule := guard.Rule{What: "file of clients' authorities", Links: true}
+	rule := guard.Rule{Label: "file of clients' authorities", AllowLink: true}
 	if o.Root {
-		rule.Trust = &guard.Trust{Owners: []uint32{o.SchedUID}, Private: become.PrivateGroup}
+		rule.Trust = &guard.Trust{Owners: []uint32{o.SchedUID}, PrivateGroup: become.PrivateGroup}
 	}
 	return rule
 }
 
-// unlockTokenKey returns a command that makes the key readable for SchedUser
+// unlockTokenKeyCommand returns a command that makes the key readable for SchedUser
 // and for a parent that is root without capabilities. It returns "" if there is
 // no such command, or if the parent is not root. Without root, workers run as
 // the parent's user, and could read every key that the parent can read.
-func (o Options) unlockTokenKey(path string) string {
+func (o Options) unlockTokenKeyCommand(path string) string {
 	if o.Root && o.Tokens.Root {
 		// The directory keeps its owner. It may be StateSaveLocation, to which slurmctld writes.
-		return guard.EnterSecret(path, ":root") + o.Tokens.Share + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
+		return guard.EnterSecretCommand(path, ":root") + o.Tokens.Share + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
 	}
 	return ""
 }
 
-// unlockPublic returns the command that lets every user read a key set or
+// unlockPublicCommand returns the command that lets every user read a key set or
 // certificates.
-func unlockPublic(path string) string { return guard.Enter(path) + "chmod a+r " + guard.Quote(path) }
+func unlockPublicCommand(path string) string {
+	return guard.EnterCommand(path) + "chmod a+r " + guard.Quote(path)
+}
 
-// newTokenKey returns the command that makes a key in place of f, which
+// newTokenKeyCommand returns the command that makes a key in place of f, which
 // contains no key. If f is long enough to be a different kind of file, it may
 // have been configured by mistake and be needed elsewhere. Then the command
 // makes the key beside f.
-func newTokenKey(f *os.File) string {
-	const make = "(umask 077; head -c 32 /dev/urandom >%s)"
+func newTokenKeyCommand(f *os.File) string {
+	const command = "(umask 077; head -c 32 /dev/urandom >%s)"
 	if info, err := f.Stat(); err == nil && info.Size() < 32 {
-		return guard.Replace(f.Name(), make)
+		return guard.ReplaceCommand(f.Name(), command)
 	}
-	return guard.Beside(f.Name(), make) + "  # then jwt_key=" + guard.Quote(f.Name()+".new")
+	return guard.BesideCommand(f.Name(), command) + "  # then jwt_key=" + guard.Quote(f.Name()+".new")
 }

@@ -10,9 +10,9 @@ import (
 	"schedrestd/sockaddr"
 )
 
-// IsGone reports whether the error err of Accept concerns only one connection,
+// IsAborted reports whether the error err of Accept concerns only one connection,
 // which ended before it was accepted (accept(2)).
-func IsGone(err error) bool {
+func IsAborted(err error) bool {
 	switch err {
 	case unix.ECONNABORTED, unix.EPROTO, unix.ENETDOWN, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENONET, unix.EPERM, unix.EINTR:
 		return true
@@ -43,9 +43,9 @@ func (l *Listener) Wait() error {
 	})
 }
 
-// Facts returns what the kernel reports about the peer of an accepted
+// PeerFacts returns what the kernel reports about the peer of an accepted
 // connection.
-func (l *Listener) Facts(fd int, peer unix.Sockaddr) (ipc.Connection, error) {
+func (l *Listener) PeerFacts(fd int, peer unix.Sockaddr) (ipc.Connection, error) {
 	c := ipc.Connection{Network: l.Network, Listener: l.Name, TLS: l.TLS, UID: ipc.NoID, GID: ipc.NoID}
 	if l.Network == ipc.TCP {
 		c.Addr = sockaddr.AddrPort(peer).String()

@@ -26,9 +26,9 @@ const nameTLS = "https"
 // Package notify keeps the values of its variables. Activated replaces a
 // listener on standard input by /dev/null.
 func Activated() ([]*os.File, error) {
-	notify.Prepare()
+	notify.ClearEnv()
 	files, err := notify.Sockets()
-	if err != nil || !notify.Listens(0) {
+	if err != nil || !notify.IsListening(0) {
 		return files, errs.Wrap(err, errs.Invalid, "take over the sockets of the service manager")
 	}
 	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3)
@@ -51,13 +51,13 @@ func Activated() ([]*os.File, error) {
 // belongs to the service manager. So a UNIX socket keeps its mode, and its file
 // stays when the gateway ends.
 func adopt(f *os.File) (*Listener, error) {
-	what := "the socket that was passed"
+	desc := "the socket that was passed"
 	if f.Name() != "" {
-		what += " as " + strconv.Quote(f.Name())
+		desc += " as " + strconv.Quote(f.Name())
 	}
 	fd := int(f.Fd())
-	if !notify.Listens(fd) {
-		return nil, errs.New(errs.Invalid, "%s is not a listening stream socket", what).
+	if !notify.IsListening(fd) {
+		return nil, errs.New(errs.Invalid, "%s is not a listening stream socket", desc).
 			WithHint("use a socket unit with ListenStream= and Accept=no, or for a process per connection StandardInput=socket")
 	}
 	l := &Listener{Listening: ipc.Listening{TLS: f.Name() == nameTLS}}
@@ -71,24 +71,24 @@ func adopt(f *os.File) (*Listener, error) {
 			// An abstract socket has no owner, no mode and no directory. So
 			// while its name is free, any user can bind it and accept the
 			// connections of the gateway's clients.
-			return nil, errs.New(errs.Invalid, "%s is an abstract UNIX socket", what).
+			return nil, errs.New(errs.Invalid, "%s is an abstract UNIX socket", desc).
 				WithHint("use a path, such as ListenStream=/run/schedrestd/socket")
 		}
 	default:
-		return nil, errs.New(errs.Invalid, "%s is neither TCP nor UNIX: %v", what, err)
+		return nil, errs.New(errs.Invalid, "%s is neither TCP nor UNIX: %v", desc, err)
 	}
 	if l.TLS && l.Network == ipc.Unix {
-		return nil, errs.New(errs.Invalid, "%s is a UNIX socket, but TLS needs TCP", what)
+		return nil, errs.New(errs.Invalid, "%s is a UNIX socket, but TLS needs TCP", desc)
 	}
 	// Other processes may have the same listener open. If one of them takes a
 	// connection first, accept must not block.
 	if err := unix.SetNonblock(fd, true); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "take over %s", what)
+		return nil, errs.Wrap(err, errs.Internal, "take over %s", desc)
 	}
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	dupFD, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "take over %s", what)
+		return nil, errs.Wrap(err, errs.Internal, "take over %s", desc)
 	}
 	f.Close()
-	return l.over(os.NewFile(uintptr(own), l.Name))
+	return l.setFile(os.NewFile(uintptr(dupFD), l.Name))
 }

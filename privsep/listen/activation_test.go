@@ -50,7 +50,7 @@ func TestAdopt(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			defer tt.file.Close()
-			list, err := Open(Options{Passed: []*os.File{tt.file}})
+			list, err := Open(Options{Activated: []*os.File{tt.file}})
 			if tt.bad != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.bad) {
 					t.Fatalf("got %v, want %q", err, tt.bad)

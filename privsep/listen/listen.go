@@ -30,7 +30,7 @@ type Listener struct {
 
 // Options has the addresses to listen on, and how.
 type Options struct {
-	Passed    []*os.File // passed by the service manager (see Activated); they come first
+	Activated []*os.File // passed by the service manager (see Activated); they come first
 	Addresses []ipc.Listen
 	Netns     string         // network namespace of the TCP addresses, by name or path; "": the one in which the gateway was started
 	Unix      socket.Options // options of the UNIX sockets
@@ -45,7 +45,7 @@ func Open(o Options) (list []*Listener, err error) {
 			list = nil
 		}
 	}()
-	for _, f := range o.Passed {
+	for _, f := range o.Activated {
 		l, err := adopt(f)
 		if err != nil {
 			return list, err
@@ -56,17 +56,17 @@ func Open(o Options) (list []*Listener, err error) {
 				WithHint("use ListenStream=/path/to/socket in the socket unit")
 		}
 	}
-	space, err := netns.Open("SCHEDRESTD_NETNS", o.Netns)
+	ns, err := netns.Open("SCHEDRESTD_NETNS", o.Netns)
 	if err != nil {
 		return list, err
 	}
-	defer space.Close()
+	defer ns.Close()
 	for _, e := range o.Addresses {
 		var more []*Listener
 		if e.Network == ipc.Unix {
 			more, err = listenUnix(e, o.Unix)
 		} else {
-			more, err = listenTCP(e, space)
+			more, err = listenTCP(e, ns)
 		}
 		list = append(list, more...)
 		if err != nil {
@@ -97,9 +97,9 @@ func (l *Listener) FD() (fd int) {
 	return fd
 }
 
-// over completes l with a non-blocking listening descriptor. l takes ownership
+// setFile completes l with a non-blocking listening descriptor. l takes ownership
 // of the descriptor.
-func (l *Listener) over(file *os.File) (_ *Listener, err error) {
+func (l *Listener) setFile(file *os.File) (_ *Listener, err error) {
 	l.file = file
 	l.raw, err = file.SyscallConn()
 	return l, errs.Wrap(err, errs.Internal, "listen on %s", l.Name)
@@ -108,8 +108,8 @@ func (l *Listener) over(file *os.File) (_ *Listener, err error) {
 // listenTCP binds every address of the host of e in the network namespace s. If
 // the host has several addresses, it skips those that this machine does not
 // have, for example because IPv6 is switched off.
-func listenTCP(e ipc.Listen, s *netns.Space) (list []*Listener, err error) {
-	err = s.Inside(func() error {
+func listenTCP(e ipc.Listen, s *netns.Namespace) (list []*Listener, err error) {
+	err = s.Do(func() error {
 		list, err = bindAll(e, s)
 		return err
 	})
@@ -122,13 +122,13 @@ func listenUnix(e ipc.Listen, o socket.Options) ([]*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := (&Listener{Listening: ipc.Listening{Network: ipc.Unix, Name: e.Text}, remove: s.Remove}).over(s.File)
+	l, err := (&Listener{Listening: ipc.Listening{Network: ipc.Unix, Name: e.Text}, remove: s.Remove}).setFile(s.File)
 	return []*Listener{l}, err
 }
 
 // bindAll binds the addresses of e. The calling thread must be in the network
 // namespace s.
-func bindAll(e ipc.Listen, s *netns.Space) (list []*Listener, err error) {
+func bindAll(e ipc.Listen, s *netns.Namespace) (list []*Listener, err error) {
 	var missing error
 	for _, a := range e.Addresses {
 		l, err := bindTCP(a)
@@ -193,7 +193,7 @@ func bindOne(at netip.AddrPort) (*Listener, error) {
 		file.Close()
 		return nil, err
 	}
-	return (&Listener{Listening: ipc.Listening{Network: ipc.TCP, Name: nameTCP(bound, at.Addr().Zone())}}).over(file)
+	return (&Listener{Listening: ipc.Listening{Network: ipc.TCP, Name: nameTCP(bound, at.Addr().Zone())}}).setFile(file)
 }
 
 // nameTCP returns the name of a listener that is bound at a.
@@ -202,7 +202,7 @@ func nameTCP(a unix.Sockaddr, zone string) string {
 	return netip.AddrPortFrom(at.Addr().WithZone(zone), at.Port()).String()
 }
 
-func explainBind(err error, address string, s *netns.Space) error {
+func explainBind(err error, address string, s *netns.Namespace) error {
 	var hint string
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):

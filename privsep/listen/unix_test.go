@@ -109,13 +109,13 @@ func stale(t *testing.T, path string) {
 func TestUnixModes(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o600, 0o660, 0o666} {
 		t.Run(mode.String(), func(t *testing.T) {
-			who := socket.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
-			if who.UID == 0 {
-				who = socket.Owner{UID: 31234, GID: 31235}
+			owner := socket.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+			if owner.UID == 0 {
+				owner = socket.Owner{UID: 31234, GID: 31235}
 			}
 			path := sharedDir(t) + "/s"
 			stale(t, path) // a socket file that a dead parent left is replaced
-			l, err := listenOn(path, socket.Options{Mode: mode, Owner: &who})
+			l, err := listenOn(path, socket.Options{Mode: mode, Owner: &owner})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,8 +123,8 @@ func TestUnixModes(t *testing.T) {
 			if err := unix.Lstat(path, &st); err != nil {
 				t.Fatal(err)
 			}
-			if got := fs.FileMode(st.Mode & 0o7777); got != mode || st.Uid != who.UID || st.Gid != who.GID {
-				t.Errorf("mode %o of %d:%d, want %o of %d:%d", got, st.Uid, st.Gid, mode, who.UID, who.GID)
+			if got := fs.FileMode(st.Mode & 0o7777); got != mode || st.Uid != owner.UID || st.Gid != owner.GID {
+				t.Errorf("mode %o of %d:%d, want %o of %d:%d", got, st.Uid, st.Gid, mode, owner.UID, owner.GID)
 			}
 			c, err := net.Dial("unix", path)
 			if err != nil {
@@ -132,8 +132,8 @@ func TestUnixModes(t *testing.T) {
 			}
 			c.Close()
 			l.Close()
-			if left := listing(t, filepath.Dir(path)); left != "" {
-				t.Errorf("left behind: %s", left)
+			if leftovers := listing(t, filepath.Dir(path)); leftovers != "" {
+				t.Errorf("left behind: %s", leftovers)
 			}
 		})
 	}

@@ -15,12 +15,12 @@ import (
 	"schedrestd/privsep/thread"
 )
 
-// Space is an open network namespace. It stays the same when its name is
+// Namespace is an open network namespace. It stays the same when its name is
 // changed or removed. A nil Space is the namespace that the process was started
 // in.
-type Space struct {
-	fd   int
-	what string // for messages
+type Namespace struct {
+	fd      int
+	setting string // for messages
 }
 
 // Open opens the network namespace that text names. text is a name that
@@ -30,21 +30,21 @@ type Space struct {
 // The namespace decides which clients can connect and which daemons receive
 // tokens. So Open refuses a directory in which other users could replace the
 // namespace.
-func Open(variable, text string) (*Space, error) {
+func Open(variable, text string) (*Namespace, error) {
 	if text == "" {
 		return nil, nil
 	}
-	what := variable + "=" + text
+	setting := variable + "=" + text
 	path := text
 	if !filepath.IsAbs(path) {
 		path = filepath.Join("/run/netns", text)
 	}
 	missing := func() error {
-		return errs.New(errs.NotFound, "%s: no network namespace %s", what, path).
+		return errs.New(errs.NotFound, "%s: no network namespace %s", setting, path).
 			WithHint("ip netns list shows the existing ones; ip netns add NAME creates one")
 	}
-	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: become.PrivateGroup}
-	dir, _, name, err := guard.Parent(path, guard.Rule{What: what + ": network namespace", Trust: &trust})
+	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, PrivateGroup: become.PrivateGroup}
+	dir, _, name, err := guard.Parent(path, guard.Rule{Label: setting + ": network namespace", Trust: &trust})
 	if errs.KindOf(err) == errs.NotFound {
 		return nil, missing()
 	}
@@ -58,32 +58,32 @@ func Open(variable, text string) (*Space, error) {
 	case errors.Is(err, unix.ENOENT):
 		return nil, missing()
 	case err != nil:
-		return nil, errs.New(errs.Denied, "%s: open %s: %v", what, path, err).
+		return nil, errs.New(errs.Denied, "%s: open %s: %v", setting, path, err).
 			WithHint("the namespace of another process needs root with CAP_SYS_PTRACE; after ip netns attach NAME PID use its name, which needs only root")
 	}
-	return &Space{fd, what}, nil
+	return &Namespace{fd, setting}, nil
 }
 
 // Close closes s. A nil Space has nothing to close.
-func (s *Space) Close() {
+func (s *Namespace) Close() {
 	if s != nil {
 		unix.Close(s.fd)
 	}
 }
 
 // String returns the setting that named s, and its value.
-func (s *Space) String() string { return s.what }
+func (s *Namespace) String() string { return s.setting }
 
-// Inside calls do on a thread that is in s.
-func (s *Space) Inside(do func() error) error {
+// Do calls do on a thread that is in s.
+func (s *Namespace) Do(f func() error) error {
 	if s == nil {
-		return do()
+		return f()
 	}
 	done := make(chan error)
-	go thread.Locked(func() {
+	go thread.RunLocked(func() {
 		err := s.Enter()
 		if err == nil {
-			err = do()
+			err = f()
 		}
 		done <- err
 	})
@@ -92,22 +92,22 @@ func (s *Space) Inside(do func() error) error {
 
 // Enter moves the calling thread into s. A thread that is already in s needs no
 // privilege.
-func (s *Space) Enter() error {
-	there := netns.NsHandle(s.fd)
-	if here, err := netns.Get(); err == nil {
-		defer here.Close()
-		if here.Equal(there) {
+func (s *Namespace) Enter() error {
+	target := netns.NsHandle(s.fd)
+	if current, err := netns.Get(); err == nil {
+		defer current.Close()
+		if current.Equal(target) {
 			return nil
 		}
 	}
-	err := netns.Set(there)
+	err := netns.Set(target)
 	switch {
 	case errors.Is(err, unix.EINVAL):
-		return errs.New(errs.Invalid, "%s is not a network namespace", s.what).
+		return errs.New(errs.Invalid, "%s is not a network namespace", s.setting).
 			WithHint("use a name that ip netns list shows, or a path such as /run/netns/NAME or /proc/PID/ns/net")
 	case errors.Is(err, unix.EPERM):
-		return errs.New(errs.Denied, "%s: entering another network namespace needs root with CAP_SYS_ADMIN", s.what).
+		return errs.New(errs.Denied, "%s: entering another network namespace needs root with CAP_SYS_ADMIN", s.setting).
 			WithHint("start as root with -u USER, or use NetworkNamespacePath= in the units of the service and its sockets")
 	}
-	return errs.Wrap(err, errs.Internal, "enter %s", s.what)
+	return errs.Wrap(err, errs.Internal, "enter %s", s.setting)
 }

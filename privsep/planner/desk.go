@@ -15,13 +15,13 @@ import (
 	"schedrestd/security"
 )
 
-// mostQuestions is how many files schedrestd-config may ask for. A site may
+// maxFileRequests is how many files schedrestd-config may ask for. A site may
 // have one file for each rack.
-const mostQuestions = 10_000
+const maxFileRequests = 10_000
 
-// converse sends schedrestd-config the facts that it needs, and answers its
+// receivePlan sends schedrestd-config the facts that it needs, and answers its
 // questions until the Plan is complete.
-func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
+func (p *Planner) receivePlan(channel *ipc.Channel) (*ipc.WholePlan, error) {
 	if err := channel.Send(&p.setup); err != nil {
 		return nil, io.EOF // the exit status says more
 	}
@@ -34,7 +34,7 @@ func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
 			return nil, io.EOF
 		}
 	}
-	d := desk{root: p.setup.Root}
+	d := fileOpener{root: p.setup.Root}
 	var plan *ipc.WholePlan
 	for {
 		m, err := channel.Receive()
@@ -43,13 +43,13 @@ func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
 		}
 		switch m := m.Message.(type) {
 		case *ipc.OpenFile:
-			err = d.answer(channel, m)
+			err = d.sendFile(channel, m)
 		case *ipc.Judge:
-			err = channel.Send(ipc.Judged(d.judge(m)))
+			err = channel.Send(ipc.Judged(d.checkTrust(m)))
 		case *ipc.NoPlan:
 			return nil, m.Err()
 		case *ipc.Plan:
-			if d.root && len(d.files) > d.judged {
+			if d.root && len(d.files) > d.checkedFiles {
 				return nil, errs.New(errs.Internal, "%s sent a plan before its files were checked", configName)
 			}
 			plan = &ipc.WholePlan{Plan: *m}
@@ -66,18 +66,18 @@ func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
 	}
 }
 
-// desk opens files for one run of schedrestd-config.
-type desk struct {
-	root   bool
-	asked  int
-	files  []string // configuration files that were opened
-	judged int      // how many of files were judged
+// fileOpener opens files for one run of schedrestd-config.
+type fileOpener struct {
+	root         bool
+	requests     int
+	files        []string // configuration files that were opened
+	checkedFiles int      // how many of files were judged
 }
 
-// answer opens the file of m and sends the answer.
-func (d *desk) answer(channel *ipc.Channel, m *ipc.OpenFile) error {
-	if d.asked++; d.asked > mostQuestions {
-		return errs.New(errs.Internal, "%s requested more than %d files", configName, mostQuestions)
+// sendFile opens the file of m and sends the answer.
+func (d *fileOpener) sendFile(channel *ipc.Channel, m *ipc.OpenFile) error {
+	if d.requests++; d.requests > maxFileRequests {
+		return errs.New(errs.Internal, "%s requested more than %d files", configName, maxFileRequests)
 	}
 	f, err := d.open(m)
 	if f == nil {
@@ -89,7 +89,7 @@ func (d *desk) answer(channel *ipc.Channel, m *ipc.OpenFile) error {
 
 // open opens the file that m asks for. For ipc.OpenNothing it only checks that
 // the path exists, and returns no file.
-func (d *desk) open(m *ipc.OpenFile) (f *os.File, err error) {
+func (d *fileOpener) open(m *ipc.OpenFile) (f *os.File, err error) {
 	switch m.What {
 	case ipc.OpenConfiguration:
 		if f, _, err = guard.Open(m.Path, guard.Configuration); err == nil {
@@ -107,13 +107,13 @@ func (d *desk) open(m *ipc.OpenFile) (f *os.File, err error) {
 	return f, err
 }
 
-// judge checks that only trusted users can change the configuration files that
+// checkTrust checks that only trusted users can change the configuration files that
 // were opened so far.
-func (d *desk) judge(m *ipc.Judge) error {
-	trust := guard.Trust{Private: become.PrivateGroup, Owners: append([]uint32{}, m.Owners...), Groups: m.Groups}
-	err := guard.Judge(d.files, guard.Configuration, trust)
+func (d *fileOpener) checkTrust(m *ipc.Judge) error {
+	trust := guard.Trust{PrivateGroup: become.PrivateGroup, Owners: append([]uint32{}, m.Owners...), Groups: m.Groups}
+	err := guard.CheckFiles(d.files, guard.Configuration, trust)
 	if err == nil {
-		d.judged = len(d.files)
+		d.checkedFiles = len(d.files)
 	}
 	return err
 }

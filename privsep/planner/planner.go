@@ -29,14 +29,14 @@ const configName = "schedrestd-config"
 // Planner starts schedrestd-config. When the parent is root, the program runs
 // under an id that no user has.
 type Planner struct {
-	program *os.File
-	who     security.Identity
-	argv    []string
-	env     []string
-	out     *os.File // the program's standard output
-	errOut  *os.File // the program's standard error
-	setup   ipc.ConfigSetup
-	spawner *spawn.Spawner // starts the program without namespaces; the program is killed when its spawner stops
+	program  *os.File
+	identity security.Identity
+	argv     []string
+	env      []string
+	out      *os.File // the program's standard output
+	errOut   *os.File // the program's standard error
+	setup    ipc.ConfigSetup
+	spawner  *spawn.Spawner // starts the program without namespaces; the program is killed when its spawner stops
 }
 
 // replanLimit limits the time for a Plan at a reload, which includes the time
@@ -59,14 +59,14 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 		}
 	}
 	setup.Directory, _ = os.Getwd()
-	p := &Planner{argv: append([]string{configName}, args...), out: out, errOut: errOut, setup: setup, who: security.Identity{UID: id, GID: id}}
+	p := &Planner{argv: append([]string{configName}, args...), out: out, errOut: errOut, setup: setup, identity: security.Identity{UID: id, GID: id}}
 	for _, v := range environ {
 		if strings.HasPrefix(v, "SCHED") || strings.HasPrefix(v, "SLURM") {
 			p.env = append(p.env, v)
 		}
 	}
 	p.setup.Variables = uint16(min(len(p.env), 1<<16-1))
-	if p.program, err = spawn.OpenProgram("configuration reader", path, configName, p.who, p.setup.Root); err != nil {
+	if p.program, err = spawn.OpenProgram("configuration reader", path, configName, p.identity, p.setup.Root); err != nil {
 		return nil, err
 	}
 	// schedrestd-config has not read the switches yet. So the parent does not
@@ -80,22 +80,22 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 // help. status is the program's exit status.
 func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
 	child, err := p.spawner.Launch(spawn.Spec{Role: ipc.Config, Program: p.program, Argv: p.argv, Threads: runtime.NumCPU(),
-		Who: p.who, Out: p.out, Log: p.errOut, Quiet: true})
+		Identity: p.identity, Out: p.out, Log: p.errOut, Quiet: true})
 	if err != nil {
 		return nil, 1, err
 	}
 	defer child.Close()
 	if p.setup.Again {
-		late := time.AfterFunc(replanLimit, child.Kill)
-		defer late.Stop()
+		killTimer := time.AfterFunc(replanLimit, child.Kill)
+		defer killTimer.Stop()
 	}
-	plan, err = p.converse(child.Channel)
+	plan, err = p.receivePlan(child.Channel)
 	failed := err != nil && !errors.Is(err, io.EOF)
 	if failed {
 		child.Kill()
 	}
-	<-child.Dead
-	ws := child.Ended
+	<-child.Exited
+	ws := child.Status
 	switch status = ws.ExitStatus(); {
 	case failed:
 		return nil, 1, err

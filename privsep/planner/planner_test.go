@@ -25,7 +25,7 @@ func playConfig(args []string) int {
 	}
 	var start *ipc.ConfigSetup
 	var env []string
-	for left := 1; left > 0; left-- {
+	for remaining := 1; remaining > 0; remaining-- {
 		m, err := channel.Receive()
 		if err != nil {
 			return 8
@@ -33,7 +33,7 @@ func playConfig(args []string) int {
 		switch m := m.Message.(type) {
 		case *ipc.ConfigSetup:
 			start = m
-			left += int(m.Variables)
+			remaining += int(m.Variables)
 		case *ipc.Variable:
 			env = append(env, m.Text)
 		}
@@ -47,7 +47,7 @@ func playConfig(args []string) int {
 		return ask(&ipc.OpenFile{What: ipc.OpenConfiguration, Path: args[1]})
 	}
 	judge := func() { ask(&ipc.Judge{}) }
-	var said []string
+	var report []string
 	plan := query.WholePlan{Plan: ipc.Plan{Mode: ipc.ModeServe}}
 	switch args[0] {
 	case "honest":
@@ -58,12 +58,12 @@ func playConfig(args []string) int {
 		status, _ := os.ReadFile("/proc/self/status")
 		for line := range strings.Lines(string(status)) {
 			if strings.HasPrefix(line, "NoNewPrivs:") || strings.HasPrefix(line, "CapEff:") || strings.HasPrefix(line, "CapPrm:") {
-				said = append(said, strings.Join(strings.Fields(line), " "))
+				report = append(report, strings.Join(strings.Fields(line), " "))
 			}
 		}
 		groups, _ := os.Getgroups()
-		said = append(said, env...)
-		said = append(said, string(text[:n]), fmt.Sprint(groups, len(os.Environ()), start.Root))
+		report = append(report, env...)
+		report = append(report, string(text[:n]), fmt.Sprint(groups, len(os.Environ()), start.Root))
 		plan.Service.UID = uint32(os.Getuid())
 	case "unjudged":
 		open()
@@ -92,7 +92,7 @@ func playConfig(args []string) int {
 	case "leaves":
 		return 7
 	}
-	for _, text := range said {
+	for _, text := range report {
 		plan.Listen = append(plan.Listen, ipc.Listen{Text: text, Network: ipc.TCP})
 	}
 	if query.SendPlan(channel, &plan) != nil {
@@ -142,15 +142,15 @@ func configuration(t *testing.T, text string, mode os.FileMode) (path string) {
 	return path
 }
 
-// planned returns the Plan of a program that playConfig plays.
-func planned(t *testing.T, again bool, args ...string) (*ipc.WholePlan, int, error) {
+// runPlanner returns the Plan of a program that playConfig plays.
+func runPlanner(t *testing.T, isReload bool, args ...string) (*ipc.WholePlan, int, error) {
 	t.Helper()
 	p, err := newPlanner(binary, args, []string{"SCHED_JWT=planted", "HOME=/planted", "SLURM_CONF=x"}, os.Stdout, os.Stderr, ipc.ConfigSetup{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	p.setup.Again = again
+	p.setup.Again = isReload
 	return p.Plan()
 }
 
@@ -159,20 +159,20 @@ func planned(t *testing.T, again bool, args ...string) (*ipc.WholePlan, int, err
 // root can open.
 func TestPlanner(t *testing.T) {
 	path := configuration(t, "what root reads", 0o600)
-	plan, status, err := planned(t, false, "honest", path)
+	plan, status, err := runPlanner(t, false, "honest", path)
 	if err != nil || plan == nil {
 		t.Fatalf("exit status %d, %v", status, err)
 	}
-	var said []string
+	var report []string
 	for _, l := range plan.Listen {
-		said = append(said, l.Text)
+		report = append(report, l.Text)
 	}
 	want := []string{"CapPrm: 0000000000000000", "CapEff: 0000000000000000", "NoNewPrivs: 1", "SCHED_JWT=planted", "SLURM_CONF=x", "what root reads"}
-	if !slices.Equal(said[:len(said)-1], want) {
-		t.Errorf("it has %q, want %q", said, want)
+	if !slices.Equal(report[:len(report)-1], want) {
+		t.Errorf("it has %q, want %q", report, want)
 	}
-	if os.Geteuid() == 0 && (said[len(said)-1] != "[] 2 true" || plan.Service.UID < 60_000) {
-		t.Errorf("as root: uid %d, groups, variables and root %s", plan.Service.UID, said[len(said)-1])
+	if os.Geteuid() == 0 && (report[len(report)-1] != "[] 2 true" || plan.Service.UID < 60_000) {
+		t.Errorf("as root: uid %d, groups, variables and root %s", plan.Service.UID, report[len(report)-1])
 	}
 }
 
@@ -194,19 +194,19 @@ func TestPlannerIsHostile(t *testing.T) {
 			if tt.root && os.Geteuid() != 0 {
 				t.Skip("needs root, for which files must be judged")
 			}
-			plan, _, err := planned(t, false, tt.part, path)
+			plan, _, err := runPlanner(t, false, tt.part, path)
 			if plan != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("plan %+v, %v; want %q", plan, err, tt.want)
 			}
 		})
 	}
-	if plan, status, err := planned(t, false, "leaves"); plan != nil || status != 7 || err != nil {
+	if plan, status, err := runPlanner(t, false, "leaves"); plan != nil || status != 7 || err != nil {
 		t.Errorf("one that has printed all: %v, exit status %d, %v", plan, status, err)
 	}
-	if plan, _, err := planned(t, true, "leaves"); plan != nil || err == nil {
+	if plan, _, err := runPlanner(t, true, "leaves"); plan != nil || err == nil {
 		t.Errorf("at a reload: %v, %v", plan, err)
 	}
-	if plan, _, err := planned(t, true, "says why not"); plan != nil || err == nil || err.Error() != "no" {
+	if plan, _, err := runPlanner(t, true, "says why not"); plan != nil || err == nil || err.Error() != "no" {
 		t.Errorf("at a reload that says why not: %v, %v", plan, err)
 	}
 }

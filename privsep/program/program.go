@@ -15,10 +15,10 @@ import (
 
 // Program is the program that all processes of a role are started from.
 type Program struct {
-	File    *os.File
-	As      security.Identity // identity of a service
-	missing error             // why there is no file
-	Argv    []string
+	File     *os.File
+	Identity security.Identity // identity of a service
+	openErr  error             // why there is no file
+	Argv     []string
 }
 
 // Set has the programs of all roles.
@@ -47,20 +47,20 @@ func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set,
 			}
 			continue
 		}
-		if p.As, err = identity(worker, root); err != nil {
+		if p.Identity, err = serviceIdentity(worker, root); err != nil {
 			return s, err
 		}
-		if p.File, err = spawn.OpenProgram(role.String(), "", Name(role), p.As, root, p.As.UID, worker.UID); err != nil {
-			p.missing = errs.New(errs.Invalid, "%v", err).WithHint("%s", errs.HintOf(err))
+		if p.File, err = spawn.OpenProgram(role.String(), "", Name(role), p.Identity, root, p.Identity.UID, worker.UID); err != nil {
+			p.openErr = errs.New(errs.Invalid, "%v", err).WithHint("%s", errs.HintOf(err))
 		}
 	}
 	return s, nil
 }
 
-// identity returns the identity of a service. If root is set, its uid is one
+// serviceIdentity returns the identity of a service. If root is set, its uid is one
 // that no user and no worker has. So a captured worker can neither stop nor
 // trace the service.
-func identity(worker security.Identity, root bool) (security.Identity, error) {
+func serviceIdentity(worker security.Identity, root bool) (security.Identity, error) {
 	if !root {
 		return worker, nil
 	}
@@ -70,15 +70,15 @@ func identity(worker security.Identity, root bool) (security.Identity, error) {
 
 // Start starts a process with the identity who, and sends it setup as its first
 // message.
-func (p *Program) Start(from *spawn.Spawner, who security.Identity, b spawn.Spec, setup ipc.Message) (*spawn.Started, error) {
-	if p.missing != nil {
-		return nil, p.missing
+func (p *Program) Start(spawner *spawn.Spawner, id security.Identity, spec spawn.Spec, setup ipc.Message) (*spawn.Child, error) {
+	if p.openErr != nil {
+		return nil, p.openErr
 	}
-	b.Program, b.Argv, b.Who = p.File, p.Argv, who
-	return from.Start(b, func(tasks uint64) ipc.Message {
+	spec.Program, spec.Argv, spec.Identity = p.File, p.Argv, id
+	return spawner.Start(spec, func(tasks uint64) ipc.Message {
 		switch s := setup.(type) {
 		case *ipc.ServiceSetup:
-			s.Files, s.Tasks = uint32(b.Files), uint32(tasks)
+			s.Files, s.Tasks = uint32(spec.Files), uint32(tasks)
 		case *ipc.Setup:
 			s.Tasks = uint32(tasks)
 		}

@@ -8,10 +8,10 @@ import (
 )
 
 // Parts returns the state of each part of the confinement that processes inherit.
-func (s *Spawner) Parts() []ipc.Part { return s.layers[:] }
+func (s *Spawner) Parts() []ipc.Part { return s.states[:] }
 
-// lacks returns the parts that are missing or switched off, and why.
-func (s *Spawner) lacks() string {
+// missingParts returns the parts that are missing or switched off, and why.
+func (s *Spawner) missingParts() string {
 	var list []string
 	for _, p := range s.Parts() {
 		if p.Is != "" && p.Is != ipc.PartOn {
@@ -27,10 +27,10 @@ func (s *Spawner) lacks() string {
 // part that workers set up themselves. A worker that lacks such a part refuses
 // to serve (ipc.SealRequire).
 func (s *Spawner) CheckRequired() error {
-	lacks := s.lacks()
-	if !s.Switches.RequireConfinement || lacks == "" {
+	missing := s.missingParts()
+	if !s.Switches.RequireConfinement || missing == "" {
 		return nil
 	}
-	return errs.New(errs.Unsupported, "require_confinement: parts of the confinement are not available: %s", lacks).
+	return errs.New(errs.Unsupported, "require_confinement: parts of the confinement are not available: %s", missing).
 		WithHint("schedrestd --check-confinement shows what each part needs; without require_confinement the other parts are used")
 }

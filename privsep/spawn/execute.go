@@ -18,37 +18,37 @@ import (
 // start starts a process with channel as its descriptor 3 and log as its descriptor 2.
 // After a start without root the process inherits the identity of the user who started
 // the gateway.
-func (s *Spawner) start(b Spec, channel, log int) (p *Process, err error) {
-	if !s.Do(func() { p, err = s.execute(b, channel, log) }) { // a signal has ended the gateway's start
+func (s *Spawner) start(spec Spec, channel, log int) (p *Process, err error) {
+	if !s.Do(func() { p, err = s.execute(spec, channel, log) }) { // a signal has ended the gateway's start
 		return nil, errs.New(errs.Unavailable, "the gateway is stopping")
 	}
 	return p, err
 }
 
 // execute implements start. It runs on the thread from which processes inherit.
-func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
+func (s *Spawner) execute(spec Spec, channel, log int) (*Process, error) {
 	pidfd := -1
 	sys := &syscall.SysProcAttr{
-		Unshareflags: s.flags,
+		Unshareflags: s.unshareFlags,
 		Setsid:       true, // so that a Ctrl-C at the terminal reaches only the parent, which drains
 		PidFD:        &pidfd,
 	}
-	if s.first == nil {
+	if s.namespaceInit == nil {
 		sys.Pdeathsig = syscall.SIGKILL // in a PID namespace of its own the process can't see its parent, and package syscall would take the parent for dead
 	}
-	if s.nest != nil {
-		s.nest.put(sys, b.Who, s.Root)
+	if s.userNS != nil {
+		s.userNS.apply(sys, spec.Identity, s.Root)
 	}
 	attr := &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   append(environ(b.Threads), s.nest.environ()...),
+		Env:   append(environ(spec.Threads), s.userNS.environ()...),
 		Files: []uintptr{s.null.Fd(), s.null.Fd(), uintptr(log), uintptr(channel)},
 		Sys:   sys,
 	}
-	if b.Out != nil {
-		attr.Files[1] = b.Out.Fd()
+	if spec.Out != nil {
+		attr.Files[1] = spec.Out.Fd()
 	}
-	path, argv := s.space.Path(b.Program), b.Argv
+	path, argv := s.rootFS.Path(spec.Program), spec.Argv
 	switch {
 	case s.Root:
 		// The child executes the stage, which changes the ids and then executes
@@ -57,29 +57,29 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 		// memory, so their user can't suspend this thread (see package stage).
 		if path == "" {
 			path = stage.File(len(attr.Files))
-			attr.Files = append(attr.Files, b.Program.Fd())
+			attr.Files = append(attr.Files, spec.Program.Fd())
 		}
-		target := stage.Target{UID: b.Who.UID, GID: b.Who.GID, DeathSignal: sys.Pdeathsig, Path: path, Argv: argv, Env: attr.Env}
-		if b.Quiet {
+		target := stage.Target{UID: spec.Identity.UID, GID: spec.Identity.GID, DeathSignal: sys.Pdeathsig, Path: path, Argv: argv, Env: attr.Env}
+		if spec.Quiet {
 			target.Report = uint32(len(attr.Files))
 			attr.Files = append(attr.Files, s.null.Fd())
 		}
-		path = cmp.Or(s.space.Path(s.stage), stage.Program) // /proc may not be mounted yet
+		path = cmp.Or(s.rootFS.Path(s.stage), stage.Program) // /proc may not be mounted yet
 		argv, attr.Env = target.Command()
 	case path == "":
-		program, err := OutOfTheWay(b.Program, attr.Files)
+		program, err := DupAbove(spec.Program, attr.Files)
 		if err != nil {
 			return nil, err
 		}
 		defer unix.Close(program)
 		path = stage.File(program) // resolved in the child
 	}
-	hide := func() error { return nil }
-	if s.nest != nil {
-		hide = showForStart()
+	restore := func() error { return nil }
+	if s.userNS != nil {
+		restore = makeDumpableForStart()
 	}
 	pid, _, err := syscall.StartProcess(path, argv, attr)
-	failed := hide()
+	failed := restore()
 	if failed == nil && err == nil && pidfd < 0 {
 		failed = errs.New(errs.Unsupported, "this kernel has no pidfd; use Linux 5.3 or later")
 	}
@@ -90,9 +90,9 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 		return nil, failed
 	}
 	if err != nil {
-		return nil, errs.Wrap(noProcess(b.Program.Name(), err), errs.Internal, "start %s", b.Program.Name())
+		return nil, errs.Wrap(explainStart(spec.Program.Name(), err), errs.Internal, "start %s", spec.Program.Name())
 	}
-	return newProcess(b.Role.String(), pid, pidfd), nil
+	return newProcess(spec.Role.String(), pid, pidfd), nil
 }
 
 // environ returns a process's whole environment. It contains no variable of the
@@ -104,40 +104,40 @@ func environ(threads int) []string {
 	}
 }
 
-// OutOfTheWay duplicates the descriptor of program to a number well above those
+// DupAbove duplicates the descriptor of program to a number well above those
 // in files. Before the child executes the program, it moves the files to their
 // places, and its own pipe to a number after them. These moves would overwrite
 // a descriptor with a lower number.
-func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
-	least := int(slices.Max(files)) + 1 + 1 + len(files)
-	fd, err = unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, least)
+func DupAbove(program *os.File, files []uintptr) (fd int, err error) {
+	minFD := int(slices.Max(files)) + 1 + 1 + len(files)
+	fd, err = unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, minFD)
 	return fd, errs.Wrap(err, errs.Internal, "duplicate the descriptor of %s", program.Name())
 }
 
-// expect returns the attributes that a process must have, as far as the parent
+// expectedAttributes returns the attributes that a process must have, as far as the parent
 // knows them. The parent does not know the namespaces that a process creates
 // for itself. It can't look them up either: an installed program is usually not
 // readable for the parent's user, and only root can examine a process of such a
 // program.
-func (s *Spawner) expect(b Spec) *ipc.Attributes {
-	a := &ipc.Attributes{UID: b.Who.UID, GID: b.Who.GID, Groups: b.Who.Groups, Foreign: s.nest != nil, Bounding: s.inherited.Bounding, Seccomp: s.inherited.Seccomp}
+func (s *Spawner) expectedAttributes(spec Spec) *ipc.Attributes {
+	a := &ipc.Attributes{UID: spec.Identity.UID, GID: spec.Identity.GID, Groups: spec.Identity.Groups, Foreign: s.userNS != nil, Bounding: s.inherited.Bounding, Seccomp: s.inherited.Seccomp}
 	switch {
-	case s.nest.settles():
+	case s.userNS.emptiesBounding():
 		a.Bounding = security.Capabilities(0).String()
-	case s.nest != nil:
+	case s.userNS != nil:
 		a.Bounding = security.AllCapabilities().String() // these apply to its own namespaces only, and no_new_privs keeps it from gaining them
 	}
-	if b.Role == ipc.Auditor || b.Role == ipc.Dispatcher { // these roles write files
+	if spec.Role == ipc.Auditor || spec.Role == ipc.Dispatcher { // these roles write files
 		var l unix.Rlimit
 		_ = unix.Getrlimit(unix.RLIMIT_FSIZE, &l)
 		a.FileSize, a.MaxSize = l.Cur, l.Max
 	}
-	own := map[string]bool{}
+	ownNamespaces := map[string]bool{}
 	for _, p := range parts {
-		own[p.link] = s.nest.has(p.flag)
+		ownNamespaces[p.link] = s.userNS.hasFlag(p.flag)
 	}
 	for link, id := range s.inherited.Namespaces {
-		a.Namespaces = append(a.Namespaces, ipc.Namespace{Type: link, ID: id, Other: own[link]})
+		a.Namespaces = append(a.Namespaces, ipc.Namespace{Type: link, ID: id, Other: ownNamespaces[link]})
 	}
 	return a
 }
@@ -146,26 +146,26 @@ const (
 	// idleThreads is how many threads a process may have in addition to those
 	// that run concurrently.
 	idleThreads = 64
-	// MostOfUser is how many processes and threads a user may have when a
+	// MaxUserTasks is how many processes and threads a user may have when a
 	// worker of this user starts another thread. The count includes other
 	// programs of the user: the users of become_user have some, and so may the
 	// account "nobody". The limit keeps a compromised worker from using up all
 	// processes of the machine.
-	MostOfUser = 4096
+	MaxUserTasks = 4096
 )
 
-// tasks returns the limit of processes and threads for a process with this
+// maxTasks returns the limit of processes and threads for a process with this
 // number of concurrent threads. The kernel compares the limit with all
 // processes and threads of the process's user. Since Linux 5.14 it counts each
 // user namespace separately, so a process in a namespace of its own gets a
 // limit for itself alone.
-func (s *Spawner) tasks(threads int) uint64 {
-	if s.nest != nil && security.KernelSince(5, 14) {
+func (s *Spawner) maxTasks(threads int) uint64 {
+	if s.userNS != nil && security.KernelSince(5, 14) {
 		return uint64(threads + idleThreads)
 	}
-	var own unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NPROC, &own) != nil {
-		return MostOfUser
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil {
+		return MaxUserTasks
 	}
-	return min(MostOfUser, own.Max)
+	return min(MaxUserTasks, limit.Max)
 }

@@ -23,47 +23,47 @@ const (
 	emptyBounding
 	noNewPrivs
 	noGroups
-	allParts // how many there are
+	numParts // how many there are
 )
 
 // parts describes each part. The log, --check-confinement and
 // require_confinement use this table, and so does the list of namespaces that a
 // process must find itself in.
-var parts = [allParts]struct {
-	name   string
-	lacked string  // the word in package ipc for the state of a part that a start without root lacks; "": every start has the part
-	flag   uintptr // flag of the part, if it is a namespace
-	link   string  // its link in /proc/PID/ns
+var parts = [numParts]struct {
+	name              string
+	unprivilegedState string  // the word in package ipc for the state of a part that a start without root lacks; "": every start has the part
+	flag              uintptr // flag of the part, if it is a namespace
+	link              string  // its link in /proc/PID/ns
 }{
 	descriptorTable:  {name: "descriptor table of their own"},
 	userNamespace:    {name: "user namespace", flag: unix.CLONE_NEWUSER, link: "user"}, // each process has its own; no thread can enter it
 	ipcNamespace:     {name: "IPC namespace", flag: unix.CLONE_NEWIPC, link: "ipc"},
 	networkNamespace: {name: "network namespace", flag: unix.CLONE_NEWNET, link: "net"},
-	ownRoot:          {name: "root of their own", lacked: ipc.PartUnpermitted, flag: unix.CLONE_NEWNS, link: "mnt"},
-	pidNamespace:     {name: "PID namespace", lacked: ipc.PartUnpermitted, flag: unix.CLONE_NEWPID, link: "pid"},
-	emptyBounding:    {name: "empty capability bounding set", lacked: ipc.PartUnpermitted},
+	ownRoot:          {name: "root of their own", unprivilegedState: ipc.PartUnpermitted, flag: unix.CLONE_NEWNS, link: "mnt"},
+	pidNamespace:     {name: "PID namespace", unprivilegedState: ipc.PartUnpermitted, flag: unix.CLONE_NEWPID, link: "pid"},
+	emptyBounding:    {name: "empty capability bounding set", unprivilegedState: ipc.PartUnpermitted},
 	noNewPrivs:       {name: "no_new_privs"},
-	noGroups:         {name: "dropping of supplementary groups", lacked: ipc.PartOfRoot},
+	noGroups:         {name: "dropping of supplementary groups", unprivilegedState: ipc.PartOfRoot},
 }
 
-// layers holds the state of each part. An empty state means that there is
+// partStates holds the state of each part. An empty state means that there is
 // nothing to report about the part, or that its state is not known yet.
-type layers [allParts]ipc.Part
+type partStates [numParts]ipc.Part
 
-// set records that a part is on, or, if err is not nil, that it is missing
+// setState records that a part is on, or, if err is not nil, that it is missing
 // because of err.
-func (s *Spawner) set(p part, err error) {
-	one := &s.layers[p]
-	switch one.Is, one.Why = ipc.PartOn, ""; {
+func (s *Spawner) setState(p part, err error) {
+	state := &s.states[p]
+	switch state.Is, state.Why = ipc.PartOn, ""; {
 	case err != nil && s.Root:
-		one.Is, one.Why = ipc.PartMissing, err.Error()
+		state.Is, state.Why = ipc.PartMissing, err.Error()
 	case err != nil:
-		one.Is, one.Why = cmp.Or(parts[p].lacked, ipc.PartMissing), err.Error()
+		state.Is, state.Why = cmp.Or(parts[p].unprivilegedState, ipc.PartMissing), err.Error()
 	}
 }
 
 // coversAll reports whether every part that is on in other is also on in l.
-func (l layers) coversAll(other layers) bool {
+func (l partStates) coversAll(other partStates) bool {
 	for p := range l {
 		if other[p].Is == ipc.PartOn && l[p].Is != ipc.PartOn {
 			return false
@@ -74,5 +74,5 @@ func (l layers) coversAll(other layers) bool {
 
 var (
 	errUnconfined = errors.New("this build has no sandbox, for measurements")
-	errNoNest     = errors.New(ipc.NoUserNamespace)
+	errNoUserNS   = errors.New(ipc.NoUserNamespace)
 )

@@ -25,14 +25,14 @@ func TestParts(t *testing.T) {
 // depends on which setups of a user namespace were tried, and how they failed.
 func TestAbsent(t *testing.T) {
 	var mounts, none Spawner
-	mounts.nest = &nests[0]
-	mounts.deny(errUnconfined) // any error
-	mounts.nest = &nests[1]
-	for i := range nests {
-		none.nest = &nests[i]
-		none.deny(unix.EUSERS)
+	mounts.userNS = &userNSSetups[0]
+	mounts.recordPartErrors(errUnconfined) // any error
+	mounts.userNS = &userNSSetups[1]
+	for i := range userNSSetups {
+		none.userNS = &userNSSetups[i]
+		none.recordPartErrors(unix.EUSERS)
 	}
-	none.nest = nil
+	none.userNS = nil
 	for _, tt := range []struct {
 		name string
 		s    *Spawner
@@ -47,8 +47,8 @@ func TestAbsent(t *testing.T) {
 		{"… for the namespace, either", new(Spawner), userNamespace, ipc.Part{}},
 	} {
 		tt.want.Name = parts[tt.p].name
-		tt.s.enter(tt.p, 0)
-		if got := tt.s.layers[tt.p]; got != tt.want {
+		tt.s.enterPart(tt.p, 0)
+		if got := tt.s.states[tt.p]; got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -60,12 +60,12 @@ func TestAbsent(t *testing.T) {
 func TestPartsOfASpawner(t *testing.T) {
 	for root, want := range map[bool]string{false: ipc.PartUnpermitted, true: ipc.PartMissing} {
 		s := Spawner{Options: Options{Root: root, Switches: ipc.Switches{DisableUnshareSysV: true}}}
-		for p := range allParts {
-			s.enter(p, 0)
+		for p := range numParts {
+			s.enterPart(p, 0)
 		}
-		s.set(networkNamespace, unix.EPERM)
-		s.set(ownRoot, unix.EINVAL)
-		s.set(pidNamespace, unix.EPERM)
+		s.setState(networkNamespace, unix.EPERM)
+		s.setState(ownRoot, unix.EINVAL)
+		s.setState(pidNamespace, unix.EPERM)
 		got := s.Parts()[ipcNamespace : ownRoot+1]
 		if diff := cmp.Diff([]ipc.Part{
 			{Name: "IPC namespace", Is: ipc.PartOff, Why: "disable_unshare_sysv"},
@@ -74,11 +74,11 @@ func TestPartsOfASpawner(t *testing.T) {
 		}, got); diff != "" {
 			t.Errorf("root %t (-want +got):\n%s", root, diff)
 		}
-		if got, want := s.lacks(), "IPC namespace (disable_unshare_sysv), network namespace (operation not permitted), root of their own (invalid argument), PID namespace (operation not permitted)"; got != want {
+		if got, want := s.missingParts(), "IPC namespace (disable_unshare_sysv), network namespace (operation not permitted), root of their own (invalid argument), PID namespace (operation not permitted)"; got != want {
 			t.Errorf("it lacks %q, want %q", got, want)
 		}
-		s.set(ownRoot, nil)
-		if got, want := s.layers[ownRoot], (ipc.Part{Name: "root of their own", Is: ipc.PartOn}); got != want {
+		s.setState(ownRoot, nil)
+		if got, want := s.states[ownRoot], (ipc.Part{Name: "root of their own", Is: ipc.PartOn}); got != want {
 			t.Errorf("a part that was missing before: %v, want %v", got, want)
 		}
 	}

@@ -14,17 +14,17 @@ import (
 )
 
 var (
-	// ToBecome has the capabilities that a change of identity needs.
-	ToBecome = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
-	// ToServe has the capabilities with which root starts and ends processes.
-	ToServe = ToBecome | security.Caps(unix.CAP_KILL)
+	// SetIDCapabilities has the capabilities that a change of identity needs.
+	SetIDCapabilities = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
+	// ServeCapabilities has the capabilities with which root starts and ends processes.
+	ServeCapabilities = SetIDCapabilities | security.Caps(unix.CAP_KILL)
 )
 
 // CheckCapabilities returns an error if this process is root but lacks the
 // capabilities to start and end processes of other users. Without this check
 // the start or the end of a process would fail later.
 func CheckCapabilities() error {
-	held, err := security.Held()
+	held, err := security.EffectiveCapabilities()
 	var missing []string
 	for n, name := range [...]string{unix.CAP_KILL: "CAP_KILL", unix.CAP_SETGID: "CAP_SETGID", unix.CAP_SETUID: "CAP_SETUID"} {
 		if name != "" && !held.Has(n) {
@@ -54,14 +54,14 @@ func New(o Options) (s *Spawner, err error) {
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
 	}
 	if !o.Switches.DisableUnshareFiles {
-		s.flags |= unix.CLONE_FILES
+		s.unshareFlags |= unix.CLONE_FILES
 	}
 	if !o.Switches.DisableUnshareSysV {
-		s.flags |= unix.CLONE_SYSVSEM
+		s.unshareFlags |= unix.CLONE_SYSVSEM
 	}
-	s.Thread, err = thread.Start(s.diverge)
+	s.Thread, err = thread.Start(s.prepareThread)
 	if err == nil {
-		s.inherited, err = security.Inherited(s.id) // the thread itself is not in the /proc that it sees
+		s.inherited, err = security.ReadInheritance(s.threadID) // the thread itself is not in the /proc that it sees
 	}
 	if err != nil {
 		s.Stop()
@@ -70,21 +70,21 @@ func New(o Options) (s *Spawner, err error) {
 	return s, nil
 }
 
-// Another makes a Spawner that can replace s. Its processes are confined at
+// NewReplacement makes a Spawner that can replace s. Its processes are confined at
 // least as much as those of s.
-func (s *Spawner) Another() (*Spawner, error) {
+func (s *Spawner) NewReplacement() (*Spawner, error) {
 	next, err := New(s.Options)
-	if err == nil && !next.layers.coversAll(s.layers) {
+	if err == nil && !next.states.coversAll(s.states) {
 		next.Stop()
-		return nil, errs.New(errs.Unsupported, "the processes would lack parts of their confinement: %s", next.lacks())
+		return nil, errs.New(errs.Unsupported, "the processes would lack parts of their confinement: %s", next.missingParts())
 	}
 	return next, err
 }
 
 // Stop ends the thread. The kernel then kills every process of s that is left.
 func (s *Spawner) Stop() {
-	if s.first != nil {
-		s.first.stop()
+	if s.namespaceInit != nil {
+		s.namespaceInit.stop()
 	}
 	s.Thread.Stop()
 	s.null.Close()
@@ -99,13 +99,13 @@ func (s *Spawner) Stop() {
 // times a second.
 const timerSlack = 1_000_000
 
-// diverge prepares the calling thread, whose attributes are inherited by the
+// prepareThread prepares the calling thread, whose attributes are inherited by the
 // processes that it starts. It records in layers which parts of the confinement
 // are on, and which are missing.
-func (s *Spawner) diverge() error {
-	s.id = unix.Gettid()
+func (s *Spawner) prepareThread() error {
+	s.threadID = unix.Gettid()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0)
-	held, err := security.Held()
+	held, err := security.EffectiveCapabilities()
 	if err == nil && s.Enter != nil {
 		err = s.Enter()
 	}
@@ -113,13 +113,13 @@ func (s *Spawner) diverge() error {
 		return err
 	}
 	if !s.Plain {
-		s.nest = s.findNest(held)
-		for p := range allParts {
-			s.enter(p, held)
+		s.userNS = s.findUserNS(held)
+		for p := range numParts {
+			s.enterPart(p, held)
 		}
 	}
 	if s.Root {
-		if err := security.PassCapabilities(ToBecome); err != nil {
+		if err := security.PassCapabilities(SetIDCapabilities); err != nil {
 			return err
 		}
 	}
@@ -127,19 +127,19 @@ func (s *Spawner) diverge() error {
 	if err != nil {
 		return err
 	}
-	if !s.nest.settles() && (!dropped || s.nest != nil) {
-		err = s.absent(emptyBounding)
+	if !s.userNS.emptiesBounding() && (!dropped || s.userNS != nil) {
+		err = s.missingReason(emptyBounding)
 	}
-	s.set(emptyBounding, err)
+	s.setState(emptyBounding, err)
 	if err := security.NoNewPrivsThread(); err != nil {
 		return err
 	}
-	s.set(noNewPrivs, nil)
+	s.setState(noNewPrivs, nil)
 	// A service manager that sets a group also puts it into the list of
 	// supplementary groups. If the list has no other group, the supplementary
 	// groups count as dropped.
 	if !s.Root && slices.ContainsFunc(s.Identity.Groups, func(gid uint32) bool { return gid != s.Identity.GID }) {
-		s.set(noGroups, unix.EPERM)
+		s.setState(noGroups, unix.EPERM)
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 
 // Process is a child of a Spawner.
 type Process struct {
-	PID   int
-	Dead  chan struct{}   // closed when the process has exited
-	Ended unix.WaitStatus // the exit status, valid when Dead is closed
+	PID    int
+	Exited chan struct{}   // closed when the process has exited
+	Status unix.WaitStatus // the exit status, valid when Dead is closed
 
 	pidfd *os.File // non-blocking: the poller waits for the exit, and no thread is blocked
 }
@@ -22,7 +22,7 @@ type Process struct {
 // exit.
 func newProcess(name string, pid, pidfd int) *Process {
 	_ = unix.SetNonblock(pidfd, true)
-	p := &Process{PID: pid, pidfd: os.NewFile(uintptr(pidfd), name), Dead: make(chan struct{})}
+	p := &Process{PID: pid, pidfd: os.NewFile(uintptr(pidfd), name), Exited: make(chan struct{})}
 	go p.wait()
 	return p
 }
@@ -41,14 +41,14 @@ func pipe() (*os.File, int, error) {
 // wait waits until the process has exited and takes its status, so that no
 // zombie stays.
 func (p *Process) wait() {
-	defer close(p.Dead)
+	defer close(p.Exited)
 	defer p.pidfd.Close()
 	raw, err := p.pidfd.SyscallConn()
 	if err != nil {
 		return
 	}
 	_ = raw.Read(func(uintptr) bool {
-		pid, err := unix.Wait4(p.PID, &p.Ended, unix.WNOHANG, nil)
+		pid, err := unix.Wait4(p.PID, &p.Status, unix.WNOHANG, nil)
 		return err != unix.EINTR && (err != nil || pid != 0)
 	})
 }
@@ -64,15 +64,15 @@ func (p *Process) Signal(s unix.Signal) {
 	}
 }
 
-// lastWords is how long a process may take to exit when no other process needs it any
+// exitTimeout is how long a process may take to exit when no other process needs it any
 // more.
-const lastWords = time.Second
+const exitTimeout = time.Second
 
-// awaitDeath waits for the exit of the process, at most for limit. It reports
+// awaitExit waits for the exit of the process, at most for limit. It reports
 // whether the process has exited.
-func (p *Process) awaitDeath(limit time.Duration) bool {
+func (p *Process) awaitExit(limit time.Duration) bool {
 	select {
-	case <-p.Dead:
+	case <-p.Exited:
 		return true
 	case <-time.After(limit):
 		return false

@@ -27,15 +27,15 @@ const (
 // the open file. So a later change of the path can't put another program in its
 // place, and PATH is never used. The program may be in a directory that the
 // worker's uid can't enter.
-func OpenWorker(path string, who security.Identity, root bool) (*os.File, error) {
-	return OpenProgram("worker", path, WorkerName, who, root, who.UID)
+func OpenWorker(path string, identity security.Identity, root bool) (*os.File, error) {
+	return OpenProgram("worker", path, WorkerName, identity, root, identity.UID)
 }
 
 // OpenProgram opens the program at path, or the file called name in the
 // directory of this program if path is empty. The argument what names the
 // process in errors. The users in never must not own the program or a directory
 // above it.
-func OpenProgram(what, path, name string, who security.Identity, root bool, never ...uint32) (*os.File, error) {
+func OpenProgram(label, path, name string, identity security.Identity, root bool, forbiddenOwners ...uint32) (*os.File, error) {
 	if path == "" {
 		self, err := os.Executable()
 		if err != nil {
@@ -43,7 +43,7 @@ func OpenProgram(what, path, name string, who security.Identity, root bool, neve
 		}
 		path = filepath.Join(filepath.Dir(self), name)
 	}
-	f, err := findProgram(what, path, root, never)
+	f, err := findProgram(label, path, root, forbiddenOwners)
 	if errs.KindOf(err) == errs.NotFound {
 		return nil, errs.New(errs.NotFound, "%v", err).
 			WithHint("%s must be in the directory of schedrestd; make build puts both into bin", name)
@@ -54,11 +54,11 @@ func OpenProgram(what, path, name string, who security.Identity, root bool, neve
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		f.Close()
-		return nil, errs.New(errs.Invalid, "%s %s: not a regular file", what, path)
+		return nil, errs.New(errs.Invalid, "%s %s: not a regular file", label, path)
 	}
 	// Without root, a copy would belong to the user of this process. Workers
 	// run as the same user, so they could still read it.
-	if root && !suits(st, who) {
+	if root && !isExecuteOnly(st, identity) {
 		defer f.Close()
 		if f, err = copyProgram(f); err != nil {
 			return nil, err
@@ -69,35 +69,35 @@ func OpenProgram(what, path, name string, who security.Identity, root bool, neve
 
 // findProgram opens the file at path. If root is set, it also checks which
 // users can change the file.
-func findProgram(what, path string, root bool, never []uint32) (*os.File, error) {
+func findProgram(label, path string, root bool, forbiddenOwners []uint32) (*os.File, error) {
 	if root {
 		// If a captured worker could change a file in this directory, code of
 		// an attacker would run as root at the next start.
-		never = slices.DeleteFunc(slices.Clone(never), func(uid uint32) bool { return uid == 0 })
-		trust := guard.Trust{Private: become.PrivateGroup, Never: never}
-		f, _, err := guard.Open(path, guard.Rule{What: what, Run: true, Trust: &trust})
+		forbiddenOwners = slices.DeleteFunc(slices.Clone(forbiddenOwners), func(uid uint32) bool { return uid == 0 })
+		trust := guard.Trust{PrivateGroup: become.PrivateGroup, ForbiddenOwners: forbiddenOwners}
+		f, _, err := guard.Open(path, guard.Rule{Label: label, Execute: true, Trust: &trust})
 		return f, err
 	}
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) {
-		return nil, errs.New(errs.NotFound, "%s %s: %v", what, path, err)
+		return nil, errs.New(errs.NotFound, "%s %s: %v", label, path, err)
 	}
 	if err != nil {
-		return nil, errs.New(errs.Denied, "%s %s: %v", what, path, err)
+		return nil, errs.New(errs.Denied, "%s %s: %v", label, path, err)
 	}
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// suits reports whether the file's mode is right for the identity who: this
+// isExecuteOnly reports whether the file's mode is right for the identity who: this
 // user may execute the program but not read it. A process that can read its
 // program starts dumpable. Until it has made itself undumpable, another process
 // of the same uid could trace it, or take its channel to the parent.
-func suits(st unix.Stat_t, who security.Identity) bool {
+func isExecuteOnly(st unix.Stat_t, identity security.Identity) bool {
 	shift := 0 // the bits for others
 	switch {
-	case st.Uid == who.UID:
+	case st.Uid == identity.UID:
 		shift = 6
-	case st.Gid == who.GID:
+	case st.Gid == identity.GID:
 		shift = 3
 	}
 	bits := st.Mode >> shift & 0o7
@@ -122,18 +122,18 @@ func copyProgram(from *os.File) (*os.File, error) {
 	if err := mem.Chmod(0o711); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "protect the copy of %s", from.Name())
 	}
-	again, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", mem.Fd()), unix.O_PATH|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", mem.Fd()), unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "open the copy of %s", from.Name())
 	}
-	return os.NewFile(uintptr(again), from.Name()), nil
+	return os.NewFile(uintptr(fd), from.Name()), nil
 }
 
 // SealedCopy copies src to a memory file that can no longer be changed. The
 // argument how is MFD_EXEC or MFD_NOEXEC_SEAL.
-func SealedCopy(src io.Reader, name string, how int) (*os.File, error) {
+func SealedCopy(src io.Reader, name string, execFlag int) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
-	fd, err := unix.MemfdCreate(filepath.Base(name), flags|how)
+	fd, err := unix.MemfdCreate(filepath.Base(name), flags|execFlag)
 	if err == unix.EINVAL { // a kernel before 6.3 has neither flag
 		fd, err = unix.MemfdCreate(filepath.Base(name), flags)
 	}
@@ -158,10 +158,10 @@ func SealedCopy(src io.Reader, name string, how int) (*os.File, error) {
 	return mem, nil
 }
 
-// noProcess returns err, the kernel's reason for refusing a start, with a hint.
+// explainStart returns err, the kernel's reason for refusing a start, with a hint.
 // The hint names the limits if no process could be created, and the program if
 // that can't be executed.
-func noProcess(program string, err error) error {
+func explainStart(program string, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOEXEC):
 		return &errs.Error{Err: err, Hint: "file " + guard.Quote(program) + "  # it is for another processor, or no program: make install puts one for this machine there"}

@@ -51,20 +51,20 @@ type Options struct {
 type Spawner struct {
 	Options
 	*thread.Thread
-	id        int     // the thread's number
-	flags     uintptr // namespaces that each process unshares between fork and exec
-	null      *os.File
-	stage     *os.File   // this program, which root executes to start the other programs
-	space     *root.Root // the processes' file system; nil: the machine's
-	first     *Started   // the init process of the shared PID namespace; nil: processes are in the machine's, or each has its own
-	nest      *nest      // the user namespace setup of each process; nil: none has one
-	inherited security.Inheritance
-	denied    [allParts]error // for each part, the error of the last nest that would have provided it
-	layers    layers          // except for parts that processes set up themselves
+	threadID      int     // the thread's number
+	unshareFlags  uintptr // namespaces that each process unshares between fork and exec
+	null          *os.File
+	stage         *os.File     // this program, which root executes to start the other programs
+	rootFS        *root.Root   // the processes' file system; nil: the machine's
+	namespaceInit *Child       // the init process of the shared PID namespace; nil: processes are in the machine's, or each has its own
+	userNS        *userNSSetup // the user namespace setup of each process; nil: none has one
+	inherited     security.Inheritance
+	partErrors    [numParts]error // for each part, the error of the last nest that would have provided it
+	states        partStates      // except for parts that processes set up themselves
 }
 
-// unasked returns why a part is switched off; "" when it is not.
-func (o *Options) unasked(p part) string {
+// offReason returns why a part is switched off; "" when it is not.
+func (o *Options) offReason(p part) string {
 	switch {
 	case p == descriptorTable && o.Switches.DisableUnshareFiles:
 		return "disable_unshare_files"
@@ -76,29 +76,31 @@ func (o *Options) unasked(p part) string {
 	return ""
 }
 
-// absent returns why part p is missing. It returns errNoNest if p needs a user
+// missingReason returns why part p is missing. It returns errNoUserNS if p needs a user
 // namespace and none could be set up, and otherwise the error of the last user
 // namespace setup (nest) that would have provided p. If there was no such
 // setup, it returns EPERM: only a thread with CAP_SYS_ADMIN can enter a
 // namespace without a user namespace of its own.
-func (s *Spawner) absent(p part) error {
-	if p != userNamespace && s.denied[userNamespace] != nil && s.nest == nil {
-		return errNoNest
+func (s *Spawner) missingReason(p part) error {
+	if p != userNamespace && s.partErrors[userNamespace] != nil && s.userNS == nil {
+		return errNoUserNS
 	}
-	return cmp.Or(s.denied[p], error(unix.EPERM))
+	return cmp.Or(s.partErrors[p], error(unix.EPERM))
 }
 
-// IsEnding reports whether the PID namespace has ended. Call it when no process
+// NamespaceEnded reports whether the PID namespace has ended. Call it when no process
 // can be started there. It waits for a moment, because the namespace ends only
 // when all processes in it have been waited for.
-func (s *Spawner) IsEnding() bool { return s.first != nil && s.first.awaitDeath(lastWords) }
+func (s *Spawner) NamespaceEnded() bool {
+	return s.namespaceInit != nil && s.namespaceInit.awaitExit(exitTimeout)
+}
 
-// Lost returns a channel that is closed when the PID namespace has ended, with
+// NamespaceDone returns a channel that is closed when the PID namespace has ended, with
 // its init process and all others. The channel is nil if there is no init
 // process.
-func (s *Spawner) Lost() <-chan struct{} {
-	if s.first == nil {
+func (s *Spawner) NamespaceDone() <-chan struct{} {
+	if s.namespaceInit == nil {
 		return nil
 	}
-	return s.first.Dead
+	return s.namespaceInit.Exited
 }

@@ -12,19 +12,19 @@ import (
 
 // Spec describes a process to start.
 type Spec struct {
-	Role    ipc.Role
-	Program *os.File
-	Argv    []string
-	Threads int // how many threads run concurrently
-	Who     security.Identity
-	Files   uint64   // limit of open descriptors
-	Out     *os.File // its standard output; nil: /dev/null
-	Log     *os.File // its standard error; nil: a pipe
-	Quiet   bool     // no line of a failed stage is logged; the exit status says enough
+	Role     ipc.Role
+	Program  *os.File
+	Argv     []string
+	Threads  int // how many threads run concurrently
+	Identity security.Identity
+	Files    uint64   // limit of open descriptors
+	Out      *os.File // its standard output; nil: /dev/null
+	Log      *os.File // its standard error; nil: a pipe
+	Quiet    bool     // no line of a failed stage is logged; the exit status says enough
 }
 
-// Started is a process that was started, with the descriptors that the dispatcher gets.
-type Started struct {
+// Child is a process that was started, with the descriptors that the dispatcher gets.
+type Child struct {
 	*Process
 	Channel  *ipc.Channel
 	Log      *os.File // reading end of the pipe at its standard error; nil: there is none
@@ -33,7 +33,7 @@ type Started struct {
 }
 
 // Close closes this process's copies of the descriptors that the dispatcher gets.
-func (s *Started) Close() {
+func (s *Child) Close() {
 	s.Channel.Close()
 	if s.Log != nil {
 		s.Log.Close()
@@ -42,9 +42,9 @@ func (s *Started) Close() {
 
 // stop ends an init process that is no longer needed, and waits for its exit.
 // All other processes in its namespace end first.
-func (s *Started) stop() {
+func (s *Child) stop() {
 	s.Kill()
-	s.awaitDeath(lastWords) // this takes longer if a process in there can't be killed or was not waited for
+	s.awaitExit(exitTimeout) // this takes longer if a process in there can't be killed or was not waited for
 	s.Close()
 }
 
@@ -52,41 +52,41 @@ func (s *Started) stop() {
 // process two messages. The first is returned by setup, which gets the limit on
 // the tasks of the process. The second has the attributes that the process must
 // have. The error is ENOMEM if the PID namespace has ended.
-func (s *Spawner) Start(b Spec, setup func(tasks uint64) ipc.Message) (*Started, error) {
-	p, err := s.Launch(b)
+func (s *Spawner) Start(spec Spec, setup func(tasks uint64) ipc.Message) (*Child, error) {
+	p, err := s.Launch(spec)
 	if err != nil {
 		return nil, err
 	}
-	tasks := s.tasks(b.Threads)
-	for _, m := range []ipc.Message{setup(tasks), s.expect(b)} {
+	tasks := s.maxTasks(spec.Threads)
+	for _, m := range []ipc.Message{setup(tasks), s.expectedAttributes(spec)} {
 		if err := ipc.UnlessGone(p.Channel.TrySend(m)); err != nil { // the dispatcher notices an exit
 			p.Kill()
 			p.Close()
-			return nil, errs.Wrap(err, errs.Internal, "send a %s its settings", b.Role)
+			return nil, errs.Wrap(err, errs.Internal, "send a %s its settings", spec.Role)
 		}
 	}
-	p.UID, p.GID, p.Foreign = b.Who.UID, b.Who.GID, s.nest != nil
+	p.UID, p.GID, p.Foreign = spec.Identity.UID, spec.Identity.GID, s.userNS != nil
 	return p, nil
 }
 
 // Launch starts a process with a channel, and sends it no message.
-func (s *Spawner) Launch(b Spec) (*Started, error) { return launch(b, s.start) }
+func (s *Spawner) Launch(spec Spec) (*Child, error) { return launch(spec, s.start) }
 
 // launch implements Launch. start is s.start, or s.execute if the caller is on
 // the Spawner's thread.
-func launch(b Spec, start func(b Spec, channel, log int) (*Process, error)) (*Started, error) {
-	channel, theirs, err := ipc.Pair(ipc.Parent, b.Role)
+func launch(spec Spec, start func(spec Spec, channel, log int) (*Process, error)) (*Child, error) {
+	channel, peerFD, err := ipc.Pair(ipc.Parent, spec.Role)
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(theirs) // an open copy here would hide the exit of the process
-	p := &Started{Channel: channel}
-	if b.Log != nil {
-		p.Process, err = start(b, theirs, int(b.Log.Fd()))
+	defer unix.Close(peerFD) // an open copy here would hide the exit of the process
+	p := &Child{Channel: channel}
+	if spec.Log != nil {
+		p.Process, err = start(spec, peerFD, int(spec.Log.Fd()))
 	} else {
 		var write int
 		if p.Log, write, err = pipe(); err == nil {
-			p.Process, err = start(b, theirs, write)
+			p.Process, err = start(spec, peerFD, write)
 			unix.Close(write)
 		}
 	}

@@ -28,8 +28,8 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	for least := range 100 { // the pipe that reports a failed start gets a lower number, in a gap
-		fd, err := unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, least)
+	for minFD := range 100 { // the pipe that reports a failed start gets a lower number, in a gap
+		fd, err := unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, minFD)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 		if err != nil {
 			t.Fatalf("with descriptor %d beside the program's %d: %v", fd, program.Fd(), err)
 		}
-		<-p.Dead
+		<-p.Exited
 	}
 }
 
@@ -54,14 +54,14 @@ func TestDeadBeforeTold(t *testing.T) {
 	must(t, err)
 	defer s.Stop()
 	for range 3 {
-		born := Spec{Role: ipc.Worker, Program: program, Argv: []string{"true"}, Threads: 1, Who: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}
-		p, err := s.Start(born, func(uint64) ipc.Message { time.Sleep(10 * time.Millisecond); return new(ipc.Setup) })
+		spec := Spec{Role: ipc.Worker, Program: program, Argv: []string{"true"}, Threads: 1, Identity: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}
+		p, err := s.Start(spec, func(uint64) ipc.Message { time.Sleep(10 * time.Millisecond); return new(ipc.Setup) })
 		must(t, err)
 		if m, err := p.Channel.Receive(); err != io.EOF {
 			t.Errorf("%v, %v", m, err)
 		}
-		if <-p.Dead; exitstatus.Describe(p.Ended) != exitstatus.OK {
-			t.Error(exitstatus.Describe(p.Ended))
+		if <-p.Exited; exitstatus.Describe(p.Status) != exitstatus.OK {
+			t.Error(exitstatus.Describe(p.Status))
 		}
 		p.Close()
 	}
@@ -87,7 +87,7 @@ func TestTimerSlack(t *testing.T) {
 	w.Close()
 	must(t, err)
 	text, err := io.ReadAll(r)
-	if <-p.Dead; err != nil || string(text) != fmt.Sprintln(timerSlack) {
+	if <-p.Exited; err != nil || string(text) != fmt.Sprintln(timerSlack) {
 		t.Errorf("%q, %v", text, err)
 	}
 }
@@ -102,16 +102,16 @@ func TestNextIsNotLessConfined(t *testing.T) {
 	}
 	defer program.Close()
 	o := Options{Plain: true, Worker: program}
-	for what, change := range map[string]func(*Spawner){
+	for name, change := range map[string]func(*Spawner){
 		"as confined":   func(*Spawner) {},
-		"less confined": func(s *Spawner) { s.set(ownRoot, nil) },
+		"less confined": func(s *Spawner) { s.setState(ownRoot, nil) },
 	} {
 		s, err := New(o)
 		must(t, err)
 		change(s)
-		next, err := s.Another()
-		if less := what == "less confined"; less != (err != nil) || less != (next == nil) {
-			t.Errorf("%s: %v", what, err)
+		next, err := s.NewReplacement()
+		if less := name == "less confined"; less != (err != nil) || less != (next == nil) {
+			t.Errorf("%s: %v", name, err)
 		}
 		if next != nil {
 			next.Stop()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spare is how many threads the parent and the dispatcher create at their
+// SpareCount is how many threads the parent and the dispatcher create at their
 // start. Go starts another thread whenever all existing ones are in a system
 // call, and it ends the process if the kernel permits no further thread.
 // Without spare threads, a worker could end the parent or the dispatcher: it
@@ -21,30 +21,30 @@ import (
 // runtime, one that receives signals, one for each spawner, one for the audit
 // log's file, and those that open keys and reread the configuration. On a busy
 // machine even a short call may occupy its thread for long.
-const Spare = 32
+const SpareCount = 32
 
 // Reserve makes n threads, which Go keeps.
 func Reserve(n int) {
-	var there, over sync.WaitGroup
-	end := make(chan struct{})
+	var started, finished sync.WaitGroup
+	release := make(chan struct{})
 	for range n {
-		there.Add(1)
-		over.Go(func() {
+		started.Add(1)
+		finished.Go(func() {
 			runtime.LockOSThread() // so that the next goroutine needs another thread
 			defer runtime.UnlockOSThread()
-			there.Done()
-			<-end
+			started.Done()
+			<-release
 		})
 	}
-	there.Wait()
-	close(end)
-	over.Wait()
+	started.Wait()
+	close(release)
+	finished.Wait()
 }
 
 // Thread is a thread that runs one function at a time until Stop.
 type Thread struct {
 	jobs chan func()
-	over chan struct{}
+	done chan struct{}
 }
 
 // Start starts a thread and calls prepare on it. If prepare fails, the thread
@@ -52,14 +52,14 @@ type Thread struct {
 func Start(prepare func() error) (*Thread, error) {
 	t := &Thread{make(chan func()), make(chan struct{})}
 	ready := make(chan error)
-	go Locked(func() {
+	go RunLocked(func() {
 		err := prepare()
 		ready <- err
 		for err == nil {
 			select {
 			case job := <-t.jobs:
 				job()
-			case <-t.over:
+			case <-t.done:
 				return
 			}
 		}
@@ -78,7 +78,7 @@ func (t *Thread) Do(job func()) bool {
 	case t.jobs <- func() { job(); close(done) }:
 		<-done
 		return true
-	case <-t.over:
+	case <-t.done:
 		return false
 	}
 }
@@ -87,27 +87,27 @@ func (t *Thread) Do(job func()) bool {
 // depends on the thread. Stop does nothing on a nil Thread.
 func (t *Thread) Stop() {
 	if t != nil {
-		close(t.over)
+		close(t.done)
 	}
 }
 
-// Locked calls do on a locked thread, which ends with its goroutine. The
+// RunLocked calls do on a locked thread, which ends with its goroutine. The
 // goroutine that calls Locked must do nothing else. do never runs on the
 // process's first thread: that thread does not end, and /proc shows its state
 // as that of the process. If Locked is called on the first thread, it calls do
 // on another thread and returns immediately.
-func Locked(do func()) {
+func RunLocked(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
-		do()
+		f()
 		return
 	}
 	defer runtime.UnlockOSThread()
-	beside := make(chan struct{})
+	started := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
-		close(beside)
-		do()
+		close(started)
+		f()
 	}()
-	<-beside
+	<-started
 }

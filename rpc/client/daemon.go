@@ -254,7 +254,7 @@ func server(nc net.Conn) (uid uint32, known bool, err error) {
 		peer, err := peer.Of(sc)
 		return peer.UID, true, err
 	}
-	if seen, ok := nc.(peer.Seen); ok {
+	if seen, ok := nc.(peer.BrokeredConn); ok {
 		uid, known = seen.Server()
 		return uid, known, nil
 	}
@@ -263,10 +263,10 @@ func server(nc net.Conn) (uid uint32, known bool, err error) {
 	if !ok || !too {
 		return 0, false, fmt.Errorf("%T: the kernel can't identify the peer", nc)
 	}
-	if here, err := portowner.Local(remote.AddrPort().Addr()); err != nil || !here {
+	if here, err := portowner.IsLocal(remote.AddrPort().Addr()); err != nil || !here {
 		return 0, false, err
 	}
-	uid, err = portowner.Server(local.AddrPort(), remote.AddrPort())
+	uid, err = portowner.ServerUID(local.AddrPort(), remote.AddrPort())
 	return uid, true, err
 }
 

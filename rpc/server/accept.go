@@ -51,7 +51,7 @@ func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		nc, err := ln.Accept()
 		if unix, ok := nc.(*net.UnixConn); ok && err == nil {
-			return unixconn.Guard(unix)
+			return unixconn.Wrap(unix)
 		}
 		if err == nil {
 			return nc, nil

@@ -98,7 +98,7 @@ func start(t testing.TB, s *Server) *fixture {
 		t.Fatal(err)
 	}
 	f.tcp, f.unix = tcp.Addr().String(), filepath.Join(t.TempDir(), "s")
-	unix, err := listener.Listen(f.unix, socket.Options{Mode: 0o666, Private: nss.PrivateGroup})
+	unix, err := listener.Listen(f.unix, socket.Options{Mode: 0o666, PrivateGroup: nss.PrivateGroup})
 	if err != nil {
 		t.Fatal(err)
 	}

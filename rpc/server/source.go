@@ -54,7 +54,7 @@ func (c *conn) origin() source {
 	}
 	c.asked, c.from = true, c.place()
 	if !c.local {
-		if uid, err := sockdiag.Client(addrPort(c.nc.LocalAddr()), addrPort(c.nc.RemoteAddr())); err == nil {
+		if uid, err := sockdiag.ClientUID(addrPort(c.nc.LocalAddr()), addrPort(c.nc.RemoteAddr())); err == nil {
 			c.from = source{user: true, uid: uid}
 		}
 	}

@@ -1,13 +1,13 @@
 package root
 
-// Variable is set in the environment of a process that starts with capabilities
+// CapsVariable is set in the environment of a process that starts with capabilities
 // over its own namespaces. A gateway that was started without root starts its
 // workers and services like that. The variable's value names the purpose of
 // these capabilities.
-const Variable = "BORN"
+const CapsVariable = "BORN"
 
 // The values of Variable.
 const (
-	ForRoot = "root" // it creates its own root, and then drops them
-	ForNone = "none" // it drops them at once
+	CapsForRoot = "root" // it creates its own root, and then drops them
+	CapsForNone = "none" // it drops them at once
 )

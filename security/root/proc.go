@@ -8,9 +8,9 @@ import (
 
 const proc = "/proc"
 
-// LeaveProc unmounts the /proc that Enter mounted. That is the machine's /proc,
+// UnmountProc unmounts the /proc that Enter mounted. That is the machine's /proc,
 // because the process that called Enter was in the machine's PID namespace.
-func LeaveProc() error {
+func UnmountProc() error {
 	return errs.Wrap(unix.Unmount(proc, unix.MNT_DETACH), errs.Internal, "unmount the machine's /proc")
 }
 
@@ -27,7 +27,7 @@ func MountProc() error {
 // mountProc mounts a /proc in which other processes of the same uid can't see a
 // non-dumpable process.
 func mountProc(dir string) (err error) {
-	const flags = harmless | unix.MS_NOEXEC | unix.MS_RDONLY
+	const flags = mountFlags | unix.MS_NOEXEC | unix.MS_RDONLY
 	for _, options := range []string{"hidepid=invisible,subset=pid", "hidepid=2"} { // the first set of options needs Linux 5.8
 		if err = unix.Mount("proc", dir, "proc", flags, options); err == nil {
 			return nil

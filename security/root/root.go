@@ -3,7 +3,7 @@
 // process sees only itself.
 //
 // A process of a gateway that was started without root creates its own root
-// (self.Settle), in its own mount and PID namespaces.
+// (self.SetUpNamespaces), in its own mount and PID namespaces.
 //
 // A gateway that may mount file systems creates one root for all its processes
 // (New, Enter). The /proc in that root is the machine's until a process inside
@@ -79,8 +79,8 @@ func (r *Root) Path(program *os.File) string {
 	return ""
 }
 
-// harmless has the flags of all mounts in this package.
-const harmless = unix.MS_NOSUID | unix.MS_NODEV
+// mountFlags has the flags of all mounts in this package.
+const mountFlags = unix.MS_NOSUID | unix.MS_NODEV
 
 // Enter creates the root and moves the calling thread into it permanently. The
 // thread must have its own mount namespace. On an error the thread keeps its
@@ -93,10 +93,10 @@ func (r *Root) Enter() error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Mount("schedrestd", dir, "tmpfs", harmless, "mode=0755,nr_inodes=64,size=128m"); err != nil {
+	if err := unix.Mount("schedrestd", dir, "tmpfs", mountFlags, "mode=0755,nr_inodes=64,size=128m"); err != nil {
 		return errs.Wrap(err, errs.Unsupported, "mount a tmpfs")
 	}
-	if err := r.furnish(dir); err != nil {
+	if err := r.populate(dir); err != nil {
 		_ = unix.Unmount(dir, unix.MNT_DETACH)
 		return err
 	}
@@ -114,9 +114,9 @@ func mountPoint() (string, error) {
 	return "", errs.New(errs.Unsupported, "no directory to mount on")
 }
 
-// furnish puts into dir the files that a worker opens: its program, /proc, and
+// populate puts into dir the files that a worker opens: its program, /proc, and
 // the local time zone.
-func (r *Root) furnish(dir string) error {
+func (r *Root) populate(dir string) error {
 	for _, p := range r.programs {
 		if err := p.place(filepath.Join(dir, p.name)); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (r *Root) furnish(dir string) error {
 			return errs.Wrap(err, errs.Internal, "copy /etc/localtime")
 		}
 	}
-	err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|harmless, "")
+	err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|mountFlags, "")
 	return errs.Wrap(err, errs.Unsupported, "make the workers' root read-only")
 }
 
@@ -150,7 +150,7 @@ func (p program) place(path string) error {
 	if err := unix.MoveMount(p.tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return errs.Wrap(err, errs.Unsupported, "mount %s", p.name)
 	}
-	err = unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|harmless, "")
+	err = unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|mountFlags, "")
 	return errs.Wrap(err, errs.Unsupported, "mount %s read-only", p.name)
 }
 

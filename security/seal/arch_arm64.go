@@ -11,14 +11,14 @@ const (
 	threadFlags = goThread
 )
 
-// only returns no rows: this architecture has no calls of its own.
-func only(Options) []row { return nil }
+// archRows returns no rows: this architecture has no calls of its own.
+func archRows(Options) []row { return nil }
 
-// onlyProbes is empty: this architecture has no calls of its own.
-var onlyProbes []probe
+// archProbes is empty: this architecture has no calls of its own.
+var archProbes []probe
 
-// onlyActs is empty: this architecture has no calls of its own.
-var onlyActs []act
+// archDeathTests is empty: this architecture has no calls of its own.
+var archDeathTests []deathTest
 
-// forks lists the calls that can create a process and then return twice.
-var forks = []uintptr{unix.SYS_CLONE}
+// forkCalls lists the calls that can create a process and then return twice.
+var forkCalls = []uintptr{unix.SYS_CLONE}

@@ -32,22 +32,22 @@ type instruction struct {
 
 // assembler collects instructions; link converts them for the kernel.
 type assembler struct {
-	list   []instruction
-	places []int // position of each label
+	list      []instruction
+	positions []int // position of each label
 }
 
 func (a *assembler) emit(i instruction) { a.list = append(a.list, i) }
 
-func (a *assembler) label() label {
-	if a.places == nil {
-		a.places = []int{-1} // label 0 is next
+func (a *assembler) newLabel() label {
+	if a.positions == nil {
+		a.positions = []int{-1} // label 0 is next
 	}
-	a.places = append(a.places, -1)
-	return label(len(a.places) - 1)
+	a.positions = append(a.positions, -1)
+	return label(len(a.positions) - 1)
 }
 
 // place sets l to the next instruction.
-func (a *assembler) place(l label) { a.places[l] = len(a.list) }
+func (a *assembler) place(l label) { a.positions[l] = len(a.list) }
 
 func (a *assembler) load(offset uint32) {
 	a.emit(instruction{code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, k: offset})
@@ -71,31 +71,31 @@ func (a *assembler) jump(to label) {
 	a.emit(instruction{code: unix.BPF_JMP | unix.BPF_JA, jt: to})
 }
 
-func (a *assembler) end(verdict uint32) {
+func (a *assembler) ret(verdict uint32) {
 	a.emit(instruction{code: unix.BPF_RET | unix.BPF_K, k: verdict})
 }
 
 // link replaces labels with distances.
 func (a *assembler) link() ([]unix.SockFilter, error) {
-	const most = 4096 // BPF_MAXINSNS
-	if len(a.list) > most {
-		return nil, fmt.Errorf("a filter of %d instructions: the kernel accepts %d", len(a.list), most)
+	const maxInstructions = 4096 // BPF_MAXINSNS
+	if len(a.list) > maxInstructions {
+		return nil, fmt.Errorf("a filter of %d instructions: the kernel accepts %d", len(a.list), maxInstructions)
 	}
 	program := make([]unix.SockFilter, len(a.list))
-	for at, i := range a.list {
-		yes, no := a.distance(at, i.jt), a.distance(at, i.jf)
+	for pos, i := range a.list {
+		yes, no := a.distance(pos, i.jt), a.distance(pos, i.jf)
 		out := unix.SockFilter{Code: i.code, K: i.k}
 		switch {
 		case yes < 0 || no < 0:
-			return nil, fmt.Errorf("instruction %d jumps nowhere", at)
+			return nil, fmt.Errorf("instruction %d jumps nowhere", pos)
 		case i.code == unix.BPF_JMP|unix.BPF_JA:
 			out.K = uint32(yes)
 		case yes > 255 || no > 255:
-			return nil, fmt.Errorf("instruction %d jumps %d and %d far: the maximum is 255", at, yes, no)
+			return nil, fmt.Errorf("instruction %d jumps %d and %d far: the maximum is 255", pos, yes, no)
 		default:
 			out.Jt, out.Jf = uint8(yes), uint8(no)
 		}
-		program[at] = out
+		program[pos] = out
 	}
 	return program, nil
 }
@@ -104,5 +104,5 @@ func (a *assembler) distance(from int, to label) int {
 	if to == next {
 		return 0
 	}
-	return a.places[to] - from - 1
+	return a.positions[to] - from - 1
 }

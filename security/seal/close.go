@@ -10,7 +10,7 @@ import (
 // Close takes the three steps that the package comment describes, and returns
 // the layers that the kernel enforces. If all is set, it fails if a layer is
 // missing.
-func Close(o Options, all bool) (sealed security.Sealed, err error) {
+func Close(o Options, requireAll bool) (sealed security.Sandbox, err error) {
 	if !security.Sandboxed {
 		return sealed, nil
 	}
@@ -26,39 +26,39 @@ func Close(o Options, all bool) (sealed security.Sealed, err error) {
 	if err != nil {
 		return sealed, err
 	}
-	if err := complete(o, sealed); all && err != nil {
+	if err := checkLayers(o, sealed); requireAll && err != nil {
 		return sealed, err
 	}
-	if err := install(o); err != nil {
+	if err := installFilter(o); err != nil {
 		return sealed, err
 	}
 	sealed.Filter, sealed.Audit = true, o.Audit
-	return sealed, try(o)
+	return sealed, runProbes(o)
 }
 
-// complete returns an error if a layer is missing that process o.Kind should
+// checkLayers returns an error if a layer is missing that process o.Kind should
 // have.
-func complete(o Options, s security.Sealed) error {
+func checkLayers(o Options, s security.Sandbox) error {
 	if o.Audit {
-		return errs.New(errs.Unsupported, "the system call filter only logs (audit_confinement)"+required)
+		return errs.New(errs.Unsupported, "the system call filter only logs (audit_confinement)"+requiredSuffix)
 	}
 	if err := requireLandlock(s); err != nil {
 		return err
 	}
-	if dials(o) && s.Denies&security.DeniesTCP == 0 {
-		return errs.New(errs.Unsupported, "this kernel's Landlock cannot keep a worker that may connect to UNIX sockets from reconnecting its TCP connections elsewhere"+required).
+	if dialsUnix(o) && s.Denies&security.DeniesTCP == 0 {
+		return errs.New(errs.Unsupported, "this kernel's Landlock cannot keep a worker that may connect to UNIX sockets from reconnecting its TCP connections elsewhere"+requiredSuffix).
 			WithHint("use Linux 6.7 or later, or accept only tokens (-a rest_auth/jwt), so that no worker connects to UNIX sockets")
 	}
 	return nil
 }
 
-const required = ", and require_confinement is set"
+const requiredSuffix = ", and require_confinement is set"
 
 // requireLandlock returns an error when Landlock confines nothing.
-func requireLandlock(s security.Sealed) error {
+func requireLandlock(s security.Sandbox) error {
 	if s.Landlock != 0 {
 		return nil
 	}
-	return errs.New(errs.Unsupported, "this kernel has no Landlock"+required).
+	return errs.New(errs.Unsupported, "this kernel has no Landlock"+requiredSuffix).
 		WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or remove require_confinement")
 }

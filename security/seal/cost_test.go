@@ -40,24 +40,24 @@ func BenchmarkSeal(b *testing.B) {
 func cost() error {
 	noNewPrivs()
 	var list []error
-	took := func(name string, what func() error) {
-		begun := time.Now()
-		err := what()
-		list = append(list, fmt.Errorf("%s-ns %d", name, time.Since(begun)), err)
+	took := func(name string, f func() error) {
+		start := time.Now()
+		err := f()
+		list = append(list, fmt.Errorf("%s-ns %d", name, time.Since(start)), err)
 	}
 	each := func(name string, number, arg uintptr) {
 		const calls = 20000
-		begun := time.Now()
+		start := time.Now()
 		for range calls {
 			unix.RawSyscall(number, 0, arg, 0)
 		}
-		list = append(list, fmt.Errorf("%s-ns/call %d", name, time.Since(begun)/calls))
+		list = append(list, fmt.Errorf("%s-ns/call %d", name, time.Since(start)/calls))
 	}
 	each("getuid-before", unix.SYS_GETUID, 0)
 	each("fcntl-before", unix.SYS_FCNTL, unix.F_GETFD)
 	took("landlock", func() error { _, err := denyFiles(Options{}); return err })
-	took("filter", func() error { return install(Options{}) })
-	took("try", func() error { return try(Options{}) })
+	took("filter", func() error { return installFilter(Options{}) })
+	took("try", func() error { return runProbes(Options{}) })
 	each("getuid-after", unix.SYS_GETUID, 0)
 	each("fcntl-after", unix.SYS_FCNTL, unix.F_GETFD)
 	return errors.Join(list...)

@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// managing returns a copy of the list descriptors, changed for the dispatcher.
+// dispatcherFDRows returns a copy of the list descriptors, changed for the dispatcher.
 // The dispatcher may close its channel, because it does so when it ends. It
 // needs no lseek, pread64 or writev.
-func managing() []row {
-	return slices.DeleteFunc(slices.Clone(descriptors), func(r row) bool {
-		return slices.Contains([]string{"lseek", "pread64", "writev"}, r.call.name) || r.call.name == "close" && r.do == kill
+func dispatcherFDRows() []row {
+	return slices.DeleteFunc(slices.Clone(descriptorRows), func(r row) bool {
+		return slices.Contains([]string{"lseek", "pread64", "writev"}, r.call.name) || r.call.name == "close" && r.verdict == kill
 	})
 }
 
@@ -24,8 +24,8 @@ const (
 )
 
 const (
-	closeOnExec = unix.SOCK_CLOEXEC
-	waitless    = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
+	closeOnExec     = unix.SOCK_CLOEXEC
+	cloexecNonblock = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
 
 	ipLocalPortRange = 51 // IP_LOCAL_PORT_RANGE of ip(7)
 )
@@ -41,36 +41,36 @@ var dispatcherRows = []row{
 	{sys("sendmsg", unix.SYS_SENDMSG), allow, nil, "channels: connections are handed over"},
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "channels: connections and processes come from the parent"},
 	{sys("socketpair", unix.SYS_SOCKETPAIR), allow, []test{
-		is(0, unix.AF_UNIX).called("AF_UNIX"), is(1, unix.SOCK_SEQPACKET|waitless).called("SOCK_SEQPACKET"), is(2, 0),
+		is(0, unix.AF_UNIX).named("AF_UNIX"), is(1, unix.SOCK_SEQPACKET|cloexecNonblock).named("SOCK_SEQPACKET"), is(2, 0),
 	}, "the channel between a service and a worker"},
 	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "end an auditor's channel, which the parent also holds"},
-	{sys("ioctl", unix.SYS_IOCTL), allow, []test{is(1, unix.SIOCOUTQ).called("SIOCOUTQ")}, "how much a worker has not read of its channel"},
+	{sys("ioctl", unix.SYS_IOCTL), allow, []test{is(1, unix.SIOCOUTQ).named("SIOCOUTQ")}, "how much a worker has not read of its channel"},
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
-		is(0, unix.AF_INET, unix.AF_INET6).called("AF_INET|AF_INET6"), is(1, unix.SOCK_STREAM|waitless).called("SOCK_STREAM"), is(2, 0),
+		is(0, unix.AF_INET, unix.AF_INET6).named("AF_INET|AF_INET6"), is(1, unix.SOCK_STREAM|cloexecNonblock).named("SOCK_STREAM"), is(2, 0),
 	}, "connections to daemons; no multipath TCP"},
-	{sys("connect", unix.SYS_CONNECT), allow, []test{is(2, sizeInet4, sizeInet6).called("the size of a TCP address")}, "the same"},
+	{sys("connect", unix.SYS_CONNECT), allow, []test{is(2, sizeInet4, sizeInet6).named("the size of a TCP address")}, "the same"},
 	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
-		is(1, unix.IPPROTO_TCP).called("IPPROTO_TCP"),
-		is(2, unix.TCP_NODELAY, unix.TCP_FASTOPEN_CONNECT, unix.TCP_FASTOPEN_NO_COOKIE).called("NODELAY|FASTOPEN_CONNECT|FASTOPEN_NO_COOKIE"),
+		is(1, unix.IPPROTO_TCP).named("IPPROTO_TCP"),
+		is(2, unix.TCP_NODELAY, unix.TCP_FASTOPEN_CONNECT, unix.TCP_FASTOPEN_NO_COOKIE).named("NODELAY|FASTOPEN_CONNECT|FASTOPEN_NO_COOKIE"),
 	}, "connections to daemons; sockets that connect with their first write"},
 	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
-		is(1, unix.IPPROTO_IP).called("IPPROTO_IP"), is(2, ipLocalPortRange).called("LOCAL_PORT_RANGE"),
+		is(1, unix.IPPROTO_IP).named("IPPROTO_IP"), is(2, ipLocalPortRange).named("LOCAL_PORT_RANGE"),
 	}, "each worker's part of the local ports"},
 	{sys("getsockname", unix.SYS_GETSOCKNAME), allow, nil, "which process serves a TCP socket of this machine"},
 	{sys("getpeername", unix.SYS_GETPEERNAME), allow, nil, "the same"},
-	{sys("getsockopt", unix.SYS_GETSOCKOPT), allow, []test{is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_PROTOCOL).called("PROTOCOL")}, "which process serves a TCP socket: package unix calls it to decode an address"},
+	{sys("getsockopt", unix.SYS_GETSOCKOPT), allow, []test{is(1, unix.SOL_SOCKET).named("SOL_SOCKET"), is(2, unix.SO_PROTOCOL).named("PROTOCOL")}, "which process serves a TCP socket: package unix calls it to decode an address"},
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
-		is(0, unix.AF_NETLINK).called("AF_NETLINK"), is(1, unix.SOCK_RAW|closeOnExec, unix.SOCK_RAW|waitless).called("SOCK_RAW"),
-		is(2, unix.NETLINK_ROUTE, unix.NETLINK_SOCK_DIAG).called("ROUTE|SOCK_DIAG"),
+		is(0, unix.AF_NETLINK).named("AF_NETLINK"), is(1, unix.SOCK_RAW|closeOnExec, unix.SOCK_RAW|cloexecNonblock).named("SOCK_RAW"),
+		is(2, unix.NETLINK_ROUTE, unix.NETLINK_SOCK_DIAG).named("ROUTE|SOCK_DIAG"),
 	}, "netlink: which process serves a TCP socket, and whether an address is on this machine; package net: zones of IPv6 addresses"},
-	{sys("bind", unix.SYS_BIND), allow, []test{is(2, sizeNetlink).called("the size of a netlink address")}, "package net: netlink; the size is too short for a TCP port"},
-	{sys("sendto", unix.SYS_SENDTO), allow, []test{is(3, 0), is(5, sizeNetlink).called("the size of a netlink address")}, "netlink requests; no MSG_FASTOPEN, which connects"},
+	{sys("bind", unix.SYS_BIND), allow, []test{is(2, sizeNetlink).named("the size of a netlink address")}, "package net: netlink; the size is too short for a TCP port"},
+	{sys("sendto", unix.SYS_SENDTO), allow, []test{is(3, 0), is(5, sizeNetlink).named("the size of a netlink address")}, "netlink requests; no MSG_FASTOPEN, which connects"},
 	{sys("recvfrom", unix.SYS_RECVFROM), allow, nil, "the same"},
 	{sys("openat", unix.SYS_OPENAT), allow, []test{
-		is(2, unix.O_PATH|unix.O_CLOEXEC, unix.O_RDONLY|unix.O_CLOEXEC).called("O_PATH|O_RDONLY"),
+		is(2, unix.O_PATH|unix.O_CLOEXEC, unix.O_RDONLY|unix.O_CLOEXEC).named("O_PATH|O_RDONLY"),
 	}, "the inodes of daemons' UNIX sockets; ip_local_port_range; opening for writing kills"},
 	{sys("newfstatat", unix.SYS_NEWFSTATAT), allow, nil, "the owner of the directory of a UNIX socket"},
-	{sys("pipe2", unix.SYS_PIPE2), allow, []test{is(1, unix.O_CLOEXEC).called("O_CLOEXEC")}, "inetd: the worker's answers, for a regular file"},
+	{sys("pipe2", unix.SYS_PIPE2), allow, []test{is(1, unix.O_CLOEXEC).named("O_CLOEXEC")}, "inetd: the worker's answers, for a regular file"},
 	{sys("ppoll", unix.SYS_PPOLL), allow, nil, "inetd: whether the client is gone"},
 	{sys("splice", unix.SYS_SPLICE), enosys, nil, "io.Copy to a file tries it first"},
 	{sys("sendfile", unix.SYS_SENDFILE), enosys, nil, "the same"},

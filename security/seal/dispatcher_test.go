@@ -18,70 +18,70 @@ import (
 	"schedrestd/sockdiag/portowner"
 )
 
-var zero = append([]byte("/dev/zero"), 0)
+var devZero = append([]byte("/dev/zero"), 0)
 
-// opening returns an act that opens a file with these flags.
-func opening(how string, flags uintptr) act {
-	return act{"open " + how, unix.SYS_OPENAT, [6]uintptr{at, addressOf(&zero[0]), flags}}
+// openTest returns an act that opens a file with these flags.
+func openTest(purpose string, flags uintptr) deathTest {
+	return deathTest{"open " + purpose, unix.SYS_OPENAT, [6]uintptr{atCWD, addressOf(&devZero[0]), flags}}
 }
 
-// dispatcherActs lists the death tests of the dispatcher, in addition to acts.
+// dispatcherDeathTests lists the death tests of the dispatcher, in addition to acts.
 // Some calls are in its table, but not with these arguments. The others are
 // operations on files that are not in its table, although the tables of other
 // processes allow most of them.
-var dispatcherActs = []act{
-	opening("for writing", unix.O_WRONLY|unix.O_CLOEXEC),
-	opening("for reading and writing", unix.O_RDWR|unix.O_CLOEXEC),
-	opening("with O_CREAT", unix.O_RDONLY|unix.O_CREAT|unix.O_CLOEXEC),
-	opening("with O_TRUNC", unix.O_RDONLY|unix.O_TRUNC|unix.O_CLOEXEC),
-	opening("with O_APPEND", unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC),
-	opening("with O_TMPFILE", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC),
-	opening("for a program that would be started", unix.O_RDONLY),
-	opening("with more than 32 bits", high|unix.O_RDONLY|unix.O_CLOEXEC),
-	{"connect to a UNIX socket", unix.SYS_CONNECT, [6]uintptr{none, 0, unix.SizeofSockaddrUnix}},
-	{"connect of a netlink socket", unix.SYS_CONNECT, [6]uintptr{none, 0, unix.SizeofSockaddrNetlink}},
-	{"bind of a TCP socket", unix.SYS_BIND, [6]uintptr{none, 0, unix.SizeofSockaddrInet4}},
-	{"bind of a UNIX socket", unix.SYS_BIND, [6]uintptr{none, 0, unix.SizeofSockaddrUnix}},
-	{"sendto an address of TCP", unix.SYS_SENDTO, [6]uintptr{none, 0, 0, 0, 0, unix.SizeofSockaddrInet4}},
-	{"sendto(MSG_FASTOPEN)", unix.SYS_SENDTO, [6]uintptr{none, 0, 0, unix.MSG_FASTOPEN, 0, unix.SizeofSockaddrNetlink}},
-	{"setsockopt(SO_LINGER)", unix.SYS_SETSOCKOPT, [6]uintptr{none, unix.SOL_SOCKET, unix.SO_LINGER}},
-	{"setsockopt(SO_MARK)", unix.SYS_SETSOCKOPT, [6]uintptr{none, unix.SOL_SOCKET, unix.SO_MARK}},
-	{"setsockopt(IP_TRANSPARENT)", unix.SYS_SETSOCKOPT, [6]uintptr{none, unix.IPPROTO_IP, unix.IP_TRANSPARENT}},
-	{"ioctl(SIOCSIFFLAGS)", unix.SYS_IOCTL, [6]uintptr{none, unix.SIOCSIFFLAGS}},
+var dispatcherDeathTests = []deathTest{
+	openTest("for writing", unix.O_WRONLY|unix.O_CLOEXEC),
+	openTest("for reading and writing", unix.O_RDWR|unix.O_CLOEXEC),
+	openTest("with O_CREAT", unix.O_RDONLY|unix.O_CREAT|unix.O_CLOEXEC),
+	openTest("with O_TRUNC", unix.O_RDONLY|unix.O_TRUNC|unix.O_CLOEXEC),
+	openTest("with O_APPEND", unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC),
+	openTest("with O_TMPFILE", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC),
+	openTest("for a program that would be started", unix.O_RDONLY),
+	openTest("with more than 32 bits", highBit|unix.O_RDONLY|unix.O_CLOEXEC),
+	{"connect to a UNIX socket", unix.SYS_CONNECT, [6]uintptr{invalid, 0, unix.SizeofSockaddrUnix}},
+	{"connect of a netlink socket", unix.SYS_CONNECT, [6]uintptr{invalid, 0, unix.SizeofSockaddrNetlink}},
+	{"bind of a TCP socket", unix.SYS_BIND, [6]uintptr{invalid, 0, unix.SizeofSockaddrInet4}},
+	{"bind of a UNIX socket", unix.SYS_BIND, [6]uintptr{invalid, 0, unix.SizeofSockaddrUnix}},
+	{"sendto an address of TCP", unix.SYS_SENDTO, [6]uintptr{invalid, 0, 0, 0, 0, unix.SizeofSockaddrInet4}},
+	{"sendto(MSG_FASTOPEN)", unix.SYS_SENDTO, [6]uintptr{invalid, 0, 0, unix.MSG_FASTOPEN, 0, unix.SizeofSockaddrNetlink}},
+	{"setsockopt(SO_LINGER)", unix.SYS_SETSOCKOPT, [6]uintptr{invalid, unix.SOL_SOCKET, unix.SO_LINGER}},
+	{"setsockopt(SO_MARK)", unix.SYS_SETSOCKOPT, [6]uintptr{invalid, unix.SOL_SOCKET, unix.SO_MARK}},
+	{"setsockopt(IP_TRANSPARENT)", unix.SYS_SETSOCKOPT, [6]uintptr{invalid, unix.IPPROTO_IP, unix.IP_TRANSPARENT}},
+	{"ioctl(SIOCSIFFLAGS)", unix.SYS_IOCTL, [6]uintptr{invalid, unix.SIOCSIFFLAGS}},
 	{"pipe2(O_DIRECT)", unix.SYS_PIPE2, [6]uintptr{0, unix.O_DIRECT}},
-	{"lseek", unix.SYS_LSEEK, [6]uintptr{none}},
-	{"pread64", unix.SYS_PREAD64, [6]uintptr{none}},
-	{"pwritev", unix.SYS_PWRITEV, [6]uintptr{none}},
-	{"fdatasync", unix.SYS_FDATASYNC, [6]uintptr{none}},
+	{"lseek", unix.SYS_LSEEK, [6]uintptr{invalid}},
+	{"pread64", unix.SYS_PREAD64, [6]uintptr{invalid}},
+	{"pwritev", unix.SYS_PWRITEV, [6]uintptr{invalid}},
+	{"fdatasync", unix.SYS_FDATASYNC, [6]uintptr{invalid}},
 }
 
-// actsOf returns the names of the death tests of a kind of process.
-func actsOf(kind Kind) []string {
-	names := Acts()
+// deathTestsOf returns the names of the death tests of a kind of process.
+func deathTestsOf(kind Kind) []string {
+	names := DeathTests()
 	if kind == Dispatcher {
-		for _, a := range dispatcherActs {
+		for _, a := range dispatcherDeathTests {
 			names = append(names, a.name)
 		}
 	}
 	return names
 }
 
-// commit does the same as Commit for dispatcherActs. For all other names it
+// runAnyDeathTest does the same as Commit for dispatcherDeathTests. For all other names it
 // calls Commit.
-func commit(name string) error {
-	for _, a := range dispatcherActs {
+func runAnyDeathTest(name string) error {
+	for _, a := range dispatcherDeathTests {
 		if a.name == name {
-			return fmt.Errorf("%s returned (%w) instead of killing the process", name, a.do())
+			return fmt.Errorf("%s returned (%w) instead of killing the process", name, a.makeCall())
 		}
 	}
-	return Commit(name)
+	return RunDeathTest(name)
 }
 
 // TestDispatch checks that the dispatcher can do its work inside its sandbox.
 func TestDispatch(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		out, status := child(t, "dispatch", Options{}, as)
-		lived(t, out, status)
+		checkSurvived(t, out, status)
 		if out != "<nil>\nend\n" {
 			t.Error(out)
 		}
@@ -127,14 +127,14 @@ func connect(address string) error {
 	if err := unix.Connect(fd, sa); err != nil && err != unix.EINPROGRESS {
 		return err
 	}
-	local, remote, err := sockdiag.Ends(fd)
+	local, remote, err := sockdiag.Addrs(fd)
 	if err != nil {
 		return err
 	}
-	if _, err := portowner.Server(local, remote); err != nil && !errors.Is(err, sockdiag.ErrUnknown) {
+	if _, err := portowner.ServerUID(local, remote); err != nil && !errors.Is(err, sockdiag.ErrUnknown) {
 		return err
 	}
-	_, err = portowner.Local(to.Addr())
+	_, err = portowner.IsLocal(to.Addr())
 	return err
 }
 
@@ -156,7 +156,7 @@ func handOver() error {
 	}
 	unread, err := unix.IoctlGetInt(fds[0], unix.SIOCOUTQ)
 	if err != nil || unread == 0 {
-		return fmt.Errorf("%d bytes were not read: %w", unread, orNothing(err))
+		return fmt.Errorf("%d bytes were not read: %w", unread, orNoError(err))
 	}
 	_, n, _, _, err := unix.Recvmsg(fds[1], make([]byte, 1), make([]byte, unix.CmsgSpace(4)), unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 	if err == nil && n == 0 {

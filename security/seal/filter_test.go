@@ -55,25 +55,25 @@ func run(t *testing.T, program []unix.SockFilter, arch, number uint32, args [6]u
 	return 0
 }
 
-// judged returns the verdict of the table, read row by row.
-func judged(table []row, number uint32, args [6]uint64) verdict {
+// evaluate returns the verdict of the table, read row by row.
+func evaluate(table []row, number uint32, args [6]uint64) verdict {
 	for _, r := range table {
 		fits := uint32(r.call.number) == number
-		for _, w := range r.when {
+		for _, w := range r.tests {
 			one := false
-			for _, v := range w.any {
+			for _, v := range w.values {
 				one = one || args[w.arg]&w.mask == v
 			}
 			fits = fits && one
 		}
 		if fits {
-			return r.do
+			return r.verdict
 		}
 	}
 	return kill
 }
 
-var everyOption = map[string]Options{
+var allOptions = map[string]Options{
 	"worker": {}, "worker that dials UNIX sockets": {Unix: true}, "keeper": {Kind: Keeper}, "auditor": {Kind: Auditor}, "auditor-claims": {Kind: Auditor, Claims: true}, "dispatcher": {Kind: Dispatcher}, "exporter": {Kind: Exporter},
 	"keeper with a switch of workers": {Kind: Keeper, Unix: true}, "dispatcher with a switch of workers": {Kind: Dispatcher, Unix: true},
 }
@@ -82,7 +82,7 @@ var everyOption = map[string]Options{
 // every call number, with arguments equal to those in the tables and with their
 // neighbours.
 func TestFilter(t *testing.T) {
-	for name, o := range everyOption {
+	for name, o := range allOptions {
 		t.Run(name, func(t *testing.T) {
 			rows := table(o, 4711)
 			program, err := compile(rows, false)
@@ -92,8 +92,8 @@ func TestFilter(t *testing.T) {
 			t.Logf("%d rows, %d instructions", len(rows), len(program))
 			interesting := []uint64{0, 1, 2, 3, 4, 7, 4711, 4712, 1 << 32, 4711 | 1<<32, 1 << 63, ^uint64(0), 0xffffffff}
 			for _, r := range rows {
-				for _, w := range r.when {
-					for _, v := range w.any {
+				for _, w := range r.tests {
+					for _, v := range w.values {
 						interesting = append(interesting, v, v|1<<32, v|w.mask, v+1, v^1<<29)
 					}
 				}
@@ -106,7 +106,7 @@ func TestFilter(t *testing.T) {
 						args[i] = interesting[draw.IntN(len(interesting))]
 					}
 					got := run(t, program, auditArch, number, args)
-					if want := judged(rows, number, args).action(false); got != want {
+					if want := evaluate(rows, number, args).action(false); got != want {
 						t.Fatalf("call %d with %#x: %#x, the table has %#x", number, args, got, want)
 					}
 				}
@@ -132,7 +132,7 @@ func TestAuditKillsNothingOfOurs(t *testing.T) {
 	}
 	for number := range uint32(1100) {
 		var args [6]uint64
-		got, want := run(t, program, auditArch, number, args), judged(rows, number, args).action(true)
+		got, want := run(t, program, auditArch, number, args), evaluate(rows, number, args).action(true)
 		if got != want || got == unix.SECCOMP_RET_KILL_PROCESS {
 			t.Errorf("call %d: %#x, want %#x", number, got, want)
 		}
@@ -152,12 +152,12 @@ func TestCompileRefuses(t *testing.T) {
 		rows []row
 		want string
 	}{
-		{"a row after one that fits always", []row{{call: sys("x", 1), do: allow}, {call: sys("x", 1), do: eperm}}, "x: rows follow"},
-		{"no value", []row{{call: sys("x", 1), when: []test{is(0)}}}, "for 0 values"},
-		{"an argument that calls don't have", []row{{call: sys("x", 1), when: []test{is(6, 1)}}}, "argument 6"},
-		{"a value that the mask hides", []row{{call: sys("x", 1), when: []test{{arg: 0, mask: 1, any: []uint64{2}}}}}, "within the mask"},
-		{"upper halves that differ", []row{{call: sys("x", 1), when: []test{is(0, 1, 1<<32)}}}, "upper halves"},
-		{"too far a jump", []row{{call: sys("x", 1), when: []test{is(0, long...)}}}, "the maximum is 255"},
+		{"a row after one that fits always", []row{{call: sys("x", 1), verdict: allow}, {call: sys("x", 1), verdict: eperm}}, "x: rows follow"},
+		{"no value", []row{{call: sys("x", 1), tests: []test{is(0)}}}, "for 0 values"},
+		{"an argument that calls don't have", []row{{call: sys("x", 1), tests: []test{is(6, 1)}}}, "argument 6"},
+		{"a value that the mask hides", []row{{call: sys("x", 1), tests: []test{{arg: 0, mask: 1, values: []uint64{2}}}}}, "within the mask"},
+		{"upper halves that differ", []row{{call: sys("x", 1), tests: []test{is(0, 1, 1<<32)}}}, "upper halves"},
+		{"too far a jump", []row{{call: sys("x", 1), tests: []test{is(0, long...)}}}, "the maximum is 255"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestTables(t *testing.T) {
 	for name, o := range map[string]Options{"worker": {}, "worker-unix": {Unix: true}, "keeper": {Kind: Keeper}, "auditor": {Kind: Auditor}, "auditor-claims": {Kind: Auditor, Claims: true}, "dispatcher": {Kind: Dispatcher}, "exporter": {Kind: Exporter}} {
 		t.Run(name, func(t *testing.T) {
 			path := "testdata/" + name + ".filter"
-			got := printed(o)
+			got := tableText(o)
 			if *update {
 				if runtime.GOARCH != "amd64" {
 					t.Fatal("the pages are generated on amd64")
@@ -189,7 +189,7 @@ func TestTables(t *testing.T) {
 			}
 			var want strings.Builder
 			for line := range strings.Lines(string(raw)) {
-				if !strings.Contains(line, onlyHere) || strings.Contains(line, onlyHere+runtime.GOARCH) {
+				if !strings.Contains(line, archSuffix) || strings.Contains(line, archSuffix+runtime.GOARCH) {
 					want.WriteString(line)
 				}
 			}
@@ -200,22 +200,22 @@ func TestTables(t *testing.T) {
 	}
 }
 
-const onlyHere = "; only "
+const archSuffix = "; only "
 
-func printed(o Options) string {
+func tableText(o Options) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, "# Generated by go test ./security/seal -update. A call that matches no line kills the process (SIGSYS).")
-	own := len(table(o, 1)) - len(only(o))
+	own := len(table(o, 1)) - len(archRows(o))
 	for i, r := range table(o, 1) {
-		words := make([]string, len(r.when))
-		for i, w := range r.when {
+		words := make([]string, len(r.tests))
+		for i, w := range r.tests {
 			words[i] = strings.ReplaceAll(w.String(), fmt.Sprintf("%#x", uint64(threadFlags)), "THREAD")
 		}
-		why := r.why
+		reason := r.reason
 		if i >= own {
-			why += onlyHere + runtime.GOARCH
+			reason += archSuffix + runtime.GOARCH
 		}
-		fmt.Fprintf(&b, "%-6s %-18s %-70s # %s\n", r.do, r.call.name, strings.Join(words, ", "), why)
+		fmt.Fprintf(&b, "%-6s %-18s %-70s # %s\n", r.verdict, r.call.name, strings.Join(words, ", "), reason)
 	}
 	return b.String()
 }
@@ -224,11 +224,11 @@ func (t test) String() string {
 	if t.name != "" {
 		return fmt.Sprintf("arg%d is %s", t.arg, t.name)
 	}
-	if len(t.any) == 1 && t.any[0] == 0 && t.mask != ^uint64(0) {
+	if len(t.values) == 1 && t.values[0] == 0 && t.mask != ^uint64(0) {
 		return fmt.Sprintf("arg%d has no %#x", t.arg, t.mask)
 	}
-	words := make([]string, len(t.any))
-	for i, v := range t.any {
+	words := make([]string, len(t.values))
+	for i, v := range t.values {
 		words[i] = fmt.Sprintf("%#x", v)
 	}
 	if t.mask != ^uint64(0) {
@@ -241,9 +241,9 @@ func (v verdict) String() string { return [...]string{"kill", "allow", "EPERM", 
 
 // TestRowsHaveReasons checks that every row has a reason.
 func TestRowsHaveReasons(t *testing.T) {
-	for name, o := range everyOption {
+	for name, o := range allOptions {
 		for _, r := range table(o, 1) {
-			if r.why == "" || r.call.name == "" || r.do == kill && len(r.when) == 0 {
+			if r.reason == "" || r.call.name == "" || r.verdict == kill && len(r.tests) == 0 {
 				t.Errorf("%s: row %+v lacks a name, a verdict or a reason", name, r)
 			}
 		}

@@ -9,10 +9,10 @@ import (
 	"schedrestd/errs"
 )
 
-// install permanently restricts the process to the system calls in the table
+// installFilter permanently restricts the process to the system calls in the table
 // for the options o. The filter applies to all present and future threads. The
 // process must have no_new_privs already.
-func install(o Options) error {
+func installFilter(o Options) error {
 	program, err := compile(table(o, unix.Getpid()), o.Audit)
 	if err != nil {
 		return fmt.Errorf("build the system call filter: %w", err)

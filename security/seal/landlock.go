@@ -46,26 +46,26 @@ const (
 // nothing on a kernel where Landlock is missing or switched off. The process
 // must already have no_new_privs, and all its threads must have the same
 // credentials.
-func denyFiles(o Options) (security.Sealed, error) {
+func denyFiles(o Options) (security.Sandbox, error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
-		return security.Sealed{}, err
+		return security.Sandbox{}, err
 	}
 	attr, denies := landlockRuleset(o, version)
 	set, err := makeRuleset(attr, version)
 	if err != nil {
-		return security.Sealed{}, err
+		return security.Sandbox{}, err
 	}
 	defer unix.Close(set)
 	if err := enterRuleset(set, version); err != nil {
-		return security.Sealed{}, err
+		return security.Sandbox{}, err
 	}
-	return security.Sealed{Landlock: uint8(version), Denies: denies}, prove(denies)
+	return security.Sandbox{Landlock: uint8(version), Denies: denies}, proveLandlock(denies)
 }
 
 // makeRuleset creates a Landlock ruleset and returns its descriptor.
 func makeRuleset(attr unix.LandlockRulesetAttr, version int) (int, error) {
-	set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size(version), 0)
+	set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), attrSize(version), 0)
 	if e != 0 {
 		return -1, fmt.Errorf("create a Landlock ruleset of version %d: %w", version, e)
 	}
@@ -89,17 +89,17 @@ func enterRuleset(set, version int) error {
 	return nil
 }
 
-// prove tries the denied operations. It must run before the filter is
+// proveLandlock tries the denied operations. It must run before the filter is
 // installed, because the filter denies them, too. A ruleset that was accepted
 // is no proof: a sandbox around the gateway may have answered the system calls
 // in place of the kernel.
-func prove(denies uint8) error {
+func proveLandlock(denies uint8) error {
 	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
 		_ = unix.Close(fd)
 	}
 	if err != unix.EACCES {
-		return fmt.Errorf("sandbox check of Landlock: opening / returned %w", orNothing(err))
+		return fmt.Errorf("sandbox check of Landlock: opening / returned %w", orNoError(err))
 	}
 	if denies&security.DeniesTCP == 0 {
 		return nil
@@ -110,14 +110,14 @@ func prove(denies uint8) error {
 	}
 	defer unix.Close(fd)
 	if err := unix.Bind(fd, &unix.SockaddrInet4{}); err != unix.EACCES {
-		return fmt.Errorf("sandbox check of Landlock: binding a TCP socket returned %w", orNothing(err))
+		return fmt.Errorf("sandbox check of Landlock: binding a TCP socket returned %w", orNoError(err))
 	}
 	return nil
 }
 
 var errNoError = errors.New("no error")
 
-func orNothing(err error) error {
+func orNoError(err error) error {
 	if err == nil {
 		return errNoError
 	}
@@ -137,7 +137,7 @@ func landlockVersion() (int, error) {
 	return 0, fmt.Errorf("query Landlock's version: %w", e)
 }
 
-func size(version int) uintptr {
+func attrSize(version int) uintptr {
 	switch {
 	case version < 4:
 		return olderRuleset
@@ -150,7 +150,7 @@ func size(version int) uintptr {
 // landlockRuleset returns a ruleset that denies everything that this version
 // can deny, with two exceptions. For a process with Options.Unix, it denies
 // only the rights in landlockRights. It denies signals to other processes only
-// if threads of the same process may still signal each other (threadsAreOne).
+// if threads of the same process may still signal each other (allowsThreadSignals).
 // Otherwise, on a kernel with version 6 or 7 that lacks a fix, Go's runtime
 // could not signal its own threads to preempt them.
 func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, denies uint8) {
@@ -163,7 +163,7 @@ func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, den
 		attr.Scoped |= r.scope
 		denies |= r.denies
 	}
-	if version >= sinceScope && threadsAreOne(version) {
+	if version >= sinceScope && allowsThreadSignals(version) {
 		attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
 		denies |= security.DeniesSignals
 	}
@@ -178,9 +178,9 @@ func landlockRuleset(o Options, version int) (attr unix.LandlockRulesetAttr, den
 	return attr, denies
 }
 
-// threadsAreOne reports whether signals to threads of the same process are
+// allowsThreadSignals reports whether signals to threads of the same process are
 // allowed.
-func threadsAreOne(version int) bool {
+func allowsThreadSignals(version int) bool {
 	if version >= sinceTSync {
 		return true
 	}
@@ -189,11 +189,11 @@ func threadsAreOne(version int) bool {
 }
 
 // laterRights returns the bits above those in known that the kernel accepts.
-func laterRights(known uint64, of func(*unix.LandlockRulesetAttr) *uint64) uint64 {
+func laterRights(known uint64, field func(*unix.LandlockRulesetAttr) *uint64) uint64 {
 	var found uint64
 	for bit := known + 1; bit != 0; bit <<= 1 {
 		var attr unix.LandlockRulesetAttr
-		*of(&attr) = bit
+		*field(&attr) = bit
 		set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), rulesetSize, 0)
 		if e != 0 {
 			break // rights are numbered without gaps

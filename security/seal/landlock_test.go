@@ -28,7 +28,7 @@ func TestDenyFiles(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		for _, o := range []Options{{}, {Unix: true}, {Kind: Keeper}} {
 			out, status := child(t, "files", o, as)
-			lived(t, out, status)
+			checkSurvived(t, out, status)
 			want := fmt.Sprintf("<nil>\non: Landlock %d (files", version)
 			if !strings.HasPrefix(out, want) || !strings.HasSuffix(out, ")\n<nil>\nend\n") {
 				t.Errorf("%+v: got %q, want %q…", o, out, want)
@@ -40,13 +40,13 @@ func TestDenyFiles(t *testing.T) {
 	})
 }
 
-// reach tries the operations that Landlock denies. It also tries them on
+// tryDenied tries the operations that Landlock denies. It also tries them on
 // threads that were started before the denial.
-func reach(early func(func() error) error) error {
-	list := []error{reachOne(), early(reachOne)}
+func tryDenied(onEarlyThreads func(func() error) error) error {
+	list := []error{tryFiles(), onEarlyThreads(tryFiles)}
 	if version, _ := landlockVersion(); version >= 4 {
 		_, err := net.Dial("tcp", "127.0.0.1:9")
-		list = append(list, denied("connect", err))
+		list = append(list, checkDenied("connect", err))
 		_, err = net.Listen("tcp4", "127.0.0.1:0")
 		if !errors.Is(err, unix.EACCES) && !multipath() {
 			list = append(list, fmt.Errorf("listen: %v", err))
@@ -55,21 +55,21 @@ func reach(early func(func() error) error) error {
 	return errors.Join(list...)
 }
 
-func reachOne() error {
+func tryFiles() error {
 	_, err := os.ReadFile("/etc/hostname")
 	_, err2 := os.ReadDir("/")
 	fresh := filepath.Join(os.TempDir(), fmt.Sprint("sealed-", os.Getpid(), "-", unix.Gettid()))
 	err3 := os.WriteFile(fresh, nil, 0o600)
 	err4 := unix.Mkdir(fresh+".d", 0o700)
 	_, err5 := syscall.ForkExec("/bin/true", []string{"true"}, nil)
-	return errors.Join(denied("read", err), denied("list", err2), denied("write", err3), denied("make", err4), denied("execute", err5))
+	return errors.Join(checkDenied("read", err), checkDenied("list", err2), checkDenied("write", err3), checkDenied("make", err4), checkDenied("execute", err5))
 }
 
-func denied(what string, err error) error {
+func checkDenied(op string, err error) error {
 	if errors.Is(err, unix.EACCES) {
 		return nil
 	}
-	return fmt.Errorf("%s: %v", what, err)
+	return fmt.Errorf("%s: %v", op, err)
 }
 
 // multipath reports whether Go's listeners use Multipath TCP, which Landlock
@@ -90,7 +90,7 @@ func TestReconnect(t *testing.T) {
 		t.Skip("this kernel's Landlock knows no TCP")
 	}
 	out, status := child(t, "reconnect", Options{}, nil)
-	lived(t, out, status)
+	checkSurvived(t, out, status)
 	if out != "before: <nil>; after: permission denied\nend\n" {
 		t.Errorf("got %q", out)
 	}
@@ -103,33 +103,33 @@ func reconnect() error {
 	if err != nil {
 		return err
 	}
-	there := &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}}
+	target := &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}}
 	port := ln.Addr().(*net.TCPAddr).Port
-	there.Port = uint16(port<<8 | port>>8)
-	given := func() (int, error) { // returns an accepted connection
+	target.Port = uint16(port<<8 | port>>8)
+	acceptedConn := func() (int, error) { // returns an accepted connection
 		if _, err := net.Dial("tcp4", ln.Addr().String()); err != nil {
 			return -1, err
 		}
 		return acceptOne(ln)
 	}
-	first, err := given()
+	first, err := acceptedConn()
 	if err != nil {
 		return err
 	}
-	second, err := given()
+	second, err := acceptedConn()
 	if err != nil {
 		return err
 	}
-	before := turn(first, there)
+	before := redirect(first, target)
 	noNewPrivs()
 	o := Options{Unix: true}
 	if _, err := denyFiles(o); err != nil {
 		return err
 	}
-	if err := install(o); err != nil {
+	if err := installFilter(o); err != nil {
 		return err
 	}
-	after := turn(second, there)
+	after := redirect(second, target)
 	return fmt.Errorf("before: %v; after: %v", before, after)
 }
 
@@ -145,13 +145,13 @@ func acceptOne(ln net.Listener) (int, error) {
 	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 }
 
-// turn disconnects the socket fd, and then connects it to another address.
-func turn(fd int, there *unix.RawSockaddrInet4) error {
-	away := unix.RawSockaddr{Family: unix.AF_UNSPEC}
-	if _, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&away)), unsafe.Sizeof(away)); e != 0 {
+// redirect disconnects the socket fd, and then connects it to another address.
+func redirect(fd int, target *unix.RawSockaddrInet4) error {
+	unspec := unix.RawSockaddr{Family: unix.AF_UNSPEC}
+	if _, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&unspec)), unsafe.Sizeof(unspec)); e != 0 {
 		return fmt.Errorf("undo: %w", e)
 	}
-	if _, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(there)), unsafe.Sizeof(*there)); e != 0 {
+	if _, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(target)), unsafe.Sizeof(*target)); e != 0 {
 		return e
 	}
 	return nil

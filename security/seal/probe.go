@@ -18,95 +18,95 @@ type probe struct {
 	args   [6]uintptr
 	want   unix.Errno
 	undo   func(got uintptr) // undoes an operation that succeeded
-	unless func(Options) bool
+	skip   func(Options) bool
 }
 
 // Texts and addresses that probes point to. They live as long as the program,
 // because the kernel gets their addresses as numbers.
 var (
-	slash     = [...]byte{'/', 0}
-	status    = append([]byte("/proc/self/status"), 0)
-	nothing   = [1]byte{}
-	loopback  = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: 1 << 8, Addr: [4]byte{127, 0, 0, 1}}
-	nowhere   = unix.RawSockaddrUnix{Family: unix.AF_UNIX, Path: [108]int8{'/'}}
-	twoFDs    [2]int32
-	noArgs    [1]uintptr
-	emptyHow  unix.OpenHow
-	addressOf = func(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }
+	rootPath     = [...]byte{'/', 0}
+	statusPath   = append([]byte("/proc/self/status"), 0)
+	emptyPath    = [1]byte{}
+	loopbackAddr = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: 1 << 8, Addr: [4]byte{127, 0, 0, 1}}
+	unixAddr     = unix.RawSockaddrUnix{Family: unix.AF_UNIX, Path: [108]int8{'/'}}
+	fdPair       [2]int32
+	noArgs       [1]uintptr
+	emptyOpenHow unix.OpenHow
+	addressOf    = func(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }
 )
 
-const none = ^uintptr(0) // there is no such descriptor, uid or pid
+const invalid = ^uintptr(0) // there is no such descriptor, uid or pid
 
-// at makes openat and similar calls start at the working directory.
-var at = uintptr(unix.AT_FDCWD & (1<<64 - 1))
+// atCWD makes openat and similar calls start at the working directory.
+var atCWD = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 
 // probes has the operations in the order in which try tries them. Values that a
 // filter can't see, such as the text of a path or the content of an address,
 // are arbitrary.
 var probes = append([]probe{
-	{name: "open /", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&slash[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt, unless: dispatches},
-	{name: "open /proc/self/status", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&status[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt, unless: dispatches},
-	{name: "openat2 /", number: unix.SYS_OPENAT2, args: [6]uintptr{at, addressOf(&slash[0]), uintptr(unsafe.Pointer(&emptyHow)), unsafe.Sizeof(emptyHow)}, undo: closeIt},
-	{name: "execute a program", number: unix.SYS_EXECVE, args: [6]uintptr{addressOf(&slash[0]), uintptr(unsafe.Pointer(&noArgs)), uintptr(unsafe.Pointer(&noArgs))}},
-	{name: "execute a program by descriptor", number: unix.SYS_EXECVEAT, args: [6]uintptr{none, addressOf(&nothing[0]), uintptr(unsafe.Pointer(&noArgs)), uintptr(unsafe.Pointer(&noArgs)), unix.AT_EMPTY_PATH}},
-	{name: "connect to 127.0.0.1", number: unix.SYS_CONNECT, args: [6]uintptr{none, uintptr(unsafe.Pointer(&loopback)), unsafe.Sizeof(loopback)}, unless: connects},
-	{name: "connect to a UNIX socket", number: unix.SYS_CONNECT, args: [6]uintptr{none, uintptr(unsafe.Pointer(&nowhere)), unsafe.Sizeof(nowhere)}, unless: connects},
-	socketProbe("IPv4", unix.AF_INET, unix.SOCK_STREAM).except(dispatches),
+	{name: "open /", number: unix.SYS_OPENAT, args: [6]uintptr{atCWD, addressOf(&rootPath[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeFD, skip: isDispatcher},
+	{name: "open /proc/self/status", number: unix.SYS_OPENAT, args: [6]uintptr{atCWD, addressOf(&statusPath[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeFD, skip: isDispatcher},
+	{name: "openat2 /", number: unix.SYS_OPENAT2, args: [6]uintptr{atCWD, addressOf(&rootPath[0]), uintptr(unsafe.Pointer(&emptyOpenHow)), unsafe.Sizeof(emptyOpenHow)}, undo: closeFD},
+	{name: "execute a program", number: unix.SYS_EXECVE, args: [6]uintptr{addressOf(&rootPath[0]), uintptr(unsafe.Pointer(&noArgs)), uintptr(unsafe.Pointer(&noArgs))}},
+	{name: "execute a program by descriptor", number: unix.SYS_EXECVEAT, args: [6]uintptr{invalid, addressOf(&emptyPath[0]), uintptr(unsafe.Pointer(&noArgs)), uintptr(unsafe.Pointer(&noArgs)), unix.AT_EMPTY_PATH}},
+	{name: "connect to 127.0.0.1", number: unix.SYS_CONNECT, args: [6]uintptr{invalid, uintptr(unsafe.Pointer(&loopbackAddr)), unsafe.Sizeof(loopbackAddr)}, skip: mayConnect},
+	{name: "connect to a UNIX socket", number: unix.SYS_CONNECT, args: [6]uintptr{invalid, uintptr(unsafe.Pointer(&unixAddr)), unsafe.Sizeof(unixAddr)}, skip: mayConnect},
+	socketProbe("IPv4", unix.AF_INET, unix.SOCK_STREAM).skipIf(isDispatcher),
 	socketProbe("IPv4 UDP", unix.AF_INET, unix.SOCK_DGRAM),
-	socketProbe("IPv6", unix.AF_INET6, unix.SOCK_STREAM).except(dispatches),
-	socketProbe("netlink", unix.AF_NETLINK, unix.SOCK_RAW).except(dispatches),
+	socketProbe("IPv6", unix.AF_INET6, unix.SOCK_STREAM).skipIf(isDispatcher),
+	socketProbe("netlink", unix.AF_NETLINK, unix.SOCK_RAW).skipIf(isDispatcher),
 	socketProbe("packet", unix.AF_PACKET, unix.SOCK_RAW),
 	socketProbe("vsock", unix.AF_VSOCK, unix.SOCK_STREAM),
 	socketProbe("kernel crypto", unix.AF_ALG, unix.SOCK_SEQPACKET),
 	socketProbe("UNIX datagram", unix.AF_UNIX, unix.SOCK_DGRAM),
-	socketProbe("UNIX", unix.AF_UNIX, unix.SOCK_STREAM).except(dials),
-	{name: "make a pair of sockets", number: unix.SYS_SOCKETPAIR, args: [6]uintptr{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0, uintptr(unsafe.Pointer(&twoFDs))}, undo: closeTwo},
+	socketProbe("UNIX", unix.AF_UNIX, unix.SOCK_STREAM).skipIf(dialsUnix),
+	{name: "make a pair of sockets", number: unix.SYS_SOCKETPAIR, args: [6]uintptr{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0, uintptr(unsafe.Pointer(&fdPair))}, undo: closeFDPair},
 	{name: "become uid 0", number: unix.SYS_SETUID, args: [6]uintptr{0}},
-	{name: "set the three uids to their present values", number: unix.SYS_SETRESUID, args: [6]uintptr{none, none, none}}, // without the filter every process may do this
+	{name: "set the three uids to their present values", number: unix.SYS_SETRESUID, args: [6]uintptr{invalid, invalid, invalid}}, // without the filter every process may do this
 	{name: "become gid 0", number: unix.SYS_SETGID, args: [6]uintptr{0}},
-	{name: "set the three gids to their present values", number: unix.SYS_SETRESGID, args: [6]uintptr{none, none, none}},
-	{name: "set supplementary groups", number: unix.SYS_SETGROUPS, args: [6]uintptr{none}},
+	{name: "set the three gids to their present values", number: unix.SYS_SETRESGID, args: [6]uintptr{invalid, invalid, invalid}},
+	{name: "set supplementary groups", number: unix.SYS_SETGROUPS, args: [6]uintptr{invalid}},
 	{name: "debug a process", number: unix.SYS_PTRACE, args: [6]uintptr{unix.PTRACE_PEEKTEXT, 0}}, // not TRACEME: if that were allowed, the process would stop indefinitely
-	{name: "map memory that can be written and executed", number: unix.SYS_MMAP, args: [6]uintptr{0, 4096, unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC, unix.MAP_PRIVATE | unix.MAP_ANON, none}, undo: unmap},
+	{name: "map memory that can be written and executed", number: unix.SYS_MMAP, args: [6]uintptr{0, 4096, unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC, unix.MAP_PRIVATE | unix.MAP_ANON, invalid}, undo: unmap},
 	{name: "make memory executable", number: unix.SYS_MPROTECT, args: [6]uintptr{0, 0, unix.PROT_EXEC}},
-	{name: "make memory executable by key", number: unix.SYS_PKEY_MPROTECT, args: [6]uintptr{0, 0, unix.PROT_EXEC, none}},
+	{name: "make memory executable by key", number: unix.SYS_PKEY_MPROTECT, args: [6]uintptr{0, 0, unix.PROT_EXEC, invalid}},
 	{name: "clone with arguments in memory", number: unix.SYS_CLONE3, want: unix.ENOSYS},
-}, onlyProbes...)
+}, archProbes...)
 
-// dials reports whether a worker connects to UNIX sockets.
-func dials(o Options) bool { return o.Kind == Worker && o.Unix }
+// dialsUnix reports whether a worker connects to UNIX sockets.
+func dialsUnix(o Options) bool { return o.Kind == Worker && o.Unix }
 
-// dispatches reports whether the process opens files and TCP connections.
-func dispatches(o Options) bool { return o.Kind == Dispatcher }
+// isDispatcher reports whether the process opens files and TCP connections.
+func isDispatcher(o Options) bool { return o.Kind == Dispatcher }
 
-// connects reports whether the process connects to anything.
-func connects(o Options) bool { return dials(o) || dispatches(o) }
+// mayConnect reports whether the process connects to anything.
+func mayConnect(o Options) bool { return dialsUnix(o) || isDispatcher(o) }
 
-func (p probe) except(unless func(Options) bool) probe { p.unless = unless; return p }
+func (p probe) skipIf(skip func(Options) bool) probe { p.skip = skip; return p }
 
 func socketProbe(name string, family, kind uintptr) probe {
-	return probe{name: "make a socket: " + name, number: unix.SYS_SOCKET, args: [6]uintptr{family, kind | unix.SOCK_CLOEXEC, 0}, undo: closeIt}
+	return probe{name: "make a socket: " + name, number: unix.SYS_SOCKET, args: [6]uintptr{family, kind | unix.SOCK_CLOEXEC, 0}, undo: closeFD}
 }
 
-func closeIt(fd uintptr) { unix.RawSyscall(unix.SYS_CLOSE, fd, 0, 0) }
+func closeFD(fd uintptr) { unix.RawSyscall(unix.SYS_CLOSE, fd, 0, 0) }
 
-func closeTwo(uintptr) {
-	for _, fd := range twoFDs {
-		closeIt(uintptr(fd))
+func closeFDPair(uintptr) {
+	for _, fd := range fdPair {
+		closeFD(uintptr(fd))
 	}
 }
 
 func unmap(address uintptr) { unix.RawSyscall(unix.SYS_MUNMAP, address, 4096, 0) }
 
-// try tries every forbidden operation, in a way that changes nothing if the
+// runProbes tries every forbidden operation, in a way that changes nothing if the
 // operation is allowed. It returns the operations with an unexpected result.
 // Call it once, after install. It also works in audit mode, because the filter
 // returns EPERM in both modes.
-func try(o Options) error {
-	var wrong []string
+func runProbes(o Options) error {
+	var failures []string
 	for i := range probes {
 		p := &probes[i]
-		if p.unless != nil && p.unless(o) {
+		if p.skip != nil && p.skip(o) {
 			continue
 		}
 		want := p.want
@@ -117,16 +117,16 @@ func try(o Options) error {
 		switch {
 		case e == want:
 		case e != 0:
-			wrong = append(wrong, fmt.Sprintf("%s (returned %s, not %s)", p.name, unix.ErrnoName(e), unix.ErrnoName(want)))
+			failures = append(failures, fmt.Sprintf("%s (returned %s, not %s)", p.name, unix.ErrnoName(e), unix.ErrnoName(want)))
 		default:
 			if p.undo != nil {
 				p.undo(got)
 			}
-			wrong = append(wrong, p.name+" (done)")
+			failures = append(failures, p.name+" (done)")
 		}
 	}
-	if len(wrong) > 0 {
-		return errs.New(errs.Denied, "%d operations that the sandbox must forbid are allowed: %s", len(wrong), strings.Join(wrong, "; "))
+	if len(failures) > 0 {
+		return errs.New(errs.Denied, "%d operations that the sandbox must forbid are allowed: %s", len(failures), strings.Join(failures, "; "))
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func try(o Options) error {
 func Probes(o Options) []string {
 	var list []string
 	for _, p := range probes {
-		if p.unless == nil || !p.unless(o) {
+		if p.skip == nil || !p.skip(o) {
 			list = append(list, p.name)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"schedrestd/security"
 )
 
-// writing lists every right of Landlock that changes files, by version.
-var writing = []struct {
+// writeRights lists every right of Landlock that changes files, by version.
+var writeRights = []struct {
 	version int
 	rights  uint64
 }{
@@ -27,11 +27,11 @@ var writing = []struct {
 // denials are those of denyWriting. There is no filter, because each program
 // needs different system calls. Programs that the process starts inherit the
 // confinement. If all is set, ReadOnly fails on a kernel without Landlock.
-func ReadOnly(all bool) (sealed security.Sealed, err error) {
+func ReadOnly(requireAll bool) (sealed security.Sandbox, err error) {
 	if !security.Sandboxed {
 		return sealed, nil
 	}
-	if sealed, err = denyWriting(); err == nil && all {
+	if sealed, err = denyWriting(); err == nil && requireAll {
 		err = requireLandlock(sealed)
 	}
 	return sealed, err
@@ -41,19 +41,19 @@ func ReadOnly(all bool) (sealed security.Sealed, err error) {
 // that are already open stay writable. If the kernel supports it, denyWriting
 // also denies signals to processes outside the sandbox (see landlockRuleset).
 // On a kernel without Landlock it denies nothing.
-func denyWriting() (sealed security.Sealed, err error) {
+func denyWriting() (sealed security.Sandbox, err error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
 		return sealed, err
 	}
 	var attr unix.LandlockRulesetAttr
-	for _, w := range writing {
+	for _, w := range writeRights {
 		if version >= w.version {
 			attr.Handled_access_fs |= w.rights
 		}
 	}
-	sealed = security.Sealed{Landlock: uint8(version), Denies: security.DeniesWriting}
-	if version >= sinceScope && threadsAreOne(version) {
+	sealed = security.Sandbox{Landlock: uint8(version), Denies: security.DeniesWriting}
+	if version >= sinceScope && allowsThreadSignals(version) {
 		attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
 		sealed.Denies |= security.DeniesSignals
 	}
@@ -97,5 +97,5 @@ func proveReadOnly() error {
 	if err == unix.EACCES || err == unix.ENOENT {
 		return nil
 	}
-	return fmt.Errorf("sandbox check of Landlock: opening a file for writing returned %w", orNothing(err))
+	return fmt.Errorf("sandbox check of Landlock: opening a file for writing returned %w", orNoError(err))
 }

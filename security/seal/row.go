@@ -12,10 +12,10 @@ import (
 // hold. Rows of one call are tried in order. A call that matches none of them
 // is treated like a call without rows.
 type row struct {
-	call call
-	do   verdict
-	when []test
-	why  string
+	call    call
+	verdict verdict
+	tests   []test
+	reason  string
 }
 
 // call is a system call, with its name for people and its number on this
@@ -30,25 +30,25 @@ type call struct {
 // which the kernel reads only the lower 32. So it does not hold for a caller
 // that sets the upper bits to deceive the filter.
 type test struct {
-	arg  int
-	mask uint64
-	any  []uint64
-	name string // name of the values, for people; without it they are shown as numbers
+	arg    int
+	mask   uint64
+	values []uint64
+	name   string // name of the values, for people; without it they are shown as numbers
 }
 
 // is returns a test that holds when the argument is one of the values.
-func is(arg int, values ...uint64) test { return test{arg: arg, mask: ^uint64(0), any: values} }
+func is(arg int, values ...uint64) test { return test{arg: arg, mask: ^uint64(0), values: values} }
 
 // without returns a test that holds when the argument has none of the bits.
-func without(arg int, bits uint64) test { return test{arg: arg, mask: bits, any: []uint64{0}} }
+func without(arg int, bits uint64) test { return test{arg: arg, mask: bits, values: []uint64{0}} }
 
-// ofInt returns a test that holds when the lower half of the argument is one of
+// isInt returns a test that holds when the lower half of the argument is one of
 // the values. The kernel reads only that half of an int. Rows that kill need
 // this test: a caller could otherwise avoid the row by setting an upper bit.
-func ofInt(arg int, values ...uint64) test { return test{arg: arg, mask: 1<<32 - 1, any: values} }
+func isInt(arg int, values ...uint64) test { return test{arg: arg, mask: 1<<32 - 1, values: values} }
 
-// called names the values of a test.
-func (t test) called(name string) test { t.name = name; return t }
+// named names the values of a test.
+func (t test) named(name string) test { t.name = name; return t }
 
 // verdict is the filter's decision about a call.
 type verdict uint8
@@ -91,74 +91,74 @@ func compile(table []row, audit bool) ([]unix.SockFilter, error) {
 		}
 	}
 	a := &assembler{}
-	known, ours := a.label(), a.label()
+	known, native := a.newLabel(), a.newLabel()
 	a.load(atArch)
 	a.equal(auditArch, known, next)
-	a.end(unix.SECCOMP_RET_KILL_PROCESS) // also in audit mode: our programs make no such calls
+	a.ret(unix.SECCOMP_RET_KILL_PROCESS) // also in audit mode: our programs make no such calls
 	a.place(known)
 	a.load(atNumber)
-	a.atLeast(firstForeign, next, ours) // rejects x32 on amd64
-	a.end(unix.SECCOMP_RET_KILL_PROCESS)
-	a.place(ours)
-	if err := a.search(calls, audit); err != nil {
+	a.atLeast(firstForeign, next, native) // rejects x32 on amd64
+	a.ret(unix.SECCOMP_RET_KILL_PROCESS)
+	a.place(native)
+	if err := a.emitSearch(calls, audit); err != nil {
 		return nil, err
 	}
 	return a.link()
 }
 
-// search emits a comparison with the first number of the second half of a
+// emitSearch emits a comparison with the first number of the second half of a
 // sorted list, and then code for both halves.
-func (a *assembler) search(calls [][]row, audit bool) error {
+func (a *assembler) emitSearch(calls [][]row, audit bool) error {
 	if len(calls) == 1 {
-		found := a.label()
+		found := a.newLabel()
 		a.equal(uint32(calls[0][0].call.number), found, next)
-		a.end(kill.action(audit))
+		a.ret(kill.action(audit))
 		a.place(found)
-		return a.judge(calls[0], audit)
+		return a.emitRows(calls[0], audit)
 	}
 	half := len(calls) / 2
-	lower, upper := a.label(), a.label()
+	lower, upper := a.newLabel(), a.newLabel()
 	a.atLeast(uint32(calls[half][0].call.number), next, lower)
 	a.jump(upper)
 	a.place(lower)
-	if err := a.search(calls[:half], audit); err != nil {
+	if err := a.emitSearch(calls[:half], audit); err != nil {
 		return err
 	}
 	a.place(upper)
-	return a.search(calls[half:], audit)
+	return a.emitSearch(calls[half:], audit)
 }
 
-// judge emits the rows of one call.
-func (a *assembler) judge(rows []row, audit bool) error {
+// emitRows emits the rows of one call.
+func (a *assembler) emitRows(rows []row, audit bool) error {
 	for i, r := range rows {
-		if len(r.when) == 0 {
+		if len(r.tests) == 0 {
 			if i+1 < len(rows) {
 				return fmt.Errorf("%s: rows follow one that fits always", r.call.name)
 			}
-			a.end(r.do.action(audit))
+			a.ret(r.verdict.action(audit))
 			return nil
 		}
-		differs := a.label()
-		for _, t := range r.when {
-			if err := a.test(t, differs); err != nil {
+		differs := a.newLabel()
+		for _, t := range r.tests {
+			if err := a.emitTest(t, differs); err != nil {
 				return fmt.Errorf("%s: %w", r.call.name, err)
 			}
 		}
-		a.end(r.do.action(audit))
+		a.ret(r.verdict.action(audit))
 		a.place(differs)
 	}
-	a.end(kill.action(audit))
+	a.ret(kill.action(audit))
 	return nil
 }
 
-// test emits code that checks t. If t holds, execution continues with the next
+// emitTest emits code that checks t. If t holds, execution continues with the next
 // instruction. Otherwise it jumps to the label differs.
-func (a *assembler) test(t test, differs label) error {
-	if len(t.any) == 0 || t.arg < 0 || t.arg > 5 {
-		return fmt.Errorf("test of argument %d for %d values", t.arg, len(t.any))
+func (a *assembler) emitTest(t test, differs label) error {
+	if len(t.values) == 0 || t.arg < 0 || t.arg > 5 {
+		return fmt.Errorf("test of argument %d for %d values", t.arg, len(t.values))
 	}
-	upper := uint32(t.any[0] >> 32)
-	for _, v := range t.any {
+	upper := uint32(t.values[0] >> 32)
+	for _, v := range t.values {
 		if uint32(v>>32) != upper || v&^t.mask != 0 {
 			return fmt.Errorf("value %#x of argument %d: upper halves must be equal and within the mask", v, t.arg)
 		}
@@ -170,13 +170,13 @@ func (a *assembler) test(t test, differs label) error {
 		a.equal(upper, next, differs)
 	}
 	if mask := uint32(t.mask); mask != 0 {
-		holds := a.label()
+		holds := a.newLabel()
 		a.load(at)
 		a.and(mask)
-		for _, v := range t.any[:len(t.any)-1] {
+		for _, v := range t.values[:len(t.values)-1] {
 			a.equal(uint32(v), holds, next)
 		}
-		a.equal(uint32(t.any[len(t.any)-1]), next, differs)
+		a.equal(uint32(t.values[len(t.values)-1]), next, differs)
 		a.place(holds)
 	}
 	return nil

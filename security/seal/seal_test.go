@@ -35,44 +35,44 @@ func TestMain(m *testing.M) {
 		flag.Parse()
 		os.Exit(m.Run())
 	case "bare":
-		say(try(o))
+		report(runProbes(o))
 	case "sealed":
-		early := onThreads(3)
-		err := sealed(o)
-		say(err, errors.Join(try(o), early(func() error { return try(o) })))
+		onEarlyThreads := onThreads(3)
+		err := closeSandbox(o)
+		report(err, errors.Join(runProbes(o), onEarlyThreads(func() error { return runProbes(o) })))
 	case "act":
-		say(sealed(o), commit(rest))
+		report(closeSandbox(o), runAnyDeathTest(rest))
 	case "acts in audit":
-		err := sealed(o)
-		for _, name := range actsOf(o.Kind) {
+		err := closeSandbox(o)
+		for _, name := range deathTestsOf(o.Kind) {
 			if !strings.Contains(name, "x32") {
-				err = errors.Join(err, commit(name))
+				err = errors.Join(err, runAnyDeathTest(name))
 			}
 		}
-		say(err)
+		report(err)
 	case "files":
-		early := onThreads(3)
+		onEarlyThreads := onThreads(3)
 		noNewPrivs()
 		on, err := denyFiles(o)
-		say(err, fmt.Errorf("on: %s", on), reach(early))
+		report(err, fmt.Errorf("on: %s", on), tryDenied(onEarlyThreads))
 	case "divided":
-		say(divided())
+		report(filterOneThread())
 	case "foreign":
-		say(foreign())
+		report(call32Bit())
 	case "serve":
-		say(serve(o))
+		report(serve(o))
 	case "cost":
-		say(cost())
+		report(cost())
 	case "reconnect":
-		say(reconnect())
+		report(reconnect())
 	case "dispatch":
-		say(dispatch())
+		report(dispatch())
 	}
 }
 
-// say reports the results to the test. It also reports that the child reached
+// report reports the results to the test. It also reports that the child reached
 // its end.
-func say(list ...error) {
+func report(list ...error) {
 	for _, err := range list {
 		fmt.Println(err)
 	}
@@ -93,9 +93,9 @@ func noNewPrivs() {
 	}
 }
 
-func sealed(o Options) error {
+func closeSandbox(o Options) error {
 	noNewPrivs()
-	return install(o)
+	return installFilter(o)
 }
 
 // onThreads starts n threads and returns a function that later makes each of
@@ -112,10 +112,10 @@ func onThreads(n int) func(func() error) error {
 		}()
 		<-started
 	}
-	return func(do func() error) error {
+	return func(f func() error) error {
 		var list []error
 		for range n {
-			work <- do
+			work <- f
 			list = append(list, <-results)
 		}
 		return errors.Join(list...)
@@ -177,7 +177,7 @@ func everyUser(t *testing.T, test func(*testing.T, *syscall.Credential)) {
 	}
 }
 
-func lived(t *testing.T, out string, status syscall.WaitStatus) {
+func checkSurvived(t *testing.T, out string, status syscall.WaitStatus) {
 	t.Helper()
 	if !status.Exited() || status.ExitStatus() != 0 || !strings.HasSuffix(out, "end\n") {
 		t.Fatalf("ended with %v: %s", describe(status), out)
@@ -196,11 +196,11 @@ func describe(s syscall.WaitStatus) string {
 // started before the sandbox was closed.
 func TestTry(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
-		for name, o := range everyOption {
+		for name, o := range allOptions {
 			for _, audit := range []bool{false, true} {
 				o.Audit = audit
 				out, status := child(t, "sealed", o, as)
-				lived(t, out, status)
+				checkSurvived(t, out, status)
 				if out != "<nil>\n<nil>\nend\n" {
 					t.Errorf("%s, audit %t: %s", name, audit, out)
 				}
@@ -215,13 +215,13 @@ func TestTry(t *testing.T) {
 func TestTryFinds(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		out, status := child(t, "bare", Options{}, as)
-		lived(t, out, status)
-		mine := []string{"make a socket: packet", "make a socket: kernel crypto", "make a socket: vsock", "make a socket: netlink"} // the kernel may lack these families, or deny them
+		checkSurvived(t, out, status)
+		unsupported := []string{"make a socket: packet", "make a socket: kernel crypto", "make a socket: vsock", "make a socket: netlink"} // the kernel may lack these families, or deny them
 		if as != nil || os.Geteuid() != 0 {
-			mine = append(mine, "become uid 0", "become gid 0", "set supplementary groups")
+			unsupported = append(unsupported, "become uid 0", "become gid 0", "set supplementary groups")
 		}
 		for _, name := range Probes(Options{}) {
-			if !strings.Contains(out, name+" (") && !slices.Contains(mine, name) {
+			if !strings.Contains(out, name+" (") && !slices.Contains(unsupported, name) {
 				t.Errorf("try did not report %q", name)
 			}
 		}
@@ -229,22 +229,22 @@ func TestTryFinds(t *testing.T) {
 }
 
 // TestActsKill checks that SIGSYS kills a process that makes one of the calls
-// that actsOf lists, unless the process's table allows the call.
+// that deathTestsOf lists, unless the process's table allows the call.
 func TestActsKill(t *testing.T) {
 	tables := map[string]Options{"worker": {}, "keeper": {Kind: Keeper}, "dispatcher": {Kind: Dispatcher}}
 	if testing.Short() {
 		delete(tables, "keeper")
 	}
 	for table, o := range tables {
-		var may []string
+		var allowed []string
 		switch o.Kind {
 		case Keeper: // it has no clients, and detects workers that send descriptors
-			may = []string{"recvmsg from a client"}
+			allowed = []string{"recvmsg from a client"}
 		case Dispatcher:
-			may = []string{"recvmsg from a client", "sendmsg", "close of the channel to the parent", "close of it with more than 32 bits"}
+			allowed = []string{"recvmsg from a client", "sendmsg", "close of the channel to the parent", "close of it with more than 32 bits"}
 		}
-		for _, name := range actsOf(o.Kind) {
-			if slices.Contains(may, name) {
+		for _, name := range deathTestsOf(o.Kind) {
+			if slices.Contains(allowed, name) {
 				continue
 			}
 			t.Run(table+"/"+name, func(t *testing.T) {
@@ -265,8 +265,8 @@ func TestActsInAudit(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		for _, kind := range []Kind{Worker, Dispatcher} {
 			out, status := child(t, "acts in audit", Options{Kind: kind, Audit: true}, as)
-			lived(t, out, status)
-			for _, name := range actsOf(kind) {
+			checkSurvived(t, out, status)
+			for _, name := range deathTestsOf(kind) {
 				if !strings.Contains(name, "x32") && !strings.Contains(out, name+" returned") {
 					t.Errorf("kind %d, %s: the call did not return", kind, name)
 				}
@@ -278,15 +278,15 @@ func TestActsInAudit(t *testing.T) {
 // TestDivided checks that a thread with a different filter is reported.
 func TestDivided(t *testing.T) {
 	out, status := child(t, "divided", Options{}, nil)
-	lived(t, out, status)
+	checkSurvived(t, out, status)
 	var thread int
 	if _, err := fmt.Sscanf(out, "install the system call filter: thread %d already has another filter", &thread); err != nil || thread == 0 {
 		t.Errorf("got %q", out)
 	}
 }
 
-// divided installs, on one thread only, a filter that allows everything.
-func divided() error {
+// filterOneThread installs, on one thread only, a filter that allows everything.
+func filterOneThread() error {
 	noNewPrivs()
 	ready := make(chan error)
 	go func() {
@@ -304,7 +304,7 @@ func divided() error {
 	if err := <-ready; err != nil {
 		return err
 	}
-	return install(Options{})
+	return installFilter(Options{})
 }
 
 // TestForeign checks that a 32-bit system call kills the process. The number of
@@ -320,9 +320,9 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// foreign calls the 32-bit getpid, with code in memory that was made executable
+// call32Bit calls the 32-bit getpid, with code in memory that was made executable
 // before the sandbox was closed.
-func foreign() error {
+func call32Bit() error {
 	page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return err
@@ -331,7 +331,7 @@ func foreign() error {
 	code := &page[0]
 	call := *(*func())(unsafe.Pointer(&struct{ p unsafe.Pointer }{unsafe.Pointer(&code)}))
 	call() // this call works, so only the filter can kill the process at the call below
-	if err := sealed(Options{}); err != nil {
+	if err := closeSandbox(Options{}); err != nil {
 		return err
 	}
 	call()

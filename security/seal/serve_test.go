@@ -36,7 +36,7 @@ func TestServe(t *testing.T) {
 		for name, o := range map[string]Options{"worker": {}, "worker that dials UNIX sockets": {Unix: true}} {
 			t.Run(name, func(t *testing.T) {
 				out, status := child(t, "serve", o, as)
-				lived(t, out, status)
+				checkSurvived(t, out, status)
 				if out != "<nil>\nend\n" {
 					t.Error(out)
 				}
@@ -99,7 +99,7 @@ type lateConn struct {
 	once sync.Once
 }
 
-func (l *lateConn) remake() {
+func (l *lateConn) reopen() {
 	l.once.Do(func() {
 		f, err := l.Conn.(*net.TCPConn).File()
 		if err != nil {
@@ -121,12 +121,12 @@ func (l *lateConn) remake() {
 }
 
 func (l *lateConn) Read(p []byte) (int, error) {
-	l.remake()
+	l.reopen()
 	return l.Conn.Read(p)
 }
 
 func (l *lateConn) Write(p []byte) (int, error) {
-	l.remake()
+	l.reopen()
 	return l.Conn.Write(p)
 }
 
@@ -151,10 +151,10 @@ func serve(o Options) error {
 	if _, err := denyFiles(o); err != nil {
 		return err
 	}
-	if err := install(o); err != nil {
+	if err := installFilter(o); err != nil {
 		return err
 	}
-	if err := try(o); err != nil {
+	if err := runProbes(o); err != nil {
 		return err
 	}
 	load := []error{overHTTP(plain, nil, nil), overHTTP(secret, config, roots), takeDescriptor(), threads()}
@@ -260,14 +260,14 @@ func threads() error {
 	var all [][]byte
 	var lock sync.Mutex
 	const many = 64 // more threads than the vDSO's getrandom has had memory for
-	var together sync.WaitGroup
-	together.Add(many)
+	var barrier sync.WaitGroup
+	barrier.Add(many)
 	for range many {
 		wg.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			together.Done()
-			together.Wait()
+			barrier.Done()
+			barrier.Wait()
 			rand.Read(make([]byte, 8))
 			for i := range 20 {
 				piece := make([]byte, 1<<18)

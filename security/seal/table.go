@@ -18,44 +18,44 @@ const (
 	futexWake = 1 | 128
 )
 
-// looks is the reason why calls that examine a file return an error instead of
+// fileLookups is the reason why calls that examine a file return an error instead of
 // killing the process: our programs do not need these calls, but libraries make
 // them.
-const looks = "Go's libraries look for files (resolver, time zones) and work without them"
+const fileLookups = "Go's libraries look for files (resolver, time zones) and work without them"
 
 // table returns the rows for the process pid: every call that is allowed or
 // returns an error.
 func table(o Options, pid int) []row {
 	t := runtimeRows(pid)
-	t = append(t, memory...)
+	t = append(t, memoryRows...)
 	switch o.Kind {
 	case Auditor:
-		t = append(append(t, appending()...), keeperRows...)
+		t = append(append(t, appendRows()...), keeperRows...)
 	case Keeper:
-		t = append(append(t, descriptors...), keeperRows...)
+		t = append(append(t, descriptorRows...), keeperRows...)
 	case Dispatcher:
-		t = append(append(t, managing()...), dispatcherRows...)
+		t = append(append(t, dispatcherFDRows()...), dispatcherRows...)
 	case Exporter:
-		t = append(append(append(t, descriptors...), connections...), exporterRows...)
+		t = append(append(append(t, descriptorRows...), connectionRows...), exporterRows...)
 	default:
-		t = append(append(append(t, descriptors...), connections...), workerRows...)
+		t = append(append(append(t, descriptorRows...), connectionRows...), workerRows...)
 	}
 	if o.Claims {
-		t = append(t, claims...)
+		t = append(t, claimRows...)
 	}
-	if dials(o) {
+	if dialsUnix(o) {
 		t = append(t, dialRows...)
 	}
-	t = append(t, answered(o)...)
-	return append(t, only(o)...)
+	t = append(t, errorRows(o)...)
+	return append(t, archRows(o)...)
 }
 
 // runtimeRows returns the rows for threads, signals and clocks, which Go's
 // runtime always needs.
 func runtimeRows(pid int) []row {
-	own := is(0, uint64(pid)).called("its own pid")
+	own := is(0, uint64(pid)).named("its own pid")
 	return []row{
-		{sys("futex", unix.SYS_FUTEX), allow, []test{is(1, futexWait, futexWake).called("WAIT_PRIVATE|WAKE_PRIVATE")}, "threads sleep and wake each other; priority inheritance and robust lists, which had kernel bugs, kill"},
+		{sys("futex", unix.SYS_FUTEX), allow, []test{is(1, futexWait, futexWake).named("WAIT_PRIVATE|WAKE_PRIVATE")}, "threads sleep and wake each other; priority inheritance and robust lists, which had kernel bugs, kill"},
 		{sys("nanosleep", unix.SYS_NANOSLEEP), allow, nil, "the runtime's usleep"},
 		{sys("clock_nanosleep", unix.SYS_CLOCK_NANOSLEEP), allow, nil, "the same, when a nanosleep is restarted"},
 		{sys("restart_syscall", unix.SYS_RESTART_SYSCALL), allow, nil, "the kernel continues a sleep that was stopped (SIGSTOP, SIGCONT)"},
@@ -70,57 +70,57 @@ func runtimeRows(pid int) []row {
 		{sys("geteuid", unix.SYS_GETEUID), allow, nil, "the same"},
 		{sys("getgid", unix.SYS_GETGID), allow, nil, "the same"},
 		{sys("getegid", unix.SYS_GETEGID), allow, nil, "the same"},
-		{sys("clone", unix.SYS_CLONE), allow, []test{is(0, threadFlags).called("a thread of Go's runtime")}, "threads, with exactly the runtime's flags; any other clone could be a process"},
+		{sys("clone", unix.SYS_CLONE), allow, []test{is(0, threadFlags).named("a thread of Go's runtime")}, "threads, with exactly the runtime's flags; any other clone could be a process"},
 		{sys("tgkill", unix.SYS_TGKILL), allow, []test{own}, "the runtime preempts its own threads with SIGURG"},
 		{sys("rt_sigreturn", unix.SYS_RT_SIGRETURN), allow, nil, "return from a signal"},
 		{sys("rt_sigprocmask", unix.SYS_RT_SIGPROCMASK), allow, nil, "at the start of a thread"},
 		{sys("rt_sigaction", unix.SYS_RT_SIGACTION), allow, nil, "a panic restores the signal that it ends with"},
 		{sys("sigaltstack", unix.SYS_SIGALTSTACK), allow, nil, "each thread has a stack for signals"},
-		{sys("prctl", unix.SYS_PRCTL), allow, []test{is(0, unix.PR_SET_VMA).called("PR_SET_VMA"), is(1, unix.PR_SET_VMA_ANON_NAME).called("PR_SET_VMA_ANON_NAME")}, "the runtime names its mappings"},
+		{sys("prctl", unix.SYS_PRCTL), allow, []test{is(0, unix.PR_SET_VMA).named("PR_SET_VMA"), is(1, unix.PR_SET_VMA_ANON_NAME).named("PR_SET_VMA_ANON_NAME")}, "the runtime names its mappings"},
 		{sys("exit", unix.SYS_EXIT), allow, nil, "a thread ends"},
 		{sys("exit_group", unix.SYS_EXIT_GROUP), allow, nil, "the process ends"},
 	}
 }
 
-// memory allows anonymous memory that is never executable, so that a process
+// memoryRows allows anonymous memory that is never executable, so that a process
 // can't execute data that it has written.
-var memory = []row{
+var memoryRows = []row{
 	{sys("mmap", unix.SYS_MMAP), allow, []test{
-		without(2, unix.PROT_EXEC).called("not executable"),
+		without(2, unix.PROT_EXEC).named("not executable"),
 		is(3, unix.MAP_PRIVATE|unix.MAP_ANON, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED,
-			unix.MAP_DROPPABLE|unix.MAP_ANON).called("anonymous: private, fixed, droppable"),
+			unix.MAP_DROPPABLE|unix.MAP_ANON).named("anonymous: private, fixed, droppable"),
 	}, "heap, stacks, pieces of answers; droppable is the state of the vDSO's getrandom"},
-	{sys("mmap", unix.SYS_MMAP), eperm, []test{is(2, executable...).called("executable")}, "probe: no executable memory"},
-	{sys("mprotect", unix.SYS_MPROTECT), allow, []test{without(2, unix.PROT_EXEC).called("not executable")}, "guard pages"},
+	{sys("mmap", unix.SYS_MMAP), eperm, []test{is(2, execProts...).named("executable")}, "probe: no executable memory"},
+	{sys("mprotect", unix.SYS_MPROTECT), allow, []test{without(2, unix.PROT_EXEC).named("not executable")}, "guard pages"},
 	{sys("mprotect", unix.SYS_MPROTECT), eperm, nil, "probe: no executable memory"},
 	{sys("pkey_mprotect", unix.SYS_PKEY_MPROTECT), eperm, nil, "probe: no executable memory"},
 	{sys("munmap", unix.SYS_MUNMAP), allow, nil, "memory is released"},
 	{sys("madvise", unix.SYS_MADVISE), allow, []test{
-		is(2, unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE, unix.MADV_COLLAPSE).called("DONTNEED|FREE|HUGEPAGE|NOHUGEPAGE|COLLAPSE"),
+		is(2, unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE, unix.MADV_COLLAPSE).named("DONTNEED|FREE|HUGEPAGE|NOHUGEPAGE|COLLAPSE"),
 	}, "the scavenger releases memory"},
 }
 
-// executable lists every protection that includes PROT_EXEC.
-var executable = []uint64{
+// execProts lists every protection that includes PROT_EXEC.
+var execProts = []uint64{
 	unix.PROT_EXEC, unix.PROT_EXEC | unix.PROT_READ, unix.PROT_EXEC | unix.PROT_WRITE, unix.PROT_EXEC | unix.PROT_READ | unix.PROT_WRITE,
 }
 
-// descriptors allows the operations of a process on descriptors that it has or
+// descriptorRows allows the operations of a process on descriptors that it has or
 // receives.
-var descriptors = []row{
+var descriptorRows = []row{
 	{sys("read", unix.SYS_READ), allow, nil, "connections, received files, the runtime's eventfd"},
 	{sys("write", unix.SYS_WRITE), allow, nil, "connections, the log, the runtime's eventfd"},
 	{sys("writev", unix.SYS_WRITEV), allow, nil, "net.Buffers"},
 	{sys("pread64", unix.SYS_PREAD64), allow, nil, "received files: keys, certificates"},
 	{sys("lseek", unix.SYS_LSEEK), allow, nil, "the same: io.Copy asks for the offset"},
 	{sys("fstat", unix.SYS_FSTAT), allow, nil, "os.NewFile and ReadAll ask for the type of a descriptor"},
-	{sys("close", unix.SYS_CLOSE), kill, []test{ofInt(0, Channel).called("the channel to the parent")}, "its number must not be reused: descriptors could then be received from a client"},
+	{sys("close", unix.SYS_CLOSE), kill, []test{isInt(0, Channel).named("the channel to the parent")}, "its number must not be reused: descriptors could then be received from a client"},
 	{sys("close", unix.SYS_CLOSE), allow, nil, "any other descriptor"},
-	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL).called("DUPFD_CLOEXEC|GETFD|SETFD|GETFL")}, "net.FileConn; a descriptor's mode"},
-	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_SETFL).called("SETFL"), without(2, unix.O_ASYNC).called("without O_ASYNC")}, "non-blocking; no signals, and no owner to get them (SETOWN, SETSIG, SETLEASE, NOTIFY kill)"},
+	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL).named("DUPFD_CLOEXEC|GETFD|SETFD|GETFL")}, "net.FileConn; a descriptor's mode"},
+	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_SETFL).named("SETFL"), without(2, unix.O_ASYNC).named("without O_ASYNC")}, "non-blocking; no signals, and no owner to get them (SETOWN, SETSIG, SETLEASE, NOTIFY kill)"},
 	{sys("getsockopt", unix.SYS_GETSOCKOPT), allow, []test{
-		is(1, unix.SOL_SOCKET).called("SOL_SOCKET"),
-		is(2, unix.SO_TYPE, unix.SO_ERROR, unix.SO_PEERCRED, unix.SO_PASSRIGHTS).called("TYPE|ERROR|PEERCRED|PASSRIGHTS"),
+		is(1, unix.SOL_SOCKET).named("SOL_SOCKET"),
+		is(2, unix.SO_TYPE, unix.SO_ERROR, unix.SO_PEERCRED, unix.SO_PASSRIGHTS).named("TYPE|ERROR|PEERCRED|PASSRIGHTS"),
 	}, "ipc.Open and net.FileConn ask for the type; the peer of a UNIX socket; whether it accepts descriptors"},
 	{sys("epoll_ctl", unix.SYS_EPOLL_CTL), allow, nil, "the runtime's poller"},
 	{sys("epoll_pwait", unix.SYS_EPOLL_PWAIT), allow, nil, "the runtime's poller"},
@@ -128,40 +128,40 @@ var descriptors = []row{
 	{sys("eventfd2", unix.SYS_EVENTFD2), allow, nil, "the runtime's poller, at its first use"},
 }
 
-// appending returns the rows for a process that has a log open for appending:
+// appendRows returns the rows for a process that has a log open for appending:
 // those in the variable descriptors, without the calls that would let the
 // process seek in the log, read at a position, or leave append mode (F_SETFL).
-func appending() []row {
-	list := slices.DeleteFunc(slices.Clone(descriptors), func(r row) bool {
-		return r.call.name == "lseek" || r.call.name == "pread64" || r.call.name == "fcntl" && r.when[0].name == "SETFL"
+func appendRows() []row {
+	list := slices.DeleteFunc(slices.Clone(descriptorRows), func(r row) bool {
+		return r.call.name == "lseek" || r.call.name == "pread64" || r.call.name == "fcntl" && r.tests[0].name == "SETFL"
 	})
 	return append(list, row{sys("fdatasync", unix.SYS_FDATASYNC), allow, nil, "a line counts as written when it is on disk (SCHEDRESTD_AUDIT_SYNC)"})
 }
 
-// claims allows the operations of the auditor on the file of Idempotency-Keys.
+// claimRows allows the operations of the auditor on the file of Idempotency-Keys.
 // On a log that is open for appending these calls can neither read nor
 // overwrite.
-var claims = []row{
+var claimRows = []row{
 	{sys("pread64", unix.SYS_PREAD64), allow, nil, "the file of Idempotency-Keys; a log is not open for reading"},
 	{sys("pwrite64", unix.SYS_PWRITE64), allow, nil, "the same; to a log it appends (O_APPEND)"},
-	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_SETLK, unix.F_SETLKW).called("SETLK|SETLKW")}, "other gateways and the next auditor use the same file"},
+	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_SETLK, unix.F_SETLKW).named("SETLK|SETLKW")}, "other gateways and the next auditor use the same file"},
 }
 
-// connections allows the operations of a worker or the exporter on its
+// connectionRows allows the operations of a worker or the exporter on its
 // connections. No call can send a descriptor, because a descriptor sent over a
 // UNIX connection would leave the sandbox.
-var connections = []row{
-	{sys("recvmsg", unix.SYS_RECVMSG), allow, []test{is(0, Channel).called("the channel to the parent")}, "descriptors come only from the parent"},
+var connectionRows = []row{
+	{sys("recvmsg", unix.SYS_RECVMSG), allow, []test{is(0, Channel).named("the channel to the parent")}, "descriptors come only from the parent"},
 	{sys("recvfrom", unix.SYS_RECVFROM), allow, nil, "whether the peer is still there (MSG_PEEK)"},
 	{sys("getsockname", unix.SYS_GETSOCKNAME), allow, nil, "net.FileConn"},
 	{sys("getpeername", unix.SYS_GETPEERNAME), allow, nil, "net.FileConn"},
 	{sys("ppoll", unix.SYS_PPOLL), allow, nil, "waits for standard input and output of an inetd run; whether a client is gone"},
 	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
-		is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_KEEPALIVE).called("KEEPALIVE"),
+		is(1, unix.SOL_SOCKET).named("SOL_SOCKET"), is(2, unix.SO_KEEPALIVE).named("KEEPALIVE"),
 	}, "net; LINGER (which makes closing the shared socket sleep), ATTACH_FILTER and all others kill"},
 	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
-		is(1, unix.IPPROTO_TCP).called("IPPROTO_TCP"),
-		is(2, unix.TCP_NODELAY, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT).called("NODELAY|KEEPIDLE|KEEPINTVL|KEEPCNT"),
+		is(1, unix.IPPROTO_TCP).named("IPPROTO_TCP"),
+		is(2, unix.TCP_NODELAY, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT).named("NODELAY|KEEPIDLE|KEEPINTVL|KEEPCNT"),
 	}, "net"},
 	{sys("splice", unix.SYS_SPLICE), enosys, nil, "io.Copy between connections tries it first"},
 	{sys("sendfile", unix.SYS_SENDFILE), enosys, nil, "io.Copy of an open file tries it first"},
@@ -186,7 +186,7 @@ var workerRows = []row{
 // must not be able to shut them down, because the next exporter could then not
 // use them.
 var exporterRows = []row{
-	{sys("shutdown", unix.SYS_SHUTDOWN), allow, []test{is(1, unix.SHUT_WR).called("SHUT_WR")}, "CloseWrite, before a refused connection is closed; it does not end listening"},
+	{sys("shutdown", unix.SYS_SHUTDOWN), allow, []test{is(1, unix.SHUT_WR).named("SHUT_WR")}, "CloseWrite, before a refused connection is closed; it does not end listening"},
 	{sys("accept4", unix.SYS_ACCEPT4), allow, nil, "scrapes of the metrics; the process can't listen by itself"},
 }
 
@@ -200,20 +200,20 @@ var exporterRows = []row{
 // the parent's listeners do not use Multipath TCP.
 var dialRows = []row{
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
-		is(0, unix.AF_UNIX).called("AF_UNIX"),
-		is(1, unix.SOCK_STREAM, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK).called("SOCK_STREAM"),
+		is(0, unix.AF_UNIX).named("AF_UNIX"),
+		is(1, unix.SOCK_STREAM, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK).named("SOCK_STREAM"),
 		is(2, 0),
 	}, "munged and the controller identify the worker by its own uid"},
 	{sys("connect", unix.SYS_CONNECT), allow, nil, "the same"},
-	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_PASSRIGHTS).called("PASSRIGHTS")}, "refuses descriptors"},
+	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{is(1, unix.SOL_SOCKET).named("SOL_SOCKET"), is(2, unix.SO_PASSRIGHTS).named("PASSRIGHTS")}, "refuses descriptors"},
 	{sys("newfstatat", unix.SYS_NEWFSTATAT), allow, nil, "the owner of the directory of munged's socket"},
 }
 
-// answered returns the rows of calls that return an error instead of killing
+// errorRows returns the rows of calls that return an error instead of killing
 // the process.
-func answered(o Options) []row {
+func errorRows(o Options) []row {
 	var t []row
-	if !dispatches(o) {
+	if !isDispatcher(o) {
 		t = append(t, row{sys("openat", unix.SYS_OPENAT), eperm, nil, "probe: no file"})
 	}
 	t = append(t, []row{
@@ -233,16 +233,16 @@ func answered(o Options) []row {
 		{sys("setresgid", unix.SYS_SETRESGID), eperm, nil, "probe: the same"},
 		{sys("setfsgid", unix.SYS_SETFSGID), eperm, nil, "probe: the same"},
 		{sys("setgroups", unix.SYS_SETGROUPS), eperm, nil, "probe: the same"},
-		{sys("statx", unix.SYS_STATX), eperm, nil, looks},
-		{sys("faccessat", unix.SYS_FACCESSAT), eperm, nil, looks},
-		{sys("faccessat2", unix.SYS_FACCESSAT2), eperm, nil, looks},
-		{sys("readlinkat", unix.SYS_READLINKAT), eperm, nil, looks},
+		{sys("statx", unix.SYS_STATX), eperm, nil, fileLookups},
+		{sys("faccessat", unix.SYS_FACCESSAT), eperm, nil, fileLookups},
+		{sys("faccessat2", unix.SYS_FACCESSAT2), eperm, nil, fileLookups},
+		{sys("readlinkat", unix.SYS_READLINKAT), eperm, nil, fileLookups},
 		{sys("uname", unix.SYS_UNAME), eperm, nil, "package net asks for the kernel version, and assumes an old one on an error"},
 	}...)
-	if !connects(o) {
+	if !mayConnect(o) {
 		t = append(t,
 			row{sys("connect", unix.SYS_CONNECT), eperm, nil, "probe: only received connections"},
-			row{sys("newfstatat", unix.SYS_NEWFSTATAT), eperm, nil, looks},
+			row{sys("newfstatat", unix.SYS_NEWFSTATAT), eperm, nil, fileLookups},
 		)
 	}
 	return t

@@ -32,7 +32,7 @@ func Confine(files uint64, writes bool) error {
 			return fmt.Errorf("limit the %s to %d: %w", l.name, l.value, err)
 		}
 	}
-	if err := security.HideFromNeighbours(); err != nil {
+	if err := security.MakeNonDumpable(); err != nil {
 		return err
 	}
 	return noNewPrivsProcess()
@@ -49,7 +49,7 @@ func ConfineReader() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("limit the core file size to 0: %w", err)
 	}
-	if err := security.HideFromNeighbours(); err != nil {
+	if err := security.MakeNonDumpable(); err != nil {
 		return err
 	}
 	return noNewPrivsProcess()
@@ -60,9 +60,9 @@ func ConfineReader() error {
 // the limit. In a user namespace the kernel counts only those in that
 // namespace. Without this limit a compromised process could use up the limit of
 // the machine or the service.
-func LimitTasks(most uint64) error {
-	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}); err != nil {
-		return fmt.Errorf("limit processes and threads to %d: %w", most, err)
+func LimitTasks(limit uint64) error {
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+		return fmt.Errorf("limit processes and threads to %d: %w", limit, err)
 	}
 	return nil
 }

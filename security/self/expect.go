@@ -15,11 +15,11 @@ import (
 // confinement promises.
 type Attributes map[string]string
 
-// Expect returns the attributes that a confined process must have. The
+// ExpectedAttributes returns the attributes that a confined process must have. The
 // parameter a has the values that the parent sent to the process, files is the
 // process's limit on open descriptors, and tasks is its user's limit on
 // processes and threads.
-func Expect(a *ipc.Attributes, files, tasks uint64) Attributes {
+func ExpectedAttributes(a *ipc.Attributes, files, tasks uint64) Attributes {
 	id := func(n uint32) string { return strings.TrimSpace(strings.Repeat(fmt.Sprint(n)+" ", 4)) }
 	none := security.Capabilities(0).String()
 	p := Attributes{
@@ -43,7 +43,7 @@ func Expect(a *ipc.Attributes, files, tasks uint64) Attributes {
 	}
 	for _, n := range a.Namespaces {
 		if p["ns_"+n.Type] = n.ID; n.Other {
-			p["ns_"+n.Type] = other + n.ID
+			p["ns_"+n.Type] = otherThan + n.ID
 		}
 	}
 	return p
@@ -62,6 +62,6 @@ func groups(a *ipc.Attributes) string {
 	return strings.Trim(fmt.Sprint(list), "[]")
 }
 
-// other is the prefix of a value that an attribute must not have, such as the
+// otherThan is the prefix of a value that an attribute must not have, such as the
 // namespace that the parent is in.
-const other = "other than "
+const otherThan = "other than "

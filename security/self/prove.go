@@ -10,11 +10,11 @@ import (
 	"schedrestd/ipc"
 )
 
-// Prove compares the attributes that the kernel reports for the calling process
+// VerifyAttributes compares the attributes that the kernel reports for the calling process
 // with the expected ones (see Expect). Any difference is an error: it means
 // that a step of the confinement had no effect.
-func Prove(expect *ipc.Attributes, files, tasks uint64) error {
-	want := Expect(expect, files, tasks)
+func VerifyAttributes(expect *ipc.Attributes, files, tasks uint64) error {
+	want := ExpectedAttributes(expect, files, tasks)
 	got, err := Measure()
 	if err != nil {
 		return err
@@ -40,16 +40,16 @@ func compare(want, got Attributes) []string {
 			list = append(list, fmt.Sprintf("%s is %q, expected nothing", name, g))
 		case !measured:
 			list = append(list, fmt.Sprintf("%s could not be measured, expected %q", name, w))
-		case !agree(w, g):
+		case !matches(w, g):
 			list = append(list, fmt.Sprintf("%s is %q, expected %q", name, g, w))
 		}
 	}
 	return list
 }
 
-func agree(want, got string) bool {
-	if not, ok := strings.CutPrefix(want, other); ok {
-		return got != not && got != ""
+func matches(want, got string) bool {
+	if excluded, ok := strings.CutPrefix(want, otherThan); ok {
+		return got != excluded && got != ""
 	}
 	return want == got
 }

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestCompare(t *testing.T) {
-	want := Attributes{"uid": "9 9 9 9", "dumpable": "0", "ns_net": "net:[1]", "ns_ipc": other + ("ipc:[1]"), "ns_user": other + ("user:[1]")}
+	want := Attributes{"uid": "9 9 9 9", "dumpable": "0", "ns_net": "net:[1]", "ns_ipc": otherThan + ("ipc:[1]"), "ns_user": otherThan + ("user:[1]")}
 	got := Attributes{"uid": "9 9 9 9", "dumpable": "1", "extra": "x", "ns_ipc": "ipc:[1]", "ns_user": "user:[2]"}
 	list := []string{
 		`dumpable is "1", expected "0"`,
@@ -55,27 +55,27 @@ func TestCompare(t *testing.T) {
 // process is started.
 func TestConfineShows(t *testing.T) {
 	attr := &syscall.SysProcAttr{Setsid: true}
-	who := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+	identity := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	if os.Geteuid() == 0 {
-		who.UID, who.GID = 4321, 4322
+		identity.UID, identity.GID = 4321, 4322
 		attr.Credential = &syscall.Credential{Uid: 4321, Gid: 4322, Groups: []uint32{7, 3}}
-		who.Groups = []uint32{7, 3}
+		identity.Groups = []uint32{7, 3}
 	} else if groups, _ := os.Getgroups(); len(groups) > 0 {
 		for _, g := range groups {
-			who.Groups = append(who.Groups, uint32(g))
+			identity.Groups = append(identity.Groups, uint32(g))
 		}
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	inherited, err := security.Inherited(unix.Gettid())
+	inherited, err := security.ReadInheritance(unix.Gettid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect := &ipc.Attributes{UID: who.UID, GID: who.GID, Groups: who.Groups, Bounding: inherited.Bounding, Seccomp: inherited.Seccomp}
+	expect := &ipc.Attributes{UID: identity.UID, GID: identity.GID, Groups: identity.Groups, Bounding: inherited.Bounding, Seccomp: inherited.Seccomp}
 	for name, id := range inherited.Namespaces {
 		expect.Namespaces = append(expect.Namespaces, ipc.Namespace{Type: name, ID: id})
 	}
-	want := Expect(expect, 512, 4096)
+	want := ExpectedAttributes(expect, 512, 4096)
 	want["descriptors"] = "0 1 2"
 	got := child(t, attr)
 	if got["errors"] != "<nil> <nil>" {

@@ -8,17 +8,17 @@ import (
 	"schedrestd/security/root"
 )
 
-// Settle takes the first step of a process that starts with capabilities over
+// SetUpNamespaces takes the first step of a process that starts with capabilities over
 // its own namespaces. If the process is to have its own root, Settle creates that
 // root and leaves the machine's file system. It then drops every capability and
 // empties the bounding set, on all threads. In any other process, Settle does
 // nothing.
-func Settle() error {
-	switch v := os.Getenv(root.Variable); v {
+func SetUpNamespaces() error {
+	switch v := os.Getenv(root.CapsVariable); v {
 	case "":
 		return nil
-	case root.ForNone:
-	case root.ForRoot:
+	case root.CapsForNone:
+	case root.CapsForRoot:
 		if err := root.New(nil).Enter(); err != nil {
 			return err
 		}

@@ -14,10 +14,10 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// Local reports whether connections to ip stay on this machine, according to
+// IsLocal reports whether connections to ip stay on this machine, according to
 // the routing table. They do for loopback addresses and for every address of
 // the machine's interfaces.
-func Local(ip netip.Addr) (bool, error) {
+func IsLocal(ip netip.Addr) (bool, error) {
 	if ip = ip.Unmap(); ip.IsLoopback() {
 		return true, nil
 	}
@@ -25,7 +25,7 @@ func Local(ip netip.Addr) (bool, error) {
 	return kind == unix.RTN_LOCAL, err
 }
 
-// Server returns the uid of the process that serves the other end of an
+// ServerUID returns the uid of the process that serves the other end of an
 // established TCP connection between the addresses local and remote, both on
 // this machine. If there is no such connection, it returns sockdiag.ErrUnknown.
 //
@@ -36,51 +36,51 @@ func Local(ip netip.Addr) (bool, error) {
 // order, an attacker's process could accept the connection between the two
 // look-ups, close its listening socket, and leave the port to a daemon. Server
 // would then mistake the daemon's user for the owner of the connection.
-func Server(local, remote netip.AddrPort) (uid uint32, err error) {
+func ServerUID(local, remote netip.AddrPort) (uid uint32, err error) {
 	socket, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return 0, err
 	}
 	defer unix.Close(socket)
-	return ServerBy(socket, local, remote)
+	return ServerUIDVia(socket, local, remote)
 }
 
-// ServerBy returns the same as Server, but sends the requests through socket,
+// ServerUIDVia returns the same as Server, but sends the requests through socket,
 // which sockdiag.Open returned. Only one goroutine at a time may use that
 // socket.
-func ServerBy(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
-	listener, failed := listenerBy(socket, remote)
-	s, err := sockdiag.FindBy(socket, remote, local)
+func ServerUIDVia(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
+	listener, listenerErr := listenerUIDVia(socket, remote)
+	s, err := sockdiag.FindSocketVia(socket, remote, local)
 	switch {
 	case err != nil:
 		return 0, err
 	case s.Listening:
 		return 0, sockdiag.ErrUnknown
 	case s.Inode == 0: // not accepted yet, or closed, so that no process can read from it
-		return listener, failed
+		return listener, listenerErr
 	}
 	return s.UID, nil
 }
 
-// Listener returns the uid of the process that accepts connections to an
+// ListenerUID returns the uid of the process that accepts connections to an
 // address. If there is no such process, it returns sockdiag.ErrUnknown.
-func Listener(at netip.AddrPort) (uid uint32, err error) {
+func ListenerUID(at netip.AddrPort) (uid uint32, err error) {
 	socket, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return 0, err
 	}
 	defer unix.Close(socket)
-	return listenerBy(socket, at)
+	return listenerUIDVia(socket, at)
 }
 
-// listenerBy returns the same as Listener, but sends the requests through
+// listenerUIDVia returns the same as Listener, but sends the requests through
 // socket.
-func listenerBy(socket int, at netip.AddrPort) (uid uint32, err error) {
-	none := netip.IPv4Unspecified()
+func listenerUIDVia(socket int, at netip.AddrPort) (uid uint32, err error) {
+	unspecified := netip.IPv4Unspecified()
 	if !at.Addr().Unmap().Is4() {
-		none = netip.IPv6Unspecified()
+		unspecified = netip.IPv6Unspecified()
 	}
-	s, err := sockdiag.FindBy(socket, at, netip.AddrPortFrom(none, 0))
+	s, err := sockdiag.FindSocketVia(socket, at, netip.AddrPortFrom(unspecified, 0))
 	if err == nil && !s.Listening {
 		err = sockdiag.ErrUnknown
 	}
@@ -97,7 +97,7 @@ func routeType(ip netip.Addr) (kind uint8, err error) {
 	b = binary.NativeEndian.AppendUint16(b, uint16(unix.SizeofRtAttr+len(ip.AsSlice())))
 	b = binary.NativeEndian.AppendUint16(b, unix.RTA_DST)
 	b = append(b, ip.AsSlice()...)
-	r, err := sockdiag.Ask(unix.NETLINK_ROUTE, unix.RTM_GETROUTE, b)
+	r, err := sockdiag.Query(unix.NETLINK_ROUTE, unix.RTM_GETROUTE, b)
 	switch {
 	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH):
 		return unix.RTN_UNREACHABLE, nil

@@ -26,10 +26,10 @@ func at(t *testing.T, text string) netip.AddrPort {
 // process listens on the given address. helper returns the actual address and
 // the uid of the process. accept makes the process accept one connection and
 // then stop listening.
-func helper(t *testing.T, where string) (address string, uid uint32, accept func()) {
+func helper(t *testing.T, listenAddr string) (address string, uid uint32, accept func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHelper$")
-	cmd.Env = append(os.Environ(), "SOCKDIAG_LISTEN="+where)
+	cmd.Env = append(os.Environ(), "SOCKDIAG_LISTEN="+listenAddr)
 	uid = uint32(os.Geteuid())
 	if uid == 0 {
 		uid = 4711
@@ -63,19 +63,19 @@ func helper(t *testing.T, where string) (address string, uid uint32, accept func
 	}
 	return line(), uid, func() {
 		in.Write([]byte("\n"))
-		if said := line(); said != "accepted" {
-			t.Fatal(said)
+		if reply := line(); reply != "accepted" {
+			t.Fatal(reply)
 		}
 	}
 }
 
 // TestHelper is the program of helper.
 func TestHelper(t *testing.T) {
-	where := os.Getenv("SOCKDIAG_LISTEN")
-	if where == "" {
+	listenAddr := os.Getenv("SOCKDIAG_LISTEN")
+	if listenAddr == "" {
 		t.Skip("the program of other tests")
 	}
-	ln, err := net.Listen("tcp", where)
+	ln, err := net.Listen("tcp", listenAddr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,9 +95,9 @@ func TestHelper(t *testing.T) {
 }
 
 func TestOwners(t *testing.T) {
-	for _, where := range []string{"127.0.0.1:0", "[::1]:0", ":0"} {
-		t.Run(where, func(t *testing.T) {
-			address, uid, accept := helper(t, where)
+	for _, listenAddr := range []string{"127.0.0.1:0", "[::1]:0", ":0"} {
+		t.Run(listenAddr, func(t *testing.T) {
+			address, uid, accept := helper(t, listenAddr)
 			server := at(t, address)
 			if server.Addr().IsUnspecified() {
 				server = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), server.Port())
@@ -107,23 +107,23 @@ func TestOwners(t *testing.T) {
 				t.Fatal(err)
 			}
 			local := at(t, nc.LocalAddr().String())
-			check := func(what string, want uint32, got uint32, err error) {
+			check := func(name string, want uint32, got uint32, err error) {
 				t.Helper()
 				if err != nil || got != want {
-					t.Errorf("%s: uid %d, %v; want %d", what, got, err, want)
+					t.Errorf("%s: uid %d, %v; want %d", name, got, err, want)
 				}
 			}
-			got, err := Listener(server)
+			got, err := ListenerUID(server)
 			check("listener", uid, got, err)
-			got, err = Server(local, server)
+			got, err = ServerUID(local, server)
 			check("server before it accepts", uid, got, err)
 			accept()
-			got, err = Server(local, server)
+			got, err = ServerUID(local, server)
 			check("server that accepted", uid, got, err)
-			got, err = sockdiag.Client(server, local)
+			got, err = sockdiag.ClientUID(server, local)
 			check("client", uint32(os.Geteuid()), got, err)
 			nc.Close()
-			if got, err := sockdiag.Client(server, local); !errors.Is(err, sockdiag.ErrUnknown) {
+			if got, err := sockdiag.ClientUID(server, local); !errors.Is(err, sockdiag.ErrUnknown) {
 				t.Errorf("a client that closed: uid %d, %v", got, err)
 			}
 		})
@@ -151,10 +151,10 @@ func TestServerIsWhoAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	if got, err := Listener(server); err != nil || got != 0 {
+	if got, err := ListenerUID(server); err != nil || got != 0 {
 		t.Errorf("listener: uid %d, %v; want root", got, err)
 	}
-	if got, err := Server(at(t, nc.LocalAddr().String()), server); err != nil || got != uid {
+	if got, err := ServerUID(at(t, nc.LocalAddr().String()), server); err != nil || got != uid {
 		t.Errorf("server: uid %d, %v; want %d", got, err, uid)
 	}
 }
@@ -162,7 +162,7 @@ func TestServerIsWhoAccepted(t *testing.T) {
 func TestLocal(t *testing.T) {
 	for text, want := range map[string]bool{"127.0.0.1": true, "127.1.2.3": true, "::1": true, "::ffff:127.0.0.1": true,
 		"192.0.2.1": false, "2001:db8::1": false} {
-		if got, err := Local(netip.MustParseAddr(text)); err != nil || got != want {
+		if got, err := IsLocal(netip.MustParseAddr(text)); err != nil || got != want {
 			t.Errorf("%s: %t, %v", text, got, err)
 		}
 	}
@@ -172,7 +172,7 @@ func TestLocal(t *testing.T) {
 	}
 	for _, a := range addresses {
 		ip, _ := netip.ParsePrefix(a.String())
-		if got, err := Local(ip.Addr()); err != nil || !got {
+		if got, err := IsLocal(ip.Addr()); err != nil || !got {
 			t.Errorf("%s, an address of this machine: %t, %v", ip, got, err)
 		}
 	}
@@ -185,7 +185,7 @@ func TestNoListener(t *testing.T) {
 	}
 	address := at(t, ln.Addr().String())
 	ln.Close()
-	if uid, err := Listener(address); !errors.Is(err, sockdiag.ErrUnknown) {
+	if uid, err := ListenerUID(address); !errors.Is(err, sockdiag.ErrUnknown) {
 		t.Errorf("uid %d, %v", uid, err)
 	}
 }
@@ -203,7 +203,7 @@ func BenchmarkServer(b *testing.B) {
 	defer nc.Close()
 	local, remote := netip.MustParseAddrPort(nc.LocalAddr().String()), netip.MustParseAddrPort(nc.RemoteAddr().String())
 	for b.Loop() {
-		if _, err := Server(local, remote); err != nil {
+		if _, err := ServerUID(local, remote); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 // names this socket.
 type Listener struct {
 	*net.UnixListener
-	socket *socket.Socket
-	close  sync.Once
+	socket    *socket.Socket
+	closeOnce sync.Once
 }
 
 // Listen opens a UNIX socket as socket.Open does.
@@ -39,7 +39,7 @@ func Listen(path string, o socket.Options) (*Listener, error) {
 // net.ErrClosed.
 func (l *Listener) Close() error {
 	err := net.ErrClosed
-	l.close.Do(func() {
+	l.closeOnce.Do(func() {
 		l.socket.Remove()
 		err = fdpass.Release(l.UnixListener) // closes the last descriptor, and with it the connections that were not accepted
 	})
