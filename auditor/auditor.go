@@ -49,46 +49,46 @@ func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
 
 // auditor is the running process.
 type auditor struct {
-	parent   *ipc.Channel
-	file     *file
-	followed chan string   // gets the parent's answer to a Follow
-	gone     chan struct{} // closed when the gateway shuts down
-	exiting  sync.WaitGroup
+	parent      *ipc.Channel
+	file        *file
+	followReply chan string   // gets the parent's answer to a Follow
+	done        chan struct{} // closed when the gateway shuts down
+	exiting     sync.WaitGroup
 
-	mu      sync.Mutex // guards the fields below
-	journal *journal   // nil until the parent has sent a file
-	ledger  *ledger    // nil: Idempotency-Keys are not kept
-	alone   bool       // each worker serves a single user
-	held    map[uint32]map[uint64]ipc.Connection
-	owner   map[uint64]uint32 // worker that holds the connection
-	highest uint64            // highest connection number that the parent has sent
-	more    chan struct{}     // closed and replaced when the parent sends facts about another connection
-	clients map[uint32]*client
+	mu          sync.Mutex // guards the fields below
+	journal     *journal   // nil until the parent has sent a file
+	ledger      *ledger    // nil: Idempotency-Keys are not kept
+	perWorker   bool       // each worker serves a single user
+	connections map[uint32]map[uint64]ipc.Connection
+	holders     map[uint64]uint32 // worker that holds the connection
+	highest     uint64            // highest connection number that the parent has sent
+	changed     chan struct{}     // closed and replaced when the parent sends facts about another connection
+	clients     map[uint32]*client
 }
 
 func newAuditor(parent *ipc.Channel) *auditor {
-	a := &auditor{parent: parent, followed: make(chan string, 1), gone: make(chan struct{}), held: map[uint32]map[uint64]ipc.Connection{}, owner: map[uint64]uint32{},
-		more: make(chan struct{}), clients: map[uint32]*client{}}
+	a := &auditor{parent: parent, followReply: make(chan string, 1), done: make(chan struct{}), connections: map[uint32]map[uint64]ipc.Connection{}, holders: map[uint64]uint32{},
+		changed: make(chan struct{}), clients: map[uint32]*client{}}
 	a.file = &file{follow: a.follow}
 	return a
 }
 
 // Handle handles a message from the parent.
-func (a *auditor) Handle(m ipc.Received) (done bool, err error) {
+func (a *auditor) Handle(m ipc.Received) (handled bool, err error) {
 	switch msg := m.Message.(type) {
 	case *ipc.LogFD:
-		return true, a.open(m.FDs[0], msg)
+		return true, a.openLog(m.FDs[0], msg)
 	case *ipc.ClaimsFD:
-		return true, a.keep(m.FDs[0], msg)
+		return true, a.openLedger(m.FDs[0], msg)
 	case *work.Facts:
-		a.hold(msg)
+		a.addFacts(msg)
 	case *work.Gone:
-		a.drop(msg.ID)
+		a.dropConn(msg.ID)
 	case *work.Exited:
 		a.workerExited(msg)
 	case *ipc.Followed:
 		select {
-		case a.followed <- msg.Reason:
+		case a.followReply <- msg.Reason:
 		default: // follow no longer waits
 		}
 	default:
@@ -97,9 +97,9 @@ func (a *auditor) Handle(m ipc.Received) (done bool, err error) {
 	return true, nil
 }
 
-// open makes the auditor write all further lines to the file of the descriptor
+// openLog makes the auditor write all further lines to the file of the descriptor
 // fd.
-func (a *auditor) open(fd int, m *ipc.LogFD) error {
+func (a *auditor) openLog(fd int, m *ipc.LogFD) error {
 	a.file.use(fd, m)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -113,16 +113,16 @@ func (a *auditor) open(fd int, m *ipc.LogFD) error {
 	return err
 }
 
-// keep makes the auditor store Idempotency-Keys in the file of the descriptor
+// openLedger makes the auditor store Idempotency-Keys in the file of the descriptor
 // fd. The parent sends this file only once.
-func (a *auditor) keep(fd int, m *ipc.ClaimsFD) (err error) {
+func (a *auditor) openLedger(fd int, m *ipc.ClaimsFD) (err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.ledger != nil {
 		return errors.New("a second file of Idempotency-Keys")
 	}
 	if a.ledger, err = newLedger(claims.Open(fd)); err == nil {
-		a.alone = m.PerWorker
+		a.perWorker = m.PerWorker
 		go a.ledger.run()
 	}
 	return err
@@ -133,80 +133,80 @@ func (a *auditor) keep(fd int, m *ipc.ClaimsFD) (err error) {
 // sends the file that is now at that path, and then answers.
 func (a *auditor) follow() error {
 	select {
-	case <-a.followed: // a late answer to the previous question
+	case <-a.followReply: // a late answer to the previous question
 	default:
 	}
 	if err := a.parent.Send(new(ipc.Follow)); err != nil {
 		return nil // the gateway is shutting down: remaining lines go to the current file
 	}
 	select {
-	case reason := <-a.followed:
+	case reason := <-a.followReply:
 		if reason != "" {
 			return errors.New(reason)
 		}
 		return nil
-	case <-a.gone:
+	case <-a.done:
 		return nil // the gateway is shutting down
 	case <-time.After(writeLimit):
 		return fmt.Errorf("the parent did not answer within %s", writeLimit)
 	}
 }
 
-// hold records the facts about a connection that a worker is about to get.
-func (a *auditor) hold(m *work.Facts) {
+// addFacts records the facts about a connection that a worker is about to get.
+func (a *auditor) addFacts(m *work.Facts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.held[m.Worker] == nil {
-		a.held[m.Worker] = map[uint64]ipc.Connection{}
+	if a.connections[m.Worker] == nil {
+		a.connections[m.Worker] = map[uint64]ipc.Connection{}
 	}
-	a.held[m.Worker][m.ID] = m.Connection
-	a.owner[m.ID] = m.Worker
-	a.reach(m.ID)
+	a.connections[m.Worker][m.ID] = m.Connection
+	a.holders[m.ID] = m.Worker
+	a.noteNumber(m.ID)
 }
 
-// drop records that no worker has a connection any longer.
-func (a *auditor) drop(id uint64) {
+// dropConn records that no worker has a connection any longer.
+func (a *auditor) dropConn(id uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.held[a.owner[id]], id)
-	delete(a.owner, id)
-	a.reach(id)
+	delete(a.connections[a.holders[id]], id)
+	delete(a.holders, id)
+	a.noteNumber(id)
 }
 
-// reach records that facts about the connection id were received. a.mu is held.
-func (a *auditor) reach(id uint64) {
+// noteNumber records that facts about the connection id were received. a.mu is held.
+func (a *auditor) noteNumber(id uint64) {
 	a.highest = max(a.highest, id)
-	close(a.more)
-	a.more = make(chan struct{})
+	close(a.changed)
+	a.changed = make(chan struct{})
 }
 
 // factsLimit is how long the facts about a connection may take to arrive.
 const factsLimit = 200 * time.Millisecond
 
-// holds returns the facts about a connection of the given worker, or nil if the
+// waitForFacts returns the facts about a connection of the given worker, or nil if the
 // connection has ended. The facts are sent before the connection is passed to
 // the worker, but over another channel. So holds may have to wait for them.
-func (a *auditor) holds(worker uint32, id uint64) (*ipc.Connection, error) {
-	late := time.NewTimer(factsLimit)
-	defer late.Stop()
+func (a *auditor) waitForFacts(worker uint32, id uint64) (*ipc.Connection, error) {
+	timer := time.NewTimer(factsLimit)
+	defer timer.Stop()
 	for {
 		a.mu.Lock()
-		c, ok := a.held[worker][id]
-		_, others := a.owner[id]
-		never, more := id == 0 || id > a.highest, a.more
+		c, ok := a.connections[worker][id]
+		_, heldByOther := a.holders[id]
+		nonexistent, changed := id == 0 || id > a.highest, a.changed
 		a.mu.Unlock()
 		switch {
 		case ok:
 			return &c, nil
-		case others:
+		case heldByOther:
 			return nil, fmt.Errorf("sent Intent for connection %d, which it does not hold", id)
 		}
 		select {
-		case <-more:
+		case <-changed:
 			continue
-		case <-late.C:
+		case <-timer.C:
 		}
-		if never {
+		if nonexistent {
 			return nil, fmt.Errorf("sent Intent for connection %d, which never existed", id)
 		}
 		return nil, nil
@@ -216,17 +216,17 @@ func (a *auditor) holds(worker uint32, id uint64) (*ipc.Connection, error) {
 // Serve handles the messages of one worker.
 func (a *auditor) Serve(c *service.Client) {
 	a.mu.Lock()
-	w := newClient(a.journal, c, func(id uint64) (*ipc.Connection, error) { return a.holds(c.Number, id) })
+	w := newClient(a.journal, c, func(id uint64) (*ipc.Connection, error) { return a.waitForFacts(c.Number, id) })
 	a.clients[c.Number] = w
-	claims := newClaimer(a.ledger, c, a.alone)
+	claimHandler := newClaimer(a.ledger, c, a.perWorker)
 	a.mu.Unlock()
-	defer close(w.ended)
-	defer claims.ended()
-	c.Each(func(m ipc.Message) (done bool, err error) {
-		if done, err = claims.handle(m); !done {
-			done, err = w.handle(m)
+	defer close(w.done)
+	defer claimHandler.handleExit()
+	c.EachMessage(func(m ipc.Message) (handled bool, err error) {
+		if handled, err = claimHandler.handle(m); !handled {
+			handled, err = w.handle(m)
 		}
-		return done, err
+		return handled, err
 	})
 }
 
@@ -236,27 +236,27 @@ func (a *auditor) workerExited(m *work.Exited) {
 	a.mu.Lock()
 	w := a.clients[m.Worker]
 	delete(a.clients, m.Worker)
-	for id := range a.held[m.Worker] {
-		delete(a.owner, id)
+	for id := range a.connections[m.Worker] {
+		delete(a.holders, id)
 	}
-	delete(a.held, m.Worker)
+	delete(a.connections, m.Worker)
 	a.mu.Unlock()
 	if w == nil {
 		return
 	}
 	a.exiting.Go(func() {
 		select {
-		case <-w.ended:
+		case <-w.done:
 		case <-time.After(writeLimit): // another process still holds its channel
 		}
-		w.exited(m.Status)
+		w.handleExit(m.Status)
 	})
 }
 
 // Close writes the queued lines. It returns when they are written or can't be
 // written.
 func (a *auditor) Close() {
-	close(a.gone)
+	close(a.done)
 	a.exiting.Wait()
 	a.mu.Lock()
 	j, l := a.journal, a.ledger
@@ -277,16 +277,16 @@ func (a *auditor) Counters() (list []any) {
 	if l != nil {
 		c := &l.counts
 		list = append(list, "idempotency", slog.GroupValue(
-			slog.Any("claimed", &c.claimed), slog.Any("replayed", &c.replayed), slog.Any("refused", &c.refused), slog.Any("failures", &c.failed)))
+			slog.Any("claimed", &c.claimed), slog.Any("replayed", &c.replayed), slog.Any("refused", &c.refused), slog.Any("failures", &c.failures)))
 	}
 	if j == nil {
 		return list
 	}
 	j.mu.Lock()
-	owed, waiting, ill := j.owed, len(j.queue), j.ill
+	pending, waiting, failing := j.pending, len(j.queue), j.failing
 	j.mu.Unlock()
 	c := &j.counts
 	return append(list, "audit", slog.GroupValue(
-		slog.Any("lines", &c.lines), slog.Any("granted", &c.granted), slog.Any("refused", &c.refused), slog.Any("put_off", &c.later),
-		slog.Int("under_way", owed), slog.Int("waiting", waiting), slog.Any("failed_writes", &c.failed), slog.Any("lines_lost", &c.lost), slog.Bool("failing", ill)))
+		slog.Any("lines", &c.lines), slog.Any("granted", &c.granted), slog.Any("refused", &c.refused), slog.Any("put_off", &c.deferred),
+		slog.Int("under_way", pending), slog.Int("waiting", waiting), slog.Any("failed_writes", &c.failures), slog.Any("lines_lost", &c.dropped), slog.Bool("failing", failing)))
 }

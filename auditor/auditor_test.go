@@ -31,8 +31,8 @@ func FuzzAuditLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, user, object string) {
 		c := &change{id: "r-1", worker: work.Client{Number: 1, PID: 2}, facts: ipc.Connection{UID: ipc.NoID, Addr: object, Listener: user},
-			said: &query.Intent{User: user, Forwarded: user, UID: ipc.NoID, Object: object}}
-		for _, line := range [][]byte{c.intent(time.Now()), c.outcome(time.Now(), endReported, "", &query.Outcome{Code: user, Result: object})} {
+			msg: &query.Intent{User: user, Forwarded: user, UID: ipc.NoID, Object: object}}
+		for _, line := range [][]byte{c.intentLine(time.Now()), c.outcomeLine(time.Now(), endReported, "", &query.Outcome{Code: user, Result: object})} {
 			if n := strings.Count(string(line), "\n"); n != 1 || line[len(line)-1] != '\n' {
 				t.Fatalf("%d line feeds in %q", n, line)
 			}
@@ -52,7 +52,7 @@ func FuzzAuditLine(f *testing.F) {
 			}
 			for _, pair := range [][2]string{{user, got.Worker.User}, {user, got.Worker.Forwarded}, {object, got.Worker.Object}} {
 				want := string([]rune(pair[0])) // U+FFFD replaces each byte of invalid UTF-8
-				if len(pair[0]) <= auditText && pair[1] != want || len(pair[1]) > 3*auditText+3 {
+				if len(pair[0]) <= maxText && pair[1] != want || len(pair[1]) > 3*maxText+3 {
 					t.Fatalf("%q came back as %q", pair[0], pair[1])
 				}
 			}
@@ -62,11 +62,11 @@ func FuzzAuditLine(f *testing.F) {
 
 // disk is a file on a disk that can be full, or hang.
 type disk struct {
-	mu     sync.Mutex
-	free   int
-	text   string
-	hang   chan struct{}
-	unsure bool // the next append reports that its text may or may not be in the file
+	mu        sync.Mutex
+	free      int
+	text      string
+	hang      chan struct{}
+	syncFails bool // the next append reports that its text may or may not be in the file
 }
 
 func (d *disk) append(text []byte) (int, error) {
@@ -77,42 +77,42 @@ func (d *disk) append(text []byte) (int, error) {
 	defer d.mu.Unlock()
 	n := min(len(text), d.free)
 	d.text += string(text[:n])
-	if d.unsure {
-		d.unsure = false
-		return 0, errUnsure
+	if d.syncFails {
+		d.syncFails = false
+		return 0, errSync
 	}
 	if d.free -= n; n < len(text) {
 		return n, errors.New("no space left on device")
 	}
 	return n, nil
 }
-func (d *disk) has() string { d.mu.Lock(); defer d.mu.Unlock(); return d.text }
-func (d *disk) grow(n int)  { d.mu.Lock(); d.free = n; d.mu.Unlock() }
+func (d *disk) content() string { d.mu.Lock(); defer d.mu.Unlock(); return d.text }
+func (d *disk) setFree(n int)   { d.mu.Lock(); d.free = n; d.mu.Unlock() }
 
-func testAudit(t *testing.T, d *disk, failOpen bool, patience time.Duration) *journal {
+func testAudit(t *testing.T, d *disk, failOpen bool, timeout time.Duration) *journal {
 	t.Helper()
 	a, err := newJournal(failOpen)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.patience = patience
+	a.timeout = timeout
 	go a.write(d)
 	return a
 }
 
-// leaveFor queues an intent, waits for the answer, and reports whether the
+// requestChange queues an intent, waits for the answer, and reports whether the
 // change was granted.
-func leaveFor(a *journal, text string) bool {
+func requestChange(a *journal, text string) bool {
 	answer := make(chan bool, 1)
-	a.intend([]byte(text), func() []byte { return []byte("unmade " + text) }, func(granted bool) { answer <- granted })
+	a.queueIntent([]byte(text), func() []byte { return []byte("unmade " + text) }, func(granted bool) { answer <- granted })
 	return <-answer
 }
 
-func await(t *testing.T, what string, happened func() bool) {
+func await(t *testing.T, desc string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !happened(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testTimeout); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("did not happen: %s", what)
+			t.Fatalf("did not happen: %s", desc)
 		}
 	}
 }
@@ -121,23 +121,23 @@ func await(t *testing.T, what string, happened func() bool) {
 // Outcomes are queued, and written when there is space again.
 func TestAuditDiskFull(t *testing.T) {
 	d := &disk{free: 4}
-	a := testAudit(t, d, false, patience)
-	if !leaveFor(a, "one\n") || leaveFor(a, "two\n") {
+	a := testAudit(t, d, false, testTimeout)
+	if !requestChange(a, "one\n") || requestChange(a, "two\n") {
 		t.Fatal("a line that fits was refused, or one that does not fit was written")
 	}
-	a.settle([]byte("end of one\n"))
-	if leaveFor(a, "three\n") {
+	a.queueOutcome([]byte("end of one\n"))
+	if requestChange(a, "three\n") {
 		t.Error("change three was granted")
 	}
-	d.grow(1000)
-	await(t, "the outcome", func() bool { return d.has() == "one\nend of one\n" })
-	if !leaveFor(a, "four\n") {
+	d.setFree(1000)
+	await(t, "the outcome", func() bool { return d.content() == "one\nend of one\n" })
+	if !requestChange(a, "four\n") {
 		t.Error("change four was refused")
 	}
-	a.settle([]byte("end of four\n"))
+	a.queueOutcome([]byte("end of four\n"))
 	a.close()
-	if want := "one\nend of one\nfour\nend of four\n"; d.has() != want || a.owed != 0 {
-		t.Errorf("%q, %d owed", d.has(), a.owed)
+	if want := "one\nend of one\nfour\nend of four\n"; d.content() != want || a.pending != 0 {
+		t.Errorf("%q, %d owed", d.content(), a.pending)
 	}
 }
 
@@ -145,16 +145,16 @@ func TestAuditDiskFull(t *testing.T) {
 // can be written, and that the queue stays bounded.
 func TestAuditOpen(t *testing.T) {
 	d := &disk{}
-	a := testAudit(t, d, true, patience)
-	for range 3 * mostOwed {
-		a.intend([]byte("x\n"), nil, func(granted bool) {
+	a := testAudit(t, d, true, testTimeout)
+	for range 3 * maxPending {
+		a.queueIntent([]byte("x\n"), nil, func(granted bool) {
 			if !granted {
 				t.Error("refused")
 			}
-			a.settle([]byte("y\n"))
+			a.queueOutcome([]byte("y\n"))
 		})
 	}
-	await(t, "an end to it", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return len(a.queue) <= 2*mostOwed && a.ill })
+	await(t, "an end to it", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return len(a.queue) <= 2*maxPending && a.failing })
 	a.close()
 }
 
@@ -163,19 +163,19 @@ func TestAuditOpen(t *testing.T) {
 // after the refusal, or may have been written, another line must record that
 // the change was not made.
 func TestAuditHangs(t *testing.T) {
-	for _, unsure := range []bool{false, true} {
-		d := &disk{free: 1 << 20, hang: make(chan struct{}), unsure: unsure}
+	for _, syncFails := range []bool{false, true} {
+		d := &disk{free: 1 << 20, hang: make(chan struct{}), syncFails: syncFails}
 		a := testAudit(t, d, false, 20*time.Millisecond)
 		for range 3 {
-			if leaveFor(a, "one\n") {
+			if requestChange(a, "one\n") {
 				t.Error("let through")
 			}
 		}
 		close(d.hang)
-		await(t, "that it was not made", func() bool { return strings.Contains(d.has(), "unmade one\n") })
-		await(t, "the end of all", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.owed == 0 && len(a.queue) == 0 })
-		if intents, unmade := strings.Count("\n"+d.has(), "\none\n"), strings.Count(d.has(), "unmade one\n"); intents != unmade {
-			t.Errorf("%d intents, %d ends: %q", intents, unmade, d.has())
+		await(t, "that it was not made", func() bool { return strings.Contains(d.content(), "unmade one\n") })
+		await(t, "the end of all", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.pending == 0 && len(a.queue) == 0 })
+		if intents, notMade := strings.Count("\n"+d.content(), "\none\n"), strings.Count(d.content(), "unmade one\n"); intents != notMade {
+			t.Errorf("%d intents, %d ends: %q", intents, notMade, d.content())
 		}
 		a.close()
 	}
@@ -186,22 +186,22 @@ func TestAuditHangs(t *testing.T) {
 func TestTorn(t *testing.T) {
 	dir := t.TempDir()
 	f := new(file)
-	give := func(name, text string) {
+	useFile := func(name, text string) {
 		path := filepath.Join(dir, name)
 		must(t, os.WriteFile(path, []byte(text), 0o600))
 		fd, err := unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC, 0)
 		must(t, err)
 		f.use(fd, &ipc.LogFD{Sync: true, Torn: text != ""})
 	}
-	give("a", "{\"half")
+	useFile("a", "{\"half")
 	for range 2 {
 		n, err := f.append([]byte("{}\n"))
 		if must(t, err); n != 3 {
 			t.Errorf("%d bytes, want 3", n)
 		}
 	}
-	give("never used", "")
-	give("b", "")
+	useFile("never used", "")
+	useFile("b", "")
 	_, err := f.append([]byte("[]\n"))
 	must(t, err)
 	for name, want := range map[string]string{"a": "{\"half\n{}\n{}\n", "b": "[]\n", "never used": ""} {
@@ -231,14 +231,14 @@ func TestFollowed(t *testing.T) {
 	}
 }
 
-// small is a disk that is nearly full. It accepts as many bytes of the first
+// nearlyFull is a disk that is nearly full. It accepts as many bytes of the first
 // write as are free, and 100 bytes of each later write.
-type small struct {
+type nearlyFull struct {
 	free int
 	text string
 }
 
-func (s *small) Write(b []byte) (int, error) {
+func (s *nearlyFull) Write(b []byte) (int, error) {
 	n := min(len(b), s.free)
 	s.text, s.free = s.text+string(b[:n]), 100
 	if n < len(b) {
@@ -253,11 +253,11 @@ func (s *small) Write(b []byte) (int, error) {
 func TestAuditCutOff(t *testing.T) {
 	const two, third = "{1}\n{2}\n", "{3}\n"
 	for free := range len(two) {
-		s := &small{free: free}
+		s := &nearlyFull{free: free}
 		end := &tail{to: s}
 		n, err := end.append([]byte(two))
-		if _, again := end.append([]byte(third)); err == nil || again != nil {
-			t.Fatalf("%v, %v", err, again)
+		if _, secondErr := end.append([]byte(third)); err == nil || secondErr != nil {
+			t.Fatalf("%v, %v", err, secondErr)
 		}
 		var found string
 		for line := range strings.Lines(s.text) {
@@ -272,8 +272,8 @@ func TestAuditCutOff(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	must(t, err)
 	defer null.Close()
-	f := &file{now: &opened{File: null, is: ipc.LogFD{Sync: true}, tail: tail{to: &small{free: 5}}}} // a device can't be synced
-	if n, err := f.append([]byte(two)); n != 0 || !errors.Is(err, errUnsure) {
+	f := &file{active: &openFile{File: null, info: ipc.LogFD{Sync: true}, tail: tail{to: &nearlyFull{free: 5}}}} // a device can't be synced
+	if n, err := f.append([]byte(two)); n != 0 || !errors.Is(err, errSync) {
 		t.Errorf("after a failed sync: %d bytes, %v", n, err)
 	}
 }
@@ -282,17 +282,17 @@ func TestAuditCutOff(t *testing.T) {
 // often gets the answer Later, and that a worker that keeps asking too often is
 // reported.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
-	a := newClient(new(journal), someone(t, 1000), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
-	a.asked.Owe(time.Now(), 3600*changeRate)
-	begun, said := time.Now(), 0
+	a := newClient(new(journal), newTestClient(t, 1000), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
+	a.quota.Charge(time.Now(), 3600*changeRate)
+	begun, intents := time.Now(), 0
 	var err error
 	for err == nil {
-		said++
-		_, err = a.handle(&query.Intent{ID: uint64(said)})
+		intents++
+		_, err = a.handle(&query.Intent{ID: uint64(intents)})
 	}
-	most := laterRate * (1 + time.Since(begun).Seconds())
-	if later := a.audit.counts.later.n.Load(); said <= laterRate || float64(said) > most+1 || int(later) != said-1 {
-		t.Errorf("the worker was reported for Intent %d, after %d answers: %v", said, later, err)
+	maxIntents := excessRate * (1 + time.Since(begun).Seconds())
+	if later := a.audit.counts.deferred.n.Load(); intents <= excessRate || float64(intents) > maxIntents+1 || int(later) != intents-1 {
+		t.Errorf("the worker was reported for Intent %d, after %d answers: %v", intents, later, err)
 	}
 }
 
@@ -305,44 +305,44 @@ func TestChangesNeverEnded(t *testing.T) {
 	log := logged(t)
 	shared, err := newJournal(false)
 	must(t, err)
-	shared.patience = time.Hour
+	shared.timeout = time.Hour
 	id := uint64(0)
-	changes := func(a *client, most int) int {
-		for range most {
+	changes := func(a *client, attempts int) int {
+		for range attempts {
 			id++
-			done, err := a.handle(&query.Intent{ID: id})
-			if !done || err != nil {
-				t.Fatal(done, err)
+			handled, err := a.handle(&query.Intent{ID: id})
+			if !handled || err != nil {
+				t.Fatal(handled, err)
 			}
 		}
-		return len(a.under)
+		return len(a.open)
 	}
-	another := func(here *ipc.Connection) *client {
-		a := newClient(shared, someone(t, mostOwed), func(uint64) (*ipc.Connection, error) { return here, nil })
-		a.asked = rate.New(2*mostOwed, 0, time.Now())
+	connect := func(facts *ipc.Connection) *client {
+		a := newClient(shared, newTestClient(t, maxPending), func(uint64) (*ipc.Connection, error) { return facts, nil })
+		a.quota = rate.New(2*maxPending, 0, time.Now())
 		return a
 	}
 	for hog := range 5 {
-		if n := changes(another(new(ipc.Connection)), mostOwed); n != mostOwed>>(hog+1) {
-			t.Errorf("worker %d has %d of %d changes in progress", hog, n, mostOwed)
+		if n := changes(connect(new(ipc.Connection)), maxPending); n != maxPending>>(hog+1) {
+			t.Errorf("worker %d has %d of %d changes in progress", hog, n, maxPending)
 		}
 	}
-	if n := changes(another(new(ipc.Connection)), 100); n != 100 {
+	if n := changes(connect(new(ipc.Connection)), 100); n != 100 {
 		t.Errorf("an honest worker has %d of 100 changes", n)
 	}
 	if !strings.Contains(log.String(), "holds too many changes without an outcome") {
 		t.Error("the refusal is not logged")
 	}
-	gone := another(nil)
-	changes(gone, 10)
-	if left := gone.asked.Left(time.Now()); left != 2*mostOwed-10 {
-		t.Errorf("after intents for closed connections, %v of %d tokens are left", left, 2*mostOwed)
+	disconnected := connect(nil)
+	changes(disconnected, 10)
+	if left := disconnected.quota.Tokens(time.Now()); left != 2*maxPending-10 {
+		t.Errorf("after intents for closed connections, %v of %d tokens are left", left, 2*maxPending)
 	}
 }
 
-// someone returns a worker that may have the given number of requests at the
+// newTestClient returns a worker that may have the given number of requests at the
 // same time.
-func someone(t *testing.T, requests uint32) *service.Client {
+func newTestClient(t *testing.T, requests uint32) *service.Client {
 	t.Helper()
 	return service.NewClient(work.Client{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))
 }
@@ -370,12 +370,12 @@ func logged(t *testing.T) *bytes.Buffer {
 // was given, and only until they end.
 func TestHolds(t *testing.T) {
 	a := newAuditor(nil)
-	a.hold(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 1, Addr: "a"}})
-	a.hold(&work.Facts{Worker: 2, Connection: ipc.Connection{ID: 3}})
-	a.hold(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 4}})
-	a.drop(4)
+	a.addFacts(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 1, Addr: "a"}})
+	a.addFacts(&work.Facts{Worker: 2, Connection: ipc.Connection{ID: 3}})
+	a.addFacts(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 4}})
+	a.dropConn(4)
 	for id, want := range map[uint64]string{0: "never existed", 1: "a", 3: "does not hold", 4: "gone", 2: "gone"} {
-		facts, err := a.holds(1, id)
+		facts, err := a.waitForFacts(1, id)
 		got := fmt.Sprint(err)
 		switch {
 		case err == nil && facts == nil:
@@ -387,13 +387,13 @@ func TestHolds(t *testing.T) {
 			t.Errorf("connection %d: %q, want %q", id, got, want)
 		}
 	}
-	go a.hold(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 9, Addr: "late"}})
-	if facts, err := a.holds(1, 9); err != nil || facts.Addr != "late" {
+	go a.addFacts(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 9, Addr: "late"}})
+	if facts, err := a.waitForFacts(1, 9); err != nil || facts.Addr != "late" {
 		t.Errorf("a connection whose facts arrive late: %+v, %v", facts, err)
 	}
 	a.workerExited(&work.Exited{Worker: 1})
-	if len(a.held) != 1 || len(a.owner) != 1 {
-		t.Errorf("%v, %v are left", a.held, a.owner)
+	if len(a.connections) != 1 || len(a.holders) != 1 {
+		t.Errorf("%v, %v are left", a.connections, a.holders)
 	}
 }
 
@@ -404,5 +404,5 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// patience limits how long a test waits for an event.
-const patience = time.Minute
+// testTimeout limits how long a test waits for an event.
+const testTimeout = time.Minute

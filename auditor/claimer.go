@@ -21,16 +21,16 @@ type claimer struct {
 	*service.Client
 	ledger    *ledger
 	perWorker bool // the worker serves only the user with its uid
-	most      int  // maximum number of concurrent claims, which exceeds the worker's concurrent requests
+	maxOpen   int  // maximum number of concurrent claims, which exceeds the worker's concurrent requests
 
-	mu     sync.Mutex
-	asked  *rate.Bucket
-	later  *rate.Bucket      // limits the claims that the worker may send beyond the rate of asked
-	open   map[uint64]uint64 // maps the worker's number of a claim to the store's number, or to 0 until the store has the claim
-	exited bool
+	mu        sync.Mutex
+	quota     *rate.Bucket
+	excess    *rate.Bucket      // limits the claims that the worker may send beyond the rate of asked
+	open      map[uint64]uint64 // maps the worker's number of a claim to the store's number, or to 0 until the store has the claim
+	hasExited bool
 
-	made   int  // claims that the worker has made; only the ledger's goroutine uses it
-	unfair uint // how many claims were refused because the file is full
+	claimCount int  // claims that the worker has made; only the ledger's goroutine uses it
+	refusals   uint // how many claims were refused because the file is full
 }
 
 // Limits on the claims of a worker. They are higher than the limits on its
@@ -45,13 +45,13 @@ const (
 const _ = uint(claims.MaxAnswer - query.MaxKept)
 
 func newClaimer(l *ledger, c *service.Client, perWorker bool) *claimer {
-	return &claimer{Client: c, ledger: l, perWorker: perWorker, most: 2*int(c.Requests) + 16,
-		asked: rate.New(claimBurst, claimRate, time.Now()), later: rate.New(laterRate, laterRate, time.Now()), open: map[uint64]uint64{}}
+	return &claimer{Client: c, ledger: l, perWorker: perWorker, maxOpen: 2*int(c.Requests) + 16,
+		quota: rate.New(claimBurst, claimRate, time.Now()), excess: rate.New(excessRate, excessRate, time.Now()), open: map[uint64]uint64{}}
 }
 
 // handle handles messages about claims. It never waits for the file. The result
 // done is false if m is not about claims.
-func (c *claimer) handle(m ipc.Message) (done bool, err error) {
+func (c *claimer) handle(m ipc.Message) (handled bool, err error) {
 	if c.ledger == nil {
 		return false, nil
 	}
@@ -67,17 +67,17 @@ func (c *claimer) handle(m ipc.Message) (done bool, err error) {
 // claim queues a claim.
 func (c *claimer) claim(m *query.Claim) error {
 	c.mu.Lock()
-	_, twice := c.open[m.ID]
-	full := len(c.open) >= c.most
-	if !twice && !full {
+	_, duplicate := c.open[m.ID]
+	full := len(c.open) >= c.maxOpen
+	if !duplicate && !full {
 		c.open[m.ID] = 0
 	}
 	now := time.Now()
-	tooOften := !c.asked.Take(now, 1)
-	flood := tooOften && !c.later.Take(now, 1)
+	tooOften := !c.quota.Take(now, 1)
+	flood := tooOften && !c.excess.Take(now, 1)
 	c.mu.Unlock()
 	switch {
-	case twice:
+	case duplicate:
 		return fmt.Errorf("sent Claim %d twice", m.ID)
 	case full:
 		return errors.New("sent Claim for more requests than it can have")
@@ -87,35 +87,35 @@ func (c *claimer) claim(m *query.Claim) error {
 		c.answer(m.ID, 0, claims.Full, nil)
 		return nil
 	}
-	c.ledger.do(func(ready error) func(error) {
-		if ready != nil {
+	c.ledger.enqueue(func(fileErr error) func(error) {
+		if fileErr != nil {
 			return func(error) { c.answer(m.ID, 0, claims.Full, nil) }
 		}
-		key, share := c.own(m)
-		number, state, kept, failed := c.ledger.store.Claim(key, share, m.Body, c.made)
-		if state == claims.Full && failed == nil {
+		key, share := c.keyAndShare(m)
+		number, state, answer, claimErr := c.ledger.store.Claim(key, share, m.Body, c.claimCount)
+		if state == claims.Full && claimErr == nil {
 			c.warnFull()
 		}
-		if state == claims.Fresh || failed != nil {
-			c.ledger.note(failed)
+		if state == claims.Fresh || claimErr != nil {
+			c.ledger.noteWrite(claimErr)
 		}
 		return func(err error) {
-			if err != nil || failed != nil {
-				number, state, kept = 0, claims.Full, nil
+			if err != nil || claimErr != nil {
+				number, state, answer = 0, claims.Full, nil
 			}
 			if state == claims.Fresh {
-				c.made++
+				c.claimCount++
 			}
-			c.answer(m.ID, number, state, kept)
+			c.answer(m.ID, number, state, answer)
 		}
 	})
 	return nil
 }
 
-// own returns the key of a claim, and the share: a hash of the user whose limit
+// keyAndShare returns the key of a claim, and the share: a hash of the user whose limit
 // the claim counts against. If each worker serves a single user, own hashes the
 // worker's uid into both, so that the claim can't affect other users.
-func (c *claimer) own(m *query.Claim) (key, share [32]byte) {
+func (c *claimer) keyAndShare(m *query.Claim) (key, share [32]byte) {
 	if !c.perWorker {
 		return m.Key, m.User
 	}
@@ -126,24 +126,24 @@ func (c *claimer) own(m *query.Claim) (key, share [32]byte) {
 // warnFull logs that a claim was refused because the file is full. It logs the
 // first, the second, the fourth, the eighth refusal and so on.
 func (c *claimer) warnFull() {
-	if c.unfair++; bits.OnesCount(c.unfair) == 1 {
+	if c.refusals++; bits.OnesCount(c.refusals) == 1 {
 		slog.Warn("no room for an Idempotency-Key", "client", c.Number, "client_pid", c.PID, "client_uid", c.UID,
-			"claims_of_this_client", c.made, "claims", c.ledger.store.Live(), "room", claims.Slots, "refused_so_far", c.unfair)
+			"claims_of_this_client", c.claimCount, "claims", c.ledger.store.Live(), "room", claims.Slots, "refused_so_far", c.refusals)
 	}
 }
 
 // answer sends the state of a key to the worker. It runs in the ledger's
 // goroutine or in the worker's goroutine.
-func (c *claimer) answer(id, number uint64, state claims.State, kept []byte) {
+func (c *claimer) answer(id, number uint64, state claims.State, answer []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	counts := &c.ledger.counts
 	switch {
 	case state != claims.Fresh:
 		delete(c.open, id)
-	case c.exited: // the worker has exited before it got the answer
+	case c.hasExited: // the worker has exited before it got the answer
 		delete(c.open, id)
-		c.end(number, claims.NotDone, nil, nil)
+		c.recordEnd(number, claims.NotDone, nil, nil)
 		return
 	default:
 		c.open[id] = number
@@ -156,7 +156,7 @@ func (c *claimer) answer(id, number uint64, state claims.State, kept []byte) {
 	case claims.Full:
 		counts.refused.add(1)
 	}
-	c.Answer(&query.Claimed{ID: id, State: query.ClaimState(state), Answer: kept})
+	c.Answer(&query.Claimed{ID: id, State: query.ClaimState(state), Answer: answer})
 }
 
 // settle queues the end of a claim.
@@ -170,41 +170,41 @@ func (c *claimer) settle(m *query.Settle) error {
 	if number == 0 {
 		return fmt.Errorf("sent Settle for claim %d, which it does not have", m.Claim)
 	}
-	c.end(number, claims.State(m.State), m.Answer, func() { c.Answer(&query.Settled{ID: m.ID}) })
+	c.recordEnd(number, claims.State(m.State), m.Answer, func() { c.Answer(&query.Settled{ID: m.ID}) })
 	return nil
 }
 
-// end queues the record of how a claim ended, and tries again until it is
+// recordEnd queues the record of how a claim ended, and tries again until it is
 // written. If the parameter then is not nil, end calls it after the first
 // attempt, whether the attempt succeeds or fails.
-func (c *claimer) end(number uint64, state claims.State, kept []byte, then func()) {
-	c.ledger.do(func(failed error) func(error) {
-		if failed == nil {
-			failed = c.ledger.store.Settle(number, state, kept)
-			c.ledger.note(failed)
+func (c *claimer) recordEnd(number uint64, state claims.State, answer []byte, done func()) {
+	c.ledger.enqueue(func(endErr error) func(error) {
+		if endErr == nil {
+			endErr = c.ledger.store.Settle(number, state, answer)
+			c.ledger.noteWrite(endErr)
 		}
 		return func(error) { // ignores the error of the sync, because the end is in the file, and only a crash of the machine could lose it
-			if failed != nil {
-				time.AfterFunc(ledgerPause, func() { c.end(number, state, kept, nil) })
+			if endErr != nil {
+				time.AfterFunc(ledgerPause, func() { c.recordEnd(number, state, answer, nil) })
 			}
-			if then != nil {
-				then()
+			if done != nil {
+				done()
 			}
 		}
 	})
 }
 
-// ended handles the claims that the worker left open when it exited. It records
+// handleExit handles the claims that the worker left open when it exited. It records
 // their outcome as unknown, because their requests may have been carried out.
 // It is called when all messages of the worker have been handled.
-func (c *claimer) ended() {
+func (c *claimer) handleExit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.exited = true
+	c.hasExited = true
 	for id, number := range c.open {
 		if number != 0 {
 			delete(c.open, id)
-			c.end(number, claims.Unknown, nil, nil)
+			c.recordEnd(number, claims.Unknown, nil, nil)
 		}
 	}
 }

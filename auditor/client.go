@@ -17,26 +17,26 @@ import (
 // client handles the changes of one worker.
 type client struct {
 	*service.Client
-	audit *journal
-	most  int // maximum number of concurrent changes, which exceeds the worker's concurrent requests
-	// holds returns what the dispatcher reported about a connection of this
+	audit   *journal
+	maxOpen int // maximum number of concurrent changes, which exceeds the worker's concurrent requests
+	// facts returns what the dispatcher reported about a connection of this
 	// worker. It returns nil if the worker no longer has the connection, and an
 	// error if it never had it.
-	holds func(id uint64) (*ipc.Connection, error)
-	ended chan struct{} // closed when all messages of the worker were handled
+	facts func(id uint64) (*ipc.Connection, error)
+	done  chan struct{} // closed when all messages of the worker were handled
 
 	mu        sync.Mutex
-	asked     *rate.Bucket
-	later     *rate.Bucket         // limits how many Later answers the worker may get
-	under     map[uint64]*underway // by the worker's number of the change
+	quota     *rate.Bucket
+	excess    *rate.Bucket           // limits how many Later answers the worker may get
+	open      map[uint64]*openChange // by the worker's number of the change
 	hasExited bool
 
-	unfair uint // how often the worker got the answer Later so that changes are left for other workers
+	deferrals uint // how often the worker got the answer Later so that changes are left for other workers
 }
 
-// underway is a change whose intent was received, and whose outcome is not
+// openChange is a change whose intent was received, and whose outcome is not
 // known yet.
-type underway struct {
+type openChange struct {
 	change
 	granted bool
 }
@@ -48,127 +48,129 @@ type underway struct {
 const (
 	changeBurst = 2000
 	changeRate  = 1000   // per second
-	laterRate   = 20_000 // per second; a worker that sends more intents is killed
+	excessRate  = 20_000 // per second; a worker that sends more intents is killed
 )
 
-func newClient(a *journal, c *service.Client, holds func(uint64) (*ipc.Connection, error)) *client {
-	return &client{Client: c, audit: a, most: 2*int(c.Requests) + 16, holds: holds, ended: make(chan struct{}),
-		asked: rate.New(changeBurst, changeRate, time.Now()), later: rate.New(laterRate, laterRate, time.Now()), under: map[uint64]*underway{}}
+func newClient(a *journal, c *service.Client, facts func(uint64) (*ipc.Connection, error)) *client {
+	return &client{Client: c, audit: a, maxOpen: 2*int(c.Requests) + 16, facts: facts, done: make(chan struct{}),
+		quota: rate.New(changeBurst, changeRate, time.Now()), excess: rate.New(excessRate, excessRate, time.Now()), open: map[uint64]*openChange{}}
 }
 
 // handle handles messages about changes. It never waits for the log. The result
 // done is false if m is not about changes.
-func (a *client) handle(m ipc.Message) (done bool, err error) {
+func (a *client) handle(m ipc.Message) (handled bool, err error) {
 	if a.audit == nil { // this auditor keeps only Idempotency-Keys
 		return false, nil
 	}
 	switch m := m.(type) {
 	case *query.Intent:
-		return true, a.intend(m)
+		return true, a.handleIntent(m)
 	case *query.Outcome:
-		return true, a.outcome(m)
+		return true, a.handleOutcome(m)
 	}
 	return false, nil
 }
 
-// intend queues the line of an intent. If the client's connection has ended in
+// handleIntent queues the line of an intent. If the client's connection has ended in
 // the meantime, intend refuses the change, because no client waits for it.
-func (a *client) intend(m *query.Intent) error {
-	facts, err := a.holds(m.Connection)
+func (a *client) handleIntent(m *query.Intent) error {
+	facts, err := a.facts(m.Connection)
 	if err != nil {
 		return err
 	}
 	a.mu.Lock()
-	_, twice := a.under[m.ID]
-	under := len(a.under)
-	full := under >= a.most
+	_, duplicate := a.open[m.ID]
+	open := len(a.open)
+	full := open >= a.maxOpen
 	now := time.Now()
-	affordable := a.asked.Take(now, 1)
-	fair := a.audit.isFair(under)
-	var u *underway
-	if facts != nil && !twice && !full && affordable && fair {
-		u = &underway{change: change{facts: *facts, worker: a.Client.Client, said: m, id: a.audit.name()}}
-		a.under[m.ID] = u
+	withinQuota := a.quota.Take(now, 1)
+	fair := a.audit.mayBegin(open)
+	var u *openChange
+	if facts != nil && !duplicate && !full && withinQuota && fair {
+		u = &openChange{change: change{facts: *facts, worker: a.Client.Client, msg: m, id: a.audit.nextID()}}
+		a.open[m.ID] = u
 	}
-	tooOften := !affordable && !a.later.Take(now, 1)
+	tooOften := !withinQuota && !a.excess.Take(now, 1)
 	a.mu.Unlock()
 	switch {
-	case twice:
+	case duplicate:
 		return fmt.Errorf("sent Intent %d twice", m.ID)
 	case full:
 		return fmt.Errorf("sent Intent for more changes than it can have requests")
 	case tooOften:
 		return errors.New("sent Intent too often")
-	case !affordable:
-		a.audit.counts.later.add(1)
-		a.say(m.ID, query.Later)
+	case !withinQuota:
+		a.audit.counts.deferred.add(1)
+		a.reply(m.ID, query.Later)
 		return nil
 	case facts == nil:
-		a.say(m.ID, query.Withheld)
+		a.reply(m.ID, query.Withheld)
 		return nil
 	case !fair:
-		a.audit.counts.later.add(1)
-		if a.unfair++; bits.OnesCount(a.unfair) == 1 { // log the first, the second, the fourth time and so on
+		a.audit.counts.deferred.add(1)
+		if a.deferrals++; bits.OnesCount(a.deferrals) == 1 { // log the first, the second, the fourth time and so on
 			slog.Warn("worker holds too many changes without an outcome",
-				"client", a.Number, "client_pid", a.PID, "client_uid", a.UID, "under_way", under, "told_to_come_later_so_far", a.unfair)
+				"client", a.Number, "client_pid", a.PID, "client_uid", a.UID, "under_way", open, "told_to_come_later_so_far", a.deferrals)
 		}
-		a.say(m.ID, query.Later)
+		a.reply(m.ID, query.Later)
 		return nil
 	}
-	unmade := func() []byte {
-		return u.change.outcome(a.audit.now(), endNotMade, "its intent was not written in time", nil)
+	notMade := func() []byte {
+		return u.change.outcomeLine(a.audit.now(), endNotMade, "its intent was not written in time", nil)
 	}
-	a.audit.intend(u.intent(a.audit.now()), unmade, func(granted bool) { a.answer(m.ID, u, granted) })
+	a.audit.queueIntent(u.intentLine(a.audit.now()), notMade, func(granted bool) { a.sendDecision(m.ID, u, granted) })
 	return nil
 }
 
-// answer sends the worker the decision on its change: granted or refused. It
+// sendDecision sends the worker the decision on its change: granted or refused. It
 // runs in the journal's goroutine or in a timer.
-func (a *client) answer(id uint64, u *underway, granted bool) {
+func (a *client) sendDecision(id uint64, u *openChange, granted bool) {
 	a.mu.Lock()
-	leave := query.Withheld
+	decision := query.Withheld
 	switch {
 	case !granted:
 		a.audit.counts.refused.add(1)
-		delete(a.under, id)
+		delete(a.open, id)
 	case a.hasExited: // the worker has exited before it got the answer
-		a.audit.settle(u.change.outcome(a.audit.now(), endNotMade, "its worker exited before it was granted", nil))
+		a.audit.queueOutcome(u.change.outcomeLine(a.audit.now(), endNotMade, "its worker exited before it was granted", nil))
 	default:
 		a.audit.counts.granted.add(1)
-		leave, u.granted = query.Granted, true
+		decision, u.granted = query.Granted, true
 	}
 	a.mu.Unlock()
-	a.say(id, leave)
+	a.reply(id, decision)
 }
 
-// outcome queues the line of the outcome of a granted change.
-func (a *client) outcome(m *query.Outcome) error {
+// handleOutcome queues the line of the outcome of a granted change.
+func (a *client) handleOutcome(m *query.Outcome) error {
 	a.mu.Lock()
-	u := a.under[m.ID]
+	u := a.open[m.ID]
 	ok := u != nil && u.granted
 	if ok {
-		delete(a.under, m.ID)
+		delete(a.open, m.ID)
 	}
 	a.mu.Unlock()
 	if !ok {
 		return fmt.Errorf("sent Outcome for change %d, which was not granted", m.ID)
 	}
-	a.audit.settle(u.change.outcome(a.audit.now(), endReported, "", m))
+	a.audit.queueOutcome(u.change.outcomeLine(a.audit.now(), endReported, "", m))
 	return nil
 }
 
-// exited ends the changes that the worker left open when it exited. Their
+// handleExit ends the changes that the worker left open when it exited. Their
 // outcome is unknown.
-func (a *client) exited(why string) {
+func (a *client) handleExit(reason string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.hasExited = true
-	for id, u := range a.under {
+	for id, u := range a.open {
 		if u.granted {
-			a.audit.settle(u.change.outcome(a.audit.now(), endUnknown, why, nil))
-			delete(a.under, id)
+			a.audit.queueOutcome(u.change.outcomeLine(a.audit.now(), endUnknown, reason, nil))
+			delete(a.open, id)
 		}
 	}
 }
 
-func (a *client) say(id uint64, leave query.Leave) { a.Answer(&query.Noted{ID: id, Leave: leave}) }
+func (a *client) reply(id uint64, decision query.Leave) {
+	a.Answer(&query.Noted{ID: id, Leave: decision})
+}

@@ -20,24 +20,24 @@ type sink interface {
 	append(text []byte) (int, error)
 }
 
-// errUnsure means that lines may or may not be in the file.
-var errUnsure = errors.New("sync the audit log")
+// errSync means that lines may or may not be in the file.
+var errSync = errors.New("sync the audit log")
 
 // file is the audit log's file. It writes to the open file that the parent sent
 // last.
 type file struct {
 	follow func() error // asks the parent whether the file still has its name
 
-	mu     sync.Mutex // guards next
-	next   *opened    // received, but not used yet
-	now    *opened
-	looked time.Time // when the parent was asked for the last time
+	mu         sync.Mutex // guards next
+	next       *openFile  // received, but not used yet
+	active     *openFile
+	lastFollow time.Time // when the parent was asked for the last time
 }
 
-// opened is a file that the parent sent.
-type opened struct {
+// openFile is a file that the parent sent.
+type openFile struct {
 	*os.File
-	is   ipc.LogFD
+	info ipc.LogFD
 	tail tail
 }
 
@@ -48,7 +48,7 @@ const followPause = time.Millisecond
 
 // use makes f write all further lines to the file of the descriptor fd.
 func (f *file) use(fd int, m *ipc.LogFD) {
-	to := &opened{File: os.NewFile(uintptr(fd), "audit log"), is: *m}
+	to := &openFile{File: os.NewFile(uintptr(fd), "audit log"), info: *m}
 	to.tail = tail{to.File, m.Torn}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,35 +59,35 @@ func (f *file) use(fd int, m *ipc.LogFD) {
 }
 
 // current returns the file to write to.
-func (f *file) current() *opened {
+func (f *file) current() *openFile {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.next != nil {
-		if f.now != nil {
-			f.now.Close()
+		if f.active != nil {
+			f.active.Close()
 		}
-		f.now, f.next = f.next, nil
+		f.active, f.next = f.next, nil
 	}
-	return f.now
+	return f.active
 }
 
 // append writes text at the end of the file, and returns how many bytes of text
 // are in the file. With Sync, these bytes are also on the disk.
 func (f *file) append(text []byte) (int, error) {
 	to := f.current()
-	if now := time.Now(); to.is.Named && now.Sub(f.looked) >= followPause {
+	if now := time.Now(); to.info.Named && now.Sub(f.lastFollow) >= followPause {
 		if err := f.follow(); err != nil {
 			return 0, err
 		}
-		f.looked = now
+		f.lastFollow = now
 		to = f.current() // the parent may have sent another file
 	}
 	n, err := to.tail.append(text)
-	if n > 0 && to.is.Sync {
+	if n > 0 && to.info.Sync {
 		if err := unix.Fdatasync(int(to.Fd())); err != nil {
 			// After an error, the kernel may have dropped data that it could
 			// not write. So it is unknown which lines are in the file.
-			return 0, fmt.Errorf("%w: %w", errUnsure, err)
+			return 0, fmt.Errorf("%w: %w", errSync, err)
 		}
 	}
 	return n, err

@@ -15,22 +15,22 @@ import (
 // Other goroutines put work into a queue that never blocks. docs/IDEMPOTENCY.md
 // lists its guarantees.
 type ledger struct {
-	store  *claims.Store
-	counts ledgerCounts
-	wrote  bool  // something was written in this turn
-	failed error // first error of a write in this turn
+	store    *claims.Store
+	counts   ledgerCounts
+	dirty    bool  // something was written in this turn
+	writeErr error // first error of a write in this turn
 
-	mu    sync.Mutex
-	queue []func(ready error) (after func(commit error)) // each runs between Begin and Commit; after runs when Commit has returned
-	ill   bool                                           // the last batch failed
-	over  bool
-	wake  chan struct{} // signals that the queue has entries
-	gone  chan struct{} // closed when the goroutine has returned
+	mu      sync.Mutex
+	queue   []func(fileErr error) (after func(commit error)) // each runs between Begin and Commit; after runs when Commit has returned
+	failing bool                                             // the last batch failed
+	closed  bool
+	wake    chan struct{} // signals that the queue has entries
+	done    chan struct{} // closed when the goroutine has returned
 }
 
 // ledgerCounts counts events since the start.
 type ledgerCounts struct {
-	claimed, replayed, refused, failed count
+	claimed, replayed, refused, failures count
 }
 
 // ledgerPause is how long the ledger waits before it tries to use the file
@@ -41,26 +41,26 @@ const ledgerPause = time.Second
 const ledgerBatch = 256
 
 func newLedger(file claims.File) (*ledger, error) {
-	var by [8]byte
-	if _, err := rand.Read(by[:]); err != nil {
+	var process [8]byte
+	if _, err := rand.Read(process[:]); err != nil {
 		return nil, fmt.Errorf("create an id for this user of the idempotency file: %w", err)
 	}
 	now := func() time.Time { return time.Now().Round(0) } // the file has no monotonic clock
-	return &ledger{store: claims.New(file, by, now), wake: make(chan struct{}, 1), gone: make(chan struct{})}, nil
+	return &ledger{store: claims.New(file, process, now), wake: make(chan struct{}, 1), done: make(chan struct{})}, nil
 }
 
-// do queues a function that may use the file. The argument of this function is
+// enqueue queues a function that may use the file. The argument of this function is
 // nil, or the reason why the file can't be used. Its result is a second
 // function, which is called after the sync. The argument of the second function
 // is the error of the sync. Both run in the ledger's goroutine.
-func (l *ledger) do(use func(ready error) func(error)) {
+func (l *ledger) enqueue(task func(fileErr error) func(error)) {
 	l.mu.Lock()
-	l.queue = append(l.queue, use)
+	l.queue = append(l.queue, task)
 	l.mu.Unlock()
-	l.poke()
+	l.notify()
 }
 
-func (l *ledger) poke() {
+func (l *ledger) notify() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -70,79 +70,79 @@ func (l *ledger) poke() {
 // run processes the queue, in a goroutine of its own. A file that hangs delays
 // only this goroutine.
 func (l *ledger) run() {
-	defer close(l.gone)
-	var failed time.Time
+	defer close(l.done)
+	var failedAt time.Time
 	for range l.wake {
 		for {
 			l.mu.Lock()
 			n := min(len(l.queue), ledgerBatch)
 			batch := l.queue[:n:n]
 			l.queue = l.queue[n:]
-			over := l.over
+			closed := l.closed
 			l.mu.Unlock()
-			if n == 0 && over {
+			if n == 0 && closed {
 				return
 			}
 			if n == 0 {
 				break
 			}
-			if err := l.turn(batch, failed); err != nil {
-				failed = time.Now()
+			if err := l.processBatch(batch, failedAt); err != nil {
+				failedAt = time.Now()
 			}
 		}
 	}
 }
 
-// turn processes one batch. If the file failed less than ledgerPause ago, turn
+// processBatch processes one batch. If the file failed less than ledgerPause ago, turn
 // does not use it.
-func (l *ledger) turn(batch []func(error) func(error), failed time.Time) error {
-	if time.Since(failed) < ledgerPause {
-		for _, use := range batch {
-			use(errLedger)(errLedger)
+func (l *ledger) processBatch(batch []func(error) func(error), failedAt time.Time) error {
+	if time.Since(failedAt) < ledgerPause {
+		for _, task := range batch {
+			task(errLedger)(errLedger)
 		}
 		return nil
 	}
-	l.wrote, l.failed = false, nil
+	l.dirty, l.writeErr = false, nil
 	err := l.store.Begin()
-	after := make([]func(error), len(batch))
-	for i, use := range batch {
-		after[i] = use(err)
+	callbacks := make([]func(error), len(batch))
+	for i, task := range batch {
+		callbacks[i] = task(err)
 	}
 	if err == nil {
 		err = l.store.Commit()
 	}
-	committed := err
-	if err = errors.Join(err, l.failed); err != nil || l.wrote {
-		l.sayHealth(err)
+	commitErr := err
+	if err = errors.Join(err, l.writeErr); err != nil || l.dirty {
+		l.logHealth(err)
 	}
-	for _, tell := range after {
-		tell(committed)
+	for _, callback := range callbacks {
+		callback(commitErr)
 	}
-	return committed
+	return commitErr
 }
 
 var errLedger = errors.New("the idempotency file could not be used a moment ago")
 
-// note records that something was written to the file, and the error of the
+// noteWrite records that something was written to the file, and the error of the
 // write, if any.
-func (l *ledger) note(err error) {
-	l.wrote = true
-	if l.failed == nil {
-		l.failed = err
+func (l *ledger) noteWrite(err error) {
+	l.dirty = true
+	if l.writeErr == nil {
+		l.writeErr = err
 	}
 }
 
-// sayHealth logs when the file becomes unusable, and when it can be used again.
-func (l *ledger) sayHealth(err error) {
+// logHealth logs when the file becomes unusable, and when it can be used again.
+func (l *ledger) logHealth(err error) {
 	l.mu.Lock()
-	was := l.ill
-	l.ill = err != nil
+	wasFailing := l.failing
+	l.failing = err != nil
 	l.mu.Unlock()
 	switch {
-	case err != nil && !was:
-		l.counts.failed.add(1)
+	case err != nil && !wasFailing:
+		l.counts.failures.add(1)
 		slog.Error("idempotency file not usable; submissions with an Idempotency-Key are refused", "error", err)
-	case err == nil && was:
+	case err == nil && wasFailing:
 		slog.Warn("idempotency file usable again")
 	}
 }
@@ -151,11 +151,11 @@ func (l *ledger) sayHealth(err error) {
 // its time limit is over.
 func (l *ledger) close() {
 	l.mu.Lock()
-	l.over = true
+	l.closed = true
 	l.mu.Unlock()
-	l.poke()
+	l.notify()
 	select {
-	case <-l.gone:
+	case <-l.done:
 	case <-time.After(writeLimit):
 	}
 }

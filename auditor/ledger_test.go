@@ -21,11 +21,11 @@ import (
 
 // keysFile is a file of claims on a disk that can be full, fail, or hang.
 type keysFile struct {
-	mu   sync.Mutex
-	text []byte
-	full bool
-	ill  error
-	hang chan struct{}
+	mu      sync.Mutex
+	text    []byte
+	full    bool
+	lockErr error
+	hang    chan struct{}
 }
 
 func (b *keysFile) ReadAt(p []byte, at int64) (int, error) {
@@ -56,20 +56,20 @@ func (b *keysFile) Lock() error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ill
+	return b.lockErr
 }
-func (b *keysFile) Sync() error { return nil }
-func (b *keysFile) Unlock()     {}
-func (b *keysFile) Alone() bool { return false }
+func (b *keysFile) Sync() error      { return nil }
+func (b *keysFile) Unlock()          {}
+func (b *keysFile) IsOnlyUser() bool { return false }
 
-func (b *keysFile) set(full bool, ill error) {
+func (b *keysFile) set(full bool, lockErr error) {
 	b.mu.Lock()
-	b.full, b.ill = full, ill
+	b.full, b.lockErr = full, lockErr
 	b.mu.Unlock()
 }
 
-// keeping returns a ledger that keeps its claims in b.
-func keeping(t *testing.T, b claims.File) *ledger {
+// startLedger returns a ledger that keeps its claims in b.
+func startLedger(t *testing.T, b claims.File) *ledger {
 	t.Helper()
 	l, err := newLedger(b)
 	must(t, err)
@@ -83,38 +83,38 @@ type peer struct {
 	channel *ipc.Channel
 }
 
-// enter connects a new worker with the given uid to the ledger. perWorker means
+// connectWorker connects a new worker with the given uid to the ledger. perWorker means
 // that the worker serves only that user.
-func enter(t *testing.T, l *ledger, uid uint32, perWorker bool) peer {
+func connectWorker(t *testing.T, l *ledger, uid uint32, perWorker bool) peer {
 	t.Helper()
-	here, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
+	auditorEnd, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
 	must(t, err)
-	there, err := ipc.Open(fd, ipc.Worker, ipc.Auditor)
+	workerEnd, err := ipc.Open(fd, ipc.Worker, ipc.Auditor)
 	must(t, err)
-	t.Cleanup(func() { here.Close(); there.Close() })
-	return peer{newClaimer(l, service.NewClient(work.Client{Number: uid, UID: uid, Requests: 4}, here), perWorker), there}
+	t.Cleanup(func() { auditorEnd.Close(); workerEnd.Close() })
+	return peer{newClaimer(l, service.NewClient(work.Client{Number: uid, UID: uid, Requests: 4}, auditorEnd), perWorker), workerEnd}
 }
 
-// says handles a message of the worker and returns the answer.
-func (p peer) says(t *testing.T, m ipc.Message) ipc.Message {
+// exchange handles a message of the worker and returns the answer.
+func (p peer) exchange(t *testing.T, m ipc.Message) ipc.Message {
 	t.Helper()
-	if done, err := p.handle(m); !done || err != nil {
-		t.Fatal(done, err)
+	if handled, err := p.handle(m); !handled || err != nil {
+		t.Fatal(handled, err)
 	}
 	answer, err := p.channel.Receive()
 	must(t, err)
 	return answer.Message
 }
 
-func (p peer) claims(t *testing.T, id uint64, key, body byte) *query.Claimed {
+func (p peer) sendClaim(t *testing.T, id uint64, key, body byte) *query.Claimed {
 	t.Helper()
-	return p.says(t, &query.Claim{ID: id, Key: [32]byte{key}, User: [32]byte{9}, Body: [32]byte{body}}).(*query.Claimed)
+	return p.exchange(t, &query.Claim{ID: id, Key: [32]byte{key}, User: [32]byte{9}, Body: [32]byte{body}}).(*query.Claimed)
 }
 
 // TestClaims checks the answers to a key that two workers use.
 func TestClaims(t *testing.T) {
-	l := keeping(t, new(keysFile))
-	one, two := enter(t, l, 1, false), enter(t, l, 2, false)
+	l := startLedger(t, new(keysFile))
+	one, two := connectWorker(t, l, 1, false), connectWorker(t, l, 2, false)
 	for _, step := range []struct {
 		by    peer
 		body  byte
@@ -128,17 +128,17 @@ func TestClaims(t *testing.T) {
 		{one, 2, query.ClaimOther, nil},
 	} {
 		id := uint64(1)
-		if got := step.by.claims(t, id, 7, step.body); got.State != step.want || got.ID != id {
+		if got := step.by.sendClaim(t, id, 7, step.body); got.State != step.want || got.ID != id {
 			t.Errorf("%+v, want %d", got, step.want)
 		}
 		if step.after != nil {
-			one.says(t, step.after)
+			one.exchange(t, step.after)
 		}
 	}
-	if s := two.says(t, &query.Settle{ID: 5, Claim: 1, State: query.ClaimAnswered, Answer: []byte("17")}).(*query.Settled); s.ID != 5 {
+	if s := two.exchange(t, &query.Settle{ID: 5, Claim: 1, State: query.ClaimAnswered, Answer: []byte("17")}).(*query.Settled); s.ID != 5 {
 		t.Errorf("%+v", s)
 	}
-	if got := one.claims(t, 3, 7, 1); got.State != query.ClaimAnswered || string(got.Answer) != "17" {
+	if got := one.sendClaim(t, 3, 7, 1); got.State != query.ClaimAnswered || string(got.Answer) != "17" {
 		t.Errorf("%+v", got)
 	}
 	l.close()
@@ -148,18 +148,18 @@ func TestClaims(t *testing.T) {
 // at once. A claim to which the worker never got an answer must become free.
 func TestClaimsOfTheDead(t *testing.T) {
 	b := &keysFile{hang: make(chan struct{}, 10)}
-	l := keeping(t, b)
-	dead, other := enter(t, l, 1, false), enter(t, l, 2, false)
+	l := startLedger(t, b)
+	dead, other := connectWorker(t, l, 1, false), connectWorker(t, l, 2, false)
 	b.hang <- struct{}{}
-	dead.claims(t, 1, 1, 1)
+	dead.sendClaim(t, 1, 1, 1)
 	_, err := dead.handle(&query.Claim{ID: 2, Key: [32]byte{2}, User: [32]byte{9}})
 	must(t, err)
-	dead.ended()
+	dead.handleExit()
 	close(b.hang)
-	if got := other.claims(t, 1, 1, 1); got.State != query.ClaimUnknown {
+	if got := other.sendClaim(t, 1, 1, 1); got.State != query.ClaimUnknown {
 		t.Errorf("%+v", got)
 	}
-	for got := other.claims(t, 2, 2, 0); got.State != query.ClaimFresh; got = other.claims(t, 2, 2, 0) {
+	for got := other.sendClaim(t, 2, 2, 0); got.State != query.ClaimFresh; got = other.sendClaim(t, 2, 2, 0) {
 		if got.State != query.ClaimRunning { // by now the ledger has processed the queue
 			t.Fatalf("%+v", got)
 		}
@@ -170,13 +170,13 @@ func TestClaimsOfTheDead(t *testing.T) {
 // TestClaimsOfUsers checks that with become_user a worker can neither use the
 // keys of other users nor take places from their share.
 func TestClaimsOfUsers(t *testing.T) {
-	l := keeping(t, new(keysFile))
-	one, two := enter(t, l, 1, true), enter(t, l, 2, true)
-	if a, b := one.claims(t, 1, 7, 1), two.claims(t, 1, 7, 2); a.State != query.ClaimFresh || b.State != query.ClaimFresh {
+	l := startLedger(t, new(keysFile))
+	one, two := connectWorker(t, l, 1, true), connectWorker(t, l, 2, true)
+	if a, b := one.sendClaim(t, 1, 7, 1), two.sendClaim(t, 1, 7, 2); a.State != query.ClaimFresh || b.State != query.ClaimFresh {
 		t.Errorf("%+v, %+v", a, b)
 	}
-	_, first := one.own(&query.Claim{User: [32]byte{1}})
-	if _, second := one.own(&query.Claim{User: [32]byte{2}}); first != second {
+	_, first := one.keyAndShare(&query.Claim{User: [32]byte{1}})
+	if _, second := one.keyAndShare(&query.Claim{User: [32]byte{2}}); first != second {
 		t.Error("the user has two shares")
 	}
 	l.close()
@@ -188,27 +188,27 @@ func TestClaimsOfUsers(t *testing.T) {
 func TestClaimsDiskFull(t *testing.T) {
 	log := logged(t)
 	b := new(keysFile)
-	l := keeping(t, b)
-	w := enter(t, l, 1, false)
-	w.claims(t, 1, 1, 1)
+	l := startLedger(t, b)
+	w := connectWorker(t, l, 1, false)
+	w.sendClaim(t, 1, 1, 1)
 	b.set(true, nil)
 	for id := range uint64(3) {
-		if got := w.claims(t, 10+id, 2, 1); got.State != query.ClaimFull {
+		if got := w.sendClaim(t, 10+id, 2, 1); got.State != query.ClaimFull {
 			t.Errorf("%+v", got)
 		}
 	}
-	w.says(t, &query.Settle{ID: 20, Claim: 1, State: query.ClaimAnswered, Answer: []byte("1")})
-	if got := w.claims(t, 21, 1, 1); got.State != query.ClaimRunning {
+	w.exchange(t, &query.Settle{ID: 20, Claim: 1, State: query.ClaimAnswered, Answer: []byte("1")})
+	if got := w.sendClaim(t, 21, 1, 1); got.State != query.ClaimRunning {
 		t.Errorf("%+v", got)
 	}
 	b.set(false, nil)
-	await(t, "the answer", func() bool { return w.claims(t, 22, 1, 1).State == query.ClaimAnswered })
-	if got := w.claims(t, 23, 2, 1); got.State != query.ClaimFresh {
+	await(t, "the answer", func() bool { return w.sendClaim(t, 22, 1, 1).State == query.ClaimAnswered })
+	if got := w.sendClaim(t, 23, 2, 1); got.State != query.ClaimFresh {
 		t.Errorf("%+v", got)
 	}
 	l.close()
-	if n, again := strings.Count(log.String(), "level=ERROR"), strings.Count(log.String(), "usable again"); n != 1 || again != 1 || !strings.Contains(log.String(), "no space left") {
-		t.Errorf("%d errors, %d times usable again:\n%s", n, again, log)
+	if n, usableAgain := strings.Count(log.String(), "level=ERROR"), strings.Count(log.String(), "usable again"); n != 1 || usableAgain != 1 || !strings.Contains(log.String(), "no space left") {
+		t.Errorf("%d errors, %d times usable again:\n%s", n, usableAgain, log)
 	}
 }
 
@@ -216,16 +216,16 @@ func TestClaimsDiskFull(t *testing.T) {
 // locked, and accepts claims again later.
 func TestClaimsIll(t *testing.T) {
 	logged(t)
-	b := &keysFile{ill: errors.New("no locks available")}
-	l := keeping(t, b)
-	w := enter(t, l, 1, false)
+	b := &keysFile{lockErr: errors.New("no locks available")}
+	l := startLedger(t, b)
+	w := connectWorker(t, l, 1, false)
 	for id := range uint64(3) {
-		if got := w.claims(t, id, 2, 1); got.State != query.ClaimFull {
+		if got := w.sendClaim(t, id, 2, 1); got.State != query.ClaimFull {
 			t.Errorf("%+v", got)
 		}
 	}
 	b.set(false, nil)
-	await(t, "a claim", func() bool { return w.claims(t, 9, 2, 1).State == query.ClaimFresh })
+	await(t, "a claim", func() bool { return w.sendClaim(t, 9, 2, 1).State == query.ClaimFresh })
 	l.close()
 }
 
@@ -233,22 +233,22 @@ func TestClaimsIll(t *testing.T) {
 func TestClaimsLiars(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
-	l := keeping(t, &keysFile{hang: hang})
+	l := startLedger(t, &keysFile{hang: hang})
 	claim := func(id uint64) ipc.Message { return &query.Claim{ID: id} }
-	for name, says := range map[string]func(peer) error{
+	for name, send := range map[string]func(peer) error{
 		"sent Claim 1 twice": func(p peer) error {
 			_, _ = p.handle(claim(1))
 			_, err := p.handle(claim(1))
 			return err
 		},
 		"for more requests than it can have": func(p peer) (err error) {
-			for id := uint64(0); err == nil && id <= uint64(p.most); id++ {
+			for id := uint64(0); err == nil && id <= uint64(p.maxOpen); id++ {
 				_, err = p.handle(claim(id))
 			}
 			return err
 		},
 		"too often": func(p peer) (err error) {
-			p.asked, p.later = rate.New(1, 0, time.Now()), rate.New(2, 0, time.Now())
+			p.quota, p.excess = rate.New(1, 0, time.Now()), rate.New(2, 0, time.Now())
 			for id := uint64(0); err == nil && id < 9; id++ {
 				_, err = p.handle(claim(id))
 			}
@@ -264,11 +264,11 @@ func TestClaimsLiars(t *testing.T) {
 			return err
 		},
 	} {
-		if err := says(enter(t, l, 1, false)); err == nil || !strings.Contains(err.Error(), name) {
+		if err := send(connectWorker(t, l, 1, false)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %q", err, name)
 		}
 	}
-	if done, _ := enter(t, nil, 1, false).handle(claim(1)); done {
+	if handled, _ := connectWorker(t, nil, 1, false).handle(claim(1)); handled {
 		t.Error("a claim was handled without a file")
 	}
 }
@@ -276,13 +276,13 @@ func TestClaimsLiars(t *testing.T) {
 // TestClaimsWithoutLog checks an auditor without an audit log. It must not
 // handle the intent of a change, and must report only the counters of claims.
 func TestClaimsWithoutLog(t *testing.T) {
-	c := newClient(nil, someone(t, 1), nil)
-	if done, _ := c.handle(new(query.Intent)); done {
+	c := newClient(nil, newTestClient(t, 1), nil)
+	if handled, _ := c.handle(new(query.Intent)); handled {
 		t.Error("the intent was handled")
 	}
-	c.exited("")
+	c.handleExit("")
 	a := newAuditor(nil)
-	if a.ledger = keeping(t, new(keysFile)); len(a.Counters()) != 2 {
+	if a.ledger = startLedger(t, new(keysFile)); len(a.Counters()) != 2 {
 		t.Error(a.Counters())
 	}
 	a.Close()
@@ -292,19 +292,19 @@ func TestClaimsWithoutLog(t *testing.T) {
 // sync.
 func TestClaimsShareSyncs(t *testing.T) {
 	b := &slowFile{}
-	l := keeping(t, b)
-	w := enter(t, l, 1, false)
-	for id := range uint64(w.most) {
+	l := startLedger(t, b)
+	w := connectWorker(t, l, 1, false)
+	for id := range uint64(w.maxOpen) {
 		_, err := w.handle(&query.Claim{ID: id, Key: [32]byte{byte(id)}})
 		must(t, err)
 	}
-	for range w.most {
+	for range w.maxOpen {
 		_, err := w.channel.Receive()
 		must(t, err)
 	}
 	l.close()
-	if b.syncs > w.most/2 {
-		t.Errorf("%d syncs for %d claims", b.syncs, w.most)
+	if b.syncs > w.maxOpen/2 {
+		t.Errorf("%d syncs for %d claims", b.syncs, w.maxOpen)
 	}
 	if !bytes.Contains(b.text, []byte("SIK")) {
 		t.Error("nothing was written")

@@ -29,9 +29,9 @@ const (
 	endNotMade  = "not_made" // the change was refused after its intent was written
 )
 
-// auditText is the maximum length in bytes of each text that a worker sends for
+// maxText is the maximum length in bytes of each text that a worker sends for
 // the log. The protocol's limit is lower.
-const auditText = 1024
+const maxText = 1024
 
 // auditLine is a JSON object that is being written.
 type auditLine struct{ b []byte }
@@ -58,42 +58,42 @@ func (l *auditLine) flag(name string, value bool) {
 	l.b = strconv.AppendBool(l.b, value)
 }
 
-func (l *auditLine) begin(name string) {
+func (l *auditLine) beginObject(name string) {
 	l.key(name)
 	l.b = append(l.b, '{')
 }
 
-func (l *auditLine) end() { l.b = append(l.b, '}') }
+func (l *auditLine) endObject() { l.b = append(l.b, '}') }
 
 // change holds the facts about a change that are known from its intent on.
 type change struct {
 	id     string // id of the change in the log
 	facts  ipc.Connection
 	worker work.Client
-	said   *query.Intent
+	msg    *query.Intent
 }
 
-// intent returns the line written before the change.
-func (c *change) intent(now time.Time) []byte {
-	l := c.start(now, eventIntent)
-	l.end()
-	c.words(l)
-	l.end()
-	l.end()
+// intentLine returns the line written before the change.
+func (c *change) intentLine(now time.Time) []byte {
+	l := c.startLine(now, eventIntent)
+	l.endObject()
+	c.beginWorker(l)
+	l.endObject()
+	l.endObject()
 	return append(l.b, '\n')
 }
 
-// outcome returns the line written after the change. The argument ended is
+// outcomeLine returns the line written after the change. The argument ended is
 // endReported, endUnknown or endNotMade. The reason, if any, is in because. The
 // worker's report, if any, is in o.
-func (c *change) outcome(now time.Time, ended, because string, o *query.Outcome) []byte {
-	l := c.start(now, eventOutcome)
-	l.text("ended", ended)
-	if because != "" {
-		l.text("because", because)
+func (c *change) outcomeLine(now time.Time, end, reason string, o *query.Outcome) []byte {
+	l := c.startLine(now, eventOutcome)
+	l.text("ended", end)
+	if reason != "" {
+		l.text("because", reason)
 	}
-	l.end()
-	c.words(l)
+	l.endObject()
+	c.beginWorker(l)
 	if o != nil {
 		l.number("status", uint64(o.Status))
 		l.text("code", o.Code)
@@ -104,21 +104,21 @@ func (c *change) outcome(now time.Time, ended, because string, o *query.Outcome)
 			l.text("result", o.Result)
 		}
 	}
-	l.end()
-	l.end()
+	l.endObject()
+	l.endObject()
 	return append(l.b, '\n')
 }
 
-// start begins a line with the members that do not come from the worker. It
+// startLine begins a line with the members that do not come from the worker. It
 // leaves the line and its object "gateway" open, so that the caller can add to
 // them.
-func (c *change) start(now time.Time, event string) *auditLine {
+func (c *change) startLine(now time.Time, event string) *auditLine {
 	l := &auditLine{make([]byte, 1, 1024)}
 	l.b[0] = '{'
 	l.text("time", now.UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
 	l.text("event", event)
 	l.text("change", c.id)
-	l.begin("gateway")
+	l.beginObject("gateway")
 	l.text("listener", c.facts.Listener)
 	l.text("network", c.facts.Network.String())
 	l.flag("tls", c.facts.TLS)
@@ -140,30 +140,30 @@ func (c *change) start(now time.Time, event string) *auditLine {
 	return l
 }
 
-// words adds the object "worker" with the values that the worker sent, and
+// beginWorker adds the object "worker" with the values that the worker sent, and
 // leaves it open.
-func (c *change) words(l *auditLine) {
-	l.begin("worker")
-	l.text("request", c.said.Request)
-	if c.said.Forwarded != "" {
-		l.text("forwarded_for", c.said.Forwarded)
+func (c *change) beginWorker(l *auditLine) {
+	l.beginObject("worker")
+	l.text("request", c.msg.Request)
+	if c.msg.Forwarded != "" {
+		l.text("forwarded_for", c.msg.Forwarded)
 	}
-	if c.said.User != "" {
-		l.text("user", c.said.User)
+	if c.msg.User != "" {
+		l.text("user", c.msg.User)
 	}
-	if c.said.UID != ipc.NoID {
-		l.number("uid", uint64(c.said.UID))
+	if c.msg.UID != ipc.NoID {
+		l.number("uid", uint64(c.msg.UID))
 	}
-	if c.said.ActAs != "" {
-		l.text("act_as", c.said.ActAs)
+	if c.msg.ActAs != "" {
+		l.text("act_as", c.msg.ActAs)
 	}
-	l.text("method", c.said.Method)
-	l.text("route", c.said.Route)
-	if c.said.Object != "" {
-		l.text("object", c.said.Object)
+	l.text("method", c.msg.Method)
+	l.text("route", c.msg.Route)
+	if c.msg.Object != "" {
+		l.text("object", c.msg.Object)
 	}
-	if c.said.Fields != "" {
-		l.text("fields", c.said.Fields)
+	if c.msg.Fields != "" {
+		l.text("fields", c.msg.Fields)
 	}
 }
 
@@ -175,7 +175,7 @@ func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
-		if i += size; i > auditText {
+		if i += size; i > maxText {
 			b = append(b, "…"...)
 			break
 		}

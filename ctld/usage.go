@@ -131,7 +131,7 @@ func (c *Controller) slow(uid uint32, now time.Time) error {
 	if b == nil || c.super(uid) {
 		return nil
 	}
-	wait := b.Wait(now, 1)
+	wait := b.Delay(now, 1)
 	if wait == 0 {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
 		b = rate.New(float64(c.cfg.limits.burst), float64(c.cfg.limits.rate), now)
 		c.usage.rates[uid] = b
 	}
-	b.Owe(now, float64(bytes))
+	b.Charge(now, float64(bytes))
 }
 
 // forgetRates drops the token buckets of users for whom nothing was written

@@ -43,8 +43,8 @@ func exposesTokens(l ipc.Listening) bool {
 func (d *dispatcher) announceServing() {
 	attrs := []any{"listen", names(d.listeners)}
 	if d.config.Netns != "" {
-		there := slices.DeleteFunc(slices.Clone(d.listeners), func(l ipc.Listening) bool { return !l.Elsewhere })
-		attrs = append(attrs, "netns", d.config.Netns, "netns_listen", names(there))
+		inNetns := slices.DeleteFunc(slices.Clone(d.listeners), func(l ipc.Listening) bool { return !l.Elsewhere })
+		attrs = append(attrs, "netns", d.config.Netns, "netns_listen", names(inNetns))
 	}
 	d.log.Info("serving", attrs...)
 }
@@ -70,17 +70,17 @@ func (d *dispatcher) announceConfinement(a announced, sealed ipc.Ready) {
 // overrides it. Each dispatcher logs it once.
 func (d *dispatcher) announceRules(a work.Admission) {
 	c := d.config
-	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"), "penalties", costs(a),
-		"exempt", prefixes(a.Exempt), "trusted_proxies", trusted(a),
-		"rate", cmp.Or(because(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
+	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"), "penalties", penaltyCosts(a),
+		"exempt", prefixes(a.Exempt), "trusted_proxies", trustedProxies(a),
+		"rate", cmp.Or(textIf(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
 		"netns", cmp.Or(c.Netns, "own"), "controller_netns", cmp.Or(c.ControllerNetns, "own"))
-	all := func(list []netip.Prefix) bool {
+	matchesAll := func(list []netip.Prefix) bool {
 		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Bits() == 0 })
 	}
-	if all(a.Proxies) {
-		d.log.Warn("every address is a trusted proxy: no client has penalties, and X-Forwarded-For of every client counts", "trusted_proxies", trusted(a))
+	if matchesAll(a.Proxies) {
+		d.log.Warn("every address is a trusted proxy: no client has penalties, and X-Forwarded-For of every client counts", "trusted_proxies", trustedProxies(a))
 	}
-	if all(a.Exempt) && a.Threshold > 0 {
+	if matchesAll(a.Exempt) && a.Threshold > 0 {
 		d.log.Warn("every address is exempt: no client has penalties", "exempt", prefixes(a.Exempt))
 	}
 	if c.PerSource >= c.Connections && c.Connections > 1 {
@@ -108,18 +108,18 @@ func describeAudit(a ipc.Audit) string {
 	if a.FailOpen {
 		s = a.Path + ", open"
 	}
-	return s + because(a.Sync, ", sync")
+	return s + textIf(a.Sync, ", sync")
 }
 
-func costs(a work.Admission) string {
+func penaltyCosts(a work.Admission) string {
 	if a.Threshold == 0 {
 		return "off"
 	}
 	return fmt.Sprintf("auth:%s,malformed:%s,crash:%s,threshold:%s", a.Auth, a.Malformed, a.Crash, a.Threshold)
 }
 
-// trusted returns the proxies that may act for other clients, as one text.
-func trusted(a work.Admission) string {
+// trustedProxies returns the proxies that may act for other clients, as one text.
+func trustedProxies(a work.Admission) string {
 	var words []string
 	for _, uid := range a.Peers {
 		words = append(words, fmt.Sprintf("unix:%d", uid))
@@ -128,18 +128,18 @@ func trusted(a work.Admission) string {
 }
 
 // prefixes returns networks and further words as one text.
-func prefixes(list []netip.Prefix, more ...string) string {
+func prefixes(list []netip.Prefix, extra ...string) string {
 	var words []string
 	for _, p := range list {
 		words = append(words, p.String())
 	}
-	return cmp.Or(strings.Join(append(words, more...), ","), "none")
+	return cmp.Or(strings.Join(append(words, extra...), ","), "none")
 }
 
-// because returns its second argument if the first is true, and "" otherwise.
-func because(so bool, why string) string {
-	if so {
-		return why
+// textIf returns its second argument if the first is true, and "" otherwise.
+func textIf(cond bool, text string) string {
+	if cond {
+		return text
 	}
 	return ""
 }

@@ -133,7 +133,7 @@ type dispatcher struct {
 	resolver, keeper, exporter *service.Spec
 	audit                      *auditlog.Log
 	names                      *dispatch.Names
-	announcing                 announced         // configuration that is being received, for the next generation
+	incoming                   announced         // configuration that is being received, for the next generation
 	replies                    chan ipc.Received // the parent's answers for the goroutine that builds a generation
 	finishing                  chan struct{}     // closed when the gateway shuts down
 	closing                    sync.WaitGroup    // generations that are being closed
@@ -141,24 +141,24 @@ type dispatcher struct {
 	violations                 chan string       // inetd: why the worker was killed for breaking a service's protocol
 
 	*pool.Set
-	acceptor *dispatch.Acceptor
-	router   dispatch.Dispatcher
-	owners   []ipc.Subuids // current ranges of subordinate uids
-	current  *generation   // current generation
-	built    time.Time     // when current became the current generation
-	failed   int           // number of successive generations that soon lost a service, or that could not be replaced after losing one
-	asked    bool          // the parent was asked for a generation
-	stopped  bool
+	acceptor     *dispatch.Acceptor
+	router       dispatch.Dispatcher
+	subuids      []ipc.Subuids // current ranges of subordinate uids
+	current      *generation   // current generation
+	builtAt      time.Time     // when current became the current generation
+	failures     int           // number of successive generations that soon lost a service, or that could not be replaced after losing one
+	renewPending bool          // the parent was asked for a generation
+	stopped      bool
 }
 
 // Handle handles a message of the parent.
-func (d *dispatcher) Handle(m ipc.Received) (done bool, err error) {
-	if done, err = d.starter.Handle(m); done || err != nil {
-		return done, err
+func (d *dispatcher) Handle(m ipc.Received) (handled bool, err error) {
+	if handled, err = d.starter.Handle(m); handled || err != nil {
+		return handled, err
 	}
 	switch msg := m.Message.(type) {
 	case *ipc.Dispatch:
-		d.begin(*msg)
+		d.configure(*msg)
 	case *ipc.Followed:
 		d.audit.Followed(msg)
 	case *ipc.Listening:
@@ -166,19 +166,19 @@ func (d *dispatcher) Handle(m ipc.Received) (done bool, err error) {
 	case *ipc.Arrivals:
 		err = d.accept(m.FDs[0], m.FDs[1])
 	case *ipc.Build:
-		d.announcing = announced{Build: *msg}
+		d.incoming = announced{Build: *msg}
 	case *ipc.SubuidRanges:
-		d.announcing.ranges = append(d.announcing.ranges, msg.Ranges...)
+		d.incoming.ranges = append(d.incoming.ranges, msg.Ranges...)
 	case *ipc.GenerationSetup:
-		d.announcing.setup, d.announcing.invalid = work.Unpack(msg.Setup)
+		d.incoming.setup, d.incoming.invalid = work.Unpack(msg.Setup)
 		if !msg.Setup.Inetd {
-			d.serve(d.announcing)
-			go d.replace(d.announcing)
+			d.createPools(d.incoming)
+			go d.replace(d.incoming)
 		}
 	case *ipc.PublicKeys, *ipc.Judgement:
 		d.replies <- m
 	case *ipc.Streams:
-		go d.serveOne(d.announcing, &inetd.Client{Connection: msg.Connection, In: m.FDs[0], Out: m.FDs[1]})
+		go d.serveInetd(d.incoming, &inetd.Client{Connection: msg.Connection, In: m.FDs[0], Out: m.FDs[1]})
 	case *ipc.Show:
 		d.Do(d.show)
 	case *ipc.Finish:
@@ -192,9 +192,9 @@ func (d *dispatcher) Handle(m ipc.Received) (done bool, err error) {
 	return true, err
 }
 
-// begin prepares the parts of the process that stay the same in all
+// configure prepares the parts of the process that stay the same in all
 // generations.
-func (d *dispatcher) begin(c ipc.Dispatch) {
+func (d *dispatcher) configure(c ipc.Dispatch) {
 	d.config = c
 	d.level.Set(slog.Level(c.LogLevel))
 	dial.Check(d.log)
@@ -211,13 +211,13 @@ func (d *dispatcher) spec(role ipc.Role) *service.Spec {
 	case ipc.Keeper: // signing needs a processor
 		o.Threads = int(c.Threads)
 	case ipc.Auditor:
-		o.Farewell = auditlog.Farewell
+		o.ExitLimit = auditlog.ExitLimit
 	}
 	return service.New(o)
 }
 
-// serve creates the pools when the first generation is announced.
-func (d *dispatcher) serve(a announced) {
+// createPools creates the pools when the first generation is announced.
+func (d *dispatcher) createPools(a announced) {
 	if d.Set != nil {
 		return
 	}
@@ -227,17 +227,17 @@ func (d *dispatcher) serve(a announced) {
 	thread.Reserve(thread.SpareCount)
 	c := d.config
 	d.Set = pool.NewSet(pool.Options{Admission: a.setup.Admission, Connections: int(c.Connections), PerSource: int(c.PerSource),
-		Waiting: int(c.Waiting), HandLimit: d.limits.HandLimit, Metrics: a.setup.Metrics, Log: d.log})
+		Waiting: int(c.Waiting), WaitLimit: d.limits.HandLimit, Metrics: a.setup.Metrics, Log: d.log})
 	d.Set.Starter = d.starter
 	d.names = dispatch.NewNames(d.Loop)
-	d.names.Send = func(m ipc.Message, fds ...int) error { return d.current.ask(m, fds...) }
+	d.names.Send = func(m ipc.Message, fds ...int) error { return d.current.askResolver(m, fds...) }
 	d.router = dispatch.New(d.dispatchOptions(a), d.Set, d.renew)
-	d.Slots.Admit = d.router.Take
+	d.Slots.Admit = d.router.Dispatch
 	if c.Switches.BecomeUser {
-		d.Slots.Closed = func(c *pool.Connection) { d.parent.Send(&ipc.Left{ID: c.Arrival}) }
+		d.Slots.OnClose = func(c *pool.Connection) { d.parent.Send(&ipc.Left{ID: c.Arrival}) }
 	}
 	d.acceptor = dispatch.NewAcceptor(d.dispatchOptions(a), d.Slots)
-	d.owners = a.ranges
+	d.subuids = a.ranges
 	d.announceStart()
 	d.announceConfinement(a, c.Sealed)
 	d.announceRules(a.setup.Admission)
@@ -248,23 +248,23 @@ func (d *dispatcher) serve(a announced) {
 // dispatchOptions returns the options for finding the workers of connections.
 func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
 	c := d.config
-	who := security.Identity{Name: c.Name, UID: c.UID, GID: c.GID}
-	return dispatch.Options{Switches: c.Switches, Admission: a.setup.Admission, Worker: who, Nobody: who,
-		Identities: int(c.Identities), Rest: d.limits.Rest, HandLimit: d.limits.HandLimit, OwnerOf: d.ownerOf, Names: d.names, Log: d.log}
+	identity := security.Identity{Name: c.Name, UID: c.UID, GID: c.GID}
+	return dispatch.Options{Switches: c.Switches, Admission: a.setup.Admission, Worker: identity, Nobody: identity,
+		Identities: int(c.Identities), IdleLimit: d.limits.Rest, WaitLimit: d.limits.HandLimit, OwnerOf: d.ownerOf, Names: d.names, Log: d.log}
 }
 
 // ownerOf returns the user to whom a subordinate uid belongs, or uid itself.
-func (d *dispatcher) ownerOf(uid uint32) uint32 { return query.OwnerOf(d.owners, uid) }
+func (d *dispatcher) ownerOf(uid uint32) uint32 { return query.OwnerOf(d.subuids, uid) }
 
 // accept submits the connections that arrive over the descriptor fd. owners is
 // a netlink socket on which the kernel reports the users of the clients.
-func (d *dispatcher) accept(fd, owners int) error {
+func (d *dispatcher) accept(fd, diag int) error {
 	from, err := ipc.Open(fd, ipc.Dispatcher, ipc.Acceptor)
 	if err != nil {
 		return err
 	}
 	d.announceServing()
-	d.accepting.Go(func() { d.acceptor.Run(from, owners) })
+	d.accepting.Go(func() { d.acceptor.Run(from, diag) })
 	return nil
 }
 
@@ -274,30 +274,30 @@ func (d *dispatcher) replace(a announced) {
 	g, err := d.build(a)
 	d.Do(func() {
 		if err != nil {
-			d.decided(a.ID, err)
+			d.reportOutcome(a.ID, err)
 			return
 		}
 		g.makeTickets(d.current)
-		d.router.Renew(g.Generation, func(err error) { d.decided(a.ID, d.replaced(g, err)) })
+		d.router.Renew(g.Generation, func(err error) { d.reportOutcome(a.ID, d.activate(g, err)) })
 	})
 }
 
-// decided reports to the parent whether the generation id has become the
+// reportOutcome reports to the parent whether the generation id has become the
 // current one.
-func (d *dispatcher) decided(id uint32, err error) {
+func (d *dispatcher) reportOutcome(id uint32, err error) {
 	o := &ipc.Outcome{ID: id, OK: err == nil}
 	if err != nil {
 		o.Failure = ipc.Fail(err)
 	}
-	d.asked = false
+	d.renewPending = false
 	d.parent.Send(o)
 	if err != nil {
-		d.again()
+		d.retryRenew()
 	}
 }
 
-// replaced makes g the current generation, unless its workers can't serve.
-func (d *dispatcher) replaced(g *generation, err error) error {
+// activate makes g the current generation, unless its workers can't serve.
+func (d *dispatcher) activate(g *generation, err error) error {
 	if err != nil {
 		g.Release()
 		return err
@@ -305,19 +305,19 @@ func (d *dispatcher) replaced(g *generation, err error) error {
 	if d.current != nil {
 		d.current.Release()
 	}
-	if g.keeper != nil && g.keeper.Who.UID == d.config.UID && (d.current == nil || d.current.keeper == nil) {
+	if g.keeper != nil && g.keeper.Identity.UID == d.config.UID && (d.current == nil || d.current.keeper == nil) {
 		d.log.Warn("keeper has the uid of the workers; it gets its own if started as root", "uid", d.config.UID)
 	}
 	if d.current == nil && g.setup.Metrics {
 		d.closing.Go(d.export)
 	}
-	d.current, d.built = g, time.Now()
-	d.InForce()
+	d.current, d.builtAt = g, time.Now()
+	d.CountGeneration()
 	d.level.Set(slog.Level(g.setup.LogLevel))
-	d.owners = g.ranges
+	d.subuids = g.ranges
 	go func() {
-		if p := <-g.lost(); p != nil {
-			d.Do(func() { d.lost(g, p) })
+		if p := <-g.exitedService(); p != nil {
+			d.Do(func() { d.serviceExited(g, p) })
 		}
 	}()
 	d.After(d.limits.Age, func() {
@@ -328,54 +328,54 @@ func (d *dispatcher) replaced(g *generation, err error) error {
 	return nil
 }
 
-// lost asks for the next generation, because a service of g has exited.
-func (d *dispatcher) lost(g *generation, p *service.Process) {
+// serviceExited asks for the next generation, because a service of g has exited.
+func (d *dispatcher) serviceExited(g *generation, p *service.Process) {
 	if g != d.current || d.stopped {
 		return
 	}
 	d.names.Fail()
-	if time.Since(d.built) > 2*pool.Pause(d.failed) {
-		d.failed = 0
+	if time.Since(d.builtAt) > 2*pool.Backoff(d.failures) {
+		d.failures = 0
 	}
-	wait := pool.Pause(d.failed)
-	d.failed++
-	d.log.Error(p.Role().String()+" exited", errs.LogAttrs(errs.HintOf(p.Why()), "because", p.Why(), "pause", wait)...)
+	wait := pool.Backoff(d.failures)
+	d.failures++
+	d.log.Error(p.Role().String()+" exited", errs.LogAttrs(errs.HintOf(p.Err()), "because", p.Err(), "pause", wait)...)
 	g.Replacing = wait == 0 // connections wait for the next generation, unless several generations have failed in a row
 	d.After(wait, d.renew)
 }
 
-// again asks for another generation after a pause, if the current generation
+// retryRenew asks for another generation after a pause, if the current generation
 // has lost a service.
-func (d *dispatcher) again() {
+func (d *dispatcher) retryRenew() {
 	if d.current == nil || !d.current.isBroken() {
 		return
 	}
 	d.current.Replacing = false
 	d.ServeWaiting()
-	d.failed++
-	d.After(pool.Pause(d.failed), d.renew)
+	d.failures++
+	d.After(pool.Backoff(d.failures), d.renew)
 }
 
 // renew asks the parent for a generation. The parent may announce no
 // generation, for example because key files can't be opened. In that case,
 // renew asks again later if a service of the current generation has exited.
 func (d *dispatcher) renew() {
-	if d.asked || d.stopped {
+	if d.renewPending || d.stopped {
 		return
 	}
-	d.asked = true
+	d.renewPending = true
 	d.parent.Send(&ipc.Renew{ID: d.current.ID})
-	d.After(askAgain, func() {
-		if d.asked {
-			d.asked = false
-			d.again()
+	d.After(renewTimeout, func() {
+		if d.renewPending {
+			d.renewPending = false
+			d.retryRenew()
 		}
 	})
 }
 
-// askAgain is how long the dispatcher waits for the announcement of a
+// renewTimeout is how long the dispatcher waits for the announcement of a
 // generation before it asks again.
-const askAgain = 5 * time.Second
+const renewTimeout = 5 * time.Second
 
 // show makes all processes log their counters. Workers count the requests,
 // because only they read them.
@@ -405,9 +405,9 @@ func (d *dispatcher) finish() {
 	})
 	// The workers have this time limit, too, but a compromised worker may
 	// ignore it.
-	late := d.After(drain+process.LastWords, func() { d.End("did not exit in time") })
-	defer late.Stop()
-	<-d.Over
+	timer := d.After(drain+process.ExitGrace, func() { d.End("did not exit in time") })
+	defer timer.Stop()
+	<-d.Done
 	_ = d.Call(func() error {
 		if d.current != nil {
 			d.current.Release()
@@ -419,20 +419,20 @@ func (d *dispatcher) finish() {
 }
 
 // reportViolation kills a worker that broke the protocol of a service.
-func (d *dispatcher) reportViolation(worker uint32, why string) {
+func (d *dispatcher) reportViolation(worker uint32, reason string) {
 	if d.violations == nil {
-		d.ReportViolation(worker, why)
+		d.ReportViolation(worker, reason)
 		return
 	}
 	select {
-	case d.violations <- why:
+	case d.violations <- reason:
 	default:
 	}
 }
 
-// serveOne serves the only client of an inetd run.
-func (d *dispatcher) serveOne(a announced, client *inetd.Client) {
-	err := d.visit(a, client)
+// serveInetd serves the only client of an inetd run.
+func (d *dispatcher) serveInetd(a announced, client *inetd.Client) {
+	err := d.runInetd(a, client)
 	m := ipc.Served{OK: err == nil}
 	if err != nil {
 		m.Failure = ipc.Fail(err)
@@ -441,7 +441,7 @@ func (d *dispatcher) serveOne(a announced, client *inetd.Client) {
 	d.parent.Close()
 }
 
-func (d *dispatcher) visit(a announced, client *inetd.Client) error {
+func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 	if a.invalid != nil {
 		return a.invalid
 	}
@@ -449,7 +449,7 @@ func (d *dispatcher) visit(a announced, client *inetd.Client) error {
 	d.level.Set(slog.Level(a.setup.LogLevel))
 	d.names = dispatch.NewNames(pool.NewLoop())
 	d.violations = make(chan string, 1)
-	lost := make(chan string)
+	serviceExits := make(chan string)
 	g := d.newGeneration(a)
 	defer g.close()
 	if err := d.getKeys(g); err != nil {
@@ -467,19 +467,19 @@ func (d *dispatcher) visit(a announced, client *inetd.Client) error {
 				return err
 			}
 			go func() {
-				p := <-g.lost()
-				lost <- p.Why().Error() // ignored when the run is over
-				d.log.Error(p.Role().String()+" exited", "because", p.Why())
+				p := <-g.exitedService()
+				serviceExits <- p.Err().Error() // ignored when the run is over
+				d.log.Error(p.Role().String()+" exited", "because", p.Err())
 			}()
 			return nil
 		},
-		Hello:      func(p *process.Process) error { return g.greet(pool.Describe(p, 1), p.Channel) },
-		Tell:       func(m ipc.Message) { g.audit.Tell(m) },
-		Violations: d.violations,
-		Lost:       lost,
-		Finish:     d.finishing,
-		StartLimit: c.StartLimit,
-		Silence:    c.Silence,
+		Provision:    func(p *process.Process) error { return g.provision(pool.Describe(p, 1), p.Channel) },
+		Audit:        func(m ipc.Message) { g.audit.Send(m) },
+		Violations:   d.violations,
+		ServiceExits: serviceExits,
+		Finish:       d.finishing,
+		StartLimit:   c.StartLimit,
+		Silence:      c.Silence,
 		Ready: func(sealed ipc.Ready) {
 			d.parent.Send(&ipc.Outcome{ID: a.ID, OK: true})
 			d.announceConfinement(a, sealed)

@@ -18,9 +18,9 @@ import (
 type scraper struct {
 	*dispatcher
 	process *service.Process
-	begun   chan struct{} // closed when process is set
+	ready   chan struct{} // closed when process is set
 	busy    atomic.Bool   // samples are being sent
-	asked   *rate.Bucket
+	quota   *rate.Bucket
 }
 
 // Limits on an exporter's questions: at once, and per second. An honest
@@ -32,22 +32,22 @@ const (
 
 // export keeps an exporter running until the gateway shuts down.
 func (d *dispatcher) export() {
-	for failed := 0; ; failed++ {
-		begun := time.Now()
+	for failures := 0; ; failures++ {
+		startedAt := time.Now()
 		err := d.exportOnce()
 		select {
-		case <-d.Over:
+		case <-d.Done:
 			return
 		default:
 		}
-		if time.Since(begun) > 2*pool.Pause(failed) {
-			failed = 0
+		if time.Since(startedAt) > 2*pool.Backoff(failures) {
+			failures = 0
 		}
-		wait := pool.Pause(failed)
+		wait := pool.Backoff(failures)
 		d.log.Error("exporter exited", "because", err, "pause", wait)
 		select {
 		case <-time.After(wait):
-		case <-d.Over:
+		case <-d.Done:
 			return
 		}
 	}
@@ -55,7 +55,7 @@ func (d *dispatcher) export() {
 
 // exportOnce starts an exporter and returns why it exited.
 func (d *dispatcher) exportOnce() error {
-	x := &scraper{dispatcher: d, begun: make(chan struct{}), asked: rate.New(scrapeBurst, scrapeRate, time.Now())}
+	x := &scraper{dispatcher: d, ready: make(chan struct{}), quota: rate.New(scrapeBurst, scrapeRate, time.Now())}
 	var g *generation
 	if err := d.Call(func() error { g = d.current; g.Hold(); return nil }); err != nil {
 		return err
@@ -66,20 +66,20 @@ func (d *dispatcher) exportOnce() error {
 	if err != nil {
 		return err
 	}
-	close(x.begun)
+	close(x.ready)
 	select {
-	case <-x.process.Over:
-	case <-d.Over:
+	case <-x.process.Done:
+	case <-d.Done:
 		x.process.Stop()
 	}
-	return x.process.Why()
+	return x.process.Err()
 }
 
 // handle handles a message of the exporter.
 func (x *scraper) handle(m ipc.Message) (handled bool, err error) {
 	switch m.(type) {
 	case *query.Scrape:
-		if x.busy.Swap(true) || !x.asked.Take(time.Now(), 1) {
+		if x.busy.Swap(true) || !x.quota.Take(time.Now(), 1) {
 			return true, errors.New("sent Scrape too often")
 		}
 		go x.answer()
@@ -90,7 +90,7 @@ func (x *scraper) handle(m ipc.Message) (handled bool, err error) {
 
 // answer sends all samples.
 func (x *scraper) answer() {
-	<-x.begun
+	<-x.ready
 	var list []query.Sample
 	if x.Call(func() error { list = x.Samples(); return nil }) != nil {
 		return

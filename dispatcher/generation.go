@@ -23,11 +23,11 @@ import (
 type generation struct {
 	*pool.Generation
 	announced
-	public    *work.Keys // for each worker
-	publicFDs []int
-	keeper    *service.Process // nil: there are no secret keys
-	resolver  *service.Process // nil: none is started
-	audit     *auditlog.Feed   // nil: there is no audit log
+	publicKeys *work.Keys // for each worker
+	publicFDs  []int
+	keeper     *service.Process // nil: there are no secret keys
+	resolver   *service.Process // nil: none is started
+	audit      *auditlog.Feed   // nil: there is no audit log
 }
 
 // announced is the configuration of a generation, as the parent sends it.
@@ -41,16 +41,16 @@ type announced struct {
 // newGeneration returns a generation without services.
 func (d *dispatcher) newGeneration(a announced) *generation {
 	g := &generation{announced: a}
-	g.Generation = pool.NewGeneration(pool.Generation{Config: d.poolConfig(a.setup), ID: a.ID, Greet: g.greet, Audit: g.audit})
-	g.End = func() { d.closing.Go(func() { g.close(); d.parent.Send(&ipc.Released{ID: g.ID}) }) }
+	g.Generation = pool.NewGeneration(pool.Generation{Config: d.poolConfig(a.setup), ID: a.ID, Provision: g.provision, Audit: g.audit})
+	g.OnUnused = func() { d.closing.Go(func() { g.close(); d.parent.Send(&ipc.Released{ID: g.ID}) }) }
 	return g
 }
 
 // poolConfig returns the configuration of workers with the given setup.
 func (d *dispatcher) poolConfig(setup work.Setup) pool.Config {
 	c, l := d.config, d.limits
-	return pool.Config{Setup: setup, Workers: int(c.Workers), Connections: int(c.Connections), Threads: int(c.Threads), Wear: l.Wear,
-		StartLimit: c.StartLimit, HandLimit: l.HandLimit, Silence: c.Silence, Farewell: l.Farewell,
+	return pool.Config{Setup: setup, Workers: int(c.Workers), Connections: int(c.Connections), Threads: int(c.Threads), RotateAfter: l.Wear,
+		StartLimit: c.StartLimit, WaitLimit: l.HandLimit, Silence: c.Silence, RetireLimit: l.Farewell,
 		LogBurst: l.LogBurst, LogRate: l.LogRate, DialBurst: l.DialBurst, DialRate: l.DialRate, Log: d.log}
 }
 
@@ -92,17 +92,17 @@ func (d *dispatcher) startServices(g *generation) (err error) {
 // a new keeper.
 func (d *dispatcher) getKeys(g *generation) error {
 	for {
-		said := &ipc.Kept{OK: true}
+		kept := &ipc.Kept{OK: true}
 		if g.Build.Keeper {
 			var err error
-			if said, err = d.startKeeper(g); err != nil {
+			if kept, err = d.startKeeper(g); err != nil {
 				return err
 			}
 		}
-		d.parent.Send(&ipc.Verdict{Kept: *said})
+		d.parent.Send(&ipc.Verdict{Kept: *kept})
 		switch r := <-d.replies; m := r.Message.(type) {
 		case *ipc.PublicKeys:
-			g.public, g.publicFDs = &work.Keys{PublicKeys: *m}, r.FDs
+			g.publicKeys, g.publicFDs = &work.Keys{PublicKeys: *m}, r.FDs
 			return nil
 		case *ipc.Judgement:
 			if !m.OK {
@@ -116,16 +116,16 @@ func (d *dispatcher) getKeys(g *generation) error {
 
 // makeTickets makes a new key for session tickets. Tickets of the two previous
 // keys are still accepted.
-func (g *generation) makeTickets(before *generation) {
-	if !g.public.TLS {
+func (g *generation) makeTickets(previous *generation) {
+	if !g.publicKeys.TLS {
 		return
 	}
 	var key [32]byte
 	rand.Read(key[:])
-	g.public.Tickets = [][32]byte{key}
-	if before != nil {
-		list := before.public.Tickets
-		g.public.Tickets = append(g.public.Tickets, list[:min(2, len(list))]...)
+	g.publicKeys.Tickets = [][32]byte{key}
+	if previous != nil {
+		list := previous.publicKeys.Tickets
+		g.publicKeys.Tickets = append(g.publicKeys.Tickets, list[:min(2, len(list))]...)
 	}
 }
 
@@ -153,8 +153,8 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
 	case answer := <-kept:
 		kept <- nil // the buffer stays full, so a second answer is not accepted
 		return answer, nil
-	case <-g.keeper.Over:
-		return nil, g.keeper.Why()
+	case <-g.keeper.Done:
+		return nil, g.keeper.Err()
 	case <-time.After(d.config.StartLimit):
 		return nil, errs.New(errs.Unavailable, "the keeper did not read the keys within %s", d.config.StartLimit)
 	}
@@ -173,23 +173,23 @@ func (g *generation) services() (list []*service.Process) {
 	return list
 }
 
-// greet sends a ready worker its channels to the services, and then its keys.
+// provision sends a ready worker its channels to the services, and then its keys.
 // The worker must get both before its first connection.
-func (g *generation) greet(worker *work.Client, to *ipc.Channel) error {
+func (g *generation) provision(worker *work.Client, to *ipc.Channel) error {
 	for _, p := range g.services() {
 		if err := p.Introduce(worker, to); err != nil {
 			return err
 		}
 	}
-	return ipc.UnlessGone(to.Send(g.public, g.publicFDs...))
+	return ipc.UnlessGone(to.Send(g.publicKeys, g.publicFDs...))
 }
 
-// lost returns a channel that receives the first service of g that exits.
-func (g *generation) lost() <-chan *service.Process {
+// exitedService returns a channel that receives the first service of g that exits.
+func (g *generation) exitedService() <-chan *service.Process {
 	first := make(chan *service.Process, len(g.services()))
 	for _, p := range g.services() {
 		go func() {
-			<-p.Over
+			<-p.Done
 			first <- p
 		}()
 	}
@@ -200,7 +200,7 @@ func (g *generation) lost() <-chan *service.Process {
 func (g *generation) isBroken() bool {
 	for _, p := range g.services() {
 		select {
-		case <-p.Over:
+		case <-p.Done:
 			return true
 		default:
 		}
@@ -208,8 +208,8 @@ func (g *generation) isBroken() bool {
 	return false
 }
 
-// ask sends m to the resolver.
-func (g *generation) ask(m ipc.Message, fds ...int) error {
+// askResolver sends m to the resolver.
+func (g *generation) askResolver(m ipc.Message, fds ...int) error {
 	if g == nil || g.resolver == nil {
 		return errs.New(errs.Unavailable, "no resolver is running")
 	}

@@ -10,12 +10,12 @@ import (
 // TestTickets checks that a generation makes one key for session tickets, and
 // takes over the two newest keys of the previous generation.
 func TestTickets(t *testing.T) {
-	var before *generation
+	var previous *generation
 	var made [][32]byte
 	for n := range 5 {
-		g := &generation{public: &work.Keys{PublicKeys: ipc.PublicKeys{TLS: true}}}
-		g.makeTickets(before)
-		list := g.public.Tickets
+		g := &generation{publicKeys: &work.Keys{PublicKeys: ipc.PublicKeys{TLS: true}}}
+		g.makeTickets(previous)
+		list := g.publicKeys.Tickets
 		if len(list) != min(3, n+1) || list[0] == [32]byte{} {
 			t.Fatalf("generation %d has %d keys", n, len(list))
 		}
@@ -25,10 +25,10 @@ func TestTickets(t *testing.T) {
 				t.Errorf("generation %d: key %d has changed", n, i)
 			}
 		}
-		before = g
+		previous = g
 	}
-	g := &generation{public: new(work.Keys)}
-	if g.makeTickets(before); g.public.Tickets != nil {
+	g := &generation{publicKeys: new(work.Keys)}
+	if g.makeTickets(previous); g.publicKeys.Tickets != nil {
 		t.Error("there are keys without TLS")
 	}
 }

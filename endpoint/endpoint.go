@@ -45,8 +45,8 @@ func Check(list []string) error {
 // Parse parses a LISTEN argument.
 func Parse(text string) (Endpoint, error) {
 	e := Endpoint{Text: text, Network: ipc.TCP}
-	bad := func(why string) (Endpoint, error) {
-		return e, errs.New(errs.Invalid, "listen on %q: %s", text, why).WithHint(listenHint)
+	bad := func(reason string) (Endpoint, error) {
+		return e, errs.New(errs.Invalid, "listen on %q: %s", text, reason).WithHint(listenHint)
 	}
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		e.Network, e.Path = ipc.Unix, path
@@ -88,13 +88,13 @@ func (e Endpoint) Addresses() ([]netip.AddrPort, error) {
 	if e.Host == "" {
 		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), e.Port)}, nil
 	}
-	found, err := nss.Host(e.Host)
+	addrs, err := nss.Host(e.Host)
 	if err != nil {
 		return nil, &errs.Error{Kind: errs.KindOf(err), Message: fmt.Sprintf("listen on %q", e.Text), Err: err,
 			Hint: "getent ahosts " + guard.Quote(e.Host) + "  # a name that this machine knows, or an address"}
 	}
 	var list []netip.AddrPort
-	for _, a := range found {
+	for _, a := range addrs {
 		list = append(list, netip.AddrPortFrom(a, e.Port))
 	}
 	return list, nil

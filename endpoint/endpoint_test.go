@@ -71,9 +71,9 @@ func TestAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := e.Addresses()
+		addrs, err := e.Addresses()
 		var got []string
-		for _, a := range found {
+		for _, a := range addrs {
 			got = append(got, a.String())
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {

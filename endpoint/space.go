@@ -7,11 +7,11 @@ import (
 	"schedrestd/errs"
 )
 
-// CheckSpace refuses a text that is neither a name nor a path of a network
+// CheckNamespace refuses a text that is neither a name nor a path of a network
 // namespace.
-func CheckSpace(what, text string) error {
+func CheckNamespace(subject, text string) error {
 	if strings.ContainsRune(text, 0) || text == "." || text == ".." || !filepath.IsAbs(text) && strings.Contains(text, "/") {
-		return errs.New(errs.Invalid, "%s is neither the name of a network namespace nor an absolute path", what).
+		return errs.New(errs.Invalid, "%s is neither the name of a network namespace nor an absolute path", subject).
 			WithHint("use a name that ip netns list shows, or a path such as /run/netns/NAME or /proc/PID/ns/net")
 	}
 	return nil

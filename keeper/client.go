@@ -75,7 +75,7 @@ func (c *client) serve() {
 
 // slow delays a worker that asks too fast.
 func (c *client) slow(cost float64) {
-	if wait := c.paid.Owe(time.Now(), cost); wait > 0 {
+	if wait := c.paid.Charge(time.Now(), cost); wait > 0 {
 		c.keeper.counts.slowed.Add(1)
 		time.Sleep(wait)
 	}

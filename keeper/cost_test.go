@@ -23,11 +23,11 @@ func TestCost(t *testing.T) {
 	} {
 		paid := rate.New(questions, questions, now)
 		for i := range tt.many {
-			if wait := paid.Owe(now, tt.cost); wait != 0 {
+			if wait := paid.Charge(now, tt.cost); wait != 0 {
 				t.Fatalf("question %d of a burst waits for %s", i, wait)
 			}
 		}
-		if wait := paid.Owe(now, tt.cost); wait != tt.each {
+		if wait := paid.Charge(now, tt.cost); wait != tt.each {
 			t.Errorf("after the burst, a question waits for %s, want %s", wait, tt.each)
 		}
 	}
@@ -48,7 +48,7 @@ func TestQuestionsWait(t *testing.T) {
 		c := &client{keeper: k, channel: must(ipc.Open(fd, ipc.Keeper, ipc.Worker)), paid: rate.New(questions, questions, time.Now())}
 		const owed = 200 * time.Millisecond
 		begun := time.Now()
-		c.paid.Owe(begun, questions+questions*owed.Seconds())
+		c.paid.Charge(begun, questions+questions*owed.Seconds())
 		go c.serve()
 		if err := worker.Send(question); err != nil {
 			t.Fatal(err)

@@ -12,17 +12,17 @@ const Verbose slog.Level = -2
 // New returns a logger that writes to w: JSON if format is "json", and
 // otherwise text. It drops messages below the level in from, which the caller
 // may change later.
-func New(format string, w io.Writer, from *slog.LevelVar) *slog.Logger {
-	o := &slog.HandlerOptions{Level: from, ReplaceAttr: spelled}
+func New(format string, w io.Writer, level *slog.LevelVar) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: formatAttr}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// spelled formats durations as text, and names the level Verbose, for which
+// formatAttr formats durations as text, and names the level Verbose, for which
 // slog has no name.
-func spelled(groups []string, a slog.Attr) slog.Attr {
+func formatAttr(groups []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.String())
 	}

@@ -2,10 +2,10 @@ package penalty
 
 import "net/netip"
 
-// OneClient returns one address for all addresses that the client with the
+// ClientAddr returns one address for all addresses that the client with the
 // address addr can use: the first address of its IPv6 /64, 127.0.0.1 for
 // loopback, or the IPv4 address itself.
-func OneClient(addr netip.Addr) netip.Addr {
+func ClientAddr(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	switch {
 	case addr.IsLoopback():

@@ -12,28 +12,28 @@ import "hash/maphash"
 // displaced credential counts again if a client repeats it. A Memory has no
 // lock.
 type Memory struct {
-	seed maphash.Seed
-	size int
-	seen map[uint64]struct{}
+	seed   maphash.Seed
+	size   int
+	hashes map[uint64]struct{}
 }
 
 // NewMemory returns an empty memory for at most size credentials.
 func NewMemory(size int) *Memory {
-	return &Memory{seed: maphash.MakeSeed(), size: size, seen: map[uint64]struct{}{}}
+	return &Memory{seed: maphash.MakeSeed(), size: size, hashes: map[uint64]struct{}{}}
 }
 
 // Add stores the hash of a credential, and reports whether it is new.
 func (m *Memory) Add(credential uint64) bool {
 	key := maphash.Comparable(m.seed, credential)
-	if _, ok := m.seen[key]; ok {
+	if _, ok := m.hashes[key]; ok {
 		return false
 	}
-	if len(m.seen) >= m.size {
-		for other := range m.seen {
-			delete(m.seen, other)
+	if len(m.hashes) >= m.size {
+		for victim := range m.hashes {
+			delete(m.hashes, victim)
 			break
 		}
 	}
-	m.seen[key] = struct{}{}
+	m.hashes[key] = struct{}{}
 	return true
 }

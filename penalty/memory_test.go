@@ -25,7 +25,7 @@ func TestMemory(t *testing.T) {
 			t.Fatalf("guess %d does not count", i)
 		}
 	}
-	if n := len(m.seen); n != 100 {
+	if n := len(m.hashes); n != 100 {
 		t.Errorf("the memory has %d credentials", n)
 	}
 }

@@ -41,15 +41,15 @@ type Rules struct {
 	Threshold time.Duration        // maximum debt for each kind without a penalty; 0 disables penalties
 }
 
-// Most is the longest block of a source, as a multiple of the offence's cost.
-const Most = 10
+// MaxMultiple is the longest block of a source, as a multiple of the offence's cost.
+const MaxMultiple = 10
 
 // Table has the debts of each source. A nil Table never blocks a source.
 type Table[S comparable] struct {
 	rules Rules
 	size  int
 
-	list    map[account[S]]*debt
+	debts   map[account[S]]*debt
 	evicted uint64
 }
 
@@ -61,9 +61,9 @@ type account[S comparable] struct {
 
 // debt is the debt of a source for one kind of offence.
 type debt struct {
-	until  time.Time     // time when the debt ends and is removed
-	paused time.Time     // time until which the source is blocked
-	pause  time.Duration // length of the last block
+	expires      time.Time     // time when the debt ends and is removed
+	blockedUntil time.Time     // time until which the source is blocked
+	lastBlock    time.Duration // length of the last block
 }
 
 // New returns an empty table for at most size debts, or nil if the rules have
@@ -72,53 +72,53 @@ func New[S comparable](rules Rules, size int) *Table[S] {
 	if rules.Threshold <= 0 {
 		return nil
 	}
-	return &Table[S]{rules: rules, size: size, list: map[account[S]]*debt{}}
+	return &Table[S]{rules: rules, size: size, debts: map[account[S]]*debt{}}
 }
 
 // Offend records an offence, and returns how long the source is blocked for
 // offences of this kind. begun reports whether this offence began the block.
-func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, begun bool) {
+func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, newBlock bool) {
 	if t == nil || t.rules.Cost[kind] <= 0 {
 		return 0, false
 	}
 	a := account[S]{s, kind}
-	d := t.list[a]
+	d := t.debts[a]
 	switch {
 	case d == nil:
 		t.evict(now)
-		d = &debt{until: now}
-		t.list[a] = d
-	case now.Before(d.paused):
-		return d.paused.Sub(now), false
-	case !now.Before(d.until): // the previous debt has ended
-		*d = debt{until: now}
+		d = &debt{expires: now}
+		t.debts[a] = d
+	case now.Before(d.blockedUntil):
+		return d.blockedUntil.Sub(now), false
+	case !now.Before(d.expires): // the previous debt has ended
+		*d = debt{expires: now}
 	}
 	cost := t.rules.Cost[kind]
-	if d.until = d.until.Add(cost); d.until.Sub(now) <= t.rules.Threshold {
+	if d.expires = d.expires.Add(cost); d.expires.Sub(now) <= t.rules.Threshold {
 		return 0, false
 	}
-	d.pause = min(max(2*d.pause, cost), Most*cost)
-	d.paused = now.Add(d.pause)
-	d.until = d.paused.Add(t.rules.Threshold) // an offence soon after the block counts immediately
-	return d.pause, true
+	d.lastBlock = min(max(2*d.lastBlock, cost), MaxMultiple*cost)
+	d.blockedUntil = now.Add(d.lastBlock)
+	d.expires = d.blockedUntil.Add(t.rules.Threshold) // an offence soon after the block counts immediately
+	return d.lastBlock, true
 }
 
-// Wait returns how long a source is still blocked, for any kind of offence.
-func (t *Table[S]) Wait(now time.Time, s S) (longest time.Duration) {
+// BlockedFor returns how long a source is still blocked, for any kind of offence.
+func (t *Table[S]) BlockedFor(now time.Time, s S) (longest time.Duration) {
 	if t == nil {
 		return 0
 	}
 	for kind := range Kinds {
 		a := account[S]{s, kind}
-		d := t.list[a]
+		d := t.debts[a]
 		if d == nil {
 			continue
 		}
-		if !now.Before(d.until) {
-			delete(t.list, a)
+		if !now.Before(d.expires) {
+			delete(t.debts, a)
 			continue
 		}
-		longest = max(longest, d.paused.Sub(now))
+		longest = max(longest, d.blockedUntil.Sub(now))
 	}
 	return longest
 }
@@ -129,7 +129,7 @@ func (t *Table[S]) Len() (debts int, evicted uint64) {
 	if t == nil {
 		return 0, 0
 	}
-	return len(t.list), t.evicted
+	return len(t.debts), t.evicted
 }
 
 // sample is the number of debts that are compared to find a small one. If all
@@ -141,24 +141,24 @@ const sample = 64
 // who keeps using new addresses displaces their own debts, not the debts of
 // blocked sources.
 func (t *Table[S]) evict(now time.Time) {
-	if len(t.list) < t.size {
+	if len(t.debts) < t.size {
 		return
 	}
-	var least account[S]
-	var found *debt
-	looked := 0
-	for a, d := range t.list { // in an unpredictable order
-		if !now.Before(d.until) {
-			delete(t.list, a)
+	var victim account[S]
+	var smallest *debt
+	scanned := 0
+	for a, d := range t.debts { // in an unpredictable order
+		if !now.Before(d.expires) {
+			delete(t.debts, a)
 			return
 		}
-		if found == nil || d.until.Before(found.until) {
-			least, found = a, d
+		if smallest == nil || d.expires.Before(smallest.expires) {
+			victim, smallest = a, d
 		}
-		if looked++; looked == sample {
+		if scanned++; scanned == sample {
 			break
 		}
 	}
-	delete(t.list, least)
+	delete(t.debts, victim)
 	t.evicted++
 }

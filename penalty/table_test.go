@@ -18,10 +18,10 @@ func TestMistakesCostNothing(t *testing.T) {
 			t.Fatalf("offence %d blocks the source for %s", i, wait)
 		}
 	}
-	if wait, begun := table.Offend(noon, "portal", Auth); wait != time.Second || !begun {
-		t.Errorf("mistake 31: %s, %t", wait, begun)
+	if wait, newBlock := table.Offend(noon, "portal", Auth); wait != time.Second || !newBlock {
+		t.Errorf("mistake 31: %s, %t", wait, newBlock)
 	}
-	if wait := table.Wait(noon, "other"); wait != 0 {
+	if wait := table.BlockedFor(noon, "other"); wait != 0 {
 		t.Errorf("another source is blocked for %s", wait)
 	}
 	for i := range 1000 { // one per second, continuously
@@ -39,10 +39,10 @@ func TestPausesGrowAndEnd(t *testing.T) {
 	var pauses []time.Duration
 	end := time.Minute
 	for d := time.Duration(0); d < end; d += 20 * time.Millisecond {
-		if table.Wait(at(d), "portal") > 0 {
+		if table.BlockedFor(at(d), "portal") > 0 {
 			continue // the answer is 429, which costs nothing
 		}
-		if wait, begun := table.Offend(at(d), "portal", Auth); begun {
+		if wait, newBlock := table.Offend(at(d), "portal", Auth); newBlock {
 			pauses = append(pauses, wait)
 		}
 	}
@@ -51,10 +51,10 @@ func TestPausesGrowAndEnd(t *testing.T) {
 			t.Fatalf("the blocks are %v", pauses)
 		}
 	}
-	if wait := table.Wait(at(end), "portal"); wait > 10*time.Second {
+	if wait := table.BlockedFor(at(end), "portal"); wait > 10*time.Second {
 		t.Errorf("after the last offence it is blocked for %s", wait)
 	}
-	if wait := table.Wait(at(end+10*time.Second), "portal"); wait != 0 {
+	if wait := table.BlockedFor(at(end+10*time.Second), "portal"); wait != 0 {
 		t.Errorf("10 s after the last offence it is blocked for %s", wait)
 	}
 	later := at(end + 10*time.Second + rules.Threshold)
@@ -69,8 +69,8 @@ func TestOffencesDuringAPauseCostNothing(t *testing.T) {
 		table.Offend(noon, "portal", Auth)
 	}
 	for range 1000 {
-		if wait, begun := table.Offend(at(500*time.Millisecond), "portal", Auth); begun || wait != 500*time.Millisecond {
-			t.Fatalf("%s, %t", wait, begun)
+		if wait, newBlock := table.Offend(at(500*time.Millisecond), "portal", Auth); newBlock || wait != 500*time.Millisecond {
+			t.Fatalf("%s, %t", wait, newBlock)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestKinds(t *testing.T) {
 			for range s.times {
 				table.Offend(at(s.at), "portal", s.kind)
 			}
-			if got := table.Wait(at(s.at), "portal"); got != s.want {
+			if got := table.BlockedFor(at(s.at), "portal"); got != s.want {
 				t.Errorf("%s: after step %d it is blocked for %s, want %s", tt.name, i, got, s.want)
 			}
 		}
@@ -137,7 +137,7 @@ func TestFull(t *testing.T) {
 	if n, evicted := table.Len(); n != 100 || evicted != 9_901 {
 		t.Errorf("%d sources, %d were evicted", n, evicted)
 	}
-	if table.Wait(at(2*time.Millisecond), -1) == 0 {
+	if table.BlockedFor(at(2*time.Millisecond), -1) == 0 {
 		t.Error("the blocked source was forgotten")
 	}
 	table.Offend(at(time.Hour), 1, Auth)
@@ -153,7 +153,7 @@ func TestOff(t *testing.T) {
 			t.Fatal(wait)
 		}
 	}
-	if table.Wait(noon, "portal") != 0 {
+	if table.BlockedFor(noon, "portal") != 0 {
 		t.Error("it waits")
 	}
 }

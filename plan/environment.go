@@ -128,7 +128,7 @@ func setLog(o *options, v string) error {
 func setNetns(of func(*options) *string, name string) func(*options, string) error {
 	return func(o *options, v string) error {
 		*of(o) = v
-		if err := endpoint.CheckSpace("environment: "+name+"="+v, v); err != nil {
+		if err := endpoint.CheckNamespace("environment: "+name+"="+v, v); err != nil {
 			return err
 		}
 		return nil

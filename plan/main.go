@@ -37,7 +37,7 @@ import (
 func Main() int {
 	channel, err := ipc.Open(ipc.ConfigFD, ipc.Config, ipc.Parent)
 	if err != nil {
-		if release.Asked(os.Args) {
+		if release.VersionRequested(os.Args) {
 			fmt.Println("schedrestd-config " + release.Build())
 			return 0
 		}

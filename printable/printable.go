@@ -8,18 +8,18 @@ import (
 	"unicode"
 )
 
-// Most is the maximum length of a text in bytes, without escapes.
-const Most = 2048
+// MaxLength is the maximum length of a text in bytes, without escapes.
+const MaxLength = 2048
 
 // Text makes s safe for a log and a terminal. It escapes characters that can't
 // be printed, and shortens a text that is too long.
 func Text(s string) string {
-	if len(s) <= Most && isPlain(s) {
+	if len(s) <= MaxLength && isPlain(s) {
 		return s
 	}
 	var b strings.Builder
 	for i, r := range s {
-		if b.Len() >= Most {
+		if b.Len() >= MaxLength {
 			b.WriteString("…")
 			break
 		}

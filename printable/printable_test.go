@@ -13,7 +13,7 @@ func TestText(t *testing.T) {
 		{"a\nb\r\tc\x00", `a\nb\r\tc\x00`},
 		{"\u202e\u200b\ufeff", `\u202e\u200b\ufeff`},
 		{"\xff\xfe", `\xff\xfe`},
-		{strings.Repeat("x", Most+5), strings.Repeat("x", Most) + "…"},
+		{strings.Repeat("x", MaxLength+5), strings.Repeat("x", MaxLength) + "…"},
 	}
 	for _, tt := range tests {
 		if got := Text(tt.in); got != tt.want {
@@ -30,7 +30,7 @@ func FuzzText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		got := Text(s)
-		if len(got) > Most+16 {
+		if len(got) > MaxLength+16 {
 			t.Fatalf("%d bytes out of %d", len(got), len(s))
 		}
 		for _, r := range got {

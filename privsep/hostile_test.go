@@ -170,7 +170,7 @@ func TestDeadlyRequest(t *testing.T) {
 	if len(starts) < 4 {
 		t.Fatalf("%d workers", len(starts))
 	}
-	if took := starts[3].Sub(starts[0]); took < pool.Pause(1)+pool.Pause(2)+pool.Pause(3) {
+	if took := starts[3].Sub(starts[0]); took < pool.Backoff(1)+pool.Backoff(2)+pool.Backoff(3) {
 		t.Errorf("four workers within %s", took)
 	}
 }
@@ -194,7 +194,7 @@ func TestWorkerOutput(t *testing.T) {
 		t.Errorf("forged: %v", r)
 	}
 	g.mustGet("/raw?text=" + strings.Repeat("y", 5000) + "%0A")
-	g.await("worker: "+strings.Repeat("y", printable.Most), nil)
+	g.await("worker: "+strings.Repeat("y", printable.MaxLength), nil)
 	g.mustGet("/flood")
 	g.await("worker: too many log lines", func(r map[string]any) bool { n, _ := strconv.Atoi(r["lines_left_out"].(string)); return n > 100 })
 	g.mustGet("/pid")

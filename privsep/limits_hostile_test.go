@@ -36,7 +36,7 @@ func overuse(w http.ResponseWriter, r *http.Request) {
 	case "threads":
 		fmt.Fprint(w, startThreads(n), " threads")
 	case "log":
-		line := []byte(strings.Repeat("\xff", printable.Most-8) + "\n")
+		line := []byte(strings.Repeat("\xff", printable.MaxLength-8) + "\n")
 		for range n {
 			_, _ = os.Stderr.Write(line)
 		}

@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	case os.Args[0] == spawn.WorkerName && os.Args[len(os.Args)-1] == ipc.NamespaceInitMode:
 		arg, _ := program.NamespaceInitArg(os.Args)
 		os.Exit(program.NamespaceInit(arg))
-	case os.Args[0] == spawn.WorkerName && proof.Asked(os.Args):
+	case os.Args[0] == spawn.WorkerName && proof.Requested(os.Args):
 		os.Exit(playProof())
 	case os.Args[0] == spawn.WorkerName:
 		os.Exit(playWorker(os.Args[1]))

@@ -135,7 +135,7 @@ func (e anyNameResolver) Handle(m ipc.Received) (done bool, err error) {
 }
 
 func (anyNameResolver) Serve(c *serving.Client) {
-	c.Each(func(m ipc.Message) (done bool, err error) {
+	c.EachMessage(func(m ipc.Message) (done bool, err error) {
 		q, ok := m.(*work.Lookup)
 		if ok {
 			c.Answer(nameOf(q))

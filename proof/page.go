@@ -18,17 +18,17 @@ import (
 
 // page is the page that --check-confinement prints.
 type page struct {
-	out   io.Writer
-	how   ipc.Seal
-	facts map[string]string // facts from the parent, by name; see ipc.Fact…
-	parts []ipc.Part
-	wrong []string // protections that are missing or ineffective
+	out      io.Writer
+	options  ipc.Seal
+	facts    map[string]string // facts from the parent, by name; see ipc.Fact…
+	parts    []ipc.Part
+	problems []string // protections that are missing or ineffective
 }
 
 // newPage returns a page with the facts from the program's arguments. The
 // parameters how and sealed describe how the sandbox was closed.
-func newPage(out io.Writer, how ipc.Seal, sealed security.Sandbox, facts []string) *page {
-	p := &page{out: out, how: how, facts: map[string]string{}}
+func newPage(out io.Writer, options ipc.Seal, sealed security.Sandbox, facts []string) *page {
+	p := &page{out: out, options: options, facts: map[string]string{}}
 	for _, f := range facts {
 		key, value, _ := strings.Cut(f, "=")
 		if key == ipc.FactPart {
@@ -40,99 +40,99 @@ func newPage(out io.Writer, how ipc.Seal, sealed security.Sandbox, facts []strin
 		}
 		p.facts[key] = value
 	}
-	p.parts = confinement.AllParts(p.parts, how, sealed)
+	p.parts = confinement.AllParts(p.parts, options, sealed)
 	return p
 }
 
 func (p *page) has(fact string) bool { _, ok := p.facts[fact]; return ok }
 
-// on reports whether all of these parts are on.
-func (p *page) on(names ...string) bool {
+// partsOn reports whether all of these parts are on.
+func (p *page) partsOn(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
-		return !slices.ContainsFunc(p.parts, func(one ipc.Part) bool { return one.Name == name && one.Is == ipc.PartOn })
+		return !slices.ContainsFunc(p.parts, func(part ipc.Part) bool { return part.Name == name && part.Is == ipc.PartOn })
 	})
 }
 
-// is reports whether any part has the given state.
-func (p *page) is(standing string) bool {
-	return slices.ContainsFunc(p.parts, func(one ipc.Part) bool { return one.Is == standing })
+// anyPart reports whether any part has the given state.
+func (p *page) anyPart(state string) bool {
+	return slices.ContainsFunc(p.parts, func(part ipc.Part) bool { return part.Is == state })
 }
 
-func (p *page) say(format string, args ...any) { fmt.Fprintf(p.out, format, args...) }
+func (p *page) printf(format string, args ...any) { fmt.Fprintf(p.out, format, args...) }
 
-// list writes a heading and lines.
-func (p *page) list(heading string, lines []string) {
-	p.say("\n%s\n", heading)
+// writeList writes a heading and lines.
+func (p *page) writeList(heading string, lines []string) {
+	p.printf("\n%s\n", heading)
 	for _, l := range lines {
-		p.say("  %s\n", l)
+		p.printf("  %s\n", l)
 	}
 }
 
 // write writes the page. run starts the processes of the death tests, and
 // returns the cases whose processes were not killed.
 func (p *page) write(run func(cases []string) ([]string, error)) error {
-	p.table()
+	p.writeTable()
 	if p.has(ipc.FactFailed) {
 		return nil // the parent prints the reason
 	}
-	p.say("\nA worker was started. Its ids, groups, thread capabilities, namespaces, limits and descriptors in /proc are as expected.\n")
+	p.printf("\nA worker was started. Its ids, groups, thread capabilities, namespaces, limits and descriptors in /proc are as expected.\n")
 	if p.has(ipc.FactKeeper) {
-		p.say("A keeper was started as uid %s. It is in /proc as expected, has closed its sandbox and has loaded the keys.\n", p.facts[ipc.FactKeeper])
+		p.printf("A keeper was started as uid %s. It is in /proc as expected, has closed its sandbox and has loaded the keys.\n", p.facts[ipc.FactKeeper])
 	}
-	probes := seal.Probes(seal.Options{Unix: p.how&ipc.SealUnix != 0})
-	p.list(fmt.Sprintf("%d forbidden operations were tried and refused:", len(probes)), probes)
-	if err := p.die(run); err != nil {
+	probes := seal.Probes(seal.Options{Unix: p.options&ipc.SealUnix != 0})
+	p.writeList(fmt.Sprintf("%d forbidden operations were tried and refused:", len(probes)), probes)
+	if err := p.runDeathTests(run); err != nil {
 		return err
 	}
-	p.list("Left to an attacker who captures a worker:", p.escapes())
-	return p.verdict()
+	p.writeList("Left to an attacker who captures a worker:", p.escapes())
+	return p.writeVerdict()
 }
 
-// table writes the table of the parts.
-func (p *page) table() {
-	p.say("%-34s %-4s %s\n", "PART", "IS", "WHY")
+// writeTable writes the table of the parts.
+func (p *page) writeTable() {
+	p.printf("%-34s %-4s %s\n", "PART", "IS", "WHY")
 	row := func(name, is, why string) {
-		p.say("%s\n", strings.TrimRight(fmt.Sprintf("%-34s %-4s %s", name, is, why), " "))
+		p.printf("%s\n", strings.TrimRight(fmt.Sprintf("%-34s %-4s %s", name, is, why), " "))
 	}
-	const own = "the worker's own uid and gid"
+	const ownIDs = "the worker's own uid and gid"
 	switch unfit := p.facts[ipc.FactUnfit]; {
 	case unfit != "":
-		row(own, "off", "disable_user_check: "+unfit)
-		p.wrong = append(p.wrong, own+" are off: "+unfit+" (disable_user_check)")
+		row(ownIDs, "off", "disable_user_check: "+unfit)
+		p.problems = append(p.problems, ownIDs+" are off: "+unfit+" (disable_user_check)")
 	case p.has(ipc.FactRoot):
-		row(own, "on", p.facts[ipc.FactName])
+		row(ownIDs, "on", p.facts[ipc.FactName])
 	}
-	for _, one := range p.parts {
-		switch one.Is {
+	for _, part := range p.parts {
+		switch part.Is {
 		case ipc.PartOn:
-			row(one.Name, "on", one.Why)
+			row(part.Name, "on", part.Why)
 		case ipc.PartUnpermitted, ipc.PartOfRoot:
-			row(one.Name, "off", one.Why+": requires a start as root")
+			row(part.Name, "off", part.Why+": requires a start as root")
 		case ipc.PartOff:
-			row(one.Name, "off", "switched off: "+one.Why)
-			p.wrong = append(p.wrong, one.Name+" is off: "+one.Why)
+			row(part.Name, "off", "switched off: "+part.Why)
+			p.problems = append(p.problems, part.Name+" is off: "+part.Why)
 		case ipc.PartMissing:
-			row(one.Name, "off", one.Why)
-			p.wrong = append(p.wrong, one.Name+" is off: "+one.Why)
+			row(part.Name, "off", part.Why)
+			p.problems = append(p.problems, part.Name+" is off: "+part.Why)
 		}
 	}
 }
 
-// die runs the death tests and lists the processes that were not killed.
-func (p *page) die(run func([]string) ([]string, error)) error {
+// runDeathTests runs the death tests and lists the processes that were not killed.
+func (p *page) runDeathTests(run func([]string) ([]string, error)) error {
 	cases := seal.DeathTests()
-	if p.how&ipc.SealAudit != 0 {
-		p.say("\n%d death tests were not run: with audit_confinement nothing is killed.\n", len(cases))
+	if p.options&ipc.SealAudit != 0 {
+		p.printf("\n%d death tests were not run: with audit_confinement nothing is killed.\n", len(cases))
 		return nil
 	}
-	wrong, err := run(cases)
+	failures, err := run(cases)
 	if err != nil {
 		return err
 	}
-	p.say("\n%d death tests were run, each in its own process: %d were killed by SIGSYS.\n", len(cases), len(cases)-len(wrong))
-	if len(wrong) > 0 {
-		p.list("These were not killed:", wrong)
-		p.wrong = append(p.wrong, fmt.Sprintf("%d death tests were not killed", len(wrong)))
+	p.printf("\n%d death tests were run, each in its own process: %d were killed by SIGSYS.\n", len(cases), len(cases)-len(failures))
+	if len(failures) > 0 {
+		p.writeList("These were not killed:", failures)
+		p.problems = append(p.problems, fmt.Sprintf("%d death tests were not killed", len(failures)))
 	}
 	return nil
 }
@@ -143,9 +143,9 @@ const (
 	pidNamespace = "PID namespace"
 )
 
-// ofParts has, for each part, the escapes that its absence leaves to an
+// escapesByPart has, for each part, the escapes that its absence leaves to an
 // attacker who captured a worker.
-var ofParts = map[string]string{
+var escapesByPart = map[string]string{
 	"network namespace":     "the machine's network, through a hole in the filter: there is no network namespace",
 	pidNamespace:            "signals to its user's other processes, through a hole in the filter (and in Landlock where that denies signals): there is no PID namespace",
 	confinement.CallFilter:  "every system call that the filter should kill for (audit_confinement)",
@@ -160,8 +160,8 @@ func (p *page) escapes() []string {
 		"bugs in the kernel, in a system call that the filter allows",
 		"attacks on the dispatcher and the resolver, which have the machine's file system and network, through fixed formats",
 	}
-	add := func(so bool, format string, args ...any) {
-		if so {
+	add := func(applies bool, format string, args ...any) {
+		if applies {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
@@ -171,53 +171,53 @@ func (p *page) escapes() []string {
 	add(p.has(ipc.FactLocal), "everything that its user may ask of the daemons")
 	add(p.has(ipc.FactTLS), "signatures for TLS handshakes: while captured it can impersonate the gateway to clients whose traffic it can intercept")
 	add(p.has(ipc.FactTokens), "checks of token signatures; it cannot sign a token")
-	sockets := p.how&ipc.SealUnix != 0
+	sockets := p.options&ipc.SealUnix != 0
 	add(sockets && p.has(ipc.FactMunge), "credentials of MUNGE or auth/slurm for its user, for every host with the same key")
-	alone := p.on(ownRoot, pidNamespace) // with the machine's /proc, a process can leave any root
-	add(sockets && !alone,
+	isolated := p.partsOn(ownRoot, pidNamespace) // with the machine's /proc, a process can leave any root
+	add(sockets && !isolated,
 		"every UNIX socket that its user may connect to: D-Bus, container engines, the session's agents")
-	and := ""
-	if p.on(confinement.Landlock) {
-		and = " and in Landlock"
+	suffix := ""
+	if p.partsOn(confinement.Landlock) {
+		suffix = " and in Landlock"
 	}
-	add(!alone, "the machine's files, through a hole in the filter%s: it does not have its own root and /proc", and)
-	for _, one := range p.parts {
-		add(ofParts[one.Name] != "" && one.Is != ipc.PartOn, "%s", ofParts[one.Name])
+	add(!isolated, "the machine's files, through a hole in the filter%s: it does not have its own root and /proc", suffix)
+	for _, part := range p.parts {
+		add(escapesByPart[part.Name] != "" && part.Is != ipc.PartOn, "%s", escapesByPart[part.Name])
 	}
 	add(sockets, "any address, by reconnecting a multipath TCP connection, where a socket unit has SocketProtocol=mptcp; no version of Landlock restricts that")
-	becomes, isRoot := p.has(ipc.FactBecome), p.has(ipc.FactRoot)
-	add(!becomes, "processes of uid %s outside the sandbox, which can stop, limit and kill it: give the gateway its own user", p.facts[ipc.FactUID])
+	becomeUser, isRoot := p.has(ipc.FactBecome), p.has(ipc.FactRoot)
+	add(!becomeUser, "processes of uid %s outside the sandbox, which can stop, limit and kill it: give the gateway its own user", p.facts[ipc.FactUID])
 	add(true, "memory and CPU time, as much as the service may use (MemoryMax= and CPUQuota= in its unit); the gateway sets no limit")
-	add(isRoot && !(p.on(pidNamespace) && security.KernelSince(6, 14)),
+	add(isRoot && !(p.partsOn(pidNamespace) && security.KernelSince(6, 14)),
 		"%s threads per user who has workers: set TasksMax= of the service higher, or no worker starts while one uses them all", p.facts[ipc.FactTasks])
 	add(true, "timing side channels: workers, keeper and all other processes share processors and caches")
 	add(!isRoot, "processes of the user who started the gateway, outside the sandbox: they can read every file that the gateway reads, including its keys")
-	add(becomes, "signals: users can stop, limit and kill their own worker, and no other")
+	add(becomeUser, "signals: users can stop, limit and kill their own worker, and no other")
 	unfit := p.facts[ipc.FactUnfit]
 	add(unfit != "", "everything that root or SchedUser may do, as far as the sandbox allows it (disable_user_check): the gateway %s", unfit)
 	return list
 }
 
-// verdict ends the page.
-func (p *page) verdict() error {
+// writeVerdict ends the page.
+func (p *page) writeVerdict() error {
 	kind := "without root"
 	if p.has(ipc.FactRoot) {
 		kind = "as root"
 	}
 	switch {
 	case p.has(ipc.FactRefused):
-		p.say("\nSome confinement is off and require_confinement is set: such a start fails.\n")
-	case len(p.wrong) > 0:
-		p.say("\nSome confinement that this start could have is off.\n")
-		return errs.New(errs.Denied, "confinement: %s", strings.Join(p.wrong, "; ")).WithHint("%s", p.hint())
-	case p.is(ipc.PartUnpermitted):
-		p.say("\nAll confinement that a start %s can have here is on; this machine permits no more.\n", kind)
+		p.printf("\nSome confinement is off and require_confinement is set: such a start fails.\n")
+	case len(p.problems) > 0:
+		p.printf("\nSome confinement that this start could have is off.\n")
+		return errs.New(errs.Denied, "confinement: %s", strings.Join(p.problems, "; ")).WithHint("%s", p.hint())
+	case p.anyPart(ipc.PartUnpermitted):
+		p.printf("\nAll confinement that a start %s can have here is on; this machine permits no more.\n", kind)
 	default:
-		p.say("\nAll confinement that a start %s can have is on.\n", kind)
+		p.printf("\nAll confinement that a start %s can have is on.\n", kind)
 	}
-	if p.is(ipc.PartUnpermitted) || p.is(ipc.PartOfRoot) || p.is(ipc.PartMissing) {
+	if p.anyPart(ipc.PartUnpermitted) || p.anyPart(ipc.PartOfRoot) || p.anyPart(ipc.PartMissing) {
 		if r := p.remedy(); r != "" {
-			p.say("For the rest: %s.\n", r)
+			p.printf("For the rest: %s.\n", r)
 		}
 	}
 	return nil
@@ -227,10 +227,10 @@ func (p *page) verdict() error {
 // off.
 func (p *page) hint() string {
 	var list []string
-	if p.is(ipc.PartOff) || p.facts[ipc.FactUnfit] != "" {
+	if p.anyPart(ipc.PartOff) || p.facts[ipc.FactUnfit] != "" {
 		list = append(list, "SCHEDRESTD_SECURITY switches parts off")
 	}
-	if r := p.remedy(); p.is(ipc.PartMissing) && r != "" {
+	if r := p.remedy(); p.anyPart(ipc.PartMissing) && r != "" {
 		list = append(list, r)
 	}
 	if len(list) == 0 {
@@ -242,43 +242,43 @@ func (p *page) hint() string {
 // remedy returns how to start the gateway so that it has the missing parts. It
 // returns "" if no other start on this kernel would have more parts.
 func (p *page) remedy() string {
-	closed, inGroups, why := false, false, ""
-	for _, one := range p.parts {
-		if one.Is == ipc.PartOn || one.Is == ipc.PartOff {
+	noNamespaces, hasGroups, reason := false, false, ""
+	for _, part := range p.parts {
+		if part.Is == ipc.PartOn || part.Is == ipc.PartOff {
 			continue
 		}
 		switch {
-		case one.Is == ipc.PartOfRoot:
-			inGroups = true
-		case !strings.HasPrefix(one.Name, confinement.Landlock) && one.Name != confinement.CallFilter:
-			closed = true
+		case part.Is == ipc.PartOfRoot:
+			hasGroups = true
+		case !strings.HasPrefix(part.Name, confinement.Landlock) && part.Name != confinement.CallFilter:
+			noNamespaces = true
 		}
-		if one.Name == "user namespace" {
-			why = one.Why
+		if part.Name == "user namespace" {
+			reason = part.Why
 		}
 	}
-	if !closed && !inGroups {
+	if !noNamespaces && !hasGroups {
 		return ""
 	}
 	if p.has(ipc.FactRoot) {
 		return "give root CAP_SYS_ADMIN and CAP_SETPCAP at the start, which the gateway then drops (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"
 	}
 	var list []string
-	if closed {
-		list = append(list, permits(why))
+	if noNamespaces {
+		list = append(list, namespaceRemedy(reason))
 	}
-	if inGroups {
+	if hasGroups {
 		list = append(list, "start without supplementary groups")
 	}
 	return "start as root with -u USER; or " + strings.Join(list, ", and ")
 }
 
-// permits returns a remedy that lets unprivileged users create user namespaces
+// namespaceRemedy returns a remedy that lets unprivileged users create user namespaces
 // and mount in them. The argument why is the kernel's error if no user
 // namespace could be created, and otherwise "".
-func permits(why string) string {
+func namespaceRemedy(reason string) string {
 	is := func(list ...unix.Errno) bool {
-		return slices.ContainsFunc(list, func(e unix.Errno) bool { return e.Error() == why })
+		return slices.ContainsFunc(list, func(e unix.Errno) bool { return e.Error() == reason })
 	}
 	switch {
 	case is(unix.ENOSPC, unix.EUSERS):

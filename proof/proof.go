@@ -41,17 +41,17 @@ var smokeSet = []string{"kill of the parent", "process_vm_readv", "fork by clone
 // Main runs the proof that the arguments of the program ask for, and returns
 // its exit status. The result asked is false when the arguments ask for no
 // proof.
-func Main(args []string, close Closer) (status int, asked bool) {
-	if !Asked(args) {
+func Main(args []string, closeSandbox Closer) (status int, requested bool) {
+	if !Requested(args) {
 		return 0, false
 	}
-	if at := len(args) - 3; args[at] == actMode {
+	if at := len(args) - 3; args[at] == caseMode {
 		signal.Ignore()
-		return say(act(args[at+1], args[at+2], close)), true
+		return exitStatus(runCase(args[at+1], args[at+2], closeSandbox)), true
 	}
 	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {
-		return say(err), true
+		return exitStatus(err), true
 	}
 	at := slices.Index(args, ipc.ProveMode)
 	return Report(channel, func() (security.Sandbox, error) {
@@ -67,47 +67,47 @@ func Report(channel *ipc.Channel, try func() (security.Sandbox, error)) int {
 	if err != nil {
 		m.Failure = ipc.Fail(err)
 	}
-	if failed := channel.Send(&m); failed != nil || err != nil {
+	if sendErr := channel.Send(&m); sendErr != nil || err != nil {
 		return 1
 	}
 	return 0
 }
 
-// Asked reports whether the arguments of the program ask for a proof.
-func Asked(args []string) bool {
-	if at := len(args) - 3; at > 0 && args[at] == actMode {
+// Requested reports whether the arguments of the program ask for a proof.
+func Requested(args []string) bool {
+	if at := len(args) - 3; at > 0 && args[at] == caseMode {
 		return true
 	}
 	at := slices.Index(args, ipc.ProveMode)
 	return at > 0 && len(args) >= at+4
 }
 
-// say writes the reason why a case failed, and returns the exit status.
-func say(err error) int {
+// exitStatus writes the reason why a case failed, and returns the exit status.
+func exitStatus(err error) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, sayFailed+err.Error())
+	fmt.Fprintln(os.Stderr, failedPrefix+err.Error())
 	return 1
 }
 
 // prover runs the cases.
 type prover struct {
-	prefix []string // program arguments before those of this package
-	how    ipc.Seal
-	limit  time.Duration // time for one case
-	sealed security.Sandbox
+	prefix  []string // program arguments before those of this package
+	options ipc.Seal
+	limit   time.Duration // time for one case
+	sealed  security.Sandbox
 }
 
 // prove makes the proof with the given name: ipc.ProveClosed, ipc.ProveSmoke or
 // ipc.ProvePage. First it sets up its namespaces and root (self.SetUpNamespaces), so
 // that all processes that it starts share them.
-func prove(prefix []string, how, what, limit string, facts []string) (security.Sandbox, error) {
-	s, err := strconv.ParseUint(how, 10, 8)
+func prove(prefix []string, options, name, limit string, facts []string) (security.Sandbox, error) {
+	s, err := strconv.ParseUint(options, 10, 8)
 	if err != nil {
 		return security.Sandbox{}, fmt.Errorf("sandbox options: %w", err)
 	}
-	p := prover{prefix: prefix, how: ipc.Seal(s)}
+	p := prover{prefix: prefix, options: ipc.Seal(s)}
 	if p.limit, err = time.ParseDuration(limit); err != nil {
 		return security.Sandbox{}, err
 	}
@@ -116,21 +116,21 @@ func prove(prefix []string, how, what, limit string, facts []string) (security.S
 	}
 	os.Unsetenv(root.CapsVariable)
 	runtime.LockOSThread() // the death signal of each case depends on this thread
-	switch what {
+	switch name {
 	case ipc.ProveClosed:
 		_, err = p.run(nil)
 	case ipc.ProveSmoke:
-		wrong, failed := p.run(smokeSet)
-		if err = failed; err == nil && len(wrong) > 0 {
-			err = errs.New(errs.Denied, "forbidden system calls did not kill: %s", strings.Join(wrong, "; ")).
+		failures, runErr := p.run(smokeSet)
+		if err = runErr; err == nil && len(failures) > 0 {
+			err = errs.New(errs.Denied, "forbidden system calls did not kill: %s", strings.Join(failures, "; ")).
 				WithHint("run schedrestd --check-confinement for details; SCHEDRESTD_SECURITY=audit_confinement serves without it")
 		}
 	case ipc.ProvePage:
 		if _, err = p.run(nil); err == nil {
-			err = newPage(os.Stdout, p.how, p.sealed, facts).write(p.run)
+			err = newPage(os.Stdout, p.options, p.sealed, facts).write(p.run)
 		}
 	default:
-		err = fmt.Errorf("unknown proof %q: install all programs from the same build", what)
+		err = fmt.Errorf("unknown proof %q: install all programs from the same build", name)
 	}
 	return p.sealed, err
 }
@@ -138,107 +138,107 @@ func prove(prefix []string, how, what, limit string, facts []string) (security.S
 // run runs the cases, a few at a time, and returns those whose processes were
 // not killed. Without cases, one process closes the sandbox and makes no
 // forbidden call.
-func (p *prover) run(cases []string) (wrong []string, err error) {
+func (p *prover) run(cases []string) (failures []string, err error) {
 	if len(cases) == 0 {
 		cases = []string{""}
 	}
 	for list := range slices.Chunk(cases, ipc.DeathTests) {
 		var started []*deathTest
 		for _, name := range list {
-			t, failed := p.start(name)
-			if failed != nil {
-				err = failed
+			t, testErr := p.start(name)
+			if testErr != nil {
+				err = testErr
 				break
 			}
 			started = append(started, t)
 		}
 		for _, t := range started { // wait for every process, even after a failure
-			why, failed := t.judge(p)
-			if failed != nil {
-				err = failed
+			failure, testErr := t.wait(p)
+			if testErr != nil {
+				err = testErr
 			}
-			if why != "" {
-				wrong = append(wrong, why)
+			if failure != "" {
+				failures = append(failures, failure)
 			}
 		}
 		if err != nil {
-			return wrong, err
+			return failures, err
 		}
 	}
-	return wrong, nil
+	return failures, nil
 }
 
 // deathTest is a process that makes a forbidden call and must be killed for it.
 type deathTest struct {
-	name string // "": the process closes the sandbox and exits
-	cmd  *exec.Cmd
-	said bytes.Buffer
-	late *time.Timer
+	name   string // "": the process closes the sandbox and exits
+	cmd    *exec.Cmd
+	stderr bytes.Buffer
+	timer  *time.Timer
 }
 
 // start starts a process of the same program. The new process gets the standard
 // input and output of this one, because there may be no /dev/null in this root.
 func (p *prover) start(name string) (*deathTest, error) {
 	t := &deathTest{name: name, cmd: exec.Command("/proc/self/exe")}
-	t.cmd.Args = append(slices.Clone(p.prefix), actMode, strconv.Itoa(int(p.how)), name)
-	t.cmd.Stdin, t.cmd.Stdout, t.cmd.Stderr = os.Stdin, os.Stdout, &t.said
+	t.cmd.Args = append(slices.Clone(p.prefix), caseMode, strconv.Itoa(int(p.options)), name)
+	t.cmd.Stdin, t.cmd.Stdout, t.cmd.Stderr = os.Stdin, os.Stdout, &t.stderr
 	t.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	t.cmd.WaitDelay = time.Second // a process that the case forked may still hold the pipe
 	if err := t.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start death test: %w", err)
 	}
-	t.late = time.AfterFunc(p.limit, func() { _ = t.cmd.Process.Kill() })
+	t.timer = time.AfterFunc(p.limit, func() { _ = t.cmd.Process.Kill() })
 	return t, nil
 }
 
-// judge waits for the process. It returns "" if the process was killed for its
+// wait waits for the process. It returns "" if the process was killed for its
 // forbidden call, and otherwise a description of what happened. judge returns
 // an error if the process could not close the sandbox.
-func (t *deathTest) judge(p *prover) (wrong string, err error) {
+func (t *deathTest) wait(p *prover) (failure string, err error) {
 	err = t.cmd.Wait()
-	t.late.Stop()
+	t.timer.Stop()
 	if t.cmd.ProcessState == nil {
 		return "", fmt.Errorf("wait for death test: %w", err)
 	}
-	status, said := t.cmd.ProcessState.Sys().(syscall.WaitStatus), t.said.String()
-	sealed, closed := readSealed(strings.Join(told(said, saySealed), ""))
-	killed := status.Signaled() && status.Signal() == syscall.SIGSYS && slices.Equal(told(said, sayAct), []string{t.name})
+	status, stderr := t.cmd.ProcessState.Sys().(syscall.WaitStatus), t.stderr.String()
+	sealed, closed := readSealed(strings.Join(linesWithPrefix(stderr, sealedPrefix), ""))
+	killed := status.Signaled() && status.Signal() == syscall.SIGSYS && slices.Equal(linesWithPrefix(stderr, casePrefix), []string{t.name})
 	switch {
 	case closed && (killed || t.name == "" && status == 0):
 		p.sealed = sealed
 		return "", nil
 	case !closed && status.Exited(), t.name == "":
-		why := strings.Join(told(said, sayFailed), "; ")
-		if why == "" {
-			why = strings.TrimSpace(said)
+		reason := strings.Join(linesWithPrefix(stderr, failedPrefix), "; ")
+		if reason == "" {
+			reason = strings.TrimSpace(stderr)
 		}
-		return "", errs.New(errs.Denied, "%s (%s)", why, t.cmd.ProcessState).WithHint("docs/PRIVSEP.md lists the kernels that support it")
+		return "", errs.New(errs.Denied, "%s (%s)", reason, t.cmd.ProcessState).WithHint("docs/PRIVSEP.md lists the kernels that support it")
 	case !closed:
-		return fmt.Sprintf("%s (%s before it was done: %s)", t.name, t.cmd.ProcessState, strings.TrimSpace(said)), nil
+		return fmt.Sprintf("%s (%s before it was done: %s)", t.name, t.cmd.ProcessState, strings.TrimSpace(stderr)), nil
 	}
-	last := said[strings.LastIndexByte(strings.TrimRight(said, "\n"), '\n')+1:]
+	last := stderr[strings.LastIndexByte(strings.TrimRight(stderr, "\n"), '\n')+1:]
 	return fmt.Sprintf("%s (%s: %s)", t.name, t.cmd.ProcessState, strings.TrimSpace(last)), nil
 }
 
-// told returns the lines of said that begin with word, without that word.
-func told(said, word string) (list []string) {
-	for line := range strings.Lines(said) {
-		if rest, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), word); ok {
+// linesWithPrefix returns the lines of said that begin with word, without that word.
+func linesWithPrefix(text, prefix string) (list []string) {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), prefix); ok {
 			list = append(list, rest)
 		}
 	}
 	return list
 }
 
-// actMode is the argument that starts a case. The Seal and the name of the case
+// caseMode is the argument that starts a case. The Seal and the name of the case
 // follow it.
-const actMode = "act"
+const caseMode = "act"
 
 // A line on the standard error of a case begins with one of these words.
 const (
-	saySealed = "sealed: " // the parts of the sandbox: a sealedText
-	sayFailed = "failed: " // why the sandbox does not work
-	sayAct    = "act: "    // the call that is about to be made
+	sealedPrefix = "sealed: " // the parts of the sandbox: a sealedText
+	failedPrefix = "failed: " // why the sandbox does not work
+	casePrefix   = "act: "    // the call that is about to be made
 )
 
 const sealedFormat = "filter %t audit %t landlock %d denies %d"
@@ -254,28 +254,28 @@ func readSealed(text string) (s security.Sandbox, ok bool) {
 	return s, err == nil && sealedText(s) == text
 }
 
-// actFiles is the limit of open descriptors of a case, for the standard
+// caseFiles is the limit of open descriptors of a case, for the standard
 // descriptors and those of the runtime.
-const actFiles = 32
+const caseFiles = 32
 
-// act closes the sandbox and makes the forbidden call with the given name,
+// runCase closes the sandbox and makes the forbidden call with the given name,
 // which must kill the process. act returns nil only if name is "", which means
 // no call.
-func act(how, name string, close Closer) error {
-	s, err := strconv.ParseUint(how, 10, 8)
+func runCase(options, name string, closeSandbox Closer) error {
+	s, err := strconv.ParseUint(options, 10, 8)
 	if err != nil {
 		return fmt.Errorf("sandbox options: %w", err)
 	}
-	if err := self.Confine(actFiles, false); err != nil {
+	if err := self.Confine(caseFiles, false); err != nil {
 		return err
 	}
-	sealed, err := close(ipc.Seal(s))
+	sealed, err := closeSandbox(ipc.Seal(s))
 	if err != nil {
 		return err
 	}
-	text := saySealed + sealedText(sealed) + "\n"
+	text := sealedPrefix + sealedText(sealed) + "\n"
 	if name != "" {
-		text += sayAct + name + "\n"
+		text += casePrefix + name + "\n"
 	}
 	if _, err := fmt.Fprint(os.Stderr, text); err != nil || name == "" {
 		return err

@@ -34,7 +34,7 @@ func TestAsked(t *testing.T) {
 		"schedrestd-worker act 0":                    false,
 		"prove 0 smoke 20s":                          false,
 	} {
-		if got := Asked(strings.Fields(args)); got != want {
+		if got := Requested(strings.Fields(args)); got != want {
 			t.Errorf("%s: %t", args, got)
 		}
 	}
@@ -56,9 +56,9 @@ func TestSealedText(t *testing.T) {
 }
 
 // parts returns facts about parts that all have the given state and reason.
-func parts(is string, why string, names ...string) (facts []string) {
+func parts(state string, reason string, names ...string) (facts []string) {
 	for _, name := range names {
-		facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + name, is, why}, "\t"))
+		facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + name, state, reason}, "\t"))
 	}
 	return facts
 }
@@ -75,7 +75,7 @@ func TestEscapesOfThePage(t *testing.T) {
 	_, list, _ = strings.Cut(list, "\n\n")
 	facts := append(parts(ipc.PartMissing, "", "network namespace", ownRoot, pidNamespace),
 		ipc.FactLocal, ipc.FactDial+"=3", ipc.FactUID+"=900", ipc.FactTasks+"=4096", ipc.FactUnfit+"=would serve as root")
-	said := strings.Join(append(newPage(io.Discard, ipc.SealUnix, security.Sandbox{}, facts).escapes(), newPage(io.Discard, ipc.SealUnix|ipc.SealAudit, security.Sandbox{}, append(facts, ipc.FactRoot)).escapes()...), "\n")
+	escapes := strings.Join(append(newPage(io.Discard, ipc.SealUnix, security.Sandbox{}, facts).escapes(), newPage(io.Discard, ipc.SealUnix|ipc.SealAudit, security.Sandbox{}, append(facts, ipc.FactRoot)).escapes()...), "\n")
 	rows := []struct{ page, check string }{
 		{"- a flaw of the kernel", "bugs in the kernel"},
 		{"- the dispatcher and the resolver keep", "the dispatcher and the resolver"},
@@ -94,50 +94,50 @@ func TestEscapesOfThePage(t *testing.T) {
 		t.Errorf("the page has %d escapes, and this test knows %d:\n%s", n, len(rows), list)
 	}
 	for _, row := range rows {
-		if !strings.Contains(list, row.page) || !strings.Contains(said, row.check) {
-			t.Errorf("%q of the page, %q of the check:\n%s\n\n%s", row.page, row.check, list, said)
+		if !strings.Contains(list, row.page) || !strings.Contains(escapes, row.check) {
+			t.Errorf("%q of the page, %q of the check:\n%s\n\n%s", row.page, row.check, list, escapes)
 		}
 	}
 }
 
-// closed is a sandbox with all layers.
-var closed = security.Sandbox{Filter: true, Landlock: 7, Denies: security.DeniesFiles | security.DeniesTCP}
+// fullSandbox is a sandbox with all layers.
+var fullSandbox = security.Sandbox{Filter: true, Landlock: 7, Denies: security.DeniesFiles | security.DeniesTCP}
 
 // TestEscapes checks that the remaining escapes depend on the parts that are
 // on.
 func TestEscapes(t *testing.T) {
 	const (
-		network = "the machine's network, through a hole in the filter:"
-		files   = "the machine's files, through a hole in the filter and in Landlock:"
-		noMore  = "the machine's files, through a hole in the filter:"
-		undone  = "any TCP address that the dispatcher can reach, by reconnecting"
-		audited = "every system call that the filter should kill for (audit_confinement)"
+		network         = "the machine's network, through a hole in the filter:"
+		files           = "the machine's files, through a hole in the filter and in Landlock:"
+		filesNoLandlock = "the machine's files, through a hole in the filter:"
+		reconnect       = "any TCP address that the dispatcher can reach, by reconnecting"
+		audited         = "every system call that the filter should kill for (audit_confinement)"
 	)
 	all := parts(ipc.PartOn, "", "network namespace", ownRoot, pidNamespace)
 	for name, tt := range map[string]struct {
-		facts          []string
-		how            ipc.Seal
-		sealed         security.Sandbox
-		escapes, never []string
+		facts           []string
+		options         ipc.Seal
+		sealed          security.Sandbox
+		escapes, absent []string
 	}{
-		"all on":                       {all, 0, closed, nil, []string{network, files, noMore, undone, audited}},
-		"no namespaces":                {parts(ipc.PartUnpermitted, "", "network namespace", ownRoot), 0, closed, []string{network, files}, []string{undone, audited, noMore}},
-		"a Landlock that knows no TCP": {all, ipc.SealUnix, security.Sandbox{Filter: true, Landlock: 1}, []string{undone}, []string{audited}},
-		"no Landlock":                  {nil, 0, security.Sandbox{Filter: true}, []string{noMore}, []string{files, undone}},
-		"a filter that logs":           {all, ipc.SealAudit, security.Sandbox{Filter: true, Audit: true, Landlock: 7}, []string{audited}, []string{files, noMore}},
+		"all on":                       {all, 0, fullSandbox, nil, []string{network, files, filesNoLandlock, reconnect, audited}},
+		"no namespaces":                {parts(ipc.PartUnpermitted, "", "network namespace", ownRoot), 0, fullSandbox, []string{network, files}, []string{reconnect, audited, filesNoLandlock}},
+		"a Landlock that knows no TCP": {all, ipc.SealUnix, security.Sandbox{Filter: true, Landlock: 1}, []string{reconnect}, []string{audited}},
+		"no Landlock":                  {nil, 0, security.Sandbox{Filter: true}, []string{filesNoLandlock}, []string{files, reconnect}},
+		"a filter that logs":           {all, ipc.SealAudit, security.Sandbox{Filter: true, Audit: true, Landlock: 7}, []string{audited}, []string{files, filesNoLandlock}},
 	} {
-		remains := newPage(io.Discard, tt.how, tt.sealed, tt.facts).escapes()
+		remaining := newPage(io.Discard, tt.options, tt.sealed, tt.facts).escapes()
 		has := func(start string) bool {
-			return slices.ContainsFunc(remains, func(line string) bool { return strings.HasPrefix(line, start) })
+			return slices.ContainsFunc(remaining, func(line string) bool { return strings.HasPrefix(line, start) })
 		}
 		for _, start := range tt.escapes {
 			if !has(start) {
-				t.Errorf("%s: %q is not among the remaining escapes: %q", name, start, remains)
+				t.Errorf("%s: %q is not among the remaining escapes: %q", name, start, remaining)
 			}
 		}
-		for _, start := range tt.never {
+		for _, start := range tt.absent {
 			if has(start) {
-				t.Errorf("%s: %q is among the remaining escapes: %q", name, start, remains)
+				t.Errorf("%s: %q is among the remaining escapes: %q", name, start, remaining)
 			}
 		}
 	}
@@ -145,14 +145,14 @@ func TestEscapes(t *testing.T) {
 
 // TestRemedy checks that the remedy depends only on the kernel's error.
 func TestRemedy(t *testing.T) {
-	without := parts(ipc.PartUnpermitted, "without a user namespace", ownRoot)
+	unpermitted := parts(ipc.PartUnpermitted, "without a user namespace", ownRoot)
 	for err, want := range map[error]string{unix.ENOSPC: "user.max_user_namespaces", unix.EACCES: "apparmor", unix.EROFS: "/proc", unix.EPERM: "unprivileged_userns_clone",
 		unix.EINVAL: "CONFIG_USER_NS", nil: "mount"} {
-		facts := without
+		facts := unpermitted
 		if err != nil {
 			facts = append(parts(ipc.PartMissing, err.Error(), "user namespace"), facts...)
 		}
-		if got := newPage(io.Discard, 0, closed, facts).remedy(); !strings.Contains(got, want) || strings.Contains(got, "max_user_namespaces") != (err == unix.ENOSPC) {
+		if got := newPage(io.Discard, 0, fullSandbox, facts).remedy(); !strings.Contains(got, want) || strings.Contains(got, "max_user_namespaces") != (err == unix.ENOSPC) {
 			t.Errorf("%v: %q", err, got)
 		}
 	}
@@ -161,9 +161,9 @@ func TestRemedy(t *testing.T) {
 		sealed security.Sandbox
 		want   string
 	}{
-		"a group":               {parts(ipc.PartOfRoot, "", "dropping of supplementary groups"), closed, "start as root with -u USER; or start without supplementary groups"},
+		"a group":               {parts(ipc.PartOfRoot, "", "dropping of supplementary groups"), fullSandbox, "start as root with -u USER; or start without supplementary groups"},
 		"what the kernel lacks": {nil, security.Sandbox{Filter: true}, ""},
-		"as root":               {append(without, ipc.FactRoot), closed, "give root CAP_SYS_ADMIN and CAP_SETPCAP at the start, which the gateway then drops (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"},
+		"as root":               {append(unpermitted, ipc.FactRoot), fullSandbox, "give root CAP_SYS_ADMIN and CAP_SETPCAP at the start, which the gateway then drops (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"},
 	} {
 		if got := newPage(io.Discard, 0, tt.sealed, tt.facts).remedy(); got != tt.want {
 			t.Errorf("%s: %q", name, got)

@@ -33,11 +33,11 @@ func TestWait(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for _, perSecond := range []float64{.1, 2, 3, 7, 1000, 12345} {
 		b := rate.New(3, perSecond, now)
-		if wait := b.Wait(now, 3); wait != 0 {
+		if wait := b.Delay(now, 3); wait != 0 {
 			t.Errorf("with %v a second and a full bucket, the wait is %s", perSecond, wait)
 		}
 		b.Take(now, 3)
-		wait := b.Wait(now, 1)
+		wait := b.Delay(now, 1)
 		if wait <= 0 || b.Take(now.Add(wait-time.Duration(1e8/perSecond)), 1) || !b.Take(now.Add(wait), 1) {
 			t.Errorf("with %v a second, the wait is %s", perSecond, wait)
 		}
@@ -50,11 +50,11 @@ func TestOwe(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	b := rate.New(3, 2, now)
 	for i, want := range []time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond} {
-		if got := b.Owe(now, 2); got != want {
+		if got := b.Charge(now, 2); got != want {
 			t.Errorf("call %d: the debt is paid in %s, want %s", i+1, got, want)
 		}
 	}
-	if got := b.Left(now); got != -3 {
+	if got := b.Tokens(now); got != -3 {
 		t.Errorf("%v tokens are left", got)
 	}
 	if b.IsFull(now.Add(2999*time.Millisecond)) || !b.IsFull(now.Add(3*time.Second)) {

@@ -22,8 +22,8 @@ func build(commit, date string) string {
 	return Version + " (" + strings.TrimSuffix("commit "+commit+", "+date, ", ") + ")"
 }
 
-// Asked reports whether the arguments of a program only request its version. It
+// VersionRequested reports whether the arguments of a program only request its version. It
 // is for programs that have no other options.
-func Asked(args []string) bool {
+func VersionRequested(args []string) bool {
 	return len(args) == 2 && (args[1] == "-V" || args[1] == "--version")
 }

@@ -19,12 +19,12 @@ type directory struct {
 	user, group     func(uint32) (string, error)
 	userID, groupID func(string) (uint32, error)
 	now             func() time.Time
-	forWorkers      chan struct{} // holds an element for each look-up for a worker
-	lookedUp        atomic.Uint64
-	forParent       chan struct{} // holds an element for each look-up for the dispatcher, so that its questions never wait for those of workers
+	workerSlots     chan struct{} // holds an element for each look-up for a worker
+	lookups         atomic.Uint64
+	parentSlots     chan struct{} // holds an element for each look-up for the dispatcher, so that its questions never wait for those of workers
 
 	mu    sync.Mutex
-	known map[question]answer
+	cache map[question]answer
 }
 
 // question asks for the name of a number. If name is set, it asks for the
@@ -36,20 +36,20 @@ type question struct {
 }
 
 type answer struct {
-	text   string
-	number uint32
-	until  time.Time
+	text    string
+	number  uint32
+	expires time.Time
 }
 
 const (
-	keepNames   = time.Minute
+	nameTTL     = time.Minute
 	maxNames    = 10_000 // the cache is cleared when it has this many entries
 	maxNameSize = 255    // bytes; a longer name is treated as absent
 	maxLookups  = 4      // concurrent look-ups for workers, and as many for the dispatcher; each may start a process
 )
 
 func newDirectory() *directory {
-	return &directory{now: time.Now, forWorkers: make(chan struct{}, maxLookups), forParent: make(chan struct{}, maxLookups), known: map[question]answer{},
+	return &directory{now: time.Now, workerSlots: make(chan struct{}, maxLookups), parentSlots: make(chan struct{}, maxLookups), cache: map[question]answer{},
 		user: func(uid uint32) (string, error) {
 			u, err := nss.LookupUID(uid)
 			return u.Name, err
@@ -68,92 +68,92 @@ func newDirectory() *directory {
 		}}
 }
 
-// ask answers a question of the dispatcher. An error means that the user
+// resolve answers a question of the dispatcher. An error means that the user
 // database is unavailable.
-func (d *directory) ask(q question) (answer, error) {
-	if known, ok := d.kept(q); ok {
-		return known, nil
+func (d *directory) resolve(q question) (answer, error) {
+	if hit, ok := d.cached(q); ok {
+		return hit, nil
 	}
-	d.forParent <- struct{}{}
-	defer func() { <-d.forParent }()
-	return d.find(q)
+	d.parentSlots <- struct{}{}
+	defer func() { <-d.parentSlots }()
+	return d.lookup(q)
 }
 
 // inquirer asks the directory on behalf of one worker.
 type inquirer struct {
 	*directory
-	turn chan struct{} // limits the worker to half of the look-ups that run at the same time
-	over chan struct{} // closed when the worker has exited
+	slots chan struct{} // limits the worker to half of the look-ups that run at the same time
+	done  chan struct{} // closed when the worker has exited
 
-	mu   sync.Mutex
-	left *rate.Bucket // limits questions with unknown answers
-	paid *rate.Bucket // limits all questions
+	mu        sync.Mutex
+	misses    *rate.Bucket // limits questions with unknown answers
+	questions *rate.Bucket // limits all questions
 }
 
 const (
-	askBurst = 2000 // unknown names: enough for each user of a cluster, once
-	askRate  = 100  // per second
+	missBurst = 2000 // unknown names: enough for each user of a cluster, once
+	missRate  = 100  // per second
 
-	knownBurst = 20_000 // known names; a worker that needs more names remembers them itself
-	knownRate  = 5000
+	questionBurst = 20_000 // known names; a worker that needs more names remembers them itself
+	questionRate  = 5000
 )
 
 func (d *directory) inquirer() *inquirer {
-	return &inquirer{directory: d, turn: make(chan struct{}, maxLookups/2), over: make(chan struct{}), left: rate.New(askBurst, askRate, time.Now()),
-		paid: rate.New(knownBurst, knownRate, time.Now())}
+	return &inquirer{directory: d, slots: make(chan struct{}, maxLookups/2), done: make(chan struct{}), misses: rate.New(missBurst, missRate, time.Now()),
+		questions: rate.New(questionBurst, questionRate, time.Now())}
 }
 
-var errUnasked = errors.New("the worker has exited")
+var errWorkerExited = errors.New("the worker has exited")
 
-// ask answers a question of the worker. If the worker has asked too many
+// resolve answers a question of the worker. If the worker has asked too many
 // questions, ask waits.
-func (i *inquirer) ask(q question) (answer, error) {
+func (i *inquirer) resolve(q question) (answer, error) {
 	i.mu.Lock()
-	wait := i.paid.Owe(time.Now(), 1)
+	wait := i.questions.Charge(time.Now(), 1)
 	i.mu.Unlock()
 	time.Sleep(wait)
-	if known, ok := i.kept(q); ok {
-		return known, nil
+	if hit, ok := i.cached(q); ok {
+		return hit, nil
 	}
-	for _, place := range []chan struct{}{i.turn, i.forWorkers} {
+	for _, slots := range []chan struct{}{i.slots, i.workerSlots} {
 		select {
-		case place <- struct{}{}:
-			defer func() { <-place }()
-		case <-i.over:
-			return answer{}, errUnasked
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-i.done:
+			return answer{}, errWorkerExited
 		}
 	}
-	for !i.isOver() {
-		if i.afford() {
-			return i.find(q)
+	for !i.isDone() {
+		if i.allowMiss() {
+			return i.lookup(q)
 		}
-		time.Sleep(time.Second / askRate)
+		time.Sleep(time.Second / missRate)
 	}
-	return answer{}, errUnasked
+	return answer{}, errWorkerExited
 }
 
-func (i *inquirer) isOver() bool {
+func (i *inquirer) isDone() bool {
 	select {
-	case <-i.over:
+	case <-i.done:
 		return true
 	default:
 		return false
 	}
 }
 
-func (i *inquirer) afford() bool {
+func (i *inquirer) allowMiss() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.left.Take(time.Now(), 1)
+	return i.misses.Take(time.Now(), 1)
 }
 
-// find looks q up.
-func (d *directory) find(q question) (answer, error) {
-	if known, ok := d.kept(q); ok { // another question has found the answer meanwhile
-		return known, nil
+// lookup looks q up.
+func (d *directory) lookup(q question) (answer, error) {
+	if hit, ok := d.cached(q); ok { // another question has found the answer meanwhile
+		return hit, nil
 	}
-	d.lookedUp.Add(1)
-	found, err := d.look(q)
+	d.lookups.Add(1)
+	result, err := d.queryDatabase(q)
 	switch errs.KindOf(err) {
 	case errs.NotFound, errs.Invalid: // a text that can't be a name belongs to no user
 	default:
@@ -161,37 +161,37 @@ func (d *directory) find(q question) (answer, error) {
 			return answer{}, err
 		}
 	}
-	found.until = d.now().Add(keepNames)
+	result.expires = d.now().Add(nameTTL)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.known) >= maxNames {
-		clear(d.known)
+	if len(d.cache) >= maxNames {
+		clear(d.cache)
 	}
-	d.known[q] = found
-	return found, nil
+	d.cache[q] = result
+	return result, nil
 }
 
-// look asks the system's databases.
-func (d *directory) look(q question) (found answer, err error) {
+// queryDatabase asks the system's databases.
+func (d *directory) queryDatabase(q question) (result answer, err error) {
 	name, number := d.user, d.userID
 	if q.group {
 		name, number = d.group, d.groupID
 	}
 	if q.name != "" {
-		if found.number, err = number(q.name); err != nil {
-			found.number = ipc.NoID
+		if result.number, err = number(q.name); err != nil {
+			result.number = ipc.NoID
 		}
-		return found, err
+		return result, err
 	}
-	if found.text, err = name(q.number); len(found.text) > maxNameSize {
-		found.text = ""
+	if result.text, err = name(q.number); len(result.text) > maxNameSize {
+		result.text = ""
 	}
-	return found, err
+	return result, err
 }
 
-func (d *directory) kept(q question) (answer, bool) {
+func (d *directory) cached(q question) (answer, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	a, ok := d.known[q]
-	return a, ok && d.now().Before(a.until)
+	a, ok := d.cache[q]
+	return a, ok && d.now().Before(a.expires)
 }

@@ -13,11 +13,11 @@ import (
 // TestDirectory checks that a name is looked up only once while it is cached,
 // and that a failed look-up is not cached.
 func TestDirectory(t *testing.T) {
-	now, asked := time.Unix(1000, 0), 0
+	now, lookups := time.Unix(1000, 0), 0
 	d := newDirectory()
 	d.now = func() time.Time { return now }
 	d.user = func(uid uint32) (string, error) {
-		asked++
+		lookups++
 		switch uid {
 		case 1:
 			return "alice", nil
@@ -27,19 +27,19 @@ func TestDirectory(t *testing.T) {
 		return "", errs.New(errs.Unavailable, "down")
 	}
 	for _, tt := range []struct {
-		uid  uint32
-		text string
-		sure bool
-		all  int // number of look-ups so far
+		uid         uint32
+		text        string
+		sure        bool
+		wantLookups int // number of look-ups so far
 	}{{1, "alice", true, 1}, {1, "alice", true, 1}, {2, "", true, 2}, {2, "", true, 2}, {3, "", false, 3}, {3, "", false, 4}} {
-		got, err := d.ask(question{number: tt.uid})
-		if got.text != tt.text || (err == nil) != tt.sure || asked != tt.all {
-			t.Errorf("uid %d: %q, %v after %d questions", tt.uid, got.text, err, asked)
+		got, err := d.resolve(question{number: tt.uid})
+		if got.text != tt.text || (err == nil) != tt.sure || lookups != tt.wantLookups {
+			t.Errorf("uid %d: %q, %v after %d questions", tt.uid, got.text, err, lookups)
 		}
 	}
-	now = now.Add(keepNames)
-	if d.ask(question{number: 1}); asked != 5 {
-		t.Errorf("%d questions after a name expired", asked)
+	now = now.Add(nameTTL)
+	if d.resolve(question{number: 1}); lookups != 5 {
+		t.Errorf("%d questions after a name expired", lookups)
 	}
 }
 
@@ -48,9 +48,9 @@ func TestDirectory(t *testing.T) {
 // no user.
 func TestNumbersOfNames(t *testing.T) {
 	d := newDirectory()
-	asked := 0
-	look := func(name string) (uint32, error) {
-		asked++
+	lookups := 0
+	lookup := func(name string) (uint32, error) {
+		lookups++
 		switch name {
 		case "alice":
 			return 20001, nil
@@ -61,12 +61,12 @@ func TestNumbersOfNames(t *testing.T) {
 		}
 		return 0, errs.New(errs.NotFound, "none")
 	}
-	d.userID, d.groupID = look, func(string) (uint32, error) { return 7, nil }
+	d.userID, d.groupID = lookup, func(string) (uint32, error) { return 7, nil }
 	for _, tt := range []struct {
-		q      question
-		number uint32
-		sure   bool
-		all    int // number of look-ups of users so far
+		q           question
+		number      uint32
+		sure        bool
+		wantLookups int // number of look-ups of users so far
 	}{
 		{question{name: "alice"}, 20001, true, 1}, {question{name: "alice"}, 20001, true, 1},
 		{question{name: "nosuch"}, ipc.NoID, true, 2}, {question{name: "nosuch"}, ipc.NoID, true, 2},
@@ -74,9 +74,9 @@ func TestNumbersOfNames(t *testing.T) {
 		{question{name: "slow"}, 0, false, 4}, {question{name: "slow"}, 0, false, 5},
 		{question{name: "alice", group: true}, 7, true, 5},
 	} {
-		known, err := d.inquirer().ask(tt.q)
-		if known.number != tt.number || (err == nil) != tt.sure || asked != tt.all {
-			t.Errorf("%+v: %d, %v after %d look-ups", tt.q, known.number, err, asked)
+		got, err := d.inquirer().resolve(tt.q)
+		if got.number != tt.number || (err == nil) != tt.sure || lookups != tt.wantLookups {
+			t.Errorf("%+v: %d, %v after %d look-ups", tt.q, got.number, err, lookups)
 		}
 	}
 }
@@ -93,24 +93,24 @@ func TestNamesOfOthers(t *testing.T) {
 		return fmt.Sprint("u", uid), nil
 	}
 	captured, honest := d.inquirer(), d.inquirer()
-	var asked sync.WaitGroup
-	for i := range uint32(mostAsked) {
-		asked.Go(func() { captured.ask(question{number: 1000 + i}) })
+	var wg sync.WaitGroup
+	for i := range uint32(maxPending) {
+		wg.Go(func() { captured.resolve(question{number: 1000 + i}) })
 	}
-	for len(captured.turn) < cap(captured.turn) {
+	for len(captured.slots) < cap(captured.slots) {
 		time.Sleep(time.Millisecond)
 	}
-	if known, _ := d.ask(question{number: 7}); known.text != "u7" {
-		t.Errorf("the parent receives %q", known.text)
+	if got, _ := d.resolve(question{number: 7}); got.text != "u7" {
+		t.Errorf("the parent receives %q", got.text)
 	}
-	if known, _ := honest.ask(question{number: 8}); known.text != "u8" {
-		t.Errorf("another worker receives %q", known.text)
+	if got, _ := honest.resolve(question{number: 8}); got.text != "u8" {
+		t.Errorf("another worker receives %q", got.text)
 	}
-	close(captured.over) // the worker exits, so its waiting questions are dropped
+	close(captured.done) // the worker exits, so its waiting questions are dropped
 	close(slow)
-	asked.Wait()
-	if len(d.known) > 2+cap(captured.turn) {
-		t.Errorf("%d names were looked up", len(d.known))
+	wg.Wait()
+	if len(d.cache) > 2+cap(captured.slots) {
+		t.Errorf("%d names were looked up", len(d.cache))
 	}
 }
 
@@ -121,18 +121,18 @@ func TestNamesHaveARate(t *testing.T) {
 	d.user = func(uint32) (string, error) { return "u", nil }
 	i := d.inquirer()
 	began := time.Now()
-	for n := range uint32(askBurst + askRate/2) {
-		i.ask(question{number: n})
+	for n := range uint32(missBurst + missRate/2) {
+		i.resolve(question{number: n})
 	}
 	if took := time.Since(began); took < 400*time.Millisecond {
-		t.Errorf("%d names within %s", askBurst+askRate/2, took)
+		t.Errorf("%d names within %s", missBurst+missRate/2, took)
 	}
-	i.paid.Owe(began, knownBurst)
+	i.questions.Charge(began, questionBurst)
 	began = time.Now()
-	for range knownRate / 2 {
-		i.ask(question{number: 1}) // a known name
+	for range questionRate / 2 {
+		i.resolve(question{number: 1}) // a known name
 	}
 	if took := time.Since(began); took < 400*time.Millisecond {
-		t.Errorf("%d known names within %s", knownRate/2, took)
+		t.Errorf("%d known names within %s", questionRate/2, took)
 	}
 }

@@ -38,9 +38,9 @@ func Main() int {
 }
 
 type resolver struct {
-	parent *ipc.Channel
-	names  *directory
-	asked  atomic.Uint64 // number of questions
+	parent    *ipc.Channel
+	names     *directory
+	questions atomic.Uint64 // number of questions
 }
 
 // Close does nothing, because pending look-ups have their own time limit.
@@ -48,40 +48,40 @@ func (*resolver) Close() {}
 
 // Counters returns the resolver's counters since its start.
 func (r *resolver) Counters() []any {
-	return []any{"names", slog.GroupValue(slog.Uint64("asked", r.asked.Load()), slog.Uint64("looked_up", r.names.lookedUp.Load()))}
+	return []any{"names", slog.GroupValue(slog.Uint64("asked", r.questions.Load()), slog.Uint64("looked_up", r.names.lookups.Load()))}
 }
 
 // Handle answers questions of the dispatcher, each as soon as its answer is
 // known.
-func (r *resolver) Handle(m ipc.Received) (done bool, err error) {
+func (r *resolver) Handle(m ipc.Received) (handled bool, err error) {
 	switch q := m.Message.(type) {
 	case *work.Lookup:
-		r.asked.Add(1)
-		go func() { _ = r.parent.Send(known(q, r.names.ask)) }()
+		r.questions.Add(1)
+		go func() { _ = r.parent.Send(lookupResult(q, r.names.resolve)) }()
 		return true, nil
 	}
 	return false, nil
 }
 
-// mostAsked limits the pending questions of a worker. An honest worker has
+// maxPending limits the pending questions of a worker. An honest worker has
 // fewer pending questions.
-const mostAsked = 64
+const maxPending = 64
 
 // Serve answers the questions of one worker.
 func (r *resolver) Serve(c *service.Client) {
 	i := r.names.inquirer()
-	defer close(i.over)
-	var open atomic.Int32
-	c.Each(func(m ipc.Message) (done bool, err error) {
+	defer close(i.done)
+	var pending atomic.Int32
+	c.EachMessage(func(m ipc.Message) (handled bool, err error) {
 		switch q := m.(type) {
 		case *work.Lookup:
-			r.asked.Add(1)
-			if open.Add(1) > mostAsked {
-				return true, fmt.Errorf("asked for more than %d names concurrently", mostAsked)
+			r.questions.Add(1)
+			if pending.Add(1) > maxPending {
+				return true, fmt.Errorf("asked for more than %d names concurrently", maxPending)
 			}
 			go func() {
-				a := known(q, i.ask)
-				open.Add(-1)
+				a := lookupResult(q, i.resolve)
+				pending.Add(-1)
 				c.Answer(a)
 			}()
 			return true, nil
@@ -90,8 +90,8 @@ func (r *resolver) Serve(c *service.Client) {
 	})
 }
 
-// known returns the answer to q.
-func known(q *work.Lookup, ask func(question) (answer, error)) *work.LookupResult {
+// lookupResult returns the answer to q.
+func lookupResult(q *work.Lookup, ask func(question) (answer, error)) *work.LookupResult {
 	a, err := ask(question{q.Group, q.Number, q.Name})
 	return &work.LookupResult{ID: q.ID, Sure: err == nil, Name: a.text, Number: a.number}
 }

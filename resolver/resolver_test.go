@@ -45,7 +45,7 @@ func worker(t *testing.T, parent *ipc.Channel, number uint32) *ipc.Channel {
 	return c
 }
 
-func hear(t *testing.T, c *ipc.Channel) ipc.Message {
+func receive(t *testing.T, c *ipc.Channel) ipc.Message {
 	t.Helper()
 	m, err := c.Receive()
 	must(t, err)
@@ -73,12 +73,12 @@ func TestAnswers(t *testing.T) {
 	}
 	parent := serve(t, d)
 	captured, honest := worker(t, parent, 1), worker(t, parent, 2)
-	for i := range uint32(mostAsked) {
+	for i := range uint32(maxPending) {
 		must(t, captured.Send(&work.Lookup{ID: uint64(i), Number: 1000 + i}))
 	}
 	for _, c := range []*ipc.Channel{parent, honest} {
 		must(t, c.Send(&work.Lookup{ID: 5, Number: 7}))
-		if k, ok := hear(t, c).(*work.LookupResult); !ok || k.ID != 5 || !k.Sure || k.Name != "alice" {
+		if k, ok := receive(t, c).(*work.LookupResult); !ok || k.ID != 5 || !k.Sure || k.Name != "alice" {
 			t.Errorf("answered %+v", k)
 		}
 	}
@@ -94,14 +94,14 @@ func TestAsksTooMuch(t *testing.T) {
 	parent := serve(t, d)
 	for name, send := range map[string]func(*ipc.Channel){
 		"too many questions": func(c *ipc.Channel) {
-			for i := range uint32(mostAsked + 1) {
+			for i := range uint32(maxPending + 1) {
 				_ = c.Send(&work.Lookup{ID: uint64(i), Number: i})
 			}
 		},
 	} {
 		c := worker(t, parent, 9)
 		send(c)
-		if b, ok := hear(t, parent).(*work.Breach); !ok || b.Number != 9 || b.Reason == "" {
+		if b, ok := receive(t, parent).(*work.Breach); !ok || b.Number != 9 || b.Reason == "" {
 			t.Errorf("%s: the parent receives %+v", name, b)
 		}
 		if _, err := c.Receive(); !errors.Is(err, io.EOF) {
@@ -121,9 +121,9 @@ func TestPing(t *testing.T) {
 		must(t, parent.Send(&work.Lookup{ID: uint64(i), Number: i}))
 	}
 	must(t, parent.Send(&ipc.Ping{Number: 3}))
-	done := time.AfterFunc(time.Minute, func() { parent.Close() })
-	defer done.Stop()
-	if p, ok := hear(t, parent).(*ipc.Pong); !ok || p.Number != 3 {
+	timer := time.AfterFunc(time.Minute, func() { parent.Close() })
+	defer timer.Stop()
+	if p, ok := receive(t, parent).(*ipc.Pong); !ok || p.Number != 3 {
 		t.Errorf("answered %+v", p)
 	}
 }

@@ -15,39 +15,39 @@ import (
 // Semaphore has a number of places. The zero key stands for callers whose key
 // is not known yet (Place.Claim). mu guards the fields below it.
 type Semaphore[K comparable] struct {
-	total, each int
-	lend        bool // whether a key can hold more than its share as long as no other key waits
-	patience    time.Duration
+	total, share int
+	lend         bool // whether a key can hold more than its share as long as no other key waits
+	maxWait      time.Duration
 
 	mu      sync.Mutex
-	taken   int
-	held    map[K]int   // by key
-	waiting []*Place[K] // places of the same key are in the order of their calls
+	inUse   int
+	heldBy  map[K]int   // by key
+	waiters []*Place[K] // places of the same key are in the order of their calls
 }
 
 // New returns a Semaphore with the given total number of places. The parameter
 // each is the share of a key, which is the maximum number of places that it can
 // hold. No caller waits longer than patience.
-func New[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
-	return &Semaphore[K]{total: total, each: each, patience: patience, held: map[K]int{}}
+func New[K comparable](total, share int, maxWait time.Duration) *Semaphore[K] {
+	return &Semaphore[K]{total: total, share: share, maxWait: maxWait, heldBy: map[K]int{}}
 }
 
 // NewLending returns a Semaphore that lends places: a key can hold more than
 // its share, even every place, as long as no caller with another key, or
 // without a key, waits. While such callers wait, the key gets no place beyond
 // its share.
-func NewLending[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
-	s := New[K](total, each, patience)
+func NewLending[K comparable](total, share int, maxWait time.Duration) *Semaphore[K] {
+	s := New[K](total, share, maxWait)
 	s.lend = true
 	return s
 }
 
 // Place is a place in a Semaphore, or a caller that waits for one.
 type Place[K comparable] struct {
-	of    *Semaphore[K]
+	sem   *Semaphore[K]
 	key   K
-	has   bool          // whether the place is held
-	start chan struct{} // closed when the place is held; nil before the wait
+	held  bool          // whether the place is held
+	ready chan struct{} // closed when the place is held; nil before the wait
 }
 
 // Acquire waits for a place. The key holds the place until it is released.
@@ -55,7 +55,7 @@ type Place[K comparable] struct {
 // Semaphore, or if ctx ends first, for example because the client closes its
 // connection.
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
-	p := &Place[K]{of: s, key: key}
+	p := &Place[K]{sem: s, key: key}
 	s.mu.Lock()
 	return p, p.wait(ctx)
 }
@@ -66,86 +66,86 @@ func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 // without a key, wait. After an error the caller has no place.
 func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	var unknown K
-	s := p.of
+	s := p.sem
 	s.mu.Lock()
-	if !p.has || p.key != unknown {
+	if !p.held || p.key != unknown {
 		s.mu.Unlock()
 		return nil
 	}
 	s.count(p.key, -1)
 	p.key = key
-	if s.held[key] < s.each || s.lend && !slices.ContainsFunc(s.waiting, func(w *Place[K]) bool { return w.key != key }) {
+	if s.heldBy[key] < s.share || s.lend && !slices.ContainsFunc(s.waiters, func(w *Place[K]) bool { return w.key != key }) {
 		s.count(key, 1)
 		s.mu.Unlock()
 		return nil
 	}
-	p.has = false
-	s.taken--
+	p.held = false
+	s.inUse--
 	return p.wait(ctx)
 }
 
 // wait waits until p has a place. It is called with s.mu held, and releases
 // s.mu.
 func (p *Place[K]) wait(ctx context.Context) error {
-	s := p.of
-	p.start = make(chan struct{})
-	s.waiting = append(s.waiting, p)
+	s := p.sem
+	p.ready = make(chan struct{})
+	s.waiters = append(s.waiters, p)
 	s.startNext()
-	has := p.has
+	held := p.held
 	s.mu.Unlock()
-	if has {
+	if held {
 		return nil
 	}
-	late := time.NewTimer(s.patience)
-	defer late.Stop()
+	timer := time.NewTimer(s.maxWait)
+	defer timer.Stop()
 	select {
-	case <-p.start:
+	case <-p.ready:
 		return nil
-	case <-late.C:
+	case <-timer.C:
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.has { // p got the place at the same moment
+	if p.held { // p got the place at the same moment
 		return nil
 	}
-	s.waiting = slices.DeleteFunc(s.waiting, func(w *Place[K]) bool { return w == p })
+	s.waiters = slices.DeleteFunc(s.waiters, func(w *Place[K]) bool { return w == p })
 	return errs.New(errs.TooMany, "too many concurrent queries")
 }
 
 // Release releases the place. Only the first call has an effect.
 func (p *Place[K]) Release() {
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
-	if !p.has {
+	p.sem.mu.Lock()
+	defer p.sem.mu.Unlock()
+	if !p.held {
 		return
 	}
-	p.has = false
-	p.of.taken--
-	p.of.count(p.key, -1)
-	p.of.startNext()
+	p.held = false
+	p.sem.inUse--
+	p.sem.count(p.key, -1)
+	p.sem.startNext()
 }
 
-// IsOver reports whether the place's key holds more than its share.
-func (p *Place[K]) IsOver() bool {
+// IsOverShare reports whether the place's key holds more than its share.
+func (p *Place[K]) IsOverShare() bool {
 	var unknown K
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
-	return p.key != unknown && p.of.held[p.key] > p.of.each
+	p.sem.mu.Lock()
+	defer p.sem.mu.Unlock()
+	return p.key != unknown && p.sem.heldBy[p.key] > p.sem.share
 }
 
 // Counts returns the number of held places, and the number of waiting callers.
-func (s *Semaphore[K]) Counts() (taken, waiting int) {
+func (s *Semaphore[K]) Counts() (inUse, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.taken, len(s.waiting)
+	return s.inUse, len(s.waiters)
 }
 
 // count adds n to the number of places that a key holds. The calling function
 // holds s.mu.
 func (s *Semaphore[K]) count(key K, n int) {
-	if s.held[key] += n; s.held[key] == 0 {
-		delete(s.held, key)
+	if s.heldBy[key] += n; s.heldBy[key] == 0 {
+		delete(s.heldBy, key)
 	}
 }
 
@@ -157,9 +157,9 @@ func (s *Semaphore[K]) count(key K, n int) {
 // place, its other callers wait behind those of all other keys. The calling
 // function holds s.mu.
 func (s *Semaphore[K]) startNext() {
-	for s.taken < s.total {
+	for s.inUse < s.total {
 		best, least := -1, 0
-		for i, w := range s.waiting {
+		for i, w := range s.waiters {
 			if rank := s.rank(w); (s.lend || rank < 2*s.total) && (best < 0 || rank < least) {
 				best, least = i, rank
 			}
@@ -167,13 +167,13 @@ func (s *Semaphore[K]) startNext() {
 		if best < 0 {
 			return
 		}
-		p := s.waiting[best]
-		s.waiting = slices.Delete(s.waiting, best, best+1)
+		p := s.waiters[best]
+		s.waiters = slices.Delete(s.waiters, best, best+1)
 		s.sendBack(p.key)
-		s.taken++
+		s.inUse++
 		s.count(p.key, 1)
-		p.has = true
-		close(p.start)
+		p.held = true
+		close(p.ready)
 	}
 }
 
@@ -181,11 +181,11 @@ func (s *Semaphore[K]) startNext() {
 // lowest number is next. The calling function holds s.mu.
 func (s *Semaphore[K]) rank(w *Place[K]) int {
 	var unknown K
-	held := s.held[w.key]
+	held := s.heldBy[w.key]
 	switch {
 	case w.key == unknown && s.lend:
 		return s.total
-	case held >= s.each:
+	case held >= s.share:
 		return 2*s.total + held
 	}
 	return held
@@ -200,12 +200,12 @@ func (s *Semaphore[K]) sendBack(key K) {
 		return
 	}
 	var others, own []*Place[K]
-	for _, w := range s.waiting {
+	for _, w := range s.waiters {
 		if w.key == key {
 			own = append(own, w)
 		} else {
 			others = append(others, w)
 		}
 	}
-	s.waiting = append(others, own...)
+	s.waiters = append(others, own...)
 }

@@ -24,9 +24,9 @@ func TestUsersTakeTurns(t *testing.T) {
 		return place.Release
 	}
 	first, second := acquire(1), acquire(1)
-	gone, cancel := context.WithCancel(ctx)
+	canceled, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := s.Acquire(gone, 1); errs.KindOf(err) != errs.TooMany {
+	if _, err := s.Acquire(canceled, 1); errs.KindOf(err) != errs.TooMany {
 		t.Errorf("a third place for one user: %v", err)
 	}
 	other := acquire(2) // user 2 is not delayed
@@ -61,7 +61,7 @@ func TestUsersTakeTurns(t *testing.T) {
 	}
 	releases[0]()
 	releases[1]()
-	if s.taken != 0 || len(s.held) != 0 || len(s.waiting) != 0 {
+	if s.inUse != 0 || len(s.heldBy) != 0 || len(s.waiters) != 0 {
 		t.Errorf("left behind: %+v", s)
 	}
 }
@@ -77,8 +77,8 @@ func TestWaitEnds(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	place.Release()
-	if taken, waiting := s.Counts(); taken != 0 || waiting != 0 {
-		t.Errorf("%d taken, %d waiting", taken, waiting)
+	if inUse, waiting := s.Counts(); inUse != 0 || waiting != 0 {
+		t.Errorf("%d taken, %d waiting", inUse, waiting)
 	}
 }
 
@@ -96,9 +96,9 @@ func TestShareIsLent(t *testing.T) {
 			defer mu.Unlock()
 			return len(places[key])
 		}
-		var all sync.WaitGroup
-		come := func(key string) {
-			all.Go(func() {
+		var wg sync.WaitGroup
+		acquire := func(key string) {
+			wg.Go(func() {
 				p, err := s.Acquire(ctx, "")
 				if err == nil {
 					err = p.Claim(ctx, key)
@@ -113,42 +113,42 @@ func TestShareIsLent(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		leave := func(key string) {
+		release := func(key string) {
 			p := places[key][0]
 			places[key] = places[key][1:]
 			p.Release()
 			p.Release() // a second call has no effect
 		}
 		for range 14 {
-			come("alice")
+			acquire("alice")
 		}
-		if n := started("alice"); n != 4 || !places["alice"][0].IsOver() {
+		if n := started("alice"); n != 4 || !places["alice"][0].IsOverShare() {
 			t.Fatalf("alice has %d places, although no other key waits", n)
 		}
-		come("bob")
-		leave("alice") // one of alice's ten callers gets the place and claims it, but alice holds three places, so the place goes to the next caller, until bob gets it
+		acquire("bob")
+		release("alice") // one of alice's ten callers gets the place and claims it, but alice holds three places, so the place goes to the next caller, until bob gets it
 		if n := started("bob"); n != 1 {
 			t.Fatalf("after one place was free bob has %d", n)
 		}
-		come("bob")
-		leave("alice")
-		if n, m := started("bob"), started("alice"); n != 2 || m != 2 || places["alice"][0].IsOver() {
+		acquire("bob")
+		release("alice")
+		if n, m := started("bob"), started("alice"); n != 2 || m != 2 || places["alice"][0].IsOverShare() {
 			t.Fatalf("after two places were free bob has %d, alice %d", n, m)
 		}
-		leave("alice")
+		release("alice")
 		if n := started("alice"); n != 2 {
 			t.Fatalf("under its share alice has %d", n)
 		}
-		leave("bob")
-		leave("bob")
+		release("bob")
+		release("bob")
 		if n := started("alice"); n != 4 {
 			t.Errorf("when bob has gone alice has %d", n)
 		}
 		for started("alice") > 0 {
-			leave("alice")
+			release("alice")
 		}
-		all.Wait()
-		if s.taken != 0 || len(s.held) != 0 || len(s.waiting) != 0 {
+		wg.Wait()
+		if s.inUse != 0 || len(s.heldBy) != 0 || len(s.waiters) != 0 {
 			t.Errorf("left behind: %+v", s)
 		}
 	})
@@ -176,13 +176,13 @@ func TestClaimInVain(t *testing.T) {
 			t.Error("alice has both places while another caller waits")
 		}
 		second.Release() // already released
-		gone, cancel := context.WithCancel(ctx)
+		canceled, cancel := context.WithCancel(ctx)
 		cancel()
-		if _, err := s.Acquire(gone, ""); err == nil {
+		if _, err := s.Acquire(canceled, ""); err == nil {
 			t.Error("a caller that has gone got a place")
 		}
-		if s.taken != 2 || s.held["alice"] != 1 || len(s.waiting) != 0 {
-			t.Errorf("taken %d, %v, %d wait", s.taken, s.held, len(s.waiting))
+		if s.inUse != 2 || s.heldBy["alice"] != 1 || len(s.waiters) != 0 {
+			t.Errorf("taken %d, %v, %d wait", s.inUse, s.heldBy, len(s.waiters))
 		}
 	})
 }

@@ -19,17 +19,17 @@ type Client struct {
 // NewClient returns a Client for the worker at the other end of channel. It is
 // only for tests: the Client lacks a second channel, the one to the dispatcher,
 // and so can't report a worker that violates the protocol.
-func NewClient(about work.Client, channel *ipc.Channel) *Client {
-	return &Client{Client: about, channel: channel}
+func NewClient(worker work.Client, channel *ipc.Channel) *Client {
+	return &Client{Client: worker, channel: channel}
 }
 
-// admit makes s serve the worker at the other end of the channel fd.
-func admit(role ipc.Role, fd int, about *work.Client, parent *ipc.Channel, s Service) error {
+// serveClient makes s serve the worker at the other end of the channel fd.
+func serveClient(role ipc.Role, fd int, worker *work.Client, parent *ipc.Channel, s Service) error {
 	channel, err := ipc.Open(fd, role, ipc.Worker)
 	if err != nil {
 		return err
 	}
-	c := &Client{Client: *about, channel: channel, parent: parent}
+	c := &Client{Client: *worker, channel: channel, parent: parent}
 	go func() {
 		defer channel.Close()
 		s.Serve(c)
@@ -37,16 +37,16 @@ func admit(role ipc.Role, fd int, about *work.Client, parent *ipc.Channel, s Ser
 	return nil
 }
 
-// Each calls handle with each message of the worker, until the channel closes
+// EachMessage calls handle with each message of the worker, until the channel closes
 // or handle returns an error. If handle returns an error, or the worker
 // violates the protocol, Each reports the worker to the dispatcher. The result
 // done of handle must be false if the service does not handle this kind of
 // message; this counts as a violation too.
-func (c *Client) Each(handle func(ipc.Message) (done bool, err error)) {
+func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error)) {
 	for {
 		m, err := c.channel.Receive()
-		if _, bad := errors.AsType[*ipc.Violation](err); bad {
-			c.report(err)
+		if _, violated := errors.AsType[*ipc.Violation](err); violated {
+			c.reportViolation(err)
 			return
 		}
 		if err != nil {
@@ -55,12 +55,12 @@ func (c *Client) Each(handle func(ipc.Message) (done bool, err error)) {
 			}
 			return
 		}
-		done, err := handle(m.Message)
-		if !done {
+		handled, err := handle(m.Message)
+		if !handled {
 			err = ipc.Unheard(m)
 		}
 		if err != nil {
-			c.report(err)
+			c.reportViolation(err)
 			return
 		}
 	}
@@ -74,10 +74,10 @@ func (c *Client) Answer(m ipc.Message) {
 	}
 }
 
-// report asks the dispatcher to have the worker killed.
-func (c *Client) report(why error) {
-	slog.Error("worker violated the protocol and is no longer served", "client", c.Number, "because", why)
-	if err := c.parent.Send(&work.Breach{Number: c.Number, Reason: ipc.Refuse(why.Error()).Reason}); err != nil {
+// reportViolation asks the dispatcher to have the worker killed.
+func (c *Client) reportViolation(violation error) {
+	slog.Error("worker violated the protocol and is no longer served", "client", c.Number, "because", violation)
+	if err := c.parent.Send(&work.Breach{Number: c.Number, Reason: ipc.Refuse(violation.Error()).Reason}); err != nil {
 		slog.Warn("report not sent to the parent", "client", c.Number, "error", err)
 	}
 }

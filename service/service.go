@@ -59,14 +59,14 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 	// A terminal or a service manager sends these signals to all processes, but
 	// only the parent process handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGUSR1) // from the beginning, because the signal would end the process
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1) // from the beginning, because the signal would end the process
 	parent, err := ipc.Open(ipc.ServiceChannelFD, role, ipc.Parent)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
 		return 2
 	}
-	if err := begin(role, parent, confine); err != nil {
+	if err := setUp(role, parent, confine); err != nil {
 		slog.Error(role.String()+" does not serve", "error", err)
 		if !errors.Is(err, io.EOF) {
 			_ = parent.Send(ipc.Refuse(err.Error()))
@@ -75,7 +75,7 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 	}
 	s := build(parent)
 	go func() {
-		for range asked {
+		for range signals {
 			slog.Info("counters", s.Counters()...)
 		}
 	}()
@@ -88,8 +88,8 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 	return 0
 }
 
-// begin performs the steps from the parent process's first message to Ready.
-func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (security.Sandbox, error)) error {
+// setUp performs the steps from the parent process's first message to Ready.
+func setUp(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (security.Sandbox, error)) error {
 	if err := self.SetUpNamespaces(); err != nil {
 		return err
 	}
@@ -123,10 +123,10 @@ func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 		case *ipc.Ping:
 			err = parent.Send(&ipc.Pong{Number: msg.Number})
 		case *work.Client:
-			err = admit(role, m.FDs[0], msg, parent, s)
+			err = serveClient(role, m.FDs[0], msg, parent, s)
 		default:
-			var done bool
-			if done, err = s.Handle(m); !done {
+			var handled bool
+			if handled, err = s.Handle(m); !handled {
 				err = ipc.Unheard(msg)
 			}
 		}

@@ -71,6 +71,6 @@ func (b *budget) cost(f frame) int {
 // spend deducts the cost of frames, and reports whether the budget was
 // sufficient.
 func (b *budget) spend(now time.Time, cost int) bool {
-	b.bucket.Owe(now, float64(cost)-frameCredit*float64(b.answers.Swap(0))) // credit above the burst is lost
-	return b.bucket.Left(now) >= 0
+	b.bucket.Charge(now, float64(cost)-frameCredit*float64(b.answers.Swap(0))) // credit above the burst is lost
+	return b.bucket.Tokens(now) >= 0
 }

@@ -116,7 +116,7 @@ func (o *offences) wait(r *http.Request, c *connState) time.Duration {
 	if who := o.behind(r); who.IsValid() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		return o.forwarded.Wait(time.Now(), who)
+		return o.forwarded.BlockedFor(time.Now(), who)
 	}
 	return 0
 }
@@ -190,7 +190,7 @@ func (o *offences) behind(r *http.Request) netip.Addr {
 	if !addr.IsValid() || o.admission.Exempts(addr) {
 		return netip.Addr{}
 	}
-	return penalty.OneClient(addr)
+	return penalty.ClientAddr(addr)
 }
 
 // named returns r with the data that a trusted proxy sends about it, for the

@@ -47,7 +47,7 @@ func (r *rates) take(now time.Time, who string) time.Duration {
 	if b.Take(now, 1) {
 		return 0
 	}
-	return b.Wait(now, 1)
+	return b.Delay(now, 1)
 }
 
 // len returns the number of stored identities.
@@ -69,7 +69,7 @@ func (r *rates) forget(now time.Time) {
 	for who, b := range r.list {
 		if b.IsFull(now) {
 			delete(r.list, who)
-		} else if left := b.Left(now); left > most {
+		} else if left := b.Tokens(now); left > most {
 			fullest, most = who, left
 		}
 		if looked++; looked == 64 {

@@ -136,7 +136,7 @@ func (g *gate) isPressed() bool {
 // many requests that are just fast enough could hold all slots permanently.
 func thin(list []*slowClient) {
 	for _, p := range list {
-		if p.inflight != nil && time.Since(p.begun) >= portionTime && p.inflight.IsOver() {
+		if p.inflight != nil && time.Since(p.begun) >= portionTime && p.inflight.IsOverShare() {
 			p.end()
 			return
 		}

@@ -18,27 +18,27 @@ func Open(fd int) File { return lockedFile{os.NewFile(uintptr(fd), "idempotency 
 // Offsets of the bytes that are locked. They are after the last place for a
 // claim.
 const (
-	changing = int64(Slots)*slotSize + iota // locked while a process reads and writes claims
-	present                                 // locked (shared) as long as a process uses the file
+	changeLock   = int64(Slots)*slotSize + iota // locked while a process reads and writes claims
+	presenceLock                                // locked (shared) as long as a process uses the file
 )
 
-func (f lockedFile) lock(how int, kind int16, at int64) error {
+func (f lockedFile) lock(cmd int, kind int16, at int64) error {
 	l := unix.Flock_t{Type: kind, Start: at, Len: 1}
 	for {
-		if err := unix.FcntlFlock(f.Fd(), how, &l); err != unix.EINTR {
+		if err := unix.FcntlFlock(f.Fd(), cmd, &l); err != unix.EINTR {
 			return err
 		}
 	}
 }
 
-func (f lockedFile) Lock() error { return f.lock(unix.F_SETLKW, unix.F_WRLCK, changing) }
-func (f lockedFile) Unlock()     { _ = f.lock(unix.F_SETLK, unix.F_UNLCK, changing) }
+func (f lockedFile) Lock() error { return f.lock(unix.F_SETLKW, unix.F_WRLCK, changeLock) }
+func (f lockedFile) Unlock()     { _ = f.lock(unix.F_SETLK, unix.F_UNLCK, changeLock) }
 
 // Sync calls fdatasync, which also writes the length of the file.
 func (f lockedFile) Sync() error { return unix.Fdatasync(int(f.Fd())) }
 
-func (f lockedFile) Alone() bool {
-	alone := f.lock(unix.F_SETLK, unix.F_WRLCK, present) == nil
-	_ = f.lock(unix.F_SETLKW, unix.F_RDLCK, present)
-	return alone
+func (f lockedFile) IsOnlyUser() bool {
+	onlyUser := f.lock(unix.F_SETLK, unix.F_WRLCK, presenceLock) == nil
+	_ = f.lock(unix.F_SETLKW, unix.F_RDLCK, presenceLock)
+	return onlyUser
 }

@@ -7,13 +7,13 @@ import (
 )
 
 // The file has Slots places of slotSize bytes. A place holds a claim and, from
-// offset answerAt on, an end: the record of how the claim ended. Both have a
+// offset endOffset on, an end: the record of how the claim ended. Both have a
 // checksum, so that a partly written claim or end counts as absent. They are in
 // different sectors of the disk, so that an interrupted write of the end can't
 // damage the claim.
 const (
 	slotSize  = 2048
-	answerAt  = 512
+	endOffset = 512
 	claimSize = 4 + 4 + 8 + 8 + 8 + 8 + 3*32
 	endSize   = 4 + 8 + 1 + 2 // before the text of the answer
 
@@ -26,16 +26,16 @@ const (
 const magic = "SIK\x01"
 
 var (
-	order  = binary.LittleEndian
-	castor = crc32.MakeTable(crc32.Castagnoli)
+	order      = binary.LittleEndian
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
 // claim is the first part of a place.
 type claim struct {
 	number           uint64    // number of the claim, which is at place number % Slots
-	first            time.Time // when the place was taken
-	at               time.Time // when the request with the key arrived
-	by               [8]byte   // id of the process that wrote the claim
+	placedAt         time.Time // when the place was taken
+	claimedAt        time.Time // when the request with the key arrived
+	process          [8]byte   // id of the process that wrote the claim
 	key, share, body [32]byte
 }
 
@@ -43,11 +43,11 @@ func (c *claim) encode() []byte {
 	b := append(make([]byte, 0, claimSize), magic...)
 	b = order.AppendUint32(b, 0)
 	b = order.AppendUint64(b, c.number)
-	b = order.AppendUint64(b, uint64(c.first.UnixNano()))
-	b = order.AppendUint64(b, uint64(c.at.UnixNano()))
-	b = append(b, c.by[:]...)
+	b = order.AppendUint64(b, uint64(c.placedAt.UnixNano()))
+	b = order.AppendUint64(b, uint64(c.claimedAt.UnixNano()))
+	b = append(b, c.process[:]...)
 	b = append(append(append(b, c.key[:]...), c.share[:]...), c.body[:]...)
-	order.PutUint32(b[4:], crc32.Checksum(b, castor))
+	order.PutUint32(b[4:], crc32.Checksum(b, castagnoli))
 	return b
 }
 
@@ -64,11 +64,11 @@ func decodeClaim(b []byte) (c *claim, newer bool) {
 	switch {
 	case b[3] > magic[3]:
 		return nil, true
-	case crc32.Checksum(b, castor) != sum:
+	case crc32.Checksum(b, castagnoli) != sum:
 		return nil, false
 	}
-	c = &claim{number: order.Uint64(b[8:]), first: time.Unix(0, int64(order.Uint64(b[16:]))), at: time.Unix(0, int64(order.Uint64(b[24:])))}
-	copy(c.by[:], b[32:])
+	c = &claim{number: order.Uint64(b[8:]), placedAt: time.Unix(0, int64(order.Uint64(b[16:]))), claimedAt: time.Unix(0, int64(order.Uint64(b[24:])))}
+	copy(c.process[:], b[32:])
 	copy(c.key[:], b[40:])
 	copy(c.share[:], b[72:])
 	copy(c.body[:], b[104:])
@@ -81,7 +81,7 @@ func encodeEnd(number uint64, state State, answer []byte) []byte {
 	b := order.AppendUint64(make([]byte, 4, endSize+len(answer)), number)
 	b = order.AppendUint16(append(b, byte(state)), uint16(len(answer)))
 	b = append(b, answer...)
-	order.PutUint32(b, crc32.Checksum(b, castor))
+	order.PutUint32(b, crc32.Checksum(b, castagnoli))
 	return b
 }
 
@@ -95,7 +95,7 @@ func decodeEnd(b []byte, number uint64) (state State, answer []byte, ok bool) {
 	b = append([]byte(nil), b[:size]...)
 	sum := order.Uint32(b)
 	order.PutUint32(b, 0)
-	if crc32.Checksum(b, castor) != sum || order.Uint64(b[4:]) != number {
+	if crc32.Checksum(b, castagnoli) != sum || order.Uint64(b[4:]) != number {
 		return 0, nil, false
 	}
 	return State(b[12]), b[endSize:], true

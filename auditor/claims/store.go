@@ -45,8 +45,8 @@ const (
 	// Slots is the maximum number of claims in a file.
 	Slots = 65536
 
-	// MostPerUser limits the claims of one user.
-	MostPerUser = Slots / 8
+	// MaxPerUser limits the claims of one user.
+	MaxPerUser = Slots / 8
 
 	// renewal applies to a key whose request was not carried out. It is how
 	// long the next request with that key can use the same place. So clients
@@ -68,33 +68,33 @@ type File interface {
 	Lock() error
 	Unlock()
 
-	// Alone reports whether no other process uses the file. It also marks the
+	// IsOnlyUser reports whether no other process uses the file. It also marks the
 	// file as used by this process, so that Alone returns false in other
 	// processes until this process exits.
-	Alone() bool
+	IsOnlyUser() bool
 }
 
 // Store holds the claims in a file. Only one goroutine uses it.
 type Store struct {
-	file File
-	by   [8]byte // id of this process
-	now  func() time.Time
+	file    File
+	process [8]byte // id of this process
+	now     func() time.Time
 
-	begun time.Time // older claims without an answer belong to processes that have exited
-	next  uint64    // number of the next claim; 0: the whole file must be read
-	live  []*claim  // ascending by number; expired claims are removed from the front
-	byKey map[[32]byte]*claim
-	users map[[32]byte]int // number of claims in live, by share
-	open  map[uint64]bool  // claims of this process whose requests have not ended
-	fresh []*claim         // new claims that are not synced yet, at the end of live
-	again []*claim         // renewed claims that are not synced yet
-	dirty bool             // something was written since the last sync
+	liveSince time.Time // older claims without an answer belong to processes that have exited
+	next      uint64    // number of the next claim; 0: the whole file must be read
+	live      []*claim  // ascending by number; expired claims are removed from the front
+	byKey     map[[32]byte]*claim
+	users     map[[32]byte]int // number of claims in live, by share
+	open      map[uint64]bool  // claims of this process whose requests have not ended
+	unsynced  []*claim         // new claims that are not synced yet, at the end of live
+	renewed   []*claim         // renewed claims that are not synced yet
+	dirty     bool             // something was written since the last sync
 }
 
 // New returns a Store for the claims in file. The Store reads the file when the
 // Store is first used. The argument by is the id of this process.
-func New(file File, by [8]byte, now func() time.Time) *Store {
-	return &Store{file: file, by: by, now: now, open: map[uint64]bool{}}
+func New(file File, process [8]byte, now func() time.Time) *Store {
+	return &Store{file: file, process: process, now: now, open: map[uint64]bool{}}
 }
 
 // Begin locks the file and reads what other processes have written.
@@ -102,7 +102,7 @@ func (s *Store) Begin() error {
 	if err := s.file.Lock(); err != nil {
 		return fmt.Errorf("lock the file: %w", err)
 	}
-	if err := s.follow(); err != nil {
+	if err := s.readNew(); err != nil {
 		s.next = 0 // the whole file is read again next time
 		s.file.Unlock()
 		return err
@@ -122,37 +122,37 @@ func (s *Store) Commit() error {
 	if err != nil {
 		s.undo()
 	}
-	s.fresh, s.again, s.dirty = nil, nil, false
+	s.unsynced, s.renewed, s.dirty = nil, nil, false
 	return err
 }
 
 // undo withdraws the claims made since Begin.
 func (s *Store) undo() {
-	for _, c := range s.fresh {
+	for _, c := range s.unsynced {
 		s.forget(c)
 		// If this write fails as well, the claim stays in the file. Its key
 		// then counts as used for a request whose outcome is unknown.
-		_, _ = s.file.WriteAt(make([]byte, claimSize), place(c.number))
+		_, _ = s.file.WriteAt(make([]byte, claimSize), slotOffset(c.number))
 	}
-	for _, c := range s.again {
+	for _, c := range s.renewed {
 		delete(s.open, c.number)
-		_, _ = s.file.WriteAt(encodeEnd(c.number, NotDone, nil), place(c.number)+answerAt)
+		_, _ = s.file.WriteAt(encodeEnd(c.number, NotDone, nil), slotOffset(c.number)+endOffset)
 	}
-	if len(s.fresh) > 0 {
-		s.live, s.next = s.live[:len(s.live)-len(s.fresh)], s.fresh[0].number
+	if len(s.unsynced) > 0 {
+		s.live, s.next = s.live[:len(s.live)-len(s.unsynced)], s.unsynced[0].number
 	}
 }
 
 // Claim claims a key for a request of a user. key, share and body are hashes:
 // share identifies the user, and body the request. worker is the number of
 // claims that the worker has made so far.
-func (s *Store) Claim(key, share, body [32]byte, worker int) (uint64, State, []byte, error) {
+func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, State, []byte, error) {
 	if c := s.byKey[key]; c != nil {
-		state, answer, err := s.look(c)
+		state, answer, err := s.refresh(c)
 		switch {
 		case err != nil:
 			return 0, Full, nil, err
-		case state == NotDone && s.now().Sub(c.first).Abs() < renewal:
+		case state == NotDone && s.now().Sub(c.placedAt).Abs() < renewal:
 			return s.renew(c, body)
 		case state == NotDone:
 		case c.body != body:
@@ -165,17 +165,17 @@ func (s *Store) Claim(key, share, body [32]byte, worker int) (uint64, State, []b
 	if len(s.live) > 0 {
 		free -= int(s.next - s.live[0].number)
 	}
-	if mine := s.users[share]; free <= 0 || mine >= MostPerUser || mine > 0 && mine >= free || worker > 0 && worker >= free {
+	if userClaims := s.users[share]; free <= 0 || userClaims >= MaxPerUser || userClaims > 0 && userClaims >= free || workerClaims > 0 && workerClaims >= free {
 		return 0, Full, nil, nil
 	}
 	now := s.now()
-	c := &claim{number: s.next, first: now, at: now, by: s.by, key: key, share: share, body: body}
+	c := &claim{number: s.next, placedAt: now, claimedAt: now, process: s.process, key: key, share: share, body: body}
 	if err := s.write(c); err != nil {
 		return 0, Full, nil, err
 	}
 	s.add(c)
 	s.open[c.number] = true
-	s.fresh = append(s.fresh, c)
+	s.unsynced = append(s.unsynced, c)
 	return c.number, Fresh, nil, nil
 }
 
@@ -183,14 +183,14 @@ func (s *Store) Claim(key, share, body [32]byte, worker int) (uint64, State, []b
 // carried out, so the new claim replaces c in its place.
 func (s *Store) renew(c *claim, body [32]byte) (uint64, State, []byte, error) {
 	next := *c
-	next.at, next.by, next.body = s.now(), s.by, body
+	next.claimedAt, next.process, next.body = s.now(), s.process, body
 	if err := s.write(&next); err != nil {
-		_, _ = s.file.WriteAt(encodeEnd(c.number, NotDone, nil), place(c.number)+answerAt)
+		_, _ = s.file.WriteAt(encodeEnd(c.number, NotDone, nil), slotOffset(c.number)+endOffset)
 		return 0, Full, nil, err
 	}
 	*c = next
 	s.open[c.number] = true
-	s.again = append(s.again, c)
+	s.renewed = append(s.renewed, c)
 	return c.number, Fresh, nil, nil
 }
 
@@ -199,10 +199,10 @@ func (s *Store) renew(c *claim, body [32]byte) (uint64, State, []byte, error) {
 // not after the request was carried out.
 func (s *Store) write(c *claim) error {
 	s.dirty = true
-	if _, err := s.file.WriteAt(make([]byte, slotSize-answerAt), place(c.number)+answerAt); err != nil {
+	if _, err := s.file.WriteAt(make([]byte, slotSize-endOffset), slotOffset(c.number)+endOffset); err != nil {
 		return err
 	}
-	_, err := s.file.WriteAt(c.encode(), place(c.number))
+	_, err := s.file.WriteAt(c.encode(), slotOffset(c.number))
 	return err
 }
 
@@ -213,25 +213,25 @@ func (s *Store) Settle(number uint64, state State, answer []byte) error {
 		return nil // the claim has expired
 	}
 	s.dirty = true
-	_, err := s.file.WriteAt(encodeEnd(number, state, answer), place(number)+answerAt)
+	_, err := s.file.WriteAt(encodeEnd(number, state, answer), slotOffset(number)+endOffset)
 	if err == nil {
 		delete(s.open, number)
 	}
 	return err
 }
 
-// look returns the state of a claim in the file. It first updates c from the
+// refresh returns the state of a claim in the file. It first updates c from the
 // file, because another process may have renewed it. An expired claim is free.
-func (s *Store) look(c *claim) (State, []byte, error) {
-	now, err := s.read(c.number)
+func (s *Store) refresh(c *claim) (State, []byte, error) {
+	current, err := s.read(c.number)
 	switch {
 	case err != nil:
 		return 0, nil, err
-	case now == nil || now.number != c.number || now.key != c.key: // a write to this place was interrupted
+	case current == nil || current.number != c.number || current.key != c.key: // a write to this place was interrupted
 		return NotDone, nil, nil
 	}
-	c.at, c.by, c.body = now.at, now.by, now.body
-	if s.now().Sub(c.at).Abs() >= Lifetime {
+	c.claimedAt, c.process, c.body = current.claimedAt, current.process, current.body
+	if s.now().Sub(c.claimedAt).Abs() >= Lifetime {
 		return NotDone, nil, nil
 	}
 	return s.state(c)
@@ -239,16 +239,16 @@ func (s *Store) look(c *claim) (State, []byte, error) {
 
 // state returns the state of a claim that has not expired.
 func (s *Store) state(c *claim) (State, []byte, error) {
-	b := make([]byte, slotSize-answerAt)
-	if _, err := s.file.ReadAt(b, place(c.number)+answerAt); err != nil && err != io.EOF {
+	b := make([]byte, slotSize-endOffset)
+	if _, err := s.file.ReadAt(b, slotOffset(c.number)+endOffset); err != nil && err != io.EOF {
 		return 0, nil, err
 	}
 	if state, answer, ok := decodeEnd(b, c.number); ok && (state == Answered || state == Unknown || state == NotDone) {
 		return state, answer, nil
 	}
 	running := s.open[c.number]
-	if c.by != s.by {
-		running = c.at.After(s.begun) && s.now().Sub(c.at) < foreignLimit
+	if c.process != s.process {
+		running = c.claimedAt.After(s.liveSince) && s.now().Sub(c.claimedAt) < foreignLimit
 	}
 	if running {
 		return Running, nil, nil
@@ -256,10 +256,10 @@ func (s *Store) state(c *claim) (State, []byte, error) {
 	return Unknown, nil, nil
 }
 
-// follow reads the claims that were written since its last call. It reads all
+// readNew reads the claims that were written since its last call. It reads all
 // claims if this is the first call, or if other processes have filled the whole
 // ring since then.
-func (s *Store) follow() error {
+func (s *Store) readNew() error {
 	for s.next > 0 {
 		c, err := s.read(s.next)
 		switch {
@@ -278,10 +278,10 @@ func (s *Store) follow() error {
 
 // readAll reads the whole file.
 func (s *Store) readAll() error {
-	if s.begun.IsZero() {
-		s.begun = time.Unix(0, 0)
-		if s.file.Alone() {
-			s.begun = s.now()
+	if s.liveSince.IsZero() {
+		s.liveSince = time.Unix(0, 0)
+		if s.file.IsOnlyUser() {
+			s.liveSince = s.now()
 		}
 	}
 	var places [Slots]*claim
@@ -325,7 +325,7 @@ func (s *Store) readAll() error {
 // is empty.
 func (s *Store) read(number uint64) (*claim, error) {
 	b := make([]byte, claimSize)
-	n, err := s.file.ReadAt(b, place(number))
+	n, err := s.file.ReadAt(b, slotOffset(number))
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
@@ -371,9 +371,9 @@ func (s *Store) forget(c *claim) {
 // expired reports whether a claim is older than the time for which keys are
 // kept. A claim that is dated equally far in the future also counts as expired,
 // because the clock was wrong when it was written.
-func (s *Store) expired(c *claim) bool { return s.now().Sub(c.first).Abs() >= Lifetime+renewal }
+func (s *Store) expired(c *claim) bool { return s.now().Sub(c.placedAt).Abs() >= Lifetime+renewal }
 
 // Live returns the number of claims.
 func (s *Store) Live() int { return len(s.live) }
 
-func place(number uint64) int64 { return int64(number%Slots) * slotSize }
+func slotOffset(number uint64) int64 { return int64(number%Slots) * slotSize }

@@ -16,11 +16,11 @@ import (
 
 // memory is a file whose writes can fail.
 type memory struct {
-	text    []byte
-	left    int // bytes that can still be written; negative: any number
-	syncErr error
-	alone   bool
-	locked  bool
+	text     []byte
+	space    int // bytes that can still be written; negative: any number
+	syncErr  error
+	onlyUser bool
+	locked   bool
 }
 
 func (m *memory) ReadAt(b []byte, at int64) (int, error) {
@@ -36,9 +36,9 @@ func (m *memory) ReadAt(b []byte, at int64) (int, error) {
 
 func (m *memory) WriteAt(b []byte, at int64) (int, error) {
 	n := len(b)
-	if m.left >= 0 {
-		n = min(n, m.left)
-		m.left -= n
+	if m.space >= 0 {
+		n = min(n, m.space)
+		m.space -= n
 	}
 	if grow := int(at) + n - len(m.text); grow > 0 {
 		m.text = append(m.text, make([]byte, grow)...)
@@ -58,22 +58,22 @@ func (m *memory) Lock() error {
 	m.locked = true
 	return nil
 }
-func (m *memory) Unlock()     { m.locked = false }
-func (m *memory) Alone() bool { return m.alone }
+func (m *memory) Unlock()          { m.locked = false }
+func (m *memory) IsOnlyUser() bool { return m.onlyUser }
 
 // clock is a virtual time.
 type clock struct{ now time.Time }
 
 func (c *clock) read() time.Time { return c.now }
 
-var begin = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+var startTime = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 
-func store(f File, c *clock, by byte) *Store { return New(f, [8]byte{by}, c.read) }
+func store(f File, c *clock, process byte) *Store { return New(f, [8]byte{process}, c.read) }
 
 func hash(text string) [32]byte { return sha256.Sum256([]byte(text)) }
 
-// ask claims a key between Begin and Commit.
-func ask(t *testing.T, s *Store, key, user, body string) (uint64, State, string) {
+// claimKey claims a key between Begin and Commit.
+func claimKey(t *testing.T, s *Store, key, user, body string) (uint64, State, string) {
 	t.Helper()
 	must(t, s.Begin())
 	number, state, answer, err := s.Claim(hash(user+key), hash(user), hash(body), 0)
@@ -82,10 +82,10 @@ func ask(t *testing.T, s *Store, key, user, body string) (uint64, State, string)
 	return number, state, string(answer)
 }
 
-// want claims a key, and fails the test unless the result is as expected.
-func want(t *testing.T, s *Store, key, user, body string, state State, answer string) uint64 {
+// wantClaim claims a key, and fails the test unless the result is as expected.
+func wantClaim(t *testing.T, s *Store, key, user, body string, state State, answer string) uint64 {
 	t.Helper()
-	number, got, text := ask(t, s, key, user, body)
+	number, got, text := claimKey(t, s, key, user, body)
 	if got != state || text != answer {
 		t.Fatalf("%s of %s: state %d, %q; want %d, %q", key, user, got, text, state, answer)
 	}
@@ -103,79 +103,79 @@ func settle(t *testing.T, s *Store, number uint64, state State, answer string) {
 // process that claimed it, in another process, and in a process that reads the
 // file later.
 func TestClaim(t *testing.T) {
-	f, c := &memory{left: -1}, &clock{begin}
+	f, c := &memory{space: -1}, &clock{startTime}
 	s, other := store(f, c, 1), store(f, c, 2)
-	a := want(t, s, "k", "alice", "body", Fresh, "")
-	want(t, s, "k", "alice", "body", Running, "")
-	want(t, other, "k", "alice", "body", Running, "")
-	want(t, s, "k", "alice", "another", Other, "")
-	b := want(t, other, "k", "bob", "body", Fresh, "")
+	a := wantClaim(t, s, "k", "alice", "body", Fresh, "")
+	wantClaim(t, s, "k", "alice", "body", Running, "")
+	wantClaim(t, other, "k", "alice", "body", Running, "")
+	wantClaim(t, s, "k", "alice", "another", Other, "")
+	b := wantClaim(t, other, "k", "bob", "body", Fresh, "")
 	settle(t, s, a, Answered, "job 17")
 	settle(t, other, b, NotDone, "")
-	for _, one := range []*Store{s, other, store(f, c, 3)} {
-		want(t, one, "k", "alice", "body", Answered, "job 17")
-		want(t, one, "k", "alice", "another", Other, "")
+	for _, reader := range []*Store{s, other, store(f, c, 3)} {
+		wantClaim(t, reader, "k", "alice", "body", Answered, "job 17")
+		wantClaim(t, reader, "k", "alice", "another", Other, "")
 	}
-	b = want(t, s, "k", "bob", "corrected", Fresh, "")
+	b = wantClaim(t, s, "k", "bob", "corrected", Fresh, "")
 	settle(t, s, b, Unknown, "")
-	want(t, other, "k", "bob", "corrected", Unknown, "")
+	wantClaim(t, other, "k", "bob", "corrected", Unknown, "")
 	settle(t, s, b, Answered, "settled twice")
 	settle(t, other, a, Answered, "settled by another process")
-	want(t, other, "k", "bob", "corrected", Unknown, "")
-	want(t, other, "k", "alice", "body", Answered, "job 17")
+	wantClaim(t, other, "k", "bob", "corrected", Unknown, "")
+	wantClaim(t, other, "k", "alice", "body", Answered, "job 17")
 }
 
 // TestExpires checks that a key is kept for its lifetime and not longer, even
 // if the clock is set back.
 func TestExpires(t *testing.T) {
-	f, c := &memory{left: -1}, &clock{begin}
+	f, c := &memory{space: -1}, &clock{startTime}
 	s := store(f, c, 1)
-	settle(t, s, want(t, s, "k", "alice", "body", Fresh, ""), Answered, "17")
-	c.now = begin.Add(Lifetime - 1)
-	want(t, s, "k", "alice", "body", Answered, "17")
-	want(t, store(f, c, 2), "k", "alice", "body", Answered, "17")
-	c.now = begin.Add(Lifetime)
-	late := store(f, c, 3)
-	want(t, late, "k", "alice", "other", Fresh, "")
-	c.now = begin.Add(Lifetime + renewal)
-	want(t, s, "k", "alice", "other", Unknown, "")
+	settle(t, s, wantClaim(t, s, "k", "alice", "body", Fresh, ""), Answered, "17")
+	c.now = startTime.Add(Lifetime - 1)
+	wantClaim(t, s, "k", "alice", "body", Answered, "17")
+	wantClaim(t, store(f, c, 2), "k", "alice", "body", Answered, "17")
+	c.now = startTime.Add(Lifetime)
+	reopened := store(f, c, 3)
+	wantClaim(t, reopened, "k", "alice", "other", Fresh, "")
+	c.now = startTime.Add(Lifetime + renewal)
+	wantClaim(t, s, "k", "alice", "other", Unknown, "")
 	if len(s.live) != 1 || len(s.byKey) != 1 || s.users[hash("alice")] != 1 {
 		t.Errorf("%d claims, %d keys", len(s.live), len(s.byKey))
 	}
-	c.now = begin.Add(-2 * Lifetime)
-	want(t, s, "k", "alice", "third", Fresh, "")
+	c.now = startTime.Add(-2 * Lifetime)
+	wantClaim(t, s, "k", "alice", "third", Fresh, "")
 }
 
 // TestRenewed checks that requests with the same key that are not carried out
 // share a place for a while. All processes must remember the last of these
 // requests for the whole lifetime.
 func TestRenewed(t *testing.T) {
-	f, c := &memory{left: -1}, &clock{begin}
+	f, c := &memory{space: -1}, &clock{startTime}
 	s, other := store(f, c, 1), store(f, c, 2)
 	var last uint64
 	for i := range 60 {
-		by := []*Store{s, other}[i%2]
-		last = want(t, by, "k", "alice", fmt.Sprint(i), Fresh, "")
+		current := []*Store{s, other}[i%2]
+		last = wantClaim(t, current, "k", "alice", fmt.Sprint(i), Fresh, "")
 		if i < 59 {
-			settle(t, by, last, NotDone, "")
+			settle(t, current, last, NotDone, "")
 		}
 		c.now = c.now.Add(renewal / 60)
 	}
 	if last != 1 || s.Live() != 1 || s.users[hash("alice")] != 1 {
 		t.Errorf("%d places, %d claims", last, s.Live())
 	}
-	want(t, s, "k", "alice", "59", Running, "")
+	wantClaim(t, s, "k", "alice", "59", Running, "")
 	settle(t, other, last, Answered, "17")
-	for _, one := range []*Store{s, other, store(f, c, 3)} {
-		want(t, one, "k", "alice", "58", Other, "")
-		c.now = begin.Add(Lifetime + renewal/2)
-		want(t, one, "k", "alice", "59", Answered, "17")
-		c.now = begin.Add(renewal)
+	for _, reader := range []*Store{s, other, store(f, c, 3)} {
+		wantClaim(t, reader, "k", "alice", "58", Other, "")
+		c.now = startTime.Add(Lifetime + renewal/2)
+		wantClaim(t, reader, "k", "alice", "59", Answered, "17")
+		c.now = startTime.Add(renewal)
 	}
-	number := want(t, s, "late", "alice", "1", Fresh, "")
+	number := wantClaim(t, s, "late", "alice", "1", Fresh, "")
 	settle(t, s, number, NotDone, "")
 	c.now = c.now.Add(renewal)
-	if next := want(t, other, "late", "alice", "2", Fresh, ""); next != number+1 {
+	if next := wantClaim(t, other, "late", "alice", "2", Fresh, ""); next != number+1 {
 		t.Errorf("place %d, then %d", number, next)
 	}
 }
@@ -183,9 +183,9 @@ func TestRenewed(t *testing.T) {
 // TestRenewedNotSynced checks that if a renewed claim did not reach the disk,
 // its key can be claimed again and its place stays in use.
 func TestRenewedNotSynced(t *testing.T) {
-	f, c := &memory{left: -1}, &clock{begin}
+	f, c := &memory{space: -1}, &clock{startTime}
 	s := store(f, c, 1)
-	settle(t, s, want(t, s, "k", "alice", "1", Fresh, ""), NotDone, "")
+	settle(t, s, wantClaim(t, s, "k", "alice", "1", Fresh, ""), NotDone, "")
 	must(t, s.Begin())
 	_, state, _, err := s.Claim(hash("alicek"), hash("alice"), hash("2"), 0)
 	if must(t, err); state != Fresh {
@@ -196,60 +196,60 @@ func TestRenewedNotSynced(t *testing.T) {
 		t.Errorf("%v, %v, %d claims", err, s.open, s.Live())
 	}
 	f.syncErr = nil
-	want(t, store(f, c, 2), "k", "alice", "3", Fresh, "")
+	wantClaim(t, store(f, c, 2), "k", "alice", "3", Fresh, "")
 }
 
 // TestForsaken checks claims that a process left without an answer. They must
 // become unknown at once if it is certain that the process has exited, and
 // after a while if it is not certain.
 func TestForsaken(t *testing.T) {
-	f, c := &memory{left: -1}, &clock{begin}
-	want(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
-	c.now = begin.Add(time.Second)
-	beside := store(f, c, 2)
-	want(t, beside, "k", "alice", "body", Running, "")
-	f.alone = true
-	want(t, store(f, c, 3), "k", "alice", "body", Unknown, "")
-	c.now = begin.Add(foreignLimit)
-	want(t, beside, "k", "alice", "body", Unknown, "")
+	f, c := &memory{space: -1}, &clock{startTime}
+	wantClaim(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
+	c.now = startTime.Add(time.Second)
+	other := store(f, c, 2)
+	wantClaim(t, other, "k", "alice", "body", Running, "")
+	f.onlyUser = true
+	wantClaim(t, store(f, c, 3), "k", "alice", "body", Unknown, "")
+	c.now = startTime.Add(foreignLimit)
+	wantClaim(t, other, "k", "alice", "body", Unknown, "")
 }
 
 // TestTorn checks that an interrupted write of a claim or of its end, at
 // whichever byte it stops, damages no other claim. No key may get the answer of
 // another key.
 func TestTorn(t *testing.T) {
-	whole, c := &memory{left: -1}, &clock{begin}
+	whole, c := &memory{space: -1}, &clock{startTime}
 	s := store(whole, c, 1)
-	settle(t, s, want(t, s, "first", "alice", "body", Fresh, ""), Answered, "1")
+	settle(t, s, wantClaim(t, s, "first", "alice", "body", Fresh, ""), Answered, "1")
 	before := bytes.Clone(whole.text)
-	number := want(t, s, "second", "alice", "body", Fresh, "")
+	number := wantClaim(t, s, "second", "alice", "body", Fresh, "")
 	claimed := bytes.Clone(whole.text)
 	settle(t, s, number, Answered, "2")
 	settled := bytes.Clone(whole.text)
 	for cut := len(before); cut < len(before)+claimSize; cut++ {
-		f := &memory{text: append(bytes.Clone(before), claimed[len(before):cut]...), left: -1}
-		late := store(f, c, 2)
-		want(t, late, "first", "alice", "body", Answered, "1")
-		want(t, late, "second", "alice", "body", Fresh, "")
+		f := &memory{text: append(bytes.Clone(before), claimed[len(before):cut]...), space: -1}
+		reopened := store(f, c, 2)
+		wantClaim(t, reopened, "first", "alice", "body", Answered, "1")
+		wantClaim(t, reopened, "second", "alice", "body", Fresh, "")
 	}
-	at := len(before) + answerAt
+	at := len(before) + endOffset
 	for cut := at; cut < at+endSize+1; cut++ {
-		f := &memory{text: append(bytes.Clone(settled[:cut]), claimed[cut:]...), left: -1}
-		want(t, store(f, c, 2), "second", "alice", "body", Running, "")
+		f := &memory{text: append(bytes.Clone(settled[:cut]), claimed[cut:]...), space: -1}
+		wantClaim(t, store(f, c, 2), "second", "alice", "body", Running, "")
 	}
 	for flip, old := range settled {
 		if old == 0 && flip%32 > 0 {
 			continue
 		}
-		f := &memory{text: bytes.Clone(settled), left: -1, alone: true}
+		f := &memory{text: bytes.Clone(settled), space: -1, onlyUser: true}
 		f.text[flip] ^= 4
-		late := store(f, c, 2)
-		if err := late.Begin(); err != nil {
+		reopened := store(f, c, 2)
+		if err := reopened.Begin(); err != nil {
 			continue // this byte is the version of the format
 		}
-		must(t, late.Commit())
+		must(t, reopened.Commit())
 		for key, answer := range map[string]string{"first": "1", "second": "2"} {
-			if _, state, got := ask(t, late, key, "alice", "body"); state == Answered && got != answer || state == Running {
+			if _, state, got := claimKey(t, reopened, key, "alice", "body"); state == Answered && got != answer || state == Running {
 				t.Fatalf("byte %d: %s has state %d, %q", flip, key, state, got)
 			}
 		}
@@ -258,8 +258,8 @@ func TestTorn(t *testing.T) {
 
 // TestNewer checks that a file of another version is not used.
 func TestNewer(t *testing.T) {
-	f, c := &memory{left: -1}, &clock{begin}
-	want(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
+	f, c := &memory{space: -1}, &clock{startTime}
+	wantClaim(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
 	f.text[slotSize+3] = 2
 	if err := store(f, c, 2).Begin(); err == nil || f.locked {
 		t.Errorf("%v, locked: %v", err, f.locked)
@@ -270,23 +270,23 @@ func TestNewer(t *testing.T) {
 // no trace. Earlier claims can still be settled, because the space for their
 // ends was written with them.
 func TestDiskFull(t *testing.T) {
-	for left := 0; left < slotSize; left += 7 {
-		f, c := &memory{left: -1}, &clock{begin}
+	for space := 0; space < slotSize; space += 7 {
+		f, c := &memory{space: -1}, &clock{startTime}
 		s := store(f, c, 1)
-		number := want(t, s, "first", "alice", "body", Fresh, "")
-		f.left = left
+		number := wantClaim(t, s, "first", "alice", "body", Fresh, "")
+		f.space = space
 		must(t, s.Begin())
-		if _, state, _, err := s.Claim(hash("alicesecond"), hash("alice"), hash("body"), 0); left < slotSize-answerAt+claimSize && (!errors.Is(err, unix.ENOSPC) || state != Full) {
-			t.Fatalf("bytes left %d: state %d, %v", left, state, err)
+		if _, state, _, err := s.Claim(hash("alicesecond"), hash("alice"), hash("body"), 0); space < slotSize-endOffset+claimSize && (!errors.Is(err, unix.ENOSPC) || state != Full) {
+			t.Fatalf("bytes left %d: state %d, %v", space, state, err)
 		}
 		must(t, s.Commit())
-		f.left = -1
+		f.space = -1
 		settle(t, s, number, Answered, "1")
-		late := store(f, c, 2)
-		want(t, late, "first", "alice", "body", Answered, "1")
-		if left < slotSize-answerAt+claimSize {
-			want(t, late, "second", "alice", "body", Fresh, "")
-			want(t, s, "second", "alice", "body", Running, "")
+		reopened := store(f, c, 2)
+		wantClaim(t, reopened, "first", "alice", "body", Answered, "1")
+		if space < slotSize-endOffset+claimSize {
+			wantClaim(t, reopened, "second", "alice", "body", Fresh, "")
+			wantClaim(t, s, "second", "alice", "body", Running, "")
 		}
 	}
 }
@@ -294,9 +294,9 @@ func TestDiskFull(t *testing.T) {
 // TestNotSynced checks that if claims did not reach the disk, all claims since
 // Begin are withdrawn, but no earlier ones.
 func TestNotSynced(t *testing.T) {
-	f, c := &memory{left: -1}, &clock{begin}
+	f, c := &memory{space: -1}, &clock{startTime}
 	s := store(f, c, 1)
-	want(t, s, "first", "alice", "body", Fresh, "")
+	wantClaim(t, s, "first", "alice", "body", Fresh, "")
 	must(t, s.Begin())
 	for _, key := range []string{"2", "3"} {
 		_, state, _, err := s.Claim(hash("alice"+key), hash("alice"), hash("body"), 0)
@@ -312,73 +312,73 @@ func TestNotSynced(t *testing.T) {
 	if len(s.live) != 1 || s.users[hash("alice")] != 1 || len(s.open) != 1 {
 		t.Errorf("%d claims, %v, %v", len(s.live), s.users, s.open)
 	}
-	want(t, store(f, c, 2), "3", "alice", "body", Fresh, "")
-	want(t, s, "3", "alice", "body", Running, "")
-	want(t, s, "2", "alice", "body", Fresh, "")
-	want(t, s, "first", "alice", "body", Running, "")
+	wantClaim(t, store(f, c, 2), "3", "alice", "body", Fresh, "")
+	wantClaim(t, s, "3", "alice", "body", Running, "")
+	wantClaim(t, s, "2", "alice", "body", Fresh, "")
+	wantClaim(t, s, "first", "alice", "body", Running, "")
 }
 
 // TestBounds checks that a user gets at most a part of the places. Many users
 // together, or a worker that never stops claiming keys, must also leave places
 // for others. When the claims expire, all places must be free again.
 func TestBounds(t *testing.T) {
-	f, c := &memory{left: -1}, &clock{begin}
+	f, c := &memory{space: -1}, &clock{startTime}
 	s := store(f, c, 1)
-	fill := func(user string, worker func(mine int) int) (n int) {
+	fill := func(user string, workerClaims func(mine int) int) (n int) {
 		must(t, s.Begin())
 		defer func() { must(t, s.Commit()) }()
 		for ; ; n++ {
-			_, state, _, err := s.Claim(hash(fmt.Sprint(user, n)), hash(user), [32]byte{}, worker(n))
+			_, state, _, err := s.Claim(hash(fmt.Sprint(user, n)), hash(user), [32]byte{}, workerClaims(n))
 			must(t, err)
 			if state == Full {
 				return n
 			}
 		}
 	}
-	none := func(int) int { return 0 }
+	noClaims := func(int) int { return 0 }
 	total := 0
 	for user := range 7 {
-		n := fill(fmt.Sprint("user", user), none)
-		if total += n; n != MostPerUser {
-			t.Errorf("user %d has %d of %d", user, n, MostPerUser)
+		n := fill(fmt.Sprint("user", user), noClaims)
+		if total += n; n != MaxPerUser {
+			t.Errorf("user %d has %d of %d", user, n, MaxPerUser)
 		}
 	}
-	if n := fill("eighth", none); n != MostPerUser/2 {
+	if n := fill("eighth", noClaims); n != MaxPerUser/2 {
 		t.Errorf("the eighth user has %d", n)
 	} else {
 		total += n
 	}
-	lives := 0
-	if n := fill("captured", func(int) int { lives++; return lives - 1 }); n != (Slots-total)/2 {
+	claimed := 0
+	if n := fill("captured", func(int) int { claimed++; return claimed - 1 }); n != (Slots-total)/2 {
 		t.Errorf("a captured worker has %d of %d places", n, Slots-total)
 	} else {
 		total += n
 	}
-	if n := fill("honest", none); n < 100 {
+	if n := fill("honest", noClaims); n < 100 {
 		t.Errorf("an honest worker has %d", n)
 	}
 	for i := 0; s.next <= Slots; i++ {
-		want(t, s, "k", fmt.Sprint("one more ", i), "", Fresh, "")
+		wantClaim(t, s, "k", fmt.Sprint("one more ", i), "", Fresh, "")
 	}
-	want(t, s, "k", "too late", "", Full, "")
-	want(t, store(f, c, 2), "k", "too late", "", Full, "")
+	wantClaim(t, s, "k", "too late", "", Full, "")
+	wantClaim(t, store(f, c, 2), "k", "too late", "", Full, "")
 	if len(f.text) != Slots*slotSize {
 		t.Errorf("the file has %d bytes", len(f.text))
 	}
 	c.now = c.now.Add(Lifetime + renewal)
-	want(t, s, "k", "too late", "", Fresh, "")
+	wantClaim(t, s, "k", "too late", "", Fresh, "")
 	if s.Live() != 1 || len(f.text) != Slots*slotSize {
 		t.Errorf("%d claims, %d bytes", s.Live(), len(f.text))
 	}
-	want(t, store(f, c, 3), "k", "too late", "", Running, "")
+	wantClaim(t, store(f, c, 3), "k", "too late", "", Running, "")
 }
 
 // TestLapped checks that a process sees the current claims after other
 // processes have filled the whole ring.
 func TestLapped(t *testing.T) {
-	f, c := &memory{left: -1}, &clock{begin}
+	f, c := &memory{space: -1}, &clock{startTime}
 	sleeper, s := store(f, c, 1), store(f, c, 2)
-	want(t, sleeper, "k", "alice", "body", Fresh, "")
+	wantClaim(t, sleeper, "k", "alice", "body", Fresh, "")
 	for lap := range 5 {
 		c.now = c.now.Add(Lifetime + renewal)
 		must(t, s.Begin())
@@ -390,14 +390,14 @@ func TestLapped(t *testing.T) {
 		}
 		must(t, s.Commit())
 	}
-	want(t, sleeper, "", "nobody", "", Fresh, "")
+	wantClaim(t, sleeper, "", "nobody", "", Fresh, "")
 	must(t, sleeper.Begin())
 	_, state, _, err := sleeper.Claim(hash("4 3"), hash("3"), [32]byte{}, 0)
 	if must(t, err); state != Running {
 		t.Errorf("state %d", state)
 	}
 	must(t, sleeper.Commit())
-	want(t, s, "", "nobody", "", Running, "")
+	wantClaim(t, s, "", "nobody", "", Running, "")
 }
 
 // TestLock checks that the locks of a file belong to the process, not to the
@@ -406,10 +406,10 @@ func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	must(t, err)
-	c := &clock{begin}
+	c := &clock{startTime}
 	s := store(Open(fd), c, 1)
-	settle(t, s, want(t, s, "k", "alice", "body", Fresh, ""), Answered, "17")
-	if s.begun != begin {
+	settle(t, s, wantClaim(t, s, "k", "alice", "body", Fresh, ""), Answered, "17")
+	if s.liveSince != startTime {
 		t.Error("the only process is not alone")
 	}
 	info, err := os.Stat(path)
@@ -418,13 +418,13 @@ func TestLock(t *testing.T) {
 	}
 	fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	must(t, err)
-	want(t, store(Open(fd), c, 2), "k", "alice", "body", Answered, "17")
+	wantClaim(t, store(Open(fd), c, 2), "k", "alice", "body", Answered, "17")
 }
 
 // FuzzClaims checks that a file with any content can be read, and that a key
 // gets no answer that was not written for it.
 func FuzzClaims(f *testing.F) {
-	m, c := &memory{left: -1}, &clock{begin}
+	m, c := &memory{space: -1}, &clock{startTime}
 	s := store(m, c, 1)
 	must(f, s.Begin())
 	n, _, _, err := s.Claim(hash("alicek"), hash("alice"), hash("body"), 0)
@@ -436,7 +436,7 @@ func FuzzClaims(f *testing.F) {
 	must(f, s.Commit())
 	f.Add(m.text)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		s := store(&memory{text: text, left: -1}, &clock{begin}, 2)
+		s := store(&memory{text: text, space: -1}, &clock{startTime}, 2)
 		if s.Begin() != nil {
 			return
 		}

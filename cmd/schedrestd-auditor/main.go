@@ -14,7 +14,7 @@ import (
 func init() { auditor.Rename() }
 
 func main() {
-	if release.Asked(os.Args) {
+	if release.VersionRequested(os.Args) {
 		fmt.Println("schedrestd-auditor " + release.Build())
 		return
 	}

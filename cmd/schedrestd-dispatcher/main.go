@@ -14,7 +14,7 @@ import (
 func init() { dispatcher.Rename() }
 
 func main() {
-	if release.Asked(os.Args) {
+	if release.VersionRequested(os.Args) {
 		fmt.Println("schedrestd-dispatcher " + release.Build())
 		return
 	}

@@ -14,7 +14,7 @@ import (
 func init() { exporter.Rename() }
 
 func main() {
-	if release.Asked(os.Args) {
+	if release.VersionRequested(os.Args) {
 		fmt.Println("schedrestd-exporter " + release.Build())
 		return
 	}

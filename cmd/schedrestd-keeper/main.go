@@ -15,7 +15,7 @@ import (
 func init() { keeper.Rename() }
 
 func main() {
-	if release.Asked(os.Args) {
+	if release.VersionRequested(os.Args) {
 		fmt.Println("schedrestd-keeper " + release.Build())
 		return
 	}

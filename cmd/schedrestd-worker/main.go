@@ -19,7 +19,7 @@ import (
 )
 
 func init() {
-	if proof.Asked(os.Args) {
+	if proof.Requested(os.Args) {
 		self.Rename("schedrestd-act")
 		return
 	}
@@ -27,7 +27,7 @@ func init() {
 }
 
 func main() {
-	if release.Asked(os.Args) {
+	if release.VersionRequested(os.Args) {
 		fmt.Println("schedrestd-worker " + release.Build())
 		return
 	}

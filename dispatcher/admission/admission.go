@@ -40,7 +40,7 @@ type Config struct {
 	Slots     int           // connections that are served concurrently
 	PerSource int           // connections of one source that are served concurrently; 0: no such limit
 	Waiting   int           // connections that may wait for a slot
-	Patience  time.Duration // how long a connection waits while its source has PerSource other connections
+	WaitLimit time.Duration // how long a connection waits while its source has PerSource other connections
 	Penalties penalty.Rules
 }
 
@@ -57,23 +57,23 @@ type Conn struct {
 	Proxy  bool // it carries requests of many clients, so PerSource does not apply
 	Ref    any  // for the caller's use
 
-	held    bool // it has a slot
+	hasSlot bool // it has a slot
 	excused bool // its worker is silent, so its slot was given to another connection
 	arrival uint64
 	expires time.Time // when it is refused because other connections of its source have all slots of the source; zero: never
 
-	stage work.Stage // as the worker reports it; zero until a worker has the connection
-	queue *list.List // the list resting or busy; nil until a worker has it
-	place *list.Element
-	round int       // the last round in which it was asked to yield
-	asked bool      // it was asked in this round, and has not changed its state since
-	since time.Time // when AskToYield asked it for the first time
+	stage        work.Stage // as the worker reports it; zero until a worker has the connection
+	queue        *list.List // the list resting or busy; nil until a worker has it
+	elem         *list.Element
+	round        int       // the last round in which it was asked to yield
+	asked        bool      // it was asked in this round, and has not changed its state since
+	firstAskedAt time.Time // when AskToYield asked it for the first time
 }
 
 // State holds the state of all connections. It is not safe for concurrent use.
 type State struct {
-	patience time.Duration // Config.Patience
-	shutDown bool
+	waitLimit time.Duration // Config.Patience
+	shutDown  bool
 	shares
 	reclaim
 	penalties
@@ -81,7 +81,7 @@ type State struct {
 
 // New returns a State without connections.
 func New(c Config) *State {
-	s := &State{patience: c.Patience, shares: newShares(c.Slots, c.PerSource, c.Waiting), penalties: newPenalties(c.Penalties)}
+	s := &State{waitLimit: c.WaitLimit, shares: newShares(c.Slots, c.PerSource, c.Waiting), penalties: newPenalties(c.Penalties)}
 	s.round = 1
 	return s
 }
@@ -91,41 +91,41 @@ func New(c Config) *State {
 // the most waiting connections is refused. Otherwise clients that fill the
 // waiting room would keep all others out.
 func (s *State) Arrived(now time.Time, c *Conn) {
-	if wait := s.Blocked(now, c); wait > 0 {
-		s.decide(Decision{Do: Refuse, Conn: c, Why: Blocked, Wait: wait})
+	if wait := s.BlockedFor(now, c); wait > 0 {
+		s.decide(Decision{Action: Refuse, Conn: c, Reason: Blocked, Wait: wait})
 		return
 	}
 	if s.shutDown {
-		s.decide(Decision{Do: Refuse, Conn: c, Why: ShutDown})
+		s.decide(Decision{Action: Refuse, Conn: c, Reason: ShutDown})
 		return
 	}
 	a := s.account(c.Source)
-	defer s.close(c.Source)
-	full := s.isFull(c)
+	defer s.closeAccount(c.Source)
+	full := s.atLimit(c)
 	if s.free > 0 && !full && len(a.waiting) == 0 {
 		s.grant(c)
 		return
 	}
-	most := max(1, s.room/2) // each source leaves space for others
-	if full {                // c waits for connections of its own source, which may never end
-		most = min(most, s.half())
-		c.expires = now.Add(s.patience)
+	sourceLimit := max(1, s.maxWaiting/2) // each source leaves space for others
+	if full {                             // c waits for connections of its own source, which may never end
+		sourceLimit = min(sourceLimit, s.half())
+		c.expires = now.Add(s.waitLimit)
 	}
-	crowded := len(a.waiting) >= most
-	if !crowded && s.waits >= s.room {
+	crowded := len(a.waiting) >= sourceLimit
+	if !crowded && s.waitCount >= s.maxWaiting {
 		last := s.last()
 		if crowded = len(s.sources[last.Source].waiting) <= len(a.waiting)+1; !crowded {
 			s.unpark(last)
-			s.decide(Decision{Do: Refuse, Conn: last, Why: Crowded})
+			s.decide(Decision{Action: Refuse, Conn: last, Reason: Crowded})
 		}
 	}
 	if crowded {
-		s.decide(Decision{Do: Refuse, Conn: c, Why: Crowded})
+		s.decide(Decision{Action: Refuse, Conn: c, Reason: Crowded})
 		return
 	}
 	s.park(c)
-	s.press(false)
-	s.pressOwn(c)
+	s.askForSlots(false)
+	s.askOwnSource(c)
 }
 
 // Taken reports that a worker serves c.
@@ -141,23 +141,23 @@ func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 		return false
 	}
 	c.stage = stage
-	s.forget(c)
+	s.cancelYield(c)
 	if stage == work.Answering {
 		s.move(c, &s.busy)
 		return true
 	}
 	s.move(c, &s.resting)
-	s.pressOwn(c)
-	s.press(false)
+	s.askOwnSource(c)
+	s.askForSlots(false)
 	return true
 }
 
-// Left reports that a connection with a slot was closed by the client or the
+// Release reports that a connection with a slot was closed by the client or the
 // worker.
-func (s *State) Left(c *Conn) {
-	s.forget(c)
+func (s *State) Release(c *Conn) {
+	s.cancelYield(c)
 	s.move(c, nil)
-	s.leave(c)
+	s.releaseSlot(c)
 	s.admitNext()
 }
 
@@ -168,7 +168,7 @@ func (s *State) Left(c *Conn) {
 // connections than slots.
 func (s *State) Silent(conns []*Conn) {
 	for _, c := range conns {
-		if c.held && !c.excused && s.excused < s.size {
+		if c.hasSlot && !c.excused && s.excused < s.size {
 			c.excused = true
 			s.excused++
 			s.free++
@@ -180,10 +180,10 @@ func (s *State) Silent(conns []*Conn) {
 // Tick reports that TickInterval has passed while connections wait.
 func (s *State) Tick(now time.Time) {
 	s.expire(func(c *Conn) bool { return !c.expires.IsZero() && now.After(c.expires) }, TimedOut)
-	if s.waits > 0 {
-		s.asked = 0 // connections that were asked before and are still open no longer count
+	if s.waitCount > 0 {
+		s.askedCount = 0 // connections that were asked before and are still open no longer count
 		s.round++
-		s.press(true)
+		s.askForSlots(true)
 	}
 }
 
@@ -194,12 +194,12 @@ func (s *State) Close() {
 }
 
 // expire refuses the waiting connections for which over returns true.
-func (s *State) expire(over func(*Conn) bool, why Reason) {
+func (s *State) expire(match func(*Conn) bool, reason Reason) {
 	for _, a := range s.waiting {
 		for i := 0; i < len(a.waiting); {
-			if c := a.waiting[i]; over(c) {
+			if c := a.waiting[i]; match(c) {
 				s.unpark(c)
-				s.decide(Decision{Do: Refuse, Conn: c, Why: why})
+				s.decide(Decision{Action: Refuse, Conn: c, Reason: reason})
 			} else {
 				i++
 			}
@@ -208,8 +208,8 @@ func (s *State) expire(over func(*Conn) bool, why Reason) {
 }
 
 // Waiting reports whether connections wait, so that Tick has to be called.
-func (s *State) Waiting() bool { return s.waits > 0 }
+func (s *State) Waiting() bool { return s.waitCount > 0 }
 
 // IsFull reports whether no slot is free and no connection waits. In that case
 // the next connection that arrives makes others yield.
-func (s *State) IsFull() bool { return s.free <= 0 && s.waits == 0 }
+func (s *State) IsFull() bool { return s.free <= 0 && s.waitCount == 0 }

@@ -9,10 +9,10 @@ import (
 // Decision is one action that the caller must take. Decisions must be carried
 // out in their order.
 type Decision struct {
-	Do   Action
-	Conn *Conn
+	Action Action
+	Conn   *Conn
 
-	Why     Reason        // reason of a Refuse
+	Reason  Reason        // reason of a Refuse
 	Wait    time.Duration // how long the source is blocked: for Refuse because of Blocked, for Pause and Report
 	Offence penalty.Kind  // for Report: the offence for which the source is blocked
 }
@@ -34,16 +34,16 @@ type Reason uint8
 
 // The reasons.
 const (
-	Blocked   Reason = iota // its source is blocked for offences
-	Crowded                 // too many connections of its source wait already
-	TimedOut                // its source had the maximum number of slots for too long
-	ShutDown                // the gateway is stopping
-	noReasons               // number of reasons
+	Blocked    Reason = iota // its source is blocked for offences
+	Crowded                  // too many connections of its source wait already
+	TimedOut                 // its source had the maximum number of slots for too long
+	ShutDown                 // the gateway is stopping
+	numReasons               // number of reasons
 )
 
 // String returns the reason as the log shows it.
 func (r Reason) String() string {
-	return [noReasons]string{
+	return [numReasons]string{
 		"its source offended too often, and has to wait",
 		"too many connections of its source wait",
 		"its source has all connections that it may have, and none ended in time",
@@ -54,7 +54,7 @@ func (r Reason) String() string {
 // decisions holds the decisions that were not fetched yet.
 type decisions []Decision
 
-func (d *decisions) decide(one Decision) { *d = append(*d, one) }
+func (d *decisions) decide(decision Decision) { *d = append(*d, decision) }
 
 // Decisions returns the decisions since the last call. The caller must carry
 // them out.

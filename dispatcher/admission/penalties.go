@@ -14,25 +14,25 @@ type penalties struct {
 	debts    *penalty.Table[Source]
 	rejected *penalty.Memory // hashes of rejected credentials
 	offences [penalty.Kinds]uint64
-	blocked  uint64
+	blocks   uint64
 }
 
 // Limits on the offences that are remembered.
 const (
-	mostDebts       = 10_000
-	mostCredentials = 16_384 // 20 bytes each
+	maxDebts       = 10_000
+	maxCredentials = 16_384 // 20 bytes each
 )
 
 func newPenalties(rules penalty.Rules) penalties {
-	return penalties{debts: penalty.New[Source](rules, mostDebts), rejected: penalty.NewMemory(mostCredentials)}
+	return penalties{debts: penalty.New[Source](rules, maxDebts), rejected: penalty.NewMemory(maxCredentials)}
 }
 
-// Blocked returns how long the source of c is still blocked, or 0.
-func (s *State) Blocked(now time.Time, c *Conn) time.Duration {
+// BlockedFor returns how long the source of c is still blocked, or 0.
+func (s *State) BlockedFor(now time.Time, c *Conn) time.Duration {
 	if c.Exempt {
 		return 0
 	}
-	return s.debts.Wait(now, c.Source)
+	return s.debts.BlockedFor(now, c.Source)
 }
 
 // Offence reports an offence by the client of c. A credential that was already
@@ -41,11 +41,11 @@ func (s *State) Blocked(now time.Time, c *Conn) time.Duration {
 // its connections are paused: their requests get the answer 429.
 func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential uint64) {
 	s.offences[kind]++
-	wait := s.Blocked(now, c)
+	wait := s.BlockedFor(now, c)
 	switch {
 	case c.Exempt:
 	case wait > 0: // c may have arrived after the source was blocked
-		s.decide(Decision{Do: Pause, Conn: c, Wait: wait})
+		s.decide(Decision{Action: Pause, Conn: c, Wait: wait})
 	case kind != penalty.Auth || s.rejected.Add(credential):
 		s.charge(now, c, kind)
 	}
@@ -56,10 +56,10 @@ func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential ui
 // source of such a request. A connection whose stage the worker has not
 // reported counts as having a request.
 func (s *State) Crash(now time.Time, conns []*Conn) {
-	known := map[Source]bool{}
+	charged := map[Source]bool{}
 	for _, c := range conns {
-		if c.stage == work.Answering && !known[c.Source] {
-			known[c.Source] = true
+		if c.stage == work.Answering && !charged[c.Source] {
+			charged[c.Source] = true
 			s.offences[penalty.Crash]++
 			if !c.Exempt {
 				s.charge(now, c, penalty.Crash)
@@ -71,16 +71,16 @@ func (s *State) Crash(now time.Time, conns []*Conn) {
 // charge records an offence of c's source. It blocks the source if the source's
 // debt is too large.
 func (s *State) charge(now time.Time, c *Conn, kind penalty.Kind) {
-	wait, begun := s.debts.Offend(now, c.Source, kind)
-	if !begun {
+	wait, newBlock := s.debts.Offend(now, c.Source, kind)
+	if !newBlock {
 		return
 	}
-	s.blocked++
-	s.decide(Decision{Do: Report, Conn: c, Wait: wait, Offence: kind})
+	s.blocks++
+	s.decide(Decision{Action: Report, Conn: c, Wait: wait, Offence: kind})
 	for _, l := range []*list.List{&s.resting, &s.busy} {
 		for e := l.Front(); e != nil; e = e.Next() {
 			if other := e.Value.(*Conn); other.Source == c.Source {
-				s.decide(Decision{Do: Pause, Conn: other, Wait: wait})
+				s.decide(Decision{Action: Pause, Conn: other, Wait: wait})
 			}
 		}
 	}
@@ -92,16 +92,16 @@ type Stats struct {
 	Held, Waiting, Sources int                   // current connections with and without a slot, and their sources
 	Parked                 uint64                // connections that had to wait
 	Offences               [penalty.Kinds]uint64 // by kind, including those of exempt sources
-	Blocked                uint64                // how often a source was blocked
+	Blocks                 uint64                // how often a source was blocked
 	Debts                  int
-	Forgotten              uint64 // debts that were dropped for lack of space
+	Evicted                uint64 // debts that were dropped for lack of space
 }
 
 // Stats returns the counters.
 func (s *State) Stats() Stats {
-	debts, forgotten := s.debts.Len()
+	debts, evicted := s.debts.Len()
 	return Stats{
-		Slots: s.size, Held: s.size - s.free + s.excused, Waiting: s.waits, Sources: len(s.sources), Parked: s.parked,
-		Offences: s.offences, Blocked: s.blocked, Debts: debts, Forgotten: forgotten,
+		Slots: s.size, Held: s.size - s.free + s.excused, Waiting: s.waitCount, Sources: len(s.sources), Parked: s.parked,
+		Offences: s.offences, Blocks: s.blocks, Debts: debts, Evicted: evicted,
 	}
 }

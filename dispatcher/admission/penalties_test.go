@@ -10,33 +10,33 @@ import (
 	"schedrestd/penalty"
 )
 
-// punishing returns a State with penalties, and with slots for all connections
+// withPenalties returns a State with penalties, and with slots for all connections
 // of a test.
-func punishing() *State { return New(Config{Slots: 1000, Waiting: 10, Penalties: rules}) }
+func withPenalties() *State { return New(Config{Slots: 1000, Waiting: 10, Penalties: rules}) }
 
-func from(addr string) *Conn { return &Conn{Source: Address(netip.MustParseAddr(addr))} }
+func connFrom(addr string) *Conn { return &Conn{Source: Address(netip.MustParseAddr(addr))} }
 
 // TestBlockedBySource checks that a /64 is one source, however many of its
 // addresses a client uses, and that an exempt source gets no penalty.
 func TestBlockedBySource(t *testing.T) {
-	s := punishing()
+	s := withPenalties()
 	for i := range 40 {
-		s.Offence(noon, from(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 15: byte(i)}).String()), penalty.Malformed, 0)
+		s.Offence(noon, connFrom(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 15: byte(i)}).String()), penalty.Malformed, 0)
 	}
 	s.Decisions()
-	s.Arrived(noon, from("2001:db8::ffff"))
+	s.Arrived(noon, connFrom("2001:db8::ffff"))
 	list := s.Decisions()
-	if len(list) != 1 || list[0].Do != Refuse || list[0].Why != Blocked || list[0].Wait != time.Second {
+	if len(list) != 1 || list[0].Action != Refuse || list[0].Reason != Blocked || list[0].Wait != time.Second {
 		t.Errorf("a /64 with forty offences: %+v", list)
 	}
-	s.Arrived(noon.Add(time.Second), from("2001:db8::ffff"))
-	if list := s.Decisions(); list[0].Do != Admit {
+	s.Arrived(noon.Add(time.Second), connFrom("2001:db8::ffff"))
+	if list := s.Decisions(); list[0].Action != Admit {
 		t.Errorf("after the block: %+v", list)
 	}
-	if s.Blocked(noon, from("2001:db8:0:1::1")) != 0 {
+	if s.BlockedFor(noon, connFrom("2001:db8:0:1::1")) != 0 {
 		t.Error("another source is blocked")
 	}
-	exempt := from("2001:db8:0:3::1")
+	exempt := connFrom("2001:db8:0:3::1")
 	exempt.Exempt = true
 	for range 40 {
 		s.Offence(noon, exempt, penalty.Malformed, 0)
@@ -44,7 +44,7 @@ func TestBlockedBySource(t *testing.T) {
 			t.Fatalf("an exempt source: %+v", list)
 		}
 	}
-	if got := from("2001:db8::1").Source.String(); got != "2001:db8::/64" {
+	if got := connFrom("2001:db8::1").Source.String(); got != "2001:db8::/64" {
 		t.Errorf("the source is %s", got)
 	}
 }
@@ -54,7 +54,7 @@ func TestBlockedBySource(t *testing.T) {
 // all at rest, had sent no complete header, or had not been taken by the
 // worker.
 func TestCrashCost(t *testing.T) {
-	s := punishing()
+	s := withPenalties()
 	in := func(uid uint32, stage work.Stage) *Conn {
 		c := &Conn{Source: User(uid)}
 		s.Arrived(noon, c)
@@ -73,10 +73,10 @@ func TestCrashCost(t *testing.T) {
 		s.Crash(noon, held)
 		for _, c := range held {
 			if c.Source != User(1) {
-				if wait := s.Blocked(noon, c); wait != 0 {
+				if wait := s.BlockedFor(noon, c); wait != 0 {
 					t.Errorf("crash %d: source %s is blocked for %s", i+1, c.Source, wait)
 				}
-			} else if wait := s.Blocked(noon, c); wait != want {
+			} else if wait := s.BlockedFor(noon, c); wait != want {
 				t.Errorf("crash %d: the source of the request is blocked for %s, want %s", i+1, wait, want)
 			}
 		}
@@ -86,7 +86,7 @@ func TestCrashCost(t *testing.T) {
 // TestPauseReachesAll checks that when a source is blocked, all of its
 // connections that workers have are paused, and no others.
 func TestPauseReachesAll(t *testing.T) {
-	s := punishing()
+	s := withPenalties()
 	var list []*Conn
 	for i, uid := range []uint32{7, 7, 8, 7, 8, 7} {
 		c := &Conn{Source: User(uid), Ref: i}
@@ -102,7 +102,7 @@ func TestPauseReachesAll(t *testing.T) {
 	for range 40 {
 		s.Offence(noon, list[0], penalty.Malformed, 0)
 		for _, d := range s.Decisions() {
-			switch d.Do {
+			switch d.Action {
 			case Pause:
 				paused = append(paused, d.Conn.Ref.(int))
 			case Report:
@@ -120,7 +120,7 @@ func TestPauseReachesAll(t *testing.T) {
 		t.Errorf("connections %v are paused, %d reports", paused, reports)
 	}
 	s.Offence(noon, list[5], penalty.Malformed, 0)
-	if list := s.Decisions(); len(list) != 1 || list[0].Do != Pause || list[0].Conn.Ref != 5 {
+	if list := s.Decisions(); len(list) != 1 || list[0].Action != Pause || list[0].Conn.Ref != 5 {
 		t.Errorf("a connection that arrived after the block: %+v", list)
 	}
 }
@@ -138,9 +138,9 @@ func TestCredentials(t *testing.T) {
 		{"guesses", func(i int) uint64 { return uint64(i) }, true},
 		{"guesses between known credentials", func(i int) uint64 { return uint64(i * (i % 2)) }, true},
 	} {
-		s, c := punishing(), &Conn{Source: User(7)}
+		s, c := withPenalties(), &Conn{Source: User(7)}
 		attempts := 0
-		for attempts < 100 && s.Blocked(noon, c) == 0 {
+		for attempts < 100 && s.BlockedFor(noon, c) == 0 {
 			s.Offence(noon, c, penalty.Auth, tt.credentials(attempts))
 			attempts++
 		}

@@ -15,25 +15,25 @@ import (
 func TestRandom(t *testing.T) {
 	for seed := range uint64(300) {
 		r := &run{r: rand.New(rand.NewPCG(seed, 1)), waiting: map[*Conn]bool{}}
-		config := Config{Slots: 1 + r.r.IntN(12), Waiting: 1 + r.r.IntN(20), Patience: time.Second, Penalties: rules}
+		config := Config{Slots: 1 + r.r.IntN(12), Waiting: 1 + r.r.IntN(20), WaitLimit: time.Second, Penalties: rules}
 		if r.r.IntN(2) == 0 {
 			config.PerSource = 1 + r.r.IntN(config.Slots)
 		}
 		r.State, r.now = New(config), noon
 		for step := range 500 {
 			r.step()
-			r.follow()
+			r.apply()
 			if r.check(config); r.fault != "" {
 				t.Fatalf("seed %d, step %d: %s; %+v", seed, step, r.fault, r.Stats())
 			}
 		}
 		r.Close()
-		r.follow()
+		r.apply()
 		for len(r.held) > 0 {
 			r.leave(0)
 		}
 		if got := r.Stats(); got.Held != 0 || got.Waiting != 0 || got.Sources != 0 || len(r.waiting) != 0 ||
-			r.free != config.Slots || r.excused != 0 || r.resting.Len() != 0 || r.busy.Len() != 0 || r.asked != 0 {
+			r.free != config.Slots || r.excused != 0 || r.resting.Len() != 0 || r.busy.Len() != 0 || r.askedCount != 0 {
 			t.Fatalf("seed %d: at the end %+v", seed, got)
 		}
 	}
@@ -83,23 +83,23 @@ func (r *run) step() {
 func (r *run) leave(i int) {
 	c := r.held[i]
 	r.held = slices.Delete(r.held, i, i+1)
-	r.Left(c)
-	r.follow()
+	r.Release(c)
+	r.apply()
 }
 
-func (r *run) follow() {
+func (r *run) apply() {
 	for _, d := range r.Decisions() {
-		switch d.Do {
+		switch d.Action {
 		case Admit, Refuse:
 			if !r.waiting[d.Conn] {
 				r.fault = "decided about a connection that does not wait"
 			}
 			delete(r.waiting, d.Conn)
-			if d.Do == Admit {
+			if d.Action == Admit {
 				r.held = append(r.held, d.Conn)
 			}
 		default:
-			if (d.Do == Yield || d.Do == Pause) && (!slices.Contains(r.held, d.Conn) || d.Conn.stage == 0) {
+			if (d.Action == Yield || d.Action == Pause) && (!slices.Contains(r.held, d.Conn) || d.Conn.stage == 0) {
 				r.fault = "asked a connection that no worker has"
 			}
 		}
@@ -108,34 +108,34 @@ func (r *run) follow() {
 
 // check checks the invariants.
 func (r *run) check(c Config) {
-	with := 0
-	of := map[Source]int{}
+	withSlot := 0
+	bySource := map[Source]int{}
 	for _, conn := range r.held {
-		of[conn.Source]++
+		bySource[conn.Source]++
 		if !conn.excused {
-			with++
+			withSlot++
 		}
 	}
 	got := r.Stats()
 	switch {
-	case with > c.Slots:
+	case withSlot > c.Slots:
 		r.fault = "more connections than slots"
 	case len(r.held) > 2*c.Slots || r.excused > c.Slots:
 		r.fault = "more excused connections than slots"
-	case got.Held != len(r.held) || got.Waiting != len(r.waiting) || r.free != c.Slots-with:
+	case got.Held != len(r.held) || got.Waiting != len(r.waiting) || r.free != c.Slots-withSlot:
 		r.fault = "the counts are wrong"
 	case got.Waiting > c.Waiting:
 		r.fault = "more wait than there is room"
-	case r.asked < 0:
+	case r.askedCount < 0:
 		r.fault = "less than none was asked"
 	}
 	for conn := range r.waiting {
 		limited := c.PerSource > 0 && !conn.Proxy
-		if r.free > 0 && (!limited || of[conn.Source] < c.PerSource) {
+		if r.free > 0 && (!limited || bySource[conn.Source] < c.PerSource) {
 			r.fault = "a connection waits while a slot is free"
 		}
 	}
-	for source, n := range of {
+	for source, n := range bySource {
 		if c.PerSource > 0 && source != User(0) && n > c.PerSource {
 			r.fault = "a source has more than its limit"
 		}

@@ -14,28 +14,28 @@ import (
 //
 // A round begins with each call of Tick.
 type reclaim struct {
-	resting list.List // connections reported as Waiting or Resting, oldest report first
-	busy    list.List // connections that are being answered, as far as is known, or were asked already
-	asked   int       // number of connections that were asked in this round and are still open
-	round   int       // number of the round, from 1
+	resting    list.List // connections reported as Waiting or Resting, oldest report first
+	busy       list.List // connections that are being answered, as far as is known, or were asked already
+	askedCount int       // number of connections that were asked in this round and are still open
+	round      int       // number of the round, from 1
 }
 
-// mostAsked limits how many connections are asked to yield at the same time.
-const mostAsked = 64
+// maxAsked limits how many connections are asked to yield at the same time.
+const maxAsked = 64
 
 // move appends c to a list, after it has removed c from its current list. With
 // nil, move only removes c.
 func (s *State) move(c *Conn, to *list.List) {
 	if c.queue != nil {
-		c.queue.Remove(c.place)
+		c.queue.Remove(c.elem)
 	}
-	c.queue, c.place = to, nil
+	c.queue, c.elem = to, nil
 	if to != nil {
-		c.place = to.PushBack(c)
+		c.elem = to.PushBack(c)
 	}
 }
 
-// press asks connections to yield, so that waiting connections get slots. It
+// askForSlots asks connections to yield, so that waiting connections get slots. It
 // makes these attempts in order, until it has asked enough connections:
 //
 //  1. For waiting sources that have less than half of the slots, it asks
@@ -52,70 +52,70 @@ func (s *State) move(c *Conn, to *list.List) {
 //
 // The argument late is true when Tick calls press, so connections have already
 // waited for a while.
-func (s *State) press(late bool) {
-	owed, all := s.demand()
-	if !late {
-		all = owed
+func (s *State) askForSlots(onTick bool) {
+	owed, total := s.demand()
+	if !onTick {
+		total = owed
 	}
-	fair := s.fair()
-	rich := func(c *Conn) bool { return s.has(c) > fair }
+	fair := s.fairShare()
+	rich := func(c *Conn) bool { return s.countedSlots(c) > fair }
 	anyone := func(*Conn) bool { return true }
-	left := func(wanted int) int { return min(wanted, mostAsked) - s.asked }
-	s.take(&s.resting, left(owed), rich)
-	s.take(&s.busy, left(owed), rich)
-	s.take(&s.resting, left(all), anyone)
+	remaining := func(demand int) int { return min(demand, maxAsked) - s.askedCount }
+	s.askUpTo(&s.resting, remaining(owed), rich)
+	s.askUpTo(&s.busy, remaining(owed), rich)
+	s.askUpTo(&s.resting, remaining(total), anyone)
 	switch {
-	case !late:
-	case owed > 0 && s.asked == 0:
-		s.take(&s.busy, left(s.waits), anyone)
+	case !onTick:
+	case owed > 0 && s.askedCount == 0:
+		s.askUpTo(&s.busy, remaining(s.waitCount), anyone)
 	default:
-		s.take(&s.busy, left(s.waits), s.wantsOwn)
+		s.askUpTo(&s.busy, remaining(s.waitCount), s.wantsOwn)
 	}
 }
 
-// pressOwn asks the oldest resting connection of c's source to yield, if
+// askOwnSource asks the oldest resting connection of c's source to yield, if
 // connections of this source wait and the source can't get slots from others at
 // once (see wantsOwn).
-func (s *State) pressOwn(c *Conn) {
+func (s *State) askOwnSource(c *Conn) {
 	if s.wantsOwn(c) {
-		s.take(&s.resting, 1, func(other *Conn) bool { return other.Source == c.Source })
+		s.askUpTo(&s.resting, 1, func(other *Conn) bool { return other.Source == c.Source })
 	}
 }
 
-// take asks up to n connections in the list l to yield, oldest first. It asks
+// askUpTo asks up to n connections in the list l to yield, oldest first. It asks
 // only connections for which the function may returns true. It skips
 // connections whose end frees no slot, and connections that were already asked
 // in this round.
-func (s *State) take(l *list.List, n int, may func(*Conn) bool) {
+func (s *State) askUpTo(l *list.List, n int, match func(*Conn) bool) {
 	for e := l.Front(); e != nil && n > 0; {
 		c := e.Value.(*Conn)
 		e = e.Next() // before ask moves c
-		if c.round != s.round && !c.excused && may(c) {
-			s.ask(c)
+		if c.round != s.round && !c.excused && match(c) {
+			s.requestYield(c)
 			n--
 		}
 	}
 }
 
-// ask decides that c must yield, and puts c after all other candidates.
-func (s *State) ask(c *Conn) {
+// requestYield decides that c must yield, and puts c after all other candidates.
+func (s *State) requestYield(c *Conn) {
 	s.move(c, &s.busy)
 	c.round, c.asked = s.round, true
-	s.asked++
-	s.decide(Decision{Do: Yield, Conn: c})
+	s.askedCount++
+	s.decide(Decision{Action: Yield, Conn: c})
 }
 
-// forget cancels the request that c yield.
-func (s *State) forget(c *Conn) {
+// cancelYield cancels the request that c yield.
+func (s *State) cancelYield(c *Conn) {
 	if c.asked && c.round == s.round {
-		s.asked--
+		s.askedCount--
 	}
 	c.asked = false
 }
 
 const (
-	yields = 2 * time.Second // how long a connection that was asked to yield counts as about to end
-	deaf   = 5 * time.Second // how long an honest worker may take to close a connection at rest
+	yieldLimit = 2 * time.Second // how long a connection that was asked to yield counts as about to end
+	closeLimit = 5 * time.Second // how long an honest worker may take to close a connection at rest
 )
 
 // AskToYield asks every connection of one worker to yield, so that this worker
@@ -126,23 +126,23 @@ const (
 // false if a connection that was asked a while ago is still open. The result
 // stubborn is true if a connection was asked long ago, and the worker still
 // reports it at rest. An honest worker would have closed that connection.
-func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (coming, stubborn bool) {
-	coming = len(conns) > 0
+func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (closing, stubborn bool) {
+	closing = len(conns) > 0
 	for _, c := range conns {
-		rests := c.queue != nil && c.stage != work.Answering
-		coming = coming && (rests || busy)
-		if !c.since.IsZero() {
-			coming = coming && now.Sub(c.since) < yields
-			stubborn = stubborn || rests && now.Sub(c.since) > deaf
+		resting := c.queue != nil && c.stage != work.Answering
+		closing = closing && (resting || busy)
+		if !c.firstAskedAt.IsZero() {
+			closing = closing && now.Sub(c.firstAskedAt) < yieldLimit
+			stubborn = stubborn || resting && now.Sub(c.firstAskedAt) > closeLimit
 		}
 	}
 	for _, c := range conns {
-		if coming && c.queue != nil && !c.asked {
-			s.ask(c)
-			if c.since.IsZero() {
-				c.since = now
+		if closing && c.queue != nil && !c.asked {
+			s.requestYield(c)
+			if c.firstAskedAt.IsZero() {
+				c.firstAskedAt = now
 			}
 		}
 	}
-	return coming, stubborn
+	return closing, stubborn
 }

@@ -16,11 +16,11 @@ type five struct {
 	list []*Conn
 }
 
-func newFive(of ...int) *five {
+func newFive(counts ...int) *five {
 	f := &five{State: withSlots(5, 0, 8)}
-	for i, n := range of {
+	for i, n := range counts {
 		for range min(n, 5-len(f.list)) {
-			c := f.comes(uint32(i + 1))
+			c := f.arrive(uint32(i + 1))
 			c.Ref = len(f.list)
 			f.Taken(c)
 			f.list = append(f.list, c)
@@ -29,21 +29,21 @@ func newFive(of ...int) *five {
 	return f
 }
 
-// comes reports the arrival of a connection of the user uid.
-func (f *five) comes(uid uint32) *Conn {
+// arrive reports the arrival of a connection of the user uid.
+func (f *five) arrive(uid uint32) *Conn {
 	c := &Conn{Source: User(uid), Ref: -1}
 	f.Arrived(noon, c)
 	return c
 }
 
-func (f *five) rests(c *Conn) { f.Progress(c, work.Resting) }
+func (f *five) setResting(c *Conn) { f.Progress(c, work.Resting) }
 
-// next checks which connections were asked to yield since its last call.
-func (f *five) next(t *testing.T, want ...int) {
+// wantAsked checks which connections were asked to yield since its last call.
+func (f *five) wantAsked(t *testing.T, want ...int) {
 	t.Helper()
 	var asked []int
 	for _, d := range f.Decisions() {
-		if d.Do == Yield {
+		if d.Action == Yield {
 			asked = append(asked, d.Conn.Ref.(int))
 		}
 	}
@@ -58,21 +58,21 @@ func (f *five) next(t *testing.T, want ...int) {
 func TestOldestIsAsked(t *testing.T) {
 	f := newFive(5)
 	for _, i := range []int{3, 1, 2} {
-		f.rests(f.list[i])
+		f.setResting(f.list[i])
 	}
-	first := f.comes(2)
-	f.next(t, 3)
-	f.Left(f.list[3])
-	if !first.held {
+	first := f.arrive(2)
+	f.wantAsked(t, 3)
+	f.Release(f.list[3])
+	if !first.hasSlot {
 		t.Error("a slot was freed, but the waiting connection did not get it")
 	}
-	f.comes(2)
-	f.next(t, 1)
+	f.arrive(2)
+	f.wantAsked(t, 1)
 	f.Tick(noon) // connection 1 is still open
-	f.next(t, 2)
+	f.wantAsked(t, 2)
 	f.Tick(noon) // no connection rests any more, so the oldest busy one is asked
-	f.next(t, 0)
-	f.rests(f.list[2])
+	f.wantAsked(t, 0)
+	f.setResting(f.list[2])
 	if f.Progress(f.list[2], work.Resting) {
 		t.Error("an unchanged stage was reported as a change")
 	}
@@ -84,18 +84,18 @@ func TestOldestIsAsked(t *testing.T) {
 func TestAskedBefore(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list[:4] {
-		f.rests(c)
+		f.setResting(c)
 	}
-	f.comes(2)
-	f.next(t, 0)
+	f.arrive(2)
+	f.wantAsked(t, 0)
 	f.Tick(noon) // connection 0 was asked to close, and is still open
-	f.next(t, 1)
-	f.forget(f.list[0])
-	f.rests(f.list[4])
-	f.next(t)
-	f.forget(f.list[1])
+	f.wantAsked(t, 1)
+	f.cancelYield(f.list[0])
+	f.setResting(f.list[4])
+	f.wantAsked(t)
+	f.cancelYield(f.list[1])
 	f.Progress(f.list[4], work.Waiting)
-	f.next(t, 2)
+	f.wantAsked(t, 2)
 }
 
 // TestCrowdGivesWay checks what happens while one source has most of the slots,
@@ -105,14 +105,14 @@ func TestAskedBefore(t *testing.T) {
 // once.
 func TestCrowdGivesWay(t *testing.T) {
 	f := newFive(4, 1)
-	f.rests(f.list[4]) // the only connection of source 2
-	f.comes(1)
-	f.next(t)
-	third := f.comes(3)
-	f.next(t, 0)
-	f.Left(f.list[0])
-	f.next(t)
-	if f.free != 0 || !third.held {
+	f.setResting(f.list[4]) // the only connection of source 2
+	f.arrive(1)
+	f.wantAsked(t)
+	third := f.arrive(3)
+	f.wantAsked(t, 0)
+	f.Release(f.list[0])
+	f.wantAsked(t)
+	if f.free != 0 || !third.hasSlot {
 		t.Errorf("%d slots are free", f.free)
 	}
 }
@@ -122,16 +122,16 @@ func TestCrowdGivesWay(t *testing.T) {
 func TestExcusedGiveNoWay(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list {
-		f.rests(c)
+		f.setResting(c)
 	}
 	f.Silent(f.list[:2])
 	for range 2 {
-		if !f.comes(2).held {
+		if !f.arrive(2).hasSlot {
 			t.Error("the slot of a silent worker's connection is unavailable")
 		}
 	}
-	f.comes(3)
-	f.next(t, 2)
+	f.arrive(3)
+	f.wantAsked(t, 2)
 }
 
 // TestOwnSourceGivesWay checks what happens when a connection waits because its
@@ -141,15 +141,15 @@ func TestExcusedGiveNoWay(t *testing.T) {
 func TestOwnSourceGivesWay(t *testing.T) {
 	f := newFive(2, 2)
 	f.limit = 2
-	f.rests(f.list[2])
-	f.rests(f.list[0])
-	f.comes(1)
-	f.next(t, 0)
-	f.Left(f.list[0])
-	f.comes(1)
-	f.next(t)
-	f.rests(f.list[1])
-	f.next(t, 1)
+	f.setResting(f.list[2])
+	f.setResting(f.list[0])
+	f.arrive(1)
+	f.wantAsked(t, 0)
+	f.Release(f.list[0])
+	f.arrive(1)
+	f.wantAsked(t)
+	f.setResting(f.list[1])
+	f.wantAsked(t, 1)
 }
 
 // TestMoreThanHalfHasToWait checks what happens when a connection waits and its
@@ -159,13 +159,13 @@ func TestOwnSourceGivesWay(t *testing.T) {
 // source.
 func TestMoreThanHalfHasToWait(t *testing.T) {
 	f := newFive(3, 2)
-	f.rests(f.list[4])
-	f.comes(1)
-	f.next(t)
+	f.setResting(f.list[4])
+	f.arrive(1)
+	f.wantAsked(t)
 	f.Tick(noon)
-	f.next(t, 4)
+	f.wantAsked(t, 4)
 	f.Tick(noon)
-	f.next(t, 0)
+	f.wantAsked(t, 0)
 }
 
 // TestAskToYield checks that the connections of a worker are asked once, if all
@@ -173,13 +173,13 @@ func TestMoreThanHalfHasToWait(t *testing.T) {
 // count as coming, and a connection that stays at rest must count as stubborn.
 func TestAskToYield(t *testing.T) {
 	f := newFive(2)
-	f.rests(f.list[0])
+	f.setResting(f.list[0])
 	for _, tt := range []struct {
-		what             string
-		after            time.Duration
-		busy             bool
-		coming, stubborn bool
-		asked            []int
+		name              string
+		after             time.Duration
+		busy              bool
+		closing, stubborn bool
+		asked             []int
 	}{
 		{"one is being answered", 0, false, false, false, nil},
 		{"urgent", time.Second, true, true, false, []int{0, 1}},
@@ -187,9 +187,9 @@ func TestAskToYield(t *testing.T) {
 		{"they stay", 4 * time.Second, true, false, false, nil},
 		{"one is still at rest", 7 * time.Second, true, false, true, nil},
 	} {
-		if coming, stubborn := f.AskToYield(noon.Add(tt.after), f.list, tt.busy); coming != tt.coming || stubborn != tt.stubborn {
-			t.Errorf("%s: coming %t, stubborn %t", tt.what, coming, stubborn)
+		if closing, stubborn := f.AskToYield(noon.Add(tt.after), f.list, tt.busy); closing != tt.closing || stubborn != tt.stubborn {
+			t.Errorf("%s: coming %t, stubborn %t", tt.name, closing, stubborn)
 		}
-		f.next(t, tt.asked...)
+		f.wantAsked(t, tt.asked...)
 	}
 }

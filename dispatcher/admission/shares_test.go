@@ -17,44 +17,44 @@ var noon = time.Unix(1_700_000_000, 0)
 // withSlots returns a State with the given number of slots, limit of slots for
 // one source, and space for waiting connections.
 func withSlots(slots, perSource, waiting int) *State {
-	return New(Config{Slots: slots, PerSource: perSource, Waiting: waiting, Patience: 10 * time.Second})
+	return New(Config{Slots: slots, PerSource: perSource, Waiting: waiting, WaitLimit: 10 * time.Second})
 }
 
 // play opens and closes connections and returns the decisions. Each word of
 // script is an event: "a" is a new connection of source a, "-a" closes the
 // oldest connection of a, and "!a" makes its worker silent. Sources with a
 // capital letter are exempt.
-func play(s *State, script string) (happened []string) {
-	inside := map[string][]*Conn{}
+func play(s *State, script string) (events []string) {
+	admitted := map[string][]*Conn{}
 	follow := func() {
 		for _, d := range s.Decisions() {
-			who := d.Conn.Ref.(string)
-			switch d.Do {
+			name := d.Conn.Ref.(string)
+			switch d.Action {
 			case Admit:
-				happened = append(happened, "+"+who)
-				inside[who] = append(inside[who], d.Conn)
+				events = append(events, "+"+name)
+				admitted[name] = append(admitted[name], d.Conn)
 			case Refuse:
-				happened = append(happened, "refused "+who)
+				events = append(events, "refused "+name)
 			}
 		}
 	}
 	for _, word := range strings.Fields(script) {
-		who := strings.Trim(word, "-!")
+		name := strings.Trim(word, "-!")
 		switch word[0] {
 		case '-':
-			c := inside[who][0]
-			inside[who] = inside[who][1:]
-			s.Left(c)
+			c := admitted[name][0]
+			admitted[name] = admitted[name][1:]
+			s.Release(c)
 		case '!':
-			i := slices.IndexFunc(inside[who], func(c *Conn) bool { return !c.excused })
-			s.Silent(inside[who][i : i+1])
+			i := slices.IndexFunc(admitted[name], func(c *Conn) bool { return !c.excused })
+			s.Silent(admitted[name][i : i+1])
 		default:
-			s.Arrived(noon, &Conn{Source: User(uint32(who[0])), Exempt: who[0] < 'a', Ref: who})
+			s.Arrived(noon, &Conn{Source: User(uint32(name[0])), Exempt: name[0] < 'a', Ref: name})
 		}
 		follow()
 	}
-	owed, all := s.demand()
-	return append(happened, fmt.Sprintf("owed %d of %d", owed, all))
+	owed, total := s.demand()
+	return append(events, fmt.Sprintf("owed %d of %d", owed, total))
 }
 
 // TestShares checks that a source can have all slots while no other source
@@ -98,13 +98,13 @@ func TestSlotsAreCounted(t *testing.T) {
 	s := withSlots(1, 0, 1)
 	c := new(Conn)
 	s.Arrived(noon, c)
-	s.Left(c)
+	s.Release(c)
 	defer func() {
 		if recover() == nil {
 			t.Error("a slot was freed twice")
 		}
 	}()
-	s.Left(c)
+	s.Release(c)
 }
 
 // TestProxyHasNoLimit checks that PerSource does not apply to proxies.
@@ -114,7 +114,7 @@ func TestProxyHasNoLimit(t *testing.T) {
 	for range 4 {
 		s.Arrived(noon, &Conn{Source: User(1), Exempt: true, Proxy: true})
 		for _, d := range s.Decisions() {
-			if d.Do == Admit {
+			if d.Action == Admit {
 				admitted++
 			}
 		}
@@ -137,14 +137,14 @@ func TestWaitingHasAnEnd(t *testing.T) {
 	s.Decisions()
 	refused := func() (text []string) {
 		for _, d := range s.Decisions() {
-			if d.Do == Refuse {
-				text = append(text, d.Conn.Ref.(string)+": "+d.Why.String())
+			if d.Action == Refuse {
+				text = append(text, d.Conn.Ref.(string)+": "+d.Reason.String())
 			}
 		}
 		return text
 	}
 	for _, tt := range []struct {
-		what string
+		step string
 		do   func()
 		want []string
 	}{
@@ -156,11 +156,11 @@ func TestWaitingHasAnEnd(t *testing.T) {
 	} {
 		tt.do()
 		if got := refused(); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
+			t.Errorf("%s: %q, want %q", tt.step, got, tt.want)
 		}
 	}
 	for _, name := range []string{"a1", "a2", "b1"} {
-		s.Left(conns[name])
+		s.Release(conns[name])
 	}
 	if got := s.Stats(); got.Held != 0 || got.Waiting != 0 || got.Sources != 0 {
 		t.Errorf("at the end: %+v", got)

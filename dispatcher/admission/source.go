@@ -19,7 +19,7 @@ type Source struct {
 
 // Address returns the source of a connection from addr. All loopback addresses
 // are one source, because a client can choose any address from 127.0.0.0/8.
-func Address(addr netip.Addr) Source { return Source{addr: penalty.OneClient(addr)} }
+func Address(addr netip.Addr) Source { return Source{addr: penalty.ClientAddr(addr)} }
 
 // User returns the source of a connection from a process on this machine that
 // runs as uid. ipc.NoID stands for all uids without a name.

@@ -18,11 +18,11 @@ import (
 // does nothing.
 type Feed struct {
 	*service.Process
-	log      *Log
-	follow   *rate.Bucket     // limits how often the auditor may ask about the file
-	looking  atomic.Bool      // the auditor has asked and has no answer yet
-	messages chan ipc.Message // for the auditor; nil is the last
-	flushed  chan struct{}    // closed when all messages were sent
+	log           *Log
+	followQuota   *rate.Bucket     // limits how often the auditor may ask about the file
+	followPending atomic.Bool      // the auditor has asked and has no answer yet
+	messages      chan ipc.Message // for the auditor; nil is the last
+	flushed       chan struct{}    // closed when all messages were sent
 }
 
 // Limits on how often an auditor may ask whether the log file still has its
@@ -32,8 +32,8 @@ const (
 	followRate  = 2000
 )
 
-// Farewell is how long an auditor may take to write its remaining lines.
-const Farewell = 12 * time.Second
+// ExitLimit is how long an auditor may take to write its remaining lines.
+const ExitLimit = 12 * time.Second
 
 // flushPause is the time between two attempts to send to an auditor whose
 // channel is full.
@@ -43,7 +43,7 @@ const flushPause = time.Millisecond
 // worker broke the protocol, the Feed calls report(worker, why), which kills
 // the worker.
 func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
-	f := &Feed{log: l, follow: rate.New(followBurst, followRate, time.Now()), messages: make(chan ipc.Message), flushed: make(chan struct{})}
+	f := &Feed{log: l, followQuota: rate.New(followBurst, followRate, time.Now()), messages: make(chan ipc.Message), flushed: make(chan struct{})}
 	var err error
 	if f.Process, err = l.spec.Start(l.starter, generation, service.Hooks{Report: report, Handle: f.handle}); err != nil {
 		return nil, err
@@ -60,16 +60,16 @@ func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 	default:
 		return false, nil
 	}
-	if f.looking.Swap(true) || !f.follow.Take(time.Now(), 1) {
+	if f.followPending.Swap(true) || !f.followQuota.Take(time.Now(), 1) {
 		return true, errors.New("sent Follow too often")
 	}
-	f.log.look(f)
+	f.log.askParent(f)
 	return true, nil
 }
 
 // answer passes the answer of the parent on to the auditor.
 func (f *Feed) answer(m *ipc.Followed) {
-	f.looking.Store(false)
+	f.followPending.Store(false)
 	_ = f.Channel.TrySend(m)
 }
 
@@ -88,7 +88,7 @@ func (f *Feed) run() {
 				queue = append(queue, m)
 			}
 		case <-ready:
-		case <-f.Over: // the generation's workers make no more changes
+		case <-f.Done: // the generation's workers make no more changes
 			return
 		}
 		for len(queue) > 0 && !errors.Is(f.Channel.TrySend(queue[0]), ipc.ErrFull) {
@@ -98,28 +98,28 @@ func (f *Feed) run() {
 	close(f.flushed)
 }
 
-// Tell sends m. It does not wait for the auditor.
-func (f *Feed) Tell(m ipc.Message) {
+// Send sends m. It does not wait for the auditor.
+func (f *Feed) Send(m ipc.Message) {
 	if f == nil {
 		return
 	}
 	select {
 	case f.messages <- m:
-	case <-f.Over:
+	case <-f.Done:
 	}
 }
 
-// Given reports to the auditor that a worker is about to get c.
-func (f *Feed) Given(worker uint32, c *ipc.Connection) {
-	f.Tell(&work.Facts{Worker: worker, Connection: *c})
+// ConnAssigned reports to the auditor that a worker is about to get c.
+func (f *Feed) ConnAssigned(worker uint32, c *ipc.Connection) {
+	f.Send(&work.Facts{Worker: worker, Connection: *c})
 }
 
-// Gone reports to the auditor that no worker has the connection id any longer.
-func (f *Feed) Gone(id uint64) { f.Tell(&work.Gone{ID: id}) }
+// ConnClosed reports to the auditor that no worker has the connection id any longer.
+func (f *Feed) ConnClosed(id uint64) { f.Send(&work.Gone{ID: id}) }
 
-// Exited reports to the auditor how a worker ended.
-func (f *Feed) Exited(worker uint32, status string) {
-	f.Tell(&work.Exited{Worker: worker, Status: ipc.Refuse(status).Reason})
+// WorkerExited reports to the auditor how a worker ended.
+func (f *Feed) WorkerExited(worker uint32, status string) {
+	f.Send(&work.Exited{Worker: worker, Status: ipc.Refuse(status).Reason})
 }
 
 // Stop makes the auditor write all remaining lines, and returns when the
@@ -128,11 +128,11 @@ func (f *Feed) Stop() {
 	if f == nil {
 		return
 	}
-	f.Tell(nil)
+	f.Send(nil)
 	select {
 	case <-f.flushed:
-	case <-f.Over:
-	case <-time.After(process.LastWords):
+	case <-f.Done:
+	case <-time.After(process.ExitGrace):
 	}
 	f.Process.Stop()
 }

@@ -19,8 +19,8 @@ type Log struct {
 	starter *process.Starter
 	parent  *process.Parent
 
-	mu     sync.Mutex // guards asking
-	asking []*Feed    // feeds whose auditors wait for an answer about the file, in order
+	mu      sync.Mutex // guards asking
+	waiting []*Feed    // feeds whose auditors wait for an answer about the file, in order
 }
 
 // New returns a Log that has started no auditor yet.
@@ -32,17 +32,17 @@ func New(spec *service.Spec, starter *process.Starter, parent *process.Parent) *
 // for an answer.
 func (l *Log) Followed(m *ipc.Followed) {
 	l.mu.Lock()
-	f := l.asking[0]
-	l.asking = l.asking[1:]
+	f := l.waiting[0]
+	l.waiting = l.waiting[1:]
 	l.mu.Unlock()
 	f.answer(m)
 }
 
-// look asks the parent whether the file of the audit log still has its name, on
+// askParent asks the parent whether the file of the audit log still has its name, on
 // behalf of the auditor of f.
-func (l *Log) look(f *Feed) {
+func (l *Log) askParent(f *Feed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asking = append(l.asking, f)
+	l.waiting = append(l.waiting, f)
 	l.parent.Send(new(ipc.Follow))
 }

@@ -36,35 +36,35 @@ type Options struct {
 }
 
 // Counters counts the requests of workers.
-type Counters struct{ Dialled, Undialled, Limited, Spares atomic.Uint64 }
+type Counters struct{ Dialed, Failed, Limited, Spares atomic.Uint64 }
 
 // Dialer opens connections for one worker.
 type Dialer struct {
 	o       Options
 	channel *ipc.Channel
 	dials   *rate.Bucket
-	refused *rate.Bucket // limits the requests that are answered with "try again"
+	retries *rate.Bucket // limits the requests that are answered with "try again"
 }
 
 // A worker that requests more connections than it can use would exhaust the
 // daemons' threads, so the dispatcher asks it to wait. A worker that repeats
 // its request without waiting is killed.
 const (
-	waitBurst = 10_000
-	waitRate  = 1000 // per second; an honest worker has 48 pending requests and waits for 50 ms
-	portless  = 100  // cost of an attempt for which no port was free, because the kernel has tried all ports
+	waitBurst  = 10_000
+	waitRate   = 1000 // per second; an honest worker has 48 pending requests and waits for 50 ms
+	noPortCost = 100  // cost of an attempt for which no port was free, because the kernel has tried all ports
 )
 
 // New returns a Dialer for the worker at the other end of channel.
 func New(o Options, channel *ipc.Channel) *Dialer {
 	return &Dialer{o: o, channel: channel,
-		dials: rate.New(float64(o.Burst), float64(o.Rate), time.Now()), refused: rate.New(waitBurst, waitRate, time.Now())}
+		dials: rate.New(float64(o.Burst), float64(o.Rate), time.Now()), retries: rate.New(waitBurst, waitRate, time.Now())}
 }
 
 // Handle handles a message of the worker, without waiting. The result done is
 // false for a message that does not request a connection. An error is a
 // protocol violation.
-func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
+func (d *Dialer) Handle(m ipc.Message) (handled bool, err error) {
 	switch m := m.(type) {
 	case *work.Dial:
 		return true, d.dial(m)
@@ -74,11 +74,11 @@ func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 	return false, nil
 }
 
-// wait counts a request beyond the worker's limit. It returns an error if there
+// countLimited counts a request beyond the worker's limit. It returns an error if there
 // were too many such requests.
-func (d *Dialer) wait() error {
+func (d *Dialer) countLimited() error {
 	d.o.Counts.Limited.Add(1)
-	if !d.refused.Take(time.Now(), 1) {
+	if !d.retries.Take(time.Now(), 1) {
 		return errors.New("sent Dial or DialBatch too often")
 	}
 	return nil
@@ -91,23 +91,23 @@ func (d *Dialer) dial(m *work.Dial) error {
 		return err
 	}
 	if !d.dials.Take(time.Now(), 1) {
-		if err := d.wait(); err != nil {
+		if err := d.countLimited(); err != nil {
 			return err
 		}
-		return d.say(&work.Undialed{ID: m.ID, Errno: uint16(unix.EAGAIN)}) // tells the worker to try again in a moment
+		return d.reply(&work.Undialed{ID: m.ID, Errno: uint16(unix.EAGAIN)}) // tells the worker to try again in a moment
 	}
 	c, err := d.open(to)
 	if err != nil {
 		errno := errnoOf(err)
 		if errno == unix.EADDRNOTAVAIL {
-			d.dials.Owe(time.Now(), portless)
+			d.dials.Charge(time.Now(), noPortCost)
 		}
-		d.o.Counts.Undialled.Add(1)
-		return d.say(&work.Undialed{ID: m.ID, Errno: uint16(errno)})
+		d.o.Counts.Failed.Add(1)
+		return d.reply(&work.Undialed{ID: m.ID, Errno: uint16(errno)})
 	}
 	defer c.close()
-	d.o.Counts.Dialled.Add(1)
-	return d.say(&work.Dialed{ID: m.ID, Owner: c.owner, Server: c.server}, c.fd)
+	d.o.Counts.Dialed.Add(1)
+	return d.reply(&work.Dialed{ID: m.ID, Owner: c.owner, Server: c.server}, c.fd)
 }
 
 // open opens a connection to a.
@@ -127,11 +127,11 @@ func (d *Dialer) open(a work.Address) (c conn, err error) {
 	return connect(to, d.o.Ports, false)
 }
 
-// mostUnread is how many bytes a worker may leave unread in its channel and
+// maxUnread is how many bytes a worker may leave unread in its channel and
 // still get spare sockets, which are sockets for later connections. The kernel
 // counts the descriptors that are on their way in all channels of this process
 // against one limit, so one worker must not be able to use it up.
-const mostUnread = 8 << 10
+const maxUnread = 8 << 10
 
 // offerSpares hands over sockets for later connections, if possible. A worker
 // that gets no spare sockets requests each connection separately.
@@ -142,20 +142,20 @@ func (d *Dialer) offerSpares(m *work.DialBatch) error {
 	}
 	var unread int
 	err = d.channel.Pass(func(fd int) (err error) { unread, err = unix.IoctlGetInt(fd, unix.SIOCOUTQ); return err })
-	if err != nil || unread > mostUnread || to.Network != "tcp" {
-		return d.wait()
+	if err != nil || unread > maxUnread || to.Network != "tcp" {
+		return d.countLimited()
 	}
 	t, err := parseTarget(to.Address)
 	defer t.close()
 	n := ipc.DialBatchSize
 	if t.local && !m.Connected {
-		return d.wait()
+		return d.countLimited()
 	}
 	if t.local {
 		n = work.ConnectedBatchSize
 	}
 	if !d.dials.Take(time.Now(), float64(n)) {
-		return d.wait()
+		return d.countLimited()
 	}
 	var fds []int
 	var server uint32
@@ -164,16 +164,16 @@ func (d *Dialer) offerSpares(m *work.DialBatch) error {
 	}
 	if err != nil {
 		if !t.local || errnoOf(err) == unix.EADDRNOTAVAIL {
-			d.dials.Owe(time.Now(), portless)
+			d.dials.Charge(time.Now(), noPortCost)
 		}
-		return d.wait()
+		return d.countLimited()
 	}
 	defer closeFDs(fds)
 	d.o.Counts.Spares.Add(uint64(len(fds)))
 	if t.local {
-		return d.say(&work.ConnectedBatch{DialBatch: *m, Server: server}, fds...)
+		return d.reply(&work.ConnectedBatch{DialBatch: *m, Server: server}, fds...)
 	}
-	return d.say(&work.DialedBatch{DialBatch: *m}, fds...)
+	return d.reply(&work.DialedBatch{DialBatch: *m}, fds...)
 }
 
 // spares returns n TCP sockets for one daemon, and the uid that serves them.
@@ -208,7 +208,7 @@ func closeFDs(fds []int) {
 }
 
 // address returns the configured address of an upstream.
-func (d *Dialer) address(way work.Upstream, index uint8) (work.Address, error) {
+func (d *Dialer) address(upstream work.Upstream, index uint8) (work.Address, error) {
 	s := d.o.Setup
 	list := map[work.Upstream][]work.Address{
 		work.UpstreamController:      s.Controllers,
@@ -218,9 +218,9 @@ func (d *Dialer) address(way work.Upstream, index uint8) (work.Address, error) {
 		work.UpstreamMunge:           unixAddress(s.Munge.Socket),
 		work.UpstreamAccountingMunge: unixAddress(s.Munge.Accounting),
 		work.UpstreamSack:            unixAddress(s.Sack...),
-	}[way]
+	}[upstream]
 	if int(index) >= len(list) {
-		return work.Address{}, fmt.Errorf("requested daemon %d of upstream %d, which the configuration does not have", index, way)
+		return work.Address{}, fmt.Errorf("requested daemon %d of upstream %d, which the configuration does not have", index, upstream)
 	}
 	return list[index], nil
 }
@@ -235,12 +235,12 @@ func unixAddress(paths ...string) (list []work.Address) {
 	return list
 }
 
-// say sends an answer without waiting. If the worker does not read its channel,
+// reply sends an answer without waiting. If the worker does not read its channel,
 // the answer is dropped.
-func (d *Dialer) say(m ipc.Message, fds ...int) error {
+func (d *Dialer) reply(m ipc.Message, fds ...int) error {
 	err := d.channel.TrySend(m, fds...)
-	if bad, ours := errors.AsType[*ipc.Violation](err); ours {
-		return bad
+	if violation, ok := errors.AsType[*ipc.Violation](err); ok {
+		return violation
 	}
 	return nil
 }
@@ -252,14 +252,14 @@ func Spread(s *work.Setup, worker uint32) {
 	s.Controllers, s.Front = spread(s.Controllers, s.MorePorts, worker), spread(s.Front, s.MorePorts, worker)
 }
 
-func spread(list []work.Address, more uint16, worker uint32) []work.Address {
+func spread(list []work.Address, extra uint16, worker uint32) []work.Address {
 	list = slices.Clone(list)
 	for i, a := range list {
 		at, err := netip.ParseAddrPort(a.Address)
-		if err != nil || a.Network != "tcp" || int(at.Port())+int(more) > math.MaxUint16 {
+		if err != nil || a.Network != "tcp" || int(at.Port())+int(extra) > math.MaxUint16 {
 			continue
 		}
-		port := at.Port() + uint16(worker%(uint32(more)+1))
+		port := at.Port() + uint16(worker%(uint32(extra)+1))
 		list[i].Address = netip.AddrPortFrom(at.Addr(), port).String()
 	}
 	return list

@@ -121,17 +121,17 @@ func TestAddresses(t *testing.T) {
 	setup := &work.Setup{Controllers: []work.Address{{Network: "tcp", Address: "c"}}, Munge: work.Munge{Socket: "m"}, Sack: []string{"s", "t"}}
 	d := dialer(setup, nil)
 	for _, tt := range []struct {
-		way   work.Upstream
-		index uint8
-		want  string // "": the request must be refused
+		upstream work.Upstream
+		index    uint8
+		want     string // "": the request must be refused
 	}{
 		{work.UpstreamController, 0, "c"}, {work.UpstreamController, 1, ""}, {work.UpstreamController, 255, ""}, {work.UpstreamAccounting, 0, ""},
 		{work.UpstreamSocket, 0, ""}, {work.UpstreamMunge, 0, "m"}, {work.UpstreamMunge, 1, ""}, {work.UpstreamAccountingMunge, 0, ""},
 		{work.UpstreamSack, 0, "s"}, {work.UpstreamSack, 1, "t"}, {work.UpstreamSack, 2, ""},
 	} {
-		a, err := d.address(tt.way, tt.index)
+		a, err := d.address(tt.upstream, tt.index)
 		if a.Address != tt.want || (err == nil) != (tt.want != "") {
-			t.Errorf("upstream %d, index %d: %q, %v", tt.way, tt.index, a.Address, err)
+			t.Errorf("upstream %d, index %d: %q, %v", tt.upstream, tt.index, a.Address, err)
 		}
 	}
 }
@@ -139,29 +139,29 @@ func TestAddresses(t *testing.T) {
 // machines creates two network namespaces that are connected like two machines,
 // and returns their names. The first has the address 192.0.2.1, the second
 // 192.0.2.2.
-func machines(t *testing.T) (here, there string) {
+func machines(t *testing.T) (local, remote string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make network namespaces")
 	}
-	here, there = fmt.Sprintf("test-%d-here", os.Getpid()), fmt.Sprintf("test-%d-there", os.Getpid())
+	local, remote = fmt.Sprintf("test-%d-here", os.Getpid()), fmt.Sprintf("test-%d-there", os.Getpid())
 	ip := func(line string) {
 		t.Helper()
 		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
 			t.Skipf("ip %s: %v: %s", line, err, out)
 		}
 	}
-	for _, name := range []string{here, there} {
+	for _, name := range []string{local, remote} {
 		ip("netns add " + name)
 		t.Cleanup(func() { exec.Command("ip", "netns", "del", name).Run() })
 	}
-	ip("-n " + here + " link add veth0 type veth peer name veth0 netns " + there)
-	for i, name := range []string{here, there} {
+	ip("-n " + local + " link add veth0 type veth peer name veth0 netns " + remote)
+	for i, name := range []string{local, remote} {
 		ip(fmt.Sprintf("-n %s address add 192.0.2.%d/24 dev veth0", name, i+1))
 		ip("-n " + name + " link set veth0 up")
 		ip("-n " + name + " link set lo up")
 	}
-	return here, there
+	return local, remote
 }
 
 // enter moves the thread of the test to a network namespace. The goroutine
@@ -181,20 +181,20 @@ func enter(t *testing.T, name string) {
 // for a UNIX socket, for an address that is no IP address, and for an address
 // of this machine.
 func TestSpares(t *testing.T) {
-	here, there := machines(t)
-	enter(t, there)
+	local, remote := machines(t)
+	enter(t, remote)
 	l, err := net.Listen("tcp", "192.0.2.2:0")
 	must(t, err)
-	enter(t, here)
+	enter(t, local)
 	defer l.Close()
 	parent, worker := channelTo(t)
 	setup := &work.Setup{Controllers: []work.Address{{Network: "tcp", Address: l.Addr().String()}, {Network: "tcp", Address: "a.name:1"}},
 		Accounting: []work.Address{{Network: "tcp", Address: "127.0.0.1:1"}, {Network: "tcp", Address: "192.0.2.1:1"}},
 		Munge:      work.Munge{Socket: "/nowhere"}}
 	d := dialer(setup, parent)
-	for _, none := range []*work.DialBatch{{Upstream: work.UpstreamMunge}, {Upstream: work.UpstreamController, Index: 1}, {Upstream: work.UpstreamAccounting}, {Upstream: work.UpstreamAccounting, Index: 1}} {
-		if done, err := d.Handle(none); !done || err != nil || d.o.Counts.Spares.Load() != 0 {
-			t.Errorf("%v: %t, %v, %d spares", none, done, err, d.o.Counts.Spares.Load())
+	for _, batch := range []*work.DialBatch{{Upstream: work.UpstreamMunge}, {Upstream: work.UpstreamController, Index: 1}, {Upstream: work.UpstreamAccounting}, {Upstream: work.UpstreamAccounting, Index: 1}} {
+		if handled, err := d.Handle(batch); !handled || err != nil || d.o.Counts.Spares.Load() != 0 {
+			t.Errorf("%v: %t, %v, %d spares", batch, handled, err, d.o.Counts.Spares.Load())
 		}
 	}
 	if _, err := d.Handle(&work.DialBatch{Index: 2}); err == nil {
@@ -264,21 +264,21 @@ func TestCost(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	gone.Close()
-	const there, portless, refused = 0, 1, 2
-	setup := &work.Setup{Controllers: []work.Address{there: {Network: "tcp", Address: l.Addr().String()}, portless: {Network: "tcp", Address: "a.name:1"},
-		refused: {Network: "tcp", Address: gone.Addr().String()}},
+	closed.Close()
+	const listening, portless, refused = 0, 1, 2
+	setup := &work.Setup{Controllers: []work.Address{listening: {Network: "tcp", Address: l.Addr().String()}, portless: {Network: "tcp", Address: "a.name:1"},
+		refused: {Network: "tcp", Address: closed.Addr().String()}},
 		AuthSocket: "/nowhere"}
 	for _, tt := range []struct {
 		request ipc.Message
 		cost    float64
 	}{
-		{&work.Dial{Index: there}, 1},
+		{&work.Dial{Index: listening}, 1},
 		{&work.Dial{Upstream: work.UpstreamSocket}, 1},
 		{&work.Dial{Index: portless}, 101},
-		{&work.DialBatch{Index: there, Connected: true}, work.ConnectedBatchSize},
+		{&work.DialBatch{Index: listening, Connected: true}, work.ConnectedBatchSize},
 		{&work.DialBatch{Index: refused, Connected: true}, work.ConnectedBatchSize},
 		{&work.DialBatch{Index: portless}, ipc.DialBatchSize + 100},
 	} {
@@ -287,11 +287,11 @@ func TestCost(t *testing.T) {
 		d.dials = rate.New(many, math.SmallestNonzeroFloat64, time.Now())
 		_, err := d.Handle(tt.request)
 		must(t, err)
-		if cost := many - d.dials.Left(time.Now()); cost != tt.cost {
+		if cost := many - d.dials.Tokens(time.Now()); cost != tt.cost {
 			t.Errorf("%s %+v costs %v, want %v", ipc.KindOf(tt.request), tt.request, cost, tt.cost)
 		}
-		d.dials.Owe(time.Now(), many)
-		d.refused = rate.New(1, math.SmallestNonzeroFloat64, time.Now())
+		d.dials.Charge(time.Now(), many)
+		d.retries = rate.New(1, math.SmallestNonzeroFloat64, time.Now())
 		for n, ends := range []bool{false, true} { // the first request beyond the quota is answered with "try again", the second is a violation
 			if _, err := d.Handle(tt.request); (err != nil) != ends {
 				t.Errorf("%s %+v, %d times too often: %v", ipc.KindOf(tt.request), tt.request, n+1, err)

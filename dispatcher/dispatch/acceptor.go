@@ -32,7 +32,7 @@ func NewAcceptor(o Options, slots *pool.Slots) *Acceptor {
 // Run submits the connections that the parent sends over a channel. It returns
 // when the channel is closed. owners is the netlink socket for looking up the
 // users of the clients.
-func (a *Acceptor) Run(from *ipc.Channel, owners int) {
+func (a *Acceptor) Run(from *ipc.Channel, diag int) {
 	for {
 		m, err := from.Receive()
 		if err != nil {
@@ -40,8 +40,8 @@ func (a *Acceptor) Run(from *ipc.Channel, owners int) {
 		}
 		switch msg := m.Message.(type) {
 		case *ipc.Arrival:
-			addr, uid := client(msg, m.FDs[0], owners)
-			a.hesitate()
+			addr, uid := client(msg, m.FDs[0], diag)
+			a.waitForSlot()
 			a.submit(msg, m.FDs[0], addr, uid)
 		default:
 			a.log.Error("acceptor violated the protocol", "because", ipc.Unheard(msg))
@@ -50,11 +50,11 @@ func (a *Acceptor) Run(from *ipc.Channel, owners int) {
 	}
 }
 
-// hesitate waits for a moment, at most twice, if the slots have just run out.
+// waitForSlot waits for a moment, at most twice, if the slots have just run out.
 // While connections arrive without a pause, this process does not notice that
 // workers have closed others. Without the wait, it would refuse connections for
 // which there are slots.
-func (a *Acceptor) hesitate() {
+func (a *Acceptor) waitForSlot() {
 	for range 2 {
 		full := false
 		_ = a.slots.Call(func() error { full = a.slots.IsFull(); return nil })
@@ -69,7 +69,7 @@ func (a *Acceptor) hesitate() {
 // socket. It also knows the uid of a client on the loopback interface of the
 // parent's network namespace, until the client closes its socket. On loopback
 // the uid matters only for admission, since anyone with a token may connect.
-func client(m *ipc.Arrival, fd, owners int) (addr netip.Addr, uid uint32) {
+func client(m *ipc.Arrival, fd, diag int) (addr netip.Addr, uid uint32) {
 	if at, err := netip.ParseAddrPort(m.Addr); err == nil {
 		addr = at.Addr()
 	}
@@ -78,7 +78,7 @@ func client(m *ipc.Arrival, fd, owners int) (addr netip.Addr, uid uint32) {
 	}
 	local, remote, err := sockdiag.Addrs(fd)
 	if err == nil {
-		uid, err = sockdiag.ClientUIDVia(owners, local, remote)
+		uid, err = sockdiag.ClientUIDVia(diag, local, remote)
 	}
 	if err != nil {
 		return addr, ipc.NoID
@@ -91,15 +91,15 @@ func client(m *ipc.Arrival, fd, owners int) (addr netip.Addr, uid uint32) {
 func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
 	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.Forbidden, FD: fd}
 	if m.Network == ipc.Unix && m.UID == ipc.NoID {
-		a.slots.Do(func() { a.slots.Nameless(c, errors.New(m.Forbidden)) })
+		a.slots.Do(func() { a.slots.DropUnidentified(c, errors.New(m.Forbidden)) })
 		return
 	}
-	a.slots.Do(func() { a.arrived(c, addr, uid) })
+	a.slots.Do(func() { a.requestSlot(c, addr, uid) })
 }
 
-// arrived submits c for admission. addr and uid are the address and the user of
+// requestSlot submits c for admission. addr and uid are the address and the user of
 // the client.
-func (a *Acceptor) arrived(c *pool.Connection, addr netip.Addr, uid uint32) {
+func (a *Acceptor) requestSlot(c *pool.Connection, addr netip.Addr, uid uint32) {
 	c.Source = a.owners.sourceOf(addr, uid)
 	c.Proxy = a.rules.Speaks(addr, c.UID)
 	c.Exempt = c.Proxy || a.rules.Exempts(addr)

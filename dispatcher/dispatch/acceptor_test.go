@@ -34,37 +34,37 @@ func TestClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	owners, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
+	diag, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(owners)
-	none, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	defer unix.Close(diag)
+	notNetlink, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(none)
+	defer unix.Close(notNetlink)
 	loopback := ipc.Connection{Network: ipc.TCP, Addr: far.RemoteAddr().String(), UID: ipc.NoID}
 	self := uint32(os.Getuid())
 	for _, tt := range []struct {
-		name   string
-		m      ipc.Arrival
-		owners int
-		want   uint32
+		name string
+		m    ipc.Arrival
+		diag int
+		want uint32
 	}{
-		{"loopback", ipc.Arrival{Connection: loopback}, owners, self},
-		{"again", ipc.Arrival{Connection: loopback}, owners, self},
-		{"another network namespace", ipc.Arrival{Connection: loopback, Elsewhere: true}, owners, ipc.NoID},
-		{"no netlink", ipc.Arrival{Connection: loopback}, none, ipc.NoID},
-		{"another machine", ipc.Arrival{Connection: ipc.Connection{Network: ipc.TCP, Addr: "192.0.2.1:1", UID: ipc.NoID}}, owners, ipc.NoID},
-		{"a UNIX socket", ipc.Arrival{Connection: ipc.Connection{Network: ipc.Unix, UID: 31001}}, owners, 31001},
+		{"loopback", ipc.Arrival{Connection: loopback}, diag, self},
+		{"again", ipc.Arrival{Connection: loopback}, diag, self},
+		{"another network namespace", ipc.Arrival{Connection: loopback, Elsewhere: true}, diag, ipc.NoID},
+		{"no netlink", ipc.Arrival{Connection: loopback}, notNetlink, ipc.NoID},
+		{"another machine", ipc.Arrival{Connection: ipc.Connection{Network: ipc.TCP, Addr: "192.0.2.1:1", UID: ipc.NoID}}, diag, ipc.NoID},
+		{"a UNIX socket", ipc.Arrival{Connection: ipc.Connection{Network: ipc.Unix, UID: 31001}}, diag, 31001},
 	} {
-		if _, got := client(&tt.m, int(file.Fd()), tt.owners); got != tt.want {
+		if _, got := client(&tt.m, int(file.Fd()), tt.diag); got != tt.want {
 			t.Errorf("%s: uid %d, want %d", tt.name, got, tt.want)
 		}
 	}
 	near.Close()
-	if _, got := client(&ipc.Arrival{Connection: loopback}, int(file.Fd()), owners); got != ipc.NoID {
+	if _, got := client(&ipc.Arrival{Connection: loopback}, int(file.Fd()), diag); got != ipc.NoID {
 		t.Errorf("a client that has closed its socket: uid %d", got)
 	}
 }

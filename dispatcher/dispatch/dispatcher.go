@@ -24,8 +24,8 @@ type Options struct {
 	Worker     security.Identity // identity of workers that serve all users, or users who are not looked up
 	Nobody     security.Identity // identity of workers that serve no user
 	Identities int               // become_user: limit on the number of identities that have workers concurrently
-	Rest       time.Duration     // become_user: a worker without connections is retired after this time
-	HandLimit  time.Duration     // how long a connection waits for a worker
+	IdleLimit  time.Duration     // become_user: a worker without connections is retired after this time
+	WaitLimit  time.Duration     // how long a connection waits for a worker
 	// OwnerOf returns the user to whom a subordinate uid belongs, or uid
 	// itself. nil means that there are no subordinate uids.
 	OwnerOf func(uid uint32) uint32
@@ -38,8 +38,8 @@ type Options struct {
 // and a worker for each identity. All methods are called in the loop
 // (pool.Loop).
 type Dispatcher interface {
-	// Take gives c, which has a slot, to a worker, now or later.
-	Take(c *pool.Connection)
+	// Dispatch gives c, which has a slot, to a worker, now or later.
+	Dispatch(c *pool.Connection)
 	// Renew starts workers of g and retires those of the previous generation.
 	// If the new workers can't serve, nothing changes. Renew calls done in both
 	// cases.
@@ -48,9 +48,9 @@ type Dispatcher interface {
 	Stop()
 }
 
-// New returns the dispatcher that o requires. The dispatcher calls wornOut when
+// New returns the dispatcher that o requires. The dispatcher calls rotate when
 // the shared workers have served enough connections.
-func New(o Options, set *pool.Set, wornOut func()) Dispatcher {
+func New(o Options, set *pool.Set, rotate func()) Dispatcher {
 	demand := onDemand{Set: set, Options: o}
 	switch {
 	case o.Switches.WorkerPerConnection:
@@ -58,23 +58,23 @@ func New(o Options, set *pool.Set, wornOut func()) Dispatcher {
 	case o.Switches.BecomeUser:
 		return newIdentities(demand)
 	}
-	return &shared{Set: set, who: o.Worker, wornOut: wornOut}
+	return &shared{Set: set, identity: o.Worker, rotate: rotate}
 }
 
 // shared is a Dispatcher with one pool for all connections. All workers have
 // one identity.
 type shared struct {
 	*pool.Set
-	who     security.Identity
-	wornOut func()
-	now     *pool.Pool
+	identity security.Identity
+	rotate   func()
+	current  *pool.Pool
 }
 
-func (h *shared) Take(c *pool.Connection) { h.now.Take(c) }
+func (h *shared) Dispatch(c *pool.Connection) { h.current.Submit(c) }
 
 func (h *shared) Renew(g *pool.Generation, done func(error)) {
-	p := h.NewPool(g, h.who)
-	p.WornOut = h.wornOut
+	p := h.NewPool(g, h.identity)
+	p.OnRotate = h.rotate
 	h.Start(p, func(err error) {
 		if err == nil {
 			h.replace(p)
@@ -85,11 +85,11 @@ func (h *shared) Renew(g *pool.Generation, done func(error)) {
 
 // replace puts p in place of the current pool.
 func (h *shared) replace(p *pool.Pool) {
-	old := h.now
-	h.now, h.Slots.Answer = p, p.Refuse
+	old := h.current
+	h.current, h.Slots.Answer = p, p.Refuse
 	if old != nil {
 		for _, c := range old.Retire() {
-			p.Take(c)
+			p.Submit(c)
 		}
 	}
 }

@@ -18,13 +18,13 @@ import (
 // are asked to close theirs.
 type identities struct {
 	onDemand
-	list    map[identity]*pool.Pool
-	leaving map[*pool.Pool]leave // retired pools whose process still runs
-	waiting pool.Queue           // connections that wait for a pool
-	since   time.Time            // when the first connection began to wait
-	stopped bool
-	timer   *time.Timer // of the next call of tend
-	poked   bool        // the next call of tend is due now
+	pools        map[identity]*pool.Pool
+	leaving      map[*pool.Pool]retirement // retired pools whose process still runs
+	waiting      pool.Queue                // connections that wait for a pool
+	waitingSince time.Time                 // when the first connection began to wait
+	stopped      bool
+	timer        *time.Timer // of the next call of tend
+	tendDue      bool        // the next call of tend is due now
 }
 
 // identity is the identity of a worker. The gid is part of it, because with
@@ -32,7 +32,7 @@ type identities struct {
 type identity struct{ uid, gid uint32 }
 
 func newIdentities(demand onDemand) *identities {
-	h := &identities{onDemand: demand, list: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]leave{}}
+	h := &identities{onDemand: demand, pools: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]retirement{}}
 	// This process has buffers for each worker, and there may be many workers.
 	// More frequent garbage collection limits its memory. The dispatcher with a
 	// shared pool keeps Go's default. It has few buffers, and more frequent
@@ -41,9 +41,9 @@ func newIdentities(demand onDemand) *identities {
 	return h
 }
 
-// Take gives c to the worker of its client's identity, and starts the worker if
+// Dispatch gives c to the worker of its client's identity, and starts the worker if
 // it does not run.
-func (h *identities) Take(c *pool.Connection) {
+func (h *identities) Dispatch(c *pool.Connection) {
 	h.identify(c, func() {
 		switch {
 		case h.stopped:
@@ -52,14 +52,14 @@ func (h *identities) Take(c *pool.Connection) {
 			h.serve(c)
 		default:
 			h.park(c)
-			h.poke()
+			h.tendSoon()
 		}
 	})
 }
 
 // park puts c into the queue of connections that wait for a pool.
 func (h *identities) park(c *pool.Connection) {
-	h.waiting.Add(h.Loop, c, h.HandLimit, func(c *pool.Connection) {
+	h.waiting.Add(h.Loop, c, h.WaitLimit, func(c *pool.Connection) {
 		h.Slots.Drop(c, pool.Unavailable, "the limit of users served concurrently is reached")
 	})
 }
@@ -68,55 +68,55 @@ func (h *identities) park(c *pool.Connection) {
 // serve creates it.
 func (h *identities) serve(c *pool.Connection) {
 	id := identity{c.UID, c.GID}
-	p := h.list[id]
+	p := h.pools[id]
 	if p == nil {
 		p = h.newPool(peerOf(c.Connection))
-		p.Rested, p.Ended = h.poke, func() { delete(h.leaving, p); h.poke() }
+		p.OnIdle, p.OnEnd = h.tendSoon, func() { delete(h.leaving, p); h.tendSoon() }
 		h.Start(p, func(error) {})
-		h.list[id] = p
+		h.pools[id] = p
 	}
-	p.Take(c)
+	p.Submit(c)
 }
 
 // reason is the reason why a pool was retired.
 type reason int
 
 const (
-	rested   reason = iota // it had no connections, or others needed its place
-	replaced               // the configuration was replaced
+	reasonIdle     reason = iota // it had no connections, or others needed its place
+	reasonReplaced               // the configuration was replaced
 )
 
-// leave records why and when a pool was retired.
-type leave struct {
-	why   reason
-	since time.Time
+// retirement records why and when a pool was retired.
+type retirement struct {
+	reason reason
+	at     time.Time
 }
 
-// ownShare limits the pools of one user to a quarter of all pools. A user can
+// userFraction limits the pools of one user to a quarter of all pools. A user can
 // have a pool for each of many groups.
-const ownShare = 4
+const userFraction = 4
 
 // hasPlace reports whether c can be served now.
 func (h *identities) hasPlace(c *pool.Connection) bool {
-	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+h.lingering() < h.Identities && !h.hasMany(c.UID)
+	return h.pools[identity{c.UID, c.GID}] != nil || len(h.pools)+h.lingering() < h.Identities && !h.atUserLimit(c.UID)
 }
 
-// hasMany reports whether the user uid has the maximum number of workers per
+// atUserLimit reports whether the user uid has the maximum number of workers per
 // user. A worker that was replaced does not count. Otherwise, after a reload, a
 // long answer of an old worker could keep its user out.
-func (h *identities) hasMany(uid uint32) bool {
+func (h *identities) atUserLimit(uid uint32) bool {
 	n := 0
-	for id := range h.list {
+	for id := range h.pools {
 		if id.uid == uid {
 			n++
 		}
 	}
-	for p, one := range h.leaving {
-		if p.Who().UID == uid && one.why != replaced {
+	for p, retired := range h.leaving {
+		if p.Identity().UID == uid && retired.reason != reasonReplaced {
 			n++
 		}
 	}
-	return n >= max(1, h.Identities/ownShare)
+	return n >= max(1, h.Identities/userFraction)
 }
 
 // lingering returns how many of the retired pools still count against the
@@ -124,23 +124,23 @@ func (h *identities) hasMany(uid uint32) bool {
 // answer may take hours. But if more than Options.Identities pools were
 // replaced, the excess counts, so that their number is limited, too.
 func (h *identities) lingering() int {
-	return len(h.leaving) - min(h.replaced(), h.Identities)
+	return len(h.leaving) - min(h.countReplaced(), h.Identities)
 }
 
-// replaced returns how many of the retired pools were replaced.
-func (h *identities) replaced() (n int) {
-	for _, one := range h.leaving {
-		if one.why == replaced {
+// countReplaced returns how many of the retired pools were replaced.
+func (h *identities) countReplaced() (n int) {
+	for _, retired := range h.leaving {
+		if retired.reason == reasonReplaced {
 			n++
 		}
 	}
 	return n
 }
 
-// poke schedules a call of tend as soon as possible.
-func (h *identities) poke() {
-	if !h.poked {
-		h.poked = true
+// tendSoon schedules a call of tend as soon as possible.
+func (h *identities) tendSoon() {
+	if !h.tendDue {
+		h.tendDue = true
 		h.tendIn(0)
 	}
 }
@@ -157,14 +157,14 @@ func (h *identities) tendIn(d time.Duration) {
 // tend retires pools that were idle long enough, and makes space for waiting
 // connections.
 func (h *identities) tend() {
-	h.poked = false
+	h.tendDue = false
 	if h.stopped {
 		return
 	}
 	now := time.Now()
-	next := h.retireRested(now)
+	next := h.retireIdle(now)
 	if h.admitWaiting(); len(h.waiting) == 0 {
-		h.since = time.Time{}
+		h.waitingSince = time.Time{}
 	} else {
 		h.makePlace(now)
 		next = admission.TickInterval
@@ -172,18 +172,18 @@ func (h *identities) tend() {
 	h.tendIn(next)
 }
 
-// retireRested retires pools that have had no connection for Options.Rest. It
+// retireIdle retires pools that have had no connection for Options.Rest. It
 // returns the time until the next pool can be retired.
-func (h *identities) retireRested(now time.Time) time.Duration {
-	next := h.Rest
-	for id, p := range h.list {
+func (h *identities) retireIdle(now time.Time) time.Duration {
+	next := h.IdleLimit
+	for id, p := range h.pools {
 		if !p.IsIdle() {
 			continue
 		}
-		if left := p.Used().Add(h.Rest).Sub(now); left > 0 {
-			next = min(next, left)
+		if remaining := p.LastUsed().Add(h.IdleLimit).Sub(now); remaining > 0 {
+			next = min(next, remaining)
 		} else {
-			h.retire(id, p, rested)
+			h.retire(id, p, reasonIdle)
 		}
 	}
 	return next
@@ -191,9 +191,9 @@ func (h *identities) retireRested(now time.Time) time.Duration {
 
 // retire removes a pool from the list. The pool counts as leaving until its
 // worker has exited.
-func (h *identities) retire(id identity, p *pool.Pool, why reason) {
-	delete(h.list, id)
-	h.leaving[p] = leave{why, time.Now()}
+func (h *identities) retire(id identity, p *pool.Pool, r reason) {
+	delete(h.pools, id)
+	h.leaving[p] = retirement{r, time.Now()}
 	for _, c := range p.Retire() {
 		h.park(c)
 	}
@@ -201,12 +201,12 @@ func (h *identities) retire(id identity, p *pool.Pool, why reason) {
 
 // admitWaiting serves waiting connections as far as the limit permits.
 func (h *identities) admitWaiting() {
-	h.waiting.TakeAny(func(c *pool.Connection) bool {
-		has := h.hasPlace(c)
-		if has {
+	h.waiting.TakeIf(func(c *pool.Connection) bool {
+		served := h.hasPlace(c)
+		if served {
 			h.serve(c)
 		}
-		return has
+		return served
 	})
 }
 
@@ -217,21 +217,21 @@ func (h *identities) admitWaiting() {
 // a user who has the maximum number of workers, it takes places only from that
 // user's own workers.
 func (h *identities) makePlace(now time.Time) {
-	if h.since.IsZero() {
-		h.since = now
+	if h.waitingSince.IsZero() {
+		h.waitingSince = now
 	}
 	d := h.demand()
 	h.expectLeaving(d, now)
-	list := slices.SortedFunc(maps.Values(h.list), func(a, b *pool.Pool) int { return a.Used().Compare(b.Used()) })
+	list := slices.SortedFunc(maps.Values(h.pools), func(a, b *pool.Pool) int { return a.LastUsed().Compare(b.LastUsed()) })
 	for _, p := range list {
-		if p.IsIdle() && d.needs(p.Who().UID) {
-			h.retire(identity{p.Who().UID, p.Who().GID}, p, rested)
-			d.comes(p.Who().UID)
+		if p.IsIdle() && d.needs(p.Identity().UID) {
+			h.retire(identity{p.Identity().UID, p.Identity().GID}, p, reasonIdle)
+			d.subtract(p.Identity().UID)
 		}
 	}
 	list = slices.DeleteFunc(list, (*pool.Pool).IsLeaving)
 	h.askToYield(list, d, false, now)
-	if now.Sub(h.since) >= admission.TickInterval {
+	if now.Sub(h.waitingSince) >= admission.TickInterval {
 		h.askToYield(list, d, true, now)
 	}
 }
@@ -240,74 +240,74 @@ func (h *identities) makePlace(now time.Time) {
 // needs no more places.
 func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now time.Time) {
 	for _, p := range list {
-		if !p.IsIdle() && d.needs(p.Who().UID) && h.givesWay(p, busy, now) {
-			d.comes(p.Who().UID)
+		if !p.IsIdle() && d.needs(p.Identity().UID) && h.yieldPool(p, busy, now) {
+			d.subtract(p.Identity().UID)
 		}
 	}
 }
 
 // demand counts the pools that must end so that waiting connections get a pool.
 type demand struct {
-	any int            // pools of any user
-	own map[uint32]int // pools of each user who has the maximum number of workers
+	anyUser int            // pools of any user
+	perUser map[uint32]int // pools of each user who has the maximum number of workers
 }
 
 func (h *identities) demand() *demand {
-	d, wanted := &demand{own: map[uint32]int{}}, map[identity]bool{}
+	d, counted := &demand{perUser: map[uint32]int{}}, map[identity]bool{}
 	for _, c := range h.waiting {
 		id := identity{c.UID, c.GID}
 		switch {
-		case wanted[id]:
-		case h.hasMany(c.UID):
-			d.own[c.UID]++
+		case counted[id]:
+		case h.atUserLimit(c.UID):
+			d.perUser[c.UID]++
 		default:
-			d.any++
+			d.anyUser++
 		}
-		wanted[id] = true
+		counted[id] = true
 	}
 	return d
 }
 
 // needs reports whether a waiting connection could use the place of a pool of
 // the given user.
-func (d *demand) needs(uid uint32) bool { return d.any > 0 || d.own[uid] > 0 }
+func (d *demand) needs(uid uint32) bool { return d.anyUser > 0 || d.perUser[uid] > 0 }
 
-// comes subtracts from d a pool of the given user that is about to end.
-func (d *demand) comes(uid uint32) {
-	if d.own[uid] > 0 {
-		d.own[uid]--
+// subtract subtracts from d a pool of the given user that is about to end.
+func (d *demand) subtract(uid uint32) {
+	if d.perUser[uid] > 0 {
+		d.perUser[uid]--
 	} else {
-		d.any--
+		d.anyUser--
 	}
 }
 
 // expectLeaving subtracts from d the pools that are leaving, and makes these
 // pools end sooner.
 func (h *identities) expectLeaving(d *demand, now time.Time) {
-	crowded := h.replaced() > h.Identities
-	for p, one := range h.leaving {
-		if one.why == replaced && !crowded {
+	crowded := h.countReplaced() > h.Identities
+	for p, retired := range h.leaving {
+		if retired.reason == reasonReplaced && !crowded {
 			continue // the end of this pool frees no place
 		}
 		idle := p.IsIdle()
-		if idle && now.Sub(one.since) > process.LastWords {
-			p.EndIdle(process.LastWords) // the pool occupies its place until its worker has exited, which the worker may refuse to do
+		if idle && now.Sub(retired.at) > process.ExitGrace {
+			p.EndIdle(process.ExitGrace) // the pool occupies its place until its worker has exited, which the worker may refuse to do
 			continue
 		}
-		if idle || h.givesWay(p, false, now) {
-			d.comes(p.Who().UID)
+		if idle || h.yieldPool(p, false, now) {
+			d.subtract(p.Identity().UID)
 		}
 	}
 }
 
-// givesWay asks all connections of p to yield. If busy is false, it asks only
+// yieldPool asks all connections of p to yield. If busy is false, it asks only
 // if all these connections rest. It reports whether p is about to end.
-func (h *identities) givesWay(p *pool.Pool, busy bool, now time.Time) bool {
-	coming, stubborn := h.Slots.AskToYield(now, p.Held(), busy)
+func (h *identities) yieldPool(p *pool.Pool, busy bool, now time.Time) bool {
+	closing, stubborn := h.Slots.AskToYield(now, p.Held(), busy)
 	if stubborn {
 		p.End("did not close an idle connection when told to")
 	}
-	return coming || stubborn
+	return closing || stubborn
 }
 
 // Renew does the same as onDemand.Renew, and then retires the workers of the
@@ -316,10 +316,10 @@ func (h *identities) givesWay(p *pool.Pool, busy bool, now time.Time) bool {
 func (h *identities) Renew(g *pool.Generation, done func(error)) {
 	h.onDemand.Renew(g, func(err error) {
 		if err == nil {
-			for id, p := range h.list {
-				h.retire(id, p, replaced)
+			for id, p := range h.pools {
+				h.retire(id, p, reasonReplaced)
 			}
-			h.poke()
+			h.tendSoon()
 		}
 		done(err)
 	})
@@ -328,7 +328,7 @@ func (h *identities) Renew(g *pool.Generation, done func(error)) {
 // Stop turns away connections that wait for a pool.
 func (h *identities) Stop() {
 	h.stopped = true
-	for _, c := range h.waiting.All() {
+	for _, c := range h.waiting.TakeAll() {
 		h.Slots.Drop(c, pool.Unavailable, pool.Stopping)
 	}
 }

@@ -31,31 +31,31 @@ type answer struct{ named, sure bool }
 // cached, and that a failed look-up is not cached.
 func TestNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
+		questions := 0
 		n := resolved(t, func(q *work.Lookup) *work.LookupResult {
-			asked++
+			questions++
 			return map[uint32]*work.LookupResult{1: {ID: q.ID, Sure: true, Name: "alice"}, 2: {ID: q.ID, Sure: true}, 3: {ID: q.ID}}[q.Number]
 		})
 		for _, tt := range []struct {
-			uid  uint32
-			want answer
-			kept bool
+			uid    uint32
+			want   answer
+			cached bool
 		}{{1, answer{true, true}, true}, {2, answer{false, true}, true}, {3, answer{}, false}, {4, answer{}, false}} { // uid 4 is not answered
 			var got []answer
 			for range 2 {
 				n.sync(func() { n.lookup(tt.uid, func(named, sure bool) { got = append(got, answer{named, sure}) }) })
 			}
-			before := asked
+			before := questions
 			synctest.Wait()
 			if tt.uid == 4 && len(got) != 0 {
 				t.Errorf("uid 4: %v", got)
 			}
 			n.awaitAll()
-			if len(got) != 2 || got[0] != tt.want || got[1] != tt.want || asked != before {
-				t.Errorf("uid %d: %v after %d questions, want %v after %d", tt.uid, got, asked, tt.want, before)
+			if len(got) != 2 || got[0] != tt.want || got[1] != tt.want || questions != before {
+				t.Errorf("uid %d: %v after %d questions, want %v after %d", tt.uid, got, questions, tt.want, before)
 			}
 			n.sync(func() {
-				if named, ok := n.kept(tt.uid); ok != tt.kept || named != tt.want.named {
+				if named, ok := n.cached(tt.uid); ok != tt.cached || named != tt.want.named {
 					t.Errorf("uid %d is kept: %t, %t", tt.uid, named, ok)
 				}
 			})
@@ -65,31 +65,31 @@ func TestNamed(t *testing.T) {
 
 // awaitAll waits until no question is pending.
 func (n *Names) awaitAll() {
-	var over sync.WaitGroup
+	var wg sync.WaitGroup
 	n.sync(func() {
-		for _, i := range n.asked {
-			over.Add(1)
-			i.then = append(i.then, func(bool, bool) { over.Done() })
+		for _, i := range n.byID {
+			wg.Add(1)
+			i.callbacks = append(i.callbacks, func(bool, bool) { wg.Done() })
 		}
 	})
-	over.Wait()
+	wg.Wait()
 }
 
 // TestNamedWithoutResolver checks that lookup gives the answer "not sure" if
 // there is no resolver, or if the resolver exits before it answers.
 func TestNamedWithoutResolver(t *testing.T) {
 	var got []answer
-	then := func(named, sure bool) { got = append(got, answer{named, sure}) }
+	callback := func(named, sure bool) { got = append(got, answer{named, sure}) }
 	n := newNamesBy(t, func(ipc.Message, ...int) error { return errors.New("none") })
-	n.sync(func() { n.lookup(1, then) })
+	n.sync(func() { n.lookup(1, callback) })
 	n = resolved(t, func(*work.Lookup) *work.LookupResult { return nil })
-	n.sync(func() { n.lookup(2, then); n.lookup(3, then); n.Fail() })
+	n.sync(func() { n.lookup(2, callback); n.lookup(3, callback); n.Fail() })
 	if len(got) != 3 || got[0] != (answer{}) || got[1] != (answer{}) || got[2] != (answer{}) {
 		t.Errorf("got %v", got)
 	}
 	n.Handle(&work.LookupResult{ID: 1, Sure: true, Name: "late"})
 	n.sync(func() {
-		if _, ok := n.kept(2); ok {
+		if _, ok := n.cached(2); ok {
 			t.Error("an answer without a question is believed")
 		}
 	})

@@ -43,8 +43,8 @@ func (h *onDemand) replace(g *pool.Generation, p *pool.Pool) {
 
 // newPool returns a pool of one worker. The worker starts when a connection
 // waits for it.
-func (h *onDemand) newPool(who security.Identity) *pool.Pool {
-	p := h.NewPool(h.gen, who)
+func (h *onDemand) newPool(id security.Identity) *pool.Pool {
+	p := h.NewPool(h.gen, id)
 	p.Workers, p.Lazy = 1, true
 	return p
 }
@@ -57,7 +57,7 @@ func (h *onDemand) newPool(who security.Identity) *pool.Pool {
 // usually a subordinate uid. A user may have tens of thousands of these uids
 // (subuid(5)), and each could take a worker's place. While the database is
 // unavailable, every uid is assumed to belong to a user.
-func (h *onDemand) identify(c *pool.Connection, then func()) {
+func (h *onDemand) identify(c *pool.Connection, callback func()) {
 	if c.Forbidden != "" {
 		h.Slots.Drop(c, pool.Forbidden, c.Forbidden)
 		return
@@ -67,7 +67,7 @@ func (h *onDemand) identify(c *pool.Connection, then func()) {
 			h.Slots.Drop(c, pool.Forbidden, "its uid belongs to no user")
 			return
 		}
-		then()
+		callback()
 	})
 }
 
@@ -80,7 +80,7 @@ func peerOf(c ipc.Connection) security.Identity {
 // client compromises that worker, the damage ends with the connection.
 type perConnection struct{ onDemand }
 
-func (h *perConnection) Take(c *pool.Connection) {
+func (h *perConnection) Dispatch(c *pool.Connection) {
 	if !h.Switches.BecomeUser {
 		h.serve(c, h.Worker)
 		return
@@ -89,11 +89,11 @@ func (h *perConnection) Take(c *pool.Connection) {
 }
 
 // serve starts a worker for c.
-func (h *perConnection) serve(c *pool.Connection, who security.Identity) {
-	p := h.newPool(who)
-	p.Once = true
+func (h *perConnection) serve(c *pool.Connection, id security.Identity) {
+	p := h.newPool(id)
+	p.SingleUse = true
 	h.Start(p, func(error) {})
-	p.Take(c)
+	p.Submit(c)
 }
 
 func (h *perConnection) Stop() {}

@@ -19,8 +19,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// patience is how long a test waits for an expected event.
-const patience = 60 * time.Second
+// testTimeout is how long a test waits for an expected event.
+const testTimeout = 60 * time.Second
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -29,11 +29,11 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func await(t *testing.T, what string, happened func() bool) {
+func await(t *testing.T, desc string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !happened(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testTimeout); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("did not happen: %s", what)
+			t.Fatalf("did not happen: %s", desc)
 		}
 	}
 }
@@ -94,14 +94,14 @@ func TestLostWorkersAreLimited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log := new(syncBuffer)
 			text := slog.New(slog.NewTextHandler(log, nil))
-			set := pool.NewSet(pool.Options{Connections: users, HandLimit: patience, Log: text})
+			set := pool.NewSet(pool.Options{Connections: users, WaitLimit: testTimeout, Log: text})
 			defer set.Loop.Stop()
 			set.Starter = s
 			names := NewNames(set.Loop)
 			names.Send = func(ipc.Message, ...int) error { return errors.New("no resolver is running") }
-			h := New(Options{Switches: switches, Identities: users, HandLimit: patience, Rest: patience, Names: names, Log: text}, set, nil)
-			set.Slots.Admit = h.Take
-			g := pool.NewGeneration(pool.Generation{Config: pool.Config{Workers: 1, Threads: 1, Connections: users, HandLimit: patience, StartLimit: patience, Log: text}})
+			h := New(Options{Switches: switches, Identities: users, WaitLimit: testTimeout, IdleLimit: testTimeout, Names: names, Log: text}, set, nil)
+			set.Slots.Admit = h.Dispatch
+			g := pool.NewGeneration(pool.Generation{Config: pool.Config{Workers: 1, Threads: 1, Connections: users, WaitLimit: testTimeout, StartLimit: testTimeout, Log: text}})
 			switch h := h.(type) {
 			case *perConnection:
 				h.gen = g
@@ -111,8 +111,8 @@ func TestLostWorkersAreLimited(t *testing.T) {
 			for uid := range uint32(users) {
 				fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 				must(t, err)
-				one := &pool.Connection{Connection: ipc.Connection{UID: 31000 + uid, GID: 31000, Verified: true}, FD: fds[1]}
-				set.Do(func() { set.Slots.Arrive(one) })
+				conn := &pool.Connection{Connection: ipc.Connection{UID: 31000 + uid, GID: 31000, Verified: true}, FD: fds[1]}
+				set.Do(func() { set.Slots.Arrive(conn) })
 				client := os.NewFile(uintptr(fds[0]), "client")
 				if b, err := io.ReadAll(client); err != nil || len(b) > 0 {
 					t.Errorf("read %q, %v", b, err)
@@ -120,7 +120,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 				client.Close()
 			}
 			set.Do(set.Close)
-			<-set.Over
+			<-set.Done
 			if n := strings.Count(log.String(), "worker not started"); n < 50 || n > 200 || !strings.Contains(log.String(), "workers_lost_so_far=") {
 				t.Errorf("%d lines about %d events:\n%s", n, users, log)
 			}

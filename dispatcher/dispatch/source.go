@@ -12,22 +12,22 @@ import (
 // owners finds out which user a uid belongs to, because connections count
 // against users, and a user may have tens of thousands of uids (subuid(5)).
 type owners struct {
-	of       func(uint32) uint32 // Options.OwnerOf
-	names    *Names              // nil: all uids have names
-	known    map[uint32]struct{} // uids that have a name
-	unproved *rate.Bucket        // limits the uids that are assumed to have a name
+	ownerOf func(uint32) uint32 // Options.OwnerOf
+	names   *Names              // nil: all uids have names
+	named   map[uint32]struct{} // uids that have a name
+	assumed *rate.Bucket        // limits the uids that are assumed to have a name
 }
 
 // Limits on the uids that are assumed to have a name before the user database
 // has answered: how many at once, and how many per second. All further uids
 // count as one source until the database has answered.
 const (
-	unprovedBurst = 256
-	unprovedRate  = 10
+	assumedBurst = 256
+	assumedRate  = 10
 )
 
 func newOwners(o Options) *owners {
-	return &owners{of: o.OwnerOf, names: o.Names, known: map[uint32]struct{}{}, unproved: rate.New(unprovedBurst, unprovedRate, time.Now())}
+	return &owners{ownerOf: o.OwnerOf, names: o.Names, named: map[uint32]struct{}{}, assumed: rate.New(assumedBurst, assumedRate, time.Now())}
 }
 
 // sourceOf returns the source of a connection. addr is its address, which is
@@ -38,8 +38,8 @@ func (o *owners) sourceOf(addr netip.Addr, uid uint32) admission.Source {
 	if addr.IsValid() && (uid == ipc.NoID || !addr.IsLoopback()) {
 		return admission.Address(addr)
 	}
-	if o.of != nil {
-		uid = o.of(uid)
+	if o.ownerOf != nil {
+		uid = o.ownerOf(uid)
 	}
 	if !o.hasName(uid) {
 		uid = ipc.NoID
@@ -53,20 +53,20 @@ func (o *owners) hasName(uid uint32) bool {
 	if o.names == nil {
 		return true
 	}
-	if _, ok := o.known[uid]; ok {
+	if _, ok := o.named[uid]; ok {
 		return true
 	}
-	if named, ok := o.names.kept(uid); ok {
+	if named, ok := o.names.cached(uid); ok {
 		if !named {
 			return false
 		}
-		if len(o.known) >= maxNames {
-			clear(o.known)
+		if len(o.named) >= maxNames {
+			clear(o.named)
 		}
-		o.known[uid] = struct{}{}
+		o.named[uid] = struct{}{}
 		return true
 	}
-	if !o.unproved.Take(time.Now(), 1) {
+	if !o.assumed.Take(time.Now(), 1) {
 		return false
 	}
 	o.names.lookup(uid, func(bool, bool) {}) // the answer is cached for the next connection

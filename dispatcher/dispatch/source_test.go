@@ -33,7 +33,7 @@ func TestSourceOf(t *testing.T) {
 	}
 	for _, uid := range []uint32{1000, 1001, 3000, 3001} {
 		of("", uid)
-		await(t, "the user database was asked", func() (ok bool) { names.sync(func() { _, ok = names.kept(uid) }); return ok })
+		await(t, "the user database was asked", func() (ok bool) { names.sync(func() { _, ok = names.cached(uid) }); return ok })
 	}
 	const tcp = ipc.NoID // the kernel does not know the user
 	for _, tt := range []struct {
@@ -74,7 +74,7 @@ func TestUnprovedUids(t *testing.T) {
 	for uid := range uint32(10_000) {
 		names.sync(func() { list[o.sourceOf(netip.Addr{}, uid)] = true })
 	}
-	if len(list) < unprovedBurst || len(list) > 2*unprovedBurst {
+	if len(list) < assumedBurst || len(list) > 2*assumedBurst {
 		t.Errorf("10000 uids are %d sources", len(list))
 	}
 }

@@ -34,7 +34,7 @@ func pipe() (*os.File, int, error) {
 // copied then receives the error of copying, or nil. The result relay is the
 // pipe's writing end again: the caller closes it when the worker has its own
 // descriptor. Without a pipe, relay is -1.
-func (c *Client) output() (fd, relay int, copied chan error, err error) {
+func (c *Client) output() (fd, relayFD int, copyResult chan error, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(c.Out, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return c.Out, -1, nil, err
@@ -43,21 +43,21 @@ func (c *Client) output() (fd, relay int, copied chan error, err error) {
 	if err != nil {
 		return -1, -1, nil, err
 	}
-	copied = make(chan error, 1)
+	copyResult = make(chan error, 1)
 	file := os.NewFile(uintptr(c.Out), "standard output")
 	go func() {
 		_, err := io.Copy(file, from)
 		from.Close() // so that the worker's next write fails
-		copied <- err
+		copyResult <- err
 	}()
-	return to, to, copied, nil
+	return to, to, copyResult, nil
 }
 
-// left reports whether the client at a socket has stopped sending (ended), and
+// pollState reports whether the client at a socket has stopped sending (ended), and
 // whether it has closed the connection (gone). For a client at a pipe or a
 // terminal, both are false, because such a client occupies nothing that others
 // need.
-func (c *Client) left() (ended, gone bool) {
+func (c *Client) pollState() (inputEnded, closed bool) {
 	if c.Network == ipc.Stdio {
 		return false, false
 	}
@@ -65,6 +65,6 @@ func (c *Client) left() (ended, gone bool) {
 	if n, err := unix.Poll(fds, 0); n != 1 || err != nil {
 		return false, false
 	}
-	gone = fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
-	return gone || fds[0].Revents&unix.POLLRDHUP != 0, gone
+	closed = fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+	return closed || fds[0].Revents&unix.POLLRDHUP != 0, closed
 }

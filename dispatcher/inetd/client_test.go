@@ -30,15 +30,15 @@ func TestLeft(t *testing.T) {
 	must(t, err)
 	defer file.Close()
 	s := &Client{Connection: ipc.Connection{Network: ipc.TCP}, In: int(file.Fd())}
-	want := func(what string, ended, gone bool) {
+	want := func(step string, inputEnded, closed bool) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-			e, g := s.left()
-			if e == ended && g == gone {
+			e, g := s.pollState()
+			if e == inputEnded && g == closed {
 				return
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("%s: %t, %t", what, e, g)
+				t.Fatalf("%s: %t, %t", step, e, g)
 			}
 		}
 	}

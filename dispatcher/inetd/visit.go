@@ -24,54 +24,54 @@ import (
 
 // Options describes a run.
 type Options struct {
-	Client     *Client
-	Starter    *process.Starter
-	Worker     ipc.Start
-	Quota      *relay.Quota                 // limits the lines that the worker may log
-	Setup      work.Setup                   // of the worker
-	Dial       dial.Options                 // without Setup and Foreign, which Serve sets
-	Services   func() error                 // starts the worker's services while the worker starts
-	Hello      func(*process.Process) error // gives the ready worker its channels and keys; the worker answers Kept
-	Tell       func(ipc.Message)            // tells the auditor about the connection and its worker
-	Violations <-chan string                // receives the reason if the worker broke the protocol of a service
-	Lost       <-chan string                // receives the reason if a service exited
-	Finish     <-chan struct{}              // closed when the worker must finish
-	StartLimit time.Duration                // until a process sends Ready
-	Silence    time.Duration                // a worker that does not answer a Ping for this time is killed
-	Ready      func(ipc.Ready)              // called when the worker is ready
+	Client       *Client
+	Starter      *process.Starter
+	Worker       ipc.Start
+	Quota        *relay.Quota                 // limits the lines that the worker may log
+	Setup        work.Setup                   // of the worker
+	Dial         dial.Options                 // without Setup and Foreign, which Serve sets
+	Services     func() error                 // starts the worker's services while the worker starts
+	Provision    func(*process.Process) error // gives the ready worker its channels and keys; the worker answers Kept
+	Audit        func(ipc.Message)            // tells the auditor about the connection and its worker
+	Violations   <-chan string                // receives the reason if the worker broke the protocol of a service
+	ServiceExits <-chan string                // receives the reason if a service exited
+	Finish       <-chan struct{}              // closed when the worker must finish
+	StartLimit   time.Duration                // until a process sends Ready
+	Silence      time.Duration                // a worker that does not answer a Ping for this time is killed
+	Ready        func(ipc.Ready)              // called when the worker is ready
 }
 
 const (
-	// halfClosed is how long a worker may take for its answers after the client
+	// halfCloseLimit is how long a worker may take for its answers after the client
 	// has stopped sending. As long as nothing is written to a TCP connection,
 	// the kernel does not notice that its client is gone. Without this limit, a
 	// compromised worker could run indefinitely, and occupy one of the
 	// instances that inetd may run at the same time.
-	halfClosed = 10 * time.Minute
+	halfCloseLimit = 10 * time.Minute
 )
 
-// visit is one inetd run.
-type visit struct {
+// session is one inetd run.
+type session struct {
 	Options
 	worker *process.Process
 	dialer *dial.Dialer
-	late   *time.Timer // limits the time of the worker's next step
+	timer  *time.Timer // limits the time of the worker's next step
 
-	handed  bool      // the worker was given the client
-	served  bool      // the worker has sent Done
-	told    string    // why the worker must finish; "" if it was not asked to finish
-	ended   time.Time // when this process first noticed that the client sends no more
-	alive   process.Liveness
-	relay   int        // the worker's end of the pipe to a regular file; -1: no pipe
-	copied  chan error // receives the result of copying from the pipe; nil: no pipe
-	stopped bool       // the gateway was stopped by a signal
+	clientSent   bool      // the worker was given the client
+	served       bool      // the worker has sent Done
+	finishReason string    // why the worker must finish; "" if it was not asked to finish
+	inputEndedAt time.Time // when this process first noticed that the client sends no more
+	liveness     process.Liveness
+	relayFD      int        // the worker's end of the pipe to a regular file; -1: no pipe
+	copyResult   chan error // receives the result of copying from the pipe; nil: no pipe
+	stopped      bool       // the gateway was stopped by a signal
 }
 
 // Serve serves the client. It returns nil when the client's input has ended and
 // every request is answered, whatever the answers were. When Finish is closed,
 // the worker only finishes its current request.
 func Serve(o Options) error {
-	v := &visit{Options: o, relay: -1, late: time.NewTimer(o.StartLimit)}
+	v := &session{Options: o, relayFD: -1, timer: time.NewTimer(o.StartLimit)}
 	var err error
 	if v.worker, err = o.Starter.Start(o.Worker, o.Quota); err != nil {
 		return err
@@ -82,7 +82,7 @@ func Serve(o Options) error {
 		v.worker.Reap(0)
 		return err
 	}
-	return v.end(v.run())
+	return v.collectResult(v.run())
 }
 
 // received is a message of the worker, or the error that ended its channel.
@@ -93,7 +93,7 @@ type received struct {
 
 // run handles events until the worker's channel ends or a message breaks the
 // protocol. It returns which of these happened, as an error.
-func (v *visit) run() error {
+func (v *session) run() error {
 	messages := make(chan received)
 	go func() {
 		for err := error(nil); err == nil; {
@@ -115,14 +115,14 @@ func (v *visit) run() error {
 			if err != nil {
 				return err
 			}
-		case why := <-v.Violations:
-			v.worker.Condemn(why)
-		case why := <-v.Lost:
-			v.finish(why)
+		case reason := <-v.Violations:
+			v.worker.Terminate(reason)
+		case reason := <-v.ServiceExits:
+			v.finish(reason)
 		case now := <-tick.C:
-			v.watch(now)
-		case <-v.late.C:
-			v.worker.Condemn(cmp.Or(v.told, "was not ready") + ", and did not exit in time")
+			v.check(now)
+		case <-v.timer.C:
+			v.worker.Terminate(cmp.Or(v.finishReason, "was not ready") + ", and did not exit in time")
 		case <-finish:
 			finish = nil
 			v.stopped = true
@@ -132,35 +132,35 @@ func (v *visit) run() error {
 }
 
 // handle handles a message of the worker.
-func (v *visit) handle(m ipc.Message) error {
+func (v *session) handle(m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
 		v.Ready(*m)
-		return v.Hello(v.worker)
+		return v.Provision(v.worker)
 	case *ipc.Kept:
 		if !m.OK {
 			return errs.New(errs.Denied, "the worker cannot use the key set of RS256 tokens: %s", printable.Text(m.Reason))
 		}
-		if v.handed {
+		if v.clientSent {
 			return errors.New("sent Kept for keys that it was not given")
 		}
-		if v.told == "" {
-			v.late.Stop()
+		if v.finishReason == "" {
+			v.timer.Stop()
 		}
-		return v.hand()
+		return v.sendClient()
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the worker cannot serve: %s", printable.Text(m.Reason))
 	case *work.Taken:
 		v.closeRelay()
 	case *work.Done:
 		v.served = true
-		v.Tell(&work.Gone{ID: v.Client.ID})
+		v.Audit(&work.Gone{ID: v.Client.ID})
 	case *ipc.Pong:
-		return v.alive.Answered(m.Number)
+		return v.liveness.HandlePong(m.Number)
 	case *work.Progress: // there is only one client, so the stage does not matter
 	default:
-		done, err := v.dialer.Handle(m)
-		if !done {
+		handled, err := v.dialer.Handle(m)
+		if !handled {
 			err = ipc.Unheard(m)
 		}
 		return err
@@ -168,10 +168,10 @@ func (v *visit) handle(m ipc.Message) error {
 	return nil
 }
 
-// hand gives the worker the client.
-func (v *visit) hand() error {
-	v.Tell(&work.Facts{Worker: v.worker.Number, Connection: v.Client.Connection})
-	v.handed = true
+// sendClient gives the worker the client.
+func (v *session) sendClient() error {
+	v.Audit(&work.Facts{Worker: v.worker.Number, Connection: v.Client.Connection})
+	v.clientSent = true
 	if v.Client.Network != ipc.Stdio {
 		err := v.worker.Channel.TrySend(&v.Client.Connection, v.Client.In)
 		if v.Client.Refuse != 0 { // the worker sends no Done for a refused client
@@ -180,80 +180,80 @@ func (v *visit) hand() error {
 		}
 		return err
 	}
-	out, relay, copied, err := v.Client.output()
+	out, relayFD, copyResult, err := v.Client.output()
 	if err != nil {
 		return err
 	}
-	v.relay, v.copied = relay, copied
+	v.relayFD, v.copyResult = relayFD, copyResult
 	return v.worker.Channel.TrySend(&ipc.Streams{Connection: v.Client.Connection}, v.Client.In, out)
 }
 
 // closeRelay closes this process's copy of the worker's output descriptor.
 // Otherwise the reader of the pipe would wait forever.
-func (v *visit) closeRelay() {
-	if v.relay >= 0 {
-		unix.Close(v.relay)
-		v.relay = -1
+func (v *session) closeRelay() {
+	if v.relayFD >= 0 {
+		unix.Close(v.relayFD)
+		v.relayFD = -1
 	}
 }
 
-// watch checks that the worker reads its channel. It makes the worker finish
-// when the client is served, when the client is gone, or when halfClosed has
+// check checks that the worker reads its channel. It makes the worker finish
+// when the client is served, when the client is gone, or when halfCloseLimit has
 // passed since the client stopped sending.
-func (v *visit) watch(now time.Time) {
-	if !v.handed {
+func (v *session) check(now time.Time) {
+	if !v.clientSent {
 		return
 	}
-	v.alive.Ask(v.worker, v.Silence)
-	ended, gone := v.Client.left()
-	if !ended {
-		v.ended = time.Time{}
-	} else if v.ended.IsZero() {
-		v.ended = now
+	v.liveness.Check(v.worker, v.Silence)
+	inputEnded, closed := v.Client.pollState()
+	if !inputEnded {
+		v.inputEndedAt = time.Time{}
+	} else if v.inputEndedAt.IsZero() {
+		v.inputEndedAt = now
 	}
 	switch {
 	case v.served:
 		v.finish("reported that its client is served")
-	case gone:
+	case closed:
 		v.finish("its client has gone")
-	case ended && now.Sub(v.ended) > halfClosed:
-		v.finish(fmt.Sprintf("its client has sent no more for %s", halfClosed))
+	case inputEnded && now.Sub(v.inputEndedAt) > halfCloseLimit:
+		v.finish(fmt.Sprintf("its client has sent no more for %s", halfCloseLimit))
 	}
 }
 
 // finish asks the worker to finish. A worker that does not finish is killed.
-func (v *visit) finish(why string) {
-	if v.told != "" {
+func (v *session) finish(reason string) {
+	if v.finishReason != "" {
 		return
 	}
-	v.told = why
+	v.finishReason = reason
 	if v.worker.Channel.TrySend(new(work.Drain)) != nil { // the worker is not ready yet, or does not read
-		v.worker.Condemn(why)
+		v.worker.Terminate(reason)
 	}
-	v.late.Reset(v.Setup.Limits.Drain + process.LastWords)
+	v.timer.Reset(v.Setup.Limits.Drain + process.ExitGrace)
 }
 
-// end gets the worker's status, waits until its output has reached the file,
+// collectResult gets the worker's status, waits until its output has reached the file,
 // and returns the result of the run. The argument why is the error that ended
 // the worker's channel.
-func (v *visit) end(why error) error {
-	patience := process.LastWords
-	if !errors.Is(why, io.EOF) {
-		patience = 0
+func (v *session) collectResult(channelErr error) error {
+	timeout := process.ExitGrace
+	if !errors.Is(channelErr, io.EOF) {
+		timeout = 0
 	}
-	status := v.worker.Reap(patience)
-	v.Tell(&work.Exited{Worker: v.worker.Number, Status: ipc.Refuse(status).Reason})
+	status := v.worker.Reap(timeout)
+	v.Audit(&work.Exited{Worker: v.worker.Number, Status: ipc.Refuse(status).Reason})
 	v.closeRelay()
-	if v.copied != nil {
-		if err := <-v.copied; err != nil {
+	if v.copyResult != nil {
+		if err := <-v.copyResult; err != nil {
 			return errs.Wrap(err, errs.Unavailable, "write the answers to standard output")
 		}
 	}
 	switch {
 	case v.worker.ForbiddenCall:
 		return errs.New(errs.Internal, "%s (%s)", process.WorkerViolation, status).WithHint("%s", process.CaptureHint)
-	case patience == 0:
-		return why
+	case timeout == 0:
+		return channelErr
 	case v.stopped, v.served && status == exitstatus.OK:
 		return nil
 	case v.worker.EndReason != "":

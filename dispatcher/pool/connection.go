@@ -19,7 +19,7 @@ type Connection struct {
 	Forbidden string       // why its user may have no worker; "" if the user may
 	FD        int          // this process's copy; -1 once the worker has sent Taken
 	tries     int          // number of workers to which it was given
-	late      *time.Timer  // ends its time in a queue
+	timer     *time.Timer  // ends its time in a queue
 	holder    *ipc.Channel // channel of the worker that has it
 }
 
@@ -52,49 +52,49 @@ type Queue []*Connection
 // it and calls expired.
 func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*Connection)) {
 	*q = append(*q, c)
-	var late *time.Timer
-	late = l.After(limit, func() {
-		if i := slices.Index(*q, c); i >= 0 && c.late == late {
+	var timer *time.Timer
+	timer = l.After(limit, func() {
+		if i := slices.Index(*q, c); i >= 0 && c.timer == timer {
 			*q = slices.Delete(*q, i, i+1)
 			expired(c)
 		}
 	})
-	c.late = late
+	c.timer = timer
 }
 
-// Take calls take(c) for each connection c, in order. If take returns true,
+// TakeWhile calls take(c) for each connection c, in order. If take returns true,
 // Take removes c from the queue. Otherwise c stays in the queue, and Take
 // stops.
-func (q *Queue) Take(take func(*Connection) bool) {
+func (q *Queue) TakeWhile(take func(*Connection) bool) {
 	for len(*q) > 0 {
-		c, late := (*q)[0], (*q)[0].late
+		c, timer := (*q)[0], (*q)[0].timer
 		if !take(c) {
 			return
 		}
-		late.Stop()
+		timer.Stop()
 		(*q)[0] = nil
 		*q = (*q)[1:]
 	}
 }
 
-// TakeAny removes the connections for which take returns true, in order.
-func (q *Queue) TakeAny(take func(*Connection) bool) {
+// TakeIf removes the connections for which take returns true, in order.
+func (q *Queue) TakeIf(take func(*Connection) bool) {
 	*q = slices.DeleteFunc(*q, func(c *Connection) bool {
-		late := c.late // take may put the connection into another queue, with another timer
+		timer := c.timer // take may put the connection into another queue, with another timer
 		taken := take(c)
 		if taken {
-			late.Stop()
+			timer.Stop()
 		}
 		return taken
 	})
 }
 
-// All removes and returns all connections.
-func (q *Queue) All() []*Connection {
+// TakeAll removes and returns all connections.
+func (q *Queue) TakeAll() []*Connection {
 	list := *q
 	*q = nil
 	for _, c := range list {
-		c.late.Stop()
+		c.timer.Stop()
 	}
 	return list
 }

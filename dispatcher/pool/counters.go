@@ -14,24 +14,24 @@ type counters struct {
 	// Connections that were turned away, by their answer: no answer, because
 	// the kernel does not identify the client; 403; 429, because the source is
 	// blocked; 503.
-	nameless, forbidden, paused, unserved uint64
+	unidentified, forbidden, blocked, unavailable uint64
 
 	started, done, died, killed, violated uint64 // workers: started, ended as intended, exited by themselves, killed by the dispatcher, killed by their sandbox
 
 	dial dial.Counters
 }
 
-// turnedAway counts a connection that was closed with the given status.
-func (c *counters) turnedAway(status int) {
+// countTurnedAway counts a connection that was closed with the given status.
+func (c *counters) countTurnedAway(status int) {
 	switch status {
 	case Forbidden:
 		c.forbidden++
 	case tooMany:
-		c.paused++
+		c.blocked++
 	case Unavailable:
-		c.unserved++
+		c.unavailable++
 	default:
-		c.nameless++
+		c.unidentified++
 	}
 }
 
@@ -43,13 +43,13 @@ func (s *Slots) logCounters() {
 			slog.Uint64("accepted", c.accepted), slog.Int("held", a.Held), slog.Int("most", a.Slots),
 			slog.Uint64("had_to_park", a.Parked), slog.Int("parked", a.Waiting), slog.Int("sources", a.Sources)),
 		"turned_away", slog.GroupValue(
-			slog.Uint64("nameless", c.nameless), slog.Uint64("forbidden", c.forbidden), slog.Uint64("paused", c.paused), slog.Uint64("unavailable", c.unserved)),
+			slog.Uint64("nameless", c.unidentified), slog.Uint64("forbidden", c.forbidden), slog.Uint64("paused", c.blocked), slog.Uint64("unavailable", c.unavailable)),
 		"penalties", slog.GroupValue(
 			slog.Uint64("auth", a.Offences[penalty.Auth]), slog.Uint64("malformed", a.Offences[penalty.Malformed]), slog.Uint64("crash", a.Offences[penalty.Crash]),
-			slog.Uint64("pauses", a.Blocked), slog.Int("debts", a.Debts), slog.Uint64("forgotten", a.Forgotten)),
+			slog.Uint64("pauses", a.Blocks), slog.Int("debts", a.Debts), slog.Uint64("forgotten", a.Evicted)),
 		"workers", slog.GroupValue(
 			slog.Uint64("started", c.started), slog.Uint64("done", c.done), slog.Uint64("died", c.died), slog.Uint64("killed", c.killed), slog.Uint64("forbidden_call", c.violated)),
 		"dials", slog.GroupValue(
-			slog.Uint64("dialled", c.dial.Dialled.Load()), slog.Uint64("undialled", c.dial.Undialled.Load()),
+			slog.Uint64("dialled", c.dial.Dialed.Load()), slog.Uint64("undialled", c.dial.Failed.Load()),
 			slog.Uint64("limited", c.dial.Limited.Load()), slog.Uint64("spares", c.dial.Spares.Load())))
 }

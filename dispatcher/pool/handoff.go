@@ -10,30 +10,30 @@ import (
 	"schedrestd/fdpass"
 )
 
-// Take gives c to a worker, or puts it into the queue.
-func (p *Pool) Take(c *Connection) {
+// Submit gives c to a worker, or puts it into the queue.
+func (p *Pool) Submit(c *Connection) {
 	switch {
 	case p.IsLeaving():
 		p.Slots.Drop(c, Unavailable, Stopping)
 		return
-	case p.barren:
+	case p.backingOff:
 		p.Slots.Drop(c, Unavailable, "the last start of its worker failed")
 		return
 	}
-	p.used = time.Now()
-	if len(p.waiting) > 0 || !p.give(c) {
+	p.lastUsed = time.Now()
+	if len(p.waiting) > 0 || !p.tryAssign(c) {
 		p.enqueue(c) // after those that came before
 	}
 }
 
-// enqueue puts c into the queue for a worker, for at most p.HandLimit. After
+// enqueue puts c into the queue for a worker, for at most p.WaitLimit. After
 // that time, c is turned away. If the pool was made only for c, the pool then
 // ends too, because a worker that became ready later would never get a
 // connection.
 func (p *Pool) enqueue(c *Connection) {
-	p.waiting.Add(p.Loop, c, p.HandLimit, func(c *Connection) {
-		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker accepted it within %s", p.HandLimit))
-		if p.Once {
+	p.waiting.Add(p.Loop, c, p.WaitLimit, func(c *Connection) {
+		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker accepted it within %s", p.WaitLimit))
+		if p.SingleUse {
 			p.Drain()
 		}
 	})
@@ -44,74 +44,74 @@ func (p *Pool) enqueue(c *Connection) {
 	}
 }
 
-// dequeue gives waiting connections to workers, in order, as far as the workers
+// serveWaiting gives waiting connections to workers, in order, as far as the workers
 // accept them. It is called when a worker has become ready or has taken a
 // connection out of its channel.
-func (p *Pool) dequeue() {
-	p.waiting.Take(p.give)
+func (p *Pool) serveWaiting() {
+	p.waiting.TakeWhile(p.tryAssign)
 }
 
-// give offers c to the ready workers. It begins with the worker that has the
+// tryAssign offers c to the ready workers. It begins with the worker that has the
 // fewest connections. Workers that have not answered a Ping come last. give
 // returns false if no worker can take c now, or if a service that workers need
 // has exited and the next generation is being built.
-func (p *Pool) give(c *Connection) bool {
-	if p.gen.Replacing && !p.Once {
+func (p *Pool) tryAssign(c *Connection) bool {
+	if p.gen.Replacing && !p.SingleUse {
 		return false
 	}
 	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.EndReason != "" })
 	// A worker that sends Done but continues to use the connection always seems
 	// to have the fewest connections. As long as other workers have capacity,
 	// it gets at most twice as many connections as each of them.
-	most := 2 / float64(len(ready)+1)
+	maxShare := 2 / float64(len(ready)+1)
 	overShare := func(w *worker) int {
-		if w.share > most {
+		if w.share > maxShare {
 			return 1
 		}
 		return 0
 	}
 	slices.SortFunc(ready, func(a, b *worker) int {
 		return cmp.Or(
-			cmp.Compare(a.owing(), b.owing()),
+			cmp.Compare(a.pingOverdue(), b.pingOverdue()),
 			cmp.Compare(max(0, a.load()), max(0, b.load())),
 			cmp.Compare(overShare(a), overShare(b)),
 			cmp.Compare(a.load(), b.load()),
-			cmp.Compare(a.handed, b.handed),
+			cmp.Compare(a.assigned, b.assigned),
 		)
 	})
 	for _, w := range ready {
 		if p.offer(w, c) {
 			for _, other := range ready {
-				other.share -= other.share / sharedOver
+				other.share -= other.share / shareWindow
 			}
-			w.share += 1. / sharedOver
+			w.share += 1. / shareWindow
 			return true
 		}
 	}
 	return false
 }
 
-// sharedOver is approximately how many of the latest connections are taken into
+// shareWindow is approximately how many of the latest connections are taken into
 // account for the share of each worker.
-const sharedOver = 32
+const shareWindow = 32
 
 // offer sends c to w, without waiting. Each attempt gives c a new number, which
 // is unique among all pools. So a message about a failed attempt can't be
 // mistaken for a message about the next attempt.
 func (p *Pool) offer(w *worker, c *Connection) bool {
-	p.Slots.number++
-	c.ID = p.Slots.number
-	p.gen.Audit.Given(w.Number, &c.Connection)
+	p.Slots.lastNumber++
+	c.ID = p.Slots.lastNumber
+	p.gen.Audit.ConnAssigned(w.Number, &c.Connection)
 	if err := w.Channel.TrySend(&c.Connection, c.FD); err != nil {
-		p.gen.Audit.Gone(c.ID)
+		p.gen.Audit.ConnClosed(c.ID)
 		return false // the channel is full, or the worker is exiting: receive handles that
 	}
 	c.tries++
 	c.holder = w.Channel
 	w.held[c.ID] = c
-	w.handed++
-	if p.handed++; p.handed == p.Wear && p.WornOut != nil {
-		p.WornOut()
+	w.assigned++
+	if p.assigned++; p.assigned == p.RotateAfter && p.OnRotate != nil {
+		p.OnRotate()
 	}
 	return true
 }
@@ -120,10 +120,10 @@ func (p *Pool) offer(w *worker, c *Connection) bool {
 // which answers it. If no worker can take the connection immediately, the
 // client gets no answer. The worker learns no more from such a connection than
 // from those that it serves, and is not told the connection's number.
-func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
+func (p *Pool) Refuse(c *Connection, status int, retryAfter time.Duration) {
 	var best *worker
 	for _, w := range p.workers {
-		if w.ready && w.EndReason == "" && w.owing() == 0 && (best == nil || w.load() < best.load()) {
+		if w.ready && w.EndReason == "" && w.pingOverdue() == 0 && (best == nil || w.load() < best.load()) {
 			best = w
 		}
 	}
@@ -131,11 +131,11 @@ func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 		return
 	}
 	m := c.Connection
-	m.ID, m.Refuse, m.RetryAfter = 0, uint16(status), seconds(after)
+	m.ID, m.Refuse, m.RetryAfter = 0, uint16(status), seconds(retryAfter)
 	_ = best.Channel.TrySend(&m, c.FD)
 }
 
-// orphans takes back the connections of a worker that has exited. Connections
+// reclaimConns takes back the connections of a worker that has exited. Connections
 // that the worker had taken are lost. Those still in its channel go to the end
 // of the queue, unless the pool accepts no more connections.
 //
@@ -145,22 +145,22 @@ func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 // reason. If one more worker exits with this connection in its channel, the
 // connection is the likely cause. So a connection is given to at most n+1
 // workers in turn, and is then lost.
-func (p *Pool) orphans(w *worker) (lost, again int) {
+func (p *Pool) reclaimConns(w *worker) (lost, requeued int) {
 	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)
 	for _, c := range held {
 		if c.FD >= 0 && c.tries <= p.Workers && !p.IsLeaving() {
 			p.enqueue(c)
-			again++
+			requeued++
 			continue
 		}
 		if c.FD >= 0 {
 			fdpass.Close(c.FD)
 		}
-		p.Slots.Left(&c.Conn)
+		p.Slots.Release(&c.Conn)
 		lost++
 	}
-	p.used = time.Now()
-	p.dequeue()
-	return lost, again
+	p.lastUsed = time.Now()
+	p.serveWaiting()
+	return lost, requeued
 }

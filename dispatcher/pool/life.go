@@ -34,45 +34,45 @@ func (p *Pool) start(started func(error)) {
 func (p *Pool) fill(at *place) {
 	switch {
 	case p.IsLeaving():
-	case p.Lazy && len(p.waiting) == 0 && p.Once && p.handed > 0:
+	case p.Lazy && len(p.waiting) == 0 && p.SingleUse && p.assigned > 0:
 		p.Drain()
 	case p.Lazy && len(p.waiting) == 0:
 		p.vacant = append(p.vacant, at)
 	default:
-		p.lives++
-		to := post{client: p.client(), threads: p.threads(at.number), requests: p.requests(at.number),
-			quota: p.quotas.Of(p.who.UID, at.number, float64(p.LogBurst), float64(p.LogRate))}
-		go p.live(at, to)
+		p.running++
+		spec := workerSpec{client: p.waitingClient(), threads: p.threads(at.number), requests: p.requests(at.number),
+			quota: p.quotas.Of(p.identity.UID, at.number, float64(p.LogBurst), float64(p.LogRate))}
+		go p.runWorker(at, spec)
 	}
 }
 
-// client returns the number of a waiting connection. A worker that starts now
+// waitingClient returns the number of a waiting connection. A worker that starts now
 // runs as the user of that connection. 0 stands for the configured identity.
-func (p *Pool) client() uint64 {
+func (p *Pool) waitingClient() uint64 {
 	if p.Lazy {
 		return p.waiting[0].Arrival
 	}
 	return 0
 }
 
-// live starts a worker, passes its messages to the loop, and reaps it. It
+// runWorker starts a worker, passes its messages to the loop, and reaps it. It
 // blocks, so it runs in a goroutine of its own.
-func (p *Pool) live(at *place, to post) {
-	w, err := p.spawnWorker(p.gen, to)
+func (p *Pool) runWorker(at *place, spec workerSpec) {
+	w, err := p.spawnWorker(p.gen, spec)
 	if err != nil {
-		p.Do(func() { p.unborn(at, err) })
+		p.Do(func() { p.recordStartFailure(at, err) })
 		return
 	}
 	w.place = at
 	p.Do(func() { p.join(w) })
-	why := p.receive(w)
-	patience := process.LastWords
-	if !errors.Is(why, io.EOF) {
-		patience = 0
+	cause := p.receive(w)
+	timeout := process.ExitGrace
+	if !errors.Is(cause, io.EOF) {
+		timeout = 0
 	}
 	var d departure
-	_ = p.Call(func() error { d = p.leave(w, why); return nil })
-	d.status = w.Reap(patience)
+	_ = p.Call(func() error { d = p.removeWorker(w, cause); return nil })
+	d.status = w.Reap(timeout)
 	p.Do(func() { p.reap(w, d) })
 }
 
@@ -87,7 +87,7 @@ func (p *Pool) receive(w *worker) error {
 		}
 		done := false
 		if _, ready := m.Message.(*ipc.Ready); ready {
-			err = p.gen.Greet(Describe(w.Process, w.requests), w.Channel)
+			err = p.gen.Provision(Describe(w.Process, w.requests), w.Channel)
 		} else {
 			done, err = w.dialer.Handle(m.Message)
 		}
@@ -105,11 +105,11 @@ func (p *Pool) join(w *worker) {
 	p.Slots.counts.started++
 	p.workers[w.Number] = w
 	if p.IsLeaving() { // the pool began to end while the process was being started
-		w.Condemn("is no longer needed")
+		w.Terminate("is no longer needed")
 	}
-	w.late = p.After(p.StartLimit, func() {
+	w.startTimer = p.After(p.StartLimit, func() {
 		if p.workers[w.Number] == w && !w.ready {
-			w.Condemn(fmt.Sprintf("was not ready within %s", p.StartLimit))
+			w.Terminate(fmt.Sprintf("was not ready within %s", p.StartLimit))
 		}
 	})
 }
@@ -141,18 +141,18 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 	case *work.Offence:
 		return p.offence(w, m)
 	case *query.Counts:
-		return p.count(w, m)
+		return p.addCounts(w, m)
 	case *ipc.Pong:
-		return w.liveness.Answered(m.Number)
+		return w.liveness.HandlePong(m.Number)
 	}
 	return ipc.Unheard(m)
 }
 
 func (p *Pool) setReady(w *worker) {
 	w.ready = true
-	w.late.Stop()
-	p.dequeue()
-	p.mention("worker ready", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "gid", p.who.GID, "sandbox", w.sealed.String(),
+	w.startTimer.Stop()
+	p.serveWaiting()
+	p.logRoutine("worker ready", "worker", w.Number, "pid", w.PID, "uid", p.identity.UID, "gid", p.identity.GID, "sandbox", w.sealed.String(),
 		"took", time.Since(w.Started).Round(10*time.Microsecond))
 	p.prove(w.place, nil)
 }
@@ -164,11 +164,11 @@ func (p *Pool) prove(at *place, err error) {
 		return
 	}
 	at.proved = true
-	p.failed = errors.Join(p.failed, err)
+	p.startErr = errors.Join(p.startErr, err)
 	if p.unproved--; p.unproved > 0 {
 		return
 	}
-	if p.failed == nil {
+	if p.startErr == nil {
 		p.started(nil)
 		return
 	}
@@ -178,114 +178,114 @@ func (p *Pool) prove(at *place, err error) {
 
 // departure describes how a worker left its pool.
 type departure struct {
-	why         error             // why its channel is no longer read
-	drained     bool              // the pool was ending
-	suspects    []*admission.Conn // connections whose clients may be the cause
-	lost, again int               // number of connections that ended, and of connections that another worker gets
-	status      string            // exit status of the process
+	cause          error             // why its channel is no longer read
+	drained        bool              // the pool was ending
+	suspects       []*admission.Conn // connections whose clients may be the cause
+	lost, requeued int               // number of connections that ended, and of connections that another worker gets
+	status         string            // exit status of the process
 }
 
-// leave removes a worker from the list, and frees the slots that it held.
-func (p *Pool) leave(w *worker, why error) departure {
-	w.late.Stop()
+// removeWorker removes a worker from the list, and frees the slots that it held.
+func (p *Pool) removeWorker(w *worker, cause error) departure {
+	w.startTimer.Stop()
 	delete(p.workers, w.Number)
-	if w.breach != nil {
-		why = w.breach
+	if w.violation != nil {
+		cause = w.violation
 	}
-	d := departure{why: why, drained: p.IsLeaving(), suspects: w.suspects()}
-	d.lost, d.again = p.orphans(w)
+	d := departure{cause: cause, drained: p.IsLeaving(), suspects: w.suspects()}
+	d.lost, d.requeued = p.reclaimConns(w)
 	return d
 }
 
 // reap logs how a worker ended, and starts the next worker.
 func (p *Pool) reap(w *worker, d departure) {
-	p.gen.Audit.Exited(w.Number, d.status)
-	p.prove(w.place, p.judge(w, d))
-	p.vacate(w.place, w)
+	p.gen.Audit.WorkerExited(w.Number, d.status)
+	p.prove(w.place, p.reportExit(w, d))
+	p.refill(w.place, w)
 }
 
-// judge logs how a worker ended, and counts an offence of the clients that may
+// reportExit logs how a worker ended, and counts an offence of the clients that may
 // be the cause. It returns the reason why the worker does not serve, or nil if
 // the worker exited because it was told to and had done all its work.
-func (p *Pool) judge(w *worker, d departure) error {
-	closed, counts := errors.Is(d.why, io.EOF), &p.Slots.counts
-	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", d.lost, "connections_retried", d.again, "status", d.status}
+func (p *Pool) reportExit(w *worker, d departure) error {
+	closed, counts := errors.Is(d.cause, io.EOF), &p.Slots.counts
+	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.identity.UID, "connections_lost", d.lost, "connections_retried", d.requeued, "status", d.status}
 	blame := func() { p.Slots.Crash(time.Now(), d.suspects) }
 	switch {
 	case w.ForbiddenCall:
 		counts.violated++
 		blame()
 		if !closed {
-			attrs = append(attrs, "because", d.why)
+			attrs = append(attrs, "because", d.cause)
 		}
 		p.alarm(process.WorkerViolation, attrs...)
 		return errs.New(errs.Internal, "%s", process.WorkerViolation).
 			WithHint("on an untested kernel set SCHEDRESTD_SECURITY=audit_confinement: the gateway then serves, and the kernel logs the system call")
 	case w.EndReason != "":
 		counts.killed++
-		p.complain(slog.LevelWarn, "worker terminated", append(attrs, "because", w.EndReason)...)
+		p.logFailure(slog.LevelWarn, "worker terminated", append(attrs, "because", w.EndReason)...)
 		return errs.New(errs.Unavailable, "a worker was terminated: %s", w.EndReason)
 	case !closed:
 		counts.killed++
 		blame()
-		attrs = append(attrs, "because", d.why)
-		if errs.KindOf(d.why) == errs.Denied { // refusing to serve is no violation
-			p.complain(slog.LevelError, "worker killed", attrs...)
+		attrs = append(attrs, "because", d.cause)
+		if errs.KindOf(d.cause) == errs.Denied { // refusing to serve is no violation
+			p.logFailure(slog.LevelError, "worker killed", attrs...)
 		} else {
 			p.alarm("worker killed", attrs...)
 		}
-		return d.why
+		return d.cause
 	case d.drained && d.lost == 0:
 		counts.done++
-		p.mention("worker exited", attrs...)
+		p.logRoutine("worker exited", attrs...)
 		return nil
 	}
 	counts.died++
 	if w.Crashed {
 		blame()
 	}
-	p.complain(slog.LevelError, "worker exited unexpectedly", attrs...)
+	p.logFailure(slog.LevelError, "worker exited unexpectedly", attrs...)
 	return errs.New(errs.Internal, "a worker exited before it was ready: %s", d.status).WithHint("its last messages are in the log above")
 }
 
-// unborn records that a worker could not be started.
-func (p *Pool) unborn(at *place, err error) {
+// recordStartFailure records that a worker could not be started.
+func (p *Pool) recordStartFailure(at *place, err error) {
 	p.prove(at, err)
 	if errs.KindOf(err) == errs.Internal {
-		p.complain(slog.LevelError, "worker not started", errs.LogAttrs(errs.HintOf(err), "uid", p.who.UID, "error", err)...)
+		p.logFailure(slog.LevelError, "worker not started", errs.LogAttrs(errs.HintOf(err), "uid", p.identity.UID, "error", err)...)
 	}
-	p.vacate(at, nil)
+	p.refill(at, nil)
 }
 
-// vacate starts the next worker of a place. w is the worker that has exited, or
+// refill starts the next worker of a place. w is the worker that has exited, or
 // nil if it could not be started. As long as workers end during or before their
 // first connection, the pause before each start grows. Otherwise a request that
 // crashes workers could keep the machine busy with starting them.
-func (p *Pool) vacate(at *place, w *worker) {
-	p.lives--
-	if w != nil && (w.finished > 0 || w.handed > 1) {
+func (p *Pool) refill(at *place, w *worker) {
+	p.running--
+	if w != nil && (w.finished > 0 || w.assigned > 1) {
 		at.failures = 0
 	} else {
 		at.failures++
 	}
 	if p.Lazy && (w == nil || !w.ready) {
-		p.setBarren()
+		p.setBackingOff()
 	}
-	if wait := Pause(at.failures); wait > 0 {
-		p.After(wait, func() { p.barren = false; p.rest(); p.fill(at) })
+	if wait := Backoff(at.failures); wait > 0 {
+		p.After(wait, func() { p.backingOff = false; p.notifyIdle(); p.fill(at) })
 	} else {
 		p.fill(at)
 	}
-	p.rest()
-	p.checkOver()
+	p.notifyIdle()
+	p.endIfDone()
 }
 
-// setBarren records that the next worker starts only after a pause, and turns
+// setBackingOff records that the next worker starts only after a pause, and turns
 // away all connections that wait for it.
-func (p *Pool) setBarren() {
-	p.barren = true
+func (p *Pool) setBackingOff() {
+	p.backingOff = true
 	p.dropWaiting("its worker could not be started")
-	if p.Once {
+	if p.SingleUse {
 		p.Drain()
 	}
 }

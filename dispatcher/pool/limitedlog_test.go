@@ -26,18 +26,18 @@ func TestDropsAreLimited(t *testing.T) {
 		s.sync(func() { s.Drop(c, Unavailable, "of this test") })
 		client.Close()
 	}
-	if n := strings.Count(log.String(), "\n"); n < 50 || n > 1000 || s.unserved.n != 2000 {
-		t.Errorf("%d lines about %d events", n, s.unserved.n)
+	if n := strings.Count(log.String(), "\n"); n < 50 || n > 1000 || s.turnedAway.n != 2000 {
+		t.Errorf("%d lines about %d events", n, s.turnedAway.n)
 	}
 }
 
 // TestRoutineIsLimited checks that lines about routine events of workers are
 // limited, too, because users can cause any number of them.
 func TestRoutineIsLimited(t *testing.T) {
-	p, log := idle(t, patience)
+	p, log := idle(t, testTimeout)
 	p.routine = newLimitedCount()
 	for range 1000 {
-		p.mention("worker ready")
+		p.logRoutine("worker ready")
 	}
 	if n := strings.Count(log.String(), "worker ready"); n < 50 || n > 500 {
 		t.Errorf("%d lines", n)
@@ -47,10 +47,10 @@ func TestRoutineIsLimited(t *testing.T) {
 // TestAlarmsAreNotLimited checks that users can't hide an alarm by ending their
 // own workers many times.
 func TestAlarmsAreNotLimited(t *testing.T) {
-	p, log := idle(t, patience)
-	p.lost = newLimitedCount()
+	p, log := idle(t, testTimeout)
+	p.failures = newLimitedCount()
 	for range 1000 {
-		p.complain(slog.LevelError, "worker exited unexpectedly")
+		p.logFailure(slog.LevelError, "worker exited unexpectedly")
 		p.alarm(process.WorkerViolation)
 	}
 	if n := strings.Count(log.String(), process.WorkerViolation); n != 1000 {
@@ -75,9 +75,9 @@ func TestExemption(t *testing.T) {
 	}
 }
 
-// sleeping returns a TCP socket that takes long to close, because its peer does
+// slowClosingSocket returns a TCP socket that takes long to close, because its peer does
 // not read the data that was written to the socket.
-func sleeping(t *testing.T) int {
+func slowClosingSocket(t *testing.T) int {
 	t.Helper()
 	l, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	must(t, err)
@@ -112,7 +112,7 @@ func TestLingeringClients(t *testing.T) {
 	var clients []*os.File
 	for range 80 {
 		c, client := accepted(t, s)
-		fd := sleeping(t)
+		fd := slowClosingSocket(t)
 		must(t, unix.Sendmsg(int(client.Fd()), []byte("G"), unix.UnixRights(fd), nil, 0))
 		unix.Close(fd)
 		clients = append(clients, client)
@@ -127,7 +127,7 @@ func TestLingeringClients(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Error("connections are not closed")
 	}
 }

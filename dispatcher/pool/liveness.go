@@ -11,16 +11,16 @@ import (
 func (p *Pool) checkLiveness() {
 	for _, w := range p.workers {
 		if w.ready {
-			w.liveness.Ask(w.Process, p.Silence)
+			w.liveness.Check(w.Process, p.Silence)
 		}
 	}
 	p.EndIdle(p.Silence)
-	p.endOld()
+	p.endRetired()
 }
 
-// overdue is how long a worker may leave a Ping unanswered before other
+// pingLimit is how long a worker may leave a Ping unanswered before other
 // connections get its slots.
-const overdue = time.Second
+const pingLimit = time.Second
 
 // excuseSilent takes the slots of workers that have not answered for a while,
 // and gives them to waiting connections. With become_user, users can stop their
@@ -31,10 +31,10 @@ func (p *Pool) excuseSilent() {
 	for _, w := range p.workers {
 		since := w.Started
 		if w.ready {
-			w.liveness.Ask(w.Process, p.Silence)
-			since = w.liveness.Since()
+			w.liveness.Check(w.Process, p.Silence)
+			since = w.liveness.PendingSince()
 		}
-		if since.IsZero() || time.Since(since) < overdue {
+		if since.IsZero() || time.Since(since) < pingLimit {
 			answering = true
 			continue
 		}

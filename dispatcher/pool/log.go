@@ -7,12 +7,12 @@ import (
 	"schedrestd/dispatcher/process"
 )
 
-// complain logs that a worker failed or could not start. Users can cause any
+// logFailure logs that a worker failed or could not start. Users can cause any
 // number of such failures: they can kill their own workers, or reach their
 // limit of processes.
-func (p *Pool) complain(level slog.Level, msg string, attrs ...any) {
-	if p.lost != nil {
-		n, ok := p.lost.add()
+func (p *Pool) logFailure(level slog.Level, msg string, attrs ...any) {
+	if p.failures != nil {
+		n, ok := p.failures.add()
 		if !ok {
 			return
 		}
@@ -29,11 +29,11 @@ func (p *Pool) alarm(msg string, attrs ...any) {
 	p.Log.Error(msg, append(attrs, "hint", process.CaptureHint)...)
 }
 
-// mention logs routine events of a worker. Each line has the number of its
+// logRoutine logs routine events of a worker. Each line has the number of its
 // event, which shows how many lines were omitted. With one worker for each
 // connection, routine events are logged only at level Debug.
-func (p *Pool) mention(msg string, attrs ...any) {
-	if p.Once {
+func (p *Pool) logRoutine(msg string, attrs ...any) {
+	if p.SingleUse {
 		p.Log.Debug(msg, attrs...)
 		return
 	}

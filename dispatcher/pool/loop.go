@@ -13,9 +13,9 @@ import (
 // accepted its function. So a worker that floods the dispatcher only fills its
 // own channel.
 type Loop struct {
-	events  chan event
-	settled func() // called after each event
-	over    chan struct{}
+	events     chan event
+	afterEvent func() // called after each event
+	done       chan struct{}
 }
 
 // event is a function that the loop is to call.
@@ -25,7 +25,7 @@ type event struct {
 }
 
 func NewLoop() *Loop {
-	return &Loop{events: make(chan event), settled: func() {}, over: make(chan struct{})}
+	return &Loop{events: make(chan event), afterEvent: func() {}, done: make(chan struct{})}
 }
 
 // Run calls the functions that are sent to the loop. It returns after Stop.
@@ -34,25 +34,25 @@ func (l *Loop) Run() {
 		select {
 		case e := <-l.events:
 			err := e.do()
-			l.settled()
+			l.afterEvent()
 			if e.done != nil {
 				e.done <- err
 			}
-		case <-l.over:
+		case <-l.done:
 			return
 		}
 	}
 }
 
 // Stop ends Run. Functions sent later are not called.
-func (l *Loop) Stop() { close(l.over) }
+func (l *Loop) Stop() { close(l.done) }
 
 // send passes e to the loop. It returns false after Stop.
 func (l *Loop) send(e event) bool {
 	select {
 	case l.events <- e:
 		return true
-	case <-l.over:
+	case <-l.done:
 		return false
 	}
 }
@@ -81,7 +81,7 @@ func (l *Loop) result(sent bool, done <-chan error) error {
 		select {
 		case err := <-done:
 			return err
-		case <-l.over:
+		case <-l.done:
 		}
 	}
 	return errs.New(errs.Unavailable, "%s", Stopping)

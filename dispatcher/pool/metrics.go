@@ -13,13 +13,13 @@ import (
 // exited. It belongs to the loop.
 type totals struct {
 	cells       []uint64 // nil: the gateway has no metrics
-	begun       time.Time
+	startTime   time.Time
 	generations uint64
 }
 
-func newTotals(on bool) (t totals) {
-	t.begun = time.Now()
-	if on {
+func newTotals(enabled bool) (t totals) {
+	t.startTime = time.Now()
+	if enabled {
 		t.cells = make([]uint64, metric.MostCells)
 	}
 	return t
@@ -31,21 +31,21 @@ func newTotals(on bool) (t totals) {
 const (
 	countBurst = 100
 	countRate  = 10
-	mostGauge  = 1 << 20
+	maxGauge   = 1 << 20
 )
 
-// count adds the counts in a message of w to the totals. Each message of a
+// addCounts adds the counts in a message of w to the totals. Each message of a
 // compromised worker can add at most 2^32 to each cell, so no total overflows
 // before the worker exits. A worker can't change the cells that the dispatcher
 // fills.
-func (p *Pool) count(w *worker, m *query.Counts) error {
+func (p *Pool) addCounts(w *worker, m *query.Counts) error {
 	t := &p.Slots.totals
 	switch {
 	case t.cells == nil:
 		return fmt.Errorf("sent Counts, but metrics are off")
 	case !w.counts.Take(time.Now(), 1):
 		return errTooOften("Counts")
-	case m.Requests > mostGauge || m.Calls > mostGauge:
+	case m.Requests > maxGauge || m.Calls > maxGauge:
 		return fmt.Errorf("sent Counts of %d requests and %d calls in progress", m.Requests, m.Calls)
 	}
 	last := metric.FromWorkers - 1
@@ -60,8 +60,8 @@ func (p *Pool) count(w *worker, m *query.Counts) error {
 	return nil
 }
 
-// InForce counts a generation that has become the current one.
-func (s *Set) InForce() { s.Slots.totals.generations++ }
+// CountGeneration counts a generation that has become the current one.
+func (s *Set) CountGeneration() { s.Slots.totals.generations++ }
 
 // Samples returns the cells of all metrics that are not 0.
 func (s *Set) Samples() (list []query.Sample) {
@@ -72,30 +72,30 @@ func (s *Set) Samples() (list []query.Sample) {
 			running, requests, calls = running+1, requests+w.inFlight, calls+w.calls
 		}
 	})
-	put := func(f *metric.Family, values ...uint64) {
+	set := func(f *metric.Family, values ...uint64) {
 		for i, n := range values {
 			at := []int{i}[:len(f.Labels)] // a family has one label or none
 			t.cells[f.Cell(at...)] = n
 		}
 	}
-	put(metric.Start, uint64(t.begun.Unix()))
-	put(metric.Generations, t.generations)
-	put(metric.Slots, uint64(a.Slots))
-	put(metric.SlotsUsed, uint64(max(0, a.Held)))
-	put(metric.SlotsWaiting, uint64(a.Waiting))
-	put(metric.Sources, uint64(a.Sources))
-	put(metric.Connections, c.accepted)
-	put(metric.Waited, a.Parked)
-	put(metric.Refused, c.nameless, c.forbidden, c.paused, c.unserved)
-	put(metric.Offences, a.Offences[penalty.Auth], a.Offences[penalty.Malformed], a.Offences[penalty.Crash])
-	put(metric.Blocks, a.Blocked)
-	put(metric.Debts, uint64(a.Debts))
-	put(metric.Workers, running)
-	put(metric.WorkersStarted, c.started)
-	put(metric.WorkersExited, c.done, c.died, c.killed, c.violated)
-	put(metric.Dials, c.dial.Dialled.Load(), c.dial.Undialled.Load(), c.dial.Limited.Load())
-	put(metric.RequestsInFlight, requests)
-	put(metric.CallsInFlight, calls)
+	set(metric.Start, uint64(t.startTime.Unix()))
+	set(metric.Generations, t.generations)
+	set(metric.Slots, uint64(a.Slots))
+	set(metric.SlotsUsed, uint64(max(0, a.Held)))
+	set(metric.SlotsWaiting, uint64(a.Waiting))
+	set(metric.Sources, uint64(a.Sources))
+	set(metric.Connections, c.accepted)
+	set(metric.Waited, a.Parked)
+	set(metric.Refused, c.unidentified, c.forbidden, c.blocked, c.unavailable)
+	set(metric.Offences, a.Offences[penalty.Auth], a.Offences[penalty.Malformed], a.Offences[penalty.Crash])
+	set(metric.Blocks, a.Blocks)
+	set(metric.Debts, uint64(a.Debts))
+	set(metric.Workers, running)
+	set(metric.WorkersStarted, c.started)
+	set(metric.WorkersExited, c.done, c.died, c.killed, c.violated)
+	set(metric.Dials, c.dial.Dialed.Load(), c.dial.Failed.Load(), c.dial.Limited.Load())
+	set(metric.RequestsInFlight, requests)
+	set(metric.CallsInFlight, calls)
 	for i, n := range t.cells {
 		if n > 0 {
 			list = append(list, query.Sample{Cell: uint16(i), N: n})

@@ -12,11 +12,11 @@ import (
 )
 
 // counting returns a pool with or without metrics, and two of its workers.
-func counting(on bool) (s *Set, p *Pool, a, b *worker) {
-	slots := newSlots(Options{Connections: 10, Metrics: on}, NewLoop())
-	p = &Pool{Set: &Set{Slots: slots, list: map[*Pool]struct{}{}}, workers: map[uint32]*worker{}}
+func counting(enabled bool) (s *Set, p *Pool, a, b *worker) {
+	slots := newSlots(Options{Connections: 10, Metrics: enabled}, NewLoop())
+	p = &Pool{Set: &Set{Slots: slots, pools: map[*Pool]struct{}{}}, workers: map[uint32]*worker{}}
 	s = p.Set
-	s.list[p] = struct{}{}
+	s.pools[p] = struct{}{}
 	worker := func(n uint32) *worker {
 		w := &worker{counts: rate.New(countBurst, countRate, time.Now())}
 		p.workers[n] = w
@@ -27,8 +27,8 @@ func counting(on bool) (s *Set, p *Pool, a, b *worker) {
 
 func sampled(s *Set) map[uint16]uint64 {
 	values := map[uint16]uint64{}
-	for _, one := range s.Samples() {
-		values[one.Cell] = one.N
+	for _, sample := range s.Samples() {
+		values[sample.Cell] = sample.N
 	}
 	return values
 }
@@ -47,7 +47,7 @@ func TestCounts(t *testing.T) {
 		{b, &query.Counts{Requests: 4, Cells: []query.Count{{Cell: cell, N: math.MaxUint32}}}},
 		{a, &query.Counts{Requests: 2}},
 	} {
-		if err := p.count(tt.w, tt.m); err != nil {
+		if err := p.addCounts(tt.w, tt.m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,27 +74,27 @@ func TestCompromisedCounts(t *testing.T) {
 		{"the last cell of the dispatcher", "cell", false, query.Counts{Cells: []query.Count{{Cell: first - 1, N: 1}}}},
 		{"a cell twice", "after", false, query.Counts{Cells: []query.Count{{Cell: first, N: 1}, {Cell: first, N: 1}}}},
 		{"out of order", "after", false, query.Counts{Cells: []query.Count{{Cell: first + 1, N: 1}, {Cell: first, N: 1}}}},
-		{"too many requests", "in progress", false, query.Counts{Requests: mostGauge + 1}},
-		{"too many calls", "in progress", false, query.Counts{Calls: mostGauge + 1}},
+		{"too many requests", "in progress", false, query.Counts{Requests: maxGauge + 1}},
+		{"too many calls", "in progress", false, query.Counts{Calls: maxGauge + 1}},
 		{"without metrics", "metrics are off", true, query.Counts{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, p, w, _ := counting(!tt.off)
-			if err := p.count(w, &tt.m); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err := p.addCounts(w, &tt.m); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
 	}
 	_, p, w, other := counting(true)
 	for range countBurst {
-		if err := p.count(w, new(query.Counts)); err != nil {
+		if err := p.addCounts(w, new(query.Counts)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := p.count(w, new(query.Counts)); err == nil || !strings.Contains(err.Error(), "too often") {
+	if err := p.addCounts(w, new(query.Counts)); err == nil || !strings.Contains(err.Error(), "too often") {
 		t.Errorf("a flood of messages: %v", err)
 	}
-	if err := p.count(other, new(query.Counts)); err != nil {
+	if err := p.addCounts(other, new(query.Counts)); err != nil {
 		t.Errorf("another worker: %v", err)
 	}
 }

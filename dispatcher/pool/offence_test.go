@@ -28,9 +28,9 @@ func TestLyingOffences(t *testing.T) {
 	defer channel.Close()
 	defer unix.Close(fd)
 	p := &Pool{Set: s}
-	mine, waiting := &Connection{FD: -1}, &Connection{FD: 99}
-	w := &worker{Process: &process.Process{Channel: channel}, held: map[uint64]*Connection{1: mine, 2: waiting}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
-	for i, c := range []*Connection{mine, waiting} {
+	taken, waiting := &Connection{FD: -1}, &Connection{FD: 99}
+	w := &worker{Process: &process.Process{Channel: channel}, held: map[uint64]*Connection{1: taken, 2: waiting}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
+	for i, c := range []*Connection{taken, waiting} {
 		c.Source, c.holder, c.Ref = admission.User(uint32(7+i)), channel, c
 	}
 	for _, id := range []uint64{2, 3} {
@@ -48,10 +48,10 @@ func TestLyingOffences(t *testing.T) {
 		t.Error("the number of reports is not limited")
 	}
 	now := time.Now()
-	if wait := s.Slots.Blocked(now, &mine.Conn); wait <= 0 || wait > time.Second {
+	if wait := s.Slots.BlockedFor(now, &taken.Conn); wait <= 0 || wait > time.Second {
 		t.Errorf("the client is blocked for %s", wait)
 	}
-	if s.Slots.Blocked(now, &waiting.Conn) != 0 {
+	if s.Slots.BlockedFor(now, &waiting.Conn) != 0 {
 		t.Error("another source is blocked")
 	}
 }

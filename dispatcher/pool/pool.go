@@ -15,14 +15,14 @@ type Set struct {
 	*Loop
 	Slots   *Slots
 	Starter *process.Starter
-	Over    chan struct{} // closed after Close, when no pool runs any more
+	Done    chan struct{} // closed after Close, when no pool runs any more
 
-	list   map[*Pool]struct{}
+	pools  map[*Pool]struct{}
 	closed bool
 	quotas relay.Quotas // limits the lines that workers may log
 
 	// Counts of events of workers that users can start and end.
-	lost, routine *limitedCount
+	failures, routine *limitedCount
 }
 
 // Pool manages the workers of one identity: two by default, because one of them
@@ -32,31 +32,31 @@ type Set struct {
 type Pool struct {
 	*Set
 	Config
-	Lazy    bool   // a worker starts only when a connection waits for it; if the start fails, all waiting connections are turned away
-	Once    bool   // the pool serves only one connection, and ends together with the connection
-	WornOut func() // called when the pool has served Config.Wear connections; may be nil
-	Rested  func() // called when the pool may have become idle; may be nil
-	Ended   func() // called when the pool has no more workers; may be nil
+	Lazy      bool   // a worker starts only when a connection waits for it; if the start fails, all waiting connections are turned away
+	SingleUse bool   // the pool serves only one connection, and ends together with the connection
+	OnRotate  func() // called when the pool has served Config.Wear connections; may be nil
+	OnIdle    func() // called when the pool may have become idle; may be nil
+	OnEnd     func() // called when the pool has no more workers; may be nil
 
-	gen     *Generation
-	who     security.Identity // identity of all workers; they may share anything that they have seen
-	lost    *limitedCount     // counts workers of many pools that failed or did not start; nil: each one is logged
-	routine *limitedCount     // counts routine events of workers in the same way
-	started func(error)       // see Set.Start
+	gen      *Generation
+	identity security.Identity // identity of all workers; they may share anything that they have seen
+	failures *limitedCount     // counts workers of many pools that failed or did not start; nil: each one is logged
+	routine  *limitedCount     // counts routine events of workers in the same way
+	started  func(error)       // see Set.Start
 
-	workers  map[uint32]*worker
-	vacant   []*place  // places that get a worker when a connection waits
-	unproved int       // number of places whose first worker is neither ready nor gone
-	failed   error     // why a first worker did not become ready
-	lives    int       // number of workers that were started and have not exited
-	waiting  Queue     // connections that no worker has taken yet
-	handed   uint64    // number of connections given to workers
-	used     time.Time // when a connection last arrived or ended
-	told     time.Time // when workers were asked to exit
-	barren   bool      // a worker could not be started, and the next attempt comes after a pause
-	retired  bool      // the pool gets no more connections; the existing connections end by themselves
-	draining bool      // connections end when their requests are answered
-	over     bool      // the pool has no more workers
+	workers         map[uint32]*worker
+	vacant          []*place  // places that get a worker when a connection waits
+	unproved        int       // number of places whose first worker is neither ready nor gone
+	startErr        error     // why a first worker did not become ready
+	running         int       // number of workers that were started and have not exited
+	waiting         Queue     // connections that no worker has taken yet
+	assigned        uint64    // number of connections given to workers
+	lastUsed        time.Time // when a connection last arrived or ended
+	exitRequestedAt time.Time // when workers were asked to exit
+	backingOff      bool      // a worker could not be started, and the next attempt comes after a pause
+	retired         bool      // the pool gets no more connections; the existing connections end by themselves
+	draining        bool      // connections end when their requests are answered
+	ended           bool      // the pool has no more workers
 }
 
 // place is a worker's place in its pool.
@@ -67,20 +67,20 @@ type place struct {
 }
 
 // NewPool returns a pool of workers of g. The pool holds g until it ends.
-func (s *Set) NewPool(g *Generation, who security.Identity) *Pool {
-	g.users++
-	return &Pool{Set: s, Config: g.Config, gen: g, who: who, used: time.Now(), workers: map[uint32]*worker{}}
+func (s *Set) NewPool(g *Generation, identity security.Identity) *Pool {
+	g.refs++
+	return &Pool{Set: s, Config: g.Config, gen: g, identity: identity, lastUsed: time.Now(), workers: map[uint32]*worker{}}
 }
 
 // remove removes p, which has ended, from the list.
 func (s *Set) remove(p *Pool) {
-	delete(s.list, p)
-	s.checkOver()
+	delete(s.pools, p)
+	s.closeIfDone()
 }
 
-func (s *Set) checkOver() {
-	if s.closed && len(s.list) == 0 {
-		close(s.Over)
+func (s *Set) closeIfDone() {
+	if s.closed && len(s.pools) == 0 {
+		close(s.Done)
 	}
 }
 
@@ -98,7 +98,7 @@ func (p *Pool) threads(i int) int {
 // concurrently. Streams of HTTP/2 are requests, too. The limits of all workers
 // in a pool add up to its number of connections.
 func (p *Pool) requests(i int) int {
-	if p.Once {
+	if p.SingleUse {
 		return 1
 	}
 	return max(1, share(p.Connections, p.Workers, i))
@@ -114,9 +114,9 @@ func share(whole, n, i int) int {
 	return part
 }
 
-// Pause returns how long to wait before the next worker starts, after the given
+// Backoff returns how long to wait before the next worker starts, after the given
 // number of successive workers that did no work.
-func Pause(failures int) time.Duration {
+func Backoff(failures int) time.Duration {
 	if failures == 0 {
 		return 0
 	}
@@ -146,22 +146,22 @@ func (p *Pool) Held() (list []*admission.Conn) {
 	return list
 }
 
-// Who returns the identity of the workers.
-func (p *Pool) Who() security.Identity { return p.who }
+// Identity returns the identity of the workers.
+func (p *Pool) Identity() security.Identity { return p.identity }
 
-// Used returns when a connection last arrived or ended.
-func (p *Pool) Used() time.Time { return p.used }
+// LastUsed returns when a connection last arrived or ended.
+func (p *Pool) LastUsed() time.Time { return p.lastUsed }
 
-// rest reports that the pool may have become idle.
-func (p *Pool) rest() {
-	if p.Rested != nil {
-		p.Rested()
+// notifyIdle reports that the pool may have become idle.
+func (p *Pool) notifyIdle() {
+	if p.OnIdle != nil {
+		p.OnIdle()
 	}
 }
 
 // dropWaiting turns away all connections that wait.
-func (p *Pool) dropWaiting(why string) {
-	for _, c := range p.waiting.All() {
-		p.Slots.Drop(c, Unavailable, why)
+func (p *Pool) dropWaiting(reason string) {
+	for _, c := range p.waiting.TakeAll() {
+		p.Slots.Drop(c, Unavailable, reason)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"schedrestd/security"
 )
 
-// patience is how long a test waits for an expected event.
-const patience = 60 * time.Second
+// testTimeout is how long a test waits for an expected event.
+const testTimeout = 60 * time.Second
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -26,11 +26,11 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func await(t *testing.T, what string, happened func() bool) {
+func await(t *testing.T, desc string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !happened(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testTimeout); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("did not happen: %s", what)
+			t.Fatalf("did not happen: %s", desc)
 		}
 	}
 }
@@ -50,17 +50,17 @@ func running(t *testing.T, o Options) *Set {
 // unaudited is an Auditor that ignores all calls.
 type unaudited struct{}
 
-func (unaudited) Given(uint32, *ipc.Connection) {}
-func (unaudited) Gone(uint64)                   {}
-func (unaudited) Exited(uint32, string)         {}
+func (unaudited) ConnAssigned(uint32, *ipc.Connection) {}
+func (unaudited) ConnClosed(uint64)                    {}
+func (unaudited) WorkerExited(uint32, string)          {}
 
 // idle returns a pool without workers, whose queue can only grow.
 func idle(t *testing.T, limit time.Duration) (p *Pool, log *syncBuffer) {
 	t.Helper()
 	log = new(syncBuffer)
 	text := slog.New(slog.NewTextHandler(log, nil))
-	s := running(t, Options{Connections: 3, HandLimit: limit, Log: text})
-	g := NewGeneration(Generation{Config: Config{Connections: 3, HandLimit: limit, Log: text}, Audit: unaudited{}})
+	s := running(t, Options{Connections: 3, WaitLimit: limit, Log: text})
+	g := NewGeneration(Generation{Config: Config{Connections: 3, WaitLimit: limit, Log: text}, Audit: unaudited{}})
 	return s.NewPool(g, security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}), log
 }
 
@@ -85,9 +85,9 @@ func (s *Slots) held() (n int) {
 	return n
 }
 
-// turnedAway waits until a connection that no worker serves is closed. There
+// wantTurnedAway waits until a connection that no worker serves is closed. There
 // must be no answer, because there is no worker to send it.
-func turnedAway(t *testing.T, client io.Reader) {
+func wantTurnedAway(t *testing.T, client io.Reader) {
 	t.Helper()
 	if b, err := io.ReadAll(client); err != nil || len(b) > 0 {
 		t.Errorf("read %q, %v", b, err)
@@ -132,12 +132,12 @@ func channelTo(t *testing.T) (parent, child *ipc.Channel) {
 }
 
 func TestPauseGrows(t *testing.T) {
-	if Pause(0) != 0 {
+	if Backoff(0) != 0 {
 		t.Error("a worker that did its work is replaced at once")
 	}
 	for n := 1; n < 100; n++ {
-		if Pause(n+1) < Pause(n) || Pause(n) <= 0 || Pause(n) > 30*time.Second {
-			t.Errorf("after %d failures %s, then %s", n, Pause(n), Pause(n+1))
+		if Backoff(n+1) < Backoff(n) || Backoff(n) <= 0 || Backoff(n) > 30*time.Second {
+			t.Errorf("after %d failures %s, then %s", n, Backoff(n), Backoff(n+1))
 		}
 	}
 }
@@ -150,11 +150,11 @@ func TestQueueDeadline(t *testing.T) {
 	var clients []*os.File
 	for range 3 {
 		c, client := accepted(t, p.Slots)
-		p.sync(func() { p.Take(c) })
+		p.sync(func() { p.Submit(c) })
 		clients = append(clients, client)
 	}
 	for _, c := range clients {
-		turnedAway(t, c)
+		wantTurnedAway(t, c)
 	}
 	await(t, "the slots are free", func() bool { return p.Slots.held() == 0 })
 	await(t, "the log counts three", func() bool { return strings.Contains(log.String(), "refused_so_far=3") })
@@ -164,24 +164,24 @@ func TestQueueDeadline(t *testing.T) {
 // ends, with its worker, when that connection is turned away.
 func TestDeadlineOfTheOnlyOne(t *testing.T) {
 	p, _ := idle(t, 50*time.Millisecond)
-	p.Lazy, p.Once = true, true
+	p.Lazy, p.SingleUse = true, true
 	c, client := accepted(t, p.Slots)
-	p.sync(func() { p.Take(c) })
-	turnedAway(t, client)
-	await(t, "its pool has ended", func() (over bool) { p.sync(func() { over = p.over }); return over })
+	p.sync(func() { p.Submit(c) })
+	wantTurnedAway(t, client)
+	await(t, "its pool has ended", func() (ended bool) { p.sync(func() { ended = p.ended }); return ended })
 }
 
 // TestQueueAtDrain checks that when the gateway stops, waiting connections are
 // closed immediately, and later connections too.
 func TestQueueAtDrain(t *testing.T) {
 	p, log := idle(t, time.Hour)
-	before, one := accepted(t, p.Slots)
-	p.sync(func() { p.Take(before) })
+	before, firstClient := accepted(t, p.Slots)
+	p.sync(func() { p.Submit(before) })
 	p.sync(p.Drain)
-	after, other := accepted(t, p.Slots)
-	p.sync(func() { p.Take(after) })
-	for _, c := range []*os.File{one, other} {
-		turnedAway(t, c)
+	after, secondClient := accepted(t, p.Slots)
+	p.sync(func() { p.Submit(after) })
+	for _, c := range []*os.File{firstClient, secondClient} {
+		wantTurnedAway(t, c)
 	}
 	if strings.Count(log.String(), "the gateway stops") != 2 || p.Slots.held() != 0 {
 		t.Errorf("%d slots taken; logged:\n%s", p.Slots.held(), log)
@@ -198,12 +198,12 @@ func TestStaleDeadline(t *testing.T) {
 	p.sync(func() {
 		p.waiting.Add(p.Loop, c, time.Nanosecond, expired)
 		time.Sleep(50 * time.Millisecond) // the timer's event waits for the loop
-		p.waiting.Take(func(*Connection) bool { return true })
+		p.waiting.TakeWhile(func(*Connection) bool { return true })
 		p.waiting.Add(p.Loop, c, time.Hour, expired)
 	})
 	time.Sleep(50 * time.Millisecond)
 	p.sync(func() {
-		if len(p.waiting.All()) != 1 {
+		if len(p.waiting.TakeAll()) != 1 {
 			t.Error("the connection does not wait")
 		}
 	})
@@ -212,10 +212,10 @@ func TestStaleDeadline(t *testing.T) {
 // TestConnectionNumbers checks that all connections get different numbers, also
 // in different pools.
 func TestConnectionNumbers(t *testing.T) {
-	one, log := idle(t, time.Minute)
-	other := one.NewPool(one.gen, one.who)
+	first, log := idle(t, time.Minute)
+	second := first.NewPool(first.gen, first.identity)
 	seen := map[uint64]bool{}
-	for _, p := range []*Pool{one, other, one} {
+	for _, p := range []*Pool{first, second, first} {
 		parent, _ := channelTo(t)
 		w := &worker{Process: &process.Process{Channel: parent}, held: map[uint64]*Connection{}}
 		c, _ := accepted(t, p.Slots)
@@ -234,20 +234,20 @@ func TestTries(t *testing.T) {
 	p, _ := idle(t, time.Minute)
 	p.Workers = 2
 	c, _ := accepted(t, p.Slots)
-	var lost, again int
+	var lost, requeued int
 	for i := range uint32(3) {
 		parent, _ := channelTo(t)
 		w := &worker{Process: &process.Process{Channel: parent, Number: i}, ready: true, held: map[uint64]*Connection{}}
 		p.sync(func() {
 			if p.workers[i] = w; i == 0 {
-				p.Take(c)
+				p.Submit(c)
 			}
-			p.dequeue()
+			p.serveWaiting()
 			delete(p.workers, i)
-			lost, again = p.orphans(w)
+			lost, requeued = p.reclaimConns(w)
 		})
-		if last := i == 2; lost+again != 1 || (lost == 1) != last {
-			t.Errorf("exit %d: %d connections lost, %d given to another worker", i, lost, again)
+		if last := i == 2; lost+requeued != 1 || (lost == 1) != last {
+			t.Errorf("exit %d: %d connections lost, %d given to another worker", i, lost, requeued)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 // dispatcher must keep no descriptor of a connection that it passes, and must
 // immediately close all other refused connections.
 func TestRefusalsAreBounded(t *testing.T) {
-	p, _ := idle(t, patience)
+	p, _ := idle(t, testTimeout)
 	parent, child := channelTo(t)
 	p.workers[1] = &worker{Process: &process.Process{Channel: parent}, held: map[uint64]*Connection{}}
 	passed := make(chan int)

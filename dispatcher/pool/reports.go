@@ -20,7 +20,7 @@ func (p *Pool) taken(w *worker, id uint64) error {
 	fdpass.Close(c.FD)
 	c.FD = -1
 	p.Slots.Taken(&c.Conn)
-	p.dequeue()
+	p.serveWaiting()
 	return nil
 }
 
@@ -28,19 +28,19 @@ func (p *Pool) taken(w *worker, id uint64) error {
 // a compromised worker could free any number of slots, and thus remove the
 // limit.
 func (p *Pool) release(w *worker, id uint64) error {
-	c, err := w.holds(id, "Done")
+	c, err := w.heldConn(id, "Done")
 	if err != nil {
 		return err
 	}
 	delete(w.held, id)
-	p.gen.Audit.Gone(id)
+	p.gen.Audit.ConnClosed(id)
 	w.finished++
-	p.used = time.Now()
-	p.Slots.Left(&c.Conn)
-	if p.Once {
+	p.lastUsed = time.Now()
+	p.Slots.Release(&c.Conn)
+	if p.SingleUse {
 		p.Drain() // its worker has served the only connection of the pool
 	}
-	p.rest()
+	p.notifyIdle()
 	return nil
 }
 
@@ -49,7 +49,7 @@ func (p *Pool) release(w *worker, id uint64) error {
 // A worker reports only changes, at a limited rate, because this process has to
 // read all reports.
 func (p *Pool) progress(w *worker, m *work.Progress) error {
-	c, err := w.holds(m.ID, "Progress")
+	c, err := w.heldConn(m.ID, "Progress")
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (p *Pool) progress(w *worker, m *work.Progress) error {
 // worker must hold the connection. An honest worker reports at most one offence
 // for each request, and at most a hundred a second.
 func (p *Pool) offence(w *worker, m *work.Offence) error {
-	c, err := w.holds(m.ID, "Offence")
+	c, err := w.heldConn(m.ID, "Offence")
 	if err != nil {
 		return err
 	}
@@ -81,4 +81,4 @@ func (p *Pool) offence(w *worker, m *work.Offence) error {
 	return nil
 }
 
-func errTooOften(what string) error { return fmt.Errorf("sent %s too often", what) }
+func errTooOften(message string) error { return fmt.Errorf("sent %s too often", message) }

@@ -17,17 +17,17 @@ import (
 
 // reportViolation kills the worker with the given number if it belongs to p,
 // because a service has detected that the worker broke the protocol.
-func (p *Pool) reportViolation(number uint32, why string) {
+func (p *Pool) reportViolation(number uint32, reason string) {
 	if w := p.workers[number]; w != nil && w.EndReason == "" {
-		w.breach = errors.New(why)
+		w.violation = errors.New(reason)
 		w.Kill()
 	}
 }
 
 // End kills every worker.
-func (p *Pool) End(why string) {
+func (p *Pool) End(reason string) {
 	for _, w := range p.workers {
-		w.Condemn(why)
+		w.Terminate(reason)
 	}
 }
 
@@ -38,14 +38,14 @@ func (p *Pool) Drain() {
 	if p.draining {
 		return
 	}
-	p.draining, p.told = true, time.Now()
+	p.draining, p.exitRequestedAt = true, time.Now()
 	p.dropWaiting(Stopping)
 	for _, w := range p.workers {
 		if err := w.Channel.TrySend(new(work.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
-			w.Condemn("did not receive the request to finish")
+			w.Terminate("did not receive the request to finish")
 		}
 	}
-	p.checkOver()
+	p.endIfDone()
 }
 
 // Retire lets the pool end: no new worker starts, and the existing ones exit
@@ -55,10 +55,10 @@ func (p *Pool) Retire() []*Connection {
 	if p.IsLeaving() {
 		return nil
 	}
-	p.retired, p.told = true, time.Now()
+	p.retired, p.exitRequestedAt = true, time.Now()
 	for _, w := range p.workers {
 		if !w.ready {
-			w.Condemn("is no longer needed")
+			w.Terminate("is no longer needed")
 			continue
 		}
 		// If the channel is full, Send waits until the worker reads. A worker
@@ -66,8 +66,8 @@ func (p *Pool) Retire() []*Connection {
 		// Ping.
 		go w.Channel.Send(new(work.Retire))
 	}
-	waiting := p.waiting.All()
-	p.checkOver()
+	waiting := p.waiting.TakeAll()
+	p.endIfDone()
 	return waiting
 }
 
@@ -76,48 +76,48 @@ func (p *Pool) Retire() []*Connection {
 // requesting connections to daemons, and could keep other workers from
 // starting.
 func (p *Pool) EndIdle(limit time.Duration) {
-	if p.told.IsZero() || time.Since(p.told) < limit || time.Since(p.used) < limit {
+	if p.exitRequestedAt.IsZero() || time.Since(p.exitRequestedAt) < limit || time.Since(p.lastUsed) < limit {
 		return
 	}
 	for _, w := range p.workers {
 		if len(w.held) == 0 {
-			w.Condemn(fmt.Sprintf("was to exit, has had no connection for %s, and still runs", limit))
+			w.Terminate(fmt.Sprintf("was to exit, has had no connection for %s, and still runs", limit))
 		}
 	}
 }
 
-// endOld handles retired workers that still run after the time Farewell. It
+// endRetired handles retired workers that still run after the time Farewell. It
 // asks workers that still have connections to finish, and kills workers that do
 // not finish. Otherwise a worker that never sends Done would survive every
 // reload. It would keep its channel to the keeper, and its connections to the
 // daemons of an old configuration.
-func (p *Pool) endOld() {
-	told := time.Since(p.told)
+func (p *Pool) endRetired() {
+	elapsed := time.Since(p.exitRequestedAt)
 	switch {
 	case !p.retired:
-	case p.draining && told > p.Setup.Limits.Drain+process.LastWords:
+	case p.draining && elapsed > p.Setup.Limits.Drain+process.ExitGrace:
 		p.End("was retired, told to finish, and still runs")
-	case !p.draining && told > p.Farewell:
+	case !p.draining && elapsed > p.RetireLimit:
 		for _, w := range p.workers {
-			p.complain(slog.LevelWarn, "retired worker told to finish", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "after", told.Round(time.Second))
+			p.logFailure(slog.LevelWarn, "retired worker told to finish", "worker", w.Number, "pid", w.PID, "uid", p.identity.UID, "after", elapsed.Round(time.Second))
 		}
 		p.Drain()
 	}
 }
 
-// checkOver marks the pool as ended when none of its workers runs any more.
-func (p *Pool) checkOver() {
-	if p.over || p.lives > 0 || !p.IsLeaving() {
+// endIfDone marks the pool as ended when none of its workers runs any more.
+func (p *Pool) endIfDone() {
+	if p.ended || p.running > 0 || !p.IsLeaving() {
 		return
 	}
-	p.over = true
+	p.ended = true
 	p.remove(p)
 	p.gen.Release()
-	if p.failed != nil && p.unproved == 0 {
-		p.started(p.failed)
+	if p.startErr != nil && p.unproved == 0 {
+		p.started(p.startErr)
 	}
-	if p.Ended != nil {
-		p.Ended()
+	if p.OnEnd != nil {
+		p.OnEnd()
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 // before the first pool starts.
 func NewSet(o Options) *Set {
 	l := NewLoop()
-	s := &Set{Loop: l, Slots: newSlots(o, l), list: map[*Pool]struct{}{}, Over: make(chan struct{}), lost: newLimitedCount(), routine: newLimitedCount()}
-	s.Slots.silent = func() { s.each((*Pool).excuseSilent) }
+	s := &Set{Loop: l, Slots: newSlots(o, l), pools: map[*Pool]struct{}{}, Done: make(chan struct{}), failures: newLimitedCount(), routine: newLimitedCount()}
+	s.Slots.checkSilent = func() { s.each((*Pool).excuseSilent) }
 	go l.Run()
 	return s
 }
@@ -28,22 +28,22 @@ func (s *Set) Start(p *Pool, started func(error)) {
 		started(errs.New(errs.Unavailable, "%s", Stopping))
 		return
 	}
-	s.list[p] = struct{}{}
+	s.pools[p] = struct{}{}
 	if p.Lazy {
-		p.lost, p.routine = s.lost, s.routine
+		p.failures, p.routine = s.failures, s.routine
 	}
 	p.start(started)
 }
 
 // each calls do with each pool.
 func (s *Set) each(do func(*Pool)) {
-	for p := range s.list {
+	for p := range s.pools {
 		do(p)
 	}
 }
 
 // ServeWaiting gives the waiting connections of all pools to workers.
-func (s *Set) ServeWaiting() { s.each((*Pool).dequeue) }
+func (s *Set) ServeWaiting() { s.each((*Pool).serveWaiting) }
 
 // Watch periodically checks that each worker still reads its channel.
 func (s *Set) Watch(every time.Duration) {
@@ -53,8 +53,8 @@ func (s *Set) Watch(every time.Duration) {
 
 // ReportViolation kills a worker of any pool, because a service has detected
 // that the worker broke the protocol. Any goroutine may call it.
-func (s *Set) ReportViolation(number uint32, why string) {
-	s.Do(func() { s.each(func(p *Pool) { p.reportViolation(number, why) }) })
+func (s *Set) ReportViolation(number uint32, reason string) {
+	s.Do(func() { s.each(func(p *Pool) { p.reportViolation(number, reason) }) })
 }
 
 // LogCounters logs the counters of connections and of workers, and makes the
@@ -69,8 +69,8 @@ func (s *Set) LogCounters() {
 func (s *Set) Close() {
 	s.each((*Pool).Drain)
 	s.closed = true
-	s.checkOver()
+	s.closeIfDone()
 }
 
 // End kills all workers.
-func (s *Set) End(why string) { s.each(func(p *Pool) { p.End(why) }) }
+func (s *Set) End(reason string) { s.each(func(p *Pool) { p.End(reason) }) }

@@ -17,19 +17,19 @@ import (
 type Slots struct {
 	*admission.State
 	*Loop
-	log    *slog.Logger
-	Admit  func(*Connection)                                         // passes a connection that has a slot to a worker
-	Answer func(c *Connection, status int, retryAfter time.Duration) // makes a worker send an error on a refused connection
-	Closed func(*Connection)                                         // reports a closed connection; may be called more than once for it
-	silent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
+	log         *slog.Logger
+	Admit       func(*Connection)                                         // passes a connection that has a slot to a worker
+	Answer      func(c *Connection, status int, retryAfter time.Duration) // makes a worker send an error on a refused connection
+	OnClose     func(*Connection)                                         // reports a closed connection; may be called more than once for it
+	checkSilent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
 
-	unserved *limitedCount // counts connections that were turned away
-	blocked  *limitedCount // counts blocked sources
-	counts   counters
-	totals   totals
-	number   uint64       // number of the last connection
-	answers  *rate.Bucket // limits answers to connections that are turned away
-	ticking  bool         // a call of tick is scheduled
+	turnedAway *limitedCount // counts connections that were turned away
+	blocked    *limitedCount // counts blocked sources
+	counts     counters
+	totals     totals
+	lastNumber uint64       // number of the last connection
+	answers    *rate.Bucket // limits answers to connections that are turned away
+	ticking    bool         // a call of tick is scheduled
 }
 
 // Options configures a Set.
@@ -38,7 +38,7 @@ type Options struct {
 	Connections int
 	PerSource   int           // connections of one source; 0: no limit
 	Waiting     int           // number of connections that may wait for a slot
-	HandLimit   time.Duration // how long a connection waits for other connections of its source to end
+	WaitLimit   time.Duration // how long a connection waits for other connections of its source to end
 	Metrics     bool          // workers count for the exporter
 	Log         *slog.Logger
 }
@@ -46,18 +46,18 @@ type Options struct {
 // newSlots returns the Slots that o describes. The goroutine of l owns them.
 func newSlots(o Options, l *Loop) *Slots {
 	a := o.Admission
-	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()), unserved: newLimitedCount(), blocked: newLimitedCount(),
-		Answer: func(*Connection, int, time.Duration) {}, Closed: func(*Connection) {}, silent: func() {},
-		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, Patience: o.HandLimit,
+	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()), turnedAway: newLimitedCount(), blocked: newLimitedCount(),
+		Answer: func(*Connection, int, time.Duration) {}, OnClose: func(*Connection) {}, checkSilent: func() {},
+		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, WaitLimit: o.WaitLimit,
 			Penalties: penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{
 				penalty.Auth: a.Auth, penalty.Malformed: a.Malformed, penalty.Crash: a.Crash}}})}
-	l.settled = s.settle
+	l.afterEvent = s.applyDecisions
 	return s
 }
 
-// settle carries out the decisions about an event, and the further decisions
+// applyDecisions carries out the decisions about an event, and the further decisions
 // that these cause.
-func (s *Slots) settle() {
+func (s *Slots) applyDecisions() {
 	for list := s.Decisions(); len(list) > 0; list = s.Decisions() {
 		for _, d := range list {
 			s.carryOut(d, d.Conn.Ref.(*Connection))
@@ -71,7 +71,7 @@ func (s *Slots) settle() {
 
 func (s *Slots) tick() {
 	s.ticking = false
-	s.silent()
+	s.checkSilent()
 	s.Tick(time.Now())
 }
 
@@ -80,14 +80,14 @@ func (s *Slots) tick() {
 // asked c to yield, admission asks other connections in its next round. If the
 // worker stays silent, its slots go to other connections.
 func (s *Slots) carryOut(d admission.Decision, c *Connection) {
-	switch d.Do {
+	switch d.Action {
 	case admission.Admit:
 		s.Admit(c)
 	case admission.Refuse:
-		if d.Why == admission.Blocked {
-			s.turnAway(c, tooMany, max(time.Second, d.Wait), d.Why.String())
+		if d.Reason == admission.Blocked {
+			s.turnAway(c, tooMany, max(time.Second, d.Wait), d.Reason.String())
 		} else {
-			s.turnAway(c, Unavailable, comeBack, d.Why.String())
+			s.turnAway(c, Unavailable, defaultRetryAfter, d.Reason.String())
 		}
 	case admission.Yield:
 		_ = c.holder.TrySend(&work.Yield{ID: c.ID})
@@ -101,10 +101,10 @@ func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	}
 }
 
-// Left frees the slot of a connection that is closed.
-func (s *Slots) Left(c *admission.Conn) {
-	s.State.Left(c)
-	s.Closed(c.Ref.(*Connection))
+// Release frees the slot of a connection that is closed.
+func (s *Slots) Release(c *admission.Conn) {
+	s.State.Release(c)
+	s.OnClose(c.Ref.(*Connection))
 }
 
 // Arrive reports the new connection c to admission.
@@ -114,23 +114,23 @@ func (s *Slots) Arrive(c *Connection) {
 	s.Arrived(time.Now(), &c.Conn)
 }
 
-// Nameless turns away a connection whose peer the kernel does not identify.
-func (s *Slots) Nameless(c *Connection, why error) {
+// DropUnidentified turns away a connection whose peer the kernel does not identify.
+func (s *Slots) DropUnidentified(c *Connection, reason error) {
 	s.counts.accepted++
-	s.turnAway(c, 0, 0, why.Error())
+	s.turnAway(c, 0, 0, reason.Error())
 }
 
 // Stopping is the reason for turning away connections during shutdown.
 var Stopping = admission.ShutDown.String()
 
 // Drop turns away a connection that has a slot but no worker.
-func (s *Slots) Drop(c *Connection, status int, why string) {
-	after := comeBack
+func (s *Slots) Drop(c *Connection, status int, reason string) {
+	retryAfter := defaultRetryAfter
 	if status == Forbidden {
-		after = 0
+		retryAfter = 0
 	}
-	s.turnAway(c, status, after, why)
-	s.Left(&c.Conn)
+	s.turnAway(c, status, retryAfter, reason)
+	s.Release(&c.Conn)
 }
 
 // Statuses with which connections are turned away. 0 stands for no answer.
@@ -140,7 +140,7 @@ const (
 	Unavailable = 503 // no worker is available
 )
 
-const comeBack = 5 * time.Second // Retry-After of a 503
+const defaultRetryAfter = 5 * time.Second // Retry-After of a 503
 
 // Limits on answers to connections that are turned away: at once, and per
 // second. Further connections are closed without an answer, because each answer
@@ -154,15 +154,15 @@ const (
 // worker is available, the worker answers it with status and Retry-After,
 // because the dispatcher itself writes no HTTP. A TLS client gets no answer,
 // because the handshake would be too expensive.
-func (s *Slots) turnAway(c *Connection, status int, after time.Duration, why string) {
-	s.counts.turnedAway(status)
+func (s *Slots) turnAway(c *Connection, status int, retryAfter time.Duration, reason string) {
+	s.counts.countTurnedAway(status)
 	if status != 0 && !c.TLS && s.answers.Take(time.Now(), 1) {
-		s.Answer(c, status, after)
+		s.Answer(c, status, retryAfter)
 	}
 	fdpass.Close(c.FD)
-	s.Closed(c)
-	if total, ok := s.unserved.add(); ok {
-		s.log.Warn("connection refused", "listener", c.Listener, "peer", c.peer(), "because", why, "refused_so_far", total)
+	s.OnClose(c)
+	if total, ok := s.turnedAway.add(); ok {
+		s.log.Warn("connection refused", "listener", c.Listener, "peer", c.peer(), "because", reason, "refused_so_far", total)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"schedrestd/rate"
 )
 
-// post describes the worker to start.
-type post struct {
+// workerSpec describes the worker to start.
+type workerSpec struct {
 	client   uint64 // number of the connection whose user the worker runs as; 0: the configured identity
 	threads  int
 	requests int
@@ -18,9 +18,9 @@ type post struct {
 }
 
 // spawnWorker starts a worker. It blocks.
-func (s *Set) spawnWorker(g *Generation, at post) (*worker, error) {
+func (s *Set) spawnWorker(g *Generation, spec workerSpec) (*worker, error) {
 	c := g.Config
-	w, err := s.Starter.Start(ipc.Start{Role: ipc.Worker, Generation: g.ID, Client: at.client, Threads: uint32(at.threads), Requests: uint32(at.requests)}, at.quota)
+	w, err := s.Starter.Start(ipc.Start{Role: ipc.Worker, Generation: g.ID, Client: spec.client, Threads: uint32(spec.threads), Requests: uint32(spec.requests)}, spec.quota)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (s *Set) spawnWorker(g *Generation, at post) (*worker, error) {
 	dial.Spread(&setup, w.Number)
 	options := dial.Options{Setup: &setup, Ports: dial.Ports(w.Number), Foreign: w.Foreign,
 		Burst: c.DialBurst, Rate: c.DialRate, Counts: &s.Slots.counts.dial}
-	return &worker{Process: w, requests: at.requests, dialer: dial.New(options, w.Channel),
+	return &worker{Process: w, requests: spec.requests, dialer: dial.New(options, w.Channel),
 		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),
 		// An honest worker reports the state of a connection only in two cases:
 		// the state has lasted for a moment, or the worker was asked to close

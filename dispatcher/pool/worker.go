@@ -19,18 +19,18 @@ type worker struct {
 	requests int          // number of requests that it may answer concurrently
 	dialer   *dial.Dialer // belongs to the goroutine that reads its channel
 
-	sealed   *security.Sandbox      // attributes of its sandbox according to the kernel; nil: it has not sent Ready
-	ready    bool                   // it has sent Ready, and uses its keys
-	late     *time.Timer            // kills a worker that is not ready in time
-	breach   error                  // the violation of a service's protocol for which it was killed
-	held     map[uint64]*Connection // connections that it was given and for which it has not sent Done
-	handed   uint64                 // number of connections given to it
-	share    float64                // its share of the last connections that its pool gave to workers
-	finished uint64                 // number of connections that it finished
-	liveness process.Liveness
-	reports  *rate.Bucket // limits its reports on the state of connections
-	offences *rate.Bucket // limits its reports on offences
-	counts   *rate.Bucket // limits its reports on metrics
+	sealed     *security.Sandbox      // attributes of its sandbox according to the kernel; nil: it has not sent Ready
+	ready      bool                   // it has sent Ready, and uses its keys
+	startTimer *time.Timer            // kills a worker that is not ready in time
+	violation  error                  // the violation of a service's protocol for which it was killed
+	held       map[uint64]*Connection // connections that it was given and for which it has not sent Done
+	assigned   uint64                 // number of connections given to it
+	share      float64                // its share of the last connections that its pool gave to workers
+	finished   uint64                 // number of connections that it finished
+	liveness   process.Liveness
+	reports    *rate.Bucket // limits its reports on the state of connections
+	offences   *rate.Bucket // limits its reports on offences
+	counts     *rate.Bucket // limits its reports on metrics
 
 	inFlight, calls uint64 // requests in progress, and calls of daemons in progress, as the worker reports them
 }
@@ -42,14 +42,14 @@ const (
 	offenceRate  = 200
 )
 
-// holds returns the connection about which w has sent a report. It returns an
+// heldConn returns the connection about which w has sent a report. It returns an
 // error if w has not taken this connection. The argument what is the name of
 // that kind of report, for the error.
-func (w *worker) holds(id uint64, what string) (*Connection, error) {
+func (w *worker) heldConn(id uint64, message string) (*Connection, error) {
 	if c := w.held[id]; c != nil && c.FD < 0 {
 		return c, nil
 	}
-	return nil, fmt.Errorf("sent %s for connection %d, which it does not hold", what, id)
+	return nil, fmt.Errorf("sent %s for connection %d, which it does not hold", message, id)
 }
 
 // load returns the number of connections that w holds, minus the number of
@@ -57,9 +57,9 @@ func (w *worker) holds(id uint64, what string) (*Connection, error) {
 // capacity left.
 func (w *worker) load() int { return len(w.held) - w.requests }
 
-// owing returns 1 if w has not answered its Ping for a moment, and 0 otherwise.
-func (w *worker) owing() int {
-	if !w.liveness.Since().IsZero() && time.Since(w.liveness.Since()) > 100*time.Millisecond {
+// pingOverdue returns 1 if w has not answered its Ping for a moment, and 0 otherwise.
+func (w *worker) pingOverdue() int {
+	if !w.liveness.PendingSince().IsZero() && time.Since(w.liveness.PendingSince()) > 100*time.Millisecond {
 		return 1
 	}
 	return 0
@@ -78,5 +78,5 @@ func (w *worker) suspects() (list []*admission.Conn) {
 
 // Describe returns the message that describes a worker to a service.
 func Describe(p *process.Process, requests int) *work.Client {
-	return &work.Client{Number: p.Number, PID: uint32(p.PID), UID: p.Who.UID, Requests: uint32(requests)}
+	return &work.Client{Number: p.Number, PID: uint32(p.PID), UID: p.Identity.UID, Requests: uint32(requests)}
 }

@@ -12,33 +12,33 @@ import (
 // forever. A Liveness belongs to one goroutine, or is guarded by the lock of
 // its process.
 type Liveness struct {
-	asked uint64    // number of the last Ping
-	since time.Time // when the Ping was sent; zero if it was answered
+	lastPing     uint64    // number of the last Ping
+	pendingSince time.Time // when the Ping was sent; zero if it was answered
 }
 
-// Ask sends a Ping to p if p has answered the last Ping. It kills p if p has
+// Check sends a Ping to p if p has answered the last Ping. It kills p if p has
 // not answered for longer than limit.
-func (l *Liveness) Ask(p *Process, limit time.Duration) {
+func (l *Liveness) Check(p *Process, limit time.Duration) {
 	switch {
-	case l.since.IsZero():
-		l.asked++
-		l.since = time.Now()
-		_ = p.Channel.TrySend(&ipc.Ping{Number: l.asked}) // a full channel counts as silence, too
-	case time.Since(l.since) > limit:
-		p.Condemn(fmt.Sprintf("has not read its channel for %s", limit))
+	case l.pendingSince.IsZero():
+		l.lastPing++
+		l.pendingSince = time.Now()
+		_ = p.Channel.TrySend(&ipc.Ping{Number: l.lastPing}) // a full channel counts as silence, too
+	case time.Since(l.pendingSince) > limit:
+		p.Terminate(fmt.Sprintf("has not read its channel for %s", limit))
 	}
 }
 
-// Since returns when the unanswered Ping was sent, or zero if no Ping is
+// PendingSince returns when the unanswered Ping was sent, or zero if no Ping is
 // unanswered.
-func (l *Liveness) Since() time.Time { return l.since }
+func (l *Liveness) PendingSince() time.Time { return l.pendingSince }
 
-// Answered handles a Pong. It accepts only the answer to the pending Ping.
+// HandlePong handles a Pong. It accepts only the answer to the pending Ping.
 // Otherwise a process could keep the dispatcher busy.
-func (l *Liveness) Answered(number uint64) error {
-	if l.since.IsZero() || number != l.asked {
+func (l *Liveness) HandlePong(number uint64) error {
+	if l.pendingSince.IsZero() || number != l.lastPing {
 		return fmt.Errorf("sent Pong %d, which was not requested", number)
 	}
-	l.since = time.Time{}
+	l.pendingSince = time.Time{}
 	return nil
 }

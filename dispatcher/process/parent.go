@@ -11,7 +11,7 @@ import (
 // for this process. Several goroutines may use one Parent.
 type Parent struct {
 	channel *ipc.Channel
-	more    chan struct{} // gets a token when the queue is no longer empty
+	wake    chan struct{} // gets a token when the queue is no longer empty
 
 	mu    sync.Mutex // guards queue
 	queue []ipc.Message
@@ -19,7 +19,7 @@ type Parent struct {
 
 // NewParent returns the parent at the other end of channel.
 func NewParent(channel *ipc.Channel) *Parent {
-	p := &Parent{channel: channel, more: make(chan struct{}, 1)}
+	p := &Parent{channel: channel, wake: make(chan struct{}, 1)}
 	go p.run()
 	return p
 }
@@ -30,7 +30,7 @@ func (p *Parent) Send(m ipc.Message) {
 	p.queue = append(p.queue, m)
 	p.mu.Unlock()
 	select {
-	case p.more <- struct{}{}:
+	case p.wake <- struct{}{}:
 	default:
 	}
 }
@@ -39,7 +39,7 @@ func (p *Parent) Send(m ipc.Message) {
 // closes the channel. A message that breaks the protocol is a bug of this
 // program.
 func (p *Parent) run() {
-	for range p.more {
+	for range p.wake {
 		p.mu.Lock()
 		list := p.queue
 		p.queue = nil

@@ -27,27 +27,27 @@ import (
 // Process is a process that the parent started for the dispatcher.
 type Process struct {
 	Number    uint32
-	Who       security.Identity
+	Identity  security.Identity
 	PID       int
 	Foreign   bool // it has a user namespace of its own
 	Channel   *ipc.Channel
 	Started   time.Time
 	EndReason string // why the dispatcher killed it; "" if it exited by itself. Guarded by the owner of the process
 
-	Dead          chan struct{} // closed when it has ended; the fields below are set by then
+	Exited        chan struct{} // closed when it has ended; the fields below are set by then
 	ForbiddenCall bool          // the sandbox killed it for a forbidden system call
 	Crashed       bool          // it crashed by itself, or ForbiddenCall is set
 	status        string        // exit status, as a text
 
-	from   *Starter
-	log    *os.File      // reading end of the pipe at its fd 2
-	silent chan struct{} // closed when its whole log was read
+	starter *Starter
+	log     *os.File      // reading end of the pipe at its fd 2
+	logDone chan struct{} // closed when its whole log was read
 }
 
-// Condemn kills the process for a reason that the dispatcher has determined.
+// Terminate kills the process for a reason that the dispatcher has determined.
 // The log shows the first reason.
-func (p *Process) Condemn(why string) {
-	p.EndReason = cmp.Or(p.EndReason, why)
+func (p *Process) Terminate(reason string) {
+	p.EndReason = cmp.Or(p.EndReason, reason)
 	p.Kill()
 }
 
@@ -58,26 +58,26 @@ func (p *Process) Kill() { p.signal(true) }
 func (p *Process) Show() { p.signal(false) }
 
 func (p *Process) signal(kill bool) {
-	if p.from != nil {
-		p.from.parent.Send(&ipc.Signal{Number: p.Number, Kill: kill})
+	if p.starter != nil {
+		p.starter.parent.Send(&ipc.Signal{Number: p.Number, Kill: kill})
 	}
 }
 
-// LastWords is how long a process that has closed its channel may take to exit.
+// ExitGrace is how long a process that has closed its channel may take to exit.
 // It is also how long the channel of an exited process is still read.
-const LastWords = time.Second
+const ExitGrace = time.Second
 
 // Reap waits until the process has exited. If this takes longer than patience,
 // Reap kills the process. Reap closes the dispatcher's descriptors of the
 // process, and returns how the process ended.
-func (p *Process) Reap(patience time.Duration) string {
-	timer := time.AfterFunc(patience, p.Kill)
-	<-p.Dead
+func (p *Process) Reap(timeout time.Duration) string {
+	timer := time.AfterFunc(timeout, p.Kill)
+	<-p.Exited
 	timer.Stop()
 	p.Channel.Close()
 	select {
-	case <-p.silent:
-	case <-time.After(LastWords): // another process holds the pipe
+	case <-p.logDone:
+	case <-time.After(ExitGrace): // another process holds the pipe
 	}
 	p.log.Close()
 	return p.status
@@ -95,10 +95,10 @@ type Starter struct {
 	parent *Parent
 	output *relay.Log // receives the lines that processes log
 
-	mu      sync.Mutex          // guards the fields below, and keeps requests in order
-	last    uint32              // number of the last process
-	asked   map[uint32]*request // requests that the parent has not answered
-	running map[uint32]*Process
+	mu         sync.Mutex          // guards the fields below, and keeps requests in order
+	lastNumber uint32              // number of the last process
+	pending    map[uint32]*request // requests that the parent has not answered
+	running    map[uint32]*Process
 }
 
 // request is a request for a process.
@@ -106,12 +106,12 @@ type request struct {
 	ipc.Start
 	quota *relay.Quota
 	done  chan error
-	made  *Process
+	proc  *Process
 }
 
 // NewStarter returns a Starter that sends requests to parent.
 func NewStarter(parent *Parent, output *relay.Log) *Starter {
-	return &Starter{parent: parent, output: output, asked: map[uint32]*request{}, running: map[uint32]*Process{}}
+	return &Starter{parent: parent, output: output, pending: map[uint32]*request{}, running: map[uint32]*Process{}}
 }
 
 // Start starts the process that r describes. Start itself sets the number in r.
@@ -119,80 +119,80 @@ func NewStarter(parent *Parent, output *relay.Log) *Starter {
 // the process even if the process was never ready.
 func (s *Starter) Start(r ipc.Start, quota *relay.Quota) (*Process, error) {
 	q := &request{Start: r, quota: quota, done: make(chan error, 1)}
-	s.ask(q)
+	s.sendRequest(q)
 	if err := <-q.done; err != nil {
 		return nil, err
 	}
-	return q.made, nil
+	return q.proc, nil
 }
 
-// ask sends q to the parent.
-func (s *Starter) ask(q *request) {
+// sendRequest sends q to the parent.
+func (s *Starter) sendRequest(q *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last++
-	q.Number = s.last
-	s.asked[q.Number] = q
+	s.lastNumber++
+	q.Number = s.lastNumber
+	s.pending[q.Number] = q
 	s.parent.Send(&q.Start)
 }
 
 // Handle handles a message of the parent. The result done is false if the
 // message does not concern processes.
-func (s *Starter) Handle(m ipc.Received) (done bool, err error) {
+func (s *Starter) Handle(m ipc.Received) (handled bool, err error) {
 	switch msg := m.Message.(type) {
 	case *ipc.Started:
-		q := s.answered(msg.Number)
-		q.made, err = s.begin(q, msg, m.FDs)
+		q := s.takeRequest(msg.Number)
+		q.proc, err = s.adopt(q, msg, m.FDs)
 		q.done <- err
 		return true, err
 	case *ipc.Unstarted:
-		s.answered(msg.Number).done <- msg.Err()
+		s.takeRequest(msg.Number).done <- msg.Err()
 	case *ipc.Ended:
 		s.mu.Lock()
 		p := s.running[msg.Number]
 		delete(s.running, msg.Number)
 		s.mu.Unlock()
-		p.ended(unix.WaitStatus(msg.Status))
+		p.recordExit(unix.WaitStatus(msg.Status))
 	default:
 		return false, nil
 	}
 	return true, nil
 }
 
-// answered removes and returns the request that was answered.
-func (s *Starter) answered(number uint32) *request {
+// takeRequest removes and returns the request that was answered.
+func (s *Starter) takeRequest(number uint32) *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := s.asked[number]
-	delete(s.asked, number)
+	q := s.pending[number]
+	delete(s.pending, number)
 	return q
 }
 
-// begin takes over a process that was started.
-func (s *Starter) begin(q *request, m *ipc.Started, fds []int) (*Process, error) {
+// adopt takes over a process that was started.
+func (s *Starter) adopt(q *request, m *ipc.Started, fds []int) (*Process, error) {
 	log := os.NewFile(uintptr(fds[1]), "log of a process")
 	channel, err := ipc.Resume(fds[0], ipc.Parent, q.Role, ipc.Proving)
 	if err != nil {
 		log.Close()
 		return nil, errs.Wrap(err, errs.Internal, "open the channel to a %s", q.Role)
 	}
-	p := &Process{Number: q.Number, Who: security.Identity{UID: m.UID, GID: m.GID}, PID: int(m.PID), Foreign: m.Foreign, Channel: channel,
-		Started: time.Now(), Dead: make(chan struct{}), from: s, log: log, silent: make(chan struct{})}
+	p := &Process{Number: q.Number, Identity: security.Identity{UID: m.UID, GID: m.GID}, PID: int(m.PID), Foreign: m.Foreign, Channel: channel,
+		Started: time.Now(), Exited: make(chan struct{}), starter: s, log: log, logDone: make(chan struct{})}
 	s.mu.Lock()
 	s.running[p.Number] = p
 	s.mu.Unlock()
-	label := fmt.Sprintf("%[1]s=%[2]d %[1]s_pid=%[3]d %[1]s_uid=%[4]d ", q.Role, p.Number, p.PID, p.Who.UID)
+	label := fmt.Sprintf("%[1]s=%[2]d %[1]s_pid=%[3]d %[1]s_uid=%[4]d ", q.Role, p.Number, p.PID, p.Identity.UID)
 	go func() {
-		defer close(p.silent)
+		defer close(p.logDone)
 		relay.Lines(log, s.output, label, q.quota)
 	}()
 	return p, nil
 }
 
-// ended records how p ended.
-func (p *Process) ended(ws unix.WaitStatus) {
+// recordExit records how p ended.
+func (p *Process) recordExit(ws unix.WaitStatus) {
 	p.status, p.ForbiddenCall, p.Crashed = exitstatus.Describe(ws), isForbiddenCall(ws), isCrash(ws)
-	close(p.Dead)
+	close(p.Exited)
 	// A child of the process may still hold the channel open.
-	time.AfterFunc(LastWords, func() { p.Channel.Close() })
+	time.AfterFunc(ExitGrace, func() { p.Channel.Close() })
 }

@@ -57,16 +57,16 @@ func Open(to string, errOut io.Writer) *Log {
 		}
 	}
 	if err != nil {
-		l.lost(err)
+		l.logFallback(err)
 		return l
 	}
 	l.socket = fd
 	return l
 }
 
-// lost logs that lines go to standard error instead of the socket. After that,
+// logFallback logs that lines go to standard error instead of the socket. After that,
 // it logs nothing until the socket has worked again.
-func (l *Log) lost(err error) {
+func (l *Log) logFallback(err error) {
 	if !l.down.Swap(true) {
 		_, _ = l.errOut.Write(asText(time.Now(), "", fmt.Sprintf(`level=ERROR msg="log not reachable; using standard error" log=%s error=%q`, l.format, err)))
 	}
@@ -76,7 +76,7 @@ func (l *Log) lost(err error) {
 // the time at the beginning, because each format of the log adds its own.
 func (l *Log) Write(line []byte) (int, error) {
 	text := printable.Text(strings.TrimSuffix(string(line), "\n"))
-	if begins, rest, ok := strings.Cut(text, " "); ok && strings.HasPrefix(begins, "time=") {
+	if first, rest, ok := strings.Cut(text, " "); ok && strings.HasPrefix(first, "time=") {
 		text = rest
 	}
 	if text := l.deliver(time.Now(), "", text); text != nil {
@@ -101,7 +101,7 @@ func (l *Log) deliver(now time.Time, label, line string) []byte {
 			l.down.Store(false)
 			return nil
 		}
-		l.lost(err)
+		l.logFallback(err)
 	}
 	return asText(now, label, line)
 }
@@ -116,18 +116,18 @@ var (
 	bareForm = regexp.MustCompile(`^[^ "=]+`)
 )
 
-// owned are the keys that this package writes.
-var owned = []string{"time", "line", "request_id"}
+// reservedKeys are the keys that this package writes.
+var reservedKeys = []string{"time", "line", "request_id"}
 
 // fields splits a line of slog's text. ok is false if the line has another
 // form, or a key of one of the fields in taken.
-func fields(line string, taken []field) (list []field, ok bool) {
+func fields(line string, reserved []field) (list []field, ok bool) {
 	has := func(list []field, key string) bool {
 		return slices.ContainsFunc(list, func(f field) bool { return f.key == key })
 	}
 	for rest := line; ; rest = rest[1:] {
 		key := strings.TrimSuffix(keyForm.FindString(rest), "=")
-		if key == "" || slices.Contains(owned, key) || has(taken, key) || has(list, key) {
+		if key == "" || slices.Contains(reservedKeys, key) || has(reserved, key) || has(list, key) {
 			return nil, false
 		}
 		rest = rest[len(key)+1:]
@@ -151,24 +151,24 @@ func fields(line string, taken []field) (list []field, ok bool) {
 }
 
 // split returns the fields of a label and the fields of a line.
-func split(label, line string) (trusted, said []field) {
+func split(label, line string) (trusted, untrusted []field) {
 	trusted, _ = fields(strings.TrimSuffix(label, " "), nil)
-	said, ok := fields(line, trusted)
+	untrusted, ok := fields(line, trusted)
 	if !ok {
-		said = []field{{"line", line}}
+		untrusted = []field{{"line", line}}
 	}
-	return trusted, said
+	return trusted, untrusted
 }
 
-// numbers are the keys whose values are numbers, in lines about requests.
-var numbers = []string{"status", "bytes"}
+// numericKeys are the keys whose values are numbers, in lines about requests.
+var numericKeys = []string{"status", "bytes"}
 
 // numberForm matches a number that every reader of JSON can represent exactly.
 var numberForm = regexp.MustCompile(`^(0|[1-9][0-9]{0,14})$`)
 
 // asJSON returns a line as a JSON object. The label comes first.
 func asJSON(now time.Time, label, line string) []byte {
-	trusted, said := split(label, line)
+	trusted, untrusted := split(label, line)
 	text := []byte(`{"time":"` + now.Format(logTime) + `"`)
 	add := func(f field, number bool) {
 		text = append(append(append(text, `,"`...), f.key...), `":`...)
@@ -182,8 +182,8 @@ func asJSON(now time.Time, label, line string) []byte {
 	for _, f := range trusted {
 		add(f, true)
 	}
-	for _, f := range said {
-		add(f, slices.Contains(numbers, f.key))
+	for _, f := range untrusted {
+		add(f, slices.Contains(numericKeys, f.key))
 	}
 	return append(text, "}\n"...)
 }
@@ -193,8 +193,8 @@ const identifier = "schedrestd"
 
 // severity returns the syslog severity of a line. The highest severity is that
 // of an error. A line without a level counts as a warning.
-func severity(said []field) int {
-	for _, f := range said {
+func severity(untrusted []field) int {
+	for _, f := range untrusted {
 		if f.key == "level" {
 			switch word, _, _ := strings.Cut(f.value, "+"); word {
 			case "ERROR":
@@ -211,7 +211,7 @@ func severity(said []field) int {
 
 // asJournal returns a line in journald's native protocol.
 func asJournal(_ time.Time, label, line string) []byte {
-	trusted, said := split(label, line)
+	trusted, untrusted := split(label, line)
 	var text []byte
 	add := func(key, value string) {
 		text = append(append(text, key...), '\n')
@@ -219,10 +219,10 @@ func asJournal(_ time.Time, label, line string) []byte {
 		text = append(append(text, value...), '\n')
 	}
 	add("MESSAGE", label+line)
-	add("PRIORITY", strconv.Itoa(severity(said)))
+	add("PRIORITY", strconv.Itoa(severity(untrusted)))
 	add("SYSLOG_IDENTIFIER", identifier)
 	add("SYSLOG_PID", strconv.Itoa(os.Getpid()))
-	for _, f := range slices.Concat(trusted, said) {
+	for _, f := range slices.Concat(trusted, untrusted) {
 		switch f.key {
 		case "line", "msg", "level":
 			continue // these fields are in MESSAGE and PRIORITY
@@ -237,6 +237,6 @@ func asJournal(_ time.Time, label, line string) []byte {
 // asSyslog returns a line in the format of RFC 5424, without a host name.
 func asSyslog(now time.Time, label, line string) []byte {
 	const daemon = 3 << 3
-	_, said := split(label, line)
-	return fmt.Appendf(nil, "<%d>1 %s - %s %d - - %s", daemon+severity(said), now.Format(logTime), identifier, os.Getpid(), label+line)
+	_, untrusted := split(label, line)
+	return fmt.Appendf(nil, "<%d>1 %s - %s %d - - %s", daemon+severity(untrusted), now.Format(logTime), identifier, os.Getpid(), label+line)
 }

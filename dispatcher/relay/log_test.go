@@ -42,8 +42,8 @@ var hostile = []string{
 	strings.Repeat("{", 2000),
 }
 
-// logged makes Lines copy text to a log.
-func logged(t *testing.T, to *Log, text string) {
+// copyLines makes Lines copy text to a log.
+func copyLines(t *testing.T, to *Log, text string) {
 	t.Helper()
 	Lines(strings.NewReader(text), to, label, NewQuota(1<<20, 1))
 }
@@ -56,7 +56,7 @@ func TestJSON(t *testing.T) {
 	read := func(line string) (fields map[string]any) {
 		t.Helper()
 		out.Reset()
-		logged(t, to, line+"\n")
+		copyLines(t, to, line+"\n")
 		text := out.String()
 		if strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, `{"time":"`) {
 			t.Fatalf("%q became %q", line, text)
@@ -98,7 +98,7 @@ func FuzzJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var out bytes.Buffer
-		logged(t, Open("json", &out), text)
+		copyLines(t, Open("json", &out), text)
 		for line := range strings.Lines(out.String()) {
 			d := json.NewDecoder(strings.NewReader(line))
 			seen := map[string]bool{}
@@ -168,7 +168,7 @@ func journalFields(t *testing.T, b []byte) map[string]string {
 		if uint64(len(rest)) <= n || rest[n] != '\n' || !regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`).Match(key) {
 			t.Fatalf("%q", b)
 		}
-		if _, twice := fields[string(key)]; twice {
+		if _, duplicate := fields[string(key)]; duplicate {
 			t.Fatalf("%s twice", key)
 		}
 		fields[string(key)], b = string(rest[:n]), rest[n+1:]
@@ -183,7 +183,7 @@ func TestJournal(t *testing.T) {
 	var errOut bytes.Buffer
 	to := Open("journald:"+path, &errOut)
 	const line = `level=WARN msg="two words" id=7 status=200`
-	logged(t, to, line+"\n")
+	copyLines(t, to, line+"\n")
 	got := journalFields(t, datagram(t, c))
 	delete(got, "SYSLOG_PID")
 	want := map[string]string{"MESSAGE": label + line, "PRIORITY": "4", "SYSLOG_IDENTIFIER": "schedrestd", "SCHEDRESTD_WORKER": "3", "SCHEDRESTD_WORKER_PID": "4", "SCHEDRESTD_WORKER_UID": "5",
@@ -196,7 +196,7 @@ func TestJournal(t *testing.T) {
 			if line == "" {
 				continue
 			}
-			logged(t, to, line+"\n")
+			copyLines(t, to, line+"\n")
 			if got := journalFields(t, datagram(t, c)); got["SCHEDRESTD_WORKER"] != "3" || got["PRIORITY"] < "3" || !strings.HasPrefix(got["MESSAGE"], label) {
 				t.Errorf("%q became %v", line, got)
 			}
@@ -218,7 +218,7 @@ func TestSyslog(t *testing.T) {
 	c, path := listener(t)
 	to := Open("syslog:"+path, os.Stderr)
 	for line, pri := range map[string]string{"level=ERROR msg=x": "27", "level=INFO msg=x": "30", "panic: x": "28", "level=EMERG msg=x": "28", "<0>1 - - - - - - x": "28"} {
-		logged(t, to, line+"\n")
+		copyLines(t, to, line+"\n")
 		form := `^<` + pri + `>1 \d{4}-\d\d-\d\dT\S+ - schedrestd \d+ - - ` + regexp.QuoteMeta(label+line) + `$`
 		if got := datagram(t, c); !regexp.MustCompile(form).Match(got) {
 			t.Errorf("%q became %q", line, got)
@@ -240,7 +240,7 @@ func TestLost(t *testing.T) {
 	} {
 		var errOut bytes.Buffer
 		to := open(&errOut)
-		logged(t, to, "level=INFO msg=a\nlevel=INFO msg=b\n")
+		copyLines(t, to, "level=INFO msg=a\nlevel=INFO msg=b\n")
 		got := errOut.String()
 		if strings.Count(got, "log not reachable") != 1 || strings.Count(got, "\n") != 3 ||
 			!strings.Contains(got, label+"level=INFO msg=a\n") || !strings.Contains(got, label+"level=INFO msg=b\n") {

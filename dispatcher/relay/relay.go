@@ -29,25 +29,25 @@ func asText(now time.Time, label, line string) []byte {
 	return fmt.Appendf(nil, "time=%s %s%s\n", now.Format(logTime), label, line)
 }
 
-// joined collects lines and writes them to a log's standard error together.
-type joined struct {
+// lineBatch collects lines and writes them to a log's standard error together.
+type lineBatch struct {
 	to   *Log
 	text []byte
 }
 
-// mostJoined is the number of bytes that a pipe accepts in one write without
+// maxBatch is the number of bytes that a pipe accepts in one write without
 // mixing them with the output of other processes (pipe(7)).
-const mostJoined = 4096
+const maxBatch = 4096
 
-func (j *joined) add(now time.Time, label, line string) {
+func (j *lineBatch) add(now time.Time, label, line string) {
 	text := j.to.deliver(now, label, line)
-	if len(j.text)+len(text) > mostJoined {
+	if len(j.text)+len(text) > maxBatch {
 		j.flush()
 	}
 	j.text = append(j.text, text...)
 }
 
-func (j *joined) flush() {
+func (j *lineBatch) flush() {
 	if len(j.text) > 0 {
 		_, _ = j.to.errOut.Write(j.text)
 		j.text = j.text[:0]
@@ -61,14 +61,14 @@ const logTime = "2006-01-02T15:04:05.000Z07:00"
 // quota allows, until the output ends. It writes label before each line.
 func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 	in := bufio.NewReaderSize(from, readAhead)
-	out := joined{to: to}
-	var missed int
-	var since time.Time
-	tell := func() {
-		if missed > 0 {
-			out.add(time.Now(), label, fmt.Sprintf(`level=WARN msg="too many log lines" lines_left_out=%d`, missed))
+	out := lineBatch{to: to}
+	var dropped int
+	var firstDropped time.Time
+	reportDropped := func() {
+		if dropped > 0 {
+			out.add(time.Now(), label, fmt.Sprintf(`level=WARN msg="too many log lines" lines_left_out=%d`, dropped))
 		}
-		missed = 0
+		dropped = 0
 	}
 	for {
 		if ahead, _ := in.Peek(in.Buffered()); bytes.IndexByte(ahead, '\n') < 0 {
@@ -79,21 +79,21 @@ func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 			line, now := printable.Text(line), time.Now()
 			switch {
 			case quota.admit(len(label)+len(line), now):
-				if missed > 0 && now.Sub(since) >= time.Second {
-					tell()
+				if dropped > 0 && now.Sub(firstDropped) >= time.Second {
+					reportDropped()
 				}
 				out.add(now, label, line)
-			case missed == 0:
-				since = now
+			case dropped == 0:
+				firstDropped = now
 				fallthrough
 			default:
-				if missed++; missed%100 == 0 {
+				if dropped++; dropped%100 == 0 {
 					time.Sleep(10 * time.Millisecond) // the pipe fills up, and the worker has to wait
 				}
 			}
 		}
 		if err != nil {
-			tell()
+			reportDropped()
 			out.flush()
 			return
 		}
@@ -104,18 +104,18 @@ func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 // space for many lines.
 const readAhead = 16 << 10
 
-// readLine reads to the next line feed and keeps the first printable.Most
+// readLine reads to the next line feed and keeps the first printable.MaxLength
 // bytes.
 func readLine(in *bufio.Reader) (string, error) {
 	line, err := in.ReadSlice('\n')
-	kept := string(line[:min(len(line), printable.Most)])
+	text := string(line[:min(len(line), printable.MaxLength)])
 	for err == bufio.ErrBufferFull {
 		_, err = in.ReadSlice('\n')
 	}
 	if err != nil && err != io.EOF {
 		err = io.EOF // this process closed its end
 	}
-	return strings.TrimSuffix(kept, "\n"), err
+	return strings.TrimSuffix(text, "\n"), err
 }
 
 // Quota limits the lines of successive processes. A process that is started
@@ -156,7 +156,7 @@ func (q *Quota) isFull(now time.Time) bool {
 
 // Quotas holds the quotas of all workers, by user and place in the user's pool.
 // It belongs to one goroutine.
-type Quotas struct{ list map[place]*Quota }
+type Quotas struct{ quotas map[place]*Quota }
 
 // place identifies a worker's place among the pools of a user.
 type place struct {
@@ -164,23 +164,23 @@ type place struct {
 	i   int
 }
 
-// mostQuotas is the number of quotas at which unused quotas are forgotten.
-const mostQuotas = 1000
+// maxQuotas is the number of quotas at which unused quotas are forgotten.
+const maxQuotas = 1000
 
 // Of returns the quota of the i-th worker of the user uid.
 func (qs *Quotas) Of(uid uint32, i int, lines, perSecond float64) *Quota {
-	at := place{uid, i}
-	if q := qs.list[at]; q != nil {
+	key := place{uid, i}
+	if q := qs.quotas[key]; q != nil {
 		return q
 	}
-	if len(qs.list) >= mostQuotas {
+	if len(qs.quotas) >= maxQuotas {
 		now := time.Now()
-		maps.DeleteFunc(qs.list, func(_ place, q *Quota) bool { return q.isFull(now) })
+		maps.DeleteFunc(qs.quotas, func(_ place, q *Quota) bool { return q.isFull(now) })
 	}
-	if qs.list == nil {
-		qs.list = map[place]*Quota{}
+	if qs.quotas == nil {
+		qs.quotas = map[place]*Quota{}
 	}
 	q := NewQuota(lines, perSecond)
-	qs.list[at] = q
+	qs.quotas[key] = q
 	return q
 }

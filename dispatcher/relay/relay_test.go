@@ -13,8 +13,8 @@ import (
 )
 
 func TestReadLine(t *testing.T) {
-	in := bufio.NewReaderSize(strings.NewReader("a\n\n"+strings.Repeat("x", 3*printable.Most)+"\nlast"), printable.Most)
-	want := []string{"a", "", strings.Repeat("x", printable.Most), "last"}
+	in := bufio.NewReaderSize(strings.NewReader("a\n\n"+strings.Repeat("x", 3*printable.MaxLength)+"\nlast"), printable.MaxLength)
+	want := []string{"a", "", strings.Repeat("x", printable.MaxLength), "last"}
 	for _, w := range want {
 		if got, _ := readLine(in); got != w {
 			t.Errorf("got %.20q (%d), want %.20q (%d)", got, len(got), w, len(w))
@@ -34,7 +34,7 @@ func (c calls) Write(p []byte) (int, error) {
 }
 
 // TestLinesTogether checks that Lines copies the complete lines of one write of
-// a process together, in pieces of at most mostJoined bytes. It must not wait
+// a process together, in pieces of at most maxBatch bytes. It must not wait
 // for the rest of an incomplete line.
 func TestLinesTogether(t *testing.T) {
 	r, w, err := os.Pipe()
@@ -59,7 +59,7 @@ func TestLinesTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, n := range tt.lines {
-			if got := <-out; strings.Count(got, "\n") != n || !strings.HasSuffix(got, "\n") || len(got) > mostJoined {
+			if got := <-out; strings.Count(got, "\n") != n || !strings.HasSuffix(got, "\n") || len(got) > maxBatch {
 				t.Errorf("%.20q: %d lines in %d bytes, want %d", tt.text, strings.Count(got, "\n"), len(got), n)
 			}
 		}
@@ -70,7 +70,7 @@ func TestLinesTogether(t *testing.T) {
 // that begin with the time and the label and have no unprintable characters.
 func FuzzRelay(f *testing.F) {
 	for _, s := range []string{"", "\n", "panic: x\n\ngoroutine 1", "level=INFO msg=request id=7\nlevel=INFO msg=x worker=9\n",
-		"a\r\x1b[2J\xff\u2028\u202e\n", strings.Repeat("x", 3*printable.Most)} {
+		"a\r\x1b[2J\xff\u2028\u202e\n", strings.Repeat("x", 3*printable.MaxLength)} {
 		f.Add(s)
 	}
 	prefix := regexp.MustCompile(`^time=\S+ worker=3 worker_pid=4 worker_uid=5 `)
@@ -84,13 +84,13 @@ func FuzzRelay(f *testing.F) {
 		var out bytes.Buffer
 		Lines(r, Text(&out), "worker=3 worker_pid=4 worker_uid=5 ", NewQuota(1<<20, 1))
 		for line := range strings.Lines(out.String()) {
-			said := strings.TrimSuffix(line, "\n")
-			if said == line || !prefix.MatchString(line) || len(line) > 2*printable.Most {
+			body := strings.TrimSuffix(line, "\n")
+			if body == line || !prefix.MatchString(line) || len(line) > 2*printable.MaxLength {
 				t.Fatalf("%.200q", line)
 			}
-			for _, c := range said {
+			for _, c := range body {
 				if !unicode.IsPrint(c) || c == unicode.ReplacementChar {
-					t.Fatalf("%q lets %U through", said, c)
+					t.Fatalf("%q lets %U through", body, c)
 				}
 			}
 		}
@@ -123,14 +123,14 @@ func TestQuotas(t *testing.T) {
 	if again || !sibling || !other {
 		t.Errorf("after its lines: %t, its sibling %t, another's %t", again, sibling, other)
 	}
-	for _, q := range qs.list {
+	for _, q := range qs.quotas {
 		full := NewQuota(10, 10) // as the quota is after a while
 		q.lines, q.bytes = full.lines, full.bytes
 	}
-	for uid := range uint32(mostQuotas) {
+	for uid := range uint32(maxQuotas) {
 		qs.Of(100+uid, 0, 10, 10)
 	}
-	if qs.list[place{1, 0}] != nil || len(qs.list) > mostQuotas {
-		t.Errorf("%d quotas", len(qs.list))
+	if qs.quotas[place{1, 0}] != nil || len(qs.quotas) > maxQuotas {
+		t.Errorf("%d quotas", len(qs.quotas))
 	}
 }

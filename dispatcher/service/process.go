@@ -20,12 +20,12 @@ import (
 // Process is one process of a service. One goroutine owns its state.
 type Process struct {
 	*process.Process
-	spec  *Spec
-	Over  chan struct{} // closed when it has exited
-	why   error         // why it exited; valid when Over is closed
-	hooks Hooks
-	ready chan error // receives nil when it is ready, or the reason why it never will be
-	alive process.Liveness
+	spec     *Spec
+	Done     chan struct{} // closed when it has exited
+	err      error         // why it exited; valid when Over is closed
+	hooks    Hooks
+	ready    chan error // receives nil when it is ready, or the reason why it never will be
+	liveness process.Liveness
 }
 
 type Hooks struct {
@@ -35,12 +35,12 @@ type Hooks struct {
 
 // Start starts a process for a generation, and waits until the process is
 // ready. If the process does not become ready, Start returns the reason.
-func (s *Spec) Start(from *process.Starter, generation uint32, hooks Hooks) (*Process, error) {
-	child, err := s.spawn(from, generation)
+func (s *Spec) Start(starter *process.Starter, generation uint32, hooks Hooks) (*Process, error) {
+	child, err := s.spawn(starter, generation)
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{Process: child, spec: s, hooks: hooks, ready: make(chan error, 1), Over: make(chan struct{})}
+	p := &Process{Process: child, spec: s, hooks: hooks, ready: make(chan error, 1), Done: make(chan struct{})}
 	go p.run()
 	if err := <-p.ready; err != nil {
 		return nil, err
@@ -51,32 +51,32 @@ func (s *Spec) Start(from *process.Starter, generation uint32, hooks Hooks) (*Pr
 // Role returns the role of the service.
 func (p *Process) Role() ipc.Role { return p.spec.Role }
 
-// Why returns why the process exited. It must be called after Over is closed.
-func (p *Process) Why() error { return p.why }
+// Err returns why the process exited. It must be called after Over is closed.
+func (p *Process) Err() error { return p.err }
 
 // run owns the process until it has exited.
 func (p *Process) run() {
-	why := p.serve()
-	patience := cmp.Or(p.spec.Farewell, process.LastWords)
-	closed := errors.Is(why, io.EOF)
+	err := p.serve()
+	timeout := cmp.Or(p.spec.ExitLimit, process.ExitGrace)
+	closed := errors.Is(err, io.EOF)
 	if !closed {
-		patience = 0
+		timeout = 0
 	}
-	status := p.Reap(patience)
+	status := p.Reap(timeout)
 	switch {
 	case p.ForbiddenCall:
-		why = errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", p.spec.Role, status).WithHint("%s", process.CaptureHint)
+		err = errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", p.spec.Role, status).WithHint("%s", process.CaptureHint)
 	case p.EndReason != "":
-		why = errs.New(errs.Unavailable, "the %s was terminated: %s", p.spec.Role, p.EndReason)
+		err = errs.New(errs.Unavailable, "the %s was terminated: %s", p.spec.Role, p.EndReason)
 	case closed:
-		why = errs.New(errs.Internal, "the %s exited unexpectedly: %s", p.spec.Role, status).WithHint("its last messages are in the log above")
+		err = errs.New(errs.Internal, "the %s exited unexpectedly: %s", p.spec.Role, status).WithHint("its last messages are in the log above")
 	}
-	p.why = why
+	p.err = err
 	select {
-	case p.ready <- why:
+	case p.ready <- err:
 	default: // the process was ready before
 	}
-	close(p.Over)
+	close(p.Done)
 }
 
 // serve handles the messages of the process until its channel closes. It
@@ -92,13 +92,13 @@ func (p *Process) serve() error {
 			}
 			select {
 			case messages <- m.Message:
-			case <-p.Over:
+			case <-p.Done:
 				return
 			}
 		}
 	}()
-	late, tick := time.NewTimer(p.spec.StartLimit), time.NewTicker(p.spec.Silence/4)
-	defer late.Stop()
+	startTimer, tick := time.NewTimer(p.spec.StartLimit), time.NewTicker(p.spec.Silence/4)
+	defer startTimer.Stop()
 	defer tick.Stop()
 	for {
 		select {
@@ -106,16 +106,16 @@ func (p *Process) serve() error {
 			return err
 		case m := <-messages:
 			if _, ok := m.(*ipc.Ready); ok {
-				late.Stop()
+				startTimer.Stop()
 			}
 			if err := p.handle(m); err != nil {
 				return err
 			}
-		case <-late.C:
-			p.Condemn(fmt.Sprintf("was not ready within %s", p.spec.StartLimit))
+		case <-startTimer.C:
+			p.Terminate(fmt.Sprintf("was not ready within %s", p.spec.StartLimit))
 		case <-tick.C:
 			if p.Channel.Phase() == ipc.Serving {
-				p.alive.Ask(p.Process, p.spec.Silence)
+				p.liveness.Check(p.Process, p.spec.Silence)
 			}
 		}
 	}
@@ -131,12 +131,12 @@ func (p *Process) handle(m ipc.Message) error {
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the %s cannot serve: %s", p.spec.Role, printable.Text(m.Reason))
 	case *work.Breach:
-		if !p.spec.reported.Take(time.Now(), 1) { // a compromised service could otherwise have all workers killed
+		if !p.spec.reports.Take(time.Now(), 1) { // a compromised service could otherwise have all workers killed
 			return errors.New("reported too many workers")
 		}
 		p.hooks.Report(m.Number, fmt.Sprintf("to the %s: %s", p.spec.Role, printable.Text(m.Reason)))
 	case *ipc.Pong:
-		return p.alive.Answered(m.Number)
+		return p.liveness.HandlePong(m.Number)
 	default:
 		if p.hooks.Handle != nil {
 			if handled, err := p.hooks.Handle(m); handled {
@@ -153,7 +153,7 @@ func (p *Process) handle(m ipc.Message) error {
 func (p *Process) Stop() {
 	if p != nil {
 		_ = p.Channel.End() // the parent may have a copy of this end
-		<-p.Over
+		<-p.Done
 	}
 }
 

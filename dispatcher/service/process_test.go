@@ -12,23 +12,23 @@ import (
 )
 
 // TestReports checks that a compromised service is itself terminated when it
-// reports more than mostReported workers. A restart of the service must not
+// reports more than reportedBurst workers. A restart of the service must not
 // permit further reports.
 func TestReports(t *testing.T) {
 	reported := 0
 	hooks := Hooks{Report: func(uint32, string) { reported++ }}
-	spec := &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, Silence: time.Hour}, reported: rate.New(mostReported, 0, time.Now())}
+	spec := &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, Silence: time.Hour}, reports: rate.New(reportedBurst, 0, time.Now())}
 	for life := range 2 {
 		parent, compromised := serving(t)
 		go func() {
 			for compromised.Send(&work.Breach{Number: 1, Reason: "so"}) == nil {
 			}
 		}()
-		p := &Process{Process: &process.Process{Channel: parent}, spec: spec, hooks: hooks, Over: make(chan struct{})}
-		if err := p.serve(); err == nil || !strings.Contains(err.Error(), "too many workers") || reported != mostReported {
+		p := &Process{Process: &process.Process{Channel: parent}, spec: spec, hooks: hooks, Done: make(chan struct{})}
+		if err := p.serve(); err == nil || !strings.Contains(err.Error(), "too many workers") || reported != reportedBurst {
 			t.Errorf("life %d: %d reported, %v", life, reported, err)
 		}
-		close(p.Over)
+		close(p.Done)
 		parent.Close()
 	}
 }
@@ -40,11 +40,11 @@ func TestUnasked(t *testing.T) {
 		parent, compromised := serving(t)
 		must(t, compromised.Send(m))
 		p := &Process{Process: &process.Process{Channel: parent}, spec: &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, Silence: time.Hour}},
-			hooks: Hooks{Handle: func(ipc.Message) (bool, error) { return false, nil }}, Over: make(chan struct{})}
+			hooks: Hooks{Handle: func(ipc.Message) (bool, error) { return false, nil }}, Done: make(chan struct{})}
 		if err := p.serve(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-		close(p.Over)
+		close(p.Done)
 	}
 }
 

@@ -24,30 +24,30 @@ type Options struct {
 	Quota      *relay.Quota  // limits the lines that its processes may log
 	StartLimit time.Duration // limit on the time until a process sends Ready
 	Silence    time.Duration // a process that does not answer a Ping for this time is killed
-	Farewell   time.Duration // how long a process may take to exit after its channel was closed; 0: process.LastWords
+	ExitLimit  time.Duration // how long a process may take to exit after its channel was closed; 0: process.ExitGrace
 	Log        *slog.Logger
 }
 
 // Spec describes how to start the processes of a service, in each generation.
 type Spec struct {
 	Options
-	reported *rate.Bucket // limits the workers that its processes may report
+	reports *rate.Bucket // limits the workers that its processes may report
 }
 
 // Limits on the number of workers that a service may report: at once, and per
 // second. All processes of the service share these limits. Each reported worker
 // is killed.
 const (
-	mostReported = 100
-	reportedRate = .1
+	reportedBurst = 100
+	reportedRate  = .1
 )
 
 // New returns the Spec of a service.
 func New(o Options) *Spec {
-	return &Spec{Options: o, reported: rate.New(mostReported, reportedRate, time.Now())}
+	return &Spec{Options: o, reports: rate.New(reportedBurst, reportedRate, time.Now())}
 }
 
 // spawn starts a process of the service for a generation.
-func (s *Spec) spawn(from *process.Starter, generation uint32) (*process.Process, error) {
-	return from.Start(ipc.Start{Role: s.Role, Generation: generation, Threads: uint32(s.Threads)}, s.Quota)
+func (s *Spec) spawn(starter *process.Starter, generation uint32) (*process.Process, error) {
+	return starter.Start(ipc.Start{Role: s.Role, Generation: generation, Threads: uint32(s.Threads)}, s.Quota)
 }
