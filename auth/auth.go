@@ -105,8 +105,8 @@ type Credential struct {
 	proof *proof // rest of the parsed Token; nil before it is parsed
 }
 
-// takenApart returns the parsed form of c's token.
-func (c Credential) takenApart() (*proof, error) {
+// tokenProof returns the parsed form of c's token.
+func (c Credential) tokenProof() (*proof, error) {
 	if c.proof != nil {
 		return c.proof, nil
 	}

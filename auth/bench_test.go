@@ -60,17 +60,17 @@ func BenchmarkInspect(b *testing.B) {
 // just accepted, while the memory of accepted tokens is full.
 func BenchmarkGenuineRemembered(b *testing.B) {
 	j := Judge{Now: clock}
-	for i := range mostRemember - 1 {
+	for i := range maxRemembered - 1 {
 		j.accepted.add(acceptance{controller, hashOf(fmt.Sprint(i)), ""}, now.Add(time.Hour), now, 0)
 	}
-	c, asked := credentialOf(b, sign(goodHeader, goodClaims), "bob"), 0
-	ask := func(context.Context) error { asked++; return nil }
+	c, calls := credentialOf(b, sign(goodHeader, goodClaims), "bob"), 0
+	ask := func(context.Context) error { calls++; return nil }
 	for b.Loop() {
-		if err := j.Genuine(context.Background(), c, controller, ask); err != nil {
+		if err := j.Authenticate(context.Background(), c, controller, ask); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if asked != 1 {
-		b.Errorf("asked %d times", asked)
+	if calls != 1 {
+		b.Errorf("asked %d times", calls)
 	}
 }

@@ -22,43 +22,43 @@ type Claims struct {
 	KeyID     string    // kid of the token's header; "" if it has none
 }
 
-// read reads the claims, and checks their dates. The argument now is the
+// parseClaims reads the claims, and checks their dates. The argument now is the
 // current time, and field is the name of a further claim that may contain the
 // user's name.
-func (o object) read(field string, now time.Time) (Claims, error) {
+func (o object) parseClaims(field string, now time.Time) (Claims, error) {
 	var c Claims
 	for _, date := range []struct {
 		name     string
 		required bool
-		to       *time.Time
+		dest     *time.Time
 	}{{"iat", true, &c.IssuedAt}, {"exp", true, &c.Expires}, {"nbf", false, &c.NotBefore}} {
-		at, ok, err := o.seconds(date.name)
+		seconds, ok, err := o.seconds(date.name)
 		switch {
 		case err != nil:
 			return Claims{}, fmt.Errorf("%s: %w", date.name, err)
 		case ok:
-			*date.to = time.Unix(at, 0).UTC()
+			*date.dest = time.Unix(seconds, 0).UTC()
 		case date.required:
 			return Claims{}, fmt.Errorf("no %s", date.name)
 		}
 	}
 	switch {
 	case !now.Before(c.Expires.Add(Leeway)):
-		return Claims{}, outOfDate(fmt.Sprintf("expired %v ago", now.Sub(c.Expires).Round(time.Second)))
+		return Claims{}, outOfDateError(fmt.Sprintf("expired %v ago", now.Sub(c.Expires).Round(time.Second)))
 	case c.IssuedAt.After(now.Add(Leeway)):
-		return Claims{}, outOfDate(fmt.Sprintf("issued %v from now", c.IssuedAt.Sub(now).Round(time.Second)))
+		return Claims{}, outOfDateError(fmt.Sprintf("issued %v from now", c.IssuedAt.Sub(now).Round(time.Second)))
 	case c.NotBefore.After(now.Add(Leeway)):
-		return Claims{}, outOfDate(fmt.Sprintf("valid %v from now", c.NotBefore.Sub(now).Round(time.Second)))
+		return Claims{}, outOfDateError(fmt.Sprintf("valid %v from now", c.NotBefore.Sub(now).Round(time.Second)))
 	}
 	var err error
 	c.User, err = o.user(field)
 	return c, err
 }
 
-// An outOfDate error reports that a token has expired or is not valid yet.
-type outOfDate string
+// An outOfDateError error reports that a token has expired or is not valid yet.
+type outOfDateError string
 
-func (e outOfDate) Error() string { return string(e) }
+func (e outOfDateError) Error() string { return string(e) }
 
 // user returns the token's user: the claim sun, otherwise username, otherwise
 // the claim that the site configured. Only the first of these claims that is

@@ -25,8 +25,8 @@ func orSelf(trust guard.Trust) guard.Trust {
 // rule returns the rule for a key file and the directories above it. They must
 // belong to root or to an owner in trust, and no other user may be able to
 // change them.
-func rule(what string, trust guard.Trust) guard.Rule {
-	return guard.Rule{Label: what, Owners: append(slices.Clone(trust.Owners), 0), Trust: &trust}
+func rule(name string, trust guard.Trust) guard.Rule {
+	return guard.Rule{Label: name, Owners: append(slices.Clone(trust.Owners), 0), Trust: &trust}
 }
 
 // recipe describes the commands that create a key file or fix its permissions.
@@ -55,12 +55,12 @@ func (r recipe) withHint(err error, path string, worthless bool) error {
 	}
 	quoted := guard.Quote(path)
 	hint, remark, kind := "namei -l "+quoted, "", errs.KindOf(err)
-	info, missing := os.Lstat(path)
-	regular := missing == nil && info.Mode().IsRegular()
+	info, statErr := os.Lstat(path)
+	regular := statErr == nil && info.Mode().IsRegular()
 	switch {
-	case errors.Is(missing, fs.ErrNotExist):
-		next := guard.Quote(path + ".new")
-		hint, remark = fmt.Sprintf(r.command+r.owner, next)+" && mv "+next+" "+quoted, r.remark
+	case errors.Is(statErr, fs.ErrNotExist):
+		newPath := guard.Quote(path + ".new")
+		hint, remark = fmt.Sprintf(r.command+r.owner, newPath)+" && mv "+newPath+" "+quoted, r.remark
 		dir := filepath.Dir(path)
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			hint = fmt.Sprintf(r.directory, guard.Quote(dir)) + " && " + hint
@@ -74,8 +74,8 @@ func (r recipe) withHint(err error, path string, worthless bool) error {
 	case regular && worthless:
 		hint, remark = guard.ReplaceCommand(path, r.command), r.remark
 	case regular:
-		next := guard.Quote(path + ".new")
-		hint, remark = fmt.Sprintf(r.command+r.owner, next), strings.TrimPrefix(r.remark+"; then "+r.option+"="+next, "; ")
+		newPath := guard.Quote(path + ".new")
+		hint, remark = fmt.Sprintf(r.command+r.owner, newPath), strings.TrimPrefix(r.remark+"; then "+r.option+"="+newPath, "; ")
 	}
 	if remark != "" {
 		hint += "  # " + remark

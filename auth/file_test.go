@@ -23,10 +23,10 @@ func refusal(secret bool, path string, trust guard.Trust) (err error) {
 	return err
 }
 
-// paste runs a hint in a shell with the umask of a careful administrator. It
+// runHint runs a hint in a shell with the umask of a careful administrator. It
 // changes the hint in one place only: the placeholder for a URL becomes the URL
 // of a local key set.
-func paste(t *testing.T, hint, set string) {
+func runHint(t *testing.T, hint, set string) {
 	t.Helper()
 	hint = strings.ReplaceAll(hint, " URL ", " file://"+set+" ")
 	if out, err := exec.Command("/bin/sh", "-c", "umask 077; "+hint).CombinedOutput(); err != nil || hint == "" {
@@ -43,69 +43,69 @@ func TestHintsFix(t *testing.T) {
 		t.Skip(err)
 	}
 	self := os.Geteuid()
-	reader, others := self, []int{self}
+	reader, owners := self, []int{self}
 	if self == 0 {
-		reader, others = 31234, []int{0, 31234, 31237}
+		reader, owners = 31234, []int{0, 31234, 31237}
 	}
 	good := keySet(jwk(&providerKey().PublicKey, ``))
 	set := filepath.Join(t.TempDir(), "published")
 	write(t, set, good, 0o644)
 	tests := map[string]struct {
-		of    string // "key" or "set"; "" for both
+		kind  string // "key" or "set"; "" for both
 		root  bool   // only root can prepare or fix this
 		hints int    // number of faults; 0 stands for 1
 		spoil func(dir, path string)
 	}{
 		"nothing":                          {spoil: func(_, path string) { must(t, os.Remove(path)) }},
 		"no directory":                     {spoil: func(dir, _ string) { must(t, os.RemoveAll(filepath.Dir(dir))) }},
-		"31 bytes":                         {of: "key", spoil: func(_, path string) { write(t, path, strings.Repeat("ab", 16)[1:], 0o600) }},
-		"zeros":                            {of: "key", spoil: func(_, path string) { write(t, path, strings.Repeat("\x00", 32), 0o600) }},
+		"31 bytes":                         {kind: "key", spoil: func(_, path string) { write(t, path, strings.Repeat("ab", 16)[1:], 0o600) }},
+		"zeros":                            {kind: "key", spoil: func(_, path string) { write(t, path, strings.Repeat("\x00", 32), 0o600) }},
 		"mode 0000":                        {spoil: func(_, path string) { must(t, os.Chmod(path, 0)) }},
 		"directory that no user may enter": {spoil: func(dir, path string) { must(t, os.Chmod(path, 0)); must(t, os.Chmod(dir, 0o600)) }},
 		"others may write":                 {hints: 2, spoil: func(dir, path string) { must(t, os.Chmod(path, 0o666)); must(t, os.Chmod(dir, 0o777)) }},
-		"a cut set":                        {of: "set", spoil: func(_, path string) { write(t, path, good[:len(good)/2], 0o644) }},
-		"a page":                           {of: "set", spoil: func(_, path string) { write(t, path, "<html>", 0o644) }},
+		"a cut set":                        {kind: "set", spoil: func(_, path string) { write(t, path, good[:len(good)/2], 0o644) }},
+		"a page":                           {kind: "set", spoil: func(_, path string) { write(t, path, "<html>", 0o644) }},
 		"empty":                            {hints: 2, spoil: func(_, path string) { write(t, path, "", 0o600) }},
 		"another user's directory":         {root: true, spoil: func(dir, _ string) { must(t, os.Chown(dir, 31237, 31237)); must(t, os.Chmod(dir, 0o700)) }},
 		"a group's directory":              {hints: 2, root: true, spoil: func(dir, _ string) { must(t, os.Chown(dir, 0, 31237)); must(t, os.Chmod(dir, 0o770)) }},
 		"another user's file":              {root: true, spoil: func(_, path string) { must(t, os.Chown(path, 31237, 31237)) }},
-		"root's, with its group":           {of: "key", root: true, spoil: func(_, path string) { must(t, os.Chown(path, 0, reader)); must(t, os.Chmod(path, 0o444)) }},
-		"short, root's, by group":          {of: "key", root: true, spoil: func(_, path string) { write(t, path, "short", 0o440); must(t, os.Chown(path, 0, reader)) }},
+		"root's, with its group":           {kind: "key", root: true, spoil: func(_, path string) { must(t, os.Chown(path, 0, reader)); must(t, os.Chmod(path, 0o444)) }},
+		"short, root's, by group":          {kind: "key", root: true, spoil: func(_, path string) { write(t, path, "short", 0o440); must(t, os.Chown(path, 0, reader)) }},
 	}
 	for name, test := range tests {
-		for _, of := range []string{"key", "set"} {
-			for _, owner := range others {
-				if test.of != "" && test.of != of || test.root && self != 0 {
+		for _, kind := range []string{"key", "set"} {
+			for _, owner := range owners {
+				if test.kind != "" && test.kind != kind || test.root && self != 0 {
 					continue
 				}
-				t.Run(fmt.Sprintf("%s, %s of %d", name, of, owner), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s, %s of %d", name, kind, owner), func(t *testing.T) {
 					top := t.TempDir()
 					must(t, os.Chmod(filepath.Dir(top), 0o755))
 					must(t, os.Chmod(top, 0o755))
 					dir := filepath.Join(top, "above", "it's a directory")
 					must(t, os.MkdirAll(dir, 0o755))
-					path := filepath.Join(dir, of)
-					write(t, path, map[string]string{"key": string(secret), "set": good}[of], map[string]os.FileMode{"key": 0o600, "set": 0o644}[of])
+					path := filepath.Join(dir, kind)
+					write(t, path, map[string]string{"key": string(secret), "set": good}[kind], map[string]os.FileMode{"key": 0o600, "set": 0o644}[kind])
 					must(t, os.Chown(path, owner, -1))
 					must(t, os.Chown(dir, owner, -1))
 					test.spoil(dir, path)
-					said := 0
-					for ; said < 9; said++ {
-						hint := asked(t, reader, of, path)
+					hints := 0
+					for ; hints < 9; hints++ {
+						hint := hintFor(t, reader, kind, path)
 						if hint == "" {
 							break
 						}
-						paste(t, hint, set)
+						runHint(t, hint, set)
 					}
-					most := max(1, test.hints)
+					maxHints := max(1, test.hints)
 					switch { // add the hints for the file's owner
 					case owner != reader && owner != 0: // the file and the directory belong to another user
-						most += 2
-					case owner != reader && of == "key": // only root can read the file
-						most++
+						maxHints += 2
+					case owner != reader && kind == "key": // only root can read the file
+						maxHints++
 					}
-					if said == 0 || said > most {
-						t.Errorf("%d hints, want at most %d", said, most)
+					if hints == 0 || hints > maxHints {
+						t.Errorf("%d hints, want at most %d", hints, maxHints)
 					}
 					if _, err := os.Lstat(path + ".new"); !os.IsNotExist(err) {
 						t.Errorf("the other file: %v", err)
@@ -116,9 +116,9 @@ func TestHintsFix(t *testing.T) {
 	}
 }
 
-// asked returns the hint that a process with the given uid gets for a file, or
+// hintFor returns the hint that a process with the given uid gets for a file, or
 // "" if the process can read the file.
-func asked(t *testing.T, uid int, of, path string) string {
+func hintFor(t *testing.T, uid int, kind, path string) string {
 	t.Helper()
 	self, err := os.Open("/proc/self/exe") // opened here, because the other user may be unable to reach its directory
 	must(t, err)
@@ -126,7 +126,7 @@ func asked(t *testing.T, uid int, of, path string) string {
 	c := exec.Command("/proc/self/fd/3", "-test.run=^TestAsks$")
 	c.ExtraFiles = []*os.File{self}
 	c.Dir = "/"
-	c.Env = []string{"ASKS_OF=" + of, "ASKS_FOR=" + path}
+	c.Env = []string{"ASKS_OF=" + kind, "ASKS_FOR=" + path}
 	if uid != os.Geteuid() {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 	}
@@ -141,11 +141,11 @@ func asked(t *testing.T, uid int, of, path string) string {
 
 // TestAsks runs in the process that the function asked starts.
 func TestAsks(t *testing.T) {
-	of, path := os.Getenv("ASKS_OF"), os.Getenv("ASKS_FOR")
-	if of == "" {
+	kind, path := os.Getenv("ASKS_OF"), os.Getenv("ASKS_FOR")
+	if kind == "" {
 		t.Skip("is started by TestHintsFix")
 	}
-	if err := refusal(of == "key", path, trusting()); err != nil {
+	if err := refusal(kind == "key", path, trusting()); err != nil {
 		fmt.Printf("%v\nhint: %s\n", err, errs.HintOf(err))
 	}
 }
@@ -161,7 +161,7 @@ func TestHintsAreSafe(t *testing.T) {
 		if !strings.HasSuffix(hint, "  # then jwt_key="+guard.Quote(path+".new")) {
 			t.Errorf("hint %q", hint)
 		}
-		paste(t, hint, "")
+		runHint(t, hint, "")
 		if got, _ := os.ReadFile(path); string(got) != text {
 			t.Errorf("the file is now %.40q", got)
 		}
@@ -199,21 +199,21 @@ func TestDirectoriesOfKeys(t *testing.T) {
 		{sched, users, 0o770, "is writable by group 31238"},
 	} {
 		for _, above := range []bool{false, true} {
-			for _, of := range []string{"key", "set"} {
+			for _, kind := range []string{"key", "set"} {
 				top := filepath.Join(t.TempDir(), "top")
 				dir := filepath.Join(top, "dir")
 				must(t, os.MkdirAll(dir, 0o755))
-				path, changed := filepath.Join(dir, of), dir
+				path, changed := filepath.Join(dir, kind), dir
 				if above {
 					changed = top
 				}
-				write(t, path, map[string]string{"key": string(secret), "set": good}[of], 0o600)
+				write(t, path, map[string]string{"key": string(secret), "set": good}[kind], 0o600)
 				must(t, os.Chown(path, sched, sched))
 				must(t, os.Chown(changed, test.uid, test.gid))
 				must(t, os.Chmod(changed, test.mode))
-				err := refusal(of == "key", path, private)
+				err := refusal(kind == "key", path, private)
 				if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), changed+" ")) {
-					t.Errorf("%s, %+v, above %v: got %v", of, test, above, err)
+					t.Errorf("%s, %+v, above %v: got %v", kind, test, above, err)
 				}
 			}
 		}

@@ -14,8 +14,8 @@ import (
 // followed is a Followed that records its calls of told.
 type followed struct {
 	*Followed
-	path string
-	told []error
+	path    string
+	reports []error
 }
 
 func follow(t *testing.T, set string) *followed {
@@ -23,7 +23,7 @@ func follow(t *testing.T, set string) *followed {
 	f := &followed{path: filepath.Join(t.TempDir(), "key set")}
 	write(t, f.path, set, 0o644)
 	var err error
-	f.Followed, err = FollowKeySet(f.path, func(err error) { f.told = append(f.told, err) }, trusting())
+	f.Followed, err = FollowKeySet(f.path, func(err error) { f.reports = append(f.reports, err) }, trusting())
 	must(t, err)
 	return f
 }
@@ -31,32 +31,32 @@ func follow(t *testing.T, set string) *followed {
 // ids makes f check its file as if a second had passed, and returns the kids of
 // the keys in use.
 func (f *followed) ids() string {
-	f.looked = time.Now().Add(-lookEvery)
+	f.lastCheck = time.Now().Add(-checkInterval)
 	return f.KeySet().String()
 }
 
-// wants checks the ids of the keys in use, and the errors that were passed to
+// expect checks the ids of the keys in use, and the errors that were passed to
 // the callback of FollowKeySet since the last call of wants. The expected
 // errors are in the parameter told. There, "" stands for a nil error.
-func (f *followed) wants(t *testing.T, ids string, told ...string) {
+func (f *followed) expect(t *testing.T, ids string, want ...string) {
 	t.Helper()
 	if got := f.ids(); got != ids {
 		t.Errorf("the keys in use are %s, want %s", got, ids)
 	}
 	f.ids() // a second check must report nothing
-	if len(f.told) != len(told) {
-		t.Fatalf("told %v, want %q", f.told, told)
+	if len(f.reports) != len(want) {
+		t.Fatalf("told %v, want %q", f.reports, want)
 	}
-	for i, why := range told {
-		err := f.told[i]
+	for i, cause := range want {
+		err := f.reports[i]
 		switch {
-		case why == "" && err != nil, why != "" && (err == nil || !strings.Contains(err.Error(), why)):
-			t.Errorf("told %v, want %q", err, why)
-		case why != "" && (!strings.Contains(err.Error(), f.path) || !strings.Contains(errs.HintOf(err), "'"+f.path) || !strings.Contains(err.Error(), "keeping the current one")):
+		case cause == "" && err != nil, cause != "" && (err == nil || !strings.Contains(err.Error(), cause)):
+			t.Errorf("told %v, want %q", err, cause)
+		case cause != "" && (!strings.Contains(err.Error(), f.path) || !strings.Contains(errs.HintOf(err), "'"+f.path) || !strings.Contains(err.Error(), "keeping the current one")):
 			t.Errorf("logged %v, hint %q; want the file, the key in use, and the remedy", err, errs.HintOf(err))
 		}
 	}
-	f.told = nil
+	f.reports = nil
 }
 
 func TestFollowKeySet(t *testing.T) {
@@ -72,57 +72,57 @@ func TestFollowKeySet(t *testing.T) {
 		name string
 		run  func(t *testing.T, f *followed)
 	}{
-		{"nothing happens", func(t *testing.T, f *followed) { f.wants(t, first) }},
+		{"nothing happens", func(t *testing.T, f *followed) { f.expect(t, first) }},
 		{"written over", func(t *testing.T, f *followed) {
 			write(t, f.path, two+" ", 0o644)
-			f.wants(t, second, "")
+			f.expect(t, second, "")
 			write(t, f.path, three, 0o644)
-			f.wants(t, third, "")
+			f.expect(t, third, "")
 		}},
 		{"replaced by rename", func(t *testing.T, f *followed) {
 			replace(t, f, two)
-			f.wants(t, second, "")
+			f.expect(t, second, "")
 			replace(t, f, three)
-			f.wants(t, third, "")
+			f.expect(t, third, "")
 		}},
 		{"broken, then corrected", func(t *testing.T, f *followed) {
 			replace(t, f, two[:40])
-			f.wants(t, first, "not JSON")
+			f.expect(t, first, "not JSON")
 			replace(t, f, keySet(jwk(public, `,"d":"x"`)))
-			f.wants(t, first, "key 1: contains d")
+			f.expect(t, first, "key 1: contains d")
 			replace(t, f, two)
-			f.wants(t, second, "")
+			f.expect(t, second, "")
 		}},
 		{"empty, as while it is written", func(t *testing.T, f *followed) {
 			write(t, f.path, "", 0o644)
-			f.wants(t, first, "not a JSON object")
+			f.expect(t, first, "not a JSON object")
 			write(t, f.path, two, 0o644)
-			f.wants(t, second, "")
+			f.expect(t, second, "")
 		}},
 		{"removed, then restored", func(t *testing.T, f *followed) {
 			must(t, os.Rename(f.path, f.path+".away"))
-			f.wants(t, first, "no such file")
+			f.expect(t, first, "no such file")
 			must(t, os.Rename(f.path+".away", f.path))
-			f.wants(t, first, "")
+			f.expect(t, first, "")
 		}},
 		{"others may write it, then not", func(t *testing.T, f *followed) {
 			write(t, f.path, two, 0o646)
-			f.wants(t, first, "mode 0646 lets other users write it")
+			f.expect(t, first, "mode 0646 lets other users write it")
 			must(t, os.Chmod(f.path, 0o644))
-			f.wants(t, second, "")
+			f.expect(t, second, "")
 		}},
 		{"a link in its place", func(t *testing.T, f *followed) {
 			write(t, f.path+".new", two, 0o644)
 			must(t, os.Remove(f.path))
 			must(t, os.Symlink(f.path+".new", f.path))
-			f.wants(t, first, "a symbolic link")
+			f.expect(t, first, "a symbolic link")
 		}},
 		{"somebody else's", func(t *testing.T, f *followed) {
 			if os.Geteuid() != 0 {
 				t.Skip("needs root, to give a file away")
 			}
 			must(t, os.Chown(f.path, 4712, 0))
-			f.wants(t, first, "owned by uid 4712")
+			f.expect(t, first, "owned by uid 4712")
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, follow(t, one)) })
@@ -134,12 +134,12 @@ func TestFollowKeySet(t *testing.T) {
 func TestFollowKeySetLooksOnceASecond(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	must(t, os.Remove(f.path))
-	f.looked = time.Now().Add(time.Hour) // the current second does not end during this test
+	f.lastCheck = time.Now().Add(time.Hour) // the current second does not end during this test
 	f.KeySet()
-	if f.told != nil {
-		t.Errorf("the file was checked again at once: %v", f.told)
+	if f.reports != nil {
+		t.Errorf("the file was checked again at once: %v", f.reports)
 	}
-	f.wants(t, `kid "1"`, "no such file")
+	f.expect(t, `kid "1"`, "no such file")
 }
 
 // TestFollowKeySetWaitsForNobody checks that callers of KeySet get the current
@@ -148,11 +148,11 @@ func TestFollowKeySetLooksOnceASecond(t *testing.T) {
 func TestFollowKeySetWaitsForNobody(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	var meanwhile *KeySet
-	f.Followed.told = func(error) {
-		asked := make(chan *KeySet)
-		go func() { asked <- f.KeySet() }()
+	f.Followed.onReload = func(error) {
+		result := make(chan *KeySet)
+		go func() { result <- f.KeySet() }()
 		select {
-		case meanwhile = <-asked:
+		case meanwhile = <-result:
 		case <-time.After(time.Minute):
 			t.Error("waits")
 		}
@@ -175,9 +175,9 @@ func TestFollowKeySetTogether(t *testing.T) {
 	for range 8 {
 		wait.Go(func() {
 			for range 200 {
-				f.looking.Lock()
-				f.looked = time.Time{}
-				f.looking.Unlock()
+				f.checking.Lock()
+				f.lastCheck = time.Time{}
+				f.checking.Unlock()
 				if f.KeySet().Len() != 1 {
 					t.Error("no keys")
 				}

@@ -24,10 +24,10 @@ type Judge struct {
 	RS256 func(context.Context, Signature) Answer // nil if this process has no key set
 	Now   func() time.Time                        // nil for time.Now
 
-	genuine  memory[hash]       // tokens whose signature this process has verified
-	accepted memory[acceptance] // tokens that daemons accepted
-	refused  memory[acceptance] // tokens that daemons rejected less than a second ago
-	asking   questions
+	genuine   memory[hash]       // tokens whose signature this process has verified
+	accepted  memory[acceptance] // tokens that daemons accepted
+	refused   memory[acceptance] // tokens that daemons rejected less than a second ago
+	questions questions
 }
 
 // acceptance identifies a decision of a daemon about a token, and about the
@@ -56,81 +56,81 @@ const (
 	Bad
 )
 
-// Genuine returns nil if c is genuine according to the peer's uid, to a key of
+// Authenticate returns nil if c is genuine according to the peer's uid, to a key of
 // this process, or to the named daemon. Otherwise it returns
 // errs.Unauthenticated, or the reason why the daemon could not be asked.
 //
 // To ask the daemon, Genuine calls ask, which must send it a cheap request.
 // Concurrent requests with the same credential share one such call.
-func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
+func (j *Judge) Authenticate(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
 	if c.Local {
 		return nil
 	}
-	p, err := c.takenApart()
+	p, err := c.tokenProof()
 	if err != nil {
 		return err
 	}
 	now := timeOf(j.Now)
-	yes := acceptance{daemon, p.hash, c.ActAs}
-	if j.accepted.has(yes, now) {
+	key := acceptance{daemon, p.hash, c.ActAs}
+	if j.accepted.has(key, now) {
 		return nil
 	}
-	if j.refused.has(yes, now) {
-		return refuse("the %s rejected the credential less than %s ago", daemon, refusedFor)
+	if j.refused.has(key, now) {
+		return refuse("the %s rejected the credential less than %s ago", daemon, rejectionTTL)
 	}
-	own := c.ActAs == "" || c.ActAs == c.Claims.User
-	if good, err := j.verified(ctx, p, c.Claims.Expires, now); err != nil || good && own {
+	ownName := c.ActAs == "" || c.ActAs == c.Claims.User
+	if good, err := j.verifiedByKey(ctx, p, c.Claims.Expires, now); err != nil || good && ownName {
 		return err
 	}
-	return j.asking.once(ctx, yes, func(ctx context.Context) error {
-		if j.accepted.has(yes, now) { // the daemon has just accepted the credential for another request
+	return j.questions.askOnce(ctx, key, func(ctx context.Context) error {
+		if j.accepted.has(key, now) { // the daemon has just accepted the credential for another request
 			return nil
 		}
-		asked, refused := j.accepted.asking(), j.refused.asking()
+		acceptedRemovals, refusedRemovals := j.accepted.removalCount(), j.refused.removalCount()
 		if err := ask(ctx); err != nil {
 			if errs.KindOf(err) == errs.Unauthenticated {
-				j.refused.add(yes, now.Add(refusedFor), now, refused)
+				j.refused.add(key, now.Add(rejectionTTL), now, refusedRemovals)
 			}
 			return err
 		}
-		j.accepted.add(yes, c.Claims.Expires, now, asked)
+		j.accepted.add(key, c.Claims.Expires, now, acceptedRemovals)
 		return nil
 	})
 }
 
-// refusedFor is how long a daemon's rejection is remembered. A client that
+// rejectionTTL is how long a daemon's rejection is remembered. A client that
 // repeats a rejected credential gets no penalty (package penalty). So its
 // repetitions must not cause work for the daemon.
-const refusedFor = time.Second
+const rejectionTTL = time.Second
 
-// OutOfDate reports whether a token was rejected only because of its dates. In
+// IsOutOfDate reports whether a token was rejected only because of its dates. In
 // this case its user needs a new token, or a clock is wrong. If this process
-// has a key, the signature must also be genuine. Without a key, OutOfDate
+// has a key, the signature must also be genuine. Without a key, IsOutOfDate
 // trusts the token. An attacker who guesses tokens learns nothing from this,
 // because no daemon was asked about the token.
-func (j *Judge) OutOfDate(ctx context.Context, r Rejection) bool {
+func (j *Judge) IsOutOfDate(ctx context.Context, r Rejection) bool {
 	if r.dated == nil {
 		return false
 	}
 	now := timeOf(j.Now)
-	_, err := j.verified(ctx, r.dated, now, now) // with a lifetime of 0, the result is not remembered
+	_, err := j.verifiedByKey(ctx, r.dated, now, now) // with a lifetime of 0, the result is not remembered
 	return err == nil
 }
 
 // Forget removes what is remembered about c, because the named daemon has just
 // refused c.
 func (j *Judge) Forget(c Credential, daemon string) {
-	p, err := c.takenApart()
+	p, err := c.tokenProof()
 	if c.Local || err != nil {
 		return
 	}
 	j.genuine.drop(p.hash)
 	j.accepted.drop(acceptance{daemon, p.hash, c.ActAs})
-	j.asking.forget()
+	j.questions.forget()
 }
 
-// verified reports whether a key of this process has verified p's signature.
-func (j *Judge) verified(ctx context.Context, p *proof, expires, now time.Time) (bool, error) {
+// verifiedByKey reports whether a key of this process has verified p's signature.
+func (j *Judge) verifiedByKey(ctx context.Context, p *proof, expires, now time.Time) (bool, error) {
 	if j.genuine.has(p.hash, now) {
 		return true, nil
 	}
@@ -141,10 +141,10 @@ func (j *Judge) verified(ctx context.Context, p *proof, expires, now time.Time) 
 	if verify == nil {
 		return false, nil
 	}
-	asked := j.genuine.asking()
+	removals := j.genuine.removalCount()
 	switch verify(ctx, p.Signature) {
 	case Good:
-		j.genuine.add(p.hash, expires, now, asked)
+		j.genuine.add(p.hash, expires, now, removals)
 		return true, nil
 	case Bad:
 		return false, refuse("token: %w", errSignature)

@@ -12,43 +12,43 @@ import (
 	"schedrestd/errs"
 )
 
-// court is a Judge with a clock of its own. It counts the questions to daemons
+// testJudge is a Judge with a clock of its own. It counts the questions to daemons
 // and to keys.
-type court struct {
+type testJudge struct {
 	Judge
-	now    time.Time
-	asked  map[string]int // number of calls by daemon
-	answer error          // answer of the daemons
-	looked int            // number of questions to the keys
+	now         time.Time
+	daemonCalls map[string]int // number of calls by daemon
+	answer      error          // answer of the daemons
+	keyCalls    int            // number of questions to the keys
 }
 
-// newCourt returns a court whose keys, for both algorithms, give the answer
+// newTestJudge returns a court whose keys, for both algorithms, give the answer
 // *says. If says is nil, the court has no keys.
-func newCourt(says *Answer) *court {
-	b := &court{now: now, asked: map[string]int{}}
+func newTestJudge(keyAnswer *Answer) *testJudge {
+	b := &testJudge{now: now, daemonCalls: map[string]int{}}
 	b.Now = func() time.Time { return b.now }
-	if says != nil {
-		b.HS256 = func(context.Context, Signature) Answer { b.looked++; return *says }
+	if keyAnswer != nil {
+		b.HS256 = func(context.Context, Signature) Answer { b.keyCalls++; return *keyAnswer }
 		b.RS256 = b.HS256
 	}
 	return b
 }
 
-func (b *court) genuine(c Credential, daemon string) error {
-	return b.Genuine(context.Background(), c, daemon, func(context.Context) error {
-		b.asked[daemon]++
+func (b *testJudge) authenticate(c Credential, daemon string) error {
+	return b.Authenticate(context.Background(), c, daemon, func(context.Context) error {
+		b.daemonCalls[daemon]++
 		return b.answer
 	})
 }
 
-// wants checks that the judge accepts c, and how often it asks the daemon and
+// expect checks that the judge accepts c, and how often it asks the daemon and
 // the keys for this.
-func (b *court) wants(t *testing.T, c Credential, daemon string, asked, looked int) {
+func (b *testJudge) expect(t *testing.T, c Credential, daemon string, daemonCalls, keyCalls int) {
 	t.Helper()
-	clear(b.asked)
-	b.looked = 0
-	if err := b.genuine(c, daemon); err != nil || b.asked[daemon] != asked || b.looked != looked || len(b.asked) != min(asked, 1) {
-		t.Errorf("%v at %s: got %v; asked %v, looked %d times; want %d and %d", c, daemon, err, b.asked, b.looked, asked, looked)
+	clear(b.daemonCalls)
+	b.keyCalls = 0
+	if err := b.authenticate(c, daemon); err != nil || b.daemonCalls[daemon] != daemonCalls || b.keyCalls != keyCalls || len(b.daemonCalls) != min(daemonCalls, 1) {
+		t.Errorf("%v at %s: got %v; asked %v, looked %d times; want %d and %d", c, daemon, err, b.daemonCalls, b.keyCalls, daemonCalls, keyCalls)
 	}
 }
 
@@ -71,19 +71,19 @@ const (
 func TestJudgeAsksTheDaemon(t *testing.T) {
 	for algorithm, token := range map[string]string{"HS256": sign(goodHeader, goodClaims), "RS256": signRSA(t, providerKey(), `{"alg":"RS256"}`, goodClaims)} {
 		t.Run(algorithm, func(t *testing.T) {
-			b, alice := newCourt(nil), credentialOf(t, token, "")
-			b.wants(t, alice, controller, 1, 0)
-			b.wants(t, alice, controller, 0, 0)
-			b.wants(t, alice, accounting, 1, 0) // each daemon is asked once
-			b.wants(t, credentialOf(t, token, "bob"), controller, 1, 0)
-			b.wants(t, credentialOf(t, token, "bob"), controller, 0, 0)
-			b.wants(t, credentialOf(t, token, "carol"), controller, 1, 0)
-			b.wants(t, credentialOf(t, token, "bob"), accounting, 1, 0)
-			b.wants(t, credentialOf(t, sign(`{"alg":"HS256"}`, goodClaims), ""), controller, 1, 0) // another token with the same claims
-			b.now = b.now.Add(remembered - time.Second)
-			b.wants(t, alice, controller, 0, 0)
+			b, alice := newTestJudge(nil), credentialOf(t, token, "")
+			b.expect(t, alice, controller, 1, 0)
+			b.expect(t, alice, controller, 0, 0)
+			b.expect(t, alice, accounting, 1, 0) // each daemon is asked once
+			b.expect(t, credentialOf(t, token, "bob"), controller, 1, 0)
+			b.expect(t, credentialOf(t, token, "bob"), controller, 0, 0)
+			b.expect(t, credentialOf(t, token, "carol"), controller, 1, 0)
+			b.expect(t, credentialOf(t, token, "bob"), accounting, 1, 0)
+			b.expect(t, credentialOf(t, sign(`{"alg":"HS256"}`, goodClaims), ""), controller, 1, 0) // another token with the same claims
+			b.now = b.now.Add(memoryTTL - time.Second)
+			b.expect(t, alice, controller, 0, 0)
 			b.now = b.now.Add(time.Second)
-			b.wants(t, alice, controller, 1, 0)
+			b.expect(t, alice, controller, 1, 0)
 		})
 	}
 }
@@ -93,9 +93,9 @@ func TestJudgeAsksTheDaemon(t *testing.T) {
 // longer.
 func TestJudgeForgetsAtTheEndOfTheToken(t *testing.T) {
 	good := Good
-	for name, b := range map[string]*court{"asked": newCourt(nil), "verified here": newCourt(&good)} {
+	for name, b := range map[string]*testJudge{"asked": newTestJudge(nil), "verified here": newTestJudge(&good)} {
 		t.Run(name, func(t *testing.T) {
-			once := func(n int) (asked, looked int) {
+			once := func(n int) (daemonCalls, keyCalls int) {
 				if b.HS256 == nil {
 					return n, 0
 				}
@@ -104,8 +104,8 @@ func TestJudgeForgetsAtTheEndOfTheToken(t *testing.T) {
 			alice := credentialOf(t, sign(goodHeader, `{"iat":1699999999,"exp":1700000010,"sun":"alice"}`), "")
 			for _, step := range []struct{ second, count int }{{0, 1}, {9, 0}, {10, 1}, {11, 1}} {
 				b.now = now.Add(time.Duration(step.second) * time.Second)
-				asked, looked := once(step.count)
-				b.wants(t, alice, controller, asked, looked)
+				daemonCalls, keyCalls := once(step.count)
+				b.expect(t, alice, controller, daemonCalls, keyCalls)
 			}
 		})
 	}
@@ -118,17 +118,17 @@ func TestJudgeWithKeys(t *testing.T) {
 	good := Good
 	token := sign(goodHeader, goodClaims)
 	alice, same, bob := credentialOf(t, token, ""), credentialOf(t, token, "alice"), credentialOf(t, token, "bob")
-	b := newCourt(&good)
-	b.wants(t, alice, controller, 0, 1)
-	b.wants(t, alice, controller, 0, 0)
-	b.wants(t, alice, accounting, 0, 0) // the result of a key is valid for every daemon
-	b.wants(t, same, controller, 0, 0)
-	b.wants(t, bob, controller, 1, 0)
-	b.wants(t, bob, controller, 0, 0)
-	b.wants(t, bob, accounting, 1, 0)
-	b.now = b.now.Add(remembered)
-	b.wants(t, bob, controller, 1, 1)
-	b.wants(t, alice, controller, 0, 0)
+	b := newTestJudge(&good)
+	b.expect(t, alice, controller, 0, 1)
+	b.expect(t, alice, controller, 0, 0)
+	b.expect(t, alice, accounting, 0, 0) // the result of a key is valid for every daemon
+	b.expect(t, same, controller, 0, 0)
+	b.expect(t, bob, controller, 1, 0)
+	b.expect(t, bob, controller, 0, 0)
+	b.expect(t, bob, accounting, 1, 0)
+	b.now = b.now.Add(memoryTTL)
+	b.expect(t, bob, controller, 1, 1)
+	b.expect(t, alice, controller, 0, 0)
 }
 
 // TestJudgeQuestion checks that a question to the keys has the signed text, the
@@ -147,15 +147,15 @@ func TestJudgeQuestion(t *testing.T) {
 			}
 		}
 		j := Judge{HS256: answer("HS256"), RS256: answer("RS256"), Now: clock}
-		err := j.Genuine(context.Background(), credentialOf(t, test.token, ""), controller, nil)
+		err := j.Authenticate(context.Background(), credentialOf(t, test.token, ""), controller, nil)
 		if want := fmt.Sprintf("%s %s %s", test.alg, test.kid, test.token); err != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("got %v, asked %q, want %q", err, got, want)
 		}
 	}
 	// Keys for one algorithm don't decide about the other.
-	b := newCourt(nil)
-	b.RS256 = func(context.Context, Signature) Answer { b.looked++; return Good }
-	b.wants(t, credentialOf(t, sign(goodHeader, goodClaims), ""), controller, 1, 0)
+	b := newTestJudge(nil)
+	b.RS256 = func(context.Context, Signature) Answer { b.keyCalls++; return Good }
+	b.expect(t, credentialOf(t, sign(goodHeader, goodClaims), ""), controller, 1, 0)
 }
 
 func TestJudgeRefuses(t *testing.T) {
@@ -164,12 +164,12 @@ func TestJudgeRefuses(t *testing.T) {
 	refusedThere := errs.New(errs.Unauthenticated, Refused)
 	bad, unknown, good := Bad, Unknown, Good
 	for _, test := range []struct {
-		name   string
-		says   *Answer
-		actAs  string
-		answer error
-		want   errs.Kind
-		asked  int
+		name      string
+		keyAnswer *Answer
+		actAs     string
+		answer    error
+		want      errs.Kind
+		calls     int
 	}{
 		{"forged, by a key that is here", &bad, "", nil, errs.Unauthenticated, 0},
 		{"forged, with a name to act as", &bad, "bob", nil, errs.Unauthenticated, 0},
@@ -179,33 +179,33 @@ func TestJudgeRefuses(t *testing.T) {
 		{"the daemon is down", nil, "", down, errs.Unavailable, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newCourt(test.says)
+			b := newTestJudge(test.keyAnswer)
 			b.answer = test.answer
 			c := credentialOf(t, token, test.actAs)
 			for i := range 2 { // only a daemon's rejection is remembered, and only for a moment
-				err := b.genuine(c, controller)
-				if errs.KindOf(err) != test.want || b.asked[controller] != test.asked*(i+1) || test.answer != nil && !errors.Is(err, test.answer) {
-					t.Errorf("got %v, asked %d times", err, b.asked[controller])
+				err := b.authenticate(c, controller)
+				if errs.KindOf(err) != test.want || b.daemonCalls[controller] != test.calls*(i+1) || test.answer != nil && !errors.Is(err, test.answer) {
+					t.Errorf("got %v, asked %d times", err, b.daemonCalls[controller])
 				}
-				if test.asked == 0 {
+				if test.calls == 0 {
 					refused(t, err, errSignature.Error(), token)
 				}
-				if err := b.genuine(c, controller); test.want == errs.Unauthenticated && (errs.KindOf(err) != test.want || b.asked[controller] != test.asked*(i+1)) {
-					t.Errorf("repeated at once: got %v, asked %d times", err, b.asked[controller])
+				if err := b.authenticate(c, controller); test.want == errs.Unauthenticated && (errs.KindOf(err) != test.want || b.daemonCalls[controller] != test.calls*(i+1)) {
+					t.Errorf("repeated at once: got %v, asked %d times", err, b.daemonCalls[controller])
 				}
-				b.asked[controller] = test.asked * (i + 1)
-				b.now = b.now.Add(refusedFor)
+				b.daemonCalls[controller] = test.calls * (i + 1)
+				b.now = b.now.Add(rejectionTTL)
 			}
 			b.answer = nil
-			if err := b.genuine(c, controller); test.says != &bad && err != nil {
+			if err := b.authenticate(c, controller); test.keyAnswer != &bad && err != nil {
 				t.Errorf("good again: %v", err)
 			}
 		})
 	}
 	t.Run("no token at all", func(t *testing.T) {
-		b := newCourt(&good)
-		if err := b.genuine(Credential{Token: "x.y"}, controller); errs.KindOf(err) != errs.Unauthenticated || len(b.asked) > 0 || b.looked > 0 {
-			t.Errorf("got %v, asked %v", err, b.asked)
+		b := newTestJudge(&good)
+		if err := b.authenticate(Credential{Token: "x.y"}, controller); errs.KindOf(err) != errs.Unauthenticated || len(b.daemonCalls) > 0 || b.keyCalls > 0 {
+			t.Errorf("got %v, asked %v", err, b.daemonCalls)
 		}
 	})
 }
@@ -213,22 +213,22 @@ func TestJudgeRefuses(t *testing.T) {
 // TestJudgeUnknown checks that the daemon is asked if the keys can't decide,
 // and that it is asked again when its answer is no longer remembered.
 func TestJudgeUnknown(t *testing.T) {
-	says := Unknown
-	b, alice := newCourt(&says), credentialOf(t, sign(goodHeader, goodClaims), "")
-	b.wants(t, alice, controller, 1, 1)
-	b.wants(t, alice, controller, 0, 0)
-	b.wants(t, alice, accounting, 1, 1)
-	says = Good
-	b.now = b.now.Add(remembered)
-	b.wants(t, alice, controller, 0, 1)
+	keyAnswer := Unknown
+	b, alice := newTestJudge(&keyAnswer), credentialOf(t, sign(goodHeader, goodClaims), "")
+	b.expect(t, alice, controller, 1, 1)
+	b.expect(t, alice, controller, 0, 0)
+	b.expect(t, alice, accounting, 1, 1)
+	keyAnswer = Good
+	b.now = b.now.Add(memoryTTL)
+	b.expect(t, alice, controller, 0, 1)
 }
 
 // TestJudgeLocal checks that a local credential needs no verification.
 func TestJudgeLocal(t *testing.T) {
 	bad := Bad
-	b := newCourt(&bad)
+	b := newTestJudge(&bad)
 	b.answer = errors.New("must not be asked")
-	b.wants(t, Credential{Local: true, UID: 1000, GID: 1000}, controller, 0, 0)
+	b.expect(t, Credential{Local: true, UID: 1000, GID: 1000}, controller, 0, 0)
 }
 
 // TestJudgeForget checks that Forget removes the acceptance of one credential
@@ -236,24 +236,24 @@ func TestJudgeLocal(t *testing.T) {
 func TestJudgeForget(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice, bob := credentialOf(t, token, ""), credentialOf(t, token, "bob")
-	b := newCourt(nil)
+	b := newTestJudge(nil)
 	for _, daemon := range []string{controller, accounting} {
-		b.wants(t, alice, daemon, 1, 0)
-		b.wants(t, bob, daemon, 1, 0)
+		b.expect(t, alice, daemon, 1, 0)
+		b.expect(t, bob, daemon, 1, 0)
 	}
 	b.Forget(alice, controller)
-	b.wants(t, bob, controller, 0, 0)
-	b.wants(t, alice, accounting, 0, 0)
-	b.wants(t, alice, controller, 1, 0)
+	b.expect(t, bob, controller, 0, 0)
+	b.expect(t, alice, accounting, 0, 0)
+	b.expect(t, alice, controller, 1, 0)
 
 	good := Good
-	b = newCourt(&good)
-	b.wants(t, alice, controller, 0, 1)
+	b = newTestJudge(&good)
+	b.expect(t, alice, controller, 0, 1)
 	b.Forget(alice, controller)
-	b.wants(t, alice, controller, 0, 1)
-	b.wants(t, bob, controller, 1, 0)
+	b.expect(t, alice, controller, 0, 1)
+	b.expect(t, bob, controller, 1, 0)
 	b.Forget(bob, controller)
-	b.wants(t, bob, controller, 1, 1)
+	b.expect(t, bob, controller, 1, 1)
 }
 
 // TestJudgeForgetsMeanwhile checks that if Forget is called while a question is
@@ -262,21 +262,21 @@ func TestJudgeForget(t *testing.T) {
 func TestJudgeForgetsMeanwhile(t *testing.T) {
 	alice, bob := credentialOf(t, sign(goodHeader, goodClaims), ""), credentialOf(t, sign(goodHeader, goodClaims), "bob")
 	good := Good
-	for name, forget := range map[string]func(*court){
-		"refused after all": func(b *court) { b.Forget(bob, controller) },
+	for name, forget := range map[string]func(*testJudge){
+		"refused after all": func(b *testJudge) { b.Forget(bob, controller) },
 	} {
 		t.Run(name+", the daemon is asked", func(t *testing.T) {
-			b := newCourt(nil)
-			must(t, b.Genuine(context.Background(), bob, controller, func(context.Context) error { forget(b); return nil }))
-			b.wants(t, bob, controller, 1, 0)
+			b := newTestJudge(nil)
+			must(t, b.Authenticate(context.Background(), bob, controller, func(context.Context) error { forget(b); return nil }))
+			b.expect(t, bob, controller, 1, 0)
 		})
 		t.Run(name+", a key is asked", func(t *testing.T) {
-			b := newCourt(&good)
-			says := b.HS256
-			b.HS256 = func(ctx context.Context, s Signature) Answer { forget(b); return says(ctx, s) }
-			must(t, b.genuine(alice, controller))
-			b.HS256 = says
-			b.wants(t, alice, controller, 0, 1)
+			b := newTestJudge(&good)
+			verify := b.HS256
+			b.HS256 = func(ctx context.Context, s Signature) Answer { forget(b); return verify(ctx, s) }
+			must(t, b.authenticate(alice, controller))
+			b.HS256 = verify
+			b.expect(t, alice, controller, 0, 1)
 		})
 	}
 }
@@ -284,12 +284,12 @@ func TestJudgeForgetsMeanwhile(t *testing.T) {
 // TestJudgeOfNoRequest checks that a credential that does not come from a
 // request is judged like any other.
 func TestJudgeOfNoRequest(t *testing.T) {
-	b, c := newCourt(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
+	b, c := newTestJudge(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
 	c.proof = nil
-	b.wants(t, c, controller, 1, 0)
-	b.wants(t, credentialOf(t, c.Token, ""), controller, 0, 0)
+	b.expect(t, c, controller, 1, 0)
+	b.expect(t, credentialOf(t, c.Token, ""), controller, 0, 0)
 	b.Forget(c, controller)
-	b.wants(t, c, controller, 1, 0)
+	b.expect(t, c, controller, 1, 0)
 }
 
 // TestJudgeCancelled checks that after a client has disconnected, its request
@@ -301,12 +301,12 @@ func TestJudgeCancelled(t *testing.T) {
 	j.Now = clock
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	for range 2 {
-		err := j.Genuine(ctx, alice, controller, func(ctx context.Context) error { return ctx.Err() })
+		err := j.Authenticate(ctx, alice, controller, func(ctx context.Context) error { return ctx.Err() })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if len(j.accepted.until) > 0 {
+	if len(j.accepted.expiry) > 0 {
 		t.Error("an answer is remembered")
 	}
 }
@@ -317,13 +317,13 @@ func TestJudgeTogether(t *testing.T) {
 	set := parsedSet(t, jwk(&providerKey().PublicKey, ``))
 	j := Judge{RS256: func(_ context.Context, s Signature) Answer { return set.Answer(s) }, Now: clock}
 	hs, rs := credentialOf(t, sign(goodHeader, goodClaims), "bob"), credentialOf(t, signRSA(t, providerKey(), `{"alg":"RS256"}`, goodClaims), "")
-	var asked atomic.Int64
+	var calls atomic.Int64
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
 			for i := range 50 {
 				for _, c := range []Credential{hs, rs} {
-					if err := j.Genuine(context.Background(), c, controller, func(context.Context) error { asked.Add(1); return nil }); err != nil {
+					if err := j.Authenticate(context.Background(), c, controller, func(context.Context) error { calls.Add(1); return nil }); err != nil {
 						t.Error(err)
 					}
 				}
@@ -335,7 +335,7 @@ func TestJudgeTogether(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if n := asked.Load(); n < 1 || n > 8*3*8 {
+	if n := calls.Load(); n < 1 || n > 8*3*8 {
 		t.Errorf("asked %d times", n)
 	}
 }

@@ -27,27 +27,27 @@ type rsaKey struct {
 	public *rsa.PublicKey
 }
 
-// private lists the secret members of a JSON Web Key: those in RFC 7518, 6.2.2,
+// secretMembers lists the secret members of a JSON Web Key: those in RFC 7518, 6.2.2,
 // 6.3.2 and 6.4, and those of the key type AKP. A set with a secret member is
 // refused, because workers get the set and every user may read it.
-var private = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"}
+var secretMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"}
 
 // parseKey parses a JSON Web Key (RFC 7517, 4). If the key is valid but can't
 // be used here, the result useless has the reason. A null member counts as
 // absent, because some providers write every member that a key could have.
-func parseKey(data []byte) (key rsaKey, useless string, err error) {
+func parseKey(data []byte) (key rsaKey, unusable string, err error) {
 	o, err := parseObject(data)
 	if err != nil {
 		return key, "", err
 	}
 	maps.DeleteFunc(o, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
-	for _, name := range private {
+	for _, name := range secretMembers {
 		if _, ok := o[name]; ok {
 			return key, "", fmt.Errorf("contains %s, part of a private or secret key; a key set must hold only public keys", name)
 		}
 	}
-	if useless, err = o.useless(); useless != "" || err != nil {
-		return key, useless, err
+	if unusable, err = o.unusableReason(); unusable != "" || err != nil {
+		return key, unusable, err
 	}
 	if key.id, _, err = o.text("kid"); err != nil {
 		return key, "", errors.New("kid is not a string")
@@ -56,9 +56,9 @@ func parseKey(data []byte) (key rsaKey, useless string, err error) {
 	return key, "", err
 }
 
-// useless returns the reason why a key can't verify RS256 signatures, or "" if
+// unusableReason returns the reason why a key can't verify RS256 signatures, or "" if
 // it can.
-func (o object) useless() (why string, err error) {
+func (o object) unusableReason() (reason string, err error) {
 	for _, member := range []struct{ name, want string }{{"kty", "RSA"}, {"use", "sig"}, {"alg", rs256}} {
 		value, ok, err := o.text(member.name)
 		switch {

@@ -29,7 +29,7 @@ const (
 // are tried.
 type KeySet struct {
 	keys     []rsaKey
-	others   map[string]int // number of keys that can't be used, by reason
+	ignored  map[string]int // number of keys that can't be used, by reason
 	warnings []string
 }
 
@@ -38,18 +38,18 @@ type KeySet struct {
 // same as for LoadKey. Every error contains the command that fixes it.
 func LoadKeySet(path string, trust guard.Trust) (*KeySet, error) {
 	trust = orSelf(trust)
-	anew := recipe{
+	fix := recipe{
 		option: "jwks", command: "curl --fail --output %s URL", owner: " && chmod 0444 %[1]s",
 		directory: "(umask 022; mkdir -p %[1]s)", unlock: "chmod a+r %[1]s",
 		remark: fmt.Sprintf("URL is the identity provider's jwks_uri; RS256 keys must have at least %d bits", minRSA),
 	}
 	data, facts, err := content.Read(path, rule("key set", trust), MaxKeySet)
 	if err != nil {
-		return nil, anew.withHint(err, path, false)
+		return nil, fix.withHint(err, path, false)
 	}
 	set, err := ParseKeySet(data)
 	if err != nil {
-		return nil, anew.withHint(errs.Wrap(err, errs.Invalid, "key set %s", path), path, badDownload(data))
+		return nil, fix.withHint(errs.Wrap(err, errs.Invalid, "key set %s", path), path, badDownload(data))
 	}
 	set.warnings = facts.Warnings
 	return set, nil
@@ -71,21 +71,21 @@ func ParseKeySet(data []byte) (*KeySet, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := &KeySet{others: map[string]int{}}
+	set := &KeySet{ignored: map[string]int{}}
 	for i, raw := range list {
-		key, useless, err := parseKey(raw)
+		key, unusable, err := parseKey(raw)
 		switch {
 		case err != nil:
 			return nil, errs.New(errs.Invalid, "key %d: %v", i+1, err)
-		case useless != "":
-			set.others[useless]++
+		case unusable != "":
+			set.ignored[unusable]++
 		default:
 			set.keys = append(set.keys, key)
 		}
 	}
 	switch {
 	case len(set.keys) == 0:
-		return nil, errs.New(errs.Invalid, "no RSA key for RS256 signatures%s", set.passedOver())
+		return nil, errs.New(errs.Invalid, "no RSA key for RS256 signatures%s", set.ignoredText())
 	case len(set.keys) > maxKeys:
 		return nil, errs.New(errs.Invalid, "%d RS256 keys; at most %d are supported", len(set.keys), maxKeys)
 	}
@@ -94,11 +94,11 @@ func ParseKeySet(data []byte) (*KeySet, error) {
 
 // keyList returns the keys of a set, unparsed.
 func keyList(data []byte) (list []json.RawMessage, err error) {
-	top, err := parseObject(data)
+	set, err := parseObject(data)
 	if err != nil {
 		return nil, errs.New(errs.Invalid, "%v", err)
 	}
-	if raw, ok := top["keys"]; !ok || json.Unmarshal(raw, &list) != nil {
+	if raw, ok := set["keys"]; !ok || json.Unmarshal(raw, &list) != nil {
 		return nil, errs.New(errs.Invalid, "no list named keys")
 	}
 	return list, nil
@@ -111,17 +111,17 @@ func (s *KeySet) verify(kid, signed string, signature []byte) error {
 	if s == nil {
 		return errNoKey
 	}
-	tried := false
+	matched := false
 	for _, key := range s.keys {
 		if kid != "" && key.id != "" && key.id != kid {
 			continue
 		}
-		tried = true
+		matched = true
 		if jwt.SigningMethodRS256.Verify(signed, signature, key.public) == nil {
 			return nil
 		}
 	}
-	if !tried {
+	if !matched {
 		return errors.New("no key matches its kid")
 	}
 	return errSignature
@@ -153,14 +153,14 @@ func (s *KeySet) String() string {
 	for i, key := range s.keys {
 		ids[i] = fmt.Sprintf("%.60q", key.id)
 	}
-	return fmt.Sprintf("kid %s", strings.Join(ids, ", ")) + s.passedOver()
+	return fmt.Sprintf("kid %s", strings.Join(ids, ", ")) + s.ignoredText()
 }
 
-// passedOver returns the number of ignored keys for each reason, as a text that
+// ignoredText returns the number of ignored keys for each reason, as a text that
 // can be appended to another text.
-func (s *KeySet) passedOver() (text string) {
-	for _, reason := range slices.Sorted(maps.Keys(s.others)) {
-		text += fmt.Sprintf("; %d ignored: %s", s.others[reason], reason)
+func (s *KeySet) ignoredText() (text string) {
+	for _, reason := range slices.Sorted(maps.Keys(s.ignored)) {
+		text += fmt.Sprintf("; %d ignored: %s", s.ignored[reason], reason)
 	}
 	return text
 }

@@ -136,7 +136,7 @@ func TestKeySetAccepted(t *testing.T) {
 func refusedSets() []struct{ name, set, why string } {
 	public := &providerKey().PublicKey
 	good := jwk(public, ``)
-	of := func(n *big.Int, e string) string { return fmt.Sprintf(`{"kty":"RSA","n":"%s","e":"%s"}`, number(n), e) }
+	rsaJWK := func(n *big.Int, e string) string { return fmt.Sprintf(`{"kty":"RSA","n":"%s","e":"%s"}`, number(n), e) }
 	sets := []struct{ name, set, why string }{
 		{"nothing", "", "not a JSON object"},
 		{"an array", "[" + good + "]", "not a JSON object"},
@@ -157,19 +157,19 @@ func refusedSets() []struct{ name, set, why string } {
 		{"a private EC key", keySet(good, `{"kty":"EC","d":"c2VjcmV0"}`), "key 2: contains d"},
 		{"a private key for encryption", keySet(good, jwk(public, `,"use":"enc","d":"c2VjcmV0"`)), "key 2: contains d"},
 		{"a private key, empty", keySet(jwk(public, `,"d":""`)), "key 1: contains d"},
-		{"1024 bits", keySet(good, of(odd(1024), "AQAB")), "key 2: RSA key has 1024 bits; must have 2048 to 8192"},
-		{"2047 bits", keySet(of(odd(2047), "AQAB")), "RSA key has 2047 bits"},
+		{"1024 bits", keySet(good, rsaJWK(odd(1024), "AQAB")), "key 2: RSA key has 1024 bits; must have 2048 to 8192"},
+		{"2047 bits", keySet(rsaJWK(odd(2047), "AQAB")), "RSA key has 2047 bits"},
 		{"2047 bits, zeros in front", keySet(`{"kty":"RSA","n":"` + base64.RawURLEncoding.EncodeToString(append(make([]byte, 64), odd(2047).Bytes()...)) + `","e":"AQAB"}`), "RSA key has 2047 bits"},
-		{"8193 bits", keySet(of(odd(8193), "AQAB")), "RSA key has 8193 bits"},
-		{"no bits", keySet(of(new(big.Int), "AQAB")), "RSA key has 0 bits"},
-		{"n even", keySet(of(new(big.Int).Add(public.N, big.NewInt(1)), "AQAB")), "n is even"},
-		{"e of 0", keySet(of(public.N, "")), "e is not an odd number"},
-		{"e of 1", keySet(of(public.N, "AQ")), "e is not an odd number"},
-		{"e of 2", keySet(of(public.N, "Ag")), "e is not an odd number"},
-		{"e of 65536", keySet(of(public.N, "AQAA")), "e is not an odd number"},
-		{"e of 2^31+1", keySet(of(public.N, "gAAAAQ")), "e is not an odd number"},
-		{"e of 2^64+3", keySet(of(public.N, "AQAAAAAAAAAD")), "e is not an odd number"},
-		{"a faulty chip's", keySet(of(rocaLike(), "AQAB")), "CVE-2017-15361"},
+		{"8193 bits", keySet(rsaJWK(odd(8193), "AQAB")), "RSA key has 8193 bits"},
+		{"no bits", keySet(rsaJWK(new(big.Int), "AQAB")), "RSA key has 0 bits"},
+		{"n even", keySet(rsaJWK(new(big.Int).Add(public.N, big.NewInt(1)), "AQAB")), "n is even"},
+		{"e of 0", keySet(rsaJWK(public.N, "")), "e is not an odd number"},
+		{"e of 1", keySet(rsaJWK(public.N, "AQ")), "e is not an odd number"},
+		{"e of 2", keySet(rsaJWK(public.N, "Ag")), "e is not an odd number"},
+		{"e of 65536", keySet(rsaJWK(public.N, "AQAA")), "e is not an odd number"},
+		{"e of 2^31+1", keySet(rsaJWK(public.N, "gAAAAQ")), "e is not an odd number"},
+		{"e of 2^64+3", keySet(rsaJWK(public.N, "AQAAAAAAAAAD")), "e is not an odd number"},
+		{"a faulty chip's", keySet(rsaJWK(rocaLike(), "AQAB")), "CVE-2017-15361"},
 		{"no n", keySet(`{"kty":"RSA","e":"AQAB"}`), "n is not a string"},
 		{"no e", keySet(`{"kty":"RSA","n":"` + number(public.N) + `"}`), "e is not a string"},
 		{"n a number", keySet(`{"kty":"RSA","n":7,"e":"AQAB"}`), "n is not a string"},
@@ -181,7 +181,7 @@ func refusedSets() []struct{ name, set, why string } {
 		{"key_ops of another type", keySet(jwk(public, `,"key_ops":"verify"`)), "key_ops is not a list"},
 		{"kid of another type", keySet(jwk(public, `,"kid":7`)), "kid is not a string"},
 	}
-	for _, name := range private {
+	for _, name := range secretMembers {
 		sets = append(sets, struct{ name, set, why string }{"with " + name, keySet(good, jwk(public, `,"`+name+`":"c2VjcmV0"`)), "key 2: contains " + name})
 	}
 	return sets
@@ -317,21 +317,21 @@ func FuzzKeySet(f *testing.F) {
 		if !json.Valid(text) || set.Len() < 1 || set.Len() > maxKeys {
 			t.Errorf("accepted %d keys", set.Len())
 		}
-		ours, again := false, []string{}
+		hasProviderKey, copies := false, []string{}
 		for _, key := range set.keys {
 			n, e := key.public.N, key.public.E
 			if bits := n.BitLen(); bits < 2048 || bits > 8192 || n.Bit(0) == 0 || e < 3 || e%2 == 0 || e > 1<<31-1 {
 				t.Errorf("accepted n of %d bits, e %d", bits, e)
 			}
-			ours = ours || public.Equal(key.public)
-			again = append(again, jwk(key.public, ``))
+			hasProviderKey = hasProviderKey || public.Equal(key.public)
+			copies = append(copies, jwk(key.public, ``))
 		}
 		// Both the set and a copy that was written and parsed again must verify
 		// the provider's signature if, and only if, the set has the provider's
 		// key.
-		for _, s := range []*KeySet{set, parsedSet(t, again...)} {
-			if (s.verify("", signed, signature) == nil) != ours {
-				t.Errorf("the set has the provider's key: %v; verify contradicts this", ours)
+		for _, s := range []*KeySet{set, parsedSet(t, copies...)} {
+			if (s.verify("", signed, signature) == nil) != hasProviderKey {
+				t.Errorf("the set has the provider's key: %v; verify contradicts this", hasProviderKey)
 			}
 		}
 	})

@@ -13,8 +13,8 @@ import (
 
 // Limits on an HS256 key, in bytes.
 const (
-	minKey = hmackey.Least
-	maxKey = hmackey.Most
+	minKey = hmackey.MinSize
+	maxKey = hmackey.MaxSize
 )
 
 // Key is the cluster's HS256 key. Anyone who has it can act as any user. Every
@@ -49,7 +49,7 @@ func (k Key) secret() []byte {
 func LoadKey(path string, trust guard.Trust) (Key, error) {
 	trust = orSelf(trust)
 	reader := trust.Owners[0]
-	anew := recipe{
+	fix := recipe{
 		option:    "jwt_key",
 		command:   fmt.Sprintf("(umask 077; head -c %d /dev/urandom >%%s)", minKey),
 		directory: "(umask 022; mkdir -p -m 0700 %[1]s)",
@@ -57,18 +57,18 @@ func LoadKey(path string, trust guard.Trust) (Key, error) {
 		secret:    fmt.Sprint(reader),
 	}
 	if reader != 0 { // root, which is 0, runs the command
-		anew.owner = fmt.Sprintf(" && chown %d %%[1]s", reader)
-		anew.directory += anew.owner
+		fix.owner = fmt.Sprintf(" && chown %d %%[1]s", reader)
+		fix.directory += fix.owner
 	}
 	r := rule("key file", trust)
 	r.Secret = true
 	data, facts, err := content.Read(path, r, maxKey)
 	if err != nil {
-		return Key{}, anew.withHint(err, path, false)
+		return Key{}, fix.withHint(err, path, false)
 	}
 	if err := hmackey.Check(data); err != nil {
 		worthless := len(data) < minKey || bytes.Count(data, data[:1]) == len(data)
-		return Key{}, anew.withHint(errs.Wrap(err, errs.Invalid, "key file %s", path), path, worthless)
+		return Key{}, fix.withHint(errs.Wrap(err, errs.Invalid, "key file %s", path), path, worthless)
 	}
 	key, err := NewKey(data)
 	if err != nil {
@@ -83,8 +83,8 @@ func NewKey(secret []byte) (Key, error) {
 	if len(secret) < minKey {
 		return Key{}, errs.New(errs.Invalid, "%v", hmackey.TooShort(len(secret)))
 	}
-	own := slices.Clone(secret)
-	return Key{bytes: func() []byte { return own }}, nil
+	copied := slices.Clone(secret)
+	return Key{bytes: func() []byte { return copied }}, nil
 }
 
 // Warnings returns problems of the key's file that an administrator should know

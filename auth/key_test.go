@@ -105,10 +105,10 @@ func TestLoadKeyUnreadable(t *testing.T) {
 // refusedFile checks the error for a refused file: its cause, and the command
 // that fixes the file. The command must be found even if the error is wrapped,
 // and the path in it must be quoted.
-func refusedFile(t *testing.T, err error, kind errs.Kind, path, why, command string) {
+func refusedFile(t *testing.T, err error, kind errs.Kind, path, reason, command string) {
 	t.Helper()
-	if errs.KindOf(err) != kind || !strings.Contains(fmt.Sprint(err), why) || !strings.Contains(fmt.Sprint(err), path) {
-		t.Errorf("got %v (%v), want %v because of %q", err, errs.KindOf(err), kind, why)
+	if errs.KindOf(err) != kind || !strings.Contains(fmt.Sprint(err), reason) || !strings.Contains(fmt.Sprint(err), path) {
+		t.Errorf("got %v (%v), want %v because of %q", err, errs.KindOf(err), kind, reason)
 	}
 	wrapped := fmt.Errorf("start: %w", errs.Wrap(err, kind, "read the configuration"))
 	if makes := strings.HasSuffix(command, ">") || strings.HasPrefix(command, "curl"); makes { // these commands create a new file beside path

@@ -8,7 +8,7 @@ import (
 
 func TestMemory(t *testing.T) {
 	long := now.Add(time.Hour)
-	it := acceptance{"controller", hashOf("token"), "bob"}
+	key := acceptance{"controller", hashOf("token"), "bob"}
 	for _, test := range []struct {
 		name    string
 		expires time.Time
@@ -16,23 +16,23 @@ func TestMemory(t *testing.T) {
 		want    bool
 	}{
 		{"at once", long, 0, true},
-		{"nearly a minute later", long, remembered - 1, true},
-		{"a minute later", long, remembered, false},
+		{"nearly a minute later", long, memoryTTL - 1, true},
+		{"a minute later", long, memoryTTL, false},
 		{"before the token's end", now.Add(10 * time.Second), 10*time.Second - 1, true},
 		{"at the token's end", now.Add(10 * time.Second), 10 * time.Second, false},
 		{"a token that is in its leeway", now.Add(-time.Second), 0, false},
 	} {
 		var m memory[acceptance]
-		if m.has(it, now) {
+		if m.has(key, now) {
 			t.Errorf("%s: an empty memory has the entry", test.name)
 		}
-		m.add(it, test.expires, now, m.asking())
-		if got := m.has(it, now.Add(test.after)); got != test.want {
+		m.add(key, test.expires, now, m.removalCount())
+		if got := m.has(key, now.Add(test.after)); got != test.want {
 			t.Errorf("%s: got %v", test.name, got)
 		}
 	}
-	if remembered > time.Minute {
-		t.Errorf("entries are remembered for %v, want at most a minute", remembered)
+	if memoryTTL > time.Minute {
+		t.Errorf("entries are remembered for %v, want at most a minute", memoryTTL)
 	}
 }
 
@@ -40,47 +40,47 @@ func TestMemory(t *testing.T) {
 // name are different.
 func TestMemoryTellsApart(t *testing.T) {
 	var m memory[acceptance]
-	it := acceptance{"controller", hashOf("token"), "bob"}
-	m.add(it, now.Add(time.Hour), now, m.asking())
+	key := acceptance{"controller", hashOf("token"), "bob"}
+	m.add(key, now.Add(time.Hour), now, m.removalCount())
 	for name, other := range map[string]acceptance{
-		"daemon":  {"accounting", it.token, it.actAs},
-		"token":   {it.daemon, hashOf("token "), it.actAs},
-		"act-as":  {it.daemon, it.token, "alice"},
-		"no name": {it.daemon, it.token, ""},
+		"daemon":  {"accounting", key.token, key.actAs},
+		"token":   {key.daemon, hashOf("token "), key.actAs},
+		"act-as":  {key.daemon, key.token, "alice"},
+		"no name": {key.daemon, key.token, ""},
 	} {
 		if m.has(other, now) {
 			t.Errorf("entries with another %s are not distinguished", name)
 		}
 		m.drop(other)
 	}
-	if !m.has(it, now) {
+	if !m.has(key, now) {
 		t.Error("removed together with another entry")
 	}
-	m.drop(it)
-	if m.has(it, now) {
+	m.drop(key)
+	if m.has(key, now) {
 		t.Error("the entry is still there")
 	}
-	new(memory[acceptance]).drop(it)
+	new(memory[acceptance]).drop(key)
 }
 
 // TestMemoryTakenBackMeanwhile checks that an answer is not remembered if any
 // entry was removed after the question was sent. The answer may be based on the
 // previous keys.
 func TestMemoryTakenBackMeanwhile(t *testing.T) {
-	it, other := acceptance{"controller", hashOf("token"), "bob"}, acceptance{"accounting", hashOf("another"), ""}
-	for name, takeBack := range map[string]func(*memory[acceptance]){
-		"it":        func(m *memory[acceptance]) { m.drop(it) },
+	key, other := acceptance{"controller", hashOf("token"), "bob"}, acceptance{"accounting", hashOf("another"), ""}
+	for name, remove := range map[string]func(*memory[acceptance]){
+		"it":        func(m *memory[acceptance]) { m.drop(key) },
 		"something": func(m *memory[acceptance]) { m.drop(other) },
 	} {
 		var m memory[acceptance]
-		asked := m.asking()
-		takeBack(&m)
-		m.add(it, now.Add(time.Hour), now, asked)
-		if m.has(it, now) {
+		removals := m.removalCount()
+		remove(&m)
+		m.add(key, now.Add(time.Hour), now, removals)
+		if m.has(key, now) {
 			t.Errorf("%s was removed, but an earlier acceptance is remembered", name)
 		}
-		m.add(it, now.Add(time.Hour), now, m.asking())
-		if !m.has(it, now) {
+		m.add(key, now.Add(time.Hour), now, m.removalCount())
+		if !m.has(key, now) {
 			t.Errorf("%s was removed, and a later acceptance is not remembered", name)
 		}
 	}
@@ -90,16 +90,16 @@ func TestMemoryTakenBackMeanwhile(t *testing.T) {
 // entries, because they use the monotonic clock.
 func TestMemoryAndTheClock(t *testing.T) {
 	var m memory[acceptance]
-	it, now := acceptance{"controller", hashOf("token"), "bob"}, time.Now()
+	key, now := acceptance{"controller", hashOf("token"), "bob"}, time.Now()
 	for _, expires := range []time.Time{now.Round(0).Add(30 * time.Second), now.Round(0).Add(time.Hour)} {
-		m.add(it, expires, now, m.asking())
-		if until := m.until[it]; until == until.Round(0) {
+		m.add(key, expires, now, m.removalCount())
+		if expiry := m.expiry[key]; expiry == expiry.Round(0) {
 			t.Errorf("a token that expires in %v is remembered by the wall clock", expires.Sub(now))
 		}
 	}
-	clear(m.until)
-	m.add(it, now.Round(0).Add(-time.Second), now, m.asking())
-	if len(m.until) > 0 {
+	clear(m.expiry)
+	m.add(key, now.Round(0).Add(-time.Second), now, m.removalCount())
+	if len(m.expiry) > 0 {
 		t.Error("an expired entry takes space")
 	}
 }
@@ -108,30 +108,30 @@ func TestMemoryAndTheClock(t *testing.T) {
 // contains the newest token, and removes expired tokens first.
 func TestMemoryIsBounded(t *testing.T) {
 	var m memory[acceptance]
-	one := func(i int) acceptance { return acceptance{"controller", hashOf(fmt.Sprint(i)), ""} }
+	entry := func(i int) acceptance { return acceptance{"controller", hashOf(fmt.Sprint(i)), ""} }
 	long := now.Add(time.Hour)
-	for i := range mostRemember / 2 {
-		m.add(one(i), long, now, m.asking())
+	for i := range maxRemembered / 2 {
+		m.add(entry(i), long, now, m.removalCount())
 	}
-	for i := range mostRemember / 2 {
-		m.add(one(mostRemember+i), now.Add(time.Second), now, m.asking())
+	for i := range maxRemembered / 2 {
+		m.add(entry(maxRemembered+i), now.Add(time.Second), now, m.removalCount())
 	}
 	later := now.Add(2 * time.Second) // at this time, the second half has expired
-	for i := range mostRemember / 2 {
-		m.add(one(2*mostRemember+i), long, later, m.asking())
+	for i := range maxRemembered / 2 {
+		m.add(entry(2*maxRemembered+i), long, later, m.removalCount())
 	}
-	for i := range mostRemember / 2 {
-		if !m.has(one(i), later) || !m.has(one(2*mostRemember+i), later) {
+	for i := range maxRemembered / 2 {
+		if !m.has(entry(i), later) || !m.has(entry(2*maxRemembered+i), later) {
 			t.Fatalf("entry %d was removed before an expired one", i)
 		}
 	}
-	for i := range 3 * mostRemember {
-		m.add(one(-i-1), long, later, m.asking())
-		if len(m.until) > mostRemember || !m.has(one(-i-1), later) {
-			t.Fatalf("%d in the table after %d more, of %d; the newest in it: %v", len(m.until), i+1, mostRemember, m.has(one(-i-1), later))
+	for i := range 3 * maxRemembered {
+		m.add(entry(-i-1), long, later, m.removalCount())
+		if len(m.expiry) > maxRemembered || !m.has(entry(-i-1), later) {
+			t.Fatalf("%d in the table after %d more, of %d; the newest in it: %v", len(m.expiry), i+1, maxRemembered, m.has(entry(-i-1), later))
 		}
 	}
-	if len(m.until) < mostRemember/2 {
-		t.Errorf("only %d entries are left", len(m.until))
+	if len(m.expiry) < maxRemembered/2 {
+		t.Errorf("only %d entries are left", len(m.expiry))
 	}
 }

@@ -37,7 +37,7 @@ func parseObject(data []byte) (object, error) {
 		if !ok {
 			return nil, errors.New("not JSON")
 		}
-		if _, twice := o[name]; twice {
+		if _, duplicate := o[name]; duplicate {
 			return nil, errors.New("duplicate member")
 		}
 		var value json.RawMessage
@@ -77,8 +77,8 @@ func (o object) seconds(name string) (value int64, ok bool, err error) {
 	if !ok {
 		return 0, false, nil
 	}
-	const last = 253402300799
-	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil && n >= 0 && n <= last {
+	const maxTime = 253402300799
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil && n >= 0 && n <= maxTime {
 		return n, true, nil
 	}
 	// If the first character is not a digit, the value is not a number, or is
@@ -95,7 +95,7 @@ func (o object) seconds(name string) (value int64, ok bool, err error) {
 		}
 	}
 	r, ok := new(big.Rat).SetString(string(raw))
-	if !ok || !r.IsInt() || r.Num().Cmp(big.NewInt(last)) > 0 {
+	if !ok || !r.IsInt() || r.Num().Cmp(big.NewInt(maxTime)) > 0 {
 		return 0, true, errors.New("not a time")
 	}
 	return r.Num().Int64(), true, nil

@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 )
 
-// For derives a key from k for one purpose. A token that is signed with the
+// Derive derives a key from k for one purpose. A token that is signed with the
 // derived key is valid only for that purpose: verification with k, or with the
 // key for another purpose, fails.
-func (k Key) For(purpose string) Key {
+func (k Key) Derive(purpose string) Key {
 	secret := k.secret()
 	if len(secret) < minKey {
 		return Key{}

@@ -10,19 +10,19 @@ func TestKeyForAPurpose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := map[string]Key{"the key itself": key, "a purpose": key.For("one"), "another": key.For("two")}
-	for maker, with := range keys {
-		token, err := Create(with, "ann", time.Minute, time.Now())
+	keys := map[string]Key{"the key itself": key, "a purpose": key.Derive("one"), "another": key.Derive("two")}
+	for maker, makerKey := range keys {
+		token, err := Create(makerKey, "ann", time.Minute, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for judge, k := range keys {
-			if _, err := (Verifier{Key: k}).Verify(token); (err == nil) != (maker == judge) {
-				t.Errorf("token of %s judged by %s: %v", maker, judge, err)
+		for verifier, k := range keys {
+			if _, err := (Verifier{Key: k}).Verify(token); (err == nil) != (maker == verifier) {
+				t.Errorf("token of %s judged by %s: %v", maker, verifier, err)
 			}
 		}
 	}
-	if _, err := Create(Key{}.For("one"), "ann", time.Minute, time.Now()); err == nil {
+	if _, err := Create(Key{}.Derive("one"), "ann", time.Minute, time.Now()); err == nil {
 		t.Error("a key was derived from the zero Key")
 	}
 }

@@ -17,7 +17,7 @@ func together(t *testing.T, j *Judge, n int, c Credential, ask func(context.Cont
 	t.Helper()
 	answers = make([]error, n)
 	for i := range n {
-		go func() { answers[i] = j.Genuine(context.Background(), c, controller, ask) }()
+		go func() { answers[i] = j.Authenticate(context.Background(), c, controller, ask) }()
 	}
 	synctest.Wait()
 	return answers
@@ -30,35 +30,35 @@ func together(t *testing.T, j *Judge, n int, c Credential, ask func(context.Cont
 func TestOneQuestion(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice := credentialOf(t, token, "")
-	for name, word := range map[string]error{
+	for name, result := range map[string]error{
 		"yes": nil, "no": errs.New(errs.Unauthenticated, Refused), "down": errs.New(errs.Unavailable, "the controller is down"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				j, answer := &Judge{Now: clock}, make(chan struct{})
-				var asked atomic.Int64
-				ask := func(context.Context) error { asked.Add(1); <-answer; return word }
+				var calls atomic.Int64
+				ask := func(context.Context) error { calls.Add(1); <-answer; return result }
 				answers := together(t, j, 100, alice, ask)
-				if n := asked.Load(); n != 1 {
+				if n := calls.Load(); n != 1 {
 					t.Errorf("asked %d times", n)
 				}
 				for _, other := range []Credential{credentialOf(t, token, "bob"), credentialOf(t, sign(`{"alg":"HS256"}`, goodClaims), "")} {
-					go j.Genuine(context.Background(), other, controller, ask)
+					go j.Authenticate(context.Background(), other, controller, ask)
 				}
-				go j.Genuine(context.Background(), alice, accounting, ask)
+				go j.Authenticate(context.Background(), alice, accounting, ask)
 				synctest.Wait()
-				if n := asked.Load(); n != 4 {
+				if n := calls.Load(); n != 4 {
 					t.Errorf("with others: asked %d times", n)
 				}
 				close(answer)
 				synctest.Wait()
 				for i, err := range answers {
-					if !errors.Is(err, word) {
+					if !errors.Is(err, result) {
 						t.Errorf("%d: %v", i, err)
 					}
 				}
-				if len(j.asking.asked) > 0 {
-					t.Errorf("%d questions are left", len(j.asking.asked))
+				if len(j.questions.pending) > 0 {
+					t.Errorf("%d questions are left", len(j.questions.pending))
 				}
 			})
 		})
@@ -72,9 +72,9 @@ func TestAnotherAsks(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	synctest.Test(t, func(t *testing.T) {
 		j, answer := &Judge{Now: clock}, make(chan struct{})
-		var asked atomic.Int64
+		var calls atomic.Int64
 		ask := func(ctx context.Context) error {
-			asked.Add(1)
+			calls.Add(1)
 			select {
 			case <-answer:
 				return nil
@@ -82,25 +82,25 @@ func TestAnotherAsks(t *testing.T) {
 				return errs.Wrap(ctx.Err(), errs.Unavailable, "the controller can't be reached")
 			}
 		}
-		gone, leave := context.WithCancel(context.Background())
+		firstCtx, cancelFirst := context.WithCancel(context.Background())
 		first := make(chan error, 1)
-		go func() { first <- j.Genuine(gone, alice, controller, ask) }()
+		go func() { first <- j.Authenticate(firstCtx, alice, controller, ask) }()
 		synctest.Wait()
 		answers := together(t, j, 10, alice, ask)
 		waiting, stop := context.WithCancel(context.Background())
 		second := make(chan error, 1)
-		go func() { second <- j.Genuine(waiting, alice, controller, ask) }()
+		go func() { second <- j.Authenticate(waiting, alice, controller, ask) }()
 		synctest.Wait()
 		stop()
-		if err := <-second; !errors.Is(err, context.Canceled) || errs.KindOf(err) != errs.Unavailable || asked.Load() != 1 {
-			t.Errorf("the request whose client disconnected: %v, asked %d times", err, asked.Load())
+		if err := <-second; !errors.Is(err, context.Canceled) || errs.KindOf(err) != errs.Unavailable || calls.Load() != 1 {
+			t.Errorf("the request whose client disconnected: %v, asked %d times", err, calls.Load())
 		}
-		leave()
+		cancelFirst()
 		if err := <-first; !errors.Is(err, context.Canceled) {
 			t.Errorf("the first request: %v", err)
 		}
 		synctest.Wait()
-		if n := asked.Load(); n != 2 {
+		if n := calls.Load(); n != 2 {
 			t.Errorf("asked %d times", n)
 		}
 		close(answer)
@@ -116,13 +116,13 @@ func TestAnotherAsks(t *testing.T) {
 // TestJustAnswered checks that a request does not ask a question that has just
 // been answered.
 func TestJustAnswered(t *testing.T) {
-	b, alice := newCourt(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
+	b, alice := newTestJudge(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
 	b.HS256 = func(context.Context, Signature) Answer {
 		b.HS256 = nil
-		must(t, b.genuine(alice, controller)) // another request that finishes first
+		must(t, b.authenticate(alice, controller)) // another request that finishes first
 		return Unknown
 	}
-	b.wants(t, alice, controller, 1, 0)
+	b.expect(t, alice, controller, 1, 0)
 }
 
 // TestAskerFallsOver checks that waiting requests continue after a panic in
@@ -133,7 +133,7 @@ func TestAskerFallsOver(t *testing.T) {
 		j, fall, fell := &Judge{Now: clock}, make(chan struct{}), make(chan any, 1)
 		go func() {
 			defer func() { fell <- recover() }()
-			j.Genuine(context.Background(), alice, controller, func(context.Context) error { <-fall; panic("in the client") })
+			j.Authenticate(context.Background(), alice, controller, func(context.Context) error { <-fall; panic("in the client") })
 		}()
 		synctest.Wait()
 		answers := together(t, j, 1, alice, func(context.Context) error { return errAsked })
@@ -184,34 +184,34 @@ func TestNobodyJoinsTheQuestionOfBefore(t *testing.T) {
 func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, answer := &Judge{Now: clock}, make(chan struct{})
-		var now, most, all atomic.Int64
+		var now, peak, total atomic.Int64
 		ask := func(context.Context) error {
-			if n := now.Add(1); n > most.Load() {
-				most.Store(n)
+			if n := now.Add(1); n > peak.Load() {
+				peak.Store(n)
 			}
-			all.Add(1)
+			total.Add(1)
 			<-answer
 			now.Add(-1)
 			return nil
 		}
-		one := func(i int) Credential {
+		credential := func(i int) Credential {
 			return credentialOf(t, sign(fmt.Sprintf(`{"alg":"HS256","kid":"%d"}`, i), goodClaims), "")
 		}
-		const tokens = 3 * mostAsked
+		const tokens = 3 * maxQuestions
 		errors := make(chan error, tokens)
 		for i := range tokens {
-			go func() { errors <- j.Genuine(context.Background(), one(i), controller, ask) }()
+			go func() { errors <- j.Authenticate(context.Background(), credential(i), controller, ask) }()
 		}
 		synctest.Wait()
-		if n := now.Load(); n != mostAsked {
+		if n := now.Load(); n != maxQuestions {
 			t.Errorf("%d questions are asked concurrently", n)
 		}
-		gone, leave := context.WithCancel(context.Background())
-		leave()
-		if err := j.Genuine(gone, one(tokens), controller, ask); errs.KindOf(err) != errs.Unavailable {
+		cancelled, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := j.Authenticate(cancelled, credential(tokens), controller, ask); errs.KindOf(err) != errs.Unavailable {
 			t.Errorf("the request whose client disconnected: %v", err)
 		}
-		if err := j.Genuine(context.Background(), one(0), accounting, func(context.Context) error { return nil }); err != nil {
+		if err := j.Authenticate(context.Background(), credential(0), accounting, func(context.Context) error { return nil }); err != nil {
 			t.Errorf("the other daemon: %v", err)
 		}
 		close(answer)
@@ -221,8 +221,8 @@ func TestQuestionsAreBounded(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if all.Load() != tokens {
-			t.Errorf("%d of %d were asked", all.Load(), tokens)
+		if total.Load() != tokens {
+			t.Errorf("%d of %d were asked", total.Load(), tokens)
 		}
 	})
 }

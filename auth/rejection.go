@@ -21,17 +21,17 @@ type Rejection struct {
 // NewRejection returns the Rejection of a rejected request. Its User has only
 // characters of user names, and a limited length, so it can't forge a log line.
 func NewRejection(r *http.Request, opt Options) Rejection {
-	name, unnamed := userName(r.Header)
-	token, unread := userToken(r.Header)
-	rejected := Rejection{Hash: hashOfParts(name, token, fmt.Sprint(unnamed, unread))}
-	if unnamed != nil || unread != nil {
+	name, nameErr := userName(r.Header)
+	token, tokenErr := userToken(r.Header)
+	rejected := Rejection{Hash: hashOfParts(name, token, fmt.Sprint(nameErr, tokenErr))}
+	if nameErr != nil || tokenErr != nil {
 		return rejected
 	}
-	who := Credential{ActAs: name}
+	cred := Credential{ActAs: name}
 	if token != "" {
-		who.Claims.User, rejected.dated = unverified(token, opt.UserClaimField, timeOf(opt.Now))
+		cred.Claims.User, rejected.dated = claimedUser(token, opt.UserClaimField, timeOf(opt.Now))
 	}
-	rejected.User = who.User()
+	rejected.User = cred.User()
 	return rejected
 }
 
@@ -49,9 +49,9 @@ func hashOfParts(parts ...string) uint64 {
 	return binary.BigEndian.Uint64(sum.Sum(nil))
 }
 
-// unverified returns the user that a token names. If the token is invalid only
+// claimedUser returns the user that a token names. If the token is invalid only
 // because of its dates, unverified also returns the token's proof.
-func unverified(token, field string, now time.Time) (user string, dated *proof) {
+func claimedUser(token, field string, now time.Time) (user string, dated *proof) {
 	p, err := parse(token)
 	if err != nil {
 		return "", nil
@@ -63,8 +63,8 @@ func unverified(token, field string, now time.Time) (user string, dated *proof) 
 	if user, err = o.user(field); err != nil {
 		return "", nil
 	}
-	claims, err := o.read(field, now)
-	if _, ok := errors.AsType[outOfDate](err); ok || err == nil && !now.Before(claims.Expires) {
+	claims, err := o.parseClaims(field, now)
+	if _, ok := errors.AsType[outOfDateError](err); ok || err == nil && !now.Before(claims.Expires) {
 		dated = p.proof(token)
 	}
 	return user, dated

@@ -77,7 +77,7 @@ func TestOutOfDate(t *testing.T) {
 	good, bad, unknown := Good, Bad, Unknown
 	for _, tt := range []struct {
 		name, claims string
-		says         *Answer
+		keyAnswer    *Answer
 		want         bool
 	}{
 		{"expired", `{"iat":1,"exp":2,"sun":"alice"}`, &good, true},
@@ -89,17 +89,17 @@ func TestOutOfDate(t *testing.T) {
 		{"no user", `{"iat":1,"exp":2}`, &good, false},
 		{"no dates", `{"sun":"alice"}`, &good, false},
 	} {
-		b := newCourt(tt.says)
+		b := newTestJudge(tt.keyAnswer)
 		r := rejected("X-SCHED-USER-TOKEN", sign(goodHeader, tt.claims))
-		if got := b.OutOfDate(context.Background(), r); got != tt.want {
+		if got := b.IsOutOfDate(context.Background(), r); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
 	}
-	b := newCourt(&good)
+	b := newTestJudge(&good)
 	c := credentialOf(t, sign(goodHeader, goodClaims), "")
 	b.now = c.Claims.Expires.Add(time.Second) // the daemons would still accept the token
 	r := &http.Request{Header: http.Header{"X-Sched-User-Token": {c.Token}}}
-	if !b.OutOfDate(context.Background(), NewRejection(r, Options{Now: b.Now})) {
+	if !b.IsOutOfDate(context.Background(), NewRejection(r, Options{Now: b.Now})) {
 		t.Error("within the leeway, the token does not count as expired")
 	}
 }

@@ -22,7 +22,7 @@ const authorization = "Authorization"
 // that sends a token must never be served as another user. Everything ambiguous
 // is refused, because a proxy in front may have interpreted it differently.
 func FromRequest(r *http.Request, opt Options) (Credential, error) {
-	if err := intact(r.Header); err != nil {
+	if err := checkConnection(r.Header); err != nil {
 		return Credential{}, err
 	}
 	name, err := userName(r.Header)
@@ -57,44 +57,44 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	return Credential{}, refuse("no token")
 }
 
-// IsSent reports whether a request contains a token or a user name, valid or
+// HasCredential reports whether a request contains a token or a user name, valid or
 // not.
-func IsSent(h http.Header) bool {
-	name, unnamed := userName(h)
-	token, unread := userToken(h)
-	return name != "" || token != "" || unnamed != nil || unread != nil || intact(h) != nil
+func HasCredential(h http.Header) bool {
+	name, nameErr := userName(h)
+	token, tokenErr := userToken(h)
+	return name != "" || token != "" || nameErr != nil || tokenErr != nil || checkConnection(h) != nil
 }
 
-// intact refuses a request whose Connection or Proxy-Connection header lists an
+// checkConnection refuses a request whose Connection or Proxy-Connection header lists an
 // identity header. It ignores quotes, because parsers interpret them
 // differently. A listed header is only for the next hop, so a proxy removes it.
 // Suppose that one proxy sends root's token and adds the user's name. By
 // listing the name header in Connection, a client could make a second proxy
 // remove the name, and would be served as root.
-func intact(h http.Header) error {
+func checkConnection(h http.Header) error {
 	for _, value := range slices.Concat(h["Connection"], h["Proxy-Connection"]) {
-		for option := range strings.FieldsFuncSeq(value, notInNames) {
+		for option := range strings.FieldsFuncSeq(value, isNameSeparator) {
 			name := textproto.CanonicalMIMEHeaderKey(option)
 			if name == authorization || slices.Contains(nameHeaders, name) || slices.Contains(tokenHeaders, name) {
 				return refuse("the Connection header lists %s", name)
 			}
 		}
 	}
-	return hyphened(h)
+	return checkUnderscores(h)
 }
 
-// hyphened refuses an identity header that is spelled with underscores. For the
+// checkUnderscores refuses an identity header that is spelled with underscores. For the
 // gateway, X_Sched_User_Name and X-Sched-User-Name are different headers, but a
 // CGI program can't distinguish them. So a proxy may have taken the user's name
 // from the wrong header, or may itself send the name in that header by mistake.
 // If the gateway ignored the header, it would use the proxy's token without a
 // name.
-func hyphened(h http.Header) error {
-	for sent := range h {
-		if !strings.Contains(sent, "_") {
+func checkUnderscores(h http.Header) error {
+	for header := range h {
+		if !strings.Contains(header, "_") {
 			continue
 		}
-		name := textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(sent, "_", "-"))
+		name := textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(header, "_", "-"))
 		if slices.Contains(nameHeaders, name) || slices.Contains(tokenHeaders, name) {
 			return refuse("%s is written with underscores", name)
 		}
@@ -102,15 +102,15 @@ func hyphened(h http.Header) error {
 	return nil
 }
 
-// notInNames reports whether r can't be part of the name of an identity header.
+// isNameSeparator reports whether r can't be part of the name of an identity header.
 // intact treats such a character as a separator between names.
-func notInNames(r rune) bool {
+func isNameSeparator(r rune) bool {
 	return r != '-' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
 
 // userName returns the name to act as, or "" if none was sent.
 func userName(h http.Header) (string, error) {
-	name, err := only(h, nameHeaders)
+	name, err := singleValue(h, nameHeaders)
 	if err == nil && name != "" && !PosixName(name) {
 		err = refuse("the name header is not a user name")
 	}
@@ -122,11 +122,11 @@ func userName(h http.Header) (string, error) {
 // because a proxy that asks its clients for a password may pass the password
 // on.
 func userToken(h http.Header) (string, error) {
-	token, err := only(h, tokenHeaders)
+	token, err := singleValue(h, tokenHeaders)
 	if err != nil {
 		return "", err
 	}
-	value, err := only(h, []string{authorization})
+	value, err := singleValue(h, []string{authorization})
 	if err != nil || value == "" {
 		return token, err
 	}
@@ -144,11 +144,11 @@ func userToken(h http.Header) (string, error) {
 	return bearer, nil
 }
 
-// only returns the value of the only header in names that was sent, or "" if
+// singleValue returns the value of the only header in names that was sent, or "" if
 // none of them was sent. It refuses a second header, even with the same value.
 // It also refuses an empty value. If an empty value counted as absent, "act as
 // no user" would become "act as the token's user".
-func only(h http.Header, names []string) (string, error) {
+func singleValue(h http.Header, names []string) (string, error) {
 	var values []string
 	for _, name := range names {
 		values = append(values, h[name]...)

@@ -18,15 +18,15 @@ var rocaPrimes = []int64{
 // this property with a probability of less than one in a hundred million.
 func roca(n *big.Int) bool {
 	for _, p := range rocaPrimes {
-		left := new(big.Int).Mod(n, big.NewInt(p)).Int64()
+		residue := new(big.Int).Mod(n, big.NewInt(p)).Int64()
 		power := int64(1)
 		for range p { // more iterations than there are powers
-			if power == left {
+			if power == residue {
 				break
 			}
 			power = power * 65537 % p
 		}
-		if power != left {
+		if power != residue {
 			return false
 		}
 	}

@@ -92,15 +92,15 @@ func TestConfusion(t *testing.T) {
 			token := signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 			_, err := provider(t, "a").Verify(token)
 			refused(t, err, errNoKey.Error(), token)
-			both := provider(t, "a")
-			both.Key = testKey(t)
-			_, err = both.Verify(token)
+			verifier := provider(t, "a")
+			verifier.Key = testKey(t)
+			_, err = verifier.Verify(token)
 			refused(t, err, errSignature.Error(), token)
 		})
 	}
 	for _, test := range []struct {
-		name, token, why string
-		v                Verifier
+		name, token, reason string
+		v                   Verifier
 	}{
 		{"RS256 where the secret key is alone", signRSA(t, providerKey(), `{"alg":"RS256"}`, goodClaims), errNoKey.Error(), Verifier{Key: testKey(t), Now: clock}},
 		{"RS256 where the set is gone", signRSA(t, providerKey(), `{"alg":"RS256"}`, goodClaims), errNoKey.Error(), Verifier{Keys: func() *KeySet { return nil }, Now: clock}},
@@ -112,7 +112,7 @@ func TestConfusion(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := test.v.Verify(test.token)
-			refused(t, err, test.why, test.token)
+			refused(t, err, test.reason, test.token)
 		})
 	}
 }

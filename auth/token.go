@@ -74,7 +74,7 @@ func (p parts) claims(field string, now time.Time) (Claims, error) {
 	if err != nil {
 		return Claims{}, refuse("token: payload: %w", err)
 	}
-	c, err := o.read(field, now)
+	c, err := o.parseClaims(field, now)
 	if err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
@@ -109,7 +109,7 @@ func parse(token string) (parts, error) {
 	if p.signature, err = decode(token[end+1:]); err != nil {
 		return parts{}, errors.New("signature: not base64url")
 	}
-	return p, p.header(header)
+	return p, p.checkHeader(header)
 }
 
 // decode decodes base64url. It accepts only the canonical form, without
@@ -123,9 +123,9 @@ func decode(text string) ([]byte, error) {
 	return base64.RawURLEncoding.Strict().DecodeString(text)
 }
 
-// header checks the JOSE header. Members that would supply a key (jwk, jku,
+// checkHeader checks the JOSE header. Members that would supply a key (jwk, jku,
 // x5c, x5u) are ignored, because keys come from the administrator.
-func (p *parts) header(h object) error {
+func (p *parts) checkHeader(h object) error {
 	if _, ok := h["crit"]; ok {
 		return errors.New("header: crit") // RFC 7515 4.1.11 requires refusing unknown extensions, and all extensions are unknown here
 	}
@@ -135,7 +135,7 @@ func (p *parts) header(h object) error {
 	if _, ok := h["cty"]; ok {
 		return errors.New("header: cty") // RFC 7519 5.2: a token within a token
 	}
-	if typ, ok, err := h.text("typ"); err != nil || ok && !tokenType(typ) {
+	if typ, ok, err := h.text("typ"); err != nil || ok && !isTokenType(typ) {
 		return errors.New("header: typ is not JWT") // RFC 8725 3.11: a token made for something else
 	}
 	var err error
@@ -153,9 +153,9 @@ func (p *parts) header(h object) error {
 	return nil
 }
 
-// tokenType reports whether typ is a plain JWT or an OAuth access token (RFC
+// isTokenType reports whether typ is a plain JWT or an OAuth access token (RFC
 // 9068).
-func tokenType(typ string) bool {
+func isTokenType(typ string) bool {
 	typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
 	return typ == "jwt" || typ == "at+jwt"
 }

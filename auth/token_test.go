@@ -196,7 +196,7 @@ func TestForged(t *testing.T) {
 	good := sign(goodHeader, goodClaims)
 	head, rest, _ := strings.Cut(good, ".")
 	payload, signature, _ := strings.Cut(rest, ".")
-	tests := []struct{ name, token, why string }{
+	tests := []struct{ name, token, reason string }{
 		{"another payload", head + "." + b64(claim(`"sun":"root"`)) + "." + signature, "wrong signature"},
 		{"another header", b64(`{"alg":"HS256","kid":"x"}`) + "." + payload + "." + signature, "wrong signature"},
 		{"another signature", head + "." + payload + "." + b64(strings.Repeat("\x00", 32)), "wrong signature"},
@@ -208,7 +208,7 @@ func TestForged(t *testing.T) {
 				t.Errorf("Inspect: %v; the form is good", err)
 			}
 			_, err := Verifier{Key: testKey(t), Now: clock}.Verify(test.token)
-			refused(t, err, test.why, test.token)
+			refused(t, err, test.reason, test.token)
 		})
 	}
 	other, _ := NewKey([]byte(strings.Repeat("k", 32)))
@@ -229,10 +229,10 @@ func TestForged(t *testing.T) {
 
 // refused checks that err has the public text and the cause, and that neither
 // contains any part of the token.
-func refused(t *testing.T, err error, why, token string) {
+func refused(t *testing.T, err error, reason, token string) {
 	t.Helper()
-	if errs.KindOf(err) != errs.Unauthenticated || !strings.Contains(fmt.Sprint(err), why) {
-		t.Fatalf("got %v, want a refusal because of %q", err, why)
+	if errs.KindOf(err) != errs.Unauthenticated || !strings.Contains(fmt.Sprint(err), reason) {
+		t.Fatalf("got %v, want a refusal because of %q", err, reason)
 	}
 	if public := err.(*errs.Error); public.Message != Refused || public.Hint != "" || public.Code != "" {
 		t.Errorf("the public text has more than it should: %+v", public)
@@ -310,11 +310,11 @@ func FuzzToken(f *testing.F) {
 			t.Errorf("verified %+v, inspected %+v, %v", verified, inspected, bad)
 		}
 		header, claims := headerOf(token)
-		again := sign(header, claims)
+		resigned := sign(header, claims)
 		if verified.Algorithm == "RS256" {
-			again = signRSA(t, providerKey(), header, claims)
+			resigned = signRSA(t, providerKey(), header, claims)
 		}
-		if token != again {
+		if token != resigned {
 			t.Errorf("a forged token was taken for %s's", verified.User)
 		}
 	})
@@ -341,6 +341,6 @@ func FuzzClaims(f *testing.F) {
 		if !json.Valid([]byte(text)) {
 			t.Errorf("accepted what is not JSON")
 		}
-		o.read("sub", now)
+		o.parseClaims("sub", now)
 	})
 }

@@ -27,7 +27,7 @@ func (v Verifier) Verify(token string) (Claims, error) {
 	}
 	// The signature is checked first, so that only the contents of genuine
 	// tokens are parsed further.
-	if err := v.genuine(p); err != nil {
+	if err := v.verifySignature(p); err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
 	return p.claims(v.UserClaimField, timeOf(v.Now))
@@ -38,8 +38,8 @@ var (
 	errSignature = errors.New("wrong signature")
 )
 
-// genuine checks the signature of p.
-func (v Verifier) genuine(p parts) error {
+// verifySignature checks the signature of p.
+func (v Verifier) verifySignature(p parts) error {
 	switch p.alg {
 	case hs256:
 		return v.Key.verify(p.signed, p.signature)

@@ -28,7 +28,7 @@ func serveSingle(text string) {
 	err := json.Unmarshal([]byte(text), &s)
 	if err == nil {
 		var handler http.Handler
-		if handler, err = worker.Join(s.Setup, worker.NewTokens(), nil); err == nil {
+		if handler, err = worker.NewHandler(s.Setup, worker.NewTokens(), nil); err == nil {
 			server := http.Server{Addr: s.Listen, Handler: handler, ReadHeaderTimeout: s.Setup.Limits.ReadHeader, IdleTimeout: s.Setup.Limits.Idle}
 			err = server.ListenAndServe()
 		}

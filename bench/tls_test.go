@@ -50,7 +50,7 @@ func serveSecure(text, dir string) error {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return err
 	}
-	handler, err := worker.Join(s.Setup, worker.NewTokens(), nil)
+	handler, err := worker.NewHandler(s.Setup, worker.NewTokens(), nil)
 	if err != nil {
 		return err
 	}

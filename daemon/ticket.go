@@ -20,7 +20,7 @@ const ticketUser = "schedctld"
 // receive it, and would have root's rights at the controller. The controller
 // does not accept tickets.
 func Ticket(key auth.Key, lifespan time.Duration) (string, error) {
-	return auth.Create(key.For(tickets), ticketUser, lifespan, time.Now())
+	return auth.Create(key.Derive(tickets), ticketUser, lifespan, time.Now())
 }
 
 // WithTickets returns a Verify function for the accounting daemon. That
@@ -30,7 +30,7 @@ func (k Keys) WithTickets() func(token, actAs string) (server.Identity, error) {
 	if k.Key == nil {
 		return k.Verify
 	}
-	judge := auth.Verifier{Key: k.Key.For(tickets)}
+	judge := auth.Verifier{Key: k.Key.Derive(tickets)}
 	return func(token, actAs string) (server.Identity, error) {
 		c, err := judge.Verify(token)
 		if err != nil || c.User != ticketUser || actAs != "" {

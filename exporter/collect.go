@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// answerLimit is the time within which the dispatcher must have sent all
+	// answerTimeout is the time within which the dispatcher must have sent all
 	// samples.
-	answerLimit = 5 * time.Second
+	answerTimeout = 5 * time.Second
 
-	// fresh is the time for which samples are reused. Without it, several
+	// cacheTTL is the time for which samples are reused. Without it, several
 	// Prometheus servers, or a client that scrapes continuously, could keep the
 	// dispatcher busy.
-	fresh = 100 * time.Millisecond
+	cacheTTL = 100 * time.Millisecond
 
-	// mostScrapes is the maximum number of concurrent scrapes.
-	mostScrapes = 4
+	// maxScrapes is the maximum number of concurrent scrapes.
+	maxScrapes = 4
 )
 
 // handler returns the handler of scrapes.
@@ -35,28 +35,28 @@ func (e *exporter) handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newCollector(table.New(), e.samples))
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes, ErrorHandling: promhttp.HTTPErrorOnError,
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, ErrorHandling: promhttp.HTTPErrorOnError,
 		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)}))
 	return mux
 }
 
-var errLate = errors.New("the dispatcher did not send its samples in time")
+var errTimeout = errors.New("the dispatcher did not send its samples in time")
 
 // samples requests the dispatcher's samples.
 func (e *exporter) samples() (map[uint16]uint64, error) {
-	e.asking.Lock()
-	defer e.asking.Unlock()
+	e.scrapeMu.Lock()
+	defer e.scrapeMu.Unlock()
 	e.scrapes.Add(1)
-	if time.Since(e.at) < fresh {
-		return e.last, nil
+	if time.Since(e.cachedAt) < cacheTTL {
+		return e.cached, nil
 	}
 	if err := e.send(new(query.Scrape)); err != nil {
 		e.failed.Add(1)
 		return nil, err
 	}
 	values := map[uint16]uint64{}
-	late := time.NewTimer(answerLimit)
-	defer late.Stop()
+	timer := time.NewTimer(answerTimeout)
+	defer timer.Stop()
 	for {
 		select {
 		case m := <-e.parts:
@@ -64,27 +64,27 @@ func (e *exporter) samples() (map[uint16]uint64, error) {
 				values[s.Cell] = s.N
 			}
 			if m.Last {
-				e.last, e.at = values, time.Now()
+				e.cached, e.cachedAt = values, time.Now()
 				return values, nil
 			}
-		case <-late.C:
+		case <-timer.C:
 			e.failed.Add(1)
-			return nil, errLate
+			return nil, errTimeout
 		}
 	}
 }
 
 // collector converts samples to metrics. It implements prometheus.Collector.
 type collector struct {
-	table   *table.Table
-	samples func() (map[uint16]uint64, error)
-	descs   map[*metric.Family]*prometheus.Desc
-	build   *prometheus.Desc
+	table     *table.Table
+	samples   func() (map[uint16]uint64, error)
+	descs     map[*metric.Family]*prometheus.Desc
+	buildInfo *prometheus.Desc
 }
 
 func newCollector(t *table.Table, samples func() (map[uint16]uint64, error)) *collector {
 	c := &collector{table: t, samples: samples, descs: map[*metric.Family]*prometheus.Desc{},
-		build: prometheus.NewDesc(metric.Prefix+"build_info", "The running release; its value is always 1.", []string{"version", "goversion"}, nil)}
+		buildInfo: prometheus.NewDesc(metric.Prefix+"build_info", "The running release; its value is always 1.", []string{"version", "goversion"}, nil)}
 	for _, f := range t.Families {
 		c.descs[f] = prometheus.NewDesc(f.Name, f.Help, f.Names(), nil)
 	}
@@ -92,36 +92,36 @@ func newCollector(t *table.Table, samples func() (map[uint16]uint64, error)) *co
 }
 
 // Describe sends the description of each family.
-func (c *collector) Describe(to chan<- *prometheus.Desc) {
-	to <- c.build
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.buildInfo
 	for _, d := range c.descs {
-		to <- d
+		ch <- d
 	}
 }
 
 // Collect sends the metrics. In histograms, and in families with more than
-// mostZeros cells, it omits the combinations of labels whose value is 0.
-func (c *collector) Collect(to chan<- prometheus.Metric) {
+// maxDenseCells cells, it omits the combinations of labels whose value is 0.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	values, err := c.samples()
 	if err != nil {
-		to <- prometheus.NewInvalidMetric(c.build, err)
+		ch <- prometheus.NewInvalidMetric(c.buildInfo, err)
 		return
 	}
-	to <- prometheus.MustNewConstMetric(c.build, prometheus.GaugeValue, 1, release.Version, runtime.Version())
+	ch <- prometheus.MustNewConstMetric(c.buildInfo, prometheus.GaugeValue, 1, release.Version, runtime.Version())
 	for _, f := range c.table.Families {
-		sparse := f.Cells() > mostZeros
+		sparse := f.Cells() > maxDenseCells
 		f.Each(func(first, cells int, labels []string) {
 			if m := c.metric(f, first, cells, labels, values, sparse); m != nil {
-				to <- m
+				ch <- m
 			}
 		})
 	}
 }
 
-// mostZeros is the number of cells up to which a family is sent completely,
+// maxDenseCells is the number of cells up to which a family is sent completely,
 // including zeros. With the zeros, Prometheus can compute rates from the first
 // event on.
-const mostZeros = 16
+const maxDenseCells = 16
 
 func (c *collector) metric(f *metric.Family, first, cells int, labels []string, values map[uint16]uint64, sparse bool) prometheus.Metric {
 	if f.Kind != metric.Histogram {

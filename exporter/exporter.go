@@ -49,26 +49,26 @@ type exporter struct {
 	scrapes atomic.Uint64
 	failed  atomic.Uint64
 
-	asking sync.Mutex          // held while samples are requested, so that only one request is pending
-	parts  chan *query.Samples // parts of the answer
-	last   map[uint16]uint64   // last answer; guarded by asking
-	at     time.Time           // time of the last answer
+	scrapeMu sync.Mutex          // held while samples are requested, so that only one request is pending
+	parts    chan *query.Samples // parts of the answer
+	cached   map[uint16]uint64   // last answer; guarded by asking
+	cachedAt time.Time           // time of the last answer
 }
 
 // Limits for the clients that request metrics. The exporter does not
 // authenticate these clients.
 const (
-	mostConnections = 32
-	readLimit       = 5 * time.Second
-	writeLimit      = 30 * time.Second
-	idleLimit       = 2 * time.Minute
-	headerLimit     = 16 << 10
+	maxConnections = 32
+	readTimeout    = 5 * time.Second
+	writeTimeout   = 30 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeader      = 16 << 10
 )
 
 func newExporter(send func(ipc.Message, ...int) error) *exporter {
 	e := &exporter{send: send, parts: make(chan *query.Samples, 1)}
-	e.http = &http.Server{Handler: e.handler(), ReadHeaderTimeout: readLimit, ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit,
-		MaxHeaderBytes: headerLimit, ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)}
+	e.http = &http.Server{Handler: e.handler(), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)}
 	return e
 }
 
@@ -81,7 +81,7 @@ func (e *exporter) Handle(m ipc.Received) (done bool, err error) {
 		select {
 		case e.parts <- msg:
 			return true, nil
-		case <-time.After(answerLimit):
+		case <-time.After(answerTimeout):
 			return true, fmt.Errorf("the dispatcher sent samples that were not requested")
 		}
 	}
@@ -100,7 +100,7 @@ func (e *exporter) serve(fd int) error {
 		local.SetUnlinkOnClose(false) // the socket belongs to the parent
 	}
 	go func() {
-		if err := e.http.Serve(&bounded{Listener: l, free: make(chan struct{}, mostConnections)}); err != http.ErrServerClosed {
+		if err := e.http.Serve(&limitListener{Listener: l, sem: make(chan struct{}, maxConnections)}); err != http.ErrServerClosed {
 			slog.Error("metrics not served", "error", err)
 		}
 	}()
@@ -119,33 +119,33 @@ func (e *exporter) Counters() []any {
 // channel to the parent has closed, before the process exits.
 func (e *exporter) Close() { _ = e.http.Close() }
 
-// bounded is a listener that accepts a limited number of concurrent
+// limitListener is a listener that accepts a limited number of concurrent
 // connections. Further connections wait in the kernel's queue.
-type bounded struct {
+type limitListener struct {
 	net.Listener
-	free chan struct{}
+	sem chan struct{}
 }
 
 // Accept returns the next connection.
-func (b *bounded) Accept() (net.Conn, error) {
-	b.free <- struct{}{}
+func (b *limitListener) Accept() (net.Conn, error) {
+	b.sem <- struct{}{}
 	c, err := b.Listener.Accept()
 	if err != nil {
-		<-b.free
+		<-b.sem
 		return nil, err
 	}
-	return &held{Conn: c, release: sync.OnceFunc(func() { <-b.free })}, nil
+	return &limitConn{Conn: c, release: sync.OnceFunc(func() { <-b.sem })}, nil
 }
 
-// held is a connection that a bounded listener has accepted. It counts towards
+// limitConn is a connection that a bounded listener has accepted. It counts towards
 // the limit until it is closed.
-type held struct {
+type limitConn struct {
 	net.Conn
 	release func()
 }
 
 // Close closes the connection.
-func (h *held) Close() error {
+func (h *limitConn) Close() error {
 	defer h.release()
 	return h.Conn.Close()
 }

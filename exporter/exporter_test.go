@@ -17,14 +17,14 @@ import (
 	"schedrestd/metric/table"
 )
 
-// answering returns an exporter and a fake dispatcher, which sends the exporter
+// exporterWithValues returns an exporter and a fake dispatcher, which sends the exporter
 // the given values in several messages. The result asked counts the exporter's
 // requests.
-func answering(t *testing.T, values map[uint16]uint64) (e *exporter, asked *int) {
+func exporterWithValues(t *testing.T, values map[uint16]uint64) (e *exporter, requests *int) {
 	t.Helper()
-	asked = new(int)
+	requests = new(int)
 	e = newExporter(func(m ipc.Message, _ ...int) error {
-		*asked++
+		*requests++
 		go func() {
 			for cell, n := range values {
 				_, _ = e.Handle(ipc.Received{Message: &query.Samples{Cells: []query.Sample{{Cell: cell, N: n}}}})
@@ -33,7 +33,7 @@ func answering(t *testing.T, values map[uint16]uint64) (e *exporter, asked *int)
 		}()
 		return nil
 	})
-	return e, asked
+	return e, requests
 }
 
 func scrape(t *testing.T, e *exporter) (status int, text string) {
@@ -43,8 +43,8 @@ func scrape(t *testing.T, e *exporter) (status int, text string) {
 	return w.Code, w.Body.String()
 }
 
-// every returns a value for each cell.
-func every() map[uint16]uint64 {
+// everyCell returns a value for each cell.
+func everyCell() map[uint16]uint64 {
 	values := map[uint16]uint64{}
 	for cell := range table.New().Cells {
 		values[uint16(cell)] = 1
@@ -57,7 +57,7 @@ func every() map[uint16]uint64 {
 func TestScrape(t *testing.T) {
 	all := table.New()
 	status, call := all.Operation("/sched/jobs", http.MethodGet), all.Durations.Cell(all.Operation("/sched/jobs", http.MethodGet))
-	e, asked := answering(t, map[uint16]uint64{
+	e, requests := exporterWithValues(t, map[uint16]uint64{
 		uint16(all.Requests.Cell(status, 1, all.Status(200))): 7,
 		uint16(call):                                         1, // 1 ms
 		uint16(call + 3):                                     2, // 10 ms
@@ -85,8 +85,8 @@ func TestScrape(t *testing.T) {
 			t.Errorf("missing: %s", want)
 		}
 	}
-	if scrape(t, e); *asked != 1 {
-		t.Errorf("%d requests to the dispatcher for two concurrent scrapes", *asked)
+	if scrape(t, e); *requests != 1 {
+		t.Errorf("%d requests to the dispatcher for two concurrent scrapes", *requests)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestPromtool(t *testing.T) {
 	if err != nil {
 		t.Skip("needs promtool: apt-get install prometheus")
 	}
-	e, _ := answering(t, every())
+	e, _ := exporterWithValues(t, everyCell())
 	_, text := scrape(t, e)
 	cmd := exec.Command(promtool, "check", "metrics")
 	cmd.Stdin = strings.NewReader(text)
@@ -119,17 +119,17 @@ func TestDispatcherGone(t *testing.T) {
 // TestOtherPaths checks that other paths and methods are refused without a
 // request to the dispatcher.
 func TestOtherPaths(t *testing.T) {
-	e, asked := answering(t, nil)
+	e, requests := exporterWithValues(t, nil)
 	for path, want := range map[string]int{"GET /": 404, "GET /metrics/": 404, "POST /metrics": 405, "GET /debug/pprof/": 404} {
-		method, at, _ := strings.Cut(path, " ")
+		method, target, _ := strings.Cut(path, " ")
 		w := httptest.NewRecorder()
-		e.http.Handler.ServeHTTP(w, httptest.NewRequest(method, at, nil))
+		e.http.Handler.ServeHTTP(w, httptest.NewRequest(method, target, nil))
 		if w.Code != want {
 			t.Errorf("%s: %d, want %d", path, w.Code, want)
 		}
 	}
-	if *asked != 0 {
-		t.Errorf("%d requests to the dispatcher", *asked)
+	if *requests != 0 {
+		t.Errorf("%d requests to the dispatcher", *requests)
 	}
 }
 
@@ -140,8 +140,8 @@ func TestBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const most = 2
-	b := &bounded{Listener: l, free: make(chan struct{}, most)}
+	const limit = 2
+	b := &limitListener{Listener: l, sem: make(chan struct{}, limit)}
 	accepted := make(chan net.Conn)
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -153,7 +153,7 @@ func TestBounded(t *testing.T) {
 			accepted <- c
 		}
 	})
-	for range most + 1 {
+	for range limit + 1 {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)

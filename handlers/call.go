@@ -119,7 +119,7 @@ func (c *call) authenticate() error {
 	}
 	c.cred = model.Credential{Token: who.Token, ActAs: who.ActAs, Expires: who.Claims.Expires}
 	daemon, ask := c.daemon()
-	if err := c.h.Judge.Genuine(c.ctx, who, daemon, func(ctx context.Context) error { return ask(ctx, c.cred) }); err != nil {
+	if err := c.h.Judge.Authenticate(c.ctx, who, daemon, func(ctx context.Context) error { return ask(ctx, c.cred) }); err != nil {
 		c.claimed = who.User()
 		return err
 	}

@@ -76,7 +76,7 @@ func (h *handler) getReadiness(c *call) error {
 	case err == nil:
 		text += strings.Join(reasons, "\n") + "\n"
 	case errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Timeout: // without a key or a daemon, the credential can't be verified
-	case errs.KindOf(err) != errs.Unauthenticated || auth.IsSent(c.r.Header): // an invalid credential gets the usual refusal
+	case errs.KindOf(err) != errs.Unauthenticated || auth.HasCredential(c.r.Header): // an invalid credential gets the usual refusal
 		return err
 	}
 	c.w.Header().Set("Retry-After", "5")

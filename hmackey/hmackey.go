@@ -14,8 +14,8 @@ import (
 // hash has. With a shorter key, an attacker who has a single token can find the
 // key by guessing.
 const (
-	Least = 32
-	Most  = 64 << 10
+	MinSize = 32
+	MaxSize = 64 << 10
 )
 
 // publicTexts lists the beginnings of files that contain no secret.
@@ -27,12 +27,12 @@ var publicTexts = []string{"-----BEGIN PUBLIC KEY", "-----BEGIN RSA PUBLIC KEY",
 // the key. Errors contain no data.
 func Check(data []byte) error {
 	text := bytes.TrimSpace(data)
-	begins := func(with string) bool { return bytes.HasPrefix(text, []byte(with)) }
+	begins := func(prefix string) bool { return bytes.HasPrefix(text, []byte(prefix)) }
 	switch {
-	case len(data) < Least:
+	case len(data) < MinSize:
 		return TooShort(len(data))
-	case len(data) > Most:
-		return fmt.Errorf("longer than %d bytes", Most)
+	case len(data) > MaxSize:
+		return fmt.Errorf("longer than %d bytes", MaxSize)
 	case slices.ContainsFunc(publicTexts, begins):
 		return errors.New("a public key or certificate, which is not secret")
 	// The text is not parsed as JSON, because the keeper parses nothing. Random
@@ -46,4 +46,4 @@ func Check(data []byte) error {
 }
 
 // TooShort returns the error for a key of n bytes.
-func TooShort(n int) error { return fmt.Errorf("%d bytes; HS256 needs at least %d", n, Least) }
+func TooShort(n int) error { return fmt.Errorf("%d bytes; HS256 needs at least %d", n, MinSize) }

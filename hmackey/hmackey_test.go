@@ -6,18 +6,18 @@ import (
 )
 
 func TestCheck(t *testing.T) {
-	random := strings.Repeat("0123456789abcdef", Most/16+1)
+	random := strings.Repeat("0123456789abcdef", MaxSize/16+1)
 	for name, test := range map[string]struct{ data, want string }{
-		"the shortest":                {random[:Least], ""},
-		"the longest":                 {random[:Most], ""},
+		"the shortest":                {random[:MinSize], ""},
+		"the longest":                 {random[:MaxSize], ""},
 		"a text with its line end":    {random[:31] + "\n", ""},
 		"a private key in PEM":        {"-----BEGIN PRIVATE KEY-----\n" + random[:64], ""},
 		"zero bytes within":           {"\x00\x00" + random[:30], ""},
 		"a brace and random bytes":    {"{" + random[:64], ""},
 		"the word within":             {random[:64] + `"keys"`, ""},
 		"empty":                       {"", "0 bytes; HS256 needs at least 32"},
-		"a byte less":                 {random[:Least-1], "31 bytes"},
-		"a byte more":                 {random[:Most+1], "longer than 65536 bytes"},
+		"a byte less":                 {random[:MinSize-1], "31 bytes"},
+		"a byte more":                 {random[:MaxSize+1], "longer than 65536 bytes"},
 		"a public key":                {"\n-----BEGIN PUBLIC KEY-----\n" + random[:64], "public key"},
 		"a public key of PKCS 1":      {"-----BEGIN RSA PUBLIC KEY-----\n" + random[:64], "public key"},
 		"a certificate":               {"-----BEGIN CERTIFICATE-----\n" + random[:64], "certificate"},

@@ -4,21 +4,21 @@ import "net/http"
 
 // body is the state of the body of a request.
 type body struct {
-	left    int64 // remaining bytes of the body, or of the chunk
-	total   int64 // bytes of all chunks so far
-	size    int64 // size of the chunk, as far as its digits were read
-	count   int   // bytes of the line, without its end; in the trailer, bytes of all lines
-	wasted  int64 // bytes of the chunks' framing above the allowance
-	started bool  // whether the size has a digit
-	quoted  bool  // whether the extension has an open quote
-	escaped bool  // whether a backslash precedes this byte in the quote
+	remaining int64 // remaining bytes of the body, or of the chunk
+	total     int64 // bytes of all chunks so far
+	size      int64 // size of the chunk, as far as its digits were read
+	count     int   // bytes of the line, without its end; in the trailer, bytes of all lines
+	wasted    int64 // bytes of the chunks' framing above the allowance
+	started   bool  // whether the size has a digit
+	quoted    bool  // whether the extension has an open quote
+	escaped   bool  // whether a backslash precedes this byte in the quote
 }
 
 const (
-	mostDigits  = 16       // digits of a chunk's size
-	mostLine    = 1 << 10  // bytes of a line with a chunk's size
-	mostTrailer = 4 << 10  // bytes of all lines after the last chunk; the same limit as net/http's
-	mostWasted  = 16 << 10 // bytes of framing above the allowance of 16 bytes and twice the data for each chunk; the same limit as net/http's
+	maxDigits  = 16       // digits of a chunk's size
+	maxLine    = 1 << 10  // bytes of a line with a chunk's size
+	maxTrailer = 4 << 10  // bytes of all lines after the last chunk; the same limit as net/http's
+	maxWasted  = 16 << 10 // bytes of framing above the allowance of 16 bytes and twice the data for each chunk; the same limit as net/http's
 )
 
 // Body returns how many bytes of p belong to the current request. If the
@@ -26,9 +26,9 @@ const (
 func (l *Lexer) Body(p []byte) (n int, err error) {
 	for n < len(p) && l.state != done {
 		if l.state == inBody || l.state == inChunk {
-			k := min(l.left, int64(len(p)-n))
+			k := min(l.remaining, int64(len(p)-n))
 			n += int(k)
-			if l.left -= k; l.left == 0 {
+			if l.remaining -= k; l.remaining == 0 {
 				l.endData()
 			}
 			continue
@@ -81,7 +81,7 @@ func (l *Lexer) sizeLine(c byte) error {
 	case c == '\r' && l.started:
 		l.count--
 		l.state = atSizeLF
-	case l.count > mostLine:
+	case l.count > maxLine:
 		return malformed("the line with a chunk's size is too long")
 	case l.state == inExtension:
 		if !isText[c] {
@@ -90,7 +90,7 @@ func (l *Lexer) sizeLine(c byte) error {
 		l.quoted = l.quoted != (c == '"' && !l.escaped)
 		l.escaped = l.quoted && c == '\\' && !l.escaped
 	case isHex(c):
-		if l.count > mostDigits {
+		if l.count > maxDigits {
 			return malformed("a chunk's size has too many digits")
 		}
 		if l.size >= 1<<59 {
@@ -117,12 +117,12 @@ func (l *Lexer) endSize() error {
 	l.total += l.size
 	l.wasted = max(0, l.wasted+int64(l.count)+2-16-2*l.size)
 	switch {
-	case l.wasted > mostWasted:
+	case l.wasted > maxWasted:
 		return malformed("the chunks are too small: the body is mostly framing")
 	case l.size == 0:
 		l.count, l.state = 0, atTrailer
 	default:
-		l.left, l.state = l.size, inChunk
+		l.remaining, l.state = l.size, inChunk
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (l *Lexer) tooLarge() error {
 // not used, but another parser could mistake a malformed line for the beginning
 // of a request.
 func (l *Lexer) trailer(c byte) error {
-	if l.count++; l.count > mostTrailer {
+	if l.count++; l.count > maxTrailer {
 		return malformed("the trailer is too long")
 	}
 	switch l.state {
@@ -173,10 +173,10 @@ func (l *Lexer) trailer(c byte) error {
 	return nil
 }
 
-func (l *Lexer) expect(c, want byte, then state, reason string) error {
+func (l *Lexer) expect(c, want byte, next state, reason string) error {
 	if c != want {
 		return malformed(reason)
 	}
-	l.state = then
+	l.state = next
 	return nil
 }

@@ -15,11 +15,11 @@ var isText = func() (t [256]bool) {
 }()
 
 // table returns a table of letters, digits, and the bytes in others.
-func table(others string) (t [256]bool) {
+func table(extra string) (t [256]bool) {
 	for c := range t {
 		t[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 	}
-	for _, c := range []byte(others) {
+	for _, c := range []byte(extra) {
 		t[c] = true
 	}
 	return t

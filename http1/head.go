@@ -10,10 +10,10 @@ import (
 // head has what is known about a request's head from the lines that were read
 // so far.
 type head struct {
-	line    int  // number of lines; the request line is the first
-	at      int  // index of the next line
-	scanned int  // there is no line end between at and this index
-	minor   byte // second digit of the version, as a character
+	line      int  // number of lines; the request line is the first
+	lineStart int  // index of the next line
+	scanned   int  // there is no line end between at and this index
+	minor     byte // second digit of the version, as a character
 
 	hosts     int
 	hasLength bool
@@ -41,13 +41,13 @@ func (l *Lexer) Head(b []byte) (n int, err error) {
 		case end > l.MaxHead:
 			return 0, &Error{http.StatusRequestHeaderFieldsTooLarge, "the header is too long"}
 		case l.line == 0 && len(b) > 0 && !beginsMethod(b[0]):
-			return 0, noMethod(b[0])
+			return 0, methodError(b[0])
 		case i < 0:
 			l.scanned = end
 			return 0, nil
 		}
-		line := bytes.TrimSuffix(b[l.at:end-1], []byte("\r"))
-		l.at, l.scanned = end, end
+		line := bytes.TrimSuffix(b[l.lineStart:end-1], []byte("\r"))
+		l.lineStart, l.scanned = end, end
 		l.line++
 		switch {
 		case l.line == 1:
@@ -69,7 +69,7 @@ func (l *Lexer) Head(b []byte) (n int, err error) {
 // can be refused before the line is complete. An empty line is refused later.
 func beginsMethod(c byte) bool { return isToken[c] || c == '\r' || c == '\n' }
 
-func noMethod(first byte) error {
+func methodError(first byte) error {
 	if first == recordHandshake {
 		return malformed("received a TLS handshake where plain HTTP is served; use http://")
 	}
@@ -128,36 +128,36 @@ func (l *Lexer) field(line []byte) error {
 	}
 	switch len(name) { // only names of these lengths matter
 	case len("Host"), len("Expect"), len("Trailer"), len("Content-Length"), len("Transfer-Encoding"):
-		return l.note(name, bytes.Trim(value, " \t"))
+		return l.applyField(name, bytes.Trim(value, " \t"))
 	}
 	return nil
 }
 
-// note examines the fields that determine where the request ends, or that
+// applyField examines the fields that determine where the request ends, or that
 // net/http would refuse.
-func (l *Lexer) note(name, value []byte) error {
+func (l *Lexer) applyField(name, value []byte) error {
 	switch {
-	case is(name, "Host"):
+	case equalFold(name, "Host"):
 		if l.hosts++; l.hosts > 1 {
 			return malformed("more than one Host field")
 		}
 		if len(value) > 0 && !isHost(value) {
 			return malformed("the Host field is not a host with an optional port")
 		}
-	case is(name, "Content-Length"):
+	case equalFold(name, "Content-Length"):
 		return l.contentLength(value)
-	case is(name, "Transfer-Encoding"):
-		if l.chunked || !is(value, "chunked") {
+	case equalFold(name, "Transfer-Encoding"):
+		if l.chunked || !equalFold(value, "chunked") {
 			l.unsupported = &Error{http.StatusNotImplemented, "unsupported transfer coding: only chunked is supported, once"}
 		}
 		l.chunked = true
-	case is(name, "Expect"):
-		if len(value) > 0 && !is(value, "100-continue") {
+	case equalFold(name, "Expect"):
+		if len(value) > 0 && !equalFold(value, "100-continue") {
 			l.unsupported = &Error{http.StatusExpectationFailed, "unsupported expectation: only 100-continue is supported"}
 		}
-	case is(name, "Trailer"):
-		for one := range bytes.SplitSeq(value, []byte(",")) {
-			if one = bytes.Trim(one, " \t"); is(one, "Content-Length") || is(one, "Transfer-Encoding") || is(one, "Trailer") {
+	case equalFold(name, "Trailer"):
+		for listed := range bytes.SplitSeq(value, []byte(",")) {
+			if listed = bytes.Trim(listed, " \t"); equalFold(listed, "Content-Length") || equalFold(listed, "Transfer-Encoding") || equalFold(listed, "Trailer") {
 				return malformed("the Trailer field lists a field that must be in the header")
 			}
 		}
@@ -205,14 +205,14 @@ func (l *Lexer) endHead() error {
 	case l.chunked:
 		l.state = inSize
 	case l.length > 0:
-		l.left, l.state = l.length, inBody
+		l.remaining, l.state = l.length, inBody
 	default:
 		l.state = done
 	}
 	return nil
 }
 
-// is reports whether name equals word, ignoring case.
-func is(name []byte, word string) bool {
+// equalFold reports whether name equals word, ignoring case.
+func equalFold(name []byte, word string) bool {
 	return len(name) == len(word) && bytes.EqualFold(name, []byte(word))
 }

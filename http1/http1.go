@@ -34,9 +34,9 @@ type Lexer struct {
 	MaxBody int64 // maximum bytes of a chunked body
 	Typed   bool  // a person types the requests, so empty lines between them and a missing Host are accepted
 
-	state state
-	later bool // whether this is not the first request
-	blank int  // number of empty lines before it
+	state       state
+	hasPrevious bool // whether this is not the first request
+	blankLines  int  // number of empty lines before it
 	head
 	body
 }
@@ -61,8 +61,8 @@ const (
 	done
 )
 
-// mostBlank limits the number of empty lines before a request.
-const mostBlank = 4
+// maxBlank limits the number of empty lines before a request.
+const maxBlank = 4
 
 // Skip returns how many bytes at the beginning of b are empty lines, which are
 // ignored. They are permitted before the first request, and also after a body,
@@ -72,7 +72,7 @@ func (l *Lexer) Skip(b []byte) (n int) {
 	if l.line > 0 {
 		return 0
 	}
-	for l.Typed || l.blank < mostBlank && (!l.later || l.hadBody) {
+	for l.Typed || l.blankLines < maxBlank && (!l.hasPrevious || l.hadBody) {
 		switch {
 		case n < len(b) && b[n] == '\n':
 			n++
@@ -81,7 +81,7 @@ func (l *Lexer) Skip(b []byte) (n int) {
 		default:
 			return n
 		}
-		l.blank++
+		l.blankLines++
 		l.scanned = 0
 	}
 	return n
@@ -96,6 +96,6 @@ func (l *Lexer) Done() bool { return l.state == done }
 // Next begins the next request.
 func (l *Lexer) Next() {
 	hadBody := l.hadBody
-	*l = Lexer{MaxHead: l.MaxHead, MaxBody: l.MaxBody, Typed: l.Typed, later: true}
+	*l = Lexer{MaxHead: l.MaxHead, MaxBody: l.MaxBody, Typed: l.Typed, hasPrevious: true}
 	l.hadBody = hadBody
 }

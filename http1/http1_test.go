@@ -18,47 +18,47 @@ func (r lexed) String() string {
 	return fmt.Sprintf("%d-%d %q %t %v", r.start, r.end, r.body, r.done, r.err)
 }
 
-// all lexes the requests in text, which arrives in pieces of the given length.
-func all(l *Lexer, text string, piece int) (list []lexed) {
+// lexAll lexes the requests in text, which arrives in pieces of the given length.
+func lexAll(l *Lexer, text string, piece int) (list []lexed) {
 	b := []byte(text)
 	have := 0
 	more := func() bool { have = min(len(b), have+piece); return have > 0 }
-	for at := 0; ; l.Next() {
-		if have <= at && (have == len(b) || !more()) {
+	for pos := 0; ; l.Next() {
+		if have <= pos && (have == len(b) || !more()) {
 			return list
 		}
-		at += l.Skip(b[at:have])
-		r := lexed{start: at, end: at}
+		pos += l.Skip(b[pos:have])
+		r := lexed{start: pos, end: pos}
 		var n int
 		for n == 0 && r.err == nil {
-			if n, r.err = l.Head(b[at:have]); n > 0 || r.err != nil {
+			if n, r.err = l.Head(b[pos:have]); n > 0 || r.err != nil {
 				break
 			}
 			if have == len(b) {
-				if at == len(b) {
+				if pos == len(b) {
 					return list
 				}
 				return append(list, r)
 			}
 			more()
-			at += l.Skip(b[at:have])
-			r.start, r.end = at, at
+			pos += l.Skip(b[pos:have])
+			r.start, r.end = pos, pos
 		}
 		r.end += n
 		for r.err == nil && !l.Done() && (r.end < have || have < len(b)) {
 			if r.end == have {
 				more()
 			}
-			until := r.end + 1 // byte by byte, to distinguish data from framing
+			stop := r.end + 1 // byte by byte, to distinguish data from framing
 			data := l.state == inBody || l.state == inChunk
-			n, r.err = l.Body(b[r.end:until])
+			n, r.err = l.Body(b[r.end:stop])
 			if data && n > 0 {
-				r.body += string(b[r.end:until])
+				r.body += string(b[r.end:stop])
 			}
 			r.end += n
 		}
 		r.done = r.err == nil && l.Done()
-		list, at = append(list, r), r.end
+		list, pos = append(list, r), r.end
 		if !r.done {
 			return list
 		}
@@ -203,7 +203,7 @@ var accepted = []struct {
 func TestRefused(t *testing.T) {
 	for _, tt := range refused {
 		for _, piece := range []int{1, 3, len(tt.text)} {
-			list := all(newLexer(), tt.text, piece)
+			list := lexAll(newLexer(), tt.text, piece)
 			if len(list) == 0 {
 				t.Errorf("%s: no result", tt.name)
 				continue
@@ -222,7 +222,7 @@ func TestAccepted(t *testing.T) {
 	for _, tt := range accepted {
 		for _, piece := range []int{1, 2, 7, max(1, len(tt.text))} {
 			var got []string
-			for _, r := range all(newLexer(), tt.text, piece) {
+			for _, r := range lexAll(newLexer(), tt.text, piece) {
 				if !r.done {
 					t.Errorf("%s, in pieces of %d: %v", tt.name, piece, r)
 				}
@@ -241,7 +241,7 @@ func TestTyped(t *testing.T) {
 	text := "\n\n\n\n\n\n" + get + "\n\n\n\n" + get + "\r\n"
 	l := newLexer()
 	l.Typed = true
-	if list := all(l, text, len(text)); len(list) != 2 || !list[1].done {
+	if list := lexAll(l, text, len(text)); len(list) != 2 || !list[1].done {
 		t.Errorf("got %v", list)
 	}
 }

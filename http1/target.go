@@ -21,7 +21,7 @@ func checkTarget(method, target []byte) error {
 		return checkHost(target)
 	}
 	scheme, rest, ok := bytes.Cut(target, []byte("://"))
-	if !ok || !is(scheme, "http") && !is(scheme, "https") {
+	if !ok || !equalFold(scheme, "http") && !equalFold(scheme, "https") {
 		return malformed("the request target is neither a path nor an http or https URL")
 	}
 	end := bytes.IndexAny(rest, "/?#")

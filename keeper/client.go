@@ -19,7 +19,7 @@ type client struct {
 	number  uint32 // the parent's number for the worker
 	channel *ipc.Channel
 	refused uint         // number of refused signatures
-	paid    *rate.Bucket // budget for questions
+	budget  *rate.Bucket // budget for questions
 }
 
 // admit starts to serve the worker at the other end of the channel fd.
@@ -28,7 +28,7 @@ func (k *keeper) admit(fd int, number uint32) error {
 	if err != nil {
 		return err
 	}
-	c := &client{keeper: k, number: number, channel: channel, paid: rate.New(questions, questions, time.Now())}
+	c := &client{keeper: k, number: number, channel: channel, budget: rate.New(budgetPerSecond, budgetPerSecond, time.Now())}
 	go c.serve()
 	return nil
 }
@@ -44,7 +44,7 @@ func (c *client) serve() {
 	defer counts.clients.Add(-1)
 	for {
 		m, err := c.channel.Receive()
-		if _, bad := errors.AsType[*ipc.Violation](err); bad {
+		if _, isViolation := errors.AsType[*ipc.Violation](err); isViolation {
 			c.report(err.Error())
 			return
 		}
@@ -55,14 +55,14 @@ func (c *client) serve() {
 			return
 		}
 		var answer ipc.Message
-		switch want := m.Message.(type) {
+		switch msg := m.Message.(type) {
 		case *query.Sign:
 			p := c.keeper.pair.Load()
-			c.slow(p.price())
-			answer = c.answer(want, p)
+			c.throttle(p.cost())
+			answer = c.sign(msg, p)
 		case *query.Verify:
-			c.slow(verifying)
-			answer = counts.judged(c.keeper.judge(want))
+			c.throttle(verifyCost)
+			answer = counts.countVerdict(c.keeper.verifyToken(msg))
 		default:
 			c.report(ipc.Unheard(m).Error())
 			return
@@ -73,38 +73,38 @@ func (c *client) serve() {
 	}
 }
 
-// slow delays a worker that asks too fast.
-func (c *client) slow(cost float64) {
-	if wait := c.paid.Charge(time.Now(), cost); wait > 0 {
+// throttle delays a worker that asks too fast.
+func (c *client) throttle(cost float64) {
+	if wait := c.budget.Charge(time.Now(), cost); wait > 0 {
 		c.keeper.counts.slowed.Add(1)
 		time.Sleep(wait)
 	}
 }
 
 // report asks the parent to kill the worker.
-func (c *client) report(why string) {
+func (c *client) report(reason string) {
 	c.keeper.counts.breaches.Add(1)
-	slog.Error("worker violated the protocol and is no longer served", "client", c.number, "because", why)
-	if err := c.keeper.channel.Send(&work.Breach{Number: c.number, Reason: ipc.Refuse(why).Reason}); err != nil {
+	slog.Error("worker violated the protocol and is no longer served", "client", c.number, "because", reason)
+	if err := c.keeper.channel.Send(&work.Breach{Number: c.number, Reason: ipc.Refuse(reason).Reason}); err != nil {
 		slog.Warn("report not sent to the parent", "client", c.number, "error", err)
 	}
 }
 
-// answer signs a message with p, if the message may be signed. p is nil if
+// sign signs a message with p, if the message may be signed. p is nil if
 // there is no key.
-func (c *client) answer(want *query.Sign, p *pair) *query.Signed {
-	a := &query.Signed{ID: want.ID}
+func (c *client) sign(req *query.Sign, p *pair) *query.Signed {
+	a := &query.Signed{ID: req.ID}
 	if p == nil {
-		c.refuse("no key loaded", want)
+		c.logRefusal("no key loaded", req)
 		return a
 	}
-	if err := p.judge(want.Message, scheme(want.Scheme)); err != nil {
-		c.refuse(err.Error(), want)
+	if err := p.checkMessage(req.Message, scheme(req.Scheme)); err != nil {
+		c.logRefusal(err.Error(), req)
 		return a
 	}
-	signature, err := p.sign(want.Message, scheme(want.Scheme))
+	signature, err := p.sign(req.Message, scheme(req.Scheme))
 	if err != nil {
-		c.refuse(err.Error(), want)
+		c.logRefusal(err.Error(), req)
 		return a
 	}
 	c.keeper.counts.signed.Add(1)
@@ -112,13 +112,13 @@ func (c *client) answer(want *query.Sign, p *pair) *query.Signed {
 	return a
 }
 
-// refuse logs the first, the second, the fourth refusal and so on, because a
+// logRefusal logs the first, the second, the fourth refusal and so on, because a
 // compromised worker may never stop asking.
-func (c *client) refuse(why string, want *query.Sign) {
+func (c *client) logRefusal(reason string, req *query.Sign) {
 	c.refused++
 	c.keeper.counts.unsigned.Add(1)
 	if bits.OnesCount(c.refused) == 1 {
-		slog.Warn("signature refused", "client", c.number, "because", why,
-			"scheme", scheme(want.Scheme).String(), "bytes", len(want.Message), "refused_so_far", c.refused)
+		slog.Warn("signature refused", "client", c.number, "because", reason,
+			"scheme", scheme(req.Scheme).String(), "bytes", len(req.Message), "refused_so_far", c.refused)
 	}
 }

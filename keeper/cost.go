@@ -10,21 +10,21 @@ import "crypto/rsa"
 // keeper's part. A compromised worker can't use up the CPU: further questions
 // wait in the worker's own channel.
 const (
-	questions  = 25_000
-	signing    = questions / 5000 // with an elliptic curve
-	signingRSA = questions / 1000 // with 2048 bits: 0.5 ms, and eight times as long with twice the bits
-	verifying  = 1
+	budgetPerSecond = 25_000
+	signCost        = budgetPerSecond / 5000 // with an elliptic curve
+	signRSACost     = budgetPerSecond / 1000 // with 2048 bits: 0.5 ms, and eight times as long with twice the bits
+	verifyCost      = 1
 )
 
-// price returns the cost of a signature by p. p is nil if there is no key.
-func (p *pair) price() float64 {
+// cost returns the cost of a signature by p. p is nil if there is no key.
+func (p *pair) cost() float64 {
 	if p == nil {
-		return verifying
+		return verifyCost
 	}
 	public, ok := p.signer.Public().(*rsa.PublicKey)
 	if !ok {
-		return signing
+		return signCost
 	}
 	size := float64(public.N.BitLen()) / 2048
-	return signingRSA * size * size * size
+	return signRSACost * size * size * size
 }

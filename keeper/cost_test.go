@@ -14,15 +14,15 @@ import (
 func TestCost(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
-		cost float64
-		many int
-		each time.Duration
+		cost  float64
+		count int
+		each  time.Duration
 	}{
-		{(&pair{signer: p256()}).price(), 5000, 200 * time.Microsecond}, {verifying, 25_000, 40 * time.Microsecond},
-		{(&pair{signer: rsa2()}).price(), 1000, time.Millisecond}, {(&pair{signer: rsa4()}).price(), 125, 8 * time.Millisecond},
+		{(&pair{signer: p256()}).cost(), 5000, 200 * time.Microsecond}, {verifyCost, 25_000, 40 * time.Microsecond},
+		{(&pair{signer: rsa2()}).cost(), 1000, time.Millisecond}, {(&pair{signer: rsa4()}).cost(), 125, 8 * time.Millisecond},
 	} {
-		paid := rate.New(questions, questions, now)
-		for i := range tt.many {
+		paid := rate.New(budgetPerSecond, budgetPerSecond, now)
+		for i := range tt.count {
 			if wait := paid.Charge(now, tt.cost); wait != 0 {
 				t.Fatalf("question %d of a burst waits for %s", i, wait)
 			}
@@ -40,15 +40,15 @@ func TestQuestionsWait(t *testing.T) {
 		&query.Sign{ID: 7, Scheme: uint16(ecdsaSHA256), Message: hash13(32)},
 		&query.Verify{ID: 7, Signed: []byte("a.b")},
 	} {
-		k := begun(t)
+		k := keeperWithKey(t)
 		worker, fd, err := ipc.Pair(ipc.Worker, ipc.Keeper)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &client{keeper: k, channel: must(ipc.Open(fd, ipc.Keeper, ipc.Worker)), paid: rate.New(questions, questions, time.Now())}
+		c := &client{keeper: k, channel: must(ipc.Open(fd, ipc.Keeper, ipc.Worker)), budget: rate.New(budgetPerSecond, budgetPerSecond, time.Now())}
 		const owed = 200 * time.Millisecond
-		begun := time.Now()
-		c.paid.Charge(begun, questions+questions*owed.Seconds())
+		start := time.Now()
+		c.budget.Charge(start, budgetPerSecond+budgetPerSecond*owed.Seconds())
 		go c.serve()
 		if err := worker.Send(question); err != nil {
 			t.Fatal(err)
@@ -56,8 +56,8 @@ func TestQuestionsWait(t *testing.T) {
 		if _, err := worker.Receive(); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begun); took < owed || k.counts.slowed.Load() != 1 {
-			t.Errorf("%s is answered after %s, %d waited", ipc.KindOf(question), took, k.counts.slowed.Load())
+		if elapsed := time.Since(start); elapsed < owed || k.counts.slowed.Load() != 1 {
+			t.Errorf("%s is answered after %s, %d waited", ipc.KindOf(question), elapsed, k.counts.slowed.Load())
 		}
 		worker.Close()
 	}

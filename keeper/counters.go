@@ -20,8 +20,8 @@ type counters struct {
 	breaches                atomic.Uint64 // workers that violated the protocol
 }
 
-// judged counts an answer about a token.
-func (c *counters) judged(v *query.Verified) *query.Verified {
+// countVerdict counts an answer about a token.
+func (c *counters) countVerdict(v *query.Verified) *query.Verified {
 	switch v.Verdict {
 	case query.Genuine:
 		c.genuine.Add(1)
@@ -33,13 +33,13 @@ func (c *counters) judged(v *query.Verified) *query.Verified {
 	return v
 }
 
-// showWhenAsked logs the counters when the parent sends SIGUSR1, at most once
+// logOnSignal logs the counters when the parent sends SIGUSR1, at most once
 // per second.
-func (c *counters) showWhenAsked() {
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGUSR1)
+func (c *counters) logOnSignal() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1)
 	go func() {
-		for range asked {
+		for range signals {
 			slog.Info("counters", "clients", c.clients.Load(),
 				slog.Group("handshakes", "signed", c.signed.Load(), "unsigned", c.unsigned.Load()),
 				slog.Group("tokens", "genuine", c.genuine.Load(), "forged", c.forged.Load(), "unsure", c.unsure.Load()),

@@ -18,19 +18,19 @@ import (
 // message is signed only if TLS 1.2 is enabled.
 var serverContext = append(bytes.Repeat([]byte{' '}, 64), "TLS 1.3, server CertificateVerify\x00"...)
 
-// transcripts lists the lengths of a transcript's hash, in bytes: SHA-256 and
+// transcriptSizes lists the lengths of a transcript's hash, in bytes: SHA-256 and
 // SHA-384, depending on the cipher suite.
-var transcripts = []int{32, 48}
+var transcriptSizes = []int{32, 48}
 
 var (
 	errNotHandshake = errors.New("not a message that a TLS server signs")
 	errScheme       = errors.New("the signature scheme does not match the key or the TLS version")
 )
 
-// judge returns an error unless message is the message of a handshake, and the
+// checkMessage returns an error unless message is the message of a handshake, and the
 // scheme is one that this key uses for such messages. A signature of anything
 // else could be misused as a signature of the gateway.
-func (p *pair) judge(message []byte, with scheme) error {
+func (p *pair) checkMessage(message []byte, s scheme) error {
 	var allowed []scheme
 	switch {
 	case isTLS13(message):
@@ -40,7 +40,7 @@ func (p *pair) judge(message []byte, with scheme) error {
 	default:
 		return errNotHandshake
 	}
-	if !slices.Contains(allowed, with) {
+	if !slices.Contains(allowed, s) {
 		return errScheme
 	}
 	return nil
@@ -48,12 +48,12 @@ func (p *pair) judge(message []byte, with scheme) error {
 
 func isTLS13(m []byte) bool {
 	hash, ok := bytes.CutPrefix(m, serverContext)
-	return ok && slices.Contains(transcripts, len(hash))
+	return ok && slices.Contains(transcriptSizes, len(hash))
 }
 
-// points has the length of a public value, in bytes, for each named group that
+// pointSizes has the length of a public value, in bytes, for each named group that
 // crypto/tls uses in TLS 1.2.
-var points = map[uint16]int{
+var pointSizes = map[uint16]int{
 	23: 65,  // secp256r1, uncompressed
 	24: 97,  // secp384r1
 	25: 133, // secp521r1
@@ -71,9 +71,9 @@ func isTLS12(m []byte) bool {
 	curve, point := uint16(params[1])<<8|uint16(params[2]), params[head:]
 	const namedCurve, uncompressed = 3, 4
 	switch {
-	case params[0] != namedCurve || points[curve] == 0:
+	case params[0] != namedCurve || pointSizes[curve] == 0:
 		return false
-	case len(point) != points[curve] || int(params[3]) != len(point):
+	case len(point) != pointSizes[curve] || int(params[3]) != len(point):
 		return false
 	}
 	return curve == 29 || point[0] == uncompressed

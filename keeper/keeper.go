@@ -25,7 +25,7 @@ func newKeeper(channel *ipc.Channel) *keeper { return &keeper{channel: channel} 
 // run handles messages from the parent until the channel closes, and returns
 // the exit status.
 func (k *keeper) run() int {
-	k.counts.showWhenAsked()
+	k.counts.logOnSignal()
 	for {
 		m, err := k.channel.Receive()
 		switch {
@@ -39,7 +39,7 @@ func (k *keeper) run() int {
 		case *ipc.Ping:
 			err = k.channel.Send(&ipc.Pong{Number: msg.Number})
 		case *ipc.SecretKeys:
-			err = k.channel.Send(k.keep(msg, m.FDs))
+			err = k.channel.Send(k.loadKeys(msg, m.FDs))
 		case *work.Client:
 			err = k.admit(m.FDs[0], msg.Number)
 		default:
@@ -52,9 +52,9 @@ func (k *keeper) run() int {
 	}
 }
 
-// keep loads the keys. Its answer reports that the keeper uses them from now
+// loadKeys loads the keys. Its answer reports that the keeper uses them from now
 // on, or which key can't be used, and why.
-func (k *keeper) keep(m *ipc.SecretKeys, fds []int) *ipc.Kept {
+func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {
 		f := os.NewFile(uintptr(fd), "file")
@@ -79,7 +79,7 @@ func (k *keeper) keep(m *ipc.SecretKeys, fds []int) *ipc.Kept {
 		}
 	}
 	if p != nil {
-		p.warn()
+		p.warnValidity()
 	}
 	k.pair.Store(p)
 	k.token.Store(token)

@@ -101,7 +101,7 @@ func TestJudge(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := &pair{signer: tt.key, tls12: tt.tls12}
-			if err := p.judge(tt.message, tt.scheme); err != tt.want {
+			if err := p.checkMessage(tt.message, tt.scheme); err != tt.want {
 				t.Fatalf("got %v, want %v", err, tt.want)
 			}
 			if tt.want != nil {
@@ -117,7 +117,7 @@ func TestJudge(t *testing.T) {
 }
 
 // verify checks a signature in the same way as a client.
-func verify(t *testing.T, key crypto.PublicKey, message, signature []byte, with scheme) {
+func verify(t *testing.T, key crypto.PublicKey, message, signature []byte, s scheme) {
 	t.Helper()
 	digest := map[byte]func() []byte{
 		4: func() []byte { d := sha256.Sum256(message); return d[:] },
@@ -128,12 +128,12 @@ func verify(t *testing.T, key crypto.PublicKey, message, signature []byte, with 
 	ok := true
 	switch key := key.(type) {
 	case *ecdsa.PublicKey:
-		ok = ecdsa.VerifyASN1(key, digest[byte(with>>8)](), signature)
+		ok = ecdsa.VerifyASN1(key, digest[byte(s>>8)](), signature)
 	case *rsa.PublicKey:
-		if with>>8 == 8 {
-			ok = rsa.VerifyPSS(key, hash[byte(with)], digest[byte(with)](), signature, &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash}) == nil
+		if s>>8 == 8 {
+			ok = rsa.VerifyPSS(key, hash[byte(s)], digest[byte(s)](), signature, &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash}) == nil
 		} else {
-			ok = rsa.VerifyPKCS1v15(key, hash[byte(with>>8)], digest[byte(with>>8)](), signature) == nil
+			ok = rsa.VerifyPKCS1v15(key, hash[byte(s>>8)], digest[byte(s>>8)](), signature) == nil
 		}
 	}
 	if !ok {
@@ -141,19 +141,19 @@ func verify(t *testing.T, key crypto.PublicKey, message, signature []byte, with 
 	}
 }
 
-// alone returns a keeper without keys that has sent Ready, and the parent's end
+// newTestKeeper returns a keeper without keys that has sent Ready, and the parent's end
 // of its channel.
-func alone(t *testing.T) (*keeper, *ipc.Channel) {
+func newTestKeeper(t *testing.T) (*keeper, *ipc.Channel) {
 	t.Helper()
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := ipc.Open(fd, ipc.Keeper, ipc.Parent)
+	keeperEnd, err := ipc.Open(fd, ipc.Keeper, ipc.Parent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { parent.Close(); own.Close() })
+	t.Cleanup(func() { parent.Close(); keeperEnd.Close() })
 	pass := func(from, to *ipc.Channel, m ipc.Message) {
 		if err := from.Send(m); err != nil {
 			t.Fatal(err)
@@ -162,24 +162,24 @@ func alone(t *testing.T) (*keeper, *ipc.Channel) {
 			t.Fatal(err)
 		}
 	}
-	pass(parent, own, new(ipc.ServiceSetup))
-	pass(parent, own, new(ipc.Attributes))
-	pass(own, parent, new(ipc.Ready))
-	return newKeeper(own), parent
+	pass(parent, keeperEnd, new(ipc.ServiceSetup))
+	pass(parent, keeperEnd, new(ipc.Attributes))
+	pass(keeperEnd, parent, new(ipc.Ready))
+	return newKeeper(keeperEnd), parent
 }
 
-// begun returns a keeper that has a private key.
-func begun(t *testing.T) *keeper {
+// keeperWithKey returns a keeper that has a private key.
+func keeperWithKey(t *testing.T) *keeper {
 	t.Helper()
-	k, _ := alone(t)
-	if a := offerPair(t, k, pkcs8(p256()), certificate(p256(), nextYear), ""); !a.OK {
+	k, _ := newTestKeeper(t)
+	if a := sendPair(t, k, pkcs8(p256()), certificate(p256(), nextYear), ""); !a.OK {
 		t.Fatal(a.Reason)
 	}
 	return k
 }
 
-// offer sends keys to k. texts are the contents of the four files.
-func offer(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.Kept {
+// sendKeys sends keys to k. texts are the contents of the four files.
+func sendKeys(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.Kept {
 	t.Helper()
 	var fds []int
 	for _, text := range texts {
@@ -189,7 +189,7 @@ func offer(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.Kept
 		}
 		fds = append(fds, fd)
 	}
-	a := k.keep(&m, fds)
+	a := k.loadKeys(&m, fds)
 	for _, fd := range fds {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != unix.EBADF {
 			t.Errorf("a file of keys is still open: %v", err)
@@ -198,10 +198,10 @@ func offer(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.Kept
 	return a
 }
 
-// offerPair sends a private key, and no key for tokens, to k.
-func offerPair(t *testing.T, k *keeper, key, certificates, authorities string) *ipc.Kept {
+// sendPair sends a private key, and no key for tokens, to k.
+func sendPair(t *testing.T, k *keeper, key, certificates, authorities string) *ipc.Kept {
 	t.Helper()
-	return offer(t, k, ipc.SecretKeys{TLS: true}, key, certificates, authorities, "")
+	return sendKeys(t, k, ipc.SecretKeys{TLS: true}, key, certificates, authorities, "")
 }
 
 // worker returns a worker's end of a channel to k.
@@ -218,7 +218,7 @@ func worker(t *testing.T, k *keeper, number uint32) *ipc.Channel {
 	return c
 }
 
-func ask(t *testing.T, c *ipc.Channel, message []byte) []byte {
+func askSignature(t *testing.T, c *ipc.Channel, message []byte) []byte {
 	t.Helper()
 	if err := c.Send(&query.Sign{ID: 7, Scheme: uint16(ecdsaSHA256), Message: message}); err != nil {
 		t.Fatal(err)
@@ -238,16 +238,16 @@ func ask(t *testing.T, c *ipc.Channel, message []byte) []byte {
 // can't use one of them, it must send the reason and change no key.
 func TestKeys(t *testing.T) {
 	key, leaf := pkcs8(p256()), certificate(p256(), nextYear)
-	both := ipc.SecretKeys{TLS: true, Token: true, Followed: true}
-	k, _ := alone(t)
+	allKeys := ipc.SecretKeys{TLS: true, Token: true, Followed: true}
+	k, _ := newTestKeeper(t)
 	c := worker(t, k, 1)
-	check := func(when string, signs bool, verdict query.Verdict) {
+	check := func(name string, signs bool, verdict query.Verdict) {
 		t.Helper()
-		if got := len(ask(t, c, hash13(32))) > 0; got != signs {
-			t.Errorf("%s: signed %t, want %t", when, got, signs)
+		if got := len(askSignature(t, c, hash13(32))) > 0; got != signs {
+			t.Errorf("%s: signed %t, want %t", name, got, signs)
 		}
 		if got := askToken(t, c, 1, "a.b", mac(oneKey, "a.b")); got != verdict {
-			t.Errorf("%s: verdict %d, want %d", when, got, verdict)
+			t.Errorf("%s: verdict %d, want %d", name, got, verdict)
 		}
 	}
 	refused := []struct {
@@ -256,17 +256,17 @@ func TestKeys(t *testing.T) {
 		key, leaf, authorities, token string
 		reason                        string
 	}{
-		{"another key's certificate", both, pkcs8(p384()), leaf, "", oneKey, "the key does not match"},
-		{"no private key", both, "", leaf, "", oneKey, "key file: no private key"},
-		{"no certificate", both, key, "", "", oneKey, "certificate file: no certificate"},
-		{"bad authorities", both, key, leaf, "no authorities", oneKey, "client CA file: no certificate"},
-		{"a short key of tokens", both, key, leaf, "", "short", "5 bytes; HS256 needs at least 32"},
+		{"another key's certificate", allKeys, pkcs8(p384()), leaf, "", oneKey, "the key does not match"},
+		{"no private key", allKeys, "", leaf, "", oneKey, "key file: no private key"},
+		{"no certificate", allKeys, key, "", "", oneKey, "certificate file: no certificate"},
+		{"bad authorities", allKeys, key, leaf, "no authorities", oneKey, "client CA file: no certificate"},
+		{"a short key of tokens", allKeys, key, leaf, "", "short", "5 bytes; HS256 needs at least 32"},
 		{"no key of tokens", ipc.SecretKeys{Token: true}, "", "", "", "", "0 bytes"},
 	}
 	refuse := func() {
 		t.Helper()
 		for _, tt := range refused {
-			a := offer(t, k, tt.keys, tt.key, tt.leaf, tt.authorities, tt.token)
+			a := sendKeys(t, k, tt.keys, tt.key, tt.leaf, tt.authorities, tt.token)
 			if token := strings.HasSuffix(tt.name, "of tokens"); a.OK || a.Token != token || !strings.Contains(a.Reason, tt.reason) {
 				t.Errorf("%s: %+v, want %q", tt.name, a, tt.reason)
 			}
@@ -275,11 +275,11 @@ func TestKeys(t *testing.T) {
 	check("before any key", false, query.NoVerdict)
 	refuse()
 	check("after refused ones", false, query.NoVerdict)
-	if a := offer(t, k, ipc.SecretKeys{}, key, leaf, "", oneKey); *a != (ipc.Kept{OK: true}) {
+	if a := sendKeys(t, k, ipc.SecretKeys{}, key, leaf, "", oneKey); *a != (ipc.Kept{OK: true}) {
 		t.Errorf("no key: %+v", a)
 	}
 	check("with no key", false, query.NoVerdict)
-	if a := offer(t, k, both, key, leaf, leaf, oneKey); *a != (ipc.Kept{OK: true}) {
+	if a := sendKeys(t, k, allKeys, key, leaf, leaf, oneKey); *a != (ipc.Kept{OK: true}) {
 		t.Errorf("good keys: %+v", a)
 	}
 	check("with keys", true, query.Genuine)
@@ -291,16 +291,16 @@ func TestKeys(t *testing.T) {
 // refusal is logged.
 func TestRefused(t *testing.T) {
 	log := capture(t)
-	c := worker(t, begun(t), 42)
+	c := worker(t, keeperWithKey(t), 42)
 	for range 100 {
-		if s := ask(t, c, make([]byte, 32)); len(s) > 0 {
+		if s := askSignature(t, c, make([]byte, 32)); len(s) > 0 {
 			t.Fatal("a digest was signed")
 		}
 	}
 	if n := strings.Count(log.String(), "signature refused"); n < 1 || n > 10 || !strings.Contains(log.String(), "client=42") {
 		t.Errorf("%d lines about 100 refusals:\n%s", n, log)
 	}
-	if len(ask(t, c, hash13(32))) == 0 {
+	if len(askSignature(t, c, hash13(32))) == 0 {
 		t.Error("an honest question after that is not answered")
 	}
 }
@@ -330,8 +330,8 @@ func TestHostile(t *testing.T) {
 		{"a text too long", append([]byte{byte(ipc.KindOf(new(query.Verify))), 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0x20}, make([]byte, 8193+32)...), 0},
 		{"a signature with a descriptor", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 42)...), 1},
 	}
-	k, parent := alone(t)
-	if a := offerPair(t, k, pkcs8(p256()), certificate(p256(), nextYear), ""); !a.OK {
+	k, parent := newTestKeeper(t)
+	if a := sendPair(t, k, pkcs8(p256()), certificate(p256(), nextYear), ""); !a.OK {
 		t.Fatal(a.Reason)
 	}
 	honest := worker(t, k, 1)
@@ -360,7 +360,7 @@ func TestHostile(t *testing.T) {
 			if breach, ok := m.Message.(*work.Breach); err != nil || !ok || breach.Number != 9 || breach.Reason == "" {
 				t.Errorf("the parent receives %+v, %v", m.Message, err)
 			}
-			if len(ask(t, honest, hash13(48))) == 0 {
+			if len(askSignature(t, honest, hash13(48))) == 0 {
 				t.Error("another worker is not served")
 			}
 		})
@@ -369,7 +369,7 @@ func TestHostile(t *testing.T) {
 
 // TestMute checks that a worker that reads no answers delays no other worker.
 func TestMute(t *testing.T) {
-	k := begun(t)
+	k := keeperWithKey(t)
 	mute, other := worker(t, k, 1), worker(t, k, 2)
 	for i := 0; ; i++ {
 		err := mute.TrySend(&query.Sign{ID: uint64(i), Scheme: uint16(ecdsaSHA256), Message: hash13(32)})
@@ -380,7 +380,7 @@ func TestMute(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(ask(t, other, hash13(32))) == 0 {
+	if len(askSignature(t, other, hash13(32))) == 0 {
 		t.Error("another worker is not served")
 	}
 }
@@ -416,7 +416,7 @@ func (b *buffer) String() string {
 // clients will reject.
 func TestWarns(t *testing.T) {
 	log := capture(t)
-	if a := offerPair(t, newKeeper(nil), pkcs8(p256()), certificate(p256(), time.Now().Add(-time.Hour)), ""); !a.OK {
+	if a := sendPair(t, newKeeper(nil), pkcs8(p256()), certificate(p256(), time.Now().Add(-time.Hour)), ""); !a.OK {
 		t.Fatal(a.Reason)
 	}
 	if !strings.Contains(log.String(), `msg="certificate expired"`) || strings.Contains(log.String(), "time=") {
@@ -436,7 +436,7 @@ func FuzzJudge(f *testing.F) {
 	f.Fuzz(func(t *testing.T, m []byte, s uint16, tls12 bool) {
 		for _, key := range keys {
 			p := &pair{signer: key, tls12: tls12}
-			if p.judge(m, scheme(s)) != nil {
+			if p.checkMessage(m, scheme(s)) != nil {
 				continue
 			}
 			if _, ok := options[scheme(s)]; !ok {

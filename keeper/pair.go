@@ -31,8 +31,8 @@ const maxPEM = 1 << 20
 // Limits on an RSA key, in bits. A signature by a longer key would exceed the
 // limit of the protocol between worker and keeper.
 const (
-	leastRSA = 2048
-	mostRSA  = 8192
+	minRSA = 2048
+	maxRSA = 8192
 )
 
 // readPair reads a key and its certificates. The first certificate is the
@@ -76,16 +76,16 @@ func readKey(f *os.File) (signer crypto.Signer, err error) {
 	}
 	defer clear(text)
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		one, err := parseKey(block)
+		key, err := parseKey(block)
 		clear(block.Bytes)
 		switch {
 		case err != nil:
 			return nil, err
-		case one == nil:
+		case key == nil:
 		case signer != nil:
 			return nil, errors.New("more than one private key")
 		default:
-			signer = one
+			signer = key
 		}
 	}
 	if signer == nil {
@@ -121,8 +121,8 @@ func parseKey(block *pem.Block) (crypto.Signer, error) {
 func checkKey(key any) (crypto.Signer, error) {
 	switch key := key.(type) {
 	case *rsa.PrivateKey:
-		if n := key.N.BitLen(); n < leastRSA || n > mostRSA {
-			return nil, fmt.Errorf("RSA key has %d bits; must have %d to %d", n, leastRSA, mostRSA)
+		if n := key.N.BitLen(); n < minRSA || n > maxRSA {
+			return nil, fmt.Errorf("RSA key has %d bits; must have %d to %d", n, minRSA, maxRSA)
 		}
 		return key, nil
 	case *ecdsa.PrivateKey:
@@ -184,10 +184,10 @@ func leafOf(text []byte) (leaf *x509.Certificate, err error) {
 	return leaf, nil
 }
 
-// warn logs a warning if the certificate has expired or is not valid yet. Most
+// warnValidity logs a warning if the certificate has expired or is not valid yet. Most
 // clients will reject it, but some may ignore the problem. So the keeper uses
 // the certificate nevertheless.
-func (p *pair) warn() {
+func (p *pair) warnValidity() {
 	now := time.Now()
 	switch {
 	case now.After(p.leaf.NotAfter):

@@ -102,7 +102,7 @@ func TestReadPair(t *testing.T) {
 		{"encrypted", encrypted, certificate(rsa2(), nextYear), "is encrypted"},
 		{"encrypted PKCS#8", block("ENCRYPTED PRIVATE KEY", []byte{1}), certificate(rsa2(), nextYear), "is encrypted"},
 		{"P-224", pkcs8(p224), certificate(p224, nextYear), "curve P-224"},
-		{"short RSA", pkcs8(must(x509.ParsePKCS1PrivateKey(short(t)))), certificate(rsa2(), nextYear), "RSA key has 1024 bits"},
+		{"short RSA", pkcs8(must(x509.ParsePKCS1PrivateKey(shortRSAKey(t)))), certificate(rsa2(), nextYear), "RSA key has 1024 bits"},
 		{"no certificate", pkcs8(p256()), "no PEM", "certificate file: no certificate"},
 		// These are refused because workers get the certificate file, and no
 		// worker may have a key.
@@ -129,9 +129,9 @@ func TestReadPair(t *testing.T) {
 	}
 }
 
-// short returns an RSA key that is too short. Go creates such keys only on
+// shortRSAKey returns an RSA key that is too short. Go creates such keys only on
 // request.
-func short(t *testing.T) []byte {
+func shortRSAKey(t *testing.T) []byte {
 	t.Setenv("GODEBUG", "rsa1024min=0")
 	return x509.MarshalPKCS1PrivateKey(must(rsa.GenerateKey(rand.Reader, 1024)))
 }

@@ -41,8 +41,8 @@ var options = map[scheme]crypto.SignerOpts{
 func (s scheme) String() string { return fmt.Sprintf("0x%04x", uint16(s)) }
 
 // sign signs a message that judge has accepted.
-func (p *pair) sign(message []byte, with scheme) ([]byte, error) {
-	o, ok := options[with]
+func (p *pair) sign(message []byte, s scheme) ([]byte, error) {
+	o, ok := options[s]
 	if !ok {
 		return nil, errScheme
 	}

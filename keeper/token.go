@@ -20,7 +20,7 @@ type tokenKey struct {
 // readTokenKey reads the key of HS256 tokens, which is the whole content of f.
 // It refuses a key that the bundled daemons also refuse.
 func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
-	secret, err := io.ReadAll(io.NewSectionReader(f, 0, hmackey.Most+1))
+	secret, err := io.ReadAll(io.NewSectionReader(f, 0, hmackey.MaxSize+1))
 	if err != nil {
 		return nil, errors.New("cannot be read")
 	}
@@ -30,11 +30,11 @@ func readTokenKey(f *os.File, followed bool) (*tokenKey, error) {
 	return &tokenKey{secret, followed}, nil
 }
 
-// judge verifies a signature with this key. It parses nothing, because only
+// verify verifies a signature with this key. It parses nothing, because only
 // processes without the key parse tokens. So HS256 is implemented twice: here,
 // and in package auth for the bundled daemons. Both implementations are tested
 // with the same vectors.
-func (k *tokenKey) judge(v *query.Verify) query.Verdict {
+func (k *tokenKey) verify(v *query.Verify) query.Verdict {
 	if k == nil {
 		return query.NoVerdict
 	}
@@ -49,7 +49,7 @@ func (k *tokenKey) judge(v *query.Verify) query.Verdict {
 	return query.Outdated
 }
 
-// judge verifies a signature with the current key.
-func (k *keeper) judge(v *query.Verify) *query.Verified {
-	return &query.Verified{ID: v.ID, Verdict: k.token.Load().judge(v)}
+// verifyToken verifies a signature with the current key.
+func (k *keeper) verifyToken(v *query.Verify) *query.Verified {
+	return &query.Verified{ID: v.ID, Verdict: k.token.Load().verify(v)}
 }

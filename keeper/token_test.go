@@ -22,10 +22,10 @@ func mac(key, signed string) (m [32]byte) {
 	return m
 }
 
-// offerToken sends a key for tokens, and no private key, to k.
-func offerToken(t *testing.T, k *keeper, key string, followed bool) *ipc.Kept {
+// sendToken sends a key for tokens, and no private key, to k.
+func sendToken(t *testing.T, k *keeper, key string, followed bool) *ipc.Kept {
 	t.Helper()
-	return offer(t, k, ipc.SecretKeys{Token: true, Followed: followed}, "", "", "", key)
+	return sendKeys(t, k, ipc.SecretKeys{Token: true, Followed: followed}, "", "", "", key)
 }
 
 func askToken(t *testing.T, c *ipc.Channel, id uint64, signed string, m [32]byte) query.Verdict {
@@ -57,16 +57,16 @@ func TestVerify(t *testing.T) {
 	const signed = "head.payload"
 	good, bad := mac(oneKey, signed), mac(otherKey, signed)
 	var c *ipc.Channel
-	want := func(when string, m [32]byte, verdict query.Verdict) {
+	want := func(name string, m [32]byte, verdict query.Verdict) {
 		t.Helper()
 		if got := askToken(t, c, 7, signed, m); got != verdict {
-			t.Errorf("%s: verdict %d, want %d", when, got, verdict)
+			t.Errorf("%s: verdict %d, want %d", name, got, verdict)
 		}
 	}
-	take := func(key string, followed bool) {
+	load := func(key string, followed bool) {
 		t.Helper()
 		k := newKeeper(nil)
-		if a := offerToken(t, k, key, followed); *a != (ipc.Kept{OK: true}) {
+		if a := sendToken(t, k, key, followed); *a != (ipc.Kept{OK: true}) {
 			t.Fatalf("%+v", a)
 		}
 		c = worker(t, k, 1)
@@ -75,10 +75,10 @@ func TestVerify(t *testing.T) {
 	want("before any key", good, query.NoVerdict)
 	want("an empty key's, before any key", mac("", signed), query.NoVerdict)
 
-	take(oneKey, false)
+	load(oneKey, false)
 	want("not followed, good", good, query.Genuine)
 	want("not followed, another key's", bad, query.Outdated)
-	take(oneKey, true)
+	load(oneKey, true)
 	want("followed, good", good, query.Genuine)
 	want("followed, another key's", bad, query.Forged)
 	want("all zeros", [32]byte{}, query.Forged)
@@ -94,7 +94,7 @@ func TestVerify(t *testing.T) {
 		t.Errorf("signature of an empty text: verdict %d", got) // the keeper does not decide whether an empty text is a token
 	}
 
-	take(otherKey, true)
+	load(otherKey, true)
 	want("another keeper's key", good, query.Forged)
 	want("another keeper's key, its own signature", bad, query.Genuine)
 }
@@ -120,7 +120,7 @@ func TestTokenKeys(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			k := newKeeper(nil)
-			a := offerToken(t, k, tt.key, true)
+			a := sendToken(t, k, tt.key, true)
 			if a.OK != (tt.want == "") || !strings.Contains(a.Reason, tt.want) || a.Token == a.OK {
 				t.Fatalf("%+v, want %q", a, tt.want)
 			}
@@ -140,7 +140,7 @@ func TestTokenKeys(t *testing.T) {
 // the right signature.
 func TestVerifiedSaysNoMore(t *testing.T) {
 	k := newKeeper(nil)
-	offerToken(t, k, oneKey, true)
+	sendToken(t, k, oneKey, true)
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestVerifiedSaysNoMore(t *testing.T) {
 // own answers.
 func TestVerifyTogether(t *testing.T) {
 	k := newKeeper(nil)
-	offerToken(t, k, oneKey, true)
+	sendToken(t, k, oneKey, true)
 	var askers sync.WaitGroup
 	for i := range uint32(8) {
 		c := worker(t, k, i)
@@ -189,7 +189,7 @@ func TestVerifyTogether(t *testing.T) {
 // worker, and that a worker that violates the protocol loses its channel.
 func TestFloodOfVerify(t *testing.T) {
 	k := newKeeper(nil)
-	offerToken(t, k, oneKey, true)
+	sendToken(t, k, oneKey, true)
 	mute, other := worker(t, k, 1), worker(t, k, 2)
 	long := bytes.Repeat([]byte("x"), 8<<10)
 	for i := 0; ; i++ {

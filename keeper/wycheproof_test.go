@@ -53,11 +53,11 @@ func TestWycheproof(t *testing.T) {
 		for _, test := range group.Tests {
 			cases++
 			question := query.Verify{}
-			got := cut(test.JWS, &question) && key.judge(&question) == query.Genuine
+			got := splitToken(test.JWS, &question) && key.verify(&question) == query.Genuine
 			if got {
 				good++
 			}
-			if want := (test.Result == "valid") != slices.Contains(otherwise, test.TcID); got != want {
+			if want := (test.Result == "valid") != slices.Contains(stricter, test.TcID); got != want {
 				t.Errorf("%d (%s): genuine is %v, the vectors say %s", test.TcID, test.Comment, got, test.Result)
 			}
 		}
@@ -67,13 +67,13 @@ func TestWycheproof(t *testing.T) {
 	}
 }
 
-// otherwise lists the vectors for which the gateway's result differs from the
+// stricter lists the vectors for which the gateway's result differs from the
 // expected one. auth/wycheproof_test.go gives the reasons.
-var otherwise = []int{367, 370, 372, 373}
+var stricter = []int{367, 370, 372, 373}
 
-// cut sets q to the question that a worker asks about a token. It returns false
+// splitToken sets q to the question that a worker asks about a token. It returns false
 // if a worker would ask no question.
-func cut(token string, q *query.Verify) bool {
+func splitToken(token string, q *query.Verify) bool {
 	texts := strings.Split(token, ".")
 	if len(texts) != 3 {
 		return false

@@ -26,7 +26,7 @@ const (
 
 // Families that the dispatcher counts.
 var (
-	Start = &Family{Name: Prefix + "dispatcher_start_time_seconds", Kind: Gauge,
+	StartTime = &Family{Name: Prefix + "dispatcher_start_time_seconds", Kind: Gauge,
 		Help: "Unix time at which the dispatcher started. All counters began at 0 then."}
 	Generations = &Family{Name: Prefix + "generations_total",
 		Help: "Generations that began to serve, including the first."}
@@ -41,9 +41,9 @@ var (
 		Help: "Clients that have a connection, by address or local user."}
 	Connections = &Family{Name: Prefix + "connections_total",
 		Help: "Connections that were accepted."}
-	Waited = &Family{Name: Prefix + "connections_waited_total",
+	ConnectionsWaited = &Family{Name: Prefix + "connections_waited_total",
 		Help: "Connections that had to wait for a slot."}
-	Refused = &Family{Name: Prefix + "connections_refused_total",
+	ConnectionsRefused = &Family{Name: Prefix + "connections_refused_total",
 		Help:   "Connections that were refused, by reason.",
 		Labels: []Label{Labelled("reason", "unidentified", "forbidden", "blocked", "unavailable")}}
 
@@ -83,7 +83,7 @@ func Gateway() *Table {
 }
 
 var gateway = []*Family{
-	Start, Generations, Slots, SlotsUsed, SlotsWaiting, Sources, Connections, Waited, Refused, Offences, Blocks, Debts,
+	StartTime, Generations, Slots, SlotsUsed, SlotsWaiting, Sources, Connections, ConnectionsWaited, ConnectionsRefused, Offences, Blocks, Debts,
 	Workers, WorkersStarted, WorkersExited, Dials, RequestsInFlight, CallsInFlight,
 }
 

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// MostCells is the maximum number of cells of a table.
-const MostCells = math.MaxUint16 + 1
+// MaxCells is the maximum number of cells of a table.
+const MaxCells = math.MaxUint16 + 1
 
 // Kind describes how the values of a family change.
 type Kind uint8
@@ -103,7 +103,7 @@ func (f *Family) Names() (list []string) {
 
 // Each calls do for each combination of labels. It passes the combination's
 // first cell, its number of cells, and its label values.
-func (f *Family) Each(do func(first, cells int, values []string)) {
+func (f *Family) Each(fn func(first, cells int, values []string)) {
 	values := make([][]string, len(f.Labels))
 	for i := range f.Cells() / f.depth() {
 		rest := i
@@ -112,7 +112,7 @@ func (f *Family) Each(do func(first, cells int, values []string)) {
 			values[j] = list[rest%len(list)]
 			rest /= len(list)
 		}
-		do(f.first+i*f.depth(), f.depth(), slices.Concat(values...))
+		fn(f.first+i*f.depth(), f.depth(), slices.Concat(values...))
 	}
 }
 
@@ -139,7 +139,7 @@ func (t *Table) Add(list ...*Family) {
 		t.Cells += f.Cells()
 		t.Families = append(t.Families, f)
 	}
-	if t.Cells > MostCells {
-		panic(fmt.Sprintf("%d metric cells, more than %d", t.Cells, MostCells))
+	if t.Cells > MaxCells {
+		panic(fmt.Sprintf("%d metric cells, more than %d", t.Cells, MaxCells))
 	}
 }

@@ -51,7 +51,7 @@ var countAttacks = []attack{
 		return "is added"
 	}},
 	{"the largest number for the last cell, which stands for nothing", func() string {
-		sendFrame(counts(0, 1<<32-1, metric.MostCells-1), 0)
+		sendFrame(counts(0, 1<<32-1, metric.MaxCells-1), 0)
 		return "is not shown"
 	}},
 	{"a million requests in progress", func() string { sendFrame(counts(1<<20, 0), 0); return "are shown until it reports again" }},

@@ -5,9 +5,9 @@ import "testing"
 // TestAsked checks that an answer is delivered to its question exactly once,
 // even if the question is abandoned at the same moment.
 func TestAsked(t *testing.T) {
-	var a asked[string]
-	one, first := a.next()
-	two, second := a.next()
+	var a pending[string]
+	one, first := a.register()
+	two, second := a.register()
 	if one == two || !a.answer(two, "b") || a.answer(two, "again") || a.answer(99, "?") {
 		t.Fatal("numbers or waiting requests are left")
 	}
@@ -15,11 +15,11 @@ func TestAsked(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	a.answer(one, "a")
-	if late, came := a.forget(one, first); late != "a" || !came {
-		t.Errorf("late: %q, %v", late, came)
+	if value, ok := a.forget(one, first); value != "a" || !ok {
+		t.Errorf("late: %q, %v", value, ok)
 	}
-	three, third := a.next()
-	if late, came := a.forget(three, third); came || a.answer(three, "c") || len(a.waiting) != 0 {
-		t.Errorf("%q came, %d wait", late, len(a.waiting))
+	three, third := a.register()
+	if value, ok := a.forget(three, third); ok || a.answer(three, "c") || len(a.waiting) != 0 {
+		t.Errorf("%q came, %d wait", value, len(a.waiting))
 	}
 }

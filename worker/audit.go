@@ -10,26 +10,26 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// changes implements handlers.Audit. It asks the auditor for permission before
+// auditClient implements handlers.Audit. It asks the auditor for permission before
 // each change, and reports the outcome of the change.
-type changes struct {
+type auditClient struct {
 	*remoteService
 	counts *counters
 }
 
-func newChanges() *changes {
-	c := &changes{newRemoteService(ipc.Auditor), new(counters)}
-	c.late = decline
+func newAuditClient() *auditClient {
+	c := &auditClient{newRemoteService(ipc.Auditor), new(counters)}
+	c.onLate = decline
 	return c
 }
 
 const (
-	// leaveLimit limits the wait for permission. It is longer than the auditor
+	// intentTimeout limits the wait for permission. It is longer than the auditor
 	// takes to refuse a change.
-	leaveLimit = 30 * time.Second
-	// leavePause is the pause before a worker repeats a request that the
+	intentTimeout = 30 * time.Second
+	// intentRetryDelay is the pause before a worker repeats a request that the
 	// auditor has postponed.
-	leavePause = 50 * time.Millisecond
+	intentRetryDelay = 50 * time.Millisecond
 )
 
 var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is unavailable")
@@ -38,7 +38,7 @@ var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is
 // the client disconnects, because every permitted change must be reported to
 // the auditor, as made or as not made. If the auditor postpones the change and
 // the client has disconnected, Intend does not ask again.
-func (c *changes) Intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
+func (c *auditClient) Intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
 	c.counts.changes.Add(1)
 	report, err := c.intend(ctx, change)
 	if err != nil {
@@ -47,16 +47,16 @@ func (c *changes) Intend(ctx context.Context, change handlers.Change) (func(hand
 	return report, err
 }
 
-func (c *changes) intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
+func (c *auditClient) intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
 	id, _ := ctx.Value(connectionKey{}).(uint64)
-	limit := time.NewTimer(leaveLimit)
+	limit := time.NewTimer(intentTimeout)
 	defer limit.Stop()
 	for {
-		var asked *link // channel on which the intent was sent
+		var sentOn *link // channel on which the intent was sent
 		var number uint64
 		// The request's context is not used here, because the wait must not end
 		// when the client disconnects.
-		answer, err := c.ask(context.Background(), func(l *link) func(ipc.Message, ...int) error { asked = l; return l.channel.Send }, limit.C, func(n uint64) ipc.Message {
+		answer, err := c.ask(context.Background(), func(l *link) func(ipc.Message, ...int) error { sentOn = l; return l.channel.Send }, limit.C, func(n uint64) ipc.Message {
 			number = n
 			return intent(n, id, change)
 		})
@@ -69,12 +69,12 @@ func (c *changes) intend(ctx context.Context, change handlers.Change) (func(hand
 		}
 		switch noted.Leave {
 		case query.Granted:
-			return func(r handlers.Result) { report(asked, number, r) }, nil
+			return func(r handlers.Result) { report(sentOn, number, r) }, nil
 		case query.Withheld:
 			return nil, errUnrecorded
 		}
 		select {
-		case <-time.After(leavePause):
+		case <-time.After(intentRetryDelay):
 		case <-limit.C:
 			return nil, errUnrecorded
 		case <-ctx.Done():
@@ -95,9 +95,9 @@ func intent(number, connection uint64, change handlers.Change) *query.Intent {
 
 // report sends the outcome of a change. If sending fails, the auditor has
 // exited, and the audit log has only the intent.
-func report(to *link, number uint64, r handlers.Result) {
+func report(l *link, number uint64, r handlers.Result) {
 	m := &query.Outcome{ID: number, Status: uint16(r.Status), Code: r.Code, Number: r.Number, Result: r.Objects}
-	_ = to.channel.Send(m.Cut())
+	_ = l.channel.Send(m.Cut())
 }
 
 // decline reports to the auditor that a change was not made: the permission for

@@ -21,14 +21,14 @@ func TestIntentHasForwardedAddress(t *testing.T) {
 	}
 }
 
-// auditing returns a changes value and the auditor's end of its channel, so
+// newAuditPair returns a changes value and the auditor's end of its channel, so
 // that the test can answer as the auditor.
-func auditing(t *testing.T) (*changes, *ipc.Channel) {
+func newAuditPair(t *testing.T) (*auditClient, *ipc.Channel) {
 	t.Helper()
 	auditor, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
 	must(t, err)
 	t.Cleanup(func() { auditor.Close() })
-	c := newChanges()
+	c := newAuditClient()
 	must(t, c.connect(fd))
 	return c, auditor
 }
@@ -38,10 +38,10 @@ func auditing(t *testing.T) (*changes, *ipc.Channel) {
 // no change is made.
 func TestChangesWait(t *testing.T) {
 	leaves := []query.Leave{query.Later, query.Later, query.Granted, query.Withheld}
-	c, auditor := auditing(t)
+	c, auditor := newAuditPair(t)
 	var mu sync.Mutex // guards asked
-	var asked []uint64
-	told := make(chan uint64, 2)
+	var intents []uint64
+	outcomes := make(chan uint64, 2)
 	go func() {
 		for {
 			m, err := auditor.Receive()
@@ -51,12 +51,12 @@ func TestChangesWait(t *testing.T) {
 			switch m := m.Message.(type) {
 			case *query.Intent:
 				mu.Lock()
-				asked = append(asked, m.ID)
-				leave := leaves[len(asked)-1]
+				intents = append(intents, m.ID)
+				leave := leaves[len(intents)-1]
 				mu.Unlock()
 				_ = auditor.Send(&query.Noted{ID: m.ID, Leave: leave})
 			case *query.Outcome:
-				told <- m.ID
+				outcomes <- m.ID
 			}
 		}
 	}()
@@ -64,17 +64,17 @@ func TestChangesWait(t *testing.T) {
 	report, err := c.Intend(ctx, handlers.Change{User: "alice"})
 	must(t, err)
 	report(handlers.Result{Status: 200, Code: "ok"})
-	id := <-told
+	id := <-outcomes
 	mu.Lock()
-	if len(asked) != 3 || id != asked[2] || asked[0] == asked[2] {
-		t.Errorf("asked %v, told %d", asked, id)
+	if len(intents) != 3 || id != intents[2] || intents[0] == intents[2] {
+		t.Errorf("asked %v, told %d", intents, id)
 	}
 	mu.Unlock()
 	if _, err := c.Intend(ctx, handlers.Change{}); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("without leave: %v", err)
 	}
 	must(t, auditor.Send(&query.Noted{ID: 99, Leave: query.Granted})) // no request waits for this permission, so the worker must decline it
-	if id := <-told; id != 99 {
+	if id := <-outcomes; id != 99 {
 		t.Errorf("told %d", id)
 	}
 }
@@ -86,17 +86,17 @@ func TestLateLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 64
 		used, declined := 0, 0
-		l := &link{gone: make(chan struct{}), late: func(*link, ipc.Message) { declined++ }}
+		l := &link{closed: make(chan struct{}), onLate: func(*link, ipc.Message) { declined++ }}
 		for range times {
 			var id uint64
 			send := func(ipc.Message, ...int) error {
-				time.Sleep(leaveLimit)
-				if answer := (&query.Noted{ID: id, Leave: query.Granted}); !l.asked.answer(id, answer) {
-					l.tooLate(answer)
+				time.Sleep(intentTimeout)
+				if answer := (&query.Noted{ID: id, Leave: query.Granted}); !l.pending.answer(id, answer) {
+					l.handleLate(answer)
 				}
 				return nil
 			}
-			_, err := l.ask(t.Context(), send, time.NewTimer(leaveLimit).C, func(n uint64) ipc.Message {
+			_, err := l.ask(t.Context(), send, time.NewTimer(intentTimeout).C, func(n uint64) ipc.Message {
 				id = n
 				return intent(n, 1, handlers.Change{})
 			})

@@ -18,32 +18,32 @@ import (
 // badRequests answers input that does not form a valid request. The answers
 // look like those of the handlers and appear in the access log.
 type badRequests struct {
-	refusing func(http.ResponseWriter, *http.Request, error) // answers a request that is not admitted
-	offences *offences
+	answerError func(http.ResponseWriter, *http.Request, error) // answers a request that is not admitted
+	offences    *offences
 
-	maxHead    int           // limit on the bytes of a request line and header
-	maxBody    int64         // limit on the bytes of a chunked body
-	readHeader time.Duration // time limit for a complete header, from its first byte on
-	typed      bool          // whether a person may type the requests
+	maxHead       int           // limit on the bytes of a request line and header
+	maxBody       int64         // limit on the bytes of a chunked body
+	headerTimeout time.Duration // time limit for a complete header, from its first byte on
+	typed         bool          // whether a person may type the requests
 }
 
 func newBadRequests(setup *work.Setup) *badRequests {
 	l := setup.Limits
-	return &badRequests{refusing: handlers.Refusing(answers(*setup)), maxHead: int(l.Header), maxBody: int64(l.Body),
-		readHeader: l.ReadHeader, typed: setup.Inetd}
+	return &badRequests{answerError: handlers.Refusing(handlerConfig(*setup)), maxHead: int(l.Header), maxBody: int64(l.Body),
+		headerTimeout: l.ReadHeader, typed: setup.Inetd}
 }
 
 // Errors with which this package, and not the lexer, refuses input. Each of
 // them closes the connection, because the start of the next request is unknown.
 var (
-	cutOff     = errs.New(errs.Malformed, "incomplete request header: it must end with an empty line")
-	isPlain    = errs.New(errs.Malformed, "received plain HTTP where TLS is served; use https://")
-	lateHeader = errs.New(errs.RequestTimeout, "request header not received in time")
-	stopping   = errs.New(errs.Unavailable, "connection closed before the request was complete")
+	errIncomplete    = errs.New(errs.Malformed, "incomplete request header: it must end with an empty line")
+	errPlainHTTP     = errs.New(errs.Malformed, "received plain HTTP where TLS is served; use https://")
+	errHeaderTimeout = errs.New(errs.RequestTimeout, "request header not received in time")
+	errStopping      = errs.New(errs.Unavailable, "connection closed before the request was complete")
 )
 
-// unreadable returns the error for a request that the lexer refuses.
-func unreadable(err error) error {
+// lexerError returns the error for a request that the lexer refuses.
+func lexerError(err error) error {
 	e, ok := errors.AsType[*http1.Error](err)
 	switch {
 	case !ok || e.Status == http.StatusBadRequest:
@@ -59,21 +59,21 @@ func unreadable(err error) error {
 // isMalformed reports whether an error proves that the client violated the
 // protocol. Errors of slow clients, or of connections that break within a
 // header, prove nothing.
-func isMalformed(why error) bool {
-	kind := errs.KindOf(why)
-	return why != error(cutOff) && kind != errs.RequestTimeout && kind != errs.Unavailable
+func isMalformed(err error) bool {
+	kind := errs.KindOf(err)
+	return err != error(errIncomplete) && kind != errs.RequestTimeout && kind != errs.Unavailable
 }
 
-// errCrowded is the answer to a well-formed request that had to wait too long
+// errOverloaded is the answer to a well-formed request that had to wait too long
 // for a place among the concurrent requests.
-var errCrowded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
+var errOverloaded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
 
 // refuse answers invalid input on c with the error why.
-func (b *badRequests) refuse(c net.Conn, peer auth.Peer, why error) error {
+func (b *badRequests) refuse(c net.Conn, peer auth.Peer, err error) error {
 	r := (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: new(url.URL), Header: http.Header{}, Body: http.NoBody}).
 		WithContext(auth.WithPeer(context.Background(), peer))
 	w := newResponseWriter(c, r)
-	w.last = true
-	b.refusing(w, r, why)
-	return w.end()
+	w.closeAfter = true
+	b.answerError(w, r, err)
+	return w.finish()
 }

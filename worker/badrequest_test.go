@@ -22,22 +22,22 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// raw has the limits of these tests, in which input arrives immediately and
+// testLimits has the limits of these tests, in which input arrives immediately and
 // timeouts are short.
-var raw = work.Limits{ReadHeader: 300 * time.Millisecond, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
+var testLimits = work.Limits{ReadHeader: 300 * time.Millisecond, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
 	Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1 << 20, Answers: 1 << 20}
 
-// stage is a plain HTTP server. Its handler counts requests and answers with an
+// testServer is a plain HTTP server. Its handler counts requests and answers with an
 // envelope.
-type stage struct {
+type testServer struct {
 	*server
 	t      *testing.T
 	served *sync.Map // paths of the served requests
 }
 
-func newStage(t *testing.T, setup work.Setup, h http.Handler) *stage {
+func newTestServer(t *testing.T, setup work.Setup, h http.Handler) *testServer {
 	t.Helper()
-	st := &stage{t: t, served: new(sync.Map)}
+	st := &testServer{t: t, served: new(sync.Map)}
 	if h == nil {
 		h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			st.served.Store(r.URL.Path, true)
@@ -51,7 +51,7 @@ func newStage(t *testing.T, setup work.Setup, h http.Handler) *stage {
 		})
 	}
 	if setup.Limits == (work.Limits{}) {
-		setup.Limits = raw
+		setup.Limits = testLimits
 	}
 	setup.Names, setup.Cluster = work.NamesSched, "tiny"
 	st.server = newServer(nil, &setup, h, NewTokens(), nil)
@@ -63,16 +63,16 @@ func newStage(t *testing.T, setup work.Setup, h http.Handler) *stage {
 
 // connect returns the client's end of a TCP connection. The server treats the
 // other end as if the dispatcher had passed it.
-func (st *stage) connect() *net.TCPConn {
+func (st *testServer) connect() *net.TCPConn {
 	st.t.Helper()
 	client, c := st.pair()
-	go st.queue.put(st.own.wrap(c, c.peer))
+	go st.queue.put(st.badRequests.wrap(c, c.peer))
 	return client
 }
 
 // pair returns a new TCP connection: the client's end, and the server's end as
 // a conn.
-func (st *stage) pair() (*net.TCPConn, *conn) {
+func (st *testServer) pair() (*net.TCPConn, *conn) {
 	st.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(st.t, err)
@@ -221,7 +221,7 @@ func TestAbuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			st := newStage(t, work.Setup{}, nil)
+			st := newTestServer(t, work.Setup{}, nil)
 			c := st.connect()
 			_, err := io.WriteString(c, tt.send)
 			must(t, err)
@@ -247,7 +247,7 @@ func TestReasons(t *testing.T) {
 		get + host + "X: y\r\nA : b\r\n\r\n": "header line 3 has whitespace before the colon",
 		get + "Host: [::1\r\n\r\n":           "the Host field is not a host with an optional port",
 	} {
-		c := newStage(t, work.Setup{}, nil).connect()
+		c := newTestServer(t, work.Setup{}, nil).connect()
 		_, err := io.WriteString(c, text)
 		must(t, err)
 		var body struct {
@@ -263,7 +263,7 @@ func TestReasons(t *testing.T) {
 // TestBrokenBodies checks that as soon as the rest of a body can't be read, the
 // handler gets the reason, while the client is still connected.
 func TestBrokenBodies(t *testing.T) {
-	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 		_, err := io.Copy(io.Discard, r.Body)
 		e, ok := errors.AsType[*http1.Error](err)
@@ -333,7 +333,7 @@ func wantEnvelope(t *testing.T, resp *http.Response) {
 // TestLateHeader checks that a client that stops within a header gets an
 // answer, and that a client that has not begun a header gets none.
 func TestLateHeader(t *testing.T) {
-	idle := raw
+	idle := testLimits
 	idle.Idle = 300 * time.Millisecond
 	for _, tt := range []struct {
 		name, send string
@@ -348,7 +348,7 @@ func TestLateHeader(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := newStage(t, work.Setup{Limits: idle}, nil).connect()
+			c := newTestServer(t, work.Setup{Limits: idle}, nil).connect()
 			_, err := io.WriteString(c, tt.send)
 			must(t, err)
 			var got []int
@@ -367,11 +367,11 @@ func TestLateHeader(t *testing.T) {
 // connection is closed unless a request is being answered. A client whose
 // request has begun to arrive gets an answer.
 func TestGiveWay(t *testing.T) {
-	entered, leave := make(chan bool), make(chan bool)
-	st := newStage(t, work.Setup{Limits: work.Limits{ReadHeader: time.Minute, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
+	entered, release := make(chan bool), make(chan bool)
+	st := newTestServer(t, work.Setup{Limits: work.Limits{ReadHeader: time.Minute, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
 		Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1, Answers: 1}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		entered <- true
-		<-leave
+		<-release
 		w.Header().Set("X-Request-Id", "handler")
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"meta":{},"errors":[{}],"warnings":[]}`)
@@ -386,7 +386,7 @@ func TestGiveWay(t *testing.T) {
 	read := func(v *http1Conn) { // waits until some bytes of a request were read
 		for {
 			v.mu.Lock()
-			begun := !v.begun.IsZero()
+			begun := !v.requestStart.IsZero()
 			v.mu.Unlock()
 			if begun {
 				return
@@ -396,7 +396,7 @@ func TestGiveWay(t *testing.T) {
 	}
 
 	silent := st.connect()
-	if v := <-conns; !v.giveWay() {
+	if v := <-conns; !v.reclaim() {
 		t.Error("a connection without a request stays")
 	}
 	if got := readAnswers(t, silent); got != nil {
@@ -408,7 +408,7 @@ func TestGiveWay(t *testing.T) {
 	io.WriteString(half, get+"Ho")
 	read(v)
 	for range 2 { // a second call returns the same result
-		if !v.giveWay() {
+		if !v.reclaim() {
 			t.Error("a connection with a part of a header stays")
 		}
 	}
@@ -419,23 +419,23 @@ func TestGiveWay(t *testing.T) {
 	busy := st.connect()
 	v = <-conns
 	io.WriteString(busy, get+host+"Connection: close\r\n\r\n")
-	if <-entered; v.giveWay() {
+	if <-entered; v.reclaim() {
 		t.Error("a connection that is being answered ends")
 	}
-	leave <- true
+	release <- true
 	if got := readAnswers(t, busy); len(got) != 1 || got[0].StatusCode != http.StatusOK {
 		t.Errorf("it got %v", got)
 	}
 }
 
-// untimely is a connection that calls a function during a read.
-type untimely struct {
+// hookedConn is a connection that calls a function during a read.
+type hookedConn struct {
 	net.Conn
 	during []func()
 	pieces []string
 }
 
-func (u *untimely) Read(p []byte) (int, error) {
+func (u *hookedConn) Read(p []byte) (int, error) {
 	if len(u.pieces) == 0 {
 		return u.Conn.Read(p)
 	}
@@ -445,13 +445,13 @@ func (u *untimely) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (u *untimely) NetConn() net.Conn { return u.Conn }
+func (u *hookedConn) NetConn() net.Conn { return u.Conn }
 
 // TestRequestAfterGiveWay checks that a request is not served if it becomes
 // complete after its connection was given up for another client. The dispatcher
 // already counts the connection as closed.
 func TestRequestAfterGiveWay(t *testing.T) {
-	st := newStage(t, work.Setup{}, nil)
+	st := newTestServer(t, work.Setup{}, nil)
 	for name, tt := range map[string]struct {
 		pieces []string
 		want   int
@@ -460,13 +460,13 @@ func TestRequestAfterGiveWay(t *testing.T) {
 		"half of a header": {[]string{get, host + "\r\n"}, http.StatusRequestTimeout},
 	} {
 		client, c := st.pair()
-		u := &untimely{Conn: c, pieces: tt.pieces}
-		h := st.own.wrap(u, c.peer)
+		u := &hookedConn{Conn: c, pieces: tt.pieces}
+		h := st.badRequests.wrap(u, c.peer)
 		for range tt.pieces {
 			u.during = append(u.during, func() {})
 		}
 		u.during[len(u.during)-1] = func() {
-			if !h.giveWay() {
+			if !h.reclaim() {
 				t.Errorf("%s: it stays", name)
 			}
 		}
@@ -483,7 +483,7 @@ func TestRequestAfterGiveWay(t *testing.T) {
 // TestRefusedWhileSending checks that a client that is still sending can read
 // its error.
 func TestRefusedWhileSending(t *testing.T) {
-	st := newStage(t, work.Setup{}, nil)
+	st := newTestServer(t, work.Setup{}, nil)
 	c := st.connect()
 	go func() {
 		io.WriteString(c, "nonsense\r\n")

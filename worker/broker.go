@@ -17,57 +17,57 @@ import (
 // A Broker sends requests to processes that may do what the worker's sandbox
 // forbids: the dispatcher dials daemons, and the resolver looks up names.
 type Broker struct {
-	send func(ipc.Message, ...int) error
-	free chan struct{} // has an element for each pending request to the dispatcher
+	send    func(ipc.Message, ...int) error
+	dialSem chan struct{} // has an element for each pending request to the dispatcher
 
-	changes *changes   // records changes
-	pool    socketPool // sockets for future connections
+	audit *auditClient // records changes
+	pool  socketPool   // sockets for future connections
 
-	resolver *remoteService
-	asking   chan struct{} // has an element for each pending look-up
+	resolver  *remoteService
+	lookupSem chan struct{} // has an element for each pending look-up
 
-	asked asked[ipc.Received]
+	pending pending[ipc.Received]
 }
 
-// mostOut limits the pending requests to the dispatcher, and also the pending
+// maxPending limits the pending requests to the dispatcher, and also the pending
 // look-ups. The resolver accepts more pending look-ups from a worker than this,
 // and the channels have space for this many messages.
-const mostOut = 48
+const maxPending = 48
 
 // NewBroker returns a Broker that calls send to send messages. The function
 // must not wait indefinitely for space in the channel.
 func NewBroker(send func(ipc.Message, ...int) error) *Broker {
-	return &Broker{send: send, free: make(chan struct{}, mostOut), changes: newChanges(), resolver: newRemoteService(ipc.Resolver), asking: make(chan struct{}, mostOut)}
+	return &Broker{send: send, dialSem: make(chan struct{}, maxPending), audit: newAuditClient(), resolver: newRemoteService(ipc.Resolver), lookupSem: make(chan struct{}, maxPending)}
 }
 
-// do sends one request to the dispatcher and waits for the answer. The function
+// roundTrip sends one request to the dispatcher and waits for the answer. The function
 // question returns the message for a request with the number id. The caller
 // owns the descriptors of the answer.
-func (e *Broker) do(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
+func (e *Broker) roundTrip(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
 	select {
-	case e.free <- struct{}{}:
-		defer func() { <-e.free }()
+	case e.dialSem <- struct{}{}:
+		defer func() { <-e.dialSem }()
 	case <-ctx.Done():
 		return ipc.Received{}, ctx.Err()
 	}
-	id, answer := e.asked.next()
+	id, answer := e.pending.register()
 	if err := e.send(question(id)); err != nil {
-		e.asked.forget(id, answer)
+		e.pending.forget(id, answer)
 		return ipc.Received{}, err
 	}
 	select {
 	case r := <-answer:
 		return r, nil
 	case <-ctx.Done():
-		late, _ := e.asked.forget(id, answer)
-		closeAll(late.FDs)
+		received, _ := e.pending.forget(id, answer)
+		closeAll(received.FDs)
 		return ipc.Received{}, ctx.Err()
 	}
 }
 
 // deliver passes an answer to the goroutine that waits for it, if any.
 func (e *Broker) deliver(r ipc.Received) {
-	if !e.asked.answer(answeredID(r.Message), r) {
+	if !e.pending.answer(answeredID(r.Message), r) {
 		closeAll(r.FDs)
 	}
 }
@@ -89,46 +89,46 @@ func answeredID(m ipc.Message) uint64 {
 	return 0
 }
 
-// nameLimit limits the wait for the resolver. It is longer than the resolver
+// lookupTimeout limits the wait for the resolver. It is longer than the resolver
 // waits for a directory service.
-const nameLimit = 10 * time.Second
+const lookupTimeout = 10 * time.Second
 
-var errUnnamed = errors.New("the user database is unavailable")
+var errNoUserDatabase = errors.New("the user database is unavailable")
 
 // Name returns the name of a user or group, or "" if it has none.
 func (e *Broker) Name(group bool, number uint32) (string, error) {
 	if e == nil {
-		return "", errUnnamed
+		return "", errNoUserDatabase
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), nameLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
-	known, err := e.ask(ctx, work.Lookup{Group: group, Number: number})
+	result, err := e.lookup(ctx, work.Lookup{Group: group, Number: number})
 	if err != nil {
 		return "", err
 	}
-	return known.Name, nil
+	return result.Name, nil
 }
 
-// number returns the id of a user or group, or ipc.NoID if no user or group has
+// lookupID returns the id of a user or group, or ipc.NoID if no user or group has
 // the name.
-func (e *Broker) number(ctx context.Context, group bool, name string) (uint32, error) {
+func (e *Broker) lookupID(ctx context.Context, group bool, name string) (uint32, error) {
 	if e == nil {
-		return 0, errUnnamed
+		return 0, errNoUserDatabase
 	}
-	ctx, cancel := context.WithTimeout(ctx, nameLimit)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	known, err := e.ask(ctx, work.Lookup{Group: group, Name: name})
+	result, err := e.lookup(ctx, work.Lookup{Group: group, Name: name})
 	if err != nil {
 		return 0, err
 	}
-	return known.Number, nil
+	return result.Number, nil
 }
 
-// ask asks the resolver about a user or group, and waits for the answer.
-func (e *Broker) ask(ctx context.Context, q work.Lookup) (*work.LookupResult, error) {
+// lookup asks the resolver about a user or group, and waits for the answer.
+func (e *Broker) lookup(ctx context.Context, q work.Lookup) (*work.LookupResult, error) {
 	select {
-	case e.asking <- struct{}{}:
-		defer func() { <-e.asking }()
+	case e.lookupSem <- struct{}{}:
+		defer func() { <-e.lookupSem }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -139,19 +139,19 @@ func (e *Broker) ask(ctx context.Context, q work.Lookup) (*work.LookupResult, er
 	if err != nil {
 		return nil, err
 	}
-	known, ok := m.(*work.LookupResult)
-	if !ok || !known.Sure {
-		return nil, errUnnamed
+	result, ok := m.(*work.LookupResult)
+	if !ok || !result.Sure {
+		return nil, errNoUserDatabase
 	}
-	return known, nil
+	return result, nil
 }
 
 // ownName returns a function that returns the name of the worker's own uid. The
 // name is "" when the uid has none or the user database is unavailable.
 func (e *Broker) ownName(uid uint32) func() string {
-	var last atomic.Pointer[name]
+	var cached atomic.Pointer[name]
 	return func() string {
-		if n := last.Load(); n != nil && time.Now().Before(n.until) {
+		if n := cached.Load(); n != nil && time.Now().Before(n.expires) {
 			return n.text
 		}
 		text, err := e.Name(false, uid)
@@ -160,7 +160,7 @@ func (e *Broker) ownName(uid uint32) func() string {
 				"hint", fmt.Sprintf("getent passwd %d", uid))
 		}
 		if text != "" {
-			last.Store(&name{text, time.Now().Add(keepNames)})
+			cached.Store(&name{text, time.Now().Add(nameTTL)})
 		}
 		return text
 	}

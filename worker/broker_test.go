@@ -20,8 +20,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// answering returns a Broker. Instead of a dispatcher, f answers its requests.
-func answering(f func(ipc.Message) ipc.Received) *Broker {
+// brokerWithDispatcher returns a Broker. Instead of a dispatcher, f answers its requests.
+func brokerWithDispatcher(f func(ipc.Message) ipc.Received) *Broker {
 	var e *Broker
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
 		if r := f(m); r.Message != nil {
@@ -32,8 +32,8 @@ func answering(f func(ipc.Message) ipc.Received) *Broker {
 	return e
 }
 
-// resolving returns a Broker. Instead of a resolver, f answers its look-ups.
-func resolving(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Broker {
+// brokerWithResolver returns a Broker. Instead of a resolver, f answers its look-ups.
+func brokerWithResolver(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Broker {
 	t.Helper()
 	e := NewBroker(nil)
 	resolver, fd, err := ipc.Pair(ipc.Resolver, ipc.Worker)
@@ -54,9 +54,9 @@ func resolving(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Broker {
 	return e
 }
 
-// connecting returns a socket that is still connecting, like the sockets that
+// connectingSocket returns a socket that is still connecting, like the sockets that
 // the dispatcher passes.
-func connecting(t *testing.T, address string) int {
+func connectingSocket(t *testing.T, address string) int {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", address)
 	must(t, err)
@@ -81,7 +81,7 @@ func TestDialTCP(t *testing.T) {
 		}
 	}()
 	tries := 0
-	e := answering(func(m ipc.Message) ipc.Received {
+	e := brokerWithDispatcher(func(m ipc.Message) ipc.Received {
 		d := m.(*work.Dial)
 		if d.Upstream != work.UpstreamAccounting || d.Index != 1 {
 			t.Errorf("asked for %+v", d)
@@ -89,7 +89,7 @@ func TestDialTCP(t *testing.T) {
 		if tries++; tries == 1 {
 			return ipc.Received{Message: &work.Undialed{ID: d.ID, Errno: uint16(unix.EAGAIN)}}
 		}
-		return ipc.Received{Message: &work.Dialed{ID: d.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, l.Addr().String())}}
+		return ipc.Received{Message: &work.Dialed{ID: d.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connectingSocket(t, l.Addr().String())}}
 	})
 	list := []work.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}, {Name: "b", Network: "tcp", Address: l.Addr().String()}}
 	dial := e.dialer(work.UpstreamAccounting, list, "")
@@ -119,23 +119,23 @@ func TestDialTCP(t *testing.T) {
 func TestDialFails(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
-	nobody := l.Addr().String()
+	closedAddr := l.Addr().String()
 	l.Close()
-	a := client.Address{Network: "tcp", Address: nobody}
-	list := []work.Address{{Network: "tcp", Address: nobody}}
-	e := answering(func(m ipc.Message) ipc.Received {
+	a := client.Address{Network: "tcp", Address: closedAddr}
+	list := []work.Address{{Network: "tcp", Address: closedAddr}}
+	e := brokerWithDispatcher(func(m ipc.Message) ipc.Received {
 		return ipc.Received{Message: &work.Undialed{ID: m.(*work.Dial).ID, Errno: uint16(unix.ENETUNREACH)}}
 	})
 	_, err = e.dialer(work.UpstreamController, list, "")(context.Background(), a)
-	if !errors.Is(err, unix.ENETUNREACH) || !strings.Contains(err.Error(), "dial tcp "+nobody) {
+	if !errors.Is(err, unix.ENETUNREACH) || !strings.Contains(err.Error(), "dial tcp "+closedAddr) {
 		t.Errorf("unreachable: %v", err)
 	}
 
-	var held ipc.Received
+	var delayed ipc.Received
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
 		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 		must(t, err)
-		held = ipc.Received{Message: &work.Dialed{ID: m.(*work.Dial).ID}, FDs: []int{fd}}
+		delayed = ipc.Received{Message: &work.Dialed{ID: m.(*work.Dial).ID}, FDs: []int{fd}}
 		return nil
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
@@ -143,8 +143,8 @@ func TestDialFails(t *testing.T) {
 	if _, err := e.dialer(work.UpstreamController, list, "")(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without an answer: %v", err)
 	}
-	e.deliver(held)
-	if _, err := unix.FcntlInt(uintptr(held.FDs[0]), unix.F_GETFD, 0); err != unix.EBADF {
+	e.deliver(delayed)
+	if _, err := unix.FcntlInt(uintptr(delayed.FDs[0]), unix.F_GETFD, 0); err != unix.EBADF {
 		t.Errorf("a descriptor that came late is open: %v", err)
 	}
 }
@@ -156,7 +156,7 @@ func TestDialUnix(t *testing.T) {
 	l, err := net.Listen("unix", path)
 	must(t, err)
 	defer l.Close()
-	e := answering(func(m ipc.Message) ipc.Received {
+	e := brokerWithDispatcher(func(m ipc.Message) ipc.Received {
 		d := m.(*work.Dial)
 		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 		must(t, err)
@@ -180,7 +180,7 @@ func TestDialUnix(t *testing.T) {
 // TestBrokerNames checks look-ups of ids: of an id that has a name, of an id
 // that has none, and when the look-up fails.
 func TestBrokerNames(t *testing.T) {
-	e := resolving(t, func(q *work.Lookup) *work.LookupResult {
+	e := brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
 		case q.Number == 1 && !q.Group:
 			return &work.LookupResult{ID: q.ID, Sure: true, Name: "alice"}
@@ -199,7 +199,7 @@ func TestBrokerNames(t *testing.T) {
 	if got := u.Group(3); got != "3" {
 		t.Errorf("group 3: %q", got)
 	}
-	if _, err := e.Name(true, 3); !errors.Is(err, errUnnamed) {
+	if _, err := e.Name(true, 3); !errors.Is(err, errNoUserDatabase) {
 		t.Errorf("group 3: %v", err)
 	}
 }
@@ -208,7 +208,7 @@ func TestBrokerNames(t *testing.T) {
 // name that has none, and when the look-up fails. A name that the resolver
 // would not accept must not be sent.
 func TestBrokerNumbers(t *testing.T) {
-	u := newUsers(resolving(t, func(q *work.Lookup) *work.LookupResult {
+	u := newUsers(brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
 		case q.Name == "alice" && !q.Group:
 			return &work.LookupResult{ID: q.ID, Sure: true, Number: 20001}
@@ -236,10 +236,10 @@ func TestBrokerNumbers(t *testing.T) {
 	if _, err := u.UserID(ctx, "slow"); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("a directory that does not answer: %v", err)
 	}
-	u.resolving <- struct{}{} // a look-up for another client
-	gone, cancel := context.WithCancel(ctx)
+	u.resolveSem <- struct{}{} // a look-up for another client
+	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := u.UserID(gone, "alice"); errs.KindOf(err) != errs.Unavailable {
+	if _, err := u.UserID(cancelled, "alice"); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("a client that has gone: %v", err)
 	}
 }
@@ -247,9 +247,9 @@ func TestBrokerNumbers(t *testing.T) {
 // TestOwnName checks that the name of the worker's user is looked up when it is
 // first needed, and again as long as it is unknown.
 func TestOwnName(t *testing.T) {
-	var asked atomic.Int32
-	name := resolving(t, func(q *work.Lookup) *work.LookupResult {
-		if asked.Add(1) == 1 {
+	var lookups atomic.Int32
+	name := brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {
+		if lookups.Add(1) == 1 {
 			return &work.LookupResult{ID: q.ID}
 		}
 		return &work.LookupResult{ID: q.ID, Sure: true, Name: "alice"}
@@ -259,7 +259,7 @@ func TestOwnName(t *testing.T) {
 			t.Errorf("question %d: %q, want %q", i, got, want)
 		}
 	}
-	if n := asked.Load(); n != 2 {
+	if n := lookups.Load(); n != 2 {
 		t.Errorf("asked %d times", n)
 	}
 }

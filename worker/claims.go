@@ -15,11 +15,11 @@ import (
 type claims struct{ *remoteService }
 
 const (
-	// claimLimit is the time for which a worker waits for a claim.
-	claimLimit = 10 * time.Second
-	// settleLimit limits how long the answer to a client is held back while the
+	// claimTimeout is the time for which a worker waits for a claim.
+	claimTimeout = 10 * time.Second
+	// settleTimeout limits how long the answer to a client is held back while the
 	// auditor stores it.
-	settleLimit = 5 * time.Second
+	settleTimeout = 5 * time.Second
 )
 
 // This constant compiles only if the longest answer that package handlers
@@ -29,11 +29,11 @@ const _ = uint(query.MaxKept - handlers.MaxKept)
 // Claim implements handlers.Keys. It keeps waiting when the client disconnects,
 // because every granted claim must be settled.
 func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyState, []byte, func(handlers.KeyState, []byte), error) {
-	limit := time.NewTimer(claimLimit)
+	limit := time.NewTimer(claimTimeout)
 	defer limit.Stop()
-	var asked *link // channel on which the claim was sent
+	var sentOn *link // channel on which the claim was sent
 	var number uint64
-	send := func(l *link) func(ipc.Message, ...int) error { asked = l; return l.channel.Send }
+	send := func(l *link) func(ipc.Message, ...int) error { sentOn = l; return l.channel.Send }
 	answer, err := k.ask(context.Background(), send, limit.C, func(n uint64) ipc.Message {
 		number = n
 		return &query.Claim{ID: n, Key: claim.Key, User: claim.User, Body: claim.Body}
@@ -45,17 +45,17 @@ func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyS
 	if !ok {
 		return handlers.KeyFull, nil, nil, nil
 	}
-	return handlers.KeyState(claimed.State), claimed.Answer, func(state handlers.KeyState, answer []byte) { settleClaim(asked, number, state, answer) }, nil
+	return handlers.KeyState(claimed.State), claimed.Answer, func(state handlers.KeyState, answer []byte) { settleClaim(sentOn, number, state, answer) }, nil
 }
 
 // settleClaim sends the outcome of a claimed request to the auditor, and waits
 // until the auditor has stored it. If this fails, the client still gets its
 // answer, but later requests with the key get the answer that the outcome is
 // unknown.
-func settleClaim(to *link, claim uint64, state handlers.KeyState, answer []byte) {
-	limit := time.NewTimer(settleLimit)
+func settleClaim(l *link, claim uint64, state handlers.KeyState, answer []byte) {
+	limit := time.NewTimer(settleTimeout)
 	defer limit.Stop()
-	_, err := to.ask(context.Background(), to.channel.Send, limit.C, func(n uint64) ipc.Message {
+	_, err := l.ask(context.Background(), l.channel.Send, limit.C, func(n uint64) ipc.Message {
 		return &query.Settle{ID: n, Claim: claim, State: query.ClaimState(state), Answer: answer}
 	})
 	if err != nil {

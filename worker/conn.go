@@ -21,18 +21,18 @@ import (
 // long.
 type conn struct {
 	net.Conn
-	id    uint64 // the number that the parent gave it; 0 for standard input and output, which are not tracked
-	only  uint64 // the number that the parent gave to standard input and output
-	peer  auth.Peer
-	stall time.Duration
-	done  func()
-	once  sync.Once
-	err   error
+	id      uint64 // the number that the parent gave it; 0 for standard input and output, which are not tracked
+	stdioID uint64 // the number that the parent gave to standard input and output
+	peer    auth.Peer
+	stall   time.Duration
+	done    func()
+	once    sync.Once
+	err     error
 
-	mu        sync.Mutex
-	short     time.Duration // stall limit while other clients wait
-	shortened bool          // other clients wait, so the time for each piece of an answer is shorter
-	writings  int
+	mu            sync.Mutex
+	shortStall    time.Duration // stall limit while other clients wait
+	shortened     bool          // other clients wait, so the time for each piece of an answer is shorter
+	pendingWrites int
 }
 
 // newConn returns a conn for the descriptor fd, of which it takes ownership.
@@ -51,7 +51,7 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 	}
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
 		UID: m.UID, GID: m.GID, PID: m.PID, Verified: m.Verified}
-	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, short: min(stall, portionTime), done: done}, nil
+	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, shortStall: min(stall, portionTime), done: done}, nil
 }
 
 // Write sets a deadline for each piece of an answer. A long list may take as
@@ -59,16 +59,16 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 // hold its slot permanently.
 func (c *conn) Write(p []byte) (n int, err error) {
 	c.mu.Lock()
-	c.writings++
+	c.pendingWrites++
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
-		c.writings--
+		c.pendingWrites--
 		c.mu.Unlock()
 	}()
 	for {
 		c.mu.Lock()
-		err = c.Conn.SetWriteDeadline(time.Now().Add(c.limit()))
+		err = c.Conn.SetWriteDeadline(time.Now().Add(c.pieceTimeout()))
 		c.mu.Unlock()
 		if err != nil {
 			return n, err
@@ -86,14 +86,14 @@ func (c *conn) Write(p []byte) (n int, err error) {
 func (c *conn) Read(p []byte) (n int, err error) {
 	n, err = c.Conn.Read(p)
 	traffic.received.Add(uint64(max(0, n)))
-	metered.Load().note()
+	processMeter.Load().scheduleFlush()
 	return n, err
 }
 
-// limit returns the time for a piece of an answer. The caller holds c.mu.
-func (c *conn) limit() time.Duration {
+// pieceTimeout returns the time for a piece of an answer. The caller holds c.mu.
+func (c *conn) pieceTimeout() time.Duration {
 	if c.shortened {
-		return c.short
+		return c.shortStall
 	}
 	return c.stall
 }
@@ -103,8 +103,8 @@ func (c *conn) limit() time.Duration {
 func (c *conn) shorten() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.shortened && c.writings > 0 {
-		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.short))
+	if !c.shortened && c.pendingWrites > 0 {
+		_ = c.Conn.SetWriteDeadline(time.Now().Add(c.shortStall))
 	}
 	c.shortened = true
 }
@@ -113,7 +113,7 @@ func (c *conn) shorten() {
 func (c *conn) isWriting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.writings > 0
+	return c.pendingWrites > 0
 }
 
 func (c *conn) restore() {
@@ -124,7 +124,7 @@ func (c *conn) restore() {
 
 // hasUnread reports whether there are bytes from the client that were not read
 // yet.
-func (c *conn) hasUnread() (yes bool) {
+func (c *conn) hasUnread() (unread bool) {
 	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {
 		return false
@@ -135,17 +135,17 @@ func (c *conn) hasUnread() (yes bool) {
 	}
 	_ = raw.Control(func(fd uintptr) {
 		n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		yes = err == nil && n > 0
+		unread = err == nil && n > 0
 	})
-	return yes
+	return unread
 }
 
-// awaitGone waits until the client can neither send nor receive, and then
+// waitHangup waits until the client can neither send nor receive, and then
 // returns an error. A client that has only shut down its sending side still
 // reads its answer. The kernel reports a hangup when a reset arrived, when both
 // directions are closed, or when a UNIX peer closed its socket. Like a read,
 // the wait ends with a timeout at the read deadline.
-func (c *conn) awaitGone() error {
+func (c *conn) waitHangup() error {
 	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {
 		return net.ErrClosed
@@ -154,14 +154,14 @@ func (c *conn) awaitGone() error {
 	if err != nil {
 		return err
 	}
-	if err := raw.Read(func(fd uintptr) bool { return isGone(int(fd)) }); err != nil {
+	if err := raw.Read(func(fd uintptr) bool { return isHungUp(int(fd)) }); err != nil {
 		return err
 	}
 	return syscall.ECONNRESET
 }
 
-// isGone reports whether the kernel has given up the connection.
-func isGone(fd int) bool {
+// isHungUp reports whether the kernel has given up the connection.
+func isHungUp(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd)}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n == 1 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
@@ -170,12 +170,12 @@ func isGone(fd int) bool {
 // connKey is the context key of a request's conn.
 type connKey struct{}
 
-// hasLeft reports whether the client of a request's connection has shut down
+// hasHalfClosed reports whether the client of a request's connection has shut down
 // its sending side. That does not prove that the client is gone: it may have
 // closed the TCP connection, or may still be reading its answer. So only a few
 // kinds of requests may be abandoned because of it. The result is always false
 // for standard input, which may end before the answer is sent.
-func hasLeft(ctx context.Context) (left bool) {
+func hasHalfClosed(ctx context.Context) (halfClosed bool) {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok || c.id == 0 {
 		return false
@@ -191,9 +191,9 @@ func hasLeft(ctx context.Context) (left bool) {
 	err = raw.Control(func(fd uintptr) {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 		n, err := unix.Poll(fds, 0)
-		left = err == nil && n == 1 && fds[0].Revents != 0
+		halfClosed = err == nil && n == 1 && fds[0].Revents != 0
 	})
-	return left || err != nil
+	return halfClosed || err != nil
 }
 
 // CloseWrite shuts down the sending side. http.Server calls it to let a client

@@ -15,45 +15,45 @@ type counters struct {
 	requests               atomic.Uint64 // well-formed requests
 	unauthenticated        atomic.Uint64 // requests that were answered 401
 	paused, limited, share atomic.Uint64 // requests that were answered 429: source blocked, rate limit, concurrency limit of the user
-	crowded                atomic.Uint64 // requests that were answered 503: no place was free
+	overloaded             atomic.Uint64 // requests that were answered 503: no place was free
 
-	unread, handshakes, frames atomic.Uint64 // malformed input of HTTP/1, TLS and HTTP/2
-	stalled                    atomic.Uint64 // streams that were reset because the client did not read the answer
-	told, untold               atomic.Uint64 // offences that were reported to the dispatcher; not reported, because there were too many
-	changes, unrecorded        atomic.Uint64 // changes to be recorded; refused, because they could not be recorded
+	badRequests, handshakes, frames atomic.Uint64 // malformed input of HTTP/1, TLS and HTTP/2
+	stalled                         atomic.Uint64 // streams that were reset because the client did not read the answer
+	reported, unreported            atomic.Uint64 // offences that were reported to the dispatcher; not reported, because there were too many
+	changes, unrecorded             atomic.Uint64 // changes to be recorded; refused, because they could not be recorded
 }
 
-// show writes the counters to the log.
-func (s *server) show() {
+// logCounters writes the counters to the log.
+func (s *server) logCounters() {
 	c, o := s.counts, s.offences
 	forwarded, forgotten := o.forwarded.Len()
 	slog.Info("counters",
 		slog.Group("requests", "read", c.requests.Load(), "unauthenticated", c.unauthenticated.Load(), "paused", c.paused.Load(),
-			"rate", c.limited.Load(), "share", c.share.Load(), "no_seat", c.crowded.Load()),
-		slog.Group("malformed", "requests", c.unread.Load(), "handshakes", c.handshakes.Load(), "frames", c.frames.Load(),
+			"rate", c.limited.Load(), "share", c.share.Load(), "no_seat", c.overloaded.Load()),
+		slog.Group("malformed", "requests", c.badRequests.Load(), "handshakes", c.handshakes.Load(), "frames", c.frames.Load(),
 			"stalled", c.stalled.Load()),
-		slog.Group("offences", "told", c.told.Load(), "untold", c.untold.Load(), "forwarded_sources", forwarded, "forwarded_forgotten", forgotten),
-		slog.Group("rates", "identities", s.gate.rates.len()),
+		slog.Group("offences", "told", c.reported.Load(), "untold", c.unreported.Load(), "forwarded_sources", forwarded, "forwarded_forgotten", forgotten),
+		slog.Group("rates", "identities", s.limiter.rates.len()),
 		slog.Group("audit", "changes", c.changes.Load(), "unrecorded", c.unrecorded.Load()))
 }
 
-// showPause is the minimum time between two reports. With become_user, users
+// counterLogPause is the minimum time between two reports. With become_user, users
 // can signal their own workers as often as they like.
-const showPause = time.Second
+const counterLogPause = time.Second
 
-// onRequest returns a channel that gets a signal when the counters should be
+// counterSignals returns a channel that gets a signal when the counters should be
 // logged. It must be called before the sandbox is closed, because the sandbox
 // forbids the system call that signal.Notify makes.
-func onRequest() <-chan os.Signal {
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGUSR1)
-	return asked
+func counterSignals() <-chan os.Signal {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1)
+	return signals
 }
 
-// showAt logs the counters after each signal.
-func (s *server) showAt(asked <-chan os.Signal) {
-	for range asked {
-		s.show()
-		time.Sleep(showPause)
+// logCountersOn logs the counters after each signal.
+func (s *server) logCountersOn(signals <-chan os.Signal) {
+	for range signals {
+		s.logCounters()
+		time.Sleep(counterLogPause)
 	}
 }

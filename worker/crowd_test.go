@@ -14,12 +14,12 @@ import (
 // answered without waiting for its body. Otherwise a client that sends only a
 // part of the body would delay the answer.
 func TestCrowdedWithABody(t *testing.T) {
-	limits := raw
+	limits := testLimits
 	limits.Call = 50 * time.Millisecond
-	entered, leave := make(chan bool), make(chan bool)
-	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: limits}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	entered, release := make(chan bool), make(chan bool)
+	st := newTestServer(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: limits}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		entered <- true
-		<-leave
+		<-release
 	}))
 	io.WriteString(st.connect(), get+host+"\r\n")
 	<-entered
@@ -29,5 +29,5 @@ func TestCrowdedWithABody(t *testing.T) {
 	if wantEnvelope(t, resp); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%s %v", resp.Status, resp.Header)
 	}
-	leave <- true
+	release <- true
 }

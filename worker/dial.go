@@ -23,18 +23,18 @@ import (
 // AuthSocket.
 type dialer struct {
 	*Broker
-	way    work.Upstream
-	list   []work.Address
-	socket string // alternative path to the first daemon; "" for none
+	upstream work.Upstream
+	list     []work.Address
+	socket   string // alternative path to the first daemon; "" for none
 }
 
 // dialer returns a function that dials the daemons of a list. It returns nil if
 // there is no broker, or if the process may dial by itself.
-func (e *Broker) dialer(way work.Upstream, list []work.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
+func (e *Broker) dialer(upstream work.Upstream, list []work.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
 	if e == nil || !security.Sandboxed {
 		return nil
 	}
-	return dialer{e, way, list, socket}.dial
+	return dialer{e, upstream, list, socket}.dial
 }
 
 // dial connects to a, which must be in the list.
@@ -47,71 +47,71 @@ func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("dial %s: not a daemon of the configuration", a.Address)
 	}
-	nc, _, err := d.open(ctx, d.way, uint8(i), a)
+	nc, _, err := d.open(ctx, d.upstream, uint8(i), a)
 	return nc, err
 }
 
-// crowded is the pause before the worker repeats a dial that the dispatcher has
+// redialDelay is the pause before the worker repeats a dial that the dispatcher has
 // postponed.
-const crowded = 50 * time.Millisecond
+const redialDelay = 50 * time.Millisecond
 
 // open asks the dispatcher to dial an upstream, and completes the connection.
 // For a UNIX socket, it also returns the owner of the socket's directory.
-func (e *Broker) open(ctx context.Context, way work.Upstream, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
+func (e *Broker) open(ctx context.Context, upstream work.Upstream, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
 	if a.Network == "tcp" {
-		nc, err := e.pooledConn(ctx, work.DialBatch{Upstream: way, Index: index, Connected: a.Idle}, a)
+		nc, err := e.pooledConn(ctx, work.DialBatch{Upstream: upstream, Index: index, Connected: a.Idle}, a)
 		if nc != nil || err != nil {
 			return nc, ipc.NoID, err
 		}
 	}
 	for {
-		r, err := e.do(ctx, func(id uint64) ipc.Message { return &work.Dial{ID: id, Upstream: way, Index: index} })
+		r, err := e.roundTrip(ctx, func(id uint64) ipc.Message { return &work.Dial{ID: id, Upstream: upstream, Index: index} })
 		if err != nil {
-			return nil, 0, undialed(a, err)
+			return nil, 0, dialError(a, err)
 		}
 		switch m := r.Message.(type) {
 		case *work.Dialed:
-			nc, err := complete(ctx, r.FDs[0], m.Server, a)
+			nc, err := completeDial(ctx, r.FDs[0], m.Server, a)
 			return nc, m.Owner, err
 		case *work.Undialed:
 			if unix.Errno(m.Errno) != unix.EAGAIN {
-				return nil, 0, undialed(a, os.NewSyscallError("connect", unix.Errno(m.Errno)))
+				return nil, 0, dialError(a, os.NewSyscallError("connect", unix.Errno(m.Errno)))
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return nil, 0, undialed(a, ctx.Err())
-		case <-time.After(crowded):
+			return nil, 0, dialError(a, ctx.Err())
+		case <-time.After(redialDelay):
 		}
 	}
 }
 
-func undialed(a client.Address, err error) error {
-	return &net.OpError{Op: "dial", Net: a.Network, Addr: placeOf(a), Err: err}
+func dialError(a client.Address, err error) error {
+	return &net.OpError{Op: "dial", Net: a.Network, Addr: addrOf(a), Err: err}
 }
 
-// complete turns a descriptor from the dispatcher into a connection. fd is a
+// completeDial turns a descriptor from the dispatcher into a connection. fd is a
 // TCP socket, which may still be connecting, or the inode of a UNIX socket.
-func complete(ctx context.Context, fd int, server uint32, a client.Address) (nc net.Conn, err error) {
+func completeDial(ctx context.Context, fd int, server uint32, a client.Address) (nc net.Conn, err error) {
 	if a.Network == "unix" {
 		defer unix.Close(fd)
-		if fd, err = meet(fd); err != nil {
-			return nil, undialed(a, os.NewSyscallError("connect", err))
+		if fd, err = connectUnix(fd); err != nil {
+			return nil, dialError(a, os.NewSyscallError("connect", err))
 		}
 	}
 	c := newDaemonConn(fd, server, a)
 	if a.Network == "unix" {
 		return c, nil
 	}
-	if err := c.await(ctx); err != nil {
+	if err := c.waitConnected(ctx); err != nil {
 		c.Close()
-		return nil, undialed(a, err)
+		return nil, dialError(a, err)
 	}
 	return c, nil
 }
 
-// meet connects to the UNIX socket to which the descriptor inode refers.
-func meet(inode int) (int, error) {
+// connectUnix connects to the UNIX socket to which the descriptor inode refers.
+func connectUnix(inode int) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, err
@@ -134,19 +134,19 @@ func meet(inode int) (int, error) {
 // adopt a socket that is still connecting.
 type daemonConn struct {
 	*os.File
-	to     client.Address
+	addr   client.Address
 	server uint32 // uid of the server process, as the dispatcher sees it; ipc.NoID if the daemon is on another machine, or if this process can get the uid from the kernel
 }
 
 func newDaemonConn(fd int, server uint32, a client.Address) *daemonConn {
-	return &daemonConn{File: os.NewFile(uintptr(fd), a.Address), to: a, server: server}
+	return &daemonConn{File: os.NewFile(uintptr(fd), a.Address), addr: a, server: server}
 }
 
 // Server implements peer.BrokeredConn.
 func (c *daemonConn) Server() (uid uint32, known bool) { return c.server, c.server != ipc.NoID }
 
-// await waits until the socket is connected or the connection is refused.
-func (c *daemonConn) await(ctx context.Context) error {
+// waitConnected waits until the socket is connected or the connection is refused.
+func (c *daemonConn) waitConnected(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = c.SetWriteDeadline(deadline)
 	}
@@ -156,11 +156,11 @@ func (c *daemonConn) await(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var answer error
+	var connectErr error
 	err = raw.Write(func(fd uintptr) bool {
-		number, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
-		if err == nil && number != 0 {
-			err = unix.Errno(number)
+		errno, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
+		if err == nil && errno != 0 {
+			err = unix.Errno(errno)
 		}
 		if err == nil {
 			_, err = syscall.Getpeername(int(fd)) // the function in package unix needs a system call that the sandbox forbids
@@ -168,11 +168,11 @@ func (c *daemonConn) await(ctx context.Context) error {
 		if err == syscall.ENOTCONN {
 			return false // still connecting
 		}
-		answer = os.NewSyscallError("connect", err)
+		connectErr = os.NewSyscallError("connect", err)
 		return true
 	})
 	if err == nil {
-		err = answer
+		err = connectErr
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -181,18 +181,18 @@ func (c *daemonConn) await(ctx context.Context) error {
 }
 
 // LocalAddr returns an empty address, because the local address is unknown.
-func (c *daemonConn) LocalAddr() net.Addr { return place{network: c.to.Network} }
+func (c *daemonConn) LocalAddr() net.Addr { return daemonAddr{network: c.addr.Network} }
 
 // RemoteAddr returns the address of the daemon.
-func (c *daemonConn) RemoteAddr() net.Addr { return placeOf(c.to) }
+func (c *daemonConn) RemoteAddr() net.Addr { return addrOf(c.addr) }
 
-// place is the address of a daemon as a net.Addr.
-type place struct{ network, address string }
+// daemonAddr is the address of a daemon as a net.Addr.
+type daemonAddr struct{ network, address string }
 
-func placeOf(a client.Address) place { return place{a.Network, a.Address} }
+func addrOf(a client.Address) daemonAddr { return daemonAddr{a.Network, a.Address} }
 
 // Network returns "tcp" or "unix".
-func (p place) Network() string { return p.network }
+func (p daemonAddr) Network() string { return p.network }
 
 // String returns the address or the path.
-func (p place) String() string { return p.address }
+func (p daemonAddr) String() string { return p.address }

@@ -39,7 +39,7 @@ func FuzzConversation(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) < 16<<10 {
-			converse(t, text, false)
+			checkConversation(t, text, false)
 		}
 	})
 }
@@ -49,15 +49,15 @@ func FuzzConversation(f *testing.F) {
 // fuzzed.
 func TestInetdConversations(t *testing.T) {
 	for _, text := range conversations {
-		converse(t, text, true)
+		checkConversation(t, text, true)
 	}
 }
 
-// converse sends text and checks the answers.
-func converse(t *testing.T, text string, inetd bool) {
+// checkConversation sends text and checks the answers.
+func checkConversation(t *testing.T, text string, inetd bool) {
 	t.Helper()
 	called := make(chan string, 1000)
-	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		called <- r.Method
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("X-Request-Id", "handler")
@@ -71,7 +71,7 @@ func converse(t *testing.T, text string, inetd bool) {
 	if strings.Contains(answers, "contradict") {
 		t.Errorf("http.Server refuses what the lexer accepts: %q", answers)
 	}
-	statuses := strictly(t, answers, methods)
+	statuses := parseAnswers(t, answers, methods)
 	if n := len(statuses); n != len(methods) && n != len(methods)+1 {
 		t.Errorf("%d answers, %d requests: %q", n, len(methods), answers)
 	}
@@ -79,14 +79,14 @@ func converse(t *testing.T, text string, inetd bool) {
 
 // conversation sends text, shuts down the sending side, and returns all
 // answers.
-func conversation(t *testing.T, st *stage, text string, inetd bool) string {
+func conversation(t *testing.T, st *testServer, text string, inetd bool) string {
 	t.Helper()
 	var out io.Reader
 	if inetd {
-		in, from := visitor(t, st)
+		in, stdout := startInetd(t, st)
 		go func() { _, _ = io.WriteString(in, text); in.Close() }()
-		must(t, from.SetReadDeadline(time.Now().Add(time.Minute)))
-		out = from
+		must(t, stdout.SetReadDeadline(time.Now().Add(time.Minute)))
+		out = stdout
 	} else {
 		c := st.connect()
 		go func() { _, _ = io.WriteString(c, text); _ = c.CloseWrite() }()
@@ -103,8 +103,8 @@ func conversation(t *testing.T, st *stage, text string, inetd bool) string {
 	return string(answers)
 }
 
-// strictly parses answers, and fails the test if any is malformed.
-func strictly(t *testing.T, text string, methods []string) (statuses []int) {
+// parseAnswers parses answers, and fails the test if any is malformed.
+func parseAnswers(t *testing.T, text string, methods []string) (statuses []int) {
 	t.Helper()
 	in := bufio.NewReader(strings.NewReader(text))
 	for last := false; ; {
@@ -114,11 +114,11 @@ func strictly(t *testing.T, text string, methods []string) (statuses []int) {
 		if last {
 			t.Fatalf("more behind the last answer: %q", text)
 		}
-		var of *http.Request
+		var request *http.Request
 		if len(statuses) < len(methods) {
-			of = &http.Request{Method: methods[len(statuses)]}
+			request = &http.Request{Method: methods[len(statuses)]}
 		}
-		r, err := http.ReadResponse(in, of)
+		r, err := http.ReadResponse(in, request)
 		if err != nil {
 			t.Fatalf("%v in %q", err, text)
 		}

@@ -21,16 +21,16 @@ import (
 // down its sending side and disconnect it.
 type transport struct {
 	name      string
-	connect   func(*stage) net.Conn
+	connect   func(*testServer) net.Conn
 	halfClose func(net.Conn) error
 	abandon   func(net.Conn) error
 }
 
 var transports = []transport{
-	{"TCP", (*stage).overTCP, closeWrite, reset},
-	{"UNIX", (*stage).overUnix, closeWrite, net.Conn.Close},
-	{"TLS", (*stage).overTLS, closeWrite, reset},
-	{"TLS, closed below as well", (*stage).overTLS, func(c net.Conn) error {
+	{"TCP", (*testServer).overTCP, closeWrite, reset},
+	{"UNIX", (*testServer).overUnix, closeWrite, net.Conn.Close},
+	{"TLS", (*testServer).overTLS, closeWrite, reset},
+	{"TLS, closed below as well", (*testServer).overTLS, func(c net.Conn) error {
 		if err := closeWrite(c); err != nil {
 			return err
 		}
@@ -43,8 +43,8 @@ func closeWrite(c net.Conn) error { return c.(interface{ CloseWrite() error }).C
 // reset closes a TCP connection with a reset, so that the server notices
 // immediately.
 func reset(c net.Conn) error {
-	if secured, ok := c.(*tls.Conn); ok {
-		c = secured.NetConn()
+	if tlsConn, ok := c.(*tls.Conn); ok {
+		c = tlsConn.NetConn()
 	}
 	if err := c.(*net.TCPConn).SetLinger(0); err != nil {
 		return err
@@ -52,21 +52,21 @@ func reset(c net.Conn) error {
 	return c.Close()
 }
 
-func (st *stage) overTCP() net.Conn { return st.connect() }
+func (st *testServer) overTCP() net.Conn { return st.connect() }
 
-func (st *stage) overUnix() net.Conn {
-	c, client := handed(st.t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
-	go st.queue.put(st.own.wrap(c, c.peer))
+func (st *testServer) overUnix() net.Conn {
+	c, client := connPair(st.t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
+	go st.queue.put(st.badRequests.wrap(c, c.peer))
 	return client
 }
 
-func (st *stage) overTLS() net.Conn {
+func (st *testServer) overTLS() net.Conn {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(st.t, err)
 	leaf, _ := selfSigned(st.t, key)
 	near, far := st.pair()
-	secured := tls.Server(far, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}})
-	go st.shake(far, secured, time.Minute)
+	tlsConn := tls.Server(far, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}})
+	go st.handshake(far, tlsConn, time.Minute)
 	client := tls.Client(near, &tls.Config{InsecureSkipVerify: true})
 	must(st.t, client.HandshakeContext(st.t.Context()))
 	return client
@@ -90,7 +90,7 @@ func TestHalfClose(t *testing.T) {
 		} {
 			t.Run(tr.name+"/"+tt.name, func(t *testing.T) {
 				t.Parallel()
-				st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					w.Header().Set("X-Request-Id", "handler")
 					if _, err := io.Copy(io.Discard, r.Body); err != nil {
 						w.WriteHeader(http.StatusBadRequest)
@@ -119,7 +119,7 @@ func TestHalfClose(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/gone/half-closed before: %t", tr.name, halfClosed), func(t *testing.T) {
 				t.Parallel()
 				entered, cancelled := make(chan bool), make(chan bool)
-				st := newStage(t, work.Setup{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 					entered <- true
 					<-r.Context().Done()
 					close(cancelled)
@@ -146,16 +146,16 @@ func TestHalfClose(t *testing.T) {
 // sending side has no effect, but disconnecting removes the request from the
 // queue.
 func TestHalfCloseInLine(t *testing.T) {
-	entered, leave := make(chan string), make(chan bool)
-	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	entered, release := make(chan string), make(chan bool)
+	st := newTestServer(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: testLimits}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-Id", "handler")
 		entered <- r.URL.Path
-		<-leave
+		<-release
 	}))
 	waiting := func(n int) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-			_, now := st.gate.places.Counts()
+			_, now := st.limiter.places.Counts()
 			switch {
 			case now == n:
 				return
@@ -177,11 +177,11 @@ func TestHalfCloseInLine(t *testing.T) {
 	must(t, second.CloseWrite())
 	must(t, reset(third))
 	waiting(1)
-	leave <- true
+	release <- true
 	if path := <-entered; path != "/second" {
 		t.Errorf("the turn is %s's", path)
 	}
-	leave <- true
+	release <- true
 	resp, err := http.ReadResponse(bufio.NewReader(second), nil)
 	must(t, err)
 	if resp.StatusCode != http.StatusOK {
@@ -189,7 +189,7 @@ func TestHalfCloseInLine(t *testing.T) {
 	}
 }
 
-// TestHasLeft checks that hasLeft returns true if a client has shut down its
+// TestHasLeft checks that hasHalfClosed returns true if a client has shut down its
 // sending side, but never for standard input.
 func TestHasLeft(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -197,16 +197,16 @@ func TestHasLeft(t *testing.T) {
 		want   bool
 	}{"a connection": {7, true}, "standard input": {0, false}} {
 		t.Run(name, func(t *testing.T) {
-			c, client := handed(t, ipc.Connection{ID: tt.number, Network: ipc.Unix}, time.Minute, func() {})
+			c, client := connPair(t, ipc.Connection{ID: tt.number, Network: ipc.Unix}, time.Minute, func() {})
 			ctx := withPeer(t.Context(), c)
 			if _, err := io.WriteString(client, "unread"); err != nil {
 				t.Fatal(err)
 			}
-			if hasLeft(ctx) {
+			if hasHalfClosed(ctx) {
 				t.Error("a client that may send has left")
 			}
 			must(t, closeWrite(client))
-			if hasLeft(ctx) != tt.want {
+			if hasHalfClosed(ctx) != tt.want {
 				t.Errorf("after it shut down sending: left %v, want %v", !tt.want, tt.want)
 			}
 		})

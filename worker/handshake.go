@@ -12,44 +12,44 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// shake performs the handshake of an https:// connection and queues the
+// handshake performs the handshake of an https:// connection and queues the
 // connection for HTTP/1 or HTTP/2. A client that sends plain HTTP gets an error
 // answer.
-func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
+func (s *server) handshake(raw *conn, tlsConn *tls.Conn, limit time.Duration) {
 	_ = raw.SetReadDeadline(time.Now().Add(limit))
-	ours := new(shaken)
-	err := secured.HandshakeContext(context.WithValue(s.shaking, shakenKey{}, ours))
+	facts := new(handshakeFacts)
+	err := tlsConn.HandshakeContext(context.WithValue(s.handshakeCtx, handshakeKey{}, facts))
 	_ = raw.SetReadDeadline(time.Time{})
 	plain, ok := errors.AsType[tls.RecordHeaderError](err)
 	switch {
-	case err == nil && secured.ConnectionState().NegotiatedProtocol == "h2":
-		s.queue2.put(newHTTP2Conn(secured, s.offences))
+	case err == nil && tlsConn.ConnectionState().NegotiatedProtocol == "h2":
+		s.queue2.put(newHTTP2Conn(tlsConn, s.offences))
 	case err == nil:
-		s.queue.put(s.own.wrap(secured, raw.peer))
+		s.queue.put(s.badRequests.wrap(tlsConn, raw.peer))
 	case ok && plain.Conn != nil && beginsLikeHTTP(plain.RecordHeader[:]):
-		c := s.own.wrap(raw, raw.peer)
+		c := s.badRequests.wrap(raw, raw.peer)
 		c.mu.Lock()
-		_ = c.refuse(isPlain)
+		_ = c.refuse(errPlainHTTP)
 		c.mu.Unlock()
 		_ = raw.Close()
-	case s.shaking.Err() != nil:
+	case s.handshakeCtx.Err() != nil:
 		_ = raw.Close()
 	default:
 		s.counts.handshakes.Add(1)
 		slog.Info("TLS handshake failed", "peer", raw.peer.String(), "error", err)
-		if !ours.unsigned {
-			s.offences.handshake(raw.id, err)
+		if !facts.unsigned {
+			s.offences.reportHandshake(raw.id, err)
 		}
 		_ = raw.Close()
 	}
 }
 
-// shaken has facts about a handshake that the handshake's error does not
+// handshakeFacts has facts about a handshake that the handshake's error does not
 // contain.
-type shaken struct{ unsigned bool } // the keeper did not sign, which is not the client's fault
+type handshakeFacts struct{ unsigned bool } // the keeper did not sign, which is not the client's fault
 
-// shakenKey is the context key of a handshake's shaken.
-type shakenKey struct{}
+// handshakeKey is the context key of a handshake's shaken.
+type handshakeKey struct{}
 
 // beginsLikeHTTP reports whether the client sent a method in capital letters in
 // place of a TLS record header.
@@ -69,12 +69,12 @@ func isGarbled(err error) bool {
 	return ok && op.Op == "local error"
 }
 
-// blames returns the offence of the client in a failed handshake, if there is
+// handshakeOffence returns the offence of the client in a failed handshake, if there is
 // one. A connection that breaks or takes too long is not an offence, because
 // health checks of load balancers cause such connections. An alert from the
 // client is not an offence either: usually the client does not trust our
 // certificate.
-func blames(err error) (what work.Wrong, wrong bool) {
+func handshakeOffence(err error) (offence work.Wrong, found bool) {
 	if isGarbled(err) {
 		return work.WrongRequest, true
 	}

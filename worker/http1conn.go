@@ -27,25 +27,25 @@ import (
 // acting on it.
 type http1Conn struct {
 	net.Conn
-	peer auth.Peer
-	own  *badRequests
+	peer        auth.Peer
+	badRequests *badRequests
 
-	begins atomic.Bool // a request has begun and is not answered yet; for callers that must not wait for mu
+	inRequest atomic.Bool // a request has begun and is not answered yet; for callers that must not wait for mu
 
-	mu      sync.Mutex // guards the fields below
-	lexer   http1.Lexer
-	in      []byte    // bytes that were read and not passed on
-	ready   int       // number of bytes of in that may be passed on
-	broken  error     // why the rest of the body can't be read
-	begun   time.Time // when the current request began; zero if none has
-	kept    bool      // whether an earlier request was answered
-	handled bool      // whether the handler of the current request was called
-	instead error     // why the rest of a head is no longer awaited; nil while it is awaited
-	ended   bool      // whether nothing more is passed on
+	mu           sync.Mutex // guards the fields below
+	lexer        http1.Lexer
+	in           []byte    // bytes that were read and not passed on
+	ready        int       // number of bytes of in that may be passed on
+	bodyErr      error     // why the rest of the body can't be read
+	requestStart time.Time // when the current request began; zero if none has
+	reused       bool      // whether an earlier request was answered
+	handled      bool      // whether the handler of the current request was called
+	headErr      error     // why the rest of a head is no longer awaited; nil while it is awaited
+	ended        bool      // whether nothing more is passed on
 }
 
 func (b *badRequests) wrap(c net.Conn, peer auth.Peer) *http1Conn {
-	return &http1Conn{Conn: c, peer: peer, own: b,
+	return &http1Conn{Conn: c, peer: peer, badRequests: b,
 		lexer: http1.Lexer{MaxHead: b.maxHead, MaxBody: b.maxBody, Typed: b.typed}}
 }
 
@@ -62,34 +62,34 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 	defer c.mu.Unlock()
 	if !c.lexer.HeadDone() && len(c.in) > 0 && !c.ended { // these bytes arrived with the previous request
 		if err := c.advance(); err != nil {
-			return 0, c.refuse(unreadable(err))
+			return 0, c.refuse(lexerError(err))
 		}
 	}
 	for {
 		switch {
 		case c.ended:
 			return 0, io.EOF
-		case c.instead != nil:
-			return 0, c.refuse(c.instead)
+		case c.headErr != nil:
+			return 0, c.refuse(c.headErr)
 		case c.ready > 0:
-			return c.pass(p), nil
-		case c.broken != nil:
-			return 0, c.broken
+			return c.copyReady(p), nil
+		case c.bodyErr != nil:
+			return 0, c.bodyErr
 		}
 		read := c.Conn.Read
 		if c.lexer.Done() {
-			read = c.awaitGone
+			read = c.waitHangup
 		}
 		c.mu.Unlock()
 		n, err := read(p)
 		c.mu.Lock()
-		if c.ended || c.instead != nil { // bytes that arrived meanwhile are too late
+		if c.ended || c.headErr != nil { // bytes that arrived meanwhile are too late
 			continue
 		}
 		if n > 0 {
-			n, err = c.take(p, n)
+			n, err = c.process(p, n)
 		} else if err != nil {
-			err = c.failed(err)
+			err = c.readError(err)
 		}
 		if n > 0 || err != nil {
 			return n, err
@@ -97,17 +97,17 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// awaitGone replaces a read once the whole request has been read. It returns
+// waitHangup replaces a read once the whole request has been read. It returns
 // when the client can neither send nor receive, or at the deadline.
-func (c *http1Conn) awaitGone([]byte) (int, error) {
-	return 0, connOf(c.Conn).awaitGone()
+func (c *http1Conn) waitHangup([]byte) (int, error) {
+	return 0, connOf(c.Conn).waitHangup()
 }
 
-// take processes the n bytes in p that arrived, and returns how many of them
+// process processes the n bytes in p that arrived, and returns how many of them
 // Read should return. If the bytes arrived together with an error of the
 // connection, Read drops the error, because the next read returns it again. The
 // caller holds c.mu.
-func (c *http1Conn) take(p []byte, n int) (int, error) {
+func (c *http1Conn) process(p []byte, n int) (int, error) {
 	direct := len(c.in) == 0 // nearly always true, so nothing is copied
 	if direct {
 		c.in = p[:n]
@@ -116,9 +116,9 @@ func (c *http1Conn) take(p []byte, n int) (int, error) {
 	}
 	if err := c.advance(); err != nil {
 		c.in = nil
-		return 0, c.refuse(unreadable(err))
+		return 0, c.refuse(lexerError(err))
 	}
-	n = c.pass(p)
+	n = c.copyReady(p)
 	switch {
 	case len(c.in) == 0:
 		c.in = nil
@@ -128,26 +128,26 @@ func (c *http1Conn) take(p []byte, n int) (int, error) {
 	return n, nil
 }
 
-// failed returns the error that Read should return after an error of the
+// readError returns the error that Read should return after an error of the
 // connection. The caller holds c.mu.
-func (c *http1Conn) failed(err error) error {
+func (c *http1Conn) readError(err error) error {
 	if isGarbled(err) {
-		c.own.offences.malformed(idOf(c.Conn))
+		c.badRequests.offences.reportMalformed(idOf(c.Conn))
 	}
-	if c.begun.IsZero() || c.lexer.HeadDone() || c.ended {
+	if c.requestStart.IsZero() || c.lexer.HeadDone() || c.ended {
 		return err
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return c.refuse(lateHeader)
+		return c.refuse(errHeaderTimeout)
 	case err == io.EOF || err == io.ErrUnexpectedEOF:
-		return c.refuse(cutOff)
+		return c.refuse(errIncomplete)
 	}
 	return err
 }
 
-// pass copies ready bytes to p, as many as fit. The caller holds c.mu.
-func (c *http1Conn) pass(p []byte) int {
+// copyReady copies ready bytes to p, as many as fit. The caller holds c.mu.
+func (c *http1Conn) copyReady(p []byte) int {
 	n := copy(p, c.in[:c.ready])
 	c.in, c.ready = c.in[n:], c.ready-n
 	return n
@@ -161,10 +161,10 @@ func (c *http1Conn) advance() error {
 		if len(c.in) == 0 {
 			return nil
 		}
-		first := c.begun.IsZero()
+		first := c.requestStart.IsZero()
 		if first {
-			c.begun = time.Now()
-			c.begins.Store(true)
+			c.requestStart = time.Now()
+			c.inRequest.Store(true)
 		}
 		n, err := c.lexer.Head(c.in)
 		switch {
@@ -172,8 +172,8 @@ func (c *http1Conn) advance() error {
 			return err
 		case n > 0:
 			c.ready = n
-		case first && c.kept: // the connection was idle before
-			_ = c.Conn.SetReadDeadline(c.begun.Add(c.own.readHeader))
+		case first && c.reused: // the connection was idle before
+			_ = c.Conn.SetReadDeadline(c.requestStart.Add(c.badRequests.headerTimeout))
 			return nil
 		default:
 			return nil
@@ -181,28 +181,28 @@ func (c *http1Conn) advance() error {
 	}
 	n, err := c.lexer.Body(c.in[c.ready:])
 	c.ready += n
-	c.broken = err
+	c.bodyErr = err
 	return nil
 }
 
-// brokenBody returns the reason why the rest of the current request's body
+// bodyError returns the reason why the rest of the current request's body
 // can't be read, or nil.
-func (c *http1Conn) brokenBody() error {
+func (c *http1Conn) bodyError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.broken
+	return c.bodyErr
 }
 
-// begin records that the handler of the current request was called.
-func (c *http1Conn) begin() {
+// setHandled records that the handler of the current request was called.
+func (c *http1Conn) setHandled() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.handled = true
 }
 
-// rest records that an answer was sent. The next Read processes the bytes of
+// finishRequest records that an answer was sent. The next Read processes the bytes of
 // the next request that have arrived.
-func (c *http1Conn) rest() {
+func (c *http1Conn) finishRequest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended || !c.lexer.Done() || c.ready > 0 { // the rest of the body did not arrive, so no request can follow
@@ -210,22 +210,22 @@ func (c *http1Conn) rest() {
 		_ = c.Conn.Close()
 		return
 	}
-	c.kept, c.handled, c.begun = true, false, time.Time{}
-	c.begins.Store(false)
+	c.reused, c.handled, c.requestStart = true, false, time.Time{}
+	c.inRequest.Store(false)
 	c.lexer.Next()
 }
 
 // refuse answers a request that is not passed on, gives the client time to read
 // the answer, and returns the result for Read. The caller holds c.mu.
-func (c *http1Conn) refuse(why error) error {
+func (c *http1Conn) refuse(err error) error {
 	c.ended = true
 	c.mu.Unlock()
 	defer c.mu.Lock()
-	c.own.offences.counts.unread.Add(1)
-	if isMalformed(why) {
-		c.own.offences.malformed(idOf(c.Conn))
+	c.badRequests.offences.counts.badRequests.Add(1)
+	if isMalformed(err) {
+		c.badRequests.offences.reportMalformed(idOf(c.Conn))
 	}
-	if c.own.refuse(c.Conn, c.peer, why) == nil {
+	if c.badRequests.refuse(c.Conn, c.peer, err) == nil {
 		c.linger()
 	}
 	return io.EOF
@@ -235,26 +235,26 @@ func (c *http1Conn) refuse(why error) error {
 // because closing a connection with unread data resets it.
 func (c *http1Conn) linger() {
 	if c.CloseWrite() == nil {
-		_ = c.Conn.SetReadDeadline(time.Now().Add(lastRead))
+		_ = c.Conn.SetReadDeadline(time.Now().Add(lingerTime))
 		_, _ = io.CopyN(io.Discard, c.Conn, 256<<10)
 	}
 }
 
-// lastRead is the time that a refused client has to read the answer.
-const lastRead = 500 * time.Millisecond
+// lingerTime is the time that a refused client has to read the answer.
+const lingerTime = 500 * time.Millisecond
 
-// giveWay ends the connection unless a complete head has arrived, to free its
+// reclaim ends the connection unless a complete head has arrived, to free its
 // slot for a waiting connection. It reports whether the connection ends. An
 // idle connection is closed at once. If a part of a head has arrived, Read
 // sends an error answer before the connection closes.
-func (c *http1Conn) giveWay() bool {
+func (c *http1Conn) reclaim() bool {
 	if c.closeUnused() {
 		return true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ended && !c.begun.IsZero() && !c.lexer.HeadDone() {
-		c.wake(lateHeader)
+	if !c.ended && !c.requestStart.IsZero() && !c.lexer.HeadDone() {
+		c.wake(errHeaderTimeout)
 		return true
 	}
 	return c.ended
@@ -265,7 +265,7 @@ func (c *http1Conn) giveWay() bool {
 func (c *http1Conn) closeUnused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended || !c.begun.IsZero() || len(c.in) > 0 {
+	if c.ended || !c.requestStart.IsZero() || len(c.in) > 0 {
 		return false
 	}
 	c.ended = true // a request that arrives from now on is too late
@@ -274,8 +274,8 @@ func (c *http1Conn) closeUnused() bool {
 }
 
 // wake makes Read stop waiting for the rest of a head. The caller holds c.mu.
-func (c *http1Conn) wake(why error) {
-	c.instead = why
+func (c *http1Conn) wake(err error) {
+	c.headErr = err
 	_ = c.Conn.SetReadDeadline(time.Now())
 }
 
@@ -297,24 +297,24 @@ func (c *http1Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.ended, c.begun.IsZero():
+	case c.ended, c.requestStart.IsZero():
 		return c.Conn.Close()
 	case !c.lexer.HeadDone():
-		c.wake(stopping) // Read sends the answer
-	case !c.handled && leaving.Load():
+		c.wake(errStopping) // Read sends the answer
+	case !c.handled && draining.Load():
 		c.ended = true
 		go func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			_ = c.refuse(stopping)
+			_ = c.refuse(errStopping)
 			_ = c.Conn.Close()
 		}()
-	case c.broken != nil:
+	case c.bodyErr != nil:
 		c.ended = true
 		go func() { c.linger(); _ = c.Conn.Close() }()
 	case !c.handled:
-		c.own.offences.counts.unread.Add(1)
-		c.own.offences.malformed(idOf(c.Conn))
+		c.badRequests.offences.counts.badRequests.Add(1)
+		c.badRequests.offences.reportMalformed(idOf(c.Conn))
 		return c.Conn.Close()
 	default:
 		return c.Conn.Close()

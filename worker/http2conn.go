@@ -34,11 +34,11 @@ type http2Conn struct {
 	raw      *conn
 	offences *offences
 
-	preface  int  // number of bytes of the preface that arrived and matched
-	bad      bool // whether a byte of the preface did not match
-	in, out  frameScanner
-	budget   *budget
-	offended atomic.Bool
+	prefaceRead int  // number of bytes of the preface that arrived and matched
+	badPreface  bool // whether a byte of the preface did not match
+	in, out     frameScanner
+	budget      *budget
+	offended    atomic.Bool
 }
 
 // newHTTP2Conn wraps c for net/http. It reports the client's offences to o.
@@ -71,20 +71,20 @@ func (c *http2Conn) Read(p []byte) (int, error) {
 		c.offend()
 	}
 	i := 0
-	for ; i < n && !c.bad && c.preface < len(preface); i++ {
-		if c.bad = p[i] != preface[c.preface]; c.bad {
+	for ; i < n && !c.badPreface && c.prefaceRead < len(preface); i++ {
+		if c.badPreface = p[i] != preface[c.prefaceRead]; c.badPreface {
 			c.offend()
 		}
-		c.preface++
+		c.prefaceRead++
 	}
-	if c.bad {
+	if c.badPreface {
 		return n, err
 	}
 	cost := 0
 	c.in.scan(p[i:n], func(f frame) { cost += c.budget.cost(f) })
 	if !c.budget.spend(time.Now(), cost) {
 		c.offend()
-		if c.offences.mayTell() {
+		if c.offences.mayLog() {
 			slog.Info("HTTP/2 connection closed", "peer", c.raw.peer.String(), "cause", errFlood)
 		}
 		return 0, errFlood
@@ -94,13 +94,13 @@ func (c *http2Conn) Read(p []byte) (int, error) {
 
 // Write writes what net/http sends, from one goroutine at a time.
 func (c *http2Conn) Write(p []byte) (int, error) {
-	c.out.scan(p, c.sent)
+	c.out.scan(p, c.inspectSent)
 	return c.Conn.Write(p)
 }
 
-// sent handles a frame that net/http sends. It credits the client for a frame
+// inspectSent handles a frame that net/http sends. It credits the client for a frame
 // of an answer, and counts an offence if the frame refuses malformed input.
-func (c *http2Conn) sent(f frame) {
+func (c *http2Conn) inspectSent(f frame) {
 	c.budget.earn(f)
 	if f.kind == resetFrame && isOffence(f.code(0)) || f.kind == goAwayFrame && isOffence(f.code(4)) ||
 		f.kind == headersFrame && isTooLarge(f.payload) {
@@ -111,13 +111,13 @@ func (c *http2Conn) sent(f frame) {
 func (c *http2Conn) offend() {
 	c.offended.Store(true)
 	c.offences.counts.frames.Add(1)
-	c.offences.malformed(c.raw.id)
+	c.offences.reportMalformed(c.raw.id)
 }
 
 // isPaused reports whether the client is blocked for its offences.
 func (c *http2Conn) isPaused() bool {
-	course := c.offences.tracker.of(c.raw.id)
-	return course != nil && c.offences.tracker.paused(course) > 0
+	state := c.offences.tracker.lookup(c.raw.id)
+	return state != nil && c.offences.tracker.blockedFor(state) > 0
 }
 
 // isOffence reports whether an error code is sent only to clients that violate
@@ -163,11 +163,11 @@ type frame struct {
 
 // code returns the error code at an offset in the payload, or 0 if the frame is
 // too short to have one.
-func (f frame) code(at int) uint32 {
-	if len(f.payload) < at+4 {
+func (f frame) code(offset int) uint32 {
+	if len(f.payload) < offset+4 {
 		return 0
 	}
-	return binary.BigEndian.Uint32(f.payload[at:])
+	return binary.BigEndian.Uint32(f.payload[offset:])
 }
 
 const (
@@ -184,7 +184,7 @@ type frameScanner struct {
 }
 
 // scan calls see for each frame.
-func (s *frameScanner) scan(p []byte, see func(frame)) {
+func (s *frameScanner) scan(p []byte, fn func(frame)) {
 	for len(p) > 0 {
 		if s.skip > 0 {
 			n := min(s.skip, len(p))
@@ -200,7 +200,7 @@ func (s *frameScanner) scan(p []byte, see func(frame)) {
 		if s.have < frameHeader || s.have < frameHeader+min(framePeek, s.length()) {
 			continue
 		}
-		see(frame{s.head[3], s.head[4], s.length(), s.head[frameHeader:s.have]})
+		fn(frame{s.head[3], s.head[4], s.length(), s.head[frameHeader:s.have]})
 		s.skip, s.have = frameHeader+s.length()-s.have, 0
 	}
 }

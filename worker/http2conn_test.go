@@ -19,19 +19,19 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// misbehave calls act with the client's end of a connection. The connection
+// collectOffences calls act with the client's end of a connection. The connection
 // uses TLS unless config is nil. The result is the list of offences that are
 // reported until the connection is closed. patience limits the time for a
 // handshake and for a header.
-func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act func(net.Conn)) (told []work.Wrong) {
+func collectOffences(t *testing.T, patience time.Duration, config *tls.Config, act func(net.Conn)) (offences []work.Wrong) {
 	t.Helper()
-	limits := raw
+	limits := testLimits
 	limits.ReadHeader = patience
-	st := newStage(t, work.Setup{Limits: limits, Admission: penal}, nil)
-	all, closed := make(chan work.Wrong, 1000), make(chan struct{})
-	st.tracker.tell = func(m ipc.Message) error {
+	st := newTestServer(t, work.Setup{Limits: limits, Admission: testAdmission}, nil)
+	reports, closed := make(chan work.Wrong, 1000), make(chan struct{})
+	st.tracker.send = func(m ipc.Message) error {
 		if o, ok := m.(*work.Offence); ok {
-			all <- o.What
+			reports <- o.What
 		}
 		return nil
 	}
@@ -39,10 +39,10 @@ func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act fun
 	c.id, c.done = 1, func() { close(closed) }
 	st.tracker.track(1)
 	if config == nil {
-		st.queue.put(st.own.wrap(c, c.peer))
+		st.queue.put(st.badRequests.wrap(c, c.peer))
 	} else {
-		st.tracker.made(1, c, nil)
-		go st.shake(c, tls.Server(c, config), st.http.ReadHeaderTimeout)
+		st.tracker.setConn(1, c, nil)
+		go st.handshake(c, tls.Server(c, config), st.http.ReadHeaderTimeout)
 	}
 	act(client)
 	_ = client.Close()
@@ -51,11 +51,11 @@ func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act fun
 	case <-time.After(time.Minute):
 		t.Fatal("the connection is not closed")
 	}
-	close(all)
-	for what := range all {
-		told = append(told, what)
+	close(reports)
+	for offence := range reports {
+		offences = append(offences, offence)
 	}
-	return told
+	return offences
 }
 
 // sends returns a client that sends text and then reads. It reads until all the
@@ -76,18 +76,18 @@ func sends(text string, has ...string) func(net.Conn) {
 	}
 }
 
-// within returns a client that completes a handshake and then calls act.
-func within(config *tls.Config, act func(net.Conn)) func(net.Conn) {
+// withTLS returns a client that completes a handshake and then calls act.
+func withTLS(config *tls.Config, act func(net.Conn)) func(net.Conn) {
 	return func(c net.Conn) {
-		secured := tls.Client(c, config)
+		tlsConn := tls.Client(c, config)
 		c.SetDeadline(time.Now().Add(time.Minute))
-		err := secured.Handshake()
+		err := tlsConn.Handshake()
 		switch {
 		case err != nil:
 		case act != nil:
-			act(secured)
+			act(tlsConn)
 		default:
-			_, _ = secured.Read(make([]byte, 1)) // the server's part of a handshake ends after the client's part
+			_, _ = tlsConn.Read(make([]byte, 1)) // the server's part of a handshake ends after the client's part
 		}
 	}
 }
@@ -105,18 +105,18 @@ func TestOffences(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	leaf, _ := selfSigned(t, key)
-	own := tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}
-	server := &tls.Config{Certificates: []tls.Certificate{own}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS13}
-	asking := server.Clone()
-	asking.ClientAuth, asking.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-	lame := server.Clone()
-	lame.Certificates, lame.GetCertificate = nil, showing(tls.Certificate{Certificate: own.Certificate, PrivateKey: unsigning(t, key)})
+	cert := tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}
+	server := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS13}
+	clientAuth := server.Clone()
+	clientAuth.ClientAuth, clientAuth.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	unsigned := server.Clone()
+	unsigned.Certificates, unsigned.GetCertificate = nil, certificateFunc(tls.Certificate{Certificate: cert.Certificate, PrivateKey: refusingKey(t, key)})
 
 	trusting := &tls.Config{InsecureSkipVerify: true}
 	stranger := &tls.Config{ServerName: "gateway", RootCAs: x509.NewCertPool()}
-	named := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{own}}
+	named := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{cert}}
 	old := &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}
-	two := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
+	h2 := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
 	start := preface + rawFrame(4, 0, 0, "")
 	get := func(stream uint32) string { return rawFrame(1, 5, stream, "\x82\x87\x84\x01\x03lab") }
 	// A header block of 32 KB that is encoded in 700 bytes.
@@ -145,7 +145,7 @@ func TestOffences(t *testing.T) {
 		{"an expectation", nil, sends("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nExpect: wonders\r\n\r\n", ""), request},
 		{"another version", nil, sends("GET / HTTP/3.7\r\nHost: x\r\n\r\n", ""), request},
 		{"HTTP/2 in the open", nil, sends(start, ""), request},
-		{"TLS in the open", nil, within(trusting, nil), request},
+		{"TLS in the open", nil, withTLS(trusting, nil), request},
 		{"half a header, and the end", nil, func(c net.Conn) { io.WriteString(c, "GET / HTTP/1.1\r\nHo") }, nil},
 
 		{"TLS: comes and goes", server, func(net.Conn) {}, nil},
@@ -153,53 +153,53 @@ func TestOffences(t *testing.T) {
 		{"TLS: garbage", server, sends("\x00\x01garbage, and more of it", ""), request},
 		{"TLS: garbage in a record", server, sends("\x16\x03\x01\x00\x06\x01\x00\x00\x02\xff\xff", ""), request},
 		{"TLS: HTTP in the open", server, sends("GET / HTTP/1.1\r\nHost: x\r\n\r\n", ""), request},
-		{"TLS: an old version", server, within(old, nil), request},
-		{"TLS: does not trust our issuer", server, within(stranger, nil), nil},
-		{"TLS: no certificate", asking, within(trusting, nil), request},
-		{"TLS: a certificate of no user", asking, within(named, nil), credential},
-		{"TLS: the keeper does not sign", lame, within(trusting, nil), nil},
-		{"TLS: no request", server, within(trusting, sends("this is no request\r\n\r\n", "")), request},
+		{"TLS: an old version", server, withTLS(old, nil), request},
+		{"TLS: does not trust our issuer", server, withTLS(stranger, nil), nil},
+		{"TLS: no certificate", clientAuth, withTLS(trusting, nil), request},
+		{"TLS: a certificate of no user", clientAuth, withTLS(named, nil), credential},
+		{"TLS: the keeper does not sign", unsigned, withTLS(trusting, nil), nil},
+		{"TLS: no request", server, withTLS(trusting, sends("this is no request\r\n\r\n", "")), request},
 		{"TLS: garbage behind the handshake", server, func(c net.Conn) {
 			if tls.Client(c, trusting).Handshake() == nil {
 				sends("\x17\x03\x03\x00\x20"+strings.Repeat("x", 32), "")(c)
 			}
 		}, request},
 
-		{"HTTP/2: a request", server, within(two, sends(start+get(1), done)), nil},
-		{"HTTP/2: not its preface", server, within(two, sends("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "")), request},
-		{"HTTP/2: comes and goes", server, within(two, func(c net.Conn) { c.Close() }), nil},
-		{"HTTP/2: half a preface, and the end", server, within(two, func(c net.Conn) { io.WriteString(c, "PRI *"); c.Close() }), nil},
-		{"HTTP/2: a frame first", server, within(two, sends(preface+get(1), "")), request},
-		{"HTTP/2: a promise", server, within(two, sends(start+rawFrame(5, 4, 1, "\x00\x00\x00\x02\x82"), "")), request},
-		{"HTTP/2: HPACK that is none", server, within(two, sends(start+rawFrame(1, 5, 1, "\xff\xff\xff\xff\xff"), "")), request},
-		{"HTTP/2: too long a frame", server, within(two, sends(start+"\xff\xff\xff\x00\x00\x00\x00\x00\x01", "")), request},
-		{"HTTP/2: a name in capitals, twice", server, within(two, sends(start+rawFrame(1, 5, 1, "\x82\x87\x84\x00\x01X\x011")+rawFrame(1, 5, 3, "\x82\x87\x84\x00\x01X\x011")+get(5), done)), slices.Repeat(request, 2)},
-		{"HTTP/2: too large a header, twice", server, within(two, sends(start+tooLarge(1)+tooLarge(3)+get(5), ended(1), ended(3), ended(5))), slices.Repeat(request, 2)},
-		{"HTTP/2: too large a header, by a client that changes the table", server, within(two, sends(preface+rawFrame(4, 0, 0, "\x00\x01\x00\x00\x00\x00")+
+		{"HTTP/2: a request", server, withTLS(h2, sends(start+get(1), done)), nil},
+		{"HTTP/2: not its preface", server, withTLS(h2, sends("GET / HTTP/1.1\r\nHost: x\r\n\r\n", "")), request},
+		{"HTTP/2: comes and goes", server, withTLS(h2, func(c net.Conn) { c.Close() }), nil},
+		{"HTTP/2: half a preface, and the end", server, withTLS(h2, func(c net.Conn) { io.WriteString(c, "PRI *"); c.Close() }), nil},
+		{"HTTP/2: a frame first", server, withTLS(h2, sends(preface+get(1), "")), request},
+		{"HTTP/2: a promise", server, withTLS(h2, sends(start+rawFrame(5, 4, 1, "\x00\x00\x00\x02\x82"), "")), request},
+		{"HTTP/2: HPACK that is none", server, withTLS(h2, sends(start+rawFrame(1, 5, 1, "\xff\xff\xff\xff\xff"), "")), request},
+		{"HTTP/2: too long a frame", server, withTLS(h2, sends(start+"\xff\xff\xff\x00\x00\x00\x00\x00\x01", "")), request},
+		{"HTTP/2: a name in capitals, twice", server, withTLS(h2, sends(start+rawFrame(1, 5, 1, "\x82\x87\x84\x00\x01X\x011")+rawFrame(1, 5, 3, "\x82\x87\x84\x00\x01X\x011")+get(5), done)), slices.Repeat(request, 2)},
+		{"HTTP/2: too large a header, twice", server, withTLS(h2, sends(start+tooLarge(1)+tooLarge(3)+get(5), ended(1), ended(3), ended(5))), slices.Repeat(request, 2)},
+		{"HTTP/2: too large a header, by a client that changes the table", server, withTLS(h2, sends(preface+rawFrame(4, 0, 0, "\x00\x01\x00\x00\x00\x00")+
 			rawFrame(4, 0, 0, "\x00\x01\x00\x01\x00\x00")+tooLarge(1)+get(3), ended(1), ended(3))), request},
-		{"HTTP/2: more in a stream that has ended", server, within(two, func(c net.Conn) {
+		{"HTTP/2: more in a stream that has ended", server, withTLS(h2, func(c net.Conn) {
 			sends(start+get(1), done)(c)
 			sends(rawFrame(0, 1, 1, "more")+rawFrame(6, 0, 0, "12345678"), "12345678")(c)
 		}), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if told := misbehave(t, time.Minute, tt.config, tt.act); !slices.Equal(told, tt.want) {
-				t.Errorf("the dispatcher receives %v, want %v", told, tt.want)
+			if got := collectOffences(t, time.Minute, tt.config, tt.act); !slices.Equal(got, tt.want) {
+				t.Errorf("the dispatcher receives %v, want %v", got, tt.want)
 			}
 		})
 	}
 	for _, tt := range []struct {
 		name   string
 		config *tls.Config
-		said   string
+		text   string
 	}{
 		{"half a header, and no more", nil, "GET / HTTP/1.1\r\nHo"},
 		{"TLS: says nothing", server, ""},
 		{"TLS: half a hello, and no more", server, "\x16\x03\x01\x02\x00\x01\x00\x01"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if told := misbehave(t, 100*time.Millisecond, tt.config, sends(tt.said, "")); len(told) > 0 {
-				t.Errorf("the dispatcher receives %v about a slow client", told)
+			if got := collectOffences(t, 100*time.Millisecond, tt.config, sends(tt.text, "")); len(got) > 0 {
+				t.Errorf("the dispatcher receives %v about a slow client", got)
 			}
 		})
 	}
@@ -209,24 +209,24 @@ func TestOffences(t *testing.T) {
 // counts as malformed. net/http refuses nothing that the lexer accepts, so this
 // test lowers the limit of net/http.
 func TestRefusedByNetHTTP(t *testing.T) {
-	st := newStage(t, work.Setup{Admission: penal}, nil)
+	st := newTestServer(t, work.Setup{Admission: testAdmission}, nil)
 	st.http.MaxHeaderBytes = 1 // net/http adds 4096 to this limit
-	told, closed := make(chan work.Wrong, 10), make(chan bool)
-	st.tracker.tell = func(m ipc.Message) error {
+	reports, closed := make(chan work.Wrong, 10), make(chan bool)
+	st.tracker.send = func(m ipc.Message) error {
 		if o, ok := m.(*work.Offence); ok {
-			told <- o.What
+			reports <- o.What
 		}
 		return nil
 	}
 	client, c := st.pair()
-	st.held.Add(1)
-	c.id, c.done = 1, func() { st.ended(1)(); close(closed) } // later reports are ignored
+	st.openConns.Add(1)
+	c.id, c.done = 1, func() { st.closeFunc(1)(); close(closed) } // later reports are ignored
 	st.tracker.track(1)
-	go st.queue.put(st.own.wrap(c, c.peer))
+	go st.queue.put(st.badRequests.wrap(c, c.peer))
 	sends("GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 6<<10)+"\r\n\r\n", "")(client)
 	<-closed
-	if what := <-told; what != work.WrongRequest {
-		t.Errorf("the dispatcher receives %v", what)
+	if offence := <-reports; offence != work.WrongRequest {
+		t.Errorf("the dispatcher receives %v", offence)
 	}
 }
 
@@ -256,12 +256,12 @@ func TestFloods(t *testing.T) {
 		start := preface + rawFrame(4, 0, 0, "") + tt.before
 		ping := rawFrame(6, 0, 0, "the last")
 		for n, want := range map[int]int{frameBurst / 2: 0, more: 1} {
-			text, until := start+strings.Repeat(tt.frame, n)+tt.after+ping, "the last"
+			text, await := start+strings.Repeat(tt.frame, n)+tt.after+ping, "the last"
 			if want > 0 {
-				until = "" // read until the connection ends
+				await = "" // read until the connection ends
 			}
-			if told := misbehave(t, time.Minute, server, within(client, sends(text, until))); len(told) != want {
-				t.Errorf("%d of %s: the dispatcher receives %v, want %d", n, tt.name, told, want)
+			if got := collectOffences(t, time.Minute, server, withTLS(client, sends(text, await))); len(got) != want {
+				t.Errorf("%d of %s: the dispatcher receives %v, want %d", n, tt.name, got, want)
 			}
 		}
 	}
@@ -270,8 +270,8 @@ func TestFloods(t *testing.T) {
 // TestPausedFrames checks that a blocked source loses only the connections on
 // which it committed an offence.
 func TestPausedFrames(t *testing.T) {
-	st := newStage(t, work.Setup{Admission: penal}, nil)
-	st.tracker.tell = func(ipc.Message) error { return nil }
+	st := newTestServer(t, work.Setup{Admission: testAdmission}, nil)
+	st.tracker.send = func(ipc.Message) error { return nil }
 	st.tracker.track(1)
 	client, c := st.pair()
 	c.id = 1
@@ -290,10 +290,10 @@ func TestPausedFrames(t *testing.T) {
 	}
 }
 
-// unsigning returns a remoteKey for key, whose keeper refuses to sign.
-func unsigning(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
-	s := &secure{remote: newRemote()}
-	channel := newSigning(t, key).link(s)
+// refusingKey returns a remoteKey for key, whose keeper refuses to sign.
+func refusingKey(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
+	s := &tlsServer{keeper: newKeeperClient()}
+	channel := newFakeKeeper(t, key).link(s)
 	go func() {
 		for {
 			m, err := channel.Receive()
@@ -303,7 +303,7 @@ func unsigning(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
 			_ = channel.Send(&query.Signed{ID: m.Message.(*query.Sign).ID})
 		}
 	}()
-	return remoteKey{remote: s.remote, public: key.Public()}
+	return remoteKey{keeper: s.keeper, public: key.Public()}
 }
 
 // FuzzFrames checks that the scanner finds exactly the frames with an error

@@ -20,9 +20,9 @@ import (
 // http.ReadRequest because http.Server would refuse requests without Host or
 // with a complete URL.
 func (s *server) serveInetd(c *http1Conn) {
-	s.turned(c, http.StateNew)
+	s.connStateChanged(c, http.StateNew)
 	defer c.Close()
-	ctx, in := s.context(context.Background(), c), bufio.NewReader(c)
+	ctx, in := s.connContext(context.Background(), c), bufio.NewReader(c)
 	for limit := s.http.ReadHeaderTimeout; ; limit = s.http.IdleTimeout {
 		_ = c.SetReadDeadline(time.Now().Add(limit))
 		r, err := http.ReadRequest(in)
@@ -31,18 +31,18 @@ func (s *server) serveInetd(c *http1Conn) {
 		}
 		_ = c.SetReadDeadline(time.Time{})
 		r.Header.Del("Host")
-		if !s.answerInetd(c, r.WithContext(ctx)) || s.shaking.Err() != nil { // the second condition means that the worker drains
+		if !s.answerInetd(c, r.WithContext(ctx)) || s.handshakeCtx.Err() != nil { // the second condition means that the worker drains
 			c.linger()
 			return
 		}
-		s.turned(c, http.StateIdle)
+		s.connStateChanged(c, http.StateIdle)
 	}
 }
 
 // answerInetd answers one request, and reports whether another may follow.
 func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
 	w := newResponseWriter(c, r)
-	if strings.EqualFold(r.Header.Get("Expect"), "100-continue") && r.ContentLength != 0 && !w.last {
+	if strings.EqualFold(r.Header.Get("Expect"), "100-continue") && r.ContentLength != 0 && !w.closeAfter {
 		r.Body = &expectedBody{ReadCloser: r.Body, w: w}
 	}
 	defer func() {
@@ -55,10 +55,10 @@ func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
 		}
 	}()
 	s.http.Handler.ServeHTTP(w, r)
-	if w.end() != nil || w.last {
+	if w.finish() != nil || w.closeAfter {
 		return false
 	}
-	dropRest(http.NewResponseController(w))
+	limitUnreadBody(http.NewResponseController(w))
 	_, err := io.CopyN(io.Discard, r.Body, 256<<10)
 	return err == io.EOF
 }
@@ -69,18 +69,18 @@ func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
 // answers (handlers.Config.Sized). Other answers are buffered until their
 // length is known.
 type responseWriter struct {
-	conn    net.Conn
-	request *http.Request
-	header  http.Header
-	out     *bufio.Writer
-	body    bytes.Buffer
-	status  int  // 0 before WriteHeader is called
-	begun   bool // whether the header was written
-	last    bool // whether the connection ends with this answer
+	conn        net.Conn
+	request     *http.Request
+	header      http.Header
+	out         *bufio.Writer
+	body        bytes.Buffer
+	status      int  // 0 before WriteHeader is called
+	wroteHeader bool // whether the header was written
+	closeAfter  bool // whether the connection ends with this answer
 }
 
 func newResponseWriter(c net.Conn, r *http.Request) *responseWriter {
-	return &responseWriter{conn: c, request: r, header: http.Header{}, out: bufio.NewWriter(c), last: r.Close || !r.ProtoAtLeast(1, 1)}
+	return &responseWriter{conn: c, request: r, header: http.Header{}, out: bufio.NewWriter(c), closeAfter: r.Close || !r.ProtoAtLeast(1, 1)}
 }
 
 // Header returns the header of the answer.
@@ -93,7 +93,7 @@ func (w *responseWriter) WriteHeader(status int) {
 		return
 	}
 	if w.status = status; w.header.Get("Content-Length") != "" {
-		w.begin()
+		w.sendHeader()
 	}
 }
 
@@ -103,7 +103,7 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	switch {
 	case w.bodyless():
 		return len(p), nil
-	case w.begun:
+	case w.wroteHeader:
 		return w.out.Write(p)
 	}
 	return w.body.Write(p)
@@ -114,11 +114,11 @@ func (w *responseWriter) bodyless() bool {
 	return w.request.Method == http.MethodHead || w.status == http.StatusNoContent || w.status == http.StatusNotModified
 }
 
-// begin writes the header.
-func (w *responseWriter) begin() {
-	w.begun = true
-	w.last = w.last || strings.EqualFold(w.header.Get("Connection"), "close")
-	if w.last {
+// sendHeader writes the header.
+func (w *responseWriter) sendHeader() {
+	w.wroteHeader = true
+	w.closeAfter = w.closeAfter || strings.EqualFold(w.header.Get("Connection"), "close")
+	if w.closeAfter {
 		w.header.Set("Connection", "close")
 	}
 	if w.header.Get("Date") == "" {
@@ -129,14 +129,14 @@ func (w *responseWriter) begin() {
 	_, _ = w.out.WriteString("\r\n")
 }
 
-// end writes the buffered data.
-func (w *responseWriter) end() error {
+// finish writes the buffered data.
+func (w *responseWriter) finish() error {
 	w.WriteHeader(http.StatusOK)
-	if !w.begun {
+	if !w.wroteHeader {
 		if !w.bodyless() {
 			w.header.Set("Content-Length", strconv.Itoa(w.body.Len()))
 		}
-		w.begin()
+		w.sendHeader()
 		_, _ = w.body.WriteTo(w.out)
 	}
 	return w.out.Flush()
@@ -144,7 +144,7 @@ func (w *responseWriter) end() error {
 
 // Flush implements http.Flusher for http.ResponseController.
 func (w *responseWriter) Flush() {
-	if w.begun {
+	if w.wroteHeader {
 		_ = w.out.Flush()
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"schedrestd/semaphore"
 )
 
-// places returns the limit of concurrent requests. A request takes a place
+// newPlaces returns the limit of concurrent requests. A request takes a place
 // before its user is known, and claims the place for the user afterwards. A
 // user that has half of the places gets no more while other users wait.
-func places(requests uint32, patience time.Duration) *semaphore.Semaphore[string] {
+func newPlaces(requests uint32, patience time.Duration) *semaphore.Semaphore[string] {
 	n := int(requests)
 	if n == 0 {
 		n = 1 << 30 // no limit
@@ -22,7 +22,7 @@ func places(requests uint32, patience time.Duration) *semaphore.Semaphore[string
 // inflight is the place of a request among the concurrent requests.
 type inflight struct {
 	*semaphore.Place[string]
-	gate    *gate
+	limiter *requestLimiter
 	claimed bool
 }
 
@@ -40,19 +40,19 @@ func admit(ctx context.Context, user string) error {
 	if !ok || p.claimed {
 		return nil // a page that needs no place, or a test
 	}
-	if wait := p.gate.rates.take(time.Now(), user); wait > 0 {
-		p.gate.server.counts.limited.Add(1)
-		return late(errRate, wait)
+	if wait := p.limiter.rates.take(time.Now(), user); wait > 0 {
+		p.limiter.server.counts.limited.Add(1)
+		return withRetryAfter(errRate, wait)
 	}
-	soon := time.AfterFunc(crowding, func() { p.gate.shortenDeadlines(nil) })
-	defer soon.Stop()
+	timer := time.AfterFunc(shortenDelay, func() { p.limiter.shortenDeadlines(nil) })
+	defer timer.Stop()
 	if p.Claim(ctx, user) != nil {
-		p.gate.server.counts.share.Add(1)
-		return late(errShare, retrySoon)
+		p.limiter.server.counts.share.Add(1)
+		return withRetryAfter(errShare, shareRetryAfter)
 	}
 	p.claimed = true
 	return nil
 }
 
-// retrySoon is the Retry-After for a client that got no place.
-const retrySoon = 2 * time.Second
+// shareRetryAfter is the Retry-After for a client that got no place.
+const shareRetryAfter = 2 * time.Second

@@ -24,11 +24,11 @@ import (
 	"schedrestd/rpc/sack"
 )
 
-// Join builds the handlers of a worker from its Setup. It also builds the
+// NewHandler builds the handlers of a worker from its Setup. It also builds the
 // clients of the site's daemons, which the handlers use. Without a broker, the
 // process dials by itself and looks up no names. Benchmarks call Join without a
 // broker, because they run without a dispatcher and without a sandbox.
-func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
+func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
 		Accounting:     addresses(setup.Accounting),
@@ -38,16 +38,16 @@ func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error
 		Stall:          setup.Limits.Stall,
 		Answers:        client.NewBudget(int(setup.Limits.Answers)),
 		Trusted:        func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
-		Munge:          broker.munged(setup.Munge, work.UpstreamMunge, setup.Munge.Socket),
-		Sack:           broker.sack(setup.Sack, setup.SchedUID),
+		Munge:          broker.mungeClient(setup.Munge, work.UpstreamMunge, setup.Munge.Socket),
+		Sack:           broker.sackClient(setup.Sack, setup.SchedUID),
 		Dial:           broker.dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
-		Observe:        observing(false),
+		Observe:        observeCalls(false),
 		Log:            slog.Default(),
 	}
-	cfg := answers(setup)
-	asked := controller(setup, daemons, broker)
-	cfg.Controller = asked
+	cfg := handlerConfig(setup)
+	ctl := controller(setup, daemons, broker)
+	cfg.Controller = ctl
 	cfg.Auth = auth.Options{
 		JWT:            setup.JWT,
 		Local:          setup.Local,
@@ -57,56 +57,56 @@ func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error
 	}
 	cfg.Memory = daemons.Answers
 	cfg.MaxBody = min(cfg.MaxBody, handlers.LongestBody(int64(setup.Limits.Answers)))
-	cfg.Judge, tokens.once = tokens.Judge(), setup.Inetd
-	cfg.Admit, cfg.HasLeft = admit, hasLeft
-	cfg.Ready = readiness(tokens, asked.Reachable)
+	cfg.Judge, tokens.singleClient = tokens.Judge(), setup.Inetd
+	cfg.Admit, cfg.HasLeft = admit, hasHalfClosed
+	cfg.Ready = readiness(tokens, ctl.Reachable)
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
 		cfg.Ready = readiness(tokens, nil)
 	}
 	users := newUsers(broker)
 	cfg.Users, cfg.Resolver = users, users
 	if setup.Audit && broker != nil {
-		cfg.Audit = broker.changes
+		cfg.Audit = broker.audit
 	}
 	if setup.Claims && broker != nil {
-		cfg.Keys = claims{broker.changes.remoteService}
+		cfg.Keys = claims{broker.audit.remoteService}
 	}
 	if setup.RequireUserName {
 		cfg.Auth.Privileged = func(user string) bool { return slices.Contains(setup.Privileged, user) }
 	}
 	if len(setup.Accounting) > 0 {
 		if socket := setup.Munge.Accounting; socket != "" {
-			daemons.Munge = broker.munged(setup.Munge, work.UpstreamAccountingMunge, socket)
+			daemons.Munge = broker.mungeClient(setup.Munge, work.UpstreamAccountingMunge, socket)
 		}
 		daemons.Dial = broker.dialer(work.UpstreamAccounting, setup.Accounting, "")
-		daemons.Observe = observing(true)
+		daemons.Observe = observeCalls(true)
 		cfg.Accounting = client.NewAccounting(daemons)
 	}
 	return handlers.New(cfg), nil
 }
 
-// munged returns the MUNGE client, or nil if MUNGE is not configured. The
+// mungeClient returns the MUNGE client, or nil if MUNGE is not configured. The
 // server of the MUNGE socket must run as root or as the owner of the socket's
 // directory.
-func (e *Broker) munged(m work.Munge, way work.Upstream, socket string) *munge.Client {
+func (e *Broker) mungeClient(m work.Munge, upstream work.Upstream, socket string) *munge.Client {
 	if m.Socket == "" || e == nil {
 		return nil
 	}
 	var owner owner
 	return &munge.Client{Socket: socket, TTL: m.TTL,
 		Dial: func(ctx context.Context, path string) (net.Conn, error) {
-			nc, uid, err := e.open(ctx, way, 0, client.Address{Network: "unix", Address: path})
-			return owner.note(nc, uid, err)
+			nc, uid, err := e.open(ctx, upstream, 0, client.Address{Network: "unix", Address: path})
+			return owner.record(nc, uid, err)
 		},
-		Trusted: owner.serves,
+		Trusted: owner.allows,
 	}
 }
 
-// sack returns the client for credentials of auth/slurm, or nil if auth/slurm
+// sackClient returns the client for credentials of auth/slurm, or nil if auth/slurm
 // is not configured. The server of the socket must run as root, as the owner of
 // the socket's directory, or as the scheduler's user. sackd and slurmctld run
 // as the scheduler's user, although the directory may belong to root.
-func (e *Broker) sack(sockets []string, sched uint32) *sack.Client {
+func (e *Broker) sackClient(sockets []string, sched uint32) *sack.Client {
 	if len(sockets) == 0 || e == nil {
 		return nil
 	}
@@ -114,31 +114,31 @@ func (e *Broker) sack(sockets []string, sched uint32) *sack.Client {
 	return &sack.Client{Sockets: sockets,
 		Dial: func(ctx context.Context, i int) (net.Conn, error) {
 			nc, uid, err := e.open(ctx, work.UpstreamSack, uint8(i), client.Address{Network: "unix", Address: sockets[i]})
-			return owners[i].note(nc, uid, err)
+			return owners[i].record(nc, uid, err)
 		},
-		Trusted: func(i int, uid uint32) bool { return uid == sched || owners[i].serves(uid) },
+		Trusted: func(i int, uid uint32) bool { return uid == sched || owners[i].allows(uid) },
 	}
 }
 
 // owner is the owner of the directory of a socket that was dialled.
 type owner struct{ uid atomic.Uint32 }
 
-func (o *owner) note(nc net.Conn, uid uint32, err error) (net.Conn, error) {
+func (o *owner) record(nc net.Conn, uid uint32, err error) (net.Conn, error) {
 	if err == nil {
 		o.uid.Store(uid)
 	}
 	return nc, err
 }
 
-// serves reports whether the server of the socket may run as the user uid.
-func (o *owner) serves(uid uint32) bool {
+// allows reports whether the server of the socket may run as the user uid.
+func (o *owner) allows(uid uint32) bool {
 	return uid == 0 || uid == o.uid.Load() && uid != become.Overflow
 }
 
-// answers returns the settings for the format of answers. The caller adds the
+// handlerConfig returns the settings for the format of answers. The caller adds the
 // clients of the daemons. Until then, unasked stands for the client of an
 // accounting daemon.
-func answers(setup work.Setup) handlers.Config {
+func handlerConfig(setup work.Setup) handlers.Config {
 	cfg := handlers.Config{
 		Names:     spellings(setup.Names),
 		Parsers:   parsers(setup.Parsers),
@@ -158,14 +158,14 @@ func answers(setup work.Setup) handlers.Config {
 		Observe:   observeRequest,
 	}
 	if len(setup.Accounting) > 0 {
-		cfg.Accounting = unasked{}
+		cfg.Accounting = noAccounting{}
 	}
 	return cfg
 }
 
-// unasked is a placeholder for the client of an accounting daemon. None of its
+// noAccounting is a placeholder for the client of an accounting daemon. None of its
 // methods is ever called.
-type unasked struct{ handlers.Accounting }
+type noAccounting struct{ handlers.Accounting }
 
 // controller returns the client for requests about jobs and nodes. Like Slurm's
 // commands, the client tries the controllers in order, or only their shared
@@ -180,7 +180,7 @@ func controller(setup work.Setup, daemons client.Config, broker *Broker) reachab
 	if broker != nil {
 		daemons.Dial = broker.dialer(work.UpstreamFront, setup.Front, setup.AuthSocket)
 	}
-	return fronted{client.New(daemons), each}
+	return sharedController{client.New(daemons), each}
 }
 
 // reachableController is a controller that knows whether it can be reached.
@@ -189,15 +189,15 @@ type reachableController interface {
 	Reachable(context.Context) bool
 }
 
-// fronted is a set of controllers behind a shared address.
-type fronted struct {
+// sharedController is a set of controllers behind a shared address.
+type sharedController struct {
 	*client.Client
-	each *client.Client
+	members *client.Client
 }
 
 // Ping pings every controller.
-func (f fronted) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
-	return f.each.Ping(ctx, cred)
+func (f sharedController) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
+	return f.members.Ping(ctx, cred)
 }
 
 // controllers returns the addresses of the controllers in the order of the

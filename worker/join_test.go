@@ -101,16 +101,16 @@ func TestControllers(t *testing.T) {
 	if diff := cmp.Diff(append([]client.Address{{Name: "b", Network: "unix", Address: "/s"}}, all...), controllers(setup)); diff != "" {
 		t.Errorf("with a socket of the primary's: (-want +got):\n%s", diff)
 	}
-	if got := NewBroker(nil).munged(work.Munge{}, work.UpstreamMunge, ""); got != nil {
+	if got := NewBroker(nil).mungeClient(work.Munge{}, work.UpstreamMunge, ""); got != nil {
 		t.Errorf("no daemon verifies tokens, and %+v is asked", got)
 	}
-	if got := NewBroker(nil).sack(nil, 5); got != nil {
+	if got := NewBroker(nil).sackClient(nil, 5); got != nil {
 		t.Errorf("no auth/slurm, and %+v is asked", got)
 	}
-	if got := NewBroker(nil).sack([]string{"/s", "/t"}, 5); got == nil || len(got.Sockets) != 2 || !got.Trusted(1, 0) || !got.Trusted(1, 5) || got.Trusted(1, 77) {
+	if got := NewBroker(nil).sackClient([]string{"/s", "/t"}, 5); got == nil || len(got.Sockets) != 2 || !got.Trusted(1, 0) || !got.Trusted(1, 5) || got.Trusted(1, 77) {
 		t.Errorf("sack.socket: %+v", got)
 	}
-	got := NewBroker(nil).munged(work.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, work.UpstreamAccountingMunge, "/other")
+	got := NewBroker(nil).mungeClient(work.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, work.UpstreamAccountingMunge, "/other")
 	if got == nil || got.Socket != "/other" || got.TTL != time.Minute {
 		t.Errorf("munged: %+v", got)
 	}

@@ -11,36 +11,36 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// remote is the worker's connection to the keeper, which signs TLS handshakes
+// keeperClient is the worker's connection to the keeper, which signs TLS handshakes
 // and verifies tokens.
-type remote struct {
+type keeperClient struct {
 	*remoteService
-	signing, verifying chan struct{} // have an element for each pending question; separate, so that signatures do not delay tokens
+	signSem, verifySem chan struct{} // have an element for each pending question; separate, so that signatures do not delay tokens
 	outdated           atomic.Bool   // the keeper can't use the file of the token key any more
 }
 
 const (
-	maxAsked    = 64               // pending questions of each kind; the channel has space for far more
-	signLimit   = 10 * time.Second // far longer than a signature takes
-	verifyLimit = time.Second      // far longer than the verification takes; afterwards, a daemon is asked instead
+	maxQuestions  = 64               // pending questions of each kind; the channel has space for far more
+	signTimeout   = 10 * time.Second // far longer than a signature takes
+	verifyTimeout = time.Second      // far longer than the verification takes; afterwards, a daemon is asked instead
 )
 
 var (
 	errUnsigned = errors.New("the keeper refused to sign this handshake")
 )
 
-func newRemote() *remote {
-	return &remote{remoteService: newRemoteService(ipc.Keeper), signing: make(chan struct{}, maxAsked), verifying: make(chan struct{}, maxAsked)}
+func newKeeperClient() *keeperClient {
+	return &keeperClient{remoteService: newRemoteService(ipc.Keeper), signSem: make(chan struct{}, maxQuestions), verifySem: make(chan struct{}, maxQuestions)}
 }
 
 // isLost reports whether the keeper of this worker has exited.
-func (r *remote) isLost() bool {
+func (r *keeperClient) isLost() bool {
 	l := r.link.Load()
 	if l == nil {
 		return false
 	}
 	select {
-	case <-l.gone:
+	case <-l.closed:
 		return true
 	default:
 		return false
@@ -48,16 +48,16 @@ func (r *remote) isLost() bool {
 }
 
 // sign asks the keeper to sign a message of a handshake.
-func (r *remote) sign(scheme uint16, message []byte) ([]byte, error) {
-	late := time.NewTimer(signLimit)
-	defer late.Stop()
+func (r *keeperClient) sign(scheme uint16, message []byte) ([]byte, error) {
+	timer := time.NewTimer(signTimeout)
+	defer timer.Stop()
 	select {
-	case r.signing <- struct{}{}:
-		defer func() { <-r.signing }()
-	case <-late.C:
+	case r.signSem <- struct{}{}:
+		defer func() { <-r.signSem }()
+	case <-timer.C:
 		return nil, errNoService
 	}
-	answer, err := r.ask(context.Background(), func(l *link) func(ipc.Message, ...int) error { return l.channel.Send }, late.C, func(id uint64) ipc.Message {
+	answer, err := r.ask(context.Background(), func(l *link) func(ipc.Message, ...int) error { return l.channel.Send }, timer.C, func(id uint64) ipc.Message {
 		return &query.Sign{ID: id, Scheme: scheme, Message: message}
 	})
 	if err != nil {
@@ -70,8 +70,8 @@ func (r *remote) sign(scheme uint16, message []byte) ([]byte, error) {
 }
 
 // verify asks the keeper to verify a token's signature, and waits for at most
-// verifyLimit. Without a keeper it immediately returns auth.Unknown.
-func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
+// verifyTimeout. Without a keeper it immediately returns auth.Unknown.
+func (r *keeperClient) verify(ctx context.Context, s auth.Signature) auth.Answer {
 	question := &query.Verify{Signed: []byte(s.Signed)}
 	if len(s.Bytes) != len(question.MAC) {
 		return auth.Bad
@@ -81,19 +81,19 @@ func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
 	if l == nil {
 		return auth.Unknown
 	}
-	late := time.NewTimer(verifyLimit)
-	defer late.Stop()
+	timer := time.NewTimer(verifyTimeout)
+	defer timer.Stop()
 	select {
-	case r.verifying <- struct{}{}:
-		defer func() { <-r.verifying }()
-	case <-l.gone:
+	case r.verifySem <- struct{}{}:
+		defer func() { <-r.verifySem }()
+	case <-l.closed:
 		return auth.Unknown
-	case <-late.C:
+	case <-timer.C:
 		return auth.Unknown
 	case <-ctx.Done():
 		return auth.Unknown
 	}
-	answer, err := l.ask(ctx, l.channel.TrySend, late.C, func(id uint64) ipc.Message {
+	answer, err := l.ask(ctx, l.channel.TrySend, timer.C, func(id uint64) ipc.Message {
 		question.ID = id
 		return question
 	})

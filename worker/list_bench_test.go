@@ -106,7 +106,7 @@ func BenchmarkList(b *testing.B) {
 		Controllers: []work.Address{listingController(b, answer)}, Names: work.NamesSched, Parsers: []work.Parser{{Version: 43}},
 		Content: work.ContentController, Limits: work.Limits{Call: time.Minute, Connect: time.Minute, Stall: time.Minute, Body: 1 << 20, Answers: 256 << 20},
 	}
-	h, err := Join(setup, NewTokens(), nil)
+	h, err := NewHandler(setup, NewTokens(), nil)
 	must(b, err)
 	word := base64.RawURLEncoding.EncodeToString
 	token := word([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + word(fmt.Appendf(nil, `{"exp":%d,"iat":1700000000,"sun":"ann"}`, time.Now().Add(time.Hour).Unix())) + "." + word(make([]byte, 32))

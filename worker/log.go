@@ -27,7 +27,7 @@ type logger struct {
 }
 
 func newLog(out *lines, level slog.Level) logger {
-	return logger{slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: fit}), out}
+	return logger{slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: replaceAttr}), out}
 }
 
 // Handle implements slog.Handler.
@@ -50,16 +50,16 @@ func (l logger) WithGroup(name string) slog.Handler {
 }
 
 const (
-	maxWait  = 20 * time.Millisecond
-	maxLines = 8 << 10 // maximum number of buffered bytes
+	maxWait     = 20 * time.Millisecond
+	maxBuffered = 8 << 10 // maximum number of buffered bytes
 )
 
 // lines buffers whole lines and writes them together.
 type lines struct {
-	out   io.Writer
-	mu    sync.Mutex
-	buf   []byte
-	timed bool // whether a flush is scheduled
+	out            io.Writer
+	mu             sync.Mutex
+	buf            []byte
+	flushScheduled bool // whether a flush is scheduled
 }
 
 // Write buffers one line.
@@ -68,10 +68,10 @@ func (l *lines) Write(p []byte) (int, error) {
 	defer l.mu.Unlock()
 	l.buf = append(l.buf, p...)
 	switch {
-	case len(l.buf) >= maxLines:
+	case len(l.buf) >= maxBuffered:
 		l.send()
-	case !l.timed:
-		l.timed = true
+	case !l.flushScheduled:
+		l.flushScheduled = true
 		time.AfterFunc(maxWait, l.flush)
 	}
 	return len(p), nil
@@ -81,7 +81,7 @@ func (l *lines) Write(p []byte) (int, error) {
 func (l *lines) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.timed = false
+	l.flushScheduled = false
 	l.send()
 }
 
@@ -94,21 +94,21 @@ func (l *lines) send() {
 	}
 }
 
-// fit omits the time and truncates long values.
-func fit(groups []string, a slog.Attr) slog.Attr {
+// replaceAttr omits the time and truncates long values.
+func replaceAttr(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && a.Key == slog.TimeKey {
 		return slog.Attr{}
 	}
 	switch v := a.Value.Any().(type) {
 	case string:
-		a.Value = slog.StringValue(cut(v))
+		a.Value = slog.StringValue(truncate(v))
 	case error:
-		a.Value = slog.StringValue(cut(v.Error()))
+		a.Value = slog.StringValue(truncate(v.Error()))
 	}
 	return a
 }
 
-func cut(s string) string {
+func truncate(s string) string {
 	if len(s) <= maxText {
 		return s
 	}

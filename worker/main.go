@@ -56,7 +56,7 @@ func Main(build Build) int {
 	// A terminal or a service manager sends these signals to all processes, but
 	// only the parent handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	asked := onRequest()
+	signals := counterSignals()
 	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
@@ -72,7 +72,7 @@ func Main(build Build) int {
 		}
 		return 1
 	}
-	go s.showAt(asked)
+	go s.logCountersOn(signals)
 	return s.run()
 }
 
@@ -110,7 +110,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 		return nil, err
 	}
 	if setup.Metrics {
-		metered.Store(newMeter(channel.Send))
+		processMeter.Store(newMeter(channel.Send))
 	}
 	tokens, broker := NewTokens(), NewBroker(channel.Send)
 	handler, err := build(setup, tokens, broker)

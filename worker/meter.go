@@ -24,15 +24,15 @@ import (
 // killed, the counts of its last moment are lost.
 type meter struct {
 	*table.Table
-	send     func(ipc.Message, ...int) error
-	more     func() []extra // returns the counters that other parts keep
-	cells    []atomic.Uint64
-	requests atomic.Int64 // requests in progress
-	calls    atomic.Int64
-	due      atomic.Bool // a flush is scheduled
+	send           func(ipc.Message, ...int) error
+	extras         func() []extra // returns the counters that other parts keep
+	cells          []atomic.Uint64
+	requests       atomic.Int64 // requests in progress
+	calls          atomic.Int64
+	flushScheduled atomic.Bool // a flush is scheduled
 
-	sending sync.Mutex // guards sent
-	sent    map[int]uint64
+	sentMu sync.Mutex // guards sent
+	sent   map[int]uint64
 }
 
 // extra is a counter that another part of the worker keeps.
@@ -41,28 +41,28 @@ type extra struct {
 	total uint64
 }
 
-// metered is the meter of this process, or nil if the gateway has no metrics.
+// processMeter is the meter of this process, or nil if the gateway has no metrics.
 // It is global, because a process is never more than one worker.
-var metered atomic.Pointer[meter]
+var processMeter atomic.Pointer[meter]
 
-// meterPause is the time for which counts are collected before they are sent.
-const meterPause = time.Second
+// flushDelay is the time for which counts are collected before they are sent.
+const flushDelay = time.Second
 
 func newMeter(send func(ipc.Message, ...int) error) *meter {
 	t := table.New()
-	return &meter{Table: t, send: send, more: func() []extra { return nil }, cells: make([]atomic.Uint64, t.Cells), sent: map[int]uint64{}}
+	return &meter{Table: t, send: send, extras: func() []extra { return nil }, cells: make([]atomic.Uint64, t.Cells), sent: map[int]uint64{}}
 }
 
 // add adds n to a cell.
 func (m *meter) add(cell int, n uint64) {
 	m.cells[cell].Add(n)
-	m.note()
+	m.scheduleFlush()
 }
 
-// note schedules a flush after a change.
-func (m *meter) note() {
-	if m != nil && !m.due.Load() && !m.due.Swap(true) {
-		time.AfterFunc(meterPause, m.flush)
+// scheduleFlush schedules a flush after a change.
+func (m *meter) scheduleFlush() {
+	if m != nil && !m.flushScheduled.Load() && !m.flushScheduled.Swap(true) {
+		time.AfterFunc(flushDelay, m.flush)
 	}
 }
 
@@ -77,9 +77,9 @@ func (m *meter) flush() {
 	if m == nil {
 		return
 	}
-	m.due.Store(false)
-	m.sending.Lock()
-	defer m.sending.Unlock()
+	m.flushScheduled.Store(false)
+	m.sentMu.Lock()
+	defer m.sentMu.Unlock()
 	var list []query.Count
 	add := func(cell int, n uint64) (rest uint64) {
 		if n > 0 {
@@ -93,12 +93,12 @@ func (m *meter) flush() {
 		}
 		if rest := add(i, m.cells[i].Swap(0)); rest > 0 {
 			m.cells[i].Add(rest)
-			m.note()
+			m.scheduleFlush()
 		}
 	}
-	for _, e := range m.more() {
+	for _, e := range m.extras() {
 		if rest := add(e.cell, e.total-m.sent[e.cell]); rest > 0 {
-			m.note()
+			m.scheduleFlush()
 			m.sent[e.cell] = e.total - rest
 		} else {
 			m.sent[e.cell] = e.total
@@ -122,13 +122,13 @@ func (m *meter) report(list []query.Count) {
 // traffic counts the bytes of all connections of clients.
 var traffic struct{ received, sent atomic.Uint64 }
 
-// counted returns the counters that other parts of this worker keep.
-func (m *meter) counted(c *counters) []extra {
+// extraCounters returns the counters that other parts of this worker keep.
+func (m *meter) extraCounters(c *counters) []extra {
 	return []extra{
 		{m.Received.Cell(), traffic.received.Load()}, {m.Sent.Cell(), traffic.sent.Load()},
 		{m.Denied.Cell(table.DeniedUnauthenticated), c.unauthenticated.Load()}, {m.Denied.Cell(table.DeniedBlocked), c.paused.Load()},
-		{m.Denied.Cell(table.DeniedRate), c.limited.Load()}, {m.Denied.Cell(table.DeniedShare), c.share.Load()}, {m.Denied.Cell(table.DeniedFull), c.crowded.Load()},
-		{m.Malformed.Cell(table.MalformedRequest), c.unread.Load()}, {m.Malformed.Cell(table.MalformedHandshake), c.handshakes.Load()},
+		{m.Denied.Cell(table.DeniedRate), c.limited.Load()}, {m.Denied.Cell(table.DeniedShare), c.share.Load()}, {m.Denied.Cell(table.DeniedFull), c.overloaded.Load()},
+		{m.Malformed.Cell(table.MalformedRequest), c.badRequests.Load()}, {m.Malformed.Cell(table.MalformedHandshake), c.handshakes.Load()},
 		{m.Malformed.Cell(table.MalformedFrames), c.frames.Load()}, {m.Stalled.Cell(), c.stalled.Load()},
 		{m.Changes.Cell(), c.changes.Load()}, {m.Unrecorded.Cell(), c.unrecorded.Load()},
 	}
@@ -136,7 +136,7 @@ func (m *meter) counted(c *counters) []extra {
 
 // observeRequest implements handlers.Config.Observe.
 func observeRequest(o handlers.Observed) {
-	m := metered.Load()
+	m := processMeter.Load()
 	if m == nil {
 		return
 	}
@@ -152,21 +152,21 @@ func observeRequest(o handlers.Observed) {
 	m.observe(m.Durations.Cell(i), o.Took)
 }
 
-// observing returns a client.Config.Observe for the controllers or for the
+// observeCalls returns a client.Config.Observe for the controllers or for the
 // accounting daemons.
-func observing(accounting bool) func(message.Type) func(client.Outcome) {
+func observeCalls(accounting bool) func(message.Type) func(client.Outcome) {
 	return func(kind message.Type) func(client.Outcome) {
-		m := metered.Load()
+		m := processMeter.Load()
 		if m == nil {
 			return func(client.Outcome) {}
 		}
-		begun := time.Now()
+		start := time.Now()
 		m.calls.Add(1)
-		m.note()
+		m.scheduleFlush()
 		return func(o client.Outcome) {
 			m.calls.Add(-1)
 			i := m.Call(accounting, kind)
-			m.observe(m.CallDurations.Cell(i), time.Since(begun))
+			m.observe(m.CallDurations.Cell(i), time.Since(start))
 			if o != client.OK {
 				m.add(m.CallErrors.Cell(i, failures[o]), 1)
 			}
@@ -179,16 +179,16 @@ var failures = map[client.Outcome]int{
 	client.Unreachable: table.Unreachable, client.TimedOut: table.Timeout, client.Broken: table.Broken, client.Refused: table.Refused, client.Unmade: table.Other,
 }
 
-// metering counts the requests that handler is answering.
-func metering(handler http.Handler) http.Handler {
-	m := metered.Load()
+// countRequests counts the requests that handler is answering.
+func countRequests(handler http.Handler) http.Handler {
+	m := processMeter.Load()
 	if m == nil {
 		return handler
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.requests.Add(1)
 		defer m.requests.Add(-1)
-		m.note()
+		m.scheduleFlush()
 		handler.ServeHTTP(w, r)
 	})
 }

@@ -16,9 +16,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// collecting returns a meter, the sums of the counts that the meter has sent,
+// collectingMeter returns a meter, the sums of the counts that the meter has sent,
 // and the number of messages that it has sent.
-func collecting(t *testing.T) (m *meter, sums map[int]uint64, messages *int) {
+func collectingMeter(t *testing.T) (m *meter, sums map[int]uint64, messages *int) {
 	sums, messages = map[int]uint64{}, new(int)
 	m = newMeter(func(msg ipc.Message, _ ...int) error {
 		if n := len(msg.(*query.Counts).Cells); n > query.MaxCounts {
@@ -35,23 +35,23 @@ func collecting(t *testing.T) (m *meter, sums map[int]uint64, messages *int) {
 		}
 		return nil
 	})
-	m.due.Store(true) // the test calls flush itself
+	m.flushScheduled.Store(true) // the test calls flush itself
 	return m, sums, messages
 }
 
 // TestMeter checks that a request is counted once, in the cells of its labels,
 // and that its counts are sent once.
 func TestMeter(t *testing.T) {
-	m, sums, _ := collecting(t)
-	metered.Store(m)
-	defer metered.Store(nil)
+	m, sums, _ := collectingMeter(t)
+	processMeter.Store(m)
+	defer processMeter.Store(nil)
 	observeRequest(handlers.Observed{Endpoint: api.GetJob.Endpoint, Version: api.V43, Method: http.MethodGet, Status: 200, Took: 3 * time.Millisecond})
 	observeRequest(handlers.Observed{Method: "PROPFIND", Status: 418})
 	observeRequest(handlers.Observed{Page: "readyz", Method: http.MethodHead, Status: 503, Took: time.Hour})
-	observing(true)(message.AccountingGetJobs)(client.TimedOut)
+	observeCalls(true)(message.AccountingGetJobs)(client.TimedOut)
 	var c counters
 	c.limited.Add(4)
-	m.more = func() []extra { return m.counted(&c) }
+	m.extras = func() []extra { return m.extraCounters(&c) }
 	m.flush()
 	m.flush()
 	job, ready := m.Operation("/sched/job/{job_id}", http.MethodGet), m.Operation("/readyz", http.MethodHead)
@@ -76,7 +76,7 @@ func TestMeter(t *testing.T) {
 // TestMeterSplits checks that counts are sent in parts if they don't fit into
 // one message, or into one number.
 func TestMeterSplits(t *testing.T) {
-	m, sums, messages := collecting(t)
+	m, sums, messages := collectingMeter(t)
 	var all uint64
 	for cell := metric.FromWorkers; cell < m.Cells; cell += 2 {
 		m.add(cell, 3)

@@ -23,7 +23,7 @@ import (
 // NamespaceInitArg returns the argument of a namespace init: the mode in which
 // to close the sandbox, a comma, and the maximum number of processes in the
 // namespace. ok is false unless the program was started as a namespace init.
-func NamespaceInitArg(args []string) (how string, ok bool) {
+func NamespaceInitArg(args []string) (options string, ok bool) {
 	if len(args) < 3 || args[len(args)-1] != ipc.NamespaceInitMode {
 		return "", false
 	}
@@ -40,13 +40,13 @@ const initFiles = 16
 // then switches to an unused id, closes its sandbox, and reports to the parent.
 // Then it waits until the parent exits or closes the channel. When the init
 // process exits, the kernel kills every process of the namespace.
-func NamespaceInit(how string) int {
+func NamespaceInit(options string) int {
 	signal.Ignore() // SIGCHLD too: the kernel then reaps orphans
 	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {
 		return 2
 	}
-	status := proof.Report(channel, func() (security.Sandbox, error) { return hold(how) })
+	status := proof.Report(channel, func() (security.Sandbox, error) { return setUpInit(options) })
 	if status != 0 {
 		return status
 	}
@@ -57,18 +57,18 @@ func NamespaceInit(how string) int {
 	return 0
 }
 
-// hold turns the process into the namespace init.
-func hold(how string) (sealed security.Sandbox, err error) {
-	how, pids, _ := strings.Cut(how, ",")
-	most, _ := strconv.Atoi(pids)
-	s, err := strconv.ParseUint(how, 10, 8)
+// setUpInit turns the process into the namespace init.
+func setUpInit(options string) (sealed security.Sandbox, err error) {
+	options, pids, _ := strings.Cut(options, ",")
+	maxPIDs, _ := strconv.Atoi(pids)
+	s, err := strconv.ParseUint(options, 10, 8)
 	if err != nil {
 		return sealed, fmt.Errorf("sandbox options: %w", err)
 	}
 	if err := errors.Join(self.SetUpNamespaces(), root.MountProc()); err != nil {
 		return sealed, err
 	}
-	_ = self.LimitPIDs(most) // where the kernel supports it; each process also has its own limit
+	_ = self.LimitPIDs(maxPIDs) // where the kernel supports it; each process also has its own limit
 	if err := becomeNobody(); err != nil {
 		return sealed, err
 	}
@@ -90,8 +90,8 @@ func becomeNobody() error {
 	if os.Geteuid() != 0 {
 		ids = 0
 	}
-	kept, err := security.KeepCapabilities(ids, 0)
-	if err != nil || kept == 0 {
+	caps, err := security.KeepCapabilities(ids, 0)
+	if err != nil || caps == 0 {
 		return err
 	}
 	if err := syscall.Setgroups(nil); err != nil {

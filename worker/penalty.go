@@ -50,36 +50,38 @@ const (
 
 // Limits on the stored offences.
 const (
-	mostForwarded = 10_000 // number of sources behind proxies
-	mostRejected  = 16_384 // number of credentials; 20 bytes each
+	maxForwarded = 10_000 // number of sources behind proxies
+	maxRejected  = 16_384 // number of credentials; 20 bytes each
 )
 
 func newOffences(a work.Admission, w *connTracker, counts *counters) *offences {
 	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{penalty.Auth: a.Auth}}
-	return &offences{tracker: w, admission: a, counts: counts, forwarded: penalty.New[netip.Addr](rules, mostForwarded),
-		rejected: penalty.NewMemory(mostRejected),
+	return &offences{tracker: w, admission: a, counts: counts, forwarded: penalty.New[netip.Addr](rules, maxForwarded),
+		rejected: penalty.NewMemory(maxRejected),
 		reports:  rate.New(reportBurst, reportRate, time.Now()), lines: rate.New(50, 5, time.Now())}
 }
 
-// malformed reports that the client of connection id sent malformed input.
-func (o *offences) malformed(id uint64) { o.report(&work.Offence{ID: id, What: work.WrongRequest}) }
-
-// stalled reports that the client of connection id read nothing of an answer
-// while other clients waited for the place of its request.
-func (o *offences) stalled(id uint64) {
-	o.counts.stalled.Add(1)
-	o.malformed(id)
+// reportMalformed reports that the client of connection id sent malformed input.
+func (o *offences) reportMalformed(id uint64) {
+	o.report(&work.Offence{ID: id, What: work.WrongRequest})
 }
 
-// handshake reports the offence of a client whose handshake failed with err.
-func (o *offences) handshake(id uint64, err error) {
-	what, wrong := blames(err)
-	if !wrong {
+// reportStalled reports that the client of connection id read nothing of an answer
+// while other clients waited for the place of its request.
+func (o *offences) reportStalled(id uint64) {
+	o.counts.stalled.Add(1)
+	o.reportMalformed(id)
+}
+
+// reportHandshake reports the offence of a client whose handshake failed with err.
+func (o *offences) reportHandshake(id uint64, err error) {
+	offence, found := handshakeOffence(err)
+	if !found {
 		return
 	}
-	m := &work.Offence{ID: id, What: what}
-	if refused, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && len(refused.UnverifiedCertificates) > 0 {
-		m.Credential = auth.CertificateHash(refused.UnverifiedCertificates[0].Raw)
+	m := &work.Offence{ID: id, What: offence}
+	if certErr, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && len(certErr.UnverifiedCertificates) > 0 {
+		m.Credential = auth.CertificateHash(certErr.UnverifiedCertificates[0].Raw)
 		if !o.isNew(m.Credential) {
 			return
 		}
@@ -96,35 +98,35 @@ func (o *offences) report(m *work.Offence) {
 	ok := o.reports.Take(time.Now(), 1)
 	o.mu.Unlock()
 	if !ok {
-		o.counts.untold.Add(1)
+		o.counts.unreported.Add(1)
 		return
 	}
-	o.counts.told.Add(1)
+	o.counts.reported.Add(1)
 	o.tracker.report(m)
 }
 
-// wait returns how long the client of r is still blocked, or 0 if it is not.
-func (o *offences) wait(r *http.Request, c *connState) time.Duration {
+// blockedFor returns how long the client of r is still blocked, or 0 if it is not.
+func (o *offences) blockedFor(r *http.Request, c *connState) time.Duration {
 	if o.admission.Threshold == 0 {
 		return 0
 	}
 	if c != nil {
-		if wait := o.tracker.paused(c); wait > 0 {
+		if wait := o.tracker.blockedFor(c); wait > 0 {
 			return wait
 		}
 	}
-	if who := o.behind(r); who.IsValid() {
+	if source := o.proxiedSource(r); source.IsValid() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		return o.forwarded.BlockedFor(time.Now(), who)
+		return o.forwarded.BlockedFor(time.Now(), source)
 	}
 	return 0
 }
 
-// unauthenticated records that r was answered 401. A client gets no penalty if
+// recordUnauthenticated records that r was answered 401. A client gets no penalty if
 // it repeats a rejected credential, or if its token is only out of date,
 // because such a client is not guessing.
-func (o *offences) unauthenticated(r *http.Request, c *connState) {
+func (o *offences) recordUnauthenticated(r *http.Request, c *connState) {
 	if o.admission.Threshold == 0 {
 		return
 	}
@@ -132,17 +134,17 @@ func (o *offences) unauthenticated(r *http.Request, c *connState) {
 	if !o.isNew(rejected.Hash) || o.outOfDate != nil && o.outOfDate(r.Context(), rejected) {
 		return
 	}
-	if who := o.behind(r); who.IsValid() {
+	if source := o.proxiedSource(r); source.IsValid() {
 		o.mu.Lock()
-		wait, begun := o.forwarded.Offend(time.Now(), who, penalty.Auth)
+		wait, blocked := o.forwarded.Offend(time.Now(), source, penalty.Auth)
 		o.mu.Unlock()
-		if begun && o.mayTell() {
-			slog.Warn("source behind a proxy blocked", "forwarded_for", who.String(), "pause", wait,
-				"hint", "if many users share this address, exempt it: SCHEDRESTD_EXEMPT="+exemption(who))
+		if blocked && o.mayLog() {
+			slog.Warn("source behind a proxy blocked", "forwarded_for", source.String(), "pause", wait,
+				"hint", "if many users share this address, exempt it: SCHEDRESTD_EXEMPT="+exemption(source))
 		}
 		return
 	}
-	if c != nil && !o.speaks(r) {
+	if c != nil && !o.isFromProxy(r) {
 		o.report(&work.Offence{ID: c.id, What: work.WrongCredential, Credential: rejected.Hash})
 	}
 }
@@ -157,35 +159,35 @@ func (o *offences) isNew(credential uint64) bool {
 
 // exemption returns the entry of SCHEDRESTD_EXEMPT that would exempt an
 // address.
-func exemption(who netip.Addr) string {
-	if who.Is6() {
-		return who.String() + "/64"
+func exemption(addr netip.Addr) string {
+	if addr.Is6() {
+		return addr.String() + "/64"
 	}
-	return who.String()
+	return addr.String()
 }
 
-// mayTell reports whether another blocked source may be logged. The limit
+// mayLog reports whether another blocked source may be logged. The limit
 // prevents a client with many addresses from filling the log.
-func (o *offences) mayTell() bool {
+func (o *offences) mayLog() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.lines.Take(time.Now(), 1)
 }
 
-// speaks reports whether r comes from a trusted proxy, which may speak for its
+// isFromProxy reports whether r comes from a trusted proxy, which may speak for its
 // clients.
-func (o *offences) speaks(r *http.Request) bool {
+func (o *offences) isFromProxy(r *http.Request) bool {
 	peer, ok := auth.PeerFrom(r.Context())
-	at, _ := netip.ParseAddrPort(peer.Addr)
-	return ok && o.admission.Speaks(at.Addr().Unmap(), peer.UID)
+	addrPort, _ := netip.ParseAddrPort(peer.Addr)
+	return ok && o.admission.Speaks(addrPort.Addr().Unmap(), peer.UID)
 }
 
-// mostHops limits the number of addresses in X-Forwarded-For that are examined.
-const mostHops = 16
+// maxHops limits the number of addresses in X-Forwarded-For that are examined.
+const maxHops = 16
 
-// behind returns the source that a trusted proxy names. It returns the zero
+// proxiedSource returns the source that a trusted proxy names. It returns the zero
 // value if there is no such source, or the source is exempt.
-func (o *offences) behind(r *http.Request) netip.Addr {
+func (o *offences) proxiedSource(r *http.Request) netip.Addr {
 	addr := o.forwardedFor(r)
 	if !addr.IsValid() || o.admission.Exempts(addr) {
 		return netip.Addr{}
@@ -193,12 +195,12 @@ func (o *offences) behind(r *http.Request) netip.Addr {
 	return penalty.ClientAddr(addr)
 }
 
-// named returns r with the data that a trusted proxy sends about it, for the
+// withProxyData returns r with the data that a trusted proxy sends about it, for the
 // logs: the address of the client, in addition to the proxy's own, and the
 // request's id.
-func (o *offences) named(r *http.Request) *http.Request {
+func (o *offences) withProxyData(r *http.Request) *http.Request {
 	addr, id := o.forwardedFor(r), ""
-	if o.speaks(r) {
+	if o.isFromProxy(r) {
 		id = proxyID(r.Header)
 	}
 	if !addr.IsValid() && id == "" {
@@ -217,11 +219,11 @@ func (o *offences) named(r *http.Request) *http.Request {
 // or the proxy names no client.
 func (o *offences) forwardedFor(r *http.Request) netip.Addr {
 	lines := r.Header.Values("X-Forwarded-For")
-	if len(lines) == 0 || !o.speaks(r) {
+	if len(lines) == 0 || !o.isFromProxy(r) {
 		return netip.Addr{}
 	}
 	rest := strings.Join(lines, ",")
-	for range mostHops {
+	for range maxHops {
 		i := strings.LastIndexByte(rest, ',')
 		addr, ok := parseHop(rest[i+1:])
 		switch {
@@ -242,8 +244,8 @@ func parseHop(text string) (netip.Addr, bool) {
 	if text = strings.TrimSpace(text); len(text) > 64 {
 		return netip.Addr{}, false
 	}
-	if at, err := netip.ParseAddrPort(text); err == nil {
-		return at.Addr(), true
+	if addrPort, err := netip.ParseAddrPort(text); err == nil {
+		return addrPort.Addr(), true
 	}
 	addr, err := netip.ParseAddr(strings.Trim(text, "[]"))
 	return addr, err == nil
@@ -253,16 +255,18 @@ func parseHop(text string) (netip.Addr, bool) {
 var errPaused = errs.New(errs.TooMany, "too many failed requests from this address; temporarily blocked").
 	WithHint("check the credential, and retry after the time in Retry-After")
 
-// late returns err with the time after which the client may retry.
-func late(err error, wait time.Duration) error { return &handlers.Later{Err: err, After: wait} }
+// withRetryAfter returns err with the time after which the client may retry.
+func withRetryAfter(err error, wait time.Duration) error {
+	return &handlers.Later{Err: err, After: wait}
+}
 
 // report sends an offence of a connection, unless the connection was already
 // reported as closed.
 func (w *connTracker) report(m *work.Offence) {
-	w.saying.Lock()
-	defer w.saying.Unlock()
-	if w.of(m.ID) != nil {
-		_ = w.tell(m)
+	w.reportMu.Lock()
+	defer w.reportMu.Unlock()
+	if w.lookup(m.ID) != nil {
+		_ = w.send(m)
 	}
 }
 
@@ -275,8 +279,8 @@ func (w *connTracker) pause(id uint64, d time.Duration) {
 	}
 }
 
-// paused returns how long c's client is still blocked.
-func (w *connTracker) paused(c *connState) time.Duration {
+// blockedFor returns how long c's client is still blocked.
+func (w *connTracker) blockedFor(c *connState) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return max(0, time.Until(c.pausedUntil))

@@ -26,13 +26,13 @@ import (
 
 func ipcRate(rate, burst uint32) work.Admission { return work.Admission{Rate: rate, Burst: burst} }
 
-var penal = work.Admission{Auth: time.Second, Malformed: time.Second, Threshold: 3 * time.Second,
+var testAdmission = work.Admission{Auth: time.Second, Malformed: time.Second, Threshold: 3 * time.Second,
 	Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:f::/48")},
 	Exempt:  []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, Peers: []uint32{13}}
 
-// from returns a request from addr. Each string in forwarded becomes an
+// requestFrom returns a request from addr. Each string in forwarded becomes an
 // X-Forwarded-For header of the request.
-func from(addr string, forwarded ...string) *http.Request {
+func requestFrom(addr string, forwarded ...string) *http.Request {
 	r := httptest.NewRequest("GET", "/x", nil)
 	for _, text := range forwarded {
 		r.Header.Add("X-Forwarded-For", text)
@@ -47,8 +47,8 @@ func from(addr string, forwarded ...string) *http.Request {
 
 var guesses atomic.Uint64
 
-// guessing adds a token that was never sent before to r.
-func guessing(r *http.Request) *http.Request {
+// withGuess adds a token that was never sent before to r.
+func withGuess(r *http.Request) *http.Request {
 	r.Header.Set("X-SCHED-USER-TOKEN", fmt.Sprint("guess ", guesses.Add(1)))
 	return r
 }
@@ -57,7 +57,7 @@ func guessing(r *http.Request) *http.Request {
 // X-Forwarded-For that does not belong to a proxy. The header must be ignored
 // if it does not come from a trusted proxy.
 func TestBehind(t *testing.T) {
-	o := newOffences(penal, newConnTracker(nil), new(counters))
+	o := newOffences(testAdmission, newConnTracker(nil), new(counters))
 	for _, tt := range []struct {
 		name, addr string
 		forwarded  []string
@@ -79,7 +79,7 @@ func TestBehind(t *testing.T) {
 		{"only proxies", "192.0.2.1:5", []string{"192.0.2.3, 192.0.2.2"}, ""},
 		{"an exempt one", "192.0.2.1:5", []string{"198.51.100.7"}, ""},
 	} {
-		got := o.behind(from(tt.addr, tt.forwarded...))
+		got := o.proxiedSource(requestFrom(tt.addr, tt.forwarded...))
 		if got.IsValid() != (tt.want != "") || got.IsValid() && got.String() != tt.want {
 			t.Errorf("%s: %s, want %q", tt.name, got, tt.want)
 		}
@@ -89,11 +89,11 @@ func TestBehind(t *testing.T) {
 // TestForwardedPenalties checks that a client that sends invalid credentials
 // through a proxy is blocked, and that other clients of the proxy are not.
 func TestForwardedPenalties(t *testing.T) {
-	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: raw, Admission: penal}
+	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: testLimits, Admission: testAdmission}
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
 	ask := func(forwarded string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		s.http.Handler.ServeHTTP(w, guessing(from("192.0.2.1:5", forwarded)))
+		s.http.Handler.ServeHTTP(w, withGuess(requestFrom("192.0.2.1:5", forwarded)))
 		return w
 	}
 	for i := range 4 {
@@ -114,14 +114,14 @@ func TestForwardedPenalties(t *testing.T) {
 // connection is closed. If the client is behind a proxy, the proxy's connection
 // must stay open.
 func TestPausedConnectionEnds(t *testing.T) {
-	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: raw, Admission: penal}
+	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: testLimits, Admission: testAdmission}
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
-	s.tracker.tell = func(ipc.Message) error { return nil }
+	s.tracker.send = func(ipc.Message) error { return nil }
 	ask := func(id uint64, addr, path string, forwarded ...string) (int, string) {
-		r := guessing(from(addr, forwarded...))
+		r := withGuess(requestFrom(addr, forwarded...))
 		r.URL.Path = path
 		w := httptest.NewRecorder()
-		s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), courseKey{}, s.tracker.of(id))))
+		s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connStateKey{}, s.tracker.lookup(id))))
 		return w.Code, w.Header().Get("Connection")
 	}
 	s.tracker.track(1)
@@ -148,25 +148,25 @@ func TestPausedConnectionEnds(t *testing.T) {
 // when its client is blocked.
 func TestPausedInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		setup := work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: raw, Admission: penal}
-		leave, served := make(chan bool), 0
+		setup := work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: testLimits, Admission: testAdmission}
+		release, served := make(chan bool), 0
 		s := newServer(nil, &setup, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			served++
-			<-leave
+			<-release
 		}), NewTokens(), nil)
-		s.tracker.tell = func(ipc.Message) error { return nil }
+		s.tracker.send = func(ipc.Message) error { return nil }
 		answers := make(chan *httptest.ResponseRecorder, 2)
 		for id := range uint64(2) {
 			s.tracker.track(id)
 			go func() {
-				r, w := from("203.0.113.9:5"), httptest.NewRecorder()
-				s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), courseKey{}, s.tracker.of(id))))
+				r, w := requestFrom("203.0.113.9:5"), httptest.NewRecorder()
+				s.http.Handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connStateKey{}, s.tracker.lookup(id))))
 				answers <- w
 			}()
 			synctest.Wait()
 		}
 		s.tracker.pause(1, time.Hour)
-		leave <- true
+		release <- true
 		if w := <-answers; w.Code != http.StatusOK {
 			t.Errorf("the first: %d", w.Code)
 		}
@@ -174,7 +174,7 @@ func TestPausedInTheQueue(t *testing.T) {
 		if w.Code != http.StatusTooManyRequests || w.Header().Get("Connection") != "close" || served != 1 {
 			t.Errorf("the second: %d, Connection: %s; %d were served", w.Code, w.Header().Get("Connection"), served)
 		}
-		if taken, _ := s.gate.places.Counts(); taken != 0 {
+		if taken, _ := s.limiter.places.Counts(); taken != 0 {
 			t.Errorf("%d places are taken", taken)
 		}
 		time.Sleep(time.Second) // until the scheduled calls of look have ended
@@ -185,46 +185,46 @@ func TestPausedInTheQueue(t *testing.T) {
 // only up to a limit, and never if penalties are disabled.
 func TestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := 0
+		reports := 0
 		w := newConnTracker(func(m ipc.Message) error {
 			if ipc.KindOf(m) == ipc.KindOf(new(work.Offence)) {
-				told++
+				reports++
 			}
 			return nil
 		})
 		w.track(1)
-		o := newOffences(penal, w, new(counters))
-		want := func(what string, n int) {
+		o := newOffences(testAdmission, w, new(counters))
+		want := func(name string, n int) {
 			t.Helper()
-			if told != n {
-				t.Errorf("%s: %d reports, want %d", what, told, n)
+			if reports != n {
+				t.Errorf("%s: %d reports, want %d", name, reports, n)
 			}
-			told = 0
+			reports = 0
 		}
-		o.malformed(1)
+		o.reportMalformed(1)
 		want("of one that is there", 1)
-		o.malformed(2)
+		o.reportMalformed(2)
 		want("of one that never was", 0)
 		for range 10_000 {
-			o.malformed(1)
+			o.reportMalformed(1)
 		}
 		want("at once", reportBurst-2)
 		time.Sleep(time.Second)
 		for range 10_000 {
-			o.malformed(1)
+			o.reportMalformed(1)
 		}
 		want("after a second", reportRate)
-		newOffences(work.Admission{}, w, new(counters)).malformed(1)
+		newOffences(work.Admission{}, w, new(counters)).reportMalformed(1)
 		want("without penalties", 0)
 
 		w.pause(1, time.Minute)
-		if w.paused(w.of(1)) == 0 {
+		if w.blockedFor(w.lookup(1)) == 0 {
 			t.Error("its client need not wait")
 		}
 		w.pause(2, time.Minute) // the connection is closed
-		w.end(1)
+		w.recordClose(1)
 		time.Sleep(time.Second)
-		o.malformed(1)
+		o.reportMalformed(1)
 		want("of one that is done", 0)
 	})
 }
@@ -249,26 +249,26 @@ func TestRejectedCredentials(t *testing.T) {
 		{"genuine and expired, of one user", []string{token("late"), token("late")}, 0},
 		{"expired and forged", []string{token("other"), token("other")}, 1},
 	} {
-		var told []uint64
+		var reported []uint64
 		w := newConnTracker(func(m ipc.Message) error {
 			if o, ok := m.(*work.Offence); ok {
-				told = append(told, o.Credential)
+				reported = append(reported, o.Credential)
 			}
 			return nil
 		})
 		w.track(1)
-		o := newOffences(penal, w, new(counters))
+		o := newOffences(testAdmission, w, new(counters))
 		o.outOfDate = lapsed
 		for _, token := range tt.tokens {
-			r := from("203.0.113.9:5")
+			r := requestFrom("203.0.113.9:5")
 			if token != "" {
 				r.Header.Set("X-SCHED-USER-TOKEN", token)
 			}
-			o.unauthenticated(r, w.of(1))
+			o.recordUnauthenticated(r, w.lookup(1))
 		}
-		slices.Sort(told)
-		if len(told) != tt.want || len(slices.Compact(told)) != tt.want {
-			t.Errorf("%s: told of %x, want %d", tt.name, told, tt.want)
+		slices.Sort(reported)
+		if len(reported) != tt.want || len(slices.Compact(reported)) != tt.want {
+			t.Errorf("%s: told of %x, want %d", tt.name, reported, tt.want)
 		}
 	}
 }
@@ -276,24 +276,24 @@ func TestRejectedCredentials(t *testing.T) {
 // TestRejectedCertificates checks that a certificate that was rejected before
 // is not a new offence. A malformed handshake is always a new offence.
 func TestRejectedCertificates(t *testing.T) {
-	told := 0
+	reports := 0
 	w := newConnTracker(func(m ipc.Message) error {
 		if ipc.KindOf(m) == ipc.KindOf(new(work.Offence)) {
-			told++
+			reports++
 		}
 		return nil
 	})
 	w.track(1)
-	o := newOffences(penal, w, new(counters))
-	of := func(raw string) error {
+	o := newOffences(testAdmission, w, new(counters))
+	certError := func(raw string) error {
 		return &tls.CertificateVerificationError{UnverifiedCertificates: []*x509.Certificate{{Raw: []byte(raw)}}}
 	}
 	for _, tt := range []struct {
 		err  error
 		want int
-	}{{of("a"), 1}, {of("a"), 1}, {of("b"), 2}, {of("a"), 2}, {errors.New("tls: no handshake"), 3}, {errors.New("tls: no handshake"), 4}, {io.EOF, 4}} {
-		if o.handshake(1, tt.err); told != tt.want {
-			t.Errorf("%v: told %d times, want %d", tt.err, told, tt.want)
+	}{{certError("a"), 1}, {certError("a"), 1}, {certError("b"), 2}, {certError("a"), 2}, {errors.New("tls: no handshake"), 3}, {errors.New("tls: no handshake"), 4}, {io.EOF, 4}} {
+		if o.reportHandshake(1, tt.err); reports != tt.want {
+			t.Errorf("%v: told %d times, want %d", tt.err, reports, tt.want)
 		}
 	}
 }
@@ -303,22 +303,22 @@ func TestRejectedCertificates(t *testing.T) {
 // until the requests end, and its client's offences must be reported.
 func TestClosedWhileAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []ipc.Kind
+		var sent []ipc.Kind
 		w := newConnTracker(func(m ipc.Message) error {
-			told = append(told, ipc.KindOf(m))
+			sent = append(sent, ipc.KindOf(m))
 			return nil
 		})
 		w.track(1)
-		c := w.of(1)
-		w.begin(c)
-		w.begin(c)
-		w.end(1)
-		w.finish(c)
-		newOffences(penal, w, new(counters)).malformed(1)
-		w.finish(c)
-		w.end(1)
-		if want := []ipc.Kind{ipc.KindOf(new(work.Taken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.Done))}; !slices.Equal(told, want) {
-			t.Errorf("told %v, want %v", told, want)
+		c := w.lookup(1)
+		w.beginRequest(c)
+		w.beginRequest(c)
+		w.recordClose(1)
+		w.finishRequest(c)
+		newOffences(testAdmission, w, new(counters)).reportMalformed(1)
+		w.finishRequest(c)
+		w.recordClose(1)
+		if want := []ipc.Kind{ipc.KindOf(new(work.Taken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.Done))}; !slices.Equal(sent, want) {
+			t.Errorf("told %v, want %v", sent, want)
 		}
 		time.Sleep(time.Second) // until the call of look that begin scheduled has ended
 	})

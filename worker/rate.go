@@ -16,9 +16,9 @@ type rates struct {
 	list map[string]*rate.Bucket
 }
 
-// mostIdentities limits the number of stored identities. Each of them has sent
+// maxIdentities limits the number of stored identities. Each of them has sent
 // a valid credential.
-const mostIdentities = 10_000
+const maxIdentities = 10_000
 
 // newRates returns the rate limits, or nil if there are none.
 func newRates(a work.Admission) *rates {
@@ -30,19 +30,19 @@ func newRates(a work.Admission) *rates {
 
 // take counts a request of an identity. It returns 0 if the request is within
 // the limit, and otherwise the time to wait before the next request.
-func (r *rates) take(now time.Time, who string) time.Duration {
+func (r *rates) take(now time.Time, user string) time.Duration {
 	if r == nil {
 		return 0
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b := r.list[who]
+	b := r.list[user]
 	if b == nil {
-		if len(r.list) >= mostIdentities {
-			r.forget(now)
+		if len(r.list) >= maxIdentities {
+			r.evict(now)
 		}
 		b = rate.New(r.burst, r.perSecond, now)
-		r.list[who] = b
+		r.list[user] = b
 	}
 	if b.Take(now, 1) {
 		return 0
@@ -60,23 +60,23 @@ func (r *rates) len() int {
 	return len(r.list)
 }
 
-// forget examines a few identities and removes those whose bucket is full. If
+// evict examines a few identities and removes those whose bucket is full. If
 // no bucket is full, it removes the identity whose bucket is the fullest. The
 // caller holds r.mu.
-func (r *rates) forget(now time.Time) {
+func (r *rates) evict(now time.Time) {
 	var fullest string
-	most, looked := -1.0, 0
-	for who, b := range r.list {
+	best, examined := -1.0, 0
+	for user, b := range r.list {
 		if b.IsFull(now) {
-			delete(r.list, who)
-		} else if left := b.Tokens(now); left > most {
-			fullest, most = who, left
+			delete(r.list, user)
+		} else if left := b.Tokens(now); left > best {
+			fullest, best = user, left
 		}
-		if looked++; looked == 64 {
+		if examined++; examined == 64 {
 			break
 		}
 	}
-	if len(r.list) >= mostIdentities {
+	if len(r.list) >= maxIdentities {
 		delete(r.list, fullest)
 	}
 }

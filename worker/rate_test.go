@@ -27,10 +27,10 @@ func TestRates(t *testing.T) {
 	if r := newRates(ipcRate(0, 0)); r.take(now, "alice") != 0 {
 		t.Error("there is a limit that was not set")
 	}
-	for i := range 3 * mostIdentities {
+	for i := range 3 * maxIdentities {
 		r.take(now.Add(time.Second), string(rune(i)))
 	}
-	if len(r.list) > mostIdentities {
+	if len(r.list) > maxIdentities {
 		t.Errorf("%d are remembered", len(r.list))
 	}
 }

@@ -13,17 +13,17 @@ import (
 // The state of this process that /readyz reports. A process is never more than
 // one worker, so these can be package variables.
 var (
-	// leaving is set while this worker drains. A draining worker finishes its
+	// draining is set while this worker drains. A draining worker finishes its
 	// requests, and /readyz tells load balancers to send no new ones. A retired
 	// worker does not set it, because other workers continue.
-	leaving atomic.Bool
+	draining atomic.Bool
 
-	// shown is the certificate that https:// clients get, or nil if none is
+	// servedCert is the certificate that https:// clients get, or nil if none is
 	// served.
-	shown atomic.Pointer[x509.Certificate]
+	servedCert atomic.Pointer[x509.Certificate]
 
-	// keyless is set if a certificate is configured but can't be used.
-	keyless atomic.Bool
+	// certUnusable is set if a certificate is configured but can't be used.
+	certUnusable atomic.Bool
 )
 
 // readiness returns the check behind /readyz. The check returns the reasons why
@@ -32,14 +32,14 @@ var (
 // needed.
 func readiness(tokens *Tokens, reachable func(context.Context) bool) func(context.Context) []string {
 	return func(ctx context.Context) (reasons []string) {
-		if leaving.Load() {
+		if draining.Load() {
 			reasons = append(reasons, "draining: this server is shutting down")
 		}
-		if keyless.Load() {
+		if certUnusable.Load() {
 			reasons = append(reasons, "keys: the certificate can't be used; see the log")
 		}
-		if c := shown.Load(); c != nil {
-			reasons = append(reasons, outside(c, time.Now())...)
+		if c := servedCert.Load(); c != nil {
+			reasons = append(reasons, validityProblems(c, time.Now())...)
 		}
 		reasons = append(reasons, tokens.problems()...)
 		if reachable != nil && !reachable(ctx) {
@@ -49,9 +49,9 @@ func readiness(tokens *Tokens, reachable func(context.Context) bool) func(contex
 	}
 }
 
-// outside returns the reasons why clients reject the certificate at the given
+// validityProblems returns the reasons why clients reject the certificate at the given
 // time.
-func outside(c *x509.Certificate, now time.Time) []string {
+func validityProblems(c *x509.Certificate, now time.Time) []string {
 	switch {
 	case now.Before(c.NotBefore):
 		return []string{"keys: the certificate is not valid before " + c.NotBefore.UTC().Format(time.RFC3339)}

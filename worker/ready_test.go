@@ -14,7 +14,7 @@ import (
 // TestReadiness checks that each cause makes the worker unready, and that each
 // is reported.
 func TestReadiness(t *testing.T) {
-	defer func() { leaving.Store(false); keyless.Store(false); shown.Store(nil) }()
+	defer func() { draining.Store(false); certUnusable.Store(false); servedCert.Store(nil) }()
 	up, tokens := true, NewTokens()
 	check := func(want ...string) {
 		t.Helper()
@@ -30,14 +30,14 @@ func TestReadiness(t *testing.T) {
 	}
 	now := time.Now()
 	check()
-	shown.Store(&x509.Certificate{NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour)})
+	servedCert.Store(&x509.Certificate{NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour)})
 	check()
-	shown.Store(&x509.Certificate{NotBefore: now.Add(-2 * time.Hour), NotAfter: now.Add(-time.Hour)})
+	servedCert.Store(&x509.Certificate{NotBefore: now.Add(-2 * time.Hour), NotAfter: now.Add(-time.Hour)})
 	check("keys: the certificate expired at ")
-	shown.Store(&x509.Certificate{NotBefore: now.Add(time.Hour), NotAfter: now.Add(2 * time.Hour)})
+	servedCert.Store(&x509.Certificate{NotBefore: now.Add(time.Hour), NotAfter: now.Add(2 * time.Hour)})
 	check("keys: the certificate is not valid before ")
-	keyless.Store(true)
-	leaving.Store(true)
+	certUnusable.Store(true)
+	draining.Store(true)
 	up = false
 	check("draining: ", "keys: the certificate can't be used", "keys: ", "controller: unreachable for ")
 	if got := readiness(tokens, nil)(context.Background()); len(got) != 3 {
@@ -68,19 +68,19 @@ func TestReadinessOfTokens(t *testing.T) {
 			t.Errorf("verdict %d: %q, want %q", verdict, got, want)
 		}
 		keeper.Close()
-		<-tokens.keeper.link.Load().gone
+		<-tokens.keeper.link.Load().closed
 		if got := reasons(tokens); !strings.HasPrefix(got, "keys: the keeper exited") {
 			t.Errorf("the keeper exited: %q", got)
 		}
 	}
-	tokens := bring(t, setOf(oneRSA()), false)
+	tokens := tokensWithKeys(t, setOf(oneRSA()), false)
 	if got := reasons(tokens); !strings.HasPrefix(got, "keys: the file of jwks") {
 		t.Errorf("an outdated key set: %q", got)
 	}
-	if tokens.once = true; reasons(tokens) != "" {
+	if tokens.singleClient = true; reasons(tokens) != "" {
 		t.Error("unready for its only client")
 	}
-	if got := reasons(bring(t, setOf(oneRSA()), true)); got != "" {
+	if got := reasons(tokensWithKeys(t, setOf(oneRSA()), true)); got != "" {
 		t.Errorf("a key set: %q", got)
 	}
 }

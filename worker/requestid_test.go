@@ -13,7 +13,7 @@ import (
 func TestProxyID(t *testing.T) {
 	const proxy, client, trace = "192.0.2.1:5", "203.0.113.1:5", "4bf92f3577b34da6a3ce929d0e0e4736"
 	const parent = "00-" + trace + "-00f067aa0ba902b7-01"
-	o := newOffences(penal, newConnTracker(nil), new(counters))
+	o := newOffences(testAdmission, newConnTracker(nil), new(counters))
 	for _, tt := range []struct {
 		name, addr  string
 		ids, traces []string
@@ -47,16 +47,16 @@ func TestProxyID(t *testing.T) {
 		{"a list", proxy, nil, []string{parent + ", " + parent}, ""},
 		{"an endless one", proxy, nil, []string{"01" + parent[2:] + strings.Repeat("-x", 1000)}, ""},
 	} {
-		r := from(tt.addr)
+		r := requestFrom(tt.addr)
 		r.Header["X-Request-Id"], r.Header["Traceparent"] = tt.ids, tt.traces
-		peer, _ := auth.PeerFrom(o.named(r).Context())
+		peer, _ := auth.PeerFrom(o.withProxyData(r).Context())
 		if peer.RequestID != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, peer.RequestID, tt.want)
 		}
 	}
-	r := from(proxy, "203.0.113.9")
+	r := requestFrom(proxy, "203.0.113.9")
 	r.Header = http.Header{"X-Forwarded-For": r.Header["X-Forwarded-For"], "X-Request-Id": {"abc"}}
-	if peer, _ := auth.PeerFrom(o.named(r).Context()); peer.Forwarded != "203.0.113.9" || peer.RequestID != "abc" {
+	if peer, _ := auth.PeerFrom(o.withProxyData(r).Context()); peer.Forwarded != "203.0.113.9" || peer.RequestID != "abc" {
 		t.Errorf("address and id: %+v", peer)
 	}
 }

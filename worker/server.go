@@ -24,80 +24,80 @@ import (
 // server is a worker that serves. It passes the connections that arrive on the
 // channel from the dispatcher to http.Server.
 type server struct {
-	channel *ipc.Channel
-	http    *http.Server // for HTTP/1 connections
-	queue   *queue
-	http2   *http.Server // for HTTP/2 connections
-	queue2  *queue
-	own     *badRequests
-	secure  secure
-	tokens  *Tokens
-	broker  *Broker
-	tracker *connTracker
+	channel     *ipc.Channel
+	http        *http.Server // for HTTP/1 connections
+	queue       *queue
+	http2       *http.Server // for HTTP/2 connections
+	queue2      *queue
+	badRequests *badRequests
+	tlsServer   tlsServer
+	tokens      *Tokens
+	broker      *Broker
+	tracker     *connTracker
 
-	gate     *gate
-	offences *offences
-	counts   *counters
-	retired  atomic.Bool
-	stall    time.Duration
-	drain    time.Duration
-	settle   time.Duration // part of drain for a request that is arriving
-	inetd    bool
-	only     atomic.Pointer[http1Conn] // the only connection of a server that was started by inetd
-	held     sync.WaitGroup            // connections that were accepted and not closed
-	refused  atomic.Int32              // refused connections that are not closed yet
-	exit     chan int
+	limiter      *requestLimiter
+	offences     *offences
+	counts       *counters
+	retired      atomic.Bool
+	stall        time.Duration
+	drain        time.Duration
+	arrivalGrace time.Duration // part of drain for a request that is arriving
+	inetd        bool
+	inetdConn    atomic.Pointer[http1Conn] // the only connection of a server that was started by inetd
+	openConns    sync.WaitGroup            // connections that were accepted and not closed
+	refused      atomic.Int32              // refused connections that are not closed yet
+	exit         chan int
 
-	shaking  context.Context // context of handshakes, which precede any request; a drain cancels it
-	endShake context.CancelFunc
+	handshakeCtx     context.Context // context of handshakes, which precede any request; a drain cancels it
+	cancelHandshakes context.CancelFunc
 }
 
 func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, tokens *Tokens, broker *Broker) *server {
 	l := setup.Limits
 	s := &server{
-		channel: channel,
-		queue:   newQueue(),
-		queue2:  newQueue(),
-		own:     newBadRequests(setup),
-		tokens:  tokens,
-		broker:  broker,
-		secure:  secure{remote: tokens.keeper},
-		inetd:   setup.Inetd,
-		stall:   l.Stall,
-		drain:   l.Drain,
-		settle:  settling,
-		counts:  new(counters),
-		exit:    make(chan int, 2),
+		channel:      channel,
+		queue:        newQueue(),
+		queue2:       newQueue(),
+		badRequests:  newBadRequests(setup),
+		tokens:       tokens,
+		broker:       broker,
+		tlsServer:    tlsServer{keeper: tokens.keeper},
+		inetd:        setup.Inetd,
+		stall:        l.Stall,
+		drain:        l.Drain,
+		arrivalGrace: arrivalGrace,
+		counts:       new(counters),
+		exit:         make(chan int, 2),
 	}
-	s.shaking, s.endShake = context.WithCancel(context.Background())
+	s.handshakeCtx, s.cancelHandshakes = context.WithCancel(context.Background())
 	s.tracker = newConnTracker(func(m ipc.Message) error { return channel.Send(m) })
 	s.offences = newOffences(setup.Admission, s.tracker, s.counts)
-	s.offences.outOfDate, s.offences.userClaim = tokens.judge.OutOfDate, setup.UserClaim
+	s.offences.outOfDate, s.offences.userClaim = tokens.judge.IsOutOfDate, setup.UserClaim
 	if broker != nil {
-		broker.changes.counts = s.counts
+		broker.audit.counts = s.counts
 	}
-	s.own.offences = s.offences
-	s.gate = newGate(s, setup, handler)
-	all := metering(announced(s.gate))
-	if m := metered.Load(); m != nil {
-		m.more = func() []extra { return m.counted(s.counts) }
+	s.badRequests.offences = s.offences
+	s.limiter = newRequestLimiter(s, setup, handler)
+	h := countRequests(markHandled(s.limiter))
+	if m := processMeter.Load(); m != nil {
+		m.extras = func() []extra { return m.extraCounters(s.counts) }
 	}
-	s.http, s.http2 = s.serving(&l, all), s.serving(&l, all)
-	s.http2.HTTP2, s.http2.Protocols = http2(setup.Requests), new(http.Protocols)
+	s.http, s.http2 = s.newHTTPServer(&l, h), s.newHTTPServer(&l, h)
+	s.http2.HTTP2, s.http2.Protocols = http2Config(setup.Requests), new(http.Protocols)
 	s.http2.Protocols.SetUnencryptedHTTP2(true) // http.Server does not see the wrapped TLS connection
 	return s
 }
 
-// serving returns an http.Server of this worker.
-func (s *server) serving(l *work.Limits, all http.Handler) *http.Server {
+// newHTTPServer returns an http.Server of this worker.
+func (s *server) newHTTPServer(l *work.Limits, h http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           all,
+		Handler:           h,
 		ReadHeaderTimeout: l.ReadHeader,
 		IdleTimeout:       l.Idle,
 		MaxHeaderBytes:    int(l.Header),
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
-		ConnContext:       s.context,
-		ConnState:         s.turned,
+		ConnContext:       s.connContext,
+		ConnState:         s.connStateChanged,
 
 		DisableGeneralOptionsHandler: true, // the handlers also answer "OPTIONS *"
 	}
@@ -109,13 +109,13 @@ func (s *server) serving(l *work.Limits, all http.Handler) *http.Server {
 // connection without data about the client.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	for {
-		switch is := c.(type) {
+		switch v := c.(type) {
 		case *http1Conn:
-			ctx, c = context.WithValue(ctx, http1Key{}, is), is.NetConn()
+			ctx, c = context.WithValue(ctx, http1Key{}, v), v.NetConn()
 		case *conn:
-			return auth.WithPeer(context.WithValue(context.WithValue(ctx, connectionKey{}, cmp.Or(is.id, is.only)), connKey{}, is), is.peer)
+			return auth.WithPeer(context.WithValue(context.WithValue(ctx, connectionKey{}, cmp.Or(v.id, v.stdioID)), connKey{}, v), v.peer)
 		case interface{ NetConn() net.Conn }:
-			c = is.NetConn()
+			c = v.NetConn()
 		default:
 			panic(fmt.Sprintf("a connection of type %T", c))
 		}
@@ -129,12 +129,12 @@ func (s *server) run() int {
 	go s.serve(s.http, s.queue)
 	go s.serve(s.http2, s.queue2)
 	status := <-s.exit
-	metered.Load().flush()
+	processMeter.Load().flush()
 	return status
 }
 
-func (s *server) serve(by *http.Server, from *queue) {
-	if err := by.Serve(from); !errors.Is(err, http.ErrServerClosed) {
+func (s *server) serve(srv *http.Server, listener *queue) {
+	if err := srv.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		slog.Error("worker can't serve", "error", err)
 		s.exit <- 1
 	}
@@ -155,12 +155,12 @@ func (s *server) handleMessages() {
 		switch msg := m.Message.(type) {
 		case *ipc.Connection:
 			if msg.Refuse != 0 {
-				s.turnAway(m.FDs[0], msg)
+				s.refuseConn(m.FDs[0], msg)
 			} else {
-				s.take(m.FDs[0], msg)
+				s.queueConn(m.FDs[0], msg)
 			}
 		case *ipc.Streams:
-			s.takeStreams(m.FDs[0], m.FDs[1], msg)
+			s.serveStdio(m.FDs[0], m.FDs[1], msg)
 		case *work.Dialed, *work.Undialed:
 			s.broker.deliver(m)
 		case *work.DialedBatch:
@@ -168,9 +168,9 @@ func (s *server) handleMessages() {
 		case *work.ConnectedBatch:
 			s.broker.pool.upstream(msg.DialBatch).put(m.FDs, msg.Server, time.Now())
 		case *work.ServiceFD:
-			err = s.connect(msg.Service, m.FDs[0])
+			err = s.connectService(msg.Service, m.FDs[0])
 		case *work.Keys:
-			err = s.channel.Send(s.use(msg, m.FDs))
+			err = s.channel.Send(s.loadKeys(msg, m.FDs))
 		case *work.Pause:
 			s.tracker.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
 		case *work.Yield:
@@ -180,7 +180,7 @@ func (s *server) handleMessages() {
 		case *ipc.Ping:
 			err = s.channel.Send(&ipc.Pong{Number: msg.Number})
 		case *work.Drain:
-			go s.finish()
+			go s.shutdown()
 		default:
 			err = ipc.Unheard(msg)
 		}
@@ -192,89 +192,89 @@ func (s *server) handleMessages() {
 	}
 }
 
-// connect uses the descriptor fd as the channel to a service.
-func (s *server) connect(service ipc.Role, fd int) error {
+// connectService uses the descriptor fd as the channel to a service.
+func (s *server) connectService(service ipc.Role, fd int) error {
 	switch service {
 	case ipc.Keeper:
 		return s.tokens.connect(fd)
 	case ipc.Resolver:
 		return s.broker.resolver.connect(fd)
 	case ipc.Auditor:
-		return s.broker.changes.connect(fd)
+		return s.broker.audit.connect(fd)
 	}
 	_ = unix.Close(fd)
 	return fmt.Errorf("channel to an unknown service: %s", service)
 }
 
-// use installs the certificates and public keys of this worker's generation,
+// loadKeys installs the certificates and public keys of this worker's generation,
 // and returns the answer to the dispatcher.
-func (s *server) use(m *work.Keys, fds []int) *ipc.Kept {
+func (s *server) loadKeys(m *work.Keys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {
 		f := os.NewFile(uintptr(fd), "keys")
 		defer f.Close()
 		files = append(files, f)
 	}
-	s.secure.use(m, files[0], files[1])
-	if err := s.tokens.use(files[2], m.Followed); err != nil {
+	s.tlsServer.load(m, files[0], files[1])
+	if err := s.tokens.load(files[2], m.Followed); err != nil {
 		return &ipc.Kept{Token: true, Reason: ipc.Refuse(err.Error()).Reason}
 	}
 	return &ipc.Kept{OK: true}
 }
 
-// take queues a connection from the dispatcher for http.Server.
-func (s *server) take(fd int, m *ipc.Connection) {
-	s.held.Add(1)
+// queueConn queues a connection from the dispatcher for http.Server.
+func (s *server) queueConn(fd int, m *ipc.Connection) {
+	s.openConns.Add(1)
 	s.tracker.track(m.ID)
-	c, err := newConn(fd, m, s.stall, s.ended(m.ID))
+	c, err := newConn(fd, m, s.stall, s.closeFunc(m.ID))
 	if err != nil {
 		slog.Warn("connection not usable", "error", err)
-		s.ended(m.ID)()
+		s.closeFunc(m.ID)()
 		return
 	}
 	if !m.TLS {
-		s.present(c)
+		s.servePlain(c)
 		return
 	}
-	secured, err := s.secure.server(c)
+	tlsConn, err := s.tlsServer.wrap(c)
 	if err != nil {
 		slog.Error("https connection closed", "error", err)
 		_ = c.Close()
 		return
 	}
-	s.tracker.made(m.ID, c, nil)
-	go s.shake(c, secured, s.http.ReadHeaderTimeout)
+	s.tracker.setConn(m.ID, c, nil)
+	go s.handshake(c, tlsConn, s.http.ReadHeaderTimeout)
 }
 
-// settling is the time for which a draining worker waits for a request that is
+// arrivalGrace is the time for which a draining worker waits for a request that is
 // arriving. Once Shutdown is called, http.Server drops a request that it has
 // just read, and the client would have to retry.
-const settling = 500 * time.Millisecond
+const arrivalGrace = 500 * time.Millisecond
 
-// finish answers the requests in progress, closes idle connections, and ends
+// shutdown answers the requests in progress, closes idle connections, and ends
 // the worker.
-func (s *server) finish() {
-	leaving.Store(true)
-	s.endShake() // http.Server does not know connections in a handshake, and their clients may send nothing
-	only := s.only.Load()
-	if only != nil {
-		only.closeUnused()
+func (s *server) shutdown() {
+	draining.Store(true)
+	s.cancelHandshakes() // http.Server does not know connections in a handshake, and their clients may send nothing
+	inetdConn := s.inetdConn.Load()
+	if inetdConn != nil {
+		inetdConn.closeUnused()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.drain)
 	defer cancel()
-	other := make(chan error, 1)
-	go func() { other <- s.http2.Shutdown(ctx) }()
+	http2Done := make(chan error, 1)
+	go func() { http2Done <- s.http2.Shutdown(ctx) }()
 	closed := make(chan struct{})
-	go func() { s.held.Wait(); close(closed) }() // Shutdown does not know a connection that is just being accepted
-	s.http.SetKeepAlivesEnabled(false)           // closes idle connections, and makes each answer the last of its connection
+	go func() { s.openConns.Wait(); close(closed) }() // Shutdown does not know a connection that is just being accepted
+	s.http.SetKeepAlivesEnabled(false)                // closes idle connections, and makes each answer the last of its connection
 	select {
 	case <-closed:
-	case <-time.After(s.settle):
-		if only != nil {
-			only.giveWay()
+	case <-time.After(s.arrivalGrace):
+		if inetdConn != nil {
+			inetdConn.reclaim()
 		}
 	}
-	if err := errors.Join(s.http.Shutdown(ctx), <-other); err != nil {
+	if err := errors.Join(s.http.Shutdown(ctx), <-http2Done); err != nil {
 		slog.Warn("unfinished requests abandoned", "limit", s.drain)
 		_ = s.http.Close()
 		_ = s.http2.Close()

@@ -17,17 +17,17 @@ import (
 // dispatcher replaces the service and the workers that use it. A worker that is
 // not replaced yet gets no answers from the service.
 type remoteService struct {
-	role ipc.Role
-	late func(*link, ipc.Message) // handles an answer that arrives too late; may be nil
-	link atomic.Pointer[link]     // nil if there is no channel
+	role   ipc.Role
+	onLate func(*link, ipc.Message) // handles an answer that arrives too late; may be nil
+	link   atomic.Pointer[link]     // nil if there is no channel
 }
 
 // link is a channel to a process of a service.
 type link struct {
 	channel *ipc.Channel
-	gone    chan struct{} // closed when the channel is closed
-	asked   asked[ipc.Message]
-	late    func(*link, ipc.Message)
+	closed  chan struct{} // closed when the channel is closed
+	pending pending[ipc.Message]
+	onLate  func(*link, ipc.Message)
 }
 
 func newRemoteService(role ipc.Role) *remoteService { return &remoteService{role: role} }
@@ -38,7 +38,7 @@ func (r *remoteService) connect(fd int) error {
 	if err != nil {
 		return err
 	}
-	l := &link{channel: channel, gone: make(chan struct{}), late: r.late}
+	l := &link{channel: channel, closed: make(chan struct{}), onLate: r.onLate}
 	r.link.Store(l)
 	go r.listen(l)
 	return nil
@@ -46,28 +46,28 @@ func (r *remoteService) connect(fd int) error {
 
 // listen handles the answers of a link until its channel closes.
 func (r *remoteService) listen(l *link) {
-	defer close(l.gone)
+	defer close(l.closed)
 	defer l.channel.Close() // also ends a Send that waits for space
 	for {
 		m, err := l.channel.Receive()
 		switch answer := m.Message.(type) {
 		case nil:
 		case *query.Signed:
-			l.asked.answer(answer.ID, answer)
+			l.pending.answer(answer.ID, answer)
 		case *query.Verified:
-			l.asked.answer(answer.ID, answer)
+			l.pending.answer(answer.ID, answer)
 		case *work.LookupResult:
-			l.asked.answer(answer.ID, answer)
+			l.pending.answer(answer.ID, answer)
 		case *query.Noted:
-			if !l.asked.answer(answer.ID, answer) {
-				l.tooLate(answer)
+			if !l.pending.answer(answer.ID, answer) {
+				l.handleLate(answer)
 			}
 		case *query.Claimed:
-			if !l.asked.answer(answer.ID, answer) {
-				l.tooLate(answer)
+			if !l.pending.answer(answer.ID, answer) {
+				l.handleLate(answer)
 			}
 		case *query.Settled:
-			l.asked.answer(answer.ID, answer)
+			l.pending.answer(answer.ID, answer)
 		default:
 			err = ipc.Unheard(answer)
 		}
@@ -83,12 +83,12 @@ func (r *remoteService) listen(l *link) {
 // ask sends a question and waits for the answer. Without an answer it returns
 // an error: errGone if the service has exited, errNoService if late fires
 // first, or the error of send or ctx.
-func (r *remoteService) ask(ctx context.Context, send func(*link) func(ipc.Message, ...int) error, late <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
+func (r *remoteService) ask(ctx context.Context, send func(*link) func(ipc.Message, ...int) error, expired <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	l := r.link.Load()
 	if l == nil {
 		return nil, errGone
 	}
-	return l.ask(ctx, send(l), late, question)
+	return l.ask(ctx, send(l), expired, question)
 }
 
 var (
@@ -98,15 +98,15 @@ var (
 
 // ask calls send to send a question, and waits for the answer. The function
 // question returns the message for a question with the number id.
-func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, late <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
-	id, answer := l.asked.next()
+func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, expired <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
+	id, answer := l.pending.register()
 	defer func() {
-		if late, came := l.asked.forget(id, answer); came {
-			l.tooLate(late)
+		if expired, ok := l.pending.forget(id, answer); ok {
+			l.handleLate(expired)
 		}
 	}()
 	if err := send(question(id)); err != nil {
-		if _, ours := errors.AsType[*ipc.Violation](err); ours || err == ipc.ErrFull {
+		if _, isViolation := errors.AsType[*ipc.Violation](err); isViolation || err == ipc.ErrFull {
 			return nil, err
 		}
 		// listen detects the same failure
@@ -114,18 +114,18 @@ func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, la
 	select {
 	case m := <-answer:
 		return m, nil
-	case <-l.gone:
+	case <-l.closed:
 		return nil, errGone
-	case <-late:
+	case <-expired:
 		return nil, errNoService
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// tooLate handles an answer that arrived too late.
-func (l *link) tooLate(m ipc.Message) {
-	if l.late != nil {
-		l.late(l, m)
+// handleLate handles an answer that arrived too late.
+func (l *link) handleLate(m ipc.Message) {
+	if l.onLate != nil {
+		l.onLate(l, m)
 	}
 }

@@ -22,15 +22,15 @@ func TestServiceGone(t *testing.T) {
 		make func() (*remoteService, func() error)
 	}{
 		{"a change", ipc.Auditor, func() (*remoteService, func() error) {
-			c := newChanges()
+			c := newAuditClient()
 			return c.remoteService, func() error { _, err := c.Intend(context.Background(), handlers.Change{}); return err }
 		}},
 		{"a handshake", ipc.Keeper, func() (*remoteService, func() error) {
-			r := newRemote()
+			r := newKeeperClient()
 			return r.remoteService, func() error { _, err := r.sign(1, []byte("handshake")); return err }
 		}},
 		{"a token", ipc.Keeper, func() (*remoteService, func() error) {
-			r := newRemote()
+			r := newKeeperClient()
 			return r.remoteService, func() error {
 				if r.verify(context.Background(), signature) != auth.Unknown {
 					return nil
@@ -45,8 +45,8 @@ func TestServiceGone(t *testing.T) {
 	} {
 		// The clock of the synctest bubble advances only when all goroutines
 		// wait. So if the clock advanced, the question waited for a time limit.
-		run := func(when string, f func(t *testing.T, service *remoteService, ask func() error) error) {
-			t.Run(tt.name+", "+when, func(t *testing.T) {
+		run := func(name string, f func(t *testing.T, service *remoteService, ask func() error) error) {
+			t.Run(tt.name+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					service, ask := tt.make()
 					began := time.Now()
@@ -66,7 +66,7 @@ func TestServiceGone(t *testing.T) {
 		run("never there", func(_ *testing.T, _ *remoteService, ask func() error) error { return ask() })
 		run("gone", func(t *testing.T, service *remoteService, ask func() error) error {
 			must(t, connect(t, service).Close())
-			<-service.link.Load().gone
+			<-service.link.Load().closed
 			return ask()
 		})
 		run("exits when asked", func(t *testing.T, service *remoteService, ask func() error) error {

@@ -11,41 +11,41 @@ import (
 	"schedrestd/semaphore"
 )
 
-// gate limits how many requests, including HTTP/2 streams, this worker answers
+// requestLimiter limits how many requests, including HTTP/2 streams, this worker answers
 // concurrently. When other clients wait for a slot or a place, it shortens the
 // deadlines of the requests in progress.
-type gate struct {
+type requestLimiter struct {
 	server   *server
 	handlers http.Handler
 	places   *semaphore.Semaphore[string]
 	rates    *rates
 
-	mu      sync.Mutex
-	inside  map[*slowClient]struct{} // requests that are being answered
-	pressed time.Time                // when a connection began to wait for a slot, as far as is known
-	last    time.Time                // last time at which a connection was known to be waiting
+	mu           sync.Mutex
+	active       map[*slowClient]struct{} // requests that are being answered
+	waitingSince time.Time                // when a connection began to wait for a slot, as far as is known
+	lastWait     time.Time                // last time at which a connection was known to be waiting
 }
 
-func newGate(s *server, setup *work.Setup, handlers http.Handler) *gate {
-	g := &gate{server: s, handlers: handlers, places: places(setup.Requests, setup.Limits.Call),
-		rates: newRates(setup.Admission), inside: map[*slowClient]struct{}{}}
+func newRequestLimiter(s *server, setup *work.Setup, handlers http.Handler) *requestLimiter {
+	g := &requestLimiter{server: s, handlers: handlers, places: newPlaces(setup.Requests, setup.Limits.Call),
+		rates: newRates(setup.Admission), active: map[*slowClient]struct{}{}}
 	s.tracker.shorten = g.shortenDeadlines
 	return g
 }
 
 // ServeHTTP implements http.Handler.
-func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *requestLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.server.counts.requests.Add(1)
-	r = g.server.offences.named(r)
-	c, ok := r.Context().Value(courseKey{}).(*connState)
+	r = g.server.offences.withProxyData(r)
+	c, ok := r.Context().Value(connStateKey{}).(*connState)
 	if ok {
-		g.server.tracker.begin(c)
-		defer g.server.tracker.finish(c)
+		g.server.tracker.beginRequest(c)
+		defer g.server.tracker.finishRequest(c)
 		// With HTTP/2, net/http sends GOAWAY instead of this header. The header
 		// makes a blocked client reconnect, and the dispatcher refuses its new
 		// connection. On the old connection, the worker would have to answer
 		// and log each request of the client.
-		if g.server.retired.Load() || g.server.tracker.isAsked(c) || g.server.tracker.paused(c) > 0 {
+		if g.server.retired.Load() || g.server.tracker.isClosing(c) || g.server.tracker.blockedFor(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 	}
@@ -53,86 +53,86 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.serve(w, r, c)
 		return
 	}
-	if wait := g.server.offences.wait(r, c); wait > 0 {
+	if wait := g.server.offences.blockedFor(r, c); wait > 0 {
 		g.refusePaused(w, r, wait)
 		return
 	}
-	soon := time.AfterFunc(crowding, func() { g.shortenDeadlines(nil) })
+	timer := time.AfterFunc(shortenDelay, func() { g.shortenDeadlines(nil) })
 	place, err := g.places.Acquire(r.Context(), "")
-	soon.Stop()
+	timer.Stop()
 	if err != nil {
-		g.server.counts.crowded.Add(1)
-		g.refuse(w, r, errCrowded)
+		g.server.counts.overloaded.Add(1)
+		g.refuse(w, r, errOverloaded)
 		return
 	}
 	defer place.Release()
 	// The client may have been blocked while the request waited. The place is
 	// released before the answer is sent, because the client may not read the
 	// answer.
-	if wait := g.server.offences.wait(r, c); wait > 0 {
+	if wait := g.server.offences.blockedFor(r, c); wait > 0 {
 		place.Release()
-		if ok && g.server.tracker.paused(c) > 0 {
+		if ok && g.server.tracker.blockedFor(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 		g.refusePaused(w, r, wait)
 		return
 	}
-	g.serve(w, r.WithContext(context.WithValue(r.Context(), inflightKey{}, &inflight{Place: place, gate: g})), c)
+	g.serve(w, r.WithContext(context.WithValue(r.Context(), inflightKey{}, &inflight{Place: place, limiter: g})), c)
 }
 
 // refusePaused answers a request of a blocked client.
-func (g *gate) refusePaused(w http.ResponseWriter, r *http.Request, wait time.Duration) {
+func (g *requestLimiter) refusePaused(w http.ResponseWriter, r *http.Request, wait time.Duration) {
 	g.server.counts.paused.Add(1)
-	g.refuse(w, r, late(errPaused, wait))
+	g.refuse(w, r, withRetryAfter(errPaused, wait))
 }
 
 // refuse answers a request that is not admitted.
-func (g *gate) refuse(w http.ResponseWriter, r *http.Request, why error) {
-	g.server.own.refusing(w, r, why)
+func (g *requestLimiter) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	g.server.badRequests.answerError(w, r, err)
 	if r.ContentLength != 0 && r.ProtoMajor == 1 {
-		dropRest(http.NewResponseController(w))
+		limitUnreadBody(http.NewResponseController(w))
 	}
 }
 
-func (g *gate) serve(w http.ResponseWriter, r *http.Request, c *connState) {
+func (g *requestLimiter) serve(w http.ResponseWriter, r *http.Request, c *connState) {
 	p := g.newSlowClient(w, r, c)
-	defer g.leave(p)
+	defer g.finish(p)
 	g.handlers.ServeHTTP(p, r)
 	if p.status == http.StatusUnauthorized { // before the answer, because the dispatcher accepts no offence of a closed connection
 		g.server.counts.unauthenticated.Add(1)
-		g.server.offences.unauthenticated(r, c)
+		g.server.offences.recordUnauthenticated(r, c)
 	}
 	p.flush()
 }
 
-// crowding is the time for which a request waits for a place before the
+// shortenDelay is the time for which a request waits for a place before the
 // deadlines of other requests are shortened.
-const crowding = 200 * time.Millisecond
+const shortenDelay = 200 * time.Millisecond
 
-type courseKey struct{}
+type connStateKey struct{}
 
-// context implements http.Server.ConnContext.
-func (s *server) context(ctx context.Context, top net.Conn) context.Context {
-	if c := s.tracker.of(idOf(top)); c != nil {
-		ctx = context.WithValue(ctx, courseKey{}, c)
+// connContext implements http.Server.ConnContext.
+func (s *server) connContext(ctx context.Context, outer net.Conn) context.Context {
+	if c := s.tracker.lookup(idOf(outer)); c != nil {
+		ctx = context.WithValue(ctx, connStateKey{}, c)
 	}
-	return withPeer(ctx, top)
+	return withPeer(ctx, outer)
 }
 
-// turned implements http.Server.ConnState.
-func (s *server) turned(top net.Conn, state http.ConnState) {
+// connStateChanged implements http.Server.ConnState.
+func (s *server) connStateChanged(outer net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		s.tracker.made(idOf(top), top, top)
+		s.tracker.setConn(idOf(outer), outer, outer)
 	case http.StateIdle:
-		if h, ok := top.(*http1Conn); ok {
-			h.rest()
+		if h, ok := outer.(*http1Conn); ok {
+			h.finishRequest()
 		}
-		if raw := connOf(top); raw != nil {
+		if raw := connOf(outer); raw != nil {
 			raw.restore()
 		}
-		if c := s.tracker.of(idOf(top)); c != nil {
-			s.tracker.enter(c, work.Resting)
+		if c := s.tracker.lookup(idOf(outer)); c != nil {
+			s.tracker.updateStage(c, work.Resting)
 		}
 	}
 }
@@ -140,12 +140,12 @@ func (s *server) turned(top net.Conn, state http.ConnState) {
 // http1Key is the context key of a request's http1Conn.
 type http1Key struct{}
 
-// announced returns a handler that first tells the connection that a request
+// markHandled returns a handler that first tells the connection that a request
 // has reached its handler, and then calls h.
-func announced(h http.Handler) http.Handler {
+func markHandled(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(http1Key{}).(*http1Conn); ok {
-			c.begin()
+			c.setHandled()
 		}
 		h.ServeHTTP(w, r)
 	})
@@ -163,11 +163,11 @@ func idOf(c net.Conn) uint64 {
 // connOf returns the conn that c wraps, or nil if there is none.
 func connOf(c net.Conn) *conn {
 	for {
-		switch is := c.(type) {
+		switch v := c.(type) {
 		case *conn:
-			return is
+			return v
 		case interface{ NetConn() net.Conn }:
-			c = is.NetConn()
+			c = v.NetConn()
 		default:
 			return nil
 		}
@@ -182,7 +182,7 @@ func (s *server) yield(id uint64) { s.tracker.yield(id) }
 func (s *server) retire() {
 	s.retired.Store(true)
 	go func() {
-		s.held.Wait()
+		s.openConns.Wait()
 		s.exit <- 0
 	}()
 }

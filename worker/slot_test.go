@@ -13,15 +13,15 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// gated returns a server that answers at most the given number of requests
+// newLimitedHandler returns a server that answers at most the given number of requests
 // concurrently. Further requests wait for at most patience.
-func gated(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
-	setup := work.Setup{Setup: ipc.Setup{Requests: requests}, Limits: raw}
+func newLimitedHandler(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
+	setup := work.Setup{Setup: ipc.Setup{Requests: requests}, Limits: testLimits}
 	setup.Limits.Call = patience
 	return newServer(nil, &setup, h, NewTokens(), nil).http.Handler
 }
 
-func visit(h http.Handler, path string) *httptest.ResponseRecorder {
+func serveGet(h http.Handler, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 	return w
@@ -31,11 +31,11 @@ func visit(h http.Handler, path string) *httptest.ResponseRecorder {
 // concurrently than its setup permits, however many arrive, for example as
 // streams of one HTTP/2 connection. The others must wait.
 func TestRequestsAreBounded(t *testing.T) {
-	var now, most atomic.Int32
-	h := gated(3, time.Minute, func(http.ResponseWriter, *http.Request) {
+	var now, peak atomic.Int32
+	h := newLimitedHandler(3, time.Minute, func(http.ResponseWriter, *http.Request) {
 		n := now.Add(1)
 		for {
-			if old := most.Load(); n <= old || most.CompareAndSwap(old, n) {
+			if old := peak.Load(); n <= old || peak.CompareAndSwap(old, n) {
 				break
 			}
 		}
@@ -45,31 +45,31 @@ func TestRequestsAreBounded(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
-			if w := visit(h, "/"); w.Code != http.StatusOK {
+			if w := serveGet(h, "/"); w.Code != http.StatusOK {
 				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
 		})
 	}
 	wg.Wait()
-	if most.Load() != 3 {
-		t.Errorf("%d concurrently", most.Load())
+	if peak.Load() != 3 {
+		t.Errorf("%d concurrently", peak.Load())
 	}
 }
 
 // TestCrowded checks that a request that gets no place in time is answered with
 // Retry-After and the envelope, and that /healthz always works.
 func TestCrowded(t *testing.T) {
-	inside, leave := make(chan struct{}), make(chan struct{})
-	h := gated(1, time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
+	inside, release := make(chan struct{}), make(chan struct{})
+	h := newLimitedHandler(1, time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/long" {
 			inside <- struct{}{}
-			<-leave
+			<-release
 		}
 	})
 	done := make(chan struct{})
-	go func() { visit(h, "/long"); close(done) }()
+	go func() { serveGet(h, "/long"); close(done) }()
 	<-inside
-	w := visit(h, "/")
+	w := serveGet(h, "/")
 	var body struct {
 		Errors []struct {
 			Code      string
@@ -85,12 +85,12 @@ func TestCrowded(t *testing.T) {
 	if h.ServeHTTP(yaml, r); yaml.Code != http.StatusServiceUnavailable || yaml.Header().Get("Content-Type") != "application/yaml" {
 		t.Errorf("who asks for YAML: %d %v %s", yaml.Code, yaml.Header(), yaml.Body)
 	}
-	if w := visit(h, "/healthz"); w.Code != http.StatusOK {
+	if w := serveGet(h, "/healthz"); w.Code != http.StatusOK {
 		t.Errorf("/healthz: %d", w.Code)
 	}
-	close(leave)
+	close(release)
 	<-done
-	if w := visit(h, "/"); w.Code != http.StatusOK {
+	if w := serveGet(h, "/"); w.Code != http.StatusOK {
 		t.Errorf("with room again: %d", w.Code)
 	}
 }
@@ -100,21 +100,21 @@ func TestCrowded(t *testing.T) {
 // connection after its last message, Done.
 func TestTrackerReportsWhatLasts(t *testing.T) {
 	var mu sync.Mutex
-	var told []ipc.Message
+	var sent []ipc.Message
 	w := newConnTracker(func(m ipc.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, m)
+		sent = append(sent, m)
 		return nil
 	})
 	w.track(1)
-	c := w.of(1)
+	c := w.lookup(1)
 	at := time.Now()
 	expect := func(after time.Duration, want ...work.Stage) {
 		t.Helper()
 		at = at.Add(after)
 		var got []work.Stage
-		for _, m := range w.news(at) {
+		for _, m := range w.dueReports(at) {
 			got = append(got, m.Stage)
 		}
 		if len(got) != len(want) || len(got) == 1 && got[0] != want[0] {
@@ -128,34 +128,34 @@ func TestTrackerReportsWhatLasts(t *testing.T) {
 		c.since = at
 	}
 	w.mu.Lock()
-	w.armed = true // prevents the tracker's own calls of look
+	w.reportScheduled = true // prevents the tracker's own calls of look
 	w.mu.Unlock()
 	stage(work.Waiting)
-	expect(lasting) // the client may only be slow
-	expect(silence, work.Waiting)
+	expect(reportDelay) // the client may only be slow
+	expect(silentReportDelay, work.Waiting)
 	for range 10 { // the connection is busy
 		stage(work.Answering)
-		expect(lasting / 4)
+		expect(reportDelay / 4)
 		stage(work.Resting)
-		expect(lasting / 4)
+		expect(reportDelay / 4)
 	}
-	expect(lasting, work.Resting)
-	expect(lasting)
+	expect(reportDelay, work.Resting)
+	expect(reportDelay)
 	stage(work.Answering)
-	expect(lasting, work.Answering)
+	expect(reportDelay, work.Answering)
 	stage(work.Resting)
-	w.end(1)
-	w.end(1)
+	w.recordClose(1)
+	w.recordClose(1)
 	expect(time.Hour)
 	mu.Lock()
 	defer mu.Unlock()
 	done := 0
-	for _, m := range told {
+	for _, m := range sent {
 		if _, ok := m.(*work.Done); ok {
 			done++
 		}
 	}
-	if _, ok := told[0].(*work.Taken); !ok || done != 1 {
-		t.Errorf("told %v", told)
+	if _, ok := sent[0].(*work.Taken); !ok || done != 1 {
+		t.Errorf("told %v", sent)
 	}
 }

@@ -24,47 +24,47 @@ const (
 // in which a client that reads one portion in each portionTime reads a chunk,
 // and also sends a window update.
 const (
-	chunk   = portion / 4
-	stalled = portionTime / 4
+	chunk     = portion / 4
+	stallTime = portionTime / 4
 )
 
-// leftover is the time for which the server reads the rest of a body that no
+// unreadBodyTimeout is the time for which the server reads the rest of a body that no
 // handler has read. The client may still be sending, and may read the answer
 // only afterwards.
-const leftover = time.Second
+const unreadBodyTimeout = time.Second
 
 // slowClient enforces the deadlines for a slow client on a request in progress.
 type slowClient struct {
 	http.ResponseWriter
-	control  *http.ResponseController
-	course   *connState
-	inflight *inflight // nil if the request needs no place
-	begun    time.Time
-	conn     *conn     // nil if the connection did not come from the dispatcher
-	body     *slowBody // nil if the request has no body
-	status   int       // status of the answer; 0 before its header is sent
-	http2    bool      // a stream has limits of its own, because its wait for the client is not a Write on the connection
-	offend   func()    // called when the stream was stalled while other clients waited
+	control   *http.ResponseController
+	connState *connState
+	inflight  *inflight // nil if the request needs no place
+	start     time.Time
+	conn      *conn     // nil if the connection did not come from the dispatcher
+	body      *slowBody // nil if the request has no body
+	status    int       // status of the answer; 0 before its header is sent
+	http2     bool      // a stream has limits of its own, because its wait for the client is not a Write on the connection
+	offend    func()    // called when the stream was stalled while other clients waited
 
-	mu      sync.Mutex
-	stall   time.Duration
-	reading time.Time // when the next piece of the body is due; zero if the handler does not wait for it
-	writing time.Time // when the write that waits for the client began; zero if no write waits
-	judged  time.Time // value of writing for which dropStalled was scheduled
-	last    time.Time // when the next piece of the body is due while other clients wait; zero if no piece is due
-	over    bool
-	cut     bool // the client missed its deadline
+	mu           sync.Mutex
+	stall        time.Duration
+	readDeadline time.Time // when the next piece of the body is due; zero if the handler does not wait for it
+	writeStart   time.Time // when the write that waits for the client began; zero if no write waits
+	checkedWrite time.Time // value of writing for which dropStalled was scheduled
+	bodyDeadline time.Time // when the next piece of the body is due while other clients wait; zero if no piece is due
+	finished     bool
+	aborted      bool // the client missed its deadline
 }
 
 // newSlowClient returns the slowClient of r. It wraps r's body, so that reads
 // of the body observe the deadlines of the slowClient.
-func (g *gate) newSlowClient(w http.ResponseWriter, r *http.Request, c *connState) *slowClient {
-	p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall, begun: time.Now(),
+func (g *requestLimiter) newSlowClient(w http.ResponseWriter, r *http.Request, c *connState) *slowClient {
+	p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), connState: c, http2: r.ProtoMajor == 2, stall: g.server.stall, start: time.Now(),
 		offend: func() {}}
 	p.inflight, _ = r.Context().Value(inflightKey{}).(*inflight)
 	if c != nil {
-		p.conn = g.server.tracker.rawOf(c)
-		p.offend = func() { g.server.offences.stalled(c.id) }
+		p.conn = g.server.tracker.rawConn(c)
+		p.offend = func() { g.server.offences.reportStalled(c.id) }
 	}
 	if r.Body != nil && r.Body != http.NoBody {
 		p.body = &slowBody{ReadCloser: r.Body, client: p}
@@ -72,40 +72,40 @@ func (g *gate) newSlowClient(w http.ResponseWriter, r *http.Request, c *connStat
 		r.Body = p.body
 	}
 	g.mu.Lock()
-	g.inside[p] = struct{}{}
+	g.active[p] = struct{}{}
 	g.mu.Unlock()
 	return p
 }
 
-// leave ends a request when its handler returns. The request's
+// finish ends a request when its handler returns. The request's
 // http.ResponseWriter must not be used afterwards.
-func (g *gate) leave(p *slowClient) {
+func (g *requestLimiter) finish(p *slowClient) {
 	g.mu.Lock()
-	delete(g.inside, p)
+	delete(g.active, p)
 	g.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.over = true
+	p.finished = true
 	if p.body != nil && !p.body.ended && !p.http2 {
-		dropRest(p.control)
+		limitUnreadBody(p.control)
 	}
 }
 
-// dropRest limits the time for the rest of a body that no handler reads. When a
+// limitUnreadBody limits the time for the rest of a body that no handler reads. When a
 // handler returns, net/http reads the rest of the body before it closes the
 // connection, by default without a time limit. A client that sends half a body
 // could then keep its slot permanently, even without a token.
-func dropRest(control *http.ResponseController) {
-	_ = control.SetReadDeadline(time.Now().Add(leftover))
+func limitUnreadBody(control *http.ResponseController) {
+	_ = control.SetReadDeadline(time.Now().Add(unreadBodyTimeout))
 }
 
 // shortenDeadlines shortens the deadlines of the requests of c, or of all
 // requests if c is nil.
-func (g *gate) shortenDeadlines(c *connState) {
+func (g *requestLimiter) shortenDeadlines(c *connState) {
 	var list []*slowClient
 	g.mu.Lock()
-	for p := range g.inside {
-		if c == nil || p.course == c {
+	for p := range g.active {
+		if c == nil || p.connState == c {
 			list = append(list, p)
 		}
 	}
@@ -113,46 +113,46 @@ func (g *gate) shortenDeadlines(c *connState) {
 	for _, p := range list {
 		p.shorten()
 	}
-	if c != nil && g.isPressed() {
-		thin(list)
+	if c != nil && g.underPressure() {
+		abortOverShare(list)
 	}
 }
 
-// isPressed records that a connection waits for a slot, and reports whether
+// underPressure records that a connection waits for a slot, and reports whether
 // connections have been waiting for at least portionTime.
-func (g *gate) isPressed() bool {
+func (g *requestLimiter) underPressure() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	if now.Sub(g.last) > portionTime {
-		g.pressed = now
+	if now.Sub(g.lastWait) > portionTime {
+		g.waitingSince = now
 	}
-	g.last = now
-	return now.Sub(g.pressed) >= portionTime
+	g.lastWait = now
+	return now.Sub(g.waitingSince) >= portionTime
 }
 
-// thin ends at most one request in list: a request older than portionTime, of
+// abortOverShare ends at most one request in list: a request older than portionTime, of
 // an identity that has more than its share of places. Otherwise a user with
 // many requests that are just fast enough could hold all slots permanently.
-func thin(list []*slowClient) {
+func abortOverShare(list []*slowClient) {
 	for _, p := range list {
-		if p.inflight != nil && time.Since(p.begun) >= portionTime && p.inflight.IsOverShare() {
-			p.end()
+		if p.inflight != nil && time.Since(p.start) >= portionTime && p.inflight.IsOverShare() {
+			p.abort()
 			return
 		}
 	}
 }
 
-// end makes all reads and writes of the request fail.
-func (p *slowClient) end() {
+// abort makes all reads and writes of the request fail.
+func (p *slowClient) abort() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over {
+	if p.finished {
 		return
 	}
 	now := time.Now()
-	p.cut, p.last = true, now
-	if p.body != nil && !p.body.ended && p.writing.IsZero() {
+	p.aborted, p.bodyDeadline = true, now
+	if p.body != nil && !p.body.ended && p.writeStart.IsZero() {
 		_ = p.control.SetReadDeadline(now)
 		return
 	}
@@ -165,23 +165,23 @@ func (p *slowClient) shorten() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over {
+	if p.finished {
 		return
 	}
-	if since := p.writing; p.http2 && !since.IsZero() && !since.Equal(p.judged) {
-		p.judged = since
-		time.AfterFunc(time.Until(since.Add(stalled)), func() { p.dropStalled(since) })
+	if since := p.writeStart; p.http2 && !since.IsZero() && !since.Equal(p.checkedWrite) {
+		p.checkedWrite = since
+		time.AfterFunc(time.Until(since.Add(stallTime)), func() { p.dropStalled(since) })
 	}
-	if !p.last.IsZero() {
+	if !p.bodyDeadline.IsZero() {
 		return
 	}
 	p.stall = min(p.stall, portionTime)
-	p.last = time.Now().Add(p.stall)
-	if !p.reading.IsZero() {
-		_ = p.control.SetReadDeadline(earlier(p.reading, p.last))
+	p.bodyDeadline = time.Now().Add(p.stall)
+	if !p.readDeadline.IsZero() {
+		_ = p.control.SetReadDeadline(earlier(p.readDeadline, p.bodyDeadline))
 	}
-	if !p.writing.IsZero() {
-		_ = p.control.SetWriteDeadline(p.last)
+	if !p.writeStart.IsZero() {
+		_ = p.control.SetWriteDeadline(p.bodyDeadline)
 	}
 }
 
@@ -191,8 +191,8 @@ func (p *slowClient) shorten() {
 // contain the window update.
 func (p *slowClient) dropStalled(since time.Time) {
 	p.mu.Lock()
-	drop := !p.over && !p.cut && p.writing.Equal(since) && !(p.conn != nil && (p.conn.isWriting() || p.conn.hasUnread()))
-	p.cut = p.cut || drop
+	drop := !p.finished && !p.aborted && p.writeStart.Equal(since) && !(p.conn != nil && (p.conn.isWriting() || p.conn.hasUnread()))
+	p.aborted = p.aborted || drop
 	p.mu.Unlock()
 	if !drop {
 		return
@@ -201,11 +201,11 @@ func (p *slowClient) dropStalled(since time.Time) {
 	// this offence, the worker must learn of the block before the client's next
 	// request gets the place of this request.
 	p.offend()
-	time.AfterFunc(verdict, p.end)
+	time.AfterFunc(reactionTime, p.abort)
 }
 
-// verdict is the time that the dispatcher has to react to a reported offence.
-const verdict = 50 * time.Millisecond
+// reactionTime is the time that the dispatcher has to react to a reported offence.
+const reactionTime = 50 * time.Millisecond
 
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
@@ -219,9 +219,9 @@ func earlier(a, b time.Time) time.Time {
 func (p *slowClient) SetReadDeadline(t time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.reading = t
-	if !t.IsZero() && !p.last.IsZero() {
-		t = earlier(t, p.last)
+	p.readDeadline = t
+	if !t.IsZero() && !p.bodyDeadline.IsZero() {
+		t = earlier(t, p.bodyDeadline)
 	}
 	return p.control.SetReadDeadline(t)
 }
@@ -244,7 +244,7 @@ func (p *slowClient) Write(b []byte) (n int, err error) {
 	}
 	for err == nil && len(b) > 0 {
 		var m int
-		err = p.timed(func() (err error) {
+		err = p.withDeadline(func() (err error) {
 			m, err = p.writeChunks(b[:min(len(b), portion)])
 			return err
 		})
@@ -257,7 +257,7 @@ func (p *slowClient) Write(b []byte) (n int, err error) {
 // window must have space. Until then the place is not free.
 func (p *slowClient) flush() {
 	if p.http2 {
-		_ = p.timed(p.control.Flush)
+		_ = p.withDeadline(p.control.Flush)
 	}
 }
 
@@ -268,28 +268,28 @@ func (p *slowClient) writeChunks(b []byte) (n int, err error) {
 		var m int
 		m, err = p.ResponseWriter.Write(b[:min(len(b), chunk)])
 		n, b = n+m, b[m:]
-		p.waits(time.Now())
+		p.setWriteStart(time.Now())
 	}
 	return n, err
 }
 
-// timed calls write with the time limit of a write to a stream.
-func (p *slowClient) timed(write func() error) error {
+// withDeadline calls write with the time limit of a write to a stream.
+func (p *slowClient) withDeadline(write func() error) error {
 	now := time.Now()
 	p.mu.Lock()
-	p.writing = now
+	p.writeStart = now
 	_ = p.control.SetWriteDeadline(now.Add(p.stall))
 	p.mu.Unlock()
 	err := write()
-	p.waits(time.Time{})
+	p.setWriteStart(time.Time{})
 	return err
 }
 
-// waits records when a write began to wait for the client.
-func (p *slowClient) waits(since time.Time) {
+// setWriteStart records when a write began to wait for the client.
+func (p *slowClient) setWriteStart(since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.writing = since
+	p.writeStart = since
 }
 
 // slowBody counts the bytes of a body as they arrive.
@@ -305,13 +305,13 @@ type slowBody struct {
 func (b *slowBody) Read(buf []byte) (int, error) {
 	n, err := b.ReadCloser.Read(buf)
 	if err != nil && err != io.EOF && b.conn != nil {
-		err = cmp.Or(b.conn.brokenBody(), err) // http.Server does not return some errors
+		err = cmp.Or(b.conn.bodyError(), err) // http.Server does not return some errors
 	}
 	b.client.mu.Lock()
 	defer b.client.mu.Unlock()
 	b.ended = b.ended || err == io.EOF
-	if !b.client.last.IsZero() && !b.client.cut {
-		b.client.last = b.client.last.Add(portionTime * time.Duration(n) / portion)
+	if !b.client.bodyDeadline.IsZero() && !b.client.aborted {
+		b.client.bodyDeadline = b.client.bodyDeadline.Add(portionTime * time.Duration(n) / portion)
 	}
 	return n, err
 }

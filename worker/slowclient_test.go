@@ -18,9 +18,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// reading returns a handler that reads the whole body, however long the client
+// readingHandler returns a handler that reads the whole body, however long the client
 // takes, and sends the resulting error to ended.
-func reading(ended chan<- error) http.HandlerFunc {
+func readingHandler(ended chan<- error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != "POST" {
 			return
@@ -34,7 +34,7 @@ func reading(ended chan<- error) http.HandlerFunc {
 }
 
 func shortStall() work.Limits {
-	limits := raw
+	limits := testLimits
 	limits.Stall = 50 * time.Millisecond
 	return limits
 }
@@ -43,7 +43,7 @@ func shortStall() work.Limits {
 // place until another client needs it.
 func TestSlowBodyFreesSlot(t *testing.T) {
 	ended := make(chan error, 2)
-	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: shortStall()}, reading(ended))
+	st := newTestServer(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: shortStall()}, readingHandler(ended))
 	slow := st.connect()
 	fmt.Fprint(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
 	<-ended
@@ -52,9 +52,9 @@ func TestSlowBodyFreesSlot(t *testing.T) {
 		t.Fatalf("no connection waits, and it was ended: %v", err)
 	case <-time.After(4 * shortStall().Stall):
 	}
-	other := st.connect()
-	fmt.Fprint(other, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	if r, err := http.ReadResponse(bufio.NewReader(other), nil); err != nil || r.StatusCode != http.StatusOK {
+	waiter := st.connect()
+	fmt.Fprint(waiter, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	if r, err := http.ReadResponse(bufio.NewReader(waiter), nil); err != nil || r.StatusCode != http.StatusOK {
 		t.Fatalf("who waited: %v, %v", r, err)
 	}
 	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -69,8 +69,8 @@ func TestSlowBodyFreesSlot(t *testing.T) {
 // answered with 408 when its slot is needed.
 func TestSlowBodyYields(t *testing.T) {
 	ended := make(chan error, 2)
-	st := newStage(t, work.Setup{Limits: shortStall()}, reading(ended))
-	st.tracker.tell = func(ipc.Message) error { return nil }
+	st := newTestServer(t, work.Setup{Limits: shortStall()}, readingHandler(ended))
+	st.tracker.send = func(ipc.Message) error { return nil }
 	st.tracker.track(0) // number of a connection that did not come from the dispatcher
 	slow := st.connect()
 	fmt.Fprint(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
@@ -88,10 +88,10 @@ func TestSlowBodyYields(t *testing.T) {
 // answered ends with its next answer when its slot is needed. Otherwise a
 // client that sends requests continuously would keep the slot.
 func TestYoungYields(t *testing.T) {
-	st := newStage(t, work.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	st.tracker.tell = func(ipc.Message) error { return nil }
+	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	st.tracker.send = func(ipc.Message) error { return nil }
 	st.tracker.track(0)
-	c := st.tracker.of(0)
+	c := st.tracker.lookup(0)
 	st.tracker.mu.Lock()
 	c.since = time.Now().Add(time.Hour) // even on a slow machine
 	st.tracker.mu.Unlock()
@@ -107,7 +107,7 @@ func TestYoungYields(t *testing.T) {
 // body was read. The connection must end even if the body never arrives.
 // Otherwise refused clients could keep all others out.
 func TestUnreadBodyEnds(t *testing.T) {
-	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
 	}))
 	for _, request := range []string{
@@ -143,19 +143,19 @@ func wantAnswerAndEnd(t *testing.T, c net.Conn) *http.Response {
 // TestBodyThatContinues checks that a client that continues to send a body gets
 // more time, in proportion to the bytes.
 func TestBodyThatContinues(t *testing.T) {
-	setup := work.Setup{Limits: raw}
-	g := newGate(newServer(nil, &setup, nil, NewTokens(), nil), &setup, nil)
+	setup := work.Setup{Limits: testLimits}
+	g := newRequestLimiter(newServer(nil, &setup, nil, NewTokens(), nil), &setup, nil)
 	r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, 10*portion))
 	p := g.newSlowClient(httptest.NewRecorder(), r, nil)
 	g.shortenDeadlines(nil)
-	begun := p.last
+	begun := p.bodyDeadline
 	if n, err := io.Copy(io.Discard, r.Body); n != 10*portion || err != nil {
 		t.Fatal(n, err)
 	}
-	if got := p.last.Sub(begun); got < 9*portionTime || got > 10*portionTime {
+	if got := p.bodyDeadline.Sub(begun); got < 9*portionTime || got > 10*portionTime {
 		t.Errorf("for ten portions it got %s", got)
 	}
-	g.leave(p)
+	g.finish(p)
 	g.shortenDeadlines(nil) // the request has no deadline to shorten
 }
 
@@ -166,8 +166,8 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // TestShortenedWrite checks that when other clients wait, a Write that waits
 // for its reader gets less time, and that the next Write also gets less.
 func TestShortenedWrite(t *testing.T) {
-	c, _ := handed(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
-	c.short = 20 * time.Millisecond
+	c, _ := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
+	c.shortStall = 20 * time.Millisecond
 	ended := make(chan error)
 	go func() {
 		_, err := c.Write(make([]byte, 16<<20))
@@ -185,7 +185,7 @@ func TestShortenedWrite(t *testing.T) {
 		}
 	}
 	c.restore()
-	if c.limit() != time.Hour {
+	if c.pieceTimeout() != time.Hour {
 		t.Error("its deadline stays short")
 	}
 }
@@ -209,14 +209,14 @@ func TestStalledOrSlow(t *testing.T) {
 			io.WriteString(far, "WINDOW_UPDATE")
 			eventually(t, p.conn.hasUnread)
 		}, false},
-		{"it got on", func(_ *testing.T, p *slowClient, _ net.Conn) { p.waits(begun.Add(time.Second)) }, false},
-		{"it writes nothing", func(_ *testing.T, p *slowClient, _ net.Conn) { p.waits(time.Time{}) }, false},
-		{"it is over", func(_ *testing.T, p *slowClient, _ net.Conn) { p.over = true }, false},
+		{"it got on", func(_ *testing.T, p *slowClient, _ net.Conn) { p.setWriteStart(begun.Add(time.Second)) }, false},
+		{"it writes nothing", func(_ *testing.T, p *slowClient, _ net.Conn) { p.setWriteStart(time.Time{}) }, false},
+		{"it is over", func(_ *testing.T, p *slowClient, _ net.Conn) { p.finished = true }, false},
 	} {
-		c, far := handed(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
+		c, far := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
 		offences := 0
 		w := httptest.NewRecorder()
-		p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), http2: true, conn: c, offend: func() { offences++ }, writing: begun}
+		p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), http2: true, conn: c, offend: func() { offences++ }, writeStart: begun}
 		tt.change(t, p, far)
 		p.dropStalled(begun)
 		if offences > 0 != tt.want {
@@ -226,9 +226,9 @@ func TestStalledOrSlow(t *testing.T) {
 }
 
 // eventually calls is until it returns true.
-func eventually(t *testing.T, is func() bool) {
+func eventually(t *testing.T, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it never comes to that")
 		}
@@ -240,14 +240,14 @@ func eventually(t *testing.T, is func() bool) {
 // header was split. A client that has sent only a part of a header must lose
 // its connection.
 func TestWholeHeaderStays(t *testing.T) {
-	const most = "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n"
+	const partial = "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n"
 	for text, whole := range map[string]bool{
-		most: false, most + "\r": false, most + "\r\n": true, most + "\n": true, "\r\n\r\n" + most: false, "GET / HTTP/1.0\n\n": true,
+		partial: false, partial + "\r": false, partial + "\r\n": true, partial + "\n": true, "\r\n\r\n" + partial: false, "GET / HTTP/1.0\n\n": true,
 	} {
 		for _, size := range []int{1, 2, 7, len(text)} {
-			st := newStage(t, work.Setup{}, nil)
+			st := newTestServer(t, work.Setup{}, nil)
 			_, c := st.pair()
-			h := st.own.wrap(c, c.peer)
+			h := st.badRequests.wrap(c, c.peer)
 			for piece := range slices.Chunk([]byte(text), size) {
 				h.mu.Lock()
 				h.in = append(h.in, piece...)
@@ -256,8 +256,8 @@ func TestWholeHeaderStays(t *testing.T) {
 				}
 				h.mu.Unlock()
 			}
-			if gave := h.giveWay(); gave == whole {
-				t.Errorf("%q in pieces of %d: it gives way: %t", text, size, gave)
+			if reclaimed := h.reclaim(); reclaimed == whole {
+				t.Errorf("%q in pieces of %d: it gives way: %t", text, size, reclaimed)
 			}
 		}
 	}

@@ -17,9 +17,9 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// deferred returns a socket that connects to address with its first write, like
+// deferredSocket returns a socket that connects to address with its first write, like
 // the sockets that the dispatcher prepares.
-func deferred(t *testing.T, address string) int {
+func deferredSocket(t *testing.T, address string) int {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", address)
 	must(t, err)
@@ -31,10 +31,10 @@ func deferred(t *testing.T, address string) int {
 	return fd
 }
 
-// withPool returns a Broker that gets the sockets for its pool from the
+// brokerWithPool returns a Broker that gets the sockets for its pool from the
 // function make. It also returns counters of the Broker's requests for one
 // connection (dials) and for sockets (orders).
-func withPool(t *testing.T, address string, make func() int) (e *Broker, dials, orders *atomic.Int32) {
+func brokerWithPool(t *testing.T, address string, make func() int) (e *Broker, dials, orders *atomic.Int32) {
 	dials, orders = new(atomic.Int32), new(atomic.Int32)
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
 		switch m := m.(type) {
@@ -47,7 +47,7 @@ func withPool(t *testing.T, address string, make func() int) (e *Broker, dials, 
 			e.pool.upstream(*m).put(fds, ipc.NoID, time.Now())
 		case *work.Dial:
 			dials.Add(1)
-			go e.deliver(ipc.Received{Message: &work.Dialed{ID: m.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, address)}})
+			go e.deliver(ipc.Received{Message: &work.Dialed{ID: m.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connectingSocket(t, address)}})
 		}
 		return nil
 	})
@@ -71,8 +71,8 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// said sends hello over a new connection and expects it back.
-func said(t *testing.T, e *Broker, address string) {
+// echoHello sends hello over a new connection and expects it back.
+func echoHello(t *testing.T, e *Broker, address string) {
 	t.Helper()
 	nc, _, err := e.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: address})
 	must(t, err)
@@ -89,25 +89,25 @@ func said(t *testing.T, e *Broker, address string) {
 // and that a worker that connects seldom has no sockets in its pool.
 func TestPool(t *testing.T) {
 	address := echo(t)
-	e, dials, orders := withPool(t, address, func() int { return deferred(t, address) })
-	for range busy - 1 {
-		said(t, e, address)
+	e, dials, orders := brokerWithPool(t, address, func() int { return deferredSocket(t, address) })
+	for range busyRate - 1 {
+		echoHello(t, e, address)
 	}
-	if d, o := dials.Load(), orders.Load(); d != busy-1 || o != 0 {
+	if d, o := dials.Load(), orders.Load(); d != busyRate-1 || o != 0 {
 		t.Fatalf("%d connections were asked for, and %d times a stock, before it was busy", d, o)
 	}
 	h := e.pool.upstream(work.DialBatch{})
 	h.mu.Lock()
-	h.began = time.Now().Add(time.Hour) // even on a slow machine, the test takes place within one second
+	h.windowStart = time.Now().Add(time.Hour) // even on a slow machine, the test takes place within one second
 	h.mu.Unlock()
 	const more = 100
 	for range more {
-		said(t, e, address)
+		echoHello(t, e, address)
 	}
-	if d, o := dials.Load(), orders.Load(); d > busy || o < more/ipc.DialBatchSize || o > more/ipc.DialBatchSize+2 {
+	if d, o := dials.Load(), orders.Load(); d > busyRate || o < more/ipc.DialBatchSize || o > more/ipc.DialBatchSize+2 {
 		t.Errorf("%d connections were asked for, and %d times a stock", d, o)
 	}
-	h.clear(time.Now())
+	h.expire(time.Now())
 	if len(h.sockets) != 0 {
 		t.Errorf("%d are left that have stood too long", len(h.sockets))
 	}
@@ -126,7 +126,7 @@ func TestPoolClears(t *testing.T) {
 	}
 	h.put(fds[:1], ipc.NoID, now)
 	h.put(fds[1:], ipc.NoID, now.Add(time.Nanosecond))
-	h.clear(now)
+	h.expire(now)
 	if _, err := unix.FcntlInt(uintptr(fds[0]), unix.F_GETFD, 0); err != unix.EBADF {
 		t.Errorf("the old one: %v", err)
 	}
@@ -148,15 +148,15 @@ func TestPoolConnected(t *testing.T) {
 	defer l.Close()
 	address := l.Addr().String()
 	connected := func() (fd int, daemon net.Conn) {
-		fd = connecting(t, address)
+		fd = connectingSocket(t, address)
 		daemon, err := l.Accept()
 		must(t, err)
 		t.Cleanup(func() { daemon.Close() })
 		return fd, daemon
 	}
-	closed, other := connected()
-	other.Close()
-	open, other := connected()
+	closed, daemon := connected()
+	daemon.Close()
+	open, daemon := connected()
 	e := NewBroker(func(m ipc.Message, _ ...int) error { t.Errorf("the dispatcher was sent %T", m); return nil })
 	h := e.pool.upstream(work.DialBatch{})
 	h.put([]int{closed, open}, 4711, time.Now())
@@ -172,14 +172,14 @@ func TestPoolConnected(t *testing.T) {
 	_, err = nc.Write([]byte("hello"))
 	must(t, err)
 	b := make([]byte, 5)
-	if _, err := io.ReadFull(other, b); err != nil || string(b) != "hello" {
+	if _, err := io.ReadFull(daemon, b); err != nil || string(b) != "hello" {
 		t.Errorf("%q, %v", b, err)
 	}
 
-	unused, other := connected()
+	unused, daemon := connected()
 	h.put([]int{unused}, 4711, time.Now())
-	must(t, other.SetReadDeadline(time.Now().Add(time.Minute)))
-	if _, err := other.Read(b); err != io.EOF {
+	must(t, daemon.SetReadDeadline(time.Now().Add(time.Minute)))
+	if _, err := daemon.Read(b); err != io.EOF {
 		t.Errorf("one that was not used: %v", err)
 	}
 }
@@ -188,15 +188,15 @@ func TestPoolConnected(t *testing.T) {
 // write are discarded, and that no more sockets are requested.
 func TestPoolUseless(t *testing.T) {
 	address := echo(t)
-	e, dials, orders := withPool(t, address, func() int {
+	e, dials, orders := brokerWithPool(t, address, func() int {
 		fd, err := unix.MemfdCreate("silent", unix.MFD_CLOEXEC) // accepts a write of no bytes, and has no peer
 		must(t, err)
 		return fd
 	})
-	for range 2 * busy {
-		said(t, e, address)
+	for range 2 * busyRate {
+		echoHello(t, e, address)
 	}
-	if d, o := dials.Load(), orders.Load(); d != 2*busy || o != 1 {
+	if d, o := dials.Load(), orders.Load(); d != 2*busyRate || o != 1 {
 		t.Errorf("%d connections were asked for, and %d times a stock", d, o)
 	}
 }
@@ -205,11 +205,11 @@ func TestPoolUseless(t *testing.T) {
 func TestPoolRefused(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
-	nobody := l.Addr().String()
+	closedAddr := l.Addr().String()
 	l.Close()
 	e := NewBroker(func(ipc.Message, ...int) error { t.Error("the dispatcher was asked"); return nil })
-	e.pool.upstream(work.DialBatch{}).put([]int{deferred(t, nobody)}, ipc.NoID, time.Now())
-	_, _, err = e.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: nobody})
+	e.pool.upstream(work.DialBatch{}).put([]int{deferredSocket(t, closedAddr)}, ipc.NoID, time.Now())
+	_, _, err = e.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: closedAddr})
 	if op := (*net.OpError)(nil); !errors.Is(err, unix.ECONNREFUSED) || !errors.As(err, &op) || op.Op != "dial" {
 		t.Errorf("%v", err)
 	}

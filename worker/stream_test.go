@@ -22,10 +22,10 @@ import (
 // hold a place permanently. The window of its stream is full, but its
 // connection is never full.
 func TestStalledStream(t *testing.T) {
-	limits := raw
+	limits := testLimits
 	limits.Stall = 100 * time.Millisecond
 	ended := make(chan error, 1)
-	st := newStage(t, work.Setup{Limits: limits}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	st := newTestServer(t, work.Setup{Limits: limits}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		var err error
 		for piece := make([]byte, 64<<10); err == nil; {
 			_, err = w.Write(piece)
@@ -44,7 +44,7 @@ func TestStalledStream(t *testing.T) {
 // TestBrokenStream checks that an HTTP/2 answer that is aborted has no
 // END_STREAM.
 func TestBrokenStream(t *testing.T) {
-	st := newStage(t, work.Setup{Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	st := newTestServer(t, work.Setup{Limits: testLimits}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Write(make([]byte, 100<<10))
 		panic(http.ErrAbortHandler)
 	}))
@@ -58,28 +58,28 @@ func TestBrokenStream(t *testing.T) {
 // TestClosedWindow checks that a stream whose window is closed is reset while
 // another request waits. This must count as an offence of the client.
 func TestClosedWindow(t *testing.T) {
-	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: raw, Admission: penal}, nil)
-	told := make(chan work.Wrong, 10)
-	st.tracker.tell = func(m ipc.Message) error {
+	st := newTestServer(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: testLimits, Admission: testAdmission}, nil)
+	reports := make(chan work.Wrong, 10)
+	st.tracker.send = func(m ipc.Message) error {
 		if o, ok := m.(*work.Offence); ok {
-			told <- o.What
+			reports <- o.What
 		}
 		return nil
 	}
-	secured := st.rawHTTP2(t, 1)
-	io.WriteString(secured, preface+rawFrame(4, 0, 0, "\x00\x04\x00\x00\x00\x00")+rawFrame(1, 5, 1, "\x82\x87\x84\x01\x03lab"))
-	awaitFrame(t, secured, headersFrame) // the answer begins
-	other := st.connect()
-	io.WriteString(other, get+host+"\r\n")
-	other.SetDeadline(time.Now().Add(time.Minute))
-	if r, err := http.ReadResponse(bufio.NewReader(other), nil); err != nil || r.StatusCode != http.StatusOK {
+	tlsConn := st.rawHTTP2(t, 1)
+	io.WriteString(tlsConn, preface+rawFrame(4, 0, 0, "\x00\x04\x00\x00\x00\x00")+rawFrame(1, 5, 1, "\x82\x87\x84\x01\x03lab"))
+	awaitFrame(t, tlsConn, headersFrame) // the answer begins
+	waiter := st.connect()
+	io.WriteString(waiter, get+host+"\r\n")
+	waiter.SetDeadline(time.Now().Add(time.Minute))
+	if r, err := http.ReadResponse(bufio.NewReader(waiter), nil); err != nil || r.StatusCode != http.StatusOK {
 		t.Errorf("the other request: %v, %v", r, err)
 	}
-	awaitFrame(t, secured, resetFrame)
+	awaitFrame(t, tlsConn, resetFrame)
 	select {
-	case what := <-told:
-		if what != work.WrongRequest {
-			t.Errorf("the dispatcher receives %v", what)
+	case offence := <-reports:
+		if offence != work.WrongRequest {
+			t.Errorf("the dispatcher receives %v", offence)
 		}
 	case <-time.After(time.Minute):
 		t.Error("the dispatcher is not told")
@@ -89,7 +89,7 @@ func TestClosedWindow(t *testing.T) {
 // rawHTTP2 returns the client's end of an HTTP/2 connection, after the TLS
 // handshake. The server treats the other end as a connection with the number id
 // that the dispatcher has passed.
-func (st *stage) rawHTTP2(t *testing.T, id uint64) net.Conn {
+func (st *testServer) rawHTTP2(t *testing.T, id uint64) net.Conn {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -97,8 +97,8 @@ func (st *stage) rawHTTP2(t *testing.T, id uint64) net.Conn {
 	near, far := st.pair()
 	far.id = id
 	st.tracker.track(id)
-	st.tracker.made(id, far, nil)
-	go st.shake(far, tls.Server(far, &tls.Config{NextProtos: []string{"h2"}, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}), time.Minute)
+	st.tracker.setConn(id, far, nil)
+	go st.handshake(far, tls.Server(far, &tls.Config{NextProtos: []string{"h2"}, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}}), time.Minute)
 	c := tls.Client(near, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	must(t, c.Handshake())
 	c.SetDeadline(time.Now().Add(time.Minute))
@@ -122,14 +122,14 @@ func awaitFrame(t *testing.T, c net.Conn, kind byte) {
 }
 
 // getHTTP2 sends a GET over a new connection.
-func (st *stage) getHTTP2(t *testing.T) *http.Response {
+func (st *testServer) getHTTP2(t *testing.T) *http.Response {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	leaf, _ := selfSigned(t, key)
 	near, far := st.pair()
-	secured := tls.Server(far, &tls.Config{NextProtos: []string{"h2"}, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}})
-	go st.shake(far, secured, time.Minute)
+	tlsConn := tls.Server(far, &tls.Config{NextProtos: []string{"h2"}, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}})
+	go st.handshake(far, tlsConn, time.Minute)
 	client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		DialContext:     func(context.Context, string, string) (net.Conn, error) { return near, nil }}}

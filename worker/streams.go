@@ -14,37 +14,37 @@ import (
 	"schedrestd/ipc"
 )
 
-// takeStreams serves standard input and output as one connection, in a worker
+// serveStdio serves standard input and output as one connection, in a worker
 // that was started by inetd.
-func (s *server) takeStreams(in, out int, m *ipc.Streams) {
-	s.held.Add(1)
+func (s *server) serveStdio(in, out int, m *ipc.Streams) {
+	s.openConns.Add(1)
 	s.tracker.track(m.ID)
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener, UID: m.UID, GID: m.GID, PID: m.PID, Verified: m.Verified}
 	client := newStreams(in, out)
-	s.present(&conn{Conn: client, only: m.ID, peer: p, stall: s.stall, done: func() {
-		s.tracker.end(m.ID)
-		s.held.Done()
+	s.servePlain(&conn{Conn: client, stdioID: m.ID, peer: p, stall: s.stall, done: func() {
+		s.tracker.recordClose(m.ID)
+		s.openConns.Done()
 		s.exit <- client.status()
 	}})
 }
 
-// ended returns a function to call when a connection is closed. This function
+// closeFunc returns a function to call when a connection is closed. This function
 // frees the slot, and stops a server that was started by inetd.
-func (s *server) ended(id uint64) func() {
+func (s *server) closeFunc(id uint64) func() {
 	return func() {
-		s.tracker.end(id)
-		s.held.Done()
+		s.tracker.recordClose(id)
+		s.openConns.Done()
 		if s.inetd {
 			s.exit <- 0
 		}
 	}
 }
 
-// present serves a connection without TLS.
-func (s *server) present(c *conn) {
-	h := s.own.wrap(c, c.peer)
+// servePlain serves a connection without TLS.
+func (s *server) servePlain(c *conn) {
+	h := s.badRequests.wrap(c, c.peer)
 	if s.inetd {
-		s.only.Store(h)
+		s.inetdConn.Store(h)
 		go s.serveInetd(h)
 		return
 	}
@@ -58,18 +58,18 @@ func (s *server) present(c *conn) {
 // goroutine may be blocked in a read until the process exits.
 type streams struct {
 	in, out int
-	read    net.Conn // end of a pipe with the input from the goroutine
+	input   net.Conn // end of a pipe with the input from the goroutine
 
-	mu    sync.Mutex
-	until time.Time // deadline of a Write
-	over  bool
-	lost  error // error of a failed Write
+	mu            sync.Mutex
+	writeDeadline time.Time // deadline of a Write
+	closed        bool
+	writeErr      error // error of a failed Write
 }
 
 func newStreams(in, out int) *streams {
 	s := &streams{in: in, out: out}
 	var feed net.Conn
-	s.read, feed = net.Pipe()
+	s.input, feed = net.Pipe()
 	go s.readAhead(feed)
 	return s
 }
@@ -90,17 +90,17 @@ func (s *streams) readAhead(feed net.Conn) {
 }
 
 // Read reads data from standard input.
-func (s *streams) Read(p []byte) (int, error) { return s.read.Read(p) }
+func (s *streams) Read(p []byte) (int, error) { return s.input.Read(p) }
 
 // status returns the exit status of a server that was started by inetd. The
 // exit status lets a script notice that an answer was lost.
 func (s *streams) status() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lost == nil {
+	if s.writeErr == nil {
 		return 0
 	}
-	slog.Error("response not written to standard output", "error", s.lost, "hint", "the request may have been carried out")
+	slog.Error("response not written to standard output", "error", s.writeErr, "hint", "the request may have been carried out")
 	return 1
 }
 
@@ -132,7 +132,7 @@ func (s *streams) Write(p []byte) (n int, err error) {
 	defer func() {
 		if err != nil {
 			s.mu.Lock()
-			s.lost = err
+			s.writeErr = err
 			s.mu.Unlock()
 		}
 	}()
@@ -156,13 +156,13 @@ func (s *streams) Write(p []byte) (n int, err error) {
 func (s *streams) waitWritable() error {
 	for {
 		s.mu.Lock()
-		until, over := s.until, s.over
+		deadline, closed := s.writeDeadline, s.closed
 		s.mu.Unlock()
 		wait := -1
-		if !until.IsZero() {
-			wait = int(max(0, time.Until(until).Milliseconds()))
+		if !deadline.IsZero() {
+			wait = int(max(0, time.Until(deadline).Milliseconds()))
 		}
-		if over {
+		if closed {
 			return net.ErrClosed
 		}
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.out), Events: unix.POLLOUT}}, wait)
@@ -171,30 +171,30 @@ func (s *streams) waitWritable() error {
 		case err != nil:
 			return err
 		case n == 0:
-			return timeout{}
+			return timeoutError{}
 		default:
 			return nil
 		}
 	}
 }
 
-// timeout is the error of a Write that could not continue before its deadline.
-type timeout struct{}
+// timeoutError is the error of a Write that could not continue before its deadline.
+type timeoutError struct{}
 
-func (timeout) Error() string   { return "standard output is blocked" }
-func (timeout) Timeout() bool   { return true }
-func (timeout) Temporary() bool { return true }
+func (timeoutError) Error() string   { return "standard output is blocked" }
+func (timeoutError) Timeout() bool   { return true }
+func (timeoutError) Temporary() bool { return true }
 
 // Close closes standard output, so that its reader sees the end. It leaves
 // standard input open, because a goroutine may be reading it.
 func (s *streams) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.closed {
 		return net.ErrClosed
 	}
-	s.over = true
-	_ = s.read.Close()
+	s.closed = true
+	_ = s.input.Close()
 	return unix.Close(s.out)
 }
 
@@ -214,12 +214,12 @@ func (s *streams) SetDeadline(t time.Time) error {
 }
 
 // SetReadDeadline sets the deadline of Read.
-func (s *streams) SetReadDeadline(t time.Time) error { return s.read.SetReadDeadline(t) }
+func (s *streams) SetReadDeadline(t time.Time) error { return s.input.SetReadDeadline(t) }
 
 // SetWriteDeadline sets the deadline of each Write.
 func (s *streams) SetWriteDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.until = t
+	s.writeDeadline = t
 	return nil
 }

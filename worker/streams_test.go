@@ -17,9 +17,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// visitor starts a server as inetd does. It returns a file for the server's
+// startInetd starts a server as inetd does. It returns a file for the server's
 // input and another file for the answers.
-func visitor(t *testing.T, st *stage) (in, out *os.File) {
+func startInetd(t *testing.T, st *testServer) (in, out *os.File) {
 	t.Helper()
 	fromIn, in, err := os.Pipe()
 	must(t, err)
@@ -32,10 +32,10 @@ func visitor(t *testing.T, st *stage) (in, out *os.File) {
 		must(t, err)
 		f.Close()
 	}
-	st.inetd, st.own.typed = true, true
-	st.held.Add(1)
-	c := &conn{Conn: newStreams(fds[0], fds[1]), stall: raw.Stall, peer: auth.Peer{Network: "stdio"}, done: st.held.Done}
-	st.present(c)
+	st.inetd, st.badRequests.typed = true, true
+	st.openConns.Add(1)
+	c := &conn{Conn: newStreams(fds[0], fds[1]), stall: testLimits.Stall, peer: auth.Peer{Network: "stdio"}, done: st.openConns.Done}
+	st.servePlain(c)
 	return in, out
 }
 
@@ -63,7 +63,7 @@ func TestInetdBodies(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			var got []string
-			st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, err := io.ReadAll(r.Body)
 				mu.Lock()
 				defer mu.Unlock()
@@ -72,7 +72,7 @@ func TestInetdBodies(t *testing.T) {
 					t.Errorf("%s: %v, %v", r.URL.Path, err, r.Context().Err())
 				}
 			}))
-			in, out := visitor(t, st)
+			in, out := startInetd(t, st)
 			go func() { io.WriteString(in, tt.send); in.Close() }()
 			answers, err := io.ReadAll(out)
 			must(t, err)
@@ -91,7 +91,7 @@ func TestInetdBodies(t *testing.T) {
 // TestInetdAnswers checks how answers are framed for different requests and
 // handlers, and that an aborted answer is visibly incomplete.
 func TestInetdAnswers(t *testing.T) {
-	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/known":
 			w.Header().Set("Content-Length", "5")
@@ -126,7 +126,7 @@ func TestInetdAnswers(t *testing.T) {
 		{"an expectation whose body is not read", "POST /unread HTTP/1.1\nExpect: 100-continue\nContent-Length: 2\n\nok" + get("/none"), "HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"},
 		{"broken off", get("/broken") + get("/a"), "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"},
 	} {
-		in, out := visitor(t, st)
+		in, out := startInetd(t, st)
 		go func() { io.WriteString(in, tt.send); in.Close() }()
 		answers, err := io.ReadAll(out)
 		must(t, err)
@@ -139,21 +139,21 @@ func TestInetdAnswers(t *testing.T) {
 // TestEndOfInputWaits checks that the end of the input does not cancel a
 // request in progress.
 func TestEndOfInputWaits(t *testing.T) {
-	entered, leave := make(chan bool), make(chan bool)
-	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	entered, release := make(chan bool), make(chan bool)
+	st := newTestServer(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		entered <- true
-		<-leave
+		<-release
 		select {
 		case <-r.Context().Done():
 		case <-time.After(200 * time.Millisecond): // enough time for a cancellation to happen
 		}
 		fmt.Fprint(w, r.Context().Err())
 	}))
-	in, out := visitor(t, st)
+	in, out := startInetd(t, st)
 	io.WriteString(in, "GET /a HTTP/1.1\n\n")
 	<-entered
 	in.Close()
-	leave <- true
+	release <- true
 	answer, err := io.ReadAll(out)
 	must(t, err)
 	if !strings.HasSuffix(string(answer), "<nil>") {
@@ -164,9 +164,9 @@ func TestEndOfInputWaits(t *testing.T) {
 // TestInetdDrains checks that a drain ends immediately if there is no request,
 // even if the input is still open.
 func TestInetdDrains(t *testing.T) {
-	st := newStage(t, work.Setup{}, nil)
-	_, out := visitor(t, st)
-	go st.finish()
+	st := newTestServer(t, work.Setup{}, nil)
+	_, out := startInetd(t, st)
+	go st.shutdown()
 	if got, err := io.ReadAll(out); err != nil || len(got) > 0 {
 		t.Errorf("got %q, %v", got, err)
 	}

@@ -27,19 +27,19 @@ import (
 func Tables(args []string, out io.Writer) error {
 	o := openapi.Options{Release: release.Version}
 	layout := schema.Compact
-	given := map[string]bool{}
+	seen := map[string]bool{}
 	for _, arg := range args {
 		key, value, _ := strings.Cut(arg, "=")
-		if given[key] {
+		if seen[key] {
 			return errs.New(errs.Invalid, "%s is given twice", key)
 		}
-		given[key] = true
+		seen[key] = true
 		if err := tablesOption(&o, &layout, key, value); err != nil {
 			return err
 		}
 	}
 	for _, key := range []string{"parsers", "content", "auth", "names"} {
-		if !given[key] {
+		if !seen[key] {
 			return errs.New(errs.Invalid, "%s is not given", key)
 		}
 	}

@@ -22,42 +22,42 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// secure has everything that a worker needs for connections of https://
+// tlsServer has everything that a worker needs for connections of https://
 // listeners: public certificates, keys for session tickets, and a channel to
 // the keeper, which has the private key.
-type secure struct {
-	remote *remote
+type tlsServer struct {
+	keeper *keeperClient
 	config atomic.Pointer[tls.Config] // nil without a certificate
 }
 
 // maxPEM limits the size of a file with certificates, in bytes.
 const maxPEM = 1 << 20
 
-// use installs certificates and the CAs of clients. If a file can't be used,
+// load installs certificates and the CAs of clients. If a file can't be used,
 // the worker serves no https:// connection. Only a bug can cause this, because
 // the keeper has already checked the files.
-func (s *secure) use(m *work.Keys, certificate, authorities *os.File) {
+func (s *tlsServer) load(m *work.Keys, certificate, authorities *os.File) {
 	if !m.TLS {
 		return
 	}
-	list, err := certificates(certificate)
+	list, err := readCertificates(certificate)
 	var clients *x509.CertPool
 	if err == nil && m.Authorities {
-		clients, err = pool(authorities)
+		clients, err = readClientCAs(authorities)
 	}
 	if err != nil {
 		slog.Error("certificates from the parent rejected", "error", err)
-		keyless.Store(true)
+		certUnusable.Store(true)
 		return
 	}
-	shown.Store(list[0])
-	keyless.Store(false)
-	c := tls.Certificate{Leaf: list[0], PrivateKey: remoteKey{remote: s.remote, public: list[0].PublicKey}}
-	for _, one := range list {
-		c.Certificate = append(c.Certificate, one.Raw)
+	servedCert.Store(list[0])
+	certUnusable.Store(false)
+	c := tls.Certificate{Leaf: list[0], PrivateKey: remoteKey{keeper: s.keeper, public: list[0].PublicKey}}
+	for _, cert := range list {
+		c.Certificate = append(c.Certificate, cert.Raw)
 	}
 	config := &tls.Config{
-		GetCertificate: showing(c),
+		GetCertificate: certificateFunc(c),
 		MinVersion:     tls.VersionTLS13,
 		NextProtos:     []string{"h2", "http/1.1"},
 	}
@@ -73,19 +73,19 @@ func (s *secure) use(m *work.Keys, certificate, authorities *os.File) {
 	s.config.Store(config)
 }
 
-// pool reads the CAs of clients.
-func pool(f *os.File) (*x509.CertPool, error) {
-	list, err := certificates(f)
+// readClientCAs reads the CAs of clients.
+func readClientCAs(f *os.File) (*x509.CertPool, error) {
+	list, err := readCertificates(f)
 	p := x509.NewCertPool()
-	for _, one := range list {
-		p.AddCert(one)
+	for _, cert := range list {
+		p.AddCert(cert)
 	}
 	return p, err
 }
 
-// certificates reads f with pread, because other workers read from the same
+// readCertificates reads f with pread, because other workers read from the same
 // open file.
-func certificates(f *os.File) (list []*x509.Certificate, err error) {
+func readCertificates(f *os.File) (list []*x509.Certificate, err error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPEM))
 	if err != nil {
 		return nil, err
@@ -106,22 +106,22 @@ func certificates(f *os.File) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// showing returns a function that crypto/tls calls for the certificate of each
+// certificateFunc returns a function that crypto/tls calls for the certificate of each
 // handshake. The function returns c with a remoteKey for this handshake only.
 // If the keeper does not sign, this remoteKey records the failure in the
 // handshake's shaken value, which comes from the context.
-func showing(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func certificateFunc(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	key, _ := c.PrivateKey.(remoteKey)
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		own, mine := c, key
-		mine.shaken, _ = hello.Context().Value(shakenKey{}).(*shaken)
-		own.PrivateKey = mine
-		return &own, nil
+		cert, signer := c, key
+		signer.facts, _ = hello.Context().Value(handshakeKey{}).(*handshakeFacts)
+		cert.PrivateKey = signer
+		return &cert, nil
 	}
 }
 
-// server wraps c in TLS, without performing the handshake.
-func (s *secure) server(c net.Conn) (*tls.Conn, error) {
+// wrap wraps c in TLS, without performing the handshake.
+func (s *tlsServer) wrap(c net.Conn) (*tls.Conn, error) {
 	config := s.config.Load()
 	if config == nil {
 		return nil, errors.New("no certificate loaded")
@@ -132,9 +132,9 @@ func (s *secure) server(c net.Conn) (*tls.Conn, error) {
 // remoteKey is a private key that the keeper holds. The keeper signs messages,
 // not digests.
 type remoteKey struct {
-	remote *remote
+	keeper *keeperClient
 	public crypto.PublicKey
-	shaken *shaken // data of its handshake; may be nil
+	facts  *handshakeFacts // data of its handshake; may be nil
 }
 
 // Public returns the public key of the certificate.
@@ -153,9 +153,9 @@ func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts)
 	if err != nil {
 		return nil, err
 	}
-	signature, err := k.remote.sign(uint16(scheme), message)
-	if err != nil && k.shaken != nil {
-		k.shaken.unsigned = true
+	signature, err := k.keeper.sign(uint16(scheme), message)
+	if err != nil && k.facts != nil {
+		k.facts.unsigned = true
 	}
 	return signature, err
 }
@@ -163,30 +163,30 @@ func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts)
 // schemeOf returns the signature scheme that crypto/tls has chosen. crypto/tls
 // itself passes only the hash and the padding.
 func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme, error) {
-	var of [3]tls.SignatureScheme // with SHA-256, SHA-384 and SHA-512
+	var schemes [3]tls.SignatureScheme // with SHA-256, SHA-384 and SHA-512
 	_, pss := o.(*rsa.PSSOptions)
 	switch public.(type) {
 	case *ecdsa.PublicKey:
-		of = [3]tls.SignatureScheme{tls.ECDSAWithP256AndSHA256, tls.ECDSAWithP384AndSHA384, tls.ECDSAWithP521AndSHA512}
+		schemes = [3]tls.SignatureScheme{tls.ECDSAWithP256AndSHA256, tls.ECDSAWithP384AndSHA384, tls.ECDSAWithP521AndSHA512}
 	case *rsa.PublicKey:
-		of = [3]tls.SignatureScheme{tls.PKCS1WithSHA256, tls.PKCS1WithSHA384, tls.PKCS1WithSHA512}
+		schemes = [3]tls.SignatureScheme{tls.PKCS1WithSHA256, tls.PKCS1WithSHA384, tls.PKCS1WithSHA512}
 		if pss {
-			of = [3]tls.SignatureScheme{tls.PSSWithSHA256, tls.PSSWithSHA384, tls.PSSWithSHA512}
+			schemes = [3]tls.SignatureScheme{tls.PSSWithSHA256, tls.PSSWithSHA384, tls.PSSWithSHA512}
 		}
 	case ed25519.PublicKey:
 		return tls.Ed25519, nil
 	}
-	at := slices.Index([]crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512}, o.HashFunc())
-	if at < 0 || of[at] == 0 {
+	i := slices.Index([]crypto.Hash{crypto.SHA256, crypto.SHA384, crypto.SHA512}, o.HashFunc())
+	if i < 0 || schemes[i] == 0 {
 		return 0, fmt.Errorf("no signature scheme for a %T with %v", public, o.HashFunc())
 	}
-	return of[at], nil
+	return schemes[i], nil
 }
 
-// http2 returns the limits of an HTTP/2 connection. Each stream is a request.
+// http2Config returns the limits of an HTTP/2 connection. Each stream is a request.
 // One connection may have a quarter of the requests that this worker answers
 // concurrently. The client has to hold back further requests.
-func http2(requests uint32) *http.HTTP2Config {
+func http2Config(requests uint32) *http.HTTP2Config {
 	if requests == 0 {
 		requests = 100
 	}

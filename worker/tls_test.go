@@ -27,20 +27,20 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// signing simulates a keeper that signs everything with its key.
-type signing struct {
-	t     *testing.T
-	key   crypto.Signer
-	opts  map[uint16]crypto.SignerOpts
-	asked chan *query.Sign
+// fakeKeeper simulates a keeper that signs everything with its key.
+type fakeKeeper struct {
+	t        *testing.T
+	key      crypto.Signer
+	opts     map[uint16]crypto.SignerOpts
+	requests chan *query.Sign
 }
 
 func pss(h crypto.Hash) crypto.SignerOpts {
 	return &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: h}
 }
 
-func newSigning(t *testing.T, key crypto.Signer) *signing {
-	return &signing{t: t, key: key, asked: make(chan *query.Sign, 1000), opts: map[uint16]crypto.SignerOpts{
+func newFakeKeeper(t *testing.T, key crypto.Signer) *fakeKeeper {
+	return &fakeKeeper{t: t, key: key, requests: make(chan *query.Sign, 1000), opts: map[uint16]crypto.SignerOpts{
 		0x0401: crypto.SHA256, 0x0501: crypto.SHA384, 0x0601: crypto.SHA512,
 		0x0403: crypto.SHA256, 0x0503: crypto.SHA384, 0x0603: crypto.SHA512,
 		0x0804: pss(crypto.SHA256), 0x0805: pss(crypto.SHA384), 0x0806: pss(crypto.SHA512), 0x0807: crypto.Hash(0)}}
@@ -48,28 +48,28 @@ func newSigning(t *testing.T, key crypto.Signer) *signing {
 
 // link connects s to the simulated keeper, and returns the keeper's end of the
 // channel. A test closes this end to simulate that the keeper exits.
-func (k *signing) link(s *secure) *ipc.Channel {
+func (k *fakeKeeper) link(s *tlsServer) *ipc.Channel {
 	k.t.Helper()
 	channel, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
 	if err != nil {
 		k.t.Fatal(err)
 	}
 	k.t.Cleanup(func() { channel.Close() })
-	if err := s.remote.connect(fd); err != nil {
+	if err := s.keeper.connect(fd); err != nil {
 		k.t.Fatal(err)
 	}
 	return channel
 }
 
 // answer signs until its channel closes.
-func (k *signing) answer(channel *ipc.Channel) {
+func (k *fakeKeeper) answer(channel *ipc.Channel) {
 	for {
 		m, err := channel.Receive()
 		if err != nil {
 			return
 		}
 		want := m.Message.(*query.Sign)
-		k.asked <- want
+		k.requests <- want
 		signature, err := crypto.SignMessage(k.key, rand.Reader, want.Message, k.opts[want.Scheme])
 		if err != nil {
 			signature = nil
@@ -78,9 +78,9 @@ func (k *signing) answer(channel *ipc.Channel) {
 	}
 }
 
-// memory returns a file with the given text. The offset of the file is at its
+// memFile returns a file with the given text. The offset of the file is at its
 // end, as if another worker had read it.
-func memory(t *testing.T, text []byte) *os.File {
+func memFile(t *testing.T, text []byte) *os.File {
 	t.Helper()
 	fd, err := unix.MemfdCreate("keys", unix.MFD_CLOEXEC)
 	must(t, err)
@@ -91,11 +91,11 @@ func memory(t *testing.T, text []byte) *os.File {
 	return f
 }
 
-// give makes s use files with the given contents.
-func give(t *testing.T, s *secure, m work.Keys, certificate, authorities []byte) {
+// loadCertificates makes s use files with the given contents.
+func loadCertificates(t *testing.T, s *tlsServer, m work.Keys, certificate, authorities []byte) {
 	t.Helper()
 	m.TLS = true
-	s.use(&m, memory(t, certificate), memory(t, authorities))
+	s.load(&m, memFile(t, certificate), memFile(t, authorities))
 }
 
 func selfSigned(t *testing.T, key crypto.Signer) (*x509.Certificate, []byte) {
@@ -113,12 +113,12 @@ func selfSigned(t *testing.T, key crypto.Signer) (*x509.Certificate, []byte) {
 }
 
 // handshake performs a client's handshake with s.
-func handshake(t *testing.T, s *secure, leaf *x509.Certificate, most uint16) (tls.ConnectionState, error) {
+func handshake(t *testing.T, s *tlsServer, leaf *x509.Certificate, maxVersion uint16) (tls.ConnectionState, error) {
 	t.Helper()
 	near, far := net.Pipe()
 	defer near.Close()
 	defer far.Close()
-	server, err := s.server(far)
+	server, err := s.wrap(far)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func handshake(t *testing.T, s *secure, leaf *x509.Certificate, most uint16) (tl
 	}()
 	roots := x509.NewCertPool()
 	roots.AddCert(leaf)
-	client := tls.Client(near, &tls.Config{RootCAs: roots, ServerName: "gateway", MaxVersion: most, NextProtos: []string{"h2"}})
+	client := tls.Client(near, &tls.Config{RootCAs: roots, ServerName: "gateway", MaxVersion: maxVersion, NextProtos: []string{"h2"}})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err = client.HandshakeContext(ctx)
@@ -158,17 +158,17 @@ func TestHandshake(t *testing.T) {
 	for name, key := range map[string]crypto.Signer{"P-256": p256, "P-384": p384, "RSA": rsa2, "Ed25519": edwards} {
 		for version, label := range map[uint16]string{tls.VersionTLS13: "1.3", tls.VersionTLS12: "1.2"} {
 			t.Run(name+" "+label, func(t *testing.T) {
-				s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
+				s, keeper := &tlsServer{keeper: newKeeperClient()}, newFakeKeeper(t, key)
 				go keeper.answer(keeper.link(s))
 				leaf, text := selfSigned(t, key)
-				give(t, s, work.Keys{PublicKeys: ipc.PublicKeys{TLS12: true}}, text, nil)
+				loadCertificates(t, s, work.Keys{PublicKeys: ipc.PublicKeys{TLS12: true}}, text, nil)
 				state, err := handshake(t, s, leaf, version)
 				if err != nil || state.Version != version || state.NegotiatedProtocol != "h2" {
 					t.Fatalf("version %x, %q: %v", state.Version, state.NegotiatedProtocol, err)
 				}
-				asked := <-keeper.asked
-				if is13 := bytes.Contains(asked.Message, []byte("TLS 1.3, server")); is13 != (version == tls.VersionTLS13) {
-					t.Errorf("asked %+v", asked)
+				request := <-keeper.requests
+				if is13 := bytes.Contains(request.Message, []byte("TLS 1.3, server")); is13 != (version == tls.VersionTLS13) {
+					t.Errorf("asked %+v", request)
 				}
 			})
 		}
@@ -178,10 +178,10 @@ func TestHandshake(t *testing.T) {
 // TestOldVersion checks that TLS 1.2 is not served by default.
 func TestOldVersion(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
+	s, keeper := &tlsServer{keeper: newKeeperClient()}, newFakeKeeper(t, key)
 	go keeper.answer(keeper.link(s))
 	leaf, text := selfSigned(t, key)
-	give(t, s, work.Keys{}, text, nil)
+	loadCertificates(t, s, work.Keys{}, text, nil)
 	if _, err := handshake(t, s, leaf, tls.VersionTLS12); err == nil {
 		t.Error("TLS 1.2 was served")
 	}
@@ -191,10 +191,10 @@ func TestOldVersion(t *testing.T) {
 // handshake, and that later handshakes also fail. No handshake may hang.
 func TestKeeperGone(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
+	s, keeper := &tlsServer{keeper: newKeeperClient()}, newFakeKeeper(t, key)
 	dying := keeper.link(s)
 	leaf, text := selfSigned(t, key)
-	give(t, s, work.Keys{}, text, nil)
+	loadCertificates(t, s, work.Keys{}, text, nil)
 	done := make(chan error, 1)
 	go func() {
 		_, err := handshake(t, s, leaf, tls.VersionTLS13)
@@ -216,7 +216,7 @@ func TestKeeperGone(t *testing.T) {
 // immediately.
 func TestUnsigned(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
+	s, keeper := &tlsServer{keeper: newKeeperClient()}, newFakeKeeper(t, key)
 	keeper.opts = nil // so the keeper signs nothing
 	channel := keeper.link(s)
 	go func() {
@@ -228,7 +228,7 @@ func TestUnsigned(t *testing.T) {
 			_ = channel.Send(&query.Signed{ID: m.Message.(*query.Sign).ID})
 		}
 	}()
-	k := remoteKey{remote: s.remote, public: key.Public()}
+	k := remoteKey{keeper: s.keeper, public: key.Public()}
 	if _, err := k.SignMessage(nil, []byte("m"), crypto.SHA256); !errors.Is(err, errUnsigned) {
 		t.Errorf("got %v", err)
 	}
@@ -266,12 +266,12 @@ func TestBadFiles(t *testing.T) {
 		{"no authorities required", work.Keys{}, good, nil, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &secure{remote: newRemote()}
-			if _, err := s.server(nil); err == nil {
+			s := &tlsServer{keeper: newKeeperClient()}
+			if _, err := s.wrap(nil); err == nil {
 				t.Error("TLS before any certificate")
 			}
-			give(t, s, tt.keys, tt.certificate, tt.authorities)
-			if _, err := s.server(nil); (err == nil) != tt.want {
+			loadCertificates(t, s, tt.keys, tt.certificate, tt.authorities)
+			if _, err := s.wrap(nil); (err == nil) != tt.want {
 				t.Fatalf("a connection is served: %t, want %t", err == nil, tt.want)
 			}
 			if c := s.config.Load(); tt.want && (c.ClientAuth == tls.RequireAndVerifyClientCert && c.ClientCAs != nil) != tt.keys.Authorities {
@@ -285,24 +285,24 @@ func TestBadFiles(t *testing.T) {
 // its handshake does not delay a drain.
 func TestDrainEndsHandshakes(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	st := newStage(t, work.Setup{}, nil)
+	st := newTestServer(t, work.Setup{}, nil)
 	_, text := selfSigned(t, key)
-	give(t, &st.secure, work.Keys{}, text, nil)
-	for _, when := range []string{"before", "after"} {
+	loadCertificates(t, &st.tlsServer, work.Keys{}, text, nil)
+	for _, order := range []string{"before", "after"} {
 		client, c := st.pair()
-		st.held.Add(1)
-		c.done = st.held.Done
-		secured, err := st.secure.server(c)
+		st.openConns.Add(1)
+		c.done = st.openConns.Done
+		tlsConn, err := st.tlsServer.wrap(c)
 		must(t, err)
-		go st.shake(c, secured, time.Hour)
-		if when == "before" {
-			go st.finish()
+		go st.handshake(c, tlsConn, time.Hour)
+		if order == "before" {
+			go st.shutdown()
 		}
 		client.SetReadDeadline(time.Now().Add(30 * time.Second))
 		if n, err := client.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("a handshake from %s the drain: %d, %v", when, n, err)
+			t.Errorf("a handshake from %s the drain: %d, %v", order, n, err)
 		}
-		if when == "before" {
+		if order == "before" {
 			if status := <-st.exit; status != 0 {
 				t.Errorf("status %d", status)
 			}

@@ -14,10 +14,10 @@ import (
 // the keeper, which has the secret key. The dispatcher sends the public keys
 // and the channel to the keeper after Build.
 type Tokens struct {
-	keys   atomic.Pointer[publicKeys]
-	keeper *remote
-	judge  *auth.Judge
-	once   bool // whether the worker serves only one client; then the parent does not watch the files of keys
+	keys         atomic.Pointer[publicKeys]
+	keeper       *keeperClient
+	judge        *auth.Judge
+	singleClient bool // whether the worker serves only one client; then the parent does not watch the files of keys
 }
 
 // publicKeys is a key set that the dispatcher sent.
@@ -28,8 +28,8 @@ type publicKeys struct {
 
 // NewTokens returns Tokens that can't verify anything yet.
 func NewTokens() *Tokens {
-	t := &Tokens{keeper: newRemote()}
-	t.judge = &auth.Judge{RS256: t.askKeys, HS256: t.keeper.verify}
+	t := &Tokens{keeper: newKeeperClient()}
+	t.judge = &auth.Judge{RS256: t.verifyPublic, HS256: t.keeper.verify}
 	return t
 }
 
@@ -58,14 +58,14 @@ func (t *Tokens) problems() (list []string) {
 	if t.keeper.outdated.Load() {
 		list = append(list, "keys: the file of jwt_key can't be used any more; see the log")
 	}
-	if keys := t.keys.Load(); keys != nil && !keys.followed && !t.once {
+	if keys := t.keys.Load(); keys != nil && !keys.followed && !t.singleClient {
 		list = append(list, "keys: the file of jwks can't be used any more; see the log")
 	}
 	return list
 }
 
-// askKeys verifies a signature with the public keys.
-func (t *Tokens) askKeys(_ context.Context, s auth.Signature) auth.Answer {
+// verifyPublic verifies a signature with the public keys.
+func (t *Tokens) verifyPublic(_ context.Context, s auth.Signature) auth.Answer {
 	keys := t.keys.Load()
 	if keys == nil {
 		return auth.Unknown
@@ -77,10 +77,10 @@ func (t *Tokens) askKeys(_ context.Context, s auth.Signature) auth.Answer {
 	return answer
 }
 
-// use installs the public keys from the dispatcher. If use fails, this worker
+// load installs the public keys from the dispatcher. If use fails, this worker
 // gets no connections: the gateway keeps the previous generation of workers, or
 // does not start.
-func (t *Tokens) use(f *os.File, followed bool) error {
+func (t *Tokens) load(f *os.File, followed bool) error {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, auth.MaxKeySet))
 	if err != nil || len(data) == 0 { // no keys
 		return err

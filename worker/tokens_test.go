@@ -40,8 +40,8 @@ func setOf(key *rsa.PrivateKey) string {
 	return fmt.Sprintf(`{"keys":[{"kty":"RSA","n":%q,"e":%q}]}`, b64(key.N.Bytes()), b64(big.NewInt(int64(key.E)).Bytes()))
 }
 
-// signed returns key's signature of text.
-func signed(t *testing.T, key *rsa.PrivateKey, text string) auth.Signature {
+// signatureOf returns key's signature of text.
+func signatureOf(t *testing.T, key *rsa.PrivateKey, text string) auth.Signature {
 	t.Helper()
 	digest := sha256.Sum256([]byte(text))
 	s, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
@@ -51,11 +51,11 @@ func signed(t *testing.T, key *rsa.PrivateKey, text string) auth.Signature {
 	return auth.Signature{Signed: text, Bytes: s}
 }
 
-// bring returns Tokens with the given key set.
-func bring(t *testing.T, text string, followed bool) *Tokens {
+// tokensWithKeys returns Tokens with the given key set.
+func tokensWithKeys(t *testing.T, text string, followed bool) *Tokens {
 	t.Helper()
 	tokens := NewTokens()
-	must(t, tokens.use(memory(t, []byte(text)), followed))
+	must(t, tokens.load(memFile(t, []byte(text)), followed))
 	return tokens
 }
 
@@ -63,22 +63,22 @@ func bring(t *testing.T, text string, followed bool) *Tokens {
 // the set does not verify counts as forged only if there can be no newer set.
 // Without a usable set, the answer is Unknown.
 func TestKeySet(t *testing.T) {
-	one, other := signed(t, oneRSA(), "a.b"), signed(t, otherRSA(), "a.b")
-	want := func(when string, tokens *Tokens, first, second auth.Answer) {
+	one, other := signatureOf(t, oneRSA(), "a.b"), signatureOf(t, otherRSA(), "a.b")
+	want := func(name string, tokens *Tokens, first, second auth.Answer) {
 		t.Helper()
 		for i, s := range []auth.Signature{one, other} {
 			if got := tokens.judge.RS256(t.Context(), s); got != []auth.Answer{first, second}[i] {
-				t.Errorf("%s: answer %d to key %d", when, got, i+1)
+				t.Errorf("%s: answer %d to key %d", name, got, i+1)
 			}
 		}
 	}
 	want("no set", NewTokens(), auth.Unknown, auth.Unknown)
-	want("followed", bring(t, setOf(oneRSA()), true), auth.Good, auth.Bad)
-	want("not followed", bring(t, setOf(oneRSA()), false), auth.Good, auth.Unknown)
-	want("another set", bring(t, setOf(otherRSA()), true), auth.Bad, auth.Good)
-	want("an empty file", bring(t, "", true), auth.Unknown, auth.Unknown)
+	want("followed", tokensWithKeys(t, setOf(oneRSA()), true), auth.Good, auth.Bad)
+	want("not followed", tokensWithKeys(t, setOf(oneRSA()), false), auth.Good, auth.Unknown)
+	want("another set", tokensWithKeys(t, setOf(otherRSA()), true), auth.Bad, auth.Good)
+	want("an empty file", tokensWithKeys(t, "", true), auth.Unknown, auth.Unknown)
 	for _, broken := range []string{"no set", `{"keys":[]}`, `{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`} {
-		if NewTokens().use(memory(t, []byte(broken)), true) == nil {
+		if NewTokens().load(memFile(t, []byte(broken)), true) == nil {
 			t.Errorf("%s is used", broken)
 		}
 	}
@@ -87,13 +87,13 @@ func TestKeySet(t *testing.T) {
 // TestKeys checks that a worker uses each file for its purpose, and closes it.
 func TestKeys(t *testing.T) {
 	_, text := selfSigned(t, oneRSA())
-	one, other := signed(t, oneRSA(), "a.b"), signed(t, otherRSA(), "a.b")
+	one, other := signatureOf(t, oneRSA(), "a.b"), signatureOf(t, otherRSA(), "a.b")
 	for _, tt := range []struct {
-		name       string
-		keys       work.Keys
-		files      [3]string
-		tls        bool
-		good, rest auth.Answer
+		name          string
+		keys          work.Keys
+		files         [3]string
+		tls           bool
+		good, foreign auth.Answer
 	}{
 		{"all", work.Keys{PublicKeys: ipc.PublicKeys{TLS: true, Authorities: true, Followed: true}}, [3]string{string(text), string(text), setOf(oneRSA())}, true, auth.Good, auth.Bad},
 		{"no TLS", work.Keys{}, [3]string{"", "", setOf(oneRSA())}, false, auth.Good, auth.Unknown},
@@ -101,14 +101,14 @@ func TestKeys(t *testing.T) {
 		{"none", work.Keys{PublicKeys: ipc.PublicKeys{Followed: true}}, [3]string{}, false, auth.Unknown, auth.Unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			st := newStage(t, work.Setup{}, nil)
+			st := newTestServer(t, work.Setup{}, nil)
 			var fds []int
 			for _, text := range tt.files {
-				fd, err := unix.Dup(int(memory(t, []byte(text)).Fd()))
+				fd, err := unix.Dup(int(memFile(t, []byte(text)).Fd()))
 				must(t, err)
 				fds = append(fds, fd)
 			}
-			if answer := st.use(&tt.keys, fds); !answer.OK {
+			if answer := st.loadKeys(&tt.keys, fds); !answer.OK {
 				t.Errorf("refused: %s", answer.Reason)
 			}
 			for i, fd := range fds {
@@ -116,13 +116,13 @@ func TestKeys(t *testing.T) {
 					t.Errorf("file %d is still open: %v", i, err)
 				}
 			}
-			if _, err := st.secure.server(nil); (err == nil) != tt.tls {
+			if _, err := st.tlsServer.wrap(nil); (err == nil) != tt.tls {
 				t.Errorf("TLS is served: %t", err == nil)
 			}
 			if got := st.tokens.judge.RS256(t.Context(), one); got != tt.good {
 				t.Errorf("answer %d to its own signature", got)
 			}
-			if got := st.tokens.judge.RS256(t.Context(), other); got != tt.rest {
+			if got := st.tokens.judge.RS256(t.Context(), other); got != tt.foreign {
 				t.Errorf("answer %d to another key's", got)
 			}
 		})
@@ -224,20 +224,20 @@ func TestKeeperExits(t *testing.T) {
 func TestTokensWaitForNoHandshake(t *testing.T) {
 	tokens := NewTokens()
 	c := keeperEnd(t, tokens)
-	for range 2 * maxAsked {
+	for range 2 * maxQuestions {
 		go func() { _, _ = tokens.keeper.sign(1, []byte("handshake")) }()
 	}
 	answer := make(chan auth.Answer, 1)
-	for asked := 0; ; asked++ {
+	for handshakes := 0; ; handshakes++ {
 		m, err := c.Receive()
 		if err != nil {
-			t.Fatalf("%v after %d handshakes, and no request asked about the token", err, asked)
+			t.Fatalf("%v after %d handshakes, and no request asked about the token", err, handshakes)
 		}
 		if q, ok := m.Message.(*query.Verify); ok {
 			_ = c.Send(&query.Verified{ID: q.ID, Verdict: query.Genuine})
 			break
 		}
-		if asked == maxAsked-1 { // no more handshakes can be pending
+		if handshakes == maxQuestions-1 { // no more handshakes can be pending
 			go func() {
 				answer <- tokens.keeper.verify(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)})
 				c.Close()
@@ -256,10 +256,10 @@ func TestCancelledRequestLeavesKeeper(t *testing.T) {
 	tokens := NewTokens()
 	keeperEnd(t, tokens)
 	l := tokens.keeper.link.Load()
-	gone, leave := context.WithCancel(t.Context())
-	leave()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
 	for {
-		_, err := l.ask(gone, l.channel.TrySend, nil, func(id uint64) ipc.Message {
+		_, err := l.ask(ctx, l.channel.TrySend, nil, func(id uint64) ipc.Message {
 			return &query.Verify{ID: id, Signed: bytes.Repeat([]byte("a"), 8<<10)}
 		})
 		if errors.Is(err, ipc.ErrFull) {
@@ -272,8 +272,8 @@ func TestCancelledRequestLeavesKeeper(t *testing.T) {
 	if tokens.keeper.verify(t.Context(), auth.Signature{Signed: strings.Repeat("a", 8<<10), Bytes: make([]byte, 32)}) != auth.Unknown {
 		t.Error("an answer of a keeper that reads nothing")
 	}
-	if len(l.asked.waiting) != 0 {
-		t.Errorf("%d are waited for", len(l.asked.waiting))
+	if len(l.pending.waiting) != 0 {
+		t.Errorf("%d are waited for", len(l.pending.waiting))
 	}
 }
 

@@ -28,43 +28,43 @@ var refusedText = map[int]struct {
 // HTTP/1.1, because no part of a request is read. Its texts need no escaping.
 func refusedAnswer(m *ipc.Connection) []byte {
 	status := int(m.Refuse)
-	why, ok := refusedText[status]
+	refusal, ok := refusedText[status]
 	if !ok {
 		return nil
 	}
-	after := ""
+	retryAfter := ""
 	if m.RetryAfter > 0 {
-		after = "Retry-After: " + strconv.Itoa(int(m.RetryAfter)) + "\r\n"
+		retryAfter = "Retry-After: " + strconv.Itoa(int(m.RetryAfter)) + "\r\n"
 	}
 	name := http.StatusText(status)
 	body := fmt.Sprintf(`{"meta":{},"errors":[{"description":%q,"error_number":0,"error":%q,"source":"","code":%q,"retryable":%t}],"warnings":[]}`,
-		why.text, name, errcode.Of(why.kind), why.retryable)
+		refusal.text, name, errcode.Of(refusal.kind), refusal.retryable)
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s",
-		status, name, after, len(body), body)
+		status, name, retryAfter, len(body), body)
 }
 
 // A connection that is closed with an unread request is reset, and the client
 // may get the reset instead of the answer. So a refused connection normally
-// stays open for a moment after the answer. While mostRefused connections are
+// stays open for a moment after the answer. While maxRefused connections are
 // open in this way, further refused connections are closed without an answer.
 const (
 	refusedLinger = time.Second
-	mostRefused   = 64
+	maxRefused    = 64
 )
 
-// turnAway answers and closes a connection that the dispatcher refuses. The
+// refuseConn answers and closes a connection that the dispatcher refuses. The
 // dispatcher does not count the connection, and gets no report about it.
-func (s *server) turnAway(fd int, m *ipc.Connection) {
+func (s *server) refuseConn(fd int, m *ipc.Connection) {
 	c, err := newConn(fd, m, refusedLinger, func() {})
 	if err != nil {
 		return
 	}
-	if s.refused.Add(1) > mostRefused {
+	if s.refused.Add(1) > maxRefused {
 		s.refused.Add(-1)
 		_ = c.Close()
 		return
 	}
-	s.held.Add(1) // a draining worker writes the answer first
+	s.openConns.Add(1) // a draining worker writes the answer first
 	go func() {
 		defer s.refused.Add(-1)
 		defer c.Close()
@@ -73,7 +73,7 @@ func (s *server) turnAway(fd int, m *ipc.Connection) {
 		if err == nil {
 			err = c.CloseWrite()
 		}
-		s.held.Done()
+		s.openConns.Done()
 		if err == nil {
 			_, _ = io.Copy(io.Discard, c.Conn)
 		}

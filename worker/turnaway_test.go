@@ -17,9 +17,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// turnedAway makes a server refuse a connection, after the client has sent
+// refusedConn makes a server refuse a connection, after the client has sent
 // text. It returns the client's end.
-func turnedAway(t *testing.T, s *server, m ipc.Connection, text string) net.Conn {
+func refusedConn(t *testing.T, s *server, m ipc.Connection, text string) net.Conn {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	must(t, err)
@@ -31,7 +31,7 @@ func turnedAway(t *testing.T, s *server, m ipc.Connection, text string) net.Conn
 	_, err = io.WriteString(client, text)
 	must(t, err)
 	m.Network = ipc.Unix
-	s.turnAway(fds[1], &m)
+	s.refuseConn(fds[1], &m)
 	return client
 }
 
@@ -50,7 +50,7 @@ func TestTurnAway(t *testing.T) {
 		{ipc.Connection{Refuse: 429, RetryAfter: 65535}, "too_many", true, "65535"},
 		{ipc.Connection{Refuse: 200}, "", false, ""},
 	} {
-		client := turnedAway(t, new(server), tt.m, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
+		client := refusedConn(t, new(server), tt.m, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
 		text, err := io.ReadAll(client)
 		if err != nil {
 			t.Errorf("%d: %v", tt.m.Refuse, err)
@@ -94,13 +94,13 @@ func TestTurnAway(t *testing.T) {
 func TestTurnAwayLimit(t *testing.T) {
 	s := new(server)
 	var clients []net.Conn
-	for range 3 * mostRefused {
-		clients = append(clients, turnedAway(t, s, ipc.Connection{Refuse: 503}, ""))
+	for range 3 * maxRefused {
+		clients = append(clients, refusedConn(t, s, ipc.Connection{Refuse: 503}, ""))
 	}
-	if n := s.refused.Load(); n > mostRefused {
+	if n := s.refused.Load(); n > maxRefused {
 		t.Errorf("%d connections are open", n)
 	}
-	s.held.Wait()
+	s.openConns.Wait()
 	answered := 0
 	for _, c := range clients {
 		text, err := io.ReadAll(c)
@@ -109,7 +109,7 @@ func TestTurnAwayLimit(t *testing.T) {
 			answered++
 		}
 	}
-	if answered < mostRefused {
+	if answered < maxRefused {
 		t.Errorf("%d of %d are answered", answered, len(clients))
 	}
 	for end := time.Now().Add(time.Minute); s.refused.Load() != 0; time.Sleep(10 * time.Millisecond) {

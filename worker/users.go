@@ -17,46 +17,46 @@ import (
 type users struct {
 	user, group names
 
-	number    func(ctx context.Context, group bool, name string) (uint32, error)
-	resolving chan struct{} // has an element while a name that a client sent is looked up
+	lookupID   func(ctx context.Context, group bool, name string) (uint32, error)
+	resolveSem chan struct{} // has an element while a name that a client sent is looked up
 }
 
 // names caches the names of one database, by id.
 type names struct {
-	look  func(uint32) (string, error)
-	plain func(uint32) string // returns the text for an id that has no name
-	now   func() time.Time
+	lookup   func(uint32) (string, error)
+	fallback func(uint32) string // returns the text for an id that has no name
+	now      func() time.Time
 
-	mu    sync.Mutex
-	known map[uint32]name
-	mute  time.Time // no look-ups before this time
+	mu      sync.Mutex
+	cache   map[uint32]name
+	retryAt time.Time // no look-ups before this time
 }
 
 type name struct {
-	text  string
-	until time.Time
+	text    string
+	expires time.Time
 }
 
 const (
-	keepNames = time.Minute
-	muteNames = 30 * time.Second
-	maxNames  = 10_000 // maximum number of entries; beyond it the cache is cleared
+	nameTTL     = time.Minute
+	lookupPause = 30 * time.Second
+	maxNames    = 10_000 // maximum number of entries; beyond it the cache is cleared
 )
 
 func newUsers(e *Broker) *users {
 	return &users{
-		number:    e.number,
-		resolving: make(chan struct{}, 1),
-		user:      names{plain: api.Numbers{}.User, now: time.Now, look: func(uid uint32) (string, error) { return e.Name(false, uid) }},
-		group:     names{plain: api.Numbers{}.Group, now: time.Now, look: func(gid uint32) (string, error) { return e.Name(true, gid) }},
+		lookupID:   e.lookupID,
+		resolveSem: make(chan struct{}, 1),
+		user:       names{fallback: api.Numbers{}.User, now: time.Now, lookup: func(uid uint32) (string, error) { return e.Name(false, uid) }},
+		group:      names{fallback: api.Numbers{}.Group, now: time.Now, lookup: func(gid uint32) (string, error) { return e.Name(true, gid) }},
 	}
 }
 
 // User returns the name of uid, or the number in decimal.
-func (u *users) User(uid uint32) string { return u.user.of(uid) }
+func (u *users) User(uid uint32) string { return u.user.get(uid) }
 
 // Group returns the name of gid, or the number in decimal.
-func (u *users) Group(gid uint32) string { return u.group.of(gid) }
+func (u *users) Group(gid uint32) string { return u.group.get(gid) }
 
 // maxNameLength is the length of the longest name that the resolver looks up,
 // in bytes.
@@ -80,12 +80,12 @@ func (u *users) resolve(ctx context.Context, group bool, name string) (uint32, e
 		return 0, errs.New(errs.NotFound, "not a name")
 	}
 	select {
-	case u.resolving <- struct{}{}:
-		defer func() { <-u.resolving }()
+	case u.resolveSem <- struct{}{}:
+		defer func() { <-u.resolveSem }()
 	case <-ctx.Done():
 		return 0, errs.Wrap(ctx.Err(), errs.Unavailable, "the user database is unavailable")
 	}
-	id, err := u.number(ctx, group, name)
+	id, err := u.lookupID(ctx, group, name)
 	switch {
 	case err != nil:
 		return 0, errs.Wrap(err, errs.Unavailable, "the user database is unavailable")
@@ -95,31 +95,31 @@ func (u *users) resolve(ctx context.Context, group bool, name string) (uint32, e
 	return id, nil
 }
 
-func (n *names) of(id uint32) string {
+func (n *names) get(id uint32) string {
 	now := n.now()
 	n.mu.Lock()
-	kept, ok := n.known[id]
-	mute := now.Before(n.mute)
+	cached, ok := n.cache[id]
+	paused := now.Before(n.retryAt)
 	n.mu.Unlock()
-	if ok && now.Before(kept.until) {
-		return kept.text
+	if ok && now.Before(cached.expires) {
+		return cached.text
 	}
-	if mute {
-		return n.plain(id)
+	if paused {
+		return n.fallback(id)
 	}
-	text, err := n.look(id)
+	text, err := n.lookup(id)
 	if err != nil || text == "" {
-		text = n.plain(id)
+		text = n.fallback(id)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err != nil && errs.KindOf(err) != errs.NotFound {
-		n.mute = n.now().Add(muteNames)
+		n.retryAt = n.now().Add(lookupPause)
 		return text
 	}
-	if n.known == nil || len(n.known) >= maxNames {
-		n.known = map[uint32]name{}
+	if n.cache == nil || len(n.cache) >= maxNames {
+		n.cache = map[uint32]name{}
 	}
-	n.known[id] = name{text, now.Add(keepNames)}
+	n.cache[id] = name{text, now.Add(nameTTL)}
 	return text
 }

@@ -15,9 +15,9 @@ import (
 // and not at all while the database is unavailable.
 func TestNames(t *testing.T) {
 	now := time.Unix(1000, 0)
-	var asked []string
-	n := names{plain: api.Numbers{}.User, now: func() time.Time { return now }, look: func(id uint32) (string, error) {
-		asked = append(asked, fmt.Sprint(id))
+	var lookups []string
+	n := names{fallback: api.Numbers{}.User, now: func() time.Time { return now }, lookup: func(id uint32) (string, error) {
+		lookups = append(lookups, fmt.Sprint(id))
 		switch id {
 		case 1:
 			return "alice", nil
@@ -29,19 +29,19 @@ func TestNames(t *testing.T) {
 	var got []string
 	ask := func(ids ...uint32) {
 		for _, id := range ids {
-			got = append(got, n.of(id))
+			got = append(got, n.get(id))
 		}
 	}
 	ask(1, 2, 1, 2) // looks up each id once
 	ask(3, 4, 1)    // 3 finds the database unavailable, so 4 is not looked up, and 1 is still cached
-	now = now.Add(muteNames)
+	now = now.Add(lookupPause)
 	ask(4)
-	now = now.Add(keepNames)
+	now = now.Add(nameTTL)
 	ask(1)
 	if diff := cmp.Diff([]string{"alice", "2", "alice", "2", "3", "4", "alice", "4", "alice"}, got); diff != "" {
 		t.Errorf("names (want -, got +):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"1", "2", "3", "4", "1"}, asked); diff != "" {
+	if diff := cmp.Diff([]string{"1", "2", "3", "4", "1"}, lookups); diff != "" {
 		t.Errorf("asked for (want -, got +):\n%s", diff)
 	}
 }

@@ -21,9 +21,9 @@ import (
 	"schedrestd/security/self"
 )
 
-// handed returns both ends of a connection: the worker's, as if the dispatcher
+// connPair returns both ends of a connection: the worker's, as if the dispatcher
 // had passed it, and the client's.
-func handed(t *testing.T, m ipc.Connection, stall time.Duration, done func()) (*conn, net.Conn) {
+func connPair(t *testing.T, m ipc.Connection, stall time.Duration, done func()) (*conn, net.Conn) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -45,7 +45,7 @@ func handed(t *testing.T, m ipc.Connection, stall time.Duration, done func()) (*
 
 func TestConnCallsDoneOnce(t *testing.T) {
 	done := 0
-	c, client := handed(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() { done++ })
+	c, client := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() { done++ })
 	if err := c.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestConnCallsDoneOnce(t *testing.T) {
 // TestStalledWrite checks that the answer to a client that stops reading is
 // aborted, so that the client holds no slot permanently.
 func TestStalledWrite(t *testing.T) {
-	c, _ := handed(t, ipc.Connection{Network: ipc.Unix}, 20*time.Millisecond, func() {})
+	c, _ := connPair(t, ipc.Connection{Network: ipc.Unix}, 20*time.Millisecond, func() {})
 	if _, err := c.Write(make([]byte, 16<<20)); !os.IsTimeout(err) {
 		t.Errorf("got %v, want a timeout", err)
 	}
@@ -92,7 +92,7 @@ func TestPeer(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c, _ := handed(t, tt.m, time.Minute, func() {})
+			c, _ := connPair(t, tt.m, time.Minute, func() {})
 			got, ok := auth.PeerFrom(withPeer(t.Context(), c))
 			if diff := cmp.Diff(tt.want, got); diff != "" || !ok {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -122,8 +122,8 @@ func TestQueue(t *testing.T) {
 
 func TestLogLines(t *testing.T) {
 	var out bytes.Buffer
-	held := &lines{out: &out, timed: true} // as if a flush were scheduled
-	log := slog.New(newLog(held, slog.LevelInfo))
+	buffered := &lines{out: &out, flushScheduled: true} // as if a flush were scheduled
+	log := slog.New(newLog(buffered, slog.LevelInfo))
 	log.Debug("left out")
 	log.Info("request", "id", 1)
 	log.Info("request", "id", 2)
@@ -133,7 +133,7 @@ func TestLogLines(t *testing.T) {
 	log.Warn("two\nlines", "a", "b c")
 	log.With("id", 7).WithGroup("g").Error("more", "time", "kept")
 	log.Info("last")
-	held.flush()
+	buffered.flush()
 	want := "level=INFO msg=request id=1\nlevel=INFO msg=request id=2\nlevel=WARN msg=\"two\\nlines\" a=\"b c\"\nlevel=ERROR msg=more id=7 g.time=kept\nlevel=INFO msg=last\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -163,7 +163,7 @@ func TestStartedByHand(t *testing.T) {
 // client sends. The thread that closes them must not stay blocked or delay
 // other connections.
 func TestConnOfDescriptors(t *testing.T) {
-	c, client := handed(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
+	c, client := connPair(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
 	if _, ok := c.Conn.(*unixconn.Conn); !ok {
 		t.Errorf("it reads by a %T", c.Conn)
 	}

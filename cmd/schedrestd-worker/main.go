@@ -40,7 +40,7 @@ func main() {
 	if status, ok := proof.Main(os.Args, worker.CloseSandbox); ok {
 		os.Exit(status)
 	}
-	os.Exit(worker.Main(worker.Join))
+	os.Exit(worker.Main(worker.NewHandler))
 }
 
 // tablesFiles limits the open descriptors while the OpenAPI document is

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		"schedrestd-config": func() { os.Exit(plan.Main()) },
 		"schedrestd-worker": func() {
 			if len(os.Args) < 2 || os.Args[1] != feature.TablesMode {
-				os.Exit(worker.Main(worker.Join))
+				os.Exit(worker.Main(worker.NewHandler))
 			}
 			if err := worker.Tables(os.Args[2:], os.Stdout); err != nil {
 				os.Exit(1)

@@ -20,7 +20,7 @@ type totals struct {
 func newTotals(enabled bool) (t totals) {
 	t.startTime = time.Now()
 	if enabled {
-		t.cells = make([]uint64, metric.MostCells)
+		t.cells = make([]uint64, metric.MaxCells)
 	}
 	return t
 }
@@ -78,15 +78,15 @@ func (s *Set) Samples() (list []query.Sample) {
 			t.cells[f.Cell(at...)] = n
 		}
 	}
-	set(metric.Start, uint64(t.startTime.Unix()))
+	set(metric.StartTime, uint64(t.startTime.Unix()))
 	set(metric.Generations, t.generations)
 	set(metric.Slots, uint64(a.Slots))
 	set(metric.SlotsUsed, uint64(max(0, a.Held)))
 	set(metric.SlotsWaiting, uint64(a.Waiting))
 	set(metric.Sources, uint64(a.Sources))
 	set(metric.Connections, c.accepted)
-	set(metric.Waited, a.Parked)
-	set(metric.Refused, c.unidentified, c.forbidden, c.blocked, c.unavailable)
+	set(metric.ConnectionsWaited, a.Parked)
+	set(metric.ConnectionsRefused, c.unidentified, c.forbidden, c.blocked, c.unavailable)
 	set(metric.Offences, a.Offences[penalty.Auth], a.Offences[penalty.Malformed], a.Offences[penalty.Crash])
 	set(metric.Blocks, a.Blocks)
 	set(metric.Debts, uint64(a.Debts))

@@ -46,12 +46,12 @@ func TestCaptured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := 0
+	captures := 0
 	for _, file := range files {
 		if strings.Contains(file, "-dbd-") {
 			continue
 		}
-		seen++
+		captures++
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			answers := readCaptures(t, file)
 			count := cluster.New(cluster.By{User: true, Account: true})
@@ -67,7 +67,7 @@ func TestCaptured(t *testing.T) {
 			decode(t, answers["stats"], stats)
 			count.Scheduler(&stats.ControllerStats)
 			decode(t, answers["shares"], shares)
-			got := parse(t, text(t, count))
+			got := parse(t, render(t, count))
 
 			want := map[string]float64{}
 			for _, item := range answers["jobs"].Decoded.Items {
@@ -106,8 +106,8 @@ func TestCaptured(t *testing.T) {
 			}
 		})
 	}
-	if seen < int(codec.Newest-codec.Oldest) {
-		t.Errorf("%d captures", seen)
+	if captures < int(codec.Newest-codec.Oldest) {
+		t.Errorf("%d captures", captures)
 	}
 }
 

@@ -23,9 +23,9 @@ import (
 // Prefix is the beginning of the names of metrics that Slurm does not have.
 const Prefix = "schedrestd_cluster_"
 
-// mostValues limits the number of values of each label. Each value costs memory
+// maxValues limits the number of values of each label. Each value costs memory
 // in this process, and one time series per metric in the Prometheus server.
-const mostValues = 20_000
+const maxValues = 20_000
 
 // By selects the metrics whose labels name users or accounts.
 type By struct{ User, Account bool }
@@ -38,9 +38,9 @@ type Counts struct {
 	users      map[string]*group
 	accounts   map[string]*group
 	nodes      nodeGroup
-	cpus       shares // in CPUs
-	memory     shares // in MiB
-	gres       map[gresKind]*shares
+	cpus       stateAmounts // in CPUs
+	memory     stateAmounts // in MiB
+	gres       map[gresKind]*stateAmounts
 	scheduler  *model.ControllerStats
 	fairShare  fairShare
 }
@@ -54,20 +54,20 @@ type partition struct {
 	count uint64 // number of nodes
 }
 
-// shares divides an amount by state.
-type shares struct{ allocated, idle, down uint64 }
+// stateAmounts divides an amount by state.
+type stateAmounts struct{ allocated, idle, down uint64 }
 
 // New returns an empty Counts.
 func New(by By) *Counts {
-	return &Counts{by: by, partitions: map[string]*partition{}, users: map[string]*group{}, accounts: map[string]*group{}, gres: map[gresKind]*shares{}}
+	return &Counts{by: by, partitions: map[string]*partition{}, users: map[string]*group{}, accounts: map[string]*group{}, gres: map[gresKind]*stateAmounts{}}
 }
 
 // Partition adds a partition. All partitions must be added before jobs and
 // nodes, because a job or a node of an unknown partition is not counted for any
 // partition.
 func (c *Counts) Partition(p *model.Partition) error {
-	if len(c.partitions) >= mostValues {
-		return errs.New(errs.BadAnswer, "the controller has more than %d partitions", mostValues)
+	if len(c.partitions) >= maxValues {
+		return errs.New(errs.BadAnswer, "the controller has more than %d partitions", maxValues)
 	}
 	c.partitions[exposition.Text(p.Name)] = &partition{cpus: uint64(p.TotalCPUs), count: uint64(p.TotalNodes)}
 	return nil
@@ -78,22 +78,22 @@ func (c *Counts) Scheduler(s *model.ControllerStats) { c.scheduler = s }
 
 // Write writes all metrics.
 func (c *Counts) Write(w *exposition.Writer) {
-	whole := func(g *group) []named[group] { return []named[group]{{nil, g}} }
+	whole := func(g *group) []series[group] { return []series[group]{{nil, g}} }
 	write(w, "slurm_jobs", jobMeasures, whole(&c.jobs))
-	partitions := labelled("partition", c.partitions)
-	one(w, "slurm_partitions", "Partitions.", float64(len(partitions)))
+	partitions := sortedSeries("partition", c.partitions)
+	writeSingle(w, "slurm_partitions", "Partitions.", float64(len(partitions)))
 	write(w, "slurm_partition", partitionMeasures, partitions)
 	if c.by.User {
-		write(w, "slurm_user_jobs", jobMeasures, labelled("username", c.users))
+		write(w, "slurm_user_jobs", jobMeasures, sortedSeries("username", c.users))
 	}
 	if c.by.Account {
-		write(w, "slurm_account_jobs", jobMeasures, labelled("account", c.accounts))
+		write(w, "slurm_account_jobs", jobMeasures, sortedSeries("account", c.accounts))
 	}
-	write(w, "slurm_nodes", nodeMeasures, []named[nodeGroup]{{nil, &c.nodes}})
+	write(w, "slurm_nodes", nodeMeasures, []series[nodeGroup]{{nil, &c.nodes}})
 	c.writeResources(w)
 	if c.scheduler != nil {
 		for _, m := range schedulerMeasures {
-			one(w, "slurm_"+m.name, m.help, m.of(c.scheduler))
+			writeSingle(w, "slurm_"+m.name, m.help, m.value(c.scheduler))
 		}
 	}
 	c.fairShare.write(w, c.by)
@@ -102,40 +102,40 @@ func (c *Counts) Write(w *exposition.Writer) {
 // measure is a metric whose value is computed from a T.
 type measure[T any] struct {
 	name, help string
-	of         func(*T) float64
+	value      func(*T) float64
 }
 
-// named is a T with its labels.
-type named[T any] struct {
+// series is a T with its labels.
+type series[T any] struct {
 	labels []string
-	of     *T
+	value  *T
 }
 
-// labelled returns the elements of m, sorted by name. The name of each element
+// sortedSeries returns the elements of m, sorted by name. The name of each element
 // is the value of its label.
-func labelled[T any](label string, m map[string]*T) []named[T] {
-	list := make([]named[T], 0, len(m))
+func sortedSeries[T any](label string, m map[string]*T) []series[T] {
+	list := make([]series[T], 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, named[T]{[]string{label, name}, m[name]})
+		list = append(list, series[T]{[]string{label, name}, m[name]})
 	}
 	return list
 }
 
 // write writes the metrics of each element of list.
-func write[T any](w *exposition.Writer, prefix string, measures []measure[T], list []named[T]) {
+func write[T any](w *exposition.Writer, prefix string, measures []measure[T], list []series[T]) {
 	if len(list) == 0 {
 		return
 	}
 	for _, m := range measures {
 		w.Family(prefix+m.name, exposition.Gauge, m.help)
 		for _, n := range list {
-			w.Sample(prefix+m.name, m.of(n.of), n.labels...)
+			w.Sample(prefix+m.name, m.value(n.value), n.labels...)
 		}
 	}
 }
 
-// one writes a metric with one sample.
-func one(w *exposition.Writer, name, help string, value float64) {
+// writeSingle writes a metric with one sample.
+func writeSingle(w *exposition.Writer, name, help string, value float64) {
 	w.Family(name, exposition.Gauge, help)
 	w.Sample(name, value)
 }

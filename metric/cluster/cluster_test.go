@@ -16,7 +16,7 @@ import (
 	"schedrestd/model"
 )
 
-func text(t *testing.T, c *cluster.Counts) string {
+func render(t *testing.T, c *cluster.Counts) string {
 	t.Helper()
 	var b strings.Builder
 	w := exposition.NewWriter(&b)
@@ -41,7 +41,7 @@ func parse(t *testing.T, text string) map[string]float64 {
 		if err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		if _, twice := samples[line[:cut]]; twice {
+		if _, duplicate := samples[line[:cut]]; duplicate {
 			t.Errorf("%s is written twice", line[:cut])
 		}
 		samples[line[:cut]] = v
@@ -49,8 +49,8 @@ func parse(t *testing.T, text string) map[string]float64 {
 	return samples
 }
 
-// filled returns a Counts with the records of a small cluster.
-func filled(t *testing.T, by cluster.By) *cluster.Counts {
+// smallCluster returns a Counts with the records of a small cluster.
+func smallCluster(t *testing.T, by cluster.By) *cluster.Counts {
 	t.Helper()
 	c := cluster.New(by)
 	add := func(err error) {
@@ -105,7 +105,7 @@ func TestPendingWithFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := parse(t, text(t, c))
+	got := parse(t, render(t, c))
 	for name, want := range map[string]float64{"slurm_jobs_pending": 4, "slurm_jobs_completing": 1, "slurm_jobs_requeued": 1} {
 		if got[name] != want {
 			t.Errorf("%s is %v, want %v", name, got[name], want)
@@ -116,7 +116,7 @@ func TestPendingWithFlags(t *testing.T) {
 // TestCounts checks the numbers of a small cluster.
 func TestCounts(t *testing.T) {
 	t.Parallel()
-	got := parse(t, text(t, filled(t, cluster.By{User: true, Account: true})))
+	got := parse(t, render(t, smallCluster(t, cluster.By{User: true, Account: true})))
 	want := map[string]float64{
 		"slurm_jobs":              11, // five tasks count individually
 		"slurm_jobs_pending":      6,
@@ -200,7 +200,7 @@ func TestCounts(t *testing.T) {
 func TestNoNames(t *testing.T) {
 	t.Parallel()
 	for by, labels := range map[cluster.By][2]bool{{}: {}, {User: true}: {true, false}, {Account: true}: {false, true}} {
-		s := text(t, filled(t, by))
+		s := render(t, smallCluster(t, by))
 		if got := [2]bool{strings.Contains(s, "alice"), strings.Contains(s, "slurm_account_")}; got != labels {
 			t.Errorf("%+v: shows users, accounts: %v", by, got)
 		}
@@ -215,7 +215,7 @@ func TestPromtool(t *testing.T) {
 		t.Skip("needs promtool: apt-get install prometheus")
 	}
 	cmd := exec.Command(promtool, "check", "metrics")
-	cmd.Stdin = strings.NewReader(text(t, filled(t, cluster.By{User: true, Account: true})))
+	cmd.Stdin = strings.NewReader(render(t, smallCluster(t, cluster.By{User: true, Account: true})))
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -254,7 +254,7 @@ func TestSameLabels(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d := cmp.Diff(3.0, parse(t, text(t, c))["slurm_user_jobs{username=\"a\uFFFD\"}"]); d != "" {
+	if d := cmp.Diff(3.0, parse(t, render(t, c))["slurm_user_jobs{username=\"a\uFFFD\"}"]); d != "" {
 		t.Error(d)
 	}
 }
@@ -271,7 +271,7 @@ func FuzzNode(f *testing.F) {
 		if err := c.Job(&model.Job{State: model.JobRunning, TRESAlloc: tres, ArrayTasks: gres}, ""); err != nil {
 			t.Fatal(err)
 		}
-		for name, v := range parse(t, text(t, c)) {
+		for name, v := range parse(t, render(t, c)) {
 			if v < 0 || math.IsNaN(v) {
 				t.Errorf("%s is %v", name, v)
 			}

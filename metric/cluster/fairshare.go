@@ -23,20 +23,20 @@ type share struct {
 // Share adds the share of an association. It skips associations of users unless
 // By.User is set, and associations of accounts unless By.Account is set.
 func (c *Counts) Share(s *model.Share) error {
-	list, wanted, label := &c.fairShare.accounts, c.by.Account, "account"
-	kept := share{account: s.Name, factor: s.Factor, level: s.Level, shares: s.SharesNormalized, usage: s.EffectiveUsage, weight: float64(s.Usage)}
+	list, enabled, label := &c.fairShare.accounts, c.by.Account, "account"
+	record := share{account: s.Name, factor: s.Factor, level: s.Level, shares: s.SharesNormalized, usage: s.EffectiveUsage, weight: float64(s.Usage)}
 	if s.User {
-		list, wanted, label = &c.fairShare.users, c.by.User, "user"
-		kept.account, kept.user, kept.partition = s.Parent, s.Name, s.Partition
+		list, enabled, label = &c.fairShare.users, c.by.User, "user"
+		record.account, record.user, record.partition = s.Parent, s.Name, s.Partition
 	}
-	if !wanted {
+	if !enabled {
 		return nil
 	}
-	if len(*list) >= mostValues {
-		return errs.New(errs.Invalid, "there are more than %d associations of %ss", mostValues, label).WithHint("leave %q out of the parameter by", label).WithSource("query/by")
+	if len(*list) >= maxValues {
+		return errs.New(errs.Invalid, "there are more than %d associations of %ss", maxValues, label).WithHint("leave %q out of the parameter by", label).WithSource("query/by")
 	}
-	kept.account, kept.user, kept.partition = exposition.Text(kept.account), exposition.Text(kept.user), exposition.Text(kept.partition)
-	*list = append(*list, kept)
+	record.account, record.user, record.partition = exposition.Text(record.account), exposition.Text(record.user), exposition.Text(record.partition)
+	*list = append(*list, record)
 	return nil
 }
 
@@ -77,7 +77,7 @@ func writeShares(w *exposition.Writer, prefix string, list []share, labels func(
 	for _, m := range shareMeasures {
 		w.Family(prefix+m.name, exposition.Gauge, m.help)
 		for i := range list {
-			if v := m.of(&list[i]); v != model.FloatNotSet {
+			if v := m.value(&list[i]); v != model.FloatNotSet {
 				w.Sample(prefix+m.name, unlimited(v), labels(&list[i])...)
 			}
 		}

@@ -72,9 +72,9 @@ type group struct {
 
 // queue has counts of a partition's jobs that its group lacks.
 type queue struct {
-	maxNodes     uint32 // largest number of nodes that a pending job requests
-	maxNodesFree uint32 // the same, of jobs that are not held
-	nodeLimit    uint64
+	maxNodes        uint32 // largest number of nodes that a pending job requests
+	maxNodesNotHeld uint32 // the same, of jobs that are not held
+	nodeLimit       uint64
 }
 
 // job has the amounts that a job adds to a group.
@@ -89,24 +89,24 @@ type job struct {
 // Job adds a job. user is the name of the job's user, which is used only if
 // By.User is set.
 func (c *Counts) Job(j *model.Job, user string) error {
-	add := facts(j)
-	c.jobs.add(&add, add.tasks)
+	amounts := jobAmounts(j)
+	c.jobs.add(&amounts, amounts.tasks)
 	name, _, _ := strings.Cut(j.Partition, ",") // a job with several partitions counts only in the first one
 	if p := c.partitions[exposition.Text(name)]; p != nil {
 		listed := uint64(1)
 		if j.State.Ended() && j.State&model.JobCompleting == 0 {
 			listed = 0
 		}
-		p.jobs.add(&add, listed)
-		p.queue.add(j, &add)
+		p.jobs.add(&amounts, listed)
+		p.queue.add(j, &amounts)
 	}
 	if c.by.User {
-		if err := addTo(c.users, "user", user, &add); err != nil {
+		if err := addTo(c.users, "user", user, &amounts); err != nil {
 			return err
 		}
 	}
 	if c.by.Account {
-		return addTo(c.accounts, "account", j.Account, &add)
+		return addTo(c.accounts, "account", j.Account, &amounts)
 	}
 	return nil
 }
@@ -116,8 +116,8 @@ func addTo(groups map[string]*group, label, name string, j *job) error {
 	name = exposition.Text(name)
 	g := groups[name]
 	if g == nil {
-		if len(groups) >= mostValues {
-			return errs.New(errs.Invalid, "there are more than %d values of %s", mostValues, label).WithHint("leave %q out of the parameter by", label).WithSource("query/by")
+		if len(groups) >= maxValues {
+			return errs.New(errs.Invalid, "there are more than %d values of %s", maxValues, label).WithHint("leave %q out of the parameter by", label).WithSource("query/by")
 		}
 		g = new(group)
 		groups[name] = g
@@ -126,8 +126,8 @@ func addTo(groups map[string]*group, label, name string, j *job) error {
 	return nil
 }
 
-// facts returns the amounts that a job adds to its groups.
-func facts(j *model.Job) job {
+// jobAmounts returns the amounts that a job adds to its groups.
+func jobAmounts(j *model.Job) job {
 	f := job{tasks: tasks(j), held: j.State.Base() == model.JobPending && (j.StateReason == waitHeld || j.StateReason == waitHeldUser)}
 	for i := range jobStates {
 		if jobStates[i].is(j.State) {
@@ -172,8 +172,8 @@ func tasks(j *model.Job) (n uint64) {
 
 // add adds a job to the group. The argument all is the number by which the
 // group's total grows.
-func (g *group) add(j *job, all uint64) {
-	g.all += all
+func (g *group) add(j *job, total uint64) {
+	g.all += total
 	for s := j.states; s != 0; s &= s - 1 {
 		g.states[bits.TrailingZeros32(s)]++
 	}
@@ -194,10 +194,10 @@ func (q *queue) add(j *model.Job, f *job) {
 	if j.State.Base() != model.JobPending {
 		return
 	}
-	most := max(j.MaxNodes, j.NumNodes) // without a maximum, the controller sends the number that it expects to allocate
-	q.maxNodes = max(q.maxNodes, most)
+	maxNodes := max(j.MaxNodes, j.NumNodes) // without a maximum, the controller sends the number that it expects to allocate
+	q.maxNodes = max(q.maxNodes, maxNodes)
 	if !f.held {
-		q.maxNodesFree = max(q.maxNodesFree, most)
+		q.maxNodesNotHeld = max(q.maxNodesNotHeld, maxNodes)
 	}
 	if j.StateReason == waitPartitionNodeLimit {
 		q.nodeLimit++
@@ -225,26 +225,26 @@ func groupMeasures() []measure[group] {
 }
 
 // partitionMeasures are the metrics of a partition.
-var partitionMeasures = allOfPartition()
+var partitionMeasures = allPartitionMeasures()
 
-func allOfPartition() []measure[partition] {
+func allPartitionMeasures() []measure[partition] {
 	var list []measure[partition]
 	for _, m := range jobMeasures {
 		if m.name == nodesAlloc {
 			continue // Slurm has the number of a partition's nodes by state
 		}
-		list = append(list, measure[partition]{"_jobs" + m.name, m.help, func(p *partition) float64 { return m.of(&p.jobs) }})
+		list = append(list, measure[partition]{"_jobs" + m.name, m.help, func(p *partition) float64 { return m.value(&p.jobs) }})
 	}
 	list[0].help = "Jobs that have not ended."
 	for _, m := range partitionNodeMeasures {
-		list = append(list, measure[partition]{"_nodes" + m.name, m.help, func(p *partition) float64 { return m.of(&p.nodes) }})
+		list = append(list, measure[partition]{"_nodes" + m.name, m.help, func(p *partition) float64 { return m.value(&p.nodes) }})
 	}
 	return append(list,
 		measure[partition]{"_nodes", "Nodes of the partition.", func(p *partition) float64 { return float64(p.count) }},
 		measure[partition]{"_cpus", "CPUs of the partition's nodes.", func(p *partition) float64 { return float64(p.cpus) }},
 		measure[partition]{"_gpus", "GPUs of the partition's nodes.", func(p *partition) float64 { return float64(p.nodes.gpus) }},
 		measure[partition]{"_jobs_max_job_nodes", "The largest number of nodes that a waiting job may use.", func(p *partition) float64 { return float64(p.queue.maxNodes) }},
-		measure[partition]{"_jobs_max_job_nodes_nohold", "The largest number of nodes that a waiting job which is not held may use.", func(p *partition) float64 { return float64(p.queue.maxNodesFree) }},
+		measure[partition]{"_jobs_max_job_nodes_nohold", "The largest number of nodes that a waiting job which is not held may use.", func(p *partition) float64 { return float64(p.queue.maxNodesNotHeld) }},
 		measure[partition]{"_jobs_wait_part_node_limit", "Jobs that wait because of the partition's limit of nodes.", func(p *partition) float64 { return float64(p.queue.nodeLimit) }},
 	)
 }

@@ -69,16 +69,16 @@ func takesJobs(s model.NodeState) bool {
 	return false
 }
 
-// mixed returns the state of n. If jobs use only a part of the node, the base
+// effectiveState returns the state of n. If jobs use only a part of the node, the base
 // state is MIXED. Controllers leave this computation to their clients.
-func mixed(n *model.Node) model.NodeState {
+func effectiveState(n *model.Node) model.NodeState {
 	base := n.State.Base()
 	if base == model.NodeDown || base == model.NodeFuture {
 		return n.State
 	}
-	some := n.AllocCPUs > 0 && n.AllocCPUs < cpus(n)
-	without := n.AllocCPUs == 0 && n.AllocTRES != "" // only resources other than CPUs are allocated
-	if some || without {
+	partial := n.AllocCPUs > 0 && n.AllocCPUs < cpus(n)
+	noCPUs := n.AllocCPUs == 0 && n.AllocTRES != "" // only resources other than CPUs are allocated
+	if partial || noCPUs {
 		return n.State - base + model.NodeMixed
 	}
 	return n.State
@@ -95,7 +95,7 @@ type nodeGroup struct {
 // Node adds a node that is in the given partitions.
 func (c *Counts) Node(n *model.Node, partitions []string) error {
 	var states uint32
-	state := mixed(n)
+	state := effectiveState(n)
 	for i := range nodeStates {
 		if nodeStates[i].is(state) {
 			states |= 1 << i
@@ -115,14 +115,14 @@ func (c *Counts) Node(n *model.Node, partitions []string) error {
 	}
 	takes := takesJobs(n.State)
 	c.cpus.add(uint64(cpus(n)), uint64(n.AllocCPUs), takes)
-	c.memory.add(less(n.Memory, n.SpecializedMemory), n.AllocMemory, takes)
+	c.memory.add(saturatingSub(n.Memory, n.SpecializedMemory), n.AllocMemory, takes)
 	for _, g := range gresOf(n) {
 		s := c.gres[g.gresKind]
 		if s == nil {
-			if len(c.gres) >= mostValues {
-				return errs.New(errs.BadAnswer, "the controller's nodes have more than %d kinds of GRES", mostValues)
+			if len(c.gres) >= maxValues {
+				return errs.New(errs.BadAnswer, "the controller's nodes have more than %d kinds of GRES", maxValues)
 			}
-			s = new(shares)
+			s = new(stateAmounts)
 			c.gres[g.gresKind] = s
 		}
 		s.add(g.total, g.used, takes)
@@ -132,12 +132,12 @@ func (c *Counts) Node(n *model.Node, partitions []string) error {
 
 // add adds a node's amount of a resource. used is the part of total that is
 // allocated.
-func (s *shares) add(total, used uint64, takesJobs bool) {
+func (s *stateAmounts) add(total, used uint64, takesJobs bool) {
 	s.allocated += used
 	if takesJobs {
-		s.idle += less(total, used)
+		s.idle += saturatingSub(total, used)
 	} else {
-		s.down += less(total, used)
+		s.down += saturatingSub(total, used)
 	}
 }
 
@@ -149,8 +149,8 @@ func cpus(n *model.Node) uint16 {
 	return n.EffectiveCPUs
 }
 
-// less returns a - b, or 0 if b is larger.
-func less(a, b uint64) uint64 { return a - min(a, b) }
+// saturatingSub returns a - b, or 0 if b is larger.
+func saturatingSub(a, b uint64) uint64 { return a - min(a, b) }
 
 func (g *nodeGroup) add(n *model.Node, states uint32, gpus uint64) {
 	g.count++
@@ -159,10 +159,10 @@ func (g *nodeGroup) add(n *model.Node, states uint32, gpus uint64) {
 	}
 	g.cpus += uint64(cpus(n))
 	g.cpusAllocated += uint64(n.AllocCPUs)
-	g.cpusIdle += less(uint64(cpus(n)), uint64(n.AllocCPUs))
+	g.cpusIdle += saturatingSub(uint64(cpus(n)), uint64(n.AllocCPUs))
 	g.gpus += gpus
 	g.memory += n.Memory
-	g.memoryAvailable += less(n.Memory, n.SpecializedMemory)
+	g.memoryAvailable += saturatingSub(n.Memory, n.SpecializedMemory)
 	g.memoryAllocated += n.AllocMemory
 	g.memoryFree += n.FreeMem.Or(0)
 }
@@ -174,12 +174,12 @@ var nodeMeasures, partitionNodeMeasures = nodeGroupMeasures()
 func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {
 	all = []measure[nodeGroup]{{"", "Nodes.", func(g *nodeGroup) float64 { return float64(g.count) }}}
 	for i, s := range nodeStates {
-		of := func(g *nodeGroup) float64 { return float64(g.states[i]) }
-		all = append(all, measure[nodeGroup]{"_" + s.name, s.help, of})
+		get := func(g *nodeGroup) float64 { return float64(g.states[i]) }
+		all = append(all, measure[nodeGroup]{"_" + s.name, s.help, get})
 		if s.partition == "" {
 			s.partition = s.name
 		}
-		partition = append(partition, measure[nodeGroup]{"_" + s.partition, s.help, of})
+		partition = append(partition, measure[nodeGroup]{"_" + s.partition, s.help, get})
 	}
 	return all, append(partition,
 		measure[nodeGroup]{"_cpus_efctv", "CPUs that jobs may use.", func(g *nodeGroup) float64 { return float64(g.cpus) }},
@@ -194,25 +194,25 @@ func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {
 
 // writeResources writes the allocated, idle and down amounts of resources.
 func (c *Counts) writeResources(w *exposition.Writer) {
-	resource(w, Prefix+"cpus", "CPUs that jobs may use, by state.", 1, []named[shares]{{nil, &c.cpus}})
-	resource(w, Prefix+"memory_bytes", "Memory that jobs may use, by state.", 1<<20, []named[shares]{{nil, &c.memory}})
-	var list []named[shares]
+	resource(w, Prefix+"cpus", "CPUs that jobs may use, by state.", 1, []series[stateAmounts]{{nil, &c.cpus}})
+	resource(w, Prefix+"memory_bytes", "Memory that jobs may use, by state.", 1<<20, []series[stateAmounts]{{nil, &c.memory}})
+	var list []series[stateAmounts]
 	for _, kind := range sortedGRES(c.gres) {
-		list = append(list, named[shares]{[]string{"gres", kind.name, "type", kind.kind}, c.gres[kind]})
+		list = append(list, series[stateAmounts]{[]string{"gres", kind.name, "type", kind.typ}, c.gres[kind]})
 	}
 	resource(w, Prefix+"gres", "Generic resources, by state.", 1, list)
 }
 
 // resource writes a metric of a resource, with a sample for each state:
 // allocated, idle and down.
-func resource(w *exposition.Writer, name, help string, unit float64, list []named[shares]) {
+func resource(w *exposition.Writer, name, help string, unit float64, list []series[stateAmounts]) {
 	if len(list) == 0 {
 		return
 	}
 	w.Family(name, exposition.Gauge, help)
 	for _, n := range list {
-		w.Sample(name, unit*float64(n.of.allocated), append(n.labels, "state", "allocated")...)
-		w.Sample(name, unit*float64(n.of.idle), append(n.labels, "state", "idle")...)
-		w.Sample(name, unit*float64(n.of.down), append(n.labels, "state", "down")...)
+		w.Sample(name, unit*float64(n.value.allocated), append(n.labels, "state", "allocated")...)
+		w.Sample(name, unit*float64(n.value.idle), append(n.labels, "state", "idle")...)
+		w.Sample(name, unit*float64(n.value.down), append(n.labels, "state", "down")...)
 	}
 }

@@ -29,14 +29,14 @@ func tres(list string) iter.Seq2[string, string] {
 // returns 0 if the number is malformed. The result is exact, because Slurm
 // writes a fraction only if it is exact.
 func amount(s string) uint64 {
-	n, ok := readAmount(s)
+	n, ok := parseAmount(s)
 	if !ok {
 		return 0
 	}
 	return n
 }
 
-func readAmount(s string) (uint64, bool) {
+func parseAmount(s string) (uint64, bool) {
 	unit := 1.0
 	if len(s) > 1 {
 		if i := strings.IndexByte("KMGTPE", s[len(s)-1]&^0x20); i >= 0 {
@@ -55,7 +55,7 @@ func readAmount(s string) (uint64, bool) {
 }
 
 // gresKind is a kind of generic resource. Its type may be empty.
-type gresKind struct{ name, kind string }
+type gresKind struct{ name, typ string }
 
 // gres is an amount of a generic resource on a node.
 type gres struct {
@@ -99,14 +99,14 @@ func gresList(list string) iter.Seq2[gresKind, uint64] {
 			}
 			total, counted := uint64(1), false
 			if last := len(parts) - 1; last > 0 {
-				if n, ok := readAmount(parts[last]); ok {
+				if n, ok := parseAmount(parts[last]); ok {
 					total, counted = n, true
 					parts = parts[:last]
 				}
 			}
 			kind := gresKind{name: exposition.Text(parts[0])}
 			if len(parts) > 1 && parts[1] != "no_consume" {
-				kind.kind = exposition.Text(parts[1])
+				kind.typ = exposition.Text(parts[1])
 			}
 			if !counted && len(parts) > 1 && parts[len(parts)-1] == "" {
 				total = 0
@@ -138,8 +138,8 @@ func withoutDetails(list string) string {
 	}, list)
 }
 
-func sortedGRES(m map[gresKind]*shares) []gresKind {
+func sortedGRES(m map[gresKind]*stateAmounts) []gresKind {
 	return slices.SortedFunc(maps.Keys(m), func(a, b gresKind) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind))
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.typ, b.typ))
 	})
 }

@@ -66,9 +66,9 @@ func backfills(s *model.ControllerStats) uint32 { return s.Backfill.CycleCounter
 // exits returns the metrics that count scheduling cycles by the reason why they
 // ended.
 func exits() (list []measure[model.ControllerStats]) {
-	add := func(name, help string, of func(*model.ControllerStats) []uint32, reason int) {
+	add := func(name, help string, get func(*model.ControllerStats) []uint32, reason int) {
 		list = append(list, stat(name, help, func(s *model.ControllerStats) uint32 {
-			if exits := of(s); reason < len(exits) {
+			if exits := get(s); reason < len(exits) {
 				return exits[reason]
 			}
 			return 0
@@ -89,8 +89,8 @@ func exits() (list []measure[model.ControllerStats]) {
 	return list
 }
 
-func stat[N uint32 | uint64 | model.Time](name, help string, of func(*model.ControllerStats) N) measure[model.ControllerStats] {
-	return measure[model.ControllerStats]{name, help, func(s *model.ControllerStats) float64 { return float64(of(s)) }}
+func stat[N uint32 | uint64 | model.Time](name, help string, get func(*model.ControllerStats) N) measure[model.ControllerStats] {
+	return measure[model.ControllerStats]{name, help, func(s *model.ControllerStats) float64 { return float64(get(s)) }}
 }
 
 // mean returns a metric whose value is sum divided by count, rounded down.

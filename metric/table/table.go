@@ -27,8 +27,8 @@ var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.Me
 // count as the last one.
 var statuses = []int{200, 204, 304, 400, 401, 403, 404, 405, 406, 408, 409, 411, 412, 413, 414, 415, 417, 422, 429, 431, 499, 500, 501, 502, 503, 504, 505, 0}
 
-// results are the ways in which a request to a daemon can fail.
-var results = []string{"unreachable", "timeout", "broken", "refused", "other"}
+// failureReasons are the ways in which a request to a daemon can fail.
+var failureReasons = []string{"unreachable", "timeout", "broken", "refused", "other"}
 
 // Indices of results.
 const (
@@ -88,14 +88,14 @@ type call struct {
 // New returns the table.
 func New() *Table {
 	t := &Table{Table: *metric.Gateway(), operations: map[operation]int{}, versions: map[schema.Version]int{}, status: map[int]int{}, calls: map[call]int{}}
-	routes := t.routes()
+	routes := t.routeLabel()
 	label := func(name string, values ...string) []metric.Label {
 		return []metric.Label{metric.Labelled(name, values...)}
 	}
-	rpcs := t.rpcs()
+	rpcs := t.rpcLabel()
 	t.Requests = &metric.Family{Name: metric.Prefix + "http_requests_total",
 		Help:   "Requests that were answered, by route, API version, method and status.",
-		Labels: []metric.Label{routes, t.apiVersions(), t.codes()}}
+		Labels: []metric.Label{routes, t.versionLabel(), t.statusLabel()}}
 	t.Durations = &metric.Family{Name: metric.Prefix + "http_request_duration_seconds", Kind: metric.Histogram,
 		Help:   "Time from the header of a request to the end of its answer.",
 		Labels: []metric.Label{routes}}
@@ -120,14 +120,14 @@ func New() *Table {
 		Labels: []metric.Label{rpcs}}
 	t.CallErrors = &metric.Family{Name: metric.Prefix + "rpc_errors_total",
 		Help:   "Requests to daemons that failed, by reason.",
-		Labels: append([]metric.Label{rpcs}, label("reason", results...)...)}
+		Labels: append([]metric.Label{rpcs}, label("reason", failureReasons...)...)}
 	t.Add(t.Requests, t.Durations, t.Received, t.Sent, t.Denied, t.Malformed, t.Stalled, t.Changes, t.Unrecorded, t.CallDurations, t.CallErrors)
 	return t
 }
 
-// routes returns the label with all combinations of routes and methods. A route
+// routeLabel returns the label with all combinations of routes and methods. A route
 // is shown in this project's spelling, whatever the spelling of the request.
-func (t *Table) routes() metric.Label {
+func (t *Table) routeLabel() metric.Label {
 	l := metric.Label{Names: []string{"route", "method"}}
 	add := func(route, method string) {
 		o := operation{route, method}
@@ -157,7 +157,7 @@ func Route(e *api.Endpoint) string {
 	return "/" + e.Segment(schema.Sched) + "/" + strings.TrimSuffix(e.Path, "/")
 }
 
-func (t *Table) apiVersions() metric.Label {
+func (t *Table) versionLabel() metric.Label {
 	words := []string{""}
 	for i, v := range api.Versions {
 		words = append(words, v.String())
@@ -166,7 +166,7 @@ func (t *Table) apiVersions() metric.Label {
 	return metric.Labelled("version", words...)
 }
 
-func (t *Table) codes() metric.Label {
+func (t *Table) statusLabel() metric.Label {
 	var words []string
 	for i, s := range statuses {
 		t.status[s] = i
@@ -176,7 +176,7 @@ func (t *Table) codes() metric.Label {
 	return metric.Labelled("status", words...)
 }
 
-func (t *Table) rpcs() metric.Label {
+func (t *Table) rpcLabel() metric.Label {
 	l := metric.Label{Names: []string{"daemon", "rpc"}}
 	for _, r := range rpcs {
 		daemon := "controller"
