@@ -10,9 +10,9 @@ import (
 // lockEdit locks j.edit. It fails if another goroutine still holds the lock at
 // the given time, for example because the end of the job can't be written to
 // the journal.
-func (c *Controller) lockEdit(j *job, until time.Time) error {
-	for !j.edit.TryLock() {
-		if time.Now().After(until) {
+func (c *Controller) lockEdit(j *job, deadline time.Time) error {
+	for !j.editMu.TryLock() {
+		if time.Now().After(deadline) {
 			return refuse(errs.Conflict, fault.JobChanging, "job %d is changing its state; try again", j.number)
 		}
 		if err := sleep(c.ctx, 2*time.Millisecond); err != nil {
@@ -29,7 +29,7 @@ func (c *Controller) lockEdit(j *job, until time.Time) error {
 // started before amend returns, so what decide has checked stays true until
 // then. The written bytes count against the permitted rate of the user whose
 // uid is in by. The caller holds j.edit.
-func (c *Controller) amend(j *job, by uint32, decide func() (func(*record), error)) error {
+func (c *Controller) amend(j *job, uid uint32, decide func() (func(*record), error)) error {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,11 +43,11 @@ func (c *Controller) amend(j *job, by uint32, decide func() (func(*record), erro
 	if err != nil {
 		return err
 	}
-	queued := j.phase == waiting && c.queue.Remove(j.number)
-	if queued {
+	wasQueued := j.phase == waiting && c.queue.Remove(j.number)
+	if wasQueued {
 		defer func() {
 			c.queue.Add(j.number, j.Need, j.begin(), j.Job.Priority)
-			c.poke()
+			c.wakeScheduler()
 		}()
 	}
 	r := *j.record
@@ -58,27 +58,27 @@ func (c *Controller) amend(j *job, by uint32, decide func() (func(*record), erro
 	if err != nil {
 		return err
 	}
-	if err := c.slow(by, now); err != nil {
+	if err := c.checkRate(uid, now); err != nil {
 		return err
 	}
-	before, l := j.counted, c.kept(j, e.Size())
-	if l.texts > before.texts {
-		if err := c.take(j, l); err != nil {
+	oldLoad, l := j.load, c.jobLoad(j, e.Size())
+	if l.recordBytes > oldLoad.recordBytes {
+		if err := c.reserveLoad(j, l); err != nil {
 			return err
 		}
 	}
-	c.charge(by, e.Size(), now)
+	c.charge(uid, e.Size(), now)
 	c.mu.Unlock()
 	err = c.journal.Commit(e)
 	c.mu.Lock()
 	if err != nil {
-		c.count(j, before)
+		c.setLoad(j, oldLoad)
 		return errs.Wrap(err, errs.Unavailable, "the change of job %d could not be recorded", j.number)
 	}
-	c.count(j, l)
+	c.setLoad(j, l)
 	r = *j.record // the job may have started during the write
 	change(&r)
 	j.record = &r
-	c.change(now)
+	c.markChanged(now)
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // BenchmarkSubmit measures how fast jobs are accepted and written to disk when
 // 16 clients submit concurrently.
 func BenchmarkSubmit(b *testing.B) {
-	c, err := Open(Config{State: filepath.Join(b.TempDir(), "state"), Log: quiet, MaxJobs: 1 << 30})
+	c, err := Open(Config{StateDir: filepath.Join(b.TempDir(), "state"), Log: quiet, MaxJobs: 1 << 30})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func BenchmarkSubmit(b *testing.B) {
 	b.SetParallelism(8)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := c.Submit(me, d); err != nil {
+			if _, err := c.Submit(ownUser, d); err != nil {
 				b.Error(err)
 			}
 		}
@@ -32,7 +32,7 @@ func BenchmarkSubmit(b *testing.B) {
 // BenchmarkRun measures how fast jobs run one after the other, from submission
 // to the recorded end.
 func BenchmarkRun(b *testing.B) {
-	c, err := Open(Config{State: filepath.Join(b.TempDir(), "state"), Log: quiet, CPUs: 1, MaxJobs: 1 << 30})
+	c, err := Open(Config{StateDir: filepath.Join(b.TempDir(), "state"), Log: quiet, CPUs: 1, MaxJobs: 1 << 30})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -42,11 +42,11 @@ func BenchmarkRun(b *testing.B) {
 	defer func() { cancel(); <-done; c.Close() }()
 	d := desc(b.TempDir(), "true")
 	for range b.N {
-		if _, err := c.Submit(me, d); err != nil {
+		if _, err := c.Submit(ownUser, d); err != nil {
 			b.Fatal(err)
 		}
 	}
-	for len(c.unended()) > 0 {
+	for len(c.activeIDs()) > 0 {
 		time.Sleep(time.Millisecond)
 	}
 }

@@ -19,10 +19,10 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 		return Config{}, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("set SchedctldHost=NAME")
 	}
 	cfg := Config{
-		State: c.StateSaveLocation, Cluster: c.ClusterName, Address: c.Controllers[0].Address, Port: c.ControllerPort,
+		StateDir: c.StateSaveLocation, Cluster: c.ClusterName, Address: c.Controllers[0].Address, Port: c.ControllerPort,
 		Version: version, SchedUser: user.UID, Private: c.PrivateData, Log: log,
 	}
-	if cfg.State == "" {
+	if cfg.StateDir == "" {
 		return cfg, errs.New(errs.Invalid, "%s names no state directory", c.Path).WithHint("set StateSaveLocation=PATH")
 	}
 	var err error
@@ -34,7 +34,7 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 	}
 	switch {
 	case key != nil:
-		cfg.Tokens = &Tokens{Key: *key, Private: c.DisableTokenCreation, Longest: c.LongestToken()}
+		cfg.Tokens = &Tokens{Key: *key, AdminOnly: c.DisableTokenCreation, MaxLifespan: c.LongestToken()}
 	case c.JWT:
 		// The site's identity provider issues the tokens. Whether this
 		// controller creates tokens, too, is the administrator's decision.
@@ -62,7 +62,7 @@ func (cfg *Config) readNode(lines []conf.Line) error {
 			continue
 		}
 		cfg.Node = name
-		for key, to := range map[string]func(uint64){
+		for key, set := range map[string]func(uint64){
 			"CPUs":       func(n uint64) { cfg.CPUs = int(n) },
 			"RealMemory": func(n uint64) { cfg.Memory = n },
 		} {
@@ -74,7 +74,7 @@ func (cfg *Config) readNode(lines []conf.Line) error {
 			if err != nil || n == 0 {
 				return errs.New(errs.Invalid, "%s:%d: %s=%s is not a number above 0", line.File, line.Number, key, v)
 			}
-			to(n)
+			set(n)
 		}
 	}
 	return nil

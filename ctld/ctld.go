@@ -48,7 +48,7 @@ import (
 
 // Config configures a Controller.
 type Config struct {
-	State      string // directory used by this controller only; created when missing
+	StateDir   string // directory used by this controller only; created when missing
 	Cluster    string
 	Node       string // name of this machine's node; "": its host name
 	Address    string // of this machine, shown to clients
@@ -64,9 +64,9 @@ type Config struct {
 	Private    conf.PrivateData
 	Log        *slog.Logger
 
-	KillWait time.Duration // from SIGTERM to SIGKILL; 0: 10 s
-	Keep     time.Duration // how long a job is shown after its end; 0: 10 min
-	MaxJobs  int           // waiting, running and shown; 0: 10000
+	KillWait  time.Duration // from SIGTERM to SIGKILL; 0: 10 s
+	Retention time.Duration // how long a job is shown after its end; 0: 10 min
+	MaxJobs   int           // waiting, running and shown; 0: 10000
 
 	minute time.Duration // unit of time limits; 0: a minute. Tests make it shorter
 	limits limits        // per user and in total; zero: defaultLimits. Tests lower them
@@ -74,9 +74,9 @@ type Config struct {
 
 // Defaults of Config.
 const (
-	defaultKillWait = 10 * time.Second
-	defaultKeep     = 10 * time.Minute
-	defaultMaxJobs  = 10000
+	defaultKillWait  = 10 * time.Second
+	defaultRetention = 10 * time.Minute
+	defaultMaxJobs   = 10000
 )
 
 // Users looks up the users of this machine.
@@ -101,45 +101,45 @@ func (System) Groups(u nss.User) ([]uint32, error) { return nss.Groups(u) }
 // Controller is a running controller: the state directory, the jobs in memory,
 // and their steps.
 type Controller struct {
-	cfg     Config
-	log     *slog.Logger
-	started time.Time
-	uid     uint32 // of this process
-	privacy daemon.Privacy
-	facts   machine.Facts
-	lock    *os.File
-	journal *journal.Journal
-	program *step.Program
-	stepLog *os.File
-	cgroup  cgroup.Base // empty path: no cgroup
-	spool   *spool      // nil: the cluster has no accounting
-	ctx     context.Context
-	stop    context.CancelFunc
-	tasks   sync.WaitGroup
-	wake    chan struct{} // a value makes Run look at the queue
-	large   sync.Mutex    // held while a large job is encoded and written, so that only one such job is in memory. Locked before mu
+	cfg       Config
+	log       *slog.Logger
+	startedAt time.Time
+	uid       uint32 // of this process
+	privacy   daemon.Privacy
+	facts     machine.Facts
+	lock      *os.File
+	journal   *journal.Journal
+	program   *step.Program
+	stepLog   *os.File
+	cgroup    cgroup.Base // empty path: no cgroup
+	spool     *spool      // nil: the cluster has no accounting
+	ctx       context.Context
+	stop      context.CancelFunc
+	tasks     sync.WaitGroup
+	wake      chan struct{} // a value makes Run look at the queue
+	largeMu   sync.Mutex    // held while a large job is encoded and written, so that only one such job is in memory. Locked before mu
 
 	queries *semaphore.Semaphore[uint32] // limits how many lists are encoded concurrently
 
 	// mu guards the fields below. Lists are filtered, sorted and encoded
 	// without it.
-	mu      sync.Mutex
-	jobs    map[uint32]*job
-	usage   usage
-	queue   *queue.Queue
-	next    uint32     // number of the next job
-	changed model.Time // when a job last changed
-	edits   uint64     // number of changes of jobs
-	sorted  []*record  // the current snapshot; nil when it is out of date
-	idle    model.Time // when the last job ended
+	mu            sync.Mutex
+	jobs          map[uint32]*job
+	usage         usage
+	queue         *queue.Queue
+	nextID        uint32     // number of the next job
+	changedAt     model.Time // when a job last changed
+	revision      uint64     // number of changes of jobs
+	snapshotCache []*record  // the current snapshot; nil when it is out of date
+	idleSince     model.Time // when the last job ended
 }
 
 // Open locks the state directory, reads the state that an earlier controller
 // left in it, and follows the jobs that still run. It starts no job: Run does.
 func Open(cfg Config) (*Controller, error) {
-	c := &Controller{cfg: cfg, log: cfg.Log, started: time.Now(), uid: uint32(os.Geteuid()),
-		jobs: make(map[uint32]*job), wake: make(chan struct{}, 1), next: 1, queries: daemon.NewQueries()}
-	c.complete()
+	c := &Controller{cfg: cfg, log: cfg.Log, startedAt: time.Now(), uid: uint32(os.Geteuid()),
+		jobs: make(map[uint32]*job), wake: make(chan struct{}, 1), nextID: 1, queries: daemon.NewQueries()}
+	c.setDefaults()
 	c.privacy = daemon.Privacy{Hidden: cfg.Private, Super: c.super}
 	c.privacy.Log(c.log, conf.PrivateJobs|conf.PrivateNodes|conf.PrivatePartitions)
 	c.ctx, c.stop = context.WithCancel(context.Background())
@@ -150,7 +150,7 @@ func Open(cfg Config) (*Controller, error) {
 	return c, nil
 }
 
-func (c *Controller) complete() {
+func (c *Controller) setDefaults() {
 	cfg := &c.cfg
 	if c.log == nil {
 		c.log = slog.Default()
@@ -167,8 +167,8 @@ func (c *Controller) complete() {
 	if cfg.KillWait == 0 {
 		cfg.KillWait = defaultKillWait
 	}
-	if cfg.Keep == 0 {
-		cfg.Keep = defaultKeep
+	if cfg.Retention == 0 {
+		cfg.Retention = defaultRetention
 	}
 	if cfg.MaxJobs == 0 {
 		cfg.MaxJobs = defaultMaxJobs
@@ -176,7 +176,7 @@ func (c *Controller) complete() {
 	if len(cfg.Partitions) == 0 {
 		cfg.Partitions = []model.Partition{defaultPartition()}
 	}
-	c.changed, c.idle = model.At(c.started), model.At(c.started)
+	c.changedAt, c.idleSince = model.At(c.startedAt), model.At(c.startedAt)
 }
 
 func (c *Controller) open() error {
@@ -184,24 +184,24 @@ func (c *Controller) open() error {
 		return err
 	}
 	var err error
-	if c.lock, c.cfg.State, err = takeState(c.cfg.State); err != nil {
+	if c.lock, c.cfg.StateDir, err = openStateDir(c.cfg.StateDir); err != nil {
 		return err
 	}
 	if c.program, err = step.OpenProgram(); err != nil {
 		return err
 	}
-	if c.stepLog, err = openStepLog(filepath.Join(c.cfg.State, "step.log")); err != nil {
+	if c.stepLog, err = openStepLog(filepath.Join(c.cfg.StateDir, "step.log")); err != nil {
 		return err
 	}
 	if c.cgroup, err = cgroup.Delegated(); err != nil {
 		c.log.Info("memory limits enforced by sampling", "reason", err)
-	} else if !c.cgroup.Memory {
+	} else if !c.cgroup.CanLimitMemory {
 		c.log.Info("memory limits enforced by sampling", "reason", "the cgroup has no memory controller, or the unit does not set DelegateSubgroup=schedctld")
 	}
-	if c.journal, err = journal.Open(filepath.Join(c.cfg.State, "journal")); err != nil {
+	if c.journal, err = journal.Open(filepath.Join(c.cfg.StateDir, "journal")); err != nil {
 		return err
 	}
-	if n := c.journal.Cut(); n > 0 {
+	if n := c.journal.TornSize(); n > 0 {
 		c.log.Warn("journal truncated after the last complete commit", "bytes", n)
 	}
 	if c.cfg.Accounting != nil {
@@ -218,7 +218,7 @@ func (c *Controller) readMachine() error {
 	if c.cfg.Node == "" {
 		c.cfg.Node = c.facts.Hostname
 	}
-	total := queue.Need{CPUs: uint64(c.facts.CPUs), Memory: c.facts.Memory}
+	total := queue.Resources{CPUs: uint64(c.facts.CPUs), Memory: c.facts.Memory}
 	if n := uint64(c.cfg.CPUs); n > 0 {
 		total.CPUs = min(n, total.CPUs)
 	}
@@ -248,27 +248,27 @@ func (c *Controller) Run(ctx context.Context) error {
 	if c.spool != nil {
 		c.tasks.Go(c.spool.run)
 	}
-	forget := time.NewTicker(max(c.cfg.Keep/20, time.Second))
-	defer forget.Stop()
-	begin := time.NewTimer(0)
-	defer begin.Stop()
+	forgetTicker := time.NewTicker(max(c.cfg.Retention/20, time.Second))
+	defer forgetTicker.Stop()
+	beginTimer := time.NewTimer(0)
+	defer beginTimer.Stop()
 	for {
-		c.schedule(begin)
+		c.schedule(beginTimer)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-c.journal.Broken():
 			return errors.New("journal no longer writable")
 		case <-c.wake:
-		case <-begin.C:
-		case <-forget.C:
+		case <-beginTimer.C:
+		case <-forgetTicker.C:
 			c.forget()
 		}
 	}
 }
 
-// poke makes Run look at the queue again.
-func (c *Controller) poke() {
+// wakeScheduler makes Run look at the queue again.
+func (c *Controller) wakeScheduler() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -303,8 +303,8 @@ func (c *Controller) Close() error {
 	return err
 }
 
-// unended returns the numbers of the jobs that wait or run.
-func (c *Controller) unended() (ids []uint32) {
+// activeIDs returns the numbers of the jobs that wait or run.
+func (c *Controller) activeIDs() (ids []uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, j := range c.jobs {
@@ -328,17 +328,17 @@ func (c *Controller) home(id uint32, run uint16) string {
 	if run > 0 {
 		name = fmt.Sprintf("%d-%d", id, run)
 	}
-	return filepath.Join(c.cfg.State, "steps", name)
+	return filepath.Join(c.cfg.StateDir, "steps", name)
 }
 
-// runOf returns the job and the run to which the home with this name belongs.
-func runOf(name string) (id uint32, run uint16, ok bool) {
-	first, second, later := strings.Cut(name, "-")
+// parseHomeName returns the job and the run to which the home with this name belongs.
+func parseHomeName(name string) (id uint32, run uint16, ok bool) {
+	first, second, hasRun := strings.Cut(name, "-")
 	n, err := strconv.ParseUint(first, 10, 32)
 	if err != nil {
 		return 0, 0, false
 	}
-	if later {
+	if hasRun {
 		r, err := strconv.ParseUint(second, 10, 16)
 		return uint32(n), uint16(r), err == nil
 	}

@@ -31,25 +31,25 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run()) // … and as the controllers that it starts
 }
 
-// me is the user of this process, as a client on the UNIX socket.
-var me = server.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Kernel: true}
+// ownUser is the user of this process, as a client on the UNIX socket.
+var ownUser = server.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Kernel: true}
 
-// other is another user, without any privileges.
-var other = server.Identity{UID: 65534, GID: 65534, Kernel: true}
+// otherUser is another user, without any privileges.
+var otherUser = server.Identity{UID: 65534, GID: 65534, Kernel: true}
 
-const fast = 300 * time.Millisecond
+const testKillWait = 300 * time.Millisecond
 
 // controller opens a Controller in this process and runs it until the test ends
 // or calls stop.
 func controller(t *testing.T, cfg Config) (c *Controller, stop func()) {
 	t.Helper()
-	if cfg.State == "" {
-		cfg.State = filepath.Join(t.TempDir(), "state")
+	if cfg.StateDir == "" {
+		cfg.StateDir = filepath.Join(t.TempDir(), "state")
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(testLog{t}, nil))
 	}
-	cfg.KillWait, cfg.Cluster, cfg.minute = fast, "test", 100*time.Millisecond
+	cfg.KillWait, cfg.Cluster, cfg.minute = testKillWait, "test", 100*time.Millisecond
 	c, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func controller(t *testing.T, cfg Config) (c *Controller, stop func()) {
 		}
 	}
 	t.Cleanup(stop)
-	t.Cleanup(func() { endSteps(t, cfg.State) })
+	t.Cleanup(func() { endSteps(t, cfg.StateDir) })
 	return c, stop
 }
 
@@ -110,15 +110,15 @@ func desc(dir, script string) *model.JobDesc {
 
 func submit(t *testing.T, c *Controller, d *model.JobDesc) uint32 {
 	t.Helper()
-	answer, err := c.Submit(me, d)
+	answer, err := c.Submit(ownUser, d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return answer.StepID.JobID
 }
 
-// see returns the job with the given number as the job's owner sees it.
-func see(t *testing.T, c *Controller, id uint32) model.Job {
+// viewJob returns the job with the given number as the job's owner sees it.
+func viewJob(t *testing.T, c *Controller, id uint32) model.Job {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,15 +126,15 @@ func see(t *testing.T, c *Controller, id uint32) model.Job {
 	if j == nil {
 		t.Fatalf("there is no job %d", id)
 	}
-	return j.shown(time.Now())
+	return j.view(time.Now())
 }
 
 // await polls until done returns true. Only the test's own deadline limits it.
-func await(t *testing.T, what string, done func() bool) {
+func await(t *testing.T, event string, cond func() bool) {
 	t.Helper()
-	for !done() {
+	for !cond() {
 		if t.Context().Err() != nil {
-			t.Fatal("did not happen: ", what)
+			t.Fatal("did not happen: ", event)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -144,7 +144,7 @@ func awaitState(t *testing.T, c *Controller, id uint32, want model.JobState) mod
 	t.Helper()
 	var j model.Job
 	await(t, fmt.Sprintf("job %d gets to state %d", id, want), func() bool {
-		j = see(t, c, id)
+		j = viewJob(t, c, id)
 		if j.State.Ended() && j.State.Base() != want {
 			t.Fatalf("job %d ended in state %d (%s), want %d", id, j.State, j.StateDescription, want)
 		}
@@ -169,7 +169,7 @@ func TestJobRuns(t *testing.T) {
 		echo "$SCHED_JOB_NAME|$SLURM_SUBMIT_DIR|$SLURM_MEM_PER_CPU|$HOME"; env | grep -c JWT; exit 3`)
 	d.Environment = append(d.Environment, "GREETING=hello", "SCHED_JOB_ID=forged", "SCHED_JWT=secret", "SLURM_JWT=secret")
 	d.MinMemory = model.Some(16 | model.MemPerCPU)
-	answer, err := c.Submit(me, d)
+	answer, err := c.Submit(ownUser, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,13 +181,13 @@ func TestJobRuns(t *testing.T) {
 	if j.ExitCode != 3<<8 || j.StateReason != reasonExitCode || j.Nodes != "here" || j.EndTime < j.StartTime || j.StartTime < j.SubmitTime {
 		t.Errorf("%+v", j)
 	}
-	home, _ := System{}.LookupUID(me.UID)
+	home, _ := System{}.LookupUID(ownUser.UID)
 	want := fmt.Sprintf("%d %d 1 1 here test hello\ntest|%s|16|%s\n0\n", id, id, dir, home.Home)
 	if diff := cmp.Diff(want, read(t, filepath.Join(dir, fmt.Sprintf("sched-%d.out", id)))); diff != "" {
 		t.Error(diff)
 	}
-	if left, _ := os.ReadDir(filepath.Join(c.cfg.State, "steps")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+	if entries, _ := os.ReadDir(filepath.Join(c.cfg.StateDir, "steps")); len(entries) > 0 {
+		t.Errorf("left behind: %v", entries)
 	}
 }
 
@@ -202,48 +202,48 @@ func TestRefusedSubmissions(t *testing.T) {
 	}
 	tests := []struct {
 		name   string
-		who    server.Identity
+		client server.Identity
 		change func(*model.JobDesc)
 		want   int    // Slurm's error number
 		words  string // must appear in the error message
 	}{
-		{"no script", me, func(d *model.JobDesc) { d.Script = "" }, fault.NoScript, "script: missing"},
-		{"no interpreter", me, func(d *model.JobDesc) { d.Script = "echo" }, fault.NoScript, "script: the first line must name an interpreter"},
-		{"DOS script", me, func(d *model.JobDesc) { d.Script = "#!/bin/sh\r\n" }, fault.NoScript, "script: has DOS"},
-		{"binary script", me, func(d *model.JobDesc) { d.Script += "\x00" }, fault.NoScript, "script: contains a NUL"},
-		{"huge script", me, func(d *model.JobDesc) { d.Script += strings.Repeat("#", maxScript) }, fault.PathTooLong, "script: longer than"},
-		{"no environment", me, func(d *model.JobDesc) { d.Environment = nil }, fault.NoEnvironment, "environment: missing"},
-		{"bad environment", me, func(d *model.JobDesc) { d.Environment = []string{"=x"} }, fault.NoEnvironment, `environment: "=x" is not NAME=value`},
-		{"no directory", me, func(d *model.JobDesc) { d.WorkDir = "" }, fault.NoWorkDir, "current_working_directory: must be an absolute path"},
-		{"relative directory", me, func(d *model.JobDesc) { d.WorkDir = "tmp" }, fault.NoWorkDir, "current_working_directory: must be an absolute path"},
-		{"NUL in a path", me, func(d *model.JobDesc) { d.StdOut = "a\x00b" }, fault.PathTooLong, "standard_output: contains a NUL"},
-		{"no tasks", me, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](0) }, fault.BadTaskCount, "tasks: 0 is out of range, 1 to "},
-		{"no cpus", me, func(d *model.JobDesc) { d.CPUsPerTask = model.Some[uint16](0) }, fault.InvalidCPUCount, "cpus_per_task: must be at least 1"},
-		{"many tasks", me, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](60000) }, fault.NodeConfig, "tasks: needs 60000 CPUs"},
-		{"many cpus", me, func(d *model.JobDesc) { d.MinCPUs = model.Some[uint32](60000) }, fault.NodeConfig, "minimum_cpus: needs 60000 CPUs"},
-		{"long comment", me, func(d *model.JobDesc) { d.Comment = strings.Repeat("x", maxComment+1) }, fault.PathTooLong, "comment: longer than 4096 bytes"},
-		{"long account", me, func(d *model.JobDesc) { d.Account = strings.Repeat("x", maxName+1) }, fault.PathTooLong, "account: longer than 1024 bytes"},
-		{"long argument", me, func(d *model.JobDesc) { d.Argv = []string{"x", strings.Repeat("x", maxPath+1)} }, fault.PathTooLong, "argv: longer than 4096 bytes"},
-		{"too many cpus", me, func(d *model.JobDesc) {
+		{"no script", ownUser, func(d *model.JobDesc) { d.Script = "" }, fault.NoScript, "script: missing"},
+		{"no interpreter", ownUser, func(d *model.JobDesc) { d.Script = "echo" }, fault.NoScript, "script: the first line must name an interpreter"},
+		{"DOS script", ownUser, func(d *model.JobDesc) { d.Script = "#!/bin/sh\r\n" }, fault.NoScript, "script: has DOS"},
+		{"binary script", ownUser, func(d *model.JobDesc) { d.Script += "\x00" }, fault.NoScript, "script: contains a NUL"},
+		{"huge script", ownUser, func(d *model.JobDesc) { d.Script += strings.Repeat("#", maxScript) }, fault.PathTooLong, "script: longer than"},
+		{"no environment", ownUser, func(d *model.JobDesc) { d.Environment = nil }, fault.NoEnvironment, "environment: missing"},
+		{"bad environment", ownUser, func(d *model.JobDesc) { d.Environment = []string{"=x"} }, fault.NoEnvironment, `environment: "=x" is not NAME=value`},
+		{"no directory", ownUser, func(d *model.JobDesc) { d.WorkDir = "" }, fault.NoWorkDir, "current_working_directory: must be an absolute path"},
+		{"relative directory", ownUser, func(d *model.JobDesc) { d.WorkDir = "tmp" }, fault.NoWorkDir, "current_working_directory: must be an absolute path"},
+		{"NUL in a path", ownUser, func(d *model.JobDesc) { d.StdOut = "a\x00b" }, fault.PathTooLong, "standard_output: contains a NUL"},
+		{"no tasks", ownUser, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](0) }, fault.BadTaskCount, "tasks: 0 is out of range, 1 to "},
+		{"no cpus", ownUser, func(d *model.JobDesc) { d.CPUsPerTask = model.Some[uint16](0) }, fault.InvalidCPUCount, "cpus_per_task: must be at least 1"},
+		{"many tasks", ownUser, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](60000) }, fault.NodeConfig, "tasks: needs 60000 CPUs"},
+		{"many cpus", ownUser, func(d *model.JobDesc) { d.MinCPUs = model.Some[uint32](60000) }, fault.NodeConfig, "minimum_cpus: needs 60000 CPUs"},
+		{"long comment", ownUser, func(d *model.JobDesc) { d.Comment = strings.Repeat("x", maxComment+1) }, fault.PathTooLong, "comment: longer than 4096 bytes"},
+		{"long account", ownUser, func(d *model.JobDesc) { d.Account = strings.Repeat("x", maxName+1) }, fault.PathTooLong, "account: longer than 1024 bytes"},
+		{"long argument", ownUser, func(d *model.JobDesc) { d.Argv = []string{"x", strings.Repeat("x", maxPath+1)} }, fault.PathTooLong, "argv: longer than 4096 bytes"},
+		{"too many cpus", ownUser, func(d *model.JobDesc) {
 			d.NumTasks, d.CPUsPerTask = model.Some[uint32](60000), model.Some[uint16](60000)
 		}, fault.NodeConfig, "cpus_per_task: needs 3600000000 CPUs"},
-		{"too much memory", me, func(d *model.JobDesc) { d.MinMemory = model.Some[uint64](1 << 39) }, fault.NodeConfig, "memory_per_node: needs 549755813888 MiB of memory"},
-		{"absurd memory", me, func(d *model.JobDesc) { d.MinMemory = model.Some(1<<62 | model.MemPerCPU) }, fault.InvalidTaskMemory, "memory_per_cpu: "},
-		{"over the partition's limit", me, func(d *model.JobDesc) { d.TimeLimit = model.Some[uint32](11) }, fault.InvalidTimeLimit, "10 minutes"},
-		{"no limit where there is one", me, func(d *model.JobDesc) { d.TimeLimit = model.Infinite[uint32]() }, fault.InvalidTimeLimit, "10 minutes"},
-		{"unknown partition", me, func(d *model.JobDesc) { d.Partition = "none" }, fault.InvalidPartition, `"none"`},
-		{"partition is down", me, func(d *model.JobDesc) { d.Partition = "down" }, 2070, "down"},
-		{"array", me, func(d *model.JobDesc) { d.Array = "1-3" }, fault.NotSupported, "array: this controller does not support job arrays"},
-		{"dependency", me, func(d *model.JobDesc) { d.Dependency = "afterok:1" }, fault.NotSupported, "dependency: "},
-		{"two nodes", me, func(d *model.JobDesc) { d.MinNodes = model.Some[uint32](2) }, fault.NotSupported, "minimum_nodes: "},
-		{"another user's job", other, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user_id: you may not submit jobs as user 0"},
+		{"too much memory", ownUser, func(d *model.JobDesc) { d.MinMemory = model.Some[uint64](1 << 39) }, fault.NodeConfig, "memory_per_node: needs 549755813888 MiB of memory"},
+		{"absurd memory", ownUser, func(d *model.JobDesc) { d.MinMemory = model.Some(1<<62 | model.MemPerCPU) }, fault.InvalidTaskMemory, "memory_per_cpu: "},
+		{"over the partition's limit", ownUser, func(d *model.JobDesc) { d.TimeLimit = model.Some[uint32](11) }, fault.InvalidTimeLimit, "10 minutes"},
+		{"no limit where there is one", ownUser, func(d *model.JobDesc) { d.TimeLimit = model.Infinite[uint32]() }, fault.InvalidTimeLimit, "10 minutes"},
+		{"unknown partition", ownUser, func(d *model.JobDesc) { d.Partition = "none" }, fault.InvalidPartition, `"none"`},
+		{"partition is down", ownUser, func(d *model.JobDesc) { d.Partition = "down" }, 2070, "down"},
+		{"array", ownUser, func(d *model.JobDesc) { d.Array = "1-3" }, fault.NotSupported, "array: this controller does not support job arrays"},
+		{"dependency", ownUser, func(d *model.JobDesc) { d.Dependency = "afterok:1" }, fault.NotSupported, "dependency: "},
+		{"two nodes", ownUser, func(d *model.JobDesc) { d.MinNodes = model.Some[uint32](2) }, fault.NotSupported, "minimum_nodes: "},
+		{"another user's job", otherUser, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user_id: you may not submit jobs as user 0"},
 		{"unknown user", server.Identity{}, func(d *model.JobDesc) { d.UserID = model.Some[uint32](3999999999) }, 0, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := desc("/tmp", "true")
 			tt.change(d)
-			_, err := c.Submit(tt.who, d)
+			_, err := c.Submit(tt.client, d)
 			e, ok := errors.AsType[*errs.Error](err)
 			if !ok || tt.want != 0 && e.Number != tt.want || !strings.Contains(e.Message, tt.words) {
 				t.Errorf("error %#v", err)
@@ -263,7 +263,7 @@ func TestRunAs(t *testing.T) {
 	tests := []struct {
 		name     string
 		self     uint32 // the controller's own user
-		who      server.Identity
+		client   server.Identity
 		uid, gid model.Opt[uint32] // of the request
 		want     string            // "uid:gid"; "" is a refusal
 	}{
@@ -286,7 +286,7 @@ func TestRunAs(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &Controller{uid: tt.self, cfg: Config{Users: known{}, SchedUser: 1002}}
-			user, gid, err := c.runAs(tt.who, &model.JobDesc{UserID: tt.uid, GroupID: tt.gid})
+			user, gid, err := c.runAs(tt.client, &model.JobDesc{UserID: tt.uid, GroupID: tt.gid})
 			if got := fmt.Sprintf("%d:%d", user.UID, gid); (err != nil) != (tt.want == "") || err == nil && got != tt.want {
 				t.Errorf("%s, %v; want %s", got, err, tt.want)
 			}
@@ -296,34 +296,34 @@ func TestRunAs(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	c, _ := controller(t, Config{CPUs: 1})
-	runs := submit(t, c, desc(t.TempDir(), "setsid sleep 60 & sleep 60"))
-	waits := submit(t, c, desc(t.TempDir(), "sleep 60"))
-	held := desc(t.TempDir(), "sleep 60")
-	held.Priority = model.Some[uint32](0)
-	holds := submit(t, c, held)
-	later := desc(t.TempDir(), "sleep 60")
-	later.BeginTime = model.At(time.Now().Add(time.Hour))
-	begins := submit(t, c, later)
-	awaitState(t, c, runs, model.JobRunning)
-	for id, want := range map[uint32]uint32{waits: reasonResources, holds: reasonHeldUser, begins: reasonBegin} {
-		if j := see(t, c, id); j.State != model.JobPending || j.StateReason != want {
+	runningID := submit(t, c, desc(t.TempDir(), "setsid sleep 60 & sleep 60"))
+	pendingID := submit(t, c, desc(t.TempDir(), "sleep 60"))
+	heldDesc := desc(t.TempDir(), "sleep 60")
+	heldDesc.Priority = model.Some[uint32](0)
+	heldID := submit(t, c, heldDesc)
+	deferredDesc := desc(t.TempDir(), "sleep 60")
+	deferredDesc.BeginTime = model.At(time.Now().Add(time.Hour))
+	deferredID := submit(t, c, deferredDesc)
+	awaitState(t, c, runningID, model.JobRunning)
+	for id, want := range map[uint32]uint32{pendingID: reasonResources, heldID: reasonHeldUser, deferredID: reasonBegin} {
+		if j := viewJob(t, c, id); j.State != model.JobPending || j.StateReason != want {
 			t.Errorf("job %d: state %d, reason %d, want %d", id, j.State, j.StateReason, want)
 		}
 	}
 	if n := c.node(); n.AllocCPUs != 1 || n.State != model.NodeAllocated {
 		t.Errorf("%d cpus allocated, state %d", n.AllocCPUs, n.State)
 	}
-	for _, id := range []uint32{waits, holds, begins, runs} {
-		if err := c.mayKill(other, id); errs.KindOf(err) != errs.NotFound {
+	for _, id := range []uint32{pendingID, heldID, deferredID, runningID} {
+		if err := c.checkKill(otherUser, id); errs.KindOf(err) != errs.NotFound {
 			t.Errorf("another user may kill job %d: %v", id, err)
 		}
 		if err := c.cancel(id); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, id := range []uint32{waits, holds, begins, runs} {
+	for _, id := range []uint32{pendingID, heldID, deferredID, runningID} {
 		awaitState(t, c, id, model.JobCancelled)
-		if err := c.mayKill(me, id); errs.KindOf(err) != errs.Conflict {
+		if err := c.checkKill(ownUser, id); errs.KindOf(err) != errs.Conflict {
 			t.Errorf("kill of an ended job: %v", err)
 		}
 	}
@@ -332,11 +332,11 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-func TestEndsAreTold(t *testing.T) {
+func TestEndReasons(t *testing.T) {
 	c, _ := controller(t, Config{})
-	over := desc(t.TempDir(), "setsid sleep 60 & sleep 60")
-	over.TimeLimit = model.Some[uint32](2)
-	nowhere := desc(filepath.Join(t.TempDir(), "missing"), "true")
+	overLimit := desc(t.TempDir(), "setsid sleep 60 & sleep 60")
+	overLimit.TimeLimit = model.Some[uint32](2)
+	missingDir := desc(filepath.Join(t.TempDir(), "missing"), "true")
 	signalled := desc(t.TempDir(), "kill -USR1 $$")
 	tests := []struct {
 		name   string
@@ -345,8 +345,8 @@ func TestEndsAreTold(t *testing.T) {
 		reason uint32
 		words  string
 	}{
-		{"time limit", over, model.JobTimeout, reasonTimeLimit, ""},
-		{"working directory is missing", nowhere, model.JobFailed, reasonLaunch, "working directory"},
+		{"time limit", overLimit, model.JobTimeout, reasonTimeLimit, ""},
+		{"working directory is missing", missingDir, model.JobFailed, reasonLaunch, "working directory"},
 		{"signal", signalled, model.JobFailed, reasonSignal, ""},
 		{"success", desc(t.TempDir(), "true"), model.JobComplete, reasonNone, ""},
 	}
@@ -361,7 +361,7 @@ func TestEndsAreTold(t *testing.T) {
 }
 
 func TestOtherUsersJobs(t *testing.T) {
-	if me.UID != 0 {
+	if ownUser.UID != 0 {
 		t.Skip("running another user's job needs root")
 	}
 	c, _ := controller(t, Config{})
@@ -370,8 +370,8 @@ func TestOtherUsersJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	os.Chown(dir, int(other.UID), int(other.GID))
-	answer, err := c.Submit(other, desc(dir, "id -u"))
+	os.Chown(dir, int(otherUser.UID), int(otherUser.GID))
+	answer, err := c.Submit(otherUser, desc(dir, "id -u"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestOtherUsersJobs(t *testing.T) {
 	if err != nil || read(t, out) != "65534\n" || fmt.Sprint(st.Sys()) == "" {
 		t.Errorf("%q, %v", read(t, out), err)
 	}
-	if c.mu.Lock(); c.sees(server.Identity{UID: 1}, c.jobs[id].record) || !c.sees(other, c.jobs[id].record) || !c.sees(server.Identity{}, c.jobs[id].record) {
+	if c.mu.Lock(); c.canSee(server.Identity{UID: 1}, c.jobs[id].record) || !c.canSee(otherUser, c.jobs[id].record) || !c.canSee(server.Identity{}, c.jobs[id].record) {
 		t.Error("a user who may see the job")
 	}
 	c.mu.Unlock()
@@ -397,7 +397,7 @@ type renamed struct {
 
 func (r *renamed) LookupUID(uid uint32) (nss.User, error) {
 	u, err := r.System.LookupUID(uid)
-	if name := r.name.Load(); name != nil && uid == me.UID {
+	if name := r.name.Load(); name != nil && uid == ownUser.UID {
 		u.Name = *name
 	}
 	return u, err
@@ -408,17 +408,17 @@ func (r *renamed) LookupUID(uid uint32) (nss.User, error) {
 func TestJobOfARenamedUserFails(t *testing.T) {
 	users := new(renamed)
 	c, _ := controller(t, Config{CPUs: 1, Users: users})
-	runs := submit(t, c, desc(t.TempDir(), "sleep 60"))
+	runningID := submit(t, c, desc(t.TempDir(), "sleep 60"))
 	d := desc(t.TempDir(), "touch started")
-	waits := submit(t, c, d)
-	was, other := see(t, c, waits).UserName, "another"
-	users.name.Store(&other)
-	if err := c.cancel(runs); err != nil {
+	pendingID := submit(t, c, d)
+	oldName, newName := viewJob(t, c, pendingID).UserName, "another"
+	users.name.Store(&newName)
+	if err := c.cancel(runningID); err != nil {
 		t.Error(err)
 	}
-	awaitState(t, c, waits, model.JobFailed)
-	want := fmt.Sprintf("uid %d no longer belongs to user %s", me.UID, was)
-	if got := see(t, c, waits).StateDescription; got != want {
+	awaitState(t, c, pendingID, model.JobFailed)
+	want := fmt.Sprintf("uid %d no longer belongs to user %s", ownUser.UID, oldName)
+	if got := viewJob(t, c, pendingID).StateDescription; got != want {
 		t.Errorf("reason %q, want %q", got, want)
 	}
 	if _, err := os.Stat(filepath.Join(d.WorkDir, "started")); err == nil {
@@ -431,7 +431,7 @@ func TestBeginTimeIsBounded(t *testing.T) {
 	for days, ok := range map[int]bool{365: true, 367: false} {
 		d := desc(t.TempDir(), "true")
 		d.BeginTime = model.At(time.Now().AddDate(0, 0, days))
-		if _, err := c.Submit(me, d); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "begin_time is more than 366 days ahead") {
+		if _, err := c.Submit(ownUser, d); (err == nil) != ok || !ok && !strings.Contains(err.Error(), "begin_time is more than 366 days ahead") {
 			t.Errorf("%d days: %v", days, err)
 		}
 	}
@@ -447,13 +447,13 @@ func TestFinishedJobsAreForgotten(t *testing.T) {
 	if last != 8 || len(c.jobs) > 5 {
 		t.Errorf("last job %d, %d are kept", last, len(c.jobs))
 	}
-	c.cfg.Keep = -time.Hour
+	c.cfg.Retention = -time.Hour
 	c.forget()
 	if len(c.jobs) > 0 {
 		t.Errorf("%d jobs are kept", len(c.jobs))
 	}
 	stop()
-	c, _ = controller(t, Config{State: c.cfg.State})
+	c, _ = controller(t, Config{StateDir: c.cfg.StateDir})
 	if id := submit(t, c, desc(t.TempDir(), "true")); id != 9 {
 		t.Errorf("the next job is %d: a number was used twice", id)
 	}
@@ -461,7 +461,7 @@ func TestFinishedJobsAreForgotten(t *testing.T) {
 	held := desc("/tmp", "true")
 	held.Priority = model.Some[uint32](0)
 	submit(t, full, held)
-	if _, err := full.Submit(me, held); errs.KindOf(err) != errs.TooMany {
+	if _, err := full.Submit(ownUser, held); errs.KindOf(err) != errs.TooMany {
 		t.Errorf("error %v, want too many", err)
 	}
 }

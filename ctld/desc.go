@@ -26,12 +26,12 @@ const (
 	maxName        = 1024
 	maxComment     = 4096
 	maxTasks       = 1 << 20
-	maxWait        = 366 * 24 * time.Hour // until begin_time
+	maxBeginDelay  = 366 * 24 * time.Hour // until begin_time
 )
 
-// accept checks a job that a client submits. It returns the job to record, the
+// prepareJob checks a job that a client submits. It returns the job to record, the
 // spec to run, and a message for the user.
-func (c *Controller) accept(client server.Identity, d *model.JobDesc, now time.Time) (*job, *step.Spec, string, error) {
+func (c *Controller) prepareJob(client server.Identity, d *model.JobDesc, now time.Time) (*job, *step.Spec, string, error) {
 	user, group, err := c.runAs(client, d)
 	if err != nil {
 		return nil, nil, "", err
@@ -53,11 +53,11 @@ func (c *Controller) accept(client server.Identity, d *model.JobDesc, now time.T
 	if err != nil {
 		return nil, nil, "", err
 	}
-	if d.BeginTime > model.At(now.Add(maxWait)) {
-		return nil, nil, "", refuse(errs.Invalid, fault.InvalidTimeValue, "the job's begin_time is more than %d days ahead", maxWait/(24*time.Hour))
+	if d.BeginTime > model.At(now.Add(maxBeginDelay)) {
+		return nil, nil, "", refuse(errs.Invalid, fault.InvalidTimeValue, "the job's begin_time is more than %d days ahead", maxBeginDelay/(24*time.Hour))
 	}
 	j := &job{record: &record{Need: need}}
-	j.Job = c.shownAs(d, now)
+	j.Job = c.jobFromDesc(d, now)
 	j.Job.UserID, j.Job.UserName, j.Job.GroupID = user.UID, user.Name, group
 	if !c.super(client.UID) {
 		j.Job.Nice = max(j.Job.Nice, model.NiceOffset) // Slurm ignores a negative nice value, too
@@ -73,7 +73,7 @@ func (c *Controller) accept(client server.Identity, d *model.JobDesc, now time.T
 	for _, a := range arguments(d) {
 		spec.Args = append(spec.Args, step.Raw(a))
 	}
-	return j, spec, said(stripped), nil
+	return j, spec, strippedMessage(stripped), nil
 }
 
 // openAppend is the JobDesc.OpenMode that appends to the output file.
@@ -161,8 +161,8 @@ func refuseField(kind errs.Kind, number int, field, format string, args ...any) 
 // silently, the job would run wrongly.
 func checkSupported(d *model.JobDesc) error {
 	for _, t := range []struct {
-		field, what string
-		asked       bool
+		field, feature string
+		requested      bool
 	}{
 		{"array", "job arrays", d.Array != ""},
 		{"dependency", "dependencies", d.Dependency != ""},
@@ -192,8 +192,8 @@ func checkSupported(d *model.JobDesc) error {
 		{"excluded_nodes", "jobs that exclude a node", d.ExcNodes != ""},
 		{"overcommit", "more tasks than processors", d.Overcommit.Or(0) != 0},
 	} {
-		if t.asked {
-			return refuseField(errs.Unsupported, fault.NotSupported, t.field, "this controller does not support %s", t.what)
+		if t.requested {
+			return refuseField(errs.Unsupported, fault.NotSupported, t.field, "this controller does not support %s", t.feature)
 		}
 	}
 	return nil
@@ -260,15 +260,15 @@ func checkPaths(d *model.JobDesc) error {
 func checkTexts(d *model.JobDesc) error {
 	for _, t := range []struct {
 		field, text string
-		most        int
+		limit       int
 	}{
 		{"name", d.Name, maxName}, {"account", d.Account, maxName}, {"qos", d.QOS, maxName}, {"wckey", d.WCKey, maxName},
 		{"allocation_node_list", d.AllocNode, maxName}, {"mail_user", d.MailUser, maxName}, {"mcs_label", d.MCSLabel, maxName},
 		{"network", d.Network, maxName}, {"required_nodes", d.ReqNodes, maxName},
 		{"comment", d.Comment, maxComment}, {"admin_comment", d.AdminComment, maxComment}, {"extra", d.Extra, maxComment},
 	} {
-		if len(t.text) > t.most {
-			return refuseField(errs.TooLarge, fault.PathTooLong, t.field, "longer than %d bytes", t.most)
+		if len(t.text) > t.limit {
+			return refuseField(errs.TooLarge, fault.PathTooLong, t.field, "longer than %d bytes", t.limit)
 		}
 	}
 	return nil
@@ -276,18 +276,18 @@ func checkTexts(d *model.JobDesc) error {
 
 // need returns the resources that the job takes: tasks times CPUs per task, and
 // memory per CPU or in total.
-func (c *Controller) need(d *model.JobDesc) (queue.Need, error) {
-	tasks, each := d.NumTasks.Or(1), d.CPUsPerTask.Or(1)
+func (c *Controller) need(d *model.JobDesc) (queue.Resources, error) {
+	tasks, cpusPerTask := d.NumTasks.Or(1), d.CPUsPerTask.Or(1)
 	if tasks == 0 || tasks > maxTasks {
-		return queue.Need{}, refuseField(errs.Invalid, fault.BadTaskCount, "tasks", "%d is out of range, 1 to %d", tasks, maxTasks)
+		return queue.Resources{}, refuseField(errs.Invalid, fault.BadTaskCount, "tasks", "%d is out of range, 1 to %d", tasks, maxTasks)
 	}
-	if each == 0 {
-		return queue.Need{}, refuseField(errs.Invalid, fault.InvalidCPUCount, "cpus_per_task", "must be at least 1")
+	if cpusPerTask == 0 {
+		return queue.Resources{}, refuseField(errs.Invalid, fault.InvalidCPUCount, "cpus_per_task", "must be at least 1")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	total := c.queue.Total()
-	need := queue.Need{CPUs: max(uint64(tasks)*uint64(each), uint64(d.MinCPUs.Or(0)), uint64(d.MinCPUsPerNode.Or(0)))}
+	need := queue.Resources{CPUs: max(uint64(tasks)*uint64(cpusPerTask), uint64(d.MinCPUs.Or(0)), uint64(d.MinCPUsPerNode.Or(0)))}
 	if d.Shared == model.Some[uint16](0) {
 		need.CPUs = max(need.CPUs, total.CPUs) // exclusive use of the node
 	}
@@ -297,15 +297,15 @@ func (c *Controller) need(d *model.JobDesc) (queue.Need, error) {
 		case amount == 0:
 			need.Memory = total.Memory // by convention 0 means all memory
 		case amount > 1<<40:
-			return queue.Need{}, refuseField(errs.Invalid, fault.InvalidTaskMemory, memoryField(d), "%d MiB is more than a job can request", amount)
+			return queue.Resources{}, refuseField(errs.Invalid, fault.InvalidTaskMemory, memoryField(d), "%d MiB is more than a job can request", amount)
 		case m.Number&model.MemPerCPU != 0:
 			need.Memory = amount * need.CPUs
 		default:
 			need.Memory = amount
 		}
 	}
-	if err := c.queue.Fits(need); errors.Is(err, queue.ErrNever) {
-		return queue.Need{}, refuseField(errs.Invalid, fault.NodeConfig, largest(d, need, total), "%v", err)
+	if err := c.queue.Fits(need); errors.Is(err, queue.ErrExceedsMachine) {
+		return queue.Resources{}, refuseField(errs.Invalid, fault.NodeConfig, exceedingField(d, need, total), "%v", err)
 	}
 	return need, nil
 }
@@ -318,15 +318,15 @@ func memoryField(d *model.JobDesc) string {
 	return "memory_per_node"
 }
 
-// largest returns the name of the field that makes need exceed total.
-func largest(d *model.JobDesc, need, total queue.Need) string {
-	each := uint64(d.CPUsPerTask.Or(1))
+// exceedingField returns the name of the field that makes need exceed total.
+func exceedingField(d *model.JobDesc, need, total queue.Resources) string {
+	cpusPerTask := uint64(d.CPUsPerTask.Or(1))
 	switch {
 	case need.CPUs <= total.CPUs:
 		return memoryField(d)
-	case each > total.CPUs:
+	case cpusPerTask > total.CPUs:
 		return "cpus_per_task"
-	case uint64(d.NumTasks.Or(1))*each > total.CPUs:
+	case uint64(d.NumTasks.Or(1))*cpusPerTask > total.CPUs:
 		return "tasks"
 	case uint64(d.MinCPUs.Or(0)) > total.CPUs:
 		return "minimum_cpus"
@@ -343,19 +343,19 @@ func timeLimit(limit model.Opt[uint32], p *model.Partition) (model.Opt[uint32], 
 	if !limit.Set && !limit.Infinite {
 		limit = p.MaxTime
 	}
-	most := p.MaxTime
+	maxTime := p.MaxTime
 	switch {
 	case limit.Set && limit.Number == 0:
-		limit = most // by convention 0 means the maximum
-	case most.Set && (limit.Infinite || limit.Number > most.Number):
-		return limit, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "partition %s allows at most %d minutes", p.Name, most.Number)
+		limit = maxTime // by convention 0 means the maximum
+	case maxTime.Set && (limit.Infinite || limit.Number > maxTime.Number):
+		return limit, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "partition %s allows at most %d minutes", p.Name, maxTime.Number)
 	}
 	return limit, nil
 }
 
-// shownAs returns the job as clients see it. It sets only values that follow
+// jobFromDesc returns the job as clients see it. It sets only values that follow
 // from the request.
-func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
+func (c *Controller) jobFromDesc(d *model.JobDesc, now time.Time) model.Job {
 	m := model.Job{
 		Name: d.Name, Account: d.Account, AdminComment: d.AdminComment, Comment: d.Comment, Extra: d.Extra, QOS: d.QOS, WCKey: d.WCKey,
 		AllocNode: d.AllocNode, AllocSID: d.AllocSID.Or(0), BatchFlag: 1, Cluster: c.cfg.Cluster, Detailed: true,

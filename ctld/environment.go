@@ -11,26 +11,26 @@ import (
 	"schedrestd/model"
 )
 
-// secrets are variables that are removed from a job's environment, because
+// secretVars are variables that are removed from a job's environment, because
 // anyone who can read the environment could use the token in the variable. With
 // a user's token they could act as that user until the token expires, and with
 // a proxy's token as any user.
-var secrets = []string{"SCHED_JWT", "SLURM_JWT"}
+var secretVars = []string{"SCHED_JWT", "SLURM_JWT"}
 
 // stripSecrets removes secrets from env and returns the names of the removed
 // variables.
-func stripSecrets(env []string) (kept []step.Raw, stripped []string) {
+func stripSecrets(env []string) (remaining []step.Raw, stripped []string) {
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")
-		if slices.Contains(secrets, name) {
+		if slices.Contains(secretVars, name) {
 			if !slices.Contains(stripped, name) {
 				stripped = append(stripped, name)
 			}
 			continue
 		}
-		kept = append(kept, step.Raw(v))
+		remaining = append(remaining, step.Raw(v))
 	}
-	return kept, stripped
+	return remaining, stripped
 }
 
 // environment returns the environment of the script. It contains the user's
@@ -38,43 +38,43 @@ func stripSecrets(env []string) (kept []step.Raw, stripped []string) {
 // and variables that describe the job. The variables that describe the job
 // exist with both prefixes, SCHED_ and SLURM_, and the user can't override
 // them.
-func (c *Controller) environment(given []step.Raw, j *model.Job, user nss.User) []step.Raw {
-	facts := c.jobFacts(j)
-	ours := make(map[string]bool)
+func (c *Controller) environment(userEnv []step.Raw, j *model.Job, user nss.User) []step.Raw {
+	vars := c.jobVariables(j)
+	reserved := make(map[string]bool)
 	var env []step.Raw
-	for _, f := range facts {
-		ours["SCHED_"+f.name], ours["SLURM_"+f.name] = true, true
+	for _, f := range vars {
+		reserved["SCHED_"+f.name], reserved["SLURM_"+f.name] = true, true
 	}
-	has := make(map[string]bool)
-	for _, v := range given {
+	present := make(map[string]bool)
+	for _, v := range userEnv {
 		name, _, _ := strings.Cut(string(v), "=")
-		if !ours[name] {
+		if !reserved[name] {
 			env = append(env, v)
-			has[name] = true
+			present[name] = true
 		}
 	}
-	for _, v := range []fact{
+	for _, v := range []envVar{
 		{"HOME", user.Home}, {"USER", user.Name}, {"LOGNAME", user.Name}, {"SHELL", user.Shell},
 		{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"ENVIRONMENT", "BATCH"},
 	} {
-		if !has[v.name] && v.value != "" {
+		if !present[v.name] && v.value != "" {
 			env = append(env, step.Raw(v.name+"="+v.value))
 		}
 	}
-	for _, f := range facts {
+	for _, f := range vars {
 		env = append(env, step.Raw("SCHED_"+f.name+"="+f.value), step.Raw("SLURM_"+f.name+"="+f.value))
 	}
 	return env
 }
 
-type fact struct{ name, value string }
+type envVar struct{ name, value string }
 
-// jobFacts returns the variables that describe the job. Their names are Slurm's
+// jobVariables returns the variables that describe the job. Their names are Slurm's
 // without the prefix.
-func (c *Controller) jobFacts(j *model.Job) []fact {
+func (c *Controller) jobVariables(j *model.Job) []envVar {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	id, cpus := number(uint64(j.StepID.JobID)), number(uint64(j.NumCPUs))
-	facts := []fact{
+	vars := []envVar{
 		{"CLUSTER_NAME", c.cfg.Cluster},
 		{"CPUS_ON_NODE", cpus},
 		{"GTIDS", "0"},
@@ -101,7 +101,7 @@ func (c *Controller) jobFacts(j *model.Job) []fact {
 	}
 	optional := func(name, value string, set bool) {
 		if set {
-			facts = append(facts, fact{name, value})
+			vars = append(vars, envVar{name, value})
 		}
 	}
 	optional("CPUS_PER_TASK", number(uint64(j.CPUsPerTask.Number)), j.CPUsPerTask.Set)
@@ -113,5 +113,5 @@ func (c *Controller) jobFacts(j *model.Job) []fact {
 	memory := number(j.MinMemory &^ model.MemPerCPU)
 	optional("MEM_PER_CPU", memory, j.MinMemory&model.MemPerCPU != 0)
 	optional("MEM_PER_NODE", memory, j.MinMemory&model.MemPerCPU == 0 && j.MinMemory > 0)
-	return facts
+	return vars
 }

@@ -14,24 +14,24 @@ func (c *Controller) forget() {
 	c.mu.Lock()
 	c.forgetRates(now)
 	c.mu.Unlock()
-	limit := model.At(now.Add(-c.cfg.Keep))
+	limit := model.At(now.Add(-c.cfg.Retention))
 	list, _ := c.snapshot()
-	var gone []*record
+	var expired []*record
 	for _, r := range list {
 		if r.Job.State.Ended() && r.Job.EndTime < limit {
-			gone = append(gone, r)
+			expired = append(expired, r)
 		}
 	}
-	c.drop(gone)
+	c.drop(expired)
 }
 
 // drop removes ended jobs from the journal and from memory.
-func (c *Controller) drop(gone []*record) {
-	if len(gone) == 0 {
+func (c *Controller) drop(expired []*record) {
+	if len(expired) == 0 {
 		return
 	}
 	entries := []journal.Entry{c.nextEntry()}
-	for _, r := range gone {
+	for _, r := range expired {
 		entries = append(entries, journal.Entry{Key: r.key()})
 	}
 	if err := c.journal.Commit(entries...); err != nil {
@@ -39,12 +39,12 @@ func (c *Controller) drop(gone []*record) {
 		return
 	}
 	c.mu.Lock()
-	for _, r := range gone {
+	for _, r := range expired {
 		if j := c.jobs[r.id()]; j != nil && j.record == r { // otherwise another request has dropped it meanwhile
 			delete(c.jobs, j.id())
-			c.count(j, load{})
+			c.setLoad(j, load{})
 		}
 	}
-	c.change(time.Now())
+	c.markChanged(time.Now())
 	c.mu.Unlock()
 }

@@ -21,7 +21,7 @@ func (c *Controller) handleReservations(_ context.Context, r *server.Request) (m
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	if unchanged(q.LastUpdate, model.At(c.started)) {
+	if unchanged(q.LastUpdate, model.At(c.startedAt)) {
 		return 0, nil, refuse(errs.Conflict, fault.NoChange, "nothing has changed")
 	}
 	return message.ResponseReservationInfo, &message.ReservationInfo{LastUpdate: model.At(time.Now())}, nil
@@ -33,7 +33,7 @@ func (c *Controller) handleLicenses(_ context.Context, r *server.Request) (messa
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	if unchanged(q.LastUpdate, model.At(c.started)) {
+	if unchanged(q.LastUpdate, model.At(c.startedAt)) {
 		return 0, nil, refuse(errs.Conflict, fault.NoChange, "nothing has changed")
 	}
 	return message.ResponseLicenseInfo, &message.LicenseInfo{LastUpdate: model.At(time.Now())}, nil
@@ -58,7 +58,7 @@ func (c *Controller) handleStats(_ context.Context, r *server.Request) (message.
 	if q.Command != message.StatsGet {
 		return 0, nil, refuse(errs.Unsupported, fault.NotSupported, "this controller does not reset statistics")
 	}
-	since, now := model.At(c.started), model.At(time.Now())
+	since, now := model.At(c.startedAt), model.At(time.Now())
 	s := &message.ControllerStats{}
 	s.RequestTime, s.StatsStart, s.JobStatesTime = now, since, now
 	list, _ := c.snapshot()
@@ -68,7 +68,7 @@ func (c *Controller) handleStats(_ context.Context, r *server.Request) (message.
 		s.JobsStarted += count(r.Job.StartTime >= since)
 		s.JobsPending += count(state.Base() == model.JobPending)
 		s.JobsRunning += count(state.Base() == model.JobRunning && state&model.JobConfiguring == 0)
-		if over := state.Ended() && r.Job.EndTime >= since; over {
+		if endedSince := state.Ended() && r.Job.EndTime >= since; endedSince {
 			s.JobsCompleted += count(state == model.JobComplete)
 			s.JobsCanceled += count(state == model.JobCancelled)
 			s.JobsFailed += count(state == model.JobNodeFail)
@@ -77,8 +77,8 @@ func (c *Controller) handleStats(_ context.Context, r *server.Request) (message.
 	return message.ResponseStats, s, nil
 }
 
-func count(one bool) uint32 {
-	if one {
+func count(cond bool) uint32 {
+	if cond {
 		return 1
 	}
 	return 0

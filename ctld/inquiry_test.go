@@ -16,37 +16,37 @@ import (
 func TestInquiries(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		c, _ := controller(t, Config{Node: "here"})
-		rpc, ctx, own := ask(t, c, v), t.Context(), model.Credential{}
-		last, err := rpc.Reservations(ctx, own, model.Query{}, func(r *model.Reservation) error { t.Error(r); return nil })
+		rpc, ctx, cred := newClient(t, c, v), t.Context(), model.Credential{}
+		last, err := rpc.Reservations(ctx, cred, model.Query{}, func(r *model.Reservation) error { t.Error(r); return nil })
 		if err != nil || last == 0 {
 			t.Errorf("reservations: %d %v", last, err)
 		}
-		if _, err := rpc.Reservations(ctx, own, model.Query{Since: last + 1}, nil); errs.KindOf(err) != errs.Unchanged {
+		if _, err := rpc.Reservations(ctx, cred, model.Query{Since: last + 1}, nil); errs.KindOf(err) != errs.Unchanged {
 			t.Errorf("reservations since: %v", err)
 		}
-		last, err = rpc.Licenses(ctx, own, model.Query{}, func(l *model.License) error { t.Error(l); return nil })
+		last, err = rpc.Licenses(ctx, cred, model.Query{}, func(l *model.License) error { t.Error(l); return nil })
 		if err != nil || last == 0 {
 			t.Errorf("licenses: %d %v", last, err)
 		}
-		if _, err := rpc.Licenses(ctx, own, model.Query{Since: last + 1}, nil); errs.KindOf(err) != errs.Unchanged {
+		if _, err := rpc.Licenses(ctx, cred, model.Query{Since: last + 1}, nil); errs.KindOf(err) != errs.Unchanged {
 			t.Errorf("licenses since: %v", err)
 		}
-		if totals, err := rpc.Shares(ctx, own, nil, []string{"a"}, func([]string, *model.Share) error { t.Error("a share"); return nil }); err != nil || totals.Shares != 0 {
+		if totals, err := rpc.Shares(ctx, cred, nil, []string{"a"}, func([]string, *model.Share) error { t.Error("a share"); return nil }); err != nil || totals.Shares != 0 {
 			t.Errorf("shares: %v %v", totals, err)
 		}
 
 		d := desc(t.TempDir(), "sleep 60")
-		first, err := rpc.Submit(ctx, own, d)
+		first, err := rpc.Submit(ctx, cred, d)
 		if err != nil {
 			t.Fatal(err)
 		}
 		d.Priority = model.Some[uint32](0) // held
-		second, err := rpc.Submit(ctx, own, d)
+		second, err := rpc.Submit(ctx, cred, d)
 		if err != nil {
 			t.Fatal(err)
 		}
 		awaitState(t, c, first.StepID.JobID, model.JobRunning)
-		stats, err := rpc.Stats(ctx, own)
+		stats, err := rpc.Stats(ctx, cred)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestInquiries(t *testing.T) {
 			{[]model.JobSelection{{JobID: first.StepID.JobID, ArrayTaskID: model.Some[uint32](0)}}, map[uint32]model.JobState{}},
 		} {
 			got := map[uint32]model.JobState{}
-			err := rpc.JobStates(ctx, own, tt.jobs, func(s *model.JobStateEntry) error { got[s.JobID] = s.State; return nil })
+			err := rpc.JobStates(ctx, cred, tt.jobs, func(s *model.JobStateEntry) error { got[s.JobID] = s.State; return nil })
 			if d := cmp.Diff(tt.want, got); d != "" || err != nil {
 				t.Errorf("states of %v: %v %s", tt.jobs, err, d)
 			}

@@ -44,7 +44,7 @@ func jobInfo(ctx context.Context, list []*record) (message.Type, message.Body, e
 	now := time.Now()
 	info := &message.JobInfo{LastUpdate: model.At(now)}
 	info.Jobs.Len = len(list)
-	info.Jobs.Pull = pull(ctx, list, func(r *record) model.Job { return r.shown(now) })
+	info.Jobs.Pull = pull(ctx, list, func(r *record) model.Job { return r.view(now) })
 	return message.ResponseJobInfo, info, nil
 }
 
@@ -57,21 +57,21 @@ func (c *Controller) handleJob(_ context.Context, r *server.Request) (message.Ty
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	j, err := c.seen(r.Identity, q.JobID)
+	j, err := c.visibleJob(r.Identity, q.JobID)
 	if err != nil {
 		return 0, nil, err
 	}
 	now := time.Now()
 	info := &message.JobInfo{LastUpdate: model.At(now)}
-	info.Jobs.List = []model.Job{j.shown(now)}
+	info.Jobs.List = []model.Job{j.view(now)}
 	return message.ResponseJobInfo, info, nil
 }
 
-// seen returns the job with this number. It returns error 2017 when there is no
+// visibleJob returns the job with this number. It returns error 2017 when there is no
 // such job or the client may not see it. The caller holds c.mu.
-func (c *Controller) seen(client server.Identity, id model.Opt[uint32]) (*job, error) {
+func (c *Controller) visibleJob(client server.Identity, id model.Opt[uint32]) (*job, error) {
 	j := c.jobs[id.Number]
-	if !id.Set || j == nil || !c.sees(client, j.record) {
+	if !id.Set || j == nil || !c.canSee(client, j.record) {
 		return nil, refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id.Number)
 	}
 	return j, nil
@@ -95,7 +95,7 @@ func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	j, err := c.seen(r.Identity, q.JobID)
+	j, err := c.visibleJob(r.Identity, q.JobID)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -106,15 +106,15 @@ func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.
 	return message.ResponseJobReady, &message.RC{Code: bits}, nil
 }
 
-// sees reports whether the client may see job j and all of its texts. Every
+// canSee reports whether the client may see job j and all of its texts. Every
 // handler that shows jobs must call it.
-func (c *Controller) sees(client server.Identity, j *record) bool {
-	return c.privacy.Sees(client.UID, j.Job.UserID, conf.PrivateJobs)
+func (c *Controller) canSee(client server.Identity, j *record) bool {
+	return c.privacy.CanSee(client.UID, j.Job.UserID, conf.PrivateJobs)
 }
 
-// shown returns the job as clients see it at time now. If the job waits, the
+// view returns the job as clients see it at time now. If the job waits, the
 // result includes the reason.
-func (r *record) shown(now time.Time) model.Job {
+func (r *record) view(now time.Time) model.Job {
 	m := r.Job
 	if m.State.Base() == model.JobPending {
 		switch {
@@ -130,9 +130,9 @@ func (r *record) shown(now time.Time) model.Job {
 	return m
 }
 
-// ran sets the node on which job m runs or ran, and the resources that the job
+// setAllocation sets the node on which job m runs or ran, and the resources that the job
 // has.
-func (c *Controller) ran(m *model.Job) {
+func (c *Controller) setAllocation(m *model.Job) {
 	m.Nodes, m.BatchHost, m.TRESAlloc = c.cfg.Node, c.cfg.Node, m.TRESReq
 	m.NodeIndexes = model.Bitmap{Len: 1, Set: true, Bits: []byte{1}}
 }

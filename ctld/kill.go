@@ -30,35 +30,35 @@ func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.T
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	id, err := killed(&q)
+	id, err := requestedJobID(&q)
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := c.kill(r, id, q.Signal, time.Now().Add(startPatience)); err != nil {
+	if err := c.kill(r, id, q.Signal, time.Now().Add(startTimeout)); err != nil {
 		return 0, nil, err
 	}
-	return done()
+	return success()
 }
 
 // kill cancels or signals job id for the client of r, as handleKill does.
-func (c *Controller) kill(r *server.Request, id uint32, signal uint16, until time.Time) error {
-	if err := c.mayKill(r.Identity, id); err != nil {
+func (c *Controller) kill(r *server.Request, id uint32, signal uint16, deadline time.Time) error {
+	if err := c.checkKill(r.Identity, id); err != nil {
 		return err
 	}
-	c.log.Info("job signal requested", asker(r, "job", id, "signal", signal)...)
+	c.log.Info("job signal requested", clientAttrs(r, "job", id, "signal", signal)...)
 	switch signal {
 	case 0:
 		return nil
 	case uint16(syscall.SIGKILL):
-		return c.cancelBy(id, until)
+		return c.cancelWithDeadline(id, deadline)
 	}
 	return c.signal(id, syscall.Signal(signal))
 }
 
-// killed returns the number of the job that the request names. Array tasks and
+// requestedJobID returns the number of the job that the request names. Array tasks and
 // components of heterogeneous jobs, such as "12_3" and "12+3", do not exist
 // here.
-func killed(q *message.KillJob) (uint32, error) {
+func requestedJobID(q *message.KillJob) (uint32, error) {
 	text := q.JobText
 	if text == "" && q.JobID.Set {
 		return q.JobID.Number, nil
@@ -75,22 +75,22 @@ func jobID(text string) (uint32, error) {
 	return uint32(id), nil
 }
 
-func (c *Controller) mayKill(client server.Identity, id uint32) error {
+func (c *Controller) checkKill(client server.Identity, id uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	j, err := c.owned(client, id)
+	j, err := c.editableJob(client, id)
 	if err == nil && j.phase == ended {
 		err = refuse(errs.Conflict, fault.AlreadyDone, "job %d has already ended", id)
 	}
 	return err
 }
 
-// owned returns the job with this number if the client may change it. The
+// editableJob returns the job with this number if the client may change it. The
 // caller holds c.mu.
-func (c *Controller) owned(client server.Identity, id uint32) (*job, error) {
+func (c *Controller) editableJob(client server.Identity, id uint32) (*job, error) {
 	j := c.jobs[id]
 	switch {
-	case j == nil, !c.sees(client, j.record): // the error is the same for both cases, so that clients can't find out which jobs exist
+	case j == nil, !c.canSee(client, j.record): // the error is the same for both cases, so that clients can't find out which jobs exist
 		return nil, refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id)
 	case client.UID != j.Job.UserID && !c.super(client.UID):
 		return nil, refuse(errs.Denied, fault.AccessDenied, "job %d belongs to another user", id)
@@ -100,23 +100,25 @@ func (c *Controller) owned(client server.Identity, id uint32) (*job, error) {
 
 // cancel ends a job. A job that is being started ends as soon as it has
 // started.
-func (c *Controller) cancel(id uint32) error { return c.cancelBy(id, time.Now().Add(startPatience)) }
+func (c *Controller) cancel(id uint32) error {
+	return c.cancelWithDeadline(id, time.Now().Add(startTimeout))
+}
 
-// cancelBy cancels a job as cancel does. If the job is being started, cancelBy
+// cancelWithDeadline cancels a job as cancel does. If the job is being started, cancelWithDeadline
 // waits for the start, at most until the given time.
-func (c *Controller) cancelBy(id uint32, until time.Time) error {
+func (c *Controller) cancelWithDeadline(id uint32, deadline time.Time) error {
 	c.mu.Lock()
 	j := c.jobs[id]
 	if j == nil || j.phase == ended {
 		c.mu.Unlock()
 		return nil
 	}
-	if j.Requeue != requeueNot && !j.cancelled {
+	if j.Requeue != requeueNone && !j.cancelled {
 		c.mu.Unlock()
-		if err := c.unqueue(j, until); err != nil {
+		if err := c.withdrawRequeue(j, deadline); err != nil {
 			return err
 		}
-		return c.cancelBy(id, until)
+		return c.cancelWithDeadline(id, deadline)
 	}
 	j.cancelled = true
 	switch {
@@ -124,20 +126,20 @@ func (c *Controller) cancelBy(id uint32, until time.Time) error {
 		c.update(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
 		s := j.step
 		defer c.mu.Unlock() // s is closed under c.mu
-		return gone(s.Cancel())
+		return ignoreGone(s.Cancel())
 	case j.phase == waiting && c.queue.Remove(id):
 		// This process won't start the job any more, but a step of an earlier
 		// controller might.
 		j.phase = starting
 	default:
 		c.mu.Unlock() // the goroutine that starts the job checks j.cancelled
-		return c.cancelStarted(j, until)
+		return c.cancelStarting(j, deadline)
 	}
 	c.mu.Unlock()
 	err := step.Withdraw(j.home)
-	if errors.Is(err, step.ErrTaken) {
-		c.tasks.Go(func() { c.takeUp(j) })
-		return c.cancelStarted(j, until)
+	if errors.Is(err, step.ErrClaimed) {
+		c.tasks.Go(func() { c.adoptStep(j) })
+		return c.cancelStarting(j, deadline)
 	}
 	if err != nil {
 		return err
@@ -146,21 +148,21 @@ func (c *Controller) cancelBy(id uint32, until time.Time) error {
 	return nil
 }
 
-// startPatience is how long a cancellation waits for a job that is being
+// startTimeout is how long a cancellation waits for a job that is being
 // started. Starting usually takes milliseconds.
-const startPatience = 10 * time.Second
+const startTimeout = 10 * time.Second
 
-// cancelStarted waits until job j, which was cancelled while it was being
+// cancelStarting waits until job j, which was cancelled while it was being
 // started, has ended or its step has been notified. Until then only this
 // process knows of the cancellation. If the client got an answer earlier, a
 // crash of the controller could lose the cancellation.
-func (c *Controller) cancelStarted(j *job, until time.Time) error {
-	for time.Now().Before(until) {
+func (c *Controller) cancelStarting(j *job, deadline time.Time) error {
+	for time.Now().Before(deadline) {
 		c.mu.Lock()
 		phase, s := j.phase, j.step
 		if phase == running {
 			defer c.mu.Unlock() // s is closed under c.mu
-			return gone(s.Cancel())
+			return ignoreGone(s.Cancel())
 		}
 		c.mu.Unlock()
 		if phase == ended {
@@ -170,10 +172,10 @@ func (c *Controller) cancelStarted(j *job, until time.Time) error {
 			return errs.Wrap(err, errs.Unavailable, "cancellation of job %d interrupted", j.id())
 		}
 		if phase == waiting { // the job was being submitted
-			return c.cancelBy(j.id(), until)
+			return c.cancelWithDeadline(j.id(), deadline)
 		}
 	}
-	return errs.New(errs.Timeout, "job %d was still starting after %s; it will be cancelled once it has started", j.id(), startPatience)
+	return errs.New(errs.Timeout, "job %d was still starting after %s; it will be cancelled once it has started", j.id(), startTimeout)
 }
 
 // signal sends a signal to all processes of a running job.
@@ -187,12 +189,12 @@ func (c *Controller) signal(id uint32, sig syscall.Signal) error {
 	if sig > 30 {
 		return refuse(errs.Invalid, int(syscall.EINVAL), "signal %d can't be sent to a job", sig)
 	}
-	return gone(j.step.Signal(sig))
+	return ignoreGone(j.step.Signal(sig))
 }
 
-// gone returns err, or nil when err means that the job has just ended by
+// ignoreGone returns err, or nil when err means that the job has just ended by
 // itself.
-func gone(err error) error {
+func ignoreGone(err error) error {
 	if errors.Is(err, process.ErrGone) {
 		return nil
 	}

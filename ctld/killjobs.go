@@ -44,19 +44,19 @@ func (c *Controller) handleKillJobs(ctx context.Context, r *server.Request) (mes
 	if len(k.Jobs) == 0 && len(conditions) == 0 {
 		return 0, nil, refuse(errs.Invalid, fault.NothingSelected, "neither a job nor a condition is given")
 	}
-	answer := &message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{List: c.killEach(ctx, r, k, c.selected(r.Identity, k, conditions))}}
+	answer := &message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{List: c.killEach(ctx, r, k, c.selectJobs(r.Identity, k, conditions))}}
 	return message.ResponseKillJobs, answer, nil
 }
 
-// named is a job that a request names or selects.
-type named struct {
+// killTarget is a job that a request names or selects.
+type killTarget struct {
 	id  uint32
 	err error // why the job can't be signalled, or nil
 }
 
-// selected returns the jobs that meet all conditions. It chooses among the jobs
+// selectJobs returns the jobs that meet all conditions. It chooses among the jobs
 // that k names, or among all jobs if k names none.
-func (c *Controller) selected(client server.Identity, k *model.KillJobs, conditions []func(*model.Job) bool) (jobs []named) {
+func (c *Controller) selectJobs(client server.Identity, k *model.KillJobs, conditions []func(*model.Job) bool) (jobs []killTarget) {
 	matches := func(j *model.Job) bool {
 		return !slices.ContainsFunc(conditions, func(meets func(*model.Job) bool) bool { return !meets(j) })
 	}
@@ -64,7 +64,7 @@ func (c *Controller) selected(client server.Identity, k *model.KillJobs, conditi
 	if len(k.Jobs) == 0 {
 		for _, r := range c.visible(client, list, nil) {
 			if !r.Job.State.Ended() && matches(&r.Job) {
-				jobs = append(jobs, named{id: r.id()})
+				jobs = append(jobs, killTarget{id: r.id()})
 			}
 		}
 		return jobs
@@ -72,12 +72,12 @@ func (c *Controller) selected(client server.Identity, k *model.KillJobs, conditi
 	for _, text := range k.Jobs {
 		id, err := jobID(text)
 		if err != nil {
-			jobs = append(jobs, named{err: err})
+			jobs = append(jobs, killTarget{err: err})
 			continue
 		}
 		found := c.visible(client, list, []uint32{id})
 		if len(found) == 0 || matches(&found[0].Job) { // kill returns the error for an unknown job
-			jobs = append(jobs, named{id: id})
+			jobs = append(jobs, killTarget{id: id})
 		}
 	}
 	return jobs
@@ -85,9 +85,9 @@ func (c *Controller) selected(client server.Identity, k *model.KillJobs, conditi
 
 // conditionsOf returns the conditions that k sets on jobs.
 func conditionsOf(k *model.KillJobs) (list []func(*model.Job) bool) {
-	text := func(want string, of func(*model.Job) string) {
+	text := func(want string, field func(*model.Job) string) {
 		if want != "" {
-			list = append(list, func(j *model.Job) bool { return of(j) == want })
+			list = append(list, func(j *model.Job) bool { return field(j) == want })
 		}
 	}
 	text(k.Account, func(j *model.Job) string { return j.Account })
@@ -110,14 +110,14 @@ func conditionsOf(k *model.KillJobs) (list []func(*model.Job) bool) {
 }
 
 // killEach signals jobs and returns the results for the answer.
-func (c *Controller) killEach(ctx context.Context, r *server.Request, k *model.KillJobs, jobs []named) []model.KillResult {
+func (c *Controller) killEach(ctx context.Context, r *server.Request, k *model.KillJobs, jobs []killTarget) []model.KillResult {
 	results := []model.KillResult{}
-	until := time.Now().Add(startPatience)
+	deadline := time.Now().Add(startTimeout)
 	for _, j := range jobs {
 		err := j.err
 		if err == nil {
 			if err = context.Cause(ctx); err == nil {
-				err = c.kill(r, j.id, k.Signal, until)
+				err = c.kill(r, j.id, k.Signal, deadline)
 			}
 		}
 		if err == nil && k.Flags&model.KillVerbose == 0 {

@@ -18,38 +18,38 @@ import (
 // TestSelectedJobs checks which jobs a request to cancel jobs selects.
 func TestSelectedJobs(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
-	mine := func(change func(*model.JobDesc)) uint32 {
+	submitHeld := func(change func(*model.JobDesc)) uint32 {
 		d := desc("/tmp", "true")
 		d.Priority = model.Some[uint32](0)
 		change(d)
 		return submit(t, c, d)
 	}
-	plain := mine(func(*model.JobDesc) {})
-	named := mine(func(d *model.JobDesc) { d.Name = "n" })
-	charged := mine(func(d *model.JobDesc) { d.Name, d.Account, d.QOS, d.WCKey = "n", "a", "q", "w" })
-	theirs := waitingJob(t, c)
+	plain := submitHeld(func(*model.JobDesc) {})
+	namedID := submitHeld(func(d *model.JobDesc) { d.Name = "n" })
+	charged := submitHeld(func(d *model.JobDesc) { d.Name, d.Account, d.QOS, d.WCKey = "n", "a", "q", "w" })
+	otherID := waitingJob(t, c)
 	for _, tt := range []struct {
-		name string
-		who  server.Identity
-		k    model.KillJobs
-		want []uint32
+		name   string
+		client server.Identity
+		k      model.KillJobs
+		want   []uint32
 	}{
-		{"name", admin, model.KillJobs{Name: "n"}, []uint32{named, charged}},
+		{"name", admin, model.KillJobs{Name: "n"}, []uint32{namedID, charged}},
 		{"name and account", admin, model.KillJobs{Name: "n", Account: "a"}, []uint32{charged}},
 		{"qos", admin, model.KillJobs{QOS: "q"}, []uint32{charged}},
 		{"wckey", admin, model.KillJobs{WCKey: "w"}, []uint32{charged}},
-		{"partition", admin, model.KillJobs{Partition: "batch"}, []uint32{plain, named, charged, theirs}},
+		{"partition", admin, model.KillJobs{Partition: "batch"}, []uint32{plain, namedID, charged, otherID}},
 		{"another partition", admin, model.KillJobs{Partition: "x"}, nil},
-		{"state", admin, model.KillJobs{State: model.Some(model.JobPending)}, []uint32{plain, named, charged, theirs}},
+		{"state", admin, model.KillJobs{State: model.Some(model.JobPending)}, []uint32{plain, namedID, charged, otherID}},
 		{"another state", admin, model.KillJobs{State: model.Some(model.JobRunning)}, nil},
-		{"user", admin, model.KillJobs{UserID: model.Some(owner.UID)}, []uint32{theirs}},
+		{"user", admin, model.KillJobs{UserID: model.Some(owner.UID)}, []uint32{otherID}},
 		{"nodes", admin, model.KillJobs{Nodes: "here"}, nil}, // no job has started on a node
-		{"what a user sees", owner, model.KillJobs{Partition: "batch"}, []uint32{theirs}},
+		{"what a user sees", owner, model.KillJobs{Partition: "batch"}, []uint32{otherID}},
 		{"jobs", admin, model.KillJobs{Jobs: []string{"1", "99"}}, []uint32{plain, 99}},
-		{"jobs with a name", admin, model.KillJobs{Jobs: []string{"1", "2"}, Name: "n"}, []uint32{named}},
+		{"jobs with a name", admin, model.KillJobs{Jobs: []string{"1", "2"}, Name: "n"}, []uint32{namedID}},
 	} {
 		var got []uint32
-		for _, n := range c.selected(tt.who, &tt.k, conditionsOf(&tt.k)) {
+		for _, n := range c.selectJobs(tt.client, &tt.k, conditionsOf(&tt.k)) {
 			got = append(got, n.id)
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -62,22 +62,22 @@ func TestSelectedJobs(t *testing.T) {
 // a result for each job.
 func TestKillJobs(t *testing.T) {
 	c, _ := controller(t, Config{CPUs: 1})
-	rpc, own := ask(t, c, codec.Newest), model.Credential{}
+	rpc, cred := newClient(t, c, codec.Newest), model.Credential{}
 	var ids []uint32
 	for range 3 {
 		ids = append(ids, submit(t, c, desc(t.TempDir(), "sleep 60")))
 	}
 	awaitState(t, c, ids[0], model.JobRunning)
 	for _, k := range []model.KillJobs{{Signal: 9}, {Signal: 9, Flags: model.KillVerbose}} {
-		_, err := rpc.KillJobs(t.Context(), own, &k)
+		_, err := rpc.KillJobs(t.Context(), cred, &k)
 		if e, _ := errors.AsType[*errs.Error](err); e == nil || e.Number != fault.NothingSelected {
 			t.Errorf("without a condition: %v", err)
 		}
 	}
-	if _, err := rpc.KillJobs(t.Context(), own, &model.KillJobs{Reservation: "x", Signal: 9}); errs.KindOf(err) != errs.Unsupported {
+	if _, err := rpc.KillJobs(t.Context(), cred, &model.KillJobs{Reservation: "x", Signal: 9}); errs.KindOf(err) != errs.Unsupported {
 		t.Errorf("reservation: %v", err)
 	}
-	results, err := rpc.KillJobs(t.Context(), own, &model.KillJobs{Jobs: []string{"99", "1_2", "2"}, Signal: 9})
+	results, err := rpc.KillJobs(t.Context(), cred, &model.KillJobs{Jobs: []string{"99", "1_2", "2"}, Signal: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,13 +89,13 @@ func TestKillJobs(t *testing.T) {
 		t.Errorf("%+v", results)
 	}
 	awaitState(t, c, ids[1], model.JobCancelled)
-	results, err = rpc.KillJobs(t.Context(), own, &model.KillJobs{Name: "test", Signal: 9, Flags: model.KillVerbose})
+	results, err = rpc.KillJobs(t.Context(), cred, &model.KillJobs{Name: "test", Signal: 9, Flags: model.KillVerbose})
 	if err != nil || len(results) != 2 || results[0].Code != 0 || results[0].ID.Step.JobID != ids[0] {
 		t.Errorf("%+v, %v", results, err)
 	}
 	awaitState(t, c, ids[0], model.JobCancelled)
 	awaitState(t, c, ids[2], model.JobCancelled)
-	if _, err := rpc.KillEach(t.Context(), own, "1", 9, 0); errs.KindOf(err) != errs.Conflict {
+	if _, err := rpc.KillEach(t.Context(), cred, "1", 9, 0); errs.KindOf(err) != errs.Conflict {
 		t.Errorf("one that has ended: %v", err)
 	}
 }
@@ -110,12 +110,12 @@ func TestKillJobsOfOthers(t *testing.T) {
 			c.privacy.Hidden = conf.PrivateNone
 		}
 		got := c.killEach(t.Context(), &server.Request{Identity: server.Identity{UID: 65000}}, &model.KillJobs{Signal: 9},
-			c.selected(server.Identity{UID: 65000}, &model.KillJobs{}, nil))
+			c.selectJobs(server.Identity{UID: 65000}, &model.KillJobs{}, nil))
 		if private && len(got) != 0 || !private && (len(got) != 1 || got[0].Code != fault.AccessDenied) {
 			t.Errorf("private %v: %+v", private, got)
 		}
 	}
-	if j := see(t, c, id); j.State != model.JobPending {
+	if j := viewJob(t, c, id); j.State != model.JobPending {
 		t.Errorf("state %d", j.State)
 	}
 }

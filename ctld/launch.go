@@ -21,7 +21,7 @@ const maxAttempts = 3
 
 // schedule starts the jobs that the queue selects. It sets the timer begin to
 // the time at which the next job may start.
-func (c *Controller) schedule(begin *time.Timer) {
+func (c *Controller) schedule(beginTimer *time.Timer) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,8 +33,8 @@ func (c *Controller) schedule(begin *time.Timer) {
 		})
 		c.tasks.Go(func() { c.launch(j) })
 	}
-	if next := c.queue.Next(now); !next.IsZero() {
-		begin.Reset(next.Sub(now))
+	if next := c.queue.NextBegin(now); !next.IsZero() {
+		beginTimer.Reset(next.Sub(now))
 	}
 }
 
@@ -45,11 +45,11 @@ func (c *Controller) launch(j *job) {
 	switch {
 	case err == nil:
 		c.follow(j, s)
-	case errors.Is(err, step.ErrTaken):
+	case errors.Is(err, step.ErrClaimed):
 		// An earlier controller started a step that was slow to claim the job.
-		c.takeUp(j)
+		c.adoptStep(j)
 	default:
-		c.notStarted(j, err)
+		c.handleStartFailure(j, err)
 	}
 }
 
@@ -84,26 +84,26 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 		return nil, err
 	}
 	c.mu.Lock()
-	shown := &j.record.Job
+	m := &j.record.Job
 	c.mu.Unlock()
-	user, err := c.cfg.Users.LookupUID(shown.UserID)
+	user, err := c.cfg.Users.LookupUID(m.UserID)
 	if err != nil {
-		return nil, fmt.Errorf("user %d: %w", shown.UserID, err)
+		return nil, fmt.Errorf("user %d: %w", m.UserID, err)
 	}
-	if shown.UserName != "" && user.Name != shown.UserName {
-		return nil, errs.Wrap(errOtherUser, errs.NotFound, "uid %d belongs to %s, not to %s", shown.UserID, user.Name, shown.UserName)
+	if m.UserName != "" && user.Name != m.UserName {
+		return nil, errs.Wrap(errOtherUser, errs.NotFound, "uid %d belongs to %s, not to %s", m.UserID, user.Name, m.UserName)
 	}
 	if c.uid == 0 {
 		groups, err := c.cfg.Users.Groups(user)
 		if err != nil {
 			return nil, fmt.Errorf("groups of user %s: %w", user, err)
 		}
-		spec.User = &step.User{UID: user.UID, GID: shown.GroupID, Groups: groups}
+		spec.User = &step.User{UID: user.UID, GID: m.GroupID, Groups: groups}
 	}
 	spec.Job, spec.Home = j.id(), j.home
 	spec.KillWait, spec.Cgroup = c.cfg.KillWait, c.cgroup
-	spec.TimeLimit = time.Duration(shown.TimeLimit.Number) * c.cfg.minute // may have been changed after the submission
-	spec.Environment = c.environment(spec.Environment, shown, user)
+	spec.TimeLimit = time.Duration(m.TimeLimit.Number) * c.cfg.minute // may have been changed after the submission
+	spec.Environment = c.environment(spec.Environment, m, user)
 	return spec, nil
 }
 
@@ -112,12 +112,12 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 // files.
 var errOtherUser = errors.New("not the user that submitted the job")
 
-// takeUp follows a job that a step has claimed, even if an earlier controller
+// adoptStep follows a job that a step has claimed, even if an earlier controller
 // started that step.
-func (c *Controller) takeUp(j *job) {
+func (c *Controller) adoptStep(j *job) {
 	claim, ok, err := step.ReadClaim(j.home)
 	if err != nil || !ok {
-		c.lost(j, step.Claim{}, fmt.Sprintf("read claim: %v", err))
+		c.handleLost(j, step.Claim{}, fmt.Sprintf("read claim: %v", err))
 		return
 	}
 	s, err := step.Adopt(claim)
@@ -127,7 +127,7 @@ func (c *Controller) takeUp(j *job) {
 	case errors.Is(err, process.ErrGone):
 		c.conclude(j, claim)
 	default:
-		c.notStarted(j, err)
+		c.handleStartFailure(j, err)
 	}
 }
 
@@ -138,27 +138,27 @@ func (c *Controller) follow(j *job, s *step.Step) {
 	j.phase, j.step = running, s
 	c.update(j, time.Now(), func(m *model.Job) {
 		m.State = model.JobRunning
-		c.ran(m)
+		c.setAllocation(m)
 		m.StartTime, m.EndTime = model.At(s.Claim.Started), 0
 		if limit := m.TimeLimit; limit.Set {
 			m.EndTime = m.StartTime + model.Time(limit.Number)*60
 		}
 	})
-	started := j.record
-	kill, limited := j.cancelled || j.Requeue != requeueNot, j.Limited
+	startRecord := j.record
+	kill, limitChanged := j.cancelled || j.Requeue != requeueNone, j.LimitChanged
 	if kill {
 		c.update(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
 	}
 	c.mu.Unlock()
 	c.log.Info("job started", "job", j.id(), "step", s.Claim.Step)
-	if limited {
-		c.relimit(j)
+	if limitChanged {
+		c.reapplyTimeLimit(j)
 	}
 	if kill {
 		s.Cancel()
 	}
 	if c.spool != nil {
-		if err := c.spool.add(started.Job); err != nil {
+		if err := c.spool.add(startRecord.Job); err != nil {
 			c.log.Error("spooling job for accounting failed", "job", j.id(), "error", err)
 		}
 	}
@@ -175,7 +175,7 @@ func (c *Controller) follow(j *job, s *step.Step) {
 func (c *Controller) conclude(j *job, claim step.Claim) {
 	o, ok, err := step.ReadOutcome(j.home)
 	if err != nil || !ok {
-		c.lost(j, claim, "step process died")
+		c.handleLost(j, claim, "step process died")
 		return
 	}
 	failpoint.Here("outcome")
@@ -183,14 +183,14 @@ func (c *Controller) conclude(j *job, claim step.Claim) {
 		m.StartTime, m.EndTime = model.At(o.Started), model.At(o.Ended)
 		m.ExitCode, m.DerivedExitCode = o.Status, o.Status
 		m.StateDescription = o.Reason
-		m.State, m.StateReason = verdict(o)
-		c.ran(m)
+		m.State, m.StateReason = finalState(o)
+		c.setAllocation(m)
 	})
 }
 
-// verdict returns the job state and the reason for an outcome, as clients see
+// finalState returns the job state and the reason for an outcome, as clients see
 // them.
-func verdict(o step.Outcome) (model.JobState, uint32) {
+func finalState(o step.Outcome) (model.JobState, uint32) {
 	switch o.State {
 	case step.Completed:
 		return model.JobComplete, reasonNone
@@ -224,44 +224,44 @@ const (
 	reasonSignal    = 33
 )
 
-// lost records the end of a job whose step exited without an outcome, because
+// handleLost records the end of a job whose step exited without an outcome, because
 // the step was killed or the machine rebooted. The job is not started again,
 // because it may have done a part of its work.
-func (c *Controller) lost(j *job, claim step.Claim, why string) {
-	c.log.Error("job lost", "job", j.id(), "reason", why)
+func (c *Controller) handleLost(j *job, claim step.Claim, reason string) {
+	c.log.Error("job lost", "job", j.id(), "reason", reason)
 	if claim.Step.PID != 0 {
 		c.mu.Lock()
 		uid := j.Job.UserID
 		c.mu.Unlock()
-		if n, err := step.EndOrphans(claim, uid); err != nil {
+		if n, err := step.KillOrphans(claim, uid); err != nil {
 			c.log.Error("killing processes of a dead step failed", "job", j.id(), "killed", n, "error", err)
 		}
 	}
 	c.finish(j, func(m *model.Job) {
 		if !claim.Started.IsZero() {
 			m.StartTime = model.At(claim.Started)
-			c.ran(m)
+			c.setAllocation(m)
 		}
-		m.State, m.StateReason, m.StateDescription = model.JobNodeFail, reasonNodeDown, why
+		m.State, m.StateReason, m.StateDescription = model.JobNodeFail, reasonNodeDown, reason
 		m.FailedNode = c.cfg.Node
 	})
 }
 
-// notStarted requeues a job that could not be started. After maxAttempts, or
+// handleStartFailure requeues a job that could not be started. After maxAttempts, or
 // when the job was cancelled or its user is unknown, it ends the job instead.
-func (c *Controller) notStarted(j *job, err error) {
+func (c *Controller) handleStartFailure(j *job, err error) {
 	if c.ctx.Err() != nil {
 		return // the next controller handles the job
 	}
-	if e := step.Withdraw(j.home); errors.Is(e, step.ErrTaken) {
-		c.takeUp(j)
+	if e := step.Withdraw(j.home); errors.Is(e, step.ErrClaimed) {
+		c.adoptStep(j)
 		return
 	}
 	c.log.Error("starting job failed", "job", j.id(), "error", err)
 	c.mu.Lock()
 	j.attempts++
-	again := j.attempts < maxAttempts && !j.cancelled && errs.KindOf(err) != errs.NotFound
-	if again {
+	retry := j.attempts < maxAttempts && !j.cancelled && errs.KindOf(err) != errs.NotFound
+	if retry {
 		c.queue.Release(j.id())
 		now := time.Now()
 		next := now.Add(time.Duration(j.attempts) * c.cfg.minute / 12)
@@ -271,8 +271,8 @@ func (c *Controller) notStarted(j *job, err error) {
 	}
 	cancelled := j.cancelled
 	c.mu.Unlock()
-	if again {
-		c.poke()
+	if retry {
+		c.wakeScheduler()
 		return
 	}
 	c.finish(j, func(m *model.Job) {
@@ -296,17 +296,17 @@ func (c *Controller) notStarted(j *job, err error) {
 // so finish removes them last. If the job is to be requeued, finish returns it
 // to the queue and does not end it.
 func (c *Controller) finish(j *job, change func(*model.Job)) {
-	j.edit.Lock()
-	defer j.edit.Unlock()
+	j.editMu.Lock()
+	defer j.editMu.Unlock()
 	now := time.Now()
 	c.mu.Lock()
-	if j.Requeue != requeueNot && !j.cancelled {
+	if j.Requeue != requeueNone && !j.cancelled {
 		c.mu.Unlock()
-		c.again(j)
+		c.queueNextRun(j)
 		return
 	}
 	r := *j.record
-	r.Requeue, r.Limited = requeueNot, false
+	r.Requeue, r.LimitChanged = requeueNone, false
 	change(&r.Job)
 	if r.Job.EndTime == 0 || r.Job.EndTime > model.At(now) {
 		r.Job.EndTime = model.At(now)
@@ -320,40 +320,40 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 		return // the controller stops; the next one reads the files
 	}
 	failpoint.Here("finished")
-	if err := step.Retire(j.home); err != nil {
+	if err := step.RemoveHome(j.home); err != nil {
 		c.log.Warn("removing step files failed", "job", j.id(), "error", err)
 	}
-	texts := c.texts(j)
+	recordBytes := c.recordSize(j)
 	c.mu.Lock()
 	j.record, j.phase = &r, ended
-	c.count(j, c.kept(j, texts))
+	c.setLoad(j, c.jobLoad(j, recordBytes))
 	if j.step != nil {
 		j.step.Close()
 		j.step = nil
 	}
 	c.queue.Release(j.id())
 	c.queue.Remove(j.id())
-	c.change(now)
-	c.idle = model.At(now)
+	c.markChanged(now)
+	c.idleSince = model.At(now)
 	c.mu.Unlock()
 	c.log.Info("job ended", "job", j.id(), "state", uint32(r.Job.State.Base()), "status", r.Job.ExitCode)
-	c.poke()
+	c.wakeScheduler()
 }
 
 // persist records the end of a job's run, together with the entries in more. It
 // retries while writing fails, for example because the disk is full. It returns
 // false when the controller stops.
-func (c *Controller) persist(r *record, more ...journal.Entry) bool {
+func (c *Controller) persist(r *record, extra ...journal.Entry) bool {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		e, err := r.entry()
 		switch {
 		case err != nil:
 		case c.spool != nil:
-			err = c.spool.with(r.Job, func(spooled journal.Entry) error {
-				return c.journal.Commit(append(more[:len(more):len(more)], spooled, e)...)
+			err = c.spool.addWith(r.Job, func(spooled journal.Entry) error {
+				return c.journal.Commit(append(extra[:len(extra):len(extra)], spooled, e)...)
 			})
 		default:
-			err = c.journal.Commit(append(more[:len(more):len(more)], e)...)
+			err = c.journal.Commit(append(extra[:len(extra):len(extra)], e)...)
 		}
 		if err == nil {
 			return true

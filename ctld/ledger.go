@@ -53,12 +53,12 @@ func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*le
 // noTickets returns the error for accounting over TCP without a key. Its hint
 // names two remedies: to configure a UNIX socket, or a key.
 func noTickets(c *conf.Cluster) error {
-	why, way := "this cluster has no jwt_key", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"
+	reason, remedy := "this cluster has no jwt_key", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"
 	if c.JWT && c.JWKS != "" {
-		why, way = "the key set in jwks= cannot sign", "jwt_key=PATH beside jwks= in AuthAltParameters="
+		reason, remedy = "the key set in jwks= cannot sign", "jwt_key=PATH beside jwks= in AuthAltParameters="
 	}
-	return errs.New(errs.Invalid, "%s: accounting over TCP requires tokens, and %s", c.Path, why).
-		WithHint("set AccountingStorageSocket=PATH for an accounting daemon on this machine, or %s with the same key in both daemons", way)
+	return errs.New(errs.Invalid, "%s: accounting over TCP requires tokens, and %s", c.Path, reason).
+		WithHint("set AccountingStorageSocket=PATH for an accounting daemon on this machine, or %s with the same key in both daemons", remedy)
 }
 
 // Record sends jobs to the accounting daemon.

@@ -32,7 +32,7 @@ func TestSquattedAccountingPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	heard := make(chan string, 100)
+	tokens := make(chan string, 100)
 	go func() {
 		for {
 			nc, err := ln.Accept()
@@ -41,7 +41,7 @@ func TestSquattedAccountingPort(t *testing.T) {
 			}
 			b, _ := wire.Read(nc, 1<<20)
 			f, _ := message.ParseFrame(b[2:])
-			heard <- f.Credential.Token
+			tokens <- f.Credential.Token
 			nc.Close()
 		}
 	}()
@@ -51,7 +51,7 @@ func TestSquattedAccountingPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Record(t.Context(), []model.Job{{}})
-	token := <-heard
+	token := <-tokens
 	if strings.Count(token, ".") != 2 {
 		t.Fatalf("the squatter received no token: %q", token)
 	}
@@ -67,7 +67,7 @@ func TestSocketOfAStranger(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	var sent atomic.Int64
+	var received atomic.Int64
 	var served sync.WaitGroup
 	go func() {
 		for {
@@ -78,39 +78,39 @@ func TestSocketOfAStranger(t *testing.T) {
 			served.Go(func() {
 				defer nc.Close()
 				n, _ := nc.Read(make([]byte, 1))
-				sent.Add(int64(n))
+				received.Add(int64(n))
 			})
 		}
 	}()
 	c := &conf.Cluster{Accounting: &conf.Accounting{Host: "127.0.0.1", Port: 1, Socket: path}}
-	for _, known := range []bool{true, false} {
-		l, err := newLedger(c, nil, func(uid uint32) bool { return known && uid == uint32(os.Geteuid()) })
+	for _, trusted := range []bool{true, false} {
+		l, err := newLedger(c, nil, func(uid uint32) bool { return trusted && uid == uint32(os.Geteuid()) })
 		if err != nil {
 			t.Fatal(err)
 		}
-		sent.Store(0)
+		received.Store(0)
 		err = l.Record(t.Context(), []model.Job{{}})
 		time.Sleep(10 * time.Millisecond) // earlier connections are accepted by now
 		served.Wait()
-		if n := sent.Load(); (n > 0) != known {
-			t.Errorf("known %t: %d bytes were sent", known, n)
+		if n := received.Load(); (n > 0) != trusted {
+			t.Errorf("known %t: %d bytes were sent", trusted, n)
 		}
-		if !known && (err == nil || !strings.Contains(err.Error(), "neither root's nor the scheduler's")) {
+		if !trusted && (err == nil || !strings.Contains(err.Error(), "neither root's nor the scheduler's")) {
 			t.Errorf("error %v", err)
 		}
 	}
 }
 
-// TestAccountingNeedsAWay checks the error when neither a UNIX socket nor a key
+// TestAccountingWithoutKey checks the error when neither a UNIX socket nor a key
 // is configured. Its hint must name both as remedies. If only jwks= is
 // configured, the error must say that a key set can't sign.
-func TestAccountingNeedsAWay(t *testing.T) {
+func TestAccountingWithoutKey(t *testing.T) {
 	accounting := &conf.Accounting{Host: "127.0.0.1", Port: 1}
 	for _, tt := range []struct {
-		name string
-		auth conf.Auth
-		why  string
-		way  string
+		name   string
+		auth   conf.Auth
+		reason string
+		remedy string
 	}{
 		{"no tokens at all", conf.Auth{}, "this cluster has no jwt_key", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"},
 		{"a key set alone", conf.Auth{JWT: true, JWKS: "/j"}, "the key set in jwks= cannot sign", "jwt_key=PATH beside jwks="},
@@ -118,12 +118,12 @@ func TestAccountingNeedsAWay(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &conf.Cluster{Path: "/etc/c", Accounting: accounting, Auth: tt.auth}
 			_, err := newLedger(c, nil, daemon.Super(0))
-			if err == nil || !strings.HasPrefix(err.Error(), "/etc/c: ") || !strings.Contains(err.Error(), tt.why) {
+			if err == nil || !strings.HasPrefix(err.Error(), "/etc/c: ") || !strings.Contains(err.Error(), tt.reason) {
 				t.Fatalf("no key, no socket: %v", err)
 			}
-			for _, way := range []string{"AccountingStorageSocket=PATH", tt.way} {
-				if hint := errs.HintOf(err); !strings.Contains(hint, way) {
-					t.Errorf("hint %q has no %s", hint, way)
+			for _, remedy := range []string{"AccountingStorageSocket=PATH", tt.remedy} {
+				if hint := errs.HintOf(err); !strings.Contains(hint, remedy) {
+					t.Errorf("hint %q has no %s", hint, remedy)
 				}
 			}
 			c.Accounting = &conf.Accounting{Host: "127.0.0.1", Port: 1, Socket: "/s"}

@@ -46,7 +46,7 @@ func (c *Controller) nodeInfo() (message.Type, message.Body, error) {
 // node returns this machine's node record as it is now.
 func (c *Controller) node() model.Node {
 	c.mu.Lock()
-	used, total, idle := c.queue.Used(), c.queue.Total(), c.idle
+	used, total, idleSince := c.queue.Used(), c.queue.Total(), c.idleSince
 	c.mu.Unlock()
 	f := c.facts
 	n := model.Node{
@@ -55,7 +55,7 @@ func (c *Controller) node() model.Node {
 		CPUs: uint16(min(f.CPUs, 0xfffd)), EffectiveCPUs: uint16(min(total.CPUs, 0xfffd)),
 		Boards: 1, Sockets: uint16(f.Sockets), Cores: uint16(f.Cores), Threads: uint16(f.Threads),
 		Memory: total.Memory, TmpDisk: uint32(min(f.TmpDisk, 1<<32-3)), Weight: 1, ReasonUID: noUser,
-		BootTime: model.At(f.Boot), DaemonStartTime: model.At(c.started), LastBusy: idle,
+		BootTime: model.At(f.BootTime), DaemonStartTime: model.At(c.startedAt), LastBusy: idleSince,
 		AllocCPUs: uint16(min(used.CPUs, 0xfffd)), AllocMemory: used.Memory,
 		Architecture: f.Arch, OS: f.OS,
 		TRES: tres(total.CPUs, total.Memory), Topology: "", SuspendTime: model.Infinite[uint32](), // SuspendTime: the node is never powered down
@@ -72,7 +72,7 @@ func (c *Controller) node() model.Node {
 	}
 	if u, err := machine.ReadUsage(); err == nil {
 		n.CPULoad = model.Some(uint32(u.Load*100 + 0.5))
-		n.FreeMem = model.Some(u.Free)
+		n.FreeMem = model.Some(u.FreeMemory)
 	}
 	return n
 }

@@ -14,10 +14,10 @@ const defaultOutput = "sched-%j.out"
 // %u with the user, %x with the job's name, %N with the node. The result is
 // opened with the rights of the job's user, so it needs no check here.
 func (c *Controller) expand(pattern string, j *model.Job) string {
-	return model.ExpandPattern(pattern, func(letter byte) (string, bool) { return c.word(letter, j) })
+	return model.ExpandPattern(pattern, func(letter byte) (string, bool) { return c.patternValue(letter, j) })
 }
 
-func (c *Controller) word(letter byte, j *model.Job) (string, bool) {
+func (c *Controller) patternValue(letter byte, j *model.Job) (string, bool) {
 	switch letter {
 	case 'j', 'J', 'A':
 		return strconv.FormatUint(uint64(j.StepID.JobID), 10), true

@@ -22,7 +22,7 @@ func (c *Controller) handlePartitions(_ context.Context, r *server.Request) (mes
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	changed := model.At(c.started)
+	changed := model.At(c.startedAt)
 	if unchanged(q.LastUpdate, changed) {
 		return 0, nil, refuse(errs.Conflict, fault.NoChange, "nothing has changed")
 	}
@@ -69,7 +69,7 @@ func defaultPartition() model.Partition {
 // Slurm uses.
 func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
 	var parts []model.Partition
-	byDefault := 0
+	defaults := 0
 	for _, line := range lines {
 		p := defaultPartition()
 		p.Flags = 0
@@ -78,12 +78,12 @@ func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
 			continue // defaults for later lines, which are not supported
 		}
 		if v, ok := line.Get("Default"); ok && strings.EqualFold(v, "YES") {
-			p.Flags, byDefault = partitionDefault, byDefault+1
+			p.Flags, defaults = partitionDefault, defaults+1
 		}
 		if v, ok := line.Get("State"); ok && !strings.EqualFold(v, "UP") {
 			p.StateUp = 0
 		}
-		for key, to := range map[string]*model.Opt[uint32]{"MaxTime": &p.MaxTime, "DefaultTime": &p.DefaultTime} {
+		for key, dst := range map[string]*model.Opt[uint32]{"MaxTime": &p.MaxTime, "DefaultTime": &p.DefaultTime} {
 			v, ok := line.Get(key)
 			if !ok {
 				continue
@@ -92,11 +92,11 @@ func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
 			if err != nil {
 				return nil, errs.New(errs.Invalid, "%s:%d: %s=%s: %v", line.File, line.Number, key, v, err)
 			}
-			*to = minutes
+			*dst = minutes
 		}
 		parts = append(parts, p)
 	}
-	if len(parts) > 0 && byDefault == 0 {
+	if len(parts) > 0 && defaults == 0 {
 		parts[0].Flags = partitionDefault
 	}
 	return parts, nil
@@ -109,12 +109,12 @@ func readMinutes(s string) (model.Opt[uint32], error) {
 	if strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE") {
 		return model.Infinite[uint32](), nil
 	}
-	bad := fmt.Errorf("not a time; write minutes, [days-]hours:minutes:seconds or UNLIMITED")
-	days, rest, hasDays := strings.Cut(s, "-")
+	errFormat := fmt.Errorf("not a time; write minutes, [days-]hours:minutes:seconds or UNLIMITED")
+	days, clock, hasDays := strings.Cut(s, "-")
 	if !hasDays {
-		days, rest = "0", s
+		days, clock = "0", s
 	}
-	fields := strings.Split(rest, ":")
+	fields := strings.Split(clock, ":")
 	var unit []uint64 // seconds in one unit of each field
 	switch {
 	case hasDays:
@@ -125,22 +125,22 @@ func readMinutes(s string) (model.Opt[uint32], error) {
 		unit = []uint64{3600, 60, 1}
 	}
 	if len(fields) > len(unit) {
-		return model.Opt[uint32]{}, bad
+		return model.Opt[uint32]{}, errFormat
 	}
 	d, err := strconv.ParseUint(days, 10, 16)
 	if err != nil {
-		return model.Opt[uint32]{}, bad
+		return model.Opt[uint32]{}, errFormat
 	}
 	seconds := d * 86400
 	for i, f := range fields {
 		n, err := strconv.ParseUint(f, 10, 31)
 		if err != nil {
-			return model.Opt[uint32]{}, bad
+			return model.Opt[uint32]{}, errFormat
 		}
 		seconds += n * unit[i]
 	}
 	if minutes := (seconds + 59) / 60; minutes < 1<<31 {
 		return model.Some(uint32(minutes)), nil
 	}
-	return model.Opt[uint32]{}, bad
+	return model.Opt[uint32]{}, errFormat
 }

@@ -13,5 +13,5 @@ func (c *Controller) handlePing(_ context.Context, r *server.Request) (message.T
 	if err := r.Decode(message.Empty{}); err != nil {
 		return 0, nil, err
 	}
-	return done()
+	return success()
 }

@@ -32,26 +32,26 @@ func TestPrivate(t *testing.T) {
 			if err := c.reserve(j, time.Now()); err != nil { // the job never starts
 				t.Fatal(err)
 			}
-			refused := errs.NotFound
+			wantKind := errs.NotFound
 			if tt.jobs {
-				refused = errs.Denied
+				wantKind = errs.Denied
 			}
-			if err := c.mayKill(other, j.id()); errs.KindOf(err) != refused {
+			if err := c.checkKill(otherUser, j.id()); errs.KindOf(err) != wantKind {
 				t.Errorf("another user cancels the job: %v", err)
 			}
-			for _, uid := range []uint32{54321, me.UID} {
-				if err := c.mayKill(server.Identity{UID: uid}, j.id()); err != nil {
+			for _, uid := range []uint32{54321, ownUser.UID} {
+				if err := c.checkKill(server.Identity{UID: uid}, j.id()); err != nil {
 					t.Errorf("user %d cancels the job: %v", uid, err)
 				}
 			}
-			for kind, seen := range map[message.Type]bool{
+			for kind, visible := range map[message.Type]bool{
 				message.RequestNodeInfo: tt.nodes, message.RequestNodeInfoSingle: tt.nodes, message.RequestPartitionInfo: tt.parts,
 			} {
 				// The request has no body. A handler that the client may not
 				// call answers errs.Denied, any other handler reports the
 				// missing body.
-				_, _, err := c.Handlers()[kind](t.Context(), &server.Request{Type: kind, Identity: other})
-				if denied := errs.KindOf(err) == errs.Denied; denied == seen {
+				_, _, err := c.Handlers()[kind](t.Context(), &server.Request{Type: kind, Identity: otherUser})
+				if denied := errs.KindOf(err) == errs.Denied; denied == visible {
 					t.Errorf("message %d: %v", kind, err)
 				}
 			}

@@ -49,29 +49,29 @@ const (
 type job struct {
 	*record
 	number    uint32
-	edit      sync.Mutex // held while the record in the journal is replaced. Locked before Controller.mu and large
+	editMu    sync.Mutex // held while the record in the journal is replaced. Locked before Controller.mu and large
 	home      string     // directory of the current run's step; changes only between two runs
 	phase     phase
 	step      *step.Step // nil unless the job runs
 	cancelled bool       // cancellation was requested
 	attempts  int        // number of attempts to start it
-	counted   load       // the load that Controller.usage counts for this job
+	load      load       // the load that Controller.usage counts for this job
 }
 
 // record is a job in the journal. It must not be modified once c.jobs holds it:
 // see update.
 type record struct {
-	Job     model.Job  `json:"job"`
-	Need    queue.Need `json:"need"`
-	Limited bool       `json:"limited,omitempty"` // the time limit was changed during this run
-	Requeue requeue    `json:"requeue,omitempty"` // what happens to the job after this run
+	Job          model.Job       `json:"job"`
+	Need         queue.Resources `json:"need"`
+	LimitChanged bool            `json:"limited,omitempty"` // the time limit was changed during this run
+	Requeue      requeue         `json:"requeue,omitempty"` // what happens to the job after this run
 }
 
 // requeue describes how a job is queued after its current run.
 type requeue string
 
 const (
-	requeueNot       requeue = ""
+	requeueNone      requeue = ""
 	requeueFree      requeue = "free"
 	requeueHeldUser  requeue = "held-user"
 	requeueHeldAdmin requeue = "held-admin"
@@ -85,9 +85,9 @@ func (r *record) begin() time.Time { return r.Job.EligibleTime.Go() }
 
 func key(prefix string, n uint64) string { return fmt.Sprintf("%s%012d", prefix, n) }
 
-// numberIn returns the number in key k. ok is false when k does not have the
+// parseKey returns the number in key k. ok is false when k does not have the
 // prefix.
-func numberIn(k, prefix string) (uint64, bool) {
+func parseKey(k, prefix string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(k, prefix)
 	if !ok {
 		return 0, false
@@ -115,5 +115,5 @@ func (r *record) entry() (journal.Entry, error) {
 func (c *Controller) nextEntry() journal.Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return journal.Entry{Key: keyNext, Value: strconv.AppendUint(nil, uint64(c.next), 10)}
+	return journal.Entry{Key: keyNext, Value: strconv.AppendUint(nil, uint64(c.nextID), 10)}
 }

@@ -27,16 +27,16 @@ import (
 //   - A claim whose process does not run, and an outcome: the job has ended.
 //   - A claim whose process does not run, and no outcome: the job is lost.
 func (c *Controller) recover() error {
-	if err := c.journal.Each(c.load); err != nil {
+	if err := c.journal.Each(c.loadEntry); err != nil {
 		return fmt.Errorf("read the journal: %w", err)
 	}
 	if err := c.journal.Commit(journal.Entry{Key: keyFormat, Value: strconv.AppendInt(nil, recordFormat, 10)}); err != nil {
 		return err
 	}
-	if err := step.Sweep(filepath.Join(c.cfg.State, "steps")); err != nil {
+	if err := step.RemoveLeftovers(filepath.Join(c.cfg.StateDir, "steps")); err != nil {
 		return err
 	}
-	if err := c.strays(); err != nil {
+	if err := c.recoverStrayHomes(); err != nil {
 		return err
 	}
 	jobs := make([]*job, 0, len(c.jobs))
@@ -49,12 +49,12 @@ func (c *Controller) recover() error {
 			return fmt.Errorf("job %d: %w", j.id(), err)
 		}
 	}
-	c.log.Info("state loaded", "jobs", len(c.jobs), "active", len(c.unended()), "next", c.next)
+	c.log.Info("state loaded", "jobs", len(c.jobs), "active", len(c.activeIDs()), "next", c.nextID)
 	return nil
 }
 
-// load restores one value of the journal and returns the uid that owns it.
-func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
+// loadEntry restores one value of the journal and returns the uid that owns it.
+func (c *Controller) loadEntry(k string, value []byte) (owner uint32, err error) {
 	if k == keyFormat {
 		if v, err := strconv.Atoi(string(value)); err != nil || v > recordFormat {
 			return 0, fmt.Errorf("journal format %.10q: this program reads formats up to %d: %w", value, recordFormat, journal.ErrNewer)
@@ -63,10 +63,10 @@ func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 	}
 	if k == keyNext {
 		n, err := strconv.ParseUint(string(value), 10, 32)
-		c.next = max(c.next, uint32(n))
+		c.nextID = max(c.nextID, uint32(n))
 		return 0, err
 	}
-	if _, ok := numberIn(k, jobPrefix); ok {
+	if _, ok := parseKey(k, jobPrefix); ok {
 		j := &job{record: new(record)}
 		if err := json.Unmarshal(value, j.record); err != nil {
 			return 0, fmt.Errorf("%s: %w", k, err)
@@ -74,11 +74,11 @@ func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 		j.number = j.record.id()
 		j.home = c.home(j.number, j.Job.RestartCnt)
 		c.jobs[j.id()] = j
-		c.count(j, c.kept(j, journal.Entry{Key: k, Value: value}.Size()))
-		c.next = max(c.next, j.id()+1)
+		c.setLoad(j, c.jobLoad(j, journal.Entry{Key: k, Value: value}.Size()))
+		c.nextID = max(c.nextID, j.id()+1)
 		return j.Job.UserID, nil
 	}
-	if id, ok := numberIn(k, specPrefix); ok { // Each passes jobs before specs, so the owner is known
+	if id, ok := parseKey(k, specPrefix); ok { // Each passes jobs before specs, so the owner is known
 		if j := c.jobs[uint32(id)]; j != nil {
 			return j.Job.UserID, nil
 		}
@@ -86,27 +86,27 @@ func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 	}
 	var spooled struct{ UserID uint32 }
 	json.Unmarshal(value, &spooled) // a damaged record is set aside when it is sent
-	if n, ok := numberIn(k, spoolPrefix); ok && c.spool != nil {
+	if n, ok := parseKey(k, spoolPrefix); ok && c.spool != nil {
 		c.spool.load(n)
 	}
-	if n, ok := numberIn(k, asidePrefix); ok && c.spool != nil {
-		c.spool.aside.numbers = append(c.spool.aside.numbers, n)
+	if n, ok := parseKey(k, asidePrefix); ok && c.spool != nil {
+		c.spool.refused.numbers = append(c.spool.refused.numbers, n)
 		c.spool.next = max(c.spool.next, n+1)
 	}
 	return spooled.UserID, nil
 }
 
-// strays searches for stray homes (directories of steps): those whose job is
+// recoverStrayHomes searches for stray homes (directories of steps): those whose job is
 // not in the journal, and those of earlier runs of requeued jobs. If the step
 // of a stray home has exited, strays removes the home. If the step still runs,
 // strays ensures that no new job gets the number of the home's job.
-func (c *Controller) strays() error {
-	homes, err := os.ReadDir(filepath.Join(c.cfg.State, "steps"))
+func (c *Controller) recoverStrayHomes() error {
+	homes, err := os.ReadDir(filepath.Join(c.cfg.StateDir, "steps"))
 	if err != nil {
 		return err
 	}
 	for _, h := range homes {
-		n, run, ok := runOf(h.Name())
+		n, run, ok := parseHomeName(h.Name())
 		if j := c.jobs[n]; !ok || j != nil && j.Job.RestartCnt == run {
 			continue
 		}
@@ -117,11 +117,11 @@ func (c *Controller) strays() error {
 			if s, err = step.Adopt(claim); err == nil {
 				s.Close()
 				c.log.Warn("running job missing from the journal", "job", n, "step", claim.Step)
-				c.next = max(c.next, n+1)
+				c.nextID = max(c.nextID, n+1)
 				continue
 			}
 		}
-		if err := step.Retire(home); err != nil {
+		if err := step.RemoveHome(home); err != nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func (c *Controller) resume(j *job) error {
 	home := j.home
 	if j.Job.State.Ended() {
 		j.phase = ended
-		return step.Retire(home) // the controller stopped after recording the end, before removing the files
+		return step.RemoveHome(home) // the controller stopped after recording the end, before removing the files
 	}
 	claim, claimed, err := step.ReadClaim(home)
 	if errors.Is(err, step.ErrNewer) {
@@ -142,7 +142,7 @@ func (c *Controller) resume(j *job) error {
 	if err == nil && !claimed {
 		c.mu.Lock()
 		if j.Job.State != model.JobPending { // the record was changed while the job was being started
-			c.update(j, c.started, toPending)
+			c.update(j, c.startedAt, toPending)
 		}
 		c.queue.Add(j.id(), j.Need, j.begin(), j.Job.Priority)
 		c.mu.Unlock()
@@ -153,7 +153,7 @@ func (c *Controller) resume(j *job) error {
 	j.phase = starting
 	c.mu.Unlock()
 	if err != nil {
-		c.lost(j, step.Claim{}, err.Error())
+		c.handleLost(j, step.Claim{}, err.Error())
 		return nil
 	}
 	s, err := step.Adopt(claim)

@@ -36,7 +36,7 @@ func controllerMain() {
 		return
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	c, err := Open(Config{State: state, Cluster: "test", KillWait: fast, Log: log, minute: 100 * time.Millisecond})
+	c, err := Open(Config{StateDir: state, Cluster: "test", KillWait: testKillWait, Log: log, minute: 100 * time.Millisecond})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -164,10 +164,10 @@ func (s *site) await(id uint32, want model.JobState) model.Job {
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
-// TestWhatHappensWithoutAController checks that a restarted controller
+// TestRestartAfterCrash checks that a restarted controller
 // correctly reports jobs that ended, exceeded their limit, or continued while
 // no controller ran.
-func TestWhatHappensWithoutAController(t *testing.T) {
+func TestRestartAfterCrash(t *testing.T) {
 	s := newSite(t)
 	dir := t.TempDir()
 	s.start()
@@ -226,7 +226,7 @@ func TestLostJobs(t *testing.T) {
 		{"step was killed", func(t *testing.T, _ string, c step.Claim) { killStep(t, c) }},
 		{"the machine was booted since", func(t *testing.T, home string, c step.Claim) {
 			killStep(t, c)
-			c.Step.Boot = "11111111-2222-3333-4444-555555555555"
+			c.Step.BootID = "11111111-2222-3333-4444-555555555555"
 			b, _ := json.Marshal(c)
 			os.WriteFile(filepath.Join(home, "claim"), b, 0o600)
 		}},
@@ -289,13 +289,13 @@ func killStep(t *testing.T, c step.Claim) {
 // storm submits jobs from many clients and meanwhile calls trouble, which kills
 // the controller again and again until over() reports that all jobs were
 // accepted and have run. Then storm checks that each of them ran exactly once.
-func storm(t *testing.T, jobs int, trouble func(s *site, over func() bool)) {
+func storm(t *testing.T, jobs int, trouble func(s *site, finished func() bool)) {
 	s := newSite(t)
 	work := t.TempDir()
 	s.start()
 	var mu sync.Mutex
 	var ids []uint32
-	over := func() bool {
+	finished := func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		b, _ := os.ReadFile(filepath.Join(work, "ran"))
@@ -325,7 +325,7 @@ func storm(t *testing.T, jobs int, trouble func(s *site, over func() bool)) {
 			}
 		})
 	}
-	trouble(s, over)
+	trouble(s, finished)
 	clients.Wait()
 	for _, id := range ids {
 		s.await(id, model.JobComplete)
@@ -350,9 +350,9 @@ func storm(t *testing.T, jobs int, trouble func(s *site, over func() bool)) {
 }
 
 func TestKilledByTheClock(t *testing.T) {
-	storm(t, 200, func(s *site, over func() bool) {
+	storm(t, 200, func(s *site, finished func() bool) {
 		deaths := 0
-		for pause := 20 * time.Millisecond; !over(); pause += 5 * time.Millisecond { // each controller lives longer, so that slow machines succeed too
+		for pause := 20 * time.Millisecond; !finished(); pause += 5 * time.Millisecond { // each controller lives longer, so that slow machines succeed too
 			time.Sleep(pause)
 			s.kill()
 			s.start()
@@ -363,7 +363,7 @@ func TestKilledByTheClock(t *testing.T) {
 }
 
 func TestStateIsRefused(t *testing.T) {
-	cfg := func(dir string) Config { return Config{State: dir, Log: quiet} }
+	cfg := func(dir string) Config { return Config{StateDir: dir, Log: quiet} }
 	refused := func(name, dir, words string) {
 		t.Helper()
 		c, err := Open(cfg(dir))
@@ -408,21 +408,21 @@ func TestStateIsRefused(t *testing.T) {
 
 // recorder is an accounting daemon that can be made unavailable.
 type recorder struct {
-	mu   sync.Mutex
-	away bool
-	last map[uint32]model.JobState
-	sent int
+	mu          sync.Mutex
+	unavailable bool
+	last        map[uint32]model.JobState
+	received    int
 }
 
 func (d *recorder) Record(_ context.Context, jobs []model.Job) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.away {
+	if d.unavailable {
 		return errors.New("away")
 	}
 	for _, j := range jobs {
 		d.last[j.StepID.JobID] = j.State
-		d.sent++
+		d.received++
 	}
 	return nil
 }
@@ -430,27 +430,27 @@ func (d *recorder) Record(_ context.Context, jobs []model.Job) error {
 // TestSpool checks that the accounting daemon gets job records that were made
 // while it was unavailable, even if the controller was restarted.
 func TestSpool(t *testing.T) {
-	d := &recorder{away: true, last: map[uint32]model.JobState{}}
+	d := &recorder{unavailable: true, last: map[uint32]model.JobState{}}
 	c, stop := controller(t, Config{Accounting: d})
 	a := submit(t, c, desc(t.TempDir(), "true"))
 	b := submit(t, c, desc(t.TempDir(), "exit 1"))
 	awaitState(t, c, a, model.JobComplete)
 	awaitState(t, c, b, model.JobFailed)
 	stop()
-	d.away = false
-	c, stop = controller(t, Config{State: c.cfg.State, Accounting: d})
+	d.unavailable = false
+	c, stop = controller(t, Config{StateDir: c.cfg.StateDir, Accounting: d})
 	await(t, "all records arrive", func() bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return d.last[a].Base() == model.JobComplete && d.last[b].Base() == model.JobFailed
 	})
 	await(t, "they are dropped", func() bool { return len(c.spool.batch(1)) == 0 })
-	sent := d.sent
+	received := d.received
 	stop()
-	c, _ = controller(t, Config{State: c.cfg.State, Accounting: d})
+	c, _ = controller(t, Config{StateDir: c.cfg.StateDir, Accounting: d})
 	e := submit(t, c, desc(t.TempDir(), "true"))
 	await(t, "the next job arrives", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return d.last[e].Base() == model.JobComplete })
-	if d.sent != sent+2 { // one record of the start and one of the end
-		t.Errorf("%d records more, want 2", d.sent-sent)
+	if d.received != received+2 { // one record of the start and one of the end
+		t.Errorf("%d records more, want 2", d.received-received)
 	}
 }

@@ -27,39 +27,39 @@ func (c *Controller) handleRequeue(_ context.Context, r *server.Request) (messag
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	named := q.JobText
-	if named == "" {
-		named = fmt.Sprint(q.JobID.Number)
+	jobText := q.JobText
+	if jobText == "" {
+		jobText = fmt.Sprint(q.JobID.Number)
 	}
-	if err := c.requeueJob(r.Identity, named, q.Flags); err != nil {
-		return aboutJob(named, err)
+	if err := c.requeueJob(r.Identity, jobText, q.Flags); err != nil {
+		return jobError(jobText, err)
 	}
-	c.log.Info("job requeue requested", asker(r, "job", named)...)
-	return done()
+	c.log.Info("job requeue requested", clientAttrs(r, "job", jobText)...)
+	return success()
 }
 
-func (c *Controller) requeueJob(client server.Identity, named string, flags model.Requeue) error {
-	id, err := jobID(named)
+func (c *Controller) requeueJob(client server.Identity, jobText string, flags model.Requeue) error {
+	id, err := jobID(jobText)
 	if err != nil {
 		return err
 	}
 	if flags&model.RequeueSpecialExit != 0 {
 		return refuse(errs.Unsupported, fault.NotSupported, "this controller does not support marking requeued jobs")
 	}
-	j, err := c.awaitRunning(client, id, time.Now().Add(startPatience))
+	j, err := c.awaitRunning(client, id, time.Now().Add(startTimeout))
 	if err != nil {
 		return err
 	}
-	if err := c.lockEdit(j, time.Now().Add(startPatience)); err != nil {
+	if err := c.lockEdit(j, time.Now().Add(startTimeout)); err != nil {
 		return err
 	}
-	defer j.edit.Unlock()
-	after := requeueFree
+	defer j.editMu.Unlock()
+	mode := requeueFree
 	switch hold := flags&model.RequeueHold != 0; {
 	case hold && client.UID == j.Job.UserID:
-		after = requeueHeldUser
+		mode = requeueHeldUser
 	case hold:
-		after = requeueHeldAdmin
+		mode = requeueHeldAdmin
 	}
 	err = c.amend(j, client.UID, func() (func(*record), error) {
 		switch {
@@ -70,7 +70,7 @@ func (c *Controller) requeueJob(client server.Identity, named string, flags mode
 		case j.Job.Requeue == 0:
 			return nil, refuse(errs.Conflict, fault.Disabled, "job %d was submitted as one that must not be requeued", id)
 		}
-		return func(r *record) { r.Requeue = after }, nil
+		return func(r *record) { r.Requeue = mode }, nil
 	})
 	if err != nil {
 		return err
@@ -82,15 +82,15 @@ func (c *Controller) requeueJob(client server.Identity, named string, flags mode
 		return nil
 	}
 	c.update(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
-	return gone(j.step.Cancel())
+	return ignoreGone(j.step.Cancel())
 }
 
 // awaitRunning returns a job that runs and that the client may change. If the
 // job is being started, it waits until the job runs.
-func (c *Controller) awaitRunning(client server.Identity, id uint32, until time.Time) (*job, error) {
+func (c *Controller) awaitRunning(client server.Identity, id uint32, deadline time.Time) (*job, error) {
 	for {
 		c.mu.Lock()
-		j, err := c.owned(client, id)
+		j, err := c.editableJob(client, id)
 		phase := ended
 		if err == nil {
 			phase = j.phase
@@ -105,7 +105,7 @@ func (c *Controller) awaitRunning(client server.Identity, id uint32, until time.
 			return nil, refuse(errs.Conflict, fault.JobPending, "job %d is waiting", id)
 		case phase == ended:
 			return nil, refuse(errs.Unsupported, fault.NotSupported, "job %d has ended, and this controller does not keep the scripts of such jobs", id)
-		case time.Now().After(until):
+		case time.Now().After(deadline):
 			return nil, refuse(errs.Conflict, fault.JobChanging, "job %d is being started; try again", id)
 		}
 		if err := sleep(c.ctx, 2*time.Millisecond); err != nil {
@@ -114,16 +114,16 @@ func (c *Controller) awaitRunning(client server.Identity, id uint32, until time.
 	}
 }
 
-// unqueue withdraws an earlier request to requeue j, because j is to be
+// withdrawRequeue withdraws an earlier request to requeue j, because j is to be
 // cancelled. Otherwise a controller that starts after a crash would find the
 // request in the journal, and run the job again.
-func (c *Controller) unqueue(j *job, until time.Time) error {
-	if err := c.lockEdit(j, until); err != nil {
+func (c *Controller) withdrawRequeue(j *job, deadline time.Time) error {
+	if err := c.lockEdit(j, deadline); err != nil {
 		return err
 	}
-	defer j.edit.Unlock()
+	defer j.editMu.Unlock()
 	err := c.amend(j, c.uid, func() (func(*record), error) {
-		return func(r *record) { r.Requeue = requeueNot }, nil
+		return func(r *record) { r.Requeue = requeueNone }, nil
 	})
 	if errs.KindOf(err) == errs.Conflict { // the job has ended
 		return nil
@@ -131,10 +131,10 @@ func (c *Controller) unqueue(j *job, until time.Time) error {
 	return err
 }
 
-// again queues j after the end of a run. The next run has another home, so a
+// queueNextRun queues j after the end of a run. The next run has another home, so a
 // single commit of the job's record determines which run is valid. The caller
 // holds j.edit.
-func (c *Controller) again(j *job) {
+func (c *Controller) queueNextRun(j *job) {
 	now := time.Now()
 	c.mu.Lock()
 	r := *j.record
@@ -149,29 +149,29 @@ func (c *Controller) again(j *job) {
 	case requeueHeldAdmin:
 		m.Priority, m.StateReason = 0, reasonHeldAdmin
 	}
-	r.Requeue, r.Limited = requeueNot, false
+	r.Requeue, r.LimitChanged = requeueNone, false
 	if !c.persist(&r) {
 		return // the controller stops; the next one reads the files
 	}
 	failpoint.Here("requeued")
-	if err := step.Retire(j.home); err != nil {
+	if err := step.RemoveHome(j.home); err != nil {
 		c.log.Warn("removing step files failed", "job", j.id(), "error", err)
 	}
-	texts := c.texts(j)
+	recordBytes := c.recordSize(j)
 	c.mu.Lock()
 	j.record, j.phase, j.attempts = &r, waiting, 0
 	j.home = c.home(j.number, m.RestartCnt)
-	c.count(j, c.kept(j, texts))
+	c.setLoad(j, c.jobLoad(j, recordBytes))
 	if j.step != nil {
 		j.step.Close()
 		j.step = nil
 	}
 	c.queue.Release(j.id())
 	c.queue.Add(j.id(), j.Need, j.begin(), j.Job.Priority)
-	c.change(now)
+	c.markChanged(now)
 	c.mu.Unlock()
 	c.log.Info("job requeued", "job", j.id(), "restarts", m.RestartCnt)
-	c.poke()
+	c.wakeScheduler()
 }
 
 // toPending makes m a waiting job without any results of a run.

@@ -18,24 +18,24 @@ import (
 func TestRequeue(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.Newest} {
 		c, _ := controller(t, Config{})
-		rpc, own, dir := ask(t, c, v), model.Credential{}, t.TempDir()
+		rpc, cred, dir := newClient(t, c, v), model.Credential{}, t.TempDir()
 		id := submit(t, c, desc(dir, `echo "run $SLURM_RESTART_COUNT" >>runs; while [ ! -e go ]; do sleep 0.02; done`))
 		awaitState(t, c, id, model.JobRunning)
-		ran := func(want string) func() bool {
+		hasRuns := func(want string) func() bool {
 			return func() bool { b, _ := os.ReadFile(filepath.Join(dir, "runs")); return string(b) == want }
 		}
-		await(t, "it runs", ran("run \n"))
-		if results, err := rpc.Requeue(t.Context(), own, key("", uint64(id)), 0); err != nil || results != nil {
+		await(t, "it runs", hasRuns("run \n"))
+		if results, err := rpc.Requeue(t.Context(), cred, key("", uint64(id)), 0); err != nil || results != nil {
 			t.Fatal(v, results, err)
 		}
-		await(t, "it runs again", ran("run \nrun 1\n"))
+		await(t, "it runs again", hasRuns("run \nrun 1\n"))
 		if j := awaitState(t, c, id, model.JobRunning); j.RestartCnt != 1 || j.Nodes == "" || j.StartTime == 0 {
 			t.Errorf("%+v", j)
 		}
 		os.WriteFile(filepath.Join(dir, "go"), nil, 0o644)
 		awaitState(t, c, id, model.JobComplete)
-		if left, _ := os.ReadDir(filepath.Join(c.cfg.State, "steps")); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+		if entries, _ := os.ReadDir(filepath.Join(c.cfg.StateDir, "steps")); len(entries) > 0 {
+			t.Errorf("left behind: %v", entries)
 		}
 	}
 }
@@ -45,13 +45,13 @@ func TestRequeue(t *testing.T) {
 func TestRequeueHeld(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
 	for _, tt := range []struct {
-		who    server.Identity
+		client server.Identity
 		reason uint32
-	}{{me, reasonHeldUser}, {admin, reasonHeldAdmin}} {
+	}{{ownUser, reasonHeldUser}, {admin, reasonHeldAdmin}} {
 		id := submit(t, c, desc(t.TempDir(), "sleep 60"))
 		awaitState(t, c, id, model.JobRunning)
 		text := key("", uint64(id))
-		if err := c.requeueJob(tt.who, text, model.RequeueHold); err != nil {
+		if err := c.requeueJob(tt.client, text, model.RequeueHold); err != nil {
 			t.Fatal(err)
 		}
 		j := awaitState(t, c, id, model.JobPending)
@@ -71,35 +71,35 @@ func TestRequeueHeld(t *testing.T) {
 
 func TestRefusedRequeues(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
-	once := desc(t.TempDir(), "sleep 60")
-	once.Requeue = model.Some[uint16](0)
-	never := submit(t, c, once)
-	awaitState(t, c, never, model.JobRunning)
+	noRequeueDesc := desc(t.TempDir(), "sleep 60")
+	noRequeueDesc.Requeue = model.Some[uint16](0)
+	noRequeueID := submit(t, c, noRequeueDesc)
+	awaitState(t, c, noRequeueID, model.JobRunning)
 	held := desc(t.TempDir(), "true")
 	held.Priority = model.Some[uint32](0)
-	waits := submit(t, c, held)
-	done := submit(t, c, desc(t.TempDir(), "true"))
-	awaitState(t, c, done, model.JobComplete)
+	heldID := submit(t, c, held)
+	endedID := submit(t, c, desc(t.TempDir(), "true"))
+	awaitState(t, c, endedID, model.JobComplete)
 	for _, tt := range []struct {
-		name  string
-		who   server.Identity
-		id    uint32
-		flags model.Requeue
-		want  int
+		name   string
+		client server.Identity
+		id     uint32
+		flags  model.Requeue
+		want   int
 	}{
-		{"waits", me, waits, 0, fault.JobPending},
-		{"has ended", me, done, 0, fault.NotSupported},
-		{"must not be requeued", me, never, 0, fault.Disabled},
-		{"marked", me, never, model.RequeueHold | model.RequeueSpecialExit, fault.NotSupported},
-		{"unknown", me, 99, 0, fault.InvalidJobID},
-		{"another user's", other, waits, 0, fault.InvalidJobID},
+		{"waits", ownUser, heldID, 0, fault.JobPending},
+		{"has ended", ownUser, endedID, 0, fault.NotSupported},
+		{"must not be requeued", ownUser, noRequeueID, 0, fault.Disabled},
+		{"marked", ownUser, noRequeueID, model.RequeueHold | model.RequeueSpecialExit, fault.NotSupported},
+		{"unknown", ownUser, 99, 0, fault.InvalidJobID},
+		{"another user's", otherUser, heldID, 0, fault.InvalidJobID},
 	} {
-		err := c.requeueJob(tt.who, key("", uint64(tt.id)), tt.flags)
+		err := c.requeueJob(tt.client, key("", uint64(tt.id)), tt.flags)
 		if e, _ := errors.AsType[*errs.Error](err); e == nil || e.Number != tt.want {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
-	if j := see(t, c, never); j.State != model.JobRunning {
+	if j := viewJob(t, c, noRequeueID); j.State != model.JobRunning {
 		t.Errorf("state %d", j.State)
 	}
 }
@@ -139,16 +139,16 @@ func TestRequeueSurvives(t *testing.T) {
 	s.start()
 	work := t.TempDir()
 	id := s.accepted(desc(work, `trap "" TERM; echo run >>runs; while [ ! -e go ]; do sleep 0.05; done`))
-	ran := func(want string) func() bool {
+	hasRuns := func(want string) func() bool {
 		return func() bool { b, _ := os.ReadFile(filepath.Join(work, "runs")); return string(b) == want }
 	}
-	await(t, "it runs", ran("run\n"))
+	await(t, "it runs", hasRuns("run\n"))
 	if _, err := s.client.Requeue(t.Context(), model.Credential{}, key("", uint64(id)), 0); err != nil {
 		t.Fatal(err)
 	}
 	s.kill()
 	s.start()
-	await(t, "it runs again", ran("run\nrun\n"))
+	await(t, "it runs again", hasRuns("run\nrun\n"))
 	os.WriteFile(filepath.Join(work, "go"), nil, 0o644)
 	if j := s.await(id, model.JobComplete); j.RestartCnt != 1 {
 		t.Errorf("%+v", j)

@@ -13,12 +13,12 @@ import (
 func (c *Controller) Handlers() map[message.Type]server.Handler {
 	handlers := map[message.Type]server.Handler{
 		message.RequestPing:            c.handlePing,
-		message.RequestNodeInfo:        c.unlessHidden(conf.PrivateNodes, "nodes", c.handleNodes),
-		message.RequestNodeInfoSingle:  c.unlessHidden(conf.PrivateNodes, "nodes", c.handleNode),
-		message.RequestPartitionInfo:   c.unlessHidden(conf.PrivatePartitions, "partitions", c.handlePartitions),
-		message.RequestJobInfo:         c.list(c.handleJobs),
+		message.RequestNodeInfo:        c.requireVisible(conf.PrivateNodes, "nodes", c.handleNodes),
+		message.RequestNodeInfoSingle:  c.requireVisible(conf.PrivateNodes, "nodes", c.handleNode),
+		message.RequestPartitionInfo:   c.requireVisible(conf.PrivatePartitions, "partitions", c.handlePartitions),
+		message.RequestJobInfo:         c.listHandler(c.handleJobs),
 		message.RequestJobInfoSingle:   c.handleJob,
-		message.RequestJobUserInfo:     c.list(c.handleUserJobs),
+		message.RequestJobUserInfo:     c.listHandler(c.handleUserJobs),
 		message.RequestJobReady:        c.handleReady,
 		message.RequestSubmitBatchJob:  c.handleSubmit,
 		message.RequestKillJob:         c.handleKill,
@@ -26,23 +26,23 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 		message.RequestUpdateJob:       c.handleUpdate,
 		message.RequestJobRequeue:      c.handleRequeue,
 		message.RequestAuthToken:       c.handleToken,
-		message.RequestJobState:        c.list(c.handleJobStates),
+		message.RequestJobState:        c.listHandler(c.handleJobStates),
 		message.RequestReservationInfo: c.handleReservations,
 		message.RequestLicenseInfo:     c.handleLicenses,
 		message.RequestShares:          c.handleShares,
 		message.RequestStats:           c.handleStats,
 	}
-	for t := range unoffered {
-		handlers[t] = handleUnoffered
+	for t := range unsupported {
+		handlers[t] = handleUnsupported
 	}
 	return handlers
 }
 
-// unlessHidden wraps h so that it refuses clients that may not see this kind of
+// requireVisible wraps h so that it refuses clients that may not see this kind of
 // information.
-func (c *Controller) unlessHidden(kind conf.PrivateData, what string, h server.Handler) server.Handler {
+func (c *Controller) requireVisible(kind conf.PrivateData, subject string, h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
-		if err := c.privacy.Refuse(r.Identity.UID, kind, what); err != nil {
+		if err := c.privacy.CheckVisible(r.Identity.UID, kind, subject); err != nil {
 			return 0, nil, err
 		}
 		return h(ctx, r)
@@ -69,9 +69,9 @@ func refuse(kind errs.Kind, number int, format string, args ...any) error {
 	return e
 }
 
-// asker returns log attributes that identify the client of r, followed by more.
+// clientAttrs returns log attributes that identify the client of r, followed by more.
 // If the client acts for another user, the attributes include both names.
-func asker(r *server.Request, more ...any) []any {
+func clientAttrs(r *server.Request, more ...any) []any {
 	more = append(more, "uid", r.Identity.UID)
 	if r.Identity.Name != "" {
 		more = append(more, "user", r.Identity.Name)
@@ -82,7 +82,7 @@ func asker(r *server.Request, more ...any) []any {
 	return append(more, "peer", r.Peer)
 }
 
-// done returns the answer to a request whose only result is success.
-func done() (message.Type, message.Body, error) {
+// success returns the answer to a request whose only result is success.
+func success() (message.Type, message.Body, error) {
 	return message.ResponseRC, &message.RC{}, nil
 }

@@ -18,11 +18,11 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// ask serves c on a UNIX socket in one protocol version and returns a client of
+// newClient serves c on a UNIX socket in one protocol version and returns a client of
 // that socket.
-func ask(t *testing.T, c *Controller, v codec.Version) *client.Client {
+func newClient(t *testing.T, c *Controller, v codec.Version) *client.Client {
 	t.Helper()
-	ln, err := net.Listen("unix", filepath.Join(c.cfg.State, "rpc"))
+	ln, err := net.Listen("unix", filepath.Join(c.cfg.StateDir, "rpc"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,24 +36,24 @@ func TestRequestsAtEveryVersion(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		t.Run(fmt.Sprint(v), func(t *testing.T) {
 			c, _ := controller(t, Config{Node: "here", Version: "1.2.3"})
-			rpc, ctx, own := ask(t, c, v), t.Context(), model.Credential{}
+			rpc, ctx, cred := newClient(t, c, v), t.Context(), model.Credential{}
 
-			if err := rpc.Verify(ctx, own); err != nil {
+			if err := rpc.Verify(ctx, cred); err != nil {
 				t.Error("ping:", err)
 			}
-			node, _, err := rpc.Node(ctx, own, "here", model.Query{})
+			node, _, err := rpc.Node(ctx, cred, "here", model.Query{})
 			if err != nil {
 				t.Fatal("node:", err)
 			}
 			if int(node.CPUs) != c.facts.CPUs || node.Memory != c.facts.Memory || node.State != model.NodeIdle ||
-				node.BootTime != model.At(c.facts.Boot) || node.OS != c.facts.OS || !node.CPULoad.Set || node.Version != "1.2.3" {
+				node.BootTime != model.At(c.facts.BootTime) || node.OS != c.facts.OS || !node.CPULoad.Set || node.Version != "1.2.3" {
 				t.Errorf("node %+v", node)
 			}
-			if _, _, err := rpc.Node(ctx, own, "elsewhere", model.Query{}); errs.KindOf(err) != errs.NotFound && errs.KindOf(err) != errs.Invalid {
+			if _, _, err := rpc.Node(ctx, cred, "elsewhere", model.Query{}); errs.KindOf(err) != errs.NotFound && errs.KindOf(err) != errs.Invalid {
 				t.Error("unknown node:", err)
 			}
 			var names []string
-			if _, err := rpc.Partitions(ctx, own, model.Query{}, func(p *model.Partition) error {
+			if _, err := rpc.Partitions(ctx, cred, model.Query{}, func(p *model.Partition) error {
 				names = append(names, p.Name+" "+p.Nodes)
 				return nil
 			}); err != nil || len(names) != 1 || names[0] != "batch here" {
@@ -62,35 +62,35 @@ func TestRequestsAtEveryVersion(t *testing.T) {
 
 			d := desc(t.TempDir(), "sleep 60")
 			d.TimeLimit = model.Some[uint32](9000)
-			answer, err := rpc.Submit(ctx, own, d)
+			answer, err := rpc.Submit(ctx, cred, d)
 			if err != nil {
 				t.Fatal("submit:", err)
 			}
 			id := answer.StepID.JobID
 			awaitState(t, c, id, model.JobRunning)
 			var j model.Job
-			if _, err := rpc.Job(ctx, own, id, model.Query{}, func(one *model.Job) error { j = *one; return nil }); err != nil {
+			if _, err := rpc.Job(ctx, cred, id, model.Query{}, func(one *model.Job) error { j = *one; return nil }); err != nil {
 				t.Fatal("job:", err)
 			}
 			if j.Name != "test" || j.Nodes != "here" || j.State != model.JobRunning || j.NumCPUs != 1 ||
-				j.TimeLimit != model.Some[uint32](9000) || j.EndTime != j.StartTime+9000*60 || j.UserID != me.UID {
+				j.TimeLimit != model.Some[uint32](9000) || j.EndTime != j.StartTime+9000*60 || j.UserID != ownUser.UID {
 				t.Errorf("job %+v", j)
 			}
-			if err := rpc.Kill(ctx, own, "1", 9, 0); err != nil {
+			if err := rpc.Kill(ctx, cred, "1", 9, 0); err != nil {
 				t.Error("kill:", err)
 			}
 			awaitState(t, c, id, model.JobCancelled)
 			for text, want := range map[string]errs.Kind{"1": errs.Conflict, "2": errs.NotFound, "1_2": errs.NotFound, "x": errs.NotFound} {
-				if err := rpc.Kill(ctx, own, text, 9, 0); errs.KindOf(err) != want {
+				if err := rpc.Kill(ctx, cred, text, 9, 0); errs.KindOf(err) != want {
 					t.Errorf("kill of %q: %v", text, err)
 				}
 			}
 			d.Script = ""
-			if _, err := rpc.Submit(ctx, own, d); err == nil || !strings.Contains(err.Error(), "script: missing") {
+			if _, err := rpc.Submit(ctx, cred, d); err == nil || !strings.Contains(err.Error(), "script: missing") {
 				t.Error("refused submission:", err)
 			}
 			n := 0
-			if _, err := rpc.Jobs(ctx, own, model.Query{}, func(*model.Job) error { n++; return nil }); n != 1 || err != nil {
+			if _, err := rpc.Jobs(ctx, cred, model.Query{}, func(*model.Job) error { n++; return nil }); n != 1 || err != nil {
 				t.Error("jobs:", n, err)
 			}
 		})
@@ -103,9 +103,9 @@ func TestSignalsToJobs(t *testing.T) {
 	id := submit(t, c, desc(dir, `trap 'echo got >got; exit 0' USR1; touch ready; while :; do sleep 0.02; done`))
 	held := desc(dir, "true")
 	held.Priority = model.Some[uint32](0)
-	waits := submit(t, c, held)
+	heldID := submit(t, c, held)
 	await(t, "the job is ready", func() bool { return exists(filepath.Join(dir, "ready")) })
-	if err := c.signal(waits, 10); errs.KindOf(err) != errs.Conflict {
+	if err := c.signal(heldID, 10); errs.KindOf(err) != errs.Conflict {
 		t.Errorf("signal to a waiting job: %v", err)
 	}
 	if err := c.signal(id, 31); errs.KindOf(err) != errs.Invalid {

@@ -20,7 +20,7 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	if err != nil {
 		return err
 	}
-	if err := daemon.Judge(c.Files); err != nil {
+	if err := daemon.CheckFiles(c.Files); err != nil {
 		return err
 	}
 	if err := daemon.Harden(); err != nil {
@@ -44,21 +44,21 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	}
 	defer controller.Close()
 	s := &server.Server{Handlers: controller.Handlers(), Limit: controller.Limit, Verify: keys.Verify, Super: daemon.Super(user.UID), Log: log,
-		SpoolDir: controller.cfg.State, MaxBytes: allRequests, MaxUserBytes: userRequests}
-	debug.SetGCPercent(garbagePercent)
+		SpoolDir: controller.cfg.StateDir, MaxBytes: maxRequestBytes, MaxUserBytes: maxUserRequestBytes}
+	debug.SetGCPercent(gcPercent)
 	err = daemon.Serve(ctx, s, listeners, log, controller.Run)
-	log.Info("controller stopped", "jobs", len(controller.unended()))
+	log.Info("controller stopped", "jobs", len(controller.activeIDs()))
 	return err
 }
 
 // Limits in bytes on the requests that are in memory concurrently. The limit of
 // one user admits the longest submission.
 const (
-	allRequests  = 64 << 20 // of all users
-	userRequests = 16 << 20 // of one user
+	maxRequestBytes     = 64 << 20 // of all users
+	maxUserRequestBytes = 16 << 20 // of one user
 )
 
-// garbagePercent is the value of GOGC. It is half of Go's default, so garbage
+// gcPercent is the value of GOGC. It is half of Go's default, so garbage
 // is collected about twice as often as by default. This is cheap, because most
 // of the controller's memory holds jobs, which live long.
 //
@@ -68,7 +68,7 @@ const (
 // part of the memory has a limit of its own. The quotas of usage.go limit jobs,
 // the budgets of rpc/server limit requests and answers, and daemon.NewQueries
 // limits lists that are being encoded.
-const garbagePercent = 50
+const gcPercent = 50
 
 // socketMode returns the mode of the UNIX socket. It is open to all users,
 // because the kernel identifies them. A controller that does not run as root

@@ -22,22 +22,22 @@ func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
 	r := *j.record
 	change(&r.Job)
 	j.record = &r
-	c.change(now)
+	c.markChanged(now)
 }
 
-// change notes that a job has changed, was added or was removed. The caller
+// markChanged notes that a job has changed, was added or was removed. The caller
 // holds c.mu.
-func (c *Controller) change(now time.Time) {
-	c.changed = model.At(now)
-	c.edits++
-	c.sorted = nil
+func (c *Controller) markChanged(now time.Time) {
+	c.changedAt = model.At(now)
+	c.revision++
+	c.snapshotCache = nil
 }
 
 // snapshot returns the records of all jobs, sorted by number, and the time of
 // the last change of a job. The caller must not modify the list or the records.
 func (c *Controller) snapshot() (list []*record, changed model.Time) {
 	c.mu.Lock()
-	list, changed, edits := c.sorted, c.changed, c.edits
+	list, changed, revision := c.snapshotCache, c.changedAt, c.revision
 	if list != nil {
 		c.mu.Unlock()
 		return list, changed
@@ -51,8 +51,8 @@ func (c *Controller) snapshot() (list []*record, changed model.Time) {
 	slices.SortFunc(list, func(a, b *record) int { return cmp.Compare(a.id(), b.id()) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.edits == edits {
-		c.sorted = list
+	if c.revision == revision {
+		c.snapshotCache = list
 	}
 	return list, changed
 }
@@ -63,11 +63,11 @@ func (c *Controller) visible(client server.Identity, list []*record, ids []uint3
 	slices.Sort(ids)
 	var found []*record
 	for _, r := range list {
-		if !c.sees(client, r) {
+		if !c.canSee(client, r) {
 			continue
 		}
 		if ids != nil {
-			if _, asked := slices.BinarySearch(ids, r.id()); !asked {
+			if _, requested := slices.BinarySearch(ids, r.id()); !requested {
 				continue
 			}
 		}
@@ -76,17 +76,17 @@ func (c *Controller) visible(client server.Identity, list []*record, ids []uint3
 	return found
 }
 
-// list returns a handler for a request whose answer grows with the number of
+// listHandler returns a handler for a request whose answer grows with the number of
 // jobs. The handler calls h, which decodes the request and returns the answer.
 // Then the handler encodes the answer. It encodes only a few answers of each
 // user concurrently, and none for a client that has closed its connection.
-func (c *Controller) list(h server.Handler) server.Handler {
+func (c *Controller) listHandler(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
-		place, err := c.queries.Acquire(ctx, r.Identity.UID)
+		slot, err := c.queries.Acquire(ctx, r.Identity.UID)
 		if err != nil {
 			return 0, nil, err
 		}
-		defer place.Release()
+		defer slot.Release()
 		t, body, err := h(ctx, r)
 		if err != nil {
 			return 0, nil, err
@@ -100,13 +100,13 @@ func (c *Controller) list(h server.Handler) server.Handler {
 // returns the element for the next record in list. After ctx has ended, calls
 // fail.
 func pull[T any](ctx context.Context, list []*record, element func(*record) T) func() (*T, error) {
-	var one T
+	var current T
 	return func() (*T, error) {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		one = element(list[0])
+		current = element(list[0])
 		list = list[1:]
-		return &one, nil
+		return &current, nil
 	}
 }

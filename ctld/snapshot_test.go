@@ -32,7 +32,7 @@ func TestListIsASnapshot(t *testing.T) {
 		want[submit(t, c, heldJob(dir))] = model.JobPending
 	}
 	list, _ := c.snapshot()
-	next := pull(t.Context(), c.visible(me, list, nil), func(r *record) model.Job { return r.shown(time.Now()) })
+	next := pull(t.Context(), c.visible(ownUser, list, nil), func(r *record) model.Job { return r.view(time.Now()) })
 	got := map[uint32]model.JobState{}
 	for range want {
 		for id := range want {
@@ -51,7 +51,7 @@ func TestListIsASnapshot(t *testing.T) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
 	list, _ = c.snapshot()
-	if n := len(c.visible(me, list, nil)); n != 6 {
+	if n := len(c.visible(ownUser, list, nil)); n != 6 {
 		t.Errorf("%d jobs are listed later, want 6", n)
 	}
 }
@@ -62,7 +62,7 @@ func TestVisible(t *testing.T) {
 	c, _ := controller(t, Config{MaxJobs: 100})
 	const ann, bea = 54321, 54322
 	for _, uid := range []uint32{ann, bea, ann, ann, bea} { // the jobs 1 to 5
-		if _, err := reserved(c, uid); err != nil {
+		if _, err := reserveJob(c, uid); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,10 +80,10 @@ func TestVisible(t *testing.T) {
 		{c.uid, nil, []uint32{1, 2, 3, 4, 5}},
 		{c.uid, []uint32{2, 1}, []uint32{1, 2}},
 	} {
-		who := other
-		who.UID = tt.uid
+		client := otherUser
+		client.UID = tt.uid
 		var got []uint32
-		for _, r := range c.visible(who, list, slices.Clone(tt.ids)) {
+		for _, r := range c.visible(client, list, slices.Clone(tt.ids)) {
 			got = append(got, r.id())
 		}
 		if !slices.Equal(got, tt.want) {

@@ -33,27 +33,27 @@ type spool struct {
 	mu      sync.Mutex
 	next    uint64
 	pending records
-	aside   records // refused by the accounting daemon
+	refused records // refused by the accounting daemon
 }
 
 // records is a list of records in the journal.
 type records struct {
-	prefix  string   // of their keys
-	most    int64    // limit of the bytes that they take in the journal
-	numbers []uint64 // ascending
+	prefix   string   // of their keys
+	maxBytes int64    // limit of the bytes that they take in the journal
+	numbers  []uint64 // ascending
 }
 
 const (
-	spoolBatch = 256       // records of one batch
-	spoolBytes = 4 << 20   // bytes of one batch, as stored in the journal
-	spoolMost  = 512 << 20 // bytes of all pending records
-	asideMost  = 16 << 20  // bytes of all refused records
-	spoolPause = 5 * time.Second
+	maxBatchRecords    = 256       // records of one batch
+	maxBatchBytes      = 4 << 20   // bytes of one batch, as stored in the journal
+	maxPendingBytes    = 512 << 20 // bytes of all pending records
+	maxRefusedBytes    = 16 << 20  // bytes of all refused records
+	spoolRetryInterval = 5 * time.Second
 )
 
 func newSpool(c *Controller) *spool {
 	return &spool{c: c, wake: make(chan struct{}, 1),
-		pending: records{prefix: spoolPrefix, most: spoolMost}, aside: records{prefix: asidePrefix, most: asideMost}}
+		pending: records{prefix: spoolPrefix, maxBytes: maxPendingBytes}, refused: records{prefix: asidePrefix, maxBytes: maxRefusedBytes}}
 }
 
 // load adds a record that an earlier controller stored. Calls come in ascending
@@ -65,13 +65,13 @@ func (s *spool) load(n uint64) {
 
 // add puts the record of a job into the spool.
 func (s *spool) add(j model.Job) error {
-	return s.with(j, func(e journal.Entry) error { return s.c.journal.Commit(e) })
+	return s.addWith(j, func(e journal.Entry) error { return s.c.journal.Commit(e) })
 }
 
-// with makes the journal entry for a record of job j and passes it to commit,
+// addWith makes the journal entry for a record of job j and passes it to commit,
 // which can commit other entries together with it. When commit succeeds, the
 // record is pending.
-func (s *spool) with(j model.Job, commit func(journal.Entry) error) error {
+func (s *spool) addWith(j model.Job, commit func(journal.Entry) error) error {
 	s.mu.Lock()
 	n := s.next
 	s.next++
@@ -98,9 +98,9 @@ func (s *spool) with(j model.Job, commit func(journal.Entry) error) error {
 // refuses a batch, run halves the batch until it has found the refused record,
 // and sets that record aside. Otherwise one bad record would block all others.
 func (s *spool) run() {
-	down, most := false, spoolBatch
+	down, limit := false, maxBatchRecords
 	for s.c.ctx.Err() == nil {
-		batch := s.batch(most)
+		batch := s.batch(limit)
 		if len(batch) == 0 {
 			select {
 			case <-s.wake:
@@ -114,12 +114,12 @@ func (s *spool) run() {
 			if down {
 				s.c.log.Info("accounting daemon available again")
 			}
-			down, most = false, min(2*most, spoolBatch)
+			down, limit = false, min(2*limit, maxBatchRecords)
 			continue
-		case refused(err) && n > 1:
-			most = n / 2
+		case isRefusal(err) && n > 1:
+			limit = n / 2
 			continue
-		case refused(err):
+		case isRefusal(err):
 			if err = s.setAside(batch[0], err); err == nil {
 				continue
 			}
@@ -129,13 +129,13 @@ func (s *spool) run() {
 		}
 		down = true
 		s.trim(&s.pending)
-		sleep(s.c.ctx, spoolPause)
+		sleep(s.c.ctx, spoolRetryInterval)
 	}
 }
 
-// refused reports whether the daemon refuses the content of a batch. Sending
+// isRefusal reports whether the daemon refuses the content of a batch. Sending
 // such a batch again would be useless.
-func refused(err error) bool {
+func isRefusal(err error) bool {
 	switch errs.KindOf(err) {
 	case errs.Malformed, errs.Invalid, errs.TooLarge:
 		return true
@@ -143,10 +143,10 @@ func refused(err error) bool {
 	return false
 }
 
-func (s *spool) batch(most int) []uint64 {
+func (s *spool) batch(limit int) []uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.pending.numbers[:min(len(s.pending.numbers), most)])
+	return slices.Clone(s.pending.numbers[:min(len(s.pending.numbers), limit)])
 }
 
 // send sends the records at the start of batch, as many as fit into one
@@ -160,7 +160,7 @@ func (s *spool) send(batch []uint64) (n int, err error) {
 		if err != nil {
 			return n, err
 		}
-		if bytes += len(b); bytes > spoolBytes && n > 0 {
+		if bytes += len(b); bytes > maxBatchBytes && n > 0 {
 			break
 		}
 		n++
@@ -178,8 +178,8 @@ func (s *spool) send(batch []uint64) (n int, err error) {
 
 // setAside removes record n, which the accounting daemon refuses, from the
 // pending records. The record stays in the journal, for an administrator. When
-// the records set aside exceed asideMost, some of them are dropped.
-func (s *spool) setAside(n uint64, why error) error {
+// the records set aside exceed maxRefusedBytes, some of them are dropped.
+func (s *spool) setAside(n uint64, cause error) error {
 	b, err := s.c.journal.Get(key(spoolPrefix, n))
 	if err != nil {
 		return err
@@ -187,15 +187,15 @@ func (s *spool) setAside(n uint64, why error) error {
 	var j model.Job
 	json.Unmarshal(b, &j)
 	s.c.log.Error("job record refused by the accounting daemon and set aside",
-		"job", j.StepID.JobID, "state", uint32(j.State.Base()), "record", key(asidePrefix, n), "bytes", len(b), "error", why)
+		"job", j.StepID.JobID, "state", uint32(j.State.Base()), "record", key(asidePrefix, n), "bytes", len(b), "error", cause)
 	if err := s.c.journal.Commit(journal.Entry{Key: key(spoolPrefix, n)}, journal.Entry{Key: key(asidePrefix, n), Value: b, Owner: j.UserID}); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.aside.numbers = append(s.aside.numbers, n)
+	s.refused.numbers = append(s.refused.numbers, n)
 	s.pending.numbers = slices.DeleteFunc(s.pending.numbers, func(p uint64) bool { return p == n })
 	s.mu.Unlock()
-	s.trim(&s.aside)
+	s.trim(&s.refused)
 	return nil
 }
 
@@ -211,8 +211,8 @@ func (s *spool) drop(list *records, numbers []uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list.numbers = slices.DeleteFunc(list.numbers, func(n uint64) bool {
-		_, gone := slices.BinarySearch(numbers, n)
-		return gone
+		_, found := slices.BinarySearch(numbers, n)
+		return found
 	})
 	return nil
 }

@@ -15,22 +15,22 @@ import (
 // picky is an accounting daemon that refuses every batch that contains a
 // certain job.
 type picky struct {
-	bad uint32
+	refusedID uint32
 
-	mu   sync.Mutex
-	have []uint32
+	mu       sync.Mutex
+	received []uint32
 }
 
 func (p *picky) Record(_ context.Context, jobs []model.Job) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, j := range jobs {
-		if j.StepID.JobID == p.bad {
+		if j.StepID.JobID == p.refusedID {
 			return errs.New(errs.TooLarge, "the request is too large")
 		}
 	}
 	for _, j := range jobs {
-		p.have = append(p.have, j.StepID.JobID)
+		p.received = append(p.received, j.StepID.JobID)
 	}
 	return nil
 }
@@ -38,42 +38,42 @@ func (p *picky) Record(_ context.Context, jobs []model.Job) error {
 // TestRefusedRecordIsSetAside checks that a record that the accounting daemon
 // refuses does not block other records.
 func TestRefusedRecordIsSetAside(t *testing.T) {
-	p := &picky{bad: 7}
+	p := &picky{refusedID: 7}
 	c, stop := controller(t, Config{Accounting: p})
 	for id := uint32(1); id <= 20; id++ {
 		if err := c.spool.add(model.Job{StepID: model.StepID{JobID: id}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	await(t, "all but one are recorded", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.have) == 19 })
+	await(t, "all but one are recorded", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.received) == 19 })
 	await(t, "nothing is left", func() bool { return len(c.spool.batch(1)) == 0 })
-	if slices.Contains(p.have, 7) {
+	if slices.Contains(p.received, 7) {
 		t.Error("the refused record is recorded")
 	}
 	stop()
-	c, _ = controller(t, Config{State: c.cfg.State, Accounting: p})
-	if len(c.spool.aside.numbers) != 1 {
-		t.Fatalf("%d records are set aside", len(c.spool.aside.numbers))
+	c, _ = controller(t, Config{StateDir: c.cfg.StateDir, Accounting: p})
+	if len(c.spool.refused.numbers) != 1 {
+		t.Fatalf("%d records are set aside", len(c.spool.refused.numbers))
 	}
-	if b, err := c.journal.Get(key(asidePrefix, c.spool.aside.numbers[0])); err != nil || !strings.Contains(string(b), "7") {
+	if b, err := c.journal.Get(key(asidePrefix, c.spool.refused.numbers[0])); err != nil || !strings.Contains(string(b), "7") {
 		t.Errorf("%s, %v", b, err)
 	}
 }
 
 func TestBatchIsBoundedInBytes(t *testing.T) {
-	c, err := Open(Config{State: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: &picky{}}) // Run is not called, so nothing else sends records
+	c, err := Open(Config{StateDir: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: &picky{}}) // Run is not called, so nothing else sends records
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	long := model.Job{StepID: model.StepID{JobID: 1}, Comment: strings.Repeat("x", spoolBytes/2)}
+	long := model.Job{StepID: model.StepID{JobID: 1}, Comment: strings.Repeat("x", maxBatchBytes/2)}
 	for range 3 {
 		if err := c.spool.add(long); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for want := 3; want > 0; want-- {
-		if n, err := c.spool.send(c.spool.batch(spoolBatch)); n != 1 || err != nil {
+		if n, err := c.spool.send(c.spool.batch(maxBatchRecords)); n != 1 || err != nil {
 			t.Fatalf("%d records of more than half of the bytes at once, %v", n, err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestBatchIsBoundedInBytes(t *testing.T) {
 // a maximum length.
 func TestLongTextsAreRefused(t *testing.T) {
 	c, _ := controller(t, Config{})
-	for what, change := range map[string]func(d *model.JobDesc, s string){
+	for field, change := range map[string]func(d *model.JobDesc, s string){
 		"comment":       func(d *model.JobDesc, s string) { d.Comment = s },
 		"admin comment": func(d *model.JobDesc, s string) { d.AdminComment = s },
 		"extra":         func(d *model.JobDesc, s string) { d.Extra = s },
@@ -99,8 +99,8 @@ func TestLongTextsAreRefused(t *testing.T) {
 	} {
 		d := desc("/tmp", "true")
 		change(d, strings.Repeat("x", 5000))
-		if _, err := c.Submit(me, d); errs.KindOf(err) != errs.TooLarge {
-			t.Errorf("%s of 5000 bytes: %v", what, err)
+		if _, err := c.Submit(ownUser, d); errs.KindOf(err) != errs.TooLarge {
+			t.Errorf("%s of 5000 bytes: %v", field, err)
 		}
 	}
 	d := desc("/tmp", "true")
@@ -108,7 +108,7 @@ func TestLongTextsAreRefused(t *testing.T) {
 	d.SubmitLine = strings.Repeat("x", 100_000)
 	d.Environment = append(d.Environment, "LARGE="+strings.Repeat("x", 1<<20))
 	d.Script += "#" + strings.Repeat("x", maxScript-len(d.Script)-1)
-	if j := see(t, c, submit(t, c, d)); len(j.SubmitLine) != maxComment {
+	if j := viewJob(t, c, submit(t, c, d)); len(j.SubmitLine) != maxComment {
 		t.Errorf("a submit line of %d bytes is kept", len(j.SubmitLine))
 	}
 }
@@ -117,7 +117,7 @@ func TestLongTextsAreRefused(t *testing.T) {
 // records take the most space loses their oldest records, even if other records
 // are older.
 func TestNoUserPushesOutAnother(t *testing.T) {
-	c, err := Open(Config{State: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: away{}}) // Run is not called, so nothing is sent
+	c, err := Open(Config{StateDir: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: unavailableAccounting{}}) // Run is not called, so nothing is sent
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,17 +137,17 @@ func TestNoUserPushesOutAnother(t *testing.T) {
 		add(bea, long)
 	}
 	add(bea, "bea's last")
-	of := func(uid uint32) (numbers []uint64) {
+	numbersOf := func(uid uint32) (numbers []uint64) {
 		for _, n := range c.spool.pending.numbers {
-			if owner, _ := c.journal.Stored(key(spoolPrefix, n)); owner == uid {
+			if owner, _ := c.journal.Stat(key(spoolPrefix, n)); owner == uid {
 				numbers = append(numbers, n)
 			}
 		}
 		return numbers
 	}
-	c.spool.pending.most = 1 << 20
+	c.spool.pending.maxBytes = 1 << 20
 	c.spool.trim(&c.spool.pending)
-	anns, beas := of(ann), of(bea)
+	anns, beas := numbersOf(ann), numbersOf(bea)
 	if len(anns) != 5 || len(beas) < 50 || len(beas) > 100 || beas[len(beas)-1] != 205 || beas[0] != 206-uint64(len(beas)) {
 		t.Errorf("%d of 5 records are left, and %d of 201 of the user with most of the room: %v", len(anns), len(beas), beas)
 	}

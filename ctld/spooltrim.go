@@ -14,8 +14,8 @@ func (s *spool) trim(list *records) {
 	}
 }
 
-// held is the list of records of one user, the oldest first.
-type held struct {
+// userRecords is the list of records of one user, the oldest first.
+type userRecords struct {
 	numbers []uint64
 	sizes   []int64
 	bytes   int64
@@ -28,35 +28,35 @@ func (s *spool) surplus(list *records) map[uint32][]uint64 {
 	s.mu.Lock()
 	numbers := slices.Clone(list.numbers)
 	s.mu.Unlock()
-	users := map[uint32]*held{}
+	users := map[uint32]*userRecords{}
 	total := int64(0)
 	for _, n := range numbers {
-		uid, size := s.c.journal.Stored(key(list.prefix, n))
+		uid, size := s.c.journal.Stat(key(list.prefix, n))
 		h := users[uid]
 		if h == nil {
-			h = new(held)
+			h = new(userRecords)
 			users[uid] = h
 		}
 		h.numbers, h.sizes, h.bytes = append(h.numbers, n), append(h.sizes, size), h.bytes+size
 		total += size
 	}
-	given := map[uint32][]uint64{}
-	for total > list.most {
-		uid := heaviest(users)
+	excess := map[uint32][]uint64{}
+	for total > list.maxBytes {
+		uid := largestUser(users)
 		h := users[uid]
-		given[uid] = append(given[uid], h.numbers[0])
+		excess[uid] = append(excess[uid], h.numbers[0])
 		total -= h.sizes[0]
 		h.bytes -= h.sizes[0]
 		h.numbers, h.sizes = h.numbers[1:], h.sizes[1:]
 	}
-	return given
+	return excess
 }
 
-func heaviest(users map[uint32]*held) (uid uint32) {
-	most := int64(-1)
+func largestUser(users map[uint32]*userRecords) (uid uint32) {
+	maxBytes := int64(-1)
 	for u, h := range users {
-		if h.bytes > most {
-			uid, most = u, h.bytes
+		if h.bytes > maxBytes {
+			uid, maxBytes = u, h.bytes
 		}
 	}
 	return uid

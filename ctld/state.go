@@ -18,29 +18,29 @@ import (
 
 const noFollow = syscall.O_NOFOLLOW
 
-// takeState creates or checks the state directory and locks it. The lock is an
+// openStateDir creates or checks the state directory and locks it. The lock is an
 // open file, so the kernel releases the lock whenever this process exits. real
 // is the path of the directory without symbolic links.
 //
-// takeState checks the parent directories, too. The owner of a parent directory
+// openStateDir checks the parent directories, too. The owner of a parent directory
 // could replace the state directory with a directory that contains links to
 // other files, and root would use those files.
-func takeState(dir string) (lock *os.File, real string, err error) {
+func openStateDir(dir string) (lock *os.File, realPath string, err error) {
 	if !filepath.IsAbs(dir) {
 		return nil, "", errs.New(errs.Invalid, "StateSaveLocation %q is not an absolute path", dir)
 	}
 	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, PrivateGroup: nss.PrivateGroup}
-	above, real, name, err := guard.Parent(strings.TrimRight(dir, "/"), guard.Rule{Label: "state directory", Trust: &trust})
+	parent, realPath, name, err := guard.Parent(strings.TrimRight(dir, "/"), guard.Rule{Label: "state directory", Trust: &trust})
 	if err != nil {
 		return nil, "", err
 	}
-	defer above.Close()
-	d, err := enter(above, name)
+	defer parent.Close()
+	d, err := openOrMakeDir(parent, name)
 	if err != nil {
 		return nil, "", fmt.Errorf("state directory: %w", err)
 	}
 	defer d.Close()
-	if err := judgeState(d, dir); err != nil {
+	if err := checkStateDir(d, dir); err != nil {
 		return nil, "", err
 	}
 	fd, err := unix.Openat(int(d.Fd()), "lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
@@ -52,18 +52,18 @@ func takeState(dir string) (lock *os.File, real string, err error) {
 		lock.Close()
 		return nil, "", errs.Wrap(err, errs.Conflict, "another controller uses the state directory %s", dir)
 	}
-	steps, err := enter(d, "steps")
+	steps, err := openOrMakeDir(d, "steps")
 	if err != nil {
 		lock.Close()
 		return nil, "", fmt.Errorf("state directory: %w", err)
 	}
 	steps.Close()
-	return lock, real, nil
+	return lock, realPath, nil
 }
 
-// enter opens the directory with this name in dir, and creates it if it is
+// openOrMakeDir opens the directory with this name in dir, and creates it if it is
 // missing.
-func enter(dir *os.File, name string) (*os.File, error) {
+func openOrMakeDir(dir *os.File, name string) (*os.File, error) {
 	if err := unix.Mkdirat(int(dir.Fd()), name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, fmt.Errorf("make %s: %w", name, err)
 	}
@@ -74,17 +74,17 @@ func enter(dir *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// judgeState refuses a directory that another user owns or can write to. A
+// checkStateDir refuses a directory that another user owns or can write to. A
 // controller that runs as root trusts the directory's contents, which decide
 // for example which processes it signals.
-func judgeState(d *os.File, dir string) error {
+func checkStateDir(d *os.File, dir string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(d.Fd()), &st); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	if own := uint32(os.Geteuid()); st.Uid != own {
-		return errs.New(errs.Invalid, "state directory %s: belongs to uid %d, not to uid %d", dir, st.Uid, own).
-			WithHint("chown %d %s", own, dir)
+	if euid := uint32(os.Geteuid()); st.Uid != euid {
+		return errs.New(errs.Invalid, "state directory %s: belongs to uid %d, not to uid %d", dir, st.Uid, euid).
+			WithHint("chown %d %s", euid, dir)
 	}
 	if st.Mode&0o022 != 0 {
 		return errs.New(errs.Invalid, "state directory %s: other users can write to it", dir).WithHint("chmod 0700 %s", dir)

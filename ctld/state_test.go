@@ -12,15 +12,15 @@ func TestStateBelowAStrangersDirectory(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("giving a directory to another user needs root")
 	}
-	theirs := filepath.Join(t.TempDir(), "theirs")
-	state := filepath.Join(theirs, "state")
+	otherDir := filepath.Join(t.TempDir(), "theirs")
+	state := filepath.Join(otherDir, "state")
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(theirs, 54321, 54321); err != nil {
+	if err := os.Chown(otherDir, 54321, 54321); err != nil {
 		t.Fatal(err)
 	}
-	if lock, _, err := takeState(state); err == nil {
+	if lock, _, err := openStateDir(state); err == nil {
 		lock.Close()
 		t.Error("a state directory below another user's directory is accepted")
 	}
@@ -28,7 +28,7 @@ func TestStateBelowAStrangersDirectory(t *testing.T) {
 	if err := os.Symlink(t.TempDir(), link); err != nil {
 		t.Fatal(err)
 	}
-	if lock, _, err := takeState(link); err == nil {
+	if lock, _, err := openStateDir(link); err == nil {
 		lock.Close()
 		t.Error("a link is accepted as the state directory")
 	}
@@ -36,7 +36,7 @@ func TestStateBelowAStrangersDirectory(t *testing.T) {
 
 func TestStateIsMade(t *testing.T) {
 	dir := t.TempDir()
-	lock, real, err := takeState(dir + "/state/")
+	lock, real, err := openStateDir(dir + "/state/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestStateIsMade(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(real, "steps")); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := takeState(dir + "/state"); err == nil {
+	if _, _, err := openStateDir(dir + "/state"); err == nil {
 		t.Error("the state directory was locked twice")
 	}
 }

@@ -30,7 +30,7 @@ func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message
 	if err != nil {
 		return 0, nil, err
 	}
-	c.log.Info("job accepted", asker(r, "job", answer.StepID.JobID)...)
+	c.log.Info("job accepted", clientAttrs(r, "job", answer.StepID.JobID)...)
 	return message.ResponseSubmitBatchJob, &message.SubmitResponse{Submitted: *answer}, nil
 }
 
@@ -38,22 +38,22 @@ func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message
 // the error says why.
 func (c *Controller) Submit(client server.Identity, d *model.JobDesc) (*model.Submitted, error) {
 	now := time.Now()
-	j, spec, said, err := c.accept(client, d, now)
+	j, spec, userMessage, err := c.prepareJob(client, d, now)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.enqueue(j, spec, now); err != nil {
 		return nil, err
 	}
-	c.poke()
-	return &model.Submitted{StepID: model.StepID{JobID: j.id(), Step: model.Some(batchStep)}, UserMessage: said}, nil
+	c.wakeScheduler()
+	return &model.Submitted{StepID: model.StepID{JobID: j.id(), Step: model.Some(batchStep)}, UserMessage: userMessage}, nil
 }
 
 // enqueue gives j a number, records it together with its spec, and adds it to
 // the queue.
 func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
-	j.edit.Lock() // the first record of j is written below
-	defer j.edit.Unlock()
+	j.editMu.Lock() // the first record of j is written below
+	defer j.editMu.Unlock()
 	if err := c.reserve(j, now); err != nil {
 		return err
 	}
@@ -63,17 +63,17 @@ func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 	if err := c.commitNew(j, spec, now); err != nil {
 		c.mu.Lock()
 		delete(c.jobs, j.id())
-		c.count(j, load{})
-		c.change(now)
+		c.setLoad(j, load{})
+		c.markChanged(now)
 		c.mu.Unlock()
 		return err
 	}
-	texts := c.texts(j)
+	recordBytes := c.recordSize(j)
 	c.mu.Lock()
-	c.count(j, c.kept(j, texts))
+	c.setLoad(j, c.jobLoad(j, recordBytes))
 	j.phase = waiting
 	c.queue.Add(j.id(), j.Need, j.begin(), j.Job.Priority)
-	c.change(now)
+	c.markChanged(now)
 	c.mu.Unlock()
 	return nil
 }
@@ -86,28 +86,28 @@ const batchStep uint32 = 0xfffffffb
 func (c *Controller) reserve(j *job, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.slow(j.Job.UserID, now); err != nil {
+	if err := c.checkRate(j.Job.UserID, now); err != nil {
 		return err
 	}
-	if err := c.take(j, load{jobs: 1}); err != nil {
+	if err := c.reserveLoad(j, load{jobs: 1}); err != nil {
 		return err
 	}
-	if c.next >= maxJobID {
-		c.next = 1
+	if c.nextID >= maxJobID {
+		c.nextID = 1
 	}
-	for c.jobs[c.next] != nil {
-		c.next++
+	for c.jobs[c.nextID] != nil {
+		c.nextID++
 	}
-	j.number = c.next
+	j.number = c.nextID
 	j.home = c.home(j.number, 0)
-	j.Job.StepID = model.StepID{JobID: c.next}
+	j.Job.StepID = model.StepID{JobID: c.nextID}
 	if !j.held() {
-		j.Job.Priority = usualPriority(c.next, j.Job.Nice)
+		j.Job.Priority = usualPriority(c.nextID, j.Job.Nice)
 	}
-	c.next++
+	c.nextID++
 	j.phase = starting
 	c.jobs[j.id()] = j
-	c.change(now)
+	c.markChanged(now)
 	return nil
 }
 
@@ -133,8 +133,8 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 		return err
 	}
 	if isLarge(spec) {
-		c.large.Lock()
-		defer c.large.Unlock()
+		c.largeMu.Lock()
+		defer c.largeMu.Unlock()
 	}
 	e, err := entry(j.Job.UserID, key(specPrefix, uint64(j.id())), spec)
 	if err != nil {
@@ -142,14 +142,14 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	}
 	failpoint.Here("accepted")
 	entries := []journal.Entry{e, c.nextEntry(), record}
-	l := c.kept(j, record.Size())
-	l.due += sizes(entries)
+	l := c.jobLoad(j, record.Size())
+	l.reservedBytes += totalSize(entries)
 	c.mu.Lock()
-	if err = c.slow(j.Job.UserID, now); err == nil { // checked again, because another request may have been charged meanwhile
-		err = c.take(j, l)
+	if err = c.checkRate(j.Job.UserID, now); err == nil { // checked again, because another request may have been charged meanwhile
+		err = c.reserveLoad(j, l)
 	}
 	if err == nil {
-		c.charge(j.Job.UserID, l.due+record.Size(), now) // the record is written again when the job ends
+		c.charge(j.Job.UserID, l.reservedBytes+record.Size(), now) // the record is written again when the job ends
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -172,27 +172,27 @@ func isLarge(spec *step.Spec) bool {
 	return n > 256<<10
 }
 
-// texts returns the size of j's record in the journal.
-func (c *Controller) texts(j *job) int64 {
-	_, size := c.journal.Stored(key(jobPrefix, uint64(j.number)))
+// recordSize returns the size of j's record in the journal.
+func (c *Controller) recordSize(j *job) int64 {
+	_, size := c.journal.Stat(key(jobPrefix, uint64(j.number)))
 	return size
 }
 
 // files returns the paths of the job's output, error and input files.
-func (c *Controller) files(m *model.Job) (out, fail, in step.Raw) {
+func (c *Controller) files(m *model.Job) (out, errFile, in step.Raw) {
 	out = step.Raw(c.expand(m.StdOut, m))
 	if m.StdErr != "" {
-		fail = step.Raw(c.expand(m.StdErr, m))
+		errFile = step.Raw(c.expand(m.StdErr, m))
 	}
 	if m.StdIn != "" {
 		in = step.Raw(c.expand(m.StdIn, m))
 	}
-	return out, fail, in
+	return out, errFile, in
 }
 
-// said returns the message for a user whose job was accepted. stripped are the
+// strippedMessage returns the message for a user whose job was accepted. stripped are the
 // variables that were removed from its environment.
-func said(stripped []string) string {
+func strippedMessage(stripped []string) string {
 	if len(stripped) == 0 {
 		return ""
 	}

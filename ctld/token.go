@@ -15,9 +15,9 @@ import (
 
 // Tokens configures how this controller creates tokens.
 type Tokens struct {
-	Key     auth.Key
-	Private bool          // only root and the scheduler's user may create tokens (disable_token_creation)
-	Longest time.Duration // longest lifespan
+	Key         auth.Key
+	AdminOnly   bool          // only root and the scheduler's user may create tokens (disable_token_creation)
+	MaxLifespan time.Duration // longest lifespan
 }
 
 // lifespanUnset is the value that Slurm's commands send for "not set"; 0 means
@@ -41,10 +41,10 @@ func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.
 	}
 	token, name, lifespan, err := c.token(r.Identity, &q)
 	if err != nil {
-		c.log.Info("token refused", asker(r, "error", err)...)
+		c.log.Info("token refused", clientAttrs(r, "error", err)...)
 		return 0, nil, err
 	}
-	c.log.Info("token created", asker(r, "for", name, "lifespan", lifespan)...)
+	c.log.Info("token created", clientAttrs(r, "for", name, "lifespan", lifespan)...)
 	return message.ResponseAuthToken, &message.TokenResponse{Token: token}, nil
 }
 
@@ -73,25 +73,25 @@ func (c *Controller) tokenUser(client server.Identity, name string) (string, err
 		if err != nil {
 			return "", refuse(errs.Invalid, fault.UnknownUser, "there is no user %q", name)
 		}
-		return user.Name, believable(user)
+		return user.Name, checkTokenUser(user)
 	}
-	own, err := c.cfg.Users.LookupUID(client.UID)
+	self, err := c.cfg.Users.LookupUID(client.UID)
 	if err != nil {
 		return "", refuse(errs.Invalid, fault.UnknownUser, "uid %d has no user name", client.UID)
 	}
 	switch {
-	case name != "" && name != own.Name:
+	case name != "" && name != self.Name:
 		return "", refuse(errs.Denied, fault.AccessDenied, "only root and the scheduler's user may create tokens for other users")
-	case c.cfg.Tokens.Private && !c.super(client.UID):
+	case c.cfg.Tokens.AdminOnly && !c.super(client.UID):
 		return "", refuse(errs.Denied, fault.AccessDenied, "users may not create tokens on this cluster")
 	}
-	return own.Name, believable(own)
+	return self.Name, checkTokenUser(self)
 }
 
-// believable refuses to create a token that no daemon would accept. The
+// checkTokenUser refuses to create a token that no daemon would accept. The
 // Authority of rpc/server rejects the same users in tokens and on a UNIX
 // socket.
-func believable(u nss.User) error {
+func checkTokenUser(u nss.User) error {
 	if u.UID == 0 || (become.Ucred{UID: u.UID, GID: u.GID}).Verify() == nil {
 		return nil
 	}
@@ -105,10 +105,10 @@ func believable(u nss.User) error {
 func (c *Controller) lifespan(client server.Identity, seconds uint32) (time.Duration, error) {
 	d := time.Duration(seconds) * time.Second
 	if seconds == 0 || seconds == lifespanUnset {
-		d = min(auth.DefaultLifespan, c.cfg.Tokens.Longest)
+		d = min(auth.DefaultLifespan, c.cfg.Tokens.MaxLifespan)
 	}
-	if most := c.cfg.Tokens.Longest; d > most {
-		return 0, refuse(errs.Invalid, fault.InvalidTimeLimit, "the longest lifespan of a token is %d seconds", int(most.Seconds()))
+	if maxLifespan := c.cfg.Tokens.MaxLifespan; d > maxLifespan {
+		return 0, refuse(errs.Invalid, fault.InvalidTimeLimit, "the longest lifespan of a token is %d seconds", int(maxLifespan.Seconds()))
 	}
 	if client.Kernel {
 		return d, nil

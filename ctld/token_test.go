@@ -120,7 +120,7 @@ func TestTokens(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &Controller{log: quiet, cfg: Config{Users: odd{}, SchedUser: 1002,
-				Tokens: &Tokens{Key: key, Private: tt.private, Longest: 2 * time.Hour}}}
+				Tokens: &Tokens{Key: key, AdminOnly: tt.private, MaxLifespan: 2 * time.Hour}}}
 			token, _, _, err := c.token(server.Identity{UID: tt.uid, Kernel: true}, &message.TokenRequest{Username: tt.user, Lifespan: tt.lifespan})
 			if tt.want == "" {
 				if number, _ := fault.Number(err); err == nil || int(number) != tt.number || token != "" {
@@ -136,43 +136,43 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestTokenDoesNotOutliveTheOneItIsAskedWith checks that a client with a stolen
+// TestTokenLifespanIsBoundedByCredential checks that a client with a stolen
 // token can't create a token that expires later than the stolen one.
-func TestTokenDoesNotOutliveTheOneItIsAskedWith(t *testing.T) {
-	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{Longest: 30 * 24 * time.Hour}}}
-	in := func(d time.Duration) server.Identity { return server.Identity{Expires: time.Now().Add(d)} }
+func TestTokenLifespanIsBoundedByCredential(t *testing.T) {
+	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{MaxLifespan: 30 * 24 * time.Hour}}}
+	expiresIn := func(d time.Duration) server.Identity { return server.Identity{Expires: time.Now().Add(d)} }
 	tests := []struct {
 		name     string
-		who      server.Identity
+		client   server.Identity
 		seconds  uint32
-		at, most time.Duration // the lifespan is between them; 0: refused
+		min, max time.Duration // the lifespan is between them; 0: refused
 	}{
 		{"kernel", server.Identity{Kernel: true}, 86400, 24 * time.Hour, 24 * time.Hour},
 		{"kernel, for years", server.Identity{Kernel: true}, 366 * 86400, 0, 0},
-		{"by a token of a minute", in(time.Minute), 366 * 86400 / 13, 50 * time.Second, time.Minute},
-		{"by a token of a minute, for less", in(time.Minute), 10, 10 * time.Second, 10 * time.Second},
-		{"by a token in its leeway", in(-time.Second), 10, 0, 0},
+		{"by a token of a minute", expiresIn(time.Minute), 366 * 86400 / 13, 50 * time.Second, time.Minute},
+		{"by a token of a minute, for less", expiresIn(time.Minute), 10, 10 * time.Second, 10 * time.Second},
+		{"by a token in its leeway", expiresIn(-time.Second), 10, 0, 0},
 		{"by a token without an end", server.Identity{}, 10, 0, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := c.lifespan(tt.who, tt.seconds)
-			if (err != nil) != (tt.most == 0) || got < tt.at || got > tt.most {
+			got, err := c.lifespan(tt.client, tt.seconds)
+			if (err != nil) != (tt.max == 0) || got < tt.min || got > tt.max {
 				t.Errorf("%v, %v", got, err)
 			}
 		})
 	}
 }
 
-// TestTokenOfASiteWithShortOnes checks that the default lifespan does not
+// TestDefaultLifespanIsBounded checks that the default lifespan does not
 // exceed the longest lifespan that the site permits.
-func TestTokenOfASiteWithShortOnes(t *testing.T) {
-	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{Longest: time.Minute}}}
-	who := server.Identity{Kernel: true}
-	if d, err := c.lifespan(who, 0); d != time.Minute || err != nil {
+func TestDefaultLifespanIsBounded(t *testing.T) {
+	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{MaxLifespan: time.Minute}}}
+	client := server.Identity{Kernel: true}
+	if d, err := c.lifespan(client, 0); d != time.Minute || err != nil {
 		t.Errorf("not set: %v, %v", d, err)
 	}
-	if _, err := c.lifespan(who, 61); err == nil || !strings.Contains(err.Error(), "is 60 seconds") {
+	if _, err := c.lifespan(client, 61); err == nil || !strings.Contains(err.Error(), "is 60 seconds") {
 		t.Errorf("61 seconds: %v", err)
 	}
 }
@@ -181,7 +181,7 @@ func TestTokenOfASiteWithShortOnes(t *testing.T) {
 // controller creates tokens.
 func TestCreationIsConfigured(t *testing.T) {
 	key := testKey(t)
-	configured := func(a conf.Auth, key *auth.Key) *Tokens {
+	tokensFor := func(a conf.Auth, key *auth.Key) *Tokens {
 		t.Helper()
 		c := &conf.Cluster{Path: "c", Controllers: []conf.Host{{Name: "h", Address: "h"}}, StateSaveLocation: "/s", Auth: a}
 		cfg, err := configure(c, nss.User{}, key, "", quiet)
@@ -190,17 +190,17 @@ func TestCreationIsConfigured(t *testing.T) {
 		}
 		return cfg.Tokens
 	}
-	if got := configured(conf.Auth{JWT: true, JWKS: "/j"}, nil); got != nil {
+	if got := tokensFor(conf.Auth{JWT: true, JWKS: "/j"}, nil); got != nil {
 		t.Errorf("a key set alone creates tokens: %+v", got)
 	}
-	if got := configured(conf.Auth{}, nil); got != nil {
+	if got := tokensFor(conf.Auth{}, nil); got != nil {
 		t.Errorf("no key creates tokens: %+v", got)
 	}
-	if got := configured(conf.Auth{JWT: true, JWKS: "/j", JWTKey: "/k"}, &key); got == nil || got.Private || got.Longest != 30*24*time.Hour {
+	if got := tokensFor(conf.Auth{JWT: true, JWKS: "/j", JWTKey: "/k"}, &key); got == nil || got.AdminOnly || got.MaxLifespan != 30*24*time.Hour {
 		t.Errorf("a key beside a key set: %+v", got)
 	}
 	a := conf.Auth{JWT: true, JWTKey: "/k", DisableTokenCreation: true, MaxTokenLifespan: time.Minute}
-	if got := configured(a, &key); got == nil || !got.Private || got.Longest != time.Minute {
+	if got := tokensFor(a, &key); got == nil || !got.AdminOnly || got.MaxLifespan != time.Minute {
 		t.Errorf("users may create no tokens, and a lifespan is at most a minute: %+v", got)
 	}
 }
@@ -208,13 +208,13 @@ func TestCreationIsConfigured(t *testing.T) {
 // TestTokenRequests checks token requests over the protocol, and that the log
 // names the client and the user but never the token.
 func TestTokenRequests(t *testing.T) {
-	self, err := nss.LookupUID(me.UID)
+	self, err := nss.LookupUID(ownUser.UID)
 	if err != nil {
 		t.Skip("the user of this process has no name")
 	}
 	var log safeBuffer
-	c, _ := controller(t, Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Tokens: &Tokens{Key: testKey(t), Longest: time.Hour}})
-	rpc, ctx := ask(t, c, codec.Newest), t.Context()
+	c, _ := controller(t, Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Tokens: &Tokens{Key: testKey(t), MaxLifespan: time.Hour}})
+	rpc, ctx := newClient(t, c, codec.Newest), t.Context()
 	token, err := rpc.Token(ctx, model.Credential{}, "", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -242,14 +242,14 @@ func TestTokenRequests(t *testing.T) {
 		}
 	}
 	c, _ = controller(t, Config{})
-	if _, err := ask(t, c, codec.Newest).Token(ctx, model.Credential{}, "", 0); errs.KindOf(err) != errs.Unavailable || !strings.Contains(errs.HintOf(err), "jwt_key=") {
+	if _, err := newClient(t, c, codec.Newest).Token(ctx, model.Credential{}, "", 0); errs.KindOf(err) != errs.Unavailable || !strings.Contains(errs.HintOf(err), "jwt_key=") {
 		t.Errorf("without a key: %v, %s", err, errs.HintOf(err))
 	}
 }
 
-// TestAsker checks that the log names both users when one user acts for
+// TestClientAttrs checks that the log names both users when one user acts for
 // another.
-func TestAsker(t *testing.T) {
+func TestClientAttrs(t *testing.T) {
 	for want, id := range map[string]server.Identity{
 		"job=7 uid=1000 peer=p":                     {UID: 1000, Kernel: true},
 		"job=7 uid=1000 user=ann peer=p":            {UID: 1000, Name: "ann"},
@@ -257,7 +257,7 @@ func TestAsker(t *testing.T) {
 		`job=7 uid=1000 user=ann by="x y=z" peer=p`: {UID: 1000, Name: "ann", By: "x y=z"},
 	} {
 		var log safeBuffer
-		slog.New(slog.NewTextHandler(&log, nil)).Info("m", asker(&server.Request{Identity: id, Peer: "p"}, "job", 7)...)
+		slog.New(slog.NewTextHandler(&log, nil)).Info("m", clientAttrs(&server.Request{Identity: id, Peer: "p"}, "job", 7)...)
 		if got := strings.TrimSpace(log.String()); !strings.HasSuffix(got, "msg=m "+want) {
 			t.Errorf("%s: want %s", got, want)
 		}

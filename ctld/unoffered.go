@@ -9,11 +9,11 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// unoffered lists requests of Slurm's commands that this controller does not
+// unsupported lists requests of Slurm's commands that this controller does not
 // support. The controller refuses them with the error number for "not
 // supported". If it refused them as unknown messages, Slurm's commands would
 // report a network fault, and some would retry.
-var unoffered = map[message.Type]string{
+var unsupported = map[message.Type]string{
 	1003: "reconfiguration", // REQUEST_RECONFIGURE; the names of the others follow the same pattern
 	1005: "shutdown by request",
 	1009: "shutdown by request",
@@ -75,8 +75,8 @@ var unoffered = map[message.Type]string{
 	5038: "changing jobs",
 }
 
-// handleUnoffered refuses a known request that this controller does not
+// handleUnsupported refuses a known request that this controller does not
 // support. It does not read the body.
-func handleUnoffered(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
-	return 0, nil, refuse(errs.Unsupported, fault.NotSupported, "this controller does not support %s", unoffered[r.Type])
+func handleUnsupported(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	return 0, nil, refuse(errs.Unsupported, fault.NotSupported, "this controller does not support %s", unsupported[r.Type])
 }

@@ -8,19 +8,19 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// TestUnoffered checks that each request in the list unoffered is refused with
+// TestUnsupported checks that each request in the list unoffered is refused with
 // the right number, and that no supported request is in that list.
-func TestUnoffered(t *testing.T) {
+func TestUnsupported(t *testing.T) {
 	c, _ := controller(t, Config{Node: "here"})
 	handlers := c.Handlers()
-	for kind := range unoffered {
+	for kind := range unsupported {
 		_, _, err := handlers[kind](t.Context(), &server.Request{Type: kind})
 		if number, text := fault.Number(err); number != fault.NotSupported || text == "this controller does not support " {
 			t.Errorf("%d: %d %q", kind, number, text)
 		}
 	}
 	for _, kind := range []message.Type{message.RequestPing, message.RequestSubmitBatchJob, message.RequestJobUserInfo, message.RequestJobReady} {
-		if unoffered[kind] != "" {
+		if unsupported[kind] != "" {
 			t.Errorf("message %d is supported, but listed as unsupported", kind)
 		}
 	}

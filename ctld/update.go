@@ -35,37 +35,37 @@ func (c *Controller) handleUpdate(_ context.Context, r *server.Request) (message
 		return 0, nil, err
 	}
 	d := &q.Desc
-	named := d.JobIDText
-	if named == "" {
-		named = fmt.Sprint(d.JobID.Number)
+	jobText := d.JobIDText
+	if jobText == "" {
+		jobText = fmt.Sprint(d.JobID.Number)
 	}
-	if err := c.updateJob(r.Identity, named, d); err != nil {
-		return aboutJob(named, err)
+	if err := c.updateJob(r.Identity, jobText, d); err != nil {
+		return jobError(jobText, err)
 	}
-	c.log.Info("job changed", asker(r, "job", named)...)
-	return done()
+	c.log.Info("job changed", clientAttrs(r, "job", jobText)...)
+	return success()
 }
 
-// aboutJob returns the answer to a request that would have changed a job but
+// jobError returns the answer to a request that would have changed a job but
 // was refused with err. Unlike most answers, it contains a text. Slurm's
 // commands expect it in this form.
-func aboutJob(named string, err error) (message.Type, message.Body, error) {
+func jobError(jobText string, err error) (message.Type, message.Body, error) {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
 		return 0, nil, err
 	}
-	return message.ResponseJobArrayErrors, &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: number, JobIDs: named, Message: text}}}, nil
+	return message.ResponseJobArrayErrors, &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: number, JobIDs: jobText, Message: text}}}, nil
 }
 
 // updateJob changes the job that the client names. It sets the fields that are
 // set in d.
-func (c *Controller) updateJob(client server.Identity, named string, d *model.JobDesc) error {
-	id, err := jobID(named)
+func (c *Controller) updateJob(client server.Identity, jobText string, d *model.JobDesc) error {
+	id, err := jobID(jobText)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
-	j, err := c.owned(client, id)
+	j, err := c.editableJob(client, id)
 	c.mu.Unlock()
 	if err != nil {
 		return err
@@ -73,22 +73,22 @@ func (c *Controller) updateJob(client server.Identity, named string, d *model.Jo
 	if err := checkUpdate(client.UID, d, c.super(client.UID), time.Now()); err != nil {
 		return err
 	}
-	if err := c.lockEdit(j, time.Now().Add(startPatience)); err != nil {
+	if err := c.lockEdit(j, time.Now().Add(startTimeout)); err != nil {
 		return err
 	}
-	defer j.edit.Unlock()
-	u := update{c: c, client: client, d: d}
+	defer j.editMu.Unlock()
+	u := jobUpdate{c: c, client: client, d: d}
 	if err := c.amend(j, client.UID, func() (func(*record), error) { return u.decide(j) }); err != nil {
 		return err
 	}
-	if u.limited {
-		return c.announce(j)
+	if u.limitChanged {
+		return c.applyTimeLimit(j)
 	}
 	return nil
 }
 
-// changeable are the fields that checkUpdate permits.
-const changeable = "account, admin_comment, begin_time, comment, extra, hold, name, nice, partition, priority, qos, time_limit and wckey"
+// changeableFields are the fields that checkUpdate permits.
+const changeableFields = "account, admin_comment, begin_time, comment, extra, hold, name, nice, partition, priority, qos, time_limit and wckey"
 
 // commandFlags are the flags that scontrol of Slurm 24.11 was observed to send
 // with each update. They change nothing.
@@ -98,35 +98,35 @@ const commandFlags = 0x1e00_0000
 // refuses an ordinary user's changes that only root and the scheduler's user
 // may make.
 func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error {
-	rest := *d
-	rest.JobID, rest.JobIDText, rest.AllocSID, rest.SubmitLine = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""
-	if rest.MailType == model.Leave16 {
-		rest.MailType = 0
+	remaining := *d
+	remaining.JobID, remaining.JobIDText, remaining.AllocSID, remaining.SubmitLine = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""
+	if remaining.MailType == model.Leave16 {
+		remaining.MailType = 0
 	}
-	for _, field := range []*model.Opt[uint16]{&rest.OOMKillStep, &rest.NTasksPerBoard, &rest.BoardsPerNode, &rest.SocketsPerBoard, &rest.ResvPortCnt, &rest.SegmentSize,
-		&rest.MemUpdateDelay, &rest.MemUpdateMargin} {
+	for _, field := range []*model.Opt[uint16]{&remaining.OOMKillStep, &remaining.NTasksPerBoard, &remaining.BoardsPerNode, &remaining.SocketsPerBoard, &remaining.ResvPortCnt, &remaining.SegmentSize,
+		&remaining.MemUpdateDelay, &remaining.MemUpdateMargin} {
 		if field.Number == 0 { // scontrol sends such fields with the value 0, and this controller supports none of them
 			*field = model.Opt[uint16]{}
 		}
 	}
-	if rest.PowerFlags.Number == 0 { // scontrol 22.05 sends this value
-		rest.PowerFlags = model.Opt[uint8]{}
+	if remaining.PowerFlags.Number == 0 { // scontrol 22.05 sends this value
+		remaining.PowerFlags = model.Opt[uint8]{}
 	}
-	rest.Flags &^= commandFlags
-	rest.Account, rest.AdminComment, rest.BeginTime, rest.Comment, rest.Extra, rest.Name = "", "", 0, "", "", ""
-	rest.Priority, rest.QOS, rest.TimeLimit, rest.WCKey = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""
-	rest.Nice, rest.Partition = model.Opt[uint32]{}, ""
+	remaining.Flags &^= commandFlags
+	remaining.Account, remaining.AdminComment, remaining.BeginTime, remaining.Comment, remaining.Extra, remaining.Name = "", "", 0, "", "", ""
+	remaining.Priority, remaining.QOS, remaining.TimeLimit, remaining.WCKey = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""
+	remaining.Nice, remaining.Partition = model.Opt[uint32]{}, ""
 	switch {
-	case rest.UserID.Set && rest.UserID.Number != uid && !super:
+	case remaining.UserID.Set && remaining.UserID.Number != uid && !super:
 		return refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not give your job to another user")
-	case !reflect.DeepEqual(rest, model.JobDesc{}):
-		return refuse(errs.Unsupported, fault.NotSupported, "of a job, this controller can change only %s, and not %s", changeable, strings.Join(setFields(rest), ", "))
+	case !reflect.DeepEqual(remaining, model.JobDesc{}):
+		return refuse(errs.Unsupported, fault.NotSupported, "of a job, this controller can change only %s, and not %s", changeableFields, strings.Join(setFields(remaining), ", "))
 	case d.AdminComment != "" && !super:
 		return refuseField(errs.Denied, fault.AccessDenied, "admin_comment", "only root and the scheduler's user may change it")
 	case d.Nice.Set && d.Nice.Number < model.NiceOffset && !super:
 		return refuseField(errs.Denied, fault.AccessDenied, "nice", "only root and the scheduler's user may set it below 0")
-	case d.BeginTime > model.At(now.Add(maxWait)):
-		return refuseField(errs.Invalid, fault.InvalidTimeValue, "begin_time", "more than %d days ahead", maxWait/(24*time.Hour))
+	case d.BeginTime > model.At(now.Add(maxBeginDelay)):
+		return refuseField(errs.Invalid, fault.InvalidTimeValue, "begin_time", "more than %d days ahead", maxBeginDelay/(24*time.Hour))
 	}
 	return checkTexts(d)
 }
@@ -142,24 +142,24 @@ func setFields(d model.JobDesc) (names []string) {
 	return names
 }
 
-// update is one change of a job.
-type update struct {
-	c       *Controller
-	client  server.Identity
-	d       *model.JobDesc
-	limited bool // the time limit of a started job has changed
+// jobUpdate is one change of a job.
+type jobUpdate struct {
+	c            *Controller
+	client       server.Identity
+	d            *model.JobDesc
+	limitChanged bool // the time limit of a started job has changed
 }
 
 // decide returns a function that changes j's record, or an error if the job
 // can't be changed. The caller holds c.mu.
-func (u *update) decide(j *job) (func(*record), error) {
+func (u *jobUpdate) decide(j *job) (func(*record), error) {
 	d, pending := u.d, j.phase == waiting
 	super := u.c.super(u.client.UID)
 	for _, t := range []struct {
 		field string
-		given bool
+		set   bool
 	}{{"begin_time", d.BeginTime != 0}, {"nice", d.Nice.Set}, {"partition", d.Partition != "" && d.Partition != j.Job.Partition}} {
-		if t.given && !pending {
+		if t.set && !pending {
 			return nil, refuse(errs.Conflict, fault.JobNotPending, "job %d has started, so it has no %s to change", j.number, t.field)
 		}
 	}
@@ -175,7 +175,7 @@ func (u *update) decide(j *job) (func(*record), error) {
 	if err != nil {
 		return nil, err
 	}
-	u.limited = !pending && limit != j.Job.TimeLimit
+	u.limitChanged = !pending && limit != j.Job.TimeLimit
 	return func(r *record) {
 		m := &r.Job
 		for _, t := range []struct {
@@ -200,14 +200,14 @@ func (u *update) decide(j *job) (func(*record), error) {
 			m.Partition = part.Name
 		}
 		m.TimeLimit = limit
-		if u.limited {
-			r.Limited, m.EndTime = true, ends(m)
+		if u.limitChanged {
+			r.LimitChanged, m.EndTime = true, limitReachedAt(m)
 		}
 	}, nil
 }
 
-// ends returns when a started job reaches its time limit, or 0.
-func ends(m *model.Job) model.Time {
+// limitReachedAt returns when a started job reaches its time limit, or 0.
+func limitReachedAt(m *model.Job) model.Time {
 	if m.StartTime == 0 || !m.TimeLimit.Set {
 		return 0
 	}
@@ -221,42 +221,42 @@ const userHold = 2
 // priority returns the new priority of j, and the reason why it waits. A nice
 // value changes the usual priority of a job. It has no effect on a job to which
 // another priority was given.
-func (u *update) priority(j *job, super bool) (priority, reason uint32, err error) {
-	wanted, now := u.d.Priority, j.Job.Priority
+func (u *jobUpdate) priority(j *job, super bool) (priority, reason uint32, err error) {
+	requested, current := u.d.Priority, j.Job.Priority
 	usual := usualPriority(j.number, u.d.Nice.Or(j.Job.Nice))
-	if now == usualPriority(j.number, j.Job.Nice) {
-		now = usual
+	if current == usualPriority(j.number, j.Job.Nice) {
+		current = usual
 	}
-	if wanted == (model.Opt[uint32]{}) {
-		return now, j.Job.StateReason, nil
+	if requested == (model.Opt[uint32]{}) {
+		return current, j.Job.StateReason, nil
 	}
 	if j.phase != waiting {
 		return 0, 0, refuse(errs.Conflict, fault.JobNotPending, "job %d has started, so its priority has no effect", j.number)
 	}
-	byAdmin := j.held() && j.Job.StateReason == reasonHeldAdmin
+	heldByAdmin := j.held() && j.Job.StateReason == reasonHeldAdmin
 	switch {
-	case wanted.Set && wanted.Number == 0:
+	case requested.Set && requested.Number == 0:
 		switch {
-		case byAdmin && !super, byAdmin && u.d.AllocSID.Or(0) != userHold:
+		case heldByAdmin && !super, heldByAdmin && u.d.AllocSID.Or(0) != userHold:
 			return 0, reasonHeldAdmin, nil
 		case super && u.client.UID != j.Job.UserID && u.d.AllocSID.Or(0) != userHold:
 			return 0, reasonHeldAdmin, nil
 		}
 		return 0, reasonHeldUser, nil
-	case byAdmin && !super:
+	case heldByAdmin && !super:
 		return 0, 0, refuseField(errs.Denied, fault.AccessDenied, "priority", "an administrator holds job %d, and only administrators may release it", j.number)
-	case wanted.Infinite && !j.held():
-		return now, reasonNone, nil
-	case wanted.Infinite:
+	case requested.Infinite && !j.held():
+		return current, reasonNone, nil
+	case requested.Infinite:
 		return usual, reasonNone, nil
-	case !super && (wanted.Number > now && !j.held() || wanted.Number > usual):
+	case !super && (requested.Number > current && !j.held() || requested.Number > usual):
 		return 0, 0, refuseField(errs.Denied, fault.AccessDenied, "priority", "only root and the scheduler's user may raise it")
 	}
-	return wanted.Number, reasonNone, nil
+	return requested.Number, reasonNone, nil
 }
 
 // partition returns the partition to which j is to move, or nil.
-func (u *update) partition(j *job) (*model.Partition, error) {
+func (u *jobUpdate) partition(j *job) (*model.Partition, error) {
 	if u.d.Partition == "" || u.d.Partition == j.Job.Partition {
 		return nil, nil
 	}
@@ -265,37 +265,37 @@ func (u *update) partition(j *job) (*model.Partition, error) {
 
 // timeLimit returns the new time limit of j. If part is not nil, it is the
 // partition to which j moves.
-func (u *update) timeLimit(j *job, part *model.Partition, super bool) (model.Opt[uint32], error) {
-	now, wanted := j.Job.TimeLimit, u.d.TimeLimit
-	if wanted == (model.Opt[uint32]{}) || wanted == now {
+func (u *jobUpdate) timeLimit(j *job, part *model.Partition, super bool) (model.Opt[uint32], error) {
+	current, requested := j.Job.TimeLimit, u.d.TimeLimit
+	if requested == (model.Opt[uint32]{}) || requested == current {
 		if part == nil || super {
-			return now, nil
+			return current, nil
 		}
-		return timeLimit(now, part)
+		return timeLimit(current, part)
 	}
-	longer := wanted.Infinite || now.Set && wanted.Number > now.Number
+	longer := requested.Infinite || current.Set && requested.Number > current.Number
 	switch {
-	case wanted.Set && wanted.Number == 0:
-		return now, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "must be at least 1 minute")
+	case requested.Set && requested.Number == 0:
+		return current, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "must be at least 1 minute")
 	case j.phase != waiting && longer && !super:
-		return now, refuseField(errs.Denied, fault.AccessDenied, "time_limit", "only root and the scheduler's user may extend that of a job that has started")
+		return current, refuseField(errs.Denied, fault.AccessDenied, "time_limit", "only root and the scheduler's user may extend that of a job that has started")
 	case j.phase == running && !j.step.Claim.Adjustable():
-		return now, refuseField(errs.Unsupported, fault.NotSupported, "time_limit", "job %d was started by an older release, so its time limit can't be changed", j.number)
+		return current, refuseField(errs.Unsupported, fault.NotSupported, "time_limit", "job %d was started by an older release, so its time limit can't be changed", j.number)
 	case super:
-		return wanted, nil
+		return requested, nil
 	}
 	for i := range u.c.cfg.Partitions {
 		if p := &u.c.cfg.Partitions[i]; p.Name == cmp.Or(u.d.Partition, j.Job.Partition) {
-			return timeLimit(wanted, p)
+			return timeLimit(requested, p)
 		}
 	}
-	return wanted, nil
+	return requested, nil
 }
 
-// announce makes the step of job j apply the time limit in j's record. It does
+// applyTimeLimit makes the step of job j apply the time limit in j's record. It does
 // nothing if j has no step yet: the method follow applies the limit once the
 // step runs. The caller holds j.edit.
-func (c *Controller) announce(j *job) error {
+func (c *Controller) applyTimeLimit(j *job) error {
 	c.mu.Lock()
 	limit, phase := time.Duration(j.Job.TimeLimit.Number)*c.cfg.minute, j.phase
 	c.mu.Unlock()
@@ -310,20 +310,20 @@ func (c *Controller) announce(j *job) error {
 	if j.step == nil {
 		return nil
 	}
-	return gone(j.step.Announce())
+	return ignoreGone(j.step.ReloadTimeLimit())
 }
 
-// relimit makes the step of job j apply a time limit that was changed before
+// reapplyTimeLimit makes the step of job j apply a time limit that was changed before
 // the controller attached to that step.
-func (c *Controller) relimit(j *job) {
-	j.edit.Lock()
-	defer j.edit.Unlock()
+func (c *Controller) reapplyTimeLimit(j *job) {
+	j.editMu.Lock()
+	defer j.editMu.Unlock()
 	c.mu.Lock()
 	adjustable := j.step != nil && j.step.Claim.Adjustable()
 	c.mu.Unlock()
 	var err error
 	if adjustable {
-		err = c.announce(j)
+		err = c.applyTimeLimit(j)
 	}
 	if err != nil || !adjustable {
 		c.log.Error("changing time limit failed", "job", j.number, "error", err)

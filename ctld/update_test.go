@@ -24,7 +24,7 @@ func waitingJob(t *testing.T, c *Controller) uint32 {
 	t.Helper()
 	d := desc("/tmp", "true")
 	d.BeginTime = model.At(time.Now().Add(time.Hour))
-	j, spec, _, err := c.accept(server.Identity{UID: c.uid}, d, time.Now())
+	j, spec, _, err := c.prepareJob(server.Identity{UID: c.uid}, d, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +42,9 @@ func TestUpdate(t *testing.T) {
 	some, begin := model.Some[uint32], model.At(time.Now().Add(2*time.Hour))
 	nice := func(n int64) model.JobDesc { return model.JobDesc{Nice: some(uint32(model.NiceOffset + n))} }
 	type step struct {
-		who  server.Identity
-		d    model.JobDesc
-		want int // Slurm's error number
+		client server.Identity
+		d      model.JobDesc
+		want   int // Slurm's error number
 	}
 	hold, release, userHeld := model.JobDesc{Priority: some(0)}, model.JobDesc{Priority: model.Infinite[uint32]()}, model.JobDesc{Priority: some(0), AllocSID: some(userHold)}
 	for _, tt := range []struct {
@@ -123,15 +123,15 @@ func TestUpdate(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			id := waitingJob(t, c)
-			before := see(t, c, id)
+			before := viewJob(t, c, id)
 			for i, s := range tt.steps {
-				err := c.updateJob(s.who, key("", uint64(id)), &s.d)
+				err := c.updateJob(s.client, key("", uint64(id)), &s.d)
 				e, _ := errors.AsType[*errs.Error](err)
 				if s.want == 0 && err != nil || s.want != 0 && (e == nil || e.Number != s.want) {
 					t.Errorf("change %d: %v, want number %d", i, err, s.want)
 				}
 			}
-			if j := see(t, c, id); !tt.holds(j, before) {
+			if j := viewJob(t, c, id); !tt.holds(j, before) {
 				t.Errorf("the job is %+v", j)
 			}
 		})
@@ -142,26 +142,26 @@ func TestUpdate(t *testing.T) {
 // only administrators can submit jobs with a negative nice value.
 func TestSubmittedNice(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
-	user := me
+	user := ownUser
 	raised := int64(-100) // the user who runs the controller may raise priorities
 	if user.UID == 0 {
 		user, raised = owner, 0 // any user but root
 	}
 	for _, tt := range []struct {
-		who         server.Identity
+		client      server.Identity
 		given, want int64
 	}{{user, 0, 0}, {user, 100, 100}, {user, -100, raised}, {admin, 100, 100}, {admin, -100, -100}} {
 		d := desc(t.TempDir(), "true")
 		d.BeginTime = model.At(time.Now().Add(time.Hour))
 		d.UserID, d.Nice = model.Some(user.UID), model.Some(uint32(model.NiceOffset+tt.given))
-		j, spec, _, err := c.accept(tt.who, d, time.Now())
+		j, spec, _, err := c.prepareJob(tt.client, d, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := c.enqueue(j, spec, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		shown := see(t, c, j.id())
+		shown := viewJob(t, c, j.id())
 		if shown.Nice != uint32(model.NiceOffset+tt.want) || int64(shown.Priority) != 0xffff0000-int64(j.id())-tt.want {
 			t.Errorf("%+v: nice %d, priority %d of job %d", tt, shown.Nice, shown.Priority, j.id())
 		}
@@ -171,9 +171,9 @@ func TestSubmittedNice(t *testing.T) {
 // TestUpdateNames checks which texts are accepted as the name of a job.
 func TestUpdateNames(t *testing.T) {
 	c, _ := controller(t, Config{})
-	for _, named := range []string{"", "0", "99", "1_2", "1+2", "x", "4294967296"} {
-		if err := c.updateJob(me, named, &model.JobDesc{Name: "x"}); errs.KindOf(err) != errs.NotFound {
-			t.Errorf("%q: %v", named, err)
+	for _, jobText := range []string{"", "0", "99", "1_2", "1+2", "x", "4294967296"} {
+		if err := c.updateJob(ownUser, jobText, &model.JobDesc{Name: "x"}); errs.KindOf(err) != errs.NotFound {
+			t.Errorf("%q: %v", jobText, err)
 		}
 	}
 }
@@ -191,27 +191,27 @@ func TestUpdateOfARunningJob(t *testing.T) {
 		fault.JobNotPending:    {Priority: model.Some[uint32](0)},
 		fault.InvalidTimeLimit: {TimeLimit: model.Some[uint32](0)},
 	} {
-		err := c.updateJob(me, text, d)
+		err := c.updateJob(ownUser, text, d)
 		if e, _ := errors.AsType[*errs.Error](err); e == nil || e.Number != want {
 			t.Errorf("%+v: %v", d, err)
 		}
 	}
 	for _, d := range []model.JobDesc{{BeginTime: model.At(time.Now())}, {Nice: model.Some[uint32](model.NiceOffset)}, {Partition: "other"}} {
-		if err := c.updateJob(me, text, &d); errs.KindOf(err) != errs.Conflict {
+		if err := c.updateJob(ownUser, text, &d); errs.KindOf(err) != errs.Conflict {
 			t.Errorf("%+v: %v", d, err)
 		}
 	}
 	if err := c.updateJob(admin, text, &model.JobDesc{TimeLimit: model.Some[uint32](900), Comment: "more"}); err != nil {
 		t.Fatal(err)
 	}
-	if j := see(t, c, id); j.EndTime != j.StartTime+900*60 || j.Comment != "more" || j.State != model.JobRunning {
+	if j := viewJob(t, c, id); j.EndTime != j.StartTime+900*60 || j.Comment != "more" || j.State != model.JobRunning {
 		t.Errorf("%+v", j)
 	}
-	if err := c.updateJob(me, text, &model.JobDesc{TimeLimit: model.Some[uint32](1)}); err != nil { // a minute is 100 ms here
+	if err := c.updateJob(ownUser, text, &model.JobDesc{TimeLimit: model.Some[uint32](1)}); err != nil { // a minute is 100 ms here
 		t.Fatal(err)
 	}
 	awaitState(t, c, id, model.JobTimeout)
-	if err := c.updateJob(me, text, &model.JobDesc{Comment: "late"}); errs.KindOf(err) != errs.Conflict {
+	if err := c.updateJob(ownUser, text, &model.JobDesc{Comment: "late"}); errs.KindOf(err) != errs.Conflict {
 		t.Errorf("change of an ended job: %v", err)
 	}
 }
@@ -231,7 +231,7 @@ func TestOrderOfPriority(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitState(t, c, third, model.JobRunning)
-	if j := see(t, c, second); j.State != model.JobPending {
+	if j := viewJob(t, c, second); j.State != model.JobPending {
 		t.Errorf("the other job is in state %d", j.State)
 	}
 }
@@ -241,25 +241,25 @@ func TestOrderOfPriority(t *testing.T) {
 func TestUpdateOverRPC(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		c, _ := controller(t, Config{})
-		rpc, own := ask(t, c, v), model.Credential{}
+		rpc, cred := newClient(t, c, v), model.Credential{}
 		d := desc(t.TempDir(), "sleep 60")
 		d.Priority = model.Some[uint32](0)
 		id := submit(t, c, d)
 		text := key("", uint64(id))
-		if results, err := rpc.UpdateJob(t.Context(), own, text, &model.JobDesc{Name: "new", Priority: model.Some[uint32](0)}); err != nil || results != nil {
+		if results, err := rpc.UpdateJob(t.Context(), cred, text, &model.JobDesc{Name: "new", Priority: model.Some[uint32](0)}); err != nil || results != nil {
 			t.Fatal(v, results, err)
 		}
-		if j := see(t, c, id); j.Name != "new" || j.StateReason != reasonHeldUser {
+		if j := viewJob(t, c, id); j.Name != "new" || j.StateReason != reasonHeldUser {
 			t.Errorf("%v: %+v", v, j)
 		}
-		_, err := rpc.UpdateJob(t.Context(), own, text, &model.JobDesc{Licenses: "x"})
+		_, err := rpc.UpdateJob(t.Context(), cred, text, &model.JobDesc{Licenses: "x"})
 		if errs.KindOf(err) != errs.Unsupported || v >= codec.V2302 && !strings.Contains(err.Error(), "can change only account") {
 			t.Errorf("%v: %v", v, err)
 		}
-		if _, err := rpc.UpdateJob(t.Context(), own, "77", &model.JobDesc{Name: "x"}); errs.KindOf(err) != errs.NotFound {
+		if _, err := rpc.UpdateJob(t.Context(), cred, "77", &model.JobDesc{Name: "x"}); errs.KindOf(err) != errs.NotFound {
 			t.Errorf("%v: %v", v, err)
 		}
-		if _, err := rpc.UpdateJob(t.Context(), own, text, &model.JobDesc{Release: true}); err != nil {
+		if _, err := rpc.UpdateJob(t.Context(), cred, text, &model.JobDesc{Release: true}); err != nil {
 			t.Errorf("%v: %v", v, err)
 		}
 		awaitState(t, c, id, model.JobRunning)
@@ -275,11 +275,11 @@ func TestUpdatesSurvive(t *testing.T) {
 	d := desc(t.TempDir(), "sleep 60")
 	held := *d
 	held.Priority = model.Some[uint32](0)
-	runs, waits := s.accepted(d), s.accepted(&held)
-	s.await(runs, model.JobRunning)
+	runningID, heldID := s.accepted(d), s.accepted(&held)
+	s.await(runningID, model.JobRunning)
 	for id, d := range map[uint32]model.JobDesc{
-		runs:  {Comment: "a", TimeLimit: model.Some[uint32](50)}, // 5 s
-		waits: {Name: "b", TimeLimit: model.Some[uint32](1)},
+		runningID: {Comment: "a", TimeLimit: model.Some[uint32](50)}, // 5 s
+		heldID:    {Name: "b", TimeLimit: model.Some[uint32](1)},
 	} {
 		if _, err := s.client.UpdateJob(t.Context(), model.Credential{}, key("", uint64(id)), &d); err != nil {
 			t.Fatal(err)
@@ -287,18 +287,18 @@ func TestUpdatesSurvive(t *testing.T) {
 	}
 	s.kill()
 	s.start()
-	if j := s.await(runs, model.JobRunning); j.Comment != "a" || j.TimeLimit != model.Some[uint32](50) {
+	if j := s.await(runningID, model.JobRunning); j.Comment != "a" || j.TimeLimit != model.Some[uint32](50) {
 		t.Errorf("%+v", j)
 	}
-	if j := s.job(waits); j.State != model.JobPending || j.Name != "b" || j.StateReason != reasonHeldUser || j.TimeLimit != model.Some[uint32](1) {
+	if j := s.job(heldID); j.State != model.JobPending || j.Name != "b" || j.StateReason != reasonHeldUser || j.TimeLimit != model.Some[uint32](1) {
 		t.Errorf("%+v", j)
 	}
-	if _, err := s.client.UpdateJob(t.Context(), model.Credential{}, key("", uint64(waits)), &model.JobDesc{Release: true}); err != nil {
+	if _, err := s.client.UpdateJob(t.Context(), model.Credential{}, key("", uint64(heldID)), &model.JobDesc{Release: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.client.KillJobs(t.Context(), model.Credential{}, &model.KillJobs{Jobs: []string{key("", uint64(runs))}, Signal: 9}); err != nil {
+	if _, err := s.client.KillJobs(t.Context(), model.Credential{}, &model.KillJobs{Jobs: []string{key("", uint64(runningID))}, Signal: 9}); err != nil {
 		t.Fatal(err)
 	}
-	s.await(runs, model.JobCancelled)
-	s.await(waits, model.JobTimeout) // with the new time limit
+	s.await(runningID, model.JobCancelled)
+	s.await(heldID, model.JobTimeout) // with the new time limit
 }

@@ -21,14 +21,14 @@ const (
 
 // limits holds limits in bytes, counted as in the journal.
 type limits struct {
-	user, all           int64 // bytes of scripts, environments and records of jobs
-	userTexts, allTexts int64 // part of these: records of jobs, which are also in memory
-	rate, burst         int64 // bytes written for one user's jobs: per second, and at once
+	userBytes, totalBytes             int64 // bytes of scripts, environments and records of jobs
+	userRecordBytes, totalRecordBytes int64 // part of these: records of jobs, which are also in memory
+	rate, burst                       int64 // bytes written for one user's jobs: per second, and at once
 }
 
 var defaultLimits = limits{
-	user: 256 << 20, all: 1 << 30,
-	userTexts: 16 << 20, allTexts: 64 << 20,
+	userBytes: 256 << 20, totalBytes: 1 << 30,
+	userRecordBytes: 16 << 20, totalRecordBytes: 64 << 20,
 	rate: 64 << 10, burst: 64 << 20,
 }
 
@@ -36,49 +36,53 @@ var defaultLimits = limits{
 // journal itself counts the bytes of all values, including scripts
 // (Journal.Usage).
 type usage struct {
-	all   load
+	total load
 	users map[uint32]load
 	rates map[uint32]*rate.Bucket
 }
 
 // load is a number of jobs and the bytes of their records.
 type load struct {
-	jobs  int   // waiting, running and shown
-	texts int64 // bytes of their records in the journal
-	due   int64 // bytes that will be written to the journal for these jobs later
+	jobs          int   // waiting, running and shown
+	recordBytes   int64 // bytes of their records in the journal
+	reservedBytes int64 // bytes that will be written to the journal for these jobs later
 }
 
-func (l load) plus(m load) load  { return load{l.jobs + m.jobs, l.texts + m.texts, l.due + m.due} }
-func (l load) minus(m load) load { return load{l.jobs - m.jobs, l.texts - m.texts, l.due - m.due} }
+func (l load) plus(m load) load {
+	return load{l.jobs + m.jobs, l.recordBytes + m.recordBytes, l.reservedBytes + m.reservedBytes}
+}
+func (l load) minus(m load) load {
+	return load{l.jobs - m.jobs, l.recordBytes - m.recordBytes, l.reservedBytes - m.reservedBytes}
+}
 
-// count replaces the load of j with l. The caller holds c.mu.
-func (c *Controller) count(j *job, l load) {
-	uid, change := j.Job.UserID, l.minus(j.counted)
-	j.counted = l
-	c.usage.all = c.usage.all.plus(change)
+// setLoad replaces the load of j with l. The caller holds c.mu.
+func (c *Controller) setLoad(j *job, l load) {
+	uid, delta := j.Job.UserID, l.minus(j.load)
+	j.load = l
+	c.usage.total = c.usage.total.plus(delta)
 	if c.usage.users == nil {
 		c.usage.users = map[uint32]load{}
 	}
-	own := c.usage.users[uid].plus(change)
-	if c.usage.users[uid] = own; own == (load{}) {
+	userLoad := c.usage.users[uid].plus(delta)
+	if c.usage.users[uid] = userLoad; userLoad == (load{}) {
 		delete(c.usage.users, uid)
 	}
 }
 
-// kept returns the load of j when its record takes the given number of bytes in
+// jobLoad returns the load of j when its record takes the given number of bytes in
 // the journal.
-func (c *Controller) kept(j *job, texts int64) load {
-	l := load{jobs: 1, texts: texts}
+func (c *Controller) jobLoad(j *job, recordBytes int64) load {
+	l := load{jobs: 1, recordBytes: recordBytes}
 	if c.spool != nil && !j.Job.State.Ended() {
-		l.due = 2 * texts // a record for the spool when the job starts, and one when it ends
+		l.reservedBytes = 2 * recordBytes // a record for the spool when the job starts, and one when it ends
 	}
 	return l
 }
 
-// take counts j with load l. If a limit would be exceeded, take first forgets
+// reserveLoad counts j with load l. If a limit would be exceeded, take first forgets
 // the oldest ended jobs of the user, and releases c.mu meanwhile. The caller
 // holds c.mu.
-func (c *Controller) take(j *job, l load) error {
+func (c *Controller) reserveLoad(j *job, l load) error {
 	err := c.checkLimits(j, l)
 	if err != nil {
 		c.mu.Unlock()
@@ -87,7 +91,7 @@ func (c *Controller) take(j *job, l load) error {
 		err = c.checkLimits(j, l)
 	}
 	if err == nil {
-		c.count(j, l)
+		c.setLoad(j, l)
 	}
 	return err
 }
@@ -95,38 +99,38 @@ func (c *Controller) take(j *job, l load) error {
 // checkLimits returns an error if j with load l would exceed a limit. The
 // caller holds c.mu.
 func (c *Controller) checkLimits(j *job, l load) error {
-	uid, most, limits, change := j.Job.UserID, c.cfg.MaxJobs, &c.cfg.limits, l.minus(j.counted)
-	own, all := c.usage.users[uid].plus(change), c.usage.all.plus(change)
+	uid, maxJobs, limits, delta := j.Job.UserID, c.cfg.MaxJobs, &c.cfg.limits, l.minus(j.load)
+	userLoad, total := c.usage.users[uid].plus(delta), c.usage.total.plus(delta)
 	tooMany := func(format string, args ...any) error {
 		return refuse(errs.TooMany, fault.MaxJobCount, format, args...)
 	}
 	if c.super(uid) {
-		if all.jobs > most {
-			return tooMany("the controller is full: it holds %d jobs", c.usage.all.jobs)
+		if total.jobs > maxJobs {
+			return tooMany("the controller is full: it holds %d jobs", c.usage.total.jobs)
 		}
 		return nil
 	}
-	ownBytes, allStored := c.journal.Usage(uid)
+	userBytes, totalBytes := c.journal.Usage(uid)
 	switch {
-	case own.jobs > max(1, most/userShare):
+	case userLoad.jobs > max(1, maxJobs/userShare):
 		return tooMany("the controller already holds %d of your jobs, the limit for one user", c.usage.users[uid].jobs)
-	case all.jobs > most-most/adminShare:
-		return tooMany("the controller is full: it holds %d jobs", c.usage.all.jobs)
-	case own.texts > limits.userTexts:
-		return tooMany("names, comments and paths of your jobs exceed %d MiB, the limit for one user", limits.userTexts>>20)
-	case all.texts > limits.allTexts:
-		return tooMany("names, comments and paths of all jobs exceed the controller's limit of %d MiB", limits.allTexts>>20)
-	case own.due+ownBytes > limits.user:
-		return tooMany("scripts, environments and records of your jobs exceed %d MiB, the limit for one user", limits.user>>20)
-	case all.due+allStored > limits.all:
-		return tooMany("scripts, environments and records of all jobs exceed the controller's limit of %d MiB", limits.all>>20)
+	case total.jobs > maxJobs-maxJobs/adminShare:
+		return tooMany("the controller is full: it holds %d jobs", c.usage.total.jobs)
+	case userLoad.recordBytes > limits.userRecordBytes:
+		return tooMany("names, comments and paths of your jobs exceed %d MiB, the limit for one user", limits.userRecordBytes>>20)
+	case total.recordBytes > limits.totalRecordBytes:
+		return tooMany("names, comments and paths of all jobs exceed the controller's limit of %d MiB", limits.totalRecordBytes>>20)
+	case userLoad.reservedBytes+userBytes > limits.userBytes:
+		return tooMany("scripts, environments and records of your jobs exceed %d MiB, the limit for one user", limits.userBytes>>20)
+	case total.reservedBytes+totalBytes > limits.totalBytes:
+		return tooMany("scripts, environments and records of all jobs exceed the controller's limit of %d MiB", limits.totalBytes>>20)
 	}
 	return nil
 }
 
-// slow refuses a submission, or a change of a job, by user uid if the bytes
+// checkRate refuses a submission, or a change of a job, by user uid if the bytes
 // written for that user exceed the permitted rate. The caller holds c.mu.
-func (c *Controller) slow(uid uint32, now time.Time) error {
+func (c *Controller) checkRate(uid uint32, now time.Time) error {
 	b := c.usage.rates[uid]
 	if b == nil || c.super(uid) {
 		return nil
@@ -166,8 +170,8 @@ func (c *Controller) forgetRates(now time.Time) {
 	}
 }
 
-// sizes returns the bytes that entries take in the journal.
-func sizes(entries []journal.Entry) (bytes int64) {
+// totalSize returns the bytes that entries take in the journal.
+func totalSize(entries []journal.Entry) (bytes int64) {
 	for _, e := range entries {
 		bytes += e.Size()
 	}
@@ -179,12 +183,12 @@ func sizes(entries []journal.Entry) (bytes int64) {
 // of other users.
 func (c *Controller) forgetOldest(uid uint32) {
 	list, _ := c.snapshot()
-	var done []*record
+	var endedJobs []*record
 	for _, r := range list {
 		if r.Job.State.Ended() && r.Job.UserID == uid {
-			done = append(done, r)
+			endedJobs = append(endedJobs, r)
 		}
 	}
-	slices.SortFunc(done, func(a, b *record) int { return cmp.Compare(a.Job.EndTime, b.Job.EndTime) })
-	c.drop(done[:min(len(done), max(1, c.cfg.MaxJobs/userShare/10))]) // several at once, so that the next submissions need not forget any
+	slices.SortFunc(endedJobs, func(a, b *record) int { return cmp.Compare(a.Job.EndTime, b.Job.EndTime) })
+	c.drop(endedJobs[:min(len(endedJobs), max(1, c.cfg.MaxJobs/userShare/10))]) // several at once, so that the next submissions need not forget any
 }

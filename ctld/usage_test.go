@@ -15,15 +15,15 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// away is an accounting daemon that is always unavailable.
-type away struct{}
+// unavailableAccounting is an accounting daemon that is always unavailable.
+type unavailableAccounting struct{}
 
-func (away) Record(context.Context, []model.Job) error {
+func (unavailableAccounting) Record(context.Context, []model.Job) error {
 	return errs.New(errs.Unavailable, "not there")
 }
 
-// reserved adds a job of uid to c without running it.
-func reserved(c *Controller, uid uint32) (*job, error) {
+// reserveJob adds a job of uid to c without running it.
+func reserveJob(c *Controller, uid uint32) (*job, error) {
 	j := &job{record: &record{}}
 	j.Job.UserID = uid
 	return j, c.reserve(j, time.Now())
@@ -34,7 +34,7 @@ func TestNoUserTakesAllSlots(t *testing.T) {
 	c, _ := controller(t, Config{MaxJobs: 10})
 	fill := func(uid uint32) (n int) {
 		for {
-			if _, err := reserved(c, uid); err != nil {
+			if _, err := reserveJob(c, uid); err != nil {
 				if errs.KindOf(err) != errs.TooMany {
 					t.Fatal(err)
 				}
@@ -43,7 +43,7 @@ func TestNoUserTakesAllSlots(t *testing.T) {
 			n++
 		}
 	}
-	first, err := reserved(c, ann)
+	first, err := reserveJob(c, ann)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,14 +65,14 @@ func TestNoUserTakesAllSlots(t *testing.T) {
 	if len(c.jobs) != 9 {
 		t.Errorf("users have %d of 10 jobs", len(c.jobs))
 	}
-	if _, err := reserved(c, c.uid); err != nil {
+	if _, err := reserveJob(c, c.uid); err != nil {
 		t.Errorf("no place is left for administrators: %v", err)
 	}
 }
 
-// recorded adds a held job of uid to c, as a submission does. Its texts and its
+// enqueueJob adds a held job of uid to c, as a submission does. Its texts and its
 // script have the given numbers of bytes.
-func recorded(c *Controller, uid uint32, texts, script int, now time.Time) (*job, error) {
+func enqueueJob(c *Controller, uid uint32, texts, script int, now time.Time) (*job, error) {
 	j, spec := &job{record: &record{}}, &step.Spec{Script: step.Raw(strings.Repeat("\x01", script))}
 	j.Job.UserID, j.Job.Comment = uid, strings.Repeat("\x01", texts)
 	return j, c.enqueue(j, spec, now)
@@ -82,35 +82,35 @@ func recorded(c *Controller, uid uint32, texts, script int, now time.Time) (*job
 // journal, whatever the jobs contain.
 func TestNoUserTakesTheDisk(t *testing.T) {
 	const ann, bea = 54321, 54322
-	few := limits{user: 8 << 20, all: 32 << 20, userTexts: 2 << 20, allTexts: 8 << 20, rate: 1 << 20, burst: 1 << 30}
+	testLimits := limits{userBytes: 8 << 20, totalBytes: 32 << 20, userRecordBytes: 2 << 20, totalRecordBytes: 8 << 20, rate: 1 << 20, burst: 1 << 30}
 	for _, tt := range []struct {
 		name          string
 		texts, script int
-		what          string
+		wantErr       string
 	}{
 		{"scripts", 0, 256 << 10, "scripts, environments and records of your jobs exceed 8 MiB"},
 		{"texts", 32 << 10, 0, "names, comments and paths of your jobs exceed 2 MiB"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, _ := controller(t, Config{Accounting: away{}, limits: few})
+			c, _ := controller(t, Config{Accounting: unavailableAccounting{}, limits: testLimits})
 			now := time.Now()
 			for {
-				if _, err := recorded(c, ann, tt.texts, tt.script, now); err != nil {
-					if errs.KindOf(err) != errs.TooMany || !strings.Contains(err.Error(), tt.what) {
+				if _, err := enqueueJob(c, ann, tt.texts, tt.script, now); err != nil {
+					if errs.KindOf(err) != errs.TooMany || !strings.Contains(err.Error(), tt.wantErr) {
 						t.Fatal(err)
 					}
 					break
 				}
 			}
 			stored, all := c.journal.Usage(ann)
-			size, texts := fileSize(t, c), c.usage.users[ann].texts
-			if stored > few.user || texts > few.userTexts || stored < few.user*3/4 && texts < few.userTexts*3/4 || size > 2*all+1<<20 {
+			size, texts := fileSize(t, c), c.usage.users[ann].recordBytes
+			if stored > testLimits.userBytes || texts > testLimits.userRecordBytes || stored < testLimits.userBytes*3/4 && texts < testLimits.userRecordBytes*3/4 || size > 2*all+1<<20 {
 				t.Errorf("%d bytes are counted, %d of texts, and the file has %d", stored, texts, size)
 			}
-			if _, err := recorded(c, bea, tt.texts, tt.script, now); err != nil {
+			if _, err := enqueueJob(c, bea, tt.texts, tt.script, now); err != nil {
 				t.Errorf("no space is left for another user: %v", err)
 			}
-			if _, err := recorded(c, c.uid, tt.texts, tt.script, now); err != nil {
+			if _, err := enqueueJob(c, c.uid, tt.texts, tt.script, now); err != nil {
 				t.Errorf("no space is left for an administrator: %v", err)
 			}
 		})
@@ -120,7 +120,7 @@ func TestNoUserTakesTheDisk(t *testing.T) {
 func fileSize(t *testing.T, c *Controller) int64 {
 	t.Helper()
 	c.journal.Get("") // returns after a rewrite of the file that is under way
-	st, err := os.Stat(filepath.Join(c.cfg.State, "journal"))
+	st, err := os.Stat(filepath.Join(c.cfg.StateDir, "journal"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,14 +131,14 @@ func fileSize(t *testing.T, c *Controller) int64 {
 // that other users do not.
 func TestRate(t *testing.T) {
 	const ann, bea, script = 54321, 54322, 256 << 10
-	some := defaultLimits
-	some.burst = 4 << 20
-	c, _ := controller(t, Config{limits: some})
+	testLimits := defaultLimits
+	testLimits.burst = 4 << 20
+	c, _ := controller(t, Config{limits: testLimits})
 	now := time.Now()
 	wrote := int64(0)
 	for {
 		before := fileSize(t, c)
-		j, err := recorded(c, ann, 1000, script, now)
+		j, err := enqueueJob(c, ann, 1000, script, now)
 		if err == nil {
 			wrote += max(0, fileSize(t, c)-before)
 			err = c.cancel(j.id())
@@ -150,16 +150,16 @@ func TestRate(t *testing.T) {
 			break
 		}
 	}
-	if wrote > some.burst+2*script {
+	if wrote > testLimits.burst+2*script {
 		t.Errorf("%d bytes were written at once", wrote)
 	}
-	if _, err := recorded(c, bea, 1000, script, now); err != nil {
+	if _, err := enqueueJob(c, bea, 1000, script, now); err != nil {
 		t.Errorf("another user: %v", err)
 	}
-	if _, err := recorded(c, c.uid, 1000, script, now); err != nil {
+	if _, err := enqueueJob(c, c.uid, 1000, script, now); err != nil {
 		t.Errorf("an administrator: %v", err)
 	}
-	if _, err := recorded(c, ann, 1000, script, now.Add(time.Minute)); err != nil {
+	if _, err := enqueueJob(c, ann, 1000, script, now.Add(time.Minute)); err != nil {
 		t.Errorf("a minute later: %v", err)
 	}
 	c.mu.Lock()
@@ -169,19 +169,19 @@ func TestRate(t *testing.T) {
 	}
 }
 
-func TestUsageIsGivenBack(t *testing.T) {
-	c, stop := controller(t, Config{Accounting: away{}})
+func TestUsageIsReleased(t *testing.T) {
+	c, stop := controller(t, Config{Accounting: unavailableAccounting{}})
 	dir := t.TempDir()
 	d := desc(dir, "true")
 	d.Priority = model.Some[uint32](0)
 	submit(t, c, d)
 	held := c.usage.users[c.uid]
 	stored, _ := c.journal.Usage(c.uid)
-	if held.jobs != 1 || held.texts == 0 || held.due != 2*held.texts || stored < held.texts+int64(len(d.Script)) {
+	if held.jobs != 1 || held.recordBytes == 0 || held.reservedBytes != 2*held.recordBytes || stored < held.recordBytes+int64(len(d.Script)) {
 		t.Errorf("%+v of a job that waits, %d bytes", held, stored)
 	}
 	stop()
-	c, _ = controller(t, Config{State: c.cfg.State, Accounting: away{}})
+	c, _ = controller(t, Config{StateDir: c.cfg.StateDir, Accounting: unavailableAccounting{}})
 	if got := c.usage.users[c.uid]; got != held {
 		t.Errorf("%+v after a restart, %+v before", got, held)
 	}
@@ -192,11 +192,11 @@ func TestUsageIsGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitState(t, c, 1, model.JobCancelled)
-	if got := c.usage.users[c.uid]; got != (load{jobs: 1, texts: c.texts(c.jobs[1])}) {
+	if got := c.usage.users[c.uid]; got != (load{jobs: 1, recordBytes: c.recordSize(c.jobs[1])}) {
 		t.Errorf("%+v of a job that ended", got)
 	}
 	c.forgetOldest(c.uid)
-	if len(c.usage.users) > 0 || c.usage.all != (load{}) {
+	if len(c.usage.users) > 0 || c.usage.total != (load{}) {
 		t.Errorf("%+v of none", c.usage)
 	}
 }

@@ -15,15 +15,15 @@ import (
 	"schedrestd/socket/listener"
 )
 
-// passed returns the sockets that the service manager passed to this process.
-var passed = sync.OnceValues(notify.Sockets)
+// passedSockets returns the sockets that the service manager passed to this process.
+var passedSockets = sync.OnceValues(notify.Sockets)
 
-// activated returns listeners for the passed sockets. Each must match the
+// passedListeners returns listeners for the passed sockets. Each must match the
 // configured address and port, or the configured path of the UNIX socket,
 // because clients connect to the configured addresses. If the passed socket had
 // another port, the configured port would be free, and any user could bind it.
-func activated(address, path string, o socket.Options) (list []net.Listener, err error) {
-	files, err := passed()
+func passedListeners(address, path string, o socket.Options) (list []net.Listener, err error) {
+	files, err := passedSockets()
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "use the service manager's sockets")
 	}
@@ -46,11 +46,11 @@ func adopt(f *os.File, address, path string, o socket.Options) (net.Listener, er
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "use the service manager's socket %q", f.Name())
 	}
-	switch at := ln.Addr().(type) {
+	switch addr := ln.Addr().(type) {
 	case *net.TCPAddr:
-		err = matchTCP(at.AddrPort(), address)
+		err = matchTCP(addr.AddrPort(), address)
 	case *net.UnixAddr:
-		if err = matchUnix(at.Name, path); err == nil {
+		if err = matchUnix(addr.Name, path); err == nil {
 			err = listener.CheckActivated(path, o)
 		}
 		_ = control(f, fdpass.Refuse)
@@ -106,16 +106,16 @@ func mismatch(bound, want string) error {
 }
 
 // listens reports whether f is a stream socket that listens.
-func listens(f *os.File) (yes bool) {
-	err := control(f, func(fd int) { yes = notify.IsListening(fd) })
-	return err == nil && yes
+func listens(f *os.File) (listening bool) {
+	err := control(f, func(fd int) { listening = notify.IsListening(fd) })
+	return err == nil && listening
 }
 
 // control calls do with the descriptor of f.
-func control(f *os.File, do func(fd int)) error {
+func control(f *os.File, fn func(fd int)) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return err
 	}
-	return raw.Control(func(fd uintptr) { do(int(fd)) })
+	return raw.Control(func(fd uintptr) { fn(int(fd)) })
 }

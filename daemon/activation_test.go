@@ -11,8 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// pass makes Listen use these sockets as if a service manager had passed them.
-func pass(t *testing.T, sockets ...net.Listener) {
+// passSockets makes Listen use these sockets as if a service manager had passed them.
+func passSockets(t *testing.T, sockets ...net.Listener) {
 	t.Helper()
 	var files []*os.File
 	for _, ln := range sockets {
@@ -22,18 +22,18 @@ func pass(t *testing.T, sockets ...net.Listener) {
 		}
 		files = append(files, f)
 	}
-	before := passed
-	passed = func() ([]*os.File, error) { return files, nil }
+	old := passedSockets
+	passedSockets = func() ([]*os.File, error) { return files, nil }
 	t.Cleanup(func() {
-		passed = before
+		passedSockets = old
 		for _, f := range files {
 			f.Close()
 		}
 	})
 }
 
-// made returns a socket as a service manager creates it.
-func made(t *testing.T, network, address string) net.Listener {
+// newSocket returns a socket as a service manager creates it.
+func newSocket(t *testing.T, network, address string) net.Listener {
 	t.Helper()
 	ln, err := net.Listen(network, address)
 	if err != nil {
@@ -51,22 +51,22 @@ func portOf(ln net.Listener) int { return ln.Addr().(*net.TCPAddr).Port }
 func TestPassedSockets(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")
-	tcp, unix := made(t, "tcp", "127.0.0.1:0"), made(t, "unix", path)
+	tcp, unix := newSocket(t, "tcp", "127.0.0.1:0"), newSocket(t, "unix", path)
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, sockets := range map[string][]net.Listener{"both": {tcp, unix}, "TCP": {tcp}} {
 		t.Run(name, func(t *testing.T) {
-			pass(t, sockets...)
-			where := path
+			passSockets(t, sockets...)
+			unixPath := path
 			if len(sockets) == 1 {
-				where = filepath.Join(dir, "own")
+				unixPath = filepath.Join(dir, "own")
 			}
-			list, err := Listen("localhost", portOf(tcp), where, 0o600, 0)
+			list, err := Listen("localhost", portOf(tcp), unixPath, 0o600, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(list) != 2 || list[0].Addr().String() != tcp.Addr().String() || list[1].Addr().String() != where {
+			if len(list) != 2 || list[0].Addr().String() != tcp.Addr().String() || list[1].Addr().String() != unixPath {
 				t.Errorf("%v", list)
 			}
 			if err := Close(list); err != nil {
@@ -89,7 +89,7 @@ func TestPassedSockets(t *testing.T) {
 func TestForeignSocketsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")
-	tcp, unix := made(t, "tcp", "127.0.0.1:0"), made(t, "unix", path)
+	tcp, unix := newSocket(t, "tcp", "127.0.0.1:0"), newSocket(t, "unix", path)
 	if err := os.Chmod(path, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestForeignSocketsAreRefused(t *testing.T) {
 		{"too wide a mode", unix, "127.0.0.1", 0, path, 0o600, []string{path, "mode 0666"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			pass(t, tt.ln)
+			passSockets(t, tt.ln)
 			list, err := Listen(tt.host, tt.port, tt.path, tt.mode, 0)
 			if err == nil {
 				Close(list)
@@ -130,7 +130,7 @@ func TestForeignSocketsAreRefused(t *testing.T) {
 // TestTakenPort checks that a daemon does not start if its port is in use. The
 // error must name the user of the program that uses the port.
 func TestTakenPort(t *testing.T) {
-	held := made(t, "tcp", "127.0.0.1:0")
+	held := newSocket(t, "tcp", "127.0.0.1:0")
 	list, err := Listen("127.0.0.1", portOf(held), "", 0, 0)
 	if err == nil {
 		Close(list)

@@ -26,15 +26,15 @@ var quiet = slog.New(slog.DiscardHandler)
 // the daemon was started is not open in its children.
 func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
 	if os.Getenv("DAEMON_TEST") == "isolate" {
-		look := func() string {
+		probe := func() string {
 			out, _ := exec.Command("/bin/sh", "-c", "test -e /proc/self/fd/9 && echo open").Output()
 			return string(out)
 		}
-		if look() == "" {
+		if probe() == "" {
 			t.Fatal("the probe is not inherited to begin with")
 		}
 		Program{Serve: func(context.Context, string, *slog.Logger) error {
-			if look() != "" {
+			if probe() != "" {
 				t.Error("a child has descriptor 9")
 			}
 			return nil
@@ -71,9 +71,9 @@ func TestSuper(t *testing.T) {
 	}
 }
 
-// TestListenIsPatient checks that a restart succeeds even if a child of the old
+// TestListenRetries checks that a restart succeeds even if a child of the old
 // daemon still holds the port for a moment.
-func TestListenIsPatient(t *testing.T) {
+func TestListenRetries(t *testing.T) {
 	held, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -122,8 +122,8 @@ func TestTickets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none := errors.New("not verified")
-	keys := Keys{Key: &key, Verify: func(string, string) (server.Identity, error) { return server.Identity{}, none }}
+	errNotVerified := errors.New("not verified")
+	keys := Keys{Key: &key, Verify: func(string, string) (server.Identity, error) { return server.Identity{}, errNotVerified }}
 	ticket, err := Ticket(key, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -135,16 +135,16 @@ func TestTickets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, asked := range map[string][2]string{"acting for another": {ticket, "root"}, "a plain token of that name": {plain, ""}} {
-		if id, err := keys.WithTickets()(asked[0], asked[1]); !errors.Is(err, none) {
-			t.Errorf("%s: %+v, %v", what, id, err)
+	for name, args := range map[string][2]string{"acting for another": {ticket, "root"}, "a plain token of that name": {plain, ""}} {
+		if id, err := keys.WithTickets()(args[0], args[1]); !errors.Is(err, errNotVerified) {
+			t.Errorf("%s: %+v, %v", name, id, err)
 		}
 	}
 }
 
-// TestJudge checks that root accepts configuration files only from root and
+// TestCheckFiles checks that root accepts configuration files only from root and
 // SchedUser.
-func TestJudge(t *testing.T) {
+func TestCheckFiles(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")
 	}
@@ -156,7 +156,7 @@ func TestJudge(t *testing.T) {
 		if err := os.Chown(path, uid, uid); err != nil {
 			t.Fatal(err)
 		}
-		if err := Judge([]string{path}, 30001); (err == nil) != good {
+		if err := CheckFiles([]string{path}, 30001); (err == nil) != good {
 			t.Errorf("owned by uid %d: %v", uid, err)
 		}
 	}

@@ -83,17 +83,17 @@ func keyOwners(user nss.User) []uint32 {
 	return []uint32{user.UID}
 }
 
-// lookEvery is how often the file of a key set is checked for changes. The
-// verification of a token also checks the file. But without lookEvery, an
+// checkInterval is how often the file of a key set is checked for changes. The
+// verification of a token also checks the file. But without checkInterval, an
 // unusable file would not be logged until the next token arrives.
-const lookEvery = 2 * time.Second
+const checkInterval = 2 * time.Second
 
 // followKeySet reads the key set in a file, and returns a function that returns
 // the current set. Until ctx ends, it follows changes of the file and logs
 // them.
 func followKeySet(ctx context.Context, path string, log *slog.Logger, trust guard.Trust) (func() *auth.KeySet, error) {
 	var followed *auth.Followed
-	told := func(err error) {
+	report := func(err error) {
 		if err != nil {
 			attrs := []any{"error", err}
 			if hint := errs.HintOf(err); hint != "" {
@@ -106,19 +106,19 @@ func followKeySet(ctx context.Context, path string, log *slog.Logger, trust guar
 		log.Info("key set read", "file", path, "keys", set.String())
 		warnAll(log, set.Warnings())
 	}
-	followed, err := auth.FollowKeySet(path, told, trust)
+	followed, err := auth.FollowKeySet(path, report, trust)
 	if err != nil {
 		return nil, err
 	}
-	told(nil)
+	report(nil)
 	go func() {
-		look := time.NewTicker(lookEvery)
-		defer look.Stop()
+		ticker := time.NewTicker(checkInterval)
+		defer ticker.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-look.C:
+			case <-ticker.C:
 				followed.KeySet()
 			}
 		}

@@ -127,25 +127,25 @@ func (k *keyring) auth(key, jwks string) *conf.Auth {
 	return a
 }
 
-// diary is a log that can be read and written concurrently.
-type diary struct {
+// logBuffer is a log that can be read and written concurrently.
+type logBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
 }
 
-func (d *diary) Write(p []byte) (int, error) {
+func (d *logBuffer) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.text.Write(p)
 }
 
-func (d *diary) count(part string) int {
+func (d *logBuffer) count(part string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return strings.Count(d.text.String(), part)
 }
 
-func (d *diary) String() string {
+func (d *logBuffer) String() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.text.String()
@@ -155,16 +155,16 @@ func (d *diary) String() string {
 // keys, and that a public key is never used as a secret for HS256.
 func TestKeysVerify(t *testing.T) {
 	k := newKeyring(t)
-	key, other := providers()[0], providers()[1]
-	me := k.self.Name
+	key, otherKey := providers()[0], providers()[1]
+	userName := k.self.Name
 	tokens := map[string]string{
-		"hs":                    hs256(k.secret, me),
-		"hs by modulus":         hs256(key.N.Bytes(), me),
-		"hs by the file":        hs256([]byte(keySet(jwk("a", key))), me),
-		"rs":                    rs256("a", key, me),
-		"rs without kid":        rs256("", key, me),
-		"rs, wrong kid":         rs256("b", key, me),
-		"rs by another":         rs256("a", other, me),
+		"hs":                    hs256(k.secret, userName),
+		"hs by modulus":         hs256(key.N.Bytes(), userName),
+		"hs by the file":        hs256([]byte(keySet(jwk("a", key))), userName),
+		"rs":                    rs256("a", key, userName),
+		"rs without kid":        rs256("", key, userName),
+		"rs, wrong kid":         rs256("b", key, userName),
+		"rs by another":         rs256("a", otherKey, userName),
 		"rs of an unknown user": rs256("a", key, "no-such-user-here"),
 	}
 	rs := []string{"rs", "rs without kid"}
@@ -190,7 +190,7 @@ func TestKeysVerify(t *testing.T) {
 			}
 			for name, token := range tokens {
 				id, err := keys.WithTickets()(token, "")
-				if (err == nil) != good[name] || err == nil && (id.Name != me || id.UID != k.self.UID || id.Expires.IsZero()) {
+				if (err == nil) != good[name] || err == nil && (id.Name != userName || id.UID != k.self.UID || id.Expires.IsZero()) {
 					t.Errorf("%s: %+v, %v", name, id, err)
 				}
 			}
@@ -216,7 +216,7 @@ func TestKeysAreRefused(t *testing.T) {
 	}
 	tests := []struct {
 		key, jwks string
-		what      string // expected in the text, apart from the name of the file
+		text      string // expected in the text, apart from the name of the file
 		hint      string
 	}{
 		{"absent", "", "no such file", "head -c 32 /dev/urandom"},
@@ -240,8 +240,8 @@ func TestKeysAreRefused(t *testing.T) {
 			if tt.jwks != "" && tt.jwks != "jwks" {
 				file = k.path(tt.jwks)
 			}
-			if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), tt.what) {
-				t.Fatalf("got %v, want %s in it", err, tt.what)
+			if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), tt.text) {
+				t.Fatalf("got %v, want %s in it", err, tt.text)
 			}
 			if hint := errs.HintOf(err); !strings.Contains(hint, tt.hint) || !strings.Contains(hint, filepath.Base(file)) {
 				t.Errorf("hint %s, want %s", hint, tt.hint)
@@ -325,9 +325,9 @@ func TestKeysInAHome(t *testing.T) {
 	}
 }
 
-// TestWaysIn checks the errors for configurations without an authentication
+// TestAuthMethods checks the errors for configurations without an authentication
 // method, and for other mistakes in the authentication section.
-func TestWaysIn(t *testing.T) {
+func TestAuthMethods(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		auth conf.Auth
@@ -342,7 +342,7 @@ func TestWaysIn(t *testing.T) {
 		{name: "an unused key", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s", JWKS: "/j"}, logs: "AuthAltTypes=auth/jwt is not set"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var log diary
+			var log logBuffer
 			keys, err := ReadKeys(t.Context(), "/etc/c", &tt.auth, nss.User{}, slog.New(slog.NewTextHandler(&log, nil)))
 			if (err == nil) != (tt.text == "") || keys.Key != nil || keys.Verify != nil {
 				t.Fatalf("%+v, %v", keys, err)
@@ -362,7 +362,7 @@ func TestWaysIn(t *testing.T) {
 // change nothing and be logged once.
 func TestKeySetIsFollowed(t *testing.T) {
 	k := newKeyring(t)
-	var log diary
+	var log logBuffer
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	keys, err := ReadKeys(ctx, "c", k.auth("", "jwks"), k.self, slog.New(slog.NewTextHandler(&log, nil)))
@@ -401,15 +401,15 @@ func TestKeySetIsFollowed(t *testing.T) {
 
 	// No token is verified now, but the broken file must be logged.
 	k.write(t, "jwks", `{"keys":`, 0o644)
-	const stays = "new key set rejected; keeping the current one"
-	await("the broken file is logged", func() bool { return log.count(stays) > 0 })
+	const rejected = "new key set rejected; keeping the current one"
+	await("the broken file is logged", func() bool { return log.count(rejected) > 0 })
 	if log.count("level=ERROR") != 1 || log.count("hint=") != 1 || log.count(k.path("jwks")) < 3 {
 		t.Errorf("logged %s", log.String())
 	}
 	if err := os.Remove(k.path("jwks")); err != nil {
 		t.Fatal(err)
 	}
-	await("the missing file is logged", func() bool { return log.count(stays) > 1 })
+	await("the missing file is logged", func() bool { return log.count(rejected) > 1 })
 	if good(first) || !good(second) {
 		t.Error("the keys changed although the new file can't be used")
 	}
@@ -439,11 +439,11 @@ func TestNoTicketsByAKeySet(t *testing.T) {
 	if id, err := keys.WithTickets()(ticket, ""); err == nil {
 		t.Errorf("a ticket is %+v", id)
 	}
-	both, err := ReadKeys(t.Context(), "c", k.auth("key", "jwks"), k.self, quiet)
+	bothKeys, err := ReadKeys(t.Context(), "c", k.auth("key", "jwks"), k.self, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := both.WithTickets()(ticket, ""); err != nil {
+	if _, err := bothKeys.WithTickets()(ticket, ""); err != nil {
 		t.Errorf("a ticket beside a key set: %v", err)
 	}
 }

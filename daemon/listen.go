@@ -17,8 +17,8 @@ import (
 	"schedrestd/socket/listener"
 )
 
-// patience limits how long Listen retries.
-const patience = 2 * time.Second
+// bindTimeout limits how long Listen retries.
+const bindTimeout = 2 * time.Second
 
 // Listen opens a TCP port, and a UNIX socket at path unless path is "". It
 // accepts a socket directory that belongs to root or to schedUser, so that both
@@ -36,9 +36,9 @@ const patience = 2 * time.Second
 // file until it executes its program. An immediate restart of the daemon must
 // not fail because of this child.
 func Listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
-	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		listeners, err := listen(address, port, path, socket.Options{Mode: mode, PrivateGroup: nss.PrivateGroup, DirOwner: schedUser})
-		if err == nil || errs.KindOf(err) != errs.Conflict || time.Since(begun) > patience {
+		if err == nil || errs.KindOf(err) != errs.Conflict || time.Since(start) > bindTimeout {
 			return listeners, err
 		}
 	}
@@ -52,28 +52,28 @@ func listen(address string, port int, path string, o socket.Options) (list []net
 		}
 	}()
 	address = net.JoinHostPort(address, strconv.Itoa(port))
-	if list, err = activated(address, path, o); err != nil {
+	if list, err = passedListeners(address, path, o); err != nil {
 		return list, err
 	}
-	if !serves(list, "tcp") {
-		tcp, err := net.Listen("tcp", address)
+	if !hasNetwork(list, "tcp") {
+		tcpListener, err := net.Listen("tcp", address)
 		if err != nil {
 			return list, explainBind(err, address)
 		}
-		list = append(list, tcp)
+		list = append(list, tcpListener)
 	}
-	if path != "" && !serves(list, "unix") {
-		local, err := listener.Listen(path, o)
+	if path != "" && !hasNetwork(list, "unix") {
+		unixListener, err := listener.Listen(path, o)
 		if err != nil {
 			return list, err
 		}
-		list = append(list, local)
+		list = append(list, unixListener)
 	}
 	return list, nil
 }
 
-// serves reports whether list has a listener of the given network.
-func serves(list []net.Listener, network string) bool {
+// hasNetwork reports whether list has a listener of the given network.
+func hasNetwork(list []net.Listener, network string) bool {
 	return slices.ContainsFunc(list, func(ln net.Listener) bool { return ln.Addr().Network() == network })
 }
 
@@ -85,10 +85,10 @@ func explainBind(err error, address string) error {
 		return errs.Wrap(err, errs.Conflict, "listen on %s", address)
 	}
 	owner := "another program"
-	if at, ok := errors.AsType[*net.OpError](err); ok {
-		if tcp, ok := at.Addr.(*net.TCPAddr); ok {
-			if uid, err := holder(tcp.AddrPort()); err == nil {
-				owner = userOf(uid)
+	if opErr, ok := errors.AsType[*net.OpError](err); ok {
+		if tcp, ok := opErr.Addr.(*net.TCPAddr); ok {
+			if uid, err := listenerUID(tcp.AddrPort()); err == nil {
+				owner = describeUID(uid)
 			}
 		}
 	}
@@ -97,24 +97,24 @@ func explainBind(err error, address string) error {
 		WithHint("stop that program, which may have received tokens of clients: ss -ltnp 'sport = :%s' shows it", port)
 }
 
-// holder returns the uid of the process that listens on the given address and
+// listenerUID returns the uid of the process that listens on the given address and
 // port. If the address is unspecified, the process may listen on any local
 // address.
-func holder(at netip.AddrPort) (uid uint32, err error) {
-	uid, err = portowner.ListenerUID(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
-	if err == nil || !at.Addr().IsUnspecified() {
+func listenerUID(addr netip.AddrPort) (uid uint32, err error) {
+	uid, err = portowner.ListenerUID(netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()))
+	if err == nil || !addr.Addr().IsUnspecified() {
 		return uid, err
 	}
 	for _, ip := range []netip.Addr{netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
-		if uid, err = portowner.ListenerUID(netip.AddrPortFrom(ip, at.Port())); err == nil {
+		if uid, err = portowner.ListenerUID(netip.AddrPortFrom(ip, addr.Port())); err == nil {
 			break
 		}
 	}
 	return uid, err
 }
 
-// userOf returns uid as a text with the user's name.
-func userOf(uid uint32) string {
+// describeUID returns uid as a text with the user's name.
+func describeUID(uid uint32) string {
 	if u, err := nss.LookupUID(uid); err == nil && u.Name != "" {
 		return "user " + u.Name + " (uid " + strconv.Itoa(int(uid)) + ")"
 	}

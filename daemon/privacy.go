@@ -17,31 +17,31 @@ type Privacy struct {
 	Super  func(uid uint32) bool // these users see everything
 }
 
-// Only returns uid if the user uid may see only their own information of this
+// OwnerFilter returns uid if the user uid may see only their own information of this
 // kind. It returns an unset value if that user may see the information of all
 // users.
-func (p Privacy) Only(uid uint32, kind conf.PrivateData) model.Opt[uint32] {
+func (p Privacy) OwnerFilter(uid uint32, kind conf.PrivateData) model.Opt[uint32] {
 	if !p.Hidden.Hides(kind) || p.Super(uid) {
 		return model.Opt[uint32]{}
 	}
 	return model.Some(uid)
 }
 
-// Sees reports whether uid may see information of this kind that belongs to
+// CanSee reports whether uid may see information of this kind that belongs to
 // owner.
-func (p Privacy) Sees(uid, owner uint32, kind conf.PrivateData) bool {
-	only := p.Only(uid, kind)
-	return !only.Set || only.Number == owner
+func (p Privacy) CanSee(uid, owner uint32, kind conf.PrivateData) bool {
+	filter := p.OwnerFilter(uid, kind)
+	return !filter.Set || filter.Number == owner
 }
 
-// Refuse returns an error if information of this kind is hidden from the user
+// CheckVisible returns an error if information of this kind is hidden from the user
 // uid. It is for information that belongs to no user, such as nodes. The
 // argument what names the information in the error.
-func (p Privacy) Refuse(uid uint32, kind conf.PrivateData, what string) error {
-	if !p.Only(uid, kind).Set {
+func (p Privacy) CheckVisible(uid uint32, kind conf.PrivateData, subject string) error {
+	if !p.OwnerFilter(uid, kind).Set {
 		return nil
 	}
-	e := errs.New(errs.Denied, "%s are hidden from ordinary users", what)
+	e := errs.New(errs.Denied, "%s are hidden from ordinary users", subject)
 	e.Number = fault.AccessDenied
 	return e
 }

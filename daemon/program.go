@@ -26,11 +26,11 @@ import (
 // status 0. If it can't start, it prints error: and hint: lines and exits with
 // status 1.
 type Program struct {
-	Name  string
-	Short string // one-line description
-	Conf  string // default path of the configuration; "": Serve chooses it
-	About string // help text of -f
-	Serve func(ctx context.Context, path string, log *slog.Logger) error
+	Name     string
+	Short    string // one-line description
+	Conf     string // default path of the configuration; "": Serve chooses it
+	ConfHelp string // help text of -f
+	Serve    func(ctx context.Context, path string, log *slog.Logger) error
 }
 
 // Run runs the program with args and returns the exit status.
@@ -41,9 +41,9 @@ func (p Program) Run(args []string, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	notify.ClearEnv()
-	_, _ = passed() // removes the service manager's variables from the environment; Listen reports the error
+	_, _ = passedSockets() // removes the service manager's variables from the environment; Listen reports the error
 	go notify.Watchdog(context.Background(), func() {})
-	err := Isolate()
+	err := CloseOnExec()
 	if err == nil {
 		err = cmd.ExecuteContext(ctx)
 	}
@@ -76,7 +76,7 @@ func (p Program) command() *cobra.Command {
 			return p.Serve(cmd.Context(), path, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})))
 		},
 	}
-	cmd.Flags().StringVarP(&path, "config", "f", path, p.About)
+	cmd.Flags().StringVarP(&path, "config", "f", path, p.ConfHelp)
 	cmd.Flags().BoolP("version", "V", false, "print the version and exit")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")

@@ -15,11 +15,11 @@ const MaxQueries = 8
 // for one user, so that no user's queries occupy all processors.
 func MaxUserQueries() int { return min(max(1, runtime.GOMAXPROCS(0)/2), MaxQueries/2) }
 
-// queryPatience limits how long a query waits for its turn.
-const queryPatience = 30 * time.Second
+// maxQueryWait limits how long a query waits for its turn.
+const maxQueryWait = 30 * time.Second
 
 // NewQueries returns a semaphore that limits how many long answers are computed
 // concurrently, in total and for each user. Each of them takes memory.
 func NewQueries() *semaphore.Semaphore[uint32] {
-	return semaphore.New[uint32](MaxQueries, MaxUserQueries(), queryPatience)
+	return semaphore.New[uint32](MaxQueries, MaxUserQueries(), maxQueryWait)
 }

@@ -19,12 +19,12 @@ const shutdownTimeout = 10 * time.Second
 // its context ends. If work or serving a listener fails, Serve stops and
 // returns the error. It always closes the listeners.
 func Serve(ctx context.Context, s *server.Server, listeners []net.Listener, log *slog.Logger, work func(context.Context) error) error {
-	failed := make(chan error, len(listeners)+1)
+	failures := make(chan error, len(listeners)+1)
 	for _, ln := range listeners {
 		log.Info("listening", "network", ln.Addr().Network(), "address", ln.Addr().String())
-		go func() { failed <- s.Serve(ln) }()
+		go func() { failures <- s.Serve(ln) }()
 	}
-	run, stop := context.WithCancel(ctx)
+	workCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan struct{})
 	go func() {
@@ -32,20 +32,20 @@ func Serve(ctx context.Context, s *server.Server, listeners []net.Listener, log 
 		if work == nil {
 			return
 		}
-		if err := work(run); err != nil {
-			failed <- err
+		if err := work(workCtx); err != nil {
+			failures <- err
 		}
 	}()
 	var err error
 	select {
 	case <-ctx.Done():
 		log.Info("shutting down")
-	case err = <-failed:
+	case err = <-failures:
 		err = fmt.Errorf("serve: %w", err)
 	}
-	end, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	shutdownCtx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
-	err = errors.Join(err, s.Shutdown(end))
+	err = errors.Join(err, s.Shutdown(shutdownCtx))
 	stop()
 	<-done
 	return err

@@ -8,8 +8,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// tickets is the purpose from which the ticket key is derived.
-const tickets = "schedctld records jobs at scheddbd"
+// ticketPurpose is the purpose from which the ticket key is derived.
+const ticketPurpose = "schedctld records jobs at scheddbd"
 
 // ticketUser is the user in tickets. The user need not exist.
 const ticketUser = "schedctld"
@@ -20,7 +20,7 @@ const ticketUser = "schedctld"
 // receive it, and would have root's rights at the controller. The controller
 // does not accept tickets.
 func Ticket(key auth.Key, lifespan time.Duration) (string, error) {
-	return auth.Create(key.Derive(tickets), ticketUser, lifespan, time.Now())
+	return auth.Create(key.Derive(ticketPurpose), ticketUser, lifespan, time.Now())
 }
 
 // WithTickets returns a Verify function for the accounting daemon. That
@@ -30,9 +30,9 @@ func (k Keys) WithTickets() func(token, actAs string) (server.Identity, error) {
 	if k.Key == nil {
 		return k.Verify
 	}
-	judge := auth.Verifier{Key: k.Key.Derive(tickets)}
+	verifier := auth.Verifier{Key: k.Key.Derive(ticketPurpose)}
 	return func(token, actAs string) (server.Identity, error) {
-		c, err := judge.Verify(token)
+		c, err := verifier.Verify(token)
 		if err != nil || c.User != ticketUser || actAs != "" {
 			return k.Verify(token, actAs)
 		}

@@ -23,23 +23,23 @@ func newCalls(now time.Time) *calls {
 	return &calls{since: now, messages: map[uint32]model.CallCount{}, users: map[uint32]model.CallCount{}}
 }
 
-func (c *calls) add(t message.Type, uid uint32, took time.Duration) {
+func (c *calls) add(t message.Type, uid uint32, duration time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	count(c.messages, uint32(t), took)
-	count(c.users, uid, took)
+	count(c.messages, uint32(t), duration)
+	count(c.users, uid, duration)
 }
 
-func count(m map[uint32]model.CallCount, id uint32, took time.Duration) {
+func count(m map[uint32]model.CallCount, id uint32, duration time.Duration) {
 	n := m[id]
 	n.ID = id
 	n.Count++
-	n.Time += uint64(took.Microseconds())
+	n.Time += uint64(duration.Microseconds())
 	m[id] = n
 }
 
-// lists returns both counts, sorted by message type and by uid.
-func (c *calls) lists() (messages, users []model.CallCount) {
+// snapshot returns both counts, sorted by message type and by uid.
+func (c *calls) snapshot() (messages, users []model.CallCount) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return sorted(c.messages), sorted(c.users)

@@ -17,72 +17,72 @@ import (
 // is part of the client's transaction. If a change fails, the transaction stays
 // as it was.
 
-// changes returns the handlers of the requests that change records.
-func (d *Daemon) changes() map[message.Type]server.Handler {
+// changeHandlers returns the handlers of the requests that change records.
+func (d *Daemon) changeHandlers() map[message.Type]server.Handler {
 	accounts, users, assocs := rule{"accounts", catalog.Operator}, rule{"users", catalog.Operator}, rule{"associations", catalog.Operator}
 	clusters, qos := rule{"clusters", catalog.Administrator}, rule{"QOS", catalog.Administrator}
 	return map[message.Type]server.Handler{
-		message.AccountingAddAccounts: adding(d, accounts, func() listing[model.Account] { return new(message.Accounts) }, (*catalog.Catalog).AddAccounts),
-		message.AccountingAddAssocs:   adding(d, assocs, func() listing[model.Association] { return new(message.Associations) }, (*catalog.Catalog).AddAssociations),
-		message.AccountingAddClusters: adding(d, clusters, func() listing[model.Cluster] { return new(message.Clusters) }, (*catalog.Catalog).AddClusters),
-		message.AccountingAddQOS:      adding(d, qos, func() listing[model.QOS] { return new(message.QOSList) }, (*catalog.Catalog).AddQOS),
-		message.AccountingAddUsers:    adding(d, users, func() listing[model.User] { return new(message.Users) }, (*catalog.Catalog).AddUsers),
+		message.AccountingAddAccounts: addHandler(d, accounts, func() listing[model.Account] { return new(message.Accounts) }, (*catalog.Catalog).AddAccounts),
+		message.AccountingAddAssocs:   addHandler(d, assocs, func() listing[model.Association] { return new(message.Associations) }, (*catalog.Catalog).AddAssociations),
+		message.AccountingAddClusters: addHandler(d, clusters, func() listing[model.Cluster] { return new(message.Clusters) }, (*catalog.Catalog).AddClusters),
+		message.AccountingAddQOS:      addHandler(d, qos, func() listing[model.QOS] { return new(message.QOSList) }, (*catalog.Catalog).AddQOS),
+		message.AccountingAddUsers:    addHandler(d, users, func() listing[model.User] { return new(message.Users) }, (*catalog.Catalog).AddUsers),
 
-		message.AccountingAddAccountsTo: addingTo(d, accounts, func(b *catalog.Catalog, m *message.AddAccountsTo) (string, error) {
-			return b.AddAccountsTo(&m.AddAccountsTo)
+		message.AccountingAddAccountsTo: addToHandler(d, accounts, func(c *catalog.Catalog, m *message.AddAccountsTo) (string, error) {
+			return c.AddAccountsTo(&m.AddAccountsTo)
 		}),
-		message.AccountingAddUsersTo: addingTo(d, users, func(b *catalog.Catalog, m *message.AddUsersTo) (string, error) { return b.AddUsersTo(&m.AddUsersTo) }),
-		message.AccountingAddCoords: addingTo(d, accounts, func(b *catalog.Catalog, m *message.Coordinators) (string, error) {
-			return "", b.AddCoordinators(m.Accounts, m.Users.Assoc.Users)
+		message.AccountingAddUsersTo: addToHandler(d, users, func(c *catalog.Catalog, m *message.AddUsersTo) (string, error) { return c.AddUsersTo(&m.AddUsersTo) }),
+		message.AccountingAddCoords: addToHandler(d, accounts, func(c *catalog.Catalog, m *message.Coordinators) (string, error) {
+			return "", c.AddCoordinators(m.Accounts, m.Users.Assoc.Users)
 		}),
 
-		message.AccountingModifyAccounts: naming(d, accounts, func(b *catalog.Catalog, m *message.ModifyAccounts) ([]string, error) {
-			return b.ModifyAccounts(&m.Filter.AccountFilter, &m.Record)
+		message.AccountingModifyAccounts: namesHandler(d, accounts, func(c *catalog.Catalog, m *message.ModifyAccounts) ([]string, error) {
+			return c.ModifyAccounts(&m.Filter.AccountFilter, &m.Record)
 		}),
-		message.AccountingModifyAssocs: naming(d, assocs, func(b *catalog.Catalog, m *message.ModifyAssociations) ([]string, error) {
-			return b.ModifyAssociations(&m.Filter.AssocFilter, &m.Record)
+		message.AccountingModifyAssocs: namesHandler(d, assocs, func(c *catalog.Catalog, m *message.ModifyAssociations) ([]string, error) {
+			return c.ModifyAssociations(&m.Filter.AssocFilter, &m.Record)
 		}),
-		message.AccountingModifyQOS: naming(d, qos, func(b *catalog.Catalog, m *message.ModifyQOS) ([]string, error) {
-			return b.ModifyQOS(&m.Filter.QOSFilter, &m.Record)
+		message.AccountingModifyQOS: namesHandler(d, qos, func(c *catalog.Catalog, m *message.ModifyQOS) ([]string, error) {
+			return c.ModifyQOS(&m.Filter.QOSFilter, &m.Record)
 		}),
-		message.AccountingModifyUsers: naming(d, users, func(b *catalog.Catalog, m *message.ModifyUsers) ([]string, error) {
-			return b.ModifyUsers(&m.Filter.UserFilter, &m.Record)
+		message.AccountingModifyUsers: namesHandler(d, users, func(c *catalog.Catalog, m *message.ModifyUsers) ([]string, error) {
+			return c.ModifyUsers(&m.Filter.UserFilter, &m.Record)
 		}),
-		message.AccountingRemoveAccounts: naming(d, accounts, func(b *catalog.Catalog, m *message.GetAccounts) ([]string, error) {
+		message.AccountingRemoveAccounts: namesHandler(d, accounts, func(c *catalog.Catalog, m *message.GetAccounts) ([]string, error) {
 			if reflect.DeepEqual(m.AccountFilter, model.AccountFilter{Flags: m.Flags}) {
 				return nil, unselective()
 			}
-			return b.RemoveAccounts(&m.AccountFilter)
+			return c.RemoveAccounts(&m.AccountFilter)
 		}),
-		message.AccountingRemoveAssocs: naming(d, assocs, func(b *catalog.Catalog, m *message.GetAssociations) ([]string, error) {
+		message.AccountingRemoveAssocs: namesHandler(d, assocs, func(c *catalog.Catalog, m *message.GetAssociations) ([]string, error) {
 			if reflect.DeepEqual(m.AssocFilter, model.AssocFilter{Flags: m.Flags}) {
 				return nil, unselective()
 			}
-			return b.RemoveAssociations(&m.AssocFilter)
+			return c.RemoveAssociations(&m.AssocFilter)
 		}),
-		message.AccountingRemoveClusters: naming(d, clusters, func(b *catalog.Catalog, m *message.GetClusters) ([]string, error) {
+		message.AccountingRemoveClusters: namesHandler(d, clusters, func(c *catalog.Catalog, m *message.GetClusters) ([]string, error) {
 			if len(m.ClusterFilter.Names) == 0 {
 				return nil, unselective()
 			}
-			return b.RemoveClusters(&m.ClusterFilter), nil
+			return c.RemoveClusters(&m.ClusterFilter), nil
 		}),
-		message.AccountingRemoveQOS: naming(d, qos, func(b *catalog.Catalog, m *message.GetQOS) ([]string, error) {
+		message.AccountingRemoveQOS: namesHandler(d, qos, func(c *catalog.Catalog, m *message.GetQOS) ([]string, error) {
 			if len(m.IDs)+len(m.Names)+len(m.Descriptions) == 0 {
 				return nil, unselective()
 			}
-			return b.RemoveQOS(&m.QOSFilter)
+			return c.RemoveQOS(&m.QOSFilter)
 		}),
-		message.AccountingRemoveUsers: naming(d, users, func(b *catalog.Catalog, m *message.GetUsers) ([]string, error) {
+		message.AccountingRemoveUsers: namesHandler(d, users, func(c *catalog.Catalog, m *message.GetUsers) ([]string, error) {
 			if len(m.Assoc.Users)+len(m.DefaultAccounts) == 0 {
 				return nil, unselective()
 			}
-			return b.RemoveUsers(&m.UserFilter)
+			return c.RemoveUsers(&m.UserFilter)
 		}),
-		message.AccountingRemoveCoords: naming(d, accounts, func(b *catalog.Catalog, m *message.Coordinators) ([]string, error) {
+		message.AccountingRemoveCoords: namesHandler(d, accounts, func(c *catalog.Catalog, m *message.Coordinators) ([]string, error) {
 			if len(m.Accounts)+len(m.Users.Assoc.Users) == 0 {
 				return nil, unselective()
 			}
-			return b.RemoveCoordinators(m.Accounts, m.Users.Assoc.Users), nil
+			return c.RemoveCoordinators(m.Accounts, m.Users.Assoc.Users), nil
 		}),
 	}
 }
@@ -95,100 +95,100 @@ func unselective() error {
 
 // rule is a kind of change, and the level that it requires.
 type rule struct {
-	what  string
-	level uint16
+	object string
+	level  uint16
 }
 
-// allow returns an error if the client's level is too low for the change. All
+// authorize returns an error if the client's level is too low for the change. All
 // users may choose their own default account.
-func (d *Daemon) allow(r *server.Request, needs rule, body message.Body) error {
-	level := d.level(r)
+func (d *Daemon) authorize(r *server.Request, required rule, body message.Body) error {
+	level := d.adminLevel(r)
 	switch m := body.(type) {
 	case *message.ModifyUsers:
 		own := model.BlankUser()
 		own.DefaultAccount = m.Record.DefaultAccount
-		if self := d.name(r); level < needs.level && self != "" && reflect.DeepEqual(m.Record, own) &&
+		if self := d.userName(r); level < required.level && self != "" && reflect.DeepEqual(m.Record, own) &&
 			reflect.DeepEqual(m.Filter.Assoc.Users, []string{self}) {
 			return nil
 		}
-		needs = needs.grants(m.Record.AdminLevel)
+		required = required.withLevel(m.Record.AdminLevel)
 	case *message.AddUsersTo:
-		needs = needs.grants(m.User.AdminLevel)
+		required = required.withLevel(m.User.AdminLevel)
 	case *message.Users:
 		for i := range m.Records.List {
-			needs = needs.grants(m.Records.List[i].AdminLevel)
+			required = required.withLevel(m.Records.List[i].AdminLevel)
 		}
 	}
-	if level < needs.level {
-		return denied(needs.what)
+	if level < required.level {
+		return denied(required.object)
 	}
 	return nil
 }
 
-// grants returns the rule for a change that also gives a user this level.
-func (needs rule) grants(level uint16) rule {
+// withLevel returns the rule for a change that also gives a user this level.
+func (required rule) withLevel(level uint16) rule {
 	if level >= catalog.Operator {
 		return rule{"the level of users", catalog.Administrator}
 	}
-	return needs
+	return required
 }
 
 // change calls do to make a change in the client's transaction, if the client
 // may make it.
-func (d *Daemon) change(ctx context.Context, r *server.Request, needs rule, body message.Body, do func(*catalog.Catalog) error) error {
+func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, body message.Body, apply func(*catalog.Catalog) error) error {
 	if err := r.Decode(body); err != nil {
 		return err
 	}
-	if err := d.allow(r, needs, body); err != nil {
+	if err := d.authorize(r, required, body); err != nil {
 		return err
 	}
-	e, err := d.take(ctx, r.Session)
+	e, err := d.acquireEdit(ctx, r.Session)
 	if err != nil {
 		return err
 	}
-	d.editing.mu.Lock()
-	has := e.catalog
-	d.editing.mu.Unlock()
-	if has == nil {
-		has = d.store.Catalog() // the transaction was rolled back meanwhile: use returns the error
+	d.editSlot.mu.Lock()
+	base := e.catalog
+	d.editSlot.mu.Unlock()
+	if base == nil {
+		base = d.store.Catalog() // the transaction was rolled back meanwhile: use returns the error
 	}
-	next := has.Clone()
-	if err := do(next); err != nil {
+	next := base.Clone()
+	if err := apply(next); err != nil {
 		return err
 	}
 	if err := next.Check(); err != nil {
 		return err
 	}
-	d.editing.mu.Lock()
-	defer d.editing.mu.Unlock()
-	if err := d.editing.use(e); err != nil {
+	d.editSlot.mu.Lock()
+	defer d.editSlot.mu.Unlock()
+	if err := d.editSlot.touch(e); err != nil {
 		return err
 	}
 	e.catalog = next
 	return nil
 }
 
-// adding returns the handler of a request that adds a list of records.
-func adding[T any](d *Daemon, needs rule, body func() listing[T], add func(*catalog.Catalog, []T) error) server.Handler {
+// addHandler returns the handler of a request that adds a list of records.
+func addHandler[T any](d *Daemon, required rule, body func() listing[T], add func(*catalog.Catalog, []T) error) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		m := body()
-		if err := d.change(ctx, r, needs, m, func(b *catalog.Catalog) error { return add(b, m.List().Records.List) }); err != nil {
+		if err := d.change(ctx, r, required, m, func(c *catalog.Catalog) error { return add(c, m.List().Records.List) }); err != nil {
 			return 0, nil, err
 		}
-		return done(r)
+		return success(r)
 	}
 }
 
-// addingTo returns the handler of a request whose answer is a text that lists
+// addToHandler returns the handler of a request whose answer is a text that lists
 // the added records.
-func addingTo[M any, B interface {
+func addToHandler[M any, B interface {
 	*M
 	message.Body
-}](d *Daemon, needs rule, add func(*catalog.Catalog, B) (string, error)) server.Handler {
+}](d *Daemon, required rule, add func(*catalog.Catalog, B) (string, error)) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		m, added := B(new(M)), ""
-		err := d.change(ctx, r, needs, m, func(b *catalog.Catalog) (err error) {
-			added, err = add(b, m)
+		err := d.change(ctx, r, required, m, func(c *catalog.Catalog) (err error) {
+			added, err = add(c, m)
 			return err
 		})
 		if err != nil {
@@ -202,17 +202,17 @@ func addingTo[M any, B interface {
 	}
 }
 
-// naming returns the handler of a request whose answer lists the names of the
+// namesHandler returns the handler of a request whose answer lists the names of the
 // records that were changed, or of the records that prevent the change.
-func naming[M any, B interface {
+func namesHandler[M any, B interface {
 	*M
 	message.Body
-}](d *Daemon, needs rule, do func(*catalog.Catalog, B) ([]string, error)) server.Handler {
+}](d *Daemon, required rule, apply func(*catalog.Catalog, B) ([]string, error)) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		m := B(new(M))
 		var names []string
-		err := d.change(ctx, r, needs, m, func(b *catalog.Catalog) (err error) {
-			names, err = do(b, m)
+		err := d.change(ctx, r, required, m, func(c *catalog.Catalog) (err error) {
+			names, err = apply(c, m)
 			return err
 		})
 		answer := &message.Names{Listed: listed(names)}

@@ -19,11 +19,11 @@ type condition struct {
 
 // Ways to read the table.
 const (
-	byID       = "job NOT INDEXED"
-	bySubmit   = "job INDEXED BY job_by_submit"
-	byUse      = "job INDEXED BY job_by_use"
-	byColumn   = "job INDEXED BY job_by_" // followed by the name of the column
-	everything = bySubmit
+	byID     = "job NOT INDEXED"
+	bySubmit = "job INDEXED BY job_by_submit"
+	byUse    = "job INDEXED BY job_by_use"
+	byColumn = "job INDEXED BY job_by_" // followed by the name of the column
+	allJobs  = bySubmit
 )
 
 // conditions returns the conditions of f. A job must meet all of them. If owner
@@ -53,13 +53,13 @@ func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []conditi
 	if f.UsedNodes != "" {
 		list = append(list, condition{sql: overlap + "(nodes, ?)", args: []any{f.UsedNodes}}) // the most expensive condition comes last
 	}
-	set := list[:0]
+	active := list[:0]
 	for _, c := range list {
 		if c.sql != "" {
-			set = append(set, c)
+			active = append(active, c)
 		}
 	}
-	return set
+	return active
 }
 
 // times returns the conditions on the times when a job existed or was
@@ -82,12 +82,12 @@ func times(f *model.AccountingJobFilter) (list []condition) {
 // of named has the number of the job, or the number of its array or
 // heterogeneous job. In the second case it may also have the index of the job
 // in the array or heterogeneous job.
-func steps(named []model.SelectedStep) condition {
-	if len(named) == 0 {
+func steps(selected []model.SelectedStep) condition {
+	if len(selected) == 0 {
 		return condition{}
 	}
 	var ids, tasks, components []any
-	for _, s := range named {
+	for _, s := range selected {
 		id := int64(s.Step.JobID)
 		switch {
 		case s.ArrayTaskID.Set:
@@ -116,7 +116,7 @@ func steps(named []model.SelectedStep) condition {
 	return c
 }
 
-func repeated(each string, n int) string { return strings.Repeat(each+", ", n-1) + each }
+func repeated(item string, n int) string { return strings.Repeat(item+", ", n-1) + item }
 
 func equal(column string, value int64) condition {
 	return condition{column + " = ?", []any{value}, byColumn + column}
@@ -171,12 +171,12 @@ func baseStates(list []string) condition {
 
 // between returns the conditions that limit column to the range from least to
 // most. If a bound is 0, it does not limit the column.
-func between(column string, least, most uint32) (list []condition) {
-	if least != 0 {
-		list = append(list, condition{sql: column + " >= ?", args: []any{int64(least)}})
+func between(column string, lower, upper uint32) (list []condition) {
+	if lower != 0 {
+		list = append(list, condition{sql: column + " >= ?", args: []any{int64(lower)}})
 	}
-	if most != 0 {
-		list = append(list, condition{sql: column + " <= ?", args: []any{int64(most)}})
+	if upper != 0 {
+		list = append(list, condition{sql: column + " <= ?", args: []any{int64(upper)}})
 	}
 	return list
 }
@@ -188,9 +188,9 @@ const overlap = "hosts_overlap"
 func init() {
 	sqlite.MustRegisterDeterministicScalarFunction(overlap, 2, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
 		nodes, _ := args[0].(string)
-		wanted, _ := args[1].(string)
+		pattern, _ := args[1].(string)
 		for host := range model.Hosts(nodes) {
-			if model.HostlistHas(wanted, host) {
+			if model.HostlistHas(pattern, host) {
 				return int64(1), nil
 			}
 		}

@@ -34,13 +34,13 @@ import (
 
 // Daemon answers requests. Create it with New.
 type Daemon struct {
-	store   *Store
-	log     *slog.Logger
-	privacy daemon.Privacy
-	calls   *calls
-	editing editing
-	idle    time.Duration // see longestIdle
-	wait    time.Duration // see longestWait
+	store    *Store
+	log      *slog.Logger
+	privacy  daemon.Privacy
+	calls    *calls
+	editSlot editSlot
+	maxIdle  time.Duration // see defaultMaxIdle
+	maxWait  time.Duration // see defaultMaxWait
 
 	queries *semaphore.Semaphore[uint32]
 }
@@ -49,7 +49,7 @@ type Daemon struct {
 // what users see. Users for whom privacy.Super returns true (root and the
 // scheduler's user) may record jobs and change all records.
 func New(store *Store, privacy daemon.Privacy, log *slog.Logger) *Daemon {
-	return &Daemon{store: store, log: log, privacy: privacy, calls: newCalls(time.Now()), idle: longestIdle, wait: longestWait,
+	return &Daemon{store: store, log: log, privacy: privacy, calls: newCalls(time.Now()), maxIdle: defaultMaxIdle, maxWait: defaultMaxWait,
 		queries: daemon.NewQueries()}
 }
 
@@ -59,27 +59,27 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 	handlers := map[message.Type]server.Handler{
 		message.AccountingGetStats:   d.stats,
 		message.AccountingRecordJobs: d.record,
-		message.AccountingFini:       d.end,
+		message.AccountingFini:       d.handleFini,
 
 		message.AccountingGetJobs:     d.jobs,
 		message.AccountingGetTRES:     d.tres,
-		message.AccountingGetClusters: d.list(d.clusters),
-		message.AccountingGetAssocs:   d.list(d.associations),
-		message.AccountingGetAccounts: d.list(d.accounts),
-		message.AccountingGetUsers:    d.list(d.users),
-		message.AccountingGetQOS:      d.list(d.qos),
+		message.AccountingGetClusters: d.listHandler(d.clusters),
+		message.AccountingGetAssocs:   d.listHandler(d.associations),
+		message.AccountingGetAccounts: d.listHandler(d.accounts),
+		message.AccountingGetUsers:    d.listHandler(d.users),
+		message.AccountingGetQOS:      d.listHandler(d.qos),
 		message.AccountingGetWCKeys:   d.wckeys,
 	}
-	maps.Copy(handlers, d.changes())
-	for t := range unoffered {
-		handlers[t] = refuseUnoffered
+	maps.Copy(handlers, d.changeHandlers())
+	for t := range unsupported {
+		handlers[t] = handleUnsupported
 	}
 	for t, h := range handlers {
 		if t != message.AccountingGetStats && t != message.AccountingRecordJobs && t != message.AccountingFini {
 			h = withoutTicket(h)
 		}
 		if t != message.AccountingFini { // clients send AccountingFini after each query, so it is not counted
-			handlers[t] = d.counted(h)
+			handlers[t] = d.countCalls(h)
 		}
 	}
 	return handlers
@@ -97,9 +97,9 @@ func withoutTicket(h server.Handler) server.Handler {
 	}
 }
 
-// counted returns a handler that calls h and counts the call, by message type
+// countCalls returns a handler that calls h and counts the call, by message type
 // and by user.
-func (d *Daemon) counted(h server.Handler) server.Handler {
+func (d *Daemon) countCalls(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		start := time.Now()
 		defer func() { d.calls.add(r.Type, r.Identity.UID, time.Since(start)) }()
@@ -107,7 +107,7 @@ func (d *Daemon) counted(h server.Handler) server.Handler {
 	}
 }
 
-// done returns the answer to a request that has no result but success.
-func done(r *server.Request) (message.Type, message.Body, error) {
+// success returns the answer to a request that has no result but success.
+func success(r *server.Request) (message.Type, message.Body, error) {
 	return message.AccountingRC, &message.PersistRC{Info: uint16(r.Type)}, nil
 }

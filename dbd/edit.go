@@ -16,37 +16,37 @@ import (
 // Limits of transactions. Only one transaction changes records at a time, so a
 // client that stops sending must not block the others.
 const (
-	longestIdle = 10 * time.Second // between two requests of a transaction, if another client waits
-	longestWait = 15 * time.Second // until the transaction of another client ends
+	defaultMaxIdle = 10 * time.Second // between two requests of a transaction, if another client waits
+	defaultMaxWait = 15 * time.Second // until the transaction of another client ends
 )
 
 // edit is the transaction of a connection. It begins with the first change and
 // ends when the client sends AccountingFini or the connection is closed.
 type edit struct {
-	catalog *catalog.Catalog // the records with the changes so far
-	used    time.Time        // time of the last request
-	over    bool             // the transaction was rolled back because it was idle
+	catalog    *catalog.Catalog // the records with the changes so far
+	usedAt     time.Time        // time of the last request
+	rolledBack bool             // the transaction was rolled back because it was idle
 }
 
-// editing holds the only transaction that may change records.
-type editing struct {
-	mu  sync.Mutex // guards now and the fields of all edits; held during a commit
-	now *edit      // nil: there is none
+// editSlot holds the only transaction that may change records.
+type editSlot struct {
+	mu      sync.Mutex // guards now and the fields of all edits; held during a commit
+	current *edit      // nil: there is none
 }
 
-// take returns the transaction of the session s. If s has none, take begins
+// acquireEdit returns the transaction of the session s. If s has none, take begins
 // one.
-func (d *Daemon) take(ctx context.Context, s *server.Session) (*edit, error) {
+func (d *Daemon) acquireEdit(ctx context.Context, s *server.Session) (*edit, error) {
 	if e, ok := s.Value.(*edit); ok {
-		d.editing.mu.Lock()
-		defer d.editing.mu.Unlock()
-		return e, d.editing.use(e)
+		d.editSlot.mu.Lock()
+		defer d.editSlot.mu.Unlock()
+		return e, d.editSlot.touch(e)
 	}
-	for end := time.Now().Add(d.wait); ; {
-		if e := d.begin(s); e != nil {
+	for deadline := time.Now().Add(d.maxWait); ; {
+		if e := d.beginEdit(s); e != nil {
 			return e, nil
 		}
-		if time.Now().After(end) {
+		if time.Now().After(deadline) {
 			return nil, errs.New(errs.Unavailable, "another client is changing records; try again")
 		}
 		select {
@@ -57,101 +57,101 @@ func (d *Daemon) take(ctx context.Context, s *server.Session) (*edit, error) {
 	}
 }
 
-// use marks e as used now, or returns an error if e was rolled back. The caller
+// touch marks e as used now, or returns an error if e was rolled back. The caller
 // holds mu.
-func (g *editing) use(e *edit) error {
-	if e.over {
-		return errs.New(errs.Conflict, "the changes were rolled back: the client was idle for more than %v while another waited", longestIdle)
+func (g *editSlot) touch(e *edit) error {
+	if e.rolledBack {
+		return errs.New(errs.Conflict, "the changes were rolled back: the client was idle for more than %v while another waited", defaultMaxIdle)
 	}
-	e.used = time.Now()
+	e.usedAt = time.Now()
 	return nil
 }
 
-// begin begins a transaction for s. It returns nil while the transaction of
+// beginEdit begins a transaction for s. It returns nil while the transaction of
 // another client is in use.
-func (d *Daemon) begin(s *server.Session) *edit {
-	g := &d.editing
+func (d *Daemon) beginEdit(s *server.Session) *edit {
+	g := &d.editSlot
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.now != nil {
-		if time.Since(g.now.used) < d.idle {
+	if g.current != nil {
+		if time.Since(g.current.usedAt) < d.maxIdle {
 			return nil
 		}
-		g.now.over, g.now.catalog = true, nil
+		g.current.rolledBack, g.current.catalog = true, nil
 	}
-	e := &edit{catalog: d.store.Catalog(), used: time.Now()}
-	g.now = e
-	s.Value, s.Close = e, func() { d.finish(s) }
+	e := &edit{catalog: d.store.Catalog(), usedAt: time.Now()}
+	g.current = e
+	s.Value, s.Close = e, func() { d.closeEdit(s) }
 	return e
 }
 
-// finish ends the transaction of s, if it has one.
-func (d *Daemon) finish(s *server.Session) {
+// closeEdit ends the transaction of s, if it has one.
+func (d *Daemon) closeEdit(s *server.Session) {
 	e, ok := s.Value.(*edit)
 	if !ok {
 		return
 	}
-	d.editing.mu.Lock()
-	defer d.editing.mu.Unlock()
-	if d.editing.now == e {
-		d.editing.now = nil
+	d.editSlot.mu.Lock()
+	defer d.editSlot.mu.Unlock()
+	if d.editSlot.current == e {
+		d.editSlot.current = nil
 	}
 	s.Value, s.Close = nil, nil
 }
 
-// end handles AccountingFini (DBD_FINI): it commits or rolls back the changes
+// handleFini handles AccountingFini (DBD_FINI): it commits or rolls back the changes
 // of the connection.
-func (d *Daemon) end(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+func (d *Daemon) handleFini(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.AccountingEnd
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	defer d.finish(r.Session)
+	defer d.closeEdit(r.Session)
 	if e, ok := r.Session.Value.(*edit); ok && q.Commit != 0 {
-		d.editing.mu.Lock()
-		defer d.editing.mu.Unlock()
-		if err := d.editing.use(e); err != nil {
+		d.editSlot.mu.Lock()
+		defer d.editSlot.mu.Unlock()
+		if err := d.editSlot.touch(e); err != nil {
 			return 0, nil, err
 		}
 		if err := d.store.Replace(ctx, e.catalog); err != nil {
 			return 0, nil, err
 		}
 	}
-	return done(r)
+	return success(r)
 }
 
 // records returns the records as the client of s sees them: with the changes in
 // its own transaction.
 func (d *Daemon) records(s *server.Session) *catalog.Catalog {
 	if e, ok := s.Value.(*edit); ok {
-		d.editing.mu.Lock()
-		defer d.editing.mu.Unlock()
-		if d.editing.use(e) == nil {
+		d.editSlot.mu.Lock()
+		defer d.editSlot.mu.Unlock()
+		if d.editSlot.touch(e) == nil {
 			return e.catalog
 		}
 	}
 	return d.store.Catalog()
 }
 
-// register adds a record for each cluster in names that has none; the names
+// registerClusters adds a record for each cluster in names that has none; the names
 // come from recorded jobs. While a client changes records, register does
 // nothing, and the next job causes another attempt.
-func (d *Daemon) register(ctx context.Context, names []string) error {
-	d.editing.mu.Lock()
-	defer d.editing.mu.Unlock()
-	known := d.store.Catalog().Clusters
+func (d *Daemon) registerClusters(ctx context.Context, names []string) error {
+	d.editSlot.mu.Lock()
+	defer d.editSlot.mu.Unlock()
+	existing := d.store.Catalog().Clusters
 	missing := false
 	for _, name := range names {
-		missing = missing || known[name] == nil
+		missing = missing || existing[name] == nil
 	}
-	if !missing || d.editing.now != nil {
+	if !missing || d.editSlot.current != nil {
 		return nil
 	}
 	return d.store.addClusters(ctx, names)
 }
 
-// name returns the user name of the client, or "" if its uid has none.
-func (d *Daemon) name(r *server.Request) string {
+// userName returns the user name of the client, or "" if its uid has none.
+func (d *Daemon) userName(r *server.Request) string {
 	if r.Identity.Name != "" {
 		return r.Identity.Name
 	}
@@ -162,22 +162,22 @@ func (d *Daemon) name(r *server.Request) string {
 	return u.Name
 }
 
-// level returns the level of the client, which determines what it may change.
+// adminLevel returns the level of the client, which determines what it may change.
 // Root and the scheduler's user may change everything. Other users have the
 // level in their record.
-func (d *Daemon) level(r *server.Request) uint16 {
+func (d *Daemon) adminLevel(r *server.Request) uint16 {
 	if d.privacy.Super(r.Identity.UID) {
 		return catalog.Administrator
 	}
-	if u := d.store.Catalog().Users[d.name(r)]; u != nil {
+	if u := d.store.Catalog().Users[d.userName(r)]; u != nil {
 		return u.AdminLevel
 	}
 	return 0
 }
 
 // denied returns the error for a client whose level is too low.
-func denied(what string) error {
-	e := errs.New(errs.Denied, "you may not change %s", what)
+func denied(object string) error {
+	e := errs.New(errs.Denied, "you may not change %s", object)
 	e.Number = fault.AccessDenied
 	return e
 }

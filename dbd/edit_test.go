@@ -62,7 +62,7 @@ var rootCred = model.Credential{Token: "0"}
 func TestTransactions(t *testing.T) {
 	path := storeFile(t)
 	d := New(open(t, path), daemon.Privacy{Super: onlyRoot}, quiet)
-	connect := tokens(t, d)
+	connect := serveTokens(t, d)
 	c := connect()
 	committed := func() []string {
 		return accounts(t, func(l model.Listing) error { return connect().List(ctx, rootCred, l) })
@@ -124,15 +124,15 @@ func TestRecordsSurvive(t *testing.T) {
 	if diff := cmp.Diff(want, s.Catalog(), cmp.Comparer(func(a, b []string) bool { return slices.Equal(a, b) })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	gone := s.Catalog().Clone()
-	if names, err := gone.RemoveAccounts(&model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{"lab"}}}); err != nil || len(names) != 1 {
+	next := s.Catalog().Clone()
+	if names, err := next.RemoveAccounts(&model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{"lab"}}}); err != nil || len(names) != 1 {
 		t.Fatal(names, err)
 	}
-	if err := s.Replace(ctx, gone); err != nil {
+	if err := s.Replace(ctx, next); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
-	if s = open(t, path); s.Catalog().Accounts["lab"] != nil || s.Catalog().LastAssoc != gone.LastAssoc {
+	if s = open(t, path); s.Catalog().Accounts["lab"] != nil || s.Catalog().LastAssoc != next.LastAssoc {
 		t.Error("a removed account exists again, or its number is used again")
 	}
 	for _, statement := range []string{"DROP TABLE record", "PRAGMA user_version = 2"} {
@@ -164,7 +164,7 @@ func TestRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	connect := tokens(t, New(s, daemon.Privacy{Super: onlyRoot}, quiet))
+	connect := serveTokens(t, New(s, daemon.Privacy{Super: onlyRoot}, quiet))
 	named := func(names ...string) model.UserFilter {
 		return model.UserFilter{Assoc: model.AssocFilter{Users: names}}
 	}
@@ -195,14 +195,14 @@ func TestRights(t *testing.T) {
 		{"own name", modify("1000", func(u *model.User) { u.Name = "root2" }), []string{"0", "1001", "1002"}},
 	} {
 		for _, token := range []string{"0", "1000", "1001", "1002", "1003"} {
-			undo := errors.New("undone")
+			errUndo := errors.New("undone")
 			err := connect().Edit(ctx, model.Credential{Token: token}, func(e model.Editor) error {
 				if _, err := e.Change(tt.change); err != nil {
 					return err
 				}
-				return undo
+				return errUndo
 			})
-			if want := slices.Contains(tt.allowed, token); want && err != undo || !want && (errs.KindOf(err) != errs.Denied) {
+			if want := slices.Contains(tt.allowed, token); want && err != errUndo || !want && (errs.KindOf(err) != errs.Denied) {
 				t.Errorf("%s by %s: %v", tt.name, token, err)
 			}
 		}
@@ -232,7 +232,7 @@ func TestWhatUsersSee(t *testing.T) {
 		{"accounts", conf.PrivateNone | conf.PrivateAccounts, 3, 1, 3},
 		{"none", conf.PrivateNone, 3, 3, 6},
 	} {
-		c := tokens(t, New(s, daemon.Privacy{Hidden: tt.hidden, Super: onlyRoot}, quiet))()
+		c := serveTokens(t, New(s, daemon.Privacy{Hidden: tt.hidden, Super: onlyRoot}, quiet))()
 		cred, users, assocs, within := model.Credential{Token: "1000"}, 0, 0, 0
 		err := errors.Join(
 			client.Records(ctx, c, cred, model.UserFilter{}, func(*model.User) error { users++; return nil }),
@@ -256,23 +256,23 @@ func TestWhatUsersSee(t *testing.T) {
 // or has disconnected.
 func TestOneTransactionAtATime(t *testing.T) {
 	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
-	connect := tokens(t, d)
-	begun, proceed, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	connect := serveTokens(t, d)
+	started, proceed, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 	first := func() {
 		ended <- connect().Edit(ctx, rootCred, func(e model.Editor) error {
 			_, err := e.Change(add("first"))
-			begun <- struct{}{}
+			started <- struct{}{}
 			<-proceed
 			return err
 		})
 	}
 	go first()
-	<-begun
-	d.wait = time.Millisecond
+	<-started
+	d.maxWait = time.Millisecond
 	if err := change(connect(), rootCred, add("second")); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("a concurrent change: %v", err)
 	}
-	d.wait = time.Hour
+	d.maxWait = time.Hour
 	second := make(chan error)
 	go func() { second <- change(connect(), rootCred, add("second")) }()
 	close(proceed)
@@ -285,13 +285,13 @@ func TestOneTransactionAtATime(t *testing.T) {
 	go func() {
 		ended <- connect().Edit(ctx, rootCred, func(e model.Editor) error {
 			_, err := e.Change(add("third"))
-			begun <- struct{}{}
+			started <- struct{}{}
 			<-proceed
 			return err
 		})
 	}()
-	<-begun
-	d.idle = time.Nanosecond
+	<-started
+	d.maxIdle = time.Nanosecond
 	if err := change(connect(), rootCred, add("fourth")); err != nil {
 		t.Error(err)
 	}
@@ -324,8 +324,8 @@ func TestTicket(t *testing.T) {
 // TestLostConnection checks that the transaction of a closed connection is
 // rolled back and keeps no other client waiting.
 func TestLostConnection(t *testing.T) {
-	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyMe}, quiet)
-	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: onlyMe}
+	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlySelf}, quiet)
+	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: onlySelf}
 	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {
 		t.Fatal(err)
@@ -358,8 +358,8 @@ func TestLostConnection(t *testing.T) {
 // protocol version.
 func TestEveryChangeAtEveryVersion(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2311, codec.V2411, codec.Newest} {
-		d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyMe}, quiet)
-		s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: onlyMe, Oldest: v, Newest: v}
+		d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlySelf}, quiet)
+		s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: onlySelf, Oldest: v, Newest: v}
 		ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 		if err != nil {
 			t.Fatal(err)
@@ -372,14 +372,14 @@ func TestEveryChangeAtEveryVersion(t *testing.T) {
 		assocOf.Account, assocOf.Cluster, assocOf.User = "lab", "c1", "ann"
 		newAssoc, newQOS, newUser := model.BlankAssociation(), model.BlankQOS(), model.BlankUser()
 		newAssoc.MaxJobs, newQOS.Priority, newUser.AdminLevel = model.Some[uint32](6), model.Some[uint32](9), catalog.Operator
-		one := model.AssocFilter{Accounts: []string{"lab"}, Users: []string{"ann"}}
+		filter := model.AssocFilter{Accounts: []string{"lab"}, Users: []string{"ann"}}
 		changes := []any{
 			model.Add[model.Cluster]{Records: []model.Cluster{{Name: "c1", RootAssoc: model.BlankAssociation()}}},
 			add("lab"), model.Add[model.User]{Records: []model.User{user}}, model.Add[model.QOS]{Records: []model.QOS{qos}},
 			model.Add[model.Association]{Records: []model.Association{assoc, assocOf}},
 			model.AddCoordinators{Accounts: []string{"lab"}, Users: []string{"ann"}},
 			model.Modify[model.Account]{Filter: model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{"lab"}}}, Record: model.Account{Description: "new"}},
-			model.Modify[model.Association]{Filter: one, Record: newAssoc},
+			model.Modify[model.Association]{Filter: filter, Record: newAssoc},
 			model.Modify[model.QOS]{Filter: model.QOSFilter{Names: []string{"high"}}, Record: newQOS},
 			model.Modify[model.User]{Filter: model.UserFilter{Assoc: model.AssocFilter{Users: []string{"ann"}}}, Record: newUser},
 		}
@@ -391,13 +391,13 @@ func TestEveryChangeAtEveryVersion(t *testing.T) {
 			t.Fatalf("%v: %v", v, err)
 		}
 		b := d.store.Catalog()
-		got := b.ListAssociations(&one)
+		got := b.ListAssociations(&filter)
 		if len(got) != 1 || got[0].MaxJobs.Number != 6 || b.Accounts["lab"].Description != "new" || b.Users["ann"].AdminLevel != catalog.Operator ||
 			b.QOS[2].Priority.Number != 9 || len(b.Accounts["lab"].Coordinators) != 1 || (b.Users["bob"] != nil) != (v >= codec.V2311) {
 			t.Errorf("%v: %+v %+v", v, got, b)
 		}
 		if err := change(c, model.Credential{}, model.RemoveCoordinators{Accounts: []string{"lab"}, Users: []string{"ann"}},
-			model.Remove[model.Association]{Filter: one}, model.Remove[model.User]{Filter: model.UserFilter{Assoc: model.AssocFilter{Users: []string{"ann"}}}},
+			model.Remove[model.Association]{Filter: filter}, model.Remove[model.User]{Filter: model.UserFilter{Assoc: model.AssocFilter{Users: []string{"ann"}}}},
 			model.Remove[model.Account]{Filter: model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{"lab"}}}},
 			model.Remove[model.QOS]{Filter: model.QOSFilter{Names: []string{"high"}}},
 			model.Remove[model.Cluster]{Filter: model.ClusterFilter{Names: []string{"c1"}, Flags: model.Opt[uint32]{}}}); err != nil {
@@ -410,10 +410,10 @@ func TestEveryChangeAtEveryVersion(t *testing.T) {
 		if e, _ := errors.AsType[*errs.Error](err); e == nil || e.Number != fault.NotSupported {
 			t.Errorf("%v: workload keys: %v", v, err)
 		}
-		for _, all := range []any{model.Remove[model.Association]{Filter: model.AssocFilter{}}, model.Remove[model.Account]{Filter: model.AccountFilter{}},
+		for _, removal := range []any{model.Remove[model.Association]{Filter: model.AssocFilter{}}, model.Remove[model.Account]{Filter: model.AccountFilter{}},
 			model.Remove[model.User]{Filter: model.UserFilter{}}, model.Remove[model.QOS]{Filter: model.QOSFilter{}}, model.Remove[model.Cluster]{Filter: model.ClusterFilter{}}} {
-			if err := change(c, model.Credential{}, all); errs.KindOf(err) != errs.Invalid {
-				t.Errorf("%v: %T without a condition: %v", v, all, err)
+			if err := change(c, model.Credential{}, removal); errs.KindOf(err) != errs.Invalid {
+				t.Errorf("%v: %T without a condition: %v", v, removal, err)
 			}
 		}
 	}

@@ -17,9 +17,9 @@ import (
 // maxJobs is the maximum number of jobs in an answer.
 const maxJobs = 50_000
 
-// longestQuery limits the duration of a query, including the encoding of its
+// defaultQueryTimeout limits the duration of a query, including the encoding of its
 // answer.
-const longestQuery = 30 * time.Second
+const defaultQueryTimeout = 30 * time.Second
 
 // Jobs finds the jobs that f selects. If owner is set, it finds only jobs of
 // that user. It calls use(n, next): n is the number of jobs, and each call of
@@ -31,8 +31,8 @@ const longestQuery = 30 * time.Second
 // keys. Both run in one transaction, so the second statement finds exactly the
 // jobs that the first one counted.
 func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32],
-	use func(n int, next func() (cluster string, j *model.Job, err error)) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.longest, errs.New(errs.Timeout, "the query exceeded its time limit of %v", s.longest).
+	visit func(n int, next func() (cluster string, j *model.Job, err error)) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.queryTimeout, errs.New(errs.Timeout, "the query exceeded its time limit of %v", s.queryTimeout).
 		WithHint("select fewer jobs by time, user or name"))
 	defer cancel()
 	err := s.inSnapshot(ctx, func(tx *sql.Tx) error {
@@ -50,20 +50,20 @@ func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner mo
 		if found > s.maxJobs {
 			return errs.New(errs.Invalid, "the query selects more than %d jobs", s.maxJobs).WithHint("select fewer jobs by time, user or name")
 		}
-		rows, err := tx.QueryContext(ctx, records, keys)
+		rows, err := tx.QueryContext(ctx, selectRecords, keys)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
-		return use(n, func() (string, *model.Job, error) { return nextJob(rows) })
+		return visit(n, func() (string, *model.Job, error) { return nextJob(rows) })
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
-	if own, ok := errors.AsType[*errs.Error](err); ok {
-		return own
+	if dbErr, ok := errors.AsType[*errs.Error](err); ok {
+		return dbErr
 	}
-	return unreadable(err)
+	return readError(err)
 }
 
 // inSnapshot calls f with a transaction that sees one state of the database.
@@ -82,7 +82,7 @@ func (s *Store) inSnapshot(ctx context.Context, f func(tx *sql.Tx) error) error 
 // statement yields one row: the number of jobs found, the number of jobs that
 // count, and the keys of the jobs that count, in order. The search ends after
 // most+1 jobs.
-func selection(from string, list []condition, duplicates bool, most int) (query string, args []any) {
+func selection(from string, list []condition, duplicates bool, limit int) (query string, args []any) {
 	where := []string{"1"}
 	for _, c := range list {
 		where, args = append(where, c.sql), append(args, c.args...)
@@ -93,11 +93,11 @@ func selection(from string, list []condition, duplicates bool, most int) (query 
 	}
 	return "WITH found AS MATERIALIZED (SELECT id, cluster, job_id, submit_time FROM " + from +
 		" WHERE " + strings.Join(where, " AND ") + " ORDER BY submit_time, cluster, job_id LIMIT ?)" +
-		" SELECT (SELECT count(*) FROM found), count(*), json_group_array(id ORDER BY submit_time, cluster, job_id) FROM " + counted, append(args, most+1)
+		" SELECT (SELECT count(*) FROM found), count(*), json_group_array(id ORDER BY submit_time, cluster, job_id) FROM " + counted, append(args, limit+1)
 }
 
-// records selects jobs by a list of keys, in the order of the list.
-const records = "SELECT cluster, protocol, record FROM json_each(?) AS key CROSS JOIN job ON job.id = key.value"
+// selectRecords selects jobs by a list of keys, in the order of the list.
+const selectRecords = "SELECT cluster, protocol, record FROM json_each(?) AS key CROSS JOIN job ON job.id = key.value"
 
 // nextJob returns the job of the next row.
 func nextJob(rows *sql.Rows) (string, *model.Job, error) {
@@ -154,19 +154,19 @@ func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, e
 	}
 	switch len(candidates) {
 	case 0:
-		return everything, nil
+		return allJobs, nil
 	case 1:
 		return candidates[0].from, nil
 	}
 	for limit := firstProbe; limit <= lastProbe; limit *= 10 {
-		least := limit
+		minCount := limit
 		for _, c := range candidates {
 			var n int
 			if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM "+c.from+" WHERE "+c.sql+" LIMIT ?)", append(c.args[:len(c.args):len(c.args)], limit)...).Scan(&n); err != nil {
 				return "", err
 			}
-			if n < least {
-				least, from = n, c.from
+			if n < minCount {
+				minCount, from = n, c.from
 			}
 		}
 		if from != "" {
@@ -176,31 +176,31 @@ func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, e
 	return candidates[0].from, nil
 }
 
-// clusters selects the names of all clusters from the index, with one search
+// selectClusters selects the names of all clusters from the index, with one search
 // for each name.
-const clusters = `WITH RECURSIVE each (name) AS (
+const selectClusters = `WITH RECURSIVE each (name) AS (
 	SELECT min(cluster) FROM job UNION ALL
 	SELECT (SELECT min(cluster) FROM job WHERE cluster > each.name) FROM each WHERE name IS NOT NULL)
 SELECT name FROM each WHERE name IS NOT NULL`
 
 // Clusters returns the names of the clusters that have jobs in the database.
 func (s *Store) Clusters(ctx context.Context) (names []string, err error) {
-	rows, err := s.db.QueryContext(ctx, clusters)
+	rows, err := s.db.QueryContext(ctx, selectClusters)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, readError(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var name string
 		if err := rows.Scan(&name); err != nil {
-			return nil, unreadable(err)
+			return nil, readError(err)
 		}
 		names = append(names, name)
 	}
-	return names, unreadable(rows.Err())
+	return names, readError(rows.Err())
 }
 
-// unreadable returns the error for a database that can't be read.
-func unreadable(err error) error {
+// readError returns the error for a database that can't be read.
+func readError(err error) error {
 	return errs.Wrap(err, errs.Unavailable, "the accounting database can't be read")
 }

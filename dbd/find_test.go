@@ -19,18 +19,18 @@ import (
 	"schedrestd/model"
 )
 
-// kept is a recorded job with its cluster.
-type kept struct {
+// storedJob is a recorded job with its cluster.
+type storedJob struct {
 	cluster string
 	model.Job
 }
 
 // selects reports whether f selects j. It defines the meaning of each filter;
 // the SQL statements must give the same results.
-func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *kept) bool {
+func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *storedJob) bool {
 	in := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
 	decimal := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
-	within := func(n, least, most uint32) bool { return n >= least && (most == 0 || n <= most) }
+	within := func(n, lower, upper uint32) bool { return n >= lower && (upper == 0 || n <= upper) }
 	begin, end := j.SubmitTime, j.EndTime
 	if !j.State.Ended() {
 		end = math.MaxInt64
@@ -76,20 +76,20 @@ func isNamed(s *model.SelectedStep, j *model.Job) bool {
 	return j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id
 }
 
-// wanted returns the jobs in all that f selects, in the order in which an
+// expectedJobs returns the jobs in all that f selects, in the order in which an
 // answer lists them.
-func wanted(f *model.AccountingJobFilter, owner model.Opt[uint32], all []kept) (list []kept) {
+func expectedJobs(f *model.AccountingJobFilter, owner model.Opt[uint32], all []storedJob) (list []storedJob) {
 	for i := range all {
 		if selects(f, owner, &all[i]) {
 			list = append(list, all[i])
 		}
 	}
-	slices.SortFunc(list, func(a, b kept) int {
+	slices.SortFunc(list, func(a, b storedJob) int {
 		return cmp.Or(cmp.Compare(a.SubmitTime, b.SubmitTime), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.StepID.JobID, b.StepID.JobID))
 	})
 	if f.Flags&model.JobFilterDuplicates == 0 {
-		list = slices.DeleteFunc(slices.Clone(list), func(j kept) bool {
-			return slices.ContainsFunc(list, func(k kept) bool {
+		list = slices.DeleteFunc(slices.Clone(list), func(j storedJob) bool {
+			return slices.ContainsFunc(list, func(k storedJob) bool {
 				return k.cluster == j.cluster && k.StepID.JobID == j.StepID.JobID && k.SubmitTime > j.SubmitTime
 			})
 		})
@@ -97,8 +97,8 @@ func wanted(f *model.AccountingJobFilter, owner model.Opt[uint32], all []kept) (
 	return list
 }
 
-// found returns the jobs that the daemon's query finds.
-func found(t testing.TB, s *Store, f *model.AccountingJobFilter, owner model.Opt[uint32]) (list []kept) {
+// queryJobs returns the jobs that the daemon's query finds.
+func queryJobs(t testing.TB, s *Store, f *model.AccountingJobFilter, owner model.Opt[uint32]) (list []storedJob) {
 	t.Helper()
 	err := s.Jobs(context.Background(), f, owner, func(n int, next func() (string, *model.Job, error)) error {
 		for range n {
@@ -106,7 +106,7 @@ func found(t testing.TB, s *Store, f *model.AccountingJobFilter, owner model.Opt
 			if err != nil {
 				return err
 			}
-			list = append(list, kept{cluster, *j})
+			list = append(list, storedJob{cluster, *j})
 		}
 		return nil
 	})
@@ -116,29 +116,29 @@ func found(t testing.TB, s *Store, f *model.AccountingJobFilter, owner model.Opt
 	return list
 }
 
-// chance returns random values from a small set, so that filters and jobs often
+// generator returns random values from a small set, so that filters and jobs often
 // match.
-type chance struct{ *rand.Rand }
+type generator struct{ *rand.Rand }
 
-func (c chance) text() string {
+func (c generator) text() string {
 	return []string{"", "a", "A", "b", "a\x00b", "\xff", "é", "a'b", "10"}[c.IntN(9)]
 }
 
-func (c chance) number() uint32 { return []uint32{0, 1, 2, 3, 10, 1<<32 - 1}[c.IntN(6)] }
+func (c generator) number() uint32 { return []uint32{0, 1, 2, 3, 10, 1<<32 - 1}[c.IntN(6)] }
 
-func (c chance) opt() (o model.Opt[uint32]) {
+func (c generator) opt() (o model.Opt[uint32]) {
 	if c.IntN(2) == 0 {
 		o = model.Some(uint32(c.IntN(3)))
 	}
 	return o
 }
 
-func (c chance) nodes() string {
+func (c generator) nodes() string {
 	return []string{"", "n1", "n2", "n[1-3]", "n[2-4],m1", "m[01-03]", "n[1", "x"}[c.IntN(8)]
 }
 
-func (c chance) job() kept {
-	j := kept{cluster: []string{"c1", "c2", "C1"}[c.IntN(3)]}
+func (c generator) job() storedJob {
+	j := storedJob{cluster: []string{"c1", "c2", "C1"}[c.IntN(3)]}
 	j.StepID.JobID, j.SubmitTime = uint32(c.IntN(12)), model.Time(c.IntN(6)-1)
 	j.State = model.JobState([]uint32{0, 1, 3, 5, 7, 1 | 0x8000, 3 | 0x100}[c.IntN(7)])
 	j.StartTime, j.EndTime = model.Time(c.IntN(8)), model.Time(c.IntN(8))
@@ -149,9 +149,9 @@ func (c chance) job() kept {
 	return j
 }
 
-// list returns a list of random values that is usually empty. If all of the
+// randomList returns a list of random values that is usually empty. If all of the
 // many filters had values, they would match no job.
-func list[T any](c chance, value func() T) (all []T) {
+func randomList[T any](c generator, value func() T) (all []T) {
 	if c.IntN(5) == 0 {
 		for range 1 + c.IntN(3) {
 			all = append(all, value())
@@ -160,7 +160,7 @@ func list[T any](c chance, value func() T) (all []T) {
 	return all
 }
 
-func (c chance) filter() (f model.AccountingJobFilter) {
+func (c generator) filter() (f model.AccountingJobFilter) {
 	decimal := func() string {
 		return []string{"0", "1", "2", "3", "5", "10", "01", "+1", " 1", "1a", "", "4294967295", "4294967296", "-1"}[c.IntN(14)]
 	}
@@ -170,13 +170,13 @@ func (c chance) filter() (f model.AccountingJobFilter) {
 		}
 		return n
 	}
-	f.Clusters = list(c, func() string { return []string{"c1", "c2", "C1", "c3", ""}[c.IntN(5)] })
-	f.Accounts, f.Names, f.Partitions, f.WCKeys = list(c, c.text), list(c, c.text), list(c, c.text), list(c, c.text)
-	f.UserIDs, f.GroupIDs, f.States, f.Reasons = list(c, decimal), list(c, decimal), list(c, decimal), list(c, decimal)
+	f.Clusters = randomList(c, func() string { return []string{"c1", "c2", "C1", "c3", ""}[c.IntN(5)] })
+	f.Accounts, f.Names, f.Partitions, f.WCKeys = randomList(c, c.text), randomList(c, c.text), randomList(c, c.text), randomList(c, c.text)
+	f.UserIDs, f.GroupIDs, f.States, f.Reasons = randomList(c, decimal), randomList(c, decimal), randomList(c, decimal), randomList(c, decimal)
 	f.CPUsMin, f.CPUsMax, f.NodesMin, f.NodesMax = bound(), bound(), bound(), bound()
 	f.TimeLimitMin, f.TimeLimitMax, f.ExitCode = bound(), bound(), bound()
 	f.UsageStart, f.UsageEnd = model.Time(bound()), model.Time(bound())
-	f.Steps = list(c, func() (s model.SelectedStep) {
+	f.Steps = randomList(c, func() (s model.SelectedStep) {
 		s.Step.JobID, s.ArrayTaskID, s.HetOffset = uint32(c.IntN(5)), c.opt(), c.opt()
 		return s
 	})
@@ -187,17 +187,17 @@ func (c chance) filter() (f model.AccountingJobFilter) {
 	return f
 }
 
-// TestFiltersMeanTheSame checks, for random filters, that the SQL statements
+// TestFiltersMatchSQL checks, for random filters, that the SQL statements
 // find exactly the jobs for which selects returns true.
-func TestFiltersMeanTheSame(t *testing.T) {
+func TestFiltersMatchSQL(t *testing.T) {
 	s := open(t, storeFile(t))
 	seed := rand.Uint64()
-	c := chance{rand.New(rand.NewPCG(seed, 0))}
-	var all []kept
+	c := generator{rand.New(rand.NewPCG(seed, 0))}
+	var all []storedJob
 	var batch []model.Job
 	for range 300 {
 		j := c.job()
-		same := func(k kept) bool {
+		same := func(k storedJob) bool {
 			return k.cluster == j.cluster && k.StepID.JobID == j.StepID.JobID && k.SubmitTime == j.SubmitTime
 		}
 		if slices.ContainsFunc(all, same) {
@@ -215,8 +215,8 @@ func TestFiltersMeanTheSame(t *testing.T) {
 		if c.IntN(4) == 0 {
 			owner = model.Some(c.number())
 		}
-		got, want := found(t, s, &f, owner), wanted(&f, owner, all)
-		if diff := gocmp.Diff(want, got, gocmp.AllowUnexported(kept{})); diff != "" {
+		got, want := queryJobs(t, s, &f, owner), expectedJobs(&f, owner, all)
+		if diff := gocmp.Diff(want, got, gocmp.AllowUnexported(storedJob{})); diff != "" {
 			t.Fatalf("seed %d, owner %v, %+v (-want +got):\n%s", seed, owner, f, diff)
 		}
 		some += min(len(want), 1)
@@ -278,7 +278,7 @@ func TestPlans(t *testing.T) {
 			t.Errorf("%s: reads the whole table:\n%s", tt.name, plan)
 		}
 	}
-	if plan := explain(t, s, records, "[1]"); !strings.Contains(plan, "SEARCH job USING INTEGER PRIMARY KEY") {
+	if plan := explain(t, s, selectRecords, "[1]"); !strings.Contains(plan, "SEARCH job USING INTEGER PRIMARY KEY") {
 		t.Errorf("records:\n%s", plan)
 	}
 }
@@ -358,7 +358,7 @@ func TestLongLists(t *testing.T) {
 		step.ArrayTaskID = model.Some[uint32](7)
 		f.Steps = append(f.Steps, step)
 	}
-	if got := found(t, s, &f, model.Opt[uint32]{}); len(got) != 1 {
+	if got := queryJobs(t, s, &f, model.Opt[uint32]{}); len(got) != 1 {
 		t.Errorf("%d jobs", len(got))
 	}
 }
@@ -380,7 +380,7 @@ func TestTooManyJobs(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	f := model.AccountingJobFilter{Steps: []model.SelectedStep{{Step: model.StepID{JobID: 100}}}}
-	if got := found(t, s, &f, model.Opt[uint32]{}); len(got) != 1 {
+	if got := queryJobs(t, s, &f, model.Opt[uint32]{}); len(got) != 1 {
 		t.Errorf("%d jobs", len(got))
 	}
 }
@@ -390,7 +390,7 @@ func TestTooManyJobs(t *testing.T) {
 func TestConversion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.sqlite")
 	s := open(t, path)
-	c := chance{rand.New(rand.NewPCG(1, 2))}
+	c := generator{rand.New(rand.NewPCG(1, 2))}
 	want := map[string]model.Job{}
 	key := func(cluster string, j *model.Job) string { return fmt.Sprint(cluster, j.StepID.JobID, j.SubmitTime) }
 	for _, statement := range []string{"DROP TABLE job", "DROP TABLE record", firstTable, "PRAGMA user_version = 1"} {
@@ -410,7 +410,7 @@ func TestConversion(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := tx.Exec(`INSERT OR REPLACE INTO job VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, j.cluster, j.StepID.JobID, int64(j.SubmitTime),
-			0, j.State.Ended(), uint32(j.State), j.ExitCode, j.UserID, j.GroupID, j.Account, j.Name, j.Partition, int64(j.StartTime), int64(j.EndTime), uint16(stored), record); err != nil {
+			0, j.State.Ended(), uint32(j.State), j.ExitCode, j.UserID, j.GroupID, j.Account, j.Name, j.Partition, int64(j.StartTime), int64(j.EndTime), uint16(recordVersion), record); err != nil {
 			t.Fatal(err)
 		}
 		want[key(j.cluster, &j.Job)] = j.Job
@@ -421,7 +421,7 @@ func TestConversion(t *testing.T) {
 	s.Close()
 	s = open(t, path)
 	got := map[string]model.Job{}
-	for _, j := range found(t, s, &model.AccountingJobFilter{Flags: model.JobFilterDuplicates}, model.Opt[uint32]{}) {
+	for _, j := range queryJobs(t, s, &model.AccountingJobFilter{Flags: model.JobFilterDuplicates}, model.Opt[uint32]{}) {
 		got[key(j.cluster, &j.Job)] = j.Job
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {

@@ -20,17 +20,17 @@ func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, mes
 		return 0, nil, err
 	}
 	f := &q.AccountingJobFilter
-	if err := known(f); err != nil {
+	if err := checkFilter(f); err != nil {
 		return 0, nil, err
 	}
-	place, err := d.queries.Acquire(ctx, r.Identity.UID)
+	slot, err := d.queries.Acquire(ctx, r.Identity.UID)
 	if err != nil {
 		return 0, nil, err
 	}
-	defer place.Release()
+	defer slot.Release()
 	var answer message.AccountingJobs
 	var body message.Body
-	err = d.store.Jobs(ctx, f, d.privacy.Only(r.Identity.UID, conf.PrivateJobs), func(n int, next func() (string, *model.Job, error)) error {
+	err = d.store.Jobs(ctx, f, d.privacy.OwnerFilter(r.Identity.UID, conf.PrivateJobs), func(n int, next func() (string, *model.Job, error)) error {
 		var record model.AccountingJob
 		answer.Records.Len = n
 		answer.Records.Pull = func() (*model.AccountingJob, error) {
@@ -38,7 +38,7 @@ func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, mes
 			if err != nil {
 				return nil, err
 			}
-			record = past(cluster, j)
+			record = accountingJob(cluster, j)
 			return &record, nil
 		}
 		body, err = r.Spool(message.AccountingGotJobs, &answer)
@@ -47,9 +47,9 @@ func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, mes
 	return message.AccountingGotJobs, body, err
 }
 
-// known refuses filters that this daemon does not support. If it ignored them,
+// checkFilter refuses filters that this daemon does not support. If it ignored them,
 // the answer would be wrong.
-func known(f *model.AccountingJobFilter) error {
+func checkFilter(f *model.AccountingJobFilter) error {
 	for name, set := range map[string]bool{
 		"jobs by association": len(f.AssocIDs) > 0, "jobs by constraint": len(f.Constraints) > 0, "jobs by QOS": len(f.QOS) > 0, "jobs by reservation": len(f.Reservations)+len(f.ReservationIDs) > 0,
 		"jobs by scheduling flag": f.JobFlags.Set && f.JobFlags.Number != 1, "runaway jobs": f.Flags&model.JobFilterRunaway != 0,
@@ -61,8 +61,8 @@ func known(f *model.AccountingJobFilter) error {
 	return nil
 }
 
-// past returns the accounting record of a job.
-func past(cluster string, j *model.Job) model.AccountingJob {
+// accountingJob returns the accounting record of a job.
+func accountingJob(cluster string, j *model.Job) model.AccountingJob {
 	return model.AccountingJob{
 		Account: j.Account, AdminComment: j.AdminComment, AllocNodes: allocated(j), ArrayJobID: j.ArrayJobID, ArrayMaxTasks: j.ArrayMaxTasks,
 		ArrayTaskID: j.ArrayTaskID, ArrayTasks: j.ArrayTasks, Cluster: cluster, Constraints: j.Features, Container: j.Container,
@@ -72,7 +72,7 @@ func past(cluster string, j *model.Job) model.AccountingJob {
 		Priority: model.Some(j.Priority), ReqCPUs: j.NumCPUs, ReqMem: j.MinMemory, ReqUserID: noUser, RestartCnt: j.RestartCnt,
 		ShowFull: 1, StartTime: j.StartTime, State: j.State, StateReason: j.StateReason, Steps: []model.AccountingStep{},
 		StdErr: j.StdErr, StdIn: j.StdIn, StdOut: j.StdOut, SubmitTime: j.SubmitTime, SubmitLine: j.SubmitLine, SystemComment: j.SystemComment,
-		TimeLimit: j.TimeLimit, TRESAlloc: byNumber(j.TRESAlloc), TRESReq: byNumber(j.TRESReq), UserID: j.UserID, User: j.UserName,
+		TimeLimit: j.TimeLimit, TRESAlloc: tresByID(j.TRESAlloc), TRESReq: tresByID(j.TRESReq), UserID: j.UserID, User: j.UserName,
 		WCKey: j.WCKey, WorkDir: j.WorkDir,
 	}
 }
@@ -101,10 +101,10 @@ func elapsed(j *model.Job) uint32 {
 	return uint32(j.EndTime - j.StartTime)
 }
 
-// byNumber converts amounts of resources such as "cpu=2,mem=1G" to the form of
+// tresByID converts amounts of resources such as "cpu=2,mem=1G" to the form of
 // records, which has numbers of resources: "1=2,2=1024". It omits resources
 // without a number.
-func byNumber(s string) string {
+func tresByID(s string) string {
 	var list []string
 	for part := range strings.SplitSeq(s, ",") {
 		name, amount, _ := strings.Cut(part, "=")
@@ -112,7 +112,7 @@ func byNumber(s string) string {
 			if t.Type != name {
 				continue
 			}
-			if n, ok := scaled(amount); ok {
+			if n, ok := parseMiB(amount); ok {
 				list = append(list, strconv.FormatUint(uint64(t.ID), 10)+"="+strconv.FormatUint(n, 10))
 			}
 		}
@@ -120,13 +120,13 @@ func byNumber(s string) string {
 	return strings.Join(list, ",")
 }
 
-// scaled parses an amount with an optional suffix of M, G, T or P. The result
+// parseMiB parses an amount with an optional suffix of M, G, T or P. The result
 // is in MiB.
-func scaled(s string) (uint64, bool) {
+func parseMiB(s string) (uint64, bool) {
 	shift := 0
 	if i := len(s) - 1; i >= 0 {
-		if at := strings.IndexByte("MGTP", s[i]); at >= 0 {
-			s, shift = s[:i], 10*at
+		if unit := strings.IndexByte("MGTP", s[i]); unit >= 0 {
+			s, shift = s[:i], 10*unit
 		}
 	}
 	f, err := strconv.ParseFloat(s, 64)

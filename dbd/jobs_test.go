@@ -16,15 +16,15 @@ func TestJobs(t *testing.T) {
 	s := newSite(t)
 	s.run(t)
 	ctx, c := context.Background(), s.clients["unix"]
-	done := job(1, 100, model.JobFailed)
-	done.Account, done.Partition, done.StartTime, done.EndTime, done.ExitCode, done.NumNodes, done.NumCPUs, done.Nodes = "lab", "debug", 110, 150, 3<<8, 1, 4, "n[1-2]"
-	done.TRESAlloc, done.TRESReq, done.TimeLimit = "cpu=4,mem=1.5G,node=1,billing=4", "cpu=4,mem=100M", model.Some[uint32](10)
+	endedJob := job(1, 100, model.JobFailed)
+	endedJob.Account, endedJob.Partition, endedJob.StartTime, endedJob.EndTime, endedJob.ExitCode, endedJob.NumNodes, endedJob.NumCPUs, endedJob.Nodes = "lab", "debug", 110, 150, 3<<8, 1, 4, "n[1-2]"
+	endedJob.TRESAlloc, endedJob.TRESReq, endedJob.TimeLimit = "cpu=4,mem=1.5G,node=1,billing=4", "cpu=4,mem=100M", model.Some[uint32](10)
 	task := job(8, 200, model.JobRunning)
 	task.ArrayJobID, task.ArrayTaskID, task.StartTime, task.Name, task.UserID = 7, model.Some[uint32](3), 210, "task", 1001
-	again := job(1, 300, model.JobPending)
-	other := job(5, 100, model.JobComplete)
-	other.Cluster, other.EndTime = "c2", 120
-	if err := c.RecordJobs(ctx, model.Credential{}, []model.Job{done, task, again, other}); err != nil {
+	reusedJob := job(1, 300, model.JobPending)
+	otherJob := job(5, 100, model.JobComplete)
+	otherJob.Cluster, otherJob.EndTime = "c2", 120
+	if err := c.RecordJobs(ctx, model.Credential{}, []model.Job{endedJob, task, reusedJob, otherJob}); err != nil {
 		t.Fatal(err)
 	}
 	type key struct {
@@ -99,9 +99,9 @@ func TestLists(t *testing.T) {
 	}
 	var got []string
 	for _, tt := range []struct {
-		name string
-		ask  func() error
-		want []string
+		name  string
+		query func() error
+		want  []string
 	}{
 		{"tres", func() error {
 			return client.Records(ctx, c, cred, model.TRESFilter{}, func(r *model.TRES) error { got = append(got, r.Type); return nil })
@@ -129,7 +129,7 @@ func TestLists(t *testing.T) {
 		}, []string{"normal"}},
 	} {
 		got = nil
-		if err := tt.ask(); err != nil || !cmp.Equal(tt.want, got) {
+		if err := tt.query(); err != nil || !cmp.Equal(tt.want, got) {
 			t.Errorf("%s: %q, %v", tt.name, got, err)
 		}
 	}

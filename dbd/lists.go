@@ -41,25 +41,25 @@ func (d *Daemon) tres(_ context.Context, r *server.Request) (message.Type, messa
 	}
 	list := []model.TRES{}
 	for _, t := range resources {
-		if in(q.IDs, strconv.FormatUint(uint64(t.ID), 10)) && in(q.Types, t.Type) && in(q.Names, t.Name) {
+		if matches(q.IDs, strconv.FormatUint(uint64(t.ID), 10)) && matches(q.Types, t.Type) && matches(q.Names, t.Name) {
 			list = append(list, t)
 		}
 	}
 	return message.AccountingGotTRES, &message.TRESList{Listed: listed(list)}, nil
 }
 
-// in reports whether a filter matches s. An empty filter matches everything.
-func in(filter []string, s string) bool { return len(filter) == 0 || slices.Contains(filter, s) }
+// matches reports whether a filter matches s. An empty filter matches everything.
+func matches(filter []string, s string) bool { return len(filter) == 0 || slices.Contains(filter, s) }
 
-// list returns a handler for a request whose answer grows with the number of
+// listHandler returns a handler for a request whose answer grows with the number of
 // records. Only a few answers of each user are encoded concurrently.
-func (d *Daemon) list(h server.Handler) server.Handler {
+func (d *Daemon) listHandler(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
-		place, err := d.queries.Acquire(ctx, r.Identity.UID)
+		slot, err := d.queries.Acquire(ctx, r.Identity.UID)
 		if err != nil {
 			return 0, nil, err
 		}
-		defer place.Release()
+		defer slot.Release()
 		t, body, err := h(ctx, r)
 		if err != nil {
 			return 0, nil, err
@@ -85,7 +85,7 @@ func (d *Daemon) associations(_ context.Context, r *server.Request) (message.Typ
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	list := d.view(r).associations(d.records(r.Session).ListAssociations(&q.AssocFilter))
+	list := d.view(r).filterAssociations(d.records(r.Session).ListAssociations(&q.AssocFilter))
 	return message.AccountingGotAssocs, &message.Associations{Listed: listed(list)}, nil
 }
 
@@ -97,10 +97,10 @@ func (d *Daemon) accounts(_ context.Context, r *server.Request) (message.Type, m
 		return 0, nil, err
 	}
 	list, view := d.records(r.Session).ListAccounts(&q.AccountFilter), d.view(r)
-	list = slices.DeleteFunc(list, func(a model.Account) bool { return !view.account(a.Name) })
+	list = slices.DeleteFunc(list, func(a model.Account) bool { return !view.seesAccount(a.Name) })
 	for i := range list {
-		list[i].Associations = view.associations(list[i].Associations)
-		list[i].Coordinators = slices.DeleteFunc(list[i].Coordinators, func(c model.Coordinator) bool { return !view.user(c.Name) })
+		list[i].Associations = view.filterAssociations(list[i].Associations)
+		list[i].Coordinators = slices.DeleteFunc(list[i].Coordinators, func(c model.Coordinator) bool { return !view.seesUser(c.Name) })
 	}
 	return message.AccountingGotAccounts, &message.Accounts{Listed: listed(list)}, nil
 }
@@ -113,7 +113,7 @@ func (d *Daemon) users(_ context.Context, r *server.Request) (message.Type, mess
 		return 0, nil, err
 	}
 	list, view := d.records(r.Session).ListUsers(&q.UserFilter), d.view(r)
-	list = slices.DeleteFunc(list, func(u model.User) bool { return !view.user(u.Name) })
+	list = slices.DeleteFunc(list, func(u model.User) bool { return !view.seesUser(u.Name) })
 	return message.AccountingGotUsers, &message.Users{Listed: listed(list)}, nil
 }
 
@@ -135,10 +135,10 @@ type view struct {
 
 // view returns the client's view according to PrivateData=.
 func (d *Daemon) view(r *server.Request) view {
-	v := view{self: d.name(r)}
-	all := d.level(r) >= catalog.Operator
-	v.users = all || !d.privacy.Only(r.Identity.UID, conf.PrivateUsers).Set
-	if !all && d.privacy.Only(r.Identity.UID, conf.PrivateAccounts).Set {
+	v := view{self: d.userName(r)}
+	isOperator := d.adminLevel(r) >= catalog.Operator
+	v.users = isOperator || !d.privacy.OwnerFilter(r.Identity.UID, conf.PrivateUsers).Set
+	if !isOperator && d.privacy.OwnerFilter(r.Identity.UID, conf.PrivateAccounts).Set {
 		v.accounts = map[string]bool{}
 		if v.self != "" {
 			for _, a := range d.records(r.Session).ListAssociations(&model.AssocFilter{Users: []string{v.self}}) {
@@ -149,12 +149,12 @@ func (d *Daemon) view(r *server.Request) view {
 	return v
 }
 
-func (v view) user(name string) bool    { return v.users || name != "" && name == v.self }
-func (v view) account(name string) bool { return v.accounts == nil || v.accounts[name] }
+func (v view) seesUser(name string) bool    { return v.users || name != "" && name == v.self }
+func (v view) seesAccount(name string) bool { return v.accounts == nil || v.accounts[name] }
 
-// associations returns the associations in list that the client sees.
-func (v view) associations(list []model.Association) []model.Association {
+// filterAssociations returns the associations in list that the client sees.
+func (v view) filterAssociations(list []model.Association) []model.Association {
 	return slices.DeleteFunc(list, func(a model.Association) bool {
-		return !v.account(a.Account) || a.User != "" && !v.user(a.User)
+		return !v.seesAccount(a.Account) || a.User != "" && !v.seesUser(a.User)
 	})
 }

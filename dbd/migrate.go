@@ -27,10 +27,10 @@ const (
 	jobVersion = 2
 )
 
-// table creates the table of jobs. All columns except record are there for
+// jobTable creates the table of jobs. All columns except record are there for
 // queries. The long column record comes last, so that a query can read the
 // others without it.
-const table = `CREATE TABLE job (
+const jobTable = `CREATE TABLE job (
 	id            INTEGER PRIMARY KEY,
 	cluster       TEXT    NOT NULL,
 	job_id        INTEGER NOT NULL,
@@ -62,8 +62,8 @@ const table = `CREATE TABLE job (
 	UNIQUE (cluster, job_id, submit_time)
 ) STRICT`
 
-// indices serve to find jobs by the filters of condition.go.
-const indices = `
+// jobIndices serve to find jobs by the filters of condition.go.
+const jobIndices = `
 CREATE INDEX job_by_job_id    ON job (job_id);
 CREATE INDEX job_by_array     ON job (array_job_id, array_task_id);
 CREATE INDEX job_by_het       ON job (het_job_id, het_offset);
@@ -85,55 +85,55 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer tx.Rollback()
-	var application, has, tables int
+	var application, fileVersion, tables int
 	if err := tx.QueryRowContext(ctx, `SELECT (SELECT application_id FROM pragma_application_id),
-		(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)`).Scan(&application, &has, &tables); err != nil {
+		(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)`).Scan(&application, &fileVersion, &tables); err != nil {
 		return err
 	}
 	switch {
 	case application != applicationID && (application != 0 || tables > 0):
 		return errs.New(errs.Invalid, "belongs to another program")
-	case has > version:
-		return errs.New(errs.Invalid, "has version %d, written by a newer release; this one knows versions up to %d", has, version)
-	case application == applicationID && has == version:
+	case fileVersion > version:
+		return errs.New(errs.Invalid, "has version %d, written by a newer release; this one knows versions up to %d", fileVersion, version)
+	case application == applicationID && fileVersion == version:
 		return nil
 	}
-	older := tables > 0 && has < jobVersion
-	if older {
-		log.Info("database conversion started", "from", has, "to", version)
+	mustConvert := tables > 0 && fileVersion < jobVersion
+	if mustConvert {
+		log.Info("database conversion started", "from", fileVersion, "to", version)
 		if _, err := tx.ExecContext(ctx, "ALTER TABLE job RENAME TO older"); err != nil {
 			return err
 		}
 	}
-	if tables == 0 || older {
-		if _, err := tx.ExecContext(ctx, table); err != nil {
+	if tables == 0 || mustConvert {
+		if _, err := tx.ExecContext(ctx, jobTable); err != nil {
 			return err
 		}
 	}
-	if older {
+	if mustConvert {
 		if err := convert(ctx, tx); err != nil {
-			return fmt.Errorf("convert from version %d to %d: %w", has, version, err)
+			return fmt.Errorf("convert from version %d to %d: %w", fileVersion, version, err)
 		}
 	}
-	if tables == 0 || older {
-		if _, err := tx.ExecContext(ctx, indices); err != nil {
+	if tables == 0 || mustConvert {
+		if _, err := tx.ExecContext(ctx, jobIndices); err != nil {
 			return err
 		}
 	}
 	if _, err := tx.ExecContext(ctx, fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", recordTable, applicationID, version)); err != nil {
 		return err
 	}
-	first, err := differences(catalog.Empty(), catalog.New())
+	initialRows, err := differences(catalog.Empty(), catalog.New())
 	if err != nil {
 		return err
 	}
-	if err := write(ctx, tx, first); err != nil {
+	if err := writeRows(ctx, tx, initialRows); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
 		return err
 	}
-	if !older {
+	if !mustConvert {
 		return nil
 	}
 	log.Info("database converted")
@@ -151,7 +151,7 @@ func convert(ctx context.Context, tx *sql.Tx) error {
 	defer insert.Close()
 	for last, more := int64(-1<<63), true; more; {
 		more, err = eachOlder(ctx, tx, &last, func(cluster string, j *model.Job) error {
-			return put(ctx, insert, cluster, j)
+			return insertJob(ctx, insert, cluster, j)
 		})
 		if err != nil {
 			return err

@@ -14,9 +14,9 @@ import (
 // ordinary user sees.
 func TestPrivate(t *testing.T) {
 	store := open(t, storeFile(t))
-	mine, theirs := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)
-	mine.UserID, theirs.UserID = 1000, 1001
-	if err := store.Record(t.Context(), "c1", []model.Job{mine, theirs}); err != nil {
+	ownJob, otherJob := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)
+	ownJob.UserID, otherJob.UserID = 1000, 1001
+	if err := store.Record(t.Context(), "c1", []model.Job{ownJob, otherJob}); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -30,9 +30,9 @@ func TestPrivate(t *testing.T) {
 		{"users", conf.PrivateNone | conf.PrivateUsers, 2, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ask := tokens(t, New(store, daemon.Privacy{Hidden: tt.private, Super: onlyRoot}, quiet))()
+			conn := serveTokens(t, New(store, daemon.Privacy{Hidden: tt.private, Super: onlyRoot}, quiet))()
 			list := func(cred model.Credential) (n int) {
-				if err := client.Records(context.Background(), ask, cred, model.AccountingJobFilter{}, func(*model.AccountingJob) error { n++; return nil }); err != nil {
+				if err := client.Records(context.Background(), conn, cred, model.AccountingJobFilter{}, func(*model.AccountingJob) error { n++; return nil }); err != nil {
 					t.Fatal(err)
 				}
 				return n
@@ -44,7 +44,7 @@ func TestPrivate(t *testing.T) {
 			if n := list(user); n != tt.jobs {
 				t.Errorf("%d jobs are seen, want %d", n, tt.jobs)
 			}
-			stats, _, err := ask.Stats(context.Background(), user)
+			stats, _, err := conn.Stats(context.Background(), user)
 			if err != nil || len(stats.Users) != tt.users {
 				t.Errorf("calls of %d users are seen, want %d: %v", len(stats.Users), tt.users, err)
 			}

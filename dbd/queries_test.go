@@ -17,8 +17,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// tokens serves d to clients that send their uid as the token.
-func tokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
+// serveTokens serves d to clients that send their uid as the token.
+func serveTokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
 	t.Helper()
 	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: d.privacy.Super,
 		Verify: func(token, _ string) (server.Identity, error) {
@@ -43,50 +43,50 @@ func tokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
 
 func onlyRoot(uid uint32) bool { return uid == 0 }
 
-// onlyMe gives full rights to the user who runs the tests.
-func onlyMe(uid uint32) bool { return int(uid) == os.Getuid() }
+// onlySelf gives full rights to the user who runs the tests.
+func onlySelf(uid uint32) bool { return int(uid) == os.Getuid() }
 
 // TestSlowQueries checks that queries that would take minutes do not delay
 // other users, and that they end when their clients close their connections.
 func TestSlowQueries(t *testing.T) {
 	store := open(t, storeFile(t))
-	store.longest = time.Hour
+	store.queryTimeout = time.Hour
 	slow := make([]model.Job, 5000)
 	for i := range slow {
 		slow[i] = job(uint32(i+1), 1, model.JobComplete)
 		slow[i].UserID, slow[i].Nodes = 1000, "n[1-200000]"
 	}
-	theirs := job(5001, 1, model.JobComplete)
-	theirs.UserID = 1001
-	if err := store.Record(context.Background(), "c1", append(slow, theirs)); err != nil {
+	otherJob := job(5001, 1, model.JobComplete)
+	otherJob.UserID = 1001
+	if err := store.Record(context.Background(), "c1", append(slow, otherJob)); err != nil {
 		t.Fatal(err)
 	}
 	d := New(store, daemon.Privacy{Super: onlyRoot}, quiet)
-	connect := tokens(t, d)
+	connect := serveTokens(t, d)
 	ctx, disconnect := context.WithCancel(context.Background())
 	ended := make(chan error)
-	clients, each := daemon.MaxUserQueries()+3, daemon.MaxUserQueries()
+	clients, perUser := daemon.MaxUserQueries()+3, daemon.MaxUserQueries()
 	for range clients {
 		go func() {
 			ended <- client.Records(ctx, connect(), model.Credential{Token: "1000"}, model.AccountingJobFilter{UsedNodes: "none"}, func(*model.AccountingJob) error { return nil })
 		}()
 	}
-	until := func(what string, is func() bool) {
+	waitFor := func(what string, cond func() bool) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); !cond(); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				n, waiting := d.queries.Counts()
 				t.Fatalf("%s: still %d queries, %d waiting", what, n, waiting)
 			}
 		}
 	}
-	until("all have asked", func() bool { n, waiting := d.queries.Counts(); return n == each && waiting == clients-each })
+	waitFor("all have asked", func() bool { n, waiting := d.queries.Counts(); return n == perUser && waiting == clients-perUser })
 	found := 0
 	if err := client.Records(context.Background(), connect(), model.Credential{Token: "1001"}, model.AccountingJobFilter{},
 		func(*model.AccountingJob) error { found++; return nil }); err != nil || found != 1 {
 		t.Errorf("another user: %d jobs, %v", found, err)
 	}
-	if n, _ := d.queries.Counts(); n != each {
+	if n, _ := d.queries.Counts(); n != perUser {
 		t.Errorf("%d slow queries are left: too fast for this test", n)
 	}
 	disconnect()
@@ -95,13 +95,13 @@ func TestSlowQueries(t *testing.T) {
 			t.Error("a slow query was answered")
 		}
 	}
-	until("their clients have gone", func() bool { n, waiting := d.queries.Counts(); return n == 0 && waiting == 0 })
+	waitFor("their clients have gone", func() bool { n, waiting := d.queries.Counts(); return n == 0 && waiting == 0 })
 }
 
 // TestSlowQueryIsRefused checks that a query has a time limit.
 func TestSlowQueryIsRefused(t *testing.T) {
 	store := open(t, storeFile(t))
-	store.longest = time.Nanosecond
+	store.queryTimeout = time.Nanosecond
 	f := &model.AccountingJobFilter{}
 	err := store.Jobs(context.Background(), f, model.Opt[uint32]{}, func(int, func() (string, *model.Job, error)) error { return errors.New("found") })
 	if errs.KindOf(err) != errs.Timeout || errs.HintOf(err) == "" {
@@ -113,12 +113,12 @@ func TestSlowQueryIsRefused(t *testing.T) {
 // they ask for. The same rule applies in the controller.
 func TestPrivateJobs(t *testing.T) {
 	store := open(t, storeFile(t))
-	mine, theirs := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)
-	theirs.UserID, theirs.SubmitLine, theirs.Extra, theirs.Comment = 1001, "run --password=secret", "secret", "secret"
-	if err := store.Record(context.Background(), "c1", []model.Job{mine, theirs}); err != nil {
+	ownJob, otherJob := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)
+	otherJob.UserID, otherJob.SubmitLine, otherJob.Extra, otherJob.Comment = 1001, "run --password=secret", "secret", "secret"
+	if err := store.Record(context.Background(), "c1", []model.Job{ownJob, otherJob}); err != nil {
 		t.Fatal(err)
 	}
-	connect := tokens(t, New(store, daemon.Privacy{Super: onlyRoot}, quiet))
+	connect := serveTokens(t, New(store, daemon.Privacy{Super: onlyRoot}, quiet))
 	for name, f := range map[string]model.AccountingJobFilter{
 		"all":          {},
 		"that user":    {UserIDs: []string{"1001"}},
@@ -133,13 +133,13 @@ func TestPrivateJobs(t *testing.T) {
 				got = append(got, j.JobID)
 				return nil
 			})
-			var all []kept
-			for _, j := range []model.Job{mine, theirs} {
-				all = append(all, kept{"c1", j})
+			var all []storedJob
+			for _, j := range []model.Job{ownJob, otherJob} {
+				all = append(all, storedJob{"c1", j})
 			}
-			selected := wanted(&f, model.Opt[uint32]{}, all)
+			selected := expectedJobs(&f, model.Opt[uint32]{}, all)
 			if uid != "0" {
-				selected = slices.DeleteFunc(selected, func(j kept) bool { return !slices.Contains(want, j.StepID.JobID) })
+				selected = slices.DeleteFunc(selected, func(j storedJob) bool { return !slices.Contains(want, j.StepID.JobID) })
 			}
 			var ids []uint32
 			for _, j := range selected {

@@ -19,9 +19,9 @@ const maxRecord = 32 << 20
 const maxChange = 4 << 20
 
 // Limit returns the maximum length of a request in bytes.
-func (d *Daemon) Limit(t message.Type, who server.Identity) int {
+func (d *Daemon) Limit(t message.Type, client server.Identity) int {
 	switch {
-	case !d.privacy.Super(who.UID):
+	case !d.privacy.Super(client.UID):
 		return server.MaxSmall
 	case t == message.AccountingRecordJobs:
 		return maxRecord
@@ -52,8 +52,8 @@ func (d *Daemon) record(ctx context.Context, r *server.Request) (message.Type, m
 		}
 	}
 	// The jobs are on disk, so an error of register must not fail the request.
-	if err := d.register(ctx, names); err != nil {
+	if err := d.registerClusters(ctx, names); err != nil {
 		d.log.Error("adding clusters of jobs failed", "error", err)
 	}
-	return done(r)
+	return success(r)
 }

@@ -54,19 +54,19 @@ func differences(old, next *catalog.Catalog) (rows []row, err error) {
 	name := func(s string) string { return s }
 	for _, part := range []func() ([]row, error){
 		func() ([]row, error) {
-			return changed(kindCluster, old.Clusters, next.Clusters, name, func() listing[model.Cluster] { return new(message.Clusters) })
+			return changedRows(kindCluster, old.Clusters, next.Clusters, name, func() listing[model.Cluster] { return new(message.Clusters) })
 		},
 		func() ([]row, error) {
-			return changed(kindAccount, old.Accounts, next.Accounts, name, func() listing[model.Account] { return new(message.Accounts) })
+			return changedRows(kindAccount, old.Accounts, next.Accounts, name, func() listing[model.Account] { return new(message.Accounts) })
 		},
 		func() ([]row, error) {
-			return changed(kindUser, old.Users, next.Users, name, func() listing[model.User] { return new(message.Users) })
+			return changedRows(kindUser, old.Users, next.Users, name, func() listing[model.User] { return new(message.Users) })
 		},
 		func() ([]row, error) {
-			return changed(kindAssoc, old.Associations, next.Associations, digits, func() listing[model.Association] { return new(message.Associations) })
+			return changedRows(kindAssoc, old.Associations, next.Associations, digits, func() listing[model.Association] { return new(message.Associations) })
 		},
 		func() ([]row, error) {
-			return changed(kindQOS, old.QOS, next.QOS, digits, func() listing[model.QOS] { return new(message.QOSList) })
+			return changedRows(kindQOS, old.QOS, next.QOS, digits, func() listing[model.QOS] { return new(message.QOSList) })
 		},
 	} {
 		list, err := part()
@@ -86,9 +86,9 @@ func differences(old, next *catalog.Catalog) (rows []row, err error) {
 
 func digits(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
-// changed returns rows for the records that differ between old and next.
+// changedRows returns rows for the records that differ between old and next.
 // Records are not modified in place, so equal pointers mean equal records.
-func changed[K comparable, T any](kind string, old, next map[K]*T, key func(K) string, list func() listing[T]) (rows []row, err error) {
+func changedRows[K comparable, T any](kind string, old, next map[K]*T, key func(K) string, list func() listing[T]) (rows []row, err error) {
 	for k := range old {
 		if next[k] == nil {
 			rows = append(rows, row{kind: kind, key: key(k)})
@@ -100,7 +100,7 @@ func changed[K comparable, T any](kind string, old, next map[K]*T, key func(K) s
 		}
 		m := list()
 		m.List().Records = codec.Stream[T]{List: []T{*record}}
-		c := codec.NewEncoder(stored, nil)
+		c := codec.NewEncoder(recordVersion, nil)
 		m.Walk(c)
 		if err := c.Finish(); err != nil {
 			return nil, fmt.Errorf("encode %s %s: %w", kind, key(k), err)
@@ -110,14 +110,14 @@ func changed[K comparable, T any](kind string, old, next map[K]*T, key func(K) s
 	return rows, nil
 }
 
-// write writes rows in tx.
-func write(ctx context.Context, tx *sql.Tx, rows []row) error {
+// writeRows writes rows in tx.
+func writeRows(ctx context.Context, tx *sql.Tx, rows []row) error {
 	for _, r := range rows {
 		var err error
 		if r.value == nil {
 			_, err = tx.ExecContext(ctx, "DELETE FROM record WHERE kind = ? AND key = ?", r.kind, r.key)
 		} else {
-			_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO record (kind, key, protocol, value) VALUES (?, ?, ?, ?)", r.kind, r.key, uint16(stored), r.value)
+			_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO record (kind, key, protocol, value) VALUES (?, ?, ?, ?)", r.kind, r.key, uint16(recordVersion), r.value)
 		}
 		if err != nil {
 			return err
@@ -139,27 +139,27 @@ func (s *Store) Replace(ctx context.Context, next *catalog.Catalog) error {
 	}
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
-		return unavailable(err)
+		return writeError(err)
 	}
 	defer tx.Rollback()
-	if err := write(ctx, tx, rows); err != nil {
-		return unavailable(err)
+	if err := writeRows(ctx, tx, rows); err != nil {
+		return writeError(err)
 	}
 	if err := tx.Commit(); err != nil {
-		return unavailable(err)
+		return writeError(err)
 	}
 	s.catalog.Store(next)
 	return nil
 }
 
-// load reads the records. If jobs are stored for a cluster that has no record,
+// loadCatalog reads the records. If jobs are stored for a cluster that has no record,
 // load adds a record for the cluster.
-func (s *Store) load(ctx context.Context) error {
-	b, err := s.read(ctx)
+func (s *Store) loadCatalog(ctx context.Context) error {
+	c, err := s.readCatalog(ctx)
 	if err != nil {
 		return err
 	}
-	s.catalog.Store(b)
+	s.catalog.Store(c)
 	names, err := s.Clusters(ctx)
 	if err != nil {
 		return err
@@ -167,14 +167,14 @@ func (s *Store) load(ctx context.Context) error {
 	return s.addClusters(ctx, names)
 }
 
-// read returns the records in the database.
-func (s *Store) read(ctx context.Context) (*catalog.Catalog, error) {
+// readCatalog returns the records in the database.
+func (s *Store) readCatalog(ctx context.Context) (*catalog.Catalog, error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT kind, key, protocol, value FROM record")
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	b := catalog.Empty()
+	c := catalog.Empty()
 	for rows.Next() {
 		var kind, key string
 		var v uint16
@@ -182,11 +182,11 @@ func (s *Store) read(ctx context.Context) (*catalog.Catalog, error) {
 		if err := rows.Scan(&kind, &key, &v, &value); err != nil {
 			return nil, err
 		}
-		if err := loadRecord(b, kind, key, codec.Version(v), value); err != nil {
+		if err := loadRecord(c, kind, key, codec.Version(v), value); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", kind, key, err)
 		}
 	}
-	return b, rows.Err()
+	return c, rows.Err()
 }
 
 // addClusters adds a record for each cluster in names that has none. It omits
@@ -194,22 +194,22 @@ func (s *Store) read(ctx context.Context) (*catalog.Catalog, error) {
 func (s *Store) addClusters(ctx context.Context, names []string) error {
 	next := s.Catalog().Clone()
 	for _, name := range names {
-		if one := next.Clone(); next.Clusters[name] == nil && one.AddClusters([]model.Cluster{{Name: name}}) == nil {
-			next = one
+		if trial := next.Clone(); next.Clusters[name] == nil && trial.AddClusters([]model.Cluster{{Name: name}}) == nil {
+			next = trial
 		}
 	}
 	return s.Replace(ctx, next)
 }
 
 // loadRecord adds a row to b.
-func loadRecord(b *catalog.Catalog, kind, key string, v codec.Version, value []byte) error {
+func loadRecord(c *catalog.Catalog, kind, key string, v codec.Version, value []byte) error {
 	switch kind {
 	case kindCluster:
-		return loadInto(b.Clusters, key, v, value, message.AccountingGotClusters, new(message.Clusters))
+		return loadInto(c.Clusters, key, v, value, message.AccountingGotClusters, new(message.Clusters))
 	case kindAccount:
-		return loadInto(b.Accounts, key, v, value, message.AccountingGotAccounts, new(message.Accounts))
+		return loadInto(c.Accounts, key, v, value, message.AccountingGotAccounts, new(message.Accounts))
 	case kindUser:
-		return loadInto(b.Users, key, v, value, message.AccountingGotUsers, new(message.Users))
+		return loadInto(c.Users, key, v, value, message.AccountingGotUsers, new(message.Users))
 	}
 	n := value
 	if kind != kindLast {
@@ -220,18 +220,18 @@ func loadRecord(b *catalog.Catalog, kind, key string, v codec.Version, value []b
 	case err != nil:
 		return err
 	case kind == kindAssoc:
-		return loadInto(b.Associations, uint32(number), v, value, message.AccountingGotAssocs, new(message.Associations))
+		return loadInto(c.Associations, uint32(number), v, value, message.AccountingGotAssocs, new(message.Associations))
 	case kind == kindQOS:
-		return loadInto(b.QOS, uint32(number), v, value, message.AccountingGotQOS, new(message.QOSList))
+		return loadInto(c.QOS, uint32(number), v, value, message.AccountingGotQOS, new(message.QOSList))
 	case kind == kindLast && key == kindAssoc:
-		b.LastAssoc = uint32(number)
+		c.LastAssoc = uint32(number)
 	case kind == kindLast && key == kindQOS:
-		b.LastQOS = uint32(number)
+		c.LastQOS = uint32(number)
 	}
 	return nil
 }
 
-func loadInto[K comparable, T any](to map[K]*T, key K, v codec.Version, value []byte, t message.Type, m listing[T]) error {
+func loadInto[K comparable, T any](dst map[K]*T, key K, v codec.Version, value []byte, t message.Type, m listing[T]) error {
 	if err := message.DecodeBody(v, t, value, m); err != nil {
 		return err
 	}
@@ -239,6 +239,6 @@ func loadInto[K comparable, T any](to map[K]*T, key K, v codec.Version, value []
 	if len(list) != 1 {
 		return errs.New(errs.Invalid, "not exactly one record")
 	}
-	to[key] = &list[0]
+	dst[key] = &list[0]
 	return nil
 }

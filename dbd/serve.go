@@ -24,10 +24,10 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	}
 	// A file owned by SchedUser is trusted, because this process runs as that
 	// user later.
-	if err := daemon.Judge(c.Files, user.UID); err != nil {
+	if err := daemon.CheckFiles(c.Files, user.UID); err != nil {
 		return err
 	}
-	if err := settle(user, log); err != nil {
+	if err := dropPrivileges(user, log); err != nil {
 		return err
 	}
 	if err := daemon.Harden(); err != nil {
@@ -57,10 +57,10 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	return daemon.Serve(ctx, s, listeners, log, nil)
 }
 
-// settle drops the privileges of the process, which will parse input from the
+// dropPrivileges drops the privileges of the process, which will parse input from the
 // network: if root has started the process, it continues as the scheduler's
 // user. settle is called before the process opens files of its own.
-func settle(user nss.User, log *slog.Logger) error {
+func dropPrivileges(user nss.User, log *slog.Logger) error {
 	switch euid := uint32(os.Geteuid()); {
 	case euid == 0 && user.UID != 0 && user.Name == "":
 		// If the user database has no entry for the uid, the uid's group is

@@ -47,8 +47,8 @@ func newSite(t testing.TB) *site {
 	s := &site{key: key, clients: map[string]*client.Accounting{}, Dbd: &conf.Dbd{Path: "dbd.conf", Address: "127.0.0.1", Port: port(t),
 		User: strconv.Itoa(os.Geteuid()), StorageLoc: filepath.Join(dir, "jobs.sqlite"),
 		Auth: conf.Auth{AuthType: "auth/cred", AuthSocket: filepath.Join(dir, "s"), JWT: true, JWTKey: filepath.Join(dir, "key")}}}
-	for network, at := range map[string]string{"tcp": fmt.Sprintf("127.0.0.1:%d", s.Port), "unix": s.AuthSocket} {
-		s.clients[network] = client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: network, Address: at}}})
+	for network, addr := range map[string]string{"tcp": fmt.Sprintf("127.0.0.1:%d", s.Port), "unix": s.AuthSocket} {
+		s.clients[network] = client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: network, Address: addr}}})
 	}
 	return s
 }
@@ -98,8 +98,8 @@ func (s *site) token(t testing.TB, user string) model.Credential {
 	return model.Credential{Token: token}
 }
 
-// names returns the user of this process and another user.
-func names(t testing.TB) (self, other nss.User) {
+// twoUsers returns the user of this process and another user.
+func twoUsers(t testing.TB) (self, other nss.User) {
 	t.Helper()
 	self, err := nss.LookupUID(uint32(os.Geteuid()))
 	if err != nil {
@@ -117,28 +117,28 @@ func names(t testing.TB) (self, other nss.User) {
 func TestDaemon(t *testing.T) {
 	s := newSite(t)
 	s.run(t)
-	self, other := names(t)
-	me, ann := s.token(t, self.Name), s.token(t, other.Name)
+	self, other := twoUsers(t)
+	selfCred, otherCred := s.token(t, self.Name), s.token(t, other.Name)
 	ctx := context.Background()
-	tcp, local := s.clients["tcp"], s.clients["unix"]
+	tcpClient, unixClient := s.clients["tcp"], s.clients["unix"]
 	batch := []model.Job{job(1, 100, model.JobRunning)}
 
-	if err := tcp.RecordJobs(ctx, me, batch); err != nil {
+	if err := tcpClient.RecordJobs(ctx, selfCred, batch); err != nil {
 		t.Errorf("record with a token: %v", err)
 	}
-	if err := local.RecordJobs(ctx, model.Credential{}, batch); err != nil {
+	if err := unixClient.RecordJobs(ctx, model.Credential{}, batch); err != nil {
 		t.Errorf("record over the UNIX socket: %v", err)
 	}
-	if err := tcp.RecordJobs(ctx, ann, batch); errs.KindOf(err) != errs.Denied {
+	if err := tcpClient.RecordJobs(ctx, otherCred, batch); errs.KindOf(err) != errs.Denied {
 		t.Errorf("record as an ordinary user: %v", err)
 	}
-	if err := tcp.RecordJobs(ctx, model.Credential{Token: ann.Token, ActAs: self.Name}, batch); errs.KindOf(err) != errs.Unauthenticated {
+	if err := tcpClient.RecordJobs(ctx, model.Credential{Token: otherCred.Token, ActAs: self.Name}, batch); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("record as another user: %v", err)
 	}
-	if err := tcp.RecordJobs(ctx, model.Credential{Token: me.Token, ActAs: other.Name}, batch); errs.KindOf(err) != errs.Denied {
+	if err := tcpClient.RecordJobs(ctx, model.Credential{Token: selfCred.Token, ActAs: other.Name}, batch); errs.KindOf(err) != errs.Denied {
 		t.Errorf("record on behalf of an ordinary user: %v", err)
 	}
-	if err := tcp.Verify(ctx, model.Credential{Token: me.Token + "x"}); errs.KindOf(err) != errs.Unauthenticated {
+	if err := tcpClient.Verify(ctx, model.Credential{Token: selfCred.Token + "x"}); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("forged: %v", err)
 	}
 
@@ -150,11 +150,11 @@ func TestDaemon(t *testing.T) {
 		rpcs  []model.CallCount
 		users []model.CallCount
 	}{
-		{name: "ordinary user", cred: ann, rpcs: rpcs, users: []model.CallCount{count(other.UID, 2)}},
-		{name: "scheduler's user", cred: me, rpcs: []model.CallCount{count(1489, 1), count(30001, 4)},
+		{name: "ordinary user", cred: otherCred, rpcs: rpcs, users: []model.CallCount{count(other.UID, 2)}},
+		{name: "scheduler's user", cred: selfCred, rpcs: []model.CallCount{count(1489, 1), count(30001, 4)},
 			users: []model.CallCount{count(self.UID, 2), count(other.UID, 3)}},
 	} {
-		got, _, err := tcp.Stats(ctx, tt.cred)
+		got, _, err := tcpClient.Stats(ctx, tt.cred)
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}

@@ -21,9 +21,9 @@ func (d *Daemon) stats(_ context.Context, r *server.Request) (message.Type, mess
 	if err := r.Decode(message.Empty{}); err != nil {
 		return 0, nil, err
 	}
-	messages, users := d.calls.lists()
+	messages, users := d.calls.snapshot()
 	users = slices.DeleteFunc(users, func(n model.CallCount) bool {
-		return !d.privacy.Sees(r.Identity.UID, n.ID, conf.PrivateUsers)
+		return !d.privacy.CanSee(r.Identity.UID, n.ID, conf.PrivateUsers)
 	})
 	return message.AccountingGotStats, &message.AccountingStats{AccountingStats: model.AccountingStats{
 		Rollup:    model.Rollup{Periods: make([]model.RollupPeriod, 3)},

@@ -35,8 +35,8 @@ type Store struct {
 	lock    *os.File // held while the database is open, so that no other daemon uses it
 	catalog atomic.Pointer[catalog.Catalog]
 
-	maxJobs int
-	longest time.Duration // maximum duration of a query
+	maxJobs      int
+	queryTimeout time.Duration // maximum duration of a query
 }
 
 // OpenStore opens the database at path, which must be absolute, and creates it
@@ -49,11 +49,11 @@ type Store struct {
 // NORMAL would save the fsync, but a power failure would then lose the last
 // batches.
 func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
-	path, err := prepare(path)
+	path, err := prepareFile(path)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockBeside(path)
+	lock, err := lockDatabase(path)
 	if err != nil {
 		return nil, err
 	}
@@ -67,34 +67,34 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 		return nil, errs.Wrap(err, errs.Internal, "database %s", path)
 	}
 	db.SetMaxIdleConns(daemon.MaxQueries + 1) // connections are kept, because opening one takes several statements
-	s := &Store{db: db, lock: lock, maxJobs: maxJobs, longest: longestQuery}
+	s := &Store{db: db, lock: lock, maxJobs: maxJobs, queryTimeout: defaultQueryTimeout}
 	if err = s.migrate(ctx, log); err == nil {
-		err = s.load(ctx)
+		err = s.loadCatalog(ctx)
 	}
 	if err != nil {
 		s.Close()
-		if own, ok := errors.AsType[*errs.Error](err); ok {
-			own.Message = "database " + path + ": " + own.Message
-			return nil, own
+		if dbErr, ok := errors.AsType[*errs.Error](err); ok {
+			dbErr.Message = "database " + path + ": " + dbErr.Message
+			return nil, dbErr
 		}
 		return nil, errs.Wrap(err, errs.Invalid, "database %s", path)
 	}
 	return s, nil
 }
 
-// prepare creates the database file, which only its owner can access, or checks
+// prepareFile creates the database file, which only its owner can access, or checks
 // the existing file. It returns the path of the file without symbolic links.
 //
 // SQLite creates its auxiliary files by path, with the mode of the database
 // file. So prepare fails if a user other than the user of this process can
 // write to the directory.
-func prepare(path string) (string, error) {
+func prepareFile(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", errs.New(errs.Invalid, "database %q: not an absolute path", path)
 	}
 	self := uint32(os.Geteuid())
 	trust := guard.Trust{Owners: []uint32{self}, PrivateGroup: nss.PrivateGroup}
-	dir, real, name, err := guard.Parent(path, guard.Rule{Label: "database", Secret: true, Trust: &trust})
+	dir, realPath, name, err := guard.Parent(path, guard.Rule{Label: "database", Secret: true, Trust: &trust})
 	if errs.KindOf(err) == errs.NotFound {
 		return "", errs.New(errs.NotFound, "%v", err).
 			WithHint("install -d -o %d -m 0700 %s", self, guard.Quote(filepath.Dir(path)))
@@ -109,7 +109,7 @@ func prepare(path string) (string, error) {
 	}
 	if st.Uid != self {
 		return "", errs.New(errs.Invalid, "database %s: its directory belongs to uid %d, not to uid %d", path, st.Uid, self).
-			WithHint("chown %d %s", self, guard.Quote(filepath.Dir(real)))
+			WithHint("chown %d %s", self, guard.Quote(filepath.Dir(realPath)))
 	}
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err == nil {
@@ -117,16 +117,16 @@ func prepare(path string) (string, error) {
 	} else if !errors.Is(err, fs.ErrExist) {
 		return "", errs.Wrap(err, errs.Invalid, "database %s", path)
 	}
-	f, _, err := guard.Open(real, guard.Rule{Label: "database", Owners: []uint32{self}, Secret: true})
+	f, _, err := guard.Open(realPath, guard.Rule{Label: "database", Owners: []uint32{self}, Secret: true})
 	if err == nil {
 		f.Close()
 	}
-	return real, err
+	return realPath, err
 }
 
-// lockBeside creates and locks the file path + ".lock". prepare has checked its
+// lockDatabase creates and locks the file path + ".lock". prepare has checked its
 // directory.
-func lockBeside(path string) (*os.File, error) {
+func lockDatabase(path string) (*os.File, error) {
 	fd, err := unix.Open(path+".lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Denied, "lock file %s.lock", path)
@@ -165,8 +165,8 @@ ON CONFLICT (cluster, job_id, submit_time) DO UPDATE SET
 	protocol = excluded.protocol, record = excluded.record
 WHERE excluded.restarts > restarts OR excluded.restarts = restarts AND excluded.ended >= ended`
 
-// put stores one job; insert is the prepared upsert.
-func put(ctx context.Context, insert *sql.Stmt, cluster string, j *model.Job) error {
+// insertJob stores one job; insert is the prepared upsert.
+func insertJob(ctx context.Context, insert *sql.Stmt, cluster string, j *model.Job) error {
 	record, err := encode(j)
 	if err != nil {
 		return err
@@ -181,8 +181,8 @@ func put(ctx context.Context, insert *sql.Stmt, cluster string, j *model.Job) er
 	}
 	_, err = insert.ExecContext(ctx, cluster, j.StepID.JobID, int64(j.SubmitTime), j.RestartCnt, j.State.Ended(), uint32(j.State), j.StateReason,
 		j.ExitCode, j.UserID, j.GroupID, j.Account, j.Name, j.Partition, j.WCKey, j.ArrayJobID, task, j.HetJobID, j.HetJobOffset,
-		j.NumCPUs, j.NumNodes, j.Nodes, j.TimeLimit.Or(math.MaxUint32), int64(j.StartTime), int64(j.EndTime), usedUntil, uint16(stored), record)
-	return unavailable(err)
+		j.NumCPUs, j.NumNodes, j.Nodes, j.TimeLimit.Or(math.MaxUint32), int64(j.StartTime), int64(j.EndTime), usedUntil, uint16(recordVersion), record)
+	return writeError(err)
 }
 
 // Record stores all jobs, or none if it fails. A job without a cluster name is
@@ -190,37 +190,37 @@ func put(ctx context.Context, insert *sql.Stmt, cluster string, j *model.Job) er
 func (s *Store) Record(ctx context.Context, cluster string, jobs []model.Job) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
-		return unavailable(err)
+		return writeError(err)
 	}
 	defer tx.Rollback()
 	statement, err := tx.PrepareContext(ctx, upsert)
 	if err != nil {
-		return unavailable(err)
+		return writeError(err)
 	}
 	defer statement.Close()
 	for i := range jobs {
-		if err := put(ctx, statement, cmp.Or(jobs[i].Cluster, cluster), &jobs[i]); err != nil {
+		if err := insertJob(ctx, statement, cmp.Or(jobs[i].Cluster, cluster), &jobs[i]); err != nil {
 			return err
 		}
 	}
-	return unavailable(tx.Commit())
+	return writeError(tx.Commit())
 }
 
-// stored is the protocol version in which new records are stored. Older records
+// recordVersion is the protocol version in which new records are stored. Older records
 // stay readable, because the walks of package message know all versions.
-const stored = codec.Newest
+const recordVersion = codec.Newest
 
 // encode encodes the whole job as a message, so that fields without a column
 // are stored too.
 func encode(j *model.Job) ([]byte, error) {
-	c := codec.NewEncoder(stored, nil)
+	c := codec.NewEncoder(recordVersion, nil)
 	(&message.RecordJobs{Jobs: []model.Job{*j}}).Walk(c)
 	return c.Bytes(), c.Finish()
 }
 
-// unavailable returns the error for a database that can't be written. If err is
+// writeError returns the error for a database that can't be written. If err is
 // nil, it returns nil.
-func unavailable(err error) error {
+func writeError(err error) error {
 	if err == nil {
 		return nil
 	}

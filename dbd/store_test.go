@@ -65,8 +65,8 @@ func job(id uint32, submitted model.Time, state model.JobState) model.Job {
 
 func TestRecord(t *testing.T) {
 	pending, running, failed := job(1, 100, model.JobPending), job(1, 100, model.JobRunning), job(1, 100, model.JobFailed)
-	again := job(1, 100, model.JobRunning)
-	again.RestartCnt = 1
+	restarted := job(1, 100, model.JobRunning)
+	restarted.RestartCnt = 1
 	reused := job(1, 900, model.JobPending)
 	tests := []struct {
 		name    string
@@ -78,8 +78,8 @@ func TestRecord(t *testing.T) {
 		{name: "the last word counts", batches: [][]model.Job{{pending}, {running}, {failed}}, want: []model.Job{failed}},
 		{name: "several words in one batch", batches: [][]model.Job{{pending, running, failed}}, want: []model.Job{failed}},
 		{name: "an old word after the last", batches: [][]model.Job{{failed}, {running}, {pending}}, want: []model.Job{failed}},
-		{name: "a later run after the last word", batches: [][]model.Job{{failed}, {again}}, want: []model.Job{again}},
-		{name: "an earlier run after a later one", batches: [][]model.Job{{again}, {failed}}, want: []model.Job{again}},
+		{name: "a later run after the last word", batches: [][]model.Job{{failed}, {restarted}}, want: []model.Job{restarted}},
+		{name: "an earlier run after a later one", batches: [][]model.Job{{restarted}, {failed}}, want: []model.Job{restarted}},
 		{name: "a number that came again", batches: [][]model.Job{{failed}, {reused}}, want: []model.Job{failed, reused}},
 		{name: "none", batches: [][]model.Job{{}}},
 	}
@@ -205,28 +205,28 @@ func TestRecordIntoAClosedStore(t *testing.T) {
 	}
 }
 
-// TestNothingIsMadeInABadPlace checks that OpenStore creates no file before it
+// TestNoFileInUnsafeDirectory checks that OpenStore creates no file before it
 // has checked the directory.
-func TestNothingIsMadeInABadPlace(t *testing.T) {
+func TestNoFileInUnsafeDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	refused := map[string]string{"everybody's directory": dir}
 	if os.Getuid() == 0 {
-		theirs := t.TempDir()
-		if err := os.Chown(theirs, 54321, 54321); err != nil {
+		otherDir := t.TempDir()
+		if err := os.Chown(otherDir, 54321, 54321); err != nil {
 			t.Fatal(err)
 		}
-		refused["another user's directory"] = theirs
+		refused["another user's directory"] = otherDir
 	}
 	for name, dir := range refused {
 		if s, err := OpenStore(context.Background(), filepath.Join(dir, "jobs.sqlite"), quiet); err == nil {
 			s.Close()
 			t.Errorf("%s: opened", name)
 		}
-		if made, _ := os.ReadDir(dir); len(made) > 0 {
-			t.Errorf("%s: %v was created", name, made)
+		if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+			t.Errorf("%s: %v was created", name, entries)
 		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// unoffered lists requests of Slurm's commands that this daemon does not
+// unsupported lists requests of Slurm's commands that this daemon does not
 // support. The daemon refuses them with Slurm's error number for "not
 // supported" and a text, which sacctmgr prints.
-var unoffered = map[message.Type]string{
+var unsupported = map[message.Type]string{
 	1411: "association usage", 1413: "cluster usage", 1430: "changing clusters",
 	1452: "workload keys", 1455: "workload keys", 1456: "workload keys", 1457: "workload key usage",
 	1414: "reconfiguration", 1440: "usage roll-up", 1459: "archives", 1460: "archives", 1476: "changing jobs", 1485: "changing resources",
@@ -23,10 +23,10 @@ var unoffered = map[message.Type]string{
 	1493: "federations", 1494: "federations", 1496: "federations", 1497: "federations", 1503: "instances",
 }
 
-// refuseUnoffered refuses a known request that this daemon does not support. It
+// handleUnsupported refuses a known request that this daemon does not support. It
 // does not read the body.
-func refuseUnoffered(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
-	e := errs.New(errs.Unsupported, "this accounting daemon does not support %s", unoffered[r.Type])
+func handleUnsupported(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	e := errs.New(errs.Unsupported, "this accounting daemon does not support %s", unsupported[r.Type])
 	e.Number = fault.NotSupported
 	return 0, nil, e
 }

@@ -25,10 +25,10 @@ import (
 )
 
 var program = daemon.Program{
-	Name:  "schedctld",
-	Short: "Queue batch jobs and run them on this machine",
-	About: "configuration of the cluster",
-	Serve: serve,
+	Name:     "schedctld",
+	Short:    "Queue batch jobs and run them on this machine",
+	ConfHelp: "configuration of the cluster",
+	Serve:    serve,
 }
 
 func main() {

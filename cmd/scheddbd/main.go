@@ -19,11 +19,11 @@ import (
 )
 
 var program = daemon.Program{
-	Name:  "scheddbd",
-	Short: "Store the jobs of a cluster of one machine",
-	Conf:  "/etc/sched/scheddbd.conf",
-	About: "configuration of the accounting daemon",
-	Serve: serve,
+	Name:     "scheddbd",
+	Short:    "Store the jobs of a cluster of one machine",
+	Conf:     "/etc/sched/scheddbd.conf",
+	ConfHelp: "configuration of the accounting daemon",
+	Serve:    serve,
 }
 
 func main() {

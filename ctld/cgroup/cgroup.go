@@ -23,63 +23,63 @@ import (
 
 // Base is a group below which this process may create groups.
 type Base struct {
-	Path   string `json:"path"`   // directory
-	Memory bool   `json:"memory"` // groups below it can limit memory
+	Path           string `json:"path"`   // directory
+	CanLimitMemory bool   `json:"memory"` // groups below it can limit memory
 }
 
 // Delegated finds the group delegated to this process and prepares it. The
 // error tells an administrator why there is none.
 func Delegated() (Base, error) {
-	mount, root, err := mounted()
+	mount, root, err := findMount()
 	if err != nil {
 		return Base{}, err
 	}
-	own, err := member()
+	current, err := ownCgroup()
 	if err != nil {
 		return Base{}, err
 	}
-	rel, err := filepath.Rel(root, own)
+	rel, err := filepath.Rel(root, current)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-		return Base{}, fmt.Errorf("own cgroup %s is outside of what is mounted at %s", own, mount)
+		return Base{}, fmt.Errorf("own cgroup %s is outside of what is mounted at %s", current, mount)
 	}
-	return find(mount, rel)
+	return findBase(mount, rel)
 }
 
 // subgroup is the group below a service's own group into which the service
 // manager puts this process (systemd 254 and later, DelegateSubgroup=).
 const subgroup = "schedctld"
 
-// find returns the Base for a process in group rel below mount.
+// findBase returns the Base for a process in group rel below mount.
 //
 // The kernel allows no processes in a group whose children have memory limits.
 // So find enables no memory limits if this process was started directly in the
 // delegated group. If a job's group with a memory limit outlived this process,
 // the service manager could not start this program in the delegated group
 // again.
-func find(mount, rel string) (b Base, err error) {
-	own := filepath.Join(mount, rel)
-	above := filepath.Dir(own)
+func findBase(mount, rel string) (b Base, err error) {
+	current := filepath.Join(mount, rel)
+	parent := filepath.Dir(current)
 	limits := true
 	switch {
 	case rel == ".":
-		b.Path = own
-	case filepath.Base(rel) == subgroup && delegated(above):
-		b.Path = above
-	case delegated(own):
-		b.Path, limits = own, false
+		b.Path = current
+	case filepath.Base(rel) == subgroup && isDelegated(parent):
+		b.Path = parent
+	case isDelegated(current):
+		b.Path, limits = current, false
 	default:
 		return b, fmt.Errorf("cgroup /%s is not delegated to this service", rel)
 	}
 	if err := unix.Access(b.Path, unix.W_OK); err != nil {
 		return Base{}, fmt.Errorf("cgroup %s: %w", b.Path, err)
 	}
-	b.Memory = limits && enableMemory(b.Path)
+	b.CanLimitMemory = limits && enableMemory(b.Path)
 	return b, nil
 }
 
-// mounted returns the mount point of cgroup version 2, and the group that is
+// findMount returns the mount point of cgroup version 2, and the group that is
 // its root.
-func mounted() (mount, root string, err error) {
+func findMount() (mount, root string, err error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return "", "", err
@@ -95,21 +95,21 @@ func mounted() (mount, root string, err error) {
 	return "", "", errors.New("no cgroup version 2 is mounted")
 }
 
-// member returns the version 2 group of this process, as a path from the root.
-func member() (string, error) {
+// ownCgroup returns the version 2 group of this process, as a path from the root.
+func ownCgroup() (string, error) {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return "", err
 	}
 	for line := range strings.Lines(string(b)) {
-		if own, ok := strings.CutPrefix(line, "0::"); ok {
-			return strings.TrimSuffix(own, "\n"), nil
+		if path, ok := strings.CutPrefix(line, "0::"); ok {
+			return strings.TrimSuffix(path, "\n"), nil
 		}
 	}
 	return "", errors.New("this process is in no cgroup of version 2")
 }
 
-func delegated(dir string) bool {
+func isDelegated(dir string) bool {
 	for _, name := range []string{"trusted.delegate", "user.delegate"} {
 		value := make([]byte, 8)
 		if n, err := unix.Getxattr(dir, name, value); err == nil && string(value[:n]) == "1" {
@@ -124,31 +124,31 @@ func delegated(dir string) bool {
 // is the root. So if this process is the only one in dir, enableMemory moves it
 // to a subgroup.
 func enableMemory(dir string) bool {
-	switches := filepath.Join(dir, "cgroup.subtree_control")
-	if has(switches, "memory") {
+	subtreeControl := filepath.Join(dir, "cgroup.subtree_control")
+	if hasWord(subtreeControl, "memory") {
 		return true
 	}
-	if !has(filepath.Join(dir, "cgroup.controllers"), "memory") {
+	if !hasWord(filepath.Join(dir, "cgroup.controllers"), "memory") {
 		return false
 	}
-	if write(switches, "+memory") == nil {
+	if write(subtreeControl, "+memory") == nil {
 		return true
 	}
 	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil || strings.TrimSpace(string(procs)) != strconv.Itoa(os.Getpid()) {
 		return false
 	}
-	own := filepath.Join(dir, subgroup)
-	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+	child := filepath.Join(dir, subgroup)
+	if err := os.Mkdir(child, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return false
 	}
-	if write(filepath.Join(own, "cgroup.procs"), "0") != nil {
+	if write(filepath.Join(child, "cgroup.procs"), "0") != nil {
 		return false
 	}
-	return write(switches, "+memory") == nil
+	return write(subtreeControl, "+memory") == nil
 }
 
-func has(file, word string) bool {
+func hasWord(file, word string) bool {
 	b, err := os.ReadFile(file)
 	return err == nil && bytes.Contains(append(append([]byte(" "), bytes.TrimSpace(b)...), ' '), []byte(" "+word+" "))
 }

@@ -35,7 +35,7 @@ func TestFind(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.delegated != "" {
-				give(t, filepath.Join(top, tt.delegated))
+				markDelegated(t, filepath.Join(top, tt.delegated))
 			}
 			for dir := own; strings.HasPrefix(dir, top); dir = filepath.Dir(dir) {
 				for file, text := range map[string]string{"cgroup.controllers": "cpu memory\n", "cgroup.subtree_control": "", "cgroup.procs": ""} {
@@ -44,14 +44,14 @@ func TestFind(t *testing.T) {
 					}
 				}
 			}
-			b, err := find(top, tt.own)
+			b, err := findBase(top, tt.own)
 			if tt.want == "" {
 				if err == nil {
 					t.Errorf("found %+v", b)
 				}
 				return
 			}
-			if want := (Base{Path: filepath.Join(top, tt.want), Memory: tt.memory}); b != want || err != nil {
+			if want := (Base{Path: filepath.Join(top, tt.want), CanLimitMemory: tt.memory}); b != want || err != nil {
 				t.Errorf("got %+v, %v; want %+v", b, err, want)
 			}
 			for _, dir := range []string{own, filepath.Join(top, tt.want)} {
@@ -64,8 +64,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// give marks dir as delegated, like systemd.
-func give(t *testing.T, dir string) {
+// markDelegated marks dir as delegated, like systemd.
+func markDelegated(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"trusted.delegate", "user.delegate"} {
 		if unix.Setxattr(dir, name, []byte("1"), 0) == nil {

@@ -13,8 +13,8 @@ import (
 
 // Group is the control group of one job.
 type Group struct {
-	Path   string
-	Limits bool // the kernel enforces the memory limit
+	Path          string
+	MemoryLimited bool // the kernel enforces the memory limit
 }
 
 // New creates a group with the given name below b. memory is the limit for all
@@ -24,18 +24,18 @@ func (b Base) New(name string, memory uint64) (*Group, error) {
 	if err := os.Mkdir(g.Path, 0o755); err != nil {
 		return nil, err
 	}
-	if memory == 0 || !b.Memory {
+	if memory == 0 || !b.CanLimitMemory {
 		return g, nil
 	}
-	if err := g.limit(memory); err != nil {
+	if err := g.limitMemory(memory); err != nil {
 		g.Remove()
 		return nil, err
 	}
-	g.Limits = true
+	g.MemoryLimited = true
 	return g, nil
 }
 
-func (g *Group) limit(memory uint64) error {
+func (g *Group) limitMemory(memory uint64) error {
 	if err := g.write("memory.max", strconv.FormatUint(memory, 10)); err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallest is the size up to which the file is never rewritten. A larger file
+// minRewriteSize is the size up to which the file is never rewritten. A larger file
 // is rewritten when live values take less than half of it.
-const smallest = 1 << 20
+const minRewriteSize = 1 << 20
 
 // run writes waiting commits in batches. All commits that arrive during one
 // write share the next write and fsync.
@@ -24,24 +24,24 @@ func (j *Journal) run() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for {
-		for len(j.waiting) == 0 && !j.closed {
+		for len(j.pending) == 0 && !j.closed {
 			j.wake.Wait()
 		}
-		if len(j.waiting) == 0 {
+		if len(j.pending) == 0 {
 			return
 		}
-		batch := j.waiting
-		j.waiting = nil
-		err := j.failed
+		batch := j.pending
+		j.pending = nil
+		err := j.failure
 		if err == nil {
 			err = j.write(batch)
 		}
 		for _, c := range batch {
 			c.done <- err
 		}
-		if j.failed == nil && j.size > max(smallest, 2*j.live(), j.retry) {
+		if j.failure == nil && j.size > max(minRewriteSize, 2*j.liveBytes(), j.retrySize) {
 			if err := j.rewrite(); err != nil {
-				j.retry = j.size + max(smallest, j.live()) // the old file is still usable, so a failed rewrite is tried again later
+				j.retrySize = j.size + max(minRewriteSize, j.liveBytes()) // the old file is still usable, so a failed rewrite is tried again later
 			}
 		}
 	}
@@ -52,12 +52,12 @@ func (j *Journal) run() {
 // for the next batch.
 func (j *Journal) write(batch []*commit) error {
 	var out []byte
-	changed := make(map[string]place)
+	changed := make(map[string]location)
 	for _, c := range batch {
-		out = j.salt.appendFrame(out, j.size, c.entries, func(e Entry, at int) {
-			p := place{offset: -1}
+		out = j.salt.appendFrame(out, j.size, c.entries, func(e Entry, pos int) {
+			p := location{offset: -1}
 			if e.Value != nil {
-				p = place{j.size + int64(at), uint32(len(e.Value)), crc32.Checksum(e.Value, castagnoli), e.Owner}
+				p = location{j.size + int64(pos), uint32(len(e.Value)), crc32.Checksum(e.Value, castagnoli), e.Owner}
 			}
 			changed[e.Key] = p
 		})
@@ -76,12 +76,12 @@ func (j *Journal) write(batch []*commit) error {
 	}
 	j.size += int64(len(out))
 	for key, p := range changed {
-		j.put(key, p)
+		j.setIndex(key, p)
 	}
 	return nil
 }
 
-func (j *Journal) put(key string, p place) {
+func (j *Journal) setIndex(key string, p location) {
 	if old, ok := j.index[key]; ok {
 		j.usage.add(old.owner, -liveSize(key, old))
 		delete(j.index, key)
@@ -106,8 +106,8 @@ func (e *syncError) Unwrap() error { return e.err }
 // marks the journal as failed.
 func (j *Journal) undo(size int64, err error) error {
 	err = fmt.Errorf("journal %s: write: %w", j.path, err)
-	_, unsynced := errors.AsType[*syncError](err)
-	if unsynced {
+	_, syncFailed := errors.AsType[*syncError](err)
+	if syncFailed {
 		j.fail(err)
 	} else if e := j.file.Truncate(size); e != nil {
 		j.fail(errors.Join(err, e))
@@ -147,7 +147,7 @@ func (j *Journal) rewrite() (err error) {
 		j.file.Close()
 	}
 	j.file, j.salt, j.index, j.size = f, salt, index, size
-	j.retry = 0
+	j.retrySize = 0
 	if e := syncDir(j.path); e != nil {
 		// The rename may not be on disk. After a power failure the name may
 		// refer to the old or the new file, so no further commit may be
@@ -159,18 +159,18 @@ func (j *Journal) rewrite() (err error) {
 
 // copyLive writes all live values to f, after the space for the header. It
 // returns their positions and the size of the file.
-func (j *Journal) copyLive(f *os.File, s salt) (map[string]place, int64, error) {
+func (j *Journal) copyLive(f *os.File, s salt) (map[string]location, int64, error) {
 	w := io.NewOffsetWriter(f, headerSize)
-	index := make(map[string]place, len(j.index))
+	index := make(map[string]location, len(j.index))
 	size := int64(headerSize)
 	for _, key := range slices.Sorted(maps.Keys(j.index)) {
 		value, err := j.read(key, j.index[key])
 		if err != nil {
 			return nil, 0, err
 		}
-		frame := s.appendFrame(nil, 0, []Entry{{Key: key, Value: value}}, func(_ Entry, at int) {
+		frame := s.appendFrame(nil, 0, []Entry{{Key: key, Value: value}}, func(_ Entry, pos int) {
 			p := j.index[key]
-			p.offset = size + int64(at)
+			p.offset = size + int64(pos)
 			index[key] = p
 		})
 		if _, err := w.Write(frame); err != nil {

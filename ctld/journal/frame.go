@@ -26,7 +26,7 @@ const (
 	frameHeader = 20
 	maxKey      = 255
 	maxPayload  = 256 << 20 // well above the longest message that rpc/server accepts
-	forgotten   = 0xffffffff
+	tombstone   = 0xffffffff
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -47,11 +47,11 @@ func (s salt) sum(head, payload []byte) uint32 {
 	return crc32.Update(crc32.Update(uint32(s), castagnoli, head), castagnoli, payload)
 }
 
-func appendHeader(b []byte, complete int64, s salt) []byte {
+func appendHeader(b []byte, initialSize int64, s salt) []byte {
 	start := len(b)
 	b = append(b, magic...)
 	b = binary.BigEndian.AppendUint32(b, format)
-	b = binary.BigEndian.AppendUint64(b, uint64(complete))
+	b = binary.BigEndian.AppendUint64(b, uint64(initialSize))
 	b = binary.BigEndian.AppendUint64(b, uint64(s))
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
@@ -61,7 +61,7 @@ func entrySize(e Entry) int { return 1 + len(e.Key) + 4 + len(e.Value) }
 // appendFrame appends a frame of entries to b. If places is not nil, it calls
 // places(e, at) for each value, where at is the position in b at which the
 // value begins.
-func (s salt) appendFrame(b []byte, durable int64, entries []Entry, places func(e Entry, at int)) []byte {
+func (s salt) appendFrame(b []byte, durable int64, entries []Entry, onValue func(e Entry, pos int)) []byte {
 	start := len(b)
 	b = binary.BigEndian.AppendUint32(b, s.mark())
 	b = append(b, make([]byte, frameHeader-4)...)
@@ -70,11 +70,11 @@ func (s salt) appendFrame(b []byte, durable int64, entries []Entry, places func(
 		b = append(b, e.Key...)
 		length := uint32(len(e.Value))
 		if e.Value == nil {
-			length = forgotten
+			length = tombstone
 		}
 		b = binary.BigEndian.AppendUint32(b, length)
-		if places != nil {
-			places(e, len(b))
+		if onValue != nil {
+			onValue(e, len(b))
 		}
 		b = append(b, e.Value...)
 	}
@@ -85,9 +85,9 @@ func (s salt) appendFrame(b []byte, durable int64, entries []Entry, places func(
 	return b
 }
 
-// entryIn splits the first entry off payload. value is a part of payload, or
+// parseEntry splits the first entry off payload. value is a part of payload, or
 // nil when the key is forgotten; ok is false when payload is malformed.
-func entryIn(payload []byte) (key string, value, rest []byte, ok bool) {
+func parseEntry(payload []byte) (key string, value, rest []byte, ok bool) {
 	if len(payload) < 1 || len(payload) < 1+int(payload[0])+4 || payload[0] == 0 {
 		return "", nil, nil, false
 	}
@@ -95,7 +95,7 @@ func entryIn(payload []byte) (key string, value, rest []byte, ok bool) {
 	key, rest = string(payload[1:1+n]), payload[1+n:]
 	length := binary.BigEndian.Uint32(rest)
 	rest = rest[4:]
-	if length == forgotten {
+	if length == tombstone {
 		return key, nil, rest, true
 	}
 	if uint64(length) > uint64(len(rest)) {

@@ -34,11 +34,11 @@ import (
 
 // Errors of Open and Commit, in addition to errors of the file system.
 var (
-	ErrClosed  = errors.New("journal is closed")
-	ErrNewer   = errors.New("written by a newer version of this program")
-	ErrDamaged = errors.New("damaged before its end")
-	ErrNotOurs = errors.New("not a journal")
-	ErrTooBig  = errors.New("value too big for the journal")
+	ErrClosed     = errors.New("journal is closed")
+	ErrNewer      = errors.New("written by a newer version of this program")
+	ErrDamaged    = errors.New("damaged before its end")
+	ErrNotJournal = errors.New("not a journal")
+	ErrTooBig     = errors.New("value too big for the journal")
 )
 
 // Entry is one change: a new value for a key, or its removal.
@@ -50,31 +50,31 @@ type Entry struct {
 
 // Size returns the bytes that the entry takes in the file until its value is
 // replaced.
-func (e Entry) Size() int64 { return liveSize(e.Key, place{length: uint32(len(e.Value))}) }
+func (e Entry) Size() int64 { return liveSize(e.Key, location{length: uint32(len(e.Value))}) }
 
 // Journal is an open journal. Its methods are safe for concurrent use.
 type Journal struct {
-	path string
-	cut  int64 // bytes of the torn end that Open cut off
+	path     string
+	tornSize int64 // bytes of the torn end that Open cut off
 
 	mu      sync.Mutex
 	wake    *sync.Cond
-	waiting []*commit
+	pending []*commit
 	closed  bool
-	failed  error // set by a failed fsync: the file can no longer be written reliably
+	failure error // set by a failed fsync: the file can no longer be written reliably
 	file    *os.File
 	salt    salt
-	index   map[string]place
+	index   map[string]location
 	usage   usage
 
-	size    int64 // of the file, all of it durable
-	retry   int64 // after a failed rewrite: the size at which to try again
-	stopped chan struct{}
-	broken  chan struct{} // closed when failed is set
+	size      int64 // of the file, all of it durable
+	retrySize int64 // after a failed rewrite: the size at which to try again
+	stopped   chan struct{}
+	broken    chan struct{} // closed when failed is set
 }
 
-// place is the position of a value in the file.
-type place struct {
+// location is the position of a value in the file.
+type location struct {
 	offset int64
 	length uint32
 	sum    uint32 // CRC-32C of the value
@@ -91,14 +91,14 @@ type commit struct {
 // belong to the caller only. The caller must hold a lock that keeps other
 // processes from opening the same journal.
 func Open(path string) (*Journal, error) {
-	j := &Journal{path: path, index: make(map[string]place), stopped: make(chan struct{}), broken: make(chan struct{})}
+	j := &Journal{path: path, index: make(map[string]location), stopped: make(chan struct{}), broken: make(chan struct{})}
 	j.wake = sync.NewCond(&j.mu)
 	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove unfinished journal: %w", err)
 	}
 	err := j.load()
 	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.Join(j.rewrite(), j.failed)
+		err = errors.Join(j.rewrite(), j.failure)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("journal %s: %w", path, err)
@@ -122,8 +122,8 @@ func (j *Journal) load() error {
 			for key, p := range s.index {
 				j.usage.add(p.owner, liveSize(key, p))
 			}
-			j.cut = st.Size() - s.end
-			if j.cut > 0 {
+			j.tornSize = st.Size() - s.end
+			if j.tornSize > 0 {
 				err = f.Truncate(s.end)
 			}
 		}
@@ -139,8 +139,8 @@ func (j *Journal) load() error {
 	return err
 }
 
-// Cut returns the size in bytes of the torn end that Open cut off.
-func (j *Journal) Cut() int64 { return j.cut }
+// TornSize returns the size in bytes of the torn end that Open cut off.
+func (j *Journal) TornSize() int64 { return j.tornSize }
 
 // Broken returns a channel that is closed when a write failed and could not be
 // undone, so that it is unknown what is on disk. All later commits fail. The
@@ -149,8 +149,8 @@ func (j *Journal) Broken() <-chan struct{} { return j.broken }
 
 // fail sets failed. The caller holds j.mu.
 func (j *Journal) fail(err error) {
-	if j.failed == nil {
-		j.failed = err
+	if j.failure == nil {
+		j.failure = err
 		close(j.broken)
 	}
 }
@@ -159,20 +159,20 @@ func (j *Journal) fail(err error) {
 // on disk. If it returns an error, the entries may or may not be there after
 // the next Open.
 func (j *Journal) Commit(entries ...Entry) error {
-	if err := check(entries); err != nil {
+	if err := checkEntries(entries); err != nil {
 		return err
 	}
 	c := &commit{entries: entries, done: make(chan error, 1)}
 	j.mu.Lock()
-	if j.closed || j.failed != nil {
-		err := j.failed
+	if j.closed || j.failure != nil {
+		err := j.failure
 		j.mu.Unlock()
 		if err == nil {
 			err = ErrClosed
 		}
 		return err
 	}
-	j.waiting = append(j.waiting, c)
+	j.pending = append(j.pending, c)
 	j.wake.Signal()
 	j.mu.Unlock()
 	return <-c.done
@@ -189,9 +189,9 @@ func (j *Journal) Get(key string) ([]byte, error) {
 	return j.read(key, p)
 }
 
-// Stored returns the owner of key's value and the bytes that the value takes in
+// Stat returns the owner of key's value and the bytes that the value takes in
 // the file, or 0 when there is no value.
-func (j *Journal) Stored(key string) (owner uint32, size int64) {
+func (j *Journal) Stat(key string) (owner uint32, size int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p, ok := j.index[key]
@@ -216,13 +216,13 @@ func (j *Journal) Each(f func(key string, value []byte) (owner uint32, err error
 		if p.owner, err = f(key, value); err != nil {
 			return err
 		}
-		j.put(key, p)
+		j.setIndex(key, p)
 	}
 	return nil
 }
 
 // read reads the value at p. The caller holds j.mu.
-func (j *Journal) read(key string, p place) ([]byte, error) {
+func (j *Journal) read(key string, p location) ([]byte, error) {
 	value := make([]byte, p.length)
 	if _, err := j.file.ReadAt(value, p.offset); err != nil {
 		return nil, fmt.Errorf("journal %s: read %q: %w", j.path, key, err)
@@ -247,7 +247,7 @@ func (j *Journal) Close() error {
 	return j.file.Close()
 }
 
-func check(entries []Entry) error {
+func checkEntries(entries []Entry) error {
 	size := 0
 	for _, e := range entries {
 		if len(e.Key) == 0 || len(e.Key) > maxKey {

@@ -25,7 +25,7 @@ func open(t *testing.T, path string) *Journal {
 	return j
 }
 
-func put(t *testing.T, j *Journal, entries ...Entry) {
+func mustCommit(t *testing.T, j *Journal, entries ...Entry) {
 	t.Helper()
 	if err := j.Commit(entries...); err != nil {
 		t.Fatal(err)
@@ -49,9 +49,9 @@ func contents(t *testing.T, j *Journal) string {
 func TestWhatWasCommittedIsFoundAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j := open(t, path)
-	put(t, j, Entry{Key: "a", Value: []byte("1")}, Entry{Key: "b", Value: []byte("2")})
-	put(t, j, Entry{Key: "a", Value: []byte("3")}, Entry{Key: "empty", Value: []byte{}})
-	put(t, j, Entry{Key: "b", Value: nil}, Entry{Key: "never", Value: nil})
+	mustCommit(t, j, Entry{Key: "a", Value: []byte("1")}, Entry{Key: "b", Value: []byte("2")})
+	mustCommit(t, j, Entry{Key: "a", Value: []byte("3")}, Entry{Key: "empty", Value: []byte{}})
+	mustCommit(t, j, Entry{Key: "b", Value: nil}, Entry{Key: "never", Value: nil})
 	const want = "a=3\nempty=\n"
 	if diff := cmp.Diff(want, contents(t, j)); diff != "" {
 		t.Error("at once:", diff)
@@ -87,8 +87,8 @@ func TestRefusals(t *testing.T) {
 		file []byte
 		want error
 	}{
-		{"empty", nil, ErrNotOurs},
-		{"another kind of file", []byte("#!/bin/sh\necho not a journal, but long enough\n"), ErrNotOurs},
+		{"empty", nil, ErrNotJournal},
+		{"another kind of file", []byte("#!/bin/sh\necho not a journal, but long enough\n"), ErrNotJournal},
 		{"newer format", header(func(h []byte) { h[11] = format + 1; sum(h) }), ErrNewer},
 		{"newer format with another header", append(header(func(h []byte) { h[11] = 9; h[28]++ }), "more"...), ErrNewer},
 		{"flipped bit in the header", header(func(h []byte) { h[20] ^= 1 }), ErrDamaged},
@@ -132,16 +132,16 @@ func TestTornEnd(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "journal")
 	j := open(t, path)
-	put(t, j, Entry{Key: "a", Value: []byte("1")})
-	put(t, j, Entry{Key: "b", Value: []byte("2")})
+	mustCommit(t, j, Entry{Key: "a", Value: []byte("1")})
+	mustCommit(t, j, Entry{Key: "b", Value: []byte("2")})
 	before := j.size
-	put(t, j, Entry{Key: "a", Value: []byte("last")}, Entry{Key: "c", Value: []byte("last")})
+	mustCommit(t, j, Entry{Key: "a", Value: []byte("last")}, Entry{Key: "c", Value: []byte("last")})
 	j.Close()
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	try := func(name string, file []byte, want string) {
+	checkTorn := func(name string, file []byte, want string) {
 		t.Helper()
 		p := filepath.Join(dir, "torn")
 		if err := os.WriteFile(p, file, 0o600); err != nil {
@@ -155,7 +155,7 @@ func TestTornEnd(t *testing.T) {
 		if diff := cmp.Diff(want, contents(t, j)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		put(t, j, Entry{Key: "d", Value: []byte("new")})
+		mustCommit(t, j, Entry{Key: "d", Value: []byte("new")})
 		j.Close()
 		j = open(t, p)
 		if diff := cmp.Diff(want+"d=new\n", contents(t, j)); diff != "" {
@@ -165,15 +165,15 @@ func TestTornEnd(t *testing.T) {
 	}
 	const without, with = "a=1\nb=2\n", "a=last\nb=2\nc=last\n"
 	for n := before; n < int64(len(whole)); n++ {
-		try(fmt.Sprintf("cut at %d", n), whole[:n], without)
+		checkTorn(fmt.Sprintf("cut at %d", n), whole[:n], without)
 		flipped := append([]byte(nil), whole...)
 		flipped[n] ^= 0x10
-		try(fmt.Sprintf("flipped at %d", n), flipped, without)
+		checkTorn(fmt.Sprintf("flipped at %d", n), flipped, without)
 	}
-	try("whole", whole, with)
-	try("zeros after it", append(whole[:len(whole):len(whole)], make([]byte, 100)...), with)
+	checkTorn("whole", whole, with)
+	checkTorn("zeros after it", append(whole[:len(whole):len(whole)], make([]byte, 100)...), with)
 	zeroed := append(append([]byte(nil), whole[:before]...), make([]byte, 50)...)
-	try("size grew, data did not come", zeroed, without)
+	checkTorn("size grew, data did not come", zeroed, without)
 }
 
 // TestFramesInValuesAreNotBelieved checks that a value that looks like frames
@@ -185,24 +185,24 @@ func TestFramesInValuesAreNotBelieved(t *testing.T) {
 		forged = salt(i).appendFrame(forged, 1<<40, []Entry{{Key: "x", Value: []byte("y")}}, nil)
 	}
 	j := open(t, path)
-	put(t, j, Entry{Key: "script", Value: forged})
+	mustCommit(t, j, Entry{Key: "script", Value: forged})
 	size := j.size
 	j.Close()
 	if err := os.Truncate(path, size-1); err != nil {
 		t.Fatal(err)
 	}
 	j = open(t, path)
-	if got := contents(t, j); got != "" || j.Cut() == 0 {
-		t.Errorf("contents %q, cut %d", got, j.Cut())
+	if got := contents(t, j); got != "" || j.TornSize() == 0 {
+		t.Errorf("contents %q, cut %d", got, j.TornSize())
 	}
 }
 
 func TestDamageInTheMiddleIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j := open(t, path)
-	put(t, j, Entry{Key: "a", Value: []byte("acknowledged")})
+	mustCommit(t, j, Entry{Key: "a", Value: []byte("acknowledged")})
 	first := j.size
-	put(t, j, Entry{Key: "b", Value: []byte("acknowledged later")})
+	mustCommit(t, j, Entry{Key: "b", Value: []byte("acknowledged later")})
 	j.Close()
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -217,7 +217,7 @@ func TestDamageInTheMiddleIsRefused(t *testing.T) {
 		if _, err := Open(path); !errors.Is(err, ErrDamaged) {
 			t.Fatalf("flipped byte %d: error %v, want ErrDamaged", n, err)
 		}
-		if left, _ := os.ReadFile(path); len(left) != len(whole) {
+		if content, _ := os.ReadFile(path); len(content) != len(whole) {
 			t.Fatalf("flipped byte %d: the file was changed", n)
 		}
 	}
@@ -228,30 +228,30 @@ func TestOutdatedFileIsWrittenAnew(t *testing.T) {
 	j := open(t, path)
 	big := make([]byte, 100<<10)
 	for i := range 40 {
-		put(t, j, Entry{Key: "k", Value: append(big, byte(i))}, Entry{Key: fmt.Sprint("small", i%3), Value: []byte{byte(i)}})
+		mustCommit(t, j, Entry{Key: "k", Value: append(big, byte(i))}, Entry{Key: fmt.Sprint("small", i%3), Value: []byte{byte(i)}})
 	}
-	if j.size > 2*smallest {
-		t.Errorf("%d bytes for %d live ones", j.size, j.live())
+	if j.size > 2*minRewriteSize {
+		t.Errorf("%d bytes for %d live ones", j.size, j.liveBytes())
 	}
-	check := func(when string) {
+	check := func(label string) {
 		t.Helper()
 		if v, err := j.Get("k"); err != nil || len(v) != len(big)+1 || v[len(big)] != 39 {
-			t.Errorf("%s: k has %d bytes, %v", when, len(v), err)
+			t.Errorf("%s: k has %d bytes, %v", label, len(v), err)
 		}
 		if v, err := j.Get("small0"); err != nil || string(v) != "\x27" {
-			t.Errorf("%s: small0 is %q, %v", when, v, err)
+			t.Errorf("%s: small0 is %q, %v", label, v, err)
 		}
 	}
 	check("at once")
-	live := j.live()
+	live := j.liveBytes()
 	j.Close()
 	if err := os.WriteFile(path+".new", []byte("left by a crash"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	j = open(t, path)
 	check("after a restart")
-	if j.live() != live {
-		t.Errorf("live size %d after a restart, %d before", j.live(), live)
+	if j.liveBytes() != live {
+		t.Errorf("live size %d after a restart, %d before", j.liveBytes(), live)
 	}
 	if _, err := os.Stat(path + ".new"); err == nil {
 		t.Error("the unfinished file is still there")
@@ -296,12 +296,12 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := open(t, filepath.Join(dir, "journal"))
-	put(t, j, Entry{Key: "a", Value: []byte("1")})
+	mustCommit(t, j, Entry{Key: "a", Value: []byte("1")})
 	if err := j.Commit(Entry{Key: "a", Value: make([]byte, 200<<10)}); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("error %v, want ENOSPC", err)
 	}
 	os.Remove(ballast)
-	put(t, j, Entry{Key: "b", Value: []byte("2")})
+	mustCommit(t, j, Entry{Key: "b", Value: []byte("2")})
 	j.Close()
 	if diff := cmp.Diff("a=1\nb=2\n", contents(t, open(t, j.path))); diff != "" {
 		t.Error(diff)
@@ -312,7 +312,7 @@ func TestFullDisk(t *testing.T) {
 // and could not be undone.
 func TestBrokenDisk(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal"))
-	put(t, j, Entry{Key: "a", Value: []byte("1")})
+	mustCommit(t, j, Entry{Key: "a", Value: []byte("1")})
 	j.file.Close()
 	for range 2 {
 		if err := j.Commit(Entry{Key: "a", Value: []byte("2")}); !errors.Is(err, os.ErrClosed) {
@@ -357,7 +357,7 @@ func FuzzEntries(f *testing.F) {
 	frame := salt(0).appendFrame(nil, 0, []Entry{{Key: "a", Value: []byte("1")}, {Key: "b", Value: nil}}, nil)
 	f.Add(frame[frameHeader:])
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		s := scan{index: make(map[string]place), end: headerSize}
+		s := scan{index: make(map[string]location), end: headerSize}
 		if !s.apply(payload) {
 			return
 		}

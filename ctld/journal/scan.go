@@ -12,7 +12,7 @@ import (
 
 // scan is the result of reading a whole journal file.
 type scan struct {
-	index map[string]place
+	index map[string]location
 	end   int64 // end of the valid part
 	salt  salt
 }
@@ -20,8 +20,8 @@ type scan struct {
 // scanFile reads a journal whose length in bytes is size. It tolerates a torn
 // end (an incomplete last frame) and returns an error for any other damage.
 func scanFile(r io.ReaderAt, size int64) (scan, error) {
-	s := scan{index: make(map[string]place)}
-	complete, salt, err := readHeader(r, size)
+	s := scan{index: make(map[string]location)}
+	initialSize, salt, err := readHeader(r, size)
 	if err != nil {
 		return s, err
 	}
@@ -38,8 +38,8 @@ func scanFile(r io.ReaderAt, size int64) (scan, error) {
 		}
 		s.end += int64(frameHeader + len(payload))
 	}
-	if s.end < size || s.end < complete {
-		if err := salt.tornOrDamaged(r, s.end, size, complete); err != nil {
+	if s.end < size || s.end < initialSize {
+		if err := salt.checkTail(r, s.end, size, initialSize); err != nil {
 			return s, err
 		}
 	}
@@ -47,20 +47,20 @@ func scanFile(r io.ReaderAt, size int64) (scan, error) {
 }
 
 // liveSize returns the bytes that a live value takes in a rewritten file.
-func liveSize(key string, p place) int64 {
+func liveSize(key string, p location) int64 {
 	return int64(frameHeader + 1 + len(key) + 4 + int(p.length))
 }
 
-func readHeader(r io.ReaderAt, size int64) (complete int64, s salt, err error) {
+func readHeader(r io.ReaderAt, size int64) (initialSize int64, s salt, err error) {
 	h := make([]byte, headerSize)
 	if n, err := r.ReadAt(h, 0); n < headerSize {
 		if errors.Is(err, io.EOF) {
-			err = ErrNotOurs // a journal gets its name only after its header is complete
+			err = ErrNotJournal // a journal gets its name only after its header is complete
 		}
 		return 0, 0, err
 	}
 	if string(h[:8]) != magic {
-		return 0, 0, ErrNotOurs
+		return 0, 0, ErrNotJournal
 	}
 	if v := binary.BigEndian.Uint32(h[8:]); v > format {
 		return 0, 0, fmt.Errorf("format %d: this program reads formats up to %d: %w", v, format, ErrNewer)
@@ -73,16 +73,16 @@ func readHeader(r io.ReaderAt, size int64) (complete int64, s salt, err error) {
 
 // readFrame reads the next frame; the argument left is the number of bytes left
 // in the file. Lengths are checked against left before memory is allocated.
-func (s salt) readFrame(in io.Reader, left int64) (payload []byte, ok bool) {
+func (s salt) readFrame(in io.Reader, remaining int64) (payload []byte, ok bool) {
 	var h [frameHeader]byte
-	if left < frameHeader {
+	if remaining < frameHeader {
 		return nil, false
 	}
 	if _, err := io.ReadFull(in, h[:]); err != nil {
 		return nil, false
 	}
 	length := int64(binary.BigEndian.Uint32(h[4:]))
-	if binary.BigEndian.Uint32(h[:]) != s.mark() || length > left-frameHeader || length > maxPayload {
+	if binary.BigEndian.Uint32(h[:]) != s.mark() || length > remaining-frameHeader || length > maxPayload {
 		return nil, false
 	}
 	payload = make([]byte, length)
@@ -94,16 +94,16 @@ func (s salt) readFrame(in io.Reader, left int64) (payload []byte, ok bool) {
 
 // apply adds the entries of a frame that begins at s.end to the index.
 func (s *scan) apply(payload []byte) (ok bool) {
-	at := s.end + frameHeader
-	changed := make(map[string]place)
-	for whole := int64(len(payload)); len(payload) > 0; {
-		key, value, rest, ok := entryIn(payload)
+	payloadStart := s.end + frameHeader
+	changed := make(map[string]location)
+	for payloadSize := int64(len(payload)); len(payload) > 0; {
+		key, value, rest, ok := parseEntry(payload)
 		if !ok {
 			return false
 		}
-		p := place{offset: -1}
+		p := location{offset: -1}
 		if value != nil {
-			p = place{at + whole - int64(len(rest)+len(value)), uint32(len(value)), crc32.Checksum(value, castagnoli), 0}
+			p = location{payloadStart + payloadSize - int64(len(rest)+len(value)), uint32(len(value)), crc32.Checksum(value, castagnoli), 0}
 		}
 		changed[key] = p
 		payload = rest
@@ -118,29 +118,29 @@ func (s *scan) apply(payload []byte) (ok bool) {
 	return true
 }
 
-// tornOrDamaged checks a file that is valid only up to the position bad.
+// checkTail checks a file that is valid only up to the position bad.
 // Normally the rest counts as a torn end, which is harmless. But if the header
 // or a later frame shows that bytes after bad had been on disk, acknowledged
-// values are lost, and tornOrDamaged returns an error.
-func (s salt) tornOrDamaged(r io.ReaderAt, bad, size, complete int64) error {
-	if bad < complete {
-		return fmt.Errorf("byte %d of %d durable bytes: %w", bad, complete, ErrDamaged)
+// values are lost, and checkTail returns an error.
+func (s salt) checkTail(r io.ReaderAt, validEnd, size, initialSize int64) error {
+	if validEnd < initialSize {
+		return fmt.Errorf("byte %d of %d durable bytes: %w", validEnd, initialSize, ErrDamaged)
 	}
-	rest := make([]byte, size-bad)
-	if n, err := r.ReadAt(rest, bad); n < len(rest) {
+	tail := make([]byte, size-validEnd)
+	if n, err := r.ReadAt(tail, validEnd); n < len(tail) {
 		return err
 	}
-	sign := binary.BigEndian.AppendUint32(nil, s.mark())
-	for from := 1; from < len(rest); {
-		i := bytes.Index(rest[from:], sign)
+	mark := binary.BigEndian.AppendUint32(nil, s.mark())
+	for pos := 1; pos < len(tail); {
+		i := bytes.Index(tail[pos:], mark)
 		if i < 0 {
 			break
 		}
-		from += i
-		if durable, ok := s.frameAt(rest[from:]); ok && durable > bad {
-			return fmt.Errorf("byte %d of %d durable bytes: %w", bad, durable, ErrDamaged)
+		pos += i
+		if durable, ok := s.frameAt(tail[pos:]); ok && durable > validEnd {
+			return fmt.Errorf("byte %d of %d durable bytes: %w", validEnd, durable, ErrDamaged)
 		}
-		from++
+		pos++
 	}
 	return nil
 }

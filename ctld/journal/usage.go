@@ -6,7 +6,7 @@ import "sync"
 // never held during a write, so readers do not wait for the disk.
 type usage struct {
 	mu     sync.Mutex
-	all    int64
+	total  int64
 	owners map[uint32]int64
 }
 
@@ -16,7 +16,7 @@ func (u *usage) add(owner uint32, bytes int64) {
 	if u.owners == nil {
 		u.owners = map[uint32]int64{}
 	}
-	u.all += bytes
+	u.total += bytes
 	if u.owners[owner] += bytes; u.owners[owner] == 0 {
 		delete(u.owners, owner)
 	}
@@ -24,14 +24,14 @@ func (u *usage) add(owner uint32, bytes int64) {
 
 // Usage returns the bytes that the values of owner take in the file, and the
 // bytes of all owners' values. It does not wait for the disk.
-func (j *Journal) Usage(owner uint32) (own, all int64) {
+func (j *Journal) Usage(owner uint32) (ownerBytes, total int64) {
 	j.usage.mu.Lock()
 	defer j.usage.mu.Unlock()
-	return j.usage.owners[owner], j.usage.all
+	return j.usage.owners[owner], j.usage.total
 }
 
-// live returns the size that the file would have after a rewrite.
-func (j *Journal) live() int64 {
-	_, all := j.Usage(0)
-	return headerSize + all
+// liveBytes returns the size that the file would have after a rewrite.
+func (j *Journal) liveBytes() int64 {
+	_, total := j.Usage(0)
+	return headerSize + total
 }

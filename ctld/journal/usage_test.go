@@ -12,27 +12,27 @@ import (
 func TestUsage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j := open(t, path)
-	own := func(owner uint32, key string, n int) Entry {
+	newEntry := func(owner uint32, key string, n int) Entry {
 		return Entry{Key: key, Value: make([]byte, n), Owner: owner}
 	}
-	put(t, j, own(1, "a", 1000), own(1, "b", 500), own(2, "c", 10))
-	put(t, j, own(1, "a", 2000), own(2, "b", 700), Entry{Key: "c"}, Entry{Key: "never"})
-	want := map[uint32]int64{1: own(1, "a", 2000).Size(), 2: own(2, "b", 700).Size()}
-	check := func(when string, j *Journal) {
+	mustCommit(t, j, newEntry(1, "a", 1000), newEntry(1, "b", 500), newEntry(2, "c", 10))
+	mustCommit(t, j, newEntry(1, "a", 2000), newEntry(2, "b", 700), Entry{Key: "c"}, Entry{Key: "never"})
+	want := map[uint32]int64{1: newEntry(1, "a", 2000).Size(), 2: newEntry(2, "b", 700).Size()}
+	check := func(label string, j *Journal) {
 		t.Helper()
 		sum := int64(headerSize)
 		for owner := range uint32(4) {
 			got, _ := j.Usage(owner)
 			if got != want[owner] {
-				t.Errorf("%s: owner %d has %d bytes, want %d", when, owner, got, want[owner])
+				t.Errorf("%s: owner %d has %d bytes, want %d", label, owner, got, want[owner])
 			}
 			sum += got
 		}
-		if sum != j.live() {
-			t.Errorf("%s: all owners together have %d bytes of %d", when, sum, j.live())
+		if sum != j.liveBytes() {
+			t.Errorf("%s: all owners together have %d bytes of %d", label, sum, j.liveBytes())
 		}
-		if owner, size := j.Stored("b"); owner != 2 || size != want[2] {
-			t.Errorf("%s: %d bytes of owner %d", when, size, owner)
+		if owner, size := j.Stat("b"); owner != 2 || size != want[2] {
+			t.Errorf("%s: %d bytes of owner %d", label, size, owner)
 		}
 	}
 	check("at once", j)
@@ -58,12 +58,12 @@ func TestUsage(t *testing.T) {
 func TestFileShrinks(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal"))
 	for i := range 64 {
-		put(t, j, Entry{Key: fmt.Sprint(i), Value: make([]byte, 256<<10)})
+		mustCommit(t, j, Entry{Key: fmt.Sprint(i), Value: make([]byte, 256<<10)})
 	}
 	for i := range 60 {
-		put(t, j, Entry{Key: fmt.Sprint(i)})
-		if j.Get(""); j.size > max(smallest, 2*j.live()) { // Get waits until the file is rewritten
-			t.Fatalf("%d bytes for %d live ones", j.size, j.live())
+		mustCommit(t, j, Entry{Key: fmt.Sprint(i)})
+		if j.Get(""); j.size > max(minRewriteSize, 2*j.liveBytes()) { // Get waits until the file is rewritten
+			t.Fatalf("%d bytes for %d live ones", j.size, j.liveBytes())
 		}
 	}
 }

@@ -26,7 +26,7 @@ type Facts struct {
 	Threads  int       // per core
 	Memory   uint64    // MiB
 	TmpDisk  uint64    // MiB: size of the file system of /tmp
-	Boot     time.Time // of the boot, to the second
+	BootTime time.Time // of the boot, to the second
 	Arch     string    // machine name of uname(2): "x86_64"
 	OS       string    // kernel name, release and version
 }
@@ -55,7 +55,7 @@ func Read() (Facts, error) {
 	if err != nil {
 		return f, err
 	}
-	if f.Boot, err = bootTime(stat); err != nil {
+	if f.BootTime, err = bootTime(stat); err != nil {
 		return f, err
 	}
 	f.CPUs = runtime.NumCPU()
@@ -115,8 +115,8 @@ func topology(dir string, cpus int) (sockets, cores, threads int) {
 
 // Usage is the load of the machine at one moment.
 type Usage struct {
-	Load float64 // number of runnable processes, averaged over a minute
-	Free uint64  // MiB of unused memory
+	Load       float64 // number of runnable processes, averaged over a minute
+	FreeMemory uint64  // MiB of unused memory
 }
 
 // ReadUsage reads the usage.
@@ -126,7 +126,7 @@ func ReadUsage() (Usage, error) {
 		return Usage{}, fmt.Errorf("sysinfo: %w", err)
 	}
 	return Usage{
-		Load: float64(info.Loads[0]) / (1 << 16), // fixed point, sysinfo(2)
-		Free: uint64(info.Freeram) * uint64(info.Unit) >> 20,
+		Load:       float64(info.Loads[0]) / (1 << 16), // fixed point, sysinfo(2)
+		FreeMemory: uint64(info.Freeram) * uint64(info.Unit) >> 20,
 	}, nil
 }

@@ -26,11 +26,11 @@ func TestReadAgreesWithTheSystem(t *testing.T) {
 	if f.Memory == 0 || f.TmpDisk == 0 || f.Hostname == "" || strings.Contains(f.Hostname, ".") {
 		t.Errorf("%+v", f)
 	}
-	if now := time.Now(); f.Boot.After(now) || f.Boot.Before(now.AddDate(-10, 0, 0)) {
-		t.Errorf("booted %v", f.Boot)
+	if now := time.Now(); f.BootTime.After(now) || f.BootTime.Before(now.AddDate(-10, 0, 0)) {
+		t.Errorf("booted %v", f.BootTime)
 	}
 	u, err := ReadUsage()
-	if err != nil || u.Load < 0 || u.Free == 0 || u.Free > f.Memory {
+	if err != nil || u.Load < 0 || u.FreeMemory == 0 || u.FreeMemory > f.Memory {
 		t.Errorf("%+v, %v", u, err)
 	}
 }

@@ -28,14 +28,14 @@ var ErrGone = errors.New("process is gone")
 // Identity identifies one process permanently: no other process has the same
 // Identity, not even after a reboot.
 type Identity struct {
-	Boot  string `json:"boot"`  // the kernel's boot id
-	PID   int    `json:"pid"`   // in the PID namespace of the reader
-	Start uint64 `json:"start"` // clock ticks from boot to the start of the process
+	BootID string `json:"boot"`  // the kernel's boot id
+	PID    int    `json:"pid"`   // in the PID namespace of the reader
+	Start  uint64 `json:"start"` // clock ticks from boot to the start of the process
 }
 
-// Boot returns the id of this boot of the machine, a random UUID made by the
+// BootID returns the id of this boot of the machine, a random UUID made by the
 // kernel.
-var Boot = sync.OnceValues(func() (string, error) {
+var BootID = sync.OnceValues(func() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", fmt.Errorf("read boot id: %w", err)
@@ -50,7 +50,7 @@ func Self() (Identity, error) { return Of(os.Getpid()) }
 // must make sure that the id is not reused meanwhile. The caller can be sure of
 // that for its own id, and for the id of a child for which it has not waited.
 func Of(pid int) (Identity, error) {
-	boot, err := Boot()
+	boot, err := BootID()
 	if err != nil {
 		return Identity{}, err
 	}
@@ -58,12 +58,12 @@ func Of(pid int) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	return Identity{Boot: boot, PID: pid, Start: st.Start}, nil
+	return Identity{BootID: boot, PID: pid, Start: st.Start}, nil
 }
 
 // String formats the identity for logs.
 func (id Identity) String() string {
-	boot, _, _ := strings.Cut(id.Boot, "-")
+	boot, _, _ := strings.Cut(id.BootID, "-")
 	return fmt.Sprintf("%d (started %d, boot %s)", id.PID, id.Start, boot)
 }
 
@@ -71,11 +71,11 @@ func (id Identity) String() string {
 // exited and its parent has waited for it, if another process has its id now,
 // or if the machine has been rebooted.
 func (id Identity) Open() (*Handle, error) {
-	boot, err := Boot()
+	boot, err := BootID()
 	if err != nil {
 		return nil, err
 	}
-	if id.Boot != boot {
+	if id.BootID != boot {
 		return nil, ErrGone
 	}
 	fd, err := unix.PidfdOpen(id.PID, unix.PIDFD_NONBLOCK)
@@ -102,8 +102,8 @@ func (id Identity) Open() (*Handle, error) {
 // Handle refers to one process, running or exited, until Close.
 type Handle struct{ file *os.File }
 
-// Hold returns a Handle for pidfd. The Handle owns pidfd from then on.
-func Hold(pidfd int) *Handle {
+// NewHandle returns a Handle for pidfd. The Handle owns pidfd from then on.
+func NewHandle(pidfd int) *Handle {
 	unix.SetNonblock(pidfd, true) // required by the runtime's poller
 	return &Handle{file: os.NewFile(uintptr(pidfd), "pidfd")}
 }
@@ -115,14 +115,14 @@ func (h *Handle) Signal(sig syscall.Signal) error {
 	if err != nil {
 		return err
 	}
-	var sent error
-	if err := conn.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), sig, nil, 0) }); err != nil {
+	var signalErr error
+	if err := conn.Control(func(fd uintptr) { signalErr = unix.PidfdSendSignal(int(fd), sig, nil, 0) }); err != nil {
 		return err
 	}
-	if errors.Is(sent, unix.ESRCH) {
+	if errors.Is(signalErr, unix.ESRCH) {
 		return ErrGone
 	}
-	return sent
+	return signalErr
 }
 
 // Wait waits until the process has exited and returns nil. When ctx ends first,
@@ -136,7 +136,7 @@ func (h *Handle) Wait(ctx context.Context) error {
 	for {
 		h.file.SetReadDeadline(time.Time{})
 		stop := context.AfterFunc(ctx, func() { h.file.SetReadDeadline(time.Unix(1, 0)) })
-		err := conn.Read(ended)
+		err := conn.Read(hasExited)
 		stop()
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -147,9 +147,9 @@ func (h *Handle) Wait(ctx context.Context) error {
 	}
 }
 
-// ended reports whether the process of a pidfd has exited. The pidfd of such a
+// hasExited reports whether the process of a pidfd has exited. The pidfd of such a
 // process is readable.
-func ended(fd uintptr) bool {
+func hasExited(fd uintptr) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, _ := unix.Poll(p, 0)
 	return n > 0

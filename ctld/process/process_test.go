@@ -13,18 +13,18 @@ import (
 )
 
 func TestParseStat(t *testing.T) {
-	const rest = " S 7 70 71 0 -1 4194560 1 0 0 0 1 2 0 0 20 0 1 0 999 1000 3 18446744073709551615 1 1"
+	const fields = " S 7 70 71 0 -1 4194560 1 0 0 0 1 2 0 0 20 0 1 0 999 1000 3 18446744073709551615 1 1"
 	tests := []struct {
 		name, line string
 		want       Stat
 		bad        bool
 	}{
-		{"plain", "42 (sh)" + rest, Stat{42, 'S', 7, 71, 999, 3 * pageSize}, false},
-		{"name that imitates the rest", "42 (x) Z 1 1 1 (y)" + rest, Stat{42, 'S', 7, 71, 999, 3 * pageSize}, false},
-		{"newline in the name", "42 (a\nb)" + rest, Stat{42, 'S', 7, 71, 999, 3 * pageSize}, false},
+		{"plain", "42 (sh)" + fields, Stat{42, 'S', 7, 71, 999, 3 * pageSize}, false},
+		{"name that imitates the rest", "42 (x) Z 1 1 1 (y)" + fields, Stat{42, 'S', 7, 71, 999, 3 * pageSize}, false},
+		{"newline in the name", "42 (a\nb)" + fields, Stat{42, 'S', 7, 71, 999, 3 * pageSize}, false},
 		{"empty", "", Stat{}, true},
 		{"cut", "42 (sh) S 7", Stat{}, true},
-		{"no number", "x (sh)" + rest, Stat{}, true},
+		{"no number", "x (sh)" + fields, Stat{}, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestIdentityIsOfOneProcess(t *testing.T) {
 
 	later, otherBoot := id, id
 	later.Start++
-	otherBoot.Boot = "00000000-0000-0000-0000-000000000000"
+	otherBoot.BootID = "00000000-0000-0000-0000-000000000000"
 	for name, id := range map[string]Identity{"other start": later, "other boot": otherBoot} {
 		if _, err := id.Open(); !errors.Is(err, ErrGone) {
 			t.Errorf("%s: error %v, want ErrGone", name, err)
@@ -134,7 +134,7 @@ func TestDescendantsAreFoundAndSignalled(t *testing.T) {
 }
 
 func TestStringIsShort(t *testing.T) {
-	got := Identity{Boot: "abcd-1", PID: 7, Start: 9}.String()
+	got := Identity{BootID: "abcd-1", PID: 7, Start: 9}.String()
 	if !strings.Contains(got, "7") || strings.Contains(got, "abcd-1") {
 		t.Error(got)
 	}

@@ -41,17 +41,17 @@ var pageSize = uint64(os.Getpagesize())
 // first, a process named "x) Z 1 1" could choose the parent that parseStat
 // returns.
 func parseStat(line []byte) (Stat, error) {
-	open, shut := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
-	if open < 1 || shut < open {
+	openParen, closeParen := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
+	if openParen < 1 || closeParen < openParen {
 		return Stat{}, fmt.Errorf("stat line %.40q has no name", line)
 	}
 	var st Stat
-	pid, err := strconv.Atoi(string(bytes.TrimSpace(line[:open])))
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(line[:openParen])))
 	if err != nil {
 		return Stat{}, fmt.Errorf("stat line %.40q: %w", line, err)
 	}
 	st.PID = pid
-	f := bytes.Fields(line[shut+1:]) // f[0] is field 3 of the manual page
+	f := bytes.Fields(line[closeParen+1:]) // f[0] is field 3 of the manual page
 	if len(f) < 22 || len(f[0]) != 1 {
 		return Stat{}, fmt.Errorf("stat line of process %d has %d fields after the name", pid, len(f))
 	}

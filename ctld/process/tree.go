@@ -93,9 +93,9 @@ func Children() ([]int, error) {
 	return pids, nil
 }
 
-// Marked returns those running processes of the user uid that were started with
+// WithVariable returns those running processes of the user uid that were started with
 // the given variable, NAME=value, in their environment.
-func Marked(uid uint32, variable string) ([]Stat, error) {
+func WithVariable(uid uint32, variable string) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func Marked(uid uint32, variable string) ([]Stat, error) {
 // whose id now belongs to another process. It returns the number of processes
 // that it has reached.
 func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
-	boot, err := Boot()
+	boot, err := BootID()
 	if err != nil {
 		return 0, err
 	}
@@ -128,7 +128,7 @@ func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 		if st.State == 'Z' {
 			continue
 		}
-		h, e := Identity{Boot: boot, PID: st.PID, Start: st.Start}.Open()
+		h, e := Identity{BootID: boot, PID: st.PID, Start: st.Start}.Open()
 		if errors.Is(e, ErrGone) {
 			continue
 		}
@@ -153,11 +153,11 @@ func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 // proportional share of such pages. To compute the shares, the kernel walks
 // every mapping, so callers set fair only to confirm a result. A process whose
 // share can't be read counts with its whole resident set.
-func Resident(list []Stat, fair bool) (sum uint64) {
+func Resident(list []Stat, byPSS bool) (sum uint64) {
 	for _, st := range list {
 		n := st.RSS
-		if fair {
-			if pss, ok := proportional(st.PID); ok {
+		if byPSS {
+			if pss, ok := readPSS(st.PID); ok {
 				n = pss
 			}
 		}
@@ -166,17 +166,17 @@ func Resident(list []Stat, fair bool) (sum uint64) {
 	return sum
 }
 
-func proportional(pid int) (uint64, bool) {
+func readPSS(pid int) (uint64, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
 	if err != nil {
 		return 0, false
 	}
 	for line := range bytes.Lines(b) {
-		rest, ok := bytes.CutPrefix(line, []byte("Pss:"))
+		value, ok := bytes.CutPrefix(line, []byte("Pss:"))
 		if !ok {
 			continue
 		}
-		f := bytes.Fields(rest)
+		f := bytes.Fields(value)
 		if len(f) == 0 {
 			return 0, false
 		}

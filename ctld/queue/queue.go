@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// Need is the part of the machine's resources that a job takes.
-type Need struct {
+// Resources is the part of the machine's resources that a job takes.
+type Resources struct {
 	CPUs   uint64
 	Memory uint64 // MiB; 0: not counted
 }
 
-// ErrNever is returned for a job that needs more than the machine has.
-var ErrNever = errors.New("more than this machine has")
+// ErrExceedsMachine is returned for a job that needs more than the machine has.
+var ErrExceedsMachine = errors.New("more than this machine has")
 
 // Queue holds the waiting jobs and the resources in use.
 type Queue struct {
-	total, used Need
+	total, used Resources
 	waiting     []entry // in the order in which they start: see compare
-	running     map[uint32]Need
+	running     map[uint32]Resources
 }
 
 type entry struct {
 	id       uint32
-	need     Need
+	need     Resources
 	begin    time.Time
 	priority uint32 // 0: held
 }
@@ -44,23 +44,23 @@ func compare(a, b entry) int {
 }
 
 // New returns an empty queue for a machine that has the resources in total.
-func New(total Need) *Queue { return &Queue{total: total, running: make(map[uint32]Need)} }
+func New(total Resources) *Queue { return &Queue{total: total, running: make(map[uint32]Resources)} }
 
-// Fits returns an error that wraps ErrNever if need exceeds the resources of
+// Fits returns an error that wraps ErrExceedsMachine if need exceeds the resources of
 // the idle machine. The error contains the needed and the available amount.
-func (q *Queue) Fits(need Need) error {
+func (q *Queue) Fits(need Resources) error {
 	switch {
 	case need.CPUs > q.total.CPUs:
-		return fmt.Errorf("needs %d CPUs, %w (%d)", need.CPUs, ErrNever, q.total.CPUs)
+		return fmt.Errorf("needs %d CPUs, %w (%d)", need.CPUs, ErrExceedsMachine, q.total.CPUs)
 	case need.Memory > q.total.Memory:
-		return fmt.Errorf("needs %d MiB of memory, %w (%d)", need.Memory, ErrNever, q.total.Memory)
+		return fmt.Errorf("needs %d MiB of memory, %w (%d)", need.Memory, ErrExceedsMachine, q.total.Memory)
 	}
 	return nil
 }
 
 // Add queues job id, which must not be queued already. The job does not start
 // before begin. With priority 0 it is held.
-func (q *Queue) Add(id uint32, need Need, begin time.Time, priority uint32) {
+func (q *Queue) Add(id uint32, need Resources, begin time.Time, priority uint32) {
 	e := entry{id, need, begin, priority}
 	i, _ := slices.BinarySearchFunc(q.waiting, e, compare)
 	q.waiting = slices.Insert(q.waiting, i, e)
@@ -79,7 +79,7 @@ func (q *Queue) Remove(id uint32) bool {
 // Occupy counts the resources in need as used by a job, even if they are more
 // than the free resources. This can happen if an earlier controller started the
 // job, perhaps when the machine had more memory.
-func (q *Queue) Occupy(id uint32, need Need) {
+func (q *Queue) Occupy(id uint32, need Resources) {
 	q.Remove(id)
 	q.Release(id)
 	q.running[id] = need
@@ -103,7 +103,7 @@ func (q *Queue) Start(now time.Time) []uint32 {
 	}
 	var started []uint32
 	q.waiting = slices.DeleteFunc(q.waiting, func(e entry) bool {
-		if e.priority == 0 || now.Before(e.begin) || !q.free(e.need) {
+		if e.priority == 0 || now.Before(e.begin) || !q.fitsNow(e.need) {
 			return false
 		}
 		started = append(started, e.id)
@@ -115,14 +115,14 @@ func (q *Queue) Start(now time.Time) []uint32 {
 	return started
 }
 
-func (q *Queue) free(need Need) bool {
+func (q *Queue) fitsNow(need Resources) bool {
 	return q.used.CPUs+need.CPUs <= q.total.CPUs && q.used.Memory+need.Memory <= q.total.Memory
 }
 
-// Next returns the time at which the next waiting job reaches its begin time.
+// NextBegin returns the time at which the next waiting job reaches its begin time.
 // It ignores held jobs. It returns the zero time when no job waits for its
 // begin time.
-func (q *Queue) Next(now time.Time) time.Time {
+func (q *Queue) NextBegin(now time.Time) time.Time {
 	var next time.Time
 	for _, e := range q.waiting {
 		if e.priority != 0 && now.Before(e.begin) && (next.IsZero() || e.begin.Before(next)) {
@@ -133,7 +133,7 @@ func (q *Queue) Next(now time.Time) time.Time {
 }
 
 // Used returns the resources of all running jobs.
-func (q *Queue) Used() Need { return q.used }
+func (q *Queue) Used() Resources { return q.used }
 
 // Total returns the resources of the machine.
-func (q *Queue) Total() Need { return q.total }
+func (q *Queue) Total() Resources { return q.total }

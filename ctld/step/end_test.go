@@ -16,7 +16,7 @@ import (
 )
 
 func TestCancelEndsTheWholeTree(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	// The inner shell is in another session, ignores SIGTERM, and has lost its
 	// parent.
 	spec := b.spec(`(setsid sh -c 'trap "" TERM; echo $$ >inner; while :; do sleep 1; done' &)
@@ -39,7 +39,7 @@ func TestCancelEndsTheWholeTree(t *testing.T) {
 }
 
 func TestTimeLimit(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	spec := b.spec("setsid sleep 60 & echo $! >child; exec sleep 60")
 	spec.TimeLimit = 200 * time.Millisecond
 	want := Outcome{Format: 1, State: Timeout, Status: 15}
@@ -52,7 +52,7 @@ func TestTimeLimit(t *testing.T) {
 }
 
 func TestStoppedJobCanBeEnded(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	spec := b.spec("echo $$ >main; kill -STOP $$; sleep 60")
 	s := b.start(spec)
 	main := b.pid("main")
@@ -64,7 +64,7 @@ func TestStoppedJobCanBeEnded(t *testing.T) {
 }
 
 func TestMemoryLimitBySampling(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	// A child in another session takes the memory.
 	spec := b.spec(`setsid sh -c 'x=$(head -c 60000000 /dev/zero | tr "\0" x); sleep 60' & wait`)
 	spec.Memory = 30 << 20
@@ -79,7 +79,7 @@ func TestMemoryLimitBySampling(t *testing.T) {
 }
 
 func TestSignalsAreForwarded(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	spec := b.spec(`for s in HUP INT USR1 PWR; do trap "echo $s >>got" $s; done; echo $$ >main; while [ ! -e quit ]; do sleep 0.05; done`)
 	s := b.start(spec)
 	b.pid("main")
@@ -102,11 +102,11 @@ func TestSignalsAreForwarded(t *testing.T) {
 }
 
 func TestOnlyOneStepClaims(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	spec := b.spec("echo $$ >>runs; sleep 0.2")
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var won, taken int
+	var started, rejected int
 	for range 8 {
 		wg.Go(func() {
 			s, err := b.program.Start(spec, b.log)
@@ -114,54 +114,54 @@ func TestOnlyOneStepClaims(t *testing.T) {
 			defer mu.Unlock()
 			switch {
 			case err == nil:
-				won++
+				started++
 				s.Wait(t.Context())
 				s.Close()
-			case errors.Is(err, ErrTaken):
-				taken++
+			case errors.Is(err, ErrClaimed):
+				rejected++
 			default:
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if won != 1 || taken != 7 || strings.Count(b.read("runs"), "\n") != 1 {
-		t.Errorf("%d won, %d taken, runs: %q", won, taken, b.read("runs"))
+	if started != 1 || rejected != 7 || strings.Count(b.read("runs"), "\n") != 1 {
+		t.Errorf("%d won, %d taken, runs: %q", started, rejected, b.read("runs"))
 	}
-	if err := Withdraw(spec.Home); !errors.Is(err, ErrTaken) {
+	if err := Withdraw(spec.Home); !errors.Is(err, ErrClaimed) {
 		t.Errorf("withdrawn after the job ran: %v", err)
 	}
 }
 
 func TestWithdrawnJobNeverStarts(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	withdrawn, retired := b.spec("echo ran >ran"), b.spec("true")
 	if err := Withdraw(withdrawn.Home); err != nil {
 		t.Fatal(err)
 	}
 	b.run(retired)
-	if err := Retire(retired.Home); err != nil {
+	if err := RemoveHome(retired.Home); err != nil {
 		t.Fatal(err)
 	}
 	retired.Script = withdrawn.Script
 	for _, spec := range []*Spec{withdrawn, retired} {
-		if _, err := b.program.Start(spec, b.log); !errors.Is(err, ErrTaken) {
+		if _, err := b.program.Start(spec, b.log); !errors.Is(err, ErrClaimed) {
 			t.Errorf("error %v, want ErrTaken", err)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(b.work, "ran")); err == nil {
 		t.Error("it ran")
 	}
-	if left, _ := os.ReadDir(filepath.Dir(retired.Home)); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+	if entries, _ := os.ReadDir(filepath.Dir(retired.Home)); len(entries) > 0 {
+		t.Errorf("left behind: %v", entries)
 	}
 }
 
 // TestDeadStepLeavesNothingRunning checks that when a step is killed, its
-// script is killed, too, and that EndOrphans finds and kills the script's
+// script is killed, too, and that KillOrphans finds and kills the script's
 // children.
 func TestDeadStepLeavesNothingRunning(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	spec := b.spec("setsid sleep 60 & echo $! >child; echo $$ >main; sleep 60")
 	s := b.start(spec)
 	child, main := b.pid("child"), b.pid("main")
@@ -182,7 +182,7 @@ func TestDeadStepLeavesNothingRunning(t *testing.T) {
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	if _, err := EndOrphans(c, uint32(os.Getuid())); err != nil {
+	if _, err := KillOrphans(c, uint32(os.Getuid())); err != nil {
 		t.Error(err)
 	}
 	if alive(child) {
@@ -194,7 +194,7 @@ func TestDeadStepLeavesNothingRunning(t *testing.T) {
 }
 
 func TestAdoptedStepIsCancelled(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	spec := b.spec("sleep 60")
 	started := b.start(spec)
 	c, _, err := ReadClaim(spec.Home)

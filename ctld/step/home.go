@@ -14,8 +14,8 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// ErrTaken is returned when another step has claimed the job.
-var ErrTaken = errors.New("the job is claimed by another step")
+// ErrClaimed is returned when another step has claimed the job.
+var ErrClaimed = errors.New("the job is claimed by another step")
 
 // ErrNewer is returned for a file that a newer version of this program wrote.
 var ErrNewer = errors.New("written by a newer version of this program")
@@ -42,15 +42,15 @@ const (
 
 // Outcome records how the job ended.
 type Outcome struct {
-	Format  int           `json:"format"`
-	State   State         `json:"state"`
-	Status  uint32        `json:"status"`           // status of wait(2): exit code in bits 8 to 15, signal in bits 0 to 6
-	Reason  string        `json:"reason,omitempty"` // why the script could not be started
-	Started time.Time     `json:"started"`
-	Ended   time.Time     `json:"ended"`
-	User    time.Duration `json:"user"` // CPU time of all processes
-	System  time.Duration `json:"system"`
-	MaxRSS  uint64        `json:"max_rss"` // bytes: of the whole process tree if it was sampled, otherwise of the largest process
+	Format     int           `json:"format"`
+	State      State         `json:"state"`
+	Status     uint32        `json:"status"`           // status of wait(2): exit code in bits 8 to 15, signal in bits 0 to 6
+	Reason     string        `json:"reason,omitempty"` // why the script could not be started
+	Started    time.Time     `json:"started"`
+	Ended      time.Time     `json:"ended"`
+	UserTime   time.Duration `json:"user"` // CPU time of all processes
+	SystemTime time.Duration `json:"system"`
+	MaxRSS     uint64        `json:"max_rss"` // bytes: of the whole process tree if it was sampled, otherwise of the largest process
 }
 
 // Format versions of claim and outcome. After an upgrade, a step may be older
@@ -82,7 +82,7 @@ func Prepare(home string) error {
 }
 
 // Withdraw removes the directory that Prepare created, and with it the
-// permission to start the job. It returns ErrTaken if a step has already
+// permission to start the job. It returns ErrClaimed if a step has already
 // claimed the job. Once Withdraw has returned nil, no step can claim the job,
 // not even a slow step of an earlier controller.
 func Withdraw(home string) error {
@@ -91,28 +91,28 @@ func Withdraw(home string) error {
 	case err == nil, errors.Is(err, syscall.ENOENT):
 		return nil
 	case errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.EEXIST):
-		return ErrTaken
+		return ErrClaimed
 	}
 	return fmt.Errorf("withdraw %s: %w", home, err)
 }
 
-// Retire removes the home of a run whose files the controller no longer needs.
+// RemoveHome removes the home of a run whose files the controller no longer needs.
 // It first renames the whole directory. If it removed the files one by one, a
 // slow step could claim the job again as soon as the claim is gone.
-func Retire(home string) error {
-	gone := home + ".gone"
-	if err := os.RemoveAll(gone); err != nil {
+func RemoveHome(home string) error {
+	trash := home + ".gone"
+	if err := os.RemoveAll(trash); err != nil {
 		return err
 	}
-	if err := os.Rename(home, gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(home, trash); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return os.RemoveAll(gone)
+	return os.RemoveAll(trash)
 }
 
-// Sweep removes files that crashes left in the directory of all homes: drafts
+// RemoveLeftovers removes files that crashes left in the directory of all homes: drafts
 // of claims, and homes that were being removed.
-func Sweep(homes string) error {
+func RemoveLeftovers(homes string) error {
 	entries, err := os.ReadDir(homes)
 	if err != nil {
 		return err
@@ -125,12 +125,12 @@ func Sweep(homes string) error {
 	return err
 }
 
-// claim stores c as the claim in the directory home. It writes a draft, and
+// writeClaim stores c as the claim in the directory home. It writes a draft, and
 // links the draft to the name of the claim. link(2) is exclusive, like O_EXCL,
 // and an incomplete claim is never visible. claim returns only when the claim
 // is on disk. If it returned earlier, a power failure could make the job start
 // a second time.
-func claim(home string, c Claim) error {
+func writeClaim(home string, c Claim) error {
 	c.Format = claimFormat
 	draft := fmt.Sprintf("%s.%d", home, c.Step.PID)
 	os.Remove(draft) // left by an earlier step with this process id
@@ -141,7 +141,7 @@ func claim(home string, c Claim) error {
 	os.Remove(draft)
 	switch {
 	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
-		return ErrTaken // or the start was withdrawn; both mean that this step must not run the job
+		return ErrClaimed // or the start was withdrawn; both mean that this step must not run the job
 	case err != nil:
 		return fmt.Errorf("claim: %w", err)
 	}
@@ -160,14 +160,14 @@ func ReadClaim(home string) (c Claim, ok bool, err error) {
 	return c, ok, err
 }
 
-// report writes o as the outcome of home.
-func report(home string, o Outcome) error {
+// writeOutcome writes o as the outcome of home.
+func writeOutcome(home string, o Outcome) error {
 	o.Format = outcomeFormat
-	return replace(home, "outcome", o)
+	return replaceFile(home, "outcome", o)
 }
 
-// replace writes v to the file with this name in home, atomically and durably.
-func replace(home, name string, v any) error {
+// replaceFile writes v to the file with this name in home, atomically and durably.
+func replaceFile(home, name string, v any) error {
 	draft := filepath.Join(home, name+".new")
 	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isolate marks all inherited descriptors close-on-exec. The controller may
+// closeOnExec marks all inherited descriptors close-on-exec. The controller may
 // have been started with open files of root. Without the mark, the processes of
 // the job would inherit these files.
-func isolate() error {
+func closeOnExec() error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors at exec: %w", err)
 	}
 	return nil
 }
 
-// unseen prevents other processes of the job's user from tracing the second
+// disableTracing prevents other processes of the job's user from tracing the second
 // stage, and from taking its descriptors (pidfd_getfd). The second stage runs
 // as this user until it becomes the script. Before this call the user can trace
 // it, unless the program is installed with mode 0711.
-func unseen() error {
+func disableTracing() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("disable tracing: %w", err)
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	freezeRounds = 20                    // passes over /proc until all processes have stopped
-	chase        = 20 * time.Millisecond // how long the method chase runs
+	maxFreezePasses = 20                    // passes over /proc until all processes have stopped
+	chaseTime       = 20 * time.Millisecond // how long the method chase runs
 )
 
 // killAll kills the remaining processes of the job and arms a timer to try
@@ -32,32 +32,32 @@ func (w *watch) killAll() {
 		}
 	}
 	w.freeze()
-	w.tell(syscall.SIGKILL)
+	w.signalTree(syscall.SIGKILL)
 	w.chase()
-	w.pause = min(2*w.pause+time.Millisecond, time.Second)
-	w.kill.Reset(w.pause)
+	w.killPause = min(2*w.killPause+time.Millisecond, time.Second)
+	w.killTimer.Reset(w.killPause)
 }
 
 // freeze stops all processes of the job, including those that are created
 // during the call.
 func (w *watch) freeze() {
-	for range freezeRounds {
+	for range maxFreezePasses {
 		list, err := process.Descendants(w.self.PID)
 		if err != nil {
 			return // tell logs the error
 		}
-		moving := slices.DeleteFunc(list, func(st process.Stat) bool { return st.State == 'T' || st.State == 't' || st.State == 'Z' })
-		if len(moving) == 0 {
+		running := slices.DeleteFunc(list, func(st process.Stat) bool { return st.State == 'T' || st.State == 't' || st.State == 'Z' })
+		if len(running) == 0 {
 			return
 		}
-		process.SignalAll(moving, syscall.SIGSTOP)
+		process.SignalAll(running, syscall.SIGSTOP)
 	}
 }
 
 // chase kills new children of this process for a short time. It does not reap
 // them, so that their process ids are not reused.
 func (w *watch) chase() {
-	for end := time.Now().Add(chase); time.Now().Before(end); {
+	for deadline := time.Now().Add(chaseTime); time.Now().Before(deadline); {
 		pids, err := process.Children()
 		if err != nil || len(pids) == 0 {
 			return

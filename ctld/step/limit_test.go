@@ -22,7 +22,7 @@ func TestTimeLimitChanges(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
+			b := newFixture(t)
 			spec := b.spec(tt.script)
 			spec.TimeLimit = tt.before
 			s := b.start(spec)
@@ -32,7 +32,7 @@ func TestTimeLimitChanges(t *testing.T) {
 			if err := SetTimeLimit(spec.Home, tt.after); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Announce(); err != nil {
+			if err := s.ReloadTimeLimit(); err != nil {
 				t.Fatal(err)
 			}
 			if o := b.finish(s, spec); o.State != tt.want {

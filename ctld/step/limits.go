@@ -27,7 +27,7 @@ func (w *watch) makeGroup() {
 			w.log.Warn("creating cgroup failed; sampling memory", "error", err)
 		}
 	}
-	if limit > 0 && (w.group == nil || !w.group.Limits) {
+	if limit > 0 && (w.group == nil || !w.group.MemoryLimited) {
 		w.sampler = time.NewTicker(samplingInterval)
 	}
 }
@@ -41,11 +41,11 @@ func (w *watch) removeGroup() {
 	}
 }
 
-// measure ends the job when its processes use more memory than the limit. First
+// checkMemory ends the job when its processes use more memory than the limit. First
 // it adds up their resident sets. If the sum exceeds the limit, shared pages
 // may have been counted twice, so measure adds up the proportional set sizes
 // (PSS) instead.
-func (w *watch) measure() {
+func (w *watch) checkMemory() {
 	list, err := process.Descendants(w.self.PID)
 	if err != nil {
 		w.log.Warn("measuring memory failed", "error", err)
@@ -57,15 +57,15 @@ func (w *watch) measure() {
 	}
 	w.outcome.MaxRSS = max(w.outcome.MaxRSS, sum)
 	if sum > w.spec.Memory {
-		w.end(OutOfMemory, 0)
+		w.stopJob(OutOfMemory, 0)
 	}
 }
 
 const oomScore = "/proc/self/oom_score_adj"
 
-// expose removes this process's protection from the out-of-memory killer. The
+// dropOOMProtection removes this process's protection from the out-of-memory killer. The
 // controller may be protected, and the job must not inherit that.
-func (w *watch) expose() {
+func (w *watch) dropOOMProtection() {
 	b, err := os.ReadFile(oomScore)
 	if err == nil && bytes.HasPrefix(b, []byte("-")) {
 		err = os.WriteFile(oomScore, []byte("0"), 0)
@@ -75,10 +75,10 @@ func (w *watch) expose() {
 	}
 }
 
-// protect protects this process from the kernel's out-of-memory killer, so that
+// enableOOMProtection protects this process from the kernel's out-of-memory killer, so that
 // the kernel kills the job instead of its supervisor. It runs after the start
 // of the script, which would otherwise inherit the protection.
-func (w *watch) protect() {
+func (w *watch) enableOOMProtection() {
 	if err := os.WriteFile(oomScore, []byte("-1000"), 0); err != nil && os.Getuid() == 0 {
 		w.log.Warn("setting oom_score_adj failed", "error", err)
 	}

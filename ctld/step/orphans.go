@@ -10,13 +10,13 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// EndOrphans kills the remaining processes of a job whose step was killed, and
+// KillOrphans kills the remaining processes of a job whose step was killed, and
 // returns how many it killed. The kernel has killed the script with the step,
-// but the script's children continue under init. In a cgroup, EndOrphans finds
+// but the script's children continue under init. In a cgroup, KillOrphans finds
 // all of them. Without a cgroup, it finds only processes that still have the
 // job's variable in their environment. A process can remove the variable only
 // from its own environment.
-func EndOrphans(c Claim, uid uint32) (killed int, err error) {
+func KillOrphans(c Claim, uid uint32) (killed int, err error) {
 	if c.Cgroup != "" {
 		g := cgroup.Group{Path: c.Cgroup}
 		if err = g.Kill(); errors.Is(err, fs.ErrNotExist) {
@@ -27,12 +27,12 @@ func EndOrphans(c Claim, uid uint32) (killed int, err error) {
 	// During exec a process has no readable environment, and a killed process
 	// takes a moment to exit. So the loop ends only after several passes in a
 	// row have found nothing.
-	for look, empty := 0, 0; look < 200; look++ {
-		list, e := process.Marked(uid, mark(c.Step))
-		if empty++; len(list) > 0 {
-			empty = 0
+	for pass, emptyPasses := 0, 0; pass < 200; pass++ {
+		list, e := process.WithVariable(uid, stepVariable(c.Step))
+		if emptyPasses++; len(list) > 0 {
+			emptyPasses = 0
 		}
-		if e != nil || empty == 4 {
+		if e != nil || emptyPasses == 4 {
 			return killed, errors.Join(err, e)
 		}
 		n, e := process.SignalAll(list, syscall.SIGKILL)

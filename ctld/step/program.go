@@ -45,7 +45,7 @@ func Main() {
 		return
 	}
 	runtime.LockOSThread() // permanently: see watchMain and leaveKeyring
-	if err := isolate(); err != nil {
+	if err := closeOnExec(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -64,16 +64,16 @@ func OpenProgram() (*Program, error) {
 		return nil, fmt.Errorf("open own program: %w", err)
 	}
 	defer f.Close()
-	fd, err := lift(f)
+	fd, err := dupFD(f)
 	if err != nil {
 		return nil, fmt.Errorf("open own program: %w", err)
 	}
 	return &Program{fd}, nil
 }
 
-// lift duplicates f to a descriptor of firstFD or above. When the child's
+// dupFD duplicates f to a descriptor of firstFD or above. When the child's
 // descriptors 0 to 4 are set up, they can't replace this duplicate.
-func lift(f *os.File) (int, error) {
+func dupFD(f *os.File) (int, error) {
 	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, firstFD)
 }
 
@@ -84,36 +84,36 @@ func (p *Program) Close() error { return unix.Close(p.fd) }
 
 // Step is a running step process, as seen by its controller.
 type Step struct {
-	Claim  Claim
-	handle *process.Handle
-	child  int // process id of a child for which this process must wait, otherwise 0
+	Claim    Claim
+	handle   *process.Handle
+	childPID int // process id of a child for which this process must wait, otherwise 0
 }
 
-// reportLimit is how long a step may take to claim its job. That includes
+// claimTimeout is how long a step may take to claim its job. That includes
 // writing the claim to disk.
-var reportLimit = time.Minute
+var claimTimeout = time.Minute
 
 // Start starts a step for spec, whose Home must be prepared, and returns when
 // the step has claimed the job. It kills a step that does not report in time.
 // The step writes messages for administrators to the file log. If another step
-// has claimed the job, Start returns ErrTaken, and the caller can adopt that
+// has claimed the job, Start returns ErrClaimed, and the caller can adopt that
 // step.
 func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	b, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err
 	}
-	memory, err := sealed("job", b)
+	specFile, err := sealedFile("job", b)
 	if err != nil {
 		return nil, err
 	}
-	defer memory.Close()
+	defer specFile.Close()
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer read.Close()
-	pid, pidfd, err := p.spawn(spec.Job, memory, write, log)
+	pid, pidfd, err := p.spawn(spec.Job, specFile, write, log)
 	write.Close()
 	if err != nil {
 		return nil, fmt.Errorf("start step: %w", err)
@@ -121,20 +121,20 @@ func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	// The step closes its end of the pipe when it has claimed the job. If
 	// the step fails, it writes an error first.
 	failpoint.Here("spawned")
-	err = read.SetReadDeadline(time.Now().Add(reportLimit))
+	err = read.SetReadDeadline(time.Now().Add(claimTimeout))
 	var text []byte
 	if err == nil {
 		text, err = io.ReadAll(io.LimitReader(read, 4096))
 	}
-	s := &Step{handle: process.Hold(pidfd), child: pid}
+	s := &Step{handle: process.NewHandle(pidfd), childPID: pid}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = errors.Join(fmt.Errorf("no report within %s", reportLimit), s.handle.Signal(syscall.SIGKILL))
+		err = errors.Join(fmt.Errorf("no report within %s", claimTimeout), s.handle.Signal(syscall.SIGKILL))
 	}
 	if err != nil || len(text) > 0 {
 		s.Wait(context.Background())
 		s.Close()
-		if string(text) == ErrTaken.Error() {
-			return nil, ErrTaken
+		if string(text) == ErrClaimed.Error() {
+			return nil, ErrClaimed
 		}
 		if err == nil {
 			err = errors.New(string(text))
@@ -149,7 +149,7 @@ func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	case !ok:
 		err = errors.New("step exited before it claimed the job")
 	case c.Step.PID != pid:
-		err = ErrTaken
+		err = ErrClaimed
 	}
 	if err != nil {
 		s.Wait(context.Background())
@@ -168,7 +168,7 @@ func (p *Program) spawn(job uint32, spec, report, log *os.File) (pid, pidfd int,
 		return 0, 0, err
 	}
 	defer null.Close()
-	files, err := place(null, null, log, spec, report)
+	files, err := dupFDs(null, null, log, spec, report)
 	defer closeAll(files)
 	if err != nil {
 		return 0, 0, err
@@ -182,12 +182,12 @@ func (p *Program) spawn(job uint32, spec, report, log *os.File) (pid, pidfd int,
 	return pid, pidfd, err
 }
 
-// place duplicates files to descriptors that do not collide with the numbers
+// dupFDs duplicates files to descriptors that do not collide with the numbers
 // that the files get in the child.
-func place(files ...*os.File) ([]uintptr, error) {
+func dupFDs(files ...*os.File) ([]uintptr, error) {
 	var fds []uintptr
 	for _, f := range files {
-		fd, err := lift(f)
+		fd, err := dupFD(f)
 		if err != nil {
 			return fds, err
 		}
@@ -219,9 +219,9 @@ func (s *Step) Wait(ctx context.Context) error {
 	if err := s.handle.Wait(ctx); err != nil {
 		return err
 	}
-	if s.child != 0 {
-		_, err := syscall.Wait4(s.child, nil, 0, nil) // the child has exited, so this returns at once
-		s.child = 0
+	if s.childPID != 0 {
+		_, err := syscall.Wait4(s.childPID, nil, 0, nil) // the child has exited, so this returns at once
+		s.childPID = 0
 		return err
 	}
 	return nil
@@ -234,12 +234,12 @@ func (s *Step) Cancel() error { return s.handle.Signal(syscall.SIGTERM) }
 // SetTimeLimit writes a new time limit, which counts from the start of the job,
 // into the step's home. Announce tells the step.
 func SetTimeLimit(home string, limit time.Duration) error {
-	return replace(home, "limit", Limit{limit})
+	return replaceFile(home, "limit", Limit{limit})
 }
 
-// Announce makes the step read its new time limit. Its claim must be
+// ReloadTimeLimit makes the step read its new time limit. Its claim must be
 // Adjustable.
-func (s *Step) Announce() error { return s.handle.Signal(limitChanged) }
+func (s *Step) ReloadTimeLimit() error { return s.handle.Signal(limitChanged) }
 
 // limitChanged is the signal that announces a new time limit.
 const limitChanged = syscall.SIGUSR1
@@ -249,7 +249,7 @@ func (s *Step) Signal(sig syscall.Signal) error {
 	if sig < 1 || sig > lastSignal {
 		return fmt.Errorf("signal %d can't be sent to a job", sig)
 	}
-	return s.handle.Signal(forwarded + sig)
+	return s.handle.Signal(signalOffset + sig)
 }
 
 // To signal the job, the controller sends a real-time signal to the step. The
@@ -257,8 +257,8 @@ func (s *Step) Signal(sig syscall.Signal) error {
 // forwarded. The kernel queues real-time signals, and the step can't confuse
 // them with signals for itself.
 const (
-	forwarded  = syscall.Signal(34)
-	lastSignal = syscall.Signal(30)
+	signalOffset = syscall.Signal(34)
+	lastSignal   = syscall.Signal(30)
 )
 
 // Close detaches from the step, which continues.

@@ -75,14 +75,14 @@ type Raw string
 // longer than their base64 form, it writes {"b64": "…"} instead: in a JSON
 // string, a byte may take six bytes.
 func (r Raw) MarshalJSON() ([]byte, error) {
-	if utf8.ValidString(string(r)) && quoted(string(r)) <= base64.StdEncoding.EncodedLen(len(r)) {
+	if utf8.ValidString(string(r)) && quotedLen(string(r)) <= base64.StdEncoding.EncodedLen(len(r)) {
 		return json.Marshal(string(r))
 	}
 	return json.Marshal(map[string][]byte{"b64": []byte(r)})
 }
 
-// quoted returns the approximate length of s as a JSON string.
-func quoted(s string) (n int) {
+// quotedLen returns the approximate length of s as a JSON string.
+func quotedLen(s string) (n int) {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '\n' || c == '\r' || c == '\t' || c == '"' || c == '\\':
@@ -110,8 +110,8 @@ func (r *Raw) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// sealed returns a memory file with content that can't be modified any more.
-func sealed(name string, content []byte) (*os.File, error) {
+// sealedFile returns a memory file with content that can't be modified any more.
+func sealedFile(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("memory file: %w", err)
@@ -129,8 +129,8 @@ func sealed(name string, content []byte) (*os.File, error) {
 	return f, nil
 }
 
-// receive reads the Spec that was passed as f.
-func receive(f *os.File) (*Spec, error) {
+// readSpec reads the Spec that was passed as f.
+func readSpec(f *os.File) (*Spec, error) {
 	// Another descriptor of the same file may have moved the read position, so
 	// read from the start.
 	b, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
@@ -144,9 +144,9 @@ func receive(f *os.File) (*Spec, error) {
 	return spec, nil
 }
 
-// mark returns the environment variable that all processes of a job have. It
+// stepVariable returns the environment variable that all processes of a job have. It
 // identifies the step, so that the job's processes can be found after the step
 // was killed.
-func mark(keeper process.Identity) string {
-	return fmt.Sprintf("SCHED_STEP_PROCESS=%d:%d", keeper.PID, keeper.Start)
+func stepVariable(id process.Identity) string {
+	return fmt.Sprintf("SCHED_STEP_PROCESS=%d:%d", id.PID, id.Start)
 }

@@ -37,7 +37,7 @@ func (w *watch) start() error {
 	if err != nil {
 		return err
 	}
-	files, err := place(null, null, null, w.given, write)
+	files, err := dupFDs(null, null, null, w.specFile, write)
 	write.Close()
 	defer closeAll(files)
 	if err != nil {
@@ -51,9 +51,9 @@ func (w *watch) start() error {
 	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	argv, env := []string{startName}, stageEnv
 	if u := w.spec.User; u != nil {
-		second := stage.Target{UID: u.UID, GID: u.GID, Groups: u.Groups, DeathSignal: attr.Pdeathsig,
+		target := stage.Target{UID: u.UID, GID: u.GID, Groups: u.Groups, DeathSignal: attr.Pdeathsig,
 			Path: stage.Program, Argv: argv, Env: env, Report: reportFD}
-		argv, env = second.Command()
+		argv, env = target.Command()
 	}
 	if w.group != nil {
 		dir, err := w.group.Open()
@@ -64,12 +64,12 @@ func (w *watch) start() error {
 		defer dir.Close()
 		attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
 	}
-	w.main, err = syscall.ForkExec(stage.Program, argv, &syscall.ProcAttr{Dir: "/", Env: env, Files: files, Sys: attr})
+	w.scriptPID, err = syscall.ForkExec(stage.Program, argv, &syscall.ProcAttr{Dir: "/", Env: env, Files: files, Sys: attr})
 	if err != nil {
 		read.Close()
 		return fmt.Errorf("fork second stage: %w", err)
 	}
-	go func() { w.started <- listen(read) }()
+	go func() { w.startResult <- readReport(read) }()
 	return nil
 }
 
@@ -77,11 +77,11 @@ func (w *watch) start() error {
 // paths that the user named.
 func startMain() int {
 	report := os.NewFile(reportFD, "report")
-	err := unseen()
+	err := disableTracing()
 	leaveKeyring() // the script gets a new keyring, owned by the user; root's was left before
 	var spec *Spec
 	if err == nil {
-		spec, err = receive(os.NewFile(specFD, "spec"))
+		spec, err = readSpec(os.NewFile(specFD, "spec"))
 	}
 	if err == nil {
 		err = spec.execute()
@@ -93,8 +93,8 @@ func startMain() int {
 // execute replaces this process by the script. It returns only when that fails.
 func (s *Spec) execute() error {
 	syscall.Umask(0o022)
-	defaultSignals()
-	keeper, err := process.Of(os.Getppid())
+	resetSignals()
+	parent, err := process.Of(os.Getppid())
 	if err != nil {
 		return err
 	}
@@ -103,11 +103,11 @@ func (s *Spec) execute() error {
 	}
 	// Open all streams before placing any of them, so that an error leaves this
 	// process unchanged.
-	in, out, fail, err := s.openStreams()
+	in, out, errFile, err := s.openStreams()
 	if err != nil {
 		return err
 	}
-	script, err := sealed("script", []byte(s.Script))
+	script, err := sealedFile("script", []byte(s.Script))
 	if err != nil {
 		return err
 	}
@@ -117,26 +117,26 @@ func (s *Spec) execute() error {
 	if err != nil {
 		return fmt.Errorf("open the script: %w", err)
 	}
-	for fd, f := range map[int]*os.File{0: in, 1: out, 2: fail, scriptFD: script} {
+	for fd, f := range map[int]*os.File{0: in, 1: out, 2: errFile, scriptFD: script} {
 		if err := unix.Dup3(int(f.Fd()), fd, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("place descriptor %d: %w", fd, err)
 		}
 	}
-	if err := closeAbove2Except(scriptFD); err != nil {
+	if err := closeOnExecExcept(scriptFD); err != nil {
 		return err
 	}
 	path := fmt.Sprintf("/proc/self/fd/%d", scriptFD)
-	err = syscall.Exec(path, append([]string{path}, texts(s.Args)...), append(texts(s.Environment), mark(keeper)))
+	err = syscall.Exec(path, append([]string{path}, rawStrings(s.Args)...), append(rawStrings(s.Environment), stepVariable(parent)))
 	return fmt.Errorf("execute the script's interpreter %q: %w", interpreter(string(s.Script)), err)
 }
 
-// defaultSignals resets signals that the controller ignores because the program
+// resetSignals resets signals that the controller ignores because the program
 // that started it ignored them, for example nohup, a shell or a service
 // manager. Without this reset, the script would ignore them, too. exec resets
-// signals that are caught, so defaultSignals catches the signals below the
+// signals that are caught, so resetSignals catches the signals below the
 // real-time ones. The Go runtime does not handle real-time signals, so they are
 // reset directly.
-func defaultSignals() {
+func resetSignals() {
 	const firstRealTime, last = 32, 64
 	for sig := syscall.Signal(1); sig < firstRealTime; sig++ {
 		if signal.Ignored(sig) {
@@ -149,10 +149,10 @@ func defaultSignals() {
 	}
 }
 
-// closeAbove2Except marks all descriptors above 2, except keep, as
+// closeOnExecExcept marks all descriptors above 2, except keep, as
 // close-on-exec. So no descriptor of this program or of the service manager
 // reaches the job.
-func closeAbove2Except(keep uint) error {
+func closeOnExecExcept(keep uint) error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
 	}
@@ -160,12 +160,12 @@ func closeAbove2Except(keep uint) error {
 	return err
 }
 
-func (s *Spec) openStreams() (in, out, fail *os.File, err error) {
+func (s *Spec) openStreams() (in, out, errFile *os.File, err error) {
 	input := string(s.Input)
 	if input == "" {
 		input = os.DevNull
 	}
-	if in, err = open(input, os.O_RDONLY); err != nil {
+	if in, err = openUserPath(input, os.O_RDONLY); err != nil {
 		return nil, nil, nil, fmt.Errorf("open the input: %w", err)
 	}
 	if out, err = s.openOutput(string(s.Output)); err != nil {
@@ -174,10 +174,10 @@ func (s *Spec) openStreams() (in, out, fail *os.File, err error) {
 	if s.Error == "" || filepath.Clean(string(s.Error)) == filepath.Clean(string(s.Output)) {
 		return in, out, out, nil
 	}
-	if fail, err = s.openOutput(string(s.Error)); err != nil {
+	if errFile, err = s.openOutput(string(s.Error)); err != nil {
 		return nil, nil, nil, fmt.Errorf("open the error output: %w", err)
 	}
-	return in, out, fail, nil
+	return in, out, errFile, nil
 }
 
 func (s *Spec) openOutput(path string) (*os.File, error) {
@@ -187,14 +187,14 @@ func (s *Spec) openOutput(path string) (*os.File, error) {
 	} else {
 		flags |= os.O_TRUNC
 	}
-	return open(path, flags)
+	return openUserPath(path, flags)
 }
 
-// open opens a path that the user named. It does not wait for the other end of
+// openUserPath opens a path that the user named. It does not wait for the other end of
 // a named pipe, because then this process could neither become the script nor
 // report an error. It does not acquire a controlling terminal, as a session
 // leader otherwise does when it opens a terminal.
-func open(path string, flags int) (*os.File, error) {
+func openUserPath(path string, flags int) (*os.File, error) {
 	fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o666)
 	if errors.Is(err, unix.ENXIO) {
 		err = errors.New("named pipe without a reader")
@@ -208,7 +208,7 @@ func open(path string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-func texts(raw []Raw) []string {
+func rawStrings(raw []Raw) []string {
 	var s []string
 	for _, r := range raw {
 		s = append(s, string(r))

@@ -31,9 +31,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bench is a directory for the homes of jobs, and a working directory of the
+// fixture is a directory for the homes of jobs, and a working directory of the
 // user that the jobs run as.
-type bench struct {
+type fixture struct {
 	t       *testing.T
 	program *Program
 	dir     string
@@ -44,9 +44,9 @@ type bench struct {
 
 const otherUID = 65534 // a user without privileges
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	b := &bench{t: t}
+	b := &fixture{t: t}
 	var err error
 	if b.program, err = OpenProgram(); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func newBench(t *testing.T) *bench {
 }
 
 // asOther makes the jobs run as another user. That requires root.
-func (b *bench) asOther() *bench {
+func (b *fixture) asOther() *fixture {
 	b.t.Helper()
 	if os.Getuid() != 0 {
 		b.t.Skip("becoming another user needs root")
@@ -83,22 +83,22 @@ func (b *bench) asOther() *bench {
 	return b
 }
 
-var number uint32
+var lastJobID uint32
 
-func (b *bench) spec(script string) *Spec {
+func (b *fixture) spec(script string) *Spec {
 	b.t.Helper()
-	number++
-	home := filepath.Join(b.dir, "homes", fmt.Sprint(number))
+	lastJobID++
+	home := filepath.Join(b.dir, "homes", fmt.Sprint(lastJobID))
 	if err := Prepare(home); err != nil {
 		b.t.Fatal(err)
 	}
 	return &Spec{
-		Job: number, Home: home, User: b.user, Script: Raw("#!/bin/sh\n" + script + "\n"),
+		Job: lastJobID, Home: home, User: b.user, Script: Raw("#!/bin/sh\n" + script + "\n"),
 		Environment: []Raw{"PATH=/usr/bin:/bin"}, WorkDir: Raw(b.work), Output: "out", KillWait: 300 * time.Millisecond,
 	}
 }
 
-func (b *bench) start(spec *Spec) *Step {
+func (b *fixture) start(spec *Spec) *Step {
 	b.t.Helper()
 	s, err := b.program.Start(spec, b.log)
 	if err != nil {
@@ -110,7 +110,7 @@ func (b *bench) start(spec *Spec) *Step {
 
 // finish waits for the step and returns the outcome. It clears the fields that
 // differ each time.
-func (b *bench) finish(s *Step, spec *Spec) Outcome {
+func (b *fixture) finish(s *Step, spec *Spec) Outcome {
 	b.t.Helper()
 	if err := s.Wait(b.t.Context()); err != nil {
 		b.t.Fatal(err)
@@ -122,16 +122,16 @@ func (b *bench) finish(s *Step, spec *Spec) Outcome {
 	if o.Ended.Before(o.Started) || o.Started.IsZero() {
 		b.t.Errorf("from %v to %v", o.Started, o.Ended)
 	}
-	o.Started, o.Ended, o.User, o.System, o.MaxRSS = time.Time{}, time.Time{}, 0, 0, 0
+	o.Started, o.Ended, o.UserTime, o.SystemTime, o.MaxRSS = time.Time{}, time.Time{}, 0, 0, 0
 	return o
 }
 
-func (b *bench) run(spec *Spec) Outcome {
+func (b *fixture) run(spec *Spec) Outcome {
 	b.t.Helper()
 	return b.finish(b.start(spec), spec)
 }
 
-func (b *bench) read(name string) string {
+func (b *fixture) read(name string) string {
 	b.t.Helper()
 	text, err := os.ReadFile(filepath.Join(b.work, name))
 	if err != nil {
@@ -141,18 +141,18 @@ func (b *bench) read(name string) string {
 }
 
 // await polls until done returns true. Only the test's own deadline limits it.
-func await(t *testing.T, what string, done func() bool) {
+func await(t *testing.T, event string, cond func() bool) {
 	t.Helper()
-	for !done() {
+	for !cond() {
 		if t.Context().Err() != nil {
-			t.Fatal("did not happen:", what)
+			t.Fatal("did not happen:", event)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
 // pid reads the process id that a job wrote to a file in its working directory.
-func (b *bench) pid(name string) int {
+func (b *fixture) pid(name string) int {
 	b.t.Helper()
 	var pid int
 	await(b.t, name+" is written", func() bool {
@@ -169,7 +169,7 @@ func alive(pid int) bool {
 }
 
 func TestOutcomes(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	tests := []struct {
 		name, script string
 		want         Outcome
@@ -198,7 +198,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestWhatTheJobSees(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	spec := b.spec(`pwd; echo "$GREETING"; echo "$1"; umask; echo to stderr >&2; cat; echo "$LATIN" | od -An -tx1
 		trap | cat; grep -E '^Sig(Ign|Blk)' /proc/self/status; ls -l /proc/self/fd | sed -n 's/.* \([0-9]* -> .*\)/\1/p'`)
 	spec.Environment = append(spec.Environment, "GREETING=hello world", "LATIN=\xe9")
@@ -230,7 +230,7 @@ func TestWhatTheJobSees(t *testing.T) {
 }
 
 func TestOutputAppendAndError(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	first, second := b.spec("echo one"), b.spec("echo two; echo bad >&2")
 	second.Append, second.Error = true, "err"
 	b.run(first)
@@ -241,7 +241,7 @@ func TestOutputAppendAndError(t *testing.T) {
 }
 
 func TestJobRunsAsTheUser(t *testing.T) {
-	b := newBench(t).asOther()
+	b := newFixture(t).asOther()
 	o := b.run(b.spec("id -u; id -g; id -G; grep -E '^(Cap(Prm|Eff)|NoNew)' /proc/self/status"))
 	if o.State != Completed {
 		t.Fatalf("%+v", o)
@@ -256,10 +256,10 @@ func TestJobRunsAsTheUser(t *testing.T) {
 	}
 }
 
-// TestRootIsNotLed checks that all paths that a user names are opened with the
+// TestUserPathsAreOpenedAsUser checks that all paths that a user names are opened with the
 // user's rights. Otherwise links could lead root to other files.
-func TestRootIsNotLed(t *testing.T) {
-	b := newBench(t).asOther()
+func TestUserPathsAreOpenedAsUser(t *testing.T) {
+	b := newFixture(t).asOther()
 	secret := filepath.Join(b.dir, "secret")
 	os.WriteFile(secret, []byte("root's\n"), 0o600)
 	closed := filepath.Join(b.dir, "closed")
@@ -303,7 +303,7 @@ func TestInCgroup(t *testing.T) {
 	if err != nil {
 		t.Skip("no cgroup: ", err)
 	}
-	b := newBench(t)
+	b := newFixture(t)
 	spec := b.spec("cat /proc/self/cgroup; setsid sleep 60 & echo $! >child; sleep 60")
 	spec.Cgroup = base
 	s := b.start(spec)
@@ -319,10 +319,10 @@ func TestInCgroup(t *testing.T) {
 		t.Error(err)
 	}
 	await(t, "the child dies", func() bool { return !alive(child) })
-	EndOrphans(c, uint32(os.Getuid()))
+	KillOrphans(c, uint32(os.Getuid()))
 	await(t, "the group is removed", func() bool { os.Remove(c.Cgroup); _, err := os.Stat(c.Cgroup); return err != nil })
 
-	if base.Memory {
+	if base.CanLimitMemory {
 		spec = b.spec(`x=$(head -c 100000000 /dev/zero | tr "\0" x)`)
 		spec.Cgroup, spec.Memory = base, 30<<20
 		if o := b.run(spec); o.State != OutOfMemory {
@@ -361,7 +361,7 @@ func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
 		}
 		return
 	}
-	b := newBench(t)
+	b := newFixture(t)
 	spec := b.spec("echo $$ >main; sleep 60")
 	s := b.start(spec)
 	b.pid("main")
@@ -392,12 +392,12 @@ func TestSessionKeyringIsLeft(t *testing.T) {
 	if err != nil {
 		t.Skip("this machine lets nobody keep keys: ", err)
 	}
-	const look = "grep -c planted /proc/keys || true"
-	if out, err := exec.Command("/bin/sh", "-c", look).Output(); err != nil || string(out) != "1\n" {
+	const command = "grep -c planted /proc/keys || true"
+	if out, err := exec.Command("/bin/sh", "-c", command).Output(); err != nil || string(out) != "1\n" {
 		t.Skipf("the test's key is not visible even before the step: %q, %v", out, err)
 	}
-	b := newBench(t)
-	b.run(b.spec(look))
+	b := newFixture(t)
+	b.run(b.spec(command))
 	if got := b.read("out"); got != "0\n" {
 		t.Errorf("the job sees root's key: %q", got)
 	}
@@ -407,12 +407,12 @@ func TestSessionKeyringIsLeft(t *testing.T) {
 // TestHeldPipeDoesNotKeepTheJob checks that the job ends even if a process
 // keeps the report pipe of the second stage open.
 func TestHeldPipeDoesNotKeepTheJob(t *testing.T) {
-	w := &watch{started: make(chan error, 1), log: slog.New(slog.DiscardHandler)}
-	if err := w.report(); err != nil {
+	w := &watch{startResult: make(chan error, 1), log: slog.New(slog.DiscardHandler)}
+	if err := w.awaitReport(); err != nil {
 		t.Error(err)
 	}
-	w.started <- errors.New("why")
-	if err := w.report(); err == nil {
+	w.startResult <- errors.New("why")
+	if err := w.awaitReport(); err == nil {
 		t.Error("the report did not arrive")
 	}
 }
@@ -420,7 +420,7 @@ func TestHeldPipeDoesNotKeepTheJob(t *testing.T) {
 // TestNamedPipes checks that opening a named pipe that no other process has
 // open does not block the second stage.
 func TestNamedPipes(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	for _, name := range []string{"in", "out"} {
 		if err := syscall.Mkfifo(filepath.Join(b.work, name), 0o600); err != nil {
 			t.Fatal(err)
@@ -443,7 +443,7 @@ func TestForkingChainsEnd(t *testing.T) {
 	if _, err := exec.LookPath("perl"); err != nil {
 		t.Skip("nothing here forks fast enough: ", err)
 	}
-	b := newBench(t)
+	b := newFixture(t)
 	spec := b.spec(`for i in 1 2 3 4 5 6 7 8 9 10; do perl -e 'while (1) { exit if fork }' & done; : >ran; wait; sleep 60`)
 	s := b.start(spec)
 	await(t, "the chains run", func() bool { _, err := os.Stat(filepath.Join(b.work, "ran")); return err == nil })
@@ -457,13 +457,13 @@ func TestForkingChainsEnd(t *testing.T) {
 // TestLimitsAreAsTheControllersWere checks that a job has the resource limits
 // with which the controller was started, not those that the Go runtime sets.
 func TestLimitsAreAsTheControllersWere(t *testing.T) {
-	const look = "ulimit -Sn; ulimit -Hn; ulimit -Sc"
-	want, err := exec.Command("/bin/sh", "-c", look).Output()
+	const command = "ulimit -Sn; ulimit -Hn; ulimit -Sc"
+	want, err := exec.Command("/bin/sh", "-c", command).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBench(t)
-	b.run(b.spec(look))
+	b := newFixture(t)
+	b.run(b.spec(command))
 	if diff := cmp.Diff(string(want), b.read("out")); diff != "" {
 		t.Error(diff)
 	}

@@ -19,7 +19,7 @@ const stopperUID = 31_241
 // TestUserCannotHoldUpTheStep checks that a job ends even if its user
 // immediately stops all of their processes.
 func TestUserCannotHoldUpTheStep(t *testing.T) {
-	b := newBench(t).asOther()
+	b := newFixture(t).asOther()
 	b.user = &User{UID: stopperUID, GID: stopperUID, Groups: []uint32{stopperUID}}
 	if err := os.Chown(b.work, stopperUID, stopperUID); err != nil {
 		t.Fatal(err)
@@ -31,19 +31,19 @@ func TestUserCannotHoldUpTheStep(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = stopper.Kill(); _, _ = stopper.Wait() })
 
-	late, cancel := context.WithTimeout(t.Context(), time.Minute)
+	waitCtx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	const atOnce = 4
+	const maxJobs = 4
 	var jobs sync.WaitGroup
-	turn := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, maxJobs)
 	for range 100 {
 		spec := b.spec("exit 0")
 		spec.TimeLimit, spec.KillWait = 50*time.Millisecond, 50*time.Millisecond
-		turn <- struct{}{}
+		slots <- struct{}{}
 		s := b.start(spec)
 		jobs.Go(func() {
-			defer func() { <-turn }()
-			if err := s.Wait(late); err != nil {
+			defer func() { <-slots }()
+			if err := s.Wait(waitCtx); err != nil {
 				t.Errorf("job %d does not end: %v", spec.Job, err)
 				_ = s.handle.Signal(syscall.SIGKILL)
 			} else if _, ok, err := ReadOutcome(spec.Home); !ok || err != nil {
@@ -55,15 +55,15 @@ func TestUserCannotHoldUpTheStep(t *testing.T) {
 }
 
 func TestStepThatDoesNotReportIsKilled(t *testing.T) {
-	defer func(limit time.Duration) { reportLimit = limit }(reportLimit)
-	reportLimit = 100 * time.Millisecond
-	b := newBench(t)
+	defer func(limit time.Duration) { claimTimeout = limit }(claimTimeout)
+	claimTimeout = 100 * time.Millisecond
+	b := newFixture(t)
 	sleep, err := os.Open("/bin/sleep") // its argument is the job's number
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer sleep.Close()
-	fd, err := lift(sleep)
+	fd, err := dupFD(sleep)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,19 +21,19 @@ import (
 // watch is the first stage. It supervises the job with one goroutine and one
 // loop.
 type watch struct {
-	spec  *Spec
-	given *os.File // the file from which spec was read
-	log   *slog.Logger
-	self  process.Identity
-	group *cgroup.Group // nil: no cgroup
+	spec     *Spec
+	specFile *os.File // the file from which spec was read
+	log      *slog.Logger
+	self     process.Identity
+	group    *cgroup.Group // nil: no cgroup
 
-	main    int        // the script's process
-	started chan error // receives one value: nil, or why the script could not be started
-	signals chan os.Signal
-	sampler *time.Ticker     // nil: the kernel enforces the memory limit, or there is none
-	limit   <-chan time.Time // fires when the time limit is reached; nil: there is no limit
-	kill    *time.Timer      // fires when killAll is to run again; stopped until the job is to end
-	pause   time.Duration
+	scriptPID    int        // the script's process
+	startResult  chan error // receives one value: nil, or why the script could not be started
+	signals      chan os.Signal
+	sampler      *time.Ticker     // nil: the kernel enforces the memory limit, or there is none
+	limitReached <-chan time.Time // fires when the time limit is reached; nil: there is no limit
+	killTimer    *time.Timer      // fires when killAll is to run again; stopped until the job is to end
+	killPause    time.Duration
 
 	outcome  Outcome
 	stopping bool // the processes were sent SIGTERM
@@ -49,27 +49,27 @@ func watchMain() int {
 	report := os.NewFile(reportFD, "report")
 	w, err := newWatch()
 	if err != nil {
-		fmt.Fprint(report, err) // Start compares it with ErrTaken
+		fmt.Fprint(report, err) // Start compares it with ErrClaimed
 		return 1
 	}
 	report.Close()
 	failpoint.Here("claimed")
 	w.run()
 	failpoint.Here("ended")
-	w.persist()
+	w.persistOutcome()
 	return 0
 }
 
 // newWatch prepares and claims the job. When it returns, the job counts as
 // started.
 func newWatch() (*watch, error) {
-	w := &watch{started: make(chan error, 1), signals: make(chan os.Signal, 64), kill: time.NewTimer(time.Hour)}
-	w.kill.Stop()
+	w := &watch{startResult: make(chan error, 1), signals: make(chan os.Signal, 64), killTimer: time.NewTimer(time.Hour)}
+	w.killTimer.Stop()
 	// Signals that a terminal or a service manager may send are caught and
 	// dropped. If they were ignored, the script would ignore them, too.
 	catch := []os.Signal{limitChanged, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
 	for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
-		catch = append(catch, forwarded+sig)
+		catch = append(catch, signalOffset+sig)
 	}
 	signal.Notify(w.signals, catch...)
 	// Processes of the job whose parent exits become children of this process,
@@ -78,8 +78,8 @@ func newWatch() (*watch, error) {
 		return nil, fmt.Errorf("become subreaper: %w", err)
 	}
 	var err error
-	w.given = os.NewFile(specFD, "spec")
-	if w.spec, err = receive(w.given); err != nil {
+	w.specFile = os.NewFile(specFD, "spec")
+	if w.spec, err = readSpec(w.specFile); err != nil {
 		return nil, err
 	}
 	w.log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("job", w.spec.Job)
@@ -93,7 +93,7 @@ func newWatch() (*watch, error) {
 		c.Cgroup = w.group.Path
 	}
 	failpoint.Here("unclaimed")
-	if err := claim(w.spec.Home, c); err != nil {
+	if err := writeClaim(w.spec.Home, c); err != nil {
 		w.removeGroup()
 		return nil, err
 	}
@@ -103,13 +103,13 @@ func newWatch() (*watch, error) {
 // run starts the script and returns when it and all of its descendants have
 // exited.
 func (w *watch) run() {
-	w.limitFrom(w.spec.TimeLimit)
-	w.expose()
+	w.setTimeLimit(w.spec.TimeLimit)
+	w.dropOOMProtection()
 	if err := w.start(); err != nil {
-		w.started <- err
+		w.startResult <- err
 	}
-	w.protect()
-	w.given.Close()
+	w.enableOOMProtection()
+	w.specFile.Close()
 	w.spec.Script, w.spec.Environment = "", nil // these texts may take megabytes, and the job may run for hours
 	sample := make(<-chan time.Time)
 	if w.sampler != nil {
@@ -118,22 +118,22 @@ func (w *watch) run() {
 	for w.reap() {
 		select {
 		case sig := <-w.signals:
-			w.signalled(sig.(syscall.Signal))
-		case <-w.limit:
-			w.end(Timeout, w.spec.KillWait)
+			w.handleSignal(sig.(syscall.Signal))
+		case <-w.limitReached:
+			w.stopJob(Timeout, w.spec.KillWait)
 		case <-sample:
-			w.measure()
-		case <-w.kill.C:
+			w.checkMemory()
+		case <-w.killTimer.C:
 			w.killAll()
 		}
 	}
-	w.conclude(w.report())
+	w.completeOutcome(w.awaitReport())
 }
 
 // reap waits for children that have exited, and reports whether any are left.
 // This process is a subreaper, so it becomes the parent of all orphans. "No
 // children" therefore means that the job has no processes any more.
-func (w *watch) reap() (left bool) {
+func (w *watch) reap() (remaining bool) {
 	for {
 		var status syscall.WaitStatus
 		var usage syscall.Rusage
@@ -145,78 +145,78 @@ func (w *watch) reap() (left bool) {
 			return false
 		case pid == 0:
 			if w.exited {
-				w.end(w.outcome.State, w.spec.KillWait) // the job ends with its script
+				w.stopJob(w.outcome.State, w.spec.KillWait) // the job ends with its script
 			}
 			return true
 		}
-		w.outcome.User += time.Duration(usage.Utime.Nano())
-		w.outcome.System += time.Duration(usage.Stime.Nano())
+		w.outcome.UserTime += time.Duration(usage.Utime.Nano())
+		w.outcome.SystemTime += time.Duration(usage.Stime.Nano())
 		w.outcome.MaxRSS = max(w.outcome.MaxRSS, uint64(usage.Maxrss)<<10)
-		if pid == w.main && !w.exited {
+		if pid == w.scriptPID && !w.exited {
 			w.exited = true
 			w.outcome.Status = uint32(status)
 			if !w.stopping {
-				w.outcome.State = verdict(status)
+				w.outcome.State = exitState(status)
 			}
 		}
 	}
 }
 
-// verdict returns the state of a job whose script exited by itself.
-func verdict(status syscall.WaitStatus) State {
+// exitState returns the state of a job whose script exited by itself.
+func exitState(status syscall.WaitStatus) State {
 	if status.Exited() && status.ExitStatus() == 0 {
 		return Completed
 	}
 	return Failed
 }
 
-func (w *watch) signalled(sig syscall.Signal) {
+func (w *watch) handleSignal(sig syscall.Signal) {
 	switch {
 	case sig == syscall.SIGTERM:
-		w.end(Cancelled, w.spec.KillWait)
+		w.stopJob(Cancelled, w.spec.KillWait)
 	case sig == limitChanged:
-		w.changeLimit()
-	case sig > forwarded:
-		w.tell(sig - forwarded)
+		w.reloadTimeLimit()
+	case sig > signalOffset:
+		w.signalTree(sig - signalOffset)
 	}
 }
 
-// limitFrom sets the time limit, which counts from the start of the job.
-func (w *watch) limitFrom(limit time.Duration) {
-	w.limit = nil
+// setTimeLimit sets the time limit, which counts from the start of the job.
+func (w *watch) setTimeLimit(limit time.Duration) {
+	w.limitReached = nil
 	if limit > 0 {
-		w.limit = time.After(time.Until(w.outcome.Started.Add(limit)))
+		w.limitReached = time.After(time.Until(w.outcome.Started.Add(limit)))
 	}
 }
 
-// changeLimit applies a new time limit that the controller has written.
-func (w *watch) changeLimit() {
+// reloadTimeLimit applies a new time limit that the controller has written.
+func (w *watch) reloadTimeLimit() {
 	var l Limit
 	ok, err := readFile(filepath.Join(w.spec.Home, "limit"), &l)
 	if err != nil || !ok {
 		w.log.Error("reading new time limit failed", "error", err)
 		return
 	}
-	w.limitFrom(l.TimeLimit)
+	w.setTimeLimit(l.TimeLimit)
 }
 
-// end sends SIGTERM to the whole process tree, and SIGKILL to the remaining
+// stopJob sends SIGTERM to the whole process tree, and SIGKILL to the remaining
 // processes when grace has passed. If grace is 0, it sends only SIGKILL, at
 // once. If the job is already being ended, end does nothing, so only the first
 // cause is reported.
-func (w *watch) end(cause State, grace time.Duration) {
+func (w *watch) stopJob(cause State, grace time.Duration) {
 	if w.stopping {
 		return
 	}
 	w.stopping = true
 	w.outcome.State = cause
 	if grace > 0 {
-		w.tell(syscall.SIGTERM, syscall.SIGCONT) // a stopped process would not react to SIGTERM
+		w.signalTree(syscall.SIGTERM, syscall.SIGCONT) // a stopped process would not react to SIGTERM
 	}
-	w.kill.Reset(grace)
+	w.killTimer.Reset(grace)
 }
 
-func (w *watch) tell(sigs ...syscall.Signal) {
+func (w *watch) signalTree(sigs ...syscall.Signal) {
 	list, err := process.Descendants(w.self.PID)
 	if err == nil {
 		_, err = process.SignalAll(list, sigs...)
@@ -227,26 +227,26 @@ func (w *watch) tell(sigs ...syscall.Signal) {
 	}
 }
 
-// conclude completes the outcome when all processes have exited. failed is the
+// completeOutcome completes the outcome when all processes have exited. failed is the
 // reason why the script could not be started, or nil.
-func (w *watch) conclude(failed error) {
+func (w *watch) completeOutcome(startErr error) {
 	w.outcome.Ended = time.Now()
 	if w.group != nil && w.group.OutOfMemory() && w.outcome.State != Completed {
 		w.outcome.State = OutOfMemory
 	}
-	if failed != nil && (w.outcome.State == Failed || w.outcome.State == "") {
-		w.outcome.State, w.outcome.Reason = Failed, failed.Error()
+	if startErr != nil && (w.outcome.State == Failed || w.outcome.State == "") {
+		w.outcome.State, w.outcome.Reason = Failed, startErr.Error()
 		w.outcome.Status = 1 << 8
 	}
 	w.removeGroup()
 }
 
-// persist writes the outcome. It retries while writing fails, for example
+// persistOutcome writes the outcome. It retries while writing fails, for example
 // because the disk is full. Without an outcome the job would be reported as
 // lost.
-func (w *watch) persist() {
+func (w *watch) persistOutcome() {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
-		err := report(w.spec.Home, w.outcome)
+		err := writeOutcome(w.spec.Home, w.outcome)
 		if err == nil {
 			return
 		}
@@ -258,29 +258,29 @@ func (w *watch) persist() {
 	}
 }
 
-// lastWords is the maximum time to wait for the report of a second stage that
+// reportTimeout is the maximum time to wait for the report of a second stage that
 // has exited.
-const lastWords = time.Second
+const reportTimeout = time.Second
 
-// report returns the report of the second stage, after all processes of the job
+// awaitReport returns the report of the second stage, after all processes of the job
 // have exited. It does not wait until the pipe is closed. The second stage runs
 // as the user, and other processes of that user may hold the pipe open. If
 // report waited for them, the job might never end.
-func (w *watch) report() error {
+func (w *watch) awaitReport() error {
 	select {
-	case err := <-w.started:
+	case err := <-w.startResult:
 		return err
-	case <-time.After(lastWords):
+	case <-time.After(reportTimeout):
 		w.log.Warn("report pipe held open by another process")
 		return nil
 	}
 }
 
-// listen returns the error that the second stage reports, or nil when the
+// readReport returns the error that the second stage reports, or nil when the
 // second stage has started the script.
-func listen(from *os.File) error {
-	defer from.Close()
-	text, err := io.ReadAll(io.LimitReader(from, 1024))
+func readReport(pipe *os.File) error {
+	defer pipe.Close()
+	text, err := io.ReadAll(io.LimitReader(pipe, 1024))
 	if len(text) > 0 {
 		return errors.New(string(text))
 	}

@@ -9,8 +9,8 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// noAccount returns the error for an unknown account.
-func noAccount(name string) error {
+// unknownAccount returns the error for an unknown account.
+func unknownAccount(name string) error {
 	return refuse(errs.Invalid, fault.InvalidAccount, "there is no account %.60q", name)
 }
 
@@ -22,9 +22,9 @@ func (b *Catalog) accounts(f *model.AccountFilter) (list []*model.Account) {
 		if !in(f.Assoc.Accounts, a.Name) || !in(f.Descriptions, a.Description) || !in(f.Organizations, a.Organization) {
 			continue
 		}
-		if selects(&byAssoc) {
+		if hasConditions(&byAssoc) {
 			byAssoc.Accounts = []string{a.Name}
-			if len(b.selected(&byAssoc)) == 0 {
+			if len(b.associations(&byAssoc)) == 0 {
 				continue
 			}
 		}
@@ -33,25 +33,27 @@ func (b *Catalog) accounts(f *model.AccountFilter) (list []*model.Account) {
 	return list
 }
 
-// selects reports whether f has a condition on clusters, users or partitions.
-func selects(f *model.AssocFilter) bool { return len(f.Clusters)+len(f.Users)+len(f.Partitions) > 0 }
+// hasConditions reports whether f has a condition on clusters, users or partitions.
+func hasConditions(f *model.AssocFilter) bool {
+	return len(f.Clusters)+len(f.Users)+len(f.Partitions) > 0
+}
 
 // ListAccounts returns the accounts that f selects. It includes their
 // associations and coordinators only if the flags of f request these.
 func (b *Catalog) ListAccounts(f *model.AccountFilter) (list []model.Account) {
 	t := b.tree()
 	for _, a := range b.accounts(f) {
-		one := *a
-		one.Coordinators = nil
+		rec := *a
+		rec.Coordinators = nil
 		if f.Flags&model.AccountWithCoordinators != 0 {
-			one.Coordinators = b.coordinators(t, a)
+			rec.Coordinators = b.coordinators(t, a)
 		}
 		if f.Flags&model.AccountWithAssocs != 0 {
 			assocs := f.Assoc
 			assocs.Accounts = []string{a.Name}
-			one.Associations = b.ListAssociations(&assocs)
+			rec.Associations = b.ListAssociations(&assocs)
 		}
-		list = append(list, one)
+		list = append(list, rec)
 	}
 	return list
 }
@@ -64,8 +66,8 @@ func (b *Catalog) coordinators(t tree, a *model.Account) []model.Coordinator {
 		if assoc.Account != a.Name {
 			continue
 		}
-		for above, n := t.parent(assoc), 0; above != nil && n <= maxDepth; above, n = t.parent(above), n+1 {
-			account := b.Accounts[above.Account]
+		for ancestor, n := t.parent(assoc), 0; ancestor != nil && n <= maxDepth; ancestor, n = t.parent(ancestor), n+1 {
+			account := b.Accounts[ancestor.Account]
 			if account == nil {
 				continue
 			}
@@ -92,7 +94,7 @@ func (b *Catalog) AddAccounts(list []model.Account) error {
 		}
 		for _, assoc := range a.Associations {
 			assoc.Account = a.Name
-			if _, err := b.add(&assoc); err != nil {
+			if _, err := b.addAssociation(&assoc); err != nil {
 				return err
 			}
 		}
@@ -122,16 +124,16 @@ func (b *Catalog) ModifyAccounts(f *model.AccountFilter, change *model.Account) 
 		return nil, err
 	}
 	for _, a := range b.accounts(f) {
-		one := *a
+		rec := *a
 		if change.Description != "" {
-			one.Description = change.Description
+			rec.Description = change.Description
 		}
 		if change.Organization != "" {
-			one.Organization = change.Organization
+			rec.Organization = change.Organization
 		}
-		one.Flags |= change.Flags &^ deleted
-		b.Accounts[one.Name] = &one
-		names = append(names, one.Name)
+		rec.Flags |= change.Flags &^ deleted
+		b.Accounts[rec.Name] = &rec
+		names = append(names, rec.Name)
 	}
 	return names, nil
 }
@@ -140,20 +142,20 @@ func (b *Catalog) ModifyAccounts(f *model.AccountFilter, change *model.Account) 
 // and all associations below these. It returns the names of the accounts. It
 // fails in the same cases as RemoveAssociations.
 func (b *Catalog) RemoveAccounts(f *model.AccountFilter) (names []string, err error) {
-	gone := map[uint32]*model.Association{}
+	removals := map[uint32]*model.Association{}
 	for _, account := range b.accounts(f) {
 		if account.Name == root {
 			return nil, refuse(errs.Denied, fault.AccessDenied, "the account root can't be removed")
 		}
 		names = append(names, account.Name)
-		for _, a := range b.selected(&model.AssocFilter{Accounts: []string{account.Name}}) {
-			gone[a.ID] = a
-			for _, below := range b.below(a) {
-				gone[below.ID] = below
+		for _, a := range b.associations(&model.AssocFilter{Accounts: []string{account.Name}}) {
+			removals[a.ID] = a
+			for _, descendant := range b.descendants(a) {
+				removals[descendant.ID] = descendant
 			}
 		}
 	}
-	if blocked, err := b.drop(gone); err != nil {
+	if blocked, err := b.dropAssociations(removals); err != nil {
 		return blocked, err
 	}
 	for _, name := range names {
@@ -172,16 +174,16 @@ func (b *Catalog) AddCoordinators(accounts, users []string) error {
 	for _, name := range accounts {
 		a := b.Accounts[name]
 		if a == nil {
-			return noAccount(name)
+			return unknownAccount(name)
 		}
-		one := *a
-		one.Coordinators = slices.Clone(a.Coordinators)
+		rec := *a
+		rec.Coordinators = slices.Clone(a.Coordinators)
 		for _, user := range users {
-			if !slices.ContainsFunc(one.Coordinators, func(c model.Coordinator) bool { return c.Name == user }) {
-				one.Coordinators = append(one.Coordinators, model.Coordinator{Name: user, Direct: model.Some[uint16](1)})
+			if !slices.ContainsFunc(rec.Coordinators, func(c model.Coordinator) bool { return c.Name == user }) {
+				rec.Coordinators = append(rec.Coordinators, model.Coordinator{Name: user, Direct: model.Some[uint16](1)})
 			}
 		}
-		b.Accounts[name] = &one
+		b.Accounts[name] = &rec
 	}
 	return nil
 }
@@ -194,17 +196,17 @@ func (b *Catalog) RemoveCoordinators(accounts, users []string) (names []string) 
 		if !in(accounts, a.Name) {
 			continue
 		}
-		one := *a
-		one.Coordinators = nil
+		rec := *a
+		rec.Coordinators = nil
 		for _, c := range a.Coordinators {
 			if in(users, c.Name) {
 				names = append(names, "U = "+c.Name+" A = "+a.Name)
 			} else {
-				one.Coordinators = append(one.Coordinators, c)
+				rec.Coordinators = append(rec.Coordinators, c)
 			}
 		}
-		if len(one.Coordinators) != len(a.Coordinators) {
-			b.Accounts[a.Name] = &one
+		if len(rec.Coordinators) != len(a.Coordinators) {
+			b.Accounts[a.Name] = &rec
 		}
 	}
 	return names

@@ -12,8 +12,8 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// find returns the association with these names, or nil.
-func (b *Catalog) find(cluster, account, user, partition string) *model.Association {
+// findAssociation returns the association with these names, or nil.
+func (b *Catalog) findAssociation(cluster, account, user, partition string) *model.Association {
 	for _, a := range b.Associations {
 		if a.Account == account && a.Cluster == cluster && a.User == user && a.Partition == partition {
 			return a
@@ -22,15 +22,15 @@ func (b *Catalog) find(cluster, account, user, partition string) *model.Associat
 	return nil
 }
 
-// put adds a new association with the names and limits of a. It returns the new
+// insertAssociation adds a new association with the names and limits of a. It returns the new
 // record.
-func (b *Catalog) put(a *model.Association) *model.Association {
-	made := model.Association{Account: a.Account, Cluster: a.Cluster, User: a.User, Partition: a.Partition, Shares: 1, IsDefault: a.IsDefault}
-	setNumbers(assocNumbers(&made), assocNumbers(&made))
+func (b *Catalog) insertAssociation(a *model.Association) *model.Association {
+	rec := model.Association{Account: a.Account, Cluster: a.Cluster, User: a.User, Partition: a.Partition, Shares: 1, IsDefault: a.IsDefault}
+	setNumbers(assocNumbers(&rec), assocNumbers(&rec))
 	b.LastAssoc++
-	made.ID = b.LastAssoc
-	b.Associations[made.ID] = &made
-	return &made
+	rec.ID = b.LastAssoc
+	b.Associations[rec.ID] = &rec
+	return &rec
 }
 
 // isAccount reports whether a is an account's own association.
@@ -45,27 +45,27 @@ func isRoot(a *model.Association) bool { return isAccount(a) && a.Account == roo
 func (b *Catalog) AddAssociations(list []model.Association) error {
 	for i := range list {
 		a := &list[i]
-		if b.find(a.Cluster, a.Account, a.User, a.Partition) != nil {
+		if b.findAssociation(a.Cluster, a.Account, a.User, a.Partition) != nil {
 			return errs.New(errs.Conflict, "the association %s exists already", Text(a))
 		}
-		if _, err := b.add(a); err != nil {
+		if _, err := b.addAssociation(a); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// add adds an association that does not exist yet, with the fields that are set
+// addAssociation adds an association that does not exist yet, with the fields that are set
 // in a.
-func (b *Catalog) add(a *model.Association) (*model.Association, error) {
+func (b *Catalog) addAssociation(a *model.Association) (*model.Association, error) {
 	switch {
 	case b.Clusters[a.Cluster] == nil:
 		return nil, invalid("there is no cluster %.60q", a.Cluster)
 	case b.Accounts[a.Account] == nil:
-		return nil, noAccount(a.Account)
+		return nil, unknownAccount(a.Account)
 	case a.User != "" && b.Users[a.User] == nil:
 		return nil, refuse(errs.Invalid, fault.UnknownUser, "there is no user %.60q", a.User)
-	case a.User != "" && b.find(a.Cluster, a.Account, "", "") == nil:
+	case a.User != "" && b.findAssociation(a.Cluster, a.Account, "", "") == nil:
 		return nil, refuse(errs.Invalid, fault.InvalidAccount, "the account %s has no association in the cluster %s", a.Account, a.Cluster)
 	case a.User == "" && a.Partition != "":
 		return nil, invalid("only the association of a user can have a partition")
@@ -75,22 +75,22 @@ func (b *Catalog) add(a *model.Association) (*model.Association, error) {
 			return nil, err
 		}
 	}
-	made := b.put(&model.Association{Account: a.Account, Cluster: a.Cluster, User: a.User, Partition: a.Partition})
+	rec := b.insertAssociation(&model.Association{Account: a.Account, Cluster: a.Cluster, User: a.User, Partition: a.Partition})
 	parent := *a
 	if isAccount(a) && a.ParentAccount == "" {
 		parent.ParentAccount = root
 	}
-	if err := b.change(made, &parent); err != nil {
+	if err := b.changeAssociation(rec, &parent); err != nil {
 		return nil, err
 	}
-	if made.User != "" && b.defaultOf(made.User, made.Cluster) == nil {
-		made.IsDefault = model.Some[uint16](1)
+	if rec.User != "" && b.defaultAssociation(rec.User, rec.Cluster) == nil {
+		rec.IsDefault = model.Some[uint16](1)
 	}
-	return made, nil
+	return rec, nil
 }
 
-// defaultOf returns the default association of a user in a cluster, or nil.
-func (b *Catalog) defaultOf(user, cluster string) *model.Association {
+// defaultAssociation returns the default association of a user in a cluster, or nil.
+func (b *Catalog) defaultAssociation(user, cluster string) *model.Association {
 	for _, a := range sorted(b.Associations) {
 		if a.User == user && a.Cluster == cluster && a.IsDefault.Or(0) != 0 {
 			return a
@@ -99,9 +99,9 @@ func (b *Catalog) defaultOf(user, cluster string) *model.Association {
 	return nil
 }
 
-// change copies to a the fields that are set in the argument change, except for
+// changeAssociation copies to a the fields that are set in the argument change, except for
 // the names. a must be a new record or a copy, not a record of a Catalog.
-func (b *Catalog) change(a, change *model.Association) error {
+func (b *Catalog) changeAssociation(a, change *model.Association) error {
 	if err := checkTexts(change.Comment); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (b *Catalog) change(a, change *model.Association) error {
 		a.Comment = change.Comment
 	}
 	if change.ParentAccount != "" {
-		if err := b.move(a, change.ParentAccount); err != nil {
+		if err := b.setParent(a, change.ParentAccount); err != nil {
 			return err
 		}
 	}
@@ -118,7 +118,7 @@ func (b *Catalog) change(a, change *model.Association) error {
 	case id == model.Leave32+1, id == 0: // 0 and "unlimited" both remove the default QOS
 		a.DefaultQOSID = 0
 	case !b.hasQOS(id):
-		return noQOS(strconv.FormatUint(uint64(id), 10))
+		return unknownQOS(strconv.FormatUint(uint64(id), 10))
 	default:
 		a.DefaultQOSID = id
 	}
@@ -142,30 +142,30 @@ func (b *Catalog) change(a, change *model.Association) error {
 
 // setDefault makes a the default association of its user.
 func (b *Catalog) setDefault(a *model.Association) {
-	for _, other := range sorted(b.Associations) {
-		if other.User == a.User && other.Cluster == a.Cluster && other.ID != a.ID && other.IsDefault.Or(0) != 0 {
-			left := *other
-			left.IsDefault = model.Opt[uint16]{}
-			b.Associations[left.ID] = &left
+	for _, assoc := range sorted(b.Associations) {
+		if assoc.User == a.User && assoc.Cluster == a.Cluster && assoc.ID != a.ID && assoc.IsDefault.Or(0) != 0 {
+			rec := *assoc
+			rec.IsDefault = model.Opt[uint16]{}
+			b.Associations[rec.ID] = &rec
 		}
 	}
 	a.IsDefault = model.Some[uint16](1)
 }
 
-// move gives an account's association another parent.
-func (b *Catalog) move(a *model.Association, parent string) error {
+// setParent gives an account's association another parent.
+func (b *Catalog) setParent(a *model.Association, parent string) error {
 	if !isAccount(a) {
 		return nil // the parent of a user's association is always its account
 	}
-	p := b.find(a.Cluster, parent, "", "")
+	p := b.findAssociation(a.Cluster, parent, "", "")
 	switch {
 	case isRoot(a):
 		return refuse(errs.Invalid, fault.InvalidParent, "the account root has no parent")
 	case p == nil:
 		return refuse(errs.Invalid, fault.InvalidParent, "there is no account %.60q in the cluster %s to be the parent", parent, a.Cluster)
 	}
-	for above, n := p, 0; above != nil && !isRoot(above); above, n = b.find(a.Cluster, above.ParentAccount, "", ""), n+1 {
-		if above.Account == a.Account || n > maxDepth {
+	for ancestor, n := p, 0; ancestor != nil && !isRoot(ancestor); ancestor, n = b.findAssociation(a.Cluster, ancestor.ParentAccount, "", ""), n+1 {
+		if ancestor.Account == a.Account || n > maxDepth {
 			return refuse(errs.Invalid, fault.ChildOfParent, "the account %s is below the account %s", parent, a.Account)
 		}
 	}
@@ -179,9 +179,9 @@ const maxDepth = 50
 // ModifyAssociations changes the associations that f selects: it sets the
 // fields that are set in change. It returns the associations as texts.
 func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Association) (names []string, err error) {
-	for _, found := range b.selected(f) {
-		a := *b.Associations[found.ID] // setDefault may have replaced the record
-		if err := b.change(&a, change); err != nil {
+	for _, old := range b.associations(f) {
+		a := *b.Associations[old.ID] // setDefault may have replaced the record
+		if err := b.changeAssociation(&a, change); err != nil {
 			return nil, err
 		}
 		b.Associations[a.ID] = &a
@@ -197,25 +197,25 @@ func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Associa
 // second case the returned texts name the default associations that prevent the
 // removal.
 func (b *Catalog) RemoveAssociations(f *model.AssocFilter) (names []string, err error) {
-	gone := map[uint32]*model.Association{}
-	for _, a := range b.selected(f) {
+	removals := map[uint32]*model.Association{}
+	for _, a := range b.associations(f) {
 		if isRoot(a) {
 			return nil, refuse(errs.Denied, fault.AccessDenied, "the associations of the account root can't be removed")
 		}
-		gone[a.ID] = a
-		for _, below := range b.below(a) {
-			gone[below.ID] = below
+		removals[a.ID] = a
+		for _, descendant := range b.descendants(a) {
+			removals[descendant.ID] = descendant
 		}
 	}
-	return b.drop(gone)
+	return b.dropAssociations(removals)
 }
 
-// drop removes associations.
-func (b *Catalog) drop(gone map[uint32]*model.Association) (names []string, err error) {
+// dropAssociations removes associations.
+func (b *Catalog) dropAssociations(removals map[uint32]*model.Association) (names []string, err error) {
 	var blocked []string
-	for _, a := range sorted(gone) {
-		if a.User != "" && a.IsDefault.Or(0) != 0 && slices.ContainsFunc(sorted(b.Associations), func(other *model.Association) bool {
-			return other.User == a.User && other.Cluster == a.Cluster && gone[other.ID] == nil
+	for _, a := range sorted(removals) {
+		if a.User != "" && a.IsDefault.Or(0) != 0 && slices.ContainsFunc(sorted(b.Associations), func(assoc *model.Association) bool {
+			return assoc.User == a.User && assoc.Cluster == a.Cluster && removals[assoc.ID] == nil
 		}) {
 			blocked = append(blocked, Text(a))
 		}
@@ -224,22 +224,22 @@ func (b *Catalog) drop(gone map[uint32]*model.Association) (names []string, err 
 	if len(blocked) > 0 {
 		return blocked, refuse(errs.Conflict, fault.DefaultAccount, "")
 	}
-	for id := range gone {
+	for id := range removals {
 		delete(b.Associations, id)
 	}
 	return names, nil
 }
 
-// below returns the associations below the association of an account.
-func (b *Catalog) below(a *model.Association) (list []*model.Association) {
+// descendants returns the associations below the association of an account.
+func (b *Catalog) descendants(a *model.Association) (list []*model.Association) {
 	if !isAccount(a) {
 		return nil
 	}
 	t := b.tree()
 	prefix := t.lineage(a)
-	for _, other := range b.Associations {
-		if other.Cluster == a.Cluster && other.ID != a.ID && strings.HasPrefix(t.lineage(other), prefix) {
-			list = append(list, other)
+	for _, assoc := range b.Associations {
+		if assoc.Cluster == a.Cluster && assoc.ID != a.ID && strings.HasPrefix(t.lineage(assoc), prefix) {
+			list = append(list, assoc)
 		}
 	}
 	return list
@@ -286,13 +286,13 @@ func (t tree) lineage(a *model.Association) string {
 	return "/" + text
 }
 
-// selected returns the associations that f selects, sorted by cluster and
+// associations returns the associations that f selects, sorted by cluster and
 // lineage.
-func (b *Catalog) selected(f *model.AssocFilter) (list []*model.Association) {
+func (b *Catalog) associations(f *model.AssocFilter) (list []*model.Association) {
 	t := b.tree()
 	accounts := f.Accounts
 	if f.Flags&model.AssocSubAccounts != 0 && len(accounts) > 0 {
-		accounts = b.withBelow(t, accounts)
+		accounts = b.withDescendants(t, accounts)
 	}
 	for _, a := range b.Associations {
 		switch {
@@ -317,17 +317,17 @@ func (b *Catalog) selected(f *model.AssocFilter) (list []*model.Association) {
 	return list
 }
 
-// withBelow returns accounts, and all accounts below them in any cluster.
-func (b *Catalog) withBelow(t tree, accounts []string) []string {
-	all := slices.Clone(accounts)
+// withDescendants returns accounts, and all accounts below them in any cluster.
+func (b *Catalog) withDescendants(t tree, accounts []string) []string {
+	names := slices.Clone(accounts)
 	for _, a := range t {
-		for above, n := t.parent(a), 0; above != nil && n <= maxDepth; above, n = t.parent(above), n+1 {
-			if slices.Contains(accounts, above.Account) && !slices.Contains(all, a.Account) {
-				all = append(all, a.Account)
+		for ancestor, n := t.parent(a), 0; ancestor != nil && n <= maxDepth; ancestor, n = t.parent(ancestor), n+1 {
+			if slices.Contains(accounts, ancestor.Account) && !slices.Contains(names, a.Account) {
+				names = append(names, a.Account)
 			}
 		}
 	}
-	return all
+	return names
 }
 
 // qos returns the QOS of a: its own QOS, or those of the nearest association
@@ -347,48 +347,48 @@ func (t tree) qos(a *model.Association) []string {
 // has one.
 func (b *Catalog) ListAssociations(f *model.AssocFilter) (list []model.Association) {
 	t := b.tree()
-	for _, a := range b.selected(f) {
-		list = append(list, t.shown(a, f.Flags))
+	for _, a := range b.associations(f) {
+		list = append(list, t.view(a, f.Flags))
 	}
 	return list
 }
 
-// shown returns a as clients see it.
-func (t tree) shown(a *model.Association, flags model.AssocFilterFlags) model.Association {
-	one := *a
-	one.Lineage = t.lineage(a)
-	one.Usage = []model.Usage{}
+// view returns a as clients see it.
+func (t tree) view(a *model.Association, flags model.AssocFilterFlags) model.Association {
+	rec := *a
+	rec.Lineage = t.lineage(a)
+	rec.Usage = []model.Usage{}
 	if flags&model.AssocRawQOS == 0 {
-		one.QOSIDs = t.qos(a)
+		rec.QOSIDs = t.qos(a)
 	}
-	if one.QOSIDs == nil {
-		one.QOSIDs = []string{}
+	if rec.QOSIDs == nil {
+		rec.QOSIDs = []string{}
 	}
-	if above := t.parent(a); above != nil && flags&model.AssocWithoutParentInfo == 0 {
-		one.ParentID = above.ID
+	if ancestor := t.parent(a); ancestor != nil && flags&model.AssocWithoutParentInfo == 0 {
+		rec.ParentID = ancestor.ID
 	} else {
-		one.ParentAccount = ""
+		rec.ParentAccount = ""
 	}
 	if flags&model.AssocWithoutParentLimits != 0 {
-		return one
+		return rec
 	}
-	for above, n := t.parent(a), 0; above != nil && n <= maxDepth+1; above, n = t.parent(above), n+1 {
-		limits := *above
-		for i, to := range assocNumbers(&one)[:passedNumbers] {
+	for ancestor, n := t.parent(a), 0; ancestor != nil && n <= maxDepth+1; ancestor, n = t.parent(ancestor), n+1 {
+		limits := *ancestor
+		for i, to := range assocNumbers(&rec)[:inheritedNumbers] {
 			if from := assocNumbers(&limits)[i]; !to.Set && from.Set {
 				*to = *from
 			}
 		}
-		for i, to := range assocAmounts(&one)[:passedAmounts] {
+		for i, to := range assocAmounts(&rec)[:inheritedAmounts] {
 			if from := assocAmounts(&limits)[i]; *to == "" {
 				*to = *from
 			}
 		}
-		if one.DefaultQOSID == 0 {
-			one.DefaultQOSID = above.DefaultQOSID
+		if rec.DefaultQOSID == 0 {
+			rec.DefaultQOSID = ancestor.DefaultQOSID
 		}
 	}
-	return one
+	return rec
 }
 
 // Text returns the names of an association in the form of Slurm's commands.

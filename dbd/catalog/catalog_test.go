@@ -22,14 +22,14 @@ func sample(t *testing.T) *Catalog {
 	b := New()
 	high := model.BlankQOS()
 	high.Name = "high"
-	do(t, b.AddClusters([]model.Cluster{{Name: "c1"}, {Name: "c2"}}))
-	do(t, b.AddQOS([]model.QOS{high}))
-	do(t, b.AddAccounts([]model.Account{{Name: "lab", Description: "d", Organization: "o"}, {Name: "bio"}}))
-	do(t, b.AddUsers([]model.User{{Name: "ann"}}))
+	must(t, b.AddClusters([]model.Cluster{{Name: "c1"}, {Name: "c2"}}))
+	must(t, b.AddQOS([]model.QOS{high}))
+	must(t, b.AddAccounts([]model.Account{{Name: "lab", Description: "d", Organization: "o"}, {Name: "bio"}}))
+	must(t, b.AddUsers([]model.User{{Name: "ann"}}))
 	lab, bio := assoc("lab", ""), assoc("bio", "")
 	bio.ParentAccount = "lab"
 	lab.MaxJobs, lab.GrpJobs, lab.MaxTRESPJ, lab.QOSIDs, lab.DefaultQOSID = model.Some[uint32](5), model.Some[uint32](9), "1=4", []string{"1", "2"}, 2
-	do(t, b.AddAssociations([]model.Association{lab, bio, assoc("bio", "ann"), assoc("lab", "ann")}))
+	must(t, b.AddAssociations([]model.Association{lab, bio, assoc("bio", "ann"), assoc("lab", "ann")}))
 	return b
 }
 
@@ -39,15 +39,15 @@ func assoc(account, user string) model.Association {
 	return a
 }
 
-func do(t *testing.T, err error) {
+func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// one returns the only association that f selects.
-func one(t *testing.T, b *Catalog, f model.AssocFilter) model.Association {
+// onlyAssoc returns the only association that f selects.
+func onlyAssoc(t *testing.T, b *Catalog, f model.AssocFilter) model.Association {
 	t.Helper()
 	list := b.ListAssociations(&f)
 	if len(list) != 1 {
@@ -56,29 +56,29 @@ func one(t *testing.T, b *Catalog, f model.AssocFilter) model.Association {
 	return list[0]
 }
 
-func of(account, user string) model.AssocFilter {
+func assocFilter(account, user string) model.AssocFilter {
 	return model.AssocFilter{Clusters: []string{"c1"}, Accounts: []string{account}, Users: []string{user}}
 }
 
 func TestTree(t *testing.T) {
 	b := sample(t)
-	ann := one(t, b, of("bio", "ann"))
+	ann := onlyAssoc(t, b, assocFilter("bio", "ann"))
 	if ann.Lineage != "/lab/bio/0-ann/" || ann.MaxJobs != model.Some[uint32](5) || ann.MaxTRESPJ != "1=4" || ann.DefaultQOSID != 2 ||
-		!slices.Equal(ann.QOSIDs, []string{"1", "2"}) || !ann.GrpJobs.Infinite || ann.ParentID != one(t, b, of("bio", "")).ID || ann.IsDefault.Or(0) != 1 {
+		!slices.Equal(ann.QOSIDs, []string{"1", "2"}) || !ann.GrpJobs.Infinite || ann.ParentID != onlyAssoc(t, b, assocFilter("bio", "")).ID || ann.IsDefault.Or(0) != 1 {
 		t.Errorf("%+v", ann)
 	}
-	if a := one(t, b, of("lab", "ann")); a.IsDefault.Or(0) != 0 {
+	if a := onlyAssoc(t, b, assocFilter("lab", "ann")); a.IsDefault.Or(0) != 0 {
 		t.Errorf("two defaults: %+v", a)
 	}
-	raw := of("bio", "ann")
+	raw := assocFilter("bio", "ann")
 	raw.Flags = model.AssocRawQOS | model.AssocWithoutParentLimits | model.AssocWithoutParentInfo
-	if a := one(t, b, raw); a.MaxJobs.Set || a.MaxTRESPJ != "" || len(a.QOSIDs) != 0 || a.ParentID != 0 || a.DefaultQOSID != 0 {
+	if a := onlyAssoc(t, b, raw); a.MaxJobs.Set || a.MaxTRESPJ != "" || len(a.QOSIDs) != 0 || a.ParentID != 0 || a.DefaultQOSID != 0 {
 		t.Errorf("without the parent: %+v", a)
 	}
-	if a := one(t, b, of("bio", "")); a.ParentAccount != "lab" || a.Shares != 1 {
+	if a := onlyAssoc(t, b, assocFilter("bio", "")); a.ParentAccount != "lab" || a.Shares != 1 {
 		t.Errorf("%+v", a)
 	}
-	if a := one(t, b, of("lab", "")); a.ParentAccount != root || a.Lineage != "/lab/" {
+	if a := onlyAssoc(t, b, assocFilter("lab", "")); a.ParentAccount != root || a.Lineage != "/lab/" {
 		t.Errorf("%+v", a)
 	}
 }
@@ -117,7 +117,7 @@ func TestAssociationFilters(t *testing.T) {
 
 // TestChanges checks the result of each of many changes to the sample.
 func TestChanges(t *testing.T) {
-	ann, lab, bio := of("bio", "ann"), of("lab", ""), of("bio", "")
+	ann, lab, bio := assocFilter("bio", "ann"), assocFilter("lab", ""), assocFilter("bio", "")
 	modify := func(f model.AssocFilter, set func(*model.Association)) func(*Catalog) ([]string, error) {
 		return func(b *Catalog) ([]string, error) {
 			change := model.BlankAssociation()
@@ -128,8 +128,8 @@ func TestChanges(t *testing.T) {
 	usersTo := func(set model.AddUsersTo) func(*Catalog) ([]string, error) {
 		return func(b *Catalog) ([]string, error) {
 			set.Assoc = model.BlankAssociation()
-			said, err := b.AddUsersTo(&set)
-			return strings.Fields(said), err
+			text, err := b.AddUsersTo(&set)
+			return strings.Fields(text), err
 		}
 	}
 	accountsTo := func(set model.AddAccountsTo) func(*Catalog) ([]string, error) {
@@ -137,11 +137,11 @@ func TestChanges(t *testing.T) {
 			parent := set.Assoc.ParentAccount
 			set.Assoc = model.BlankAssociation()
 			set.Assoc.ParentAccount = parent
-			said, err := b.AddAccountsTo(&set)
-			return strings.Fields(said), err
+			text, err := b.AddAccountsTo(&set)
+			return strings.Fields(text), err
 		}
 	}
-	alone := func(err func(*Catalog) error) func(*Catalog) ([]string, error) {
+	errOnly := func(err func(*Catalog) error) func(*Catalog) ([]string, error) {
 		return func(b *Catalog) ([]string, error) { return nil, err(b) }
 	}
 	named := func(users ...string) *model.UserFilter {
@@ -176,20 +176,20 @@ func TestChanges(t *testing.T) {
 		{"parent below", modify(lab, func(a *model.Association) { a.ParentAccount = "bio" }), "", fault.ChildOfParent, nil},
 		{"itself as the parent", modify(lab, func(a *model.Association) { a.ParentAccount = "lab" }), "", fault.ChildOfParent, nil},
 		{"unknown parent", modify(lab, func(a *model.Association) { a.ParentAccount = "x" }), "", fault.InvalidParent, nil},
-		{"default account", alone(func(b *Catalog) error {
+		{"default account", errOnly(func(b *Catalog) error {
 			change := model.BlankUser()
 			change.DefaultAccount = "lab"
 			_, err := b.ModifyUsers(named("ann"), &change)
 			return err
 		}), "", 0, func(b *Catalog) bool { return b.ListUsers(named("ann"))[0].DefaultAccount == "lab" }},
-		{"default account without an association", alone(func(b *Catalog) error {
+		{"default account without an association", errOnly(func(b *Catalog) error {
 			change := model.BlankUser()
 			change.DefaultAccount = root
 			_, err := b.ModifyUsers(named("ann"), &change)
 			return err
 		}), "", fault.NoAssociation, nil},
 		{"another name", func(b *Catalog) ([]string, error) {
-			do(t, b.AddCoordinators([]string{"lab"}, []string{"ann"}))
+			must(t, b.AddCoordinators([]string{"lab"}, []string{"ann"}))
 			change := model.BlankUser()
 			change.Name, change.AdminLevel = "eve", Operator
 			return b.ModifyUsers(named("ann"), &change)
@@ -197,7 +197,7 @@ func TestChanges(t *testing.T) {
 			return b.Users["ann"] == nil && b.Users["eve"].AdminLevel == Operator && len(b.ListAssociations(&model.AssocFilter{Users: []string{"eve"}})) == 2 &&
 				b.Accounts["lab"].Coordinators[0].Name == "eve"
 		}},
-		{"a name that is taken", alone(func(b *Catalog) error {
+		{"a name that is taken", errOnly(func(b *Catalog) error {
 			change := model.BlankUser()
 			change.Name = root
 			_, err := b.ModifyUsers(named("ann"), &change)
@@ -208,16 +208,16 @@ func TestChanges(t *testing.T) {
 		}, "lab", 0, func(b *Catalog) bool {
 			return b.Accounts["lab"].Description == "new" && b.Accounts["lab"].Organization == "o"
 		}},
-		{"the same account", alone(func(b *Catalog) error { return b.AddAccounts([]model.Account{{Name: "lab"}}) }), "", -1, nil},
-		{"account with a bad name", alone(func(b *Catalog) error { return b.AddAccounts([]model.Account{{Name: "a/b"}}) }), "", fault.BadName, nil},
-		{"account without a name", alone(func(b *Catalog) error { return b.AddAccounts([]model.Account{{}}) }), "", -1, nil},
-		{"the same user", alone(func(b *Catalog) error { return b.AddUsers([]model.User{{Name: "ann"}}) }), "", -1, nil},
-		{"user with a workload key", alone(func(b *Catalog) error {
+		{"the same account", errOnly(func(b *Catalog) error { return b.AddAccounts([]model.Account{{Name: "lab"}}) }), "", -1, nil},
+		{"account with a bad name", errOnly(func(b *Catalog) error { return b.AddAccounts([]model.Account{{Name: "a/b"}}) }), "", fault.BadName, nil},
+		{"account without a name", errOnly(func(b *Catalog) error { return b.AddAccounts([]model.Account{{}}) }), "", -1, nil},
+		{"the same user", errOnly(func(b *Catalog) error { return b.AddUsers([]model.User{{Name: "ann"}}) }), "", -1, nil},
+		{"user with a workload key", errOnly(func(b *Catalog) error {
 			return b.AddUsers([]model.User{{Name: "bob", WCKeys: []model.WCKey{{Name: "w"}}}})
 		}), "", fault.NotSupported, nil},
-		{"association of an unknown user", alone(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("lab", "bob")}) }), "", fault.UnknownUser, nil},
-		{"association of an unknown account", alone(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("x", "")}) }), "", fault.InvalidAccount, nil},
-		{"association that exists", alone(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("lab", "ann")}) }), "", -1, nil},
+		{"association of an unknown user", errOnly(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("lab", "bob")}) }), "", fault.UnknownUser, nil},
+		{"association of an unknown account", errOnly(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("x", "")}) }), "", fault.InvalidAccount, nil},
+		{"association that exists", errOnly(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("lab", "ann")}) }), "", -1, nil},
 		{"users with associations", usersTo(model.AddUsersTo{AssocSet: model.AssocSet{Users: []string{"ann", "bob"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}}}),
 			"Adding|User(s)|bob|Associations|C|=|c1|A|=|bio|U|=|bob", 0, func(b *Catalog) bool { return b.ListUsers(named("bob"))[0].DefaultAccount == "bio" }},
 		{"users in partitions", usersTo(model.AddUsersTo{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}, Partitions: []string{"p"}}}),
@@ -254,14 +254,14 @@ func TestChanges(t *testing.T) {
 		{"removal of a cluster", func(b *Catalog) ([]string, error) {
 			return b.RemoveClusters(&model.ClusterFilter{Names: []string{"c1"}}), nil
 		}, "c1", 0, func(b *Catalog) bool { return len(b.Associations) == 2 }},
-		{"coordinators of an account below", alone(func(b *Catalog) error { return b.AddCoordinators([]string{"lab"}, []string{"ann"}) }), "", 0, func(b *Catalog) bool {
+		{"coordinators of an account below", errOnly(func(b *Catalog) error { return b.AddCoordinators([]string{"lab"}, []string{"ann"}) }), "", 0, func(b *Catalog) bool {
 			a := b.ListAccounts(&model.AccountFilter{Flags: model.AccountWithCoordinators, Assoc: model.AssocFilter{Accounts: []string{"bio"}}})
 			u := b.ListUsers(&model.UserFilter{WithCoordinates: true, Assoc: model.AssocFilter{Users: []string{"ann"}}})
 			return len(a[0].Coordinators) == 1 && a[0].Coordinators[0].Direct.Or(1) == 0 && len(u[0].Coordinates) == 2
 		}},
-		{"unknown coordinator", alone(func(b *Catalog) error { return b.AddCoordinators([]string{"lab"}, []string{"bob"}) }), "", fault.UnknownUser, nil},
+		{"unknown coordinator", errOnly(func(b *Catalog) error { return b.AddCoordinators([]string{"lab"}, []string{"bob"}) }), "", fault.UnknownUser, nil},
 		{"no coordinator any more", func(b *Catalog) ([]string, error) {
-			do(t, b.AddCoordinators([]string{"lab"}, []string{"ann"}))
+			must(t, b.AddCoordinators([]string{"lab"}, []string{"ann"}))
 			return b.RemoveCoordinators([]string{"lab"}, []string{"ann"}), nil
 		}, "U = ann A = lab", 0, func(b *Catalog) bool { return len(b.Accounts["lab"].Coordinators) == 0 }},
 	} {
@@ -311,7 +311,7 @@ func TestQOS(t *testing.T) {
 	b := sample(t)
 	add := model.BlankQOS()
 	add.Name, add.Description, add.Priority, add.MaxWallPJ, add.MaxTRESPU, add.PreemptNames = "fast", "d", model.Some[uint32](7), model.Some[uint32](60), "1=8", []string{"1"}
-	do(t, b.AddQOS([]model.QOS{add}))
+	must(t, b.AddQOS([]model.QOS{add}))
 	get := func() model.QOS { return b.ListQOS(&model.QOSFilter{Names: []string{"fast"}})[0] }
 	if q := get(); q.ID != 3 || q.Priority.Number != 7 || q.MaxWallPJ.Number != 60 || !q.GrpJobs.Infinite || q.UsageFactor != 1 || !q.PreemptIDs.Has(1) || q.PreemptIDs.Has(2) || q.Flags != 0 {
 		t.Errorf("%+v", q)
@@ -322,10 +322,10 @@ func TestQOS(t *testing.T) {
 		_, err := b.ModifyQOS(&model.QOSFilter{IDs: []string{"3"}}, &change)
 		return err
 	}
-	do(t, modify(func(q *model.QOS) { q.Flags, q.MaxTRESPU = 4, "1=-1,2=5" }))
-	do(t, modify(func(q *model.QOS) { q.Flags = addFlags | 8 }))
-	do(t, modify(func(q *model.QOS) { q.Flags = removeFlags | 4 }))
-	do(t, modify(func(q *model.QOS) { q.PreemptNames = []string{"+2"} }))
+	must(t, modify(func(q *model.QOS) { q.Flags, q.MaxTRESPU = 4, "1=-1,2=5" }))
+	must(t, modify(func(q *model.QOS) { q.Flags = addFlags | 8 }))
+	must(t, modify(func(q *model.QOS) { q.Flags = removeFlags | 4 }))
+	must(t, modify(func(q *model.QOS) { q.PreemptNames = []string{"+2"} }))
 	if q := get(); q.Flags != 8 || q.MaxTRESPU != "2=5" || !q.PreemptIDs.Has(1) || !q.PreemptIDs.Has(2) || q.Description != "d" || q.MaxWallPJ.Number != 60 {
 		t.Errorf("%+v", q)
 	}
@@ -335,11 +335,11 @@ func TestQOS(t *testing.T) {
 	if e, _ := errors.AsType[*errs.Error](err); e == nil || e.Number != fault.PreemptionLoop {
 		t.Errorf("a circle: %v", err)
 	}
-	do(t, b.AddQOS([]model.QOS{{Name: "next", Flags: model.QOSLeaveFlags}}))
+	must(t, b.AddQOS([]model.QOS{{Name: "next", Flags: model.QOSLeaveFlags}}))
 	if _, err := b.RemoveQOS(&model.QOSFilter{Names: []string{"next"}}); err != nil {
 		t.Error(err)
 	}
-	do(t, b.AddQOS([]model.QOS{{Name: "again", Flags: model.QOSLeaveFlags}}))
+	must(t, b.AddQOS([]model.QOS{{Name: "again", Flags: model.QOSLeaveFlags}}))
 	if q := b.ListQOS(&model.QOSFilter{Names: []string{"again"}}); q[0].ID != 5 {
 		t.Errorf("the number %d is used again", q[0].ID)
 	}

@@ -14,11 +14,11 @@ func (b *Catalog) ListClusters(f *model.ClusterFilter) (list []model.Cluster) {
 	}
 	for _, c := range sorted(b.Clusters) {
 		if in(f.Names, c.Name) && (f.Classification == 0 || f.Classification == c.Classification) && f.Flags.Or(0)&^c.Flags == 0 {
-			one := *c
-			if a := b.find(c.Name, root, "", ""); a != nil {
-				one.RootAssoc = *a
+			rec := *c
+			if a := b.findAssociation(c.Name, root, "", ""); a != nil {
+				rec.RootAssoc = *a
 			}
-			list = append(list, one)
+			list = append(list, rec)
 		}
 	}
 	return list
@@ -34,13 +34,13 @@ func (b *Catalog) AddClusters(list []model.Cluster) error {
 		if b.Clusters[c.Name] != nil {
 			return errs.New(errs.Conflict, "the cluster %s exists already", c.Name)
 		}
-		made := model.Cluster{Name: c.Name, Classification: c.Classification}
+		rec := model.Cluster{Name: c.Name, Classification: c.Classification}
 		if c.Flags != model.Leave32 {
-			made.Flags = c.Flags
+			rec.Flags = c.Flags
 		}
-		b.Clusters[c.Name] = &made
-		b.put(&model.Association{Account: root, Cluster: c.Name})
-		b.put(&model.Association{Account: root, Cluster: c.Name, User: root, IsDefault: model.Some[uint16](1)})
+		b.Clusters[c.Name] = &rec
+		b.insertAssociation(&model.Association{Account: root, Cluster: c.Name})
+		b.insertAssociation(&model.Association{Account: root, Cluster: c.Name, User: root, IsDefault: model.Some[uint16](1)})
 	}
 	return nil
 }

@@ -24,8 +24,8 @@ func assocAmounts(a *model.Association) []*string {
 
 // Numbers of limits that are inherited.
 const (
-	passedNumbers = 5
-	passedAmounts = 4
+	inheritedNumbers = 5
+	inheritedAmounts = 4
 )
 
 func qosNumbers(q *model.QOS) []*model.Opt[uint32] {
@@ -78,8 +78,8 @@ func mergeAmounts(text, change string) (string, error) {
 		}
 		id, amount, ok := strings.Cut(part, "=")
 		n, err := strconv.ParseUint(id, 10, 32)
-		v, bad := strconv.ParseInt(amount, 10, 64)
-		if !ok || err != nil || bad != nil || v < -1 {
+		v, amountErr := strconv.ParseInt(amount, 10, 64)
+		if !ok || err != nil || amountErr != nil || v < -1 {
 			return "", invalid("%.60q is not an amount of a resource, such as 1=4", part)
 		}
 		if amounts[n] = v; v == -1 {
@@ -105,7 +105,7 @@ func keys(m map[uint64]int64) []uint64 {
 // changeIDs applies a change to a list of QOS numbers. An empty text in change
 // empties the list, "+3" and "-3" add and remove a number, and plain numbers
 // replace the list. known(n) reports whether there is a QOS with the number n.
-func changeIDs(list, change []string, known func(uint32) bool) ([]string, error) {
+func changeIDs(list, change []string, exists func(uint32) bool) ([]string, error) {
 	if len(change) == 0 {
 		return list, nil
 	}
@@ -120,8 +120,8 @@ func changeIDs(list, change []string, known func(uint32) bool) ([]string, error)
 			continue
 		}
 		n, err := strconv.ParseUint(digits, 10, 32)
-		if err != nil || !known(uint32(n)) {
-			return nil, noQOS(digits)
+		if err != nil || !exists(uint32(n)) {
+			return nil, unknownQOS(digits)
 		}
 		id := strconv.FormatUint(n, 10)
 		list = slices.DeleteFunc(list, func(have string) bool { return have == id })
@@ -129,11 +129,11 @@ func changeIDs(list, change []string, known func(uint32) bool) ([]string, error)
 			list = append(list, id)
 		}
 	}
-	slices.SortFunc(list, func(a, b string) int { return number(a) - number(b) })
+	slices.SortFunc(list, func(a, b string) int { return atoi(a) - atoi(b) })
 	return list, nil
 }
 
-func number(s string) int {
+func atoi(s string) int {
 	n, _ := strconv.Atoi(s)
 	return n
 }

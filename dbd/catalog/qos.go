@@ -17,21 +17,21 @@ const (
 
 // newQOS returns a QOS with the fields that are set in q.
 func newQOS(q *model.QOS) model.QOS {
-	made := model.QOS{Name: q.Name, Description: q.Description, UsageFactor: 1, Priority: model.Some[uint32](0),
+	rec := model.QOS{Name: q.Name, Description: q.Description, UsageFactor: 1, Priority: model.Some[uint32](0),
 		UsageThreshold: model.FloatNotSet, LimitFactor: model.FloatNotSet}
-	setNumbers(qosNumbers(&made), qosNumbers(&made))
-	return made
+	setNumbers(qosNumbers(&rec), qosNumbers(&rec))
+	return rec
 }
 
-// noQOS returns the error for an unknown QOS.
-func noQOS(name string) error {
+// unknownQOS returns the error for an unknown QOS.
+func unknownQOS(name string) error {
 	return refuse(errs.Invalid, fault.InvalidQOS, "there is no QOS %.60q", name)
 }
 
 func (b *Catalog) hasQOS(id uint32) bool { return b.QOS[id] != nil }
 
-// qosNamed returns the QOS of this name, or nil.
-func (b *Catalog) qosNamed(name string) *model.QOS {
+// qosByName returns the QOS of this name, or nil.
+func (b *Catalog) qosByName(name string) *model.QOS {
 	for _, q := range b.QOS {
 		if q.Name == name {
 			return q
@@ -58,16 +58,16 @@ func (b *Catalog) AddQOS(list []model.QOS) error {
 		if err := checkName("QOS", q.Name); err != nil {
 			return err
 		}
-		if b.qosNamed(q.Name) != nil {
+		if b.qosByName(q.Name) != nil {
 			return errs.New(errs.Conflict, "the QOS %s exists already", q.Name)
 		}
-		made := newQOS(q)
-		if err := b.changeQOS(&made, q); err != nil {
+		rec := newQOS(q)
+		if err := b.changeQOS(&rec, q); err != nil {
 			return err
 		}
 		b.LastQOS++
-		made.ID = b.LastQOS
-		b.QOS[made.ID] = &made
+		rec.ID = b.LastQOS
+		b.QOS[rec.ID] = &rec
 	}
 	return b.checkPreemption()
 }
@@ -80,7 +80,7 @@ func (b *Catalog) ModifyQOS(f *model.QOSFilter, change *model.QOS) (names []stri
 			if err := checkName("QOS", change.Name); err != nil {
 				return nil, err
 			}
-			if b.qosNamed(change.Name) != nil {
+			if b.qosByName(change.Name) != nil {
 				return nil, errs.New(errs.Conflict, "the QOS %s exists already", change.Name)
 			}
 			q.Name = change.Name
@@ -102,14 +102,14 @@ func (b *Catalog) changeQOS(q, change *model.QOS) error {
 	if change.Description != "" {
 		q.Description = change.Description
 	}
-	switch given := change.Flags &^ (addFlags | removeFlags | model.QOSLeaveFlags); {
+	switch flags := change.Flags &^ (addFlags | removeFlags | model.QOSLeaveFlags); {
 	case change.Flags&model.QOSLeaveFlags != 0:
 	case change.Flags&addFlags != 0:
-		q.Flags |= given
+		q.Flags |= flags
 	case change.Flags&removeFlags != 0:
-		q.Flags &^= given
+		q.Flags &^= flags
 	default:
-		q.Flags = given
+		q.Flags = flags
 	}
 	if change.GraceTime != model.Leave32 {
 		q.GraceTime = change.GraceTime
@@ -131,16 +131,16 @@ func (b *Catalog) changeQOS(q, change *model.QOS) error {
 	if err := setAmounts(qosAmounts(q), qosAmounts(change)); err != nil {
 		return err
 	}
-	ids, err := changeIDs(preempted(q), change.PreemptNames, b.hasQOS)
+	ids, err := changeIDs(preemptedIDs(q), change.PreemptNames, b.hasQOS)
 	if err == nil {
 		q.PreemptIDs = bitmap(ids)
 	}
 	return err
 }
 
-// preempted returns the numbers of the QOS whose jobs can be preempted by jobs
+// preemptedIDs returns the numbers of the QOS whose jobs can be preempted by jobs
 // of q.
-func preempted(q *model.QOS) (ids []string) {
+func preemptedIDs(q *model.QOS) (ids []string) {
 	for i := range int(q.PreemptIDs.Len) {
 		if q.PreemptIDs.Has(i) {
 			ids = append(ids, strconv.Itoa(i))
@@ -154,31 +154,31 @@ func bitmap(ids []string) model.Bitmap {
 	if len(ids) == 0 {
 		return model.Bitmap{}
 	}
-	n := number(ids[len(ids)-1]) + 1
+	n := atoi(ids[len(ids)-1]) + 1
 	m := model.Bitmap{Len: uint32(n), Set: true, Bits: make([]byte, (n+7)/8)}
 	for _, id := range ids {
-		m.Bits[number(id)/8] |= 1 << (number(id) % 8)
+		m.Bits[atoi(id)/8] |= 1 << (atoi(id) % 8)
 	}
 	return m
 }
 
 // checkPreemption returns an error if QOS preempt each other in a circle.
 func (b *Catalog) checkPreemption() error {
-	done := map[uint32]bool{}
-	var visit func(id uint32, above map[uint32]bool) bool
-	visit = func(id uint32, above map[uint32]bool) bool {
-		if above[id] {
+	visited := map[uint32]bool{}
+	var visit func(id uint32, path map[uint32]bool) bool
+	visit = func(id uint32, path map[uint32]bool) bool {
+		if path[id] {
 			return false
 		}
-		if q := b.QOS[id]; q != nil && !done[id] {
-			above[id] = true
-			for _, next := range preempted(q) {
-				if !visit(uint32(number(next)), above) {
+		if q := b.QOS[id]; q != nil && !visited[id] {
+			path[id] = true
+			for _, next := range preemptedIDs(q) {
+				if !visit(uint32(atoi(next)), path) {
 					return false
 				}
 			}
-			delete(above, id)
-			done[id] = true
+			delete(path, id)
+			visited[id] = true
 		}
 		return true
 	}
@@ -194,32 +194,32 @@ func (b *Catalog) checkPreemption() error {
 // have it and from the QOS that can preempt it. It returns the names of the
 // removed QOS.
 func (b *Catalog) RemoveQOS(f *model.QOSFilter) (names []string, err error) {
-	for _, gone := range b.ListQOS(f) {
-		id := strconv.FormatUint(uint64(gone.ID), 10)
-		delete(b.QOS, gone.ID)
-		names = append(names, gone.Name)
+	for _, target := range b.ListQOS(f) {
+		id := strconv.FormatUint(uint64(target.ID), 10)
+		delete(b.QOS, target.ID)
+		names = append(names, target.Name)
 		for _, q := range b.QOS {
-			if !q.PreemptIDs.Has(int(gone.ID)) {
+			if !q.PreemptIDs.Has(int(target.ID)) {
 				continue
 			}
-			left := *q
-			ids, err := changeIDs(preempted(q), []string{"-" + id}, func(uint32) bool { return true })
+			rec := *q
+			ids, err := changeIDs(preemptedIDs(q), []string{"-" + id}, func(uint32) bool { return true })
 			if err != nil {
 				return nil, err
 			}
-			left.PreemptIDs = bitmap(ids)
-			b.QOS[q.ID] = &left
+			rec.PreemptIDs = bitmap(ids)
+			b.QOS[q.ID] = &rec
 		}
 		for _, a := range b.Associations {
-			left := *a
-			if left.DefaultQOSID == gone.ID {
-				left.DefaultQOSID = 0
+			rec := *a
+			if rec.DefaultQOSID == target.ID {
+				rec.DefaultQOSID = 0
 			}
-			if left.QOSIDs, err = changeIDs(a.QOSIDs, []string{"-" + id}, func(uint32) bool { return true }); err != nil {
+			if rec.QOSIDs, err = changeIDs(a.QOSIDs, []string{"-" + id}, func(uint32) bool { return true }); err != nil {
 				return nil, err
 			}
-			if left.DefaultQOSID != a.DefaultQOSID || len(left.QOSIDs) != len(a.QOSIDs) {
-				b.Associations[a.ID] = &left
+			if rec.DefaultQOSID != a.DefaultQOSID || len(rec.QOSIDs) != len(a.QOSIDs) {
+				b.Associations[a.ID] = &rec
 			}
 		}
 	}

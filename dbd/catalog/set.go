@@ -30,19 +30,19 @@ func (b *Catalog) AddAccountsTo(set *model.AddAccountsTo) (string, error) {
 			accounts = append(accounts, name)
 		}
 		for _, cluster := range clusters {
-			if b.find(cluster, name, "", "") != nil {
+			if b.findAssociation(cluster, name, "", "") != nil {
 				continue
 			}
 			a := set.Assoc
 			a.Account, a.Cluster, a.User, a.Partition = name, cluster, "", ""
-			made, err := b.add(&a)
+			rec, err := b.addAssociation(&a)
 			if err != nil {
 				return "", err
 			}
-			assocs = append(assocs, Text(made))
+			assocs = append(assocs, Text(rec))
 		}
 	}
-	return said("Account", accounts, assocs), nil
+	return additions("Account", accounts, assocs), nil
 }
 
 // AddUsersTo adds users and associates them with accounts. It skips users and
@@ -73,7 +73,7 @@ func (b *Catalog) AddUsersTo(set *model.AddUsersTo) (string, error) {
 		for _, account := range set.Accounts {
 			for _, cluster := range clusters {
 				for _, partition := range partitions {
-					if b.find(cluster, account, name, partition) != nil {
+					if b.findAssociation(cluster, account, name, partition) != nil {
 						continue
 					}
 					a := set.Assoc
@@ -81,16 +81,16 @@ func (b *Catalog) AddUsersTo(set *model.AddUsersTo) (string, error) {
 					if set.User.DefaultAccount == account {
 						a.IsDefault = model.Some[uint16](1)
 					}
-					made, err := b.add(&a)
+					rec, err := b.addAssociation(&a)
 					if err != nil {
 						return "", err
 					}
-					assocs = append(assocs, Text(made))
+					assocs = append(assocs, Text(rec))
 				}
 			}
 		}
 	}
-	return said("User", users, assocs), nil
+	return additions("User", users, assocs), nil
 }
 
 // clustersOf returns the clusters that s names, or all clusters if it names
@@ -110,8 +110,8 @@ func (b *Catalog) clustersOf(s *model.AssocSet) ([]string, error) {
 	return slices.Sorted(maps.Keys(b.Clusters)), nil
 }
 
-// said returns the text that lists additions.
-func said(kind string, names, assocs []string) string {
+// additions returns the text that lists additions.
+func additions(kind string, names, assocs []string) string {
 	var text strings.Builder
 	list := func(title string, lines []string) {
 		if len(lines) > 0 {

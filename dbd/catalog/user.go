@@ -27,9 +27,9 @@ func (b *Catalog) users(f *model.UserFilter) (list []*model.User) {
 			len(f.DefaultWCKeys) > 0 {
 			continue
 		}
-		if len(byAssoc.Accounts) > 0 || selects(&byAssoc) {
+		if len(byAssoc.Accounts) > 0 || hasConditions(&byAssoc) {
 			byAssoc.Users = []string{u.Name}
-			if len(b.selected(&byAssoc)) == 0 {
+			if len(b.associations(&byAssoc)) == 0 {
 				continue
 			}
 		}
@@ -42,7 +42,7 @@ func (b *Catalog) users(f *model.UserFilter) (list []*model.User) {
 // first cluster in which the user has one.
 func (b *Catalog) defaultAccount(user string) string {
 	for _, cluster := range slices.Sorted(maps.Keys(b.Clusters)) {
-		if a := b.defaultOf(user, cluster); a != nil {
+		if a := b.defaultAssociation(user, cluster); a != nil {
 			return a.Account
 		}
 	}
@@ -54,23 +54,23 @@ func (b *Catalog) defaultAccount(user string) string {
 func (b *Catalog) ListUsers(f *model.UserFilter) (list []model.User) {
 	t := b.tree()
 	for _, u := range b.users(f) {
-		one := *u
-		one.DefaultAccount, one.WCKeys = b.defaultAccount(u.Name), []model.WCKey{}
+		rec := *u
+		rec.DefaultAccount, rec.WCKeys = b.defaultAccount(u.Name), []model.WCKey{}
 		if f.WithAssocs {
 			assocs := f.Assoc
 			assocs.Users = []string{u.Name}
-			one.Associations = b.ListAssociations(&assocs)
+			rec.Associations = b.ListAssociations(&assocs)
 		}
 		if f.WithCoordinates {
 			for _, a := range sorted(b.Accounts) {
 				for _, c := range b.coordinators(t, a) {
 					if c.Name == u.Name {
-						one.Coordinates = append(one.Coordinates, model.Coordinator{Name: a.Name, Direct: c.Direct})
+						rec.Coordinates = append(rec.Coordinates, model.Coordinator{Name: a.Name, Direct: c.Direct})
 					}
 				}
 			}
 		}
-		list = append(list, one)
+		list = append(list, rec)
 	}
 	return list
 }
@@ -87,7 +87,7 @@ func (b *Catalog) AddUsers(list []model.User) error {
 		}
 		for _, a := range u.Associations {
 			a.User = u.Name
-			if _, err := b.add(&a); err != nil {
+			if _, err := b.addAssociation(&a); err != nil {
 				return err
 			}
 		}
@@ -102,11 +102,11 @@ func (b *Catalog) addUser(u *model.User) error {
 	if len(u.WCKeys) > 0 || u.DefaultWCKey != "" {
 		return unsupported("workload keys")
 	}
-	made := model.User{Name: u.Name, AdminLevel: u.AdminLevel, Flags: u.Flags &^ deleted}
-	if made.AdminLevel == levelNotSet || made.AdminLevel > Administrator {
-		made.AdminLevel = levelNone
+	rec := model.User{Name: u.Name, AdminLevel: u.AdminLevel, Flags: u.Flags &^ deleted}
+	if rec.AdminLevel == levelNotSet || rec.AdminLevel > Administrator {
+		rec.AdminLevel = levelNone
 	}
-	b.Users[u.Name] = &made
+	b.Users[u.Name] = &rec
 	return nil
 }
 
@@ -121,20 +121,20 @@ func (b *Catalog) ModifyUsers(f *model.UserFilter, change *model.User) (names []
 		return nil, refuse(errs.Invalid, fault.OneAtATime, "only one user can get the name %s", change.Name)
 	}
 	for _, u := range found {
-		one := *u
+		rec := *u
 		if level := change.AdminLevel; level != levelNotSet && level <= Administrator {
-			one.AdminLevel = level
+			rec.AdminLevel = level
 		}
-		if err := b.changeDefaults(one.Name, change); err != nil {
+		if err := b.changeDefaults(rec.Name, change); err != nil {
 			return nil, err
 		}
-		if change.Name != "" && change.Name != one.Name {
-			if err := b.rename(&one, change.Name); err != nil {
+		if change.Name != "" && change.Name != rec.Name {
+			if err := b.renameUser(&rec, change.Name); err != nil {
 				return nil, err
 			}
 		}
-		b.Users[one.Name] = &one
-		names = append(names, one.Name)
+		b.Users[rec.Name] = &rec
+		names = append(names, rec.Name)
 	}
 	return names, nil
 }
@@ -146,18 +146,18 @@ func (b *Catalog) changeDefaults(user string, change *model.User) error {
 		id = 0
 	}
 	if id != 0 && !b.hasQOS(id) {
-		return noQOS("of that number")
+		return unknownQOS("of that number")
 	}
-	for _, found := range sorted(b.Associations) {
-		if found.User != user {
+	for _, old := range sorted(b.Associations) {
+		if old.User != user {
 			continue
 		}
-		becomes := change.DefaultAccount == found.Account && found.Partition == ""
-		if !becomes && id == 0 {
+		isNewDefault := change.DefaultAccount == old.Account && old.Partition == ""
+		if !isNewDefault && id == 0 {
 			continue
 		}
-		a := *b.Associations[found.ID] // setDefault may have replaced the record
-		if becomes {
+		a := *b.Associations[old.ID] // setDefault may have replaced the record
+		if isNewDefault {
 			b.setDefault(&a)
 			changed = true
 		}
@@ -172,8 +172,8 @@ func (b *Catalog) changeDefaults(user string, change *model.User) error {
 	return nil
 }
 
-// rename gives u, a copy of a user's record, another name.
-func (b *Catalog) rename(u *model.User, name string) error {
+// renameUser gives u, a copy of a user's record, another name.
+func (b *Catalog) renameUser(u *model.User, name string) error {
 	if err := checkName("user", name); err != nil {
 		return err
 	}
@@ -183,17 +183,17 @@ func (b *Catalog) rename(u *model.User, name string) error {
 	case b.Users[name] != nil:
 		return errs.New(errs.Conflict, "the user %s exists already", name)
 	}
-	for _, found := range b.Associations {
-		if found.User == u.Name {
-			a := *found
+	for _, old := range b.Associations {
+		if old.User == u.Name {
+			a := *old
 			a.User = name
 			b.Associations[a.ID] = &a
 		}
 	}
-	for _, found := range b.Accounts {
-		i := slices.IndexFunc(found.Coordinators, func(c model.Coordinator) bool { return c.Name == u.Name })
+	for _, old := range b.Accounts {
+		i := slices.IndexFunc(old.Coordinators, func(c model.Coordinator) bool { return c.Name == u.Name })
 		if i >= 0 {
-			a := *found
+			a := *old
 			a.Coordinators = slices.Clone(a.Coordinators)
 			a.Coordinators[i].Name = name
 			b.Accounts[a.Name] = &a
