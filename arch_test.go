@@ -45,9 +45,9 @@ var floors = [][]string{
 	{"bench", "cmd", "integration", "lint", "packaging"},
 }
 
-// beside lists the permitted imports between folders of the same floor, each
+// sameFloorImports lists the permitted imports between folders of the same floor, each
 // with its reason.
-var beside = map[[2]string]string{
+var sameFloorImports = map[[2]string]string{
 	{"handlers", "auth"}:    "a handler is given the credential that auth made",
 	{"endpoint", "become"}:  "become looks up host names",
 	{"endpoint", "guard"}:   "it writes paths in hints",
@@ -58,9 +58,9 @@ var beside = map[[2]string]string{
 	{"socket", "guard"}:     "a user who could replace a socket's directory could serve in its place",
 }
 
-// only lists packages for which the floors are not strict enough. The list of a
+// allowedImports lists packages for which the floors are not strict enough. The list of a
 // package has all of our other packages that it may import.
-var only = map[string][]string{
+var allowedImports = map[string][]string{
 	"privsep":              {"become", "errs", "exitstatus", "ipc", "notify", "printable", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "privsep/thread", "fdpass", "security", "socket"}, // runs as root
 	"privsep/auditlog":     {"become", "errs", "guard", "ipc"},
 	"privsep/identity":     {"become", "errs", "ipc", "security"},
@@ -114,9 +114,9 @@ var only = map[string][]string{
 	"typo":                 {},
 }
 
-// never lists forbidden imports. A package must not import any package in its
+// forbiddenImports lists forbidden imports. A package must not import any package in its
 // list.
-var never = map[string][]string{
+var forbiddenImports = map[string][]string{
 	"handlers": {"rpc"}, // uses the controller through an interface
 	"model":    {"errs"},
 }
@@ -149,25 +149,25 @@ func TestFloors(t *testing.T) {
 			toFolder, toFloor := place(to)
 			pair := [2]string{fromFolder, toFolder}
 			used[pair] = true
-			if toFloor > fromFloor || toFloor == fromFloor && toFolder != fromFolder && beside[pair] == "" {
+			if toFloor > fromFloor || toFloor == fromFloor && toFolder != fromFolder && sameFloorImports[pair] == "" {
 				t.Errorf("%s imports %s, which is not below it", from, to)
 			}
-			if allowed, strict := only[fromFolder]; strict && toFolder != fromFolder && !slices.Contains(allowed, toFolder) {
+			if allowed, strict := allowedImports[fromFolder]; strict && toFolder != fromFolder && !slices.Contains(allowed, toFolder) {
 				t.Errorf("%s imports %s; it may import only %s", from, to, strings.Join(allowed, ", "))
 			}
-			for _, folder := range never[fromFolder] {
+			for _, folder := range forbiddenImports[fromFolder] {
 				if within(to, folder) {
 					t.Errorf("%s imports %s, which is forbidden", from, to)
 				}
 			}
 		}
 	}
-	for pair := range beside {
+	for pair := range sameFloorImports {
 		if !used[pair] {
 			t.Errorf("%s no longer imports %s: remove the exception", pair[0], pair[1])
 		}
 	}
-	for from, allowed := range only {
+	for from, allowed := range allowedImports {
 		for _, to := range allowed {
 			if !used[[2]string{from, to}] {
 				t.Errorf("%s no longer imports %s: remove that import from its list", from, to)
@@ -197,9 +197,9 @@ func within(name, folder string) bool {
 // TestNames checks that no package has a meaningless name, because such
 // packages collect unrelated code.
 func TestNames(t *testing.T) {
-	empty := []string{"base", "common", "core", "helper", "helpers", "lib", "manager", "misc", "shared", "types", "util", "utils"}
+	meaningless := []string{"base", "common", "core", "helper", "helpers", "lib", "manager", "misc", "shared", "types", "util", "utils"}
 	for _, p := range list(t, "./...") {
-		if slices.Contains(empty, path.Base(p.ImportPath)) {
+		if slices.Contains(meaningless, path.Base(p.ImportPath)) {
 			t.Errorf("%s: name the package after its contents", p.ImportPath)
 		}
 	}
@@ -208,33 +208,33 @@ func TestNames(t *testing.T) {
 // Limits on the lines of our code that the parent links. A line counts if it
 // contains code, with or without a comment.
 const (
-	mostLines        = 7000 // of all packages
-	mostPrivsep      = 3500 // of privsep and the packages in its folder
-	mostPrivsepAlone = 1300 // of each package in the folder
+	maxLines          = 7000 // of all packages
+	maxPrivsep        = 3500 // of privsep and the packages in its folder
+	maxPrivsepPackage = 1300 // of each package in the folder
 )
 
 // TestParentSize fails when the parent exceeds the limits.
 func TestParentSize(t *testing.T) {
 	var all, privsep int
 	for _, p := range list(t, "-deps", "./cmd/schedrestd") {
-		name, ours := strings.CutPrefix(p.ImportPath, module)
-		if !ours {
+		name, ok := strings.CutPrefix(p.ImportPath, module)
+		if !ok {
 			continue
 		}
 		n := codeLines(t, p)
 		all += n
 		if within(name, "privsep") {
 			privsep += n
-			if n > mostPrivsepAlone {
-				t.Errorf("%s has %d code lines, more than %d", name, n, mostPrivsepAlone)
+			if n > maxPrivsepPackage {
+				t.Errorf("%s has %d code lines, more than %d", name, n, maxPrivsepPackage)
 			}
 		}
 	}
-	if all > mostLines {
-		t.Errorf("the parent has %d lines of our code, more than %d", all, mostLines)
+	if all > maxLines {
+		t.Errorf("the parent has %d lines of our code, more than %d", all, maxLines)
 	}
-	if privsep > mostPrivsep {
-		t.Errorf("the packages of privsep have %d code lines, more than %d", privsep, mostPrivsep)
+	if privsep > maxPrivsep {
+		t.Errorf("the packages of privsep have %d code lines, more than %d", privsep, maxPrivsep)
 	}
 }
 
@@ -271,11 +271,11 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 // code that is linked into it.
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
-	refused := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "feature",
+	forbidden := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "feature",
 		module + "rpc", module + "ipc/work", module + "ipc/query", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "plan", module + "resolver", module + "sockdiag", module + "auditor", module + "service", module + "conf", module + "feature", module + "ctld", module + "dbd"}
 	decoders := []string{"encoding/json", "encoding/xml", "gopkg.in/yaml.v3"}
 	for _, p := range deps {
-		for _, r := range refused {
+		for _, r := range forbidden {
 			if within(p.ImportPath, r) {
 				t.Errorf("the parent links %s", p.ImportPath)
 			}
@@ -318,18 +318,18 @@ const internalsTitle = "# internals of the standard library (Go 1.26)\n"
 // page returns a list of packages by origin. For our packages it includes the
 // number of code lines.
 func page(t *testing.T, deps []goPackage, internals bool) string {
-	var ours, theirs, standard, inside []string
+	var own, thirdParty, standard, internal []string
 	total := 0
 	for _, p := range deps {
 		switch name := p.ImportPath; {
 		case strings.HasPrefix(name, module):
 			n := codeLines(t, p)
 			total += n
-			ours = append(ours, fmt.Sprintf("%s %d", name, n))
+			own = append(own, fmt.Sprintf("%s %d", name, n))
 		case !p.Standard:
-			theirs = append(theirs, name)
+			thirdParty = append(thirdParty, name)
 		case slices.Contains(strings.Split(name, "/"), "internal") || within(name, "vendor"):
-			inside = append(inside, name)
+			internal = append(internal, name)
 		default:
 			standard = append(standard, name)
 		}
@@ -339,12 +339,12 @@ func page(t *testing.T, deps []goPackage, internals bool) string {
 		slices.Sort(names)
 		b.WriteString(title + strings.Join(append(names, ""), "\n"))
 	}
-	section("# this project, with code lines\n", ours)
+	section("# this project, with code lines\n", own)
 	fmt.Fprintf(&b, "total %d\n", total)
-	section("# other modules\n", theirs)
+	section("# other modules\n", thirdParty)
 	section("# standard library\n", standard)
 	if internals {
-		section(internalsTitle, inside)
+		section(internalsTitle, internal)
 	}
 	return b.String()
 }

@@ -27,16 +27,16 @@ func TestComments(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
-				comment(t, files, n.Name, n.Doc)
+				checkComment(t, files, n.Name, n.Doc)
 			case *ast.GenDecl:
 				if n.Lparen.IsValid() { // the comment is about all declarations in parentheses
 					return true
 				}
 				switch s := n.Specs[0].(type) {
 				case *ast.TypeSpec:
-					comment(t, files, s.Name, n.Doc)
+					checkComment(t, files, s.Name, n.Doc)
 				case *ast.ValueSpec:
-					comment(t, files, s.Names[0], n.Doc)
+					checkComment(t, files, s.Names[0], n.Doc)
 				}
 			}
 			return true
@@ -53,13 +53,13 @@ var (
 	tests     = regexp.MustCompile(`^(Test|Benchmark|Fuzz)`) // comments on these may begin with any word
 )
 
-// comment fails if the comment on name begins with another name.
-func comment(t *testing.T, files *token.FileSet, name *ast.Ident, on *ast.CommentGroup) {
-	word := firstWord.FindString(on.Text())
+// checkComment fails if the comment on name begins with another name.
+func checkComment(t *testing.T, files *token.FileSet, name *ast.Ident, doc *ast.CommentGroup) {
+	word := firstWord.FindString(doc.Text())
 	if word == "" || word == name.Name || tests.MatchString(name.Name) {
 		return
 	}
 	if word[0] >= 'a' || strings.EqualFold(word, name.Name) {
-		t.Errorf("%s: the comment on %s begins with %q", files.Position(on.Pos()), name.Name, word)
+		t.Errorf("%s: the comment on %s begins with %q", files.Position(doc.Pos()), name.Name, word)
 	}
 }

@@ -39,31 +39,31 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// linked is a module that a program links, with the directories of its licence
+// linkedModule is a module that a program links, with the directories of its licence
 // files.
-type linked struct {
+type linkedModule struct {
 	path, version, dir string
 	dirs               map[string]bool
 }
 
-// copied lists software that is part of our sources and not a module.
-var copied = map[string]linked{
+// vendored lists software that is part of our sources and not a module.
+var vendored = map[string]linkedModule{
 	"swagger-ui-dist": {"swagger-ui-dist", apipage.Version, "handlers/apipage/swagger-ui", map[string]bool{"handlers/apipage/swagger-ui": true}},
 }
 
 // notices returns the content of THIRD-PARTY.txt.
 func notices(t *testing.T) []byte {
 	t.Helper()
-	modules := map[string]*linked{}
+	modules := map[string]*linkedModule{}
 	for _, arch := range []string{"amd64", "arm64"} {
 		linkedModules(t, arch, modules)
 	}
-	for name, m := range copied {
+	for name, m := range vendored {
 		modules[name] = &m
 	}
 	var page bytes.Buffer
 	fmt.Fprintf(&page, "The programs of schedrestd contain the following software. schedrestd itself is\nunder the Apache License, Version 2.0 (LICENSE).\n\n")
-	order := slices.SortedFunc(maps.Values(modules), func(a, b *linked) int { return cmp.Compare(a.path, b.path) })
+	order := slices.SortedFunc(maps.Values(modules), func(a, b *linkedModule) int { return cmp.Compare(a.path, b.path) })
 	for _, m := range order {
 		fmt.Fprintf(&page, "  %s %s\n", m.path, m.version)
 	}
@@ -99,7 +99,7 @@ func notices(t *testing.T) []byte {
 }
 
 // linkedModules adds the modules that the programs link on an architecture.
-func linkedModules(t *testing.T, arch string, to map[string]*linked) {
+func linkedModules(t *testing.T, arch string, modules map[string]*linkedModule) {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Module", "./cmd/...")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
@@ -124,10 +124,10 @@ func linkedModules(t *testing.T, arch string, to map[string]*linked) {
 		if p.Module == nil || p.Module.Main {
 			continue
 		}
-		m := to[p.Module.Path]
+		m := modules[p.Module.Path]
 		if m == nil {
-			m = &linked{p.Module.Path, p.Module.Version, p.Module.Dir, map[string]bool{}}
-			to[m.path] = m
+			m = &linkedModule{p.Module.Path, p.Module.Version, p.Module.Dir, map[string]bool{}}
+			modules[m.path] = m
 		}
 		// A package may have another licence than its module.
 		for dir := p.Dir; strings.HasPrefix(dir, m.dir); dir = filepath.Dir(dir) {

@@ -39,7 +39,7 @@ func TestSpecification(t *testing.T) {
 			t.Errorf("not three cells: %s", line)
 			continue
 		}
-		places, tests := quoted(cells[1]), quoted(cells[2])
+		places, tests := backquoted(cells[1]), backquoted(cells[2])
 		if len(places) == 0 || len(tests) == 0 {
 			t.Errorf("no place or no test: %s", line)
 		}
@@ -50,10 +50,10 @@ func TestSpecification(t *testing.T) {
 		}
 		for _, name := range tests {
 			folder, function, ok := strings.Cut(name, ".")
-			function, part, parted := strings.Cut(function, "/")
+			function, part, hasPart := strings.Cut(function, "/")
 			if !ok || !testsOf(t, folder).functions[function] {
 				t.Errorf("no test %s: %s", name, line)
-			} else if parted && !testsOf(t, folder).has(function, part) {
+			} else if hasPart && !testsOf(t, folder).hasPart(function, part) {
 				t.Errorf("no part %s: %s", name, line)
 			}
 		}
@@ -63,27 +63,27 @@ func TestSpecification(t *testing.T) {
 	}
 }
 
-var inQuotes = regexp.MustCompile("`([^`]+)`")
+var inBackquotes = regexp.MustCompile("`([^`]+)`")
 
-func quoted(cell string) []string {
+func backquoted(cell string) []string {
 	var list []string
-	for _, m := range inQuotes.FindAllStringSubmatch(cell, -1) {
+	for _, m := range inBackquotes.FindAllStringSubmatch(cell, -1) {
 		list = append(list, m[1])
 	}
 	return list
 }
 
-// tested lists the tests of a folder.
-type tested struct {
+// folderTests lists the tests of a folder.
+type folderTests struct {
 	folder    string
 	functions map[string]bool
 	words     map[string]bool // all string literals in the tests, which include the names of subtests
 }
 
-// has reports whether the test function has a part with that name: a file in
+// hasPart reports whether the test function has a part with that name: a file in
 // testdata/script if the function runs scripts, and otherwise a string literal
 // in the folder's tests.
-func (t *tested) has(function, part string) bool {
+func (t *folderTests) hasPart(function, part string) bool {
 	if function == "TestCommand" || function == "TestCommands" {
 		folder := t.folder
 		if folder == "integration" {
@@ -95,17 +95,17 @@ func (t *tested) has(function, part string) bool {
 	return t.words[`"`+part+`"`]
 }
 
-var testsIn = map[string]*tested{}
+var testsByFolder = map[string]*folderTests{}
 
 var testName = regexp.MustCompile(`^(Test|Fuzz|Benchmark)`)
 
-func testsOf(t *testing.T, folder string) *tested {
+func testsOf(t *testing.T, folder string) *folderTests {
 	t.Helper()
-	if known, ok := testsIn[folder]; ok {
-		return known
+	if cached, ok := testsByFolder[folder]; ok {
+		return cached
 	}
-	found := &tested{folder, map[string]bool{}, map[string]bool{}}
-	testsIn[folder] = found
+	result := &folderTests{folder, map[string]bool{}, map[string]bool{}}
+	testsByFolder[folder] = result
 	pattern := filepath.Join(folder, "*_test.go")
 	if folder == "integration" { // each subject has a subfolder with tests
 		pattern = filepath.Join(folder, "*", "*_test.go")
@@ -123,13 +123,13 @@ func testsOf(t *testing.T, folder string) *tested {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
 				if n.Recv == nil && testName.MatchString(n.Name.Name) {
-					found.functions[n.Name.Name] = true
+					result.functions[n.Name.Name] = true
 				}
 			case *ast.BasicLit:
-				found.words[n.Value] = true
+				result.words[n.Value] = true
 			}
 			return true
 		})
 	}
-	return found
+	return result
 }

@@ -70,5 +70,5 @@ func (l *lab) built(b *testing.B, bin, name string, env ...string) server {
 	part.Env = append(part.Env[:len(part.Env):len(part.Env)], env...)
 	d := l.start(b, part)
 	b.Cleanup(func() { _ = d.Stop() })
-	return serving(b, d, to(strings.TrimPrefix(d.At, "http://")))
+	return serving(b, d, to(strings.TrimPrefix(d.Address, "http://")))
 }

@@ -59,13 +59,13 @@ func (l *lab) before(b *testing.B, port int, name string, args ...string) server
 	text, err := os.ReadFile(l.Conf())
 	must(b, err)
 	conf := filepath.Join(filepath.Dir(l.Conf()), name+".conf")
-	must(b, site.Write(conf, strings.Replace(string(text), fmt.Sprintf("SchedctldPort=%d\n", l.Controller), fmt.Sprintf("SchedctldPort=%d\n", port), 1)))
+	must(b, site.WritePrivate(conf, strings.Replace(string(text), fmt.Sprintf("SchedctldPort=%d\n", l.Controller), fmt.Sprintf("SchedctldPort=%d\n", port), 1)))
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	part := l.Schedrestd(l.bin, address)
 	part.Log, part.Args[1] = l.Log(name), conf
 	part.Args = append(args, part.Args...)
-	part.Answers = func(ctx context.Context) error {
-		_, err := site.NewGateway(part.At, l.token).Ping(ctx)
+	part.Check = func(ctx context.Context) error {
+		_, err := site.NewGateway(part.Address, l.token).Ping(ctx)
 		return err
 	}
 	d := l.start(b, part)

@@ -105,7 +105,7 @@ func (l *lab) localOf(b *testing.B, bin, name, switches string, who func(client 
 	d := l.start(b, site.Part{
 		Program: site.Program{Name: name, Path: filepath.Join(bin, "schedrestd"), Args: args, Log: l.Log(name),
 			Env: []string{"SCHEDRESTD_SECURITY=" + switches}},
-		Answers: func(context.Context) error {
+		Check: func(context.Context) error {
 			c, err := dial(0)
 			if err != nil {
 				return err

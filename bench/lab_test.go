@@ -67,7 +67,7 @@ func (l *lab) start(b *testing.B, p site.Part) *site.Daemon {
 	b.Helper()
 	d, err := site.Start(p)
 	must(b, err)
-	if err := d.Await(context.Background()); err != nil {
+	if err := d.WaitReady(context.Background()); err != nil {
 		b.Fatalf("%v\n%s", err, strings.Join(d.LastLines(20), "\n"))
 	}
 	return d
@@ -131,7 +131,7 @@ func (l *lab) single(b *testing.B) server  { return l.server(b, 3) }
 func (l *lab) server(b *testing.B, i int) server {
 	b.Helper()
 	d := l.daemons[i]
-	return serving(b, d, to(strings.TrimPrefix(d.At, "http://")))
+	return serving(b, d, to(strings.TrimPrefix(d.Address, "http://")))
 }
 
 // serving returns the server for daemon d, with its current processes.
@@ -186,7 +186,7 @@ func clock(pid int) time.Duration {
 // jobs wait.
 func (l *lab) occupy(b *testing.B) {
 	b.Helper()
-	g := site.NewGateway(l.daemons[2].At, l.token)
+	g := site.NewGateway(l.daemons[2].Address, l.token)
 	n, err := g.Node(context.Background(), l.Node)
 	must(b, err)
 	var d site.Description
@@ -200,7 +200,7 @@ func (l *lab) occupy(b *testing.B) {
 // fill the controller, because it forgets them when it needs the space.
 func (l *lab) cancelWaiting(b *testing.B) {
 	b.Helper()
-	g := site.NewGateway(l.daemons[2].At, l.token)
+	g := site.NewGateway(l.daemons[2].Address, l.token)
 	list, err := g.JobStates(context.Background())
 	must(b, err)
 	for _, j := range list {

@@ -119,7 +119,7 @@ func (l load) converse(c net.Conn, next func() string, left *atomic.Int64) error
 		if resp.StatusCode != http.StatusOK {
 			method, rest, _ := strings.Cut(l.request, " ")
 			path, _, _ := strings.Cut(rest, " ")
-			return site.Refusal(method, path, resp.Status, body)
+			return site.ResponseError(method, path, resp.Status, body)
 		}
 		if !l.kept {
 			return nil

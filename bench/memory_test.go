@@ -62,7 +62,7 @@ func (l *lab) hold(b *testing.B, s server) []io.Closer {
 		body, err := io.ReadAll(resp.Body)
 		must(b, err)
 		if resp.StatusCode != http.StatusOK {
-			b.Fatal(site.Refusal(http.MethodGet, "ping", resp.Status, body))
+			b.Fatal(site.ResponseError(http.MethodGet, "ping", resp.Status, body))
 		}
 	}
 	return list

@@ -128,7 +128,7 @@ func (l *slurmLab) start(b *testing.B, p site.Program) (*site.Daemon, server) {
 	must(b, err)
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	p.Log, p.Args = filepath.Join(l.dir, p.Name), append(p.Args, address)
-	d := theLab.start(b, site.Part{Program: p, At: "http://" + address, Answers: func(ctx context.Context) error {
+	d := theLab.start(b, site.Part{Program: p, Address: "http://" + address, Check: func(ctx context.Context) error {
 		_, err := l.fetch(ctx, to(address), "/ping")
 		return err
 	}})

@@ -151,7 +151,7 @@ func (v volley) converse(c net.Conn, in *bufio.Reader, text string, begun time.T
 	}
 	if resp.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-		return a, site.Refusal("ask", v.path, resp.Status, body)
+		return a, site.ResponseError("ask", v.path, resp.Status, body)
 	}
 	body := recordCounter{what: []byte(v.record)}
 	if _, err := io.CopyN(&body, resp.Body, 1); err != nil {

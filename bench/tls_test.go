@@ -74,9 +74,9 @@ func BenchmarkHandshakes(b *testing.B) {
 			ours.Args[i] = filepath.Join(dir, "tls.conf")
 		}
 	}
-	ours.Name, ours.Log, ours.Answers = "keeper", l.Log("keeper"), shaken(gateway, config)
+	ours.Name, ours.Log, ours.Check = "keeper", l.Log("keeper"), shaken(gateway, config)
 	alone := l.plain(b, process)
-	alone.Name, alone.Log, alone.Answers = "TLS in one process", l.Log("secure"), shaken(process, config)
+	alone.Name, alone.Log, alone.Check = "TLS in one process", l.Log("secure"), shaken(process, config)
 	alone.Env = append(alone.Env, secureEnv+"="+dir)
 
 	var both []server

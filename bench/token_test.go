@@ -288,5 +288,5 @@ func (l *lab) keyless(b *testing.B) server {
 	p.Name, p.Log = "keyless", l.Log("keyless")
 	d := l.start(b, p)
 	b.Cleanup(func() { _ = d.Stop() })
-	return serving(b, d, to(strings.TrimPrefix(d.At, "http://")))
+	return serving(b, d, to(strings.TrimPrefix(d.Address, "http://")))
 }

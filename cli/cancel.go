@@ -32,7 +32,7 @@ Otherwise it sends the request to the controller of the configuration.`,
 	}
 	o.connectFlags(cmd)
 	f.flags(cmd)
-	o.completeNames(cmd)
+	o.completeFilter(cmd)
 	cmd.Flags().StringVarP(&signal, "signal", "s", "", "send `SIGNAL`, such as USR1 or TERM, instead of ending the job")
 	cmd.RegisterFlagCompletionFunc("signal", cobra.FixedCompletions([]string{"TERM", "KILL", "INT", "HUP", "USR1", "USR2", "STOP", "CONT"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.ValidArgsFunction = o.completeJobs((*rest.Job).Active)
@@ -40,45 +40,45 @@ Otherwise it sends the request to the controller of the configuration.`,
 		if err := checkIDs(ids); err != nil {
 			return err
 		}
-		c, err := o.dialFor(cmd.Context(), &f)
+		c, err := o.dialWithFilter(cmd.Context(), &f)
 		if err != nil {
 			return err
 		}
-		var all error
+		var joined error
 		for _, id := range ids {
 			if err := c.Cancel(cmd.Context(), id, signal); err != nil {
-				all = join(all, ofJob(id, err))
+				joined = joinErrors(joined, wrapJobError(id, err))
 			}
 		}
-		if !f.given() {
-			return all
+		if !f.hasCondition() {
+			return joined
 		}
-		rows, err := c.rows(cmd, &f)
+		rows, err := c.selectJobs(cmd, &f)
 		if err != nil {
-			return join(all, err)
+			return joinErrors(joined, err)
 		}
 		for _, j := range rows {
-			id := number(rest.Number{Set: true, Value: float64(j.ID)}).Text
+			id := numberCell(rest.Number{Set: true, Value: float64(j.ID)}).Text
 			if err := c.Cancel(cmd.Context(), id, signal); err != nil && errs.KindOf(err) != errs.Conflict { // a conflict means that the job has ended in the meantime
-				all = join(all, ofJob(id, err))
+				joined = joinErrors(joined, wrapJobError(id, err))
 			}
 		}
-		return all
+		return joined
 	}
-	return choose(command(cmd, run), &o, func(cmd *cobra.Command, ids []string) error {
-		if len(ids) == 0 && !f.given() {
-			return exit(usage("cancel: no job is selected").WithHint("name jobs, or select them, for example with --me"))
+	return selectTransport(setRun(cmd, run), &o, func(cmd *cobra.Command, ids []string) error {
+		if len(ids) == 0 && !f.hasCondition() {
+			return withStatus(usageError("cancel: no job is selected").WithHint("name jobs, or select them, for example with --me"))
 		}
 		return nil
-	}, func() bool { return f.given() || signal != "" }, direct)
+	}, func() bool { return f.hasCondition() || signal != "" }, direct)
 }
 
-// choose replaces the function of cmd, which uses the REST API. The new
+// selectTransport replaces the function of cmd, which uses the REST API. The new
 // function calls check first. Then, if a URL or a token file is given or rested
 // returns true, it calls the old function. Otherwise it calls direct.
-func choose(cmd *cobra.Command, o *options, check func(*cobra.Command, []string) error, rested func() bool,
+func selectTransport(cmd *cobra.Command, o *options, check func(*cobra.Command, []string) error, needsREST func() bool,
 	direct func(*cobra.Command, []string) error) *cobra.Command {
-	overREST := cmd.RunE
+	runREST := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
 		if err := check(cmd, ids); err != nil {
 			return err
@@ -87,16 +87,16 @@ func choose(cmd *cobra.Command, o *options, check func(*cobra.Command, []string)
 		if err != nil {
 			return err
 		}
-		if o.url != "" || url != "" || o.tokenFile != "" || rested() {
-			return overREST(cmd, ids)
+		if o.url != "" || url != "" || o.tokenFile != "" || needsREST() {
+			return runREST(cmd, ids)
 		}
 		return direct(cmd, ids)
 	}
 	return cmd
 }
 
-// ofJob adds the job id to an error.
-func ofJob(id string, err error) error {
+// wrapJobError adds the job id to an error.
+func wrapJobError(id string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"schedrestd/cli/table"
 )
 
-func plain(s string) table.Cell { return table.Cell{Text: s} }
+func textCell(s string) table.Cell { return table.Cell{Text: s} }
 
 // stateColor returns the color of a job's or node's state.
 func stateColor(states rest.Words) table.Color {
@@ -38,23 +38,23 @@ func stateColor(states rest.Words) table.Color {
 	return table.Red
 }
 
-func state(states rest.Words) table.Cell {
+func stateCell(states rest.Words) table.Cell {
 	return table.Cell{Text: strings.Join(states, "+"), Color: stateColor(states)}
 }
 
-// number returns a count, or a dash if it is unset.
-func number(n rest.Number) table.Cell {
+// numberCell returns a count, or a dash if it is unset.
+func numberCell(n rest.Number) table.Cell {
 	switch {
 	case n.Infinite:
-		return plain("unlimited")
+		return textCell("unlimited")
 	case !n.Set:
-		return plain("")
+		return textCell("")
 	}
-	return plain(strconv.FormatInt(n.Int(), 10))
+	return textCell(strconv.FormatInt(n.Int(), 10))
 }
 
-// elapsed returns a duration as D-HH:MM:SS.
-func elapsed(d time.Duration) string {
+// formatDuration returns a duration as D-HH:MM:SS.
+func formatDuration(d time.Duration) string {
 	s := int64(d / time.Second)
 	days, hours, minutes, seconds := s/86400, s/3600%24, s/60%60, s%60
 	switch {
@@ -66,35 +66,37 @@ func elapsed(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", minutes, seconds)
 }
 
-// limit returns a number of minutes as D-HH:MM:SS.
-func limit(n rest.Number) string {
+// formatLimit returns a number of minutes as D-HH:MM:SS.
+func formatLimit(n rest.Number) string {
 	switch {
 	case n.Infinite:
 		return "unlimited"
 	case !n.Set:
 		return ""
 	}
-	return elapsed(time.Duration(n.Int()) * time.Minute)
+	return formatDuration(time.Duration(n.Int()) * time.Minute)
 }
 
-// clock returns a time that the server sent, in the time zone of this process.
-func clock(n rest.Number) string {
+// formatTime returns a time that the server sent, in the time zone of this process.
+func formatTime(n rest.Number) string {
 	if n.Int() == 0 {
 		return ""
 	}
 	return time.Unix(n.Int(), 0).Format("2006-01-02T15:04:05")
 }
 
-// memory formats a number of MiB, such as 1.5G. It uses the largest unit in
+// formatMemory formats a number of MiB, such as 1.5G. It uses the largest unit in
 // which the number is at least 1, and at most one digit after the point.
-func memory(mib int64) string {
+func formatMemory(mib int64) string {
 	switch {
 	case mib >= 1<<20:
-		return decimal(float64(mib)/(1<<20)) + "T"
+		return formatDecimal(float64(mib)/(1<<20)) + "T"
 	case mib >= 1<<10:
-		return decimal(float64(mib)/(1<<10)) + "G"
+		return formatDecimal(float64(mib)/(1<<10)) + "G"
 	}
 	return fmt.Sprintf("%dM", mib)
 }
 
-func decimal(f float64) string { return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") }
+func formatDecimal(f float64) string {
+	return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0")
+}

@@ -76,7 +76,7 @@ func (o *options) outputFlag(cmd *cobra.Command) {
 // checkOutput refuses an unknown format before the first request.
 func (o *options) checkOutput() error {
 	if !slices.Contains([]string{"table", "json", "yaml"}, o.output) {
-		return usage("--output %s: unknown format", printable.Text(o.output)).WithHint("use table, json or yaml")
+		return usageError("--output %s: unknown format", printable.Text(o.output)).WithHint("use table, json or yaml")
 	}
 	return nil
 }
@@ -89,10 +89,10 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 	return table.NewDocument(w, name, o.output == "yaml")
 }
 
-// finish ends the document d or, if d is nil, writes the table t. The error
+// writeResult ends the document d or, if d is nil, writes the table t. The error
 // that it returns lists each name in names that is not in seen. The argument
 // what is the kind of object that the error mentions, such as "job".
-func finish(out io.Writer, d *table.Document, t *table.Table, what string, names []string, seen map[string]bool) (err error) {
+func writeResult(out io.Writer, d *table.Document, t *table.Table, kind string, names []string, seen map[string]bool) (err error) {
 	if d != nil {
 		err = d.Close()
 	} else if t.Len() > 0 || len(names) == 0 {
@@ -100,7 +100,7 @@ func finish(out io.Writer, d *table.Document, t *table.Table, what string, names
 	}
 	for _, name := range names {
 		if !seen[name] {
-			err = join(err, errs.New(errs.NotFound, "%s %s is unknown", what, printable.Text(name)))
+			err = joinErrors(err, errs.New(errs.NotFound, "%s %s is unknown", kind, printable.Text(name)))
 		}
 	}
 	return err
@@ -122,12 +122,12 @@ func (o *options) dial(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	trusted, err := o.trusted()
+	trusted, err := o.trustedUIDs()
 	if err != nil {
 		return nil, err
 	}
 	client, err := rest.Dial(ctx, rest.Config{URL: url, Token: token, CACert: o.caCert, Timeout: o.timeout, ServerUsers: trusted,
-		Agent: "schedctl/" + release.Version})
+		UserAgent: "schedctl/" + release.Version})
 	if err != nil {
 		return nil, err
 	}
@@ -149,9 +149,9 @@ func (o *options) address(token string) (string, error) {
 	return defaultURL, nil
 }
 
-// trusted returns the uids that --server-user or, without it, SCHED_SERVER_USER
+// trustedUIDs returns the uids that --server-user or, without it, SCHED_SERVER_USER
 // names.
-func (o *options) trusted() (uids []uint32, err error) {
+func (o *options) trustedUIDs() (uids []uint32, err error) {
 	names := o.serverUsers
 	if len(names) == 0 {
 		name, err := conf.Env("SCHED_SERVER_USER")
@@ -172,8 +172,10 @@ func (o *options) trusted() (uids []uint32, err error) {
 	return uids, nil
 }
 
-// usage returns an error for an invalid command line.
-func usage(format string, args ...any) *errs.Error { return errs.New(errs.Malformed, format, args...) }
+// usageError returns an error for an invalid command line.
+func usageError(format string, args ...any) *errs.Error {
+	return errs.New(errs.Malformed, format, args...)
+}
 
 // Exit statuses of the commands.
 const (
@@ -185,15 +187,15 @@ const (
 	statusInterrupted = 130 // Ctrl-C
 )
 
-// Exit is an error that carries a command's exit status. Err is nil if no
+// ExitError is an error that carries a command's exit status. Err is nil if no
 // message remains to be printed.
-type Exit struct {
+type ExitError struct {
 	Status int
 	Err    error
 }
 
 // Error returns the text of the error.
-func (e *Exit) Error() string {
+func (e *ExitError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit status %d", e.Status)
 	}
@@ -201,15 +203,15 @@ func (e *Exit) Error() string {
 }
 
 // Unwrap returns the error to print.
-func (e *Exit) Unwrap() error { return e.Err }
+func (e *ExitError) Unwrap() error { return e.Err }
 
-// exit adds the exit status to an error.
-func exit(err error) error {
-	if _, ok := errors.AsType[*Exit](err); ok || err == nil {
+// withStatus adds the exit status to an error.
+func withStatus(err error) error {
+	if _, ok := errors.AsType[*ExitError](err); ok || err == nil {
 		return err
 	}
 	if errors.Is(err, context.Canceled) {
-		return &Exit{Status: statusInterrupted}
+		return &ExitError{Status: statusInterrupted}
 	}
 	status := statusFailed
 	switch errs.KindOf(err) {
@@ -222,22 +224,22 @@ func exit(err error) error {
 	case errs.NotFound:
 		status = statusUnknown
 	}
-	return &Exit{status, err}
+	return &ExitError{status, err}
 }
 
-// command sets run as the function of cmd. It adds an exit status to the errors
+// setRun sets run as the function of cmd. It adds an exit status to the errors
 // that run returns, and to errors in the command line.
-func command(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra.Command {
+func setRun(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra.Command {
 	args := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, words []string) error {
 		if err := args(cmd, words); err != nil {
-			return exit(usage("%s: %s", cmd.Name(), err).WithHint("see schedctl %s --help", cmd.Name()))
+			return withStatus(usageError("%s: %s", cmd.Name(), err).WithHint("see schedctl %s --help", cmd.Name()))
 		}
 		return nil
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exit(usage("%s: %s", cmd.Name(), err).WithHint("see schedctl %s --help", cmd.Name()))
+		return withStatus(usageError("%s: %s", cmd.Name(), err).WithHint("see schedctl %s --help", cmd.Name()))
 	})
-	cmd.RunE = func(cmd *cobra.Command, words []string) error { return exit(run(cmd, words)) }
+	cmd.RunE = func(cmd *cobra.Command, words []string) error { return withStatus(run(cmd, words)) }
 	return cmd
 }

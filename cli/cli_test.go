@@ -87,9 +87,9 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ran runs a command against g as the user ann, and returns its exit status,
+// runCommand runs a command against g as the user ann, and returns its exit status,
 // its output and its errors.
-func ran(t *testing.T, g *gateway, args ...string) (status int, out, errOut string) {
+func runCommand(t *testing.T, g *gateway, args ...string) (status int, out, errOut string) {
 	t.Helper()
 	g.t = t
 	s := httptest.NewServer(g)
@@ -105,9 +105,9 @@ func ran(t *testing.T, g *gateway, args ...string) (status int, out, errOut stri
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)
 	err := root.ExecuteContext(t.Context())
-	if end, ok := errors.AsType[*Exit](err); ok {
-		if status = end.Status; end.Err != nil {
-			fmt.Fprintf(&stderr, "error: %s\nhint: %s\n", end.Err, errs.HintOf(end.Err))
+	if exitErr, ok := errors.AsType[*ExitError](err); ok {
+		if status = exitErr.Status; exitErr.Err != nil {
+			fmt.Fprintf(&stderr, "error: %s\nhint: %s\n", exitErr.Err, errs.HintOf(exitErr.Err))
 		}
 	} else if err != nil {
 		t.Errorf("%v: no status: %v", args, err)
@@ -141,7 +141,7 @@ node2  IDLE      8      -     -    800M     -  -     cpu         -
 cpu   UP     2-00:00:00        -      2    72  node[1-2]
 `},
 	} {
-		status, out, errOut := ran(t, &gateway{}, strings.Fields(tt.args)...)
+		status, out, errOut := runCommand(t, &gateway{}, strings.Fields(tt.args)...)
 		if diff := gocmp.Diff(tt.want, out); diff != "" || status != 0 || errOut != "" {
 			t.Errorf("%s: status %d, %s -want +got\n%s", tt.args, status, errOut, diff)
 		}
@@ -155,7 +155,7 @@ func TestFilters(t *testing.T) {
 		"jobs -t PD,R": "3 12", "jobs -t CG": "20", "jobs -A b": "3", "jobs -n wait,task": "3 20", "jobs -w node2": "12", "jobs --node node7 --all": "4 20",
 		"jobs -a -t F": "4", "jobs -u carol": "",
 	} {
-		status, out, errOut := ran(t, &gateway{}, append(strings.Fields(args), "-o", "json")...)
+		status, out, errOut := runCommand(t, &gateway{}, append(strings.Fields(args), "-o", "json")...)
 		var document struct {
 			Jobs []struct {
 				ID   int    `json:"job_id"`
@@ -192,7 +192,7 @@ func TestSubmit(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := &gateway{}
-	status, out, errOut := ran(t, g, "submit", "--idempotency-key", "k1", file, "--", "-p", "gpu")
+	status, out, errOut := runCommand(t, g, "submit", "--idempotency-key", "k1", file, "--", "-p", "gpu")
 	job, _ := g.submitted["job"].(map[string]any)
 	if status != 0 || out != "5\n" || errOut != "warning: field x is unknown\nwelcome\\x1b[2J\n" || job["partition"] != "gpu" || job["tasks"] != 2.0 ||
 		job["name"] != "job.sh" || g.headers.Get("Idempotency-Key") != "k1" {
@@ -202,9 +202,9 @@ func TestSubmit(t *testing.T) {
 		t.Errorf("environment %s", env)
 	}
 	for _, tt := range []struct {
-		states []string
-		status int
-		says   string
+		states   []string
+		status   int
+		wantText string
 	}{
 		{[]string{`PENDING`, `RUNNING`, `COMPLETED {"return_code": {"set": true, "number": 0}}`}, 0,
 			"job 5 PENDING\njob 5 RUNNING\njob 5 COMPLETED\n"},
@@ -212,8 +212,8 @@ func TestSubmit(t *testing.T) {
 		{[]string{`RUNNING`, `CANCELLED {"signal": {"id": {"set": true, "number": 9}, "name": "KILL"}}`}, 137, "job 5 RUNNING\njob 5 CANCELLED, signal 9 (KILL)\n"},
 		{[]string{`TIMEOUT`}, 1, "job 5 TIMEOUT\n"},
 	} {
-		status, out, errOut := ran(t, &gateway{states: tt.states, failures: 1}, "submit", "--wait", file)
-		if status != tt.status || out != "5\n" || !strings.HasSuffix(errOut, tt.says) {
+		status, out, errOut := runCommand(t, &gateway{states: tt.states, failures: 1}, "submit", "--wait", file)
+		if status != tt.status || out != "5\n" || !strings.HasSuffix(errOut, tt.wantText) {
 			t.Errorf("%v: status %d, printed %q, %q", tt.states, status, out, errOut)
 		}
 	}
@@ -225,12 +225,12 @@ func TestCancelCommand(t *testing.T) {
 		"cancel 3 12": "3 12", "cancel --me": "12", "cancel -u bob -t PD": "3", "cancel --signal USR1 3": "3signal=USR1", "cancel -p gpu": "3 12",
 	} {
 		g := &gateway{}
-		if status, _, errOut := ran(t, g, strings.Fields(args)...); status != 0 || strings.Join(g.cancelled, " ") != want {
+		if status, _, errOut := runCommand(t, g, strings.Fields(args)...); status != 0 || strings.Join(g.cancelled, " ") != want {
 			t.Errorf("%s: status %d, %v, %s", args, status, g.cancelled, errOut)
 		}
 	}
 	g := &gateway{}
-	if status, _, errOut := ran(t, g, "cancel", "99", "3"); status != statusUnknown || len(g.cancelled) != 1 || !strings.Contains(errOut, "job 99: no such thing") {
+	if status, _, errOut := runCommand(t, g, "cancel", "99", "3"); status != statusUnknown || len(g.cancelled) != 1 || !strings.Contains(errOut, "job 99: no such thing") {
 		t.Errorf("status %d, %v, %s", status, g.cancelled, errOut)
 	}
 	t.Setenv("SCHED_URL", "")
@@ -245,7 +245,7 @@ func TestCancelCommand(t *testing.T) {
 // TestWatch checks that changes are printed and that the exit status is that of
 // the job.
 func TestWatch(t *testing.T) {
-	status, out, errOut := ran(t, &gateway{states: []string{`PENDING`, `PENDING`, `RUNNING`, `FAILED {"return_code": {"set": true, "number": 3}}`}}, "watch", "5")
+	status, out, errOut := runCommand(t, &gateway{states: []string{`PENDING`, `PENDING`, `RUNNING`, `FAILED {"return_code": {"set": true, "number": 3}}`}}, "watch", "5")
 	var states []string
 	for line := range strings.Lines(out) {
 		states = append(states, strings.Join(strings.Fields(line)[1:], " "))
@@ -257,7 +257,7 @@ func TestWatch(t *testing.T) {
 
 // TestTop checks a frame.
 func TestTop(t *testing.T) {
-	status, out, errOut := ran(t, &gateway{}, "top", "--once")
+	status, out, errOut := runCommand(t, &gateway{}, "top", "--once")
 	for _, want := range []string{"Nodes 3: 0 allocated, 1 mixed, 2 idle, 0 down or drained", "32 of 72", "Jobs 1 running, 1 pending", `train\x1b[2J`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -270,7 +270,7 @@ func TestTop(t *testing.T) {
 
 // TestJob checks the details of a job and the status for an unknown one.
 func TestJob(t *testing.T) {
-	status, out, errOut := ran(t, &gateway{states: []string{`FAILED {"return_code": {"set": true, "number": 3}}`}}, "job", "5", "99")
+	status, out, errOut := runCommand(t, &gateway{states: []string{`FAILED {"return_code": {"set": true, "number": 3}}`}}, "job", "5", "99")
 	if status != statusUnknown || !strings.Contains(out, "State:      FAILED\nOutcome:    exit code 3\n") || !strings.Contains(errOut, "job 99 is unknown") {
 		t.Errorf("status %d, %s%s", status, out, errOut)
 	}
@@ -283,9 +283,9 @@ func TestStatuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		args   string
-		status int
-		says   string
+		args     string
+		status   int
+		wantText string
 	}{
 		{"jobs --bogus", statusUsage, "unknown flag"},
 		{"jobs extra", statusUsage, "unknown command"},
@@ -304,15 +304,15 @@ func TestStatuses(t *testing.T) {
 		{"nodes missing", statusUnknown, "node missing is unknown"},
 		{"partitions missing", statusUnknown, "partition missing is unknown"},
 	} {
-		status, _, errOut := ran(t, &gateway{}, strings.Fields(tt.args)...)
-		if status != tt.status || !strings.Contains(errOut, tt.says) {
+		status, _, errOut := runCommand(t, &gateway{}, strings.Fields(tt.args)...)
+		if status != tt.status || !strings.Contains(errOut, tt.wantText) {
 			t.Errorf("%s: status %d, %s", tt.args, status, errOut)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if end, ok := exit(ctx.Err()).(*Exit); !ok || end.Status != statusInterrupted || end.Err != nil {
-		t.Errorf("interrupted: %v", end)
+	if exitErr, ok := withStatus(ctx.Err()).(*ExitError); !ok || exitErr.Status != statusInterrupted || exitErr.Err != nil {
+		t.Errorf("interrupted: %v", exitErr)
 	}
 }
 
@@ -327,11 +327,11 @@ func TestCompletion(t *testing.T) {
 		"__complete partitions ":  "cpu\tUP\n:4\n",
 		"__complete jobs --url ":  ":4\n",
 	} {
-		if _, out, _ := ran(t, &gateway{}, strings.Split(args, " ")...); out != want {
+		if _, out, _ := runCommand(t, &gateway{}, strings.Split(args, " ")...); out != want {
 			t.Errorf("%s: %q", args, out)
 		}
 	}
-	if _, out, _ := ran(t, &gateway{}, "__complete", "job", "--url", "http://127.0.0.1:1", ""); out != ":4\n" {
+	if _, out, _ := runCommand(t, &gateway{}, "__complete", "job", "--url", "http://127.0.0.1:1", ""); out != ":4\n" {
 		t.Errorf("without a server: %q", out)
 	}
 }

@@ -12,18 +12,18 @@ import (
 	"schedrestd/printable"
 )
 
-// completionTime limits the time for a completion, because the shell waits for
+// completionTimeout limits the time for a completion, because the shell waits for
 // it.
-const completionTime = 3 * time.Second
+const completionTimeout = 3 * time.Second
 
 // complete connects to the server and calls list. list requests the
 // completions, and passes each to the function that it gets as its last
 // argument. Errors are not printed, because they would appear in the user's
 // command line.
 func (o *options) complete(list func(context.Context, *connection, func(word, description string)) error) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 	defer cancel()
-	o.timeout = min(o.timeout, completionTime)
+	o.timeout = min(o.timeout, completionTimeout)
 	var words []cobra.Completion
 	c, err := o.dial(ctx)
 	if err == nil {
@@ -76,8 +76,8 @@ func (o *options) completePartitions(*cobra.Command, []string, string) ([]cobra.
 	})
 }
 
-// completeNames completes the options --node and --partition of a filter.
-func (o *options) completeNames(cmd *cobra.Command) {
+// completeFilter completes the options --node and --partition of a filter.
+func (o *options) completeFilter(cmd *cobra.Command) {
 	cmd.RegisterFlagCompletionFunc("node", o.completeNodes)
 	cmd.RegisterFlagCompletionFunc("partition", o.completePartitions)
 }

@@ -34,8 +34,8 @@ func (f *filter) flags(cmd *cobra.Command) {
 	}
 }
 
-// given reports whether the filter has any condition.
-func (f *filter) given() bool {
+// hasCondition reports whether the filter has any condition.
+func (f *filter) hasCondition() bool {
 	return f.me || len(f.users)+len(f.states)+len(f.partitions)+len(f.accounts)+len(f.names)+len(f.nodes) > 0
 }
 
@@ -48,8 +48,8 @@ var shortStates = map[string]string{
 }
 
 func stateNames() (names []string) {
-	for _, long := range shortStates {
-		names = append(names, long)
+	for _, name := range shortStates {
+		names = append(names, name)
 	}
 	return names
 }
@@ -57,29 +57,29 @@ func stateNames() (names []string) {
 // check replaces abbreviations of states by their full names, and refuses
 // unknown states.
 func (f *filter) check() error {
-	every := false
+	allStates := false
 	for i, s := range f.states {
 		s = strings.ToUpper(s)
-		if long := shortStates[s]; long != "" {
-			s = long
+		if name := shortStates[s]; name != "" {
+			s = name
 		}
 		switch {
 		case s == "ALL":
-			every = true
+			allStates = true
 		case !slices.Contains(stateNames(), s):
-			return usage("--state %s: unknown state", printable.Text(f.states[i])).
+			return usageError("--state %s: unknown state", printable.Text(f.states[i])).
 				WithHint("states are %s", strings.Join(slices.Sorted(slices.Values(stateNames())), ", "))
 		}
 		f.states[i] = s
 	}
-	if every {
+	if allStates {
 		f.states, f.all = nil, true
 	}
 	return nil
 }
 
-// dialFor checks f, connects, and makes --me stand for the connection's user.
-func (o *options) dialFor(ctx context.Context, f *filter) (*connection, error) {
+// dialWithFilter checks f, connects, and makes --me stand for the connection's user.
+func (o *options) dialWithFilter(ctx context.Context, f *filter) (*connection, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (o *options) dialFor(ctx context.Context, f *filter) (*connection, error) {
 func (f *filter) setUser(user string) error {
 	if f.me {
 		if user == "" {
-			return usage("--me: the token does not name a user").WithHint("use --user NAME")
+			return usageError("--me: the token does not name a user").WithHint("use --user NAME")
 		}
 		f.users, f.me = append(f.users, user), false
 	}

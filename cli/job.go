@@ -28,7 +28,7 @@ longer has a job, it shows the record in accounting.`,
 	o.connectFlags(cmd)
 	o.outputFlag(cmd)
 	cmd.ValidArgsFunction = o.completeJobs(func(*rest.Job) bool { return true })
-	return command(cmd, func(cmd *cobra.Command, ids []string) error {
+	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
 		if err := o.checkOutput(); err != nil {
 			return err
 		}
@@ -42,9 +42,9 @@ longer has a job, it shows the record in accounting.`,
 		out := cmd.OutOrStdout()
 		d := o.document(out, "jobs")
 		first := true
-		var all error
+		var joined error
 		for _, id := range ids {
-			all = join(all, c.RawJob(cmd.Context(), id, func(j *rest.Job, text json.RawMessage) error {
+			joined = joinErrors(joined, c.RawJob(cmd.Context(), id, func(j *rest.Job, text json.RawMessage) error {
 				if d != nil {
 					return d.Add(text)
 				}
@@ -52,13 +52,13 @@ longer has a job, it shows the record in accounting.`,
 					fmt.Fprintln(out)
 				}
 				first = false
-				return describe(out, j, table.TerminalOf(out).Style())
+				return printJob(out, j, table.TerminalOf(out).Style())
 			}))
 		}
 		if d != nil {
-			all = join(all, d.Close())
+			joined = joinErrors(joined, d.Close())
 		}
-		return all
+		return joined
 	})
 }
 
@@ -66,14 +66,14 @@ longer has a job, it shows the record in accounting.`,
 func checkIDs(ids []string) error {
 	for _, id := range ids {
 		if err := rest.CheckJobID(id); err != nil {
-			return usage("%s", err.Error()).WithHint("%s", errs.HintOf(err))
+			return usageError("%s", err.Error()).WithHint("%s", errs.HintOf(err))
 		}
 	}
 	return nil
 }
 
-// join joins two errors. The result has the kind of the first.
-func join(a, b error) error {
+// joinErrors joins two errors. The result has the kind of the first.
+func joinErrors(a, b error) error {
 	switch {
 	case a == nil:
 		return b
@@ -83,27 +83,27 @@ func join(a, b error) error {
 	return &errs.Error{Kind: errs.KindOf(a), Hint: errs.HintOf(a), Err: errors.Join(a, b)}
 }
 
-// describe prints the fields of j that are set, one per line.
-func describe(w io.Writer, j *rest.Job, style table.Style) error {
+// printJob prints the fields of j that are set, one per line.
+func printJob(w io.Writer, j *rest.Job, style table.Style) error {
 	state := strings.Join(j.State, "+")
 	if j.Reason != "" && j.Reason != "None" {
 		state += " (" + j.Reason + ")"
 	}
 	ended := ""
 	if !j.Active() {
-		ended = clock(j.Ended)
+		ended = formatTime(j.Ended)
 	}
 	started := ""
 	if j.BaseState() != "PENDING" {
-		started = clock(j.Started)
+		started = formatTime(j.Started)
 	}
 	rows := []struct{ name, value string }{
 		{"Job", j.Label()}, {"Name", j.Name}, {"User", j.User}, {"Account", j.Account}, {"Partition", j.Partition}, {"QOS", j.QOS},
-		{"State", state}, {"Outcome", outcome(j)}, {"Submitted", clock(j.Submitted)}, {"Started", started}, {"Ended", ended},
-		{"Run time", elapsed(j.Elapsed(time.Now()))}, {"Time limit", limit(j.TimeLimit)}, {"Priority", text(j.Priority)},
-		{"Nodes", text(j.NodeCount)}, {"Node list", j.Nodes}, {"CPUs", text(j.CPUs)}, {"Tasks", text(j.Tasks)},
-		{"Memory", memoryOf(j)}, {"Resources", j.Resources}, {"Dependency", j.Dependency}, {"Comment", j.Comment},
-		{"Directory", j.Directory}, {"Command", j.Command}, {"Output", first(j.OutputPath, j.Output)}, {"Errors", first(j.ErrorPath, j.Error)},
+		{"State", state}, {"Outcome", outcome(j)}, {"Submitted", formatTime(j.Submitted)}, {"Started", started}, {"Ended", ended},
+		{"Run time", formatDuration(j.Elapsed(time.Now()))}, {"Time limit", formatLimit(j.TimeLimit)}, {"Priority", numberText(j.Priority)},
+		{"Nodes", numberText(j.NodeCount)}, {"Node list", j.Nodes}, {"CPUs", numberText(j.CPUs)}, {"Tasks", numberText(j.Tasks)},
+		{"Memory", formatJobMemory(j)}, {"Resources", j.Resources}, {"Dependency", j.Dependency}, {"Comment", j.Comment},
+		{"Directory", j.Directory}, {"Command", j.Command}, {"Output", firstNonEmpty(j.OutputPath, j.Output)}, {"Errors", firstNonEmpty(j.ErrorPath, j.Error)},
 	}
 	for _, row := range rows {
 		if row.value == "" {
@@ -120,27 +120,27 @@ func describe(w io.Writer, j *rest.Job, style table.Style) error {
 	return nil
 }
 
-func text(n rest.Number) string { return number(n).Text }
+func numberText(n rest.Number) string { return numberCell(n).Text }
 
-func first(a, b string) string {
+func firstNonEmpty(a, b string) string {
 	if a != "" {
 		return a
 	}
 	return b
 }
 
-func memoryOf(j *rest.Job) string {
+func formatJobMemory(j *rest.Job) string {
 	switch {
 	case j.MemoryNode.Int() > 0:
-		return memory(j.MemoryNode.Int()) + " per node"
+		return formatMemory(j.MemoryNode.Int()) + " per node"
 	case j.MemoryCPU.Int() > 0:
-		return memory(j.MemoryCPU.Int()) + " per CPU"
+		return formatMemory(j.MemoryCPU.Int()) + " per CPU"
 	}
 	return ""
 }
 
-// success is the outcome of a job whose script succeeded.
-const success = "exit code 0"
+// successOutcome is the outcome of a job whose script succeeded.
+const successOutcome = "exit code 0"
 
 // outcome returns the exit code or the signal of a job that has ended.
 func outcome(j *rest.Job) string {

@@ -26,12 +26,12 @@ some minutes ago and that the controller still has.`,
 	o.outputFlag(cmd)
 	f.flags(cmd)
 	cmd.Flags().BoolVarP(&f.all, "all", "a", false, "also jobs that have ended")
-	o.completeNames(cmd)
-	return command(cmd, func(cmd *cobra.Command, _ []string) error {
+	o.completeFilter(cmd)
+	return setRun(cmd, func(cmd *cobra.Command, _ []string) error {
 		if err := o.checkOutput(); err != nil {
 			return err
 		}
-		c, err := o.dialFor(cmd.Context(), &f)
+		c, err := o.dialWithFilter(cmd.Context(), &f)
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ some minutes ago and that the controller still has.`,
 			}
 			return d.Close()
 		}
-		rows, err := c.rows(cmd, &f)
+		rows, err := c.selectJobs(cmd, &f)
 		if err != nil {
 			return err
 		}
@@ -56,12 +56,12 @@ some minutes ago and that the controller still has.`,
 	})
 }
 
-// rows returns the jobs that f selects, sorted by id.
-func (c *connection) rows(cmd *cobra.Command, f *filter) ([]*rest.Job, error) {
+// selectJobs returns the jobs that f selects, sorted by id.
+func (c *connection) selectJobs(cmd *cobra.Command, f *filter) ([]*rest.Job, error) {
 	var rows []*rest.Job
 	_, err := c.Jobs(cmd.Context(), nil, func(j *rest.Job) error {
 		if f.matches(j) {
-			rows = append(rows, compact(j))
+			rows = append(rows, trimJob(j))
 		}
 		return nil
 	})
@@ -69,8 +69,8 @@ func (c *connection) rows(cmd *cobra.Command, f *filter) ([]*rest.Job, error) {
 	return rows, err
 }
 
-// compact removes the fields of j that lists do not show.
-func compact(j *rest.Job) *rest.Job {
+// trimJob removes the fields of j that lists do not show.
+func trimJob(j *rest.Job) *rest.Job {
 	return &rest.Job{ID: j.ID, ArrayJob: j.ArrayJob, ArrayTask: j.ArrayTask, ArrayTasks: j.ArrayTasks, Name: j.Name, User: j.User,
 		Partition: j.Partition, State: j.State, Reason: j.Reason, Started: j.Started, Ended: j.Ended, TimeLimit: j.TimeLimit,
 		CPUs: j.CPUs, NodeCount: j.NodeCount, Nodes: j.Nodes, Exit: j.Exit}
@@ -83,12 +83,12 @@ func jobTable(jobs []*rest.Job, now time.Time) *table.Table {
 		table.Column{Heading: "LIMIT", Right: true}, table.Column{Heading: "NODES", Right: true}, table.Column{Heading: "CPUS", Right: true},
 		table.Column{Heading: "NODELIST(REASON)", Shrink: 12})
 	for _, j := range jobs {
-		where := j.Nodes
-		if where == "" && j.Reason != "" && j.Reason != "None" {
-			where = "(" + j.Reason + ")"
+		placement := j.Nodes
+		if placement == "" && j.Reason != "" && j.Reason != "None" {
+			placement = "(" + j.Reason + ")"
 		}
-		t.Add(plain(j.Label()), plain(j.Partition), plain(j.Name), plain(j.User), state(j.State), plain(elapsed(j.Elapsed(now))),
-			plain(limit(j.TimeLimit)), number(j.NodeCount), number(j.CPUs), plain(where))
+		t.Add(textCell(j.Label()), textCell(j.Partition), textCell(j.Name), textCell(j.User), stateCell(j.State), textCell(formatDuration(j.Elapsed(now))),
+			textCell(formatLimit(j.TimeLimit)), numberCell(j.NodeCount), numberCell(j.CPUs), textCell(placement))
 	}
 	return t
 }

@@ -28,13 +28,13 @@ func nodesCommand() *cobra.Command {
 	cmd.ValidArgsFunction = o.completeNodes
 	cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(nodeStates, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("partition", o.completePartitions)
-	return command(cmd, func(cmd *cobra.Command, names []string) error {
+	return setRun(cmd, func(cmd *cobra.Command, names []string) error {
 		if err := o.checkOutput(); err != nil {
 			return err
 		}
 		for i, s := range states {
 			if states[i] = nodeState(s); states[i] == "" {
-				return usage("--state %s: unknown state", printable.Text(s)).WithHint("states are %s", strings.Join(nodeStates, ", "))
+				return usageError("--state %s: unknown state", printable.Text(s)).WithHint("states are %s", strings.Join(nodeStates, ", "))
 			}
 		}
 		c, err := o.dial(cmd.Context())
@@ -48,15 +48,15 @@ func nodesCommand() *cobra.Command {
 			table.Column{Heading: "FREE", Right: true}, table.Column{Heading: "GRES", Shrink: 6}, table.Column{Heading: "PARTITIONS", Shrink: 10},
 			table.Column{Heading: "REASON", Shrink: 10})
 		seen := map[string]bool{}
-		any := func(list, of []string) bool {
-			return len(list) == 0 || slices.ContainsFunc(of, func(s string) bool { return slices.Contains(list, s) })
+		matches := func(list, values []string) bool {
+			return len(list) == 0 || slices.ContainsFunc(values, func(s string) bool { return slices.Contains(list, s) })
 		}
 		err = c.Nodes(cmd.Context(), func(n *rest.Node, text json.RawMessage) error {
-			if !any(names, []string{n.Name}) {
+			if !matches(names, []string{n.Name}) {
 				return nil
 			}
 			seen[n.Name] = true
-			if !any(states, n.State) || !any(partitions, n.Partitions) {
+			if !matches(states, n.State) || !matches(partitions, n.Partitions) {
 				return nil
 			}
 			if d != nil {
@@ -68,17 +68,17 @@ func nodesCommand() *cobra.Command {
 			}
 			for i, m := range []rest.Number{n.Memory, n.Free} {
 				if m.Set {
-					memories[i] = memory(m.Int())
+					memories[i] = formatMemory(m.Int())
 				}
 			}
-			t.Add(plain(n.Name), state(n.State), number(n.CPUs), number(n.Allocated), plain(load), plain(memories[0]), plain(memories[1]),
-				plain(n.Gres), plain(strings.Join(n.Partitions, ",")), plain(n.Reason))
+			t.Add(textCell(n.Name), stateCell(n.State), numberCell(n.CPUs), numberCell(n.Allocated), textCell(load), textCell(memories[0]), textCell(memories[1]),
+				textCell(n.Gres), textCell(strings.Join(n.Partitions, ",")), textCell(n.Reason))
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		return finish(out, d, t, "node", names, seen)
+		return writeResult(out, d, t, "node", names, seen)
 	})
 }
 
@@ -89,9 +89,9 @@ var nodeStates = []string{"ALLOCATED", "CLOUD", "COMPLETING", "DOWN", "DRAIN", "
 // nodeState returns the full name of a state, or "" if it is unknown.
 func nodeState(s string) string {
 	s = strings.ToUpper(s)
-	if long := map[string]string{"ALLOC": "ALLOCATED", "MIX": "MIXED", "COMP": "COMPLETING", "MAINT": "MAINTENANCE", "DRAINED": "DRAIN", "DRAINING": "DRAIN",
-		"RESV": "RESERVED", "NO_RESPOND": "NOT_RESPONDING"}[s]; long != "" {
-		return long
+	if name := map[string]string{"ALLOC": "ALLOCATED", "MIX": "MIXED", "COMP": "COMPLETING", "MAINT": "MAINTENANCE", "DRAINED": "DRAIN", "DRAINING": "DRAIN",
+		"RESV": "RESERVED", "NO_RESPOND": "NOT_RESPONDING"}[s]; name != "" {
+		return name
 	}
 	if !slices.Contains(nodeStates, s) {
 		return ""

@@ -20,7 +20,7 @@ func partitionsCommand() *cobra.Command {
 	o.connectFlags(cmd)
 	o.outputFlag(cmd)
 	cmd.ValidArgsFunction = o.completePartitions
-	return command(cmd, func(cmd *cobra.Command, names []string) error {
+	return setRun(cmd, func(cmd *cobra.Command, names []string) error {
 		if err := o.checkOutput(); err != nil {
 			return err
 		}
@@ -42,13 +42,13 @@ func partitionsCommand() *cobra.Command {
 			if d != nil {
 				return d.Add(text)
 			}
-			t.Add(plain(p.Name), state(p.Partition.State), plain(limit(p.Maximums.Time)), plain(limit(p.Defaults.Time)),
-				number(p.Nodes.Total), number(p.CPUs.Total), plain(p.Nodes.Configured))
+			t.Add(textCell(p.Name), stateCell(p.Partition.State), textCell(formatLimit(p.Maximums.Time)), textCell(formatLimit(p.Defaults.Time)),
+				numberCell(p.Nodes.Total), numberCell(p.CPUs.Total), textCell(p.Nodes.Configured))
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		return finish(out, d, t, "partition", names, seen)
+		return writeResult(out, d, t, "partition", names, seen)
 	})
 }

@@ -42,13 +42,13 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 	cmd.Flags().BoolVarP(&wait, "wait", "W", false, "wait until the job has ended and exit with its exit code")
 	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY`: if you repeat the command with it, schedrestd submits no second job")
 	cmd.RegisterFlagCompletionFunc("idempotency-key", cobra.NoFileCompletions)
-	return command(cmd, func(cmd *cobra.Command, args []string) error {
+	return setRun(cmd, func(cmd *cobra.Command, args []string) error {
 		if err := o.checkOutput(); err != nil {
 			return err
 		}
 		file, overrides := args[0], args[1:]
 		if len(overrides) > 0 && cmd.ArgsLenAtDash() != 1 {
-			return usage("submit: unexpected argument %q", printable.Text(overrides[0])).
+			return usageError("submit: unexpected argument %q", printable.Text(overrides[0])).
 				WithHint("options of sbatch are put after --; arguments of a script are not supported")
 		}
 		job, err := readScript(cmd, file, overrides)
@@ -64,7 +64,7 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
 		}
 		if err != nil {
-			return unsure(err)
+			return withUncertainty(err)
 		}
 		if submitted.Message != "" {
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s\n", printable.Text(submitted.Message))
@@ -74,21 +74,21 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 		}
 		id := strconv.FormatUint(uint64(submitted.ID), 10)
 		p := newProgress(cmd.ErrOrStderr())
-		jobs, err := c.follow(cmd.Context(), id, make(chan struct{}, 1), func(jobs []rest.Job) { p.show(id, jobs) })
-		p.end()
+		jobs, err := c.pollJob(cmd.Context(), id, make(chan struct{}, 1), func(jobs []rest.Job) { p.show(id, jobs) })
+		p.finish()
 		if err != nil {
 			return err
 		}
-		if status := statusOf(jobs); status != 0 {
-			return &Exit{Status: status}
+		if status := exitStatus(jobs); status != 0 {
+			return &ExitError{Status: status}
 		}
 		return nil
 	})
 }
 
-// unsure returns err. If err leaves open whether the job was submitted, unsure
+// withUncertainty returns err. If err leaves open whether the job was submitted, unsure
 // adds a message that says so.
-func unsure(err error) error {
+func withUncertainty(err error) error {
 	e, ok := err.(*errs.Error)
 	if ok && e.Err == nil && e.Kind != errs.Timeout && e.Kind != errs.BadAnswer && e.Code != errs.OutcomeUnknown || !ok {
 		return err

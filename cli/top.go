@@ -44,21 +44,21 @@ until q or Ctrl-C. With --once, or if the output is not a terminal, it prints th
 	}
 	o.connectFlags(cmd)
 	f.flags(cmd)
-	o.completeNames(cmd)
+	o.completeFilter(cmd)
 	cmd.Flags().DurationVar(&interval, "interval", 3*time.Second, "time between two refreshes, at least 1s")
 	cmd.Flags().BoolVar(&once, "once", false, "print once and exit")
-	return command(cmd, func(cmd *cobra.Command, _ []string) error {
+	return setRun(cmd, func(cmd *cobra.Command, _ []string) error {
 		if interval < time.Second {
-			return usage("--interval %s: shorter than 1s", interval)
+			return usageError("--interval %s: shorter than 1s", interval)
 		}
-		c, err := o.dialFor(cmd.Context(), &f)
+		c, err := o.dialWithFilter(cmd.Context(), &f)
 		if err != nil {
 			return err
 		}
 		out := cmd.OutOrStdout()
 		terminal := table.TerminalOf(out)
-		if once || !terminal.Is() {
-			return c.frame(cmd.Context(), &f, out, table.Style{Width: terminal.Style().Width, Color: terminal.Style().Color}, topRows)
+		if once || !terminal.IsTerminal() {
+			return c.printFrame(cmd.Context(), &f, out, table.Style{Width: terminal.Style().Width, Color: terminal.Style().Color}, topRows)
 		}
 		return c.top(cmd.Context(), &f, terminal, interval)
 	})
@@ -75,11 +75,11 @@ func (c *connection) top(ctx context.Context, f *filter, terminal table.Terminal
 	for {
 		var frame bytes.Buffer
 		_, lines := terminal.Size()
-		err := c.frame(ctx, f, &frame, terminal.Style(), max(1, lines-5))
+		err := c.printFrame(ctx, f, &frame, terminal.Style(), max(1, lines-5))
 		switch {
 		case ctx.Err() != nil:
 			return nil // users end the command with q or Ctrl-C
-		case err != nil && !mayPass(err):
+		case err != nil && !isRetryable(err):
 			return err
 		case err != nil:
 			fmt.Fprintf(&frame, "%s\n", printable.Text(err.Error()))
@@ -95,32 +95,32 @@ func (c *connection) top(ctx context.Context, f *filter, terminal table.Terminal
 
 // onKey calls do when the user presses key, and returns a function that
 // restores the terminal.
-func onKey(key byte, do func()) (restore func()) {
+func onKey(key byte, callback func()) (restore func()) {
 	in := int(os.Stdin.Fd())
-	before, err := unix.IoctlGetTermios(in, unix.TCGETS)
+	saved, err := unix.IoctlGetTermios(in, unix.TCGETS)
 	if err != nil {
 		return func() {}
 	}
-	raw := *before
+	raw := *saved
 	raw.Lflag &^= unix.ICANON | unix.ECHO
 	if unix.IoctlSetTermios(in, unix.TCSETS, &raw) != nil {
 		return func() {}
 	}
 	go func() {
-		for one := make([]byte, 1); ; {
-			if n, err := os.Stdin.Read(one); err != nil || n == 1 && one[0] == key {
-				do()
+		for buf := make([]byte, 1); ; {
+			if n, err := os.Stdin.Read(buf); err != nil || n == 1 && buf[0] == key {
+				callback()
 				return
 			}
 		}
 	}()
-	return func() { unix.IoctlSetTermios(in, unix.TCSETS, before) }
+	return func() { unix.IoctlSetTermios(in, unix.TCSETS, saved) }
 }
 
 // load has the resources of a cluster's nodes, in total and in use.
 type load struct {
-	nodes, allocated, mixed, idle, out int
-	cpus, busyCPUs, memory, busyMemory int64
+	nodes, allocated, mixed, idle, unavailable int
+	cpus, busyCPUs, memory, busyMemory         int64
 }
 
 // add adds the resources of n.
@@ -133,7 +133,7 @@ func (l *load) add(n *rest.Node) {
 	case base == "MIXED":
 		l.mixed++
 	case down:
-		l.out++
+		l.unavailable++
 	case base == "IDLE":
 		l.idle++
 	}
@@ -143,9 +143,9 @@ func (l *load) add(n *rest.Node) {
 	l.busyMemory += n.AllocMem.Int()
 }
 
-// frame prints the load of the cluster and a list of jobs, which has at most
+// printFrame prints the load of the cluster and a list of jobs, which has at most
 // the given number of rows.
-func (c *connection) frame(ctx context.Context, f *filter, w io.Writer, style table.Style, rows int) error {
+func (c *connection) printFrame(ctx context.Context, f *filter, w io.Writer, style table.Style, rows int) error {
 	var l load
 	if err := c.Nodes(ctx, func(n *rest.Node, _ json.RawMessage) error { l.add(n); return nil }); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (c *connection) frame(ctx context.Context, f *filter, w io.Writer, style ta
 			pending++
 		}
 		if f.matches(j) {
-			jobs = append(jobs, compact(j))
+			jobs = append(jobs, trimJob(j))
 		}
 		return nil
 	})
@@ -182,8 +182,8 @@ func (c *connection) frame(ctx context.Context, f *filter, w io.Writer, style ta
 	now := time.Now()
 	lines := []string{
 		fmt.Sprintf("%s  %s  %s", now.Format("15:04:05"), c.Server(), c.Version()),
-		fmt.Sprintf("Nodes %d: %d allocated, %d mixed, %d idle, %d down or drained", l.nodes, l.allocated, l.mixed, l.idle, l.out),
-		fmt.Sprintf("CPUs %s %d of %d   Memory %s %s of %s", bar(l.busyCPUs, l.cpus), l.busyCPUs, l.cpus, bar(l.busyMemory, l.memory), memory(l.busyMemory), memory(l.memory)),
+		fmt.Sprintf("Nodes %d: %d allocated, %d mixed, %d idle, %d down or drained", l.nodes, l.allocated, l.mixed, l.idle, l.unavailable),
+		fmt.Sprintf("CPUs %s %d of %d   Memory %s %s of %s", bar(l.busyCPUs, l.cpus), l.busyCPUs, l.cpus, bar(l.busyMemory, l.memory), formatMemory(l.busyMemory), formatMemory(l.memory)),
 		fmt.Sprintf("Jobs %d running, %d pending", running, pending),
 	}
 	for _, line := range lines {
@@ -196,11 +196,11 @@ func (c *connection) frame(ctx context.Context, f *filter, w io.Writer, style ta
 }
 
 // bar draws a bar that shows the fraction used/all.
-func bar(used, all int64) string {
+func bar(used, total int64) string {
 	const length = 20
-	full := 0
-	if all > 0 {
-		full = int(min(length, used*length/all))
+	filled := 0
+	if total > 0 {
+		filled = int(min(length, used*length/total))
 	}
-	return "[" + strings.Repeat("|", full) + strings.Repeat(" ", length-full) + "]"
+	return "[" + strings.Repeat("|", filled) + strings.Repeat(" ", length-filled) + "]"
 }

@@ -15,52 +15,52 @@ import (
 	"schedrestd/printable"
 )
 
-// patience is the time after which a command that waits for a job gives up if
+// retryTimeout is the time after which a command that waits for a job gives up if
 // the server does not answer. Until then it repeats its request.
-const patience = 15 * time.Minute
+const retryTimeout = 15 * time.Minute
 
 // Pauses between requests about the same job. They are short at first, because
 // many jobs are short.
 const (
-	firstPause = 500 * time.Millisecond
-	lastPause  = 5 * time.Second
+	minPause = 500 * time.Millisecond
+	maxPause = 5 * time.Second
 )
 
-// follow polls the job with this id until it has ended. If the id is that of an
+// pollJob polls the job with this id until it has ended. If the id is that of an
 // array, it polls until all tasks have ended. It calls report with every state
 // that it gets. Several calls may share gate, which limits their concurrent
 // requests.
-func (c *connection) follow(ctx context.Context, id string, gate chan struct{}, report func([]rest.Job)) ([]rest.Job, error) {
-	pause, failing := firstPause, time.Time{}
+func (c *connection) pollJob(ctx context.Context, id string, sem chan struct{}, report func([]rest.Job)) ([]rest.Job, error) {
+	pause, failingSince := minPause, time.Time{}
 	for {
-		gate <- struct{}{}
+		sem <- struct{}{}
 		jobs, err := c.Job(ctx, id)
-		<-gate
+		<-sem
 		switch {
 		case err == nil:
-			failing = time.Time{}
+			failingSince = time.Time{}
 			report(jobs)
 			if !slices.ContainsFunc(jobs, func(j rest.Job) bool { return j.Active() }) {
 				return jobs, nil
 			}
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case !mayPass(err) || !failing.IsZero() && time.Since(failing) > patience:
+		case !isRetryable(err) || !failingSince.IsZero() && time.Since(failingSince) > retryTimeout:
 			return nil, &errs.Error{Kind: errs.KindOf(err), Message: "wait for job " + printable.Text(id), Err: err, Hint: errs.HintOf(err)}
-		case failing.IsZero():
-			failing = time.Now()
+		case failingSince.IsZero():
+			failingSince = time.Now()
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(pause):
 		}
-		pause = min(pause*3/2, lastPause)
+		pause = min(pause*3/2, maxPause)
 	}
 }
 
-// mayPass reports whether a retry may succeed after err.
-func mayPass(err error) bool {
+// isRetryable reports whether a retry may succeed after err.
+func isRetryable(err error) bool {
 	switch errs.KindOf(err) {
 	case errs.Unavailable, errs.Timeout, errs.TooMany, errs.BadAnswer, errs.Internal:
 		return true
@@ -68,9 +68,9 @@ func mayPass(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// statusOf returns the exit status for jobs that have ended: the first that is
+// exitStatus returns the exit status for jobs that have ended: the first that is
 // not 0, or 0.
-func statusOf(jobs []rest.Job) int {
+func exitStatus(jobs []rest.Job) int {
 	for i := range jobs {
 		if status := jobs[i].ExitStatus(); status != 0 {
 			return status
@@ -85,7 +85,7 @@ type progress struct {
 	w        io.Writer
 	terminal table.Terminal
 	style    table.Style
-	last     string
+	lastLine string
 }
 
 func newProgress(w io.Writer) *progress {
@@ -97,15 +97,15 @@ func newProgress(w io.Writer) *progress {
 func (p *progress) show(id string, jobs []rest.Job) {
 	state, color := summary(jobs)
 	line := "job " + printable.Text(id) + " " + state
-	if !p.terminal.Is() {
-		if line != p.last {
+	if !p.terminal.IsTerminal() {
+		if line != p.lastLine {
 			fmt.Fprintln(p.w, line)
 		}
-		p.last = line
+		p.lastLine = line
 		return
 	}
 	if len(jobs) == 1 && jobs[0].BaseState() == "RUNNING" {
-		line += " " + elapsed(jobs[0].Elapsed(time.Now()))
+		line += " " + formatDuration(jobs[0].Elapsed(time.Now()))
 	}
 	if columns := p.style.Width; columns > 1 {
 		line = table.Cut(line, columns-1)
@@ -114,12 +114,12 @@ func (p *progress) show(id string, jobs []rest.Job) {
 		line = table.Paint(line, color)
 	}
 	fmt.Fprintf(p.w, "\r\x1b[K%s", line)
-	p.last = line
+	p.lastLine = line
 }
 
-// end ends the line of the last state, so that it stays on the terminal.
-func (p *progress) end() {
-	if p.terminal.Is() && p.last != "" {
+// finish ends the line of the last state, so that it stays on the terminal.
+func (p *progress) finish() {
+	if p.terminal.IsTerminal() && p.lastLine != "" {
 		fmt.Fprintln(p.w)
 	}
 }
@@ -132,7 +132,7 @@ func summary(jobs []rest.Job) (string, table.Color) {
 		text := printable.Text(strings.Join(j.State, "+"))
 		switch {
 		case !j.Active():
-			if o := outcome(j); o != success {
+			if o := outcome(j); o != successOutcome {
 				text += ", " + printable.Text(o)
 			}
 		case j.Nodes != "":

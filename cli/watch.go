@@ -31,24 +31,24 @@ Without ids it watches all jobs, or those that its options select, until Ctrl-C.
 	}
 	o.connectFlags(cmd)
 	f.flags(cmd)
-	o.completeNames(cmd)
+	o.completeFilter(cmd)
 	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "time between two requests for all jobs, at least 1s")
 	cmd.ValidArgsFunction = o.completeJobs((*rest.Job).Active)
-	return command(cmd, func(cmd *cobra.Command, ids []string) error {
+	return setRun(cmd, func(cmd *cobra.Command, ids []string) error {
 		switch {
 		case interval < time.Second:
-			return usage("--interval %s: shorter than 1s", interval)
-		case len(ids) > 0 && f.given():
-			return usage("watch: name jobs or select them, not both")
+			return usageError("--interval %s: shorter than 1s", interval)
+		case len(ids) > 0 && f.hasCondition():
+			return usageError("watch: name jobs or select them, not both")
 		}
 		if err := checkIDs(ids); err != nil {
 			return err
 		}
-		c, err := o.dialFor(cmd.Context(), &f)
+		c, err := o.dialWithFilter(cmd.Context(), &f)
 		if err != nil {
 			return err
 		}
-		changes := newChanges(cmd.OutOrStdout())
+		changes := newChangePrinter(cmd.OutOrStdout())
 		if len(ids) > 0 {
 			return c.watchJobs(cmd.Context(), ids, changes)
 		}
@@ -57,31 +57,31 @@ Without ids it watches all jobs, or those that its options select, until Ctrl-C.
 }
 
 // watchJobs follows the jobs with the given ids until all have ended.
-func (c *connection) watchJobs(ctx context.Context, ids []string, changes *changes) error {
+func (c *connection) watchJobs(ctx context.Context, ids []string, changes *changePrinter) error {
 	statuses, failures := make([]int, len(ids)), make([]error, len(ids))
-	var all sync.WaitGroup
-	gate := make(chan struct{}, 4)
+	var wg sync.WaitGroup
+	sem := make(chan struct{}, 4)
 	for i, id := range ids {
-		all.Go(func() {
-			jobs, err := c.follow(ctx, id, gate, func(jobs []rest.Job) {
+		wg.Go(func() {
+			jobs, err := c.pollJob(ctx, id, sem, func(jobs []rest.Job) {
 				for i := range jobs {
-					changes.see(&jobs[i])
+					changes.print(&jobs[i])
 				}
 			})
-			statuses[i], failures[i] = statusOf(jobs), err
+			statuses[i], failures[i] = exitStatus(jobs), err
 		})
 	}
-	all.Wait()
-	var failed error
+	wg.Wait()
+	var joined error
 	for _, err := range failures {
-		failed = join(failed, err)
+		joined = joinErrors(joined, err)
 	}
-	if failed != nil {
-		return failed
+	if joined != nil {
+		return joined
 	}
 	for _, status := range statuses {
 		if status != 0 {
-			return &Exit{Status: status}
+			return &ExitError{Status: status}
 		}
 	}
 	return nil
@@ -89,33 +89,33 @@ func (c *connection) watchJobs(ctx context.Context, ids []string, changes *chang
 
 // watchAll follows the jobs that f selects. It requests ended jobs as well,
 // because users wait for the end of a job.
-func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Duration, changes *changes) error {
+func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Duration, changes *changePrinter) error {
 	states := f.states
 	f.all, f.states = true, nil
 	var since int64
-	first, failing := true, time.Time{}
+	initial, failingSince := true, time.Time{}
 	for {
 		seen := map[uint32]bool{}
 		meta, err := c.Jobs(ctx, rest.Since(since), func(j *rest.Job) error {
 			seen[j.ID] = true
 			if f.matches(j) {
-				changes.follow(j, first, states)
+				changes.update(j, initial, states)
 			}
 			return nil
 		})
 		switch {
 		case err == nil:
-			failing = time.Time{}
+			failingSince = time.Time{}
 			if !meta.Unchanged {
-				changes.keep(seen)
-				first, since = false, meta.LastUpdate
+				changes.retain(seen)
+				initial, since = false, meta.LastUpdate
 			}
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !mayPass(err) || !failing.IsZero() && time.Since(failing) > patience:
+		case !isRetryable(err) || !failingSince.IsZero() && time.Since(failingSince) > retryTimeout:
 			return errs.Wrap(err, errs.KindOf(err), "watch jobs")
-		case failing.IsZero():
-			failing = time.Now()
+		case failingSince.IsZero():
+			failingSince = time.Now()
 		}
 		select {
 		case <-ctx.Done():
@@ -125,8 +125,8 @@ func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Dura
 	}
 }
 
-// changes prints the states of jobs that differ from the last printed ones.
-type changes struct {
+// changePrinter prints the states of jobs that differ from the last printed ones.
+type changePrinter struct {
 	w     io.Writer
 	style table.Style
 
@@ -134,12 +134,12 @@ type changes struct {
 	states map[uint32]string
 }
 
-func newChanges(w io.Writer) *changes {
-	return &changes{w: w, style: table.TerminalOf(w).Style(), states: map[uint32]string{}}
+func newChangePrinter(w io.Writer) *changePrinter {
+	return &changePrinter{w: w, style: table.TerminalOf(w).Style(), states: map[uint32]string{}}
 }
 
-// see prints the state of j if it has changed.
-func (c *changes) see(j *rest.Job) {
+// print prints the state of j if it has changed.
+func (c *changePrinter) print(j *rest.Job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	state := strings.Join(j.State, "+")
@@ -154,16 +154,16 @@ func (c *changes) see(j *rest.Job) {
 	fmt.Fprintf(c.w, "%s  %-8s  %-12s  %s\n", time.Now().Format("15:04:05"), printable.Text(j.Label()), printable.Text(j.Name), text)
 }
 
-// follow prints the state of j if it has changed. If states is not empty,
+// update prints the state of j if it has changed. If states is not empty,
 // follow prints only the states in it. If j is from the first list after the
 // start (first is set), follow prints the state only if j is active.
-func (c *changes) follow(j *rest.Job, first bool, states []string) {
-	shown := len(states) == 0
+func (c *changePrinter) update(j *rest.Job, initial bool, states []string) {
+	selected := len(states) == 0
 	for _, s := range states {
-		shown = shown || j.BaseState() == s
+		selected = selected || j.BaseState() == s
 	}
-	if shown && (!first || j.Active()) {
-		c.see(j)
+	if selected && (!initial || j.Active()) {
+		c.print(j)
 		return
 	}
 	c.mu.Lock()
@@ -171,8 +171,8 @@ func (c *changes) follow(j *rest.Job, first bool, states []string) {
 	c.states[j.ID] = strings.Join(j.State, "+")
 }
 
-// keep forgets the jobs that are not in seen.
-func (c *changes) keep(seen map[uint32]bool) {
+// retain forgets the jobs that are not in seen.
+func (c *changePrinter) retain(seen map[uint32]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id := range c.states {

@@ -13,30 +13,30 @@ import (
 // authKeys returns the keys that both configuration files share. auth returns
 // the structure in which their values are stored.
 func authKeys[T any](auth func(*T) *Auth) []key[T] {
-	each := func(name string, set func(*Auth, string) error) key[T] {
+	newKey := func(name string, set func(*Auth, string) error) key[T] {
 		return key[T]{name: name, set: func(to *T, v string) error { return set(auth(to), v) }}
 	}
 	return []key[T]{
-		each("AuthType", setAuthType),
-		each("AuthInfo", setAuthInfo),
-		each("AuthAltTypes", setAltTypes),
-		each("AuthAltParameters", setAltParameters),
-		each("jwt_key", lostParameter),
-		each("jwks", lostParameter),
-		each("userclaimfield", lostParameter),
-		each("max_token_lifespan", lostParameter),
+		newKey("AuthType", setAuthType),
+		newKey("AuthInfo", setAuthInfo),
+		newKey("AuthAltTypes", setAltTypes),
+		newKey("AuthAltParameters", setAltParameters),
+		newKey("jwt_key", misplacedParameter),
+		newKey("jwks", misplacedParameter),
+		newKey("userclaimfield", misplacedParameter),
+		newKey("max_token_lifespan", misplacedParameter),
 	}
 }
 
 func setAuthType(a *Auth, v string) error {
-	switch name := plugin(v, "auth/"); name {
+	switch name := pluginName(v, "auth/"); name {
 	case "cred", "munge":
 		a.AuthType = "auth/" + name
 	case "slurm", "sched":
 		a.AuthType = "auth/slurm"
 	default:
 		a.AuthType = "auth/" + name
-		return tolerated{wants("auth/cred, auth/munge or auth/slurm"), "not supported here: only tokens are accepted (AuthAltTypes=auth/jwt)"}
+		return toleratedError{wantError("auth/cred, auth/munge or auth/slurm"), "not supported here: only tokens are accepted (AuthAltTypes=auth/jwt)"}
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ func setAuthType(a *Auth, v string) error {
 // The other parameters are for Slurm's plugins.
 func setAuthInfo(a *Auth, v string) error {
 	var n notes
-	for _, p := range commas(v) {
+	for _, p := range splitList(v) {
 		if path, ok := socket(p); ok {
 			if err := setPath(&a.AuthSocket, path); err != nil {
 				return err
@@ -73,14 +73,14 @@ func socket(p string) (path string, ok bool) {
 // alternatives.
 func setAltTypes(a *Auth, v string) error {
 	var n notes
-	for _, t := range commas(v) {
-		switch name := plugin(t, "auth/"); name {
+	for _, t := range splitList(v) {
+		switch name := pluginName(t, "auth/"); name {
 		case "jwt":
 			a.JWT = true
 		case "munge", "slurm":
 			n.add("auth/" + name + " is supported only as AuthType, ignored")
 		default:
-			n.tolerate(wants("auth/jwt"), strconv.Quote(t)+" is not supported, ignored")
+			n.tolerate(wantError("auth/jwt"), strconv.Quote(t)+" is not supported, ignored")
 		}
 	}
 	return n.err()
@@ -93,15 +93,15 @@ func setAltTypes(a *Auth, v string) error {
 // Slurm.
 func setAltParameters(a *Auth, v string) error {
 	var n notes
-	given := map[string]bool{}
-	for _, p := range commas(v) {
+	seen := map[string]bool{}
+	for _, p := range splitList(v) {
 		name, value, hasValue := strings.Cut(p, "=")
 		name = fold(strings.TrimSpace(name))
-		if given[name] {
+		if seen[name] {
 			n.tolerate(fmt.Errorf("%q is given twice", name), name+": repeated; the first one is used")
 			continue
 		}
-		given[name] = true
+		seen[name] = true
 		a.setParameter(name, strings.TrimSpace(value), hasValue, &n)
 	}
 	return n.err()
@@ -109,31 +109,31 @@ func setAltParameters(a *Auth, v string) error {
 
 // setParameter sets one parameter, and adds warnings and errors about it to n.
 func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
-	pass := func(err error, what string) {
+	record := func(err error, note string) {
 		if err != nil {
-			n.tolerate(fmt.Errorf("%s: %w", name, err), name+": "+what)
+			n.tolerate(fmt.Errorf("%s: %w", name, err), name+": "+note)
 		}
 	}
-	const elsewhere = "not an absolute path, so each program would read another file; ignored, and the daemons verify tokens"
+	const relativeNote = "not an absolute path, so each program would read another file; ignored, and the daemons verify tokens"
 	switch name {
 	case "jwt_key":
-		pass(setPath(&a.JWTKey, value), elsewhere)
-		a.KeyElsewhere = a.JWTKey == ""
+		record(setPath(&a.JWTKey, value), relativeNote)
+		a.HasUnusableKey = a.JWTKey == ""
 	case "jwks":
-		pass(setPath(&a.JWKS, value), elsewhere)
-		a.KeyElsewhere = a.KeyElsewhere || a.JWKS == ""
+		record(setPath(&a.JWKS, value), relativeNote)
+		a.HasUnusableKey = a.HasUnusableKey || a.JWKS == ""
 	case "userclaimfield":
-		pass(setClaim(&a.UserClaimField, value), "not the name of a user claim, ignored")
+		record(setClaim(&a.UserClaimField, value), "not the name of a user claim, ignored")
 	case "max_token_lifespan":
-		pass(setSeconds(&a.MaxTokenLifespan, value), "not a number of seconds above 0, ignored")
-		if a.MaxTokenLifespan > longestTokenLifespan {
-			a.MaxTokenLifespan = longestTokenLifespan
-			n.add(fmt.Sprintf("max_token_lifespan: reduced to the maximum, %d", longestTokenLifespan/time.Second))
+		record(setSeconds(&a.MaxTokenLifespan, value), "not a number of seconds above 0, ignored")
+		if a.MaxTokenLifespan > maxTokenLifespan {
+			a.MaxTokenLifespan = maxTokenLifespan
+			n.add(fmt.Sprintf("max_token_lifespan: reduced to the maximum, %d", maxTokenLifespan/time.Second))
 		}
 	case "disable_token_creation":
 		a.DisableTokenCreation = true
 		if hasValue { // the meaning of "=no" would be ambiguous
-			pass(errors.New("takes no value"), "enabled; its value is ignored")
+			record(errors.New("takes no value"), "enabled; its value is ignored")
 		}
 	case "use_jwt_client_ids": // for Slurm's daemons
 	default:
@@ -155,41 +155,41 @@ func (n *notes) tolerate(refusal error, text string) {
 }
 
 // err returns the notes as one error, which the function that sets the key must
-// return. The error's type is tolerated if n has an error, or passedOver if n
+// return. The error's type is tolerated if n has an error, or warningError if n
 // has only warnings. Without notes, err returns nil.
 func (n *notes) err() error {
 	text := strings.Join(n.texts, "; ")
 	switch {
 	case n.refusal != nil:
-		return tolerated{n.refusal, text}
+		return toleratedError{n.refusal, text}
 	case text != "":
-		return passedOver(text)
+		return warningError(text)
 	}
 	return nil
 }
 
-// lostParameter refuses a parameter of AuthAltParameters that appears as a key
+// misplacedParameter refuses a parameter of AuthAltParameters that appears as a key
 // of the file. This happens if the list has a space after a comma: the space
 // ends the value, and the parameter's restriction would be lost.
-func lostParameter(*Auth, string) error {
+func misplacedParameter(*Auth, string) error {
 	return errors.New("is a parameter of AuthAltParameters=; write it there, after a comma and without spaces")
 }
 
 // Lifetimes of tokens that the daemons create.
 const (
-	longestTokenLifespan = 366 * 24 * time.Hour // maximum that the configuration may set
-	usualTokenLifespan   = 30 * 24 * time.Hour  // default; a stolen token should be usable for days, not for years
+	maxTokenLifespan     = 366 * 24 * time.Hour // maximum that the configuration may set
+	defaultTokenLifespan = 30 * 24 * time.Hour  // default; a stolen token should be usable for days, not for years
 )
 
-// LongestToken returns the maximum lifetime of tokens that are created with
+// LifespanLimit returns the maximum lifetime of tokens that are created with
 // this configuration.
-func (a *Auth) LongestToken() time.Duration { return cmp.Or(a.MaxTokenLifespan, usualTokenLifespan) }
+func (a *Auth) LifespanLimit() time.Duration { return cmp.Or(a.MaxTokenLifespan, defaultTokenLifespan) }
 
 // setClaim sets the name of the claim that contains the user. It must not be
 // one of the claims for times.
 func setClaim(to *string, v string) error {
 	if v == "" || len(v) > 64 || v == "exp" || v == "iat" || v == "nbf" {
-		return wants("the name of a claim")
+		return wantError("the name of a claim")
 	}
 	*to = v
 	return nil
@@ -218,7 +218,7 @@ func (a *Auth) complete(slurm bool, state string) {
 	default:
 		a.AuthSocket, a.Munge = "", Munge{}
 	}
-	if a.JWT && a.JWTKey == "" && a.JWKS == "" && state != "" && !a.KeyElsewhere {
+	if a.JWT && a.JWTKey == "" && a.JWKS == "" && state != "" && !a.HasUnusableKey {
 		a.JWTKey = filepath.Join(state, "jwt_hs256.key") // as in Slurm
 	}
 }

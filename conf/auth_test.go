@@ -12,51 +12,51 @@ import (
 // TestAltParameters checks the values of AuthAltParameters, which both
 // configuration files may have.
 func TestAltParameters(t *testing.T) {
-	both := func(key, set string) Auth { return Auth{JWTKey: key, JWKS: set} }
+	withKeys := func(key, set string) Auth { return Auth{JWTKey: key, JWKS: set} }
 	const year = 366 * 24 * time.Hour
 	tests := []struct {
-		name  string
-		value string // as in the file, with its quotes
-		want  Auth
-		warns string // text of the only warning, after the key's name
-		fails string // text of the only problem
+		name    string
+		value   string // as in the file, with its quotes
+		want    Auth
+		warning string // text of the only warning, after the key's name
+		problem string // text of the only problem
 	}{
-		{name: "a key", value: "jwt_key=/k", want: both("/k", "")},
-		{name: "a key set", value: "jwks=/j", want: both("", "/j")},
-		{name: "both", value: "jwt_key=/k,jwks=/j", want: both("/k", "/j")},
-		{name: "both, in the other order", value: "jwks=/j,jwt_key=/k", want: both("/k", "/j")},
+		{name: "a key", value: "jwt_key=/k", want: withKeys("/k", "")},
+		{name: "a key set", value: "jwks=/j", want: withKeys("", "/j")},
+		{name: "both", value: "jwt_key=/k,jwks=/j", want: withKeys("/k", "/j")},
+		{name: "both, in the other order", value: "jwks=/j,jwt_key=/k", want: withKeys("/k", "/j")},
 		{name: "names in any case, values as they are", value: "JWT_KEY=/K,JwKs=/J,UserClaimField=Preferred_UserName",
 			want: Auth{JWTKey: "/K", JWKS: "/J", UserClaimField: "Preferred_UserName"}},
-		{name: "quoted", value: `"jwt_key=/a key,jwks=/j"`, want: both("/a key", "/j")},
-		{name: "quoted, with blanks", value: `" jwt_key = /k , jwks = /j "`, want: both("/k", "/j")},
-		{name: "extra commas", value: ",jwt_key=/k,,jwks=/j,", want: both("/k", "/j")},
-		{name: "an equals sign in the path", value: "jwt_key=/k=1", want: both("/k=1", "")},
-		{name: "a path that is not clean", value: "jwt_key=/a/../k", want: both("/k", "")},
+		{name: "quoted", value: `"jwt_key=/a key,jwks=/j"`, want: withKeys("/a key", "/j")},
+		{name: "quoted, with blanks", value: `" jwt_key = /k , jwks = /j "`, want: withKeys("/k", "/j")},
+		{name: "extra commas", value: ",jwt_key=/k,,jwks=/j,", want: withKeys("/k", "/j")},
+		{name: "an equals sign in the path", value: "jwt_key=/k=1", want: withKeys("/k=1", "")},
+		{name: "a path that is not clean", value: "jwt_key=/a/../k", want: withKeys("/k", "")},
 		{name: "a claim that is not the default", value: "jwks=/j,userclaimfield=preferred_username", want: Auth{JWKS: "/j", UserClaimField: "preferred_username"}},
 		{name: "users can't create tokens", value: "jwt_key=/k,disable_token_creation", want: Auth{JWTKey: "/k", DisableTokenCreation: true}},
 		{name: "users can't create tokens, in capitals", value: "DISABLE_TOKEN_CREATION", want: Auth{DisableTokenCreation: true}},
 		{name: "a lifetime", value: "max_token_lifespan=60", want: Auth{MaxTokenLifespan: time.Minute}},
 		{name: "the longest lifetime", value: "max_token_lifespan=31622400", want: Auth{MaxTokenLifespan: year}},
 		{name: "above the longest lifetime", value: "max_token_lifespan=4294967295", want: Auth{MaxTokenLifespan: year},
-			warns: "max_token_lifespan: reduced to the maximum, 31622400"},
-		{name: "a parameter for Slurm's daemons", value: "use_client_ids,jwt_key=/k", want: both("/k", ""), warns: `unknown parameter "use_client_ids", ignored`},
-		{name: "several unknown", value: "x=1,jwt_key=/k,y", want: both("/k", ""),
-			warns: `unknown parameter "x", ignored; unknown parameter "y", ignored`},
+			warning: "max_token_lifespan: reduced to the maximum, 31622400"},
+		{name: "a parameter for Slurm's daemons", value: "use_client_ids,jwt_key=/k", want: withKeys("/k", ""), warning: `unknown parameter "use_client_ids", ignored`},
+		{name: "several unknown", value: "x=1,jwt_key=/k,y", want: withKeys("/k", ""),
+			warning: `unknown parameter "x", ignored; unknown parameter "y", ignored`},
 
-		{name: "a relative key", value: "jwt_key=k", fails: "jwt_key: want an absolute path"},
-		{name: "a relative key set", value: "jwks=./j", fails: "jwks: want an absolute path"},
-		{name: "no key", value: "jwt_key=", fails: "jwt_key: want an absolute path"},
-		{name: "no key set", value: "jwks", fails: "jwks: want an absolute path"},
-		{name: "no claim", value: "userclaimfield=", fails: "userclaimfield: want the name of a claim"},
-		{name: "no lifetime", value: "max_token_lifespan=", fails: "max_token_lifespan: want a number of seconds above 0"},
-		{name: "0", value: "max_token_lifespan=0", fails: "max_token_lifespan: want a number of seconds above 0"},
-		{name: "negative", value: "max_token_lifespan=-1", fails: "max_token_lifespan: want a number of seconds above 0"},
-		{name: "a parameter without a value set to no", value: "disable_token_creation=no", fails: "disable_token_creation: takes no value"},
-		{name: "a parameter without a value set to nothing", value: "disable_token_creation=", fails: "disable_token_creation: takes no value"},
-		{name: "two keys", value: "jwt_key=/k,jwt_key=/l", fails: `"jwt_key" is given twice`},
-		{name: "one key twice", value: "jwt_key=/k,JWT_KEY=/k", fails: `"jwt_key" is given twice`},
-		{name: "two key sets", value: "jwks=/k,jwks=/l", fails: `"jwks" is given twice`},
-		{name: "two claims", value: "userclaimfield=a,userclaimfield=b", fails: `"userclaimfield" is given twice`},
+		{name: "a relative key", value: "jwt_key=k", problem: "jwt_key: want an absolute path"},
+		{name: "a relative key set", value: "jwks=./j", problem: "jwks: want an absolute path"},
+		{name: "no key", value: "jwt_key=", problem: "jwt_key: want an absolute path"},
+		{name: "no key set", value: "jwks", problem: "jwks: want an absolute path"},
+		{name: "no claim", value: "userclaimfield=", problem: "userclaimfield: want the name of a claim"},
+		{name: "no lifetime", value: "max_token_lifespan=", problem: "max_token_lifespan: want a number of seconds above 0"},
+		{name: "0", value: "max_token_lifespan=0", problem: "max_token_lifespan: want a number of seconds above 0"},
+		{name: "negative", value: "max_token_lifespan=-1", problem: "max_token_lifespan: want a number of seconds above 0"},
+		{name: "a parameter without a value set to no", value: "disable_token_creation=no", problem: "disable_token_creation: takes no value"},
+		{name: "a parameter without a value set to nothing", value: "disable_token_creation=", problem: "disable_token_creation: takes no value"},
+		{name: "two keys", value: "jwt_key=/k,jwt_key=/l", problem: `"jwt_key" is given twice`},
+		{name: "one key twice", value: "jwt_key=/k,JWT_KEY=/k", problem: `"jwt_key" is given twice`},
+		{name: "two key sets", value: "jwks=/k,jwks=/l", problem: `"jwks" is given twice`},
+		{name: "two claims", value: "userclaimfield=a,userclaimfield=b", problem: `"userclaimfield" is given twice`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -73,24 +73,24 @@ func TestAltParameters(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got) + cmp.Diff(tt.want, inDbd); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
-			var failed, warned []string
-			if tt.fails != "" {
-				failed = []string{"/f:3: AuthAltParameters: " + tt.fails}
+			var wantProblems, wantWarnings []string
+			if tt.problem != "" {
+				wantProblems = []string{"/f:3: AuthAltParameters: " + tt.problem}
 			}
-			if tt.warns != "" {
-				warned = []string{"/f:3: AuthAltParameters: " + tt.warns}
+			if tt.warning != "" {
+				wantWarnings = []string{"/f:3: AuthAltParameters: " + tt.warning}
 			}
 			for _, e := range []error{err, dbdErr} {
 				var lines []string
 				if e != nil {
 					lines = strings.Split(e.Error(), "\n")
 				}
-				if diff := cmp.Diff(failed, lines, cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(wantProblems, lines, cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("problems: -want +got\n%s", diff)
 				}
 			}
 			for _, w := range [][]Warning{warnings, dbdWarnings} {
-				if diff := cmp.Diff(warned, texts(w), cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(wantWarnings, texts(w), cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("warnings: -want +got\n%s", diff)
 				}
 			}
@@ -119,7 +119,7 @@ func TestParametersBehindABlank(t *testing.T) {
 
 func TestLongestToken(t *testing.T) {
 	for configured, want := range map[time.Duration]time.Duration{0: 30 * 24 * time.Hour, time.Minute: time.Minute} {
-		if got := (&Auth{MaxTokenLifespan: configured}).LongestToken(); got != want {
+		if got := (&Auth{MaxTokenLifespan: configured}).LifespanLimit(); got != want {
 			t.Errorf("%v configured: %v, want %v", configured, got, want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // controllers have an effect only if SchedctldHost is not set.
 type clusterDraft struct {
 	Cluster
-	accounted       bool
+	hasAccounting   bool
 	accounting      Accounting
 	primary, backup Host
 }
@@ -23,11 +23,11 @@ var clusterGrammar = grammar[clusterDraft]{
 	keys: append([]key[clusterDraft]{
 		{name: "ClusterName", set: func(c *clusterDraft, v string) error { return setName(&c.ClusterName, v) }},
 		{name: "SchedctldHost", list: true, set: func(c *clusterDraft, v string) error { return addHost(&c.Controllers, v) }},
-		{name: "ControlMachine", set: func(c *clusterDraft, v string) error { return setOldHost(&c.primary.Name, v) }},
+		{name: "ControlMachine", set: func(c *clusterDraft, v string) error { return setLegacyHost(&c.primary.Name, v) }},
 		{name: "ControlAddr", set: func(c *clusterDraft, v string) error { return setHost(&c.primary.Address, v) }},
-		{name: "BackupController", set: func(c *clusterDraft, v string) error { return setOldHost(&c.backup.Name, v) }},
+		{name: "BackupController", set: func(c *clusterDraft, v string) error { return setLegacyHost(&c.backup.Name, v) }},
 		{name: "BackupAddr", set: func(c *clusterDraft, v string) error { return setHost(&c.backup.Address, v) }},
-		{name: "SchedctldAddr", set: func(c *clusterDraft, v string) error { return setHost(&c.Front, v) }},
+		{name: "SchedctldAddr", set: func(c *clusterDraft, v string) error { return setHost(&c.SharedAddress, v) }},
 		{name: "SchedctldPort", set: func(c *clusterDraft, v string) error { return setPorts(&c.ControllerPort, &c.MorePorts, v) }},
 		{name: "SchedUser", set: func(c *clusterDraft, v string) error { return setUser(&c.User, v) }},
 		{name: "AccountingStorageType", set: setAccounting},
@@ -40,9 +40,9 @@ var clusterGrammar = grammar[clusterDraft]{
 		{name: "PrivateData", set: func(c *clusterDraft, v string) error { return setPrivate(&c.PrivateData, v) }},
 		{name: "TLSType", set: func(_ *clusterDraft, v string) error { return checkTLSType(v) }},
 		{name: "TLSParameters", set: setTLS},
-		{name: "MessageTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.MessageTimeout, v, longestMessage) }},
-		{name: "TCPTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.ConnectTimeout, v, longestConnect) }},
-		{name: "DebugFlags", set: func(c *clusterDraft, v string) error { c.DebugFlags = commas(v); return nil }},
+		{name: "MessageTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.MessageTimeout, v, maxMessageTimeout) }},
+		{name: "TCPTimeout", set: func(c *clusterDraft, v string) error { return setTimeout(&c.ConnectTimeout, v, maxConnectTimeout) }},
+		{name: "DebugFlags", set: func(c *clusterDraft, v string) error { c.DebugFlags = splitList(v); return nil }},
 	}, authKeys(func(c *clusterDraft) *Auth { return &c.Auth })...),
 	lines: map[string]func(*clusterDraft) *[]Line{
 		"nodename":      func(c *clusterDraft) *[]Line { return &c.Nodes },
@@ -54,7 +54,7 @@ var clusterGrammar = grammar[clusterDraft]{
 		"blockname":     nil,
 		"poweraction":   nil,
 	},
-	passed: passedCluster,
+	ignored: ignoredClusterKeys,
 }
 
 func readCluster(path string, open source) (*Cluster, []Warning, error) {
@@ -63,7 +63,7 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 		accounting: Accounting{Host: "localhost", Port: DefaultAccountingPort},
 	}
 	r := read(clusterGrammar, draft, path, open)
-	draft.oldHosts(r)
+	draft.addLegacyHosts(r)
 	r.require(path, "ClusterName", "SchedctldHost")
 	c := &draft.Cluster
 	c.Files, c.SlurmKeys = r.files, r.slurm
@@ -71,7 +71,7 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 	if err != nil {
 		return nil, warnings, err
 	}
-	if draft.accounted {
+	if draft.hasAccounting {
 		c.Accounting = &draft.accounting
 	}
 	state := c.StateSaveLocation
@@ -82,10 +82,10 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 	return c, warnings, nil
 }
 
-// oldHosts adds the controllers that the old keys name: ControlMachine, and
-// optionally BackupController. If SchedctldHost is set, oldHosts ignores the
+// addLegacyHosts adds the controllers that the old keys name: ControlMachine, and
+// optionally BackupController. If SchedctldHost is set, addLegacyHosts ignores the
 // old keys.
-func (c *clusterDraft) oldHosts(r *reading[clusterDraft]) {
+func (c *clusterDraft) addLegacyHosts(r *parser[clusterDraft]) {
 	primary, backup := r.seen["controlmachine"], r.seen["backupcontroller"]
 	switch {
 	case len(c.Controllers) > 0 || r.seen["schedctldhost"]:
@@ -104,20 +104,20 @@ func (c *clusterDraft) oldHosts(r *reading[clusterDraft]) {
 	}
 }
 
-// setOldHost sets the name of a machine. The value may be a list of several
+// setLegacyHost sets the name of a machine. The value may be a list of several
 // names of the same machine.
-func setOldHost(to *string, v string) error {
+func setLegacyHost(to *string, v string) error {
 	name, _, _ := strings.Cut(v, ",")
 	return setHost(to, name)
 }
 
 func setAccounting(c *clusterDraft, v string) error {
-	switch plugin(v, "accounting_storage/") {
+	switch pluginName(v, "accounting_storage/") {
 	case "none":
 	case "scheddbd", "slurmdbd":
-		c.accounted = true
+		c.hasAccounting = true
 	default:
-		return tolerated{wants("accounting_storage/scheddbd, accounting_storage/slurmdbd or accounting_storage/none"),
+		return toleratedError{wantError("accounting_storage/scheddbd, accounting_storage/slurmdbd or accounting_storage/none"),
 			"unsupported type; accounting is not served"}
 	}
 	return nil
@@ -127,7 +127,7 @@ func setAccounting(c *clusterDraft, v string) error {
 // another key, and issues credentials for an accounting daemon that several
 // clusters share. A value that names no socket is a password, and is ignored.
 func setAccountingMunge(c *clusterDraft, v string) error {
-	for _, p := range commas(v) {
+	for _, p := range splitList(v) {
 		if path, ok := socket(p); ok && filepath.IsAbs(path) {
 			c.accounting.Munge = filepath.Clean(path)
 			return nil
@@ -141,7 +141,7 @@ func setAccountingMunge(c *clusterDraft, v string) error {
 // there. Their connections to such daemons would fail, and their own listeners
 // would contradict the configuration.
 func checkTLSType(v string) error {
-	if name := plugin(v, "tls/"); name != "none" {
+	if name := pluginName(v, "tls/"); name != "none" {
 		return errors.New("want tls/none: TLS between daemons (tls/s2n) is not supported. " +
 			"Set TLSType=tls/none for the cluster, or use Slurm's own slurmrestd")
 	}
@@ -150,10 +150,10 @@ func checkTLSType(v string) error {
 
 func setTLS(c *clusterDraft, v string) error {
 	c.TLS = map[string]string{}
-	for _, p := range commas(v) {
+	for _, p := range splitList(v) {
 		name, value, _ := strings.Cut(p, "=")
 		if name == "" {
-			return wants("name=value pairs, separated by commas")
+			return wantError("name=value pairs, separated by commas")
 		}
 		c.TLS[fold(name)] = value
 	}

@@ -33,7 +33,7 @@ type Cluster struct {
 
 	ClusterName    string
 	Controllers    []Host // primary first
-	Front          string // SchedctldAddr: shared address of the active controller; "" to use the address of each
+	SharedAddress  string // SchedctldAddr: shared address of the active controller; "" to use the address of each
 	ControllerPort int
 	MorePorts      int    // number of further ports on which the controllers listen
 	User           string // SchedUser; "" for root
@@ -77,8 +77,8 @@ type Auth struct {
 	JWKS                 string        // … jwks=
 	UserClaimField       string        // … userclaimfield=
 	DisableTokenCreation bool          // … disable_token_creation
-	MaxTokenLifespan     time.Duration // … max_token_lifespan=; see LongestToken
-	KeyElsewhere         bool          // a key's path can't be used here, so no default is used
+	MaxTokenLifespan     time.Duration // … max_token_lifespan=; see LifespanLimit
+	HasUnusableKey       bool          // a key's path can't be used here, so no default is used
 }
 
 // Munge has the settings of the munged that issues credentials for auth/munge.
@@ -126,10 +126,10 @@ func (l Line) Get(key string) (value string, ok bool) {
 // Read reads the cluster's configuration. An error lists all problems; warnings
 // are returned with or without an error. /dev/null stands for an empty
 // configuration with all defaults, for programs that need no configuration.
-func Read(path string) (*Cluster, []Warning, error) { return own.Read(path) }
+func Read(path string) (*Cluster, []Warning, error) { return diskReader.Read(path) }
 
 // ReadDbd reads the accounting daemon's configuration, like Read.
 func ReadDbd(path string) (*Dbd, []Warning, error) {
-	d, warnings, err := readDbd(path, from(own.Files))
-	return d, warnings, own.hinted(path, err)
+	d, warnings, err := readDbd(path, newSource(diskReader.Files))
+	return d, warnings, diskReader.withHint(path, err)
 }

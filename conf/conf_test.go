@@ -237,12 +237,12 @@ func TestIncludeSlurmConf(t *testing.T) {
 // hides slurm.conf. The error must name slurm.conf and propose a line that
 // works.
 func TestShadowed(t *testing.T) {
-	kept := DefaultPaths
-	defer func() { DefaultPaths = kept }()
+	saved := DefaultPaths
+	defer func() { DefaultPaths = saved }()
 	dir := t.TempDir()
 	DefaultPaths = []string{dir + "/sched.conf", dir + "/slurm.conf", dir + "/run.conf"}
 	const tls = "TLSParameters=restd_cert_file=/c"
-	refused := func() string {
+	readHint := func() string {
 		_, _, err := Read(dir + "/sched.conf")
 		if err == nil || !strings.Contains(err.Error(), "ClusterName is missing") {
 			t.Errorf("got %v", err)
@@ -250,11 +250,11 @@ func TestShadowed(t *testing.T) {
 		return errs.HintOf(err)
 	}
 	write(t, dir+"/sched.conf", tls)
-	if hint := refused(); hint != "" {
+	if hint := readHint(); hint != "" {
 		t.Errorf("nothing is hidden, but got: %s", hint)
 	}
 	write(t, dir+"/slurm.conf", "ClusterName=c\nSlurmctldHost=h\n")
-	hint := refused()
+	hint := readHint()
 	_, line, found := strings.Cut(hint, ": Include ")
 	if !found || !strings.HasPrefix(hint, dir+"/slurm.conf is not read, because "+dir+"/sched.conf exists") {
 		t.Fatalf("hint %q", hint)
@@ -340,7 +340,7 @@ func TestJudge(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own := func(path string, uid, gid int, mode os.FileMode) {
+	chown := func(path string, uid, gid int, mode os.FileMode) {
 		if err := errors.Join(os.Chown(path, uid, gid), os.Chmod(path, mode)); err != nil {
 			t.Fatal(err)
 		}
@@ -360,9 +360,9 @@ func TestJudge(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			own(dir, tt.dirUID, 0, 0o755)
-			own(other, tt.uid, tt.gid, tt.mode)
-			err := Judge([]string{path, other, null}, guard.Trust{Owners: []uint32{schedUser}})
+			chown(dir, tt.dirUID, 0, 0o755)
+			chown(other, tt.uid, tt.gid, tt.mode)
+			err := CheckTrust([]string{path, other, devNull}, guard.Trust{Owners: []uint32{schedUser}})
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}

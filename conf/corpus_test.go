@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// etc reads testdata/slurm as /etc/slurm.
-func etc(path string) ([]byte, uint32, error) {
+// readTestdata reads testdata/slurm as /etc/slurm.
+func readTestdata(path string) ([]byte, uint32, error) {
 	data, err := os.ReadFile(filepath.Join("testdata/slurm", strings.TrimPrefix(path, "/etc/slurm/")))
 	return data, 0, err
 }
@@ -86,7 +86,7 @@ func TestCorpus(t *testing.T) {
 			c.JWT, c.JWTKey, c.Accounting = true, "/var/spool/jwt_hs256.key", &Accounting{Host: "DBD", Port: 6819}
 		})},
 		{file: "vip.conf", nodes: 1, want: site(func(c *Cluster) {
-			c.ClusterName, c.Controllers, c.Front = "moving", []Host{{"a", "10.0.0.1"}, {"b", "10.0.0.2"}}, "10.0.0.100"
+			c.ClusterName, c.Controllers, c.SharedAddress = "moving", []Host{{"a", "10.0.0.1"}, {"b", "10.0.0.2"}}, "10.0.0.100"
 			c.JWT, c.JWTKey = true, "/var/spool/jwt_hs256.key"
 			c.Accounting = &Accounting{Host: "shared-dbd", Port: 6819, Munge: "/run/munge-global/munge.socket.2"}
 		}), warnings: []string{
@@ -97,12 +97,12 @@ func TestCorpus(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.file, func(t *testing.T) {
-			c, warnings, err := readCluster("/etc/slurm/"+tt.file, etc)
-			said := texts(warnings)
-			for i := range said {
-				said[i] = strings.TrimPrefix(said[i], "/etc/slurm/")
+			c, warnings, err := readCluster("/etc/slurm/"+tt.file, readTestdata)
+			got := texts(warnings)
+			for i := range got {
+				got[i] = strings.TrimPrefix(got[i], "/etc/slurm/")
 			}
-			if diff := cmp.Diff(tt.warnings, said, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tt.warnings, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("warnings: (-want +got):\n%s", diff)
 			}
 			if err != nil {
@@ -115,8 +115,8 @@ func TestCorpus(t *testing.T) {
 			if len(c.Nodes) != tt.nodes || len(c.Partitions) != tt.partitions {
 				t.Errorf("%d node lines and %d of partitions, want %d and %d", len(c.Nodes), len(c.Partitions), tt.nodes, tt.partitions)
 			}
-			unasked := cmpopts.IgnoreFields(Cluster{}, "Path", "Files", "Nodes", "Partitions", "TLS")
-			if diff := cmp.Diff(tt.want, *c, unasked); diff != "" {
+			ignored := cmpopts.IgnoreFields(Cluster{}, "Path", "Files", "Nodes", "Partitions", "TLS")
+			if diff := cmp.Diff(tt.want, *c, ignored); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -126,8 +126,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// huge is the configuration of a cluster with a line for each of n nodes.
-func huge(n int) string {
+// hugeConfig is the configuration of a cluster with a line for each of n nodes.
+func hugeConfig(n int) string {
 	var b strings.Builder
 	b.WriteString(minimal)
 	for i := range n {
@@ -140,7 +140,7 @@ func huge(n int) string {
 // TestHuge checks the configurations of two large clusters: one with all nodes
 // on one line, and one with thousands of lines.
 func TestHuge(t *testing.T) {
-	c, warnings, err := readCluster("/c", files{"/c": huge(20_000)}.open)
+	c, warnings, err := readCluster("/c", files{"/c": hugeConfig(20_000)}.open)
 	if err != nil || len(warnings) > 0 || len(c.Nodes) != 20_000 {
 		t.Errorf("%d warnings, %v", len(warnings), err)
 	}
@@ -152,7 +152,7 @@ func TestHuge(t *testing.T) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	text := huge(5000)
+	text := hugeConfig(5000)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {

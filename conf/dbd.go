@@ -8,11 +8,11 @@ var dbdGrammar = grammar[Dbd]{
 		{name: "SchedUser", set: func(d *Dbd, v string) error { return setUser(&d.User, v) }},
 		{name: "StorageLoc", set: func(d *Dbd, v string) error { return setPath(&d.StorageLoc, v) }},
 		{name: "PrivateData", set: func(d *Dbd, v string) error { return setPrivate(&d.PrivateData, v) }},
-		{name: "MessageTimeout", set: func(d *Dbd, v string) error { return setTimeout(&d.MessageTimeout, v, longestMessage) }},
+		{name: "MessageTimeout", set: func(d *Dbd, v string) error { return setTimeout(&d.MessageTimeout, v, maxMessageTimeout) }},
 		{name: "TLSType", set: func(_ *Dbd, v string) error { return checkTLSType(v) }},
-		{name: "DebugFlags", set: func(d *Dbd, v string) error { d.DebugFlags = commas(v); return nil }},
+		{name: "DebugFlags", set: func(d *Dbd, v string) error { d.DebugFlags = splitList(v); return nil }},
 	}, authKeys(func(d *Dbd) *Auth { return &d.Auth })...),
-	passed: passedDbd,
+	ignored: ignoredDbdKeys,
 }
 
 func readDbd(path string, open source) (*Dbd, []Warning, error) {

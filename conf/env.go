@@ -16,18 +16,18 @@ import (
 // shows neither value, because SCHED_JWT may be a token.
 func Env(name string) (string, error) {
 	value := os.Getenv(name)
-	rest, ok := strings.CutPrefix(name, "SCHED")
+	suffix, ok := strings.CutPrefix(name, "SCHED")
 	if !ok {
 		return value, nil // ABORT_ON_FATAL has one spelling
 	}
-	other := os.Getenv("SLURM" + rest)
+	slurmValue := os.Getenv("SLURM" + suffix)
 	switch {
 	case value == "":
-		return other, nil
-	case other == "" || other == value:
+		return slurmValue, nil
+	case slurmValue == "" || slurmValue == value:
 		return value, nil
 	}
-	return "", errs.New(errs.Invalid, "environment: %s and SLURM%s are both set and differ", name, rest).
+	return "", errs.New(errs.Invalid, "environment: %s and SLURM%s are both set and differ", name, suffix).
 		WithHint("unset one of them")
 }
 
@@ -40,4 +40,4 @@ var DefaultPaths = []string{"/etc/sched/sched.conf", "/etc/slurm/slurm.conf", "/
 // Find returns the path of the cluster's configuration: flag if it is not
 // empty, otherwise the value of SCHED_CONF or SLURM_CONF, otherwise the first
 // of DefaultPaths that exists.
-func Find(flag string) (string, error) { return own.Find(flag) }
+func Find(flag string) (string, error) { return diskReader.Find(flag) }

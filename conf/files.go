@@ -29,8 +29,8 @@ type Files interface {
 // Reader reads configuration files through Files.
 type Reader struct{ Files }
 
-// own reads files that this process opens without help from another process.
-var own = Reader{disk{}}
+// diskReader reads files that this process opens without help from another process.
+var diskReader = Reader{disk{}}
 
 type disk struct{}
 
@@ -48,8 +48,8 @@ func (disk) Exists(path string) bool {
 
 // Read does what the function Read does, but opens the files through r.
 func (r Reader) Read(path string) (*Cluster, []Warning, error) {
-	c, warnings, err := readCluster(path, from(r.Files))
-	return c, warnings, r.hinted(path, err)
+	c, warnings, err := readCluster(path, newSource(r.Files))
+	return c, warnings, r.withHint(path, err)
 }
 
 // Find does what the function Find does, but looks for the files through r.
@@ -69,30 +69,30 @@ func (r Reader) Find(flag string) (string, error) {
 		WithHint("name one with -f FILE or SCHED_CONF; /dev/null means no configuration")
 }
 
-// hinted adds a hint to an error about a missing key if the file at path hides
+// withHint adds a hint to an error about a missing key if the file at path hides
 // another configuration file, which may have the key.
-func (r Reader) hinted(path string, err error) error {
+func (r Reader) withHint(path string, err error) error {
 	problems, ok := errors.AsType[Problems](err)
-	lacks := func(p Problem) bool { return p.Line == 0 && strings.HasSuffix(p.Text, missing) }
-	if !ok || !slices.ContainsFunc(problems, lacks) {
+	isMissingKey := func(p Problem) bool { return p.Line == 0 && strings.HasSuffix(p.Text, missingSuffix) }
+	if !ok || !slices.ContainsFunc(problems, isMissingKey) {
 		return err
 	}
-	return problems.err(r.shadowed(path))
+	return problems.err(r.shadowHint(path))
 }
 
-// missing is the end of the text of a Problem about a required key.
-const missing = " is missing"
+// missingSuffix is the end of the text of a Problem about a required key.
+const missingSuffix = " is missing"
 
-// shadowed returns a hint if the file at path hides another file, and otherwise
+// shadowHint returns a hint if the file at path hides another file, and otherwise
 // "". Only the first existing file of DefaultPaths is read, so it hides the
 // others. An administrator who creates a sched.conf to add a single line, for
 // example, hides slurm.conf.
-func (r Reader) shadowed(path string) string {
-	at := slices.Index(DefaultPaths, path)
-	if at < 0 {
+func (r Reader) shadowHint(path string) string {
+	i := slices.Index(DefaultPaths, path)
+	if i < 0 {
 		return ""
 	}
-	for _, hidden := range DefaultPaths[at+1:] {
+	for _, hidden := range DefaultPaths[i+1:] {
 		if r.Exists(hidden) {
 			return fmt.Sprintf("%s is not read, because %s exists; to read both, add this as the first line of %[2]s: Include %[1]s", hidden, path)
 		}

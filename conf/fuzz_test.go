@@ -44,10 +44,10 @@ func FuzzRead(f *testing.F) {
 		if strings.Contains(text, "\r") || strings.Contains(text, "\ufeff") {
 			return
 		}
-		other := "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n")
-		same, _, otherErr := readCluster("/c", files{"/c": other, "/y": "SchedUser=x"}.open)
-		if fmt.Sprint(err) != fmt.Sprint(otherErr) || !reflect.DeepEqual(c, same) {
-			t.Errorf("with CRLF and a byte order mark: %v and %+v\ninstead of %v and %+v", otherErr, same, err, c)
+		crlfText := "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n")
+		crlfCluster, _, crlfErr := readCluster("/c", files{"/c": crlfText, "/y": "SchedUser=x"}.open)
+		if fmt.Sprint(err) != fmt.Sprint(crlfErr) || !reflect.DeepEqual(c, crlfCluster) {
+			t.Errorf("with CRLF and a byte order mark: %v and %+v\ninstead of %v and %+v", crlfErr, crlfCluster, err, c)
 		}
 		readDbd("/c", files{"/c": text}.open)
 	})

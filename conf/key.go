@@ -19,49 +19,49 @@ type key[T any] struct {
 
 // grammar has the keys of a kind of configuration file.
 type grammar[T any] struct {
-	keys   []key[T]
-	lines  map[string]func(*T) *[]Line // keys that start a line that is stored as a whole; if the function is nil, the line is ignored
-	passed string                      // keys of Slurm that are ignored
+	keys    []key[T]
+	lines   map[string]func(*T) *[]Line // keys that start a line that is stored as a whole; if the function is nil, the line is ignored
+	ignored string                      // keys of Slurm that are ignored
 }
 
-// given is a Key=Value pair, with its place in the files.
-type given struct {
+// setting is a Key=Value pair, with its place in the files.
+type setting struct {
 	Pair
 	file  string
 	line  int
 	slurm bool // whether the key is in Slurm's spelling
 }
 
-// reading applies a grammar to a file, and collects the results.
-type reading[T any] struct {
-	grammar  grammar[T]
-	to       *T
-	owner    uint32
-	slurm    bool
-	site     bool // whether Slurm's daemons read the file; see isSite
-	said     bool // whether the file has a line that is not a comment
-	files    []string
-	opened   bool               // whether path is not /dev/null and could be opened
-	failed   error              // why it could not be opened
-	given    map[string][]given // by name; pairs that were applied are removed
-	seen     map[string]bool    // names of the keys that were applied
-	warnings []Warning
-	problems Problems
+// parser applies a grammar to a file, and collects the results.
+type parser[T any] struct {
+	grammar    grammar[T]
+	to         *T
+	owner      uint32
+	slurm      bool
+	site       bool // whether Slurm's daemons read the file; see isSite
+	hasContent bool // whether the file has a line that is not a comment
+	files      []string
+	opened     bool                 // whether path is not /dev/null and could be opened
+	openErr    error                // why it could not be opened
+	settings   map[string][]setting // by name; pairs that were applied are removed
+	seen       map[string]bool      // names of the keys that were applied
+	warnings   []Warning
+	problems   Problems
 }
 
 // read applies a grammar to a file and the files that it includes.
-func read[T any](g grammar[T], to *T, path string, open source) *reading[T] {
-	r := &reading[T]{grammar: g, to: to, given: map[string][]given{}, seen: map[string]bool{}}
-	if path == null {
+func read[T any](g grammar[T], to *T, path string, open source) *parser[T] {
+	r := &parser[T]{grammar: g, to: to, settings: map[string][]setting{}, seen: map[string]bool{}}
+	if path == devNull {
 		return r
 	}
-	l := &loader{open: open, top: filepath.Dir(path)}
-	if r.owner, r.failed = l.load(path); r.failed != nil {
+	l := &loader{open: open, baseDir: filepath.Dir(path)}
+	if r.owner, r.openErr = l.load(path); r.openErr != nil {
 		return r
 	}
 	r.opened, r.problems, r.warnings, r.files = true, l.problems, l.warnings, l.files
 	for _, e := range l.entries {
-		r.entry(e)
+		r.addEntry(e)
 	}
 	r.site = r.isSite()
 	r.apply()
@@ -72,19 +72,19 @@ func read[T any](g grammar[T], to *T, path string, open source) *reading[T] {
 // written for our daemons. Such a file has keys in Slurm's spelling, and its
 // AuthType is not auth/cred: our daemons support only auth/cred, and Slurm's
 // daemons do not support it.
-func (r *reading[T]) isSite() bool {
+func (r *parser[T]) isSite() bool {
 	kind := ""
-	for _, v := range r.given["authtype"] {
-		kind = plugin(v.Value, "auth/")
+	for _, v := range r.settings["authtype"] {
+		kind = pluginName(v.Value, "auth/")
 	}
 	return r.slurm && kind != "cred"
 }
 
-// entry stores the pairs of one line by key.
-func (r *reading[T]) entry(e entry) {
-	r.said = true
-	found, err := pairs(e.text)
-	if len(found) > 0 && r.grammar.skips(found[0].Key) {
+// addEntry stores the pairs of one line by key.
+func (r *parser[T]) addEntry(e entry) {
+	r.hasContent = true
+	found, err := parsePairs(e.text)
+	if len(found) > 0 && r.grammar.ignores(found[0].Key) {
 		return
 	}
 	if err != nil {
@@ -93,53 +93,53 @@ func (r *reading[T]) entry(e entry) {
 	if len(found) == 0 {
 		return
 	}
-	if keep, ok := r.grammar.lines[fold(found[0].Key)]; ok {
+	if field, ok := r.grammar.lines[fold(found[0].Key)]; ok {
 		if err == nil {
-			lines := keep(r.to)
+			lines := field(r.to)
 			*lines = append(*lines, Line{e.file, e.line, found})
 		}
 		return
 	}
 	for _, p := range found {
-		name, slurm := ours(p.Key)
+		name, slurm := canonicalKey(p.Key)
 		r.slurm = r.slurm || slurm
-		r.given[name] = append(r.given[name], given{p, e.file, e.line, slurm})
+		r.settings[name] = append(r.settings[name], setting{p, e.file, e.line, slurm})
 	}
 }
 
-// skips reports whether a line that starts with key is ignored as a whole.
-func (g grammar[T]) skips(key string) bool {
-	keep, ok := g.lines[fold(key)]
-	return ok && keep == nil
+// ignores reports whether a line that starts with key is ignored as a whole.
+func (g grammar[T]) ignores(key string) bool {
+	field, ok := g.lines[fold(key)]
+	return ok && field == nil
 }
 
 // apply sets every key of the grammar that the file has, in the grammar's
 // order. Then it adds warnings about keys that are not in the grammar.
-func (r *reading[T]) apply() {
+func (r *parser[T]) apply() {
 	for _, k := range r.grammar.keys {
 		name := fold(k.name)
-		values := r.given[name]
-		delete(r.given, name)
+		values := r.settings[name]
+		delete(r.settings, name)
 		r.seen[name] = len(values) > 0
-		for _, v := range r.choose(k, values) {
+		for _, v := range r.selectValues(k, values) {
 			err := errStrayQuote
 			if !strings.Contains(v.Value, `"`) {
 				err = k.set(r.to, v.Value)
 			}
-			strict, ok := errors.AsType[tolerated](err)
+			tolerable, ok := errors.AsType[toleratedError](err)
 			if ok && r.site {
-				err = passedOver(strict.note)
+				err = warningError(tolerable.note)
 			}
-			if unknown, ok := errors.AsType[passedOver](err); ok {
-				r.warn(v, v.Key+": "+unknown.Error())
+			if warning, ok := errors.AsType[warningError](err); ok {
+				r.warn(v, v.Key+": "+warning.Error())
 			} else if err != nil {
 				r.problems = append(r.problems, Problem{v.file, v.line, v.Key + ": " + err.Error()})
 			}
 		}
 	}
-	passed := strings.Fields(fold(r.grammar.passed))
-	for name, values := range r.given {
-		if slices.Contains(passed, name) {
+	ignored := strings.Fields(fold(r.grammar.ignored))
+	for name, values := range r.settings {
+		if slices.Contains(ignored, name) {
 			continue
 		}
 		for _, v := range values {
@@ -153,80 +153,80 @@ func (r *reading[T]) apply() {
 // probably not what the administrator intended.
 var errStrayQuote = errors.New("an unclosed quote, or text after the closing quote")
 
-// passedOver is an error that only causes a warning: the value, or a part of
+// warningError is an error that only causes a warning: the value, or a part of
 // it, is ignored.
-type passedOver string
+type warningError string
 
-func (p passedOver) Error() string { return string(p) }
+func (p warningError) Error() string { return string(p) }
 
-// tolerated describes a value that Slurm accepts and our daemons refuse. In a
+// toleratedError describes a value that Slurm accepts and our daemons refuse. In a
 // file that was written for our daemons, it is an error. In a file that Slurm's
 // daemons read, it only causes a warning with the text of note, because the
 // gateway must be able to read the cluster's own configuration.
-type tolerated struct {
+type toleratedError struct {
 	error
 	note string
 }
 
-// choose selects which values of a key are used: all values if the key takes a
+// selectValues selects which values of a key are used: all values if the key takes a
 // list, otherwise only the last value. If the key was given in both spellings,
 // choose returns the values of the key in our spelling. It reports a problem if
 // the key in Slurm's spelling has other values.
-func (r *reading[T]) choose(k key[T], values []given) []given {
-	var spelled [2][]given
+func (r *parser[T]) selectValues(k key[T], values []setting) []setting {
+	var bySpelling [2][]setting
 	for _, v := range values {
 		i := 0
 		if v.slurm {
 			i = 1
 		}
-		spelled[i] = append(spelled[i], v)
+		bySpelling[i] = append(bySpelling[i], v)
 	}
-	for i, list := range spelled {
+	for i, list := range bySpelling {
 		if k.list || len(list) < 2 {
 			continue
 		}
 		last := list[len(list)-1]
 		r.warn(last, last.Key+": repeated; the last one is used")
-		spelled[i] = list[len(list)-1:]
+		bySpelling[i] = list[len(list)-1:]
 	}
-	if len(spelled[0]) == 0 {
-		return spelled[1]
+	if len(bySpelling[0]) == 0 {
+		return bySpelling[1]
 	}
-	same := func(a, b given) bool { return a.Value == b.Value }
-	if len(spelled[1]) > 0 && !slices.EqualFunc(spelled[0], spelled[1], same) {
-		other, at := spelled[0][0], spelled[1][0]
-		r.problems = append(r.problems, Problem{at.file, at.line, at.Key + " and " + other.Key + " are both given and differ"})
+	equalValue := func(a, b setting) bool { return a.Value == b.Value }
+	if len(bySpelling[1]) > 0 && !slices.EqualFunc(bySpelling[0], bySpelling[1], equalValue) {
+		sched, slurm := bySpelling[0][0], bySpelling[1][0]
+		r.problems = append(r.problems, Problem{slurm.file, slurm.line, slurm.Key + " and " + sched.Key + " are both given and differ"})
 	}
-	return spelled[0]
+	return bySpelling[0]
 }
 
-func (r *reading[T]) warn(v given, text string) {
+func (r *parser[T]) warn(v setting, text string) {
 	r.warnings = append(r.warnings, Warning{v.file, v.line, text})
 }
 
 // require reports a problem if the file is empty, and one for each required key
 // that it lacks. The problem names the key in the file's spelling.
-func (r *reading[T]) require(path string, names ...string) {
-	empty := !r.said && len(r.problems) == 0
-	slurms := r.slurm || empty && strings.HasPrefix(filepath.Base(path), "slurm") // an empty file has no key that shows the spelling
+func (r *parser[T]) require(path string, names ...string) {
+	empty := !r.hasContent && len(r.problems) == 0
+	inSlurm := r.slurm || empty && strings.HasPrefix(filepath.Base(path), "slurm") // an empty file has no key that shows the spelling
 	if r.opened && empty {
 		r.problems = append(r.problems, Problem{path, 0, "the file is empty"})
 	}
 	for _, name := range names {
 		if r.opened && !r.seen[fold(name)] {
-			if slurms {
+			if inSlurm {
 				name = strings.Replace(name, "Sched", "Slurm", 1)
 			}
-			r.problems = append(r.problems, Problem{path, 0, name + missing})
+			r.problems = append(r.problems, Problem{path, 0, name + missingSuffix})
 		}
 	}
 }
 
 // finish returns all warnings and problems, sorted by file and line. It adds a
 // warning if the file has an unexpected owner.
-func (r *reading[T]) finish(path, user string) ([]Warning, error) {
-	if r.failed != nil {
-		return nil, r.failed
+func (r *parser[T]) finish(path, user string) ([]Warning, error) {
+	if r.openErr != nil {
+		return nil, r.openErr
 	}
 	// An ordinary user may have reasons to use another user's file, so there is
 	// only a warning. If root starts the program, the function Judge refuses
@@ -235,21 +235,21 @@ func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 		text := fmt.Sprintf("owned by uid %d, which is neither root nor the user of this process", r.owner)
 		r.warnings = append(r.warnings, Warning{path, 0, text})
 	}
-	slices.SortStableFunc(r.problems, func(a, b Problem) int { return before(Warning(a), Warning(b)) })
-	slices.SortStableFunc(r.warnings, before)
+	slices.SortStableFunc(r.problems, func(a, b Problem) int { return compareWarnings(Warning(a), Warning(b)) })
+	slices.SortStableFunc(r.warnings, compareWarnings)
 	return r.warnings, r.problems.err("")
 }
 
-// ours returns a key's name in our spelling and in lower case, and reports
+// canonicalKey returns a key's name in our spelling and in lower case, and reports
 // whether the key was in Slurm's spelling. "slurm" may be in the middle of the
 // key, as in EpilogSlurmctld. The old keys for the controllers do not contain
 // it, but count as Slurm's spelling.
-func ours(key string) (name string, slurm bool) {
+func canonicalKey(key string) (name string, slurm bool) {
 	name = fold(key)
 	old := name == "controlmachine" || name == "backupcontroller"
 	return strings.ReplaceAll(name, "slurm", "sched"), old || strings.Contains(name, "slurm")
 }
 
-func before(a, b Warning) int {
+func compareWarnings(a, b Warning) int {
 	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 }

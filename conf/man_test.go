@@ -46,21 +46,21 @@ func TestManual(t *testing.T) {
 	// The grammar also has keys with the names of parameters, in lower case.
 	// They detect a parameter that a space has separated from its list. Such
 	// keys have no entry in the page.
-	known := map[string]bool{"disable_token_creation": true}
+	wantParameters := map[string]bool{"disable_token_creation": true}
 	for name := range want {
 		if name == strings.ToLower(name) {
 			delete(want, name)
-			known[name] = true
+			wantParameters[name] = true
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("keys (-known +on the page):\n%s", diff)
 	}
-	_, err = (&Cluster{TLS: map[string]string{"restd_": ""}}).Restd()
+	_, err = (&Cluster{TLS: map[string]string{"restd_": ""}}).RestdTLS()
 	for _, name := range regexp.MustCompile(`restd_\w+`).FindAllString(err.Error(), -1) {
-		known[name] = true
+		wantParameters[name] = true
 	}
-	if diff := cmp.Diff(known, parameters); diff != "" {
+	if diff := cmp.Diff(wantParameters, parameters); diff != "" {
 		t.Errorf("parameters (-known +on the page):\n%s", diff)
 	}
 	for name := range parameters {

@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// pairs splits a logical line into its Key=Value pairs, as Slurm does. Spaces
+// parsePairs splits a logical line into its Key=Value pairs, as Slurm does. Spaces
 // may surround the "=". A value ends at a space unless it is in double quotes.
 // An arithmetic sign before the "=" ("Key+=Value") has no meaning in these
 // files. Errors name the column, but never quote the text, which may be part of
 // a password.
-func pairs(line string) ([]Pair, error) {
+func parsePairs(line string) ([]Pair, error) {
 	var out []Pair
-	for at := skip(line, 0); at < len(line); at = skip(line, at) {
+	for at := skipBlanks(line, 0); at < len(line); at = skipBlanks(line, at) {
 		end := at
-		for end < len(line) && keyByte(line[end]) {
+		for end < len(line) && isKeyByte(line[end]) {
 			end++
 		}
-		equals := skip(line, end)
+		equals := skipBlanks(line, end)
 		if equals < len(line) && strings.IndexByte("+-*/", line[equals]) >= 0 {
 			equals++
 		}
 		if end == at || equals >= len(line) || line[equals] != '=' {
 			return out, fmt.Errorf("column %d: want Key=Value", at+1)
 		}
-		text, next := value(line, skip(line, equals+1))
+		text, next := parseValue(line, skipBlanks(line, equals+1))
 		if text == "" && next == len(line) && line[next-1] != '"' {
 			return out, fmt.Errorf("%s: no value", line[at:end])
 		}
@@ -34,34 +34,34 @@ func pairs(line string) ([]Pair, error) {
 	return out, nil
 }
 
-// value parses the value that begins at line[at]. It also returns the index at
+// parseValue parses the value that begins at line[at]. It also returns the index at
 // which the next pair may begin. Quotes that do not surround the whole value
 // are part of the value, which then ends at the first space.
-func value(line string, at int) (text string, next int) {
+func parseValue(line string, at int) (text string, next int) {
 	if at < len(line) && line[at] == '"' {
 		length := strings.IndexByte(line[at+1:], '"')
-		if next = at + length + 2; length >= 0 && (next == len(line) || blank(line[next])) {
+		if next = at + length + 2; length >= 0 && (next == len(line) || isBlank(line[next])) {
 			return line[at+1 : next-1], next
 		}
 	}
 	next = at
-	for next < len(line) && !blank(line[next]) {
+	for next < len(line) && !isBlank(line[next]) {
 		next++
 	}
 	return line[at:next], next
 }
 
-func skip(line string, at int) int {
-	for at < len(line) && blank(line[at]) {
+func skipBlanks(line string, at int) int {
+	for at < len(line) && isBlank(line[at]) {
 		at++
 	}
 	return at
 }
 
-// blank reports whether Slurm treats c as white space.
-func blank(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+// isBlank reports whether Slurm treats c as white space.
+func isBlank(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-func keyByte(c byte) bool {
+func isKeyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
 }
 

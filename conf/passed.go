@@ -4,7 +4,7 @@ package conf
 // without warnings, so that every warning about a site's slurm.conf shows a
 // real mistake. They are listed in our spelling, as in the grammars.
 const (
-	passedCluster = `
+	ignoredClusterKeys = `
 AccountingStorageEnforce AccountingStorageExternalHost AccountingStorageLoc
 AccountingStorageParameters AccountingStorageTRES AccountingStorageUser
 AccountingStoreFlags AccountingStoreJobComment AcctGatherEnergyType
@@ -56,7 +56,7 @@ TaskProlog TmpFS TopologyParam TopologyPlugin TrackWCKey TreeWidth
 UnkillableStepProgram UnkillableStepTimeout UrlParserType UsePAM VSizeFactor
 WaitTime X11Parameters`
 
-	passedDbd = `
+	ignoredDbdKeys = `
 AllowNoDefAcct AllResourcesAbsolute ArchiveDir ArchiveEvents ArchiveJobEnv
 ArchiveJobs ArchiveJobScript ArchiveResvs ArchiveScript ArchiveSteps
 ArchiveSuspend ArchiveTXN ArchiveUsage CommitDelay CommunicationParameters

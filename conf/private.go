@@ -24,8 +24,8 @@ const (
 
 	PrivateNone // set whenever the configuration has the key
 
-	allPrivate   = PrivateNone - 1
-	unsetPrivate = PrivateJobs | PrivateUsers // hidden if the configuration lacks the key; Slurm then hides nothing
+	allPrivate     = PrivateNone - 1
+	defaultPrivate = PrivateJobs | PrivateUsers // hidden if the configuration lacks the key; Slurm then hides nothing
 )
 
 var privateKinds = map[string]PrivateData{
@@ -36,14 +36,14 @@ var privateKinds = map[string]PrivateData{
 // Hides reports whether a kind of information is hidden.
 func (p PrivateData) Hides(kind PrivateData) bool {
 	if p&PrivateNone == 0 {
-		p = unsetPrivate
+		p = defaultPrivate
 	}
 	return p&kind != 0
 }
 
-// Except returns the names of the kinds that the configuration lists
+// NamesExcept returns the names of the kinds that the configuration lists
 // individually. It omits those in kinds.
-func (p PrivateData) Except(kinds PrivateData) (names []string) {
+func (p PrivateData) NamesExcept(kinds PrivateData) (names []string) {
 	if p&allPrivate == allPrivate {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (p PrivateData) Except(kinds PrivateData) (names []string) {
 // probably meant to hide something, so it hides all kinds. In a file for our
 // daemons, it is also an error.
 func setPrivate(to *PrivateData, v string) error {
-	words := commas(fold(v))
+	words := splitList(fold(v))
 	*to = PrivateNone
 	for _, word := range words {
 		kind := privateKinds[word] | privateKinds[word+"s"] // Slurm accepts "job", too
@@ -70,7 +70,7 @@ func setPrivate(to *PrivateData, v string) error {
 			*to |= allPrivate
 		case word != "none" || len(words) > 1:
 			*to |= allPrivate
-			return tolerated{wants("all, none, or a list of " + strings.Join(slices.Sorted(maps.Keys(privateKinds)), ", ")),
+			return toleratedError{wantError("all, none, or a list of " + strings.Join(slices.Sorted(maps.Keys(privateKinds)), ", ")),
 				"unknown word; treated as all"}
 		}
 	}

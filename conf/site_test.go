@@ -56,7 +56,7 @@ func TestSite(t *testing.T) {
 
 // TestTimeouts checks that timeouts are parsed as in Slurm, within limits.
 func TestTimeouts(t *testing.T) {
-	const most = "MessageTimeout: reduced to the maximum, 3600"
+	const reducedWarning = "MessageTimeout: reduced to the maximum, 3600"
 	tests := []struct {
 		value   string
 		want    time.Duration
@@ -66,10 +66,10 @@ func TestTimeouts(t *testing.T) {
 		{value: "100", want: 100 * time.Second},
 		{value: "3600", want: time.Hour},
 		{value: "0x1e", want: 30 * time.Second},
-		{value: "INFINITE", want: time.Hour, warning: most},
-		{value: "unlimited", want: time.Hour, warning: most},
-		{value: "65535", want: time.Hour, warning: most},
-		{value: "99999999999999999999", want: time.Hour, warning: most},
+		{value: "INFINITE", want: time.Hour, warning: reducedWarning},
+		{value: "unlimited", want: time.Hour, warning: reducedWarning},
+		{value: "65535", want: time.Hour, warning: reducedWarning},
+		{value: "99999999999999999999", want: time.Hour, warning: reducedWarning},
 		{value: "-1", bad: true},
 		{value: "10s", bad: true},
 		{value: "1_0", bad: true},
@@ -123,8 +123,8 @@ func TestFindOrder(t *testing.T) {
 	t.Setenv("SCHED_CONF", "")
 	t.Setenv("SLURM_CONF", "")
 	dir := t.TempDir()
-	kept := DefaultPaths
-	defer func() { DefaultPaths = kept }()
+	saved := DefaultPaths
+	defer func() { DefaultPaths = saved }()
 	DefaultPaths = []string{dir + "/etc.conf", dir + "/run.conf"}
 	if _, err := Find(""); err == nil {
 		t.Error("found a file although none exists")

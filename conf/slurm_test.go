@@ -51,7 +51,7 @@ func TestSlurmSyntax(t *testing.T) {
 			if tt.problem != "" {
 				// The column is counted from the beginning of the line, so it
 				// includes the node's name.
-				_, err := pairs(tt.line)
+				_, err := parsePairs(tt.line)
 				if err == nil || err.Error() != tt.problem {
 					t.Errorf("got %v, want %s", err, tt.problem)
 				}
@@ -70,7 +70,7 @@ func TestSlurmSyntax(t *testing.T) {
 // TestControllers checks the list of controllers and its order, for the new
 // keys and for the old keys.
 func TestControllers(t *testing.T) {
-	const beside = "/c: ControlMachine and BackupController are ignored because SlurmctldHost is set"
+	const ignoredWarning = "/c: ControlMachine and BackupController are ignored because SlurmctldHost is set"
 	tests := []struct {
 		name, text string
 		want       []Host
@@ -83,7 +83,7 @@ func TestControllers(t *testing.T) {
 		{name: "old key, with an address", text: "ControlMachine=a\nControlAddr=10.0.0.1", want: []Host{{"a", "10.0.0.1"}}},
 		{name: "old keys of a primary and a backup", text: "BackupAddr=10.0.0.2\nControlMachine=a\nBackupController=b", want: []Host{{"a", "a"}, {"b", "10.0.0.2"}}},
 		{name: "several names of one machine", text: "ControlMachine=a,b\nControlAddr=ab", want: []Host{{"a", "ab"}}},
-		{name: "new and old keys", text: "ControlMachine=a\nBackupController=b\nSlurmctldHost=c", want: []Host{{"c", "c"}}, warning: beside},
+		{name: "new and old keys", text: "ControlMachine=a\nBackupController=b\nSlurmctldHost=c", want: []Host{{"c", "c"}}, warning: ignoredWarning},
 		{name: "addresses alone", text: "SlurmUser=s\nControlAddr=10.0.0.1\nBackupAddr=10.0.0.2", problem: "/c: SlurmctldHost is missing"},
 		{name: "a backup alone", text: "BackupController=b", problem: "/c: SlurmctldHost is missing"},
 		{name: "not a name", text: "ControlMachine=a/b", problem: "/c:2: ControlMachine: want the name or address of one machine"},
@@ -175,8 +175,8 @@ func TestMunge(t *testing.T) {
 func TestTLSType(t *testing.T) {
 	for value, ok := range map[string]bool{"tls/none": true, "none": true, "TLS/None": true, "tls/s2n": false, "s2n": false, "tls/openssl": false} {
 		_, _, err := readCluster("/c", files{"/c": minimal + "TLSType=" + value}.open)
-		_, _, dbd := readDbd("/c", files{"/c": "StorageLoc=/s\n\nTLSType=" + value}.open)
-		for _, err := range []error{err, dbd} {
+		_, _, dbdErr := readDbd("/c", files{"/c": "StorageLoc=/s\n\nTLSType=" + value}.open)
+		for _, err := range []error{err, dbdErr} {
 			if (err == nil) != ok || err != nil && !strings.HasPrefix(err.Error(), "/c:3: TLSType: want tls/none") {
 				t.Errorf("%s: %v", value, err)
 			}
@@ -192,24 +192,24 @@ func TestIncludeNames(t *testing.T) {
 	}
 	tests := []struct {
 		name, text string
-		more       files
+		extra      files
 		read       []string
 		problem    string
 	}{
-		{name: "relative to the first file, not to the file with the line", text: "Include /site/a", more: files{"/site/a": "Include b", "/etc/b": ""}, read: []string{"/site/a", "/etc/b"}},
-		{name: "the cluster's name", text: "Include d/%c.conf", more: files{"/etc/d/c.conf": ""}, read: []string{"/etc/d/c.conf"}},
-		{name: "one file twice", text: "Include a\nInclude a", more: files{"/etc/a": "NodeName=n"}, read: []string{"/etc/a", "/etc/a"}},
-		{name: "characters that Slurm does not treat as a pattern", text: "Include a[1]?", more: files{"/etc/a[1]?": ""}, read: []string{"/etc/a[1]?"}},
-		{name: "white space before, a comment after", text: " \tinclude\ta # b", more: files{"/etc/a": ""}, read: []string{"/etc/a"}},
+		{name: "relative to the first file, not to the file with the line", text: "Include /site/a", extra: files{"/site/a": "Include b", "/etc/b": ""}, read: []string{"/site/a", "/etc/b"}},
+		{name: "the cluster's name", text: "Include d/%c.conf", extra: files{"/etc/d/c.conf": ""}, read: []string{"/etc/d/c.conf"}},
+		{name: "one file twice", text: "Include a\nInclude a", extra: files{"/etc/a": "NodeName=n"}, read: []string{"/etc/a", "/etc/a"}},
+		{name: "characters that Slurm does not treat as a pattern", text: "Include a[1]?", extra: files{"/etc/a[1]?": ""}, read: []string{"/etc/a[1]?"}},
+		{name: "white space before, a comment after", text: " \tinclude\ta # b", extra: files{"/etc/a": ""}, read: []string{"/etc/a"}},
 		{name: "a pattern", text: "Include conf.d/*", problem: "/etc/c:3: Include takes one file name, not a pattern"},
 		{name: "a file that includes itself", text: "Include c", problem: "/etc/c:3: /etc/c includes itself: /etc/c, /etc/c"},
-		{name: "too deep", text: "Include 0", more: deep, problem: "/etc/15:1: too many files included"},
-		{name: "too many", text: strings.Repeat("Include a\n", maxFiles), more: files{"/etc/a": ""}, problem: "/etc/c:1026: too many files included"},
+		{name: "too deep", text: "Include 0", extra: deep, problem: "/etc/15:1: too many files included"},
+		{name: "too many", text: strings.Repeat("Include a\n", maxFiles), extra: files{"/etc/a": ""}, problem: "/etc/c:1026: too many files included"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			all := files{"/etc/c": minimal + tt.text}
-			for path, text := range tt.more {
+			for path, text := range tt.extra {
 				all[path] = text
 			}
 			c, _, err := readCluster("/etc/c", all.open)

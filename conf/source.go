@@ -22,14 +22,14 @@ const (
 	maxInclude = 16      // nesting of Includes
 )
 
-// null is the path that stands for an empty configuration.
-const null = "/dev/null"
+// devNull is the path that stands for an empty configuration.
+const devNull = "/dev/null"
 
 // source returns the bytes of a configuration file and the uid of its owner.
 type source func(path string) (data []byte, owner uint32, err error)
 
-// from returns a source that opens each path with files.Open.
-func from(files Files) source {
+// newSource returns a source that opens each path with files.Open.
+func newSource(files Files) source {
 	return func(path string) ([]byte, uint32, error) {
 		f, err := files.Open(path)
 		if err != nil {
@@ -46,15 +46,15 @@ func from(files Files) source {
 	}
 }
 
-// Judge returns an error if a process that runs as root must not use the given
+// CheckTrust returns an error if a process that runs as root must not use the given
 // files. The files and the directories of their paths must belong to root or to
 // one of the trusted owners, and no other user may be able to change them.
 // Judge runs after the files were read, because the files themselves name
 // SchedUser, who is one of these owners. Only a user who owns one of the
 // directories could have replaced a file in the meantime, and Judge checks
 // these owners, too.
-func Judge(files []string, trust guard.Trust) error {
-	return guard.CheckFiles(slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == null }), guard.Configuration, trust)
+func CheckTrust(files []string, trust guard.Trust) error {
+	return guard.CheckFiles(slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == devNull }), guard.Configuration, trust)
 }
 
 // entry is a logical line.
@@ -66,9 +66,9 @@ type entry struct {
 
 type loader struct {
 	open     source
-	top      string   // directory of the main file, to which Include paths are relative as in Slurm; see include
+	baseDir  string   // directory of the main file, to which Include paths are relative as in Slurm; see include
 	files    []string // files read so far
-	within   []string // files being read; each includes the next
+	stack    []string // files being read; each includes the next
 	bytes    int
 	entries  []entry
 	warnings []Warning
@@ -77,10 +77,10 @@ type loader struct {
 
 // load appends the lines of path and returns its owner.
 func (l *loader) load(path string) (owner uint32, err error) {
-	if slices.Contains(l.within, path) {
-		return 0, errs.New(errs.Invalid, "%s includes itself: %s", path, strings.Join(append(l.within, path), ", "))
+	if slices.Contains(l.stack, path) {
+		return 0, errs.New(errs.Invalid, "%s includes itself: %s", path, strings.Join(append(l.stack, path), ", "))
 	}
-	if l.files = append(l.files, path); len(l.files) > maxFiles || len(l.within) > maxInclude {
+	if l.files = append(l.files, path); len(l.files) > maxFiles || len(l.stack) > maxInclude {
 		return 0, errs.New(errs.Invalid, "too many files included")
 	}
 	data, owner, err := l.open(path)
@@ -90,13 +90,13 @@ func (l *loader) load(path string) (owner uint32, err error) {
 	if l.bytes += len(data); l.bytes > maxBytes {
 		return 0, errs.New(errs.Invalid, "configuration %s: more than %d bytes in all", path, maxBytes)
 	}
-	l.within = append(l.within, path)
+	l.stack = append(l.stack, path)
 	l.split(path, strings.TrimPrefix(string(data), "\ufeff")) // editors of other systems add this mark to UTF-8
-	l.within = l.within[:len(l.within)-1]
+	l.stack = l.stack[:len(l.stack)-1]
 	return owner, nil
 }
 
-func hint(err error) string {
+func hintSuffix(err error) string {
 	if h := errs.HintOf(err); h != "" {
 		return " (" + h + ")"
 	}
@@ -107,78 +107,78 @@ func hint(err error) string {
 // does, so that a backslash at the end of a comment does not continue the line.
 func (l *loader) split(path, text string) {
 	var whole strings.Builder
-	begun, number := 0, 0
+	startLine, number := 0, 0
 	for physical := range strings.Lines(text) {
 		number++
-		if begun == 0 {
-			begun = number
+		if startLine == 0 {
+			startLine = number
 		}
-		part, more := continued(uncomment(physical))
+		part, continues := cutContinuation(stripComment(physical))
 		whole.WriteString(part)
-		at := entry{path, begun, ""}
+		e := entry{path, startLine, ""}
 		if whole.Len() > maxLine {
-			l.problem(at, "line longer than %d bytes", maxLine)
+			l.addProblem(e, "line longer than %d bytes", maxLine)
 			return
 		}
-		if more {
+		if continues {
 			continue
 		}
-		at.text = strings.TrimSpace(unescape(whole.String()))
+		e.text = strings.TrimSpace(unescape(whole.String()))
 		whole.Reset()
-		begun = 0
-		l.line(at)
+		startLine = 0
+		l.addLine(e)
 	}
-	if begun != 0 {
-		l.warnings = append(l.warnings, Warning{path, begun, "the file ends within a continued line; it may be incomplete"})
-		l.line(entry{path, begun, strings.TrimSpace(unescape(whole.String()))})
+	if startLine != 0 {
+		l.warnings = append(l.warnings, Warning{path, startLine, "the file ends within a continued line; it may be incomplete"})
+		l.addLine(entry{path, startLine, strings.TrimSpace(unescape(whole.String()))})
 	}
 }
 
-// line stores a logical line. For an Include line, it reads the included file
+// addLine stores a logical line. For an Include line, it reads the included file
 // instead.
-func (l *loader) line(at entry) {
-	end := strings.IndexAny(at.text+" ", " \t")
-	word, rest := at.text[:end], strings.TrimSpace(at.text[end:])
+func (l *loader) addLine(e entry) {
+	end := strings.IndexAny(e.text+" ", " \t")
+	word, rest := e.text[:end], strings.TrimSpace(e.text[end:])
 	switch {
-	case at.text == "":
-	case strings.ContainsFunc(at.text, func(r rune) bool { return r < ' ' && !blank(byte(r)) || r == 0x7f }):
-		l.problem(at, "a control character")
+	case e.text == "":
+	case strings.ContainsFunc(e.text, func(r rune) bool { return r < ' ' && !isBlank(byte(r)) || r == 0x7f }):
+		l.addProblem(e, "a control character")
 	case fold(word) == "include" && !strings.HasPrefix(rest, "="):
-		l.include(at, strings.Trim(rest, `"`))
+		l.include(e, strings.Trim(rest, `"`))
 	default:
-		l.entries = append(l.entries, at)
+		l.entries = append(l.entries, e)
 	}
 }
 
 // include reads the file that an Include line names. As in Slurm, the name may
 // contain %c, which stands for ClusterName. Patterns are not supported.
-func (l *loader) include(at entry, path string) {
+func (l *loader) include(e entry, path string) {
 	if strings.Contains(path, "%c") {
 		cluster := l.clusterName()
 		if cluster == "" {
-			l.problem(at, "%%c in a file name stands for ClusterName, which must be set before")
+			l.addProblem(e, "%%c in a file name stands for ClusterName, which must be set before")
 			return
 		}
 		path = strings.ReplaceAll(path, "%c", cluster)
 	}
 	switch {
 	case path == "" || strings.ContainsAny(path, "\" \t"):
-		l.problem(at, "Include takes one file name")
+		l.addProblem(e, "Include takes one file name")
 		return
 	case strings.Contains(path, "*"):
-		l.problem(at, "Include takes one file name, not a pattern")
+		l.addProblem(e, "Include takes one file name, not a pattern")
 		return
 	case !filepath.IsAbs(path):
-		path = filepath.Join(l.top, path)
+		path = filepath.Join(l.baseDir, path)
 	}
 	// A sched.conf may include a whole slurm.conf. The Includes in that
 	// slurm.conf are relative to its own directory, as in Slurm.
 	if filepath.Base(path) == "slurm.conf" {
-		defer func(top string) { l.top = top }(l.top)
-		l.top = filepath.Dir(path)
+		defer func(baseDir string) { l.baseDir = baseDir }(l.baseDir)
+		l.baseDir = filepath.Dir(path)
 	}
 	if _, err := l.load(path); err != nil {
-		l.problem(at, "%v%s", err, hint(err))
+		l.addProblem(e, "%v%s", err, hintSuffix(err))
 	}
 }
 
@@ -186,7 +186,7 @@ func (l *loader) include(at entry, path string) {
 // been set yet or can't be part of a path.
 func (l *loader) clusterName() (name string) {
 	for _, e := range l.entries {
-		found, _ := pairs(e.text)
+		found, _ := parsePairs(e.text)
 		for _, p := range found {
 			if fold(p.Key) == "clustername" && setName(&name, p.Value) != nil {
 				name = ""
@@ -196,14 +196,14 @@ func (l *loader) clusterName() (name string) {
 	return name
 }
 
-func (l *loader) problem(at entry, format string, args ...any) {
-	l.problems = append(l.problems, Problem{at.file, at.line, fmt.Sprintf(format, args...)})
+func (l *loader) addProblem(e entry, format string, args ...any) {
+	l.problems = append(l.problems, Problem{e.file, e.line, fmt.Sprintf(format, args...)})
 }
 
-// uncomment removes an unescaped # and everything after it. It keeps a # within
+// stripComment removes an unescaped # and everything after it. It keeps a # within
 // a quoted value. Slurm differs here: it ends the line, and thus the value, at
 // such a #.
-func uncomment(line string) string {
+func stripComment(line string) string {
 	if !strings.Contains(line, "#") {
 		return line
 	}
@@ -222,16 +222,16 @@ func uncomment(line string) string {
 		case c == '"':
 			quoted = last == '=' && strings.Contains(line[i+1:], `"`)
 		}
-		if !blank(c) {
+		if !isBlank(c) {
 			last = c
 		}
 	}
 	return line
 }
 
-// continued removes a backslash at the end of line, and reports whether there
+// cutContinuation removes a backslash at the end of line, and reports whether there
 // was one. Spaces may follow the backslash.
-func continued(line string) (string, bool) {
+func cutContinuation(line string) (string, bool) {
 	line = strings.TrimRight(line, " \t\v\f\r\n")
 	cut := strings.TrimRight(line, `\`)
 	if (len(line)-len(cut))%2 == 0 {

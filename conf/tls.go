@@ -17,12 +17,12 @@ type TLS struct {
 	TLS12       bool   // restd_min_version=1.2
 }
 
-// Restd returns the TLSParameters of the gateway. It refuses an unknown name
+// RestdTLS returns the TLSParameters of the gateway. It refuses an unknown name
 // that starts with restd_, because ignoring a misspelled restd_ca_file would
 // admit every client. It accepts a certificate without a key, and a key without
 // a certificate, because Slurm's daemons have defaults for both. A gateway with
 // https:// listeners must check that both are set.
-func (c *Cluster) Restd() (t TLS, err error) {
+func (c *Cluster) RestdTLS() (t TLS, err error) {
 	paths := map[string]*string{"restd_cert_file": &t.Certificate, "restd_cert_key_file": &t.Key, "restd_ca_file": &t.ClientCA}
 	names := make([]string, 0, len(c.TLS))
 	for name := range c.TLS {
@@ -33,20 +33,20 @@ func (c *Cluster) Restd() (t TLS, err error) {
 		value := c.TLS[name]
 		switch to, path := paths[name]; {
 		case path && !filepath.IsAbs(value):
-			return TLS{}, c.badTLS("%s: want an absolute path", name)
+			return TLS{}, c.tlsError("%s: want an absolute path", name)
 		case path:
 			*to = filepath.Clean(value)
 		case name == "restd_min_version" && (value == "1.2" || value == "1.3"):
 			t.TLS12 = value == "1.2"
 		case name == "restd_min_version":
-			return TLS{}, c.badTLS("%s: want 1.2 or 1.3", name)
+			return TLS{}, c.tlsError("%s: want 1.2 or 1.3", name)
 		case strings.HasPrefix(name, "restd_"):
-			return TLS{}, c.badTLS("unknown parameter %s: allowed are restd_ca_file, restd_cert_file, restd_cert_key_file and restd_min_version", name)
+			return TLS{}, c.tlsError("unknown parameter %s: allowed are restd_ca_file, restd_cert_file, restd_cert_key_file and restd_min_version", name)
 		}
 	}
 	return t, nil
 }
 
-func (c *Cluster) badTLS(format string, args ...any) error {
+func (c *Cluster) tlsError(format string, args ...any) error {
 	return errs.New(errs.Invalid, "%s: TLSParameters: "+format, append([]any{c.Path}, args...)...)
 }

@@ -33,7 +33,7 @@ func TestRestd(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := draft.Restd()
+			got, err := draft.RestdTLS()
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// wants returns the error for an invalid value. The error does not contain the
+// wantError returns the error for an invalid value. The error does not contain the
 // value, because the caller adds the number of its line.
-func wants(what string) error { return errors.New("want " + what) }
+func wantError(expected string) error { return errors.New("want " + expected) }
 
-// commas splits a comma-separated value. It drops spaces and empty elements.
-func commas(v string) []string {
+// splitList splits a comma-separated value. It drops spaces and empty elements.
+func splitList(v string) []string {
 	var out []string
 	for part := range strings.SplitSeq(v, ",") {
 		if part = strings.TrimSpace(part); part != "" {
@@ -24,14 +24,14 @@ func commas(v string) []string {
 	return out
 }
 
-// plugin returns the name of a plugin in lower case, without the prefix of its
+// pluginName returns the name of a plugin in lower case, without the prefix of its
 // kind.
-func plugin(v, prefix string) string { return strings.TrimPrefix(fold(v), prefix) }
+func pluginName(v, prefix string) string { return strings.TrimPrefix(fold(v), prefix) }
 
 // setName sets a cluster's name, in lower case as in Slurm.
 func setName(to *string, v string) error {
-	if v == "" || len(v) > 64 || strings.ContainsFunc(v, func(r rune) bool { return !nameRune(r) }) {
-		return wants("a name of letters, digits, '.', '_' and '-'")
+	if v == "" || len(v) > 64 || strings.ContainsFunc(v, func(r rune) bool { return !isNameRune(r) }) {
+		return wantError("a name of letters, digits, '.', '_' and '-'")
 	}
 	*to = fold(v)
 	return nil
@@ -40,7 +40,7 @@ func setName(to *string, v string) error {
 // setUser sets a user's name or uid. "root" is the default and is stored as "".
 func setUser(to *string, v string) error {
 	if v == "" || len(v) > 256 || v[0] == '-' || strings.ContainsAny(v, ":/, \t") {
-		return wants("a user name or uid")
+		return wantError("a user name or uid")
 	}
 	*to = v
 	if v == "root" || v == "0" {
@@ -60,15 +60,15 @@ func setPort(to *int, v string) error {
 // ports after the first. Slurm's controller listens on each port of a range. A
 // client may use any of them, which spreads the connections over more queues.
 func setPorts(first, more *int, v string) error {
-	low, high, ranged := strings.Cut(v, "-")
+	low, high, isRange := strings.Cut(v, "-")
 	port, err := strconv.ParseUint(low, 10, 16)
 	if err != nil || port == 0 {
-		return wants("a port from 1 to 65535")
+		return wantError("a port from 1 to 65535")
 	}
 	last := port
-	if ranged {
+	if isRange {
 		if last, err = strconv.ParseUint(high, 10, 16); err != nil || last < port {
-			return wants("a port from 1 to 65535")
+			return wantError("a port from 1 to 65535")
 		}
 	}
 	*first, *more = int(port), int(last-port)
@@ -78,7 +78,7 @@ func setPorts(first, more *int, v string) error {
 func setSeconds(to *time.Duration, v string) error {
 	n, err := strconv.ParseUint(v, 10, 32)
 	if err != nil || n == 0 {
-		return wants("a number of seconds above 0")
+		return wantError("a number of seconds above 0")
 	}
 	*to = time.Duration(n) * time.Second
 	return nil
@@ -88,8 +88,8 @@ func setSeconds(to *time.Duration, v string) error {
 // a time, the client of a request has usually gone, and the waiting request
 // only takes the place of other requests.
 const (
-	longestMessage = time.Hour
-	longestConnect = 2 * time.Minute // the kernel gives up after about this time
+	maxMessageTimeout = time.Hour
+	maxConnectTimeout = 2 * time.Minute // the kernel gives up after about this time
 )
 
 // setTimeout sets a number of seconds. As in Slurm, the value is decimal,
@@ -97,16 +97,16 @@ const (
 // Slurm's commands would not wait at all. That is never intended. So 0 is an
 // error in a file for our daemons, and stands for the default in a file that
 // Slurm's daemons read.
-func setTimeout(to *time.Duration, v string, longest time.Duration) error {
+func setTimeout(to *time.Duration, v string, limit time.Duration) error {
 	n, err := strconv.ParseUint(v, 0, 64)
-	switch endless := fold(v) == "infinite" || fold(v) == "unlimited"; {
-	case errors.Is(err, strconv.ErrRange), endless, err == nil && n > uint64(longest/time.Second):
-		*to = longest
-		return passedOver(fmt.Sprintf("reduced to the maximum, %d", longest/time.Second))
+	switch isInfinite := fold(v) == "infinite" || fold(v) == "unlimited"; {
+	case errors.Is(err, strconv.ErrRange), isInfinite, err == nil && n > uint64(limit/time.Second):
+		*to = limit
+		return warningError(fmt.Sprintf("reduced to the maximum, %d", limit/time.Second))
 	case err != nil || strings.Contains(v, "_"):
-		return wants("a number of seconds above 0")
+		return wantError("a number of seconds above 0")
 	case n == 0:
-		return tolerated{wants("a number of seconds above 0"), "0 is not a timeout; the default is used"}
+		return toleratedError{wantError("a number of seconds above 0"), "0 is not a timeout; the default is used"}
 	}
 	*to = time.Duration(n) * time.Second
 	return nil
@@ -116,7 +116,7 @@ func setTimeout(to *time.Duration, v string, longest time.Duration) error {
 // for each daemon.
 func setPath(to *string, v string) error {
 	if !filepath.IsAbs(v) {
-		return wants("an absolute path")
+		return wantError("an absolute path")
 	}
 	*to = filepath.Clean(v)
 	return nil
@@ -129,7 +129,7 @@ func addHost(to *[]Host, v string) error {
 	if ok {
 		address, closed := strings.CutSuffix(rest, ")")
 		if !closed {
-			return wants("name or name(address)")
+			return wantError("name or name(address)")
 		}
 		if err := setHost(&h.Address, address); err != nil {
 			return err
@@ -150,14 +150,14 @@ func setHost(to *string, v string) error {
 			v = inner
 		}
 	}
-	bad := func(r rune) bool { return !nameRune(r) && r != ':' && r != '%' }
+	bad := func(r rune) bool { return !isNameRune(r) && r != ':' && r != '%' }
 	if v == "" || len(v) > 255 || v[0] == '-' || strings.ContainsFunc(v, bad) {
-		return wants("the name or address of one machine")
+		return wantError("the name or address of one machine")
 	}
 	*to = v
 	return nil
 }
 
-func nameRune(r rune) bool {
-	return r < 0x80 && keyByte(byte(r)) || r == '-'
+func isNameRune(r rune) bool {
+	return r < 0x80 && isKeyByte(byte(r)) || r == '-'
 }

@@ -34,7 +34,7 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 	}
 	switch {
 	case key != nil:
-		cfg.Tokens = &Tokens{Key: *key, AdminOnly: c.DisableTokenCreation, MaxLifespan: c.LongestToken()}
+		cfg.Tokens = &Tokens{Key: *key, AdminOnly: c.DisableTokenCreation, MaxLifespan: c.LifespanLimit()}
 	case c.JWT:
 		// The site's identity provider issues the tokens. Whether this
 		// controller creates tokens, too, is the administrator's decision.

@@ -59,7 +59,7 @@ func CheckFiles(files []string, owners ...uint32) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	return conf.Judge(files, guard.Trust{Owners: append([]uint32{0}, owners...), PrivateGroup: nss.PrivateGroup})
+	return conf.CheckTrust(files, guard.Trust{Owners: append([]uint32{0}, owners...), PrivateGroup: nss.PrivateGroup})
 }
 
 // Super returns a function that reports whether a user may do everything at a

@@ -459,7 +459,7 @@ func TestLongestTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.LongestToken(); got != auth.MaxLifespan {
+	if got := c.LifespanLimit(); got != auth.MaxLifespan {
 		t.Errorf("%v, want %v", got, auth.MaxLifespan)
 	}
 }

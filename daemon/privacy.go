@@ -53,7 +53,7 @@ func (p Privacy) Log(log *slog.Logger, kinds conf.PrivateData) {
 	if !p.Hidden.Hides(conf.PrivateJobs) {
 		log.Info("jobs visible to all users", "reason", "PrivateData= does not list jobs")
 	}
-	if names := p.Hidden.Except(kinds); len(names) > 0 {
+	if names := p.Hidden.NamesExcept(kinds); len(names) > 0 {
 		log.Info("unused kinds in PrivateData", "kinds", strings.Join(names, ","))
 	}
 }

@@ -76,7 +76,7 @@ func Run(opt Options) error {
 	if opt.Listen, err = freeAddress(opt.Listen); err != nil {
 		return err
 	}
-	if err := adopt(); err != nil {
+	if err := becomeSubreaper(); err != nil {
 		return err
 	}
 	// From here on a signal must not end this process before it has killed all
@@ -87,39 +87,39 @@ func Run(opt Options) error {
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "create a directory for the demo")
 	}
-	err = front(opt, self, dir, signals)
+	err = runFront(opt, self, dir, signals)
 	return errors.Join(err, sweep(), remove(dir))
 }
 
-// front runs the stage. It passes the first signal on to the stage.
-func front(opt Options, program, dir string, signals <-chan os.Signal) error {
-	theirs, ours, err := os.Pipe()
+// runFront runs the stage. It passes the first signal on to the stage.
+func runFront(opt Options, program, dir string, signals <-chan os.Signal) error {
+	readEnd, writeEnd, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	defer ours.Close()
+	defer writeEnd.Close()
 	args := []string{"demo", "--stage", dir, "--listen", opt.Listen}
 	if opt.Once {
 		args = append(args, "--once")
 	}
 	stage := exec.Command(program, args...)
-	stage.Stdout, stage.Stderr, stage.ExtraFiles = opt.Out, opt.Err, []*os.File{theirs}
+	stage.Stdout, stage.Stderr, stage.ExtraFiles = opt.Out, opt.Err, []*os.File{readEnd}
 	err = stage.Start()
-	theirs.Close()
+	readEnd.Close()
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "start %s", program)
 	}
 	done := make(chan error, 1)
 	go func() { done <- stage.Wait() }()
-	for asked := 0; ; asked++ {
+	for signalCount := 0; ; signalCount++ {
 		select {
 		case err := <-done:
 			return status(err)
 		case <-signals:
-			if asked > 0 {
+			if signalCount > 0 {
 				stage.Process.Kill()
 			}
-			ours.Close()
+			writeEnd.Close()
 		}
 	}
 }

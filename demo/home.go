@@ -20,17 +20,17 @@ type home struct {
 	token string
 }
 
-func (h *home) jobs() string   { return filepath.Join(h.Dir, "job") }
-func (h *home) header() string { return filepath.Join(h.Dir, "token") }
+func (h *home) jobDir() string    { return filepath.Join(h.Dir, "job") }
+func (h *home) tokenFile() string { return filepath.Join(h.Dir, "token") }
 
-// furnish creates the files of the demo in the empty directory dir.
-func furnish(dir string) (*home, error) {
+// createHome creates the files of the demo in the empty directory dir.
+func createHome(dir string) (*home, error) {
 	s, err := site.New(dir)
 	if err != nil {
 		return nil, err
 	}
 	h := &home{Site: s}
-	if h.user, err = whose(); err != nil {
+	if h.user, err = demoUser(); err != nil {
 		return nil, err
 	}
 	if os.Geteuid() == 0 { // then the gateway and perhaps the jobs have another uid, and use paths in dir
@@ -38,40 +38,40 @@ func furnish(dir string) (*home, error) {
 			return nil, err
 		}
 	}
-	if err := os.Mkdir(h.jobs(), 0o700); err != nil {
+	if err := os.Mkdir(h.jobDir(), 0o700); err != nil {
 		return nil, err
 	}
-	if err := h.give(h.jobs()); err != nil {
+	if err := h.chown(h.jobDir()); err != nil {
 		return nil, err
 	}
 	return h, s.Configure()
 }
 
-// whose returns the user of the demo: the user who called sudo, otherwise the
+// demoUser returns the user of the demo: the user who called sudo, otherwise the
 // caller.
-func whose() (nss.User, error) {
+func demoUser() (nss.User, error) {
 	if name := os.Getenv("SUDO_USER"); name != "" && os.Geteuid() == 0 {
 		return nss.LookupUser(name)
 	}
 	return nss.LookupUID(uint32(os.Geteuid()))
 }
 
-// foreign reports whether the user is not the user of this process.
-func (h *home) foreign() bool { return h.user.UID != uint32(os.Geteuid()) }
+// hasOtherUser reports whether the user is not the user of this process.
+func (h *home) hasOtherUser() bool { return h.user.UID != uint32(os.Geteuid()) }
 
-// give makes the user the owner of path.
-func (h *home) give(path string) error {
-	if !h.foreign() {
+// chown makes the user the owner of path.
+func (h *home) chown(path string) error {
+	if !h.hasOtherUser() {
 		return nil
 	}
 	return os.Lchown(path, int(h.user.UID), int(h.user.GID))
 }
 
-// keep writes the token to a file.
-func (h *home) keep(token string) error {
+// writeToken writes the token to a file.
+func (h *home) writeToken(token string) error {
 	h.token = token
-	if err := site.Write(h.header(), "X-SCHED-USER-TOKEN: "+token+"\n"); err != nil {
+	if err := site.WritePrivate(h.tokenFile(), "X-SCHED-USER-TOKEN: "+token+"\n"); err != nil {
 		return err
 	}
-	return h.give(h.header())
+	return h.chown(h.tokenFile())
 }

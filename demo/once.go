@@ -25,16 +25,16 @@ for part in 1 2 3; do
 done
 `
 
-// often is the pause between two polls of a job.
-const often = 50 * time.Millisecond
+// pollInterval is the pause between two polls of a job.
+const pollInterval = 50 * time.Millisecond
 
-// mostOutput limits how much of a job's output is shown, in bytes.
-const mostOutput = 64 << 10
+// maxOutput limits how much of a job's output is shown, in bytes.
+const maxOutput = 64 << 10
 
-// once shows the REST API: ping, a node, and a job from submission to its
+// runOnce shows the REST API: ping, a node, and a job from submission to its
 // output.
-func (s *stage) once(ctx context.Context) error {
-	s.screen.identities(s)
+func (s *stage) runOnce(ctx context.Context) error {
+	s.screen.printIdentities(s)
 	s.screen.printf("\n")
 	ping, err := s.gateway.Ping(ctx)
 	if err != nil {
@@ -46,37 +46,37 @@ func (s *stage) once(ctx context.Context) error {
 		return err
 	}
 	s.screen.printf("node    %s: %s, %d CPUs, %d MB, %s\n", n.Name, strings.Join(n.State, "+"), n.CPUs, n.Memory, n.OS)
-	id, err := s.gateway.Submit(ctx, s.describe("hello", script))
+	id, err := s.gateway.Submit(ctx, s.describeJob("hello", script))
 	if err != nil {
 		return err
 	}
 	s.screen.printf("submit  job %d\n", id)
-	end, err := s.follow(ctx, id)
+	job, err := s.followJob(ctx, id)
 	if err != nil {
 		return err
 	}
-	if err := s.output(id); err != nil {
+	if err := s.printOutput(id); err != nil {
 		return err
 	}
-	if state := strings.Join(end.State, "+"); state != "COMPLETED" {
-		return errs.New(errs.Internal, "job %d ended as %s, exit code %d", id, state, end.Exit.Code.Number)
+	if state := strings.Join(job.State, "+"); state != "COMPLETED" {
+		return errs.New(errs.Internal, "job %d ended as %s, exit code %d", id, state, job.Exit.Code.Number)
 	}
 	return nil
 }
 
-// describe returns the description of a job of the demo's user, which runs in
+// describeJob returns the description of a job of the demo's user, which runs in
 // the demo's job directory.
-func (h *home) describe(name, script string) site.Description {
+func (h *home) describeJob(name, script string) site.Description {
 	var d site.Description
-	d.Job.Name, d.Job.Script, d.Job.WorkDir = name, script, h.jobs()
+	d.Job.Name, d.Job.Script, d.Job.WorkDir = name, script, h.jobDir()
 	d.Job.Environment = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
 	d.Job.TimeLimit = 5
 	return d
 }
 
-// example returns the body of a submission that the user can paste.
-func (h *home) example() string {
-	d := h.describe("hello", "#!/bin/sh\necho Hello from job $SCHED_JOB_ID\n")
+// exampleBody returns the body of a submission that the user can paste.
+func (h *home) exampleBody() string {
+	d := h.describeJob("hello", "#!/bin/sh\necho Hello from job $SCHED_JOB_ID\n")
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
@@ -84,39 +84,39 @@ func (h *home) example() string {
 	return strings.TrimSpace(text.String())
 }
 
-// follow shows the job's state until the job has ended.
-func (s *stage) follow(ctx context.Context, id uint32) (site.Job, error) {
-	begun, shown := time.Now(), ""
-	defer s.screen.settle()
+// followJob shows the job's state until the job has ended.
+func (s *stage) followJob(ctx context.Context, id uint32) (site.Job, error) {
+	startedAt, lastState := time.Now(), ""
+	defer s.screen.endLine()
 	for {
 		j, err := s.gateway.Job(ctx, id)
 		if err != nil {
 			return site.Job{}, err
 		}
 		state := strings.Join(j.State, "+")
-		if !j.Waiting() {
-			s.screen.update("follow  %s, exit code %d, after %.1f s", state, j.Exit.Code.Number, time.Since(begun).Seconds())
+		if !j.Active() {
+			s.screen.update("follow  %s, exit code %d, after %.1f s", state, j.Exit.Code.Number, time.Since(startedAt).Seconds())
 			return j, nil
 		}
-		if state != shown || s.screen.terminal {
-			s.screen.update("follow  %s, %.1f s", state, time.Since(begun).Seconds())
-			shown = state
+		if state != lastState || s.screen.terminal {
+			s.screen.update("follow  %s, %.1f s", state, time.Since(startedAt).Seconds())
+			lastState = state
 		}
 		select {
 		case <-ctx.Done():
 			return site.Job{}, ctx.Err()
-		case <-time.After(often):
+		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// output prints the output of the job.
+// printOutput prints the output of the job.
 //
 // The directory belongs to the user, and this process may run as root. So
 // output does not follow links out of the directory when it opens the file, and
 // accepts only a regular file.
-func (s *stage) output(id uint32) error {
-	jobs, err := os.OpenRoot(s.jobs())
+func (s *stage) printOutput(id uint32) error {
+	jobs, err := os.OpenRoot(s.jobDir())
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (s *stage) output(id uint32) error {
 	if err != nil || !st.Mode().IsRegular() {
 		return errs.New(errs.Invalid, "job output %s is not a regular file", f.Name())
 	}
-	text, err := io.ReadAll(io.LimitReader(f, mostOutput))
+	text, err := io.ReadAll(io.LimitReader(f, maxOutput))
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 // screen prints the demo's output.
 type screen struct {
 	io.Writer
-	terminal bool // the output is a terminal, so a line can be overwritten
-	over     bool // the next output overwrites the current line
+	terminal  bool // the output is a terminal, so a line can be overwritten
+	overwrite bool // the next output overwrites the current line
 }
 
 func newScreen(w io.Writer) screen {
@@ -39,27 +39,27 @@ func (s *screen) update(format string, args ...any) {
 		return
 	}
 	s.printf("\r%s\x1b[K", line)
-	s.over = true
+	s.overwrite = true
 }
 
-// settle ends a line that was printed by update.
-func (s *screen) settle() {
-	if s.over {
+// endLine ends a line that was printed by update.
+func (s *screen) endLine() {
+	if s.overwrite {
 		s.printf("\n")
-		s.over = false
+		s.overwrite = false
 	}
 }
 
-func (s *screen) opening(st *stage) {
+func (s *screen) printTitle(st *stage) {
 	s.printf("schedrestd demo in %s\n\n", st.Stage)
 }
 
-func (s *screen) ready(role string, p site.Part, after time.Duration) {
-	s.printf("  %-10s  %-10s  %-23s  ready in %d ms\n", p.Name, role, p.At, after.Milliseconds())
+func (s *screen) printReady(role string, p site.Part, after time.Duration) {
+	s.printf("  %-10s  %-10s  %-23s  ready in %d ms\n", p.Name, role, p.Address, after.Milliseconds())
 }
 
-// identities prints which users the processes run as.
-func (s *screen) identities(st *stage) {
+// printIdentities prints which users the processes run as.
+func (s *screen) printIdentities(st *stage) {
 	if os.Geteuid() == 0 {
 		s.printf("\nJobs run as %s. The process that reads network data runs as %s.\n", st.user, site.Nobody)
 		return
@@ -70,13 +70,13 @@ normally refuses that; the demo sets SCHEDRESTD_SECURITY=disable_user_check.
 `, st.user)
 }
 
-// welcome prints what the user can do with the demo. Every command can be
+// printWelcome prints what the user can do with the demo. Every command can be
 // pasted as it is.
-func (s *screen) welcome(st *stage) {
+func (s *screen) printWelcome(st *stage) {
 	g := st.gateway
-	curl := "curl -H @" + guard.Quote(st.header())
-	body := guard.Quote(st.example())
-	s.identities(st)
+	curl := "curl -H @" + guard.Quote(st.tokenFile())
+	body := guard.Quote(st.exampleBody())
+	s.printIdentities(st)
 	s.printf(`
 URL    %s
 Token  of %s, valid for %d hours:
@@ -91,16 +91,16 @@ Paste these into another terminal (-H takes the token from a file):
 
 The job writes its output to %s.
 Ctrl-C stops everything, including jobs, and removes the directory.
-`, st.url, st.user, int(tokenLife.Hours()), st.token,
+`, st.url, st.user, int(tokenLifespan.Hours()), st.token,
 		curl, g.URL("sched", "ping"),
 		curl, g.URL("sched", "node", st.Node),
 		curl, body, g.URL("sched", "job", "submit"),
-		st.jobs())
+		st.jobDir())
 }
 
-// lastWords writes the end of d's log to w.
-func (s *screen) lastWords(w io.Writer, d *site.Daemon) {
-	s.settle()
+// printLastLines writes the end of d's log to w.
+func (s *screen) printLastLines(w io.Writer, d *site.Daemon) {
+	s.endLine()
 	lines := d.LastLines(15)
 	if len(lines) == 0 {
 		return

@@ -14,8 +14,8 @@ import (
 	"schedrestd/errs"
 )
 
-// tokenLife is the lifespan of the demo's token.
-const tokenLife = 24 * time.Hour
+// tokenLifespan is the lifespan of the demo's token.
+const tokenLifespan = 24 * time.Hour
 
 // stage is a running demo.
 type stage struct {
@@ -33,11 +33,11 @@ func runStage(opt Options) error {
 	// Ctrl-C signals all processes at the terminal. Only the front reacts to
 	// it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	ctx, err := untilFrontEnds()
+	ctx, err := frontContext()
 	if err != nil {
 		return err
 	}
-	if err := adopt(); err != nil {
+	if err := becomeSubreaper(); err != nil {
 		return err
 	}
 	s := &stage{Options: opt, screen: newScreen(opt.Out)}
@@ -45,7 +45,7 @@ func runStage(opt Options) error {
 	if ctx.Err() != nil {
 		err = interrupted(opt)
 	}
-	return errors.Join(err, s.end(), remove(opt.Stage))
+	return errors.Join(err, s.stopAll(), remove(opt.Stage))
 }
 
 // interrupted returns the error for Ctrl-C, which is an error only with --once.
@@ -56,10 +56,10 @@ func interrupted(opt Options) error {
 	return nil
 }
 
-// untilFrontEnds returns a context that ends when the other end of the pipe on
+// frontContext returns a context that ends when the other end of the pipe on
 // descriptor 3 is closed. The front closes it to stop the demo, and the kernel
 // closes it when the front is killed.
-func untilFrontEnds() (context.Context, error) {
+func frontContext() (context.Context, error) {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(3, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {
 		return nil, errs.New(errs.Invalid, "--stage may be used only by schedctl itself")
@@ -77,17 +77,17 @@ func untilFrontEnds() (context.Context, error) {
 // run shows the demo until ctx ends, until a daemon exits, or with Once until
 // the job has ended.
 func (s *stage) run(ctx context.Context) (err error) {
-	if s.home, err = furnish(s.Stage); err != nil {
+	if s.home, err = createHome(s.Stage); err != nil {
 		return err
 	}
-	s.screen.opening(s)
+	s.screen.printTitle(s)
 	if err := s.startDaemons(ctx); err != nil {
 		return err
 	}
 	if s.Once {
-		return s.watchDaemons(ctx, s.once)
+		return s.watchDaemons(ctx, s.runOnce)
 	}
-	s.screen.welcome(s)
+	s.screen.printWelcome(s)
 	return s.watchDaemons(ctx, func(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
@@ -112,38 +112,38 @@ func (s *stage) startDaemons(ctx context.Context) error {
 	if err := s.start(ctx, "gateway", gateway); err != nil {
 		return err
 	}
-	return s.enter(ctx)
+	return s.connectGateway(ctx)
 }
 
 // start starts one daemon and waits until it answers.
 func (s *stage) start(ctx context.Context, role string, p site.Part) error {
-	begun := time.Now()
+	startedAt := time.Now()
 	d, err := site.Start(p)
 	if err != nil {
 		return err
 	}
 	s.daemons = append(s.daemons, d)
-	if err := d.Await(ctx); err != nil {
-		s.screen.lastWords(s.Err, d)
+	if err := d.WaitReady(ctx); err != nil {
+		s.screen.printLastLines(s.Err, d)
 		return err
 	}
-	s.screen.ready(role, p, time.Since(begun))
+	s.screen.printReady(role, p, time.Since(startedAt))
 	return nil
 }
 
-// enter creates the user's token and the client of the gateway.
-func (s *stage) enter(ctx context.Context) error {
+// connectGateway creates the user's token and the client of the gateway.
+func (s *stage) connectGateway(ctx context.Context) error {
 	user := ""
-	if s.foreign() {
+	if s.hasOtherUser() {
 		user = s.user.Name
 	}
-	token, err := s.Token(ctx, user, tokenLife)
+	token, err := s.Token(ctx, user, tokenLifespan)
 	if err != nil {
 		return err
 	}
-	s.url = s.daemons[len(s.daemons)-1].At
+	s.url = s.daemons[len(s.daemons)-1].Address
 	s.gateway = site.NewGateway(s.url, token)
-	return s.keep(token)
+	return s.writeToken(token)
 }
 
 // watchDaemons runs show until it returns. If a daemon exits, watchDaemons
@@ -154,23 +154,23 @@ func (s *stage) watchDaemons(ctx context.Context, show func(context.Context) err
 	for _, d := range s.daemons {
 		go func() {
 			select {
-			case <-d.Ended():
-				stop(&site.Died{Daemon: d})
+			case <-d.Done():
+				stop(&site.ExitedError{Daemon: d})
 			case <-ctx.Done():
 			}
 		}()
 	}
 	err := show(ctx)
-	if died, ok := errors.AsType[*site.Died](context.Cause(ctx)); ok {
-		s.screen.lastWords(s.Err, died.Daemon)
-		return died
+	if exited, ok := errors.AsType[*site.ExitedError](context.Cause(ctx)); ok {
+		s.screen.printLastLines(s.Err, exited.Daemon)
+		return exited
 	}
 	return err
 }
 
-// end stops the daemons, clients before servers. Then it kills all other
+// stopAll stops the daemons, clients before servers. Then it kills all other
 // processes: jobs outlive their controller, but must not outlive the demo.
-func (s *stage) end() error {
+func (s *stage) stopAll() error {
 	for i := len(s.daemons) - 1; i >= 0; i-- {
 		s.daemons[i].Stop()
 	}

@@ -13,17 +13,17 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// usualAdmission returns the default penalties. A source is blocked after a
+// defaultAdmission returns the default penalties. A source is blocked after a
 // burst of more than thirty offences, or if it commits more than one per second
 // for long enough. It is blocked for one second, or for up to ten seconds if
 // the offences continue. A source is also blocked after three workers have
 // crashed while they answered its requests.
-func usualAdmission() work.Admission {
+func defaultAdmission() work.Admission {
 	return work.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}
 }
 
-// mostPenalty limits the time of a penalty. A block can be ten times as long.
-const mostPenalty = time.Hour
+// maxPenalty limits the time of a penalty. A block can be ten times as long.
+const maxPenalty = time.Hour
 
 // setPenalties parses the cost of offences: "off", or words such as auth:1s.
 // Penalties that are not named keep their defaults.
@@ -33,30 +33,30 @@ func setPenalties(o *options, v string) error {
 		a.Auth, a.Malformed, a.Crash, a.Threshold = 0, 0, 0, 0
 		return nil
 	}
-	of := map[string]*time.Duration{"auth": &a.Auth, "malformed": &a.Malformed, "crash": &a.Crash, "threshold": &a.Threshold}
+	durations := map[string]*time.Duration{"auth": &a.Auth, "malformed": &a.Malformed, "crash": &a.Crash, "threshold": &a.Threshold}
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_PENALTIES=%s: %s", v, fmt.Sprintf(format, args...)).
-			WithHint("use off, or a list of auth, malformed, crash and threshold, each at most once with a time up to %s, such as auth:1s,threshold:30s", mostPenalty)
+			WithHint("use off, or a list of auth, malformed, crash and threshold, each at most once with a time up to %s, such as auth:1s,threshold:30s", maxPenalty)
 	}
-	words := listed(v)
+	words := splitList(v)
 	if len(words) == 0 {
 		return bad("no penalty is named")
 	}
-	said := map[string]bool{}
+	seen := map[string]bool{}
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, ":")
 		d, err := time.ParseDuration(value)
 		switch {
-		case of[name] == nil:
+		case durations[name] == nil:
 			return bad("unknown penalty %q", name)
-		case said[name]:
+		case seen[name]:
 			return bad("%s is given twice", name)
-		case err != nil || d < 0 || d > mostPenalty || d%time.Millisecond != 0:
+		case err != nil || d < 0 || d > maxPenalty || d%time.Millisecond != 0:
 			return bad("%q has no valid time", word)
 		case d == 0 && name == "threshold":
 			return bad("a threshold of 0 would block every client")
 		}
-		*of[name], said[name] = d, true
+		*durations[name], seen[name] = d, true
 	}
 	return nil
 }
@@ -65,25 +65,25 @@ func setPenalties(o *options, v string) error {
 // socket, the value must name the proxy's user. Without a user, every local
 // user who can connect to the socket would be trusted.
 func setProxies(o *options, v string) (err error) {
-	words, rest := listed(v), []string{}
+	words, netWords := splitList(v), []string{}
 	for _, word := range words {
-		name, over := strings.CutPrefix(word, "unix")
-		if !over || name != "" && name[0] != ':' {
-			rest = append(rest, word)
+		name, isUnix := strings.CutPrefix(word, "unix")
+		if !isUnix || name != "" && name[0] != ':' {
+			netWords = append(netWords, word)
 			continue
 		}
-		uid, err := peer(strings.TrimPrefix(name, ":"))
+		uid, err := peerUID(strings.TrimPrefix(name, ":"))
 		if err != nil {
 			return errs.Wrap(err, errs.KindOf(err), "environment: SCHEDRESTD_TRUSTED_PROXIES=%s: %s", v, word)
 		}
 		o.admission.Peers = append(o.admission.Peers, uid)
 	}
-	o.admission.Proxies, err = networks("SCHEDRESTD_TRUSTED_PROXIES", v, rest, len(words), ", or unix:USER")
+	o.admission.Proxies, err = parseNetworks("SCHEDRESTD_TRUSTED_PROXIES", v, netWords, len(words), ", or unix:USER")
 	return err
 }
 
-// peer returns the uid of a proxy that connects to a UNIX socket.
-func peer(name string) (uint32, error) {
+// peerUID returns the uid of a proxy that connects to a UNIX socket.
+func peerUID(name string) (uint32, error) {
 	const hint = "name the user that only the proxy runs as, by name or uid, such as unix:haproxy"
 	if name == "" {
 		return 0, errs.New(errs.Invalid, "it names no user, so any client that can connect to the socket would be trusted").WithHint(hint)
@@ -100,23 +100,23 @@ func peer(name string) (uint32, error) {
 
 // setExempt parses the sources without penalties.
 func setExempt(o *options, v string) (err error) {
-	words := listed(v)
-	o.admission.Exempt, err = networks("SCHEDRESTD_EXEMPT", v, words, len(words), "")
+	words := splitList(v)
+	o.admission.Exempt, err = parseNetworks("SCHEDRESTD_EXEMPT", v, words, len(words), "")
 	return err
 }
 
-// networks parses words as addresses and networks. value is the whole value of
+// parseNetworks parses words as addresses and networks. value is the whole value of
 // the variable called name, and has n words. Those with another form, such as
 // unix:USER, are not in words. The hint of an error ends with or, which
 // describes that form.
-func networks(name, value string, words []string, n int, or string) (list []netip.Prefix, err error) {
+func parseNetworks(name, value string, words []string, n int, otherForm string) (list []netip.Prefix, err error) {
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).
-			WithHint("list addresses, and networks with zero host bits, such as 192.0.2.7,10.0.0.0/8,2001:db8::/32%s", or)
+			WithHint("list addresses, and networks with zero host bits, such as 192.0.2.7,10.0.0.0/8,2001:db8::/32%s", otherForm)
 	}
 	for _, word := range words {
 		p, err := netip.ParsePrefix(word)
-		if a, no := netip.ParseAddr(word); no == nil && a.Zone() == "" {
+		if a, addrErr := netip.ParseAddr(word); addrErr == nil && a.Zone() == "" {
 			p, err = netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
 		}
 		if err != nil || p != p.Masked() {
@@ -133,21 +133,21 @@ func networks(name, value string, words []string, n int, or string) (list []neti
 	return list, nil
 }
 
-// mostRate is a rate that no worker can reach.
-const mostRate = 1_000_000
+// maxRate is a rate that no worker can reach.
+const maxRate = 1_000_000
 
 // setRate parses the rate limit of an identity: requests per second, optionally
 // followed by a colon and the burst.
 func setRate(o *options, v string) error {
-	rate, burst, both := strings.Cut(v, ":")
+	rate, burst, hasBurst := strings.Cut(v, ":")
 	r, err := strconv.ParseUint(rate, 10, 32)
 	b := 2 * r
-	if both && err == nil {
+	if hasBurst && err == nil {
 		b, err = strconv.ParseUint(burst, 10, 32)
 	}
-	if err != nil || r < 1 || r > mostRate || b < 1 || b > 2*mostRate {
+	if err != nil || r < 1 || r > maxRate || b < 1 || b > 2*maxRate {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_RATE=%s is not a rate", v).
-			WithHint("give requests per second, from 1 to %d, and optionally a burst (default: twice the rate), such as 50 or 50:200", mostRate)
+			WithHint("give requests per second, from 1 to %d, and optionally a burst (default: twice the rate), such as 50 or 50:200", maxRate)
 	}
 	o.admission.Rate, o.admission.Burst = uint32(r), uint32(b)
 	return nil

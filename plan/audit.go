@@ -28,11 +28,11 @@ func setClaims(o *options, v string) error {
 	return nil
 }
 
-// setAuditWord returns a function that sets an option of the audit log.
-func setAuditWord(of func(*options) *bool, name, yes, no string) func(*options, string) error {
-	set := setWord(of, name, yes, no)
+// setAuditBool returns a function that sets an option of the audit log.
+func setAuditBool(field func(*options) *bool, name, yes, no string) func(*options, string) error {
+	set := setBool(field, name, yes, no)
 	return func(o *options, v string) error {
-		o.auditWord = name + "=" + v
+		o.auditSetting = name + "=" + v
 		return set(o, v)
 	}
 }
@@ -41,8 +41,8 @@ func setAuditWord(of func(*options) *bool, name, yes, no string) func(*options, 
 // administrator who sets such an option expects that an audit log is written.
 func (o *options) checkAudit() error {
 	switch {
-	case o.audit.Path == "" && o.auditWord != "":
-		return errs.New(errs.Invalid, "environment: %s without SCHEDRESTD_AUDIT_LOG: nothing would be recorded", o.auditWord).
+	case o.audit.Path == "" && o.auditSetting != "":
+		return errs.New(errs.Invalid, "environment: %s without SCHEDRESTD_AUDIT_LOG: nothing would be recorded", o.auditSetting).
 			WithHint("set SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log or stderr, or unset both")
 	case o.audit.Path == ipc.AuditStderr && o.audit.Sync:
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_SYNC=yes with SCHEDRESTD_AUDIT_LOG=stderr: stderr cannot be synced").
@@ -51,14 +51,14 @@ func (o *options) checkAudit() error {
 	return nil
 }
 
-// setWord returns a function that sets an option from the value of a variable:
+// setBool returns a function that sets an option from the value of a variable:
 // to true for the word in yes, and to false for the word in no.
-func setWord(of func(*options) *bool, name, yes, no string) func(*options, string) error {
+func setBool(field func(*options) *bool, name, yes, no string) func(*options, string) error {
 	return func(o *options, v string) error {
 		if v != yes && v != no {
 			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed values: %s, %s", yes, no)
 		}
-		*of(o) = v == yes
+		*field(o) = v == yes
 		return nil
 	}
 }

@@ -10,7 +10,7 @@ import (
 // TestBecomeUserIsRefused checks that become_user is refused unless the kernel
 // identifies each client.
 func TestBecomeUserIsRefused(t *testing.T) {
-	local := asked{from: "-a", value: "local"}
+	local := nameList{origin: "-a", value: "local"}
 	for _, tt := range []struct {
 		name       string
 		options    options
@@ -25,12 +25,12 @@ func TestBecomeUserIsRefused(t *testing.T) {
 		{"an inetd run with -u", options{auth: local, user: "nobody"}, inetd, "", ""},
 	} {
 		tt.options.start.Root = true
-		err := tt.options.becoming(tt.mode)
+		err := tt.options.checkBecomeUser(tt.mode)
 		if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) || !strings.Contains(errs.HintOf(err), tt.hint) {
 			t.Errorf("%s: %v, hint %q", tt.name, err, errs.HintOf(err))
 		}
 	}
-	if err := (&options{auth: local}).becoming(listening); err == nil || !strings.Contains(err.Error(), "only root") {
+	if err := (&options{auth: local}).checkBecomeUser(listening); err == nil || !strings.Contains(err.Error(), "only root") {
 		t.Errorf("without root: %v", err)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"schedrestd/feature"
 )
 
-// complete adds the command "completion SHELL" to cmd, which prints a script
+// addCompletion adds the command "completion SHELL" to cmd, which prints a script
 // for the shell. It also adds the completions that this script requests. They
 // come only from built-in lists, the names of files, /etc/passwd and
 // /etc/group. So completing a word reads no configuration.
-func complete(cmd *cobra.Command) {
+func addCompletion(cmd *cobra.Command) {
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.ValidArgsFunction = completeListen
 	for flag, values := range map[string]func() []feature.Entry{
@@ -22,8 +22,8 @@ func complete(cmd *cobra.Command) {
 		"openapi":     contentEntries,
 		"data-parser": parserEntries,
 	} {
-		must(cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-			return completeList(values(), typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		must(cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+			return completeList(values(), toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		}))
 	}
 	for flag, database := range map[string]string{"user": "/etc/passwd", "group": "/etc/group", "socket-group": "/etc/group"} {
@@ -70,10 +70,10 @@ func parserEntries() []feature.Entry {
 // completeList completes the last word of a comma-separated list to the names
 // in entries, and returns the whole values. After a version and a plus, it
 // completes to the flags of that version.
-func completeList(entries []feature.Entry, typed string) []string {
-	cut := strings.LastIndexByte(typed, ',') + 1
-	before, word := typed[:cut], typed[cut:]
-	if version, _, flagged := strings.Cut(word, "+"); flagged {
+func completeList(entries []feature.Entry, toComplete string) []string {
+	cut := strings.LastIndexByte(toComplete, ',') + 1
+	before, word := toComplete[:cut], toComplete[cut:]
+	if version, _, hasFlags := strings.Cut(word, "+"); hasFlags {
 		parsers, err := feature.ParseParsers("", version)
 		if err != nil {
 			return nil
@@ -81,23 +81,23 @@ func completeList(entries []feature.Entry, typed string) []string {
 		before += word[:strings.LastIndexByte(word, '+')]
 		entries = nil
 		for _, e := range feature.AllFlags {
-			if knows(parsers[0].Version, e.Flag) && !strings.Contains(before+"+", e.Name+"+") {
+			if supportsFlag(parsers[0].Version, e.Flag) && !strings.Contains(before+"+", e.Name+"+") {
 				entries = append(entries, e.Entry)
 			}
 		}
 	} else if before == "" {
-		entries = append(entries, feature.Entry{Name: list, About: "list what is available"})
+		entries = append(entries, feature.Entry{Name: listWord, About: "list what is available"})
 	}
-	var found []string
+	var completions []string
 	for _, e := range entries {
-		if strings.HasPrefix(before+e.Name, typed) && !strings.Contains(","+before, ","+e.Name+",") {
-			found = append(found, before+e.Name+"\t"+e.About)
+		if strings.HasPrefix(before+e.Name, toComplete) && !strings.Contains(","+before, ","+e.Name+",") {
+			completions = append(completions, before+e.Name+"\t"+e.About)
 		}
 	}
-	return found
+	return completions
 }
 
-func knows(version uint8, flag feature.Flags) bool {
+func supportsFlag(version uint8, flag feature.Flags) bool {
 	for _, p := range feature.Parsers {
 		if p.Version == version {
 			return p.Flags.Has(flag)
@@ -108,33 +108,33 @@ func knows(version uint8, flag feature.Flags) bool {
 
 // completeListen completes LISTEN: the beginnings of addresses, and paths after
 // unix:.
-func completeListen(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	path, ok := strings.CutPrefix(typed, "unix:")
+func completeListen(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	path, ok := strings.CutPrefix(toComplete, "unix:")
 	if !ok {
-		var found []string
+		var completions []string
 		for _, s := range []string{"unix:/\ta local socket", "https://\tTCP with TLS", "127.0.0.1:6820\tTCP, this machine only", ":6820\tTCP, all addresses"} {
-			if strings.HasPrefix(s, typed) {
-				found = append(found, s)
+			if strings.HasPrefix(s, toComplete) {
+				completions = append(completions, s)
 			}
 		}
-		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		return completions, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 	dir, base := filepath.Split(path)
 	if dir == "" {
 		return []string{"unix:/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 	files, _ := os.ReadDir(dir)
-	var found []string
+	var completions []string
 	for _, f := range files {
 		switch {
 		case !strings.HasPrefix(f.Name(), base):
 		case f.IsDir():
-			found = append(found, "unix:"+dir+f.Name()+"/")
+			completions = append(completions, "unix:"+dir+f.Name()+"/")
 		case f.Type()&os.ModeSocket != 0:
-			found = append(found, "unix:"+dir+f.Name())
+			completions = append(completions, "unix:"+dir+f.Name())
 		}
 	}
-	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return completions, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // firstFields returns the first fields of the lines in a file such as

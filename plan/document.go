@@ -12,29 +12,29 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// null is the path for an empty configuration.
-const null = "/dev/null"
+// devNull is the path for an empty configuration.
+const devNull = "/dev/null"
 
 // printDocument prints the OpenAPI document by running the worker's program,
 // because this process does not link the API's tables.
 func (o *options) printDocument(out io.Writer) error {
-	cluster, err := o.forDocument()
+	cluster, err := o.documentCluster()
 	if err != nil {
 		return err
 	}
-	args, err := o.tables(cluster)
+	args, err := o.tablesArgs(cluster)
 	if err != nil {
 		return err
 	}
 	return o.runTables(args, out)
 }
 
-// forDocument returns the configuration, which determines the names and the
+// documentCluster returns the configuration, which determines the names and the
 // content of the document. If there is no configuration, it returns nil,
 // because a document can also be printed on a machine outside of a cluster.
-func (o *options) forDocument() (*conf.Cluster, error) {
+func (o *options) documentCluster() (*conf.Cluster, error) {
 	path, err := o.reader().Find(o.conf)
-	if errs.KindOf(err) == errs.NotFound || path == null {
+	if errs.KindOf(err) == errs.NotFound || path == devNull {
 		return nil, nil
 	}
 	if err != nil {
@@ -44,12 +44,12 @@ func (o *options) forDocument() (*conf.Cluster, error) {
 	return c, err
 }
 
-// tables returns the arguments for the worker's program (worker.Tables).
+// tablesArgs returns the arguments for the worker's program (worker.Tables).
 // Without a configuration, the document has everything that no option excludes.
-func (o *options) tables(c *conf.Cluster) ([]string, error) {
-	versions, err1 := o.versions()
-	ways, err2 := o.ways()
-	content, err3 := o.pages()
+func (o *options) tablesArgs(c *conf.Cluster) ([]string, error) {
+	versions, err1 := o.requestedVersions()
+	methods, err2 := o.requestedAuth()
+	content, err3 := o.requestedContent()
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
@@ -61,18 +61,18 @@ func (o *options) tables(c *conf.Cluster) ([]string, error) {
 		}
 	}
 	if c != nil {
-		served, err := o.served(c, slog.New(slog.DiscardHandler))
+		available, err := o.servedContent(c, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return nil, err
 		}
-		content = feature.Content(served) // both types have the same bits, which a test compares
+		content = feature.Content(available) // both types have the same bits, which a test compares
 	}
 	var parsers, auths, contents []string
 	for _, p := range versions {
 		parsers = append(parsers, p.Plugin())
 	}
 	for _, e := range feature.Auths {
-		if ways.Has(e.Auth) {
+		if methods.Has(e.Auth) {
 			auths = append(auths, e.Name)
 		}
 	}

@@ -25,20 +25,20 @@ type variable struct {
 var variables = []variable{
 	{"ABORT_ON_FATAL", func(o *options, _ string) error { o.abort = true; return nil }},
 	{"SCHED_CONF", func(*options, string) error { return nil }}, // conf.Find uses it
-	{"SCHED_DEBUG_FLAGS", func(o *options, v string) error { o.debugFlags = listed(v); return nil }},
+	{"SCHED_DEBUG_FLAGS", func(o *options, v string) error { o.debugFlags = splitList(v); return nil }},
 	{"SCHED_JWT", func(o *options, v string) error { o.jwt = v; return nil }},
 	{"SCHED_SACK_SOCKET", setSackSocket},
 	{"SCHED_JSON", setLayout(func(o *options) *work.Layout { return &o.json }, "SCHED_JSON", "compact", "pretty")},
 	{"SCHEDRESTD_JSON", setLayout(func(o *options) *work.Layout { return &o.json }, "SCHEDRESTD_JSON", "compact", "pretty")},
 	{"SCHED_YAML", setLayout(func(o *options) *work.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
 	{"SCHEDRESTD_YAML", setLayout(func(o *options) *work.Layout { return &o.yaml }, "SCHEDRESTD_YAML", "compact", "pretty", "no_tag")},
-	{"SCHEDRESTD_ANSWER_MEMORY", setAnswers},
-	{"SCHEDRESTD_AUDIT_FAIL", setAuditWord(func(o *options) *bool { return &o.audit.FailOpen }, "SCHEDRESTD_AUDIT_FAIL", "open", "closed")},
+	{"SCHEDRESTD_ANSWER_MEMORY", setAnswerMemory},
+	{"SCHEDRESTD_AUDIT_FAIL", setAuditBool(func(o *options) *bool { return &o.audit.FailOpen }, "SCHEDRESTD_AUDIT_FAIL", "open", "closed")},
 	{"SCHEDRESTD_AUDIT_LOG", setAudit},
-	{"SCHEDRESTD_AUDIT_SYNC", setAuditWord(func(o *options) *bool { return &o.audit.Sync }, "SCHEDRESTD_AUDIT_SYNC", "yes", "no")},
-	{"SCHEDRESTD_AUTH_TYPES", setAsked(func(o *options) *asked { return &o.auth }, "SCHEDRESTD_AUTH_TYPES")},
-	{"SCHEDRESTD_DATA_PARSER_PLUGINS", setAsked(func(o *options) *asked { return &o.parsers }, "SCHEDRESTD_DATA_PARSER_PLUGINS")},
-	{"SCHEDRESTD_OPENAPI_PLUGINS", setAsked(func(o *options) *asked { return &o.content }, "SCHEDRESTD_OPENAPI_PLUGINS")},
+	{"SCHEDRESTD_AUDIT_SYNC", setAuditBool(func(o *options) *bool { return &o.audit.Sync }, "SCHEDRESTD_AUDIT_SYNC", "yes", "no")},
+	{"SCHEDRESTD_AUTH_TYPES", setNameList(func(o *options) *nameList { return &o.auth }, "SCHEDRESTD_AUTH_TYPES")},
+	{"SCHEDRESTD_DATA_PARSER_PLUGINS", setNameList(func(o *options) *nameList { return &o.parsers }, "SCHEDRESTD_DATA_PARSER_PLUGINS")},
+	{"SCHEDRESTD_OPENAPI_PLUGINS", setNameList(func(o *options) *nameList { return &o.content }, "SCHEDRESTD_OPENAPI_PLUGINS")},
 	{"SCHEDRESTD_CONTROLLER_NETNS", setNetns(func(o *options) *string { return &o.controllerNetns }, "SCHEDRESTD_CONTROLLER_NETNS")},
 	{"SCHEDRESTD_DEBUG", setDebug},
 	{"SCHEDRESTD_DOCS", setDocs},
@@ -57,13 +57,13 @@ var variables = []variable{
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
 }
 
-// fromEnvironment sets options from the environment, unless the command line
+// applyEnvironment sets options from the environment, unless the command line
 // has set them.
-func (o *options) fromEnvironment() error {
-	for _, one := range variables {
-		value, err := conf.Env(one.name)
+func (o *options) applyEnvironment() error {
+	for _, v := range variables {
+		value, err := conf.Env(v.name)
 		if err == nil && value != "" {
-			err = one.set(o, value)
+			err = v.set(o, value)
 		}
 		if err != nil {
 			return err
@@ -107,17 +107,17 @@ const maxSocketPath = 107
 // setLog sets the format of the log and its destination. After the format, the
 // value may have the path of another socket.
 func setLog(o *options, v string) error {
-	word, path, given := strings.Cut(v, ":")
-	usual, known := logSockets[word]
+	word, path, hasPath := strings.Cut(v, ":")
+	defaultPath, ok := logSockets[word]
 	switch {
-	case !known || given && usual == "":
+	case !ok || hasPath && defaultPath == "":
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LOG=%s", v).WithHint("allowed values: text, json, journald, syslog, journald:SOCKET, syslog:SOCKET")
-	case given && (!filepath.IsAbs(path) || len(path) > maxSocketPath):
+	case hasPath && (!filepath.IsAbs(path) || len(path) > maxSocketPath):
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LOG=%s does not name a socket", v).WithHint("write an absolute path of at most %d bytes after the colon", maxSocketPath)
 	}
 	o.log = word
-	if !given {
-		path = usual
+	if !hasPath {
+		path = defaultPath
 	}
 	if path != "" {
 		o.log = word + ":" + path
@@ -125,9 +125,9 @@ func setLog(o *options, v string) error {
 	return nil
 }
 
-func setNetns(of func(*options) *string, name string) func(*options, string) error {
+func setNetns(field func(*options) *string, name string) func(*options, string) error {
 	return func(o *options, v string) error {
-		*of(o) = v
+		*field(o) = v
 		if err := endpoint.CheckNamespace("environment: "+name+"="+v, v); err != nil {
 			return err
 		}
@@ -135,10 +135,10 @@ func setNetns(of func(*options) *string, name string) func(*options, string) err
 	}
 }
 
-func setAsked(of func(*options) *asked, name string) func(*options, string) error {
+func setNameList(field func(*options) *nameList, name string) func(*options, string) error {
 	return func(o *options, v string) error {
-		if a := of(o); a.from == "" {
-			a.from, a.value = "environment: "+name, v
+		if a := field(o); a.origin == "" {
+			a.origin, a.value = "environment: "+name, v
 		}
 		return nil
 	}
@@ -147,10 +147,10 @@ func setAsked(of func(*options) *asked, name string) func(*options, string) erro
 // setLayout returns a function that sets the layout of bodies. As in Slurm, it
 // accepts several words. compact and pretty exclude each other, and no_tag
 // implies pretty.
-func setLayout(of func(*options) *work.Layout, name string, allowed ...string) func(*options, string) error {
+func setLayout(field func(*options) *work.Layout, name string, allowed ...string) func(*options, string) error {
 	layouts := map[string]work.Layout{"compact": work.Compact, "pretty": work.Pretty, "no_tag": work.NoTag}
 	return func(o *options, v string) error {
-		words := listed(v)
+		words := splitList(v)
 		bad := len(words) == 0 || slices.Contains(words, "compact") && slices.Contains(words, "pretty")
 		layout := work.Compact
 		for _, word := range words {
@@ -160,7 +160,7 @@ func setLayout(of func(*options) *work.Layout, name string, allowed ...string) f
 		if bad {
 			return errs.New(errs.Invalid, "environment: %s=%s", name, v).WithHint("allowed values: %s", strings.Join(allowed, ", "))
 		}
-		*of(o) = layout
+		*field(o) = layout
 		return nil
 	}
 }
@@ -176,7 +176,7 @@ func setListen(o *options, v string) error {
 	if len(o.listen) > 0 {
 		return nil
 	}
-	if o.listen = listed(v); len(o.listen) == 0 {
+	if o.listen = splitList(v); len(o.listen) == 0 {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LISTEN=%s names no address", v)
 	}
 	return nil
@@ -192,9 +192,9 @@ func setConnections(o *options, v string) error {
 	return nil
 }
 
-// setAnswers sets the memory that a worker may use for answers of daemons.
-func setAnswers(o *options, v string) error {
-	if err := o.answers.Set(v); err != nil {
+// setAnswerMemory sets the memory that a worker may use for answers of daemons.
+func setAnswerMemory(o *options, v string) error {
+	if err := o.answerMemory.Set(v); err != nil {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_ANSWER_MEMORY=%s is %v", v, err)
 	}
 	return nil
@@ -207,8 +207,8 @@ func setStatuses(o *options, v string) (err error) {
 	return err
 }
 
-// listed splits a value at commas. It drops spaces and empty words.
-func listed(v string) []string {
+// splitList splits a value at commas. It drops spaces and empty words.
+func splitList(v string) []string {
 	words := []string{}
 	for w := range strings.SplitSeq(v, ",") {
 		if w = strings.TrimSpace(w); w != "" {

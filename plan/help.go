@@ -31,13 +31,13 @@ Tokens are accepted when SCHED_JWT=daemon is set. Environment and signals:
 man 8 schedrestd. Shell completion: schedrestd completion bash|zsh|fish
 `
 
-// help sets the text that -h prints, which fits 80 columns, and the line that
+// setHelp sets the text that -h prints, which fits 80 columns, and the line that
 // -V prints.
-func help(cmd *cobra.Command) {
-	others := cmd.HelpFunc()
+func setHelp(cmd *cobra.Command) {
+	defaultHelp := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if c != cmd {
-			others(c, args)
+			defaultHelp(c, args)
 			return
 		}
 		out := c.OutOrStdout()

@@ -12,43 +12,43 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// machine is a host that opens files by itself, as the parent does, and stores
+// fakeHost is a host that opens files by itself, as the parent does, and stores
 // the Plan.
-type machine struct {
-	files  []string
-	plan   *query.WholePlan
-	failed error
+type fakeHost struct {
+	files   []string
+	plan    *query.WholePlan
+	failure error
 }
 
-func (m *machine) Open(path string) (*os.File, error) {
+func (m *fakeHost) Open(path string) (*os.File, error) {
 	f, _, err := guard.Open(path, guard.Configuration)
 	m.files = append(m.files, path)
 	return f, err
 }
 
-func (m *machine) Exists(path string) bool {
+func (m *fakeHost) Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-func (m *machine) OpenAccounts(path string) (*os.File, error) {
+func (m *fakeHost) OpenAccounts(path string) (*os.File, error) {
 	f, _, err := guard.Open(path, guard.Accounts)
 	return f, err
 }
 
-func (m *machine) OpenWorker() (*os.File, error) { return os.Open("/proc/self/exe") }
+func (m *fakeHost) OpenWorker() (*os.File, error) { return os.Open("/proc/self/exe") }
 
-func (m *machine) Judge(owners, groups []uint32) error {
+func (m *fakeHost) CheckTrust(owners, groups []uint32) error {
 	return guard.CheckFiles(m.files, guard.Configuration, guard.Trust{PrivateGroup: become.PrivateGroup, Owners: append([]uint32{}, owners...), Groups: groups})
 }
 
-func (m *machine) Send(plan *query.WholePlan) error {
+func (m *fakeHost) Send(plan *query.WholePlan) error {
 	m.plan = plan
 	return nil
 }
 
-func (m *machine) Fail(err error) error {
-	m.failed = err
+func (m *fakeHost) SendFailure(err error) error {
+	m.failure = err
 	return nil
 }
 
@@ -60,14 +60,14 @@ func startHere() ipc.ConfigSetup {
 
 // runHere runs the command on this machine.
 func runHere(args []string, out, errOut io.Writer) int {
-	return run(new(machine), startHere(), args, out, errOut)
+	return run(new(fakeHost), startHere(), args, out, errOut)
 }
 
 // optionsHere returns options without any settings.
-func optionsHere() options { return options{host: new(machine), start: startHere()} }
+func optionsHere() options { return options{host: new(fakeHost), start: startHere()} }
 
-// configurationOf reads the configuration at path.
-func configurationOf(path string, log *slog.Logger) (*conf.Cluster, error) {
+// readConfiguration reads the configuration at path.
+func readConfiguration(path string, log *slog.Logger) (*conf.Cluster, error) {
 	p := planner{o: optionsHere(), path: path, log: log}
 	return p.configuration()
 }

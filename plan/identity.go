@@ -9,15 +9,15 @@ import (
 	"schedrestd/ipc"
 )
 
-// service resolves the users and groups that determine the service identity:
+// resolveService resolves the users and groups that determine the service identity:
 // the values of -u and -g, root and SchedUser. The parent checks the result.
-func (o *options) service(schedUser string) (s ipc.Service, err error) {
+func (o *options) resolveService(schedUser string) (s ipc.Service, err error) {
 	if o.user != "" {
-		u, known, err := nss.ParseUser(o.user)
+		u, hasEntry, err := nss.ParseUser(o.user)
 		if err != nil {
-			return s, missing(err, "-u "+o.user, "useradd --system --no-create-home --shell /usr/sbin/nologin "+o.user)
+			return s, lookupError(err, "-u "+o.user, "useradd --system --no-create-home --shell /usr/sbin/nologin "+o.user)
 		}
-		if !known && o.group == "" {
+		if !hasEntry && o.group == "" {
 			return s, errs.New(errs.Invalid, "-u %s has no entry in the user database, so its group isn't known", o.user).
 				WithHint("set the group with -g")
 		}
@@ -26,18 +26,18 @@ func (o *options) service(schedUser string) (s ipc.Service, err error) {
 	if o.group != "" {
 		g, err := nss.ParseGroup(o.group)
 		if err != nil {
-			return s, missing(err, "-g "+o.group, "groupadd --system "+o.group)
+			return s, lookupError(err, "-g "+o.group, "groupadd --system "+o.group)
 		}
 		s.HasGroup, s.GID = true, g.GID
 	}
-	s.Given = o.given()
-	return s, protect(&s, schedUser)
+	s.Given = o.identityFlags()
+	return s, addPrivileged(&s, schedUser)
 }
 
-// protect adds the accounts whose privileges no worker may have: root and
+// addPrivileged adds the accounts whose privileges no worker may have: root and
 // SchedUser, with all their names. Their names are looked up once, at the
 // start, so that a name in an unverified token needs no look-up.
-func protect(s *ipc.Service, schedUser string) error {
+func addPrivileged(s *ipc.Service, schedUser string) error {
 	root, err := nss.LookupUID(0)
 	if errs.KindOf(err) == errs.NotFound {
 		root, err = nss.User{Name: "root"}, nil
@@ -72,9 +72,9 @@ func protect(s *ipc.Service, schedUser string) error {
 	return nil
 }
 
-// missing returns err with the name of the option in front. If the named user
+// lookupError returns err with the name of the option in front. If the named user
 // or group does not exist, it adds a hint with the command that creates it.
-func missing(err error, option, remedy string) error {
+func lookupError(err error, option, remedy string) error {
 	e := &errs.Error{Kind: errs.KindOf(err), Message: option, Err: err}
 	if e.Kind == errs.NotFound {
 		e.Hint = "use an existing one, or create it: " + remedy
@@ -82,25 +82,25 @@ func missing(err error, option, remedy string) error {
 	return e
 }
 
-// given returns the -u and -g options that were used.
-func (o *options) given() string {
+// identityFlags returns the -u and -g options that were used.
+func (o *options) identityFlags() string {
 	var list []string
-	for _, one := range []struct{ flag, value string }{{"-u", o.user}, {"-g", o.group}} {
-		if one.value != "" {
-			list = append(list, one.flag+" "+one.value)
+	for _, opt := range []struct{ flag, value string }{{"-u", o.user}, {"-g", o.group}} {
+		if opt.value != "" {
+			list = append(list, opt.flag+" "+opt.value)
 		}
 	}
 	return strings.Join(list, " ")
 }
 
 // socketGID returns the gid of --socket-group.
-func (o *options) socketGID() (gid uint32, given bool, err error) {
+func (o *options) socketGID() (gid uint32, ok bool, err error) {
 	if o.socketGroup == "" {
 		return 0, false, nil
 	}
 	g, err := nss.ParseGroup(o.socketGroup)
 	if err != nil {
-		return 0, true, missing(err, "--socket-group "+o.socketGroup, "groupadd --system "+o.socketGroup)
+		return 0, true, lookupError(err, "--socket-group "+o.socketGroup, "groupadd --system "+o.socketGroup)
 	}
 	return g.GID, true, nil
 }

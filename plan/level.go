@@ -37,7 +37,7 @@ const infoLevel = 3
 // level is a log level. chosen says whether an administrator has chosen it.
 type level struct {
 	slog.Level
-	chosen bool
+	isSet bool
 }
 
 // parseLevel parses the value of SCHEDRESTD_DEBUG.
@@ -58,35 +58,35 @@ func parseLevel(v string) (level, error) {
 // level returns the log level: from -v, or otherwise from SCHEDRESTD_DEBUG, or
 // otherwise the mode's default, which is in usual. If a debug flag concerns the
 // gateway, the default is lowered to debug.
-func (o *options) level(usual slog.Level, c *conf.Cluster) slog.Level {
+func (o *options) level(defaultLevel slog.Level, c *conf.Cluster) slog.Level {
 	switch {
 	case o.verbose > 0:
-		return levels[infoLevel+min(int(o.verbose), mostVee)].Level
-	case o.debug.chosen:
+		return levels[infoLevel+min(int(o.verbose), maxVerbosity)].Level
+	case o.debug.isSet:
 		return o.debug.Level
-	case concerned(o.flagsOf(c)):
-		return min(usual, slog.LevelDebug)
+	case hasGatewayFlag(o.effectiveDebugFlags(c)):
+		return min(defaultLevel, slog.LevelDebug)
 	}
-	return usual
+	return defaultLevel
 }
 
 // gatewayFlags lists Slurm's debug flags that concern a gateway.
 var gatewayFlags = []string{"auditrpcs", "audittls", "conmgr", "data", "network", "networkraw", "protocol", "tls"}
 
-// flagsOf returns the debug flags that the environment sets, or otherwise those
+// effectiveDebugFlags returns the debug flags that the environment sets, or otherwise those
 // that the configuration sets.
-func (o *options) flagsOf(c *conf.Cluster) []string {
+func (o *options) effectiveDebugFlags(c *conf.Cluster) []string {
 	if o.debugFlags != nil || c == nil {
 		return o.debugFlags
 	}
 	return c.DebugFlags
 }
 
-func concerned(flags []string) bool {
+func hasGatewayFlag(flags []string) bool {
 	return slices.ContainsFunc(flags, func(f string) bool { return slices.Contains(gatewayFlags, strings.ToLower(f)) })
 }
 
-// withoutEffect returns the flags that have no effect in a gateway.
-func withoutEffect(flags []string) []string {
-	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return concerned([]string{f}) })
+// ineffectiveFlags returns the flags that have no effect in a gateway.
+func ineffectiveFlags(flags []string) []string {
+	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return hasGatewayFlag([]string{f}) })
 }

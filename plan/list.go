@@ -10,49 +10,49 @@ import (
 	"schedrestd/feature"
 )
 
-// list is the value of an option that requests the available names.
-const list = "list"
+// listWord is the value of an option that requests the available names.
+const listWord = "list"
 
-// listAsked reports whether -a, -d or -s requests a list.
-func (o *options) listAsked() bool {
-	return o.auth.value == list || o.content.value == list || asksParsers(o.parsers.value)
+// wantsList reports whether -a, -d or -s requests a list.
+func (o *options) wantsList() bool {
+	return o.auth.value == listWord || o.content.value == listWord || isParserList(o.parsers.value)
 }
 
-// asksParsers reports whether v is the word "list", with or without flags.
-func asksParsers(v string) bool { return v == list || strings.HasPrefix(v, list+"+") }
+// isParserList reports whether v is the word "list", with or without flags.
+func isParserList(v string) bool { return v == listWord || strings.HasPrefix(v, listWord+"+") }
 
-// list prints the plugins of each requested kind, one per line: the plugin's
+// printList prints the plugins of each requested kind, one per line: the plugin's
 // name, followed by a description. If the configuration is readable and makes a
 // plugin unavailable, the description includes the reason.
-func (o *options) list(out io.Writer) error {
+func (o *options) printList(out io.Writer) error {
 	var c *conf.Cluster
-	if path, err := o.reader().Find(o.conf); err == nil && path != null {
-		if read, _, err := o.reader().Read(path); err == nil {
-			c = read
+	if path, err := o.reader().Find(o.conf); err == nil && path != devNull {
+		if cluster, _, err := o.reader().Read(path); err == nil {
+			c = cluster
 		}
 	}
 	var page entries
-	if o.auth.value == list {
+	if o.auth.value == listWord {
 		for _, e := range feature.Auths {
-			var lacks error
+			var reason error
 			if c != nil {
-				lacks = o.lacks(e.Auth, c)
+				reason = o.checkAuth(e.Auth, c)
 			}
-			page.add(e.Entry, lacks)
+			page.add(e.Entry, reason)
 		}
 	}
-	if asksParsers(o.parsers.value) {
+	if isParserList(o.parsers.value) {
 		if err := o.listParsers(&page); err != nil {
 			return err
 		}
 	}
-	if o.content.value == list {
+	if o.content.value == listWord {
 		for _, e := range feature.Contents {
-			var lacks error
+			var reason error
 			if c != nil && c.Accounting == nil && e.Content == feature.Accounting {
-				lacks = errs.New(errs.Invalid, noAccounting)
+				reason = errs.New(errs.Invalid, noAccounting)
 			}
-			page.add(e.Entry, lacks)
+			page.add(e.Entry, reason)
 		}
 	}
 	page.print(out)
@@ -62,9 +62,9 @@ func (o *options) list(out io.Writer) error {
 // entries is a list in two columns.
 type entries []feature.Entry
 
-func (l *entries) add(e feature.Entry, lacks error) {
-	if lacks != nil {
-		e.About += fmt.Sprintf(" (unavailable: %v)", lacks)
+func (l *entries) add(e feature.Entry, reason error) {
+	if reason != nil {
+		e.About += fmt.Sprintf(" (unavailable: %v)", reason)
 	}
 	*l = append(*l, e)
 }
@@ -83,35 +83,35 @@ func (l entries) print(out io.Writer) {
 // the flags that each version supports. For list+FLAG, it prints the versions
 // that support the flag.
 func (o *options) listParsers(page *entries) error {
-	_, flag, flagged := strings.Cut(o.parsers.value, "+")
-	all := flag == "flags"
-	var only feature.Flags
-	if flagged && !all {
+	_, flag, hasFlag := strings.Cut(o.parsers.value, "+")
+	allFlags := flag == "flags"
+	var required feature.Flags
+	if hasFlag && !allFlags {
 		for _, e := range feature.AllFlags {
 			if e.Name == "+"+flag {
-				only = e.Flag
+				required = e.Flag
 			}
 		}
-		if only == 0 {
-			return errs.New(errs.Invalid, "%s: no data parser has the flag %q", o.parsers.from, "+"+flag).
+		if required == 0 {
+			return errs.New(errs.Invalid, "%s: no data parser has the flag %q", o.parsers.origin, "+"+flag).
 				WithHint("list+flags shows the flags of each")
 		}
 	}
 	for i, p := range feature.Parsers {
-		if !p.Flags.Has(only) {
+		if !p.Flags.Has(required) {
 			continue
 		}
 		about := "paths /sched/" + p.Name() + "/…"
 		if i == len(feature.Parsers)-1 {
 			about += ", latest"
 		}
-		if all {
+		if allFlags {
 			about += ", " + strings.ReplaceAll(p.Flags.String(), "+", " +")[1:]
 		}
-		page.add(feature.Entry{Name: feature.Parser{Version: p.Version, Flags: only}.Plugin(), About: about}, nil)
+		page.add(feature.Entry{Name: feature.Parser{Version: p.Version, Flags: required}.Plugin(), About: about}, nil)
 	}
 	for _, e := range feature.AllFlags {
-		if all || only == e.Flag {
+		if allFlags || required == e.Flag {
 			page.add(feature.Entry{Name: "  " + e.Name, About: e.About}, nil)
 		}
 	}

@@ -50,7 +50,7 @@ func Main() int {
 		err = p.receiveSetup()
 	}
 	if err != nil {
-		complain(os.Stderr, err)
+		printError(os.Stderr, err)
 		return 1
 	}
 	return run(&p, p.start, os.Args[1:], os.Stdout, os.Stderr)
@@ -58,23 +58,23 @@ func Main() int {
 
 // run runs the command with args and returns its exit status.
 func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) int {
-	cmd := command(h, start, errOut)
+	cmd := newCommand(h, start, errOut)
 	cmd.SetArgs(args)
 	cmd.SetOut(out)
 	cmd.SetErr(errOut)
 	err := cmd.Execute()
 	if err != nil && start.Again {
-		err = h.Fail(err)
+		err = h.SendFailure(err)
 	}
 	if err != nil {
-		complain(errOut, err)
+		printError(errOut, err)
 		return 1
 	}
 	return 0
 }
 
-// complain prints err, with one problem per line.
-func complain(w io.Writer, err error) {
+// printError prints err, with one problem per line.
+func printError(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))
 	}
@@ -83,7 +83,7 @@ func complain(w io.Writer, err error) {
 	}
 }
 
-func command(h host, start ipc.ConfigSetup, errOut io.Writer) *cobra.Command {
+func newCommand(h host, start ipc.ConfigSetup, errOut io.Writer) *cobra.Command {
 	o := options{host: h, start: start}
 	cmd := &cobra.Command{
 		Use:           "schedrestd",
@@ -96,17 +96,17 @@ func command(h host, start ipc.ConfigSetup, errOut io.Writer) *cobra.Command {
 				return err
 			}
 			switch {
-			case o.listAsked():
-				return o.list(cmd.OutOrStdout())
-			case o.document:
+			case o.wantsList():
+				return o.printList(cmd.OutOrStdout())
+			case o.generateSpec:
 				return o.printDocument(cmd.OutOrStdout())
 			}
 			return o.sendPlan(errOut)
 		},
 	}
-	o.flags(cmd.Flags())
-	help(cmd)
-	complete(cmd)
+	o.addFlags(cmd.Flags())
+	setHelp(cmd)
+	addCompletion(cmd)
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return errs.New(errs.Invalid, "%v", err).WithHint("schedrestd --help lists the options")
 	})
@@ -117,20 +117,20 @@ func command(h host, start ipc.ConfigSetup, errOut io.Writer) *cobra.Command {
 // that the command line leaves open.
 func (o *options) read(f *pflag.FlagSet, args []string) error {
 	o.listen = args
-	o.auth.fromFlag(f.Lookup("auth"))
-	o.parsers.fromFlag(f.Lookup("data-parser"))
-	o.content.fromFlag(f.Lookup("openapi"))
-	if err := o.check(f); err != nil {
+	o.auth.setOrigin(f.Lookup("auth"))
+	o.parsers.setOrigin(f.Lookup("data-parser"))
+	o.content.setOrigin(f.Lookup("openapi"))
+	if err := o.checkEmpty(f); err != nil {
 		return err
 	}
-	return o.fromEnvironment()
+	return o.applyEnvironment()
 }
 
 // sendPlan checks the options against the configuration and sends the Plan to
 // the parent.
 func (o *options) sendPlan(errOut io.Writer) error {
 	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before the gateway serves
-	if err := o.sound(); err != nil {
+	if err := o.validate(); err != nil {
 		return err
 	}
 	path, err := o.reader().Find(o.conf)
@@ -138,10 +138,10 @@ func (o *options) sendPlan(errOut io.Writer) error {
 		return err
 	}
 	p := newPlanner(*o, path, errOut)
-	if o.confinement {
-		p.usual = slog.LevelWarn // this process should not log a normal start
+	if o.checkConfinement {
+		p.defaultLevel = slog.LevelWarn // this process should not log a normal start
 	} else if p.mode = o.runMode(); p.mode != listening {
-		p.usual = p.mode.level()
+		p.defaultLevel = p.mode.level()
 	}
 	plan, err := p.plan()
 	if err != nil {

@@ -30,9 +30,9 @@ AccountingStorageType=accounting_storage/scheddbd
 AccountingStorageHost=127.0.0.3
 `
 
-// site writes a configuration, and clears the variables of the tests' own
+// writeConfig writes a configuration, and clears the variables of the tests' own
 // environment.
-func site(t *testing.T, text string) string {
+func writeConfig(t *testing.T, text string) string {
 	t.Helper()
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "SCHED") || strings.HasPrefix(name, "SLURM") {
@@ -48,8 +48,8 @@ func site(t *testing.T, text string) string {
 
 var daemonEnv = map[string]string{"SCHED_JWT": "daemon"}
 
-// without removes the line of a key.
-func without(text, key string) string {
+// removeKey removes the line of a key.
+func removeKey(text, key string) string {
 	if key == "" {
 		return text
 	}
@@ -132,7 +132,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			path := site(t, without(sample, tt.drop)+tt.more)
+			path := writeConfig(t, removeKey(sample, tt.drop)+tt.more)
 			for name, value := range tt.env {
 				t.Setenv(name, value)
 			}
@@ -162,23 +162,23 @@ func TestRefusals(t *testing.T) {
 // TestFlagsBeforeEnvironment checks that a flag takes precedence over the
 // environment.
 func TestFlagsBeforeEnvironment(t *testing.T) {
-	path := site(t, sample)
+	path := writeConfig(t, sample)
 	t.Setenv("SLURM_JWT", "daemon")
 	t.Setenv("SCHEDRESTD_LISTEN", ":1,unix:/run/s")
 	t.Setenv("SCHEDRESTD_MAX_CONNECTIONS", "9")
 	t.Setenv("SLURMRESTD_SECURITY", "require_user_name")
 	for _, tt := range []struct {
 		name        string
-		given       options
+		opts        options
 		listen      []string
 		connections int
 	}{
 		{"environment", options{}, []string{":1", "unix:/run/s"}, 9},
 		{"flags", options{listen: []string{":2"}, connections: 5}, []string{":2"}, 5},
 	} {
-		o := tt.given
-		o.host, o.start = new(machine), startHere()
-		if err := o.fromEnvironment(); err != nil {
+		o := tt.opts
+		o.host, o.start = new(fakeHost), startHere()
+		if err := o.applyEnvironment(); err != nil {
 			t.Fatal(err)
 		}
 		cluster, _, err := conf.Read(path)
@@ -212,10 +212,10 @@ func TestNetworks(t *testing.T) {
 
 // TestSetup checks the setup that a worker gets from a configuration.
 func TestSetup(t *testing.T) {
-	path := site(t, sample)
+	path := writeConfig(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")
 	o := optionsHere()
-	if err := o.fromEnvironment(); err != nil {
+	if err := o.applyEnvironment(); err != nil {
 		t.Fatal(err)
 	}
 	cluster, _, err := conf.Read(path)

@@ -33,7 +33,7 @@ func TestManual(t *testing.T) {
 		}
 	}
 	want := map[string]bool{}
-	command(new(machine), startHere(), io.Discard).Flags().VisitAll(func(f *pflag.Flag) {
+	newCommand(new(fakeHost), startHere(), io.Discard).Flags().VisitAll(func(f *pflag.Flag) {
 		want["Fl -"+f.Name] = true
 		if f.Shorthand != "" {
 			want["Fl "+f.Shorthand] = true

@@ -36,8 +36,8 @@ func TestModes(t *testing.T) {
 // that an interactive user gets instructions.
 func TestAnnounce(t *testing.T) {
 	var out bytes.Buffer
-	var from slog.LevelVar
-	log := loglevel.New("", &out, &from)
+	var minLevel slog.LevelVar
+	log := loglevel.New("", &out, &minLevel)
 	inetd.announce(options{}, log)
 	if out.Len() > 0 {
 		t.Errorf("logged without a reason:\n%s", &out)
@@ -56,13 +56,13 @@ func TestAnnounce(t *testing.T) {
 // TestNetworkNamespaceWithoutTCP checks that SCHEDRESTD_NETNS is refused
 // without an address to open in that namespace.
 func TestNetworkNamespaceWithoutTCP(t *testing.T) {
-	path := site(t, sample)
+	path := writeConfig(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")
 	t.Setenv("SCHEDRESTD_NETNS", "mgmt")
 	for address, want := range map[string]int{"unix:/s": 1, "127.0.0.1:1": 0} {
 		var log bytes.Buffer
-		status := run(new(machine), startHere(), []string{"-f", path, address}, io.Discard, &log)
-		if said := strings.Contains(log.String(), "SCHEDRESTD_NETNS=mgmt needs a TCP address"); status != want || said != (want == 1) {
+		status := run(new(fakeHost), startHere(), []string{"-f", path, address}, io.Discard, &log)
+		if logged := strings.Contains(log.String(), "SCHEDRESTD_NETNS=mgmt needs a TCP address"); status != want || logged != (want == 1) {
 			t.Errorf("%s: exit status %d, log:\n%s", address, status, &log)
 		}
 	}

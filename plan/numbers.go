@@ -16,15 +16,15 @@ import (
 const (
 	DefaultConnections = 124
 	DefaultIdentities  = 64
-	usualWorkers       = 2 // so that one remains if the other crashes
+	defaultWorkers     = 2 // so that one remains if the other crashes
 )
 
-// mostWaiting limits the connections that have been accepted and wait for a
+// maxWaiting limits the connections that have been accepted and wait for a
 // slot. It has the usual value of net.core.somaxconn, which limits the
 // connections in the kernel's queue. The gateway takes connections out of that
 // queue because one client could fill it, and the kernel does not report whose
 // connections are in it.
-const mostWaiting = 4096
+const maxWaiting = 4096
 
 // Complete fills in the numbers of p that were not requested, and everything
 // that follows from the mode. It returns an error if this machine permits too
@@ -37,7 +37,7 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	case ipc.ModeCheck: // a check connects to no daemon and serves no client
 		p.ControllerNetns, p.Audit, p.Workers = "", ipc.Audit{}, 1
 		if len(*listen) == 0 {
-			*listen = anywhere(p.Switches.BecomeUser)
+			*listen = sampleListeners(p.Switches.BecomeUser)
 		}
 	}
 	if p.Switches.RequireConfinement && p.Mode != ipc.ModeCheck { // a worker would refuse to start before the page could describe it
@@ -59,10 +59,10 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	p.Threads = cmp.Or(p.Threads, uint32(max(4, runtime.NumCPU())))
 	p.Identities = cmp.Or(p.Identities, DefaultIdentities)
 	// A worker without a connection or a thread of its own would be useless.
-	p.Workers = min(cmp.Or(p.Workers, usualWorkers), p.Connections, p.Threads)
-	p.PIDs = mostPIDs(p)
+	p.Workers = min(cmp.Or(p.Workers, defaultWorkers), p.Connections, p.Threads)
+	p.PIDs = maxPIDs(p)
 	shareTokenKey(&p.Secrets.Tokens, p.Service)
-	s.Files = files(p.Connections)
+	s.Files = fileLimit(p.Connections)
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
 		return errs.Wrap(err, errs.Internal, "read the limit of open files")
@@ -73,16 +73,16 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	}
 	// The dispatcher needs as many descriptors as a worker, and another one for
 	// each waiting connection.
-	p.Waiting = uint32(min(mostWaiting, max(uint64(p.Connections), l.Max-uint64(s.Files))))
+	p.Waiting = uint32(min(maxWaiting, max(uint64(p.Connections), l.Max-uint64(s.Files))))
 	if p.Mode == ipc.ModeCheck {
 		p.Facts = facts(p, s, *listen)
 	}
 	return nil
 }
 
-// anywhere returns one address for each kind of listener that the switches
+// sampleListeners returns one address for each kind of listener that the switches
 // permit. The addresses are not opened.
-func anywhere(becomeUser bool) []ipc.Listen {
+func sampleListeners(becomeUser bool) []ipc.Listen {
 	list := []ipc.Listen{{Text: "unix:/check", Network: ipc.Unix, Path: "/check"}}
 	if !becomeUser {
 		list = append(list, ipc.Listen{Text: "127.0.0.1:0", Network: ipc.TCP})
@@ -93,8 +93,8 @@ func anywhere(becomeUser bool) []ipc.Listen {
 // facts returns what the configuration contributes to the page about the
 // confinement.
 func facts(p *ipc.Plan, s *ipc.Setup, listen []ipc.Listen) (list []string) {
-	add := func(so bool, fact string) {
-		if so {
+	add := func(cond bool, fact string) {
+		if cond {
 			list = append(list, fact)
 		}
 	}
@@ -112,31 +112,31 @@ func hasNetwork(list []ipc.Listen, n ipc.Network) bool {
 	return slices.ContainsFunc(list, func(l ipc.Listen) bool { return l.Network == n })
 }
 
-// files returns a worker's limit of open descriptors. Each connection needs
+// fileLimit returns a worker's limit of open descriptors. Each connection needs
 // three: its own, one for a call to a daemon, and one more while the worker
 // receives the connection. The rest is for the sixteen idle sessions with
 // accounting daemons that a worker may keep, and for spare sockets.
 // docs/TRUST.md describes what a compromised worker can do with these
 // descriptors.
-func files(connections uint32) uint32 { return 3*connections + 64 + 4*ipc.DialBatchSize }
+func fileLimit(connections uint32) uint32 { return 3*connections + 64 + 4*ipc.DialBatchSize }
 
-// otherThreads is how many threads of a process usually wait concurrently.
-const otherThreads = 16
+// waitingThreads is how many threads of a process usually wait concurrently.
+const waitingThreads = 16
 
-// mostPIDs returns the limit on processes and threads in the PID namespace of
+// maxPIDs returns the limit on processes and threads in the PID namespace of
 // the workers and the keeper. Only kernels with a limit per namespace enforce
 // it (since Linux 6.14). The limit suffices for several generations of workers.
 // It also keeps compromised workers from using up the limit of the whole
 // service (TasksMax=), so that the parent can still start processes.
-func mostPIDs(p *ipc.Plan) uint32 {
-	workers := 4 * (p.Threads + p.Workers*otherThreads)
-	lazy := min(p.Threads, 2) + otherThreads
+func maxPIDs(p *ipc.Plan) uint32 {
+	workers := 4 * (p.Threads + p.Workers*waitingThreads)
+	perWorker := min(p.Threads, 2) + waitingThreads
 	switch {
 	case p.Switches.WorkerPerConnection:
-		workers = (p.Connections + 1) * lazy
+		workers = (p.Connections + 1) * perWorker
 	case p.Switches.BecomeUser:
-		workers = (2*p.Identities + 1) * lazy
+		workers = (2*p.Identities + 1) * perWorker
 	}
-	services := 2*(p.Threads+otherThreads) + 4*(1+otherThreads) // keeper, auditor and exporter
-	return workers + services + (ipc.DeathTests+2)*otherThreads // death tests with the process that starts them, and the namespace init
+	services := 2*(p.Threads+waitingThreads) + 4*(1+waitingThreads) // keeper, auditor and exporter
+	return workers + services + (ipc.DeathTests+2)*waitingThreads   // death tests with the process that starts them, and the namespace init
 }

@@ -18,40 +18,40 @@ type options struct {
 	host  host
 	start ipc.ConfigSetup
 
-	conf        string
-	user, group string
-	auth        asked // -a
-	parsers     asked // -d
-	content     asked // -s
-	connections int
-	perSource   int
-	identities  int
-	threads     int
-	body        size
-	verbose     verbosity
-	listen      []string
-	metrics     string // address
-	socketMode  string // octal
-	socketGroup string
-	document    bool // --generate-openapi-spec
-	confinement bool // --check-confinement
+	conf             string
+	user, group      string
+	auth             nameList // -a
+	parsers          nameList // -d
+	content          nameList // -s
+	connections      int
+	perSource        int
+	identities       int
+	threads          int
+	body             size
+	verbose          verbosity
+	listen           []string
+	metrics          string // address
+	socketMode       string // octal
+	socketGroup      string
+	generateSpec     bool // --generate-openapi-spec
+	checkConfinement bool // --check-confinement
 
 	// Only the environment sets the fields below.
-	switches   switches
-	names      string    // SCHEDRESTD_NAMES
-	log        string    // SCHEDRESTD_LOG, with the path of the socket
-	noDocs     bool      // SCHEDRESTD_DOCS
-	jwt        string    // SCHED_JWT; it is printed only if it is "daemon"
-	sackSocket string    // SCHED_SACK_SOCKET
-	debug      level     // SCHEDRESTD_DEBUG
-	answers    size      // SCHEDRESTD_ANSWER_MEMORY
-	audit      ipc.Audit // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC, SCHEDRESTD_IDEMPOTENCY_FILE
-	auditWord  string    // SCHEDRESTD_AUDIT_FAIL and SCHEDRESTD_AUDIT_SYNC as written
-	debugFlags []string  // SCHED_DEBUG_FLAGS; nil for those of the configuration
-	json, yaml work.Layout
-	statuses   []string // SCHEDRESTD_RESPONSE_STATUS_CODES
-	abort      bool     // ABORT_ON_FATAL
-	admission  work.Admission
+	switches     switches
+	names        string    // SCHEDRESTD_NAMES
+	log          string    // SCHEDRESTD_LOG, with the path of the socket
+	noDocs       bool      // SCHEDRESTD_DOCS
+	jwt          string    // SCHED_JWT; it is printed only if it is "daemon"
+	sackSocket   string    // SCHED_SACK_SOCKET
+	debug        level     // SCHEDRESTD_DEBUG
+	answerMemory size      // SCHEDRESTD_ANSWER_MEMORY
+	audit        ipc.Audit // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC, SCHEDRESTD_IDEMPOTENCY_FILE
+	auditSetting string    // SCHEDRESTD_AUDIT_FAIL and SCHEDRESTD_AUDIT_SYNC as written
+	debugFlags   []string  // SCHED_DEBUG_FLAGS; nil for those of the configuration
+	json, yaml   work.Layout
+	statuses     []string // SCHEDRESTD_RESPONSE_STATUS_CODES
+	abort        bool     // ABORT_ON_FATAL
+	admission    work.Admission
 
 	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
 }
@@ -59,9 +59,9 @@ type options struct {
 // reader returns a reader of configuration files, which the parent opens.
 func (o *options) reader() conf.Reader { return conf.Reader{Files: o.host} }
 
-func (o *options) flags(f *pflag.FlagSet) {
+func (o *options) addFlags(f *pflag.FlagSet) {
 	o.yaml = work.NoTag // the default, which users of YAML expect
-	o.admission = usualAdmission()
+	o.admission = defaultAdmission()
 	f.SortFlags = false
 	f.StringVarP(&o.conf, "config", "f", "", "read the cluster's configuration from `FILE`")
 	f.StringVarP(&o.user, "user", "u", "", "serve as `USER`; required for a start as root")
@@ -69,7 +69,7 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.VarP(&o.auth, "auth", "a", "authentication methods [all available]")
 	f.VarP(&o.parsers, "data-parser", "d", "API versions, such as v0.0.42+fast,latest [all]")
 	f.VarP(&o.content, "openapi", "s", "content plugins [all available]")
-	f.VarP(number{&o.threads, 1, mostThreads}, "threads", "t", "threads of all workers [one per CPU, at least 4]")
+	f.VarP(number{&o.threads, 1, maxThreads}, "threads", "t", "threads of all workers [one per CPU, at least 4]")
 	f.Var(number{&o.connections, 1, ipc.MaxConnections}, "max-connections", "connections handled concurrently [124]")
 	f.Var(number{&o.perSource, 0, ipc.MaxConnections}, "max-per-source", "connections of one client; 0 means no limit [0]")
 	f.Var(number{&o.identities, 1, ipc.MaxConnections}, "max-identities", "concurrent users, with become_user [64]")
@@ -77,42 +77,42 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.socketMode, "socket-mode", "", "`MODE` of UNIX sockets, octal [0666 or 0600]")
 	f.StringVar(&o.socketGroup, "socket-group", "", "`GROUP` of UNIX sockets [the serving group]")
 	f.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at `ADDRESS` [off]")
-	f.BoolVar(&o.document, "generate-openapi-spec", false, "print the OpenAPI document and exit")
-	f.BoolVar(&o.confinement, "check-confinement", false, "test the confinement, print a report and exit")
+	f.BoolVar(&o.generateSpec, "generate-openapi-spec", false, "print the OpenAPI document and exit")
+	f.BoolVar(&o.checkConfinement, "check-confinement", false, "test the confinement, print a report and exit")
 	f.VarP(&o.verbose, "verbose", "v", "log more; -vv logs everything``")
-	f.Lookup("verbose").NoOptDefVal = more
+	f.Lookup("verbose").NoOptDefVal = increment
 	f.BoolP("version", "V", false, "print the version and exit")
 	f.BoolP("help", "h", false, "print this help and exit")
 }
 
-// check refuses empty values. An empty value probably comes from an unset
+// checkEmpty refuses empty values. An empty value probably comes from an unset
 // variable in a script, and must not select the default.
-func (o *options) check(f *pflag.FlagSet) (err error) {
+func (o *options) checkEmpty(f *pflag.FlagSet) (err error) {
 	f.Visit(func(flag *pflag.Flag) {
 		if flag.Value.String() == "" && err == nil {
-			err = errs.New(errs.Invalid, "%s: empty value", written(flag))
+			err = errs.New(errs.Invalid, "%s: empty value", flagName(flag))
 		}
 	})
 	return err
 }
 
-// written returns a flag in the form in which it is typed.
-func written(f *pflag.Flag) string {
+// flagName returns a flag in the form in which it is typed.
+func flagName(f *pflag.Flag) string {
 	if f.Shorthand != "" {
 		return "-" + f.Shorthand
 	}
 	return "--" + f.Name
 }
 
-// asked is a list of requested names, with its origin: the flag, or otherwise
+// nameList is a list of requested names, with its origin: the flag, or otherwise
 // the environment.
-type asked struct {
-	from  string // "" if none was requested
-	value string
+type nameList struct {
+	origin string // "" if none was requested
+	value  string
 }
 
 // Set appends to the list, so that a flag may be repeated.
-func (a *asked) Set(v string) error {
+func (a *nameList) Set(v string) error {
 	if a.value != "" {
 		v = a.value + "," + v
 	}
@@ -120,33 +120,33 @@ func (a *asked) Set(v string) error {
 	return nil
 }
 
-func (a *asked) String() string { return a.value }
+func (a *nameList) String() string { return a.value }
 
-func (a *asked) Type() string { return "LIST" }
+func (a *nameList) Type() string { return "LIST" }
 
-// fromFlag records the flag as the origin of the list, if the flag was given.
-func (a *asked) fromFlag(f *pflag.Flag) {
+// setOrigin records the flag as the origin of the list, if the flag was given.
+func (a *nameList) setOrigin(f *pflag.Flag) {
 	if f.Changed {
-		a.from = written(f)
+		a.origin = flagName(f)
 	}
 }
 
-// mostThreads is the maximum number of threads. It is higher than the number of
+// maxThreads is the maximum number of threads. It is higher than the number of
 // CPUs of any machine. It is low enough that a worker can start, although each
 // running thread uses memory.
-const mostThreads = 4096
+const maxThreads = 4096
 
 // number is a flag's value, between least and most.
 type number struct {
-	to          *int
-	least, most int
+	to       *int
+	min, max int
 }
 
 // Set parses a number.
 func (n number) Set(v string) error {
 	i, err := strconv.ParseUint(v, 10, 31)
-	if err != nil || int(i) < n.least || int(i) > n.most {
-		return errs.New(errs.Invalid, "not a number from %d to %d", n.least, n.most)
+	if err != nil || int(i) < n.min || int(i) > n.max {
+		return errs.New(errs.Invalid, "not a number from %d to %d", n.min, n.max)
 	}
 	*n.to = int(i)
 	return nil
@@ -165,19 +165,19 @@ func (number) Type() string { return "N" }
 type verbosity int
 
 const (
-	more    = "+1" // value of a -v without a number
-	mostVee = 6
+	increment    = "+1" // value of a -v without a number
+	maxVerbosity = 6
 )
 
 // Set increments the number, or sets it.
 func (n *verbosity) Set(v string) error {
-	if v == more {
+	if v == increment {
 		*n++
 		return nil
 	}
 	i, err := strconv.ParseUint(v, 10, 8)
-	if err != nil || i > mostVee {
-		return errs.New(errs.Invalid, "not a number from 0 to %d", mostVee)
+	if err != nil || i > maxVerbosity {
+		return errs.New(errs.Invalid, "not a number from 0 to %d", maxVerbosity)
 	}
 	*n = verbosity(i)
 	return nil
@@ -190,7 +190,7 @@ func (*verbosity) Type() string { return "count" }
 // size is a number of bytes.
 type size uint32
 
-const mostBody = 1 << 30 // a worker may have several concurrently
+const maxSize = 1 << 30 // a worker may have several concurrently
 
 // Set parses a number of bytes, with an optional suffix K, M or G.
 func (s *size) Set(v string) error {
@@ -201,7 +201,7 @@ func (s *size) Set(v string) error {
 		}
 	}
 	n, err := strconv.ParseUint(digits, 10, 31)
-	if err != nil || n == 0 || n > mostBody>>shift {
+	if err != nil || n == 0 || n > maxSize>>shift {
 		return errs.New(errs.Invalid, "not a size from 1 to 1G, such as 8M")
 	}
 	*s = size(n << shift)
@@ -213,19 +213,19 @@ func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
 // Type returns the name of the value in the help text.
 func (*size) Type() string { return "SIZE" }
 
-// usualMode returns the mode of UNIX sockets without --socket-mode. With tokens
+// defaultSocketMode returns the mode of UNIX sockets without --socket-mode. With tokens
 // or become_user, every user may connect: a token determines the user, and with
 // become_user each user has a worker of their own. With only rest_auth/local,
 // only the serving user may connect, because the gateway accepts no other user.
-func (o *options) usualMode(tokens bool) fs.FileMode {
+func (o *options) defaultSocketMode(tokens bool) fs.FileMode {
 	if tokens || o.switches.BecomeUser {
 		return 0o666
 	}
 	return 0o600
 }
 
-// mode returns --socket-mode, or 0 without it.
-func (o *options) mode() (fs.FileMode, error) {
+// parseSocketMode returns --socket-mode, or 0 without it.
+func (o *options) parseSocketMode() (fs.FileMode, error) {
 	if o.socketMode == "" {
 		return 0, nil
 	}

@@ -18,12 +18,12 @@ import (
 	"schedrestd/loglevel"
 )
 
-// asksFor returns the options that a command line and the environment select.
-func asksFor(t *testing.T, args ...string) options {
+// parseOptions returns the options that a command line and the environment select.
+func parseOptions(t *testing.T, args ...string) options {
 	t.Helper()
 	o := optionsHere()
 	f := pflag.NewFlagSet("schedrestd", pflag.ContinueOnError)
-	o.flags(f)
+	o.addFlags(f)
 	if err := f.Parse(args); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func asksFor(t *testing.T, args ...string) options {
 // and the Setup. A flag must take precedence over the variable, and the
 // variable over the configuration.
 func TestOptions(t *testing.T) {
-	const other = "SCHEDRESTD_LISTEN=:1 SCHED_JWT=daemon "
+	const baseEnv = "SCHEDRESTD_LISTEN=:1 SCHED_JWT=daemon "
 	tests := []struct {
 		name string
 		env  string // NAME=value, separated by spaces
@@ -75,14 +75,14 @@ func TestOptions(t *testing.T) {
 		{name: "parsers, joined", args: "-d v0.0.41 -d v0.0.42", got: parsersOf, want: []work.Parser{{Version: 41}, {Version: 42}}},
 		{name: "parsers, variable", env: "SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.41", got: parsersOf, want: []work.Parser{{Version: 41}}},
 		{name: "parsers, flag first", env: "SCHEDRESTD_DATA_PARSER_PLUGINS=v9", args: "-d v0.0.42", got: parsersOf, want: []work.Parser{{Version: 42}}},
-		{name: "auth", args: "-a rest_auth/jwt", got: waysOf, want: "jwt"},
-		{name: "auth, joined", args: "-a jwt -a local", got: waysOf, want: "jwt local"},
-		{name: "auth, local alone", args: "-a local unix:/s", got: waysOf, want: "local"},
-		{name: "auth, default", got: waysOf, want: "jwt local"},
-		{name: "auth, variable", env: "SCHEDRESTD_AUTH_TYPES=jwt", got: waysOf, want: "jwt"},
-		{name: "auth, flag first", env: "SCHEDRESTD_AUTH_TYPES=jwt", args: "-a local unix:/s", got: waysOf, want: "local"},
-		{name: "auth, without the word", env: "SCHED_JWT=", args: "unix:/s", got: waysOf, want: "local"},
-		{name: "auth, a user's token is ignored", env: "SCHED_JWT=a.b.c", args: "-a local unix:/s", got: waysOf, want: "local"},
+		{name: "auth", args: "-a rest_auth/jwt", got: authOf, want: "jwt"},
+		{name: "auth, joined", args: "-a jwt -a local", got: authOf, want: "jwt local"},
+		{name: "auth, local alone", args: "-a local unix:/s", got: authOf, want: "local"},
+		{name: "auth, default", got: authOf, want: "jwt local"},
+		{name: "auth, variable", env: "SCHEDRESTD_AUTH_TYPES=jwt", got: authOf, want: "jwt"},
+		{name: "auth, flag first", env: "SCHEDRESTD_AUTH_TYPES=jwt", args: "-a local unix:/s", got: authOf, want: "local"},
+		{name: "auth, without the word", env: "SCHED_JWT=", args: "unix:/s", got: authOf, want: "local"},
+		{name: "auth, a user's token is ignored", env: "SCHED_JWT=a.b.c", args: "-a local unix:/s", got: authOf, want: "local"},
 		{name: "content", args: "-s openapi/scheddb", got: contentOf, want: work.ContentAccounting},
 		{name: "content, Slurm's name", args: "-s slurmctld", got: contentOf, want: work.ContentController},
 		{name: "content, variable", env: "SLURMRESTD_OPENAPI_PLUGINS=schedctld", got: contentOf, want: work.ContentController},
@@ -103,12 +103,12 @@ func TestOptions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			path := site(t, sample+tt.conf+"\n")
-			for pair := range strings.FieldsSeq(other + tt.env) {
+			path := writeConfig(t, sample+tt.conf+"\n")
+			for pair := range strings.FieldsSeq(baseEnv + tt.env) {
 				name, value, _ := strings.Cut(pair, "=")
 				t.Setenv(name, value)
 			}
-			o := asksFor(t, strings.Fields(tt.args)...)
+			o := parseOptions(t, strings.Fields(tt.args)...)
 			cluster, _, err := conf.Read(path)
 			if err != nil {
 				t.Fatal(err)
@@ -137,7 +137,7 @@ func listenOf(c *query.WholePlan) any {
 func parsersOf(c *query.WholePlan) any { return c.Setup.Parsers }
 func contentOf(c *query.WholePlan) any { return c.Setup.Content }
 
-func waysOf(c *query.WholePlan) any {
+func authOf(c *query.WholePlan) any {
 	var list []string
 	if c.Setup.JWT {
 		list = append(list, "jwt")
@@ -178,11 +178,11 @@ func TestLevels(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.env+" "+tt.args, func(t *testing.T) {
-			site(t, "")
+			writeConfig(t, "")
 			if name, value, ok := strings.Cut(tt.env, "="); ok {
 				t.Setenv(name, value)
 			}
-			o := asksFor(t, strings.Fields(tt.args)...)
+			o := parseOptions(t, strings.Fields(tt.args)...)
 			if got := o.level(slog.LevelInfo, &conf.Cluster{DebugFlags: tt.conf}); got != tt.want {
 				t.Errorf("%d, want %d", got, tt.want)
 			}
@@ -194,9 +194,9 @@ func TestLevels(t *testing.T) {
 // for levels with messages.
 func TestLevelNames(t *testing.T) {
 	var out bytes.Buffer
-	var from slog.LevelVar
-	from.Set(-8)
-	log := loglevel.New("", &out, &from)
+	var minLevel slog.LevelVar
+	minLevel.Set(-8)
+	log := loglevel.New("", &out, &minLevel)
 	for _, l := range levels[2:] {
 		if l.Level < slog.LevelDebug {
 			continue
@@ -211,7 +211,7 @@ func TestLevelNames(t *testing.T) {
 
 // TestHelp checks that the help text fits a terminal, and has every flag.
 func TestHelp(t *testing.T) {
-	site(t, "")
+	writeConfig(t, "")
 	var out, errOut bytes.Buffer
 	if status := runHere([]string{"-h"}, &out, &errOut); status != 0 || errOut.Len() > 0 {
 		t.Fatalf("exit status %d, %s", status, &errOut)
@@ -230,7 +230,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("no example with %s", want)
 		}
 	}
-	command(new(machine), startHere(), &errOut).Flags().VisitAll(func(f *pflag.Flag) {
+	newCommand(new(fakeHost), startHere(), &errOut).Flags().VisitAll(func(f *pflag.Flag) {
 		if !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "--"+f.Name+" ") }) {
 			t.Errorf("--%s is not there", f.Name)
 		}

@@ -22,14 +22,14 @@ type host interface {
 	OpenAccounts(path string) (*os.File, error)
 	// OpenWorker opens the worker's program for execution.
 	OpenWorker() (*os.File, error)
-	// Judge returns an error if one of the opened configuration files can be
+	// CheckTrust returns an error if one of the opened configuration files can be
 	// changed by a user other than root and owners, or by a group that is not
 	// in groups.
-	Judge(owners, groups []uint32) error
+	CheckTrust(owners, groups []uint32) error
 	// Send sends a Plan. Afterwards nothing can be opened.
 	Send(*query.WholePlan) error
-	// Fail sends the reason why there is no Plan.
-	Fail(error) error
+	// SendFailure sends the reason why there is no Plan.
+	SendFailure(error) error
 }
 
 // parent is the host at the other end of a channel.
@@ -40,16 +40,16 @@ type parent struct {
 
 // receiveSetup receives the parent's data about the start, and its environment.
 func (p *parent) receiveSetup() error {
-	left := 1
-	for told := false; left > 0; left-- {
+	remaining := 1
+	for hasSetup := false; remaining > 0; remaining-- {
 		m, err := p.channel.Receive()
 		if err != nil {
 			return errs.Wrap(err, errs.Internal, "receive from schedrestd")
 		}
 		switch m := m.Message.(type) {
 		case *ipc.ConfigSetup:
-			p.start, told = *m, true
-			left += int(m.Variables)
+			p.start, hasSetup = *m, true
+			remaining += int(m.Variables)
 		case *ipc.Variable:
 			name, value, _ := strings.Cut(m.Text, "=")
 			if err := os.Setenv(name, value); err != nil {
@@ -58,16 +58,16 @@ func (p *parent) receiveSetup() error {
 		default:
 			return ipc.Unheard(m)
 		}
-		if !told {
+		if !hasSetup {
 			return errors.New("environment received before the setup")
 		}
 	}
 	return nil
 }
 
-// ask sends a question and receives its answer. file is nil if the answer is
+// request sends a question and receives its answer. file is nil if the answer is
 // yes without a file.
-func (p *parent) ask(question ipc.Message) (file *os.File, err error) {
+func (p *parent) request(question ipc.Message) (file *os.File, err error) {
 	if err := p.channel.Send(question); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "send to schedrestd")
 	}
@@ -88,8 +88,8 @@ func (p *parent) ask(question ipc.Message) (file *os.File, err error) {
 	}
 }
 
-func (p *parent) open(what ipc.Opening, path string) (*os.File, error) {
-	f, err := p.ask(&ipc.OpenFile{What: what, Path: path})
+func (p *parent) open(kind ipc.Opening, path string) (*os.File, error) {
+	f, err := p.request(&ipc.OpenFile{What: kind, Path: path})
 	if err == nil && f == nil {
 		err = fmt.Errorf("open %s: schedrestd sent no file", path)
 	}
@@ -101,7 +101,7 @@ func (p *parent) Open(path string) (*os.File, error) { return p.open(ipc.OpenCon
 
 // Exists implements host.
 func (p *parent) Exists(path string) bool {
-	_, err := p.ask(&ipc.OpenFile{What: ipc.OpenNothing, Path: path})
+	_, err := p.request(&ipc.OpenFile{What: ipc.OpenNothing, Path: path})
 	return err == nil
 }
 
@@ -111,9 +111,9 @@ func (p *parent) OpenAccounts(path string) (*os.File, error) { return p.open(ipc
 // OpenWorker implements host.
 func (p *parent) OpenWorker() (*os.File, error) { return p.open(ipc.OpenWorker, "") }
 
-// Judge implements host.
-func (p *parent) Judge(owners, groups []uint32) error {
-	_, err := p.ask(&ipc.Judge{Owners: owners, Groups: groups})
+// CheckTrust implements host.
+func (p *parent) CheckTrust(owners, groups []uint32) error {
+	_, err := p.request(&ipc.Judge{Owners: owners, Groups: groups})
 	return err
 }
 
@@ -122,7 +122,7 @@ func (p *parent) Send(plan *query.WholePlan) error {
 	return errs.Wrap(query.SendPlan(p.channel, plan), errs.Invalid, "send the plan to schedrestd")
 }
 
-// Fail implements host.
-func (p *parent) Fail(err error) error {
+// SendFailure implements host.
+func (p *parent) SendFailure(err error) error {
 	return p.channel.Send(&ipc.NoPlan{Failure: ipc.Fail(err)})
 }

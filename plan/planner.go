@@ -16,34 +16,34 @@ import (
 
 // planner makes a Plan from the options and the configuration.
 type planner struct {
-	o     options
-	path  string
-	mode  mode
-	usual slog.Level // default log level
-	level slog.LevelVar
-	log   *slog.Logger
+	o            options
+	path         string
+	mode         mode
+	defaultLevel slog.Level // default log level
+	level        slog.LevelVar
+	log          *slog.Logger
 }
 
 func newPlanner(o options, path string, errOut io.Writer) *planner {
-	p := &planner{o: o, path: path, usual: slog.LevelInfo}
+	p := &planner{o: o, path: path, defaultLevel: slog.LevelInfo}
 	if !filepath.IsAbs(path) {
 		p.path = filepath.Join(o.start.Directory, path)
 	}
-	p.level.Set(o.level(p.usual, nil))
+	p.level.Set(o.level(p.defaultLevel, nil))
 	p.log = loglevel.New(o.log, errOut, &p.level)
 	return p
 }
 
 // plan reads the configuration and returns a Plan for it.
 func (p *planner) plan() (*query.WholePlan, error) {
-	p.level.Set(p.o.level(p.usual, nil))
+	p.level.Set(p.o.level(p.defaultLevel, nil))
 	if !p.o.start.Again {
-		if p.o.verbose > mostVee {
+		if p.o.verbose > maxVerbosity {
 			p.log.Warn("option -v repeated more than six times", "given", int(p.o.verbose))
 		}
-		warnUnread(os.Environ(), p.log)
+		warnUnknown(os.Environ(), p.log)
 	}
-	plan, idle, err := p.read()
+	plan, ineffective, err := p.read()
 	if errs.KindOf(err) == errs.Denied && p.o.start.Root && p.o.start.Again {
 		// The parent dropped CAP_DAC_OVERRIDE after it had opened the
 		// listeners.
@@ -55,22 +55,22 @@ func (p *planner) plan() (*query.WholePlan, error) {
 		return nil, err
 	}
 	p.level.Set(slog.Level(plan.LogLevel))
-	for _, key := range fixed(p.o.start, plan) {
+	for _, key := range staleSettings(p.o.start, plan) {
 		p.log.Warn("configuration change needs a restart", "key", key, "configuration", p.path)
 	}
 	plan.Ranges, plan.Subuids = p.o.subordinates(subuidFile, passwdFile, p.log)
 	s := plan.Setup
 	p.log.Log(context.Background(), loglevel.Verbose, "configuration", "path", p.path, "cluster", s.Cluster,
 		"jwt", s.JWT, "local", s.Local, "data_parsers", s.Parsers, "controllers", s.Controllers, "accounting", s.Accounting)
-	if len(idle) > 0 {
-		p.log.Log(context.Background(), loglevel.Verbose, "debug flags have no effect here", "flags", idle)
+	if len(ineffective) > 0 {
+		p.log.Log(context.Background(), loglevel.Verbose, "debug flags have no effect here", "flags", ineffective)
 	}
 	return plan, nil
 }
 
-// fixed returns the settings that a reload can't apply: they have changed since
+// staleSettings returns the settings that a reload can't apply: they have changed since
 // the start, but a running parent keeps their old values.
-func fixed(start ipc.ConfigSetup, plan *query.WholePlan) (list []string) {
+func staleSettings(start ipc.ConfigSetup, plan *query.WholePlan) (list []string) {
 	if start.Again && plan.Service.SchedUID != start.SchedUID {
 		list = append(list, "SchedUser")
 	}
@@ -82,17 +82,17 @@ func fixed(start ipc.ConfigSetup, plan *query.WholePlan) (list []string) {
 
 // read makes a Plan from the current files. idle lists the debug flags that
 // have no effect.
-func (p *planner) read() (plan *query.WholePlan, idle []string, err error) {
+func (p *planner) read() (plan *query.WholePlan, ineffective []string, err error) {
 	cluster, err := p.configuration()
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err = p.o.plan(cluster, p.o.level(p.usual, cluster), p.mode, p.log)
+	plan, err = p.o.plan(cluster, p.o.level(p.defaultLevel, cluster), p.mode, p.log)
 	if err != nil {
 		return nil, nil, err
 	}
 	plan.Path = p.path
-	return plan, withoutEffect(p.o.flagsOf(cluster)), nil
+	return plan, ineffectiveFlags(p.o.effectiveDebugFlags(cluster)), nil
 }
 
 // configuration reads the cluster's configuration and logs its warnings.
@@ -104,8 +104,8 @@ func (p *planner) configuration() (*conf.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := schedUser(cluster); absent(cluster, err) {
+	if _, err := schedUser(cluster); userAbsent(cluster, err) {
 		p.log.Warn("cluster user not found; it can own no file or socket here", "error", err)
 	}
-	return cluster, p.o.judge(cluster)
+	return cluster, p.o.checkTrust(cluster)
 }

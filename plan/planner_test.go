@@ -14,7 +14,7 @@ import (
 // TestAgain checks that a reload makes a Plan from the current files and the
 // same command line, and that it sends an error instead of printing it.
 func TestAgain(t *testing.T) {
-	path := site(t, sample)
+	path := writeConfig(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")
 	write := func(text string) {
 		t.Helper()
@@ -22,11 +22,11 @@ func TestAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	force := ipc.ConfigSetup{SocketMode: 0o666}
-	again := func() (*machine, string) {
+	running := ipc.ConfigSetup{SocketMode: 0o666}
+	reload := func() (*fakeHost, string) {
 		t.Helper()
-		m, start := new(machine), startHere()
-		start.Again, start.SchedUID, start.SocketMode = true, force.SchedUID, force.SocketMode
+		m, start := new(fakeHost), startHere()
+		start.Again, start.SchedUID, start.SocketMode = true, running.SchedUID, running.SocketMode
 		var out, log bytes.Buffer
 		status := run(m, start, []string{"-f", path, "-d", "v0.0.42", "unix:/s", ":1"}, &out, &log)
 		if status != 0 || out.Len() > 0 || strings.Contains(log.String(), "error: ") {
@@ -36,9 +36,9 @@ func TestAgain(t *testing.T) {
 	}
 
 	write(strings.Replace(sample, "=tiny", "=other", 1) + "DebugFlags=Network\nTLSParameters=restd_ca_file=/ca\n")
-	m, log := again()
+	m, log := reload()
 	if m.plan == nil || m.plan.Setup.Cluster != "other" || m.plan.Secrets.TLS.ClientCA != "/ca" || slog.Level(m.plan.LogLevel) != slog.LevelDebug || m.plan.Path != path {
-		t.Fatalf("%+v, %v", m.plan, m.failed)
+		t.Fatalf("%+v, %v", m.plan, m.failure)
 	}
 	if p := m.plan.Setup.Parsers; len(p) != 1 || p[0] != (work.Parser{Version: 42}) {
 		t.Errorf("the options of the command line are lost: %v", p)
@@ -47,22 +47,22 @@ func TestAgain(t *testing.T) {
 		t.Errorf("log:\n%s", log)
 	}
 
-	force.SchedUID++
-	force.SocketMode = 0o600
+	running.SchedUID++
+	running.SocketMode = 0o600
 	for _, key := range []string{"key=SchedUser ", `key="AuthAltTypes (for the mode of UNIX sockets)"`} {
-		if _, log := again(); strings.Count(log, "configuration change needs a restart") != 2 || !strings.Contains(log, key) {
+		if _, log := reload(); strings.Count(log, "configuration change needs a restart") != 2 || !strings.Contains(log, key) {
 			t.Errorf("log without %s:\n%s", key, log)
 		}
 	}
 
 	write("ClusterName=\n")
-	if m, _ := again(); m.plan != nil || m.failed == nil || !strings.Contains(m.failed.Error(), path+":1: ") {
-		t.Errorf("a bad file: %v", m.failed)
+	if m, _ := reload(); m.plan != nil || m.failure == nil || !strings.Contains(m.failure.Error(), path+":1: ") {
+		t.Errorf("a bad file: %v", m.failure)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if m, _ := again(); m.plan != nil || m.failed == nil || !strings.Contains(m.failed.Error(), path) {
-		t.Errorf("no file: %v", m.failed)
+	if m, _ := reload(); m.plan != nil || m.failure == nil || !strings.Contains(m.failure.Error(), path) {
+		t.Errorf("no file: %v", m.failure)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// sound refuses invalid options before a configuration is read.
-func (o *options) sound() error {
+// validate refuses invalid options before a configuration is read.
+func (o *options) validate() error {
 	if err := endpoint.Check(o.listen); err != nil {
 		return err
 	}
@@ -25,61 +25,61 @@ func (o *options) sound() error {
 	if err := o.checkAudit(); err != nil {
 		return err
 	}
-	if _, err := o.ways(); err != nil {
+	if _, err := o.requestedAuth(); err != nil {
 		return err
 	}
-	if _, err := o.versions(); err != nil {
+	if _, err := o.requestedVersions(); err != nil {
 		return err
 	}
-	_, err := o.pages()
+	_, err := o.requestedContent()
 	return err
 }
 
-// ways returns the requested authentication methods: those that -a lists, or
+// requestedAuth returns the requested authentication methods: those that -a lists, or
 // all.
-func (o *options) ways() (feature.Auth, error) {
-	if o.auth.from == "" {
+func (o *options) requestedAuth() (feature.Auth, error) {
+	if o.auth.origin == "" {
 		return feature.Local | feature.JWT, nil
 	}
-	return feature.ParseAuth(o.auth.from, o.auth.value)
+	return feature.ParseAuth(o.auth.origin, o.auth.value)
 }
 
-// versions returns the requested API versions: those that -d lists, or all.
-func (o *options) versions() ([]feature.Parser, error) {
-	if o.parsers.from == "" {
+// requestedVersions returns the requested API versions: those that -d lists, or all.
+func (o *options) requestedVersions() ([]feature.Parser, error) {
+	if o.parsers.origin == "" {
 		return feature.AllParsers(), nil
 	}
-	return feature.ParseParsers(o.parsers.from, o.parsers.value)
+	return feature.ParseParsers(o.parsers.origin, o.parsers.value)
 }
 
-// pages returns the requested content: what -s lists, or all.
-func (o *options) pages() (feature.Content, error) {
-	if o.content.from == "" {
+// requestedContent returns the requested content: what -s lists, or all.
+func (o *options) requestedContent() (feature.Content, error) {
+	if o.content.origin == "" {
 		return feature.Controller | feature.Accounting, nil
 	}
-	return feature.ParseContent(o.content.from, o.content.value)
+	return feature.ParseContent(o.content.origin, o.content.value)
 }
 
-// authentication determines how clients can authenticate. A requested method
+// configureAuth determines how clients can authenticate. A requested method
 // must be available. Without -a, unavailable methods are omitted, and the log
 // gives the reasons.
-func (o *options) authentication(c *conf.Cluster, s *work.Setup, m mode, log *slog.Logger) error {
-	wanted, err := o.ways()
+func (o *options) configureAuth(c *conf.Cluster, s *work.Setup, m mode, log *slog.Logger) error {
+	requested, err := o.requestedAuth()
 	if err != nil {
 		return err
 	}
 	for _, e := range feature.Auths {
-		err := o.lacks(e.Auth, c)
+		err := o.checkAuth(e.Auth, c)
 		switch {
-		case !wanted.Has(e.Auth):
-			log.Info(e.Name+" is not loaded: it is not in the list", "by", o.auth.from)
+		case !requested.Has(e.Auth):
+			log.Info(e.Name+" is not loaded: it is not in the list", "by", o.auth.origin)
 		case err == nil:
 			s.JWT = s.JWT || e.Auth == feature.JWT
 			s.Local = s.Local || e.Auth == feature.Local
-		case o.auth.from != "" || o.jwt != "" && o.jwt != daemon && e.Auth == feature.JWT:
+		case o.auth.origin != "" || o.jwt != "" && o.jwt != jwtDaemon && e.Auth == feature.JWT:
 			return errs.New(errs.Invalid, "%s can't be loaded: %v", e.Name, err).WithHint("%s", errs.HintOf(err))
 		default:
-			log.Log(context.Background(), o.regret(e.Auth, c), e.Name+" is not loaded: "+err.Error())
+			log.Log(context.Background(), o.omissionLevel(e.Auth, c), e.Name+" is not loaded: "+err.Error())
 		}
 	}
 	if s.Local {
@@ -89,49 +89,49 @@ func (o *options) authentication(c *conf.Cluster, s *work.Setup, m mode, log *sl
 			s.Munge.Accounting = c.Accounting.Munge
 		}
 		if c.AuthType == "auth/slurm" {
-			s.Sack = o.sack(c)
+			s.Sack = o.sackSockets(c)
 		}
 	}
-	return o.lettingIn(c, s, m)
+	return o.checkAuthMethods(c, s, m)
 }
 
-// regret returns the level of the log message about an omitted method.
+// omissionLevel returns the level of the log message about an omitted method.
 // SCHED_JWT=daemon, which the shipped unit sets, means that clients will send
 // tokens. Without rest_auth/jwt each token will be refused, so the omission of
 // rest_auth/jwt is logged as a warning.
-func (o *options) regret(way feature.Auth, c *conf.Cluster) slog.Level {
-	if way == feature.JWT && o.jwt == daemon && !c.JWT {
+func (o *options) omissionLevel(method feature.Auth, c *conf.Cluster) slog.Level {
+	if method == feature.JWT && o.jwt == jwtDaemon && !c.JWT {
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
 }
 
-// daemon is the value of SCHED_JWT for a process that is not a user's command.
-const daemon = "daemon"
+// jwtDaemon is the value of SCHED_JWT for a process that is not a user's command.
+const jwtDaemon = "daemon"
 
-// lacks returns the reason why clients can't authenticate by a method, or nil
+// checkAuth returns the reason why clients can't authenticate by a method, or nil
 // if they can.
-func (o *options) lacks(way feature.Auth, c *conf.Cluster) error {
+func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 	switch {
-	case way == feature.Local:
-		return lacksLocal(c)
-	case o.jwt != "" && o.jwt != daemon:
+	case method == feature.Local:
+		return checkLocalAuth(c)
+	case o.jwt != "" && o.jwt != jwtDaemon:
 		// A value other than "daemon" is probably a user's own token, which was
 		// exported for the commands.
-		return errs.New(errs.Invalid, "SCHED_JWT is not %q", daemon).
+		return errs.New(errs.Invalid, "SCHED_JWT is not %q", jwtDaemon).
 			WithHint("a token in SCHED_JWT is for commands; for the gateway set SCHED_JWT=daemon")
 	case !c.JWT:
-		return errs.New(errs.Invalid, "the configuration has no AuthAltTypes=auth/jwt").WithHint("set it in %s", file(c))
+		return errs.New(errs.Invalid, "the configuration has no AuthAltTypes=auth/jwt").WithHint("set it in %s", configFile(c))
 	case o.jwt == "":
 		return errs.New(errs.Invalid, "SCHED_JWT=daemon is not set").WithHint("export SCHED_JWT=daemon")
 	}
 	return nil
 }
 
-// sack returns the sockets for credentials of auth/slurm: the socket that the
+// sackSockets returns the sockets for credentials of auth/slurm: the socket that the
 // environment names, or otherwise the sockets that Slurm's commands try, in the
 // same order.
-func (o *options) sack(c *conf.Cluster) []string {
+func (o *options) sackSockets(c *conf.Cluster) []string {
 	if o.sackSocket != "" {
 		return []string{o.sackSocket}
 	}
@@ -142,65 +142,65 @@ func (o *options) sack(c *conf.Cluster) []string {
 	return list
 }
 
-// lacksLocal returns the reason why the daemons can't identify a client of a
+// checkLocalAuth returns the reason why the daemons can't identify a client of a
 // UNIX socket, or nil if they can. A controller on this machine learns the
 // client's user from the kernel. Any daemon can learn it from munged or sackd.
-func lacksLocal(c *conf.Cluster) error {
+func checkLocalAuth(c *conf.Cluster) error {
 	switch {
 	case c.AuthType == "auth/munge", c.AuthType == "auth/slurm":
 		if _, err := schedUser(c); err != nil {
-			return errs.New(errs.Invalid, "workers must not run as the cluster user, whose uid is unknown here: %v", err).WithHint("%s", makeUser(c))
+			return errs.New(errs.Invalid, "workers must not run as the cluster user, whose uid is unknown here: %v", err).WithHint("%s", missingUserHint(c))
 		}
 		return nil
 	case c.AuthType != "auth/cred":
 		return errs.New(errs.Invalid, "AuthType=%s is not supported", c.AuthType).
-			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", file(c))
+			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", configFile(c))
 	case c.AuthSocket == "":
 		return errs.New(errs.Invalid, "it needs AuthType=auth/munge, AuthType=auth/slurm, or AuthType=auth/cred with AuthInfo=socket=PATH; the configuration has only AuthType=%s", c.AuthType).
-			WithHint("set AuthInfo=socket=PATH in %s to the controller's socket", file(c))
+			WithHint("set AuthInfo=socket=PATH in %s to the controller's socket", configFile(c))
 	}
 	return nil
 }
 
-// file returns the file in which the administrator should set a key of the
+// configFile returns the file in which the administrator should set a key of the
 // configuration, for hints. /dev/null means that there is no configuration.
-func file(c *conf.Cluster) string {
+func configFile(c *conf.Cluster) string {
 	if c.Path == "" || c.Path == os.DevNull {
 		return "a sched.conf (-f FILE)"
 	}
 	return c.Path
 }
 
-// lettingIn refuses options with which no client could authenticate, and
+// checkAuthMethods refuses options with which no client could authenticate, and
 // methods that exclude each other.
-func (o *options) lettingIn(c *conf.Cluster, s *work.Setup, m mode) error {
+func (o *options) checkAuthMethods(c *conf.Cluster, s *work.Setup, m mode) error {
 	if o.switches.BecomeUser {
-		if err := o.becoming(m); err != nil {
+		if err := o.checkBecomeUser(m); err != nil {
 			return err
 		}
 	}
 	if !s.JWT && !s.Local {
 		return errs.New(errs.Invalid, "no authentication method is available").
-			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", file(c))
+			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", configFile(c))
 	}
 	// With become_user this hint would be wrong, and becoming has already
 	// checked the addresses.
 	if m == listening && len(o.listen) > 0 && !s.JWT && !hasUnix(o.listen) && !o.switches.BecomeUser {
 		return errs.New(errs.Invalid, "no client could authenticate: TCP requires tokens, and rest_auth/jwt is not loaded").
-			WithHint("export SCHED_JWT=daemon (and AuthAltTypes=auth/jwt in %s), or listen on unix:/PATH", file(c))
+			WithHint("export SCHED_JWT=daemon (and AuthAltTypes=auth/jwt in %s), or listen on unix:/PATH", configFile(c))
 	}
 	return nil
 }
 
-// becoming refuses become_user if it can't work, or if clients may use tokens.
+// checkBecomeUser refuses become_user if it can't work, or if clients may use tokens.
 // The kernel does not confirm the user that a token names, so a worker could
 // run as one user and serve another.
-func (o *options) becoming(m mode) error {
+func (o *options) checkBecomeUser(m mode) error {
 	if !o.start.Root {
 		return errs.New(errs.Denied, "become_user: only root can run workers as the connecting users").
 			WithHint("start as root, or remove become_user from SCHEDRESTD_SECURITY")
 	}
-	if wanted, err := o.ways(); err != nil || wanted != feature.Local {
+	if requested, err := o.requestedAuth(); err != nil || requested != feature.Local {
 		return errs.New(errs.Invalid, "become_user can't be combined with rest_auth/jwt").
 			WithHint("start with -a rest_auth/local, and listen only on UNIX sockets")
 	}
@@ -221,22 +221,22 @@ func hasUnix(listen []string) bool {
 	return slices.ContainsFunc(listen, func(l string) bool { return strings.HasPrefix(l, "unix:") })
 }
 
-// served determines the served content. Requested content must be available.
+// servedContent determines the served content. Requested content must be available.
 // Without -s, unavailable content is omitted.
-func (o *options) served(c *conf.Cluster, log *slog.Logger) (work.Content, error) {
-	wanted, err := o.pages()
+func (o *options) servedContent(c *conf.Cluster, log *slog.Logger) (work.Content, error) {
+	requested, err := o.requestedContent()
 	if err != nil {
 		return 0, err
 	}
 	var content work.Content
-	if wanted.Has(feature.Controller) {
+	if requested.Has(feature.Controller) {
 		content |= work.ContentController
 	}
 	switch {
-	case !wanted.Has(feature.Accounting):
+	case !requested.Has(feature.Accounting):
 	case c.Accounting != nil:
 		content |= work.ContentAccounting
-	case o.content.from != "":
+	case o.content.origin != "":
 		return 0, errs.New(errs.Invalid, "openapi/scheddb can't be loaded: %s", noAccounting).
 			WithHint("set AccountingStorageType=accounting_storage/scheddbd in %s, or list only openapi/schedctld", c.Path)
 	default:

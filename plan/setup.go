@@ -21,14 +21,14 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// judge refuses a configuration that an untrusted user can change. It does so
+// checkTrust refuses a configuration that an untrusted user can change. It does so
 // only if root starts the gateway. Users other than root and SchedUser are
 // untrusted, because the configuration determines what root does, and where
 // users' tokens are sent.
-func (o *options) judge(c *conf.Cluster) error {
+func (o *options) checkTrust(c *conf.Cluster) error {
 	var owners, groups []uint32
 	u, err := schedUser(c)
-	if err != nil && !absent(c, err) {
+	if err != nil && !userAbsent(c, err) {
 		return err
 	}
 	if err == nil && c.User != "" {
@@ -40,7 +40,7 @@ func (o *options) judge(c *conf.Cluster) error {
 	if !o.start.Root {
 		return nil
 	}
-	return o.host.Judge(owners, groups)
+	return o.host.CheckTrust(owners, groups)
 }
 
 // schedUser looks up SchedUser, which is root if it is not configured.
@@ -49,26 +49,26 @@ func schedUser(c *conf.Cluster) (nss.User, error) {
 		return nss.User{}, nil
 	}
 	u, _, err := nss.ParseUser(c.User)
-	return u, errs.Wrap(err, errs.KindOf(err), "%s=%s", spelled(c, "SchedUser"), c.User)
+	return u, errs.Wrap(err, errs.KindOf(err), "%s=%s", keySpelling(c, "SchedUser"), c.User)
 }
 
-// absent reports whether err means that a site's SlurmUser does not exist on
+// userAbsent reports whether err means that a site's SlurmUser does not exist on
 // this machine. A machine that runs no daemon of Slurm may lack this user. Then
 // no process on this machine runs as SlurmUser, and no file belongs to it.
-func absent(c *conf.Cluster, err error) bool {
+func userAbsent(c *conf.Cluster, err error) bool {
 	return c.SlurmKeys && errs.KindOf(err) == errs.NotFound
 }
 
-// makeUser returns the hint for a configuration that needs a SlurmUser that is
+// missingUserHint returns the hint for a configuration that needs a SlurmUser that is
 // absent.
-func makeUser(c *conf.Cluster) string {
+func missingUserHint(c *conf.Cluster) string {
 	return "create the user " + c.User + " here with the uid that it has on the controller's machine, or set that uid in " + c.Path
 }
 
-// knownUser returns SchedUser. If SchedUser does not exist on this machine, it
+// existingUser returns SchedUser. If SchedUser does not exist on this machine, it
 // returns "", which stands for root.
-func knownUser(c *conf.Cluster) string {
-	if _, err := schedUser(c); absent(c, err) {
+func existingUser(c *conf.Cluster) string {
+	if _, err := schedUser(c); userAbsent(c, err) {
 		return ""
 	}
 	return c.User
@@ -76,7 +76,7 @@ func knownUser(c *conf.Cluster) string {
 
 // plan returns all data that the parent needs to serve this cluster.
 func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logger) (*query.WholePlan, error) {
-	mode, err := o.mode()
+	socketMode, err := o.parseSocketMode()
 	if err != nil {
 		return nil, err
 	}
@@ -85,29 +85,29 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	tls, err := c.Restd()
+	tls, err := c.RestdTLS()
 	if err != nil {
 		return nil, err
 	}
-	service, err := o.service(knownUser(c))
+	service, err := o.resolveService(existingUser(c))
 	if err != nil {
 		return nil, err
 	}
-	gid, has, err := o.socketGID()
+	gid, hasGroup, err := o.socketGID()
 	if err != nil {
 		return nil, err
 	}
-	listen, err := o.addresses(o.listen)
+	listen, err := o.parseListen(o.listen)
 	if err != nil {
 		return nil, err
 	}
-	if o.netns != "" && m == listening && !o.confinement && !hasNetwork(listen, ipc.TCP) {
+	if o.netns != "" && m == listening && !o.checkConfinement && !hasNetwork(listen, ipc.TCP) {
 		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s needs a TCP address to listen on", o.netns).
 			WithHint("add a TCP address; for sockets of the service manager use NetworkNamespacePath= in their unit; UNIX sockets belong to no network namespace")
 	}
 	var metrics []ipc.Listen
 	if o.metrics != "" && m == listening {
-		if metrics, err = o.addresses([]string{o.metrics}); err != nil {
+		if metrics, err = o.parseListen([]string{o.metrics}); err != nil {
 			return nil, err
 		}
 		metrics[0].Metrics, setup.Metrics = true, true
@@ -124,15 +124,15 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 			ControllerNetns: o.controllerNetns,
 		},
 		Service:    service,
-		SocketMode: uint16(cmp.Or(mode, o.usualMode(setup.JWT))),
+		SocketMode: uint16(cmp.Or(socketMode, o.defaultSocketMode(setup.JWT))),
 		SocketGID:  gid,
 		Secrets: ipc.Secrets{
 			TLS:    ipc.TLS{Certificate: tls.Certificate, Key: tls.Key, ClientCA: tls.ClientCA, TLS12: tls.TLS12},
 			Tokens: ipc.Tokens{Key: c.JWTKey, JWKS: c.JWKS},
 		},
 	}}
-	plan.HasSocketGroup = has
-	if o.confinement {
+	plan.HasSocketGroup = hasGroup
+	if o.checkConfinement {
 		plan.Mode = ipc.ModeCheck
 	}
 	return plan, Complete(&plan.Plan, &plan.Setup.Setup, &plan.Listen)
@@ -156,7 +156,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 	if len(s.Statuses) == 0 {
 		s.Statuses = feature.DefaultStatuses
 	}
-	versions, err := o.versions()
+	versions, err := o.requestedVersions()
 	if err != nil {
 		return s, err
 	}
@@ -167,25 +167,25 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, 
 		return s, err
 	}
 	if _, err := schedUser(c); err != nil && o.switches.RequireUserName {
-		return s, errs.New(errs.KindOf(err), "require_user_name needs every name of the cluster user: %v", err).WithHint("%s", makeUser(c))
+		return s, errs.New(errs.KindOf(err), "require_user_name needs every name of the cluster user: %v", err).WithHint("%s", missingUserHint(c))
 	}
-	if err := o.authentication(c, &s, m, log); err != nil {
+	if err := o.configureAuth(c, &s, m, log); err != nil {
 		return s, err
 	}
-	if s.Content, err = o.served(c, log); err != nil {
+	if s.Content, err = o.servedContent(c, log); err != nil {
 		return s, err
 	}
-	return s, daemons(c, &s, log)
+	return s, addDaemons(c, &s, log)
 }
 
-// daemons adds the addresses of the site's daemons. The daemons of each kind
+// addDaemons adds the addresses of the site's daemons. The daemons of each kind
 // are in the order in which workers should try them.
-func daemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
-	s.Controllers, err = addresses(spelled(c, "SchedctldHost"), shown(c), c.ControllerPort, log)
-	if err == nil && c.Front != "" {
-		var lost error
-		if s.Front, lost = addresses(spelled(c, "SchedctldAddr"), []conf.Host{{Name: c.Front, Address: c.Front}}, c.ControllerPort, log); lost != nil {
-			log.Warn("shared address of the controllers not usable; using their own addresses until the next reload", "error", lost)
+func addDaemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
+	s.Controllers, err = resolveDaemons(keySpelling(c, "SchedctldHost"), displayedControllers(c), c.ControllerPort, log)
+	if err == nil && c.SharedAddress != "" {
+		var sharedErr error
+		if s.Front, sharedErr = resolveDaemons(keySpelling(c, "SchedctldAddr"), []conf.Host{{Name: c.SharedAddress, Address: c.SharedAddress}}, c.ControllerPort, log); sharedErr != nil {
+			log.Warn("shared address of the controllers not usable; using their own addresses until the next reload", "error", sharedErr)
 		}
 	}
 	s.MorePorts = uint16(c.MorePorts)
@@ -196,7 +196,7 @@ func daemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
 	if backup := c.Accounting.BackupHost; backup != "" {
 		accounting = append(accounting, conf.Host{Name: backup, Address: backup})
 	}
-	if s.Accounting, err = addresses("AccountingStorageHost", accounting, c.Accounting.Port, log); err != nil {
+	if s.Accounting, err = resolveDaemons("AccountingStorageHost", accounting, c.Accounting.Port, log); err != nil {
 		return err
 	}
 	if c.Accounting.Socket != "" { // without a token, only this address can be used
@@ -205,22 +205,22 @@ func daemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
 	return nil
 }
 
-// spelled returns a key in the spelling that the configuration file uses.
-func spelled(c *conf.Cluster, key string) string {
+// keySpelling returns a key in the spelling that the configuration file uses.
+func keySpelling(c *conf.Cluster, key string) string {
 	if c.SlurmKeys {
 		return strings.Replace(key, "Sched", "Slurm", 1)
 	}
 	return key
 }
 
-// shown returns the controllers with the names that users see. As in Slurm,
+// displayedControllers returns the controllers with the names that users see. As in Slurm,
 // users see the machine's own name instead of "localhost".
-func shown(c *conf.Cluster) []conf.Host {
+func displayedControllers(c *conf.Cluster) []conf.Host {
 	list := slices.Clone(c.Controllers)
-	own, err := os.Hostname()
+	hostname, err := os.Hostname()
 	for i := range list {
 		if c.SlurmKeys && err == nil && strings.EqualFold(list[i].Name, "localhost") {
-			list[i].Name, _, _ = strings.Cut(own, ".")
+			list[i].Name, _, _ = strings.Cut(hostname, ".")
 		}
 	}
 	return list
@@ -238,49 +238,49 @@ func (o *options) limits(c *conf.Cluster) work.Limits {
 		Connect:    cmp.Or(c.ConnectTimeout, 2*time.Second), // Slurm's own default
 		Drain:      60 * time.Second,
 		Header:     32 << 10,
-		Body:       cmp.Or(uint32(o.body), 50<<20),     // a job script may have 4 MB, and the components of a heterogeneous job several of them
-		Answers:    cmp.Or(uint32(o.answers), 256<<20), // twenty lists of 20 000 jobs
+		Body:       cmp.Or(uint32(o.body), 50<<20),          // a job script may have 4 MB, and the components of a heterogeneous job several of them
+		Answers:    cmp.Or(uint32(o.answerMemory), 256<<20), // twenty lists of 20 000 jobs
 	}
 }
 
-// addresses returns the addresses of daemons. Names are resolved once, by this
+// resolveDaemons returns the addresses of daemons. Names are resolved once, by this
 // process without privileges, so that workers get only addresses. A host whose
 // name can't be resolved is omitted as long as another host is left. A backup
 // that is being replaced must not keep the gateway from using the primary.
-func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list []work.Address, err error) {
-	var lost []error
+func resolveDaemons(key string, hosts []conf.Host, port int, log *slog.Logger) (list []work.Address, err error) {
+	var failures []error
 	for _, h := range hosts {
-		found, err := nss.Host(h.Address)
+		addrs, err := nss.Host(h.Address)
 		if err != nil {
-			lost = append(lost, errs.Wrap(err, errs.KindOf(err), "%s=%s", key, h.Address))
+			failures = append(failures, errs.Wrap(err, errs.KindOf(err), "%s=%s", key, h.Address))
 		}
-		for _, a := range found {
-			list = append(list, work.Address{Name: h.Name, Network: "tcp", Address: join(a, port)})
+		for _, a := range addrs {
+			list = append(list, work.Address{Name: h.Name, Network: "tcp", Address: hostPort(a, port)})
 		}
 	}
-	if len(list) == 0 && len(lost) > 0 {
-		return nil, lost[0]
+	if len(list) == 0 && len(failures) > 0 {
+		return nil, failures[0]
 	}
-	for _, err := range lost {
+	for _, err := range failures {
 		log.Warn("daemon left out until the next reload", "error", err)
 	}
 	return list, nil
 }
 
-func join(a netip.Addr, port int) string {
+func hostPort(a netip.Addr, port int) string {
 	return net.JoinHostPort(a.String(), strconv.Itoa(port))
 }
 
-// addresses returns the addresses to listen on. Names are resolved only at the
+// parseListen returns the addresses to listen on. Names are resolved only at the
 // start, because open listeners stay open.
-func (o *options) addresses(texts []string) (list []ipc.Listen, err error) {
+func (o *options) parseListen(texts []string) (list []ipc.Listen, err error) {
 	for _, text := range texts {
 		e, err := endpoint.Parse(text)
 		if err != nil {
 			return nil, err
 		}
 		l := ipc.Listen{Text: text, Network: e.Network, TLS: e.TLS, Path: e.Path}
-		if e.Network == ipc.TCP && !o.confinement && !o.start.Again {
+		if e.Network == ipc.TCP && !o.checkConfinement && !o.start.Again {
 			if l.Addresses, err = e.Addresses(); err != nil {
 				return nil, err
 			}

@@ -7,9 +7,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// longestShare limits the length of the command that shareTokenKey stores in a
+// maxShare limits the length of the command that shareTokenKey stores in a
 // Plan, in bytes.
-const longestShare = 1024
+const maxShare = 1024
 
 // shareTokenKey stores a command for the administrator. The command makes the
 // key of HS256 tokens readable for SchedUser, and also for root if possible,
@@ -23,7 +23,7 @@ func shareTokenKey(t *ipc.Tokens, s ipc.Service) {
 	case len(s.SchedGroups) > 0 && s.SchedGroups[0] != 0 && !(s.HasGroup && s.SchedGroups[0] == s.GID):
 		owner, mode, root = fmt.Sprintf("root:%d", s.SchedGroups[0]), "0440", true
 	}
-	if share := fmt.Sprintf("chown %s %s && chmod %s %[2]s", owner, guard.Quote(t.Key), mode); t.Key != "" && len(share) <= longestShare {
+	if share := fmt.Sprintf("chown %s %s && chmod %s %[2]s", owner, guard.Quote(t.Key), mode); t.Key != "" && len(share) <= maxShare {
 		t.Share, t.Root = share, root
 	}
 }

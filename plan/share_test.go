@@ -12,9 +12,9 @@ import (
 // SchedUser's group.
 func TestShareTokenKey(t *testing.T) {
 	for name, tt := range map[string]struct {
-		key  string
-		of   ipc.Service
-		want ipc.Tokens
+		key     string
+		service ipc.Service
+		want    ipc.Tokens
 	}{
 		"root":           {"/k", ipc.Service{}, ipc.Tokens{Key: "/k", Root: true, Share: "chown root /k && chmod 0600 /k"}},
 		"a group":        {"/k y", ipc.Service{SchedUID: 7, SchedGroups: []uint32{8, 9}, HasGroup: true, GID: 9}, ipc.Tokens{Key: "/k y", Root: true, Share: "chown root:8 '/k y' && chmod 0440 '/k y'"}},
@@ -24,11 +24,11 @@ func TestShareTokenKey(t *testing.T) {
 		"no key":         {"", ipc.Service{}, ipc.Tokens{}},
 	} {
 		got := ipc.Tokens{Key: tt.key}
-		if shareTokenKey(&got, tt.of); got != tt.want {
+		if shareTokenKey(&got, tt.service); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
 	}
-	long := ipc.Tokens{Key: "/" + strings.Repeat("k", longestShare)}
+	long := ipc.Tokens{Key: "/" + strings.Repeat("k", maxShare)}
 	if shareTokenKey(&long, ipc.Service{}); long.Share != "" || long.Root {
 		t.Errorf("a command of %d bytes", len(long.Share))
 	}

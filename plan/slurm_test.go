@@ -36,10 +36,10 @@ NodeName=n[1-9]
 // slurmSetup returns the Setup for a slurm.conf, and the log.
 func slurmSetup(t *testing.T, text string) (work.Setup, string, error) {
 	t.Helper()
-	path := site(t, text)
+	path := writeConfig(t, text)
 	t.Setenv("SLURM_JWT", "daemon")
 	o := optionsHere()
-	if err := o.fromEnvironment(); err != nil {
+	if err := o.applyEnvironment(); err != nil {
 		t.Fatal(err)
 	}
 	cluster, warnings, err := conf.Read(path)
@@ -109,10 +109,10 @@ func TestSackSocket(t *testing.T) {
 	t.Setenv("SCHED_SACK_SOCKET", "")
 	t.Setenv("SLURM_SACK_SOCKET", "/run//other/sack.socket")
 	o := optionsHere()
-	if err := o.fromEnvironment(); err != nil {
+	if err := o.applyEnvironment(); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"/run/other/sack.socket"}, o.sack(&conf.Cluster{ClusterName: "c"})); diff != "" {
+	if diff := cmp.Diff([]string{"/run/other/sack.socket"}, o.sackSockets(&conf.Cluster{ClusterName: "c"})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -120,19 +120,19 @@ func TestSackSocket(t *testing.T) {
 // TestLostController checks that a daemon whose name can't be resolved is
 // omitted, and that the start fails if no daemon is left.
 func TestLostController(t *testing.T) {
-	const lost = "nobody-has-this-name.invalid"
-	text := strings.NewReplacer("one(127.0.0.1)", "one("+lost+")", "127.0.0.4", lost).Replace(slurmSample)
+	const unknownHost = "nobody-has-this-name.invalid"
+	text := strings.NewReplacer("one(127.0.0.1)", "one("+unknownHost+")", "127.0.0.4", unknownHost).Replace(slurmSample)
 	s, log, err := slurmSetup(t, text)
 	if err != nil || len(s.Controllers) != 2 || s.Controllers[0].Name != "two" || len(s.Accounting) != 1 {
 		t.Errorf("%v, %v: %v", s.Controllers, s.Accounting, err)
 	}
 	for _, key := range []string{"SlurmctldHost=", "AccountingStorageHost="} {
-		if !strings.Contains(log, `daemon left out until the next reload" error="`+key+lost) {
-			t.Errorf("%s%s is not in the log:\n%s", key, lost, log)
+		if !strings.Contains(log, `daemon left out until the next reload" error="`+key+unknownHost) {
+			t.Errorf("%s%s is not in the log:\n%s", key, unknownHost, log)
 		}
 	}
-	_, _, err = slurmSetup(t, "ClusterName=c\nSlurmctldHost="+lost+"\nAuthAltTypes=auth/jwt\n")
-	if errs.KindOf(err) != errs.NotFound || !strings.Contains(err.Error(), lost) {
+	_, _, err = slurmSetup(t, "ClusterName=c\nSlurmctldHost="+unknownHost+"\nAuthAltTypes=auth/jwt\n")
+	if errs.KindOf(err) != errs.NotFound || !strings.Contains(err.Error(), unknownHost) {
 		t.Errorf("no controller at all: %v", err)
 	}
 }
@@ -141,26 +141,26 @@ func TestLostController(t *testing.T) {
 // If a site's SlurmUser does not exist on this machine, features that need its
 // uid must be unavailable.
 func TestNoSuchUser(t *testing.T) {
-	const ours = "ClusterName=c\nSchedctldHost=127.0.0.1\nSchedUser=nobody-has-this-name\n"
-	_, err := configurationOf(site(t, ours), discard)
+	const schedConf = "ClusterName=c\nSchedctldHost=127.0.0.1\nSchedUser=nobody-has-this-name\n"
+	_, err := readConfiguration(writeConfig(t, schedConf), discard)
 	if errs.KindOf(err) != errs.NotFound || !strings.HasPrefix(err.Error(), "SchedUser=nobody-has-this-name: ") {
 		t.Errorf("ours: %v", err)
 	}
 	text := strings.Replace(slurmSample, "SlurmUser=root", "SlurmUser=nobody-has-this-name", 1)
 	var logged bytes.Buffer
-	c, err := configurationOf(site(t, text), slog.New(slog.NewTextHandler(&logged, nil)))
+	c, err := readConfiguration(writeConfig(t, text), slog.New(slog.NewTextHandler(&logged, nil)))
 	if err != nil || !strings.Contains(logged.String(), "SlurmUser=nobody-has-this-name") {
 		t.Errorf("a site's: %v, logged %s", err, &logged)
 	}
-	if c != nil && knownUser(c) != "" {
-		t.Errorf("taken for %q", knownUser(c))
+	if c != nil && existingUser(c) != "" {
+		t.Errorf("taken for %q", existingUser(c))
 	}
 	s, log, err := slurmSetup(t, text)
 	if err != nil || s.Local || !s.JWT || !strings.Contains(log, "rest_auth/local is not loaded: workers must not run as the cluster user") {
 		t.Errorf("jwt %t, local %t, %v, logged %s", s.JWT, s.Local, err, log)
 	}
 	o := optionsHere()
-	o.jwt = daemon
+	o.jwt = jwtDaemon
 	o.switches.RequireUserName = true
 	if _, err = o.setup(c, listening, discard); err == nil || !strings.Contains(err.Error(), "require_user_name") || !strings.Contains(errs.HintOf(err), "create the user nobody-has-this-name") {
 		t.Errorf("with require_user_name: %v (%s)", err, errs.HintOf(err))
@@ -192,24 +192,24 @@ func TestGroupOfSlurm(t *testing.T) {
 		t.Skip("the user nobody is not here", err)
 	}
 	write := func(text string, gid int) error {
-		path := site(t, text)
+		path := writeConfig(t, text)
 		if err := errors.Join(os.Chown(path, 0, gid), os.Chmod(path, 0o664), os.Chown(filepath.Dir(path), 0, gid), os.Chmod(filepath.Dir(path), 0o775)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := configurationOf(path, discard)
+		_, err := readConfiguration(path, discard)
 		return err
 	}
-	slurm, ours := "ClusterName=c\nSlurmctldHost=h\nSlurmUser=nobody\n", "ClusterName=c\nSchedctldHost=h\nSchedUser=nobody\n"
-	if err := write(slurm, int(u.GID)); err != nil {
+	slurmConf, schedConf := "ClusterName=c\nSlurmctldHost=h\nSlurmUser=nobody\n", "ClusterName=c\nSchedctldHost=h\nSchedUser=nobody\n"
+	if err := write(slurmConf, int(u.GID)); err != nil {
 		t.Errorf("SlurmUser's group: %v", err)
 	}
-	if err := write(slurm, 0); err != nil {
+	if err := write(slurmConf, 0); err != nil {
 		t.Errorf("root's group: %v", err)
 	}
-	if err := write(slurm, 30003); err == nil || !strings.Contains(errs.HintOf(err), fmt.Sprintf("chgrp %d ", u.GID)) {
+	if err := write(slurmConf, 30003); err == nil || !strings.Contains(errs.HintOf(err), fmt.Sprintf("chgrp %d ", u.GID)) {
 		t.Errorf("a group of others: %v (%s)", err, errs.HintOf(err))
 	}
-	if err := write(ours, int(u.GID)); err == nil {
+	if err := write(schedConf, int(u.GID)); err == nil {
 		t.Error("a file written for us was obeyed")
 	}
 }
@@ -217,12 +217,12 @@ func TestGroupOfSlurm(t *testing.T) {
 // TestLocalhost checks that a controller on "localhost" is shown under the
 // machine's own name, as in Slurm.
 func TestLocalhost(t *testing.T) {
-	own, err := os.Hostname()
+	hostname, err := os.Hostname()
 	if err != nil {
 		t.Skip(err)
 	}
-	own, _, _ = strings.Cut(own, ".")
-	for keys, want := range map[string]string{"ClusterName=c\nSlurmctldHost=LocalHost(127.0.0.1)\n": own, "ClusterName=c\nSchedctldHost=localhost(127.0.0.1)\nAuthType=auth/munge\n": "localhost"} {
+	hostname, _, _ = strings.Cut(hostname, ".")
+	for keys, want := range map[string]string{"ClusterName=c\nSlurmctldHost=LocalHost(127.0.0.1)\n": hostname, "ClusterName=c\nSchedctldHost=localhost(127.0.0.1)\nAuthType=auth/munge\n": "localhost"} {
 		s, _, err := slurmSetup(t, keys+"AuthAltTypes=auth/jwt\n")
 		if err != nil || len(s.Controllers) != 1 || s.Controllers[0] != (work.Address{Name: want, Network: "tcp", Address: "127.0.0.1:6817"}) {
 			t.Errorf("%s: %v, %v", keys, s.Controllers, err)

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	subuidFile = "/etc/subuid"
-	passwdFile = "/etc/passwd"
-	mostSubuid = 4 << 20 // maximum bytes of either file
+	subuidFile    = "/etc/subuid"
+	passwdFile    = "/etc/passwd"
+	maxSubuidFile = 4 << 20 // maximum bytes of either file
 )
 
 // subordinates returns the ranges of subordinate uids, each with its owner. An
@@ -23,7 +23,7 @@ const (
 // so the gateway counts all these uids as one client. A missing file counts as
 // empty. The result known is false if a file can't be read, or if users other
 // than root can change it.
-func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []ipc.Subuids, known bool) {
+func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []ipc.Subuids, ok bool) {
 	ranges, err := o.readProtected(subuid)
 	var users string
 	if err == nil && ranges != "" {
@@ -52,7 +52,7 @@ func (o *options) readProtected(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	text, err := content.ReadOpened(f, path, guard.Accounts, mostSubuid)
+	text, err := content.ReadOpened(f, path, guard.Accounts, maxSubuidFile)
 	return string(text), err
 }
 
@@ -75,14 +75,14 @@ func parseSubordinates(ranges, users string) (list []ipc.Subuids) {
 		if len(f) != 3 {
 			continue
 		}
-		owner, known := uids[f[0]]
+		owner, ok := uids[f[0]]
 		if n, err := strconv.ParseUint(f[0], 10, 32); err == nil {
-			owner, known = uint32(n), true
+			owner, ok = uint32(n), true
 		}
 		first, err := strconv.ParseUint(f[1], 10, 32)
 		count, err2 := strconv.ParseUint(f[2], 10, 32)
 		last := first + count - 1
-		if known && err == nil && err2 == nil && count > 0 && last < 1<<32 {
+		if ok && err == nil && err2 == nil && count > 0 && last < 1<<32 {
 			list = append(list, ipc.Subuids{First: uint32(first), Last: uint32(last), Owner: owner})
 		}
 	}

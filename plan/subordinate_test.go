@@ -29,7 +29,7 @@ func TestSubordinates(t *testing.T) {
 	}
 	o, s := optionsHere(), new(query.WholePlan)
 	read := func(log *slog.Logger) {
-		if ranges, known := o.subordinates(subuid, passwd, log); known {
+		if ranges, ok := o.subordinates(subuid, passwd, log); ok {
 			s.Ranges = ranges
 		}
 	}
@@ -69,10 +69,10 @@ mallory:0:4294967295
 	})
 
 	write(subuid, "alice:700000:65536\n", 0o666)
-	var said strings.Builder
-	read(slog.New(slog.NewTextHandler(&said, nil)))
-	if check(map[uint32]uint32{100_000: 1000, 700_000: 700_000}); !strings.Contains(said.String(), "lets other users write it") {
-		t.Errorf("of a file that all users may write the log says %q", said.String())
+	var logged strings.Builder
+	read(slog.New(slog.NewTextHandler(&logged, nil)))
+	if check(map[uint32]uint32{100_000: 1000, 700_000: 700_000}); !strings.Contains(logged.String(), "lets other users write it") {
+		t.Errorf("of a file that all users may write the log says %q", logged.String())
 	}
 	write(subuid, "alice:700000:65536\n", 0o644)
 	read(log)

@@ -54,16 +54,16 @@ func parseSwitches(text string) (switches, error) {
 		}
 		*switchTable[i].of(&s) = true
 	}
-	if err := s.agree(); err != nil {
+	if err := s.checkConflicts(); err != nil {
 		return switches{}, err
 	}
 	return s, nil
 }
 
-// agree refuses require_confinement together with a switch that disables a part
+// checkConflicts refuses require_confinement together with a switch that disables a part
 // of the confinement. The administrator must decide which of the two switches
 // is wrong.
-func (s *switches) agree() error {
+func (s *switches) checkConflicts() error {
 	if !s.RequireConfinement {
 		return nil
 	}

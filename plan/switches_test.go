@@ -31,9 +31,9 @@ func TestContradictions(t *testing.T) {
 
 func TestParseSwitches(t *testing.T) {
 	tests := []struct {
-		in   string
-		want switches
-		bad  string
+		in      string
+		want    switches
+		wantErr string
 	}{
 		{in: "", want: switches{}},
 		{in: " , ", want: switches{}},
@@ -41,16 +41,16 @@ func TestParseSwitches(t *testing.T) {
 		{in: "disable_unshare_files, disable_unshare_sysv,require_user_name",
 			want: switches{Switches: ipc.Switches{DisableUnshareFiles: true, DisableUnshareSysV: true}, RequireUserName: true}},
 		{in: "strict_bodies", want: switches{StrictBodies: true}},
-		{in: "disable_user_chek", bad: "disable_user_chek"},
-		{in: "require_user_name,become_everyone", bad: "become_everyone"},
-		{in: "DISABLE_USER_CHECK", bad: "DISABLE_USER_CHECK"},
+		{in: "disable_user_chek", wantErr: "disable_user_chek"},
+		{in: "require_user_name,become_everyone", wantErr: "become_everyone"},
+		{in: "DISABLE_USER_CHECK", wantErr: "DISABLE_USER_CHECK"},
 	}
 	for _, tt := range tests {
 		got, err := parseSwitches(tt.in)
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.in, diff)
 		}
-		if (err != nil) != (tt.bad != "") || err != nil && !strings.Contains(err.Error(), tt.bad) {
+		if (err != nil) != (tt.wantErr != "") || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
 			t.Errorf("%q: %v", tt.in, err)
 		}
 		if err != nil && !strings.Contains(errs.HintOf(err), "disable_user_check") {

@@ -26,15 +26,15 @@ func (o *options) runTables(args []string, out io.Writer) error {
 		return err
 	}
 	defer f.Close()
-	var complaint limited
-	copied := &copied{to: out}
+	var stderr limitedBuffer
+	stdout := &errWriter{w: out}
 	cmd := &exec.Cmd{
 		Path:   "/proc/self/fd/" + strconv.Itoa(int(f.Fd())),
 		Args:   append([]string{workerName}, args...),
 		Env:    []string{fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()), "GODEBUG=containermaxprocs=0,updatemaxprocs=0"},
 		Dir:    "/",
-		Stdout: copied, // through a pipe even if out is a file, because the program may not write files
-		Stderr: &complaint,
+		Stdout: stdout, // through a pipe even if out is a file, because the program may not write files
+		Stderr: &stderr,
 		SysProcAttr: &syscall.SysProcAttr{
 			Setsid:    true,
 			Pdeathsig: syscall.SIGKILL,
@@ -43,36 +43,36 @@ func (o *options) runTables(args []string, out io.Writer) error {
 	runtime.LockOSThread() // the death signal depends on the thread
 	err = cmd.Run()
 	runtime.UnlockOSThread()
-	if copied.err != nil {
-		return errs.New(errs.Unavailable, "write the output: %v", copied.err)
+	if stdout.err != nil {
+		return errs.New(errs.Unavailable, "write the output: %v", stdout.err)
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return errs.New(errs.Internal, "%s %s: %s: %q", workerName, args[0], exit, strings.TrimSpace(complaint.String()))
+		return errs.New(errs.Internal, "%s %s: %s: %q", workerName, args[0], exit, strings.TrimSpace(stderr.String()))
 	}
 	return errs.Wrap(err, errs.Internal, "run %s", workerName)
 }
 
-// copied forwards its input and stores the first error. The program that writes
+// errWriter forwards its input and stores the first error. The program that writes
 // the input can't report this error, because it gets only a broken pipe.
-type copied struct {
-	to  io.Writer
+type errWriter struct {
+	w   io.Writer
 	err error
 }
 
 // Write forwards p.
-func (c *copied) Write(p []byte) (n int, err error) {
-	n, err = c.to.Write(p)
+func (c *errWriter) Write(p []byte) (n int, err error) {
+	n, err = c.w.Write(p)
 	c.err = cmp.Or(c.err, err)
 	return n, err
 }
 
-const mostComplaint = 4 << 10
+const maxStderr = 4 << 10
 
-// limited stores the beginning of its input.
-type limited struct{ bytes.Buffer }
+// limitedBuffer stores the beginning of its input.
+type limitedBuffer struct{ bytes.Buffer }
 
 // Write stores as much as fits, and discards the rest.
-func (l *limited) Write(p []byte) (int, error) {
-	l.Buffer.Write(p[:min(len(p), max(0, mostComplaint-l.Len()))])
+func (l *limitedBuffer) Write(p []byte) (int, error) {
+	l.Buffer.Write(p[:min(len(p), max(0, maxStderr-l.Len()))])
 	return len(p), nil
 }

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// tablesPart is the first argument with which the tests run this test binary in
+// tablesHelperMode is the first argument with which the tests run this test binary in
 // place of the worker's program. The binary then prints its identity and its
 // environment, and exits.
-const tablesPart = "print-and-end"
+const tablesHelperMode = "print-and-end"
 
 func init() {
-	if len(os.Args) != 3 || os.Args[1] != tablesPart {
+	if len(os.Args) != 3 || os.Args[1] != tablesHelperMode {
 		return
 	}
 	status, _ := os.ReadFile("/proc/self/status")
@@ -45,32 +45,32 @@ func init() {
 // TestTables checks that the program that prints inherits only its pipes.
 func TestTables(t *testing.T) {
 	t.Setenv("SCHED_JWT", "planted")
-	left, err := os.Open("/etc/passwd")
+	leaked, err := os.Open("/etc/passwd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer left.Close()
+	defer leaked.Close()
 	o := optionsHere()
 	var out bytes.Buffer
-	if err := o.runTables([]string{tablesPart, "well"}, &out); err != nil {
+	if err := o.runTables([]string{tablesHelperMode, "well"}, &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, not := range []string{"inherited", "planted"} {
-		if !strings.Contains(out.String(), "uid ") || strings.Contains(out.String(), not) {
-			t.Errorf("%q in:\n%s", not, &out)
+	for _, unwanted := range []string{"inherited", "planted"} {
+		if !strings.Contains(out.String(), "uid ") || strings.Contains(out.String(), unwanted) {
+			t.Errorf("%q in:\n%s", unwanted, &out)
 		}
 	}
 
-	err = o.runTables([]string{tablesPart, "fail"}, &out)
+	err = o.runTables([]string{tablesHelperMode, "fail"}, &out)
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "what is") || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("%v", err)
 	}
-	if err := o.runTables([]string{tablesPart, "well"}, full{}); err == nil || !strings.Contains(err.Error(), "no room") {
+	if err := o.runTables([]string{tablesHelperMode, "well"}, fullWriter{}); err == nil || !strings.Contains(err.Error(), "no room") {
 		t.Errorf("an output that fails: %v", err)
 	}
 }
 
-// full is a writer that fails because it is full.
-type full struct{}
+// fullWriter is a writer that fails because it is full.
+type fullWriter struct{}
 
-func (full) Write([]byte) (int, error) { return 0, errors.New("no room") }
+func (fullWriter) Write([]byte) (int, error) { return 0, errors.New("no room") }

@@ -8,49 +8,49 @@ import (
 	"schedrestd/typo"
 )
 
-// forOthers lists variables with the gateway's prefix that the gateway does not
+// externalVariables lists variables with the gateway's prefix that the gateway does not
 // read. The units take command-line options from SCHEDRESTD_OPTIONS.
-var forOthers = []string{"SCHEDRESTD_OPTIONS"}
+var externalVariables = []string{"SCHEDRESTD_OPTIONS"}
 
-// warnUnread logs unknown variables that look like the gateway's. An
+// warnUnknown logs unknown variables that look like the gateway's. An
 // administrator who misspells a variable expects it to have an effect.
-func warnUnread(environment []string, log *slog.Logger) {
+func warnUnknown(environment []string, log *slog.Logger) {
 	slices.Sort(environment)
 	for _, v := range environment {
 		name, value, _ := strings.Cut(v, "=")
-		if value == "" || !isUnread(name) {
+		if value == "" || !isUnknown(name) {
 			continue
 		}
-		if like := nearest(name); like != "" {
-			log.Warn("unknown environment variable", "name", name, "hint", "did you mean "+like+"?")
+		if suggestion := nearestVariable(name); suggestion != "" {
+			log.Warn("unknown environment variable", "name", name, "hint", "did you mean "+suggestion+"?")
 		} else {
 			log.Warn("unknown environment variable", "name", name, "hint", "schedrestd(8) lists the known variables")
 		}
 	}
 }
 
-// isUnread reports whether name has a prefix of the gateway and is not a known
+// isUnknown reports whether name has a prefix of the gateway and is not a known
 // variable.
-func isUnread(name string) bool {
+func isUnknown(name string) bool {
 	if !strings.HasPrefix(name, "SCHEDRESTD_") && !strings.HasPrefix(name, "SLURMRESTD_") {
 		return false
 	}
-	ours := "SCHED" + name[len("SCHED"):] // both prefixes have the same length
-	return !slices.Contains(forOthers, ours) && !slices.ContainsFunc(variables, func(v variable) bool { return v.name == ours })
+	canonical := "SCHED" + name[len("SCHED"):] // both prefixes have the same length
+	return !slices.Contains(externalVariables, canonical) && !slices.ContainsFunc(variables, func(v variable) bool { return v.name == canonical })
 }
 
-// nearest returns the known variable that is most similar to a misspelled name.
+// nearestVariable returns the known variable that is most similar to a misspelled name.
 // The result has the prefix that the misspelled name has. nearest returns "" if
 // no variable is similar.
-func nearest(name string) string {
-	var known []string
+func nearestVariable(name string) string {
+	var suffixes []string
 	for _, v := range variables {
-		if rest, ok := strings.CutPrefix(v.name, prefix); ok {
-			known = append(known, rest)
+		if suffix, ok := strings.CutPrefix(v.name, prefix); ok {
+			suffixes = append(suffixes, suffix)
 		}
 	}
-	if rest := typo.Nearest(name[len(prefix):], known); rest != "" {
-		return name[:len(prefix)] + rest
+	if suffix := typo.Nearest(name[len(prefix):], suffixes); suffix != "" {
+		return name[:len(prefix)] + suffix
 	}
 	return ""
 }

@@ -15,7 +15,7 @@ import (
 // variable, the wrong word and the valid values.
 func TestWrongValues(t *testing.T) {
 	long := strings.Repeat("10.0.0.0/8,", 33)
-	tests := map[string][]struct{ value, also, error, hint string }{
+	tests := map[string][]struct{ value, extra, error, hint string }{
 		"SCHEDRESTD_SECURITY": {
 			{value: "require_confinment", error: `unknown security switch "require_confinment"`, hint: "require_confinement"},
 			{value: "require_confinement;become_user", error: `"require_confinement;become_user"`, hint: "allowed values: "},
@@ -82,13 +82,13 @@ func TestWrongValues(t *testing.T) {
 			{value: "stderr", error: "not an absolute path", hint: "SCHEDRESTD_IDEMPOTENCY_FILE=/"},
 		},
 		"SCHEDRESTD_AUDIT_FAIL": {
-			{value: "close", also: "SCHEDRESTD_AUDIT_LOG=/a", error: "", hint: "allowed values: open, closed"},
+			{value: "close", extra: "SCHEDRESTD_AUDIT_LOG=/a", error: "", hint: "allowed values: open, closed"},
 			{value: "closed", error: "without SCHEDRESTD_AUDIT_LOG: nothing would be recorded", hint: "SCHEDRESTD_AUDIT_LOG=/"},
 		},
 		"SCHEDRESTD_AUDIT_SYNC": {
-			{value: "true", also: "SCHEDRESTD_AUDIT_LOG=/a", error: "", hint: "allowed values: yes, no"},
+			{value: "true", extra: "SCHEDRESTD_AUDIT_LOG=/a", error: "", hint: "allowed values: yes, no"},
 			{value: "yes", error: "without SCHEDRESTD_AUDIT_LOG: nothing would be recorded", hint: "SCHEDRESTD_AUDIT_LOG=/"},
-			{value: "yes", also: "SCHEDRESTD_AUDIT_LOG=stderr", error: "with SCHEDRESTD_AUDIT_LOG=stderr", hint: "or the path of a file"},
+			{value: "yes", extra: "SCHEDRESTD_AUDIT_LOG=stderr", error: "with SCHEDRESTD_AUDIT_LOG=stderr", hint: "or the path of a file"},
 		},
 	}
 	for name, list := range tests {
@@ -97,11 +97,11 @@ func TestWrongValues(t *testing.T) {
 		}
 		for _, tt := range list {
 			t.Run(name+"="+tt.value[:min(len(tt.value), 40)], func(t *testing.T) {
-				path := site(t, sample)
+				path := writeConfig(t, sample)
 				t.Setenv("SCHED_JWT", "daemon")
 				t.Setenv(name, tt.value)
-				if also, value, ok := strings.Cut(tt.also, "="); ok {
-					t.Setenv(also, value)
+				if extra, value, ok := strings.Cut(tt.extra, "="); ok {
+					t.Setenv(extra, value)
 				}
 				for _, args := range [][]string{{"127.0.0.1:0"}, {"--check-confinement"}} { // both fail before anything is started
 					var out, errOut bytes.Buffer
@@ -121,7 +121,7 @@ func TestWrongValues(t *testing.T) {
 // logged, with the variable that was probably intended.
 func TestUnread(t *testing.T) {
 	var log bytes.Buffer
-	warnUnread([]string{
+	warnUnknown([]string{
 		"SCHEDRESTD_AUDIT_LOGG=stderr", "SCHEDRESTD_FOO=1", "SLURMRESTD_PENALTY=off", "SCHEDRESTD_SECRET_SAUCE=a value that must not be logged",
 		"SCHEDRESTD_OPTIONS=-v", "SLURMRESTD_OPTIONS=-v", "SCHEDRESTD_RATE=5", "SLURMRESTD_SECURITY=become_user", // read by the gateway, or not meant for it
 		"SCHEDRESTD_RAT=", "SCHED_CONFF=/x", "SLURM_JOB_ID=7", "PATH=/bin", "SCHEDRESTDX=1",

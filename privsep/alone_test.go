@@ -80,7 +80,7 @@ func intrude(t *testing.T, pid int, namespaces []string, as user, socket string)
 	must(t, err)
 	defer r.Close()
 	var child int
-	must(t, thread.Apart(func() error {
+	must(t, thread.OnNewThread(func() error {
 		defer w.Close()
 		err := unix.Unshare(unix.CLONE_FS)
 		var open []int

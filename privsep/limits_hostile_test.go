@@ -150,7 +150,7 @@ func TestNoThreadLeft(t *testing.T) {
 // another one. limitTasksOf makes the call as that user.
 func limitTasksOf(t *testing.T, as user, pid int, limit uint64) (previous uint64) {
 	t.Helper()
-	must(t, thread.Apart(func() error {
+	must(t, thread.OnNewThread(func() error {
 		if as != nil { // the kernel compares the caller's real ids with those of the process
 			for call, id := range map[uintptr]uint32{unix.SYS_SETRESGID: as.Gid, unix.SYS_SETRESUID: as.Uid} {
 				if _, _, e := unix.RawSyscall(call, uintptr(id), ^uintptr(0), ^uintptr(0)); e != 0 {

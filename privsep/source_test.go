@@ -39,7 +39,7 @@ func TestProxyIsNoSource(t *testing.T) {
 // dialTCPAs connects to g over loopback as another user.
 func (g *gateway) dialTCPAs(t *testing.T, uid uint32) (c net.Conn) {
 	t.Helper()
-	must(t, thread.As(uid, uid, func() (err error) {
+	must(t, thread.RunAs(uid, uid, func() (err error) {
 		c, err = net.Dial("tcp", g.addr)
 		return err
 	}))

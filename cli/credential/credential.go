@@ -19,14 +19,14 @@ import (
 	"schedrestd/printable"
 )
 
-// NewToken is a hint on how to get a token. Its command first unsets both
+// NewTokenHint is a hint on how to get a token. Its command first unsets both
 // variables, because schedctl would use an expired token that is in one of
 // them.
-const NewToken = "on the controller's machine, run: unset SCHED_JWT SLURM_JWT; export $(schedctl token)"
+const NewTokenHint = "on the controller's machine, run: unset SCHED_JWT SLURM_JWT; export $(schedctl token)"
 
-// newToken is the hint for REST commands, which also accept a token from
+// restTokenHint is the hint for REST commands, which also accept a token from
 // scontrol.
-const newToken = NewToken + ", or with Slurm: export $(scontrol token)"
+const restTokenHint = NewTokenHint + ", or with Slurm: export $(scontrol token)"
 
 // maxFile limits the size of a file with a token.
 const maxFile = 64 << 10
@@ -35,21 +35,21 @@ const maxFile = 64 << 10
 // token in the environment, or "" if there is none. An expired token is an
 // error.
 func Token(path string) (string, error) {
-	token, from, err := read(path)
+	token, origin, err := read(path)
 	if err != nil || token == "" {
 		return "", err
 	}
-	if what := Around(token); what != "" {
-		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: it has %s", from, what).
+	if stray := StrayCharacters(token); stray != "" {
+		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: it has %s", origin, stray).
 			WithHint("a token has only letters, digits, - and _, and two dots")
 	}
 	claims, err := parse(token)
 	if err != nil {
-		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: not a JSON Web Token", from).WithHint(newToken)
+		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: not a JSON Web Token", origin).WithHint(restTokenHint)
 	}
-	if at, err := claims.GetExpirationTime(); err == nil && at != nil && !at.After(time.Now()) {
-		return "", errs.New(errs.Unauthenticated, "the token in %s expired %s ago, at %s", from,
-			time.Since(at.Time).Round(time.Second), at.Local().Format(time.RFC3339)).WithHint(newToken)
+	if expires, err := claims.GetExpirationTime(); err == nil && expires != nil && !expires.After(time.Now()) {
+		return "", errs.New(errs.Unauthenticated, "the token in %s expired %s ago, at %s", origin,
+			time.Since(expires.Time).Round(time.Second), expires.Local().Format(time.RFC3339)).WithHint(restTokenHint)
 	}
 	return token, nil
 }
@@ -83,23 +83,23 @@ func parse(token string) (jwt.MapClaims, error) {
 }
 
 // read returns the token, and where it comes from, for error messages.
-func read(path string) (token, from string, err error) {
+func read(path string) (token, origin string, err error) {
 	if path != "" {
 		token, err = readFile(path)
 		return token, printable.Text(path), err
 	}
 	token, err = conf.Env("SCHED_JWT")
-	from = "SCHED_JWT"
-	if os.Getenv(from) == "" {
-		from = "SLURM_JWT"
+	origin = "SCHED_JWT"
+	if os.Getenv(origin) == "" {
+		origin = "SLURM_JWT"
 	}
 	switch {
 	case err != nil:
 		return "", "", err
 	case token == "":
-		return "", "", Empty()
+		return "", "", CheckEmpty()
 	}
-	return strings.TrimPrefix(strings.TrimPrefix(token, "SCHED_JWT="), "SLURM_JWT="), from, nil
+	return strings.TrimPrefix(strings.TrimPrefix(token, "SCHED_JWT="), "SLURM_JWT="), origin, nil
 }
 
 // readFile reads a token, or the output of schedctl token or scontrol token,
@@ -127,16 +127,16 @@ func readFile(path string) (string, error) {
 		token = strings.TrimPrefix(token, prefix)
 	}
 	if token == "" {
-		return "", errs.New(errs.Unauthenticated, "%s contains no token", printable.Text(path)).WithHint(newToken)
+		return "", errs.New(errs.Unauthenticated, "%s contains no token", printable.Text(path)).WithHint(restTokenHint)
 	}
 	return token, nil
 }
 
-// Empty returns an error if an environment variable for a token is set but
+// CheckEmpty returns an error if an environment variable for a token is set but
 // empty. The command that should have printed the token has probably failed. If
 // the empty variable were treated as unset, this program would act as the user
 // of its process, who may be root.
-func Empty() error {
+func CheckEmpty() error {
 	for _, name := range []string{"SCHED_JWT", "SLURM_JWT"} {
 		if _, set := os.LookupEnv(name); set {
 			return errs.New(errs.Unauthenticated, "%s is set but empty", name).
@@ -146,9 +146,9 @@ func Empty() error {
 	return nil
 }
 
-// Around describes characters before, after or inside a copied token that do
+// StrayCharacters describes characters before, after or inside a copied token that do
 // not belong to the token. It returns "" if there are none.
-func Around(token string) string {
+func StrayCharacters(token string) string {
 	first, n := utf8.DecodeRuneInString(token)
 	last, m := utf8.DecodeLastRuneInString(token)
 	const quotes = "\"'`“”„‘’«»"

@@ -12,23 +12,23 @@ import (
 	"schedrestd/errs"
 )
 
-// made returns an unsigned token with the given claims.
-func made(claims string) string {
+// makeToken returns an unsigned token with the given claims.
+func makeToken(claims string) string {
 	b64 := base64.RawURLEncoding.EncodeToString
 	return b64([]byte(`{"alg":"HS256"}`)) + "." + b64([]byte(claims)) + "." + b64([]byte("signature"))
 }
 
 func TestToken(t *testing.T) {
 	dir := t.TempDir()
-	valid := made(fmt.Sprintf(`{"exp": %d, "sun": "ann"}`, time.Now().Add(time.Hour).Unix()))
-	expired := made(fmt.Sprintf(`{"exp": %d, "sun": "ann"}`, time.Now().Add(-time.Hour).Unix()))
-	site := made(`{"mail": "ann"}`) // the gateway may have another claim for the user
+	valid := makeToken(fmt.Sprintf(`{"exp": %d, "sun": "ann"}`, time.Now().Add(time.Hour).Unix()))
+	expired := makeToken(fmt.Sprintf(`{"exp": %d, "sun": "ann"}`, time.Now().Add(-time.Hour).Unix()))
+	site := makeToken(`{"mail": "ann"}`) // the gateway may have another claim for the user
 	for _, tt := range []struct {
 		name, env string
 		file      string // contents of the file; "-" for no file
 		mode      os.FileMode
 		want      string
-		fails     string
+		wantErr   string
 	}{
 		{"environment", valid, "-", 0, valid, ""},
 		{"with its name", "SCHED_JWT=" + valid, "-", 0, valid, ""},
@@ -59,11 +59,11 @@ func TestToken(t *testing.T) {
 				}
 			}
 			got, err := Token(path)
-			if got != tt.want || (err == nil) != (tt.fails == "") {
+			if got != tt.want || (err == nil) != (tt.wantErr == "") {
 				t.Fatalf("%q, %v", got, err)
 			}
-			if err != nil && (!strings.Contains(err.Error(), tt.fails) || errs.KindOf(err) != errs.Unauthenticated) {
-				t.Errorf("%v, want %q", err, tt.fails)
+			if err != nil && (!strings.Contains(err.Error(), tt.wantErr) || errs.KindOf(err) != errs.Unauthenticated) {
+				t.Errorf("%v, want %q", err, tt.wantErr)
 			}
 			if err != nil && (strings.Contains(err.Error(), valid) || strings.Contains(err.Error(), expired)) {
 				t.Errorf("shows the token: %v", err)
@@ -77,7 +77,7 @@ func TestToken(t *testing.T) {
 
 func TestUser(t *testing.T) {
 	for claims, want := range map[string]string{`{"sun": "ann"}`: "ann", `{"username": "bea"}`: "bea", `{"sun": "ann", "username": "bea"}`: "ann", `{"mail": "x"}`: "", `{"sun": 5}`: ""} {
-		if got := User(made(claims)); got != want {
+		if got := User(makeToken(claims)); got != want {
 			t.Errorf("%s: %q, want %q", claims, got, want)
 		}
 	}

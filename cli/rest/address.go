@@ -11,19 +11,19 @@ import (
 
 // address is the address of a server.
 type address struct {
-	text    string // as the user entered it
-	socket  string // path of a UNIX socket; "" for none
-	base    string // "http://host:6820/prefix", without a slash at the end
-	names   string // "slurm" or "sched", if the URL contains it
-	version string // "v0.0.43", if the URL contains it
-	secure  bool
+	text     string // as the user entered it
+	socket   string // path of a UNIX socket; "" for none
+	base     string // "http://host:6820/prefix", without a slash at the end
+	spelling string // "slurm" or "sched", if the URL contains it
+	version  string // "v0.0.43", if the URL contains it
+	secure   bool
 }
 
 func (a *address) String() string { return shorten(a.text) }
 
-// versioned matches a URL's path that ends with an API version, such as
+// versionedPath matches a URL's path that ends with an API version, such as
 // /slurm/v0.0.44. Servers may begin the API's paths with /slurm or with /sched.
-var versioned = regexp.MustCompile(`^(.*)/(slurm|sched)/(v0\.0\.[0-9]+)$`)
+var versionedPath = regexp.MustCompile(`^(.*)/(slurm|sched)/(v0\.0\.[0-9]+)$`)
 
 const urlForms = "use http://HOST:PORT, https://HOST or unix:/PATH"
 
@@ -49,8 +49,8 @@ func parseURL(text string) (*address, error) {
 	}
 	a := &address{text: text, secure: u.Scheme == "https"}
 	prefix := strings.TrimRight(u.Path, "/")
-	if m := versioned.FindStringSubmatch(prefix); m != nil {
-		prefix, a.names, a.version = m[1], m[2], m[3]
+	if m := versionedPath.FindStringSubmatch(prefix); m != nil {
+		prefix, a.spelling, a.version = m[1], m[2], m[3]
 	}
 	a.base = u.Scheme + "://" + u.Host + prefix
 	return a, nil

@@ -58,10 +58,10 @@ type Meta struct {
 	Unchanged  bool  // nothing has changed since update_time, so there was no list
 }
 
-// list requests a list. The answer is an object, and its member with the name
+// requestList requests a list. The answer is an object, and its member with the name
 // in key is the array of elements. list calls each(d) for every element; the
 // argument each must decode the element from d.
-func (c *Client) list(ctx context.Context, path string, query url.Values, key string, each func(*json.Decoder) error) (m Meta, err error) {
+func (c *Client) requestList(ctx context.Context, path string, query url.Values, key string, each func(*json.Decoder) error) (m Meta, err error) {
 	resp, err := c.get(ctx, path, query)
 	if err != nil {
 		return m, err
@@ -77,12 +77,12 @@ func (c *Client) list(ctx context.Context, path string, query url.Values, key st
 	var problems []problem
 	var updated Number
 	stopped := false
-	err = object(json.NewDecoder(resp.Body), func(d *json.Decoder, name string) error {
+	err = decodeObject(json.NewDecoder(resp.Body), func(d *json.Decoder, name string) error {
 		switch name {
 		case key:
-			return array(d, func(d *json.Decoder) error {
+			return decodeArray(d, func(d *json.Decoder) error {
 				err := each(d)
-				stopped = err != nil && !malformed(err)
+				stopped = err != nil && !isMalformed(err)
 				return err
 			})
 		case "errors":
@@ -90,8 +90,8 @@ func (c *Client) list(ctx context.Context, path string, query url.Values, key st
 		case "last_update":
 			return d.Decode(&updated)
 		}
-		var other json.RawMessage
-		return d.Decode(&other)
+		var ignored json.RawMessage
+		return d.Decode(&ignored)
 	})
 	switch {
 	case stopped:
@@ -99,28 +99,28 @@ func (c *Client) list(ctx context.Context, path string, query url.Values, key st
 	case err != nil && ctx.Err() != nil:
 		return m, ctx.Err()
 	case err != nil:
-		return m, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.at)
+		return m, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.addr)
 	case len(problems) > 0 && problems[0].Number == noChange:
 		m.Unchanged = true
 		return m, nil
 	case len(problems) > 0:
-		return m, refused(resp.StatusCode, problems)
+		return m, problemsError(resp.StatusCode, problems)
 	}
 	m.LastUpdate = updated.Int()
 	m.Unchanged = query.Has("update_time") && m.LastUpdate == 0 // slurmrestd answers this way
 	return m, nil
 }
 
-// malformed reports whether err means that an answer is malformed.
-func malformed(err error) bool {
+// isMalformed reports whether err means that an answer is malformed.
+func isMalformed(err error) bool {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	return errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// object reads an object. It calls member for each name; member must read the
+// decodeObject reads an object. It calls member for each name; member must read the
 // value.
-func object(d *json.Decoder, member func(*json.Decoder, string) error) error {
+func decodeObject(d *json.Decoder, member func(*json.Decoder, string) error) error {
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		return orUnexpected(err, "no object")
 	}
@@ -137,9 +137,9 @@ func object(d *json.Decoder, member func(*json.Decoder, string) error) error {
 	return orUnexpected(err, "")
 }
 
-// array reads an array or null. It calls element for each element; element must
+// decodeArray reads an array or null. It calls element for each element; element must
 // read it.
-func array(d *json.Decoder, element func(*json.Decoder) error) error {
+func decodeArray(d *json.Decoder, element func(*json.Decoder) error) error {
 	start, err := d.Token()
 	switch {
 	case err == nil && start == nil:
@@ -168,15 +168,15 @@ func orUnexpected(err error, text string) error {
 	return err
 }
 
-// answer decodes the body of resp into v and returns the warnings in the body.
+// decodeAnswer decodes the body of resp into v and returns the warnings in the body.
 // It reads the whole body into memory, so it must not be used for lists.
-func (c *Client) answer(resp *http.Response, v any) (warnings []string, err error) {
+func (c *Client) decodeAnswer(resp *http.Response, v any) (warnings []string, err error) {
 	if !isJSON(resp) {
 		return nil, notJSON(resp)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxError))
 	if err != nil {
-		return nil, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.at)
+		return nil, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.addr)
 	}
 	var envelope struct {
 		Errors   []problem `json:"errors"`
@@ -186,26 +186,26 @@ func (c *Client) answer(resp *http.Response, v any) (warnings []string, err erro
 		err = json.Unmarshal(body, v)
 	}
 	if err != nil {
-		return nil, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.at)
+		return nil, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.addr)
 	}
 	for _, w := range envelope.Warnings {
 		warnings = append(warnings, w.String())
 	}
 	if len(envelope.Errors) > 0 {
-		err = refused(resp.StatusCode, envelope.Errors)
+		err = problemsError(resp.StatusCode, envelope.Errors)
 	}
 	return warnings, err
 }
 
-// refusal returns the error for an answer with a status of 400 or more.
-func refusal(resp *http.Response) error {
+// responseError returns the error for an answer with a status of 400 or more.
+func responseError(resp *http.Response) error {
 	var envelope struct {
 		Errors []problem `json:"errors"`
 	}
 	if isJSON(resp) {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
 		if json.Unmarshal(body, &envelope) == nil && len(envelope.Errors) > 0 {
-			return refused(resp.StatusCode, envelope.Errors)
+			return problemsError(resp.StatusCode, envelope.Errors)
 		}
 	} else if resp.StatusCode == http.StatusBadRequest {
 		start := make([]byte, 256)
@@ -214,13 +214,13 @@ func refusal(resp *http.Response) error {
 			return errs.New(errs.BadAnswer, "the server expects TLS").WithHint("use https:// instead of http://")
 		}
 	}
-	return refused(resp.StatusCode, nil)
+	return problemsError(resp.StatusCode, nil)
 }
 
-// refused returns the error for an answer with this status and these problems.
+// problemsError returns the error for an answer with this status and these problems.
 // The status determines the kind of the error, unless one of the problems has a
 // number that stands for a certain kind.
-func refused(status int, problems []problem) error {
+func problemsError(status int, problems []problem) error {
 	e := &errs.Error{Kind: kindOf(status)}
 	var texts []string
 	for _, p := range problems {

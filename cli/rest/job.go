@@ -93,15 +93,15 @@ func (j *Job) Label() string {
 	return strconv.FormatUint(uint64(j.ID), 10)
 }
 
-// is reports whether id selects j. This is necessary because a server may
+// matches reports whether id selects j. This is necessary because a server may
 // answer a request for one task of an array with all tasks.
-func (j *Job) is(id string) bool {
+func (j *Job) matches(id string) bool {
 	array, task, ok := strings.Cut(id, "_")
 	if !ok || j.Label() == id {
 		return true
 	}
-	waiting, _, _ := strings.Cut(j.ArrayTasks, "%") // the limit on running tasks follows
-	return strconv.FormatInt(j.ArrayJob.Int(), 10) == array && !j.ArrayTask.Set && model.HostlistHas("["+waiting+"]", task)
+	pending, _, _ := strings.Cut(j.ArrayTasks, "%") // the limit on running tasks follows
+	return strconv.FormatInt(j.ArrayJob.Int(), 10) == array && !j.ArrayTask.Set && model.HostlistHas("["+pending+"]", task)
 }
 
 // Elapsed returns how long j has run at the time now.
@@ -155,13 +155,13 @@ func Since(update int64) url.Values {
 
 // Jobs calls each(j) for every job of the controller.
 func (c *Client) Jobs(ctx context.Context, query url.Values, each func(*Job) error) (Meta, error) {
-	return c.list(ctx, "jobs/", query, "jobs", decoded(each))
+	return c.requestList(ctx, "jobs/", query, "jobs", decodeEach(each))
 }
 
 // RawJobs calls each(j, text) for every job of the controller. text is the
 // job's JSON.
 func (c *Client) RawJobs(ctx context.Context, each func(*Job, json.RawMessage) error) (Meta, error) {
-	return c.list(ctx, "jobs/", nil, "jobs", raw(each))
+	return c.requestList(ctx, "jobs/", nil, "jobs", decodeRaw(each))
 }
 
 // RawJob calls each(j, text) for the job with this id, or for each task if the
@@ -169,8 +169,8 @@ func (c *Client) RawJobs(ctx context.Context, each func(*Job, json.RawMessage) e
 // forgotten the job, RawJob requests it from accounting.
 func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	found := false
-	_, err := c.list(ctx, "job/"+url.PathEscape(id), nil, "jobs", raw(func(j *Job, text json.RawMessage) error {
-		if !j.is(id) {
+	_, err := c.requestList(ctx, "job/"+url.PathEscape(id), nil, "jobs", decodeRaw(func(j *Job, text json.RawMessage) error {
+		if !j.matches(id) {
 			return nil
 		}
 		found = true
@@ -179,7 +179,7 @@ func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.Raw
 	if err == nil && found || err != nil && errs.KindOf(err) != errs.NotFound {
 		return err
 	}
-	return c.recorded(ctx, id, each)
+	return c.accountingJob(ctx, id, each)
 }
 
 // Job returns the job with this id, or all tasks if the id is that of an array.
@@ -191,12 +191,12 @@ func (c *Client) Job(ctx context.Context, id string) (jobs []Job, err error) {
 	return jobs, err
 }
 
-// recorded requests the job with this id from accounting, if the site has
+// accountingJob requests the job with this id from accounting, if the site has
 // accounting.
-func (c *Client) recorded(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
+func (c *Client) accountingJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	unknown := errs.New(errs.NotFound, "job %s is unknown", id).WithHint("schedctl jobs --all lists the jobs that the controller knows")
-	first := c.names + "db"
-	resp, err := c.do(ctx, http.MethodGet, c.path(first, "job/"+url.PathEscape(id)), nil, nil, nil)
+	plugin := c.spelling + "db"
+	resp, err := c.do(ctx, http.MethodGet, c.path(plugin, "job/"+url.PathEscape(id)), nil, nil, nil)
 	if err != nil {
 		if ctx.Err() != nil {
 			return err
@@ -207,16 +207,16 @@ func (c *Client) recorded(ctx context.Context, id string, each func(*Job, json.R
 	var answer struct {
 		Jobs []json.RawMessage `json:"jobs"`
 	}
-	if _, err := c.answer(resp, &answer); err != nil {
+	if _, err := c.decodeAnswer(resp, &answer); err != nil {
 		return unknown
 	}
 	found := false
 	for _, text := range answer.Jobs {
-		j, err := recordedJob(text)
+		j, err := decodeAccountingJob(text)
 		if err != nil {
-			return errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.at)
+			return errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.addr)
 		}
-		if !j.is(id) {
+		if !j.matches(id) {
 			continue
 		}
 		found = true
@@ -230,8 +230,8 @@ func (c *Client) recorded(ctx context.Context, id string, each func(*Job, json.R
 	return nil
 }
 
-// recordedJob decodes a job of accounting.
-func recordedJob(text json.RawMessage) (*Job, error) {
+// decodeAccountingJob decodes a job of accounting.
+func decodeAccountingJob(text json.RawMessage) (*Job, error) {
 	var r struct {
 		ID    uint32 `json:"job_id"`
 		Array struct {
@@ -286,7 +286,7 @@ func (c *Client) Cancel(ctx context.Context, id, signal string) error {
 	if signal != "" {
 		query = url.Values{"signal": {signal}}
 	}
-	resp, err := c.do(ctx, http.MethodDelete, c.path(c.names, "job/"+url.PathEscape(id)), query, nil, nil)
+	resp, err := c.do(ctx, http.MethodDelete, c.path(c.spelling, "job/"+url.PathEscape(id)), query, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -299,12 +299,12 @@ func (c *Client) Cancel(ctx context.Context, id, signal string) error {
 			} `json:"error"`
 		} `json:"status"`
 	}
-	if _, err := c.answer(resp, &answer); err != nil {
+	if _, err := c.decodeAnswer(resp, &answer); err != nil {
 		return err
 	}
 	for _, s := range answer.Status { // slurmrestd answers 200 even if there is no such job
 		if s.Error.Number != 0 {
-			return refused(resp.StatusCode, []problem{{Description: s.Error.Text, Number: s.Error.Number}})
+			return problemsError(resp.StatusCode, []problem{{Description: s.Error.Text, Number: s.Error.Number}})
 		}
 	}
 	return nil
@@ -324,12 +324,12 @@ func (c *Client) Submit(ctx context.Context, job any, key string) (s Submitted, 
 	if key != "" {
 		header.Set("Idempotency-Key", key)
 	}
-	resp, err := c.do(ctx, http.MethodPost, c.path(c.names, "job/submit"), nil, map[string]any{"job": job}, header)
+	resp, err := c.do(ctx, http.MethodPost, c.path(c.spelling, "job/submit"), nil, map[string]any{"job": job}, header)
 	if err != nil {
 		return s, err
 	}
 	defer resp.Body.Close()
-	if s.Warnings, err = c.answer(resp, &s.JSON); err != nil {
+	if s.Warnings, err = c.decodeAnswer(resp, &s.JSON); err != nil {
 		return s, err
 	}
 	var answer struct {
@@ -337,15 +337,15 @@ func (c *Client) Submit(ctx context.Context, job any, key string) (s Submitted, 
 		Message string `json:"job_submit_user_msg"`
 	}
 	if err := json.Unmarshal(s.JSON, &answer); err != nil || answer.ID == 0 {
-		return s, errs.New(errs.BadAnswer, "the answer of %s has no job id", c.at)
+		return s, errs.New(errs.BadAnswer, "the answer of %s has no job id", c.addr)
 	}
 	s.ID, s.Message = answer.ID, answer.Message
 	return s, nil
 }
 
-// decoded returns a function for list that decodes an element and passes the
+// decodeEach returns a function for list that decodes an element and passes the
 // result to each.
-func decoded[T any](each func(*T) error) func(*json.Decoder) error {
+func decodeEach[T any](each func(*T) error) func(*json.Decoder) error {
 	return func(d *json.Decoder) error {
 		v := new(T)
 		if err := d.Decode(v); err != nil {
@@ -355,9 +355,9 @@ func decoded[T any](each func(*T) error) func(*json.Decoder) error {
 	}
 }
 
-// raw returns a function for list that decodes an element, and passes the
+// decodeRaw returns a function for list that decodes an element, and passes the
 // result and the JSON text to each. The text is valid only until each returns.
-func raw[T any](each func(*T, json.RawMessage) error) func(*json.Decoder) error {
+func decodeRaw[T any](each func(*T, json.RawMessage) error) func(*json.Decoder) error {
 	var text json.RawMessage
 	return func(d *json.Decoder) error {
 		if err := d.Decode(&text); err != nil {

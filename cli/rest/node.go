@@ -31,6 +31,6 @@ func (n *Node) BaseState() string {
 
 // Nodes calls each(n, text) for every node. text is the node's JSON.
 func (c *Client) Nodes(ctx context.Context, each func(*Node, json.RawMessage) error) error {
-	_, err := c.list(ctx, "nodes/", nil, "nodes", raw(each))
+	_, err := c.requestList(ctx, "nodes/", nil, "nodes", decodeRaw(each))
 	return err
 }

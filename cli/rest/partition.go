@@ -30,6 +30,6 @@ type Partition struct {
 // Partitions calls each(p, text) for every partition. text is the partition's
 // JSON.
 func (c *Client) Partitions(ctx context.Context, each func(*Partition, json.RawMessage) error) error {
-	_, err := c.list(ctx, "partitions/", nil, "partitions", raw(each))
+	_, err := c.requestList(ctx, "partitions/", nil, "partitions", decodeRaw(each))
 	return err
 }

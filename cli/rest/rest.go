@@ -38,30 +38,30 @@ type Config struct {
 	CACert      string        // file with certificates of the CAs of the server; empty for the system's CAs
 	Timeout     time.Duration // 0 for DefaultTimeout
 	ServerUsers []uint32      // users of this machine that may have the token, in addition to root, system users and this user
-	Agent       string        // User-Agent
+	UserAgent   string        // User-Agent
 }
 
 // Client sends requests to one server, in one version of the API.
 type Client struct {
-	at      *address
-	http    *http.Client
-	config  Config
-	names   string // "slurm" or "sched"
-	version string // "v0.0.44"
+	addr     *address
+	http     *http.Client
+	config   Config
+	spelling string // "slurm" or "sched"
+	version  string // "v0.0.44"
 }
 
 // Dial creates a Client. Unless the URL names a version of the API, it finds
 // the newest version that the server and this client support.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
-	at, err := parseURL(cfg.URL)
+	addr, err := parseURL(cfg.URL)
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = DefaultTimeout
 	}
-	c := &Client{at: at, config: cfg, names: at.names, version: at.version}
-	if c.http, err = newTransport(cfg, at); err != nil {
+	c := &Client{addr: addr, config: cfg, spelling: addr.spelling, version: addr.version}
+	if c.http, err = newHTTPClient(cfg, addr); err != nil {
 		return nil, err
 	}
 	if c.version == "" {
@@ -74,17 +74,17 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 func (c *Client) Version() string { return c.version }
 
 // Server returns the server's address, for people.
-func (c *Client) Server() string { return c.at.String() }
+func (c *Client) Server() string { return c.addr.String() }
 
 // get sends a GET request. The caller must close the body of the answer.
 func (c *Client) get(ctx context.Context, path string, query url.Values) (*http.Response, error) {
-	return c.do(ctx, http.MethodGet, c.path(c.names, path), query, nil, nil)
+	return c.do(ctx, http.MethodGet, c.path(c.spelling, path), query, nil, nil)
 }
 
 // path returns the path of an operation. The argument first is the first part
 // of the path, such as slurm or slurmdb.
-func (c *Client) path(first, operation string) string {
-	return "/" + first + "/" + c.version + "/" + operation
+func (c *Client) path(plugin, operation string) string {
+	return "/" + plugin + "/" + c.version + "/" + operation
 }
 
 // do sends a request. The answer has a status below 400, or 304.
@@ -98,11 +98,11 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		return resp, nil
 	case code >= 300 && code < 400:
 		resp.Body.Close()
-		return nil, errs.New(errs.BadAnswer, "%s redirects to %s", c.at, shorten(resp.Header.Get("Location"))).
+		return nil, errs.New(errs.BadAnswer, "%s redirects to %s", c.addr, shorten(resp.Header.Get("Location"))).
 			WithHint("redirects are not followed; give the final address with --url")
 	}
 	defer resp.Body.Close()
-	return nil, refusal(resp)
+	return nil, responseError(resp)
 }
 
 // send sends a request. It returns the answer even if its status is an error.
@@ -114,21 +114,21 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 			return nil, err
 		}
 	}
-	target := c.at.base + path
+	target := c.addr.base + path
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}
-	ctx, begun := within(ctx, c.config.Timeout)
+	ctx, stopTimer := withAnswerTimeout(ctx, c.config.Timeout)
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(data))
 	if err != nil {
-		begun()
+		stopTimer()
 		return nil, errs.Wrap(err, errs.Invalid, "request %s", shorten(target))
 	}
 	for name, values := range header {
 		req.Header[name] = values
 	}
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", c.config.Agent)
+	req.Header.Set("User-Agent", c.config.UserAgent)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -136,7 +136,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		req.Header.Set("X-SLURM-USER-TOKEN", c.config.Token)
 	}
 	resp, err := c.http.Do(req)
-	begun()
+	stopTimer()
 	if err != nil {
 		return nil, c.unreachable(ctx, err)
 	}
@@ -146,8 +146,8 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 // errTooSlow is the cause of a cancelled request if no answer began in time.
 var errTooSlow = errors.New("no answer in time")
 
-// within returns a context that ends unless begun is called within d.
-func within(ctx context.Context, d time.Duration) (_ context.Context, begun func()) {
+// withAnswerTimeout returns a context that ends unless begun is called within d.
+func withAnswerTimeout(ctx context.Context, d time.Duration) (_ context.Context, stopTimer func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(d, func() { cancel(errTooSlow) })
 	return ctx, func() { timer.Stop() }

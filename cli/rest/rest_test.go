@@ -22,9 +22,9 @@ import (
 
 const token = "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"
 
-// served returns a handler that answers pings below the given paths, such as
+// apiHandler returns a handler that answers pings below the given paths, such as
 // /slurm/v0.0.45/. It passes all other requests below these paths to answer.
-func served(answer http.HandlerFunc, paths ...string) http.Handler {
+func apiHandler(answer http.HandlerFunc, paths ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, p := range paths {
 			rest, ok := strings.CutPrefix(r.URL.Path, p)
@@ -53,7 +53,7 @@ func reply(status int, body string) http.HandlerFunc {
 	}
 }
 
-func dialed(t *testing.T, h http.Handler) *Client {
+func dialTest(t *testing.T, h http.Handler) *Client {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
@@ -72,7 +72,7 @@ func TestNegotiation(t *testing.T) {
 		name, url string // url is appended to the server's address
 		paths     []string
 		version   string
-		first     string
+		spelling  string
 	}{
 		{"only the oldest", "", []string{"/slurm/v0.0.40/", "/slurm/v0.0.42/"}, "v0.0.42", "slurm"},
 		{"several", "", []string{"/slurm/v0.0.42/", "/slurm/v0.0.43/", "/slurm/v0.0.44/"}, "v0.0.44", "slurm"},
@@ -82,14 +82,14 @@ func TestNegotiation(t *testing.T) {
 		{"chosen by the URL", "/slurm/v0.0.43/", []string{"/slurm/v0.0.43/", "/slurm/v0.0.45/"}, "v0.0.43", "slurm"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := httptest.NewServer(served(reply(200, `{"jobs": [{"job_id": 3}]}`), tt.paths...))
+			s := httptest.NewServer(apiHandler(reply(200, `{"jobs": [{"job_id": 3}]}`), tt.paths...))
 			defer s.Close()
 			c, err := Dial(t.Context(), Config{URL: s.URL + tt.url})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.Version() != tt.version || c.names != tt.first {
-				t.Errorf("%s %s, want %s %s", c.names, c.Version(), tt.first, tt.version)
+			if c.Version() != tt.version || c.spelling != tt.spelling {
+				t.Errorf("%s %s, want %s %s", c.spelling, c.Version(), tt.spelling, tt.version)
 			}
 			if jobs, err := c.Job(t.Context(), "3"); err != nil || len(jobs) != 1 {
 				t.Errorf("%v, %v", jobs, err)
@@ -100,11 +100,11 @@ func TestNegotiation(t *testing.T) {
 
 // TestDialErrors checks the kinds and hints of errors for unusable servers.
 func TestDialErrors(t *testing.T) {
-	plain := httptest.NewServer(served(reply(200, `{}`), "/slurm/v0.0.45/"))
+	plain := httptest.NewServer(apiHandler(reply(200, `{}`), "/slurm/v0.0.45/"))
 	defer plain.Close()
-	secure := httptest.NewTLSServer(served(reply(200, `{}`), "/slurm/v0.0.45/"))
+	secure := httptest.NewTLSServer(apiHandler(reply(200, `{}`), "/slurm/v0.0.45/"))
 	defer secure.Close()
-	old := httptest.NewServer(served(reply(200, `{}`), "/slurm/v0.0.38/"))
+	old := httptest.NewServer(apiHandler(reply(200, `{}`), "/slurm/v0.0.38/"))
 	defer old.Close()
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }))
 	defer page.Close()
@@ -174,7 +174,7 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{Handler: served(reply(200, `{"jobs": []}`), "/sched/v0.0.45/")}
+	s := &http.Server{Handler: apiHandler(reply(200, `{"jobs": []}`), "/sched/v0.0.45/")}
 	defer s.Close()
 	go s.Serve(l)
 	for _, url := range []string{"unix:" + path, "unix://" + path} {
@@ -196,7 +196,7 @@ func TestTokenOfAnotherServer(t *testing.T) {
 		fmt.Println("at", l.Addr())
 		http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			fmt.Println("token", r.Header.Get("X-Slurm-User-Token") != "")
-			served(reply(200, `{}`), "/slurm/v0.0.45/").ServeHTTP(w, r)
+			apiHandler(reply(200, `{}`), "/slurm/v0.0.45/").ServeHTTP(w, r)
 		}))
 		return
 	}
@@ -250,7 +250,7 @@ func TestTokenOfAnotherServer(t *testing.T) {
 
 // TestAnswers checks how answers are parsed, including those of slurmrestd.
 func TestAnswers(t *testing.T) {
-	const gone = `{"jobs": [], "errors": [{"description": "Unable to query JobId=7", "error_number": 2017, "error": "Invalid job id specified", "source": "_handle_job_get"}]}`
+	const unknownJob = `{"jobs": [], "errors": [{"description": "Unable to query JobId=7", "error_number": 2017, "error": "Invalid job id specified", "source": "_handle_job_get"}]}`
 	for _, tt := range []struct {
 		name   string
 		status int
@@ -260,8 +260,8 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"a list", 200, `{"meta": {"a": [1]}, "jobs": [{"job_id": 7}], "errors": [], "warnings": []}`, 0, ""},
 		{"null", 200, `{"jobs": null}`, errs.NotFound, "job 7 is unknown"},
-		{"unknown", 404, gone, errs.NotFound, "job 7 is unknown"},
-		{"unknown, with another status", 500, gone, errs.NotFound, "job 7 is unknown"},
+		{"unknown", 404, unknownJob, errs.NotFound, "job 7 is unknown"},
+		{"unknown, with another status", 500, unknownJob, errs.NotFound, "job 7 is unknown"},
 		{"an error beside a list", 200, `{"errors": [{"description": "no", "error_number": 2002, "error": "bad"}]}`, errs.Invalid, "no (bad)"},
 		{"cut off", 200, `{"jobs": [{"job_id": 7}, {"job_`, errs.BadAnswer, "unexpected EOF"},
 		{"no object", 200, `[]`, errs.BadAnswer, "no object"},
@@ -272,7 +272,7 @@ func TestAnswers(t *testing.T) {
 		{"a proxy's error", 502, `<html>`, errs.BadAnswer, "502"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := dialed(t, served(reply(tt.status, tt.body), "/slurm/v0.0.44/"))
+			c := dialTest(t, apiHandler(reply(tt.status, tt.body), "/slurm/v0.0.44/"))
 			jobs, err := c.Job(t.Context(), "7")
 			if tt.text == "" {
 				if err != nil || len(jobs) != 1 || jobs[0].ID != 7 {
@@ -290,7 +290,7 @@ func TestAnswers(t *testing.T) {
 // TestForgottenJob checks that a job that the controller has forgotten is found
 // in accounting.
 func TestForgottenJob(t *testing.T) {
-	c := dialed(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c := dialTest(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/slurm/v0.0.42/ping/":
 			reply(200, `{}`)(w, r)
@@ -327,7 +327,7 @@ func TestCancel(t *testing.T) {
 		{`{"status": [{"error": {"string": "Job/step already completing or completed", "code": 2021}}]}`, errs.Conflict, false},
 	} {
 		var got *http.Request
-		c := dialed(t, served(func(w http.ResponseWriter, r *http.Request) { got = r; reply(200, tt.body)(w, r) }, "/slurm/v0.0.45/"))
+		c := dialTest(t, apiHandler(func(w http.ResponseWriter, r *http.Request) { got = r; reply(200, tt.body)(w, r) }, "/slurm/v0.0.45/"))
 		err := c.Cancel(t.Context(), "7", "USR1")
 		if (err == nil) != tt.ok || err != nil && errs.KindOf(err) != tt.kind {
 			t.Errorf("%s: %v", tt.body, err)
@@ -346,12 +346,12 @@ func TestUnchanged(t *testing.T) {
 		reply(200, `{"jobs": [], "last_update": {"set": true, "number": 0}, "errors": [], "warnings": [{"description": "No job changes"}]}`),
 		reply(200, `{"jobs": [], "errors": [{"error_number": 1900}]}`),
 	} {
-		c := dialed(t, served(h, "/slurm/v0.0.45/"))
+		c := dialTest(t, apiHandler(h, "/slurm/v0.0.45/"))
 		if m, err := c.Jobs(t.Context(), Since(5), func(*Job) error { return errors.New("called") }); err != nil || !m.Unchanged {
 			t.Errorf("%+v, %v", m, err)
 		}
 	}
-	c := dialed(t, served(reply(200, `{"jobs": [], "last_update": {"set": true, "number": 9}}`), "/slurm/v0.0.45/"))
+	c := dialTest(t, apiHandler(reply(200, `{"jobs": [], "last_update": {"set": true, "number": 9}}`), "/slurm/v0.0.45/"))
 	if m, err := c.Jobs(t.Context(), Since(5), func(*Job) error { return nil }); err != nil || m.Unchanged || m.LastUpdate != 9 {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -363,7 +363,7 @@ func TestTaskOfAnArray(t *testing.T) {
 	const body = `{"jobs": [
 		{"job_id": 2, "array_job_id": {"set": true, "number": 2}, "array_task_id": {"set": false}, "array_task_string": "3-9,12%2"},
 		{"job_id": 3, "array_job_id": {"set": true, "number": 2}, "array_task_id": {"set": true, "number": 1}}]}`
-	c := dialed(t, served(reply(200, body), "/slurm/v0.0.45/"))
+	c := dialTest(t, apiHandler(reply(200, body), "/slurm/v0.0.45/"))
 	for id, want := range map[string]string{"2": "2_[3-9,12%2] 2_1", "2_1": "2_1", "2_5": "2_[3-9,12%2]", "2_12": "2_[3-9,12%2]", "2_10": "", "2_2": ""} {
 		jobs, err := c.Job(t.Context(), id)
 		var got []string
@@ -410,31 +410,31 @@ func TestJobIDs(t *testing.T) {
 // TestMemoryOfLists reads 20,000 jobs of the size that a controller sends and
 // checks that the heap stays small.
 func TestMemoryOfLists(t *testing.T) {
-	one := fmt.Sprintf(`{"job_id": 7, "job_state": ["RUNNING"], "tres_req_str": %q}`, strings.Repeat("x", 4000))
+	element := fmt.Sprintf(`{"job_id": 7, "job_state": ["RUNNING"], "tres_req_str": %q}`, strings.Repeat("x", 4000))
 	const jobs = 20_000
-	c := dialed(t, served(func(w http.ResponseWriter, _ *http.Request) {
+	c := dialTest(t, apiHandler(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"jobs": [`, one)
+		fmt.Fprint(w, `{"jobs": [`, element)
 		for range jobs - 1 {
-			fmt.Fprint(w, ",", one)
+			fmt.Fprint(w, ",", element)
 		}
 		fmt.Fprint(w, `]}`)
 	}, "/slurm/v0.0.45/"))
-	n, most := 0, uint64(0)
+	n, maxHeap := 0, uint64(0)
 	_, err := c.RawJobs(t.Context(), func(j *Job, text json.RawMessage) error {
 		if n++; n%1000 == 0 {
 			var m runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&m)
-			most = max(most, m.HeapAlloc)
+			maxHeap = max(maxHeap, m.HeapAlloc)
 		}
 		return nil
 	})
 	if err != nil || n != jobs {
 		t.Fatal(n, err)
 	}
-	if most > 20<<20 {
-		t.Errorf("%d MiB of heap for a list of %d MiB", most>>20, jobs*len(one)>>20)
+	if maxHeap > 20<<20 {
+		t.Errorf("%d MiB of heap for a list of %d MiB", maxHeap>>20, jobs*len(element)>>20)
 	}
 }
 

@@ -15,39 +15,39 @@ import (
 // the administrator created.
 const firstUser = 1000
 
-// mayHaveToken returns an error if the other end of conn is on this machine and
+// checkServerUser returns an error if the other end of conn is on this machine and
 // belongs to a user that may not have the token. While the gateway is down, any
 // user can bind its port and would receive the tokens of all clients that
 // connect. Root, system users, the user of this process and the users in others
 // may have the token.
-func mayHaveToken(conn net.Conn, others []uint32) error {
-	uid, here, err := server(conn)
+func checkServerUser(conn net.Conn, trusted []uint32) error {
+	uid, isLocal, err := serverUID(conn)
 	switch {
 	case err != nil:
 		return errs.Wrap(err, errs.Unavailable, "find the user that serves %s", conn.RemoteAddr())
-	case !here || uid < firstUser || uid == uint32(os.Geteuid()) || slices.Contains(others, uid):
+	case !isLocal || uid < firstUser || uid == uint32(os.Geteuid()) || slices.Contains(trusted, uid):
 		return nil
 	}
 	return errs.New(errs.Denied, "%s belongs to user %d, who is not root, a system user or you: the token was not sent", conn.RemoteAddr(), uid).
 		WithHint("if the gateway runs as this user, add --server-user %d, or set SCHED_SERVER_USER", uid)
 }
 
-// server returns the uid of the process that serves the other end of conn. If
+// serverUID returns the uid of the process that serves the other end of conn. If
 // here is false, that process is on another machine.
-func server(conn net.Conn) (uid uint32, here bool, err error) {
+func serverUID(conn net.Conn) (uid uint32, isLocal bool, err error) {
 	if u, ok := conn.(*net.UnixConn); ok {
 		ucred, err := peer.Of(u)
 		return ucred.UID, true, err
 	}
-	local, remote := portOf(conn.LocalAddr()), portOf(conn.RemoteAddr())
-	if here, err = portowner.IsLocal(remote.Addr()); err != nil || !here {
-		return 0, here, err
+	local, remote := addrPort(conn.LocalAddr()), addrPort(conn.RemoteAddr())
+	if isLocal, err = portowner.IsLocal(remote.Addr()); err != nil || !isLocal {
+		return 0, isLocal, err
 	}
 	uid, err = portowner.ServerUID(local, remote)
 	return uid, true, err
 }
 
-func portOf(a net.Addr) netip.AddrPort {
+func addrPort(a net.Addr) netip.AddrPort {
 	if t, ok := a.(*net.TCPAddr); ok {
 		return t.AddrPort()
 	}

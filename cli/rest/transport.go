@@ -17,8 +17,8 @@ import (
 	"schedrestd/errs"
 )
 
-// newTransport returns an HTTP client for one address.
-func newTransport(cfg Config, at *address) (*http.Client, error) {
+// newHTTPClient returns an HTTP client for one address.
+func newHTTPClient(cfg Config, addr *address) (*http.Client, error) {
 	t := &http.Transport{MaxIdleConns: 4, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 20 * time.Second}
 	if cfg.CACert != "" {
 		text, err := os.ReadFile(cfg.CACert)
@@ -31,19 +31,19 @@ func newTransport(cfg Config, at *address) (*http.Client, error) {
 		}
 		t.TLSClientConfig = &tls.Config{RootCAs: pool}
 	}
-	if at.secure { // only with TLS, because without it a proxy would see the token
+	if addr.secure { // only with TLS, because without it a proxy would see the token
 		t.Proxy = http.ProxyFromEnvironment
 	}
 	dialer := &net.Dialer{Timeout: 20 * time.Second}
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if at.socket != "" {
-			network, address = "unix", at.socket
+		if addr.socket != "" {
+			network, address = "unix", addr.socket
 		}
 		conn, err := dialer.DialContext(ctx, network, address)
-		if err != nil || cfg.Token == "" || at.secure {
+		if err != nil || cfg.Token == "" || addr.secure {
 			return conn, err
 		}
-		if err := mayHaveToken(conn, cfg.ServerUsers); err != nil {
+		if err := checkServerUser(conn, cfg.ServerUsers); err != nil {
 			conn.Close()
 			return nil, err
 		}
@@ -58,7 +58,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		return e
 	}
 	if errors.Is(context.Cause(ctx), errTooSlow) {
-		return errs.New(errs.Timeout, "%s did not answer within %s", c.at, c.config.Timeout).WithHint("--timeout sets another limit")
+		return errs.New(errs.Timeout, "%s did not answer within %s", c.addr, c.config.Timeout).WithHint("--timeout sets another limit")
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -66,18 +66,18 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
-	e := &errs.Error{Kind: errs.Unavailable, Message: "connect to " + c.at.String(), Err: err, Hint: hint(err, c.at)}
+	e := &errs.Error{Kind: errs.Unavailable, Message: "connect to " + c.addr.String(), Err: err, Hint: hint(err, c.addr)}
 	return e
 }
 
 // hint returns the remedy for an error of a connection.
-func hint(err error, at *address) string {
+func hint(err error, addr *address) string {
 	var (
-		unknown  x509.UnknownAuthorityError
-		host     x509.HostnameError
-		invalid  x509.CertificateInvalidError
-		record   tls.RecordHeaderError
-		noServer *net.DNSError
+		unknown x509.UnknownAuthorityError
+		host    x509.HostnameError
+		invalid x509.CertificateInvalidError
+		record  tls.RecordHeaderError
+		dnsErr  *net.DNSError
 	)
 	switch {
 	case errors.As(err, &unknown):
@@ -90,7 +90,7 @@ func hint(err error, at *address) string {
 		return "the server does not use TLS: use http:// instead of https://"
 	case strings.Contains(err.Error(), "malformed HTTP response \"\\x15"):
 		return "the server expects TLS: use https:// instead of http://"
-	case errors.As(err, &noServer):
+	case errors.As(err, &dnsErr):
 		return "check the host name in --url"
 	case errors.Is(err, fs.ErrNotExist):
 		return "the socket does not exist: is the gateway running? --url or SCHED_URL selects another address"

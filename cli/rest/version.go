@@ -11,52 +11,52 @@ import (
 	"schedrestd/errs"
 )
 
-// oldest is the oldest version that this client supports.
-const oldest = api.V42
+// oldestVersion is the oldest version that this client supports.
+const oldestVersion = api.V42
 
 // negotiate finds the newest version that the server supports, and whether its
 // paths begin with slurm or sched. It sends pings, starting with the newest
 // version. The OpenAPI document also lists the versions. But it is megabytes
 // long, and slurmrestd needs more time for it than for all of these pings.
 func (c *Client) negotiate(ctx context.Context) error {
-	var tried []string
-	for i := len(api.Versions) - 1; i >= 0 && api.Versions[i] >= oldest; i-- {
+	var attempted []string
+	for i := len(api.Versions) - 1; i >= 0 && api.Versions[i] >= oldestVersion; i-- {
 		c.version = fmt.Sprintf("v0.0.%d", api.Versions[i])
-		tried = append(tried, c.version)
-		for _, names := range []string{"slurm", "sched"} {
-			resp, err := c.send(ctx, http.MethodGet, c.path(names, "ping/"), nil, nil, nil)
+		attempted = append(attempted, c.version)
+		for _, spelling := range []string{"slurm", "sched"} {
+			resp, err := c.send(ctx, http.MethodGet, c.path(spelling, "ping/"), nil, nil, nil)
 			if err != nil {
 				return err
 			}
-			found, err := c.serves(resp)
+			found, err := c.checkPing(resp)
 			io.Copy(io.Discard, io.LimitReader(resp.Body, maxError)) // so that the connection can be reused
 			resp.Body.Close()
 			if err != nil {
 				return err
 			}
 			if found {
-				c.names = names
+				c.spelling = spelling
 				return nil
 			}
 		}
 	}
-	return errs.New(errs.Unsupported, "%s serves none of the API versions %s", c.at, strings.Join(tried, ", ")).
+	return errs.New(errs.Unsupported, "%s serves none of the API versions %s", c.addr, strings.Join(attempted, ", ")).
 		WithHint("check the address: schedrestd and slurmrestd answer GET /openapi/v3; schedctl needs Slurm 24.11 or newer")
 }
 
-// serves reports whether the answer to a ping shows that the server has the
+// checkPing reports whether the answer to a ping shows that the server has the
 // ping's version. If it returns an error, negotiate sends no more pings.
-func (c *Client) serves(resp *http.Response) (bool, error) {
+func (c *Client) checkPing(resp *http.Response) (bool, error) {
 	switch code := resp.StatusCode; {
 	case code == http.StatusNotFound:
 		return false, nil
 	case code >= 300 && code < 400:
-		return false, errs.New(errs.BadAnswer, "%s redirects to %s", c.at, shorten(resp.Header.Get("Location"))).
+		return false, errs.New(errs.BadAnswer, "%s redirects to %s", c.addr, shorten(resp.Header.Get("Location"))).
 			WithHint("redirects are not followed; give the final address with --url")
 	case kindOf(code) == errs.Unauthenticated || code == http.StatusForbidden:
-		return false, refusal(resp)
+		return false, responseError(resp)
 	case code == http.StatusBadRequest:
-		return false, refusal(resp)
+		return false, responseError(resp)
 	case !isJSON(resp):
 		return false, notJSON(resp)
 	}

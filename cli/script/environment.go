@@ -7,9 +7,9 @@ import (
 	"schedrestd/errs"
 )
 
-// secret lists variables that must not be in a job's environment, because
+// secretVariables lists variables that must not be in a job's environment, because
 // anyone who can read the environment could act as the user.
-var secret = []string{"SCHED_JWT", "SLURM_JWT"}
+var secretVariables = []string{"SCHED_JWT", "SLURM_JWT"}
 
 // path is a variable of every job, because an environment must not be empty.
 // The user's own PATH replaces it.
@@ -19,7 +19,7 @@ const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 // are in own. export is the value of the option --export: ALL (nil means the
 // same), NONE, or a list of NAME and NAME=VALUE. ALL selects all variables in
 // own, even if it is an element of a list.
-func environment(export *string, own []string) ([]string, error) {
+func environment(export *string, environ []string) ([]string, error) {
 	all, words := export == nil, []string(nil)
 	if export != nil {
 		words = strings.Split(*export, ",")
@@ -27,7 +27,7 @@ func environment(export *string, own []string) ([]string, error) {
 	values := map[string]string{}
 	add := func(variable string) {
 		name, value, ok := strings.Cut(variable, "=")
-		if ok && name != "" && !slices.Contains(secret, name) {
+		if ok && name != "" && !slices.Contains(secretVariables, name) {
 			values[name] = value
 		}
 	}
@@ -35,7 +35,7 @@ func environment(export *string, own []string) ([]string, error) {
 		all = all || strings.EqualFold(w, "ALL")
 	}
 	if add(path); all {
-		for _, variable := range own {
+		for _, variable := range environ {
 			add(variable)
 		}
 	}
@@ -45,12 +45,12 @@ func environment(export *string, own []string) ([]string, error) {
 		case strings.EqualFold(w, "ALL") || strings.EqualFold(w, "NONE") && len(words) == 1:
 		case w == "" || name == "" || strings.EqualFold(w, "NONE"):
 			return nil, errs.New(errs.Malformed, "--export=%s: not ALL, NONE, or a list of NAME and NAME=VALUE", shorten(*export))
-		case assigned && slices.Contains(secret, name):
+		case assigned && slices.Contains(secretVariables, name):
 			return nil, errs.New(errs.Malformed, "--export: %s is a credential and is not given to jobs", name)
 		case assigned:
 			add(w)
 		default:
-			for _, variable := range own {
+			for _, variable := range environ {
 				if strings.HasPrefix(variable, name+"=") {
 					add(variable)
 				}

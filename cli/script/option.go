@@ -25,15 +25,15 @@ type option struct {
 	set    func(r *reader, value string) error
 }
 
-// long and letter have the options by their long and short names.
-var long, letter = map[string]*option{}, map[string]*option{}
+// byName and letter have the options by their long and short names.
+var byName, byLetter = map[string]*option{}, map[string]*option{}
 
 func init() {
 	for i := range options {
 		o := &options[i]
-		long[o.name] = o
+		byName[o.name] = o
 		if o.letter != "" {
-			letter[o.letter] = o
+			byLetter[o.letter] = o
 		}
 	}
 }
@@ -51,9 +51,9 @@ func Options() (names []string) {
 	return names
 }
 
-// elsewhere has hints for options that concern the sbatch command itself and
+// unsupportedHints has hints for options that concern the sbatch command itself and
 // not the job.
-var elsewhere = map[string]string{
+var unsupportedHints = map[string]string{
 	"--wait":         "use schedctl submit --wait",
 	"-W":             "use schedctl submit --wait",
 	"--wrap":         "write the command into a script, or send it to standard input: schedctl submit -",
@@ -135,8 +135,8 @@ var options = []option{
 	{"wckey", "", required, text("wckey")},
 }
 
-// wrapped returns the API's object for a number that may be unset.
-func wrapped(n uint64) map[string]any { return map[string]any{"set": true, "number": n} }
+// numberObject returns the API's object for a number that may be unset.
+func numberObject(n uint64) map[string]any { return map[string]any{"set": true, "number": n} }
 
 func text(field string) func(*reader, string) error {
 	return func(r *reader, v string) error { r.job[field] = v; return nil }
@@ -173,11 +173,11 @@ func list(field string) func(*reader, string) error {
 	}
 }
 
-func number(field string, least int) func(*reader, string) error {
+func number(field string, minimum int) func(*reader, string) error {
 	return func(r *reader, v string) error {
 		n, err := strconv.ParseInt(v, 10, 32)
-		if err != nil || int(n) < least {
-			return errors.New("not a number from " + strconv.Itoa(least) + " on")
+		if err != nil || int(n) < minimum {
+			return errors.New("not a number from " + strconv.Itoa(minimum) + " on")
 		}
 		r.job[field] = int(n)
 		return nil
@@ -220,11 +220,11 @@ func directory(r *reader, v string) error {
 
 // nodes sets the number of nodes: N, or MIN-MAX.
 func nodes(r *reader, v string) error {
-	least, most, both := strings.Cut(v, "-")
-	a, err := strconv.ParseUint(least, 10, 31)
+	minText, maxText, isRange := strings.Cut(v, "-")
+	a, err := strconv.ParseUint(minText, 10, 31)
 	b := a
-	if both && err == nil {
-		b, err = strconv.ParseUint(most, 10, 31)
+	if isRange && err == nil {
+		b, err = strconv.ParseUint(maxText, 10, 31)
 	}
 	if err != nil || a == 0 || b < a {
 		return errors.New("not a number of nodes, or MIN-MAX")
@@ -251,7 +251,7 @@ func exclusive(r *reader, v string) error {
 var mailTypes = []string{"BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT", "INVALID_DEPENDENCY", "ARRAY_TASKS", "TIME=50%", "TIME=80%", "TIME=90%", "TIME=100%"}
 
 func mailType(r *reader, v string) error {
-	chosen := []string{}
+	types := []string{}
 	for word := range strings.SplitSeq(v, ",") {
 		word = strings.ToUpper(word)
 		if percent, ok := strings.CutPrefix(word, "TIME_LIMIT"); ok {
@@ -263,14 +263,14 @@ func mailType(r *reader, v string) error {
 		switch {
 		case word == "NONE":
 		case word == "ALL":
-			chosen = append(chosen, mailTypes[:6]...)
+			types = append(types, mailTypes[:6]...)
 		case slices.Contains(mailTypes, word):
-			chosen = append(chosen, word)
+			types = append(types, word)
 		default:
 			return errors.New("an unknown event")
 		}
 	}
-	r.job["mail_type"] = chosen
+	r.job["mail_type"] = types
 	return nil
 }
 
@@ -291,7 +291,7 @@ func priority(r *reader, v string) error {
 	if err != nil {
 		return errors.New("not a number")
 	}
-	r.job["priority"] = wrapped(n)
+	r.job["priority"] = numberObject(n)
 	return nil
 }
 
@@ -311,8 +311,8 @@ func openMode(r *reader, v string) error {
 // [R|B|RB:]SIGNAL[@SECONDS].
 func signal(r *reader, v string) error {
 	var flags []string
-	if where, rest, ok := strings.Cut(v, ":"); ok {
-		for _, c := range strings.ToUpper(where) {
+	if targets, rest, ok := strings.Cut(v, ":"); ok {
+		for _, c := range strings.ToUpper(targets) {
 			switch c {
 			case 'B':
 				flags = append(flags, "BATCH_JOB")
@@ -322,17 +322,17 @@ func signal(r *reader, v string) error {
 		}
 		v = rest
 	}
-	name, seconds, timed := strings.Cut(v, "@")
+	name, seconds, hasDelay := strings.Cut(v, "@")
 	if name == "" {
 		return errors.New("no signal")
 	}
 	r.job["kill_warning_signal"] = strings.TrimPrefix(strings.ToUpper(name), "SIG")
-	if timed {
+	if hasDelay {
 		n, err := strconv.ParseUint(seconds, 10, 16)
 		if err != nil {
 			return errors.New("not a number of seconds after @")
 		}
-		r.job["kill_warning_delay"] = wrapped(n)
+		r.job["kill_warning_delay"] = numberObject(n)
 	}
 	if flags != nil {
 		r.job["kill_warning_flags"] = flags
@@ -349,22 +349,22 @@ func limit(field string) func(*reader, string) error {
 			r.job[field] = map[string]any{"set": false, "infinite": true}
 			return nil
 		}
-		d, err := duration(v)
+		d, err := parseDuration(v)
 		if err != nil {
 			return err
 		}
-		r.job[field] = wrapped(uint64((d + time.Minute - 1) / time.Minute))
+		r.job[field] = numberObject(uint64((d + time.Minute - 1) / time.Minute))
 		return nil
 	}
 }
 
 // begin sets the earliest start time.
 func begin(r *reader, v string) error {
-	at, err := when(v, time.Now())
+	start, err := parseBegin(v, time.Now())
 	if err != nil {
 		return err
 	}
-	r.job["begin_time"] = wrapped(uint64(at.Unix()))
+	r.job["begin_time"] = numberObject(uint64(start.Unix()))
 	return nil
 }
 
@@ -373,18 +373,18 @@ func begin(r *reader, v string) error {
 // CPU, so if both options are given, only the last one counts.
 func memory(field, other string) func(*reader, string) error {
 	return func(r *reader, v string) error {
-		n, err := size(v)
+		n, err := parseMemory(v)
 		if err != nil {
 			return err
 		}
 		delete(r.job, other)
-		r.job[field] = wrapped(n)
+		r.job[field] = numberObject(n)
 		return nil
 	}
 }
 
 func memoryPerGPU(r *reader, v string) error {
-	n, err := size(v)
+	n, err := parseMemory(v)
 	if err != nil {
 		return err
 	}
@@ -393,7 +393,7 @@ func memoryPerGPU(r *reader, v string) error {
 }
 
 func disk(r *reader, v string) error {
-	n, err := size(v)
+	n, err := parseMemory(v)
 	if err != nil || n > 1<<31-1 {
 		return errors.New("not an amount such as 500M or 10G")
 	}

@@ -60,11 +60,11 @@ func Parse(s Source) (Job, error) {
 			err = r.read(words)
 		}
 		if err != nil {
-			return nil, place(err, fmt.Sprintf("%s: line %d", name, number))
+			return nil, addLocation(err, fmt.Sprintf("%s: line %d", name, number))
 		}
 	}
 	if err := r.read(s.Options); err != nil {
-		return nil, place(err, "options after --")
+		return nil, addLocation(err, "options after --")
 	}
 	env, err := environment(r.export, s.Environment)
 	if err != nil {
@@ -75,9 +75,9 @@ func Parse(s Source) (Job, error) {
 	return r.job, nil
 }
 
-// place adds the place of an option to its error.
-func place(err error, where string) error {
-	return &errs.Error{Kind: errs.Malformed, Message: where + ": " + err.Error(), Hint: errs.HintOf(err)}
+// addLocation adds the place of an option to its error.
+func addLocation(err error, location string) error {
+	return &errs.Error{Kind: errs.Malformed, Message: location + ": " + err.Error(), Hint: errs.HintOf(err)}
 }
 
 // directives calls yield for each #SBATCH line before the script's first
@@ -152,47 +152,47 @@ func (r *reader) read(words []string) error {
 		word := words[0]
 		words = words[1:]
 		if word == "hetjob" {
-			return unknown(word)
+			return unsupportedOption(word)
 		}
 		if len(word) < 2 || word[0] != '-' || word == "--" {
 			return errs.New(errs.Malformed, "unexpected argument %q", shorten(word)).WithHint("arguments of a script are not supported; set variables with --export")
 		}
 		if word[1] != '-' {
-			rest, err := r.short(word, words)
+			rest, err := r.readShort(word, words)
 			if err != nil {
 				return err
 			}
 			words = rest
 			continue
 		}
-		name, value, given := strings.Cut(word[2:], "=")
-		o := long[name]
+		name, value, hasValue := strings.Cut(word[2:], "=")
+		o := byName[name]
 		if o == nil {
-			return unknown("--" + name)
+			return unsupportedOption("--" + name)
 		}
-		if o.arg == required && !given {
+		if o.arg == required && !hasValue {
 			if len(words) == 0 {
 				return errs.New(errs.Malformed, "--%s needs a value", name)
 			}
 			value, words = words[0], words[1:]
 		}
-		if err := r.apply(o, "--"+name, value, given); err != nil {
+		if err := r.apply(o, "--"+name, value, hasValue); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// short parses a word with options of one letter, such as -n4. The words that
+// readShort parses a word with options of one letter, such as -n4. The words that
 // follow it are in words. If the last option requires a value and the word ends
 // without one, the next word is the value. short returns the words that it has
 // not used.
-func (r *reader) short(word string, words []string) ([]string, error) {
+func (r *reader) readShort(word string, words []string) ([]string, error) {
 	for letters := word[1:]; letters != ""; {
 		name, rest := letters[:1], letters[1:]
-		o := letter[name]
+		o := byLetter[name]
 		if o == nil {
-			return nil, unknown("-" + name)
+			return nil, unsupportedOption("-" + name)
 		}
 		if o.arg == none {
 			if err := r.apply(o, "-"+name, "", false); err != nil {
@@ -214,8 +214,8 @@ func (r *reader) short(word string, words []string) ([]string, error) {
 }
 
 // apply sets the fields of one option.
-func (r *reader) apply(o *option, name, value string, given bool) error {
-	if o.arg == none && given {
+func (r *reader) apply(o *option, name, value string, hasValue bool) error {
+	if o.arg == none && hasValue {
 		return errs.New(errs.Malformed, "%s has no value", name)
 	}
 	if o.arg == required && value == "" {
@@ -227,12 +227,12 @@ func (r *reader) apply(o *option, name, value string, given bool) error {
 	return nil
 }
 
-// unknown returns the error for an unsupported option.
-func unknown(name string) error {
+// unsupportedOption returns the error for an unsupported option.
+func unsupportedOption(name string) error {
 	hint := "schedctl(1) lists the supported options"
-	if h := elsewhere[name]; h != "" {
+	if h := unsupportedHints[name]; h != "" {
 		hint = h
-	} else if near := typo.Nearest(strings.TrimPrefix(name, "--"), slices.Sorted(maps.Keys(long))); near != "" {
+	} else if near := typo.Nearest(strings.TrimPrefix(name, "--"), slices.Sorted(maps.Keys(byName))); near != "" {
 		hint = "did you mean --" + near + "?"
 	}
 	return errs.New(errs.Malformed, "unsupported option %s", shorten(name)).WithHint("%s", hint)
@@ -240,10 +240,10 @@ func unknown(name string) error {
 
 // finish sets the fields that depend on other fields.
 func (r *reader) finish() {
-	tasks, some := r.job["tasks"].(int)
-	each, more := r.job["cpus_per_task"].(int)
-	if some || more {
-		r.job["minimum_cpus"] = max(tasks, 1) * max(each, 1)
+	tasks, hasTasks := r.job["tasks"].(int)
+	cpusPerTask, hasCPUs := r.job["cpus_per_task"].(int)
+	if hasTasks || hasCPUs {
+		r.job["minimum_cpus"] = max(tasks, 1) * max(cpusPerTask, 1)
 	}
 }
 

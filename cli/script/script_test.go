@@ -116,7 +116,7 @@ func TestRefusedOptions(t *testing.T) {
 
 // TestEnvironment checks --export, and that no job gets a token.
 func TestEnvironment(t *testing.T) {
-	own := []string{"PATH=/x", "A=1", "B=2", "EMPTY=", "SCHED_JWT=secret", "SLURM_JWT=secret", "=odd"}
+	environ := []string{"PATH=/x", "A=1", "B=2", "EMPTY=", "SCHED_JWT=secret", "SLURM_JWT=secret", "=odd"}
 	for _, tt := range []struct {
 		export string // "-" if it is not given
 		want   []string
@@ -132,7 +132,7 @@ func TestEnvironment(t *testing.T) {
 		if tt.export == "-" {
 			export = nil
 		}
-		got, err := environment(export, own)
+		got, err := environment(export, environ)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestEnvironment(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"", "A,,B", "NONE,A"} {
-		if _, err := environment(&wrong, own); err == nil {
+		if _, err := environment(&wrong, environ); err == nil {
 			t.Errorf("%q is accepted", wrong)
 		}
 	}
@@ -153,12 +153,12 @@ func TestWhen(t *testing.T) {
 		"now": "2026-11-23T15:30:00", "now+90": "2026-11-23T15:31:30", "now+2hours": "2026-11-23T17:30:00", "now+1week": "2026-11-30T15:30:00",
 		"16:00": "2026-11-23T16:00:00", "15:00:30": "2026-11-24T15:00:30", "2027-01-02": "2027-01-02T00:00:00", "2027-01-02t03:04": "2027-01-02T03:04:00",
 	} {
-		if got, err := when(text, now); err != nil || got.Format("2006-01-02T15:04:05") != want {
+		if got, err := parseBegin(text, now); err != nil || got.Format("2006-01-02T15:04:05") != want {
 			t.Errorf("%s: %v, %v; want %s", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "now-1", "nowish", "now+", "now+1fortnight", "25:00", "tomorrow", "now2"} {
-		if got, err := when(text, now); err == nil {
+		if got, err := parseBegin(text, now); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}
 	}

@@ -10,28 +10,28 @@ import (
 	"schedrestd/errs"
 )
 
-// duration parses MINUTES, MIN:SEC, H:MIN:SEC, DAYS-H, DAYS-H:MIN or
+// parseDuration parses MINUTES, MIN:SEC, H:MIN:SEC, DAYS-H, DAYS-H:MIN or
 // DAYS-H:MIN:SEC.
-func duration(v string) (time.Duration, error) {
-	wrong := errs.New(errs.Malformed, "not a time").WithHint("a time is MINUTES, MIN:SEC, HOURS:MIN:SEC, DAYS-HOURS or DAYS-HOURS:MIN:SEC")
+func parseDuration(v string) (time.Duration, error) {
+	errInvalid := errs.New(errs.Malformed, "not a time").WithHint("a time is MINUTES, MIN:SEC, HOURS:MIN:SEC, DAYS-HOURS or DAYS-HOURS:MIN:SEC")
 	days, rest, withDays := strings.Cut(v, "-")
 	if !withDays {
 		days, rest = "0", v
 	}
 	fields := strings.Split(rest, ":")
 	if len(fields) > 3 {
-		return 0, wrong
+		return 0, errInvalid
 	}
 	var n [3]uint64
 	d, err := strconv.ParseUint(days, 10, 16)
 	for i, f := range fields {
-		var bad error
-		if n[i], bad = strconv.ParseUint(f, 10, 31); bad != nil {
-			err = bad
+		var parseErr error
+		if n[i], parseErr = strconv.ParseUint(f, 10, 31); parseErr != nil {
+			err = parseErr
 		}
 	}
 	if err != nil {
-		return 0, wrong
+		return 0, errInvalid
 	}
 	units := []time.Duration{time.Hour, time.Minute, time.Second}
 	switch {
@@ -47,20 +47,20 @@ func duration(v string) (time.Duration, error) {
 		sum += time.Duration(n[i]) * units[i]
 	}
 	if total > float64(math.MaxInt64) {
-		return 0, wrong
+		return 0, errInvalid
 	}
 	return sum, nil
 }
 
-// size parses an amount of memory, in MiB or with the suffix K, M, G or T. It
+// parseMemory parses an amount of memory, in MiB or with the suffix K, M, G or T. It
 // returns the amount in MiB, rounded up.
-func size(v string) (uint64, error) {
-	wrong := errors.New("not an amount such as 500M or 10G")
+func parseMemory(v string) (uint64, error) {
+	errInvalid := errors.New("not an amount such as 500M or 10G")
 	digits := strings.TrimRight(strings.ToUpper(v), "BKMGT")
 	unit := strings.TrimSuffix(strings.ToUpper(v)[len(digits):], "B")
 	n, err := strconv.ParseUint(digits, 10, 40)
 	if err != nil {
-		return 0, wrong
+		return 0, errInvalid
 	}
 	switch unit {
 	case "K":
@@ -72,13 +72,13 @@ func size(v string) (uint64, error) {
 	case "T":
 		return n << 20, nil
 	}
-	return 0, wrong
+	return 0, errInvalid
 }
 
-// when parses a time of --begin: now, now+N with seconds, minutes, hours, days
+// parseBegin parses a time of --begin: now, now+N with seconds, minutes, hours, days
 // or weeks, a date, a date with time, or a time of day. A time of day that has
 // already passed today means that time tomorrow.
-func when(v string, now time.Time) (time.Time, error) {
+func parseBegin(v string, now time.Time) (time.Time, error) {
 	lower := strings.ToLower(v)
 	if lower == "now" {
 		return now, nil

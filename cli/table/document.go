@@ -17,10 +17,10 @@ import (
 // whose only member is the list of these objects. They are unchanged except for
 // their layout. Characters that would control a terminal are escaped.
 type Document struct {
-	w     io.Writer
-	name  string
-	yaml  bool
-	begun bool
+	w           io.Writer
+	name        string
+	yaml        bool
+	hasElements bool
 }
 
 // NewDocument returns a document whose list has the given name.
@@ -34,12 +34,12 @@ func (d *Document) Add(element json.RawMessage) error {
 		return d.addYAML(element)
 	}
 	var b bytes.Buffer
-	if !d.begun {
+	if !d.hasElements {
 		fmt.Fprintf(&b, "{%q: [\n", d.name)
 	} else {
 		b.WriteString(",\n")
 	}
-	d.begun = true
+	d.hasElements = true
 	if err := json.Indent(&b, element, "", "  "); err != nil {
 		return err
 	}
@@ -51,11 +51,11 @@ func (d *Document) Add(element json.RawMessage) error {
 func (d *Document) Close() error {
 	end := "\n]}\n"
 	switch {
-	case d.yaml && d.begun:
+	case d.yaml && d.hasElements:
 		return nil
 	case d.yaml:
 		end = d.name + ": []\n"
-	case !d.begun:
+	case !d.hasElements:
 		end = fmt.Sprintf("{%q: []}\n", d.name)
 	}
 	_, err := io.WriteString(d.w, end)
@@ -67,10 +67,10 @@ func (d *Document) addYAML(element json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	if !d.begun {
+	if !d.hasElements {
 		text = append([]byte(d.name+":\n"), text...)
 	}
-	d.begun = true
+	d.hasElements = true
 	_, err = d.w.Write(text)
 	return err
 }
@@ -78,14 +78,14 @@ func (d *Document) addYAML(element json.RawMessage) error {
 // EscapeJSON escapes all unprintable characters in JSON. JSON itself requires
 // this only up to U+001F.
 func EscapeJSON(text []byte) []byte {
-	if utf8.Valid(text) && bytes.IndexFunc(text, hidden) < 0 {
+	if utf8.Valid(text) && bytes.IndexFunc(text, isUnprintable) < 0 {
 		return text
 	}
 	var b bytes.Buffer
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
 		switch {
-		case !hidden(r) && (r != utf8.RuneError || n > 1):
+		case !isUnprintable(r) && (r != utf8.RuneError || n > 1):
 			b.Write(text[:n])
 		case r > 0xffff:
 			r -= 0x10000
@@ -98,14 +98,14 @@ func EscapeJSON(text []byte) []byte {
 	return b.Bytes()
 }
 
-// hidden reports whether a terminal would not show r as a character.
-func hidden(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
+// isUnprintable reports whether a terminal would not show r as a character.
+func isUnprintable(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
 
 // YAML returns a JSON value as YAML.
 func YAML(value json.RawMessage) ([]byte, error) {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.UseNumber()
-	n, err := node(d)
+	n, err := decodeNode(d)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +113,8 @@ func YAML(value json.RawMessage) ([]byte, error) {
 	return escapeYAML(text), err
 }
 
-// node converts a JSON value. It keeps the order of members.
-func node(d *json.Decoder) (*yaml.Node, error) {
+// decodeNode converts a JSON value. It keeps the order of members.
+func decodeNode(d *json.Decoder) (*yaml.Node, error) {
 	token, err := d.Token()
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func node(d *json.Decoder) (*yaml.Node, error) {
 			n.Kind = yaml.SequenceNode
 		}
 		for d.More() {
-			member, err := node(d)
+			member, err := decodeNode(d)
 			if err != nil {
 				return nil, err
 			}
@@ -139,7 +139,7 @@ func node(d *json.Decoder) (*yaml.Node, error) {
 		return n, err
 	case string:
 		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v}
-		if strings.ContainsFunc(v, func(r rune) bool { return hidden(r) || r == '\n' }) {
+		if strings.ContainsFunc(v, func(r rune) bool { return isUnprintable(r) || r == '\n' }) {
 			n.Style = yaml.DoubleQuotedStyle
 		}
 		return n, nil
@@ -158,13 +158,13 @@ func node(d *json.Decoder) (*yaml.Node, error) {
 // escapeYAML escapes the unprintable characters in YAML. These occur only in
 // quoted scalars, because the function node quotes texts that contain them.
 func escapeYAML(text []byte) []byte {
-	if bytes.IndexFunc(text, hidden) < 0 {
+	if bytes.IndexFunc(text, isUnprintable) < 0 {
 		return text
 	}
 	var b bytes.Buffer
 	for _, r := range string(text) {
 		switch {
-		case !hidden(r):
+		case !isUnprintable(r):
 			b.WriteRune(r)
 		case r > 0xffff:
 			fmt.Fprintf(&b, `\U%08x`, r)

@@ -63,7 +63,7 @@ func (t *Table) Add(cells ...Cell) {
 	row := make([]string, len(cells))
 	var colors []Color
 	for i, c := range cells {
-		row[i] = clean(c.Text)
+		row[i] = cellText(c.Text)
 		if c.Color != Plain && colors == nil {
 			colors = make([]Color, len(cells))
 		}
@@ -77,7 +77,7 @@ func (t *Table) Add(cells ...Cell) {
 // Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-func clean(s string) string {
+func cellText(s string) string {
 	if s == "" {
 		return "-"
 	}
@@ -109,9 +109,9 @@ func (t *Table) widths(limit int) []int {
 	widths := make([]int, len(t.columns))
 	total := len(gap) * (len(t.columns) - 1)
 	for i, c := range t.columns {
-		widths[i] = width(c.Heading)
+		widths[i] = textWidth(c.Heading)
 		for _, row := range t.rows {
-			widths[i] = max(widths[i], width(row[i]))
+			widths[i] = max(widths[i], textWidth(row[i]))
 		}
 		total += widths[i]
 	}
@@ -132,17 +132,17 @@ func (t *Table) widths(limit int) []int {
 }
 
 func (t *Table) line(out *bufio.Writer, row []string, colors []Color, widths []int, style Style) {
-	left := style.Width
+	remaining := style.Width
 	last := len(row) - 1
 	for i, cell := range row {
-		wide := widths[i]
+		colWidth := widths[i]
 		if style.Width > 0 {
-			if wide = min(wide, left); wide <= 0 {
+			if colWidth = min(colWidth, remaining); colWidth <= 0 {
 				break
 			}
-			cell = Cut(cell, wide)
+			cell = Cut(cell, colWidth)
 		}
-		pad := strings.Repeat(" ", max(0, wide-width(cell)))
+		pad := strings.Repeat(" ", max(0, colWidth-textWidth(cell)))
 		if t.columns[i].Right {
 			out.WriteString(pad)
 		}
@@ -154,7 +154,7 @@ func (t *Table) line(out *bufio.Writer, row []string, colors []Color, widths []i
 			if !t.columns[i].Right {
 				out.WriteString(pad)
 			}
-			if left -= wide + len(gap); style.Width == 0 || left > 0 {
+			if remaining -= colWidth + len(gap); style.Width == 0 || remaining > 0 {
 				out.WriteString(gap)
 			}
 		}
@@ -167,46 +167,46 @@ func Paint(s string, c Color) string { return "\x1b[" + string(c) + "m" + s + "\
 
 // Cut returns s if its width on a terminal is at most wide. Otherwise it
 // returns the beginning of s, with an ellipsis.
-func Cut(s string, wide int) string {
-	if width(s) <= wide {
+func Cut(s string, maxWidth int) string {
+	if textWidth(s) <= maxWidth {
 		return s
 	}
 	var b strings.Builder
 	used := 0
 	for _, r := range s {
-		if used += cells(r); used > wide-1 {
+		if used += runeWidth(r); used > maxWidth-1 {
 			break
 		}
 		b.WriteRune(r)
 	}
-	if wide > 0 {
+	if maxWidth > 0 {
 		b.WriteRune('…')
 	}
 	return b.String()
 }
 
-// width returns the number of terminal cells that s takes.
-func width(s string) (n int) {
+// textWidth returns the number of terminal cells that s takes.
+func textWidth(s string) (n int) {
 	for _, r := range s {
-		n += cells(r)
+		n += runeWidth(r)
 	}
 	return n
 }
 
-// wide lists the scripts whose characters take two cells.
-var wide = []*unicode.RangeTable{unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana, {
+// wideScripts lists the scripts whose characters take two cells.
+var wideScripts = []*unicode.RangeTable{unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana, {
 	R16: []unicode.Range16{{Lo: 0x3000, Hi: 0x303e, Stride: 1}, {Lo: 0xff01, Hi: 0xff60, Stride: 1}, {Lo: 0xffe0, Hi: 0xffe6, Stride: 1}},
 	R32: []unicode.Range32{{Lo: 0x1f300, Hi: 0x1faff, Stride: 1}},
 }}
 
-// cells returns the number of terminal cells that r takes.
-func cells(r rune) int {
+// runeWidth returns the number of terminal cells that r takes.
+func runeWidth(r rune) int {
 	switch {
 	case r < 0x300:
 		return 1
 	case unicode.In(r, unicode.Mn, unicode.Me):
 		return 0
-	case slices.ContainsFunc(wide, func(t *unicode.RangeTable) bool { return unicode.Is(t, r) }):
+	case slices.ContainsFunc(wideScripts, func(t *unicode.RangeTable) bool { return unicode.Is(t, r) }):
 		return 2
 	}
 	return 1

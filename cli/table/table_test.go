@@ -50,12 +50,12 @@ func TestTable(t *testing.T) {
 			}
 		})
 	}
-	for wide := 1; wide < 60; wide++ {
+	for maxWidth := 1; maxWidth < 60; maxWidth++ {
 		var b bytes.Buffer
-		sample().Write(&b, Style{Width: wide})
+		sample().Write(&b, Style{Width: maxWidth})
 		for line := range strings.Lines(b.String()) {
-			if n := width(strings.TrimRight(line, "\n")); n > wide {
-				t.Errorf("width %d: %d cells in %q", wide, n, line)
+			if n := textWidth(strings.TrimRight(line, "\n")); n > maxWidth {
+				t.Errorf("width %d: %d cells in %q", maxWidth, n, line)
 			}
 		}
 	}
@@ -63,12 +63,12 @@ func TestTable(t *testing.T) {
 
 func TestCut(t *testing.T) {
 	for _, tt := range []struct {
-		in   string
-		wide int
-		want string
+		in       string
+		maxWidth int
+		want     string
 	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"日本", 4, "日本"}, {"日本", 3, "日…"}, {"日本", 2, "…"}, {"a", 0, ""}, {"e\u0301f", 2, "e\u0301f"}} {
-		if got := Cut(tt.in, tt.wide); got != tt.want {
-			t.Errorf("Cut(%q, %d) = %q, want %q", tt.in, tt.wide, got, tt.want)
+		if got := Cut(tt.in, tt.maxWidth); got != tt.want {
+			t.Errorf("Cut(%q, %d) = %q, want %q", tt.in, tt.maxWidth, got, tt.want)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestTerminal(t *testing.T) {
 	}
 	defer f.Close()
 	for _, w := range []Terminal{TerminalOf(f), TerminalOf(new(bytes.Buffer))} {
-		if w.Is() || w.Style() != (Style{}) {
+		if w.IsTerminal() || w.Style() != (Style{}) {
 			t.Errorf("%+v", w.Style())
 		}
 	}
@@ -107,7 +107,7 @@ func TestDocument(t *testing.T) {
 			if err := d.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if i := strings.IndexFunc(b.String(), hidden); i >= 0 {
+			if i := strings.IndexFunc(b.String(), isUnprintable); i >= 0 {
 				t.Errorf("%q is not printable", b.String()[i:i+4])
 			}
 			var got, want any
@@ -155,14 +155,14 @@ func FuzzEscapeJSON(f *testing.F) {
 			t.Fatal(err)
 		}
 		escaped := EscapeJSON(b.Bytes())
-		if bytes.ContainsFunc(escaped, hidden) {
+		if bytes.ContainsFunc(escaped, isUnprintable) {
 			t.Fatalf("%q", escaped)
 		}
 		if err := json.Unmarshal(escaped, &got); err != nil || !cmp.Equal(want, got) {
 			t.Fatalf("%q became %q: %v", text, escaped, err)
 		}
 		in, err := YAML(b.Bytes())
-		if err != nil || bytes.ContainsFunc(in, hidden) {
+		if err != nil || bytes.ContainsFunc(in, isUnprintable) {
 			t.Fatalf("%q: %v", in, err)
 		}
 	})

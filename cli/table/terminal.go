@@ -24,8 +24,8 @@ func TerminalOf(w io.Writer) Terminal {
 	return Terminal{f}
 }
 
-// Is reports whether the output is a terminal.
-func (t Terminal) Is() bool { return t.File != nil }
+// IsTerminal reports whether the output is a terminal.
+func (t Terminal) IsTerminal() bool { return t.File != nil }
 
 // Size returns the columns and lines of the terminal, or 0 if they are unknown.
 func (t Terminal) Size() (columns, lines int) {
@@ -43,5 +43,5 @@ func (t Terminal) Size() (columns, lines int) {
 // terminal, and not with NO_COLOR (no-color.org) or TERM=dumb.
 func (t Terminal) Style() Style {
 	columns, _ := t.Size()
-	return Style{Width: columns, Color: t.Is() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	return Style{Width: columns, Color: t.IsTerminal() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }

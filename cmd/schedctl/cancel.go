@@ -11,23 +11,23 @@ import (
 	"schedrestd/errs"
 )
 
-func cancelCommand(to connector) *cobra.Command {
+func cancelCommand(dial connector) *cobra.Command {
 	return cli.Cancel(func(cmd *cobra.Command, args []string) error {
 		ids, err := jobIDs(args)
 		if err != nil {
 			return err
 		}
-		c, err := to()
+		c, err := dial()
 		if err != nil {
 			return err
 		}
-		var all error
+		var joined error
 		for i, id := range ids {
 			if err := c.client.Kill(cmd.Context(), c.credential, args[i], 9, 0); err != nil {
-				all = errors.Join(all, fmt.Errorf("job %d: %w", id, err))
+				joined = errors.Join(joined, fmt.Errorf("job %d: %w", id, err))
 			}
 		}
-		return all
+		return joined
 	})
 }
 

@@ -34,11 +34,11 @@ func connect(path string, warn io.Writer) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, err := tokenOf(cluster.UserClaimField)
+	token, err := tokenFromEnv(cluster.UserClaimField)
 	if err != nil {
 		return nil, err
 	}
-	to, err := addresses(cluster, token)
+	addrs, err := addresses(cluster, token)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func connect(path string, warn io.Writer) (*connection, error) {
 		return nil, err
 	}
 	return &connection{
-		client: client.New(client.Config{Controllers: to, Cluster: cluster.ClusterName, Timeout: cluster.MessageTimeout,
+		client: client.New(client.Config{Controllers: addrs, Cluster: cluster.ClusterName, Timeout: cluster.MessageTimeout,
 			Trusted: func(uid uint32) bool { return uid == 0 || uid == sched }}),
 		credential: model.Credential{Token: token}, auth: cluster.Auth,
 	}, nil

@@ -9,7 +9,7 @@ import (
 	"schedrestd/model"
 )
 
-func showJob(to connector) *cobra.Command {
+func showJob(dial connector) *cobra.Command {
 	return &cobra.Command{
 		Use:     "job [ID]",
 		Aliases: []string{"jobs"},
@@ -20,7 +20,7 @@ func showJob(to connector) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := to()
+			c, err := dial()
 			if err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ func showJob(to connector) *cobra.Command {
 						fmt.Fprintln(cmd.OutOrStdout()) // another task of an array
 					}
 					first = false
-					return r.list(cmd.OutOrStdout())
+					return r.print(cmd.OutOrStdout())
 				})
 				return err
 			}
@@ -50,7 +50,7 @@ func showJob(to connector) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.end()
+			return t.flush()
 		},
 	}
 }

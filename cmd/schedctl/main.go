@@ -60,14 +60,14 @@ func run(args []string, out, errOut io.Writer) int {
 	if status, ok := errors.AsType[demo.Status](err); ok {
 		return int(status)
 	}
-	if end, ok := errors.AsType[*cli.Exit](err); ok {
-		if end.Err != nil {
-			explain(errOut, end.Err)
+	if exitErr, ok := errors.AsType[*cli.ExitError](err); ok {
+		if exitErr.Err != nil {
+			printError(errOut, exitErr.Err)
 		}
-		return end.Status
+		return exitErr.Status
 	}
 	if err != nil {
-		explain(errOut, err)
+		printError(errOut, err)
 		return 1
 	}
 	return 0
@@ -75,7 +75,7 @@ func run(args []string, out, errOut io.Writer) int {
 
 // root returns the command tree.
 func root() *cobra.Command {
-	var conf string
+	var configPath string
 	cmd := &cobra.Command{
 		Use:   "schedctl",
 		Short: "List, submit, follow and cancel the jobs of a cluster",
@@ -90,11 +90,11 @@ as the user who runs them, over the controller's UNIX socket.`,
 		SilenceErrors: true,
 	}
 	cmd.Flags().BoolP("version", "V", false, "print the version and exit")
-	cmd.PersistentFlags().StringVarP(&conf, "config", "f", "", "configuration of the cluster (default: $SCHED_CONF, or the usual path)")
+	cmd.PersistentFlags().StringVarP(&configPath, "config", "f", "", "configuration of the cluster (default: $SCHED_CONF, or the usual path)")
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	to := func() (*connection, error) { return connect(conf, cmd.ErrOrStderr()) }
-	cmd.AddCommand(tokenCommand(to), pingCommand(to), showCommand(to), cancelCommand(to), demoCommand())
+	dial := func() (*connection, error) { return connect(configPath, cmd.ErrOrStderr()) }
+	cmd.AddCommand(tokenCommand(dial), pingCommand(dial), showCommand(dial), cancelCommand(dial), demoCommand())
 	cmd.AddCommand(cli.Commands()...)
 	return cmd
 }
@@ -102,15 +102,15 @@ as the user who runs them, over the controller's UNIX socket.`,
 // connector opens the connection of a command when the command needs it.
 type connector func() (*connection, error)
 
-// explain prints err, one line for each problem, and its hint.
-func explain(w io.Writer, err error) {
+// printError prints err, one line for each problem, and its hint.
+func printError(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))
 	}
 	hint := errs.HintOf(err)
 	if hint == "" && errs.KindOf(err) == errs.Unauthenticated {
 		token, _ := conf.Env("SCHED_JWT")
-		hint = whyRefused(token != "", os.Geteuid(), os.Getegid())
+		hint = refusalHint(token != "", os.Geteuid(), os.Getegid())
 	}
 	if hint != "" {
 		fmt.Fprintf(w, "hint: %s\n", hint)

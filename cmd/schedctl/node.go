@@ -7,14 +7,14 @@ import (
 	"schedrestd/model"
 )
 
-func showNode(to connector) *cobra.Command {
+func showNode(dial connector) *cobra.Command {
 	return &cobra.Command{
 		Use:     "node [NAME]",
 		Aliases: []string{"nodes"},
 		Short:   "Show all nodes, or one node in detail",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := to()
+			c, err := dial()
 			if err != nil {
 				return err
 			}
@@ -38,7 +38,7 @@ func showNode(to connector) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return r.list(cmd.OutOrStdout())
+				return r.print(cmd.OutOrStdout())
 			}
 			t := newTable(cmd.OutOrStdout(), column{"NAME", "name"}, column{"STATE", "state"}, column{"CPUS", "cpus"},
 				column{"ALLOC", "alloc_cpus"}, column{"MEMORY", "real_memory"}, column{"FREE", "free_mem"}, column{"REASON", "reason"})
@@ -50,7 +50,7 @@ func showNode(to connector) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.end()
+			return t.flush()
 		},
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func pingCommand(to connector) *cobra.Command {
+func pingCommand(dial connector) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ping",
 		Short: "Check whether the controllers answer",
@@ -14,7 +14,7 @@ func pingCommand(to connector) *cobra.Command {
 its response time. The exit status is 0 if at least one controller is up.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := to()
+			c, err := dial()
 			if err != nil {
 				return err
 			}

@@ -58,12 +58,12 @@ func (r *recorder) EndObject() {
 	name := strings.Join(r.path, ".")
 	if n := len(r.record) - 3; n >= 0 && r.record[n].name == name+".set" {
 		set, infinite, number := r.record[n].value, r.record[n+1].value, r.record[n+2].value
-		r.record = append(r.record[:n], field{name, wrapped(set, infinite, number)})
+		r.record = append(r.record[:n], field{name, numberText(set, infinite, number)})
 	}
 	r.pop()
 }
 
-func wrapped(set, infinite, number string) string {
+func numberText(set, infinite, number string) string {
 	switch {
 	case infinite == "true":
 		return "unlimited"

@@ -11,7 +11,7 @@ import (
 	"schedrestd/errs"
 )
 
-func showCommand(to connector) *cobra.Command {
+func showCommand(dial connector) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show nodes or jobs",
@@ -22,7 +22,7 @@ it prints all fields of that node or job as name=value lines, named as in the RE
 			return errs.New(errs.Invalid, "missing argument: node or job").WithHint("run schedctl show node [NAME], or schedctl show job [ID]")
 		},
 	}
-	cmd.AddCommand(showNode(to), showJob(to))
+	cmd.AddCommand(showNode(dial), showJob(dial))
 	return cmd
 }
 
@@ -62,10 +62,10 @@ func (t *table) add(r record) {
 
 func (t *table) row(cells []string) { fmt.Fprintln(t.w, strings.Join(cells, "\t")) }
 
-func (t *table) end() error { return t.w.Flush() }
+func (t *table) flush() error { return t.w.Flush() }
 
-// list prints all fields of r.
-func (r record) list(w io.Writer) error {
+// print prints all fields of r.
+func (r record) print(w io.Writer) error {
 	for _, f := range r {
 		if _, err := fmt.Fprintf(w, "%s=%s\n", f.name, f.value); err != nil {
 			return err

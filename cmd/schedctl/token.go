@@ -16,7 +16,7 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-func tokenCommand(to connector) *cobra.Command {
+func tokenCommand(dial connector) *cobra.Command {
 	return &cobra.Command{
 		Use:   "token [username=USER] [lifespan=SECONDS]",
 		Short: "Create a token and print it as SCHED_JWT=TOKEN",
@@ -37,52 +37,52 @@ users other than root in group 0: no daemon accepts them.`,
   export $(schedctl token lifespan=3600)
   schedctl token username=alice          as root or the scheduler's user`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			user, lifespan, err := tokenWords(args)
+			user, lifespan, err := parseTokenArgs(args)
 			if err != nil {
 				return err
 			}
-			c, err := to()
+			c, err := dial()
 			if err != nil {
 				return err
 			}
 			if lifespan == 0 {
-				lifespan = min(auth.DefaultLifespan, c.auth.LongestToken())
+				lifespan = min(auth.DefaultLifespan, c.auth.LifespanLimit())
 			}
 			token, err := c.client.Token(cmd.Context(), c.credential, user, lifespan)
 			if err != nil {
-				return whyNoToken(err, user, c.auth)
+				return withTokenHint(err, user, c.auth)
 			}
 			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "SCHED_JWT=%s\n", token); err == nil && c.credential.Token != "" {
-				warnOfItsEnd(cmd.ErrOrStderr(), token, c.auth.UserClaimField, lifespan)
+				warnEarlyExpiry(cmd.ErrOrStderr(), token, c.auth.UserClaimField, lifespan)
 			}
 			return err
 		},
 	}
 }
 
-// warnOfItsEnd prints a warning if the new token expires earlier than
+// warnEarlyExpiry prints a warning if the new token expires earlier than
 // requested. A new token never outlives the token with which it was requested.
-func warnOfItsEnd(w io.Writer, token, field string, lifespan time.Duration) {
+func warnEarlyExpiry(w io.Writer, token, field string, lifespan time.Duration) {
 	c, err := auth.Inspect(token, auth.Options{UserClaimField: field})
-	lasts := c.Expires.Sub(c.IssuedAt)
-	if err != nil || lasts >= lifespan {
+	actual := c.Expires.Sub(c.IssuedAt)
+	if err != nil || actual >= lifespan {
 		return
 	}
 	fmt.Fprintf(w, "warning: the new token expires together with the token in use: at %s, after %d seconds instead of %d\n",
-		c.Expires.Format(time.RFC3339), lasts/time.Second, lifespan/time.Second)
-	fmt.Fprintf(w, "hint: for a longer lifespan, %s\n", newToken)
+		c.Expires.Format(time.RFC3339), actual/time.Second, lifespan/time.Second)
+	fmt.Fprintf(w, "hint: for a longer lifespan, %s\n", newTokenHint)
 }
 
-// tokenWords parses the arguments of token: key=value words in any order, each
+// parseTokenArgs parses the arguments of token: key=value words in any order, each
 // at most once. A lifespan of 0 means that it is not set.
-func tokenWords(args []string) (user string, lifespan time.Duration, err error) {
-	given := map[string]bool{}
+func parseTokenArgs(args []string) (user string, lifespan time.Duration, err error) {
+	seen := map[string]bool{}
 	for _, word := range args {
 		key, value, _ := strings.Cut(word, "=")
-		if key = strings.ToLower(key); given[key] {
+		if key = strings.ToLower(key); seen[key] {
 			return "", 0, errs.New(errs.Invalid, "%s= is set twice", key)
 		}
-		given[key] = true
+		seen[key] = true
 		switch key {
 		case "username":
 			if user = value; user == "" {
@@ -105,9 +105,9 @@ func tokenWords(args []string) (user string, lifespan time.Duration, err error) 
 // seconds parses a lifespan. It refuses a lifespan that no controller accepts.
 func seconds(value string) (time.Duration, error) {
 	n, err := strconv.ParseUint(value, 10, 64)
-	tooMany := errors.Is(err, strconv.ErrRange) || err == nil && n > uint64(auth.MaxLifespan/time.Second)
+	tooLong := errors.Is(err, strconv.ErrRange) || err == nil && n > uint64(auth.MaxLifespan/time.Second)
 	switch {
-	case tooMany:
+	case tooLong:
 		return 0, errs.New(errs.Invalid, "lifespan=%s is too long: the maximum is %d seconds", value, auth.MaxLifespan/time.Second)
 	case err != nil || n == 0:
 		return 0, errs.New(errs.Invalid, "lifespan=%s is not a number of seconds above 0", value).
@@ -116,11 +116,11 @@ func seconds(value string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// whyNoToken adds a hint to the controller's refusal, which contains only an
+// withTokenHint adds a hint to the controller's refusal, which contains only an
 // error number. Some hints depend on the configuration a and on user, the name
 // of the user who was to get the token. That name is "" for the user who runs
 // schedctl.
-func whyNoToken(err error, user string, a conf.Auth) error {
+func withTokenHint(err error, user string, a conf.Auth) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
 		return err
@@ -133,7 +133,7 @@ func whyNoToken(err error, user string, a conf.Auth) error {
 	switch e.Number {
 	case fault.InvalidTimeLimit:
 		return refused("the limit is max_token_lifespan= in the controller's AuthAltParameters",
-			"the lifespan exceeds the controller's limit, which is %d seconds in this configuration", a.LongestToken()/time.Second)
+			"the lifespan exceeds the controller's limit, which is %d seconds in this configuration", a.LifespanLimit()/time.Second)
 	case fault.AccessDenied:
 		if user == "" || a.DisableTokenCreation {
 			return refused("ask an administrator; the controller's AuthAltParameters= contains disable_token_creation",
@@ -141,11 +141,11 @@ func whyNoToken(err error, user string, a conf.Auth) error {
 		}
 		return refused("omit username= to create a token for yourself", "only root and the scheduler's user may create tokens for other users")
 	case fault.BadUser:
-		whom := user
-		if whom == "" {
-			whom = "you"
+		subject := user
+		if subject == "" {
+			subject = "you"
 		}
-		return refused(notUsers, "tokens for %s can't be created: no daemon accepts them", whom)
+		return refused(refusedUsersHint, "tokens for %s can't be created: no daemon accepts them", subject)
 	case fault.UnknownUser:
 		return refused("the user must exist on the controller's machine", "unknown user")
 	case fault.NoToken:

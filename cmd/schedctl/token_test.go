@@ -23,40 +23,40 @@ func TestTokenWords(t *testing.T) {
 		words    string
 		user     string
 		lifespan time.Duration
-		fails    string // "" if it succeeds
+		wantErr  string // "" if it succeeds
 	}{
 		{words: ""},
 		{words: "username=ann", user: "ann"},
 		{words: "lifespan=60 USERNAME=ann", user: "ann", lifespan: time.Minute},
 		{words: "lifespan=31622400", lifespan: 366 * 24 * time.Hour},
-		{words: "lifespan=31622401", fails: "lifespan=31622401 is too long: the maximum is 31622400 seconds"},
-		{words: "lifespan=4294967297", fails: "is too long: the maximum is 31622400 seconds"}, // would be 1 if it were truncated to 32 bits
-		{words: "lifespan=18446744073709551617", fails: "is too long"},
-		{words: "lifespan=99999999999999999999999999", fails: "is too long"},
-		{words: "lifespan=0", fails: "lifespan=0 is not a number of seconds above 0"},
-		{words: "lifespan=-1", fails: "lifespan=-1 is not a number of seconds above 0"},
-		{words: "lifespan=-18446744073709551617", fails: "is not a number of seconds above 0"},
-		{words: "lifespan=", fails: "lifespan= is not a number of seconds above 0"},
-		{words: "lifespan", fails: "is not a number of seconds above 0"},
-		{words: "lifespan=1e3", fails: "is not a number of seconds above 0"},
-		{words: "lifespan=0x10", fails: "is not a number of seconds above 0"},
-		{words: "lifespan=+5", fails: "is not a number of seconds above 0"},
-		{words: "lifespan=1.5", fails: "is not a number of seconds above 0"},
-		{words: "lifespan=infinite", fails: "is not a number of seconds above 0"},
-		{words: "lifespan=5 lifespan=6", fails: "lifespan= is set twice"},
-		{words: "username=ann UserName=bea", fails: "username= is set twice"},
-		{words: "username=", fails: "username= needs a name"},
-		{words: "ann", fails: `unknown argument "ann"`},
-		{words: strings.Repeat("secret", 20), fails: `unknown argument "secretsecr…"`},
+		{words: "lifespan=31622401", wantErr: "lifespan=31622401 is too long: the maximum is 31622400 seconds"},
+		{words: "lifespan=4294967297", wantErr: "is too long: the maximum is 31622400 seconds"}, // would be 1 if it were truncated to 32 bits
+		{words: "lifespan=18446744073709551617", wantErr: "is too long"},
+		{words: "lifespan=99999999999999999999999999", wantErr: "is too long"},
+		{words: "lifespan=0", wantErr: "lifespan=0 is not a number of seconds above 0"},
+		{words: "lifespan=-1", wantErr: "lifespan=-1 is not a number of seconds above 0"},
+		{words: "lifespan=-18446744073709551617", wantErr: "is not a number of seconds above 0"},
+		{words: "lifespan=", wantErr: "lifespan= is not a number of seconds above 0"},
+		{words: "lifespan", wantErr: "is not a number of seconds above 0"},
+		{words: "lifespan=1e3", wantErr: "is not a number of seconds above 0"},
+		{words: "lifespan=0x10", wantErr: "is not a number of seconds above 0"},
+		{words: "lifespan=+5", wantErr: "is not a number of seconds above 0"},
+		{words: "lifespan=1.5", wantErr: "is not a number of seconds above 0"},
+		{words: "lifespan=infinite", wantErr: "is not a number of seconds above 0"},
+		{words: "lifespan=5 lifespan=6", wantErr: "lifespan= is set twice"},
+		{words: "username=ann UserName=bea", wantErr: "username= is set twice"},
+		{words: "username=", wantErr: "username= needs a name"},
+		{words: "ann", wantErr: `unknown argument "ann"`},
+		{words: strings.Repeat("secret", 20), wantErr: `unknown argument "secretsecr…"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.words, func(t *testing.T) {
-			user, lifespan, err := tokenWords(strings.Fields(tt.words))
-			if user != tt.user && tt.fails == "" || lifespan != tt.lifespan && tt.fails == "" {
+			user, lifespan, err := parseTokenArgs(strings.Fields(tt.words))
+			if user != tt.user && tt.wantErr == "" || lifespan != tt.lifespan && tt.wantErr == "" {
 				t.Errorf("%q, %v", user, lifespan)
 			}
-			if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
-				t.Errorf("got %v, want %q", err, tt.fails)
+			if (err == nil) != (tt.wantErr == "") || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
+				t.Errorf("got %v, want %q", err, tt.wantErr)
 			}
 			if err != nil && strings.Contains(err.Error(), strings.Repeat("secret", 20)) {
 				t.Errorf("shows what may be a token: %v", err)
@@ -86,13 +86,13 @@ func TestWhyNoToken(t *testing.T) {
 		{fault.NoToken, "", conf.Auth{}, "no key to sign tokens", "jwt_key=PATH"},
 	}
 	for _, tt := range tests {
-		err := whyNoToken(fault.Of(tt.number, ""), tt.user, tt.auth)
+		err := withTokenHint(fault.Of(tt.number, ""), tt.user, tt.auth)
 		if !strings.Contains(err.Error(), tt.text) || !strings.Contains(errs.HintOf(err), tt.hint) || errs.KindOf(err) != fault.Of(tt.number, "").Kind {
 			t.Errorf("%d: %v, hint %s", tt.number, err, errs.HintOf(err))
 		}
 	}
 	other := fault.Of(fault.Authentication, "")
-	if err := whyNoToken(other, "", conf.Auth{}); err != error(other) {
+	if err := withTokenHint(other, "", conf.Auth{}); err != error(other) {
 		t.Errorf("another refusal became %v", err)
 	}
 }
@@ -113,7 +113,7 @@ func TestWhyRefused(t *testing.T) {
 		{false, 1000, 1000, "see the controller's log"},
 		{false, 0, 0, "see the controller's log"},
 	} {
-		got := whyRefused(tt.token, tt.uid, tt.gid)
+		got := refusalHint(tt.token, tt.uid, tt.gid)
 		if !strings.Contains(got, tt.want) || strings.Contains(got, "token") != tt.token || strings.Contains(got, "you are") != strings.Contains(tt.want, "you are") {
 			t.Errorf("%t, %d, %d: %s", tt.token, tt.uid, tt.gid, got)
 		}
@@ -125,19 +125,19 @@ func TestWhyRefused(t *testing.T) {
 func TestWarnOfItsEnd(t *testing.T) {
 	now := time.Now().Unix()
 	for _, tt := range []struct {
-		token string
-		warns bool
+		token       string
+		wantWarning bool
 	}{
-		{made(fmt.Sprintf(`{"iat":%d,"exp":%d,"sun":"ann"}`, now, now+59)), true},
-		{made(fmt.Sprintf(`{"iat":%d,"exp":%d,"mail":"ann"}`, now, now+59)), true},
-		{made(fmt.Sprintf(`{"iat":%d,"exp":%d,"sun":"ann"}`, now, now+60)), false},
-		{made(fmt.Sprintf(`{"iat":%d,"exp":%d,"sun":"ann"}`, now, now+61)), false},
+		{makeToken(fmt.Sprintf(`{"iat":%d,"exp":%d,"sun":"ann"}`, now, now+59)), true},
+		{makeToken(fmt.Sprintf(`{"iat":%d,"exp":%d,"mail":"ann"}`, now, now+59)), true},
+		{makeToken(fmt.Sprintf(`{"iat":%d,"exp":%d,"sun":"ann"}`, now, now+60)), false},
+		{makeToken(fmt.Sprintf(`{"iat":%d,"exp":%d,"sun":"ann"}`, now, now+61)), false},
 		{"of another kind", false},
 	} {
 		var out bytes.Buffer
-		warnOfItsEnd(&out, tt.token, "mail", time.Minute)
-		text, ends := out.String(), time.Unix(now+59, 0).Format(time.RFC3339)
-		if tt.warns != (text != "") || tt.warns && (!strings.HasPrefix(text, "warning: the new token expires together with the token in use: at "+ends+", after 59 seconds instead of 60\nhint: ") ||
+		warnEarlyExpiry(&out, tt.token, "mail", time.Minute)
+		text, expiry := out.String(), time.Unix(now+59, 0).Format(time.RFC3339)
+		if tt.wantWarning != (text != "") || tt.wantWarning && (!strings.HasPrefix(text, "warning: the new token expires together with the token in use: at "+expiry+", after 59 seconds instead of 60\nhint: ") ||
 			strings.Count(text, "\n") != 2) || strings.Contains(text, tt.token) {
 			t.Errorf("said %q", text)
 		}
@@ -150,7 +150,7 @@ func TestTokenHelp(t *testing.T) {
 	if status := run([]string{"token", "--help"}, &out, &errOut); status != 0 || errOut.Len() > 0 {
 		t.Fatalf("status %d, %s", status, errOut.Bytes())
 	}
-	longest := (&conf.Auth{}).LongestToken()
+	longest := (&conf.Auth{}).LifespanLimit()
 	for _, want := range []string{fmt.Sprintf("for %d seconds", auth.DefaultLifespan/time.Second), "max_token_lifespan=",
 		fmt.Sprintf("%d seconds (%d days)", longest/time.Second, longest/(24*time.Hour)), "the token in SCHED_JWT"} {
 		if !strings.Contains(out.String(), want) {
@@ -159,8 +159,8 @@ func TestTokenHelp(t *testing.T) {
 	}
 }
 
-// made returns a token with the given claims, signed with an arbitrary key.
-func made(claims string) string {
+// makeToken returns a token with the given claims, signed with an arbitrary key.
+func makeToken(claims string) string {
 	b64 := base64.RawURLEncoding.EncodeToString
 	signed := b64([]byte(`{"alg":"HS256"}`)) + "." + b64([]byte(claims))
 	mac := hmac.New(sha256.New, []byte("any"))
@@ -175,46 +175,46 @@ func TestTokenOfTheEnvironment(t *testing.T) {
 	claims := func(from, to int64, user string) string {
 		return fmt.Sprintf(`{"iat":%d,"exp":%d,%s}`, now+from, now+to, user)
 	}
-	good := made(claims(0, 60, `"sun":"ann"`))
-	mapped := made(claims(0, 60, `"mail":"ann"`))
-	expired := made(claims(-3700, -100, `"sun":"ann"`))
+	good := makeToken(claims(0, 60, `"sun":"ann"`))
+	mapped := makeToken(claims(0, 60, `"mail":"ann"`))
+	expired := makeToken(claims(-3700, -100, `"sun":"ann"`))
 	tests := []struct {
-		name         string
-		sched, slurm string // "-" if not set
-		field        string
-		want         string
-		fails, hint  string
+		name          string
+		sched, slurm  string // "-" if not set
+		field         string
+		want          string
+		wantErr, hint string
 	}{
 		{name: "none", sched: "-", slurm: "-"},
 		{name: "one", sched: good, slurm: "-", want: good},
 		{name: "in the other spelling", sched: "-", slurm: good, want: good},
 		{name: "in both", sched: good, slurm: good, want: good},
 		{name: "by the site's claim", sched: mapped, slurm: "-", field: "mail", want: mapped},
-		{name: "without that", sched: mapped, slurm: "-", fails: "no claim names the user", hint: "schedctl token"},
-		{name: "nothing", sched: "", slurm: "-", fails: "SCHED_JWT is set but empty", hint: "unset SCHED_JWT"},
-		{name: "nothing in the other spelling", sched: "-", slurm: "", fails: "SLURM_JWT is set but empty", hint: "unset SLURM_JWT"},
-		{name: "the gateway's word", sched: "daemon", slurm: "-", fails: "which only schedrestd supports", hint: "unset SCHED_JWT"},
-		{name: "the gateway's word in the other spelling", sched: "-", slurm: "daemon", fails: `SLURM_JWT is "daemon"`, hint: "unset SLURM_JWT"},
-		{name: "garbage", sched: "good day", slurm: "-", fails: "the token in SCHED_JWT is invalid: not three segments", hint: "schedctl token"},
-		{name: "with its name", sched: "SCHED_JWT=" + good, slurm: "-", fails: "the whole output of schedctl token", hint: "export $(schedctl token)"},
-		{name: "two", sched: good, slurm: expired, fails: "are both set and differ", hint: "unset one of them"},
-		{name: "expired", sched: expired, slurm: "-", fails: "the token in SCHED_JWT is invalid: expired ", hint: "unset SCHED_JWT SLURM_JWT; export $(schedctl token)"},
-		{name: "of tomorrow", sched: made(claims(86400, 90000, `"sun":"ann"`)), slurm: "-", fails: "issued 2", hint: "schedctl token"},
-		{name: "unsigned", sched: good[:strings.LastIndexByte(good, '.')+1], slurm: "-", fails: "signature: wrong length", hint: "schedctl token"},
-		{name: "a line end behind it", sched: good + "\n", slurm: "-", fails: "it has a line break after it", hint: "a token has only"},
-		{name: "a line end of another system behind it", sched: good + "\r\n", slurm: "-", fails: "it has a line break after it", hint: "a token has only"},
-		{name: "a line end in front", sched: "\n" + good, slurm: "-", fails: "it has a line break before it", hint: "a token has only"},
-		{name: "a line end in it", sched: good[:40] + "\n" + good[40:], slurm: "-", fails: "it has a line break in it", hint: "a token has only"},
-		{name: "quotes around it", sched: `"` + good + `"`, slurm: "-", fails: `it has a quote (") before it`, hint: "a token has only"},
-		{name: "quotes and a line end", sched: "'" + good + "'\n", slurm: "-", fails: "it has a quote (') before it", hint: "a token has only"},
-		{name: "a word processor's quotes", sched: "“" + good + "”", slurm: "-", fails: "it has a quote (“) before it", hint: "a token has only"},
-		{name: "a quote behind it", sched: good + "”", slurm: "-", fails: "it has a quote (”) after it", hint: "a token has only"},
-		{name: "a blank in front", sched: " " + good, slurm: "-", fails: "it has a space before it", hint: "a token has only"},
-		{name: "a blank behind it", sched: good + " ", slurm: "-", fails: "it has a space after it", hint: "a token has only"},
-		{name: "a blank that does not break", sched: "\u00a0" + good, slurm: "-", fails: "it has a space before it", hint: "a token has only"},
-		{name: "a blank in it", sched: good[:40] + " " + good[40:], slurm: "-", fails: "it has a space in it", hint: "a token has only"},
-		{name: "its scheme", sched: "Bearer " + good, slurm: "-", fails: `it has "Bearer" before it`, hint: "a token has only"},
-		{name: "its scheme, in the other spelling", sched: "-", slurm: "bearer " + good, fails: `the token in SLURM_JWT is invalid: it has "Bearer" before it`, hint: "a token has only"},
+		{name: "without that", sched: mapped, slurm: "-", wantErr: "no claim names the user", hint: "schedctl token"},
+		{name: "nothing", sched: "", slurm: "-", wantErr: "SCHED_JWT is set but empty", hint: "unset SCHED_JWT"},
+		{name: "nothing in the other spelling", sched: "-", slurm: "", wantErr: "SLURM_JWT is set but empty", hint: "unset SLURM_JWT"},
+		{name: "the gateway's word", sched: "daemon", slurm: "-", wantErr: "which only schedrestd supports", hint: "unset SCHED_JWT"},
+		{name: "the gateway's word in the other spelling", sched: "-", slurm: "daemon", wantErr: `SLURM_JWT is "daemon"`, hint: "unset SLURM_JWT"},
+		{name: "garbage", sched: "good day", slurm: "-", wantErr: "the token in SCHED_JWT is invalid: not three segments", hint: "schedctl token"},
+		{name: "with its name", sched: "SCHED_JWT=" + good, slurm: "-", wantErr: "the whole output of schedctl token", hint: "export $(schedctl token)"},
+		{name: "two", sched: good, slurm: expired, wantErr: "are both set and differ", hint: "unset one of them"},
+		{name: "expired", sched: expired, slurm: "-", wantErr: "the token in SCHED_JWT is invalid: expired ", hint: "unset SCHED_JWT SLURM_JWT; export $(schedctl token)"},
+		{name: "of tomorrow", sched: makeToken(claims(86400, 90000, `"sun":"ann"`)), slurm: "-", wantErr: "issued 2", hint: "schedctl token"},
+		{name: "unsigned", sched: good[:strings.LastIndexByte(good, '.')+1], slurm: "-", wantErr: "signature: wrong length", hint: "schedctl token"},
+		{name: "a line end behind it", sched: good + "\n", slurm: "-", wantErr: "it has a line break after it", hint: "a token has only"},
+		{name: "a line end of another system behind it", sched: good + "\r\n", slurm: "-", wantErr: "it has a line break after it", hint: "a token has only"},
+		{name: "a line end in front", sched: "\n" + good, slurm: "-", wantErr: "it has a line break before it", hint: "a token has only"},
+		{name: "a line end in it", sched: good[:40] + "\n" + good[40:], slurm: "-", wantErr: "it has a line break in it", hint: "a token has only"},
+		{name: "quotes around it", sched: `"` + good + `"`, slurm: "-", wantErr: `it has a quote (") before it`, hint: "a token has only"},
+		{name: "quotes and a line end", sched: "'" + good + "'\n", slurm: "-", wantErr: "it has a quote (') before it", hint: "a token has only"},
+		{name: "a word processor's quotes", sched: "“" + good + "”", slurm: "-", wantErr: "it has a quote (“) before it", hint: "a token has only"},
+		{name: "a quote behind it", sched: good + "”", slurm: "-", wantErr: "it has a quote (”) after it", hint: "a token has only"},
+		{name: "a blank in front", sched: " " + good, slurm: "-", wantErr: "it has a space before it", hint: "a token has only"},
+		{name: "a blank behind it", sched: good + " ", slurm: "-", wantErr: "it has a space after it", hint: "a token has only"},
+		{name: "a blank that does not break", sched: "\u00a0" + good, slurm: "-", wantErr: "it has a space before it", hint: "a token has only"},
+		{name: "a blank in it", sched: good[:40] + " " + good[40:], slurm: "-", wantErr: "it has a space in it", hint: "a token has only"},
+		{name: "its scheme", sched: "Bearer " + good, slurm: "-", wantErr: `it has "Bearer" before it`, hint: "a token has only"},
+		{name: "its scheme, in the other spelling", sched: "-", slurm: "bearer " + good, wantErr: `the token in SLURM_JWT is invalid: it has "Bearer" before it`, hint: "a token has only"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -224,14 +224,14 @@ func TestTokenOfTheEnvironment(t *testing.T) {
 					os.Unsetenv(name)
 				}
 			}
-			got, err := tokenOf(tt.field)
-			if got != tt.want || (err == nil) != (tt.fails == "") {
+			got, err := tokenFromEnv(tt.field)
+			if got != tt.want || (err == nil) != (tt.wantErr == "") {
 				t.Fatalf("%q, %v", got, err)
 			}
 			if err == nil {
 				return
 			}
-			if !strings.Contains(err.Error(), tt.fails) || !strings.Contains(errs.HintOf(err), tt.hint) {
+			if !strings.Contains(err.Error(), tt.wantErr) || !strings.Contains(errs.HintOf(err), tt.hint) {
 				t.Errorf("%v\nhint: %s", err, errs.HintOf(err))
 			}
 			for _, part := range strings.Split(tt.sched, ".") {
@@ -252,7 +252,7 @@ func TestInvalidTokenIsNotSent(t *testing.T) {
 	}
 	t.Setenv("SLURM_JWT", "")
 	os.Unsetenv("SLURM_JWT")
-	t.Setenv("SCHED_JWT", made(fmt.Sprintf(`{"iat":1,"exp":%d,"sun":"ann"}`, time.Now().Unix()-60)))
+	t.Setenv("SCHED_JWT", makeToken(fmt.Sprintf(`{"iat":1,"exp":%d,"sun":"ann"}`, time.Now().Unix()-60)))
 	for _, args := range [][]string{{"ping"}, {"token"}, {"show", "job"}, {"show", "node"}, {"cancel", "1"}} {
 		var out, errOut bytes.Buffer
 		status := run(append([]string{"-f", path}, args...), &out, &errOut)

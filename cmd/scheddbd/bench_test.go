@@ -67,7 +67,7 @@ func startCluster(b *testing.B, n, text int) *cluster {
 		b.Fatal(err)
 	}
 	record(b, filepath.Join(dir, "jobs.sqlite"), n, text, c.users)
-	path := write(b, dir, "SchedUser="+strconv.Itoa(os.Geteuid()), "AuthAltTypes=auth/jwt", "AuthAltParameters=jwt_key="+keyFile)
+	path := writeConfig(b, dir, "SchedUser="+strconv.Itoa(os.Geteuid()), "AuthAltTypes=auth/jwt", "AuthAltParameters=jwt_key="+keyFile)
 	c.started = start(b, path, filepath.Join(dir, "s"))
 	conf, err := os.ReadFile(path)
 	if err != nil {
@@ -94,8 +94,8 @@ func elapsed(f func()) time.Duration {
 // jobs.
 func record(b *testing.B, path string, n, text int, users [2]nss.User) {
 	b.Helper()
-	if made := os.Getenv("SCHEDDBD_BENCH_DB"); made != "" { // it may be in an older format
-		if err := copyFile(path, made); err != nil {
+	if existing := os.Getenv("SCHEDDBD_BENCH_DB"); existing != "" { // it may be in an older format
+		if err := copyFile(path, existing); err != nil {
 			b.Fatal(err)
 		}
 		return
@@ -169,11 +169,11 @@ func (c *cluster) peak(b *testing.B) float64 {
 	return kilobytes / 1024
 }
 
-func benchJobs(b *testing.B, otherwise int) int {
+func benchJobs(b *testing.B, fallback int) int {
 	b.Helper()
 	text := os.Getenv("SCHEDDBD_BENCH_JOBS")
 	if text == "" {
-		return otherwise
+		return fallback
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -182,12 +182,12 @@ func benchJobs(b *testing.B, otherwise int) int {
 	return n
 }
 
-// findings reports the distribution of durations, in ms.
-func findings(b *testing.B, took []time.Duration) {
-	slices.Sort(took)
+// reportLatencies reports the distribution of durations, in ms.
+func reportLatencies(b *testing.B, durations []time.Duration) {
+	slices.Sort(durations)
 	for part, q := range map[string]float64{"p50": 0.5, "p99": 0.99, "max": 1} {
-		at := min(len(took)-1, int(q*float64(len(took))))
-		b.ReportMetric(float64(took[at].Microseconds())/1000, part+"-ms")
+		at := min(len(durations)-1, int(q*float64(len(durations))))
+		b.ReportMetric(float64(durations[at].Microseconds())/1000, part+"-ms")
 	}
 }
 
@@ -213,10 +213,10 @@ func BenchmarkFind(b *testing.B) {
 		b.Run(tt.name, func(b *testing.B) {
 			tt.filter.Flags = model.JobFilterDuplicates
 			accounting, cred := c.client(), c.token(b, 1)
-			var took []time.Duration
+			var durations []time.Duration
 			for b.Loop() {
 				found := 0
-				took = append(took, elapsed(func() {
+				durations = append(durations, elapsed(func() {
 					if err := client.Records(context.Background(), accounting, cred, tt.filter, func(*model.AccountingJob) error { found++; return nil }); err != nil {
 						b.Fatal(err)
 					}
@@ -225,7 +225,7 @@ func BenchmarkFind(b *testing.B) {
 					b.Fatalf("%d jobs, want %d", found, tt.want)
 				}
 			}
-			findings(b, took)
+			reportLatencies(b, durations)
 			b.ReportMetric(c.peak(b), "peak-MB")
 		})
 	}
@@ -235,28 +235,28 @@ func BenchmarkFind(b *testing.B) {
 // connections of another user have requested long lists without reading them.
 func BenchmarkUnreadLists(b *testing.B) {
 	c := startCluster(b, benchJobs(b, 45_000), 2000)
-	b.Run("before", c.healthy)
+	b.Run("before", c.benchLookup)
 	ctx, cancel := context.WithCancel(context.Background())
 	var attackers sync.WaitGroup
 	for range 60 {
 		attackers.Go(func() {
 			for ctx.Err() == nil {
-				c.hoard(ctx, b)
+				c.requestUnread(ctx, b)
 			}
 		})
 	}
 	defer func() { cancel(); attackers.Wait() }()
 	time.Sleep(5 * time.Second) // until their queries run
-	b.Run("during", c.healthy)
+	b.Run("during", c.benchLookup)
 }
 
-func (c *cluster) healthy(b *testing.B) {
+func (c *cluster) benchLookup(b *testing.B) {
 	accounting, cred := c.client(), c.token(b, 1)
 	filter := model.AccountingJobFilter{Steps: []model.SelectedStep{{Step: model.StepID{JobID: 1000}}}}
-	var took []time.Duration
+	var durations []time.Duration
 	failed := 0
 	for b.Loop() {
-		took = append(took, elapsed(func() {
+		durations = append(durations, elapsed(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
 			if err := client.Records(ctx, accounting, cred, filter, func(*model.AccountingJob) error { return nil }); err != nil {
@@ -266,14 +266,14 @@ func (c *cluster) healthy(b *testing.B) {
 		}))
 		time.Sleep(20 * time.Millisecond)
 	}
-	findings(b, took)
+	reportLatencies(b, durations)
 	b.ReportMetric(float64(failed), "failed")
 	b.ReportMetric(c.peak(b), "peak-MB")
 }
 
-// hoard requests all jobs and does not read the answer, until ctx ends or the
+// requestUnread requests all jobs and does not read the answer, until ctx ends or the
 // daemon closes the connection. After a refusal it requests them again.
-func (c *cluster) hoard(ctx context.Context, b *testing.B) {
+func (c *cluster) requestUnread(ctx context.Context, b *testing.B) {
 	nc, err := net.Dial("tcp", c.address)
 	if err != nil {
 		return
@@ -289,14 +289,14 @@ func (c *cluster) hoard(ctx context.Context, b *testing.B) {
 		b.Error(err)
 		return
 	}
-	question, err := message.EncodePersistent(codec.Newest, message.AccountingGetJobs,
+	request, err := message.EncodePersistent(codec.Newest, message.AccountingGetJobs,
 		&message.GetAccountingJobs{AccountingJobFilter: model.AccountingJobFilter{Flags: model.JobFilterDuplicates}})
 	if err != nil {
 		b.Error(err)
 		return
 	}
 	in := bufio.NewReaderSize(nc, 16)
-	for next := opening; ; next = question {
+	for next := opening; ; next = request {
 		if _, err := nc.Write(next); err != nil {
 			return
 		}

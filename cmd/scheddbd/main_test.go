@@ -56,9 +56,9 @@ func start(t testing.TB, conf, socket string) *started {
 	return nil
 }
 
-// write creates a configuration with the given lines, in addition to the usual
+// writeConfig creates a configuration with the given lines, in addition to the usual
 // ones.
-func write(t testing.TB, dir string, lines ...string) string {
+func writeConfig(t testing.TB, dir string, lines ...string) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -79,7 +79,7 @@ func write(t testing.TB, dir string, lines ...string) string {
 // its socket.
 func TestRestartAfterKill(t *testing.T) {
 	dir := t.TempDir()
-	path := write(t, dir, "SchedUser="+strconv.Itoa(os.Geteuid()))
+	path := writeConfig(t, dir, "SchedUser="+strconv.Itoa(os.Geteuid()))
 	c := client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: filepath.Join(dir, "s")}}})
 	batch := []model.Job{{StepID: model.StepID{JobID: 7}, Detailed: true}}
 	d := start(t, path, filepath.Join(dir, "s"))
@@ -118,7 +118,7 @@ func TestRootBecomesSchedUser(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	path := write(t, dir, "SchedUser=daemon")
+	path := writeConfig(t, dir, "SchedUser=daemon")
 	for _, name := range []string{top, dir, path} {
 		if err := os.Chown(name, uid, gid); err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func TestRootBecomesSchedUser(t *testing.T) {
 		}
 	}
 	c := client.NewAccounting(client.Config{Accounting: []client.Address{{Name: "dbd", Network: "unix", Address: d.socket}},
-		Trusted: func(who uint32) bool { return int(who) == uid }})
+		Trusted: func(peerUID uint32) bool { return int(peerUID) == uid }})
 	if err := c.RecordJobs(context.Background(), model.Credential{}, nil); err != nil {
 		t.Errorf("root records: %v", err)
 	}
@@ -171,7 +171,7 @@ func TestRootNeedsSchedUsersGroup(t *testing.T) {
 		t.Skip("needs root")
 	}
 	var out bytes.Buffer
-	if status := program.Run([]string{"-f", write(t, t.TempDir(), "SchedUser=123456789")}, &out); status != 1 || !strings.Contains(out.String(), "no group") {
+	if status := program.Run([]string{"-f", writeConfig(t, t.TempDir(), "SchedUser=123456789")}, &out); status != 1 || !strings.Contains(out.String(), "no group") {
 		t.Errorf("status %d:\n%s", status, out.String())
 	}
 }
@@ -184,8 +184,8 @@ func TestErrors(t *testing.T) {
 		want []string
 	}{
 		{name: "no file", args: []string{"-f", filepath.Join(dir, "none")}, want: []string{"error: "}},
-		{name: "bad value", args: []string{"-f", write(t, t.TempDir(), "DbdPort=many")}, want: []string{"error: ", "dbd.conf:5"}},
-		{name: "munge", args: []string{"-f", write(t, t.TempDir(), "AuthType=auth/munge")}, want: []string{"error: ", "AuthType=auth/munge", "hint: "}},
+		{name: "bad value", args: []string{"-f", writeConfig(t, t.TempDir(), "DbdPort=many")}, want: []string{"error: ", "dbd.conf:5"}},
+		{name: "munge", args: []string{"-f", writeConfig(t, t.TempDir(), "AuthType=auth/munge")}, want: []string{"error: ", "AuthType=auth/munge", "hint: "}},
 		{name: "an argument", args: []string{"x"}, want: []string{"error: "}},
 	}
 	for _, tt := range tests {

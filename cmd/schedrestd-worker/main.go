@@ -34,8 +34,8 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == feature.TablesMode {
 		os.Exit(tables(os.Args[2:]))
 	}
-	if how, ok := worker.NamespaceInitArg(os.Args); ok {
-		os.Exit(worker.NamespaceInit(how))
+	if arg, ok := worker.NamespaceInitArg(os.Args); ok {
+		os.Exit(worker.NamespaceInit(arg))
 	}
 	if status, ok := proof.Main(os.Args, worker.CloseSandbox); ok {
 		os.Exit(status)

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// abortIfAsked ends the process with SIGABRT if ABORT_ON_FATAL is set. It
+// abortIfRequested ends the process with SIGABRT if ABORT_ON_FATAL is set. It
 // prints the stacks of all goroutines. The process leaves a core file only if
 // no listener is open yet, because later its memory contains secrets.
-func abortIfAsked(errOut *os.File) {
+func abortIfRequested(errOut *os.File) {
 	if os.Getenv("ABORT_ON_FATAL") == "" {
 		return
 	}

@@ -37,11 +37,11 @@ func main() {
 	errOut := standardError()
 	status, err := run(errOut)
 	if err != nil {
-		complain(errOut, err)
+		printError(errOut, err)
 		status = 1
 	}
 	if status != 0 {
-		abortIfAsked(errOut)
+		abortIfRequested(errOut)
 	}
 	os.Exit(status)
 }
@@ -50,26 +50,26 @@ func main() {
 // the client disconnects.
 func run(errOut *os.File) (status int, err error) {
 	signal.Ignore(syscall.SIGUSR1) // until the handler that logs the counters is installed
-	sockets, unusable := listen.Activated()
+	sockets, activationErr := listen.Activated()
 	if err := privsep.CheckStart(); err != nil {
 		return 1, err
 	}
-	planner, err := planner.New(os.Args[1:], os.Environ(), os.Stdout, errOut,
+	p, err := planner.New(os.Args[1:], os.Environ(), os.Stdout, errOut,
 		ipc.ConfigSetup{Passed: len(sockets) > 0, Terminal: inetd.IsTerminal(os.Stdin)})
 	if err != nil {
 		return 1, err
 	}
-	plan, status, err := planner.Plan()
+	plan, status, err := p.Plan()
 	if plan == nil || err != nil {
 		return status, err
 	}
-	if unusable != nil {
-		return 1, unusable
+	if activationErr != nil {
+		return 1, activationErr
 	}
 	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before the gateway serves
 	level := new(slog.LevelVar)
 	level.Set(slog.Level(plan.LogLevel))
-	c := privsep.Config{WholePlan: *plan, Log: loglevel.New(plan.Setup.Log, errOut, level), Level: level, Activated: sockets, Reread: planner.Replan}
+	c := privsep.Config{WholePlan: *plan, Log: loglevel.New(plan.Setup.Log, errOut, level), Level: level, Activated: sockets, Reread: p.Replan}
 	signals := make(chan os.Signal, 4)
 	switch plan.Mode {
 	case ipc.ModeCheck:
@@ -82,8 +82,8 @@ func run(errOut *os.File) (status int, err error) {
 	return 0, privsep.Run(signals, c)
 }
 
-// complain prints err, one problem per line.
-func complain(w io.Writer, err error) {
+// printError prints err, one problem per line.
+func printError(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))
 	}

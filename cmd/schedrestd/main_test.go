@@ -13,14 +13,14 @@ func TestLogIsNotSentToClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := syscall.Dup(pair[0])
+	dup, err := syscall.Dup(pair[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, same, other := os.NewFile(uintptr(pair[0]), "in"), os.NewFile(uintptr(again), "err"), os.NewFile(uintptr(pair[1]), "journal")
+	client, duplicate, journal := os.NewFile(uintptr(pair[0]), "in"), os.NewFile(uintptr(dup), "err"), os.NewFile(uintptr(pair[1]), "journal")
 	defer client.Close()
-	defer same.Close()
-	defer other.Close()
+	defer duplicate.Close()
+	defer journal.Close()
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -32,8 +32,8 @@ func TestLogIsNotSentToClient(t *testing.T) {
 		in, err *os.File
 		want    bool
 	}{
-		{"the client's socket twice", client, same, true},
-		{"another socket", client, other, false},
+		{"the client's socket twice", client, duplicate, true},
+		{"another socket", client, journal, false},
 		{"a file", client, write, false},
 		{"a pipe, which a person joined", write, write, false},
 	} {

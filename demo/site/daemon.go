@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	startLimit = time.Minute           // until a daemon answers for the first time
-	stopLimit  = 10 * time.Second      // until a daemon exits after SIGTERM
-	tryLimit   = 2 * time.Second       // for one attempt
-	between    = 10 * time.Millisecond // between two attempts
+	startTimeout   = time.Minute           // until a daemon answers for the first time
+	stopTimeout    = 10 * time.Second      // until a daemon exits after SIGTERM
+	attemptTimeout = 2 * time.Second       // for one attempt
+	retryInterval  = 10 * time.Millisecond // between two attempts
 )
 
 // Program is a daemon to start.
@@ -33,20 +33,20 @@ type Program struct {
 // Daemon is a Part that was started.
 type Daemon struct {
 	Part
-	cmd   *exec.Cmd
-	ended chan struct{} // closed when the daemon has exited; err is valid then
-	err   error
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the daemon has exited; err is valid then
+	err  error
 }
 
-// Died is the error for a daemon that exited before it was stopped.
-type Died struct{ Daemon *Daemon }
+// ExitedError is the error for a daemon that exited before it was stopped.
+type ExitedError struct{ Daemon *Daemon }
 
-func (d *Died) Error() string {
-	how := "exit status 0"
+func (d *ExitedError) Error() string {
+	status := "exit status 0"
 	if d.Daemon.err != nil {
-		how = d.Daemon.err.Error()
+		status = d.Daemon.err.Error()
 	}
-	return fmt.Sprintf("%s has ended (%s)", d.Daemon.Name, how)
+	return fmt.Sprintf("%s has ended (%s)", d.Daemon.Name, status)
 }
 
 // Start starts p. The daemon is killed when this process exits.
@@ -56,7 +56,7 @@ func Start(p Part) (*Daemon, error) {
 		return nil, err
 	}
 	defer log.Close()
-	d := &Daemon{Part: p, cmd: exec.Command(p.Path, p.Args...), ended: make(chan struct{})}
+	d := &Daemon{Part: p, cmd: exec.Command(p.Path, p.Args...), done: make(chan struct{})}
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.Dir = "/"
 	d.cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, p.Env...)
@@ -68,7 +68,7 @@ func Start(p Part) (*Daemon, error) {
 	}
 	go func() {
 		d.err = d.cmd.Wait()
-		close(d.ended)
+		close(d.done)
 	}()
 	return d, nil
 }
@@ -76,15 +76,15 @@ func Start(p Part) (*Daemon, error) {
 // PID returns the daemon's process id.
 func (d *Daemon) PID() int { return d.cmd.Process.Pid }
 
-// Ended returns a channel that is closed when the daemon has exited.
-func (d *Daemon) Ended() <-chan struct{} { return d.ended }
+// Done returns a channel that is closed when the daemon has exited.
+func (d *Daemon) Done() <-chan struct{} { return d.done }
 
-// Await waits until the daemon answers for the first time.
-func (d *Daemon) Await(ctx context.Context) error {
-	late := time.After(startLimit)
+// WaitReady waits until the daemon answers for the first time.
+func (d *Daemon) WaitReady(ctx context.Context) error {
+	timeout := time.After(startTimeout)
 	for {
-		attempt, cancel := context.WithTimeout(ctx, tryLimit)
-		err := d.Answers(attempt)
+		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+		err := d.Check(attempt)
 		cancel()
 		if err == nil {
 			return nil
@@ -92,11 +92,11 @@ func (d *Daemon) Await(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-d.ended:
-			return &Died{d}
-		case <-late:
+		case <-d.done:
+			return &ExitedError{d}
+		case <-timeout:
 			return fmt.Errorf("%s does not answer: %w", d.Name, err)
-		case <-time.After(between):
+		case <-time.After(retryInterval):
 		}
 	}
 }
@@ -106,8 +106,8 @@ func (d *Daemon) Await(ctx context.Context) error {
 func (d *Daemon) Stop() error {
 	d.cmd.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-d.ended:
-	case <-time.After(stopLimit):
+	case <-d.done:
+	case <-time.After(stopTimeout):
 		d.Kill()
 	}
 	return d.err
@@ -116,7 +116,7 @@ func (d *Daemon) Stop() error {
 // Kill kills the daemon like kill -9.
 func (d *Daemon) Kill() {
 	d.cmd.Process.Kill()
-	<-d.ended
+	<-d.done
 }
 
 // LastLines returns the last lines of the daemon's log, at most n.

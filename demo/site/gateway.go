@@ -49,15 +49,15 @@ type problem struct {
 // call sends a request and decodes the answer into out. body, if not nil, is
 // sent as JSON.
 func (g Gateway) call(ctx context.Context, method, url string, body, out any) error {
-	var sent io.Reader
+	var reqBody io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)
 		if err != nil {
 			return err
 		}
-		sent = bytes.NewReader(text)
+		reqBody = bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, url, sent)
+	req, err := http.NewRequestWithContext(ctx, method, url, reqBody)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (g Gateway) call(ctx context.Context, method, url string, body, out any) er
 		return err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return Refusal(method, url, resp.Status, text)
+		return ResponseError(method, url, resp.Status, text)
 	}
 	if err := json.Unmarshal(text, out); err != nil {
 		return errs.Wrap(err, errs.BadAnswer, "%s %s", method, url)
@@ -83,10 +83,10 @@ func (g Gateway) call(ctx context.Context, method, url string, body, out any) er
 	return nil
 }
 
-// Refusal returns the error for an answer other than 200. The error has the
+// ResponseError returns the error for an answer other than 200. The error has the
 // method, the URL, the status, and the errors from the body of the answer
 // (text).
-func Refusal(method, url, status string, text []byte) error {
+func ResponseError(method, url, status string, text []byte) error {
 	var envelope struct {
 		Errors []problem `json:"errors"`
 	}

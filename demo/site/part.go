@@ -16,13 +16,13 @@ import (
 // Part is a daemon of a site: how to start it, and how to check that it serves.
 type Part struct {
 	Program
-	At      string                      // address to show
-	Answers func(context.Context) error // returns nil if the daemon serves
+	Address string                      // address to show
+	Check   func(context.Context) error // returns nil if the daemon serves
 }
 
-// part returns the program with this name in the directory bin. The daemon is
+// newPart returns the program with this name in the directory bin. The daemon is
 // started with the configuration file conf.
-func (s *Site) part(bin, name, conf string) Part {
+func (s *Site) newPart(bin, name, conf string) Part {
 	return Part{Program: Program{Name: name, Path: filepath.Join(bin, name), Args: []string{"-f", conf}, Log: s.Log(name)}}
 }
 
@@ -30,10 +30,10 @@ func (s *Site) part(bin, name, conf string) Part {
 // the daemon accepts connections. Whether the daemon also answers requests is
 // checked through the gateway.
 func (s *Site) Scheddbd(bin string) Part {
-	p := s.part(bin, "scheddbd", s.DbdConf())
-	p.At = fmt.Sprintf("127.0.0.1:%d", s.Accounting)
-	p.Answers = func(ctx context.Context) error {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.At)
+	p := s.newPart(bin, "scheddbd", s.DbdConf())
+	p.Address = fmt.Sprintf("127.0.0.1:%d", s.Accounting)
+	p.Check = func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.Address)
 		if err == nil {
 			conn.Close()
 		}
@@ -44,9 +44,9 @@ func (s *Site) Scheddbd(bin string) Part {
 
 // Schedctld returns the controller. Its check succeeds when it creates a token.
 func (s *Site) Schedctld(bin string) Part {
-	p := s.part(bin, "schedctld", s.Conf())
-	p.At = fmt.Sprintf("127.0.0.1:%d", s.Controller)
-	p.Answers = func(ctx context.Context) error {
+	p := s.newPart(bin, "schedctld", s.Conf())
+	p.Address = fmt.Sprintf("127.0.0.1:%d", s.Controller)
+	p.Check = func(ctx context.Context) error {
 		_, err := s.Token(ctx, "", time.Minute)
 		return err
 	}
@@ -59,8 +59,8 @@ func (s *Site) Schedctld(bin string) Part {
 // disable_user_check permits. The check of this Part succeeds when both daemons
 // answer requests through the gateway.
 func (s *Site) Schedrestd(bin, listen string) Part {
-	p := s.part(bin, "schedrestd", s.Conf())
-	p.At = "http://" + reached(listen)
+	p := s.newPart(bin, "schedrestd", s.Conf())
+	p.Address = "http://" + dialAddress(listen)
 	p.Env = []string{"SCHED_JWT=daemon"}
 	if os.Geteuid() == 0 {
 		p.Args = append(p.Args, "-u", Nobody, "-g", NobodyGroup())
@@ -68,12 +68,12 @@ func (s *Site) Schedrestd(bin, listen string) Part {
 		p.Env = append(p.Env, "SCHEDRESTD_SECURITY=disable_user_check")
 	}
 	p.Args = append(p.Args, listen)
-	p.Answers = func(ctx context.Context) error {
+	p.Check = func(ctx context.Context) error {
 		token, err := s.Token(ctx, "", time.Minute)
 		if err != nil {
 			return err
 		}
-		g := NewGateway(p.At, token)
+		g := NewGateway(p.Address, token)
 		if _, err := g.Ping(ctx); err != nil {
 			return err
 		}
@@ -94,9 +94,9 @@ func NobodyGroup() string {
 	return Nobody
 }
 
-// reached returns the address through which a client on this machine reaches a
+// dialAddress returns the address through which a client on this machine reaches a
 // program that listens on the address listen.
-func reached(listen string) string {
+func dialAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return listen

@@ -10,8 +10,8 @@ import (
 	"schedrestd/errs"
 )
 
-// taken keeps the marks of the ports that FreePorts has returned.
-var taken struct {
+// reservedPorts keeps the marks of the ports that FreePorts has returned.
+var reservedPorts struct {
 	sync.Mutex // guards marks
 	marks      []net.Listener
 }
@@ -45,9 +45,9 @@ func FreePorts(n int) ([]int, error) {
 			mark.Close()
 			continue
 		}
-		taken.Lock()
-		taken.marks = append(taken.marks, mark)
-		taken.Unlock()
+		reservedPorts.Lock()
+		reservedPorts.marks = append(reservedPorts.marks, mark)
+		reservedPorts.Unlock()
 		defer l.Close() // closed only after all ports are chosen, so that they differ
 		ports = append(ports, port)
 	}

@@ -8,8 +8,8 @@ import (
 	"schedrestd/errs"
 )
 
-// Pinged is the controller's entry in the answer to ping.
-type Pinged struct {
+// PingResult is the controller's entry in the answer to ping.
+type PingResult struct {
 	Hostname   string `json:"hostname"`
 	Responding bool   `json:"responding"`
 	Latency    int64  `json:"latency"` // microseconds
@@ -17,18 +17,18 @@ type Pinged struct {
 
 // Ping returns the entry of the first controller. It fails if that controller
 // does not respond.
-func (g Gateway) Ping(ctx context.Context) (Pinged, error) {
+func (g Gateway) Ping(ctx context.Context) (PingResult, error) {
 	var answer struct {
-		Pings []Pinged `json:"pings"`
+		Pings []PingResult `json:"pings"`
 	}
 	if err := g.call(ctx, http.MethodGet, g.URL("sched", "ping"), nil, &answer); err != nil {
-		return Pinged{}, err
+		return PingResult{}, err
 	}
 	if len(answer.Pings) == 0 {
-		return Pinged{}, errEmpty
+		return PingResult{}, errEmpty
 	}
 	if !answer.Pings[0].Responding {
-		return Pinged{}, errs.New(errs.Unavailable, "the gateway reports that the controller does not respond")
+		return PingResult{}, errs.New(errs.Unavailable, "the gateway reports that the controller does not respond")
 	}
 	return answer.Pings[0], nil
 }
@@ -98,8 +98,8 @@ type Job struct {
 	} `json:"exit_code"`
 }
 
-// Waiting reports whether the job has not yet started or not yet ended.
-func (j Job) Waiting() bool {
+// Active reports whether the job has not yet started or not yet ended.
+func (j Job) Active() bool {
 	for _, s := range j.State {
 		if s == "PENDING" || s == "RUNNING" || s == "CONFIGURING" || s == "COMPLETING" || s == "SUSPENDED" {
 			return true

@@ -27,14 +27,14 @@ import (
 //	run/    the daemons' sockets
 //	log/    the daemons' logs
 type Site struct {
-	Dir        string
-	Node       string // name of this machine, without its domain
-	Owner      string // user that the daemons run as: a name or a uid
-	Controller int    // ports on the loopback interface
-	Accounting int
-	Tokens     string // AuthAltParameters of both daemons; "": Key signs tokens
-	Private    string // PrivateData= of both daemons; "": not set
-	Extra      string // lines appended to the cluster's configuration
+	Dir            string
+	Node           string // name of this machine, without its domain
+	Owner          string // user that the daemons run as: a name or a uid
+	Controller     int    // ports on the loopback interface
+	Accounting     int
+	AuthParameters string // AuthAltParameters of both daemons; "": Key signs tokens
+	PrivateData    string // PrivateData= of both daemons; "": not set
+	Extra          string // lines appended to the cluster's configuration
 }
 
 // Conf returns the path of the cluster's configuration.
@@ -92,12 +92,12 @@ func New(dir string) (*Site, error) {
 	}
 	key := make([]byte, 32)
 	rand.Read(key)
-	return s, Write(s.Key(), string(key))
+	return s, WritePrivate(s.Key(), string(key))
 }
 
 // Configure writes the configuration of both daemons.
 func (s *Site) Configure() error {
-	return errors.Join(Write(s.Conf(), s.clusterText()), Write(s.DbdConf(), s.dbdText()))
+	return errors.Join(WritePrivate(s.Conf(), s.clusterText()), WritePrivate(s.DbdConf(), s.dbdText()))
 }
 
 func (s *Site) clusterText() string {
@@ -126,18 +126,18 @@ StorageLoc="%s"
 // users authenticate, and what is private.
 func (s *Site) authText(socket string) string {
 	private := ""
-	if s.Private != "" {
-		private = "PrivateData=" + s.Private + "\n"
+	if s.PrivateData != "" {
+		private = "PrivateData=" + s.PrivateData + "\n"
 	}
 	return fmt.Sprintf(`AuthType=auth/cred
 AuthInfo="socket=%s"
 AuthAltTypes=auth/jwt
 AuthAltParameters="%s"
-%s`, socket, cmp.Or(s.Tokens, "jwt_key="+s.Key()), private)
+%s`, socket, cmp.Or(s.AuthParameters, "jwt_key="+s.Key()), private)
 }
 
-// Write creates a file that only its owner can read.
-func Write(path, text string) error {
+// WritePrivate creates a file that only its owner can read.
+func WritePrivate(path, text string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

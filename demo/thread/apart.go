@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Apart calls the function do on a new thread, which exits afterwards. The
+// OnNewThread calls the function do on a new thread, which exits afterwards. The
 // function may change attributes of its thread, such as the namespace or the
 // user, without an effect on other goroutines.
-func Apart(do func() error) error {
+func OnNewThread(do func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked, so that the thread exits
@@ -22,7 +22,7 @@ func Apart(do func() error) error {
 			// thread. While this goroutine is locked to the first thread, the
 			// goroutine of the inner Apart runs on another one.
 			defer runtime.UnlockOSThread()
-			done <- Apart(do)
+			done <- OnNewThread(do)
 			return
 		}
 		done <- do()
@@ -30,10 +30,10 @@ func Apart(do func() error) error {
 	return <-done
 }
 
-// As calls the function do on a new thread that has the effective ids uid and
+// RunAs calls the function do on a new thread that has the effective ids uid and
 // gid. Package syscall would change the ids of all threads. As requires root.
-func As(uid, gid uint32, do func() error) error {
-	return Apart(func() error {
+func RunAs(uid, gid uint32, do func() error) error {
+	return OnNewThread(func() error {
 		for _, set := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(gid)}, {unix.SYS_SETRESUID, uintptr(uid)}} {
 			if _, _, e := unix.RawSyscall(set[0], ^uintptr(0), set[1], ^uintptr(0)); e != 0 {
 				return e
@@ -49,7 +49,7 @@ func DialAs(uid, gid uint32, path string) (conn net.Conn, err error) {
 	if os.Geteuid() != 0 {
 		return net.Dial("unix", path)
 	}
-	err = As(uid, gid, func() error {
+	err = RunAs(uid, gid, func() error {
 		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err

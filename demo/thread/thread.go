@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// births returns a channel of functions that start processes. One thread, which
+// startRequests returns a channel of functions that start processes. One thread, which
 // never exits, calls them.
-var births = sync.OnceValue(func() chan<- func() {
+var startRequests = sync.OnceValue(func() chan<- func() {
 	list := make(chan func())
 	go func() {
 		runtime.LockOSThread()
@@ -27,6 +27,6 @@ var births = sync.OnceValue(func() chan<- func() {
 // LockOSThread returns.
 func Start(cmd *exec.Cmd) error {
 	started := make(chan error)
-	births() <- func() { started <- cmd.Start() }
+	startRequests() <- func() { started <- cmd.Start() }
 	return <-started
 }

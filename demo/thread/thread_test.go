@@ -31,7 +31,7 @@ func TestStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, there := os.Stat(thread); there == nil; _, there = os.Stat(thread) {
+	for _, statErr := os.Stat(thread); statErr == nil; _, statErr = os.Stat(thread) {
 		time.Sleep(time.Millisecond)
 	}
 	in.Close() // makes the child exit

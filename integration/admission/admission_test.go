@@ -64,7 +64,7 @@ func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (n
 	}
 	harness.NeedRoot(t)
 	return func(ctx context.Context, network, address string) (c net.Conn, err error) {
-		return c, thread.As(uid, uid, func() error {
+		return c, thread.RunAs(uid, uid, func() error {
 			c, err = d.DialContext(ctx, network, address)
 			return err
 		})

@@ -19,7 +19,7 @@ import (
 // have adds an IPv6 address to n's loopback interface.
 func (n network) have(t *testing.T, addr string) {
 	t.Helper()
-	harness.Must(t, thread.Apart(func() error {
+	harness.Must(t, thread.OnNewThread(func() error {
 		if err := netns.Set(n.handle); err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (n network) have(t *testing.T, addr string) {
 // dialsFrom returns a function that connects from an address in n.
 func (n network) dialsFrom(from, address string) func() (net.Conn, error) {
 	return func() (conn net.Conn, err error) {
-		return conn, thread.Apart(func() error {
+		return conn, thread.OnNewThread(func() error {
 			if err := netns.Set(n.handle); err != nil {
 				return err
 			}

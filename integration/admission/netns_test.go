@@ -29,7 +29,7 @@ func newNetwork(t *testing.T, name string) network {
 	t.Helper()
 	harness.NeedRoot(t)
 	n := network{name: fmt.Sprintf("test-%d-%s", os.Getpid(), name)}
-	err := thread.Apart(func() (err error) {
+	err := thread.OnNewThread(func() (err error) {
 		if n.handle, err = netns.NewNamed(n.name); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (n network) forget() { netns.DeleteNamed(n.name) }
 // dials returns a function that connects from n.
 func (n network) dials(network, address string) func() (net.Conn, error) {
 	return func() (conn net.Conn, err error) {
-		return conn, thread.Apart(func() error {
+		return conn, thread.OnNewThread(func() error {
 			if err := netns.Set(n.handle); err != nil {
 				return err
 			}

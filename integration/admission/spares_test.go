@@ -43,7 +43,7 @@ func (n network) join(t *testing.T, other network) {
 func (n network) forwards(t *testing.T, address, to string) {
 	t.Helper()
 	var l net.Listener
-	harness.Must(t, thread.Apart(func() (err error) {
+	harness.Must(t, thread.OnNewThread(func() (err error) {
 		if err = netns.Set(n.handle); err == nil {
 			l, err = net.Listen("tcp", address)
 		}

@@ -27,7 +27,7 @@ func newSquatter(t *testing.T, who harness.Account, port int) *squatter {
 	i := &squatter{over: make(chan struct{}), ended: make(chan error, 1)}
 	ready := make(chan error)
 	go func() {
-		i.ended <- thread.As(who.UID, who.GID, func() error {
+		i.ended <- thread.RunAs(who.UID, who.GID, func() error {
 			ln, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 			if err == nil {
 				err = unix.SetsockoptInt(ln, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)

@@ -185,13 +185,13 @@ func (s *siege) besideRPC(t *testing.T, alg string) {
 	mine := &message.Credential{Plugin: message.PluginJWT, Token: s.good(alg)}
 	ping, err := message.Encode(codec.Newest, 0, message.RequestPing, mine, message.Empty{})
 	harness.Must(t, err)
-	asks := s.dial(t, s.Ctld.At)
+	asks := s.dial(t, s.Ctld.Address)
 	_, err = asks.Write(ping[:len(ping)-20])
 	harness.Must(t, err)
 
 	opening, err := message.EncodeOpening(codec.Newest, message.Sealed(mine), &message.PersistInit{Version: codec.Newest, ClusterName: "demo", PersistType: message.PersistToAccounting})
 	harness.Must(t, err)
-	session := s.dial(t, s.DBD.At)
+	session := s.dial(t, s.DBD.Address)
 	_, err = session.Write(opening)
 	harness.Must(t, err)
 	if answer, err := wire.Read(session, 1<<20); err != nil || binary.BigEndian.Uint16(answer) != uint16(message.AccountingRC) {

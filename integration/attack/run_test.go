@@ -83,15 +83,15 @@ func besiege(t *testing.T, keys string) *siege {
 		harness.Must(t, err)
 		s.forger = newForger(t, secret, l.Owner)
 		s.trap = trap.URL
-		harness.Must(t, site.Write(s.setPath(l), s.keySet()))
-		l.Tokens = s.parameters(l, keys)
+		harness.Must(t, site.WritePrivate(s.setPath(l), s.keySet()))
+		l.AuthParameters = s.parameters(l, keys)
 		s.algs = map[string]string{"jwt_key jwks": "HS256 RS256", "jwks": "RS256"}[keys]
 		l.OwnToken = s.good(s.anyAlg())
 		// The usual check for readiness asks the controller for a token, but
 		// the controller may have no key to sign one.
-		l.Ctld.Answers = connects(l.Ctld.At)
-		l.Restd.Answers = func(ctx context.Context) error {
-			g := site.NewGateway(l.Restd.At, l.OwnToken)
+		l.Ctld.Check = connects(l.Ctld.Address)
+		l.Restd.Check = func(ctx context.Context) error {
+			g := site.NewGateway(l.Restd.Address, l.OwnToken)
 			if _, err := g.Ping(ctx); err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func besiege(t *testing.T, keys string) *siege {
 		g.mustHave(t)
 	}
 	at := func(p site.Part) client.Config {
-		address := []client.Address{{Name: s.Node, Network: "tcp", Address: p.At}}
+		address := []client.Address{{Name: s.Node, Network: "tcp", Address: p.Address}}
 		return client.Config{Controllers: address, Accounting: address, Cluster: "demo", Timeout: time.Minute}
 	}
 	s.controller, s.accounting = client.New(at(s.Ctld)), client.NewAccounting(at(s.DBD))
@@ -152,7 +152,7 @@ func (s *siege) gateWith(t *testing.T, keys string) *besieged {
 	harness.Must(t, err)
 	mine := regexp.MustCompile(`(?m)^AuthAltParameters=.*$`).ReplaceAllLiteralString(string(text), `AuthAltParameters="`+s.parameters(s.Lab, keys)+`"`)
 	path, listen := filepath.Join(s.Dir, "etc", "gate "+keys), fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-	harness.Must(t, site.Write(path, mine))
+	harness.Must(t, site.WritePrivate(path, mine))
 	p := s.Restd
 	p.Args = slices.Clone(p.Args)
 	p.Args[1], p.Args[len(p.Args)-1] = path, listen // replaces PATH and LISTEN in -f PATH … LISTEN

@@ -58,7 +58,7 @@ func newDaemons(t *testing.T, parameters string, change ...func(conf string) str
 	harness.Must(t, os.Mkdir(public, 0o700))
 	harness.Must(t, os.Chmod(public, 0o711))
 	d.DBD, d.Ctld = d.Scheddbd(harness.Bin), d.Schedctld(harness.Bin)
-	d.Ctld.Answers = func(ctx context.Context) error { return d.controller("unix").Verify(ctx, model.Credential{}) }
+	d.Ctld.Check = func(ctx context.Context) error { return d.controller("unix").Verify(ctx, model.Credential{}) }
 	harness.Must(t, d.Configure())
 	d.parameters(parameters)
 	for _, f := range change {

@@ -275,7 +275,7 @@ func TestGatewayKeySet(t *testing.T) {
 	l := harness.NewLab(t, func(l *harness.Lab) {
 		set = filepath.Join(l.Dir, "etc", "jwks.json")
 		write(one)
-		l.Tokens = "jwt_key=" + l.Key() + ",jwks=" + set
+		l.AuthParameters = "jwt_key=" + l.Key() + ",jwks=" + set
 	})
 	k := newKeyed(t, l, "jwks="+set)
 	k.costs(k.rs256(one), http.StatusOK) // the gateway determines the protocol version

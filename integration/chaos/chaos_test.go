@@ -157,7 +157,7 @@ func (c *chaos) storm() {
 			next, err := site.Start(c.Ctld)
 			if err == nil {
 				controller = next
-				err = next.Await(c.t.Context())
+				err = next.WaitReady(c.t.Context())
 			}
 			if err != nil {
 				c.t.Errorf("the controller does not start again: %v", err)
@@ -167,7 +167,7 @@ func (c *chaos) storm() {
 	})
 	select {
 	case <-time.After(c.lasts):
-	case <-c.Daemons["schedrestd"].Ended():
+	case <-c.Daemons["schedrestd"].Done():
 		c.t.Error("the parent has exited")
 	}
 	close(c.over)

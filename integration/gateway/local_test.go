@@ -126,7 +126,7 @@ func listenAs(l *net.UnixListener, u harness.Account) error {
 	if err != nil {
 		return err
 	}
-	return thread.As(u.UID, u.GID, func() error {
+	return thread.RunAs(u.UID, u.GID, func() error {
 		var listened error
 		err := raw.Control(func(fd uintptr) { listened = unix.Listen(int(fd), 5) })
 		return errors.Join(err, listened)

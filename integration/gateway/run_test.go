@@ -134,7 +134,7 @@ func TestGraceful(t *testing.T) {
 			if a, err := h.end(); err != nil || a.Status != 200 || !strings.Contains(a.Text, `"job_id"`) {
 				t.Errorf("the request in flight: %v, %d %s", err, a.Status, a.Text)
 			}
-			<-g.Ended()
+			<-g.Done()
 			if err := g.Stop(); err != nil {
 				t.Errorf("%v\n%s", err, g.Logged())
 			}
@@ -147,7 +147,7 @@ func TestGraceful(t *testing.T) {
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGINT))
 		harness.Eventually(t, "it drains", func() bool { return strings.Contains(g.Logged(), "draining") })
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGTERM))
-		<-g.Ended() // the exit must not take as long as the client's time limit
+		<-g.Done() // the exit must not take as long as the client's time limit
 		if !strings.Contains(g.Logged(), "error: ") {
 			t.Errorf("no line about an unanswered client:\n%s", g.Logged())
 		}

@@ -174,11 +174,11 @@ func (l *Lab) shell(t *testing.T, script string, variables ...string) error {
 // proxy starts a program that listens on address.
 func (f *Fronts) proxy(t *testing.T, name, address, path string, args ...string) {
 	t.Helper()
-	p := site.Part{Program: site.Program{Name: name, Path: path, Args: args, Log: f.Log(name)}, At: address, Answers: Accepts(address)}
+	p := site.Part{Program: site.Program{Name: name, Path: path, Args: args, Log: f.Log(name)}, Address: address, Check: Accepts(address)}
 	d, err := site.Start(p)
 	Must(t, err)
 	t.Cleanup(func() { d.Stop() })
-	if err := d.Await(t.Context()); err != nil {
+	if err := d.WaitReady(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, strings.Join(d.LastLines(20), "\n"))
 	}
 	f.Ways = append(f.Ways, Front{name, address, f.asUser(), true})

@@ -48,7 +48,7 @@ func WithOptions(args []string, env ...string) func(*Lab) {
 		last := len(l.Restd.Args) - 1
 		l.Restd.Args = append(append(append([]string{}, l.Restd.Args[:last]...), args...), l.Restd.Args[last])
 		l.Restd.Env = append(l.Restd.Env, env...)
-		l.Restd.Answers = func(context.Context) error { // works no matter which paths the gateway serves
+		l.Restd.Check = func(context.Context) error { // works no matter which paths the gateway serves
 			_, err := l.Try(http.DefaultClient, "GET", "/healthz", "")
 			return err
 		}
@@ -108,7 +108,7 @@ func (l *Lab) GateOf(t *testing.T, p site.Part, env []string) *Gate {
 	p.Log = f.Name()
 	p.Env = append(append([]string{}, p.Env...), env...)
 	g := &Gate{Lab: l, T: t}
-	p.Answers = func(context.Context) error {
+	p.Check = func(context.Context) error {
 		if !strings.Contains(g.Logged(), "msg=serving") {
 			return fmt.Errorf("it does not log that it serves:\n%s", g.Logged())
 		}
@@ -122,7 +122,7 @@ func (l *Lab) GateOf(t *testing.T, p site.Part, env []string) *Gate {
 			t.Logf("the gateway logged:\n%s", strings.Join(g.LastLines(40), "\n"))
 		}
 	})
-	if err := g.Await(t.Context()); err != nil {
+	if err := g.WaitReady(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, g.Logged())
 	}
 	return g

@@ -91,7 +91,7 @@ func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	// All clients of a test have the same address, and many tests send requests
 	// that would be penalized. Only the tests of admission enable penalties.
 	l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_PENALTIES=off")
-	l.URL = l.Restd.At
+	l.URL = l.Restd.Address
 	for _, f := range change {
 		f(l)
 	}
@@ -111,7 +111,7 @@ func (l *Lab) Up(p site.Part) {
 	d, err := site.Start(p)
 	Must(l.T, err)
 	l.Daemons[p.Name] = d
-	if err := d.Await(l.T.Context()); err != nil {
+	if err := d.WaitReady(l.T.Context()); err != nil {
 		l.T.Fatalf("%v\n%s", err, strings.Join(d.LastLines(20), "\n"))
 	}
 }

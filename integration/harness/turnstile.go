@@ -102,7 +102,7 @@ func (l *Lab) TolledWith(t *testing.T, parameters string, args ...string) *Tolle
 	}
 	text = regexp.MustCompile("(?m)^AccountingStorageSocket=.*\n").ReplaceAll(text, nil)
 	conf := filepath.Join(l.Dir, "etc", "tolled.conf")
-	Must(t, site.Write(conf, string(text)))
+	Must(t, site.WritePrivate(conf, string(text)))
 	p := l.Restd
 	p.Args = nil
 	for _, a := range l.Restd.Args[:len(l.Restd.Args)-1] {

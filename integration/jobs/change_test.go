@@ -17,7 +17,7 @@ const newest = "v0.0.45"
 func TestJobChanges(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	l := harness.NewLab(t, func(l *harness.Lab) { l.Private = "none" }) // so that other users' changes get 403
+	l := harness.NewLab(t, func(l *harness.Lab) { l.PrivateData = "none" }) // so that other users' changes get 403
 	other := "X-SCHED-USER-TOKEN: " + l.UserToken(harness.SomeUser(t).Name)
 	ask := func(status int, method, path, body string, headers ...string) harness.Answer {
 		t.Helper()

@@ -54,7 +54,7 @@ func TestControllerKilled(t *testing.T) {
 				d, err := site.Start(l.Ctld) // not Up, because it may exit before it can answer
 				harness.Must(t, err)
 				l.Daemons["schedctld"] = d
-				while(time.Second, d.Ended()) // when few jobs are left, the controller may never reach the failpoint
+				while(time.Second, d.Done()) // when few jobs are left, the controller may never reach the failpoint
 			})
 		})
 	}

@@ -26,7 +26,7 @@ func TestPrivateData(t *testing.T) {
 		{private: "all", nodes: 403, parts: 403},
 	} {
 		t.Run(tt.private, func(t *testing.T) {
-			l := harness.NewLab(t, func(l *harness.Lab) { l.Private = tt.private })
+			l := harness.NewLab(t, func(l *harness.Lab) { l.PrivateData = tt.private })
 			id := l.Submit("sleep 600", map[string]any{"comment": ours, "extra": ours, "admin_comment": ours})
 			defer l.Ask("DELETE", fmt.Sprintf("/sched/%s/job/%d", harness.Version, id), "")
 			harness.Eventually(t, "the job runs and is recorded", func() bool {

@@ -52,10 +52,10 @@ func TestDrainingGateway(t *testing.T) {
 			config := filepath.Join(dir, "config")
 			text, args := b.start(dir, sections)
 			harness.Must(t, os.WriteFile(config, []byte(text), 0o600))
-			d, err := site.Start(site.Part{Program: site.Program{Name: b.name, Path: program, Args: append(args, config), Log: l.Log(b.name)}, At: front, Answers: harness.Accepts(front)})
+			d, err := site.Start(site.Part{Program: site.Program{Name: b.name, Path: program, Args: append(args, config), Log: l.Log(b.name)}, Address: front, Check: harness.Accepts(front)})
 			harness.Must(t, err)
 			t.Cleanup(func() { d.Stop() })
-			harness.Must(t, d.Await(t.Context()))
+			harness.Must(t, d.WaitReady(t.Context()))
 			ask := func() string {
 				req, err := http.NewRequest("GET", "http://"+front+"/sched/"+harness.Version+"/ping", nil)
 				harness.Must(t, err)

@@ -237,8 +237,8 @@ func (i *identified) logged(what string) {
 // connections. The usual check sends requests with a token, which the lab can't
 // create.
 func withoutTokens(l *harness.Lab) {
-	l.Ctld.Answers = harness.Accepts(l.Ctld.At)
-	l.Restd.Answers = harness.Accepts(strings.TrimPrefix(l.Restd.At, "http://"))
+	l.Ctld.Check = harness.Accepts(l.Ctld.Address)
+	l.Restd.Check = harness.Accepts(strings.TrimPrefix(l.Restd.Address, "http://"))
 }
 
 // TestIdentityProvider follows docs/IDENTITY-PROVIDER.md with the commands on

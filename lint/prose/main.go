@@ -72,7 +72,7 @@ func run(verbose, update bool) (failed bool, err error) {
 		for kind, findings := range p.findings {
 			tooMany := len(findings) > allowed[name][kind]
 			for _, f := range findings {
-				if tooMany || verbose && f.under(flag.Args()) {
+				if tooMany || verbose && f.inPaths(flag.Args()) {
 					fmt.Println(f)
 				}
 			}

@@ -13,8 +13,8 @@ var phrases, retired, retiredInNames = parseRules(rulesText)
 
 // A rule describes a phrase that no text may contain.
 type rule struct {
-	pattern *regexp.Regexp
-	instead string
+	pattern     *regexp.Regexp
+	replacement string
 }
 
 func parseRules(text string) (phrases []rule, words, names map[string]string) {
@@ -25,16 +25,16 @@ func parseRules(text string) (phrases []rule, words, names map[string]string) {
 			continue
 		}
 		kind, rest, _ := strings.Cut(line, "\t")
-		pattern, instead, ok := strings.Cut(rest, "\t")
+		pattern, replacement, ok := strings.Cut(rest, "\t")
 		switch {
 		case !ok:
 			panic("rules.txt: not three columns: " + line)
 		case kind == "phrase":
-			phrases = append(phrases, rule{regexp.MustCompile("(?i)" + pattern), instead})
+			phrases = append(phrases, rule{regexp.MustCompile("(?i)" + pattern), replacement})
 		case kind == "word":
-			words[pattern], names[pattern] = instead, instead
+			words[pattern], names[pattern] = replacement, replacement
 		case kind == "name":
-			names[pattern] = instead
+			names[pattern] = replacement
 		default:
 			panic("rules.txt: unknown kind: " + line)
 		}
@@ -42,19 +42,19 @@ func parseRules(text string) (phrases []rule, words, names map[string]string) {
 	return phrases, words, names
 }
 
-// firstOf returns the replacement for a word. If the rules lack the word itself
-// but have its base form, firstOf returns the replacement for the base form.
+// replacementFor returns the replacement for a word. If the rules lack the word itself
+// but have its base form, replacementFor returns the replacement for the base form.
 // Otherwise it returns "".
-func firstOf(rules map[string]string, word string) string {
+func replacementFor(rules map[string]string, word string) string {
 	word = strings.TrimSuffix(word, "'s")
-	if instead, ok := rules[word]; ok {
-		return instead
+	if replacement, ok := rules[word]; ok {
+		return replacement
 	}
 	for _, suffix := range []string{"s", "es", "d", "ed", "ing"} {
 		if stem, ok := strings.CutSuffix(word, suffix); ok {
 			for _, form := range []string{stem, stem + "e"} {
-				if instead, ok := rules[form]; ok {
-					return instead
+				if replacement, ok := rules[form]; ok {
+					return replacement
 				}
 			}
 		}

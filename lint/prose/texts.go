@@ -30,18 +30,18 @@ type place struct {
 }
 
 type finding struct {
-	path          string
-	line          int
-	text, instead string
+	path              string
+	line              int
+	text, replacement string
 }
 
 func (f finding) String() string {
-	return fmt.Sprintf("%s:%d: %q: %s", f.path, f.line, f.text, f.instead)
+	return fmt.Sprintf("%s:%d: %q: %s", f.path, f.line, f.text, f.replacement)
 }
 
-// under reports whether the finding's path begins with one of prefixes. It
+// inPaths reports whether the finding's path begins with one of prefixes. It
 // returns true if there are no prefixes.
-func (f finding) under(prefixes []string) bool {
+func (f finding) inPaths(prefixes []string) bool {
 	return len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(f.path, p) })
 }
 
@@ -52,7 +52,7 @@ type report struct {
 	words, functions int
 }
 
-func (r *report) add(kind int, path string, line int, text, instead string) {
+func (r *report) add(kind int, path string, line int, text, replacement string) {
 	name := path
 	if filepath.Ext(path) == ".go" {
 		name, _, _ = strings.Cut(filepath.Dir(path), "/")
@@ -61,7 +61,7 @@ func (r *report) add(kind int, path string, line int, text, instead string) {
 		r.places[name] = &place{}
 	}
 	p := r.places[name]
-	p.findings[kind] = append(p.findings[kind], finding{path, line, strings.TrimSpace(text), instead})
+	p.findings[kind] = append(p.findings[kind], finding{path, line, strings.TrimSpace(text), replacement})
 }
 
 // file checks the texts in a file of a known kind.
@@ -155,15 +155,15 @@ func (r *report) functionComment(path string, line int, f *ast.FuncDecl) {
 }
 
 var (
-	word     = regexp.MustCompile(`[A-Za-z][A-Za-z'’-]*`)
-	wordPart = regexp.MustCompile(`[A-Z]?[a-z]+`)
+	wordPattern = regexp.MustCompile(`[A-Za-z][A-Za-z'’-]*`)
+	wordPart    = regexp.MustCompile(`[A-Z]?[a-z]+`)
 )
 
 // name checks the words of a declared name.
 func (r *report) name(path string, line int, name string) {
 	for _, part := range wordPart.FindAllString(name, -1) {
-		if instead := firstOf(retiredInNames, strings.ToLower(part)); instead != "" {
-			r.add(retiredName, path, line, name, instead)
+		if replacement := replacementFor(retiredInNames, strings.ToLower(part)); replacement != "" {
+			r.add(retiredName, path, line, name, replacement)
 		}
 	}
 }
@@ -172,17 +172,17 @@ func (r *report) name(path string, line int, name string) {
 // backquotes, which is a name or a quotation.
 func (r *report) text(path string, line int, text string) {
 	text = inlineCode.ReplaceAllString(text, "CODE")
-	for _, at := range word.FindAllStringIndex(text, -1) {
-		w := text[at[0]:at[1]]
+	for _, loc := range wordPattern.FindAllStringIndex(text, -1) {
+		w := text[loc[0]:loc[1]]
 		r.words++
-		if instead := firstOf(retired, strings.ToLower(w)); instead != "" {
-			r.add(retiredWord, path, line+strings.Count(text[:at[0]], "\n"), w, instead)
+		if replacement := replacementFor(retired, strings.ToLower(w)); replacement != "" {
+			r.add(retiredWord, path, line+strings.Count(text[:loc[0]], "\n"), w, replacement)
 		}
 	}
 	joined := strings.ReplaceAll(text, "\n", " ") // a phrase may continue on the next line
 	for _, p := range phrases {
-		for _, at := range p.pattern.FindAllStringIndex(joined, -1) {
-			r.add(phrase, path, line+strings.Count(text[:at[0]], "\n"), joined[at[0]:at[1]], p.instead)
+		for _, loc := range p.pattern.FindAllStringIndex(joined, -1) {
+			r.add(phrase, path, line+strings.Count(text[:loc[0]], "\n"), joined[loc[0]:loc[1]], p.replacement)
 		}
 	}
 }

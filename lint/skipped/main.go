@@ -66,7 +66,7 @@ func run(arguments []string, out io.Writer, skips skips) int {
 	lines := bufio.NewReader(events)
 	for {
 		line, err := lines.ReadBytes('\n')
-		report.line(line)
+		report.processLine(line)
 		if err != nil {
 			break
 		}

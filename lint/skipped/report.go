@@ -28,9 +28,9 @@ type report struct {
 
 // packageRun is the state of a package whose tests are running.
 type packageRun struct {
-	lines  []line            // lines of the package, and of tests that may have failed, in order
-	ended  map[string]string // result of each test: "pass", "fail" or "skip"
-	failed bool
+	lines   []line            // lines of the package, and of tests that may have failed, in order
+	results map[string]string // result of each test: "pass", "fail" or "skip"
+	failed  bool
 }
 
 type line struct{ test, text string }
@@ -39,9 +39,9 @@ func newReport(out io.Writer, skips skips) *report {
 	return &report{out, skips, map[string]*packageRun{}}
 }
 
-// line processes a line that go test printed. It prints lines that are not
+// processLine processes a line that go test printed. It prints lines that are not
 // events unchanged.
-func (r *report) line(text []byte) {
+func (r *report) processLine(text []byte) {
 	var e event
 	if json.Unmarshal(text, &e) != nil || e.Action == "" {
 		r.out.Write(text)
@@ -56,7 +56,7 @@ func (r *report) line(text []byte) {
 	}
 	p := r.packages[e.Package]
 	if p == nil {
-		p = &packageRun{ended: map[string]string{}}
+		p = &packageRun{results: map[string]string{}}
 		r.packages[e.Package] = p
 	}
 	switch {
@@ -64,7 +64,7 @@ func (r *report) line(text []byte) {
 		p.lines = append(p.lines, line{e.Test, e.Output})
 	case e.Action != "pass" && e.Action != "fail" && e.Action != "skip":
 	case e.Test != "":
-		p.end(e, r.skips)
+		p.recordResult(e, r.skips)
 	default:
 		p.failed = e.Action == "fail"
 		p.print(r.out)
@@ -72,23 +72,23 @@ func (r *report) line(text []byte) {
 	}
 }
 
-// end records the result of a test. It drops the lines of a top-level test that
+// recordResult records the result of a test. It drops the lines of a top-level test that
 // passed, and of its subtests.
-func (p *packageRun) end(e event, skips skips) {
-	p.ended[e.Test] = e.Action
+func (p *packageRun) recordResult(e event, skips skips) {
+	p.results[e.Test] = e.Action
 	if e.Action == "skip" {
 		skips.add(p.reason(e.Test), e.Package, e.Test)
 	}
 	if e.Action == "fail" || strings.Contains(e.Test, "/") {
 		return
 	}
-	kept := p.lines[:0]
+	remaining := p.lines[:0]
 	for _, l := range p.lines {
 		if l.test != e.Test && !strings.HasPrefix(l.test, e.Test+"/") {
-			kept = append(kept, l)
+			remaining = append(remaining, l)
 		}
 	}
-	p.lines = kept
+	p.lines = remaining
 }
 
 // reason returns the last message that a skipped test logged.
@@ -113,7 +113,7 @@ func (p *packageRun) print(out io.Writer) {
 	byTest := map[string][]string{}
 	for _, l := range p.lines {
 		if marker := strings.TrimSpace(l.text); strings.HasPrefix(marker, "=== ") || l.test == "" && marker == "PASS" ||
-			p.ended[l.test] == "pass" || p.ended[l.test] == "skip" {
+			p.results[l.test] == "pass" || p.results[l.test] == "skip" {
 			continue
 		}
 		if strings.HasPrefix(strings.TrimSpace(l.text), "--- FAIL: ") {

@@ -19,8 +19,8 @@ func (s skips) add(reason, pkg, test string) {
 	}
 }
 
-// most limits the number of tests that are named for one reason.
-const most = 4
+// maxNamed limits the number of tests that are named for one reason.
+const maxNamed = 4
 
 // print lists the reasons, the most frequent first.
 func (s skips) print(out io.Writer) {
@@ -37,8 +37,8 @@ func (s skips) print(out io.Writer) {
 	})
 	for _, reason := range reasons {
 		tests, more := s[reason], ""
-		if len(tests) > most {
-			tests, more = tests[:most], fmt.Sprintf(" and %d more", len(tests)-most)
+		if len(tests) > maxNamed {
+			tests, more = tests[:maxNamed], fmt.Sprintf(" and %d more", len(tests)-maxNamed)
 		}
 		fmt.Fprintf(out, "  %s: %s%s\n", reason, strings.Join(tests, ", "), more)
 	}

@@ -101,8 +101,8 @@ func fail(format string, args ...any) {
 
 var version = regexp.MustCompile(`^/\w+/(v0\.0\.\d+)/(.*)$`)
 
-// bare returns the version of a path, and the path without it.
-func bare(path string) (v, rest string) {
+// splitVersion returns the version of a path, and the path without it.
+func splitVersion(path string) (v, rest string) {
 	m := version.FindStringSubmatch(path)
 	if m == nil {
 		return "", ""
@@ -117,7 +117,7 @@ func bodyNames(documents []document) map[string]string {
 	names := map[string]string{}
 	for _, d := range documents {
 		for path, methods := range d.Paths {
-			v, rest := bare(path)
+			v, rest := splitVersion(path)
 			for method, op := range methods {
 				for kind, s := range op.bodies() {
 					if s != nil && s.Ref != "" {
@@ -144,7 +144,7 @@ func (o operation) bodies() map[string]*schema {
 
 func (t *tables) read(d document, bodies map[string]string) {
 	for path, methods := range d.Paths {
-		v, rest := bare(path)
+		v, rest := splitVersion(path)
 		if v == "" {
 			continue
 		}

@@ -54,8 +54,8 @@ type property struct {
 }
 
 type dependency struct {
-	Ref string   `json:"ref"`
-	On  []string `json:"dependsOn"`
+	Ref       string   `json:"ref"`
+	DependsOn []string `json:"dependsOn"`
 }
 
 func main() {
@@ -80,7 +80,7 @@ func main() {
 func describe(name, version string, programs []string) (*bom, error) {
 	b := &bom{Format: "CycloneDX", Spec: "1.6", Version: 1}
 	b.Metadata.Component = component{Type: "application", Ref: name, Name: name, Version: version}
-	all := dependency{Ref: name}
+	root := dependency{Ref: name}
 	modules := map[string]component{}
 	for _, path := range programs {
 		program, contents, err := inspect(path, version)
@@ -90,13 +90,13 @@ func describe(name, version string, programs []string) (*bom, error) {
 		d := dependency{Ref: program.Ref}
 		for _, c := range contents {
 			modules[c.Ref] = c
-			d.On = append(d.On, c.Ref)
+			d.DependsOn = append(d.DependsOn, c.Ref)
 		}
 		b.Components = append(b.Components, program)
 		b.Dependencies = append(b.Dependencies, d)
-		all.On = append(all.On, program.Ref)
+		root.DependsOn = append(root.DependsOn, program.Ref)
 	}
-	b.Dependencies = append([]dependency{all}, b.Dependencies...)
+	b.Dependencies = append([]dependency{root}, b.Dependencies...)
 	refs := make([]string, 0, len(modules))
 	for ref := range modules {
 		refs = append(refs, ref)
