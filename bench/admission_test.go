@@ -18,13 +18,13 @@ func init() { tables = append(tables, admission) }
 // client is limited.
 func BenchmarkAdmission(b *testing.B) {
 	l := theLab.open(b)
-	both := []server{l.with(b, "admitting", "SCHEDRESTD_RATE=1000000:1000000"), l.with(b, "open", "SCHEDRESTD_PENALTIES=off")}
+	servers := []server{l.startGateway(b, "admitting", "SCHEDRESTD_RATE=1000000:1000000"), l.startGateway(b, "open", "SCHEDRESTD_PENALTIES=off")}
 	ping := get("/sched/v0.0.43/ping")
 	b.Run("kept", func(b *testing.B) {
-		compare(b, admission, "ping, kept alive, penalties and rate", both, load{request: ping, kept: true, count: 2000})
+		compare(b, admission, "ping, kept alive, penalties and rate", servers, load{request: ping, keepAlive: true, count: 2000})
 	})
 	b.Run("each", func(b *testing.B) {
-		compare(b, admission, "ping, a connection each, penalties and rate", both, load{request: ping, count: 1000})
+		compare(b, admission, "ping, a connection each, penalties and rate", servers, load{request: ping, count: 1000})
 	})
 }
 
@@ -33,35 +33,35 @@ func BenchmarkAdmission(b *testing.B) {
 // the cost includes waiting for the disk.
 func BenchmarkAudit(b *testing.B) {
 	l := theLab.open(b)
-	l.occupy(b)
+	l.occupyNode(b)
 	log := func(name string) string {
 		dir := filepath.Join(l.Dir, name)
 		must(b, os.MkdirAll(dir, 0o700))
 		return "SCHEDRESTD_AUDIT_LOG=" + filepath.Join(dir, "log")
 	}
-	without := l.with(b, "unrecorded")
+	without := l.startGateway(b, "unrecorded")
 	for _, x := range []struct {
-		what string
-		with server
+		name    string
+		audited server
 	}{
-		{"submit, kept alive, audit log", l.with(b, "recorded", log("audit"))},
-		{"submit, kept alive, audit log with SYNC", l.with(b, "synced", log("audit-synced"), "SCHEDRESTD_AUDIT_SYNC=yes")},
+		{"submit, kept alive, audit log", l.startGateway(b, "recorded", log("audit"))},
+		{"submit, kept alive, audit log with SYNC", l.startGateway(b, "synced", log("audit-synced"), "SCHEDRESTD_AUDIT_SYNC=yes")},
 	} {
-		b.Run(x.what, func(b *testing.B) {
-			compare(b, admission, x.what, []server{x.with, without}, load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 40, after: l.cancelWaiting})
+		b.Run(x.name, func(b *testing.B) {
+			compare(b, admission, x.name, []server{x.audited, without}, load{request: post("/sched/v0.0.43/job/submit", l.waitingJob()), keepAlive: true, count: 40, after: l.cancelWaiting})
 		})
 	}
 }
 
-// with starts a gateway with additional environment variables.
-func (l *lab) with(b *testing.B, name string, env ...string) server {
+// startGateway starts a gateway with additional environment variables.
+func (l *lab) startGateway(b *testing.B, name string, env ...string) server {
 	b.Helper()
-	return l.built(b, l.bin, name, env...)
+	return l.startBuild(b, l.bin, name, env...)
 }
 
-// built starts a gateway from the programs in the directory bin, with
+// startBuild starts a gateway from the programs in the directory bin, with
 // additional environment variables.
-func (l *lab) built(b *testing.B, bin, name string, env ...string) server {
+func (l *lab) startBuild(b *testing.B, bin, name string, env ...string) server {
 	b.Helper()
 	ports, err := site.FreePorts(1)
 	must(b, err)
@@ -70,5 +70,5 @@ func (l *lab) built(b *testing.B, bin, name string, env ...string) server {
 	part.Env = append(part.Env[:len(part.Env):len(part.Env)], env...)
 	d := l.start(b, part)
 	b.Cleanup(func() { _ = d.Stop() })
-	return serving(b, d, to(strings.TrimPrefix(d.Address, "http://")))
+	return newServer(b, d, tcpDialer(strings.TrimPrefix(d.Address, "http://")))
 }

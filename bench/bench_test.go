@@ -33,12 +33,12 @@ func TestMain(m *testing.M) {
 // row is one line of a table: the name of the measurement, a figure for each
 // column, and the ratio of the first two figures if it is meaningful.
 type row struct {
-	what, unit string
+	name, unit string
 	figures    []float64
 	ratio      float64 // 0: not meaningful
 
-	least, greatest float64 // 95 % confidence interval of the ratio; 0: not computed
-	rounds          int     // number of rounds from which the interval was computed
+	low, high float64 // 95 % confidence interval of the ratio; 0: not computed
+	rounds    int     // number of rounds from which the interval was computed
 }
 
 // comparison is a table of measurements of one run.
@@ -51,7 +51,7 @@ type comparison struct {
 func (c *comparison) add(r row) { c.rows = append(c.rows, r) }
 
 // tables lists the tables in the order in which they are printed.
-var tables = []*comparison{pairs, reference, kinds, crowd, memory}
+var tables = []*comparison{pairs, inetdRuns, kinds, crowd, memory}
 
 var pairs = &comparison{title: fmt.Sprintf("cost of separate processes, median of paired rounds, %d clients", clients), columns: []string{"parent + workers", "one process"}}
 
@@ -62,15 +62,15 @@ func printTables() {
 		}
 		fmt.Printf("\n| %s | %s | ratio |\n|---|%s---:|\n", c.title, strings.Join(c.columns, " | "), strings.Repeat("---:|", len(c.columns)))
 		for _, r := range c.rows {
-			fmt.Printf("| %s |", r.what)
+			fmt.Printf("| %s |", r.name)
 			for _, f := range r.figures {
 				fmt.Printf(" %.4g %s |", f, r.unit)
 			}
 			if r.ratio != 0 {
 				fmt.Printf(" %.2f", r.ratio)
 			}
-			if r.least != 0 {
-				fmt.Printf(" (%.2f–%.2f, %d rounds)", r.least, r.greatest, r.rounds)
+			if r.low != 0 {
+				fmt.Printf(" (%.2f–%.2f, %d rounds)", r.low, r.high, r.rounds)
 			}
 			fmt.Println(" |")
 		}
@@ -85,7 +85,7 @@ const clients = 16
 // clients of a busy site use them. The ratio of the gateway's cost to that of
 // the single process should be at most 1.15.
 func BenchmarkPingKeptAlive(b *testing.B) {
-	pair(b, "ping, kept alive", load{request: get("/sched/v0.0.43/ping"), kept: true, count: 3000})
+	pair(b, "ping, kept alive", load{request: get("/sched/v0.0.43/ping"), keepAlive: true, count: 3000})
 }
 
 // BenchmarkPingConnectionEach measures requests that each use a new connection,
@@ -100,8 +100,8 @@ func BenchmarkPingConnectionEach(b *testing.B) {
 // their number.
 func BenchmarkSubmit(b *testing.B) {
 	l := theLab.open(b)
-	l.occupy(b)
-	pair(b, "submit, kept alive", load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 160, after: l.cancelWaiting})
+	l.occupyNode(b)
+	pair(b, "submit, kept alive", load{request: post("/sched/v0.0.43/job/submit", l.waitingJob()), keepAlive: true, count: 160, after: l.cancelWaiting})
 }
 
 // sample is the result of one round of one server.
@@ -111,37 +111,37 @@ type sample struct {
 }
 
 // pair compares the gateway with the single process.
-func pair(b *testing.B, what string, l load) {
+func pair(b *testing.B, name string, l load) {
 	lab := theLab.open(b)
-	compare(b, pairs, what, []server{lab.gateway(b), lab.single(b)}, l)
+	compare(b, pairs, name, []server{lab.gateway(b), lab.single(b)}, l)
 }
 
 // measure sends the requests of l to s once.
 func measure(b *testing.B, s server, l load) sample {
 	b.Helper()
-	before, begun := s.cpu(b), time.Now()
+	before, start := s.cpu(b), time.Now()
 	if err := l.run(s.dial); err != nil {
 		s.fail(b, err)
 	}
-	took, used := time.Since(begun), s.cpu(b)-before
+	elapsed, used := time.Since(start), s.cpu(b)-before
 	if l.after != nil {
 		l.after(b)
 	}
 	return sample{
 		cpu:  float64(used.Microseconds()) / float64(l.count),
-		rate: float64(l.count) / took.Seconds(),
+		rate: float64(l.count) / elapsed.Seconds(),
 	}
 }
 
-func median(samples []sample, of func(sample) float64) float64 {
+func median(samples []sample, value func(sample) float64) float64 {
 	var list []float64
 	for _, s := range samples {
-		list = append(list, of(s))
+		list = append(list, value(s))
 	}
-	return middle(list)
+	return medianFloat(list)
 }
 
-func middle(list []float64) float64 {
+func medianFloat(list []float64) float64 {
 	list = slices.SortedFunc(slices.Values(list), cmp.Compare)
 	if n := len(list); n%2 == 0 {
 		return (list[n/2-1] + list[n/2]) / 2

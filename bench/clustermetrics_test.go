@@ -19,9 +19,9 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-var clusterScrape = &comparison{title: "GET /metrics/cluster, 5000 nodes", columns: []string{"median", "peak memory of a worker"}}
+var clusterScrapes = &comparison{title: "GET /metrics/cluster, 5000 nodes", columns: []string{"median", "peak memory of a worker"}}
 
-func init() { tables = append(tables, clusterScrape) }
+func init() { tables = append(tables, clusterScrapes) }
 
 // BenchmarkClusterMetrics measures the time and the memory of a scrape for
 // several numbers of jobs. The controller has each answer ready and sends it at
@@ -31,28 +31,28 @@ func BenchmarkClusterMetrics(b *testing.B) {
 	sizes := []int{1000, manyJobs, 3 * manyJobs}
 	var servers []server
 	for _, jobs := range sizes {
-		servers = append(servers, l.before(b, newListing(b, 5000, jobs), fmt.Sprintf("listing-%d", jobs)))
+		servers = append(servers, l.startForController(b, startListController(b, 5000, jobs), fmt.Sprintf("listing-%d", jobs)))
 	}
-	took := make([][]float64, len(sizes))
+	durations := make([][]float64, len(sizes))
 	for b.Loop() {
 		for i, s := range servers {
-			begun := time.Now()
+			start := time.Now()
 			text, err := fetch(context.Background(), s.dial, "/metrics/cluster", "X-SCHED-USER-TOKEN", l.token)
 			must(b, err)
-			took[i] = append(took[i], 1000*time.Since(begun).Seconds())
+			durations[i] = append(durations[i], 1000*time.Since(start).Seconds())
 			if want := fmt.Sprintf("\nslurm_jobs %d\n", sizes[i]); !bytes.Contains(text, []byte(want)) {
 				b.Fatalf("no %q: %.300s", want, text)
 			}
 		}
 	}
 	for i, s := range servers {
-		clusterScrape.add(row{what: fmt.Sprintf("%d jobs (ms, MB)", sizes[i]), figures: []float64{middle(took[i]), s.peak(b)}})
+		clusterScrapes.add(row{name: fmt.Sprintf("%d jobs (ms, MB)", sizes[i]), figures: []float64{medianFloat(durations[i]), s.peak(b)}})
 	}
 	b.ReportMetric(0, "ns/op")
 }
 
-// before starts a gateway whose controller listens on port.
-func (l *lab) before(b *testing.B, port int, name string, args ...string) server {
+// startForController starts a gateway whose controller listens on port.
+func (l *lab) startForController(b *testing.B, port int, name string, args ...string) server {
 	b.Helper()
 	ports, err := site.FreePorts(1)
 	must(b, err)
@@ -70,12 +70,12 @@ func (l *lab) before(b *testing.B, port int, name string, args ...string) server
 	}
 	d := l.start(b, part)
 	b.Cleanup(func() { _ = d.Stop() })
-	return serving(b, d, to(address))
+	return newServer(b, d, tcpDialer(address))
 }
 
-// newListing starts a controller that accepts every token and has lists with
+// startListController starts a controller that accepts every token and has lists with
 // the given numbers of nodes and jobs. It returns the controller's port.
-func newListing(b *testing.B, nodes, jobs int) int {
+func startListController(b *testing.B, nodes, jobs int) int {
 	b.Helper()
 	encode := func(kind message.Type, body message.Body) []byte {
 		frame, err := message.Encode(codec.Newest, 0, kind, nil, body)
@@ -104,15 +104,15 @@ func newListing(b *testing.B, nodes, jobs int) int {
 	}
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(b, err)
-	var all sync.WaitGroup
-	b.Cleanup(func() { ln.Close(); all.Wait() })
-	all.Go(func() {
+	var wg sync.WaitGroup
+	b.Cleanup(func() { ln.Close(); wg.Wait() })
+	wg.Go(func() {
 		for {
 			nc, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			all.Go(func() {
+			wg.Go(func() {
 				defer nc.Close()
 				if request, err := wire.Read(nc, 1<<20); err == nil {
 					f, _ := message.ParseFrame(request)

@@ -12,9 +12,9 @@ import (
 
 var crowd = &comparison{title: "one healthy client, a connection for each ping", columns: []string{"500 slow clients", "alone"}}
 
-// slowOnes is the number of slow clients. Each sends one byte per second of a
+// slowClients is the number of slow clients. Each sends one byte per second of a
 // header that never ends.
-const slowOnes = 500
+const slowClients = 500
 
 // BenchmarkCrowd measures how a crowd of slow clients affects the latency of a
 // normal client.
@@ -24,16 +24,16 @@ func BenchmarkCrowd(b *testing.B) {
 	var with, without []float64
 	for b.Loop() {
 		without = append(without, l.latencies(b, g)...)
-		end := slow(b, g)
+		stop := startSlowClients(b, g)
 		with = append(with, l.latencies(b, g)...)
-		end()
+		stop()
 	}
 	for _, p := range []struct {
-		name string
-		part float64
+		name     string
+		quantile float64
 	}{{"p50", 0.50}, {"p99", 0.99}} {
-		a, c := percentile(with, p.part), percentile(without, p.part)
-		crowd.add(row{what: "latency, " + p.name, unit: "ms", figures: []float64{a, c}, ratio: a / c})
+		a, c := percentile(with, p.quantile), percentile(without, p.quantile)
+		crowd.add(row{name: "latency, " + p.name, unit: "ms", figures: []float64{a, c}, ratio: a / c})
 		b.ReportMetric(a, p.name+"-ms")
 	}
 	b.ReportMetric(0, "ns/op")
@@ -45,21 +45,21 @@ func (l *lab) latencies(b *testing.B, s server) []float64 {
 	b.Helper()
 	var list []float64
 	for range 200 {
-		begun := time.Now()
-		if err := (load{request: get("/sched/v0.0.43/ping"), count: 1, alone: true}).run(s.dial); err != nil {
+		start := time.Now()
+		if err := (load{request: get("/sched/v0.0.43/ping"), count: 1, singleClient: true}).run(s.dial); err != nil {
 			b.Fatal(err)
 		}
-		list = append(list, time.Since(begun).Seconds()*1000)
+		list = append(list, time.Since(start).Seconds()*1000)
 	}
 	return list
 }
 
-// slow starts the slow clients. A client that is disconnected connects again.
-func slow(b *testing.B, s server) (end func()) {
+// startSlowClients starts the slow clients. A client that is disconnected connects again.
+func startSlowClients(b *testing.B, s server) (stop func()) {
 	b.Helper()
 	quit := make(chan struct{})
 	var wait sync.WaitGroup
-	for range slowOnes {
+	for range slowClients {
 		wait.Go(func() {
 			for {
 				c, err := s.dial(0)
@@ -81,12 +81,12 @@ func slow(b *testing.B, s server) (end func()) {
 
 // dribble sends a byte per second until the server closes the connection.
 func dribble(c net.Conn, quit <-chan struct{}) {
-	gone := make(chan struct{})
+	closed := make(chan struct{})
 	go func() {
-		defer close(gone)
+		defer close(closed)
 		_, _ = io.Copy(io.Discard, c)
 	}()
-	defer func() { c.Close(); <-gone }()
+	defer func() { c.Close(); <-closed }()
 	for i := 0; ; i++ {
 		if _, err := fmt.Fprintf(c, "%c", "GET / HTTP/1.1\r\nX: a"[min(i, 19)]); err != nil {
 			return
@@ -94,14 +94,14 @@ func dribble(c net.Conn, quit <-chan struct{}) {
 		select {
 		case <-quit:
 			return
-		case <-gone:
+		case <-closed:
 			return
 		case <-time.After(time.Second):
 		}
 	}
 }
 
-func percentile(list []float64, part float64) float64 {
+func percentile(list []float64, quantile float64) float64 {
 	slices.Sort(list)
-	return list[min(int(part*float64(len(list))), len(list)-1)]
+	return list[min(int(quantile*float64(len(list))), len(list)-1)]
 }

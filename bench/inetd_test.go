@@ -11,49 +11,49 @@ import (
 	"time"
 )
 
-var reference = &comparison{title: "one ping in inetd mode, from start to end, median", columns: []string{"schedrestd", "reference"}}
+var inetdRuns = &comparison{title: "one ping in inetd mode, from start to end, median", columns: []string{"schedrestd", "reference"}}
 
 // BenchmarkInetd measures a whole run of the gateway in inetd mode. The run
 // starts all processes and answers one ping. If LAB_ENV names the lab.env of a
 // running lab, the benchmark also measures Slurm's gateway.
 func BenchmarkInetd(b *testing.B) {
 	l := theLab.open(b)
-	ours := l.inetd()
-	theirs := slurmInetd(b)
+	schedrestd := l.inetd()
+	slurmrestd := slurmInetd(b)
 	var samples [2][]run
 	for round := 0; b.Loop(); round++ {
 		for i := range 2 {
-			which := (round + i) % 2
-			if once := []func() *exec.Cmd{ours, theirs}[which]; once != nil {
-				samples[which] = append(samples[which], measureRun(b, once()))
+			index := (round + i) % 2
+			if command := []func() *exec.Cmd{schedrestd, slurmrestd}[index]; command != nil {
+				samples[index] = append(samples[index], measureRun(b, command()))
 			}
 		}
 	}
 	b.ReportMetric(0, "ns/op")
 	for _, figure := range []struct {
-		what string
-		of   func(run) float64
+		name  string
+		value func(run) float64
 	}{
 		{"wall", func(r run) float64 { return r.wall.Seconds() * 1000 }},
 		{"CPU", func(r run) float64 { return r.cpu.Seconds() * 1000 }},
 	} {
-		r := row{what: figure.what, unit: "ms"}
+		r := row{name: figure.name, unit: "ms"}
 		for _, list := range samples {
 			var values []float64
 			for _, s := range list {
-				values = append(values, figure.of(s))
+				values = append(values, figure.value(s))
 			}
 			if len(values) > 0 {
-				r.figures = append(r.figures, middle(values))
+				r.figures = append(r.figures, medianFloat(values))
 			}
 		}
-		b.ReportMetric(r.figures[0], figure.what+"-ms")
+		b.ReportMetric(r.figures[0], figure.name+"-ms")
 		if len(r.figures) == 2 {
 			r.ratio = r.figures[0] / r.figures[1]
 		} else {
-			reference.columns = reference.columns[:1]
+			inetdRuns.columns = inetdRuns.columns[:1]
 		}
-		reference.add(r)
+		inetdRuns.add(r)
 	}
 }
 
@@ -64,16 +64,16 @@ func measureRun(b *testing.B, cmd *exec.Cmd) run {
 	b.Helper()
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
-	begun := time.Now()
+	start := time.Now()
 	err := cmd.Run()
-	took := time.Since(begun)
+	elapsed := time.Since(start)
 	if err != nil || !strings.HasPrefix(out.String(), "HTTP/1.1 200") {
 		b.Fatalf("%s: %v\n%s\n%s", cmd.Path, err, &out, &log)
 	}
-	return run{took, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	return run{elapsed, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 }
 
-const ask = "GET http://localhost/%s/%s/ping HTTP/1.1\r\n%s: %s\r\n\r\n"
+const pingRequest = "GET http://localhost/%s/%s/ping HTTP/1.1\r\n%s: %s\r\n\r\n"
 
 // inetd returns a command that runs the gateway once.
 func (l *lab) inetd() func() *exec.Cmd {
@@ -81,7 +81,7 @@ func (l *lab) inetd() func() *exec.Cmd {
 	return func() *exec.Cmd {
 		cmd := exec.Command(part.Path, part.Args[:len(part.Args)-1]...) // without the address, which is the last argument
 		cmd.Env = part.Env
-		cmd.Stdin = strings.NewReader(fmt.Sprintf(ask, "sched", "v0.0.43", "X-SCHED-USER-TOKEN", l.token))
+		cmd.Stdin = strings.NewReader(fmt.Sprintf(pingRequest, "sched", "v0.0.43", "X-SCHED-USER-TOKEN", l.token))
 		return cmd
 	}
 }
@@ -109,7 +109,7 @@ func slurmInetd(b *testing.B) func() *exec.Cmd {
 		cmd.Env = []string{"SLURM_JWT=daemon", "PATH=/usr/sbin:/usr/bin"}
 		cmd.Dir = "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: uid, Gid: gid}}
-		cmd.Stdin = strings.NewReader(fmt.Sprintf(ask, "slurm", "v0.0.41", "X-SLURM-USER-TOKEN", token))
+		cmd.Stdin = strings.NewReader(fmt.Sprintf(pingRequest, "slurm", "v0.0.41", "X-SLURM-USER-TOKEN", token))
 		return cmd
 	}
 }

@@ -19,17 +19,17 @@ import (
 
 var kinds = &comparison{title: "a connection for each ping over a UNIX socket, median", columns: []string{"shared worker", "worker per uid", "worker per connection"}}
 
-// someone is the user of a client's process.
-type someone struct{ uid, gid uint32 }
+// account is the user of a client's process.
+type account struct{ uid, gid uint32 }
 
-// people returns users of this machine. It returns only users who have names,
+// systemAccounts returns users of this machine. It returns only users who have names,
 // like the users of a site, because looking up a uid without a name takes
 // longer.
-func people(b *testing.B) []someone {
+func systemAccounts(b *testing.B) []account {
 	b.Helper()
 	text, err := os.ReadFile("/etc/passwd")
 	must(b, err)
-	var list []someone
+	var list []account
 	for line := range strings.Lines(string(text)) {
 		f := strings.Split(line, ":")
 		if len(f) < 4 {
@@ -38,7 +38,7 @@ func people(b *testing.B) []someone {
 		uid, err1 := strconv.ParseUint(f[2], 10, 32)
 		gid, err2 := strconv.ParseUint(f[3], 10, 32)
 		if err1 == nil && err2 == nil && uid != 0 && gid != 0 && uid < 65_534 && gid < 65_534 && len(list) < 10 {
-			list = append(list, someone{uint32(uid), uint32(gid)})
+			list = append(list, account{uint32(uid), uint32(gid)})
 		}
 	}
 	if len(list) == 0 {
@@ -55,27 +55,27 @@ func BenchmarkKinds(b *testing.B) {
 		b.Skip("needs root, to connect as several users")
 	}
 	l := theLab.open(b)
-	users := people(b)
-	one := func(int) someone { return users[0] }
-	several := func(client int) someone { return users[client%len(users)] }
+	users := systemAccounts(b)
+	firstUser := func(int) account { return users[0] }
+	rotateUsers := func(client int) account { return users[client%len(users)] }
 	serve := []string{"-u", fmt.Sprint(users[0].uid), "-g", fmt.Sprint(users[0].gid)}
-	all := []server{
-		l.local(b, "shared", "", one, serve...),
-		l.local(b, "per-uid", "become_user", several),
-		l.local(b, "per-connection", "worker_per_connection", one, serve...),
+	servers := []server{
+		l.startLocal(b, "shared", "", firstUser, serve...),
+		l.startLocal(b, "per-uid", "become_user", rotateUsers),
+		l.startLocal(b, "per-connection", "worker_per_connection", firstUser, serve...),
 	}
-	plain := load{request: get("/sched/v0.0.43/ping"), count: 300, local: true}
-	samples := make([][]sample, len(all))
-	for _, s := range all {
-		measure(b, s, plain) // warm up
+	pings := load{request: get("/sched/v0.0.43/ping"), count: 300, local: true}
+	samples := make([][]sample, len(servers))
+	for _, s := range servers {
+		measure(b, s, pings) // warm up
 	}
 	for round := 0; b.Loop(); round++ {
-		for i := range all {
-			which := (round + i) % len(all)
-			samples[which] = append(samples[which], measure(b, all[which], plain))
+		for i := range servers {
+			index := (round + i) % len(servers)
+			samples[index] = append(samples[index], measure(b, servers[index], pings))
 		}
 	}
-	cpu, rate := row{what: "CPU per request", unit: "µs"}, row{what: "requests per second"}
+	cpu, rate := row{name: "CPU per request", unit: "µs"}, row{name: "requests per second"}
 	for _, list := range samples {
 		cpu.figures = append(cpu.figures, median(list, func(s sample) float64 { return s.cpu }))
 		rate.figures = append(rate.figures, median(list, func(s sample) float64 { return s.rate }))
@@ -87,20 +87,20 @@ func BenchmarkKinds(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// local starts a gateway with only rest_auth/local on a UNIX socket. Each
+// startLocal starts a gateway with only rest_auth/local on a UNIX socket. Each
 // client connects as the user that who(client) returns.
-func (l *lab) local(b *testing.B, name, switches string, who func(client int) someone, args ...string) server {
+func (l *lab) startLocal(b *testing.B, name, switches string, userOf func(client int) account, args ...string) server {
 	b.Helper()
-	return l.localOf(b, l.bin, name, switches, who, args...)
+	return l.startLocalBuild(b, l.bin, name, switches, userOf, args...)
 }
 
-// localOf starts a gateway as local does, with the programs in the directory
+// startLocalBuild starts a gateway as local does, with the programs in the directory
 // bin.
-func (l *lab) localOf(b *testing.B, bin, name, switches string, who func(client int) someone, args ...string) server {
+func (l *lab) startLocalBuild(b *testing.B, bin, name, switches string, userOf func(client int) account, args ...string) server {
 	b.Helper()
 	path := filepath.Join(l.Dir, name, "sock")
 	must(b, os.Mkdir(filepath.Dir(path), 0o755))
-	dial := func(client int) (net.Conn, error) { return thread.DialAs(who(client).uid, who(client).gid, path) }
+	dial := func(client int) (net.Conn, error) { return thread.DialAs(userOf(client).uid, userOf(client).gid, path) }
 	args = append([]string{"-f", l.Conf(), "-a", "rest_auth/local"}, append(args, "unix:"+path)...)
 	d := l.start(b, site.Part{
 		Program: site.Program{Name: name, Path: filepath.Join(bin, "schedrestd"), Args: args, Log: l.Log(name),
@@ -120,19 +120,19 @@ func (l *lab) localOf(b *testing.B, bin, name, switches string, who func(client 
 		},
 	})
 	b.Cleanup(func() { _ = d.Stop() })
-	s := serving(b, d, dial)
-	s.changing = true
+	s := newServer(b, d, dial)
+	s.hasChangingChildren = true
 	return s
 }
 
-// family returns the CPU time of a process, of its running children, and of the
+// familyCPU returns the CPU time of a process, of its running children, and of the
 // children that have exited.
-func family(b *testing.B, pid int) time.Duration {
+func familyCPU(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	must(b, err)
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	sum := clock(pid)
+	sum := cpuTime(pid)
 	for _, f := range fields[13:15] { // cutime, cstime
 		ticks, err := strconv.Atoi(f)
 		must(b, err)
@@ -141,7 +141,7 @@ func family(b *testing.B, pid int) time.Duration {
 	list, err := process.Descendants(pid)
 	must(b, err)
 	for _, st := range list {
-		sum += clock(st.PID)
+		sum += cpuTime(st.PID)
 	}
 	return sum
 }

@@ -51,7 +51,7 @@ func (l *lab) open(b *testing.B) *lab {
 	l.up(b, l.Scheddbd(l.bin))
 	l.up(b, l.Schedctld(l.bin))
 	l.up(b, l.Schedrestd(l.bin, fmt.Sprintf("127.0.0.1:%d", ports[0])))
-	l.up(b, l.plain(b, fmt.Sprintf("127.0.0.1:%d", ports[1])))
+	l.up(b, l.singlePart(b, fmt.Sprintf("127.0.0.1:%d", ports[1])))
 	l.token, err = l.Token(context.Background(), "", time.Hour)
 	must(b, err)
 	return l
@@ -92,13 +92,13 @@ func (l *lab) close() {
 	}
 }
 
-// plain returns a daemon that consists of one process: this test program, which
+// singlePart returns a daemon that consists of one process: this test program, which
 // runs serveSingle.
-func (l *lab) plain(b *testing.B, listen string) site.Part {
+func (l *lab) singlePart(b *testing.B, listen string) site.Part {
 	b.Helper()
 	self, err := os.Executable()
 	must(b, err)
-	text, err := json.Marshal(single{Listen: listen, Setup: work.Setup{Setup: ipc.Setup{JWT: true, Requests: 124},
+	text, err := json.Marshal(singleConfig{Listen: listen, Setup: work.Setup{Setup: ipc.Setup{JWT: true, Requests: 124},
 		Cluster:     "demo",
 		Controllers: []work.Address{{Name: l.Node, Network: "tcp", Address: fmt.Sprintf("127.0.0.1:%d", l.Controller)}},
 		Accounting:  []work.Address{{Name: l.Node, Network: "tcp", Address: fmt.Sprintf("127.0.0.1:%d", l.Accounting)}},
@@ -122,20 +122,20 @@ type server struct {
 	daemon *site.Daemon
 	pids   []int // its own process first
 
-	changing bool // its children change during a measurement
+	hasChangingChildren bool // its children change during a measurement
 }
 
-func (l *lab) gateway(b *testing.B) server { return l.server(b, 2) }
-func (l *lab) single(b *testing.B) server  { return l.server(b, 3) }
+func (l *lab) gateway(b *testing.B) server { return l.daemonServer(b, 2) }
+func (l *lab) single(b *testing.B) server  { return l.daemonServer(b, 3) }
 
-func (l *lab) server(b *testing.B, i int) server {
+func (l *lab) daemonServer(b *testing.B, i int) server {
 	b.Helper()
 	d := l.daemons[i]
-	return serving(b, d, to(strings.TrimPrefix(d.Address, "http://")))
+	return newServer(b, d, tcpDialer(strings.TrimPrefix(d.Address, "http://")))
 }
 
-// serving returns the server for daemon d, with its current processes.
-func serving(b *testing.B, d *site.Daemon, dial dialer) server {
+// newServer returns the server for daemon d, with its current processes.
+func newServer(b *testing.B, d *site.Daemon, dial dialer) server {
 	b.Helper()
 	s := server{name: d.Name, dial: dial, daemon: d, pids: []int{d.PID()}}
 	list, err := process.Descendants(d.PID())
@@ -160,18 +160,18 @@ func (s server) fail(b *testing.B, err error) {
 // cpu returns the CPU time that all processes of s have used.
 func (s server) cpu(b *testing.B) time.Duration {
 	b.Helper()
-	if s.changing {
-		return family(b, s.pids[0])
+	if s.hasChangingChildren {
+		return familyCPU(b, s.pids[0])
 	}
 	var sum time.Duration
 	for _, pid := range s.pids {
-		sum += clock(pid)
+		sum += cpuTime(pid)
 	}
 	return sum
 }
 
-// clock returns the CPU time of a process, or 0 if it has exited.
-func clock(pid int) time.Duration {
+// cpuTime returns the CPU time of a process, or 0 if it has exited.
+func cpuTime(pid int) time.Duration {
 	// This computes the id of another process's CPU clock, as
 	// clock_getcpuclockid(3) does.
 	const sched = 2
@@ -182,9 +182,9 @@ func clock(pid int) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// occupy starts a job that takes all processors of the node, so that all later
+// occupyNode starts a job that takes all processors of the node, so that all later
 // jobs wait.
-func (l *lab) occupy(b *testing.B) {
+func (l *lab) occupyNode(b *testing.B) {
 	b.Helper()
 	g := site.NewGateway(l.daemons[2].Address, l.token)
 	n, err := g.Node(context.Background(), l.Node)
@@ -210,8 +210,8 @@ func (l *lab) cancelWaiting(b *testing.B) {
 	}
 }
 
-// waiting returns the body of a submission of a job that will wait.
-func (l *lab) waiting() string {
+// waitingJob returns the body of a submission of a job that will wait.
+func (l *lab) waitingJob() string {
 	var d site.Description
 	d.Job.Name, d.Job.Script, d.Job.WorkDir, d.Job.TimeLimit = "waits", "#!/bin/sh\ntrue\n", "/tmp", 1
 	d.Job.Environment = []string{"PATH=/usr/bin:/bin"}

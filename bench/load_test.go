@@ -17,12 +17,12 @@ import (
 
 // load is a number of identical requests.
 type load struct {
-	request string // with a %s for headers
-	kept    bool   // persistent connections; otherwise each request has its own
-	count   int
-	local   bool          // without a token, because the kernel identifies the user
-	alone   bool          // one client instead of several
-	token   func() string // returns the token of the next request; nil: the lab's token
+	request      string // with a %s for headers
+	keepAlive    bool   // persistent connections; otherwise each request has its own
+	count        int
+	local        bool          // without a token, because the kernel identifies the user
+	singleClient bool          // one client instead of several
+	token        func() string // returns the token of the next request; nil: the lab's token
 
 	after func(*testing.B) // called after each round, outside the measurement; may be nil
 }
@@ -38,8 +38,8 @@ func post(path, body string) string {
 // dialer opens the next connection of a client.
 type dialer func(client int) (net.Conn, error)
 
-// to returns a dialer for a TCP address.
-func to(address string) dialer {
+// tcpDialer returns a dialer for a TCP address.
+func tcpDialer(address string) dialer {
 	return func(int) (net.Conn, error) { return net.Dial("tcp", address) }
 }
 
@@ -57,16 +57,16 @@ func (l load) run(dial dialer) error {
 		text := l.text(theLab.token)
 		next = func() string { return text }
 	}
-	var left atomic.Int64
-	left.Store(int64(l.count))
+	var remaining atomic.Int64
+	remaining.Store(int64(l.count))
 	n := clients
-	if l.alone {
+	if l.singleClient {
 		n = 1
 	}
 	failures := make([]error, n)
 	var wait sync.WaitGroup
 	for i := range n {
-		wait.Go(func() { failures[i] = l.client(i, dial, next, &left) })
+		wait.Go(func() { failures[i] = l.client(i, dial, next, &remaining) })
 	}
 	wait.Wait()
 	return errors.Join(failures...)
@@ -79,19 +79,19 @@ func (l load) text(token string) string {
 	if token != "" {
 		headers = "X-SCHED-USER-TOKEN: " + token + "\r\n"
 	}
-	if !l.kept {
+	if !l.keepAlive {
 		headers += "Connection: close\r\n"
 	}
 	return fmt.Sprintf(l.request, headers)
 }
 
-func (l load) client(i int, dial dialer, next func() string, left *atomic.Int64) error {
-	for left.Load() > 0 {
+func (l load) client(i int, dial dialer, next func() string, remaining *atomic.Int64) error {
+	for remaining.Load() > 0 {
 		c, err := dial(i)
 		if err != nil {
 			return err
 		}
-		err = l.converse(c, next, left)
+		err = l.requestLoop(c, next, remaining)
 		c.Close()
 		if err != nil {
 			return err
@@ -100,11 +100,11 @@ func (l load) client(i int, dial dialer, next func() string, left *atomic.Int64)
 	return nil
 }
 
-// converse sends requests on one connection until none are left. If l does not
+// requestLoop sends requests on one connection until none are left. If l does not
 // keep connections, converse sends only one request.
-func (l load) converse(c net.Conn, next func() string, left *atomic.Int64) error {
+func (l load) requestLoop(c net.Conn, next func() string, remaining *atomic.Int64) error {
 	in := bufio.NewReader(c)
-	for left.Add(-1) >= 0 {
+	for remaining.Add(-1) >= 0 {
 		if _, err := io.WriteString(c, next()); err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (l load) converse(c net.Conn, next func() string, left *atomic.Int64) error
 			path, _, _ := strings.Cut(rest, " ")
 			return site.ResponseError(method, path, resp.Status, body)
 		}
-		if !l.kept {
+		if !l.keepAlive {
 			return nil
 		}
 	}

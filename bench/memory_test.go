@@ -15,7 +15,7 @@ import (
 
 var memory = &comparison{title: "memory in MB", columns: []string{"1000 connections", "none"}}
 
-const manyOnes = 1000
+const openConns = 1000
 
 // BenchmarkMemory measures the memory that open connections take after one
 // request each.
@@ -24,14 +24,14 @@ func BenchmarkMemory(b *testing.B) {
 	ports, err := site.FreePorts(1)
 	must(b, err)
 	part := l.Schedrestd(l.bin, fmt.Sprintf("127.0.0.1:%d", ports[0]))
-	part.Args = append([]string{"--max-connections", strconv.Itoa(manyOnes)}, part.Args...)
+	part.Args = append([]string{"--max-connections", strconv.Itoa(openConns)}, part.Args...)
 	part.Log = l.Log("memory")
 	d := l.start(b, part)
 	b.Cleanup(func() { _ = d.Stop() })
-	s := serving(b, d, to(fmt.Sprintf("127.0.0.1:%d", ports[0])))
+	s := newServer(b, d, tcpDialer(fmt.Sprintf("127.0.0.1:%d", ports[0])))
 	for b.Loop() {
 		without := s.memory(b)
-		conns := l.hold(b, s)
+		conns := l.holdConns(b, s)
 		with := s.memory(b)
 		for _, c := range conns {
 			c.Close()
@@ -39,19 +39,19 @@ func BenchmarkMemory(b *testing.B) {
 		if len(memory.rows) > 0 {
 			continue // only the first round counts, because later rounds reuse its memory
 		}
-		memory.add(row{what: "parent, resident", unit: "MB", figures: []float64{with[0], without[0]}, ratio: with[0] / without[0]})
-		memory.add(row{what: "both workers, proportional", unit: "MB", figures: []float64{with[1], without[1]}, ratio: with[1] / without[1]})
+		memory.add(row{name: "parent, resident", unit: "MB", figures: []float64{with[0], without[0]}, ratio: with[0] / without[0]})
+		memory.add(row{name: "both workers, proportional", unit: "MB", figures: []float64{with[1], without[1]}, ratio: with[1] / without[1]})
 	}
 	b.ReportMetric(memory.rows[0].figures[0], "parent-MB")
 	b.ReportMetric(memory.rows[1].figures[0], "workers-MB")
 	b.ReportMetric(0, "ns/op")
 }
 
-// hold opens connections and sends one request on each.
-func (l *lab) hold(b *testing.B, s server) []io.Closer {
+// holdConns opens connections and sends one request on each.
+func (l *lab) holdConns(b *testing.B, s server) []io.Closer {
 	b.Helper()
 	var list []io.Closer
-	for range manyOnes {
+	for range openConns {
 		c, err := s.dial(0)
 		must(b, err)
 		list = append(list, c)

@@ -11,34 +11,34 @@ import (
 // compare measures both servers in rounds of alternating order. It adds two
 // rows to a table, the parameter into: one row with CPU times, and one with
 // request rates.
-func compare(b *testing.B, into *comparison, what string, both []server, l load) {
-	for _, s := range both {
+func compare(b *testing.B, table *comparison, label string, servers []server, l load) {
+	for _, s := range servers {
 		measure(b, s, l) // warm up
 	}
 	samples := [2][]sample{}
 	for round := 0; b.Loop(); round++ {
-		for i := range both {
-			which := (round + i) % 2
-			samples[which] = append(samples[which], measure(b, both[which], l))
+		for i := range servers {
+			index := (round + i) % 2
+			samples[index] = append(samples[index], measure(b, servers[index], l))
 		}
 	}
 	for _, x := range []struct {
-		what, unit string
-		of         func(sample) float64
+		label, unit string
+		value       func(sample) float64
 	}{
 		{"CPU per request", "µs", func(s sample) float64 { return s.cpu }},
 		{"requests per second", "", func(s sample) float64 { return s.rate }},
 	} {
 		var ratios []float64
 		for i := range samples[0] {
-			ratios = append(ratios, x.of(samples[0][i])/x.of(samples[1][i]))
+			ratios = append(ratios, x.value(samples[0][i])/x.value(samples[1][i]))
 		}
-		first := median(samples[0], x.of)
-		r := row{what: what + ": " + x.what, unit: x.unit, figures: []float64{first, median(samples[1], x.of)}, ratio: middle(ratios)}
-		r.least, r.greatest = interval(ratios)
+		first := median(samples[0], x.value)
+		r := row{name: label + ": " + x.label, unit: x.unit, figures: []float64{first, median(samples[1], x.value)}, ratio: medianFloat(ratios)}
+		r.low, r.high = interval(ratios)
 		r.rounds = len(ratios)
-		into.add(r)
-		name := strings.ReplaceAll(x.what, " ", "-")
+		table.add(r)
+		name := strings.ReplaceAll(x.label, " ", "-")
 		b.ReportMetric(first, name)
 		b.ReportMetric(r.ratio, name+"-ratio")
 	}

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-var sandboxed = &comparison{title: fmt.Sprintf("the workers' sandbox, median of paired rounds, %d clients", clients), columns: []string{"with", "without"}}
+var sandboxCost = &comparison{title: fmt.Sprintf("the workers' sandbox, median of paired rounds, %d clients", clients), columns: []string{"with", "without"}}
 
-func init() { tables = append(tables, sandboxed) }
+func init() { tables = append(tables, sandboxCost) }
 
 // BenchmarkSandbox compares the same gateway with and without the sandbox. The
 // sandbox should cost at most 5 % (a ratio of 1.05).
@@ -19,31 +19,33 @@ func BenchmarkSandbox(b *testing.B) {
 	without := withoutSandbox(b)
 	ping := get("/sched/v0.0.43/ping")
 	b.Run("serve", func(b *testing.B) {
-		both := []server{l.with(b, "sandbox"), l.built(b, without, "nosandbox")}
+		servers := []server{l.startGateway(b, "sandbox"), l.startBuild(b, without, "nosandbox")}
 		for _, x := range []struct {
-			what string
+			name string
 			load
 		}{
-			{"ping, kept alive", load{request: ping, kept: true, count: 3000}},
+			{"ping, kept alive", load{request: ping, keepAlive: true, count: 3000}},
 			{"ping, a connection each", load{request: ping, count: 1500}},
-			{"one node, kept alive", load{request: get("/sched/v0.0.43/node/" + l.Node), kept: true, count: 2000}},
+			{"one node, kept alive", load{request: get("/sched/v0.0.43/node/" + l.Node), keepAlive: true, count: 2000}},
 		} {
-			b.Run(x.what, func(b *testing.B) { compare(b, sandboxed, x.what, both, x.load) })
+			b.Run(x.name, func(b *testing.B) { compare(b, sandboxCost, x.name, servers, x.load) })
 		}
 	})
 	b.Run("start", func(b *testing.B) {
 		if os.Geteuid() != 0 {
 			b.Skip("needs root, to connect as a user")
 		}
-		users := people(b)
-		one := func(int) someone { return users[0] }
+		users := systemAccounts(b)
+		firstUser := func(int) account { return users[0] }
 		serve := []string{"-u", fmt.Sprint(users[0].uid), "-g", fmt.Sprint(users[0].gid)}
-		both := []server{
-			l.localOf(b, l.bin, "sandbox-start", "worker_per_connection", one, serve...),
-			l.localOf(b, without, "nosandbox-start", "worker_per_connection", one, serve...),
+		servers := []server{
+			l.startLocalBuild(b, l.bin, "sandbox-start", "worker_per_connection", firstUser, serve...),
+			l.startLocalBuild(b, without, "nosandbox-start", "worker_per_connection", firstUser, serve...),
 		}
-		const what = "a worker started, and one ping"
-		b.Run(what, func(b *testing.B) { compare(b, sandboxed, what, both, load{request: ping, count: 100, local: true}) })
+		const name = "a worker started, and one ping"
+		b.Run(name, func(b *testing.B) {
+			compare(b, sandboxCost, name, servers, load{request: ping, count: 100, local: true})
+		})
 	})
 }
 

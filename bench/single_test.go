@@ -15,8 +15,8 @@ import (
 // that server.
 const singleEnv = "SCHEDRESTD_BENCH_SINGLE"
 
-// single is the configuration of the single process.
-type single struct {
+// singleConfig is the configuration of the single process.
+type singleConfig struct {
 	Listen string
 	Setup  work.Setup
 }
@@ -24,7 +24,7 @@ type single struct {
 // serveSingle serves the same API as a worker, with the same time limits, in a
 // single process that accepts the connections itself.
 func serveSingle(text string) {
-	var s single
+	var s singleConfig
 	err := json.Unmarshal([]byte(text), &s)
 	if err == nil {
 		var handler http.Handler

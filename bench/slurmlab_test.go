@@ -36,7 +36,7 @@ type slurmLab struct {
 	token    string
 	dir      string // logs
 	daemons  []*site.Daemon
-	both     []server // both gateways as servers
+	servers  []server // both gateways as servers
 }
 
 var slurm slurmLab
@@ -84,27 +84,31 @@ func (l *slurmLab) close() {
 func (l *slurmLab) pair(b *testing.B) []server {
 	b.Helper()
 	if l.daemons == nil {
-		for _, p := range []site.Program{l.ourProgram(b), l.theirProgram()} {
+		for _, p := range []site.Program{l.schedrestdProgram(b), l.slurmrestdProgram()} {
 			d, s := l.start(b, p)
-			l.daemons, l.both = append(l.daemons, d), append(l.both, s)
+			l.daemons, l.servers = append(l.daemons, d), append(l.servers, s)
 		}
 	}
-	return l.both
+	return l.servers
 }
 
-// ours and theirs each start a gateway for one benchmark only.
-func (l *slurmLab) ours(b *testing.B) server   { return l.own(b, l.ourProgram(b)) }
-func (l *slurmLab) theirs(b *testing.B) server { return l.own(b, l.theirProgram()) }
+// startSchedrestd and theirs each start a gateway for one benchmark only.
+func (l *slurmLab) startSchedrestd(b *testing.B) server {
+	return l.startTemporary(b, l.schedrestdProgram(b))
+}
+func (l *slurmLab) startSlurmrestd(b *testing.B) server {
+	return l.startTemporary(b, l.slurmrestdProgram())
+}
 
-func (l *slurmLab) own(b *testing.B, p site.Program) server {
+func (l *slurmLab) startTemporary(b *testing.B, p site.Program) server {
 	b.Helper()
 	d, s := l.start(b, p)
 	b.Cleanup(func() { _ = d.Stop() })
 	return s
 }
 
-// ourProgram returns this gateway with the settings of a usual site.
-func (l *slurmLab) ourProgram(b *testing.B) site.Program {
+// schedrestdProgram returns this gateway with the settings of a usual site.
+func (l *slurmLab) schedrestdProgram(b *testing.B) site.Program {
 	b.Helper()
 	path, err := filepath.Abs("../bin/schedrestd")
 	must(b, err)
@@ -112,11 +116,11 @@ func (l *slurmLab) ourProgram(b *testing.B) site.Program {
 		Args: []string{"-f", l.conf, "-u", site.Nobody, "-g", site.NobodyGroup()}}
 }
 
-// theirProgram returns slurmrestd with its defaults, except that it accepts
+// slurmrestdProgram returns slurmrestd with its defaults, except that it accepts
 // only tokens (rest_auth/jwt). It runs under setpriv, which sets the
 // parent-death signal again after the change of user has cleared it. With that
 // signal, the program ends with the benchmarks.
-func (l *slurmLab) theirProgram() site.Program {
+func (l *slurmLab) slurmrestdProgram() site.Program {
 	return site.Program{Name: "slurmrestd", Path: "/usr/sbin/chroot", Env: []string{"SLURM_JWT=daemon"}, Args: []string{l.root,
 		"setpriv", "--reuid=" + l.uid, "--regid=" + l.gid, "--clear-groups", "--pdeathsig=KILL", "slurmrestd", "-a", "rest_auth/jwt"}}
 }
@@ -129,19 +133,19 @@ func (l *slurmLab) start(b *testing.B, p site.Program) (*site.Daemon, server) {
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	p.Log, p.Args = filepath.Join(l.dir, p.Name), append(p.Args, address)
 	d := theLab.start(b, site.Part{Program: p, Address: "http://" + address, Check: func(ctx context.Context) error {
-		_, err := l.fetch(ctx, to(address), "/ping")
+		_, err := l.fetch(ctx, tcpDialer(address), "/ping")
 		return err
 	}})
-	return d, serving(b, d, to(address))
+	return d, newServer(b, d, tcpDialer(address))
 }
 
 // fetch returns the body of the answer to a request of the API.
 func (l *slurmLab) fetch(ctx context.Context, dial dialer, path string) ([]byte, error) {
-	return l.page(ctx, dial, slurmVersion+path)
+	return l.fetchPath(ctx, dial, slurmVersion+path)
 }
 
-// page returns the body of an answer.
-func (l *slurmLab) page(ctx context.Context, dial dialer, path string) ([]byte, error) {
+// fetchPath returns the body of an answer.
+func (l *slurmLab) fetchPath(ctx context.Context, dial dialer, path string) ([]byte, error) {
 	return fetch(ctx, dial, path, "X-SLURM-USER-TOKEN", l.token)
 }
 
@@ -173,7 +177,7 @@ func fetch(ctx context.Context, dial dialer, path, header, token string) ([]byte
 // worker of this gateway, or the only process of Slurm's gateway.
 func (s server) peak(b *testing.B) float64 {
 	b.Helper()
-	var most float64
+	var largest float64
 	for _, pid := range s.pids {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		must(b, err)
@@ -181,28 +185,28 @@ func (s server) peak(b *testing.B) float64 {
 			if f := strings.Fields(line); f[0] == "VmHWM:" {
 				kb, err := strconv.Atoi(f[1])
 				must(b, err)
-				most = max(most, float64(kb)/1024)
+				largest = max(largest, float64(kb)/1024)
 			}
 		}
 	}
-	return most
+	return largest
 }
 
-// fill submits held jobs until there are at least n.
-func (l *slurmLab) fill(b *testing.B, n int) {
+// fillJobs submits held jobs until there are at least n.
+func (l *slurmLab) fillJobs(b *testing.B, n int) {
 	b.Helper()
 	s := l.pair(b)[0]
-	if missing := n - l.jobs(b, s); missing > 0 {
+	if missing := n - l.countJobs(b, s); missing > 0 {
 		b.Logf("submitting %d jobs first", missing)
-		volley{path: "/job/submit", body: heldJob, kept: true, count: missing}.ask(b, l, s)
+		slurmLoad{path: "/job/submit", body: heldJob, keepAlive: true, count: missing}.run(b, l, s)
 	}
-	if have := l.jobs(b, s); have < n {
+	if have := l.countJobs(b, s); have < n {
 		b.Fatalf("the controller lists %d jobs after the missing ones of %d were submitted", have, n)
 	}
 }
 
-// jobs returns the number of jobs that the controller lists.
-func (l *slurmLab) jobs(b *testing.B, s server) int {
+// countJobs returns the number of jobs that the controller lists.
+func (l *slurmLab) countJobs(b *testing.B, s server) int {
 	b.Helper()
 	text, err := l.fetch(context.Background(), s.dial, "/jobs/state")
 	must(b, err)

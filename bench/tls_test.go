@@ -46,7 +46,7 @@ func init() {
 // serveSecure serves as serveSingle does, with TLS and with the key in its own
 // memory.
 func serveSecure(text, dir string) error {
-	var s single
+	var s singleConfig
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return err
 	}
@@ -66,31 +66,31 @@ func BenchmarkHandshakes(b *testing.B) {
 	must(b, err)
 	gateway, process := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
 	dir := filepath.Dir(l.Conf())
-	config := l.certified(b, dir)
+	config := l.writeCertificate(b, dir)
 
-	ours := l.Schedrestd(l.bin, "https://"+gateway)
-	for i, arg := range ours.Args {
+	keeperPart := l.Schedrestd(l.bin, "https://"+gateway)
+	for i, arg := range keeperPart.Args {
 		if arg == l.Conf() {
-			ours.Args[i] = filepath.Join(dir, "tls.conf")
+			keeperPart.Args[i] = filepath.Join(dir, "tls.conf")
 		}
 	}
-	ours.Name, ours.Log, ours.Check = "keeper", l.Log("keeper"), shaken(gateway, config)
-	alone := l.plain(b, process)
-	alone.Name, alone.Log, alone.Check = "TLS in one process", l.Log("secure"), shaken(process, config)
-	alone.Env = append(alone.Env, secureEnv+"="+dir)
+	keeperPart.Name, keeperPart.Log, keeperPart.Check = "keeper", l.Log("keeper"), answersTLS(gateway, config)
+	singlePart := l.singlePart(b, process)
+	singlePart.Name, singlePart.Log, singlePart.Check = "TLS in one process", l.Log("secure"), answersTLS(process, config)
+	singlePart.Env = append(singlePart.Env, secureEnv+"="+dir)
 
-	var both []server
-	for i, p := range []site.Part{ours, alone} {
+	var servers []server
+	for i, p := range []site.Part{keeperPart, singlePart} {
 		d := l.start(b, p)
 		b.Cleanup(func() { _ = d.Stop() })
-		both = append(both, serving(b, d, securely([]string{gateway, process}[i], config)))
+		servers = append(servers, newServer(b, d, tlsDialer([]string{gateway, process}[i], config)))
 	}
-	compare(b, handshakes, "a handshake each", both, load{request: get("/healthz"), count: 400})
+	compare(b, handshakes, "a handshake each", servers, load{request: get("/healthz"), count: 400})
 }
 
-// certified writes a key, its certificate and a configuration that names them
+// writeCertificate writes a key, its certificate and a configuration that names them
 // into dir. It returns a configuration for clients.
-func (l *lab) certified(b *testing.B, dir string) *tls.Config {
+func (l *lab) writeCertificate(b *testing.B, dir string) *tls.Config {
 	b.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(b, err)
@@ -114,13 +114,13 @@ func (l *lab) certified(b *testing.B, dir string) *tls.Config {
 	return &tls.Config{RootCAs: roots, ServerName: "bench"}
 }
 
-// securely returns a dialer that connects to address and makes the handshake.
-func securely(address string, config *tls.Config) dialer {
+// tlsDialer returns a dialer that connects to address and makes the handshake.
+func tlsDialer(address string, config *tls.Config) dialer {
 	return func(int) (net.Conn, error) { return tls.Dial("tcp", address, config) }
 }
 
-// shaken returns a function that reports whether a server answers with TLS.
-func shaken(address string, config *tls.Config) func(context.Context) error {
+// answersTLS returns a function that reports whether a server answers with TLS.
+func answersTLS(address string, config *tls.Config) func(context.Context) error {
 	return func(context.Context) error {
 		c, err := tls.Dial("tcp", address, config)
 		if err != nil {

@@ -36,8 +36,8 @@ import (
 // whose token the worker remembers, those whose token the keeper verifies, and
 // those whose token the controller verifies.
 var (
-	verifying = &comparison{title: "signatures verified per second, median", columns: []string{"HS256 by the keeper, with the way there and back", "RS256 (2048 bits) in the worker"}}
-	asking    = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that is remembered", "a new token each, verified by the keeper", "a new token each, verified by the controller"}}
+	verifications = &comparison{title: "signatures verified per second, median", columns: []string{"HS256 by the keeper, with the way there and back", "RS256 (2048 bits) in the worker"}}
+	tokenRequests = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that is remembered", "a new token each, verified by the keeper", "a new token each, verified by the controller"}}
 )
 
 // keeperEnv makes this program a keeper.
@@ -47,7 +47,7 @@ func init() {
 	if os.Getenv(keeperEnv) != "" {
 		os.Exit(keeper.Main())
 	}
-	tables = append(tables, verifying, asking)
+	tables = append(tables, verifications, tokenRequests)
 }
 
 // Limits of the keeper. The limit of tasks is high, because RLIMIT_NPROC counts
@@ -63,10 +63,10 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	b.Helper()
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
 	must(b, err)
-	theirs := os.NewFile(uintptr(fd), "channel")
-	defer theirs.Close()
+	childEnd := os.NewFile(uintptr(fd), "channel")
+	defer childEnd.Close()
 	cmd := exec.Command("/proc/self/exe") // the keeper's user may have no access to its path
-	cmd.Env, cmd.Stderr, cmd.ExtraFiles = []string{keeperEnv + "=1", "GOMAXPROCS=2", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}, os.Stderr, []*os.File{theirs}
+	cmd.Env, cmd.Stderr, cmd.ExtraFiles = []string{keeperEnv + "=1", "GOMAXPROCS=2", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}, os.Stderr, []*os.File{childEnd}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	expect := &ipc.Attributes{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	if os.Getuid() == 0 { // a keeper has no capabilities
@@ -95,27 +95,27 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	file, err := os.Open(path)
 	must(b, err)
 	defer file.Close()
-	worker, far, err := ipc.Pair(ipc.Worker, ipc.Keeper)
+	worker, peerFD, err := ipc.Pair(ipc.Worker, ipc.Keeper)
 	must(b, err)
 	b.Cleanup(func() { worker.Close() })
-	end := os.NewFile(uintptr(far), "channel")
-	defer end.Close()
+	peerEnd := os.NewFile(uintptr(peerFD), "channel")
+	defer peerEnd.Close()
 
 	must(b, errors.Join(parent.Send(&ipc.ServiceSetup{Files: keeperFiles, Tasks: keeperTasks}), parent.Send(expect)))
-	hear[*ipc.Ready](b, parent)
-	none, err := os.Open(os.DevNull)
+	receive[*ipc.Ready](b, parent)
+	devNull, err := os.Open(os.DevNull)
 	must(b, err)
-	defer none.Close()
-	empty := int(none.Fd())
-	must(b, parent.Send(&ipc.SecretKeys{Token: true, Followed: true}, empty, empty, empty, int(file.Fd())))
-	if kept := hear[*ipc.Kept](b, parent); !kept.OK {
-		b.Fatal(kept.Reason)
+	defer devNull.Close()
+	emptyFD := int(devNull.Fd())
+	must(b, parent.Send(&ipc.SecretKeys{Token: true, Followed: true}, emptyFD, emptyFD, emptyFD, int(file.Fd())))
+	if reply := receive[*ipc.Kept](b, parent); !reply.OK {
+		b.Fatal(reply.Reason)
 	}
-	must(b, parent.Send(&work.Client{Number: 1}, int(end.Fd())))
+	must(b, parent.Send(&work.Client{Number: 1}, int(peerEnd.Fd())))
 	return worker
 }
 
-func hear[M ipc.Message](b *testing.B, channel *ipc.Channel) M {
+func receive[M ipc.Message](b *testing.B, channel *ipc.Channel) M {
 	b.Helper()
 	m, err := channel.Receive()
 	must(b, err)
@@ -135,8 +135,8 @@ func BenchmarkVerifications(b *testing.B) {
 	must(b, err)
 	token, err := auth.Create(key, "alice", time.Hour, time.Now())
 	must(b, err)
-	byKeeper := ofKeeper(b, startKeeper(b, secret), token)
-	byWorker := ofWorker(b)
+	byKeeper := keeperVerifier(b, startKeeper(b, secret), token)
+	byWorker := workerVerifier(b)
 	const count = 20_000
 	figures := map[int][2][]float64{}
 	for b.Loop() {
@@ -148,8 +148,8 @@ func BenchmarkVerifications(b *testing.B) {
 		}
 	}
 	for _, n := range []int{1, clients} {
-		hs, rs := middle(figures[n][0]), middle(figures[n][1])
-		verifying.add(row{what: fmt.Sprintf("%d at a time", n), figures: []float64{hs, rs}, ratio: hs / rs})
+		hs, rs := medianFloat(figures[n][0]), medianFloat(figures[n][1])
+		verifications.add(row{name: fmt.Sprintf("%d at a time", n), figures: []float64{hs, rs}, ratio: hs / rs})
 		b.ReportMetric(hs, fmt.Sprintf("HS256/s-%d", n))
 		b.ReportMetric(rs, fmt.Sprintf("RS256/s-%d", n))
 	}
@@ -157,8 +157,8 @@ func BenchmarkVerifications(b *testing.B) {
 }
 
 // perSecond returns how often per second n concurrent callers get an answer.
-func perSecond(count, n int, verify func(asker int)) float64 {
-	begun := time.Now()
+func perSecond(count, n int, verify func(caller int)) float64 {
+	start := time.Now()
 	var wait sync.WaitGroup
 	for i := range n {
 		wait.Go(func() {
@@ -168,12 +168,12 @@ func perSecond(count, n int, verify func(asker int)) float64 {
 		})
 	}
 	wait.Wait()
-	return float64(count) / time.Since(begun).Seconds()
+	return float64(count) / time.Since(start).Seconds()
 }
 
-// ofKeeper returns a function that asks the keeper in the way a worker does:
+// keeperVerifier returns a function that asks the keeper in the way a worker does:
 // one goroutine reads the channel and wakes the callers.
-func ofKeeper(b *testing.B, channel *ipc.Channel, token string) func(int) {
+func keeperVerifier(b *testing.B, channel *ipc.Channel, token string) func(int) {
 	signed := token[:strings.LastIndexByte(token, '.')]
 	mac, err := base64.RawURLEncoding.DecodeString(token[len(signed)+1:])
 	must(b, err)
@@ -191,18 +191,18 @@ func ofKeeper(b *testing.B, channel *ipc.Channel, token string) func(int) {
 			waiting[v.ID] <- v.Verdict
 		}
 	}()
-	return func(asker int) {
-		if err := channel.Send(&query.Verify{ID: uint64(asker), Signed: []byte(signed), MAC: [32]byte(mac)}); err != nil {
+	return func(caller int) {
+		if err := channel.Send(&query.Verify{ID: uint64(caller), Signed: []byte(signed), MAC: [32]byte(mac)}); err != nil {
 			panic(err)
 		}
-		if verdict := <-waiting[asker]; verdict != query.Genuine {
+		if verdict := <-waiting[caller]; verdict != query.Genuine {
 			panic(verdict)
 		}
 	}
 }
 
-// ofWorker returns a function that verifies a signature with a key set.
-func ofWorker(b *testing.B) func(int) {
+// workerVerifier returns a function that verifies a signature with a key set.
+func workerVerifier(b *testing.B) func(int) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	must(b, err)
 	number := func(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.Bytes()) }
@@ -222,56 +222,56 @@ func ofWorker(b *testing.B) func(int) {
 // before, and with a new token each time.
 func BenchmarkTokens(b *testing.B) {
 	l := theLab.open(b)
-	keyed, keyless := l.gateway(b), l.keyless(b)
+	keyed, keyless := l.gateway(b), l.startKeyless(b)
 	secret, err := os.ReadFile(l.Key())
 	must(b, err)
 	key, err := auth.NewKey(secret)
 	must(b, err)
 	var number atomic.Int64
-	fresh := func() string { // each token is valid for a second longer than the last, so that no two are equal
+	newToken := func() string { // each token is valid for a second longer than the last, so that no two are equal
 		token, err := auth.Create(key, l.Owner, time.Hour+time.Duration(number.Add(1))*time.Second, time.Now())
 		if err != nil {
 			panic(err)
 		}
 		return token
 	}
-	same := load{request: get("/sched/v0.0.43/ping"), kept: true, count: 3000}
-	each := same
-	each.token = fresh
-	kinds := []struct {
+	cachedLoad := load{request: get("/sched/v0.0.43/ping"), keepAlive: true, count: 3000}
+	freshLoad := cachedLoad
+	freshLoad.token = newToken
+	cases := []struct {
 		server
 		load
-	}{{keyed, same}, {keyed, each}, {keyless, each}}
-	samples := make([][]sample, len(kinds))
-	for _, k := range kinds {
+	}{{keyed, cachedLoad}, {keyed, freshLoad}, {keyless, freshLoad}}
+	samples := make([][]sample, len(cases))
+	for _, k := range cases {
 		measure(b, k.server, k.load) // warm up
 	}
 	for round := 0; b.Loop(); round++ {
-		for i := range kinds {
-			which := (round + i) % len(kinds)
-			samples[which] = append(samples[which], measure(b, kinds[which].server, kinds[which].load))
+		for i := range cases {
+			index := (round + i) % len(cases)
+			samples[index] = append(samples[index], measure(b, cases[index].server, cases[index].load))
 		}
 	}
 	for _, figure := range []struct {
-		what, unit string
-		of         func(sample) float64
+		name, unit string
+		value      func(sample) float64
 	}{
 		{"requests per second", "", func(s sample) float64 { return s.rate }},
 		{"CPU of the gateway per request", "µs", func(s sample) float64 { return s.cpu }},
 	} {
-		r := row{what: figure.what, unit: figure.unit}
-		for i := range kinds {
-			r.figures = append(r.figures, median(samples[i], figure.of))
+		r := row{name: figure.name, unit: figure.unit}
+		for i := range cases {
+			r.figures = append(r.figures, median(samples[i], figure.value))
 		}
 		r.ratio = r.figures[0] / r.figures[1]
-		asking.add(r)
+		tokenRequests.add(r)
 	}
 	b.ReportMetric(median(samples[0], func(s sample) float64 { return s.rate }), "remembered/s")
 	b.ReportMetric(0, "ns/op")
 }
 
-// keyless returns a gateway that can't read the key.
-func (l *lab) keyless(b *testing.B) server {
+// startKeyless returns a gateway that can't read the key.
+func (l *lab) startKeyless(b *testing.B) server {
 	b.Helper()
 	text, err := os.ReadFile(l.Conf())
 	must(b, err)
@@ -288,5 +288,5 @@ func (l *lab) keyless(b *testing.B) server {
 	p.Name, p.Log = "keyless", l.Log("keyless")
 	d := l.start(b, p)
 	b.Cleanup(func() { _ = d.Stop() })
-	return serving(b, d, to(strings.TrimPrefix(d.Address, "http://")))
+	return newServer(b, d, tcpDialer(strings.TrimPrefix(d.Address, "http://")))
 }

@@ -31,37 +31,39 @@ type abuse struct {
 
 // The most frequent outcomes.
 const (
-	served = "own 404, mark 404" // a request for an unknown node, after which the gateway was ready for the next request
-	taken  = "own 422, mark 404" // a submission that lacks nearly every field
-	ended  = "own 404"           // like served, but the connection was closed
-	last   = "own 422"           // like taken, but the connection was closed
+	served              = "own 404, mark 404" // a request for an unknown node, after which the gateway was ready for the next request
+	submitted           = "own 422, mark 404" // a submission that lacks nearly every field
+	servedThenClosed    = "own 404"           // like served, but the connection was closed
+	submittedThenClosed = "own 422"           // like taken, but the connection was closed
 )
 
 // nonce is a placeholder in the text of an abuse. Each time the abuse is sent,
 // another number of the same length replaces it.
 const nonce = "#####"
 
-// speech determines how a client authenticates its requests.
-type speech struct {
-	auth   string // header lines that make a request the user's
-	stolen string // header lines that authenticate the user at the gateway itself; a proxy rejects a client that sends them
+// requestBuilder determines how a client authenticates its requests.
+type requestBuilder struct {
+	auth        string // header lines that make a request the user's
+	gatewayAuth string // header lines that authenticate the user at the gateway itself; a proxy rejects a client that sends them
 }
 
-func (s speech) get(headers, body string) string { return s.request("GET", "own", headers, body) }
+func (s requestBuilder) get(headers, body string) string {
+	return s.request("GET", "own", headers, body)
+}
 
-func (s speech) request(method, node, headers, body string) string {
+func (s requestBuilder) request(method, node, headers, body string) string {
 	return s.line(method+" "+nodePath(node)+" HTTP/1.1", "Host: lab\r\n"+headers, body)
 }
 
 // line returns a request with the given request line, authenticated as the
 // user.
-func (s speech) line(line, headers, body string) string {
+func (s requestBuilder) line(line, headers, body string) string {
 	return line + "\r\n" + s.auth + headers + "\r\n" + body
 }
 
 // post returns a job submission. The gateway's answer to it names the unknown
 // fields in the body.
-func (s speech) post(headers, body string) string {
+func (s requestBuilder) post(headers, body string) string {
 	return s.line("POST /sched/"+harness.Version+"/job/submit HTTP/1.1", "Host: lab\r\n"+headers, body)
 }
 
@@ -71,19 +73,21 @@ func nodePath(node string) string { return "/sched/" + harness.Version + "/node/
 // misreads where the abuse ends takes it for a separate request. If this
 // program is the gateway, it serves the hidden request, which carries
 // credentials for the gateway itself. A proxy refuses such credentials.
-func (s speech) hidden() string { return speech{auth: s.stolen}.request("GET", "evil", "", "") }
+func (s requestBuilder) hidden() string {
+	return requestBuilder{auth: s.gatewayAuth}.request("GET", "evil", "", "")
+}
 
-func (s speech) marker() string { return s.request("GET", "mark", "Connection: close\r\n", "") }
+func (s requestBuilder) marker() string { return s.request("GET", "mark", "Connection: close\r\n", "") }
 
-// document is the body of a submission.
-const document = `{"own-` + nonce + `":1}`
+// jobBody is the body of a submission.
+const jobBody = `{"own-` + nonce + `":1}`
 
-func sized(body string) string { return fmt.Sprintf("Content-Length: %d\r\n", len(body)) }
+func contentLength(body string) string { return fmt.Sprintf("Content-Length: %d\r\n", len(body)) }
 
 func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
 
-// noMore is the end of a chunked body.
-const noMore = "0\r\n\r\n"
+// lastChunk is the end of a chunked body.
+const lastChunk = "0\r\n\r\n"
 
 // reply is an answer, read with rules that permit only one interpretation.
 type reply struct {
@@ -96,7 +100,7 @@ type reply struct {
 var (
 	statusLine = regexp.MustCompile(`^HTTP/1\.[01] ([1-5][0-9][0-9]) [ -~]*$`)
 	fieldLine  = regexp.MustCompile("^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)$")
-	errNoMore  = errors.New("no more answers")
+	errNoReply = errors.New("no more answers")
 )
 
 // readReply reads one answer. It is as strict as possible, because the
@@ -116,7 +120,7 @@ func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	}
 	first := line()
 	if r.raw == "" && err != nil {
-		return r, errors.Join(errNoMore, err)
+		return r, errors.Join(errNoReply, err)
 	}
 	m := statusLine.FindStringSubmatch(first)
 	if m == nil {
@@ -130,7 +134,7 @@ func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 			return r, fmt.Errorf("header %q", text)
 		}
 		name := strings.ToLower(f[1])
-		if _, twice := fields[name]; twice && name != "set-cookie" && name != "vary" {
+		if _, duplicate := fields[name]; duplicate && name != "set-cookie" && name != "vary" {
 			return r, fmt.Errorf("%s twice", name)
 		}
 		fields[name] = f[2]
@@ -149,9 +153,9 @@ func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 		return r, fmt.Errorf("Transfer-Encoding %q", coding)
 	case isChunked:
 		for {
-			n, bad := strconv.ParseUint(line(), 16, 24)
-			if err != nil || bad != nil {
-				return r, errors.Join(err, bad)
+			n, parseErr := strconv.ParseUint(line(), 16, 24)
+			if err != nil || parseErr != nil {
+				return r, errors.Join(err, parseErr)
 			}
 			body := make([]byte, n)
 			if _, err = io.ReadFull(in, body); err != nil {
@@ -166,9 +170,9 @@ func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 			}
 		}
 	case isSized:
-		n, bad := strconv.ParseUint(length, 10, 24)
-		if bad != nil {
-			return r, bad
+		n, parseErr := strconv.ParseUint(length, 10, 24)
+		if parseErr != nil {
+			return r, parseErr
 		}
 		body := make([]byte, n)
 		if _, err = io.ReadFull(in, body); err != nil {
@@ -184,29 +188,29 @@ func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	return r, nil
 }
 
-// exposure is an abuse that was sent to the gateway, directly or through one of
+// attempt is an abuse that was sent to the gateway, directly or through one of
 // the proxies, with the answers.
-type exposure struct {
+type attempt struct {
 	abuse
 	number  string // replaces the nonce
 	replies []reply
-	failed  error // error while reading the answers, or nil if the connection ended as it should
+	err     error // error while reading the answers, or nil if the connection ended as it should
 }
 
-// exposed sends an abuse and its marker. It reads until the connection ends, or
+// sendAbuse sends an abuse and its marker. It reads until the connection ends, or
 // until nothing was received for the given time.
-func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), patience time.Duration) *exposure {
-	e := &exposure{abuse: a, number: fmt.Sprintf("%05d", number)}
+func sendAbuse(a abuse, number int, marker string, dial func() (net.Conn, error), timeout time.Duration) *attempt {
+	e := &attempt{abuse: a, number: fmt.Sprintf("%05d", number)}
 	text := a.text
 	if !a.open {
 		text += marker
 	}
 	c, err := dial()
-	if e.failed = err; err != nil {
+	if e.err = err; err != nil {
 		return e
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(timeout))
 	go func() {
 		_, _ = io.WriteString(c, strings.ReplaceAll(text, nonce, e.number)) // the other side may have closed the connection already
 		if half, ok := c.(interface{ CloseWrite() error }); ok && a.open {
@@ -215,9 +219,9 @@ func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), 
 	}()
 	for in := bufio.NewReader(c); ; {
 		r, err := readReply(in, len(e.replies) == 0 && strings.HasPrefix(a.text, "HEAD "))
-		if errors.Is(err, errNoMore) {
+		if errors.Is(err, errNoReply) {
 			if !errors.Is(err, io.EOF) && (len(e.replies) == 0 || !errors.Is(err, syscall.ECONNRESET)) {
-				e.failed = err // if the gateway did not read all that the client sent, a reset is a normal end
+				e.err = err // if the gateway did not read all that the client sent, a reset is a normal end
 			}
 			return e
 		}
@@ -225,47 +229,47 @@ func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), 
 			e.replies = append(e.replies, r)
 		}
 		if err != nil {
-			e.failed = fmt.Errorf("%w in %q", err, r.raw)
+			e.err = fmt.Errorf("%w in %q", err, r.raw)
 			return e
 		}
 	}
 }
 
-var pathOf = regexp.MustCompile(`worker=\d+ .*msg=request .*\bid=([A-Z2-7]+) .*\bpath=("[^"]*"|\S*) `)
+var requestLine = regexp.MustCompile(`worker=\d+ .*msg=request .*\bid=([A-Z2-7]+) .*\bpath=("[^"]*"|\S*) `)
 
-// paths returns the path of each request in the gateway's log, by the request's
+// loggedPaths returns the path of each request in the gateway's log, by the request's
 // id. It waits until the log is complete, because the gateway logs a request
 // only after it has sent the answer. A request that was refused before its path
 // was known has no line.
-func paths(g *harness.Gate, list []*exposure) map[string]string {
+func loggedPaths(g *harness.Gateway, list []*attempt) map[string]string {
 	g.T.Helper()
 	paths := map[string]string{}
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		for _, m := range pathOf.FindAllStringSubmatch(g.Logged(), -1) {
+		for _, m := range requestLine.FindAllStringSubmatch(g.Logged(), -1) {
 			paths[m[1]] = m[2]
 		}
-		if !slices.ContainsFunc(list, func(e *exposure) bool { return e.awaits(paths) }) || time.Now().After(end) {
+		if !slices.ContainsFunc(list, func(e *attempt) bool { return e.lacksLogLine(paths) }) || time.Now().After(end) {
 			return paths
 		}
 	}
 }
 
-// awaits reports whether the log still lacks a line for one of the answers.
-func (e *exposure) awaits(paths map[string]string) bool {
+// lacksLogLine reports whether the log still lacks a line for one of the answers.
+func (e *attempt) lacksLogLine(paths map[string]string) bool {
 	return slices.ContainsFunc(e.replies, func(r reply) bool { return r.id != "" && (r.status < 400 || r.status == 404) && paths[r.id] == "" })
 }
 
-var whose = regexp.MustCompile(`(own|mark|evil)-([0-9]{5})`)
+var requestTag = regexp.MustCompile(`(own|mark|evil)-([0-9]{5})`)
 
-// became returns the outcome of an exposure in the notation of abuse.want. It
+// outcome returns the outcome of an exposure in the notation of abuse.want. It
 // derives the outcome from the answers and from the gateway's log, which has
 // the path of the request for each answer.
-func (e *exposure) became(t *testing.T, paths map[string]string) string {
+func (e *attempt) outcome(t *testing.T, paths map[string]string) string {
 	t.Helper()
 	var list []string
 	for _, r := range e.replies {
 		text := fmt.Sprint(r.status)
-		if m := whose.FindStringSubmatch(paths[r.id] + " " + r.text); m != nil {
+		if m := requestTag.FindStringSubmatch(paths[r.id] + " " + r.text); m != nil {
 			text = m[1] + " " + text
 			if m[2] != e.number {
 				t.Errorf("an answer to the request %s of another client: %s", m[0], r.raw)
@@ -276,40 +280,40 @@ func (e *exposure) became(t *testing.T, paths map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// expose sends all requests of a table over connections that dial opens, up to
+// sendAbuses sends all requests of a table over connections that dial opens, up to
 // eight requests at a time.
-func expose(table []abuse, first int, marker string, dial func() (net.Conn, error), patience time.Duration) []*exposure {
-	list := make([]*exposure, len(table))
-	places := make(chan struct{}, 8)
-	var all sync.WaitGroup
+func sendAbuses(table []abuse, first int, marker string, dial func() (net.Conn, error), timeout time.Duration) []*attempt {
+	list := make([]*attempt, len(table))
+	slots := make(chan struct{}, 8)
+	var wg sync.WaitGroup
 	for i, a := range table {
-		places <- struct{}{}
-		all.Go(func() {
-			list[i] = exposed(a, first+i, marker, dial, patience)
-			<-places
+		slots <- struct{}{}
+		wg.Go(func() {
+			list[i] = sendAbuse(a, first+i, marker, dial, timeout)
+			<-slots
 		})
 	}
-	all.Wait()
+	wg.Wait()
 	return list
 }
 
-// patient is longer than any time limit of the gateway for clients.
-const patient = 2 * time.Minute
+// clientTimeout is longer than any time limit of the gateway for clients.
+const clientTimeout = 2 * time.Minute
 
 // isRefusal reports whether the status means that the request is at fault.
 func isRefusal(status int) bool {
 	return status >= 400 && status < 500 || status == 501 || status == 505
 }
 
-// heldTo fails the test unless each exposure has the outcome in the table: the
+// checkOutcomes fails the test unless each exposure has the outcome in the table: the
 // expected answers in order, each to a request of this client, and then the end
 // of the connection.
-func heldTo(t *testing.T, list []*exposure, paths map[string]string) {
+func checkOutcomes(t *testing.T, list []*attempt, paths map[string]string) {
 	t.Helper()
 	for _, e := range list {
 		t.Run(e.name, func(t *testing.T) {
-			if got := e.became(t, paths); got != e.want || e.failed != nil {
-				t.Errorf("got %q, want %q; %v", got, e.want, e.failed)
+			if got := e.outcome(t, paths); got != e.want || e.err != nil {
+				t.Errorf("got %q, want %q; %v", got, e.want, e.err)
 				for _, r := range e.replies {
 					t.Logf("%.600s", r.raw)
 				}
@@ -323,14 +327,14 @@ func heldTo(t *testing.T, list []*exposure, paths map[string]string) {
 	}
 }
 
-// ofProxy fails the test if a client received one answer twice, an answer to a
+// checkProxied fails the test if a client received one answer twice, an answer to a
 // hidden request or to another client's request, or a server error of the
 // gateway. It does not check which requests the proxy itself refuses, or how.
-func ofProxy(t *testing.T, list []*exposure, paths map[string]string) {
+func checkProxied(t *testing.T, list []*attempt, paths map[string]string) {
 	t.Helper()
 	for _, e := range list {
 		t.Run(e.name, func(t *testing.T) {
-			got := e.became(t, paths)
+			got := e.outcome(t, paths)
 			t.Log(got)
 			seen := map[string]bool{}
 			for _, r := range e.replies {
@@ -349,15 +353,15 @@ func ofProxy(t *testing.T, list []*exposure, paths map[string]string) {
 	}
 }
 
-// unharmedBy fails the test if the gateway replaced workers, or if its log
+// checkUnharmed fails the test if the gateway replaced workers, or if its log
 // contains an error or a request that was hidden from a proxy.
-func unharmedBy(g *harness.Gate, t *testing.T, workers []int) {
+func checkUnharmed(g *harness.Gateway, t *testing.T, workers []int) {
 	t.Helper()
 	if after := g.Workers(); len(workers) == 0 || !slices.Equal(workers, after) {
 		t.Errorf("the workers are %v, before %v", after, workers)
 	}
-	if bad := regexp.MustCompile(`.*(panic|goroutine |level=ERROR|evil-[1-9][0-9]{4}).*`).FindString(g.Logged()); bad != "" {
-		t.Errorf("its log has %.900s", bad)
+	if found := regexp.MustCompile(`.*(panic|goroutine |level=ERROR|evil-[1-9][0-9]{4}).*`).FindString(g.Logged()); found != "" {
+		t.Errorf("its log has %.900s", found)
 	}
 }
 
@@ -368,47 +372,47 @@ func unharmedBy(g *harness.Gate, t *testing.T, workers []int) {
 // client's answer.
 func TestAbuses(t *testing.T) {
 	t.Parallel()
-	f := harness.NewFronts(t)
-	workers := f.Gate.Workers()
-	local := harness.Front{Name: "by the UNIX socket", Address: f.Socket, Adds: f.Ways[0].Adds}
+	f := harness.NewProxyLab(t)
+	workers := f.Gateway.Workers()
+	local := harness.Frontend{Name: "by the UNIX socket", Address: f.Socket, Headers: f.Frontends[0].Headers}
 	if os.Geteuid() != 0 { // on the socket the gateway's own user needs no credential, but some rows test requests without a credential
-		local = f.Ways[0]
+		local = f.Frontends[0]
 	}
-	ways := append([]harness.Front{local}, f.Ways...)
-	lists := make([][]*exposure, len(ways))
-	var all sync.WaitGroup
-	for i, way := range ways {
-		all.Go(func() {
-			network, patience := "tcp", patient
-			if way.Proxied {
-				patience = 5 * time.Second // a proxy may wait for longer, and the gateway's log shows the forwarded requests
+	frontends := append([]harness.Frontend{local}, f.Frontends...)
+	lists := make([][]*attempt, len(frontends))
+	var wg sync.WaitGroup
+	for i, frontend := range frontends {
+		wg.Go(func() {
+			network, timeout := "tcp", clientTimeout
+			if frontend.Proxied {
+				timeout = 5 * time.Second // a proxy may wait for longer, and the gateway's log shows the forwarded requests
 			}
-			if strings.HasPrefix(way.Address, "/") {
+			if strings.HasPrefix(frontend.Address, "/") {
 				network = "unix"
 			}
-			s := speech{way.Adds, f.Ways[0].Adds}
-			lists[i] = expose(abuses(s), max(0, i-1)*10_000+1000*(1-min(i, 1)), s.marker(), harness.Dials(network, way.Address), patience)
+			s := requestBuilder{frontend.Headers, f.Frontends[0].Headers}
+			lists[i] = sendAbuses(abuses(s), max(0, i-1)*10_000+1000*(1-min(i, 1)), s.marker(), harness.DialFunc(network, frontend.Address), timeout)
 		})
 	}
-	all.Wait()
-	paths := paths(f.Gate, slices.Concat(lists...))
-	for i, way := range ways {
-		t.Run(way.Name, func(t *testing.T) {
-			if way.Proxied {
-				ofProxy(t, lists[i], paths)
+	wg.Wait()
+	paths := loggedPaths(f.Gateway, slices.Concat(lists...))
+	for i, frontend := range frontends {
+		t.Run(frontend.Name, func(t *testing.T) {
+			if frontend.Proxied {
+				checkProxied(t, lists[i], paths)
 			} else {
-				heldTo(t, lists[i], paths)
+				checkOutcomes(t, lists[i], paths)
 			}
 		})
 	}
-	unharmedBy(f.Gate, t, workers)
+	checkUnharmed(f.Gateway, t, workers)
 }
 
 // TestAbuseTable checks that the table has at least 120 rows with different
 // names.
 func TestAbuseTable(t *testing.T) {
 	names := map[string]bool{}
-	for _, a := range abuses(speech{}) {
+	for _, a := range abuses(requestBuilder{}) {
 		if names[a.name] {
 			t.Errorf("%q twice", a.name)
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // fields returns requests with malformed or excessive header fields.
-func (s speech) fields() []abuse {
+func (s requestBuilder) fields() []abuse {
 	return []abuse{
 		{name: "a folded field", text: s.get("X-Other: 1\r\n 2\r\n", ""), want: "400"},
 		{name: "a field folded with a tab", text: s.get("X-Other: 1\r\n\t2\r\n", ""), want: "400"},
@@ -40,7 +40,7 @@ func (s speech) fields() []abuse {
 		{name: "a blank line of blanks", text: s.line("GET "+nodePath("own")+" HTTP/1.1", "Host: lab\r\n \r\n", ""), want: "400"},
 		{name: "a thousand fields", text: s.get(strings.Repeat("X-O: 1\r\n", 1000), ""), want: served},
 		{name: "ten thousand fields", text: s.get(strings.Repeat("X-O: 1\r\n", 10_000), ""), want: "431"},
-		{name: "a thousand different fields", text: s.get(different(1000), ""), want: served},
+		{name: "a thousand different fields", text: s.get(distinctFields(1000), ""), want: served},
 		{name: "a long field", text: s.get("X-Other: "+strings.Repeat("a", 20_000)+"\r\n", ""), want: served},
 		{name: "a field that is too long", text: s.get("X-Other: "+strings.Repeat("a", 200_000)+"\r\n", ""), want: "431"},
 		{name: "a name that is too long", text: s.get(strings.Repeat("a", 200_000)+": 1\r\n", ""), want: "431"},
@@ -49,7 +49,7 @@ func (s speech) fields() []abuse {
 	}
 }
 
-func different(n int) string {
+func distinctFields(n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "X-O%d: 1\r\n", i)
@@ -58,7 +58,7 @@ func different(n int) string {
 }
 
 // hosts returns requests whose host is ambiguous.
-func (s speech) hosts() []abuse {
+func (s requestBuilder) hosts() []abuse {
 	host := func(lines string) string { return s.line("GET "+nodePath("own")+" HTTP/1.1", lines, "") }
 	return []abuse{
 		{name: "two hosts", text: host("Host: lab\r\nHost: elsewhere.invalid\r\n"), want: "400"},
@@ -89,7 +89,7 @@ func (s speech) hosts() []abuse {
 
 // lines returns requests whose first line is malformed, or asks for something
 // unavailable.
-func (s speech) lines() []abuse {
+func (s requestBuilder) lines() []abuse {
 	own := nodePath("own")
 	line := func(text string) string { return s.line(text, "Host: lab\r\n", "") }
 	return []abuse{
@@ -101,7 +101,7 @@ func (s speech) lines() []abuse {
 		{name: "TRACE", text: line("TRACE " + own + " HTTP/1.1"), want: "own 405, mark 404"},
 		{name: "OPTIONS", text: line("OPTIONS " + own + " HTTP/1.1"), want: "own 204, mark 404"},
 		{name: "HEAD", text: line("HEAD " + own + " HTTP/1.1"), want: served},
-		{name: "HEAD with a body", text: s.line("HEAD "+own+" HTTP/1.1", "Host: lab\r\n"+sized(s.hidden()), s.hidden()), want: ended},
+		{name: "HEAD with a body", text: s.line("HEAD "+own+" HTTP/1.1", "Host: lab\r\n"+contentLength(s.hidden()), s.hidden()), want: servedThenClosed},
 		{name: "a method in small letters", text: line("get " + own + " HTTP/1.1"), want: "own 405, mark 404"},
 		{name: "an unknown method", text: line("FETCH " + own + " HTTP/1.1"), want: "own 405, mark 404"},
 		{name: "a method that is no token", text: line("G@T " + own + " HTTP/1.1"), want: "400"},
@@ -139,7 +139,7 @@ func (s speech) lines() []abuse {
 }
 
 // paths returns requests whose paths a filter before the gateway could misread.
-func (s speech) paths() []abuse {
+func (s requestBuilder) paths() []abuse {
 	v := "/sched/" + harness.Version
 	var list []abuse
 	add := func(name, path, want string) {
@@ -183,7 +183,7 @@ func (s speech) paths() []abuse {
 }
 
 // sizes returns requests that are too large.
-func (s speech) sizes() []abuse {
+func (s requestBuilder) sizes() []abuse {
 	own := nodePath("own")
 	line := func(text string) string { return s.line(text, "Host: lab\r\n", "") }
 	return []abuse{
@@ -197,11 +197,11 @@ func (s speech) sizes() []abuse {
 	}
 }
 
-// meanings returns requests with headers that have a meaning for some servers
+// specialHeaders returns requests with headers that have a meaning for some servers
 // or proxies.
-func (s speech) meanings() []abuse {
+func (s requestBuilder) specialHeaders() []abuse {
 	own := nodePath("own")
-	typed := func(kind string) string { return s.post(kind+"\r\n"+sized(document), document) }
+	typed := func(kind string) string { return s.post(kind+"\r\n"+contentLength(jobBody), jobBody) }
 	return []abuse{
 		{name: "Range", text: s.get("Range: bytes=0-1,5-6,"+strings.Repeat("0-,", 500)+"1-\r\n", ""), want: served},
 		{name: "If-Match", text: s.get("If-Match: \"x\"\r\nIf-None-Match: *\r\nIf-Modified-Since: yesterday\r\n", ""), want: served},
@@ -209,60 +209,60 @@ func (s speech) meanings() []abuse {
 		{name: "If-None-Match of a DELETE", text: s.line("DELETE /sched/"+harness.Version+"/job/4000000000 HTTP/1.1", "Host: lab\r\nIf-None-Match: *\r\n", ""), want: "412, mark 404"},
 		{name: "Upgrade to h2c", text: s.get("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", ""), want: served},
 		{name: "Upgrade to a web socket", text: s.get("Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", ""), want: served},
-		{name: "Upgrade with a body", text: s.post("Connection: Upgrade\r\nUpgrade: h2c\r\n"+sized(s.hidden()), s.hidden()), want: "400, mark 404"},
-		{name: "Expect", text: s.post("Expect: 100-continue\r\n"+sized(document), document), want: taken},
-		{name: "Expect in capitals", text: s.post("Expect: 100-CONTINUE\r\n"+sized(document), document), want: taken},
-		{name: "Expect something else", text: s.post("Expect: x\r\n"+sized(document), document), want: "417"},
-		{name: "Expect two things", text: s.post("Expect: 100-continue, x\r\n"+sized(s.hidden()), s.hidden()), want: "417"},
+		{name: "Upgrade with a body", text: s.post("Connection: Upgrade\r\nUpgrade: h2c\r\n"+contentLength(s.hidden()), s.hidden()), want: "400, mark 404"},
+		{name: "Expect", text: s.post("Expect: 100-continue\r\n"+contentLength(jobBody), jobBody), want: submitted},
+		{name: "Expect in capitals", text: s.post("Expect: 100-CONTINUE\r\n"+contentLength(jobBody), jobBody), want: submitted},
+		{name: "Expect something else", text: s.post("Expect: x\r\n"+contentLength(jobBody), jobBody), want: "417"},
+		{name: "Expect two things", text: s.post("Expect: 100-continue, x\r\n"+contentLength(s.hidden()), s.hidden()), want: "417"},
 		{name: "Expect of a GET", text: s.get("Expect: 100-continue\r\n", ""), want: served},
-		{name: "Expect with a body that is refused", text: s.line("GET "+own+" HTTP/1.1", "Host: lab\r\nExpect: 100-continue\r\n"+sized(s.hidden()), s.hidden()), want: ended},
-		{name: "Expect without a credential", text: strings.Replace(s.post("Expect: 100-continue\r\n"+sized(s.hidden()), s.hidden()), s.auth, "", 1), want: "401"},
+		{name: "Expect with a body that is refused", text: s.line("GET "+own+" HTTP/1.1", "Host: lab\r\nExpect: 100-continue\r\n"+contentLength(s.hidden()), s.hidden()), want: servedThenClosed},
+		{name: "Expect without a credential", text: strings.Replace(s.post("Expect: 100-continue\r\n"+contentLength(s.hidden()), s.hidden()), s.auth, "", 1), want: "401"},
 		{name: "Connection lists the token", text: s.get("Connection: X-SCHED-USER-TOKEN, X-SCHED-USER-NAME\r\n", ""), want: "own 401, mark 404"},
-		{name: "Connection lists close and keep-alive", text: s.get("Connection: close, keep-alive\r\n", ""), want: ended},
-		{name: "Connection lists Host and the length", text: s.post("Connection: Host, Content-Length\r\n"+sized(document), document), want: taken},
+		{name: "Connection lists close and keep-alive", text: s.get("Connection: close, keep-alive\r\n", ""), want: servedThenClosed},
+		{name: "Connection lists Host and the length", text: s.post("Connection: Host, Content-Length\r\n"+contentLength(jobBody), jobBody), want: submitted},
 		{name: "Keep-Alive", text: s.get("Keep-Alive: timeout=99999, max=99999\r\n", ""), want: served},
 		{name: "another method by a header", text: s.get("X-HTTP-Method-Override: DELETE\r\n_method: DELETE\r\n", ""), want: served},
 		{name: "another path by a header", text: s.get("X-Original-URL: /sched/"+harness.Version+"/node/evil-"+nonce+"\r\nX-Rewrite-URL: /sched/"+harness.Version+"/node/evil-"+nonce+"\r\n", ""), want: served},
 		{name: "another client by a header", text: s.get("Forwarded: for=127.0.0.1\r\nX-Forwarded-For: 127.0.0.1\r\nX-Real-IP: 127.0.0.1\r\n", ""), want: served},
 		{name: "Content-Encoding", text: typed("Content-Encoding: gzip"), want: "415"},
-		{name: "Content-Encoding identity", text: typed("Content-Encoding: identity"), want: taken},
+		{name: "Content-Encoding identity", text: typed("Content-Encoding: identity"), want: submitted},
 		{name: "two Content-Encodings", text: typed("Content-Encoding: identity\r\nContent-Encoding: gzip"), want: "415"},
-		{name: "Content-Type", text: typed("Content-Type: application/json; charset=utf-8"), want: taken},
+		{name: "Content-Type", text: typed("Content-Type: application/json; charset=utf-8"), want: submitted},
 		{name: "another charset", text: typed("Content-Type: application/json; charset=utf-7"), want: "415"},
 		{name: "two Content-Types", text: typed("Content-Type: application/json\r\nContent-Type: application/yaml"), want: "415"},
-		{name: "one Content-Type twice", text: typed("Content-Type: application/json\r\nContent-Type: application/json"), want: taken},
+		{name: "one Content-Type twice", text: typed("Content-Type: application/json\r\nContent-Type: application/json"), want: submitted},
 		{name: "two charsets", text: typed("Content-Type: application/json; charset=utf-8; charset=utf-7"), want: "415"},
 		{name: "a form", text: typed("Content-Type: application/x-www-form-urlencoded"), want: "415"},
 		{name: "a form in parts", text: typed("Content-Type: multipart/form-data; boundary=x"), want: "415"},
 		{name: "an empty Content-Type", text: typed("Content-Type:"), want: "415"},
 		{name: "Content-Types in a list", text: typed("Content-Type: application/json, text/plain"), want: "415"},
-		{name: "YAML", text: typed("Content-Type: application/yaml"), want: taken},
+		{name: "YAML", text: typed("Content-Type: application/yaml"), want: submitted},
 		{name: "Accept of many", text: s.get("Accept: "+strings.Repeat("a/b;q=0.1,", 2000)+"*/*\r\n", ""), want: served},
 		{name: "Accept of nothing", text: s.get("Accept: text/html\r\n", ""), want: "own 406, mark 404"},
 		{name: "Accept-Encoding of many", text: s.get("Accept-Encoding: "+strings.Repeat("gzip,", 4000)+"identity\r\n", ""), want: served},
-		{name: "a body of a DELETE", text: s.line("DELETE /sched/"+harness.Version+"/job/own-"+nonce+" HTTP/1.1", "Host: lab\r\n"+sized(s.hidden()), s.hidden()), want: ended},
-		{name: "a body of a GET", text: s.get(sized(s.hidden()), s.hidden()), want: ended},
-		{name: "a body of an OPTIONS", text: s.line("OPTIONS "+own+" HTTP/1.1", "Host: lab\r\n"+sized(s.hidden()), s.hidden()), want: "own 204"},
-		{name: "a body of a TRACE", text: s.line("TRACE "+own+" HTTP/1.1", "Host: lab\r\n"+sized(s.hidden()), s.hidden()), want: "own 405"},
-		{name: "a body where there is no path", text: s.line("POST /own-"+nonce+" HTTP/1.1", "Host: lab\r\n"+sized(s.hidden()), s.hidden()), want: "own 404"},
-		{name: "a body of a page", text: s.line("GET /healthz HTTP/1.1", "Host: lab\r\n"+sized(s.hidden()), s.hidden()), want: "200"},
+		{name: "a body of a DELETE", text: s.line("DELETE /sched/"+harness.Version+"/job/own-"+nonce+" HTTP/1.1", "Host: lab\r\n"+contentLength(s.hidden()), s.hidden()), want: servedThenClosed},
+		{name: "a body of a GET", text: s.get(contentLength(s.hidden()), s.hidden()), want: servedThenClosed},
+		{name: "a body of an OPTIONS", text: s.line("OPTIONS "+own+" HTTP/1.1", "Host: lab\r\n"+contentLength(s.hidden()), s.hidden()), want: "own 204"},
+		{name: "a body of a TRACE", text: s.line("TRACE "+own+" HTTP/1.1", "Host: lab\r\n"+contentLength(s.hidden()), s.hidden()), want: "own 405"},
+		{name: "a body where there is no path", text: s.line("POST /own-"+nonce+" HTTP/1.1", "Host: lab\r\n"+contentLength(s.hidden()), s.hidden()), want: "own 404"},
+		{name: "a body of a page", text: s.line("GET /healthz HTTP/1.1", "Host: lab\r\n"+contentLength(s.hidden()), s.hidden()), want: "200"},
 	}
 }
 
 // sequences returns texts with several requests, some with bodies.
-func (s speech) sequences() []abuse {
+func (s requestBuilder) sequences() []abuse {
 	closes := s.get("Connection: close\r\n", "")
 	return []abuse{
 		{name: "three in one", text: s.get("", "") + s.get("", ""), want: "own 404, own 404, mark 404"},
-		{name: "a submission between", text: s.get("", "") + s.post(sized(document), document), want: "own 404, own 422, mark 404"},
+		{name: "a submission between", text: s.get("", "") + s.post(contentLength(jobBody), jobBody), want: "own 404, own 422, mark 404"},
 		{name: "twenty in one", text: strings.Repeat(s.get("", ""), 20), want: strings.Repeat("own 404, ", 20) + "mark 404"},
-		{name: "one behind the last", text: closes + s.hidden(), want: ended},
+		{name: "one behind the last", text: closes + s.hidden(), want: servedThenClosed},
 		{name: "one behind a bad one", text: s.get("Content-Length: x\r\n", "") + s.hidden(), want: "400"},
-		{name: "one in a body", text: s.post(sized(s.hidden()), s.hidden()), want: "400, mark 404"},
-		{name: "one in chunks", text: s.post("Transfer-Encoding: chunked\r\n", chunk(s.hidden())+noMore), want: "400"},
-		{name: "one in a body without a credential", text: strings.Replace(s.post(sized(s.hidden()), s.hidden()), s.auth, "", 1), want: "401"},
-		{name: "an empty line between", text: s.post(sized(document), document) + "\r\n" + s.get("", ""), want: "own 422, own 404, mark 404"},
+		{name: "one in a body", text: s.post(contentLength(s.hidden()), s.hidden()), want: "400, mark 404"},
+		{name: "one in chunks", text: s.post("Transfer-Encoding: chunked\r\n", chunk(s.hidden())+lastChunk), want: "400"},
+		{name: "one in a body without a credential", text: strings.Replace(s.post(contentLength(s.hidden()), s.hidden()), s.auth, "", 1), want: "401"},
+		{name: "an empty line between", text: s.post(contentLength(jobBody), jobBody) + "\r\n" + s.get("", ""), want: "own 422, own 404, mark 404"},
 		{name: "a bad one behind a good one", text: s.get("", "") + "\x00\x01\x02\r\n\r\n", want: "own 404, 400"},
-		{name: "an answer in a body", text: s.post(sized("HTTP/1.1 200 OK\r\n\r\n"), "HTTP/1.1 200 OK\r\n\r\n"), want: "400, mark 404"},
+		{name: "an answer in a body", text: s.post(contentLength("HTTP/1.1 200 OK\r\n\r\n"), "HTTP/1.1 200 OK\r\n\r\n"), want: "400, mark 404"},
 	}
 }

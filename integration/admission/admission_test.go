@@ -21,24 +21,24 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// admitted is a gateway with its own admission settings.
-type admitted struct {
-	*harness.Gate
+// limitedGateway is a gateway with its own admission settings.
+type limitedGateway struct {
+	*harness.Gateway
 	address string
 }
 
-// admitting starts a gateway. env contains admission settings.
-func admitting(t *testing.T, l *harness.Lab, env ...string) *admitted {
+// startLimited starts a gateway. env contains admission settings.
+func startLimited(t *testing.T, l *harness.Lab, env ...string) *limitedGateway {
 	t.Helper()
-	a := &admitted{address: fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))}
-	a.Gate = l.Gate(t, env, a.address)
+	a := &limitedGateway{address: fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))}
+	a.Gateway = l.StartGateway(t, env, a.address)
 	return a
 }
 
-// source returns a client that connects over the loopback interface as uid, so
+// newSource returns a client that connects over the loopback interface as uid, so
 // that it counts as a separate source. The client keeps its connection open if
 // keep is set.
-func source(t *testing.T, uid uint32, keep bool) *http.Client {
+func newSource(t *testing.T, uid uint32, keep bool) *http.Client {
 	t.Helper()
 	tr := &http.Transport{DialContext: dialerAs(t, uid), DisableKeepAlives: !keep, MaxConnsPerHost: 1,
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
@@ -53,13 +53,13 @@ const (
 	binUser    = 2
 )
 
-var self = uint32(os.Getuid())
+var ownUID = uint32(os.Getuid())
 
 // dialerAs returns a function that connects as uid.
 func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (net.Conn, error) {
 	t.Helper()
 	var d net.Dialer
-	if uid == self {
+	if uid == ownUID {
 		return d.DialContext
 	}
 	harness.NeedRoot(t)
@@ -73,49 +73,49 @@ func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (n
 
 const badToken = "X-SCHED-USER-TOKEN: eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJ4IiwiZXhwIjo5OTk5OTk5OTk5fQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
-// guess returns a bad token that has not been sent before. (Sending the same
-// bad token again is no offence.) The method ask replaces the header aGuess by
+// newGuess returns a bad token that has not been sent before. (Sending the same
+// bad token again is no offence.) The method ask replaces the header guessPlaceholder by
 // a new guess each time.
-func guess() string {
+func newGuess() string {
 	i := len(badToken) - 11
 	return badToken[:i] + fmt.Sprintf("%010d", guesses.Add(1)) + badToken[i+10:]
 }
 
-const aGuess = "X-SCHED-USER-TOKEN: another guess"
+const guessPlaceholder = "X-SCHED-USER-TOKEN: another guess"
 
 var guesses atomic.Uint32
 
-// ask sends a ping and returns the status, or 0 if the connection was closed
+// ping sends a ping and returns the status, or 0 if the connection was closed
 // without an answer.
-func (a *admitted) ask(c *http.Client, headers ...string) (int, http.Header) {
+func (a *limitedGateway) ping(c *http.Client, headers ...string) (int, http.Header) {
 	a.T.Helper()
 	headers = slices.Clone(headers)
 	for i, h := range headers {
-		if h == aGuess {
-			headers[i] = guess()
+		if h == guessPlaceholder {
+			headers[i] = newGuess()
 		}
 	}
 	l := *a.Lab
 	l.URL = "http://" + a.address
-	got, err := l.Try(c, "GET", "/sched/v0.0.43/ping", "", headers...)
+	got, err := l.TryRequest(c, "GET", "/sched/v0.0.43/ping", "", headers...)
 	if err != nil {
 		return 0, nil
 	}
 	return got.Status, got.Header
 }
 
-// until sends pings until the answer to one has the given status. It returns
+// pingUntil sends pings until the answer to one has the given status. It returns
 // how often each other status occurred before.
-func (a *admitted) until(c *http.Client, status int, headers ...string) (others map[int]int, h http.Header) {
+func (a *limitedGateway) pingUntil(c *http.Client, status int, headers ...string) (counts map[int]int, h http.Header) {
 	a.T.Helper()
-	others = map[int]int{}
-	for end := time.Now().Add(time.Minute); ; {
-		got, h := a.ask(c, headers...)
+	counts = map[int]int{}
+	for deadline := time.Now().Add(time.Minute); ; {
+		got, h := a.ping(c, headers...)
 		if got == status {
-			return others, h
+			return counts, h
 		}
-		if others[got]++; time.Now().After(end) {
-			a.T.Fatalf("never answered with %d, but %v", status, others)
+		if counts[got]++; time.Now().After(deadline) {
+			a.T.Fatalf("never answered with %d, but %v", status, counts)
 		}
 		if got != http.StatusUnauthorized {
 			time.Sleep(20 * time.Millisecond)
@@ -129,38 +129,38 @@ func (a *admitted) until(c *http.Client, status int, headers ...string) (others 
 // and the block must expire.
 func TestPenalties(t *testing.T) {
 	t.Parallel()
-	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
-	bad := source(t, self, true)
-	others, h := a.until(bad, http.StatusTooManyRequests, aGuess)
-	if others[http.StatusUnauthorized] < 10 {
-		t.Errorf("it received 429 after %v", others)
+	a := startLimited(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
+	bad := newSource(t, ownUID, true)
+	counts, h := a.pingUntil(bad, http.StatusTooManyRequests, guessPlaceholder)
+	if counts[http.StatusUnauthorized] < 10 {
+		t.Errorf("it received 429 after %v", counts)
 	}
 	if wait, err := strconv.Atoi(h.Get("Retry-After")); err != nil || wait < 1 || wait > 10 || h.Get("X-Request-Id") == "" {
 		t.Errorf("the worker's answer: %v", h)
 	}
 	// On a slow machine the first block may have expired already. Each block is
 	// longer than the one before it.
-	fresh := source(t, self, false)
-	if _, h := a.until(fresh, http.StatusTooManyRequests, aGuess); h.Get("Retry-After") == "" {
+	fresh := newSource(t, ownUID, false)
+	if _, h := a.pingUntil(fresh, http.StatusTooManyRequests, guessPlaceholder); h.Get("Retry-After") == "" {
 		t.Errorf("no Retry-After: %v", h)
 	}
 	for range 5 {
-		if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
+		if status, _ := a.ping(newSource(t, daemonUser, false)); status != http.StatusOK {
 			t.Errorf("another source: %d", status)
 		}
 	}
-	a.until(fresh, http.StatusOK)
-	a.until(bad, http.StatusOK)
+	a.pingUntil(fresh, http.StatusOK)
+	a.pingUntil(bad, http.StatusOK)
 
 	harness.Must(t, syscall.Kill(a.PID(), syscall.SIGUSR1))
 	harness.Eventually(t, "the counters are in the log", func() bool { return harness.ParentCounts.MatchString(a.Logged()) })
-	if log := a.Logged(); !strings.Contains(log, "source blocked") || !strings.Contains(log, fmt.Sprintf("source=\"uid %d\"", self)) || strings.Contains(log, "turned_away.paused=0 ") || strings.Contains(log, "penalties.auth=0 ") {
+	if log := a.Logged(); !strings.Contains(log, "source blocked") || !strings.Contains(log, fmt.Sprintf("source=\"uid %d\"", ownUID)) || strings.Contains(log, "turned_away.paused=0 ") || strings.Contains(log, "penalties.auth=0 ") {
 		t.Errorf("the log:\n%s", strings.Join(a.LastLines(8), "\n"))
 	}
 	for _, pid := range a.Workers() { // a signal to all processes of the program must do no harm
 		harness.Must(t, syscall.Kill(pid, syscall.SIGUSR1))
 	}
-	if status, _ := a.ask(source(t, self, false)); status != http.StatusOK {
+	if status, _ := a.ping(newSource(t, ownUID, false)); status != http.StatusOK {
 		t.Errorf("after the signal: %d", status)
 	}
 }
@@ -170,7 +170,7 @@ func TestPenalties(t *testing.T) {
 // other users there.
 func TestPenaltiesOfLoopback(t *testing.T) {
 	t.Parallel()
-	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
+	a := startLimited(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
 	n := 0
 	from := func() *http.Client {
 		n++
@@ -178,23 +178,23 @@ func TestPenaltiesOfLoopback(t *testing.T) {
 		return &http.Client{Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}, Timeout: 30 * time.Second}
 	}
 	harness.Eventually(t, "guesses from all addresses are blocked", func() bool {
-		status, _ := a.ask(from(), aGuess)
+		status, _ := a.ping(from(), guessPlaceholder)
 		return status == http.StatusTooManyRequests
 	})
 	if n < 10 {
 		t.Errorf("after %d guesses", n)
 	}
-	if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
+	if status, _ := a.ping(newSource(t, daemonUser, false)); status != http.StatusOK {
 		t.Errorf("another user: %d", status)
 	}
-	a.until(from(), http.StatusOK)
+	a.pingUntil(from(), http.StatusOK)
 }
 
 // TestMalformedPenalties checks that malformed requests count as offences, too.
 func TestMalformedPenalties(t *testing.T) {
 	t.Parallel()
-	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s,auth:0s")
-	said := func() string {
+	a := startLimited(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s,auth:0s")
+	firstLine := func() string {
 		c, err := net.Dial("tcp", a.address)
 		harness.Must(t, err)
 		defer c.Close()
@@ -203,11 +203,11 @@ func TestMalformedPenalties(t *testing.T) {
 		line, _, _ := strings.Cut(string(text), "\r\n")
 		return line
 	}
-	harness.Eventually(t, "the source is blocked", func() bool { return strings.Contains(said(), " 429 ") })
-	if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
+	harness.Eventually(t, "the source is blocked", func() bool { return strings.Contains(firstLine(), " 429 ") })
+	if status, _ := a.ping(newSource(t, daemonUser, false)); status != http.StatusOK {
 		t.Errorf("another source: %d", status)
 	}
-	a.until(source(t, self, false), http.StatusOK)
+	a.pingUntil(newSource(t, ownUID, false), http.StatusOK)
 }
 
 // TestExempt checks that exempt sources get no penalties, and that no source
@@ -220,10 +220,10 @@ func TestExempt(t *testing.T) {
 		{"SCHEDRESTD_PENALTIES=threshold:1s", "SLURMRESTD_TRUSTED_PROXIES=127.0.0.1"},
 		{"SCHEDRESTD_PENALTIES=off"},
 	} {
-		a := admitting(t, l, env...)
-		c := source(t, self, false)
+		a := startLimited(t, l, env...)
+		c := newSource(t, ownUID, false)
 		for range 40 {
-			if status, _ := a.ask(c, aGuess); status != http.StatusUnauthorized {
+			if status, _ := a.ping(c, guessPlaceholder); status != http.StatusUnauthorized {
 				t.Fatalf("%v: %d", env, status)
 			}
 		}
@@ -235,16 +235,16 @@ func TestExempt(t *testing.T) {
 // written into the header must change nothing.
 func TestForwarded(t *testing.T) {
 	t.Parallel()
-	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1,10.1.1.1")
-	proxy := source(t, self, true)
-	a.until(proxy, http.StatusTooManyRequests, aGuess, "X-Forwarded-For: 203.0.113.9")
-	a.until(proxy, http.StatusTooManyRequests, aGuess, "X-Forwarded-For: 198.51.100.1, 203.0.113.9, 10.1.1.1")
-	for _, other := range []string{"203.0.113.10", "203.0.113.9, 203.0.113.10", "2001:db8::1"} {
-		if status, _ := a.ask(proxy, "X-Forwarded-For: "+other); status != http.StatusOK {
-			t.Errorf("for %s: %d", other, status)
+	a := startLimited(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1,10.1.1.1")
+	proxy := newSource(t, ownUID, true)
+	a.pingUntil(proxy, http.StatusTooManyRequests, guessPlaceholder, "X-Forwarded-For: 203.0.113.9")
+	a.pingUntil(proxy, http.StatusTooManyRequests, guessPlaceholder, "X-Forwarded-For: 198.51.100.1, 203.0.113.9, 10.1.1.1")
+	for _, client := range []string{"203.0.113.10", "203.0.113.9, 203.0.113.10", "2001:db8::1"} {
+		if status, _ := a.ping(proxy, "X-Forwarded-For: "+client); status != http.StatusOK {
+			t.Errorf("for %s: %d", client, status)
 		}
 	}
-	a.until(proxy, http.StatusOK, "X-Forwarded-For: 203.0.113.9")
+	a.pingUntil(proxy, http.StatusOK, "X-Forwarded-For: 203.0.113.9")
 	for _, want := range []string{" msg=\"source behind a proxy blocked\" ", "forwarded_for=203.0.113.9", "forwarded_for=2001:db8::1"} {
 		if !strings.Contains(a.Logged(), want) {
 			t.Errorf("the log has no %s", want)
@@ -263,24 +263,24 @@ func TestForwardedBySocket(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
-	path := filepath.Join(harness.ServedDir(t, l), "s")
-	a := &admitted{address: "gateway", Gate: l.Gate(t, []string{"SCHEDRESTD_PENALTIES=auth:3s,threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=unix:20013"}, "unix:"+path)}
-	as := func(uid uint32) *http.Client {
-		return harness.ClientOf(func() (net.Conn, error) { return thread.DialAs(uid, uid, path) })
+	path := filepath.Join(harness.SocketDir(t, l), "s")
+	a := &limitedGateway{address: "gateway", Gateway: l.StartGateway(t, []string{"SCHEDRESTD_PENALTIES=auth:3s,threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=unix:20013"}, "unix:"+path)}
+	clientAs := func(uid uint32) *http.Client {
+		return harness.NewClient(func() (net.Conn, error) { return thread.DialAs(uid, uid, path) })
 	}
-	other := 0
+	attempts := 0
 	harness.Eventually(t, "a client that writes others' addresses is blocked", func() bool {
-		other++
-		status, _ := a.ask(as(20014), aGuess, fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", other%250))
+		attempts++
+		status, _ := a.ping(clientAs(20014), guessPlaceholder, fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", attempts%250))
 		return status == http.StatusTooManyRequests
 	})
 	for i := range 9 {
-		if status, _ := a.ask(as(20013), fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", i+1)); status != http.StatusOK {
+		if status, _ := a.ping(clientAs(20013), fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", i+1)); status != http.StatusOK {
 			t.Errorf("the proxy, for one of them: %d", status)
 		}
 	}
-	a.until(as(20013), http.StatusTooManyRequests, aGuess, "X-Forwarded-For: 203.0.113.9")
-	if status, _ := a.ask(as(20013), "X-Forwarded-For: 203.0.113.10"); status != http.StatusOK {
+	a.pingUntil(clientAs(20013), http.StatusTooManyRequests, guessPlaceholder, "X-Forwarded-For: 203.0.113.9")
+	if status, _ := a.ping(clientAs(20013), "X-Forwarded-For: 203.0.113.10"); status != http.StatusOK {
 		t.Errorf("the proxy, for another: %d", status)
 	}
 }
@@ -289,7 +289,7 @@ func TestForwardedBySocket(t *testing.T) {
 // requests are in progress.
 func TestCrashPenalty(t *testing.T) {
 	t.Parallel()
-	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
+	a := startLimited(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
 	c, err := dialerAs(t, binUser)(context.Background(), "tcp", a.address)
 	harness.Must(t, err)
 	defer c.Close()
@@ -304,8 +304,8 @@ func TestCrashPenalty(t *testing.T) {
 	if !strings.Contains(a.Logged(), `source="uid 2"`) {
 		t.Errorf("another client is blocked:\n%s", strings.Join(a.LastLines(8), "\n"))
 	}
-	a.until(source(t, self, false), http.StatusOK)
-	a.until(source(t, binUser, false), http.StatusOK)
+	a.pingUntil(newSource(t, ownUID, false), http.StatusOK)
+	a.pingUntil(newSource(t, binUser, false), http.StatusOK)
 }
 
 // TestUserPenalties checks that under become_user a user's offences count only
@@ -314,30 +314,30 @@ func TestUserPenalties(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
-	path := filepath.Join(harness.ServedDir(t, l), "s")
-	g := l.Gate(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_PENALTIES=threshold:5s"},
+	path := filepath.Join(harness.SocketDir(t, l), "s")
+	g := l.StartGateway(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_PENALTIES=threshold:5s"},
 		"-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
-	ask := func(uid uint32, headers ...string) int {
-		c := harness.ClientOf(func() (net.Conn, error) { return thread.DialAs(uid, uid, path) })
-		a, err := l.Try(c, "GET", "/sched/v0.0.43/ping", "", append(headers, "X-SCHED-USER-TOKEN:")...)
+	send := func(uid uint32, headers ...string) int {
+		c := harness.NewClient(func() (net.Conn, error) { return thread.DialAs(uid, uid, path) })
+		a, err := l.TryRequest(c, "GET", "/sched/v0.0.43/ping", "", append(headers, "X-SCHED-USER-TOKEN:")...)
 		if err != nil && strings.Contains(err.Error(), "readLoopPeekFailLocked") {
 			return 0 // the gateway answered before the request was sent, which net/http reports as an error
 		}
 		harness.Must(t, err)
 		return a.Status
 	}
-	others := 0
+	attempts := 0
 	harness.Eventually(t, "the client is blocked", func() bool {
-		others++
-		return ask(1, fmt.Sprintf("X-SCHED-USER-NAME: somebody-else%d", others)) == http.StatusTooManyRequests
+		attempts++
+		return send(1, fmt.Sprintf("X-SCHED-USER-NAME: somebody-else%d", attempts)) == http.StatusTooManyRequests
 	})
-	if status := ask(2); status != http.StatusOK {
+	if status := send(2); status != http.StatusOK {
 		t.Errorf("another user: %d", status)
 	}
 	if !strings.Contains(g.Logged(), `source="uid 1"`) {
 		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
 	}
-	harness.Eventually(t, "the block expires", func() bool { return ask(1) == http.StatusOK })
+	harness.Eventually(t, "the block expires", func() bool { return send(1) == http.StatusOK })
 }
 
 // TestPenaltiesOfHTTP2 checks that each stream counts as a request. After too
@@ -346,12 +346,12 @@ func TestUserPenalties(t *testing.T) {
 // the block must expire.
 func TestPenaltiesOfHTTP2(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSecure(t)
+	s := harness.NewTLSLab(t)
 	harness.Must(t, s.Daemons["schedrestd"].Stop())
 	s.Restd.Env = append(s.Restd.Env, "SCHEDRESTD_PENALTIES=threshold:5s")
 	s.Up(s.Restd)
-	c := source(t, self, true)
-	ask := func(c *http.Client, token string) (int, int) {
+	c := newSource(t, ownUID, true)
+	send := func(c *http.Client, token string) (int, int) {
 		req, err := http.NewRequestWithContext(context.Background(), "GET", "https://"+s.Addr+"/sched/"+harness.Version+"/ping", nil)
 		harness.Must(t, err)
 		req.Header.Set("X-SCHED-USER-TOKEN", token)
@@ -363,20 +363,20 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 		io.Copy(io.Discard, resp.Body)
 		return resp.StatusCode, resp.ProtoMajor
 	}
-	bad := func() string { return strings.TrimPrefix(guess(), "X-SCHED-USER-TOKEN: ") }
+	bad := func() string { return strings.TrimPrefix(newGuess(), "X-SCHED-USER-TOKEN: ") }
 	harness.Eventually(t, "the streams are blocked", func() bool {
-		status, proto := ask(c, bad())
+		status, proto := send(c, bad())
 		return status == http.StatusTooManyRequests && proto == 2
 	})
 	harness.Eventually(t, "new connections are closed", func() bool {
-		status, _ := ask(source(t, self, false), bad())
+		status, _ := send(newSource(t, ownUID, false), bad())
 		return status == 0
 	})
-	if status, proto := ask(source(t, daemonUser, true), s.OwnToken); status != http.StatusOK || proto != 2 {
+	if status, proto := send(newSource(t, daemonUser, true), s.OwnToken); status != http.StatusOK || proto != 2 {
 		t.Errorf("another source: %d over HTTP/%d", status, proto)
 	}
 	harness.Eventually(t, "the block expires", func() bool {
-		status, _ := ask(c, s.OwnToken)
+		status, _ := send(c, s.OwnToken)
 		return status == http.StatusOK
 	})
 }
@@ -385,15 +385,15 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 // on all its connections, and that other clients are served.
 func TestRate(t *testing.T) {
 	t.Parallel()
-	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_RATE=1:3")
-	c := source(t, self, true)
-	if _, h := a.until(c, http.StatusTooManyRequests); h.Get("Retry-After") != "1" {
+	a := startLimited(t, harness.NewLab(t), "SCHEDRESTD_RATE=1:3")
+	c := newSource(t, ownUID, true)
+	if _, h := a.pingUntil(c, http.StatusTooManyRequests); h.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After: %q", h.Get("Retry-After"))
 	}
-	if status, _ := a.ask(c, badToken); status != http.StatusUnauthorized {
+	if status, _ := a.ping(c, badToken); status != http.StatusUnauthorized {
 		t.Errorf("a request without a user was counted in a user's rate: %d", status)
 	}
-	a.until(c, http.StatusOK)
+	a.pingUntil(c, http.StatusOK)
 }
 
 // TestCounters checks that after SIGUSR1 the gateway, each worker, the keeper
@@ -401,15 +401,15 @@ func TestRate(t *testing.T) {
 func TestCounters(t *testing.T) {
 	t.Parallel()
 	var log string
-	s := harness.NewSecure(t)
+	s := harness.NewTLSLab(t)
 	harness.Must(t, s.Daemons["schedrestd"].Stop())
-	harness.Audited(&log)(s.Lab)
+	harness.WithAuditLog(&log)(s.Lab)
 	s.Restd.Env = append(s.Restd.Env, "SCHEDRESTD_PENALTIES=threshold:1h", "SCHEDRESTD_RATE=1:3")
 	s.Up(s.Restd)
-	g := &harness.Gate{Daemon: s.Daemons["schedrestd"], Lab: s.Lab, T: t}
-	c := source(t, self, false)
-	bad := harness.Altered(s.OwnToken)
-	for _, token := range []string{bad, harness.AlteredAt(s.OwnToken, 21), s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken} {
+	g := &harness.Gateway{Daemon: s.Daemons["schedrestd"], Lab: s.Lab, T: t}
+	c := newSource(t, ownUID, false)
+	bad := harness.TamperSignature(s.OwnToken)
+	for _, token := range []string{bad, harness.TamperSignatureAt(s.OwnToken, 21), s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken} {
 		req, err := http.NewRequest("GET", "https://"+s.Addr+"/sched/"+harness.Version+"/ping", nil)
 		harness.Must(t, err)
 		req.Header.Set("X-SCHED-USER-TOKEN", token)
@@ -439,11 +439,11 @@ func TestCounters(t *testing.T) {
 			}
 		}
 	}
-	for key, least := range map[string]int{"connections.accepted": 11, "penalties.auth": 2, "penalties.malformed": 1, "workers.started": 2, "dials.dialled": 1,
+	for key, minimum := range map[string]int{"connections.accepted": 11, "penalties.auth": 2, "penalties.malformed": 1, "workers.started": 2, "dials.dialled": 1,
 		"requests.read": 10, "requests.unauthenticated": 2, "requests.rate": 1, "malformed.handshakes": 1, "offences.told": 3, "rates.identities": 1,
 		"handshakes.signed": 1, "tokens.genuine": 1, "tokens.forged": 2, "clients": 2} {
-		if sums[key] < least {
-			t.Errorf("%s is %d, at least %d were expected", key, sums[key], least)
+		if sums[key] < minimum {
+			t.Errorf("%s is %d, at least %d were expected", key, sums[key], minimum)
 		}
 	}
 	for _, key := range []string{"audit.lines", "audit.granted", "requests.paused", "workers.died", "turned_away.paused"} {

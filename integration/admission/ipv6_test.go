@@ -16,8 +16,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// have adds an IPv6 address to n's loopback interface.
-func (n network) have(t *testing.T, addr string) {
+// addAddress adds an IPv6 address to n's loopback interface.
+func (n network) addAddress(t *testing.T, addr string) {
 	t.Helper()
 	harness.Must(t, thread.OnNewThread(func() error {
 		if err := netns.Set(n.handle); err != nil {
@@ -40,8 +40,8 @@ func (n network) have(t *testing.T, addr string) {
 	}))
 }
 
-// dialsFrom returns a function that connects from an address in n.
-func (n network) dialsFrom(from, address string) func() (net.Conn, error) {
+// dialFrom returns a function that connects from an address in n.
+func (n network) dialFrom(from, address string) func() (net.Conn, error) {
 	return func() (conn net.Conn, err error) {
 		return conn, thread.OnNewThread(func() error {
 			if err := netns.Set(n.handle); err != nil {
@@ -58,17 +58,17 @@ func (n network) dialsFrom(from, address string) func() (net.Conn, error) {
 // the neighbouring /64 is a separate source.
 func TestIPv6Penalties(t *testing.T) {
 	t.Parallel()
-	within := newNetwork(t, "six")
-	const gateway, other = "2001:db8:0:ff::1", "2001:db8:0:2::1"
+	ns := newNetwork(t, "six")
+	const gateway, neighbor = "2001:db8:0:ff::1", "2001:db8:0:2::1"
 	offenders := []string{"2001:db8:0:1::1", "2001:db8:0:1::2", "2001:db8:0:1:ffff:ffff:ffff:ffff"}
-	for _, addr := range append(offenders, gateway, other) {
-		within.have(t, addr)
+	for _, addr := range append(offenders, gateway, neighbor) {
+		ns.addAddress(t, addr)
 	}
 	l := harness.NewLab(t)
 	address := fmt.Sprintf("[%s]:%d", gateway, harness.FreePort(t))
-	g := l.Gate(t, []string{"SCHEDRESTD_NETNS=" + within.name, "SCHEDRESTD_PENALTIES=threshold:5s"}, "-a", "rest_auth/jwt", address)
-	ask := func(from string, headers ...string) int {
-		a, err := l.Try(harness.ClientOf(within.dialsFrom(from, address)), "GET", "/sched/"+harness.Version+"/ping", "", headers...)
+	g := l.StartGateway(t, []string{"SCHEDRESTD_NETNS=" + ns.name, "SCHEDRESTD_PENALTIES=threshold:5s"}, "-a", "rest_auth/jwt", address)
+	send := func(from string, headers ...string) int {
+		a, err := l.TryRequest(harness.NewClient(ns.dialFrom(from, address)), "GET", "/sched/"+harness.Version+"/ping", "", headers...)
 		if err != nil && strings.Contains(err.Error(), "readLoopPeekFailLocked") {
 			return http.StatusTooManyRequests // the answer came before the request was sent, which net/http reports as an error
 		}
@@ -78,23 +78,23 @@ func TestIPv6Penalties(t *testing.T) {
 	n := 0
 	harness.Eventually(t, "the addresses are blocked", func() bool {
 		n++
-		return ask(offenders[n%2], guess()) == http.StatusTooManyRequests
+		return send(offenders[n%2], newGuess()) == http.StatusTooManyRequests
 	})
 	if n < 6 {
 		t.Errorf("after %d requests", n)
 	}
-	if status := ask(other); status != http.StatusOK {
+	if status := send(neighbor); status != http.StatusOK {
 		t.Errorf("another /64: %d", status)
 	}
 	// On a slow machine the first block may be over already. Each block is
 	// longer than the previous one.
 	harness.Eventually(t, "a third address of the /64 is blocked, too", func() bool {
-		return ask(offenders[2]) == http.StatusTooManyRequests || ask(offenders[n%2], guess()) == 0
+		return send(offenders[2]) == http.StatusTooManyRequests || send(offenders[n%2], newGuess()) == 0
 	})
 	if !strings.Contains(g.Logged(), "source=2001:db8:0:1::/64") {
 		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
 	}
-	harness.Eventually(t, "the block expires", func() bool { return ask(offenders[2]) == http.StatusOK })
+	harness.Eventually(t, "the block expires", func() bool { return send(offenders[2]) == http.StatusOK })
 }
 
 // TestLoopbackOfIPv6 checks that a user is the same source on ::1 and on
@@ -108,19 +108,19 @@ func TestLoopbackOfIPv6(t *testing.T) {
 	}
 	probe.Close()
 	four, six := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("[::1]:%d", harness.FreePort(t))
-	g := l.Gate(t, []string{"SCHEDRESTD_PENALTIES=threshold:5s"}, four, six)
-	a, b := &admitted{Gate: g, address: six}, &admitted{Gate: g, address: four}
-	both := 0 // on a slow machine the first block may be over already; each is longer than the previous one
+	g := l.StartGateway(t, []string{"SCHEDRESTD_PENALTIES=threshold:5s"}, four, six)
+	a, b := &limitedGateway{Gateway: g, address: six}, &limitedGateway{Gateway: g, address: four}
+	fourStatus := 0 // on a slow machine the first block may be over already; each is longer than the previous one
 	harness.Eventually(t, "the user is blocked on both addresses", func() bool {
-		a.until(source(t, self, false), http.StatusTooManyRequests, aGuess)
-		both, _ = b.ask(source(t, self, false))
-		return both == http.StatusTooManyRequests
+		a.pingUntil(newSource(t, ownUID, false), http.StatusTooManyRequests, guessPlaceholder)
+		fourStatus, _ = b.ping(newSource(t, ownUID, false))
+		return fourStatus == http.StatusTooManyRequests
 	})
-	if !strings.Contains(a.Logged(), fmt.Sprintf("source=\"uid %d\"", self)) {
+	if !strings.Contains(a.Logged(), fmt.Sprintf("source=\"uid %d\"", ownUID)) {
 		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
 	}
-	if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
+	if status, _ := a.ping(newSource(t, daemonUser, false)); status != http.StatusOK {
 		t.Errorf("another user on ::1: %d", status)
 	}
-	a.until(source(t, self, false), http.StatusOK)
+	a.pingUntil(newSource(t, ownUID, false), http.StatusOK)
 }

@@ -49,18 +49,18 @@ func newNetwork(t *testing.T, name string) network {
 		t.Skipf("root can't create a network namespace here: %v", err)
 	}
 	t.Cleanup(func() {
-		n.forget()
+		n.deleteName()
 		n.handle.Close()
 	})
 	harness.Must(t, err)
 	return n
 }
 
-// forget removes the name of n, as "ip netns del" does.
-func (n network) forget() { netns.DeleteNamed(n.name) }
+// deleteName removes the name of n, as "ip netns del" does.
+func (n network) deleteName() { netns.DeleteNamed(n.name) }
 
-// dials returns a function that connects from n.
-func (n network) dials(network, address string) func() (net.Conn, error) {
+// dialFunc returns a function that connects from n.
+func (n network) dialFunc(network, address string) func() (net.Conn, error) {
 	return func() (conn net.Conn, err error) {
 		return conn, thread.OnNewThread(func() error {
 			if err := netns.Set(n.handle); err != nil {
@@ -80,48 +80,48 @@ func (n network) dials(network, address string) func() (net.Conn, error) {
 // removed.
 func TestNetworkNamespaces(t *testing.T) {
 	t.Parallel()
-	served, own := newNetwork(t, "served"), newNetwork(t, "own")
+	servedNS, gatewayNS := newNetwork(t, "served"), newNetwork(t, "own")
 	l := harness.NewLab(t)
 	four, six := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("[::1]:%d", harness.FreePort(t))
-	every := harness.FreePort(t)
+	wildcardPort := harness.FreePort(t)
 	path := filepath.Join(l.Dir, "run", "inside.sock")
-	within := l.Restd
-	within.Path = "/usr/bin/nsenter"
-	within.Args = append([]string{"--net=/run/netns/" + own.name, l.Restd.Path}, l.Restd.Args[:len(l.Restd.Args)-1]...)
-	within.Args = append(within.Args, "-a", "rest_auth/jwt", four, six, fmt.Sprintf(":%d", every), "unix:"+path)
+	part := l.Restd
+	part.Path = "/usr/bin/nsenter"
+	part.Args = append([]string{"--net=/run/netns/" + gatewayNS.name, l.Restd.Path}, l.Restd.Args[:len(l.Restd.Args)-1]...)
+	part.Args = append(part.Args, "-a", "rest_auth/jwt", four, six, fmt.Sprintf(":%d", wildcardPort), "unix:"+path)
 
 	// With rest_auth/jwt alone, the daemons are reached over TCP and not over a
 	// UNIX socket.
-	g := l.GateOf(t, within, []string{"SCHEDRESTD_NETNS=" + served.name, fmt.Sprintf("SLURMRESTD_CONTROLLER_NETNS=/proc/%d/ns/net", l.Daemons["schedctld"].PID())})
-	ask := func(dial func() (net.Conn, error)) (harness.Answer, error) {
-		return l.Try(harness.ClientOf(dial), "GET", "/sched/"+harness.Version+"/diag", "")
+	g := l.StartGatewayPart(t, part, []string{"SCHEDRESTD_NETNS=" + servedNS.name, fmt.Sprintf("SLURMRESTD_CONTROLLER_NETNS=/proc/%d/ns/net", l.Daemons["schedctld"].PID())})
+	send := func(dial func() (net.Conn, error)) (harness.Answer, error) {
+		return l.TryRequest(harness.NewClient(dial), "GET", "/sched/"+harness.Version+"/diag", "")
 	}
-	check := func(when string) {
+	check := func(stage string) {
 		t.Helper()
-		for _, address := range []string{four, six, fmt.Sprintf("127.0.0.1:%d", every), fmt.Sprintf("[::1]:%d", every)} {
-			a, err := ask(served.dials("tcp", address))
+		for _, address := range []string{four, six, fmt.Sprintf("127.0.0.1:%d", wildcardPort), fmt.Sprintf("[::1]:%d", wildcardPort)} {
+			a, err := send(servedNS.dialFunc("tcp", address))
 			if err != nil || a.Status != 200 {
-				t.Errorf("%s, %s from inside: %v, %d %s", when, address, err, a.Status, a.Text)
+				t.Errorf("%s, %s from inside: %v, %d %s", stage, address, err, a.Status, a.Text)
 			}
-			for from, dial := range map[string]func() (net.Conn, error){"the test's": harness.Dials("tcp", address), "the gateway's": own.dials("tcp", address)} {
-				if a, err := ask(dial); !errors.Is(err, syscall.ECONNREFUSED) {
-					t.Errorf("%s, %s from %s: %v, %d", when, address, from, err, a.Status)
+			for from, dial := range map[string]func() (net.Conn, error){"the test's": harness.DialFunc("tcp", address), "the gateway's": gatewayNS.dialFunc("tcp", address)} {
+				if a, err := send(dial); !errors.Is(err, syscall.ECONNREFUSED) {
+					t.Errorf("%s, %s from %s: %v, %d", stage, address, from, err, a.Status)
 				}
 			}
 		}
-		a, err := ask(own.dials("unix", path))
+		a, err := send(gatewayNS.dialFunc("unix", path))
 		if err != nil || a.Status != 200 {
-			t.Errorf("%s, over the socket: %v, %d %s", when, err, a.Status, a.Text)
+			t.Errorf("%s, over the socket: %v, %d %s", stage, err, a.Status, a.Text)
 		}
 	}
 	check("at first")
-	for _, line := range []string{" netns=" + served.name + " netns_listen=\"[" + four + " ", " netns=" + served.name + " controller_netns=/proc/"} {
+	for _, line := range []string{" netns=" + servedNS.name + " netns_listen=\"[" + four + " ", " netns=" + servedNS.name + " controller_netns=/proc/"} {
 		if !strings.Contains(g.Logged(), line) || strings.Contains(g.Logged(), "netns_listen=[unix") {
 			t.Errorf("the log has no %s:\n%s", line, g.Logged())
 		}
 	}
-	served.forget()
-	own.forget()
+	servedNS.deleteName()
+	gatewayNS.deleteName()
 	check("without names")
 	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
 	harness.Eventually(t, "the gateway rereads its configuration", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
@@ -129,7 +129,7 @@ func TestNetworkNamespaces(t *testing.T) {
 	for _, pid := range g.Workers() {
 		harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
-	harness.Eventually(t, "other workers replace them", func() bool { a, err := ask(served.dials("tcp", four)); return err == nil && a.Status == 200 })
+	harness.Eventually(t, "other workers replace them", func() bool { a, err := send(servedNS.dialFunc("tcp", four)); return err == nil && a.Status == 200 })
 	check("with new workers")
 }
 
@@ -138,19 +138,19 @@ func TestNetworkNamespaces(t *testing.T) {
 // wherever it listens.
 func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 	t.Parallel()
-	served := newNetwork(t, "alone")
+	servedNS := newNetwork(t, "alone")
 	l := harness.NewLab(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-	l.Gate(t, []string{"SCHEDRESTD_NETNS=/run/netns/" + served.name}, "-a", "rest_auth/jwt", address)
+	l.StartGateway(t, []string{"SCHEDRESTD_NETNS=/run/netns/" + servedNS.name}, "-a", "rest_auth/jwt", address)
 	diag := func(address string) harness.Answer {
-		a, err := l.Try(harness.ClientOf(served.dials("tcp", address)), "GET", "/sched/"+harness.Version+"/diag", "")
+		a, err := l.TryRequest(harness.NewClient(servedNS.dialFunc("tcp", address)), "GET", "/sched/"+harness.Version+"/diag", "")
 		harness.Must(t, err)
 		return a
 	}
 	diag(address).Want(t, 200)
 
 	address = fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-	l.Gate(t, []string{"SCHEDRESTD_NETNS=" + served.name, "SCHEDRESTD_CONTROLLER_NETNS=" + served.name}, "-a", "rest_auth/jwt", address)
+	l.StartGateway(t, []string{"SCHEDRESTD_NETNS=" + servedNS.name, "SCHEDRESTD_CONTROLLER_NETNS=" + servedNS.name}, "-a", "rest_auth/jwt", address)
 	if a := diag(address); a.Status == 200 {
 		t.Errorf("daemons are reached from a namespace that has none: %s", a.Text)
 	}
@@ -164,29 +164,29 @@ func TestNetworkNamespaceRefused(t *testing.T) {
 	l := harness.NewLab(t)
 	// Use the /proc of another process. If an earlier test changed the user of
 	// a thread, /proc of this process may still belong to that user.
-	other := exec.Command("sleep", "600")
-	harness.Must(t, other.Start())
-	defer func() { other.Process.Kill(); other.Wait() }()
-	own := fmt.Sprintf("/proc/%d/ns/net", other.Process.Pid)
+	sleeper := exec.Command("sleep", "600")
+	harness.Must(t, sleeper.Start())
+	defer func() { sleeper.Process.Kill(); sleeper.Wait() }()
+	netnsPath := fmt.Sprintf("/proc/%d/ns/net", sleeper.Process.Pid)
 	unixOnly := "unix:" + filepath.Join(l.Dir, "run", "other.sock")
 	tests := map[string]struct {
 		value, listen, want string
-		daemonsToo          bool // also try the value with the other variable
+		bothVariables       bool // also try the value with the other variable
 	}{
 		"unknown":    {"no-such-name", "127.0.0.1:0", "no network namespace /run/netns/no-such-name", true},
 		"gone":       {"/proc/0/ns/net", "127.0.0.1:0", "no network namespace", true},
 		"a file":     {"/etc/passwd", "127.0.0.1:0", "is not a network namespace", true},
 		"directory":  {"/proc", "127.0.0.1:0", "is not a network namespace", true},
-		"other kind": {fmt.Sprintf("/proc/%d/ns/ipc", other.Process.Pid), "127.0.0.1:0", "is not a network namespace", true},
+		"other kind": {fmt.Sprintf("/proc/%d/ns/ipc", sleeper.Process.Pid), "127.0.0.1:0", "is not a network namespace", true},
 		"relative":   {"netns/x", "127.0.0.1:0", "neither the name of a network namespace nor an absolute path", true},
 		"parent":     {"..", "127.0.0.1:0", "neither the name", true},
-		"address":    {own, "192.0.2.1:0", "no such address", false},
-		"no TCP":     {own, unixOnly, "needs a TCP address", false},
+		"address":    {netnsPath, "192.0.2.1:0", "no such address", false},
+		"no TCP":     {netnsPath, unixOnly, "needs a TCP address", false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, variable := range []string{"SCHEDRESTD_NETNS", "SCHEDRESTD_CONTROLLER_NETNS"} {
-				if variable != "SCHEDRESTD_NETNS" && !tt.daemonsToo {
+				if variable != "SCHEDRESTD_NETNS" && !tt.bothVariables {
 					continue
 				}
 				args := append(append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...), tt.listen)
@@ -203,15 +203,15 @@ func TestNetworkNamespaceRefused(t *testing.T) {
 // enter another namespace, and that the error names the requirement.
 func TestNetworkNamespaceNeedsRoot(t *testing.T) {
 	t.Parallel()
-	other := newNetwork(t, "closed")
+	ns := newNetwork(t, "closed")
 	l := harness.NewLab(t)
 	for _, variable := range []string{"SCHEDRESTD_NETNS", "SCHEDRESTD_CONTROLLER_NETNS"} {
 		cmd := exec.CommandContext(t.Context(), "setpriv", append([]string{"--bounding-set=-sys_admin", l.Restd.Path}, l.Restd.Args[:len(l.Restd.Args)-1]...)...)
 		cmd.Args = append(cmd.Args, "127.0.0.1:0")
-		cmd.Env = append(append(os.Environ(), l.Restd.Env...), variable+"="+other.name)
+		cmd.Env = append(append(os.Environ(), l.Restd.Env...), variable+"="+ns.name)
 		out, err := cmd.CombinedOutput()
 		log := string(out)
-		if err == nil || !strings.Contains(log, variable+"="+other.name) || !strings.Contains(log, "CAP_SYS_ADMIN") || !strings.Contains(log, "NetworkNamespacePath=") {
+		if err == nil || !strings.Contains(log, variable+"="+ns.name) || !strings.Contains(log, "CAP_SYS_ADMIN") || !strings.Contains(log, "NetworkNamespacePath=") {
 			t.Errorf("%s: %v\n%s", variable, err, log)
 		}
 	}

@@ -17,9 +17,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// expired returns header lines with tokens that expired recently: one line for
+// expiredTokens returns header lines with tokens that expired recently: one line for
 // each user. users is the number of users.
-func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
+func expiredTokens(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	t.Helper()
 	secret, err := os.ReadFile(l.Key())
 	harness.Must(t, err)
@@ -39,21 +39,21 @@ func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
 func TestPortal(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	a := admitting(t, l, "SCHEDRESTD_PENALTIES=threshold:30s")
-	c := source(t, self, false)
+	a := startLimited(t, l, "SCHEDRESTD_PENALTIES=threshold:30s")
+	c := newSource(t, ownUID, false)
 	rejected := make([]string, 10)
 	for i := range rejected {
-		rejected[i] = guess()
+		rejected[i] = newGuess()
 	}
 	for _, tt := range []struct {
 		name   string
 		tokens []string
-	}{{"expired", expired(l, t, 50)}, {"rejected", rejected}} {
+	}{{"expired", expiredTokens(l, t, 50)}, {"rejected", rejected}} {
 		for i := range 200 {
-			if status, _ := a.ask(c, tt.tokens[i%len(tt.tokens)]); status != http.StatusUnauthorized {
+			if status, _ := a.ping(c, tt.tokens[i%len(tt.tokens)]); status != http.StatusUnauthorized {
 				t.Fatalf("%s token %d: %d", tt.name, i, status)
 			}
-			if status, _ := a.ask(c); status != http.StatusOK {
+			if status, _ := a.ping(c); status != http.StatusOK {
 				t.Fatalf("another user, after %d %s tokens: %d", i, tt.name, status)
 			}
 		}
@@ -61,7 +61,7 @@ func TestPortal(t *testing.T) {
 	harness.Eventually(t, "the log names the users", func() bool { return strings.Contains(a.Logged(), "unverified_user=user49") })
 
 	for i := range 100 { // a client that guesses must still be blocked
-		status, _ := a.ask(c, aGuess)
+		status, _ := a.ping(c, guessPlaceholder)
 		if status == http.StatusTooManyRequests {
 			break
 		}
@@ -78,44 +78,44 @@ func TestPortal(t *testing.T) {
 func TestPortalOfFifty(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	a := admitting(t, l)
-	expired := expired(l, t, 1)[0]
+	a := startLimited(t, l)
+	expired := expiredTokens(l, t, 1)[0]
 	retries, pause := 300, time.Duration(0)
 	if os.Getenv("PORTAL_SECONDS") != "" { // send requests at the rate of a portal
 		pause = time.Second
 		_, err := fmt.Sscan(os.Getenv("PORTAL_SECONDS"), &retries)
 		harness.Must(t, err)
 	}
-	over := make(chan struct{})
-	var others sync.WaitGroup
+	done := make(chan struct{})
+	var wg sync.WaitGroup
 	var served atomic.Int64
 	for range 49 {
-		c := source(t, self, true)
-		others.Go(func() {
+		c := newSource(t, ownUID, true)
+		wg.Go(func() {
 			for {
-				if status, _ := a.ask(c); status != http.StatusOK {
+				if status, _ := a.ping(c); status != http.StatusOK {
 					t.Errorf("another user: %d", status)
 					return
 				}
 				served.Add(1)
 				select {
-				case <-over:
+				case <-done:
 					return
 				case <-time.After(100 * time.Millisecond):
 				}
 			}
 		})
 	}
-	c := source(t, self, true)
+	c := newSource(t, ownUID, true)
 	for i := range retries {
-		if status, _ := a.ask(c, expired); status != http.StatusUnauthorized {
+		if status, _ := a.ping(c, expired); status != http.StatusUnauthorized {
 			t.Errorf("retry %d: %d", i, status)
 			break
 		}
 		time.Sleep(pause)
 	}
-	close(over)
-	others.Wait()
+	close(done)
+	wg.Wait()
 	t.Logf("%d retries; %d requests of the others were served", retries, served.Load())
 	if log := a.Logged(); strings.Contains(log, "source blocked") || strings.Contains(log, `msg="connection refused"`) {
 		t.Errorf("the log:\n%s", strings.Join(a.LastLines(8), "\n"))
@@ -126,8 +126,8 @@ func TestPortalOfFifty(t *testing.T) {
 // not even a client that has many idle connections.
 func TestKilledWorkers(t *testing.T) {
 	t.Parallel()
-	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
-	busy := func() {
+	a := startLimited(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
+	startRequest := func() {
 		c, err := net.Dial("tcp", a.address)
 		harness.Must(t, err)
 		t.Cleanup(func() { c.Close() })
@@ -138,13 +138,13 @@ func TestKilledWorkers(t *testing.T) {
 	}
 	for range 3 {
 		for range 40 {
-			c := source(t, self, true)
-			if status, _ := a.ask(c); status != http.StatusOK {
+			c := newSource(t, ownUID, true)
+			if status, _ := a.ping(c); status != http.StatusOK {
 				t.Fatalf("a client that had no request in progress: %d", status)
 			}
 		}
 		for range 10 {
-			busy()
+			startRequest()
 		}
 		before := strings.Count(a.Logged(), `msg="worker exited unexpectedly"`)
 		workers := a.Workers()
@@ -155,7 +155,7 @@ func TestKilledWorkers(t *testing.T) {
 			return strings.Count(a.Logged(), `msg="worker exited unexpectedly"`) == before+len(workers)
 		})
 	}
-	if status, _ := a.ask(source(t, self, false)); status != http.StatusOK || strings.Contains(a.Logged(), "source blocked") {
+	if status, _ := a.ping(newSource(t, ownUID, false)); status != http.StatusOK || strings.Contains(a.Logged(), "source blocked") {
 		t.Errorf("after it: %d\n%s", status, strings.Join(a.LastLines(8), "\n"))
 	}
 }

@@ -21,10 +21,10 @@ func TestSlowUser(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-	g := l.Gate(t, nil, "--max-connections", "4", address)
-	a := &admitted{Gate: g, address: address}
-	over := make(chan struct{})
-	var ended atomic.Int32
+	g := l.StartGateway(t, nil, "--max-connections", "4", address)
+	a := &limitedGateway{Gateway: g, address: address}
+	done := make(chan struct{})
+	var closedConns atomic.Int32
 	send := func() {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
@@ -33,7 +33,7 @@ func TestSlowUser(t *testing.T) {
 		defer c.Close()
 		go func() {
 			io.Copy(io.Discard, c)
-			ended.Add(1)
+			closedConns.Add(1)
 			c.Close()
 		}()
 		fmt.Fprintf(c, "POST /sched/v0.0.43/job/submit HTTP/1.1\r\nHost: x\r\nX-SCHED-USER-TOKEN: %s\r\nContent-Type: application/json\r\nContent-Length: 30000000\r\n\r\n", l.OwnToken)
@@ -42,18 +42,18 @@ func TestSlowUser(t *testing.T) {
 				return
 			}
 			select {
-			case <-over:
+			case <-done:
 				return
 			case <-time.After(time.Second):
 			}
 		}
 	}
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for range 4 {
-		all.Go(func() {
+		wg.Go(func() {
 			for {
 				select {
-				case <-over:
+				case <-done:
 					return
 				default:
 					send()
@@ -61,18 +61,18 @@ func TestSlowUser(t *testing.T) {
 			}
 		})
 	}
-	defer all.Wait()
-	defer close(over)
+	defer wg.Wait()
+	defer close(done)
 	time.Sleep(7 * time.Second)
-	if n := ended.Load(); n > 0 {
+	if n := closedConns.Load(); n > 0 {
 		t.Errorf("%d connections ended while none waited", n)
 	}
 	for range 2 {
-		if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
+		if status, _ := a.ping(newSource(t, daemonUser, false)); status != http.StatusOK {
 			t.Errorf("a waiting client: %d", status)
 		}
 	}
-	if ended.Load() == 0 {
+	if closedConns.Load() == 0 {
 		t.Error("a client was served although no connection ended")
 	}
 }

@@ -21,9 +21,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// join connects two namespaces as if they were two machines: n gets the address
+// connect connects two namespaces as if they were two machines: n gets the address
 // 192.0.2.1, and other gets 192.0.2.2.
-func (n network) join(t *testing.T, other network) {
+func (n network) connect(t *testing.T, peer network) {
 	t.Helper()
 	ip := func(line string) {
 		t.Helper()
@@ -31,16 +31,16 @@ func (n network) join(t *testing.T, other network) {
 			t.Skipf("ip %s: %v: %s", line, err, out)
 		}
 	}
-	ip("-n " + n.name + " link add veth0 type veth peer name veth0 netns " + other.name)
-	for i, name := range []string{n.name, other.name} {
+	ip("-n " + n.name + " link add veth0 type veth peer name veth0 netns " + peer.name)
+	for i, name := range []string{n.name, peer.name} {
 		ip(fmt.Sprintf("-n %s address add 192.0.2.%d/24 dev veth0", name, i+1))
 		ip("-n " + name + " link set veth0 up")
 	}
 }
 
-// forwards listens on address in n, and forwards each connection out of n. The
+// forward listens on address in n, and forwards each connection out of n. The
 // argument to is the destination in the namespace of the test.
-func (n network) forwards(t *testing.T, address, to string) {
+func (n network) forward(t *testing.T, address, destination string) {
 	t.Helper()
 	var l net.Listener
 	harness.Must(t, thread.OnNewThread(func() (err error) {
@@ -58,7 +58,7 @@ func (n network) forwards(t *testing.T, address, to string) {
 			}
 			go func() {
 				defer in.Close()
-				out, err := net.Dial("tcp", to)
+				out, err := net.Dial("tcp", destination)
 				if err != nil {
 					return
 				}
@@ -73,18 +73,18 @@ func (n network) forwards(t *testing.T, address, to string) {
 	}()
 }
 
-// TestSpares checks that the worker of a busy client connects to a controller
+// TestPreparedSockets checks that the worker of a busy client connects to a controller
 // on another machine through sockets that the dispatcher has prepared.
-func TestSpares(t *testing.T) {
+func TestPreparedSockets(t *testing.T) {
 	t.Parallel()
-	l, here, there := harness.NewLab(t), newNetwork(t, "here"), newNetwork(t, "there")
-	here.join(t, there)
-	there.forwards(t, fmt.Sprintf("192.0.2.2:%d", l.Controller), fmt.Sprintf("127.0.0.1:%d", l.Controller))
+	l, local, remote := harness.NewLab(t), newNetwork(t, "here"), newNetwork(t, "there")
+	local.connect(t, remote)
+	remote.forward(t, fmt.Sprintf("192.0.2.2:%d", l.Controller), fmt.Sprintf("127.0.0.1:%d", l.Controller))
 	text, err := os.ReadFile(l.Conf())
 	harness.Must(t, err)
 	conf := filepath.Join(l.Dir, "etc", "remote.conf")
 	harness.Must(t, os.WriteFile(conf, []byte(strings.Replace(string(text), "(127.0.0.1)", "(192.0.2.2)", 1)), 0o600))
-	a := &admitted{address: fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))}
+	a := &limitedGateway{address: fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))}
 	args := append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...)
 	for i, arg := range args {
 		if arg == l.Conf() {
@@ -93,16 +93,16 @@ func TestSpares(t *testing.T) {
 	}
 	restd := l.Restd
 	restd.Args = append(args, a.address)
-	a.Gate = l.GateOf(t, restd, []string{"SCHEDRESTD_CONTROLLER_NETNS=" + here.name})
-	client := source(t, self, false)
+	a.Gateway = l.StartGatewayPart(t, restd, []string{"SCHEDRESTD_CONTROLLER_NETNS=" + local.name})
+	client := newSource(t, ownUID, false)
 	client.Transport.(*http.Transport).MaxConnsPerHost = 0
-	counted := regexp.MustCompile(`dials\.dialled=(\d+).* dials\.spares=(\d+)`)
+	pattern := regexp.MustCompile(`dials\.dialled=(\d+).* dials\.spares=(\d+)`)
 	harness.Eventually(t, "spares are used", func() bool {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
 				for range 50 {
-					if status, _ := a.ask(client); status != http.StatusOK {
+					if status, _ := a.ping(client); status != http.StatusOK {
 						t.Errorf("answered %d", status)
 					}
 				}
@@ -110,12 +110,12 @@ func TestSpares(t *testing.T) {
 		}
 		wg.Wait()
 		harness.Must(t, syscall.Kill(a.PID(), syscall.SIGUSR1))
-		var all [][]string
+		var matches [][]string
 		harness.Eventually(t, "the counters are in the log", func() bool {
-			all = counted.FindAllStringSubmatch(a.Logged(), -1)
-			return len(all) > 0
+			matches = pattern.FindAllStringSubmatch(a.Logged(), -1)
+			return len(matches) > 0
 		})
-		last := all[len(all)-1]
+		last := matches[len(matches)-1]
 		spares, _ := strconv.Atoi(last[2])
 		return spares > 0
 	})

@@ -18,16 +18,16 @@ import (
 // counts the bytes that it receives.
 type squatter struct {
 	accepted, bytes atomic.Int64
-	over            chan struct{}
-	ended           chan error
+	done            chan struct{}
+	result          chan error
 }
 
-func newSquatter(t *testing.T, who harness.Account, port int) *squatter {
+func newSquatter(t *testing.T, user harness.Account, port int) *squatter {
 	t.Helper()
-	i := &squatter{over: make(chan struct{}), ended: make(chan error, 1)}
+	i := &squatter{done: make(chan struct{}), result: make(chan error, 1)}
 	ready := make(chan error)
 	go func() {
-		i.ended <- thread.RunAs(who.UID, who.GID, func() error {
+		i.result <- thread.RunAs(user.UID, user.GID, func() error {
 			ln, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 			if err == nil {
 				err = unix.SetsockoptInt(ln, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
@@ -61,7 +61,7 @@ func (i *squatter) serve(ln int) error {
 	}()
 	for b := make([]byte, 4096); ; {
 		select {
-		case <-i.over:
+		case <-i.done:
 			return nil
 		default:
 		}
@@ -82,8 +82,8 @@ func (i *squatter) serve(ln int) error {
 
 func (i *squatter) stop(t *testing.T) {
 	t.Helper()
-	close(i.over)
-	harness.Must(t, <-i.ended)
+	close(i.done)
+	harness.Must(t, <-i.result)
 }
 
 // TestPortOfAnotherUser checks that a user who binds the port of a stopped
@@ -93,24 +93,24 @@ func (i *squatter) stop(t *testing.T) {
 func TestPortOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	l, who := harness.NewLab(t), harness.SomeUser(t)
-	a := admitting(t, l)
-	client := source(t, self, true)
-	if status, _ := a.ask(client); status != http.StatusOK {
+	l, user := harness.NewLab(t), harness.OrdinaryUser(t)
+	a := startLimited(t, l)
+	client := newSource(t, ownUID, true)
+	if status, _ := a.ping(client); status != http.StatusOK {
 		t.Fatalf("at first: %d", status)
 	}
 	l.Daemons["schedctld"].Stop()
-	i := newSquatter(t, who, l.Controller)
-	list := func() harness.Answer {
+	i := newSquatter(t, user, l.Controller)
+	listJobs := func() harness.Answer {
 		t.Helper()
 		lab := *l
 		lab.URL = "http://" + a.address
-		got, err := lab.Try(client, "GET", "/sched/"+harness.Version+"/jobs", "", "X-SCHED-USER-TOKEN: "+l.OwnToken)
+		got, err := lab.TryRequest(client, "GET", "/sched/"+harness.Version+"/jobs", "", "X-SCHED-USER-TOKEN: "+l.OwnToken)
 		harness.Must(t, err)
 		return got
 	}
 	for range 10 {
-		if got := list(); got.Status != http.StatusServiceUnavailable {
+		if got := listJobs(); got.Status != http.StatusServiceUnavailable {
 			t.Errorf("served by another user: %d %s", got.Status, got.Text)
 		}
 	}
@@ -119,11 +119,11 @@ func TestPortOfAnotherUser(t *testing.T) {
 	if n := i.bytes.Load(); n != 0 {
 		t.Errorf("the other user was sent %d bytes", n)
 	}
-	why := fmt.Sprintf("the port 127.0.0.1:%d is served by uid %d, which is neither root's nor the scheduler's user's", l.Controller, who.UID)
-	if !strings.Contains(a.Logged(), why) {
-		t.Errorf("the log does not have %q:\n%s", why, a.Logged())
+	reason := fmt.Sprintf("the port 127.0.0.1:%d is served by uid %d, which is neither root's nor the scheduler's user's", l.Controller, user.UID)
+	if !strings.Contains(a.Logged(), reason) {
+		t.Errorf("the log does not have %q:\n%s", reason, a.Logged())
 	}
 	i.stop(t)
 	l.Up(l.Ctld)
-	harness.Eventually(t, "requests are answered again", func() bool { return list().Status == http.StatusOK })
+	harness.Eventually(t, "requests are answered again", func() bool { return listJobs().Status == http.StatusOK })
 }

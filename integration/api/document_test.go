@@ -27,7 +27,7 @@ func TestGenerateOpenAPI(t *testing.T) {
 		t.Error("it mentions YAML")
 	}
 	l := harness.NewLab(t)
-	served := l.Ask("GET", "/openapi", "", "X-SCHED-USER-TOKEN:")
+	served := l.Request("GET", "/openapi", "", "X-SCHED-USER-TOKEN:")
 	if served.Status != http.StatusOK {
 		t.Fatalf("GET /openapi: %d", served.Status)
 	}

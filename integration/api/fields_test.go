@@ -28,9 +28,9 @@ func kindOf(v any) string {
 		}
 		return "int"
 	case []any:
-		for _, one := range v {
-			if kindOf(one) != "string" {
-				return "array of " + kindOf(one)
+		for _, elem := range v {
+			if kindOf(elem) != "string" {
+				return "array of " + kindOf(elem)
 			}
 		}
 		return "array"
@@ -43,9 +43,9 @@ func kindOf(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// exact parses the text of an answer. It keeps the numbers as they were
+// parseExact parses the text of an answer. It keeps the numbers as they were
 // written.
-func exact(t *testing.T, text string) map[string]any {
+func parseExact(t *testing.T, text string) map[string]any {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -72,7 +72,7 @@ func TestNodeFields(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, v := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44"} {
 		t.Run(v, func(t *testing.T) {
-			list := exact(t, l.Ask("GET", "/sched/"+v+"/node/"+l.Node, "").Want(t, 200).Text)
+			list := parseExact(t, l.Request("GET", "/sched/"+v+"/node/"+l.Node, "").Want(t, 200).Text)
 			hasFields(t, list, "array of object", "nodes")
 			hasFields(t, list, "wrap", "last_update")
 			node := list["nodes"].([]any)[0].(map[string]any)
@@ -109,7 +109,7 @@ func TestPingFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	for _, v := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44"} {
-		pings, _ := exact(t, l.Ask("GET", "/sched/"+v+"/ping", "").Want(t, 200).Text)["pings"].([]any)
+		pings, _ := parseExact(t, l.Request("GET", "/sched/"+v+"/ping", "").Want(t, 200).Text)["pings"].([]any)
 		if len(pings) != 1 {
 			t.Fatalf("%s: %v", v, pings)
 		}
@@ -119,7 +119,7 @@ func TestPingFields(t *testing.T) {
 		if entry["hostname"] != l.Node || entry["pinged"] != "UP" || entry["mode"] != "primary" {
 			t.Errorf("%s: %v", v, entry)
 		}
-		pings, _ = exact(t, l.Ask("GET", "/scheddb/"+v+"/diag", "").Want(t, 200).Text)["pings"].([]any)
+		pings, _ = parseExact(t, l.Request("GET", "/scheddb/"+v+"/diag", "").Want(t, 200).Text)["pings"].([]any)
 		if len(pings) != 1 {
 			t.Fatalf("%s, accounting: %v", v, pings)
 		}
@@ -141,14 +141,14 @@ func TestSubmissionFields(t *testing.T) {
 			if v != "v0.0.40" { // later versions also accept an object with set, infinite and number
 				body = strings.Replace(body, `"time_limit":5`, `"time_limit":{"set":true,"infinite":false,"number":5}`, 1)
 			}
-			a := l.Ask("POST", "/sched/"+v+"/job/submit", body).Want(t, 200)
+			a := l.Request("POST", "/sched/"+v+"/job/submit", body).Want(t, 200)
 			if len(a.List("warnings")) > 0 {
 				t.Errorf("warnings: %s", a.Text)
 			}
-			answer := exact(t, a.Text)
+			answer := parseExact(t, a.Text)
 			hasFields(t, answer, "int", "job_id")
 			hasFields(t, answer, "string", "step_id job_submit_user_msg")
-			job := l.Ask("GET", fmt.Sprintf("/sched/%s/job/%v", v, answer["job_id"]), "").Want(t, 200)
+			job := l.Request("GET", fmt.Sprintf("/sched/%s/job/%v", v, answer["job_id"]), "").Want(t, 200)
 			if job.Get("jobs", 0, "name") != "n" || job.Get("jobs", 0, "account") != "physics" ||
 				job.Get("jobs", 0, "current_working_directory") != l.Work || job.Get("jobs", 0, "tasks", "number") != 1.0 ||
 				job.Get("jobs", 0, "memory_per_cpu", "number") != 50.0 || job.Get("jobs", 0, "time_limit", "number") != 5.0 {
@@ -157,7 +157,7 @@ func TestSubmissionFields(t *testing.T) {
 		})
 	}
 	t.Run("no Content-Type of ours", func(t *testing.T) {
-		l.Ask("POST", "/sched/v0.0.43/job/submit", l.JobRequest("true", nil), "Content-Type: text/plain").Want(t, 415)
+		l.Request("POST", "/sched/v0.0.43/job/submit", l.JobRequest("true", nil), "Content-Type: text/plain").Want(t, 415)
 	})
 }
 
@@ -166,7 +166,7 @@ func TestSubmissionFields(t *testing.T) {
 func TestWarningFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	a := l.Ask("POST", "/sched/v0.0.43/job/submit", l.JobRequest("true", map[string]any{"environment": map[string]string{"PATH": "/bin"}})).Want(t, 200)
+	a := l.Request("POST", "/sched/v0.0.43/job/submit", l.JobRequest("true", map[string]any{"environment": map[string]string{"PATH": "/bin"}})).Want(t, 200)
 	warning, _ := a.Get("warnings", 0).(map[string]any)
 	hasFields(t, warning, "string", "description source")
 	if warning["source"] != "#/job/environment/" || !strings.Contains(fmt.Sprint(warning["description"]), "array") || !strings.Contains(fmt.Sprint(warning["description"]), "object") {
@@ -179,25 +179,25 @@ func TestWarningFields(t *testing.T) {
 func TestTokenFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	part := func(token string, n int) map[string]any {
+	segment := func(token string, n int) map[string]any {
 		parts := strings.Split(strings.TrimSpace(strings.TrimPrefix(token, "SCHED_JWT=")), ".")
 		text, err := base64.RawURLEncoding.DecodeString(parts[n])
 		harness.Must(t, err)
-		return exact(t, string(text))
+		return parseExact(t, string(text))
 	}
 	token := l.Schedctl(t, "token")
-	if alg := part(token, 0)["alg"]; alg != "HS256" {
+	if alg := segment(token, 0)["alg"]; alg != "HS256" {
 		t.Errorf("alg %v", alg)
 	}
 	lifespan := func(token string) int64 {
-		claims := part(token, 1)
+		claims := segment(token, 1)
 		hasFields(t, claims, "int", "iat exp")
 		hasFields(t, claims, "string", "sun")
-		from, err := claims["iat"].(json.Number).Int64()
+		issuedAt, err := claims["iat"].(json.Number).Int64()
 		harness.Must(t, err)
-		to, err := claims["exp"].(json.Number).Int64()
+		expiresAt, err := claims["exp"].(json.Number).Int64()
 		harness.Must(t, err)
-		return to - from
+		return expiresAt - issuedAt
 	}
 	if got := lifespan(token); got != 1800 {
 		t.Errorf("valid for %d s", got)
@@ -214,53 +214,53 @@ func TestTokenFields(t *testing.T) {
 func TestNoFilters(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	ran := filepath.Join(l.Work, "ran")
+	marker := filepath.Join(l.Work, "ran")
 	filter := filepath.Join(l.Dir, "etc", "filter")
-	harness.Must(t, os.WriteFile(filter, []byte("#!/bin/sh\necho $0 >>"+ran+"\n"), 0o755))
+	harness.Must(t, os.WriteFile(filter, []byte("#!/bin/sh\necho $0 >>"+marker+"\n"), 0o755))
 	for _, name := range []string{"cli_filter.lua", "job_submit.lua", "plugstack.conf"} {
 		harness.Must(t, os.WriteFile(filepath.Join(l.Dir, "etc", name), []byte("required /nowhere/plugin.so\n"), 0o644))
 	}
 	text, err := os.ReadFile(l.Conf())
 	harness.Must(t, err)
-	other := filepath.Join(l.Dir, "etc", "filters.conf")
-	harness.Must(t, os.WriteFile(other, []byte(string(text)+"CliFilterPlugins=lua,syslog\nJobSubmitPlugins=lua\nPlugStackConfig=/nowhere/plugstack.conf\nSrunProlog="+filter+"\nTaskProlog="+filter+"\n"), 0o644))
-	harness.Must(t, os.Chmod(other, 0o600))
+	conf := filepath.Join(l.Dir, "etc", "filters.conf")
+	harness.Must(t, os.WriteFile(conf, []byte(string(text)+"CliFilterPlugins=lua,syslog\nJobSubmitPlugins=lua\nPlugStackConfig=/nowhere/plugstack.conf\nSrunProlog="+filter+"\nTaskProlog="+filter+"\n"), 0o644))
+	harness.Must(t, os.Chmod(conf, 0o600))
 	port := harness.FreePort(t)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	args := append([]string{"-f", other}, l.Restd.Args[2:len(l.Restd.Args)-1]...)
-	g := l.Gate(t, nil, append(args, address)...)
-	g.Served(address)
+	args := append([]string{"-f", conf}, l.Restd.Args[2:len(l.Restd.Args)-1]...)
+	g := l.StartGateway(t, nil, append(args, address)...)
+	g.CheckServes(address)
 	saved := l.URL
 	l.URL = "http://" + address
 	defer func() { l.URL = saved }()
 	id := l.Submit("true", nil)
 	l.AwaitEnd(id)
-	if _, err := os.Stat(ran); err == nil {
+	if _, err := os.Stat(marker); err == nil {
 		t.Error("a filter ran")
 	}
-	if odd := regexp.MustCompile(`(?i).*(filter|plugstack|JobSubmit|prolog).*`).FindString(strings.ReplaceAll(g.Logged(), filepath.Base(other), "")); odd != "" {
-		t.Errorf("logged %q", odd) // Slurm's configurations may contain these settings, so they cause no warning
+	if line := regexp.MustCompile(`(?i).*(filter|plugstack|JobSubmit|prolog).*`).FindString(strings.ReplaceAll(g.Logged(), filepath.Base(conf), "")); line != "" {
+		t.Errorf("logged %q", line) // Slurm's configurations may contain these settings, so they cause no warning
 	}
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("needs strace, to see what is opened")
 	}
 	trace := filepath.Join(t.TempDir(), "trace")
-	cmd := l.Inetd()
+	cmd := l.InetdCommand()
 	cmd.Args = append([]string{strace, "-f", "-qq", "-e", "trace=open,openat,execve", "-o", trace, cmd.Path}, args...)
 	cmd.Path = strace
 	cmd.Stdin = strings.NewReader("POST http://localhost/sched/v0.0.43/job/submit HTTP/1.0\nX-SCHED-USER-TOKEN: " + l.OwnToken +
 		"\nContent-Type: application/json\nContent-Length: " + fmt.Sprint(len(l.JobRequest("true", nil))) + "\n\n" + l.JobRequest("true", nil))
-	out, log, status := harness.Finish(t, cmd)
+	out, log, status := harness.RunCommand(t, cmd)
 	if status != 0 || !strings.Contains(out, "200 OK") {
 		t.Skipf("strace does not work on this machine: exit status %d, %s\n%s", status, out, log)
 	}
-	seen, err := os.ReadFile(trace)
+	traced, err := os.ReadFile(trace)
 	harness.Must(t, err)
-	if !strings.Contains(string(seen), `"`+filepath.Base(other)+`"`) {
-		t.Fatalf("a file that must be opened is missing:\n%s", seen)
+	if !strings.Contains(string(traced), `"`+filepath.Base(conf)+`"`) {
+		t.Fatalf("a file that must be opened is missing:\n%s", traced)
 	}
-	if found := regexp.MustCompile(`.*["/](plugstack\.conf|cli_filter\.lua|job_submit\.lua|filter|nowhere)".*`).FindAllString(string(seen), -1); found != nil {
+	if found := regexp.MustCompile(`.*["/](plugstack\.conf|cli_filter\.lua|job_submit\.lua|filter|nowhere)".*`).FindAllString(string(traced), -1); found != nil {
 		t.Errorf("opened or run: %q", found)
 	}
 }
@@ -271,7 +271,7 @@ func TestNoFilters(t *testing.T) {
 func TestNoInteractiveLaunch(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	doc := l.Ask("GET", "/openapi", "", "X-SCHED-USER-TOKEN:")
+	doc := l.Request("GET", "/openapi", "", "X-SCHED-USER-TOKEN:")
 	paths, _ := doc.Get("paths").(map[string]any)
 	if len(paths) < 30 {
 		t.Fatalf("%d paths", len(paths))
@@ -287,7 +287,7 @@ func TestNoInteractiveLaunch(t *testing.T) {
 		}
 	}
 	for path, status := range map[string]int{"job/allocate": 501, "job/1/step": 404, "step/launch": 404} {
-		l.Ask("POST", "/sched/v0.0.43/"+path, `{"job":{"current_working_directory":"/","environment":["A=b"]}}`).Want(t, status)
+		l.Request("POST", "/sched/v0.0.43/"+path, `{"job":{"current_working_directory":"/","environment":["A=b"]}}`).Want(t, status)
 	}
 	for _, word := range []string{"run", "srun", "alloc", "salloc", "attach", "shell"} {
 		cmd := exec.Command(filepath.Join(harness.Bin, "schedctl"), "-f", l.Conf(), word, "true")
@@ -303,12 +303,12 @@ func TestNoInteractiveLaunch(t *testing.T) {
 func TestEachRequestAuthenticates(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	cmd := l.Inetd("-a", "rest_auth/jwt")
+	cmd := l.InetdCommand("-a", "rest_auth/jwt")
 	cmd.Stdin = strings.NewReader("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: " + l.OwnToken + "\n\n" +
 		"GET http://localhost/sched/v0.0.43/ping HTTP/1.1\n\n" +
 		"GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SLURM-USER-TOKEN: " + l.OwnToken + "\n\n")
-	out, log, status := harness.Finish(t, cmd)
-	if got := harness.Statuses(harness.AnswersIn(t, out)); got != "[200 401 200]" || status != 0 {
+	out, log, status := harness.RunCommand(t, cmd)
+	if got := harness.Statuses(harness.ParseAnswers(t, out)); got != "[200 401 200]" || status != 0 {
 		t.Errorf("%s, exit status %d\n%s", got, status, log)
 	}
 }

@@ -35,7 +35,7 @@ func send(l *harness.Lab, method, path, body string, headers map[string]string) 
 // that was submitted.
 func TestYAML(t *testing.T) {
 	t.Parallel()
-	for layout, looks := range map[string]string{"": "jobs:\n  - ", "compact": "{jobs: [{", "pretty": "jobs: !!seq\n  - !!map\n", "no_tag": "jobs:\n  - "} {
+	for layout, want := range map[string]string{"": "jobs:\n  - ", "compact": "{jobs: [{", "pretty": "jobs: !!seq\n  - !!map\n", "no_tag": "jobs:\n  - "} {
 		t.Run(layout, func(t *testing.T) {
 			var env []string
 			if layout != "" {
@@ -57,7 +57,7 @@ func TestYAML(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(text), &got); err != nil || len(got.Jobs) != 1 || got.Jobs[0].Name != "007" {
 				t.Errorf("%v, %v", err, got)
 			}
-			if !strings.Contains(text, looks) || a.Header.Get("Content-Type") != "application/yaml" {
+			if !strings.Contains(text, want) || a.Header.Get("Content-Type") != "application/yaml" {
 				t.Errorf("%s:\n%.300s", a.Header.Get("Content-Type"), text)
 			}
 			headers["Accept"] = "text/html"
@@ -98,17 +98,17 @@ func TestJSONLayoutsAndCoding(t *testing.T) {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	asked := func(path string, want int) bool {
+	hasStatus := func(path string, want int) bool {
 		a, text := send(l, "GET", path, "", nil)
 		return a.StatusCode == want && (want != 200 || text == "ok\n") && (want != 503 ||
 			text == "unready\n" && a.Header.Get("Retry-After") != "")
 	}
-	if !asked("/healthz", 200) || !asked("/livez", 200) || !asked("/readyz", 200) {
+	if !hasStatus("/healthz", 200) || !hasStatus("/livez", 200) || !hasStatus("/readyz", 200) {
 		t.Error("not healthy, or not ready, at the start")
 	}
 	harness.Must(t, l.Daemons["schedctld"].Stop())
-	harness.Eventually(t, "/readyz is 503", func() bool { return asked("/readyz", 503) })
-	if !asked("/healthz", 200) || !asked("/livez", 200) {
+	harness.Eventually(t, "/readyz is 503", func() bool { return hasStatus("/readyz", 503) })
+	if !hasStatus("/healthz", 200) || !hasStatus("/livez", 200) {
 		t.Error("the gateway is not healthy without a controller")
 	}
 	if a, text := send(l, "GET", "/readyz", "", map[string]string{"X-SCHED-USER-TOKEN": l.OwnToken}); a.StatusCode != 503 || !strings.Contains(text, "\ncontroller: unreachable for ") {
@@ -119,7 +119,7 @@ func TestHealth(t *testing.T) {
 	}
 	defer func() {
 		l.Up(l.Ctld)
-		harness.Eventually(t, "/readyz is 200 again", func() bool { return asked("/readyz", 200) })
+		harness.Eventually(t, "/readyz is 200 again", func() bool { return hasStatus("/readyz", 200) })
 	}()
 	if a, _ := send(l, "GET", "/sched/v0.0.43/ping", "", map[string]string{"X-SCHED-USER-TOKEN": l.OwnToken}); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
 		t.Errorf("ping without a controller: status %d, %v", a.StatusCode, a.Header)

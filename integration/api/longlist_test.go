@@ -20,32 +20,32 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// impostor is a controller that accepts every token, and gives the same answer
+// fakeController is a controller that accepts every token, and gives the same answer
 // to every request. If breaks is set, it closes each connection after the
 // answer. Otherwise it keeps connections open until the gateway closes them.
-type impostor struct {
-	port  int
-	open  atomic.Int32 // connections that still wait for the gateway to close them
-	asked atomic.Int32
+type fakeController struct {
+	port      int
+	openConns atomic.Int32 // connections that still wait for the gateway to close them
+	requests  atomic.Int32
 
-	mu     sync.Mutex
-	answer []byte
-	breaks bool // close the connection after the answer
+	mu               sync.Mutex
+	answer           []byte
+	closeAfterAnswer bool // close the connection after the answer
 }
 
-func newImpostor(t *testing.T) *impostor {
+func newFakeController(t *testing.T) *fakeController {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	harness.Must(t, err)
-	s := &impostor{port: ln.Addr().(*net.TCPAddr).Port}
-	var all sync.WaitGroup
-	all.Go(func() {
+	s := &fakeController{port: ln.Addr().(*net.TCPAddr).Port}
+	var wg sync.WaitGroup
+	wg.Go(func() {
 		for {
 			nc, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			all.Go(func() {
+			wg.Go(func() {
 				defer nc.Close()
 				nc.SetDeadline(time.Now().Add(5 * time.Minute))
 				request, err := wire.Read(nc, 1<<20)
@@ -61,28 +61,28 @@ func newImpostor(t *testing.T) *impostor {
 					nc.Write(pong)
 					return
 				}
-				s.asked.Add(1)
-				s.open.Add(1)
-				defer s.open.Add(-1)
+				s.requests.Add(1)
+				s.openConns.Add(1)
+				defer s.openConns.Add(-1)
 				s.mu.Lock()
-				answer, breaks := s.answer, s.breaks
+				answer, closeAfterAnswer := s.answer, s.closeAfterAnswer
 				s.mu.Unlock()
 				nc.Write(answer)
-				if !breaks {
+				if !closeAfterAnswer {
 					io.Copy(io.Discard, nc)
 				}
 			})
 		}
 	})
-	t.Cleanup(func() { ln.Close(); all.Wait() })
+	t.Cleanup(func() { ln.Close(); wg.Wait() })
 	return s
 }
 
-// say sets the answer from now on.
-func (s *impostor) say(answer []byte, breaks bool) {
+// setAnswer sets the answer from now on.
+func (s *fakeController) setAnswer(answer []byte, closeAfterAnswer bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answer, s.breaks = answer, breaks
+	s.answer, s.closeAfterAnswer = answer, closeAfterAnswer
 }
 
 // jobList returns an answer with n jobs, about 800 bytes each.
@@ -97,8 +97,8 @@ func jobList(t *testing.T, n int) []byte {
 	return b
 }
 
-// more returns a copy of answer that announces one job more than it contains.
-func more(t *testing.T, answer []byte, n int) []byte {
+// withWrongCount returns a copy of answer that announces one job more than it contains.
+func withWrongCount(t *testing.T, answer []byte, n int) []byte {
 	f, err := message.ParseFrame(answer[4:])
 	harness.Must(t, err)
 	b := append([]byte(nil), answer...)
@@ -106,13 +106,13 @@ func more(t *testing.T, answer []byte, n int) []byte {
 	return b
 }
 
-// before returns a gateway with these environment variables, whose controller
+// startGatewayFor returns a gateway with these environment variables, whose controller
 // is s.
-func before(l *harness.Lab, t *testing.T, s *impostor, env ...string) *harness.Tolled {
-	real, had := l.Controller, l.Restd.Env
-	defer func() { l.Controller, l.Restd.Env = real, had }()
-	l.Controller, l.Restd.Env = s.port, append(append([]string{}, had...), env...)
-	return l.Tolled(t)
+func startGatewayFor(l *harness.Lab, t *testing.T, s *fakeController, env ...string) *harness.CountedGateway {
+	savedPort, savedEnv := l.Controller, l.Restd.Env
+	defer func() { l.Controller, l.Restd.Env = savedPort, savedEnv }()
+	l.Controller, l.Restd.Env = s.port, append(append([]string{}, savedEnv...), env...)
+	return l.StartCounted(t)
 }
 
 // TestLongLists checks that a list of many pieces arrives complete. If a list
@@ -124,29 +124,29 @@ func TestLongLists(t *testing.T) {
 	whole := jobList(t, jobs)
 	for name, env := range map[string]string{"there is room": "SCHEDRESTD_ANSWER_MEMORY=64M", "longer than the room": "SCHEDRESTD_ANSWER_MEMORY=100K"} {
 		t.Run(name, func(t *testing.T) {
-			s := newImpostor(t)
-			k := before(harness.NewLab(t), t, s, env)
-			s.say(whole, false)
-			if got := len(k.Ask(k.Client(), "GET", "/sched/v0.0.43/jobs", "").Want(t, http.StatusOK).List("jobs")); got != jobs {
+			s := newFakeController(t)
+			k := startGatewayFor(harness.NewLab(t), t, s, env)
+			s.setAnswer(whole, false)
+			if got := len(k.Request(k.Client(), "GET", "/sched/v0.0.43/jobs", "").Want(t, http.StatusOK).List("jobs")); got != jobs {
 				t.Errorf("%d jobs of %d", got, jobs)
 			}
-			s.say(more(t, whole, jobs), false)
+			s.setAnswer(withWrongCount(t, whole, jobs), false)
 			for _, coding := range []string{"", "gzip"} {
-				broken(k, t, "the count is wrong", coding)
+				checkBroken(k, t, "the count is wrong", coding)
 			}
-			s.say(whole[:len(whole)-100], true)
+			s.setAnswer(whole[:len(whole)-100], true)
 			if strings.HasPrefix(name, "longer") {
-				broken(k, t, "it breaks off", "")
+				checkBroken(k, t, "it breaks off", "")
 				return
 			}
-			k.Ask(k.Client(), "GET", "/sched/v0.0.43/jobs", "").Want(t, http.StatusBadGateway)
+			k.Request(k.Client(), "GET", "/sched/v0.0.43/jobs", "").Want(t, http.StatusBadGateway)
 		})
 	}
 }
 
-// broken requests the jobs, and fails the test unless the answer begins and
+// checkBroken requests the jobs, and fails the test unless the answer begins and
 // breaks off.
-func broken(k *harness.Tolled, t *testing.T, what, coding string) {
+func checkBroken(k *harness.CountedGateway, t *testing.T, name, coding string) {
 	t.Helper()
 	req, err := http.NewRequest("GET", "http://"+k.Address+"/sched/v0.0.43/jobs", nil)
 	harness.Must(t, err)
@@ -159,7 +159,7 @@ func broken(k *harness.Tolled, t *testing.T, what, coding string) {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != coding || len(text) == 0 || err == nil || json.Valid(text) {
-		t.Errorf("%s, coding %q: status %d, %d bytes, %v", what, coding, resp.StatusCode, len(text), err)
+		t.Errorf("%s, coding %q: status %d, %d bytes, %v", name, coding, resp.StatusCode, len(text), err)
 	}
 }
 
@@ -167,9 +167,9 @@ func broken(k *harness.Tolled, t *testing.T, what, coding string) {
 // do not read it hold no connection to the controller, and that other clients
 // are served meanwhile.
 func TestStalledClients(t *testing.T) {
-	l, s := harness.NewLab(t), newImpostor(t)
-	s.say(jobList(t, 1000), false) // one user may use half of the memory for answers
-	k := before(l, t, s)
+	l, s := harness.NewLab(t), newFakeController(t)
+	s.setAnswer(jobList(t, 1000), false) // one user may use half of the memory for answers
+	k := startGatewayFor(l, t, s)
 	for range 100 {
 		nc, err := net.Dial("tcp", k.Address)
 		harness.Must(t, err)
@@ -178,7 +178,7 @@ func TestStalledClients(t *testing.T) {
 		_, err = fmt.Fprintf(nc, "GET /sched/v0.0.43/jobs HTTP/1.1\r\nHost: x\r\nX-SCHED-USER-TOKEN: %s\r\n\r\n", l.OwnToken)
 		harness.Must(t, err)
 	}
-	harness.Eventually(t, "all requests have arrived", func() bool { return s.asked.Load() == 100 })
-	harness.Eventually(t, "no connection to the controller is open", func() bool { return s.open.Load() == 0 })
-	k.Ask(k.Client(), "GET", "/sched/v0.0.43/ping", "").Want(t, http.StatusOK)
+	harness.Eventually(t, "all requests have arrived", func() bool { return s.requests.Load() == 100 })
+	harness.Eventually(t, "no connection to the controller is open", func() bool { return s.openConns.Load() == 0 })
+	k.Request(k.Client(), "GET", "/sched/v0.0.43/ping", "").Want(t, http.StatusOK)
 }

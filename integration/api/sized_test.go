@@ -16,9 +16,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// sizedList fails the test unless resp is a complete list of the given number
+// checkSizedList fails the test unless resp is a complete list of the given number
 // of jobs, with a Content-Length, in one of the formats.
-func sizedList(t *testing.T, resp *http.Response, jobs int) {
+func checkSizedList(t *testing.T, resp *http.Response, jobs int) {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK || resp.ContentLength != int64(len(body)) {
@@ -35,9 +35,9 @@ func sizedList(t *testing.T, resp *http.Response, jobs int) {
 	}
 }
 
-// old sends a request of HTTP/1.0. The gateway must close the connection after
+// sendHTTP10 sends a request of HTTP/1.0. The gateway must close the connection after
 // the answer, even if the request asks to keep it open.
-func old(t *testing.T, address, request string) *http.Response {
+func sendHTTP10(t *testing.T, address, request string) *http.Response {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)
 	harness.Must(t, err)
@@ -59,44 +59,44 @@ func old(t *testing.T, address, request string) *http.Response {
 // length, and the connection must end after it.
 func TestSizedLists(t *testing.T) {
 	const jobs = 3000
-	s := newImpostor(t)
-	s.say(jobList(t, jobs), false)
+	s := newFakeController(t)
+	s.setAnswer(jobList(t, jobs), false)
 	l := harness.NewLab(t)
-	k := before(l, t, s)
-	ask := func(protocol, accept, coding string) string {
+	k := startGatewayFor(l, t, s)
+	request := func(protocol, accept, coding string) string {
 		return fmt.Sprintf("GET /sched/v0.0.43/jobs %s\r\nHost: x\r\nConnection: keep-alive\r\nX-SCHED-USER-TOKEN: %s\r\nAccept: %s\r\nAccept-Encoding: %s\r\n\r\n", protocol, l.OwnToken, accept, coding)
 	}
 	formats := [][2]string{{"application/json", "identity"}, {"application/yaml", "identity"}, {"application/json", "gzip"}, {"application/yaml", "gzip"}}
 	t.Run("HTTP/1.0", func(t *testing.T) {
 		for _, f := range formats {
-			sizedList(t, old(t, k.Address, ask("HTTP/1.0", f[0], f[1])), jobs)
+			checkSizedList(t, sendHTTP10(t, k.Address, request("HTTP/1.0", f[0], f[1])), jobs)
 		}
 	})
 	t.Run("inetd", func(t *testing.T) {
 		var requests strings.Builder
 		for _, f := range formats {
-			requests.WriteString(ask("HTTP/1.1", f[0], f[1]))
+			requests.WriteString(request("HTTP/1.1", f[0], f[1]))
 		}
-		cmd := l.Inetd()
+		cmd := l.InetdCommand()
 		for i, a := range cmd.Args {
 			if a == l.Conf() {
 				cmd.Args[i] = filepath.Join(l.Dir, "etc", "tolled.conf")
 			}
 		}
 		cmd.Stdin = strings.NewReader(requests.String())
-		out, log, status := harness.Finish(t, cmd)
+		out, log, status := harness.RunCommand(t, cmd)
 		in := bufio.NewReader(strings.NewReader(out))
 		for range formats {
 			resp, err := http.ReadResponse(in, nil)
 			if err != nil {
 				t.Fatalf("%v, exit status %d\n%s", err, status, log)
 			}
-			sizedList(t, resp, jobs)
+			checkSizedList(t, resp, jobs)
 		}
 	})
 	t.Run("no memory", func(t *testing.T) {
-		k := before(harness.NewLab(t), t, s, "SCHEDRESTD_ANSWER_MEMORY=20K")
-		resp := old(t, k.Address, strings.Replace(ask("HTTP/1.0", "application/json", "identity"), l.OwnToken, k.Lab.OwnToken, 1))
+		k := startGatewayFor(harness.NewLab(t), t, s, "SCHEDRESTD_ANSWER_MEMORY=20K")
+		resp := sendHTTP10(t, k.Address, strings.Replace(request("HTTP/1.0", "application/json", "identity"), l.OwnToken, k.Lab.OwnToken, 1))
 		body, err := io.ReadAll(resp.Body)
 		if err != nil || resp.ContentLength != -1 || bytes.Count(body, []byte(`"comment":`)) < jobs {
 			t.Errorf("Content-Length %d, %d bytes: %v", resp.ContentLength, len(body), err)

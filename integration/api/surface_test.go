@@ -22,7 +22,7 @@ func TestSurface(t *testing.T) {
 					return strings.TrimSuffix("/"+plugin+"/"+v+"/"+rest+slash+"?"+query, "?")
 				}
 
-				a := l.Ask("GET", path("sched", "ping"), "").Want(t, 200)
+				a := l.Request("GET", path("sched", "ping"), "").Want(t, 200)
 				up := a.Get("pings", 0, "pinged") == "UP" && a.Get("pings", 0, "mode") == "primary"
 				if v == "v0.0.45" { // which has other fields instead
 					up = a.Get("pings", 0, "responding") == true && a.Get("pings", 0, "primary") == true && a.Get("pings", 0, "status") == "No error"
@@ -31,7 +31,7 @@ func TestSurface(t *testing.T) {
 					t.Errorf("ping: %s", a.Text)
 				}
 				for _, rest := range []string{"node/" + l.Node, "nodes"} {
-					a = l.Ask("GET", path("sched", rest), "").Want(t, 200)
+					a = l.Request("GET", path("sched", rest), "").Want(t, 200)
 					if a.Get("nodes", 0, "name") != l.Node || a.Get("nodes", 0, "real_memory") == 0.0 || a.Get("last_update", "set") != true {
 						t.Errorf("%s: %s", rest, a.Text)
 					}
@@ -39,41 +39,41 @@ func TestSurface(t *testing.T) {
 						t.Errorf("%s has no state", rest)
 					}
 				}
-				a = l.Ask("POST", path("sched", "job/submit"), l.JobRequest("exit 3", map[string]any{"name": "n" + v})).Want(t, 200)
+				a = l.Request("POST", path("sched", "job/submit"), l.JobRequest("exit 3", map[string]any{"name": "n" + v})).Want(t, 200)
 				id := a.Get("job_id")
 				if step, ok := a.Get("step_id").(string); !ok || step == "" || a.Get("job_submit_user_msg") != "" {
 					t.Errorf("submit: %s", a.Text)
 				}
-				a = l.Ask("GET", path("sched", fmt.Sprintf("job/%v", id)), "").Want(t, 200)
+				a = l.Request("GET", path("sched", fmt.Sprintf("job/%v", id)), "").Want(t, 200)
 				if a.Get("jobs", 0, "job_id") != id || a.Get("jobs", 0, "name") != "n"+v {
 					t.Errorf("job: %s", a.Text)
 				}
-				a = l.Ask("GET", path("sched", fmt.Sprintf("jobs/state?job_id=%v", id)), "").Want(t, 200)
+				a = l.Request("GET", path("sched", fmt.Sprintf("jobs/state?job_id=%v", id)), "").Want(t, 200)
 				if a.Get("jobs", 0, "job_id") != fmt.Sprint(id) || len(a.List("jobs", 0, "state")) == 0 {
 					t.Errorf("state: %s", a.Text)
 				}
-				a = l.Ask("GET", path("sched", "partitions"), "").Want(t, 200)
+				a = l.Request("GET", path("sched", "partitions"), "").Want(t, 200)
 				name, _ := a.Get("partitions", 0, "name").(string)
 				if a.Get("partitions", 0, "nodes", "configured") != l.Node || a.Get("partitions", 0, "partition", "state", 0) != "UP" {
 					t.Errorf("partitions: %s", a.Text)
 				}
-				a = l.Ask("GET", path("sched", "partition/"+name), "").Want(t, 200)
+				a = l.Request("GET", path("sched", "partition/"+name), "").Want(t, 200)
 				if a.Get("partitions", 0, "name") != name {
 					t.Errorf("partition %s: %s", name, a.Text)
 				}
-				for _, nothing := range []string{"reservations", "licenses"} {
-					a = l.Ask("GET", path("sched", nothing), "").Want(t, 200)
-					if a.Get(nothing) == nil || len(a.List(nothing)) != 0 || a.Get("last_update", "set") != true {
-						t.Errorf("%s: %s", nothing, a.Text)
+				for _, list := range []string{"reservations", "licenses"} {
+					a = l.Request("GET", path("sched", list), "").Want(t, 200)
+					if a.Get(list) == nil || len(a.List(list)) != 0 || a.Get("last_update", "set") != true {
+						t.Errorf("%s: %s", list, a.Text)
 					}
 				}
-				if a = l.Ask("GET", path("sched", "shares"), "").Want(t, 200); a.Get("shares", "shares") == nil {
+				if a = l.Request("GET", path("sched", "shares"), "").Want(t, 200); a.Get("shares", "shares") == nil {
 					t.Errorf("shares: %s", a.Text)
 				}
-				if a = l.Ask("GET", path("sched", "diag"), "").Want(t, 200); a.Get("statistics", "jobs_submitted") == 0.0 {
+				if a = l.Request("GET", path("sched", "diag"), "").Want(t, 200); a.Get("statistics", "jobs_submitted") == 0.0 {
 					t.Errorf("diag: %s", a.Text)
 				}
-				a = l.Ask("GET", path("scheddb", "diag"), "").Want(t, 200)
+				a = l.Request("GET", path("scheddb", "diag"), "").Want(t, 200)
 				if len(a.List("pings")) != 1 || a.Get("statistics") == nil {
 					t.Errorf("diag: %s", a.Text)
 				}
@@ -108,7 +108,7 @@ func TestRequests(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			a := l.Ask(test.method, test.path, test.body).Want(t, test.status)
+			a := l.Request(test.method, test.path, test.body).Want(t, test.status)
 			if test.source != "" && a.Get("errors", 0, "source") != test.source {
 				t.Errorf("source of the error: %s", a.Text)
 			}
@@ -123,7 +123,7 @@ func TestOddSubmissions(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	t.Run("environment as an object", func(t *testing.T) {
-		a := l.Ask("POST", "/sched/v0.0.43/job/submit", l.JobRequest(`echo "$GREETING"`,
+		a := l.Request("POST", "/sched/v0.0.43/job/submit", l.JobRequest(`echo "$GREETING"`,
 			map[string]any{"environment": map[string]string{"PATH": "/usr/bin:/bin", "GREETING": "good day"}})).Want(t, 200)
 		if a.Get("warnings", 0, "source") != "#/job/environment/" || a.Get("warnings", 0, "description") == "" {
 			t.Errorf("warnings: %s", a.Text)
@@ -135,15 +135,15 @@ func TestOddSubmissions(t *testing.T) {
 		}
 	})
 	t.Run("a field that does not exist", func(t *testing.T) {
-		a := l.Ask("POST", "/sched/v0.0.43/job/submit", l.JobRequest("true", map[string]any{"colour": "blue"})).Want(t, 200)
+		a := l.Request("POST", "/sched/v0.0.43/job/submit", l.JobRequest("true", map[string]any{"colour": "blue"})).Want(t, 200)
 		if len(a.List("warnings")) != 1 || !strings.Contains(fmt.Sprint(a.Get("warnings", 0, "source")), "colour") {
 			t.Errorf("warnings: %s", a.Text)
 		}
 	})
 	t.Run("a token in the environment stays out of the job", func(t *testing.T) {
-		a := l.Ask("POST", "/sched/v0.0.43/job/submit", l.JobRequest("env",
+		a := l.Request("POST", "/sched/v0.0.43/job/submit", l.JobRequest("env",
 			map[string]any{"environment": []string{"PATH=/usr/bin:/bin", "SCHED_JWT=planted", "SLURM_JWT=planted", "SEEN=yes"}})).Want(t, 200)
-		if told := fmt.Sprint(a.List("warnings"), a.Get("job_submit_user_msg")); !strings.Contains(told, "token") {
+		if messages := fmt.Sprint(a.List("warnings"), a.Get("job_submit_user_msg")); !strings.Contains(messages, "token") {
 			t.Errorf("no warning about it: %s", a.Text)
 		}
 		id := int(a.Get("job_id").(float64))

@@ -14,19 +14,21 @@ import (
 // claims returns tokens that vary in their dates and their user.
 func (f *forger) claims() []row {
 	var list []row
-	refused := func(name, claims string) { list = append(list, f.both(name, plainHead, claims, false)...) }
-	taken := func(name, claims string) { list = append(list, f.both("good "+name, plainHead, claims, true)...) }
+	refused := func(name, claims string) { list = append(list, f.bothAlgorithms(name, plainHeader, claims, false)...) }
+	accepted := func(name, claims string) {
+		list = append(list, f.bothAlgorithms("good "+name, plainHeader, claims, true)...)
+	}
 
-	noTime := []string{`"$exp"`, `""`, `" "`, `"never"`, `null`, `true`, `false`, `[$exp]`, `[]`, `{}`, `{"n":$exp}`, `-1`, `-$exp`, `-0.0`, `$exp.5`, `$exp.000001`, `$exp.` + strings.Repeat("0", 30) + `1`, `1.5`, `1e-7`,
+	invalidTimes := []string{`"$exp"`, `""`, `" "`, `"never"`, `null`, `true`, `false`, `[$exp]`, `[]`, `{}`, `{"n":$exp}`, `-1`, `-$exp`, `-0.0`, `$exp.5`, `$exp.000001`, `$exp.` + strings.Repeat("0", 30) + `1`, `1.5`, `1e-7`,
 		`1e400`, `-1e400`, `1e18`, `99e99999999`, `1` + strings.Repeat("0", 400), `-1` + strings.Repeat("0", 400), `0.` + strings.Repeat("0", 400) + `1`,
 		`253402300800`, `9223372036854775807`, `9223372036854775808`, `18446744073709551616`, `NaN`, `Infinity`, `0x7fffffff`, `0$exp`, `+$exp`, `$exp.`, `.5`, `1_000_000_000_000`, `$expL`}
-	for _, exp := range append(noTime, `0`, `-0`, `1`, `$past`, `$past.0`, `1e9`) {
+	for _, exp := range append(invalidTimes, `0`, `-0`, `1`, `$past`, `$past.0`, `1e9`) {
 		refused("exp "+brief(exp), `{"iat":$iat,"exp":`+exp+`,"sun":"$user"}`)
 	}
-	for _, iat := range append(noTime, `$later`, `4102444800`) {
+	for _, iat := range append(invalidTimes, `$later`, `4102444800`) {
 		refused("iat "+brief(iat), `{"iat":`+iat+`,"exp":$exp,"sun":"$user"}`)
 	}
-	for _, nbf := range append(noTime, `$later`, `$exp`) {
+	for _, nbf := range append(invalidTimes, `$later`, `$exp`) {
 		refused("nbf "+brief(nbf), `{"iat":$iat,"exp":$exp,"nbf":`+nbf+`,"sun":"$user"}`)
 	}
 	refused("no exp", `{"iat":$iat,"sun":"$user"}`)
@@ -34,10 +36,10 @@ func (f *forger) claims() []row {
 	refused("no user", `{"iat":$iat,"exp":$exp}`)
 	refused("sub is not sun", `{"iat":$iat,"exp":$exp,"sub":"$user","name":"$user","preferred_username":"$user"}`)
 	refused("nothing", `{}`)
-	taken("exp with a whole fraction", `{"iat":$iat.0,"exp":$exp.0,"sun":"$user"}`)
-	taken("exp with an exponent", `{"iat":1e9,"exp":2.5e11,"sun":"$user"}`)
-	taken("nbf in the past", `{"nbf":$past,"iat":$iat,"exp":$exp,"sun":"$user"}`)
-	taken("other claims", `{"iss":"x","aud":["a","b"],"jti":1e400,"x":{"sun":"nobody","exp":1},"iat":$iat,"exp":$exp,"sun":"$user"}`)
+	accepted("exp with a whole fraction", `{"iat":$iat.0,"exp":$exp.0,"sun":"$user"}`)
+	accepted("exp with an exponent", `{"iat":1e9,"exp":2.5e11,"sun":"$user"}`)
+	accepted("nbf in the past", `{"nbf":$past,"iat":$iat,"exp":$exp,"sun":"$user"}`)
+	accepted("other claims", `{"iss":"x","aud":["a","b"],"jti":1e400,"x":{"sun":"nobody","exp":1},"iat":$iat,"exp":$exp,"sun":"$user"}`)
 
 	for name, claims := range map[string]string{
 		"exp twice, the first past": `"exp":$past,"exp":$exp,"iat":$iat,"sun":"$user"`, "exp twice, the last past": `"exp":$exp,"exp":$past,"iat":$iat,"sun":"$user"`,
@@ -54,10 +56,10 @@ func (f *forger) claims() []row {
 	} {
 		refused(name, "{"+claims+"}")
 	}
-	taken("username alone", `{"iat":$iat,"exp":$exp,"username":"$user"}`)
-	taken("sun goes before username", `{"iat":$iat,"exp":$exp,"username":"no-such-user","sun":"$user"}`)
-	taken("claims in other letters mean nothing", `{"iat":$iat,"exp":$exp,"sun":"$user","SUN":"no-such-user","Exp":1,"ſun":"root\u0000"}`)
-	taken("escapes", `{"\u0069at":$iat,"e\u0078p":$exp,"s\u0075n":"$user"}`)
+	accepted("username alone", `{"iat":$iat,"exp":$exp,"username":"$user"}`)
+	accepted("sun goes before username", `{"iat":$iat,"exp":$exp,"username":"no-such-user","sun":"$user"}`)
+	accepted("claims in other letters mean nothing", `{"iat":$iat,"exp":$exp,"sun":"$user","SUN":"no-such-user","Exp":1,"ſun":"root\u0000"}`)
+	accepted("escapes", `{"\u0069at":$iat,"e\u0078p":$exp,"s\u0075n":"$user"}`)
 
 	users := []string{`""`, `" "`, `0`, `1`, `-1`, `4294967295`, `null`, `true`, `["$user"]`, `[]`, `{"name":"$user"}`, `{}`, `"$user\u0000"`, `"\u0000$user"`, `"$user\u0000x"`, `"$user "`, `" $user"`,
 		`"\t$user"`, `"$user\n"`, `"$user\r\n"`, `"$user\nroot"`, `"../$user"`, `"./$user"`, `"$user/"`, `"/$user"`, `"$user:x"`, `"$user:x:0:0"`, `"$user,$user"`, `"$user;id"`, `"$(id)"`, `"$user'--"`,
@@ -96,26 +98,26 @@ func (f *forger) payloads() []row {
 		{"empty", ""}, {"a blank", " "}, {"null", "null"}, {"a list", "[]"}, {"a text", `"x"`}, {"a number", "1"}, {"a list of it", "[" + plain + "]"}, {"a text of it", f.json(plain)},
 		{"twice", plain + plain}, {"twice, with a line end", plain + "\n" + plain}, {"with a text behind", plain + "x"}, {"with a NUL behind", plain + "\x00"}, {"with a brace more", plain + "}"},
 		{"cut", inner}, {"with a comma more", inner + ",}"}, {"with a comment", inner + "/**/}"}, {"with single quotes", strings.ReplaceAll(plain, `"`, `'`)},
-		{"with a byte order mark", "\ufeff" + plain}, {"in UTF-16, little end first", wide(plain, false, false)}, {"in UTF-16, big end first", wide(plain, true, false)},
-		{"in UTF-16 with a mark", wide(plain, false, true)}, {"in UTF-16 with a mark, big end first", wide(plain, true, true)}, {"in UTF-32", strings.ReplaceAll(wide(plain, true, false), "\x00", "\x00\x00\x00")},
+		{"with a byte order mark", "\ufeff" + plain}, {"in UTF-16, little end first", encodeUTF16(plain, false, false)}, {"in UTF-16, big end first", encodeUTF16(plain, true, false)},
+		{"in UTF-16 with a mark", encodeUTF16(plain, false, true)}, {"in UTF-16 with a mark, big end first", encodeUTF16(plain, true, true)}, {"in UTF-32", strings.ReplaceAll(encodeUTF16(plain, true, false), "\x00", "\x00\x00\x00")},
 		{"not UTF-8", inner + ",\"x\":\"\xff\xfe\"}"}, {"overlong UTF-8", strings.Replace(plain, `"sun":"`, "\"sun\":\"\xc1\xb2", 1)}, {"a surrogate in UTF-8", inner + ",\"x\":\"\xed\xa0\x80\"}"},
 		{"a control character in a text", inner + ",\"x\":\"\x01\"}"}, {"a line end in a text", inner + ",\"x\":\"\n\"}"}, {"a vertical tab between", strings.Replace(plain, ",", ",\v", 1)}, {"a broken escape", inner + `,"x":"\u12"}`},
 		{"5000 levels, not closed", inner + `,"x":` + strings.Repeat("[", 5000)}, {"10 000 levels", inner + `,"x":` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + "}"},
 		{"1000 objects, not closed", inner + `,"x":` + strings.Repeat(`{"x":`, 1000)}, {"deflated", packed.String()}, {"form encoded", "iat=1&exp=9999999999&sun=" + f.user},
-		{"a token", f.good("HS256")}, {"a token as text", f.json(f.good("HS256"))}, {"XML", "<sun>" + f.user + "</sun>"}, {"YAML", strings.NewReplacer("{", "", "}", "", ",", "\n", ":", ": ").Replace(plain)},
+		{"a token", f.validToken("HS256")}, {"a token as text", f.json(f.validToken("HS256"))}, {"XML", "<sun>" + f.user + "</sun>"}, {"YAML", strings.NewReplacer("{", "", "}", "", ",", "\n", ":", ": ").Replace(plain)},
 	} {
-		list = append(list, f.both("payload: "+p.name, plainHead, p.claims, false)...)
+		list = append(list, f.bothAlgorithms("payload: "+p.name, plainHeader, p.claims, false)...)
 	}
 	for _, alg := range []string{"HS256", "RS256"} {
-		list = append(list, row{name: alg + " a token within a token", token: f.token(alg, `{"alg":"$alg","cty":"JWT"}`, f.good(alg), f.own(alg)), sharp: alg},
-			row{name: alg + " deflated, and says so", token: f.token(alg, `{"alg":"$alg","zip":"DEF"}`, packed.String(), f.own(alg)), sharp: alg})
+		list = append(list, row{name: alg + " a token within a token", token: f.token(alg, `{"alg":"$alg","cty":"JWT"}`, f.validToken(alg), f.ownSigner(alg)), signedWith: alg},
+			row{name: alg + " deflated, and says so", token: f.token(alg, `{"alg":"$alg","zip":"DEF"}`, packed.String(), f.ownSigner(alg)), signedWith: alg})
 	}
-	list = append(list, f.both("good payload with blanks around", plainHead, " \t\r\n"+plain+" \n", true)...)
-	return append(list, f.both("good payload with 1000 levels", plainHead, inner+`,"x":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)+"}", true)...)
+	list = append(list, f.bothAlgorithms("good payload with blanks around", plainHeader, " \t\r\n"+plain+" \n", true)...)
+	return append(list, f.bothAlgorithms("good payload with 1000 levels", plainHeader, inner+`,"x":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)+"}", true)...)
 }
 
-// wide returns text in UTF-16.
-func wide(text string, big, mark bool) string {
+// encodeUTF16 returns text in UTF-16.
+func encodeUTF16(text string, big, mark bool) string {
 	if mark {
 		text = "\ufeff" + text
 	}
@@ -135,38 +137,38 @@ func wide(text string, big, mark bool) string {
 func (f *forger) edits() []row {
 	var list []row
 	for _, alg := range []string{"HS256", "RS256"} {
-		parts := strings.Split(f.good(alg), ".")
+		parts := strings.Split(f.validToken(alg), ".")
 		head, payload, signature := parts[0], parts[1], parts[2]
 		add := func(name string, parts ...string) {
 			list = append(list, row{name: alg + " " + name, token: strings.Join(parts, ".")})
 		}
-		other := func(claims string) string { return base64url([]byte(f.fill(claims, alg))) }
-		add("with another user", head, other(strings.Replace(plainClaims, "$user", "nobody", 1)), signature)
-		add("with a longer life", head, other(strings.Replace(plainClaims, "$exp", "4102444800", 1)), signature)
-		add("with one blank more", head, other(strings.Replace(plainClaims, ",", ", ", 1)), signature)
-		add("with one claim more", head, other(strings.Replace(plainClaims, "}", `,"x":1}`, 1)), signature)
-		add("with the header of another", other(`{"typ":"JWT","alg":"$alg"}`), payload, signature)
-		add("with a header that says none", other(`{"alg":"none","typ":"JWT"}`), payload, signature)
-		add("with a header that says none, unsigned", other(`{"alg":"none","typ":"JWT"}`), payload, "")
+		encode := func(claims string) string { return base64url([]byte(f.fill(claims, alg))) }
+		add("with another user", head, encode(strings.Replace(plainClaims, "$user", "nobody", 1)), signature)
+		add("with a longer life", head, encode(strings.Replace(plainClaims, "$exp", "4102444800", 1)), signature)
+		add("with one blank more", head, encode(strings.Replace(plainClaims, ",", ", ", 1)), signature)
+		add("with one claim more", head, encode(strings.Replace(plainClaims, "}", `,"x":1}`, 1)), signature)
+		add("with the header of another", encode(`{"typ":"JWT","alg":"$alg"}`), payload, signature)
+		add("with a header that says none", encode(`{"alg":"none","typ":"JWT"}`), payload, signature)
+		add("with a header that says none, unsigned", encode(`{"alg":"none","typ":"JWT"}`), payload, "")
 		add("with header and payload swapped", payload, head, signature)
 		for i := 0; i < len(payload); i += 9 {
-			add("with letter "+strconv.Itoa(i)+" of the payload changed", head, changed(payload, i), signature)
+			add("with letter "+strconv.Itoa(i)+" of the payload changed", head, flipBit(payload, i), signature)
 		}
 		for i := 0; i < len(head); i += 9 {
-			add("with letter "+strconv.Itoa(i)+" of the header changed", changed(head, i), payload, signature)
+			add("with letter "+strconv.Itoa(i)+" of the header changed", flipBit(head, i), payload, signature)
 		}
 		for _, i := range []int{0, 1, len(signature) / 3, len(signature) / 2, len(signature) - 2, len(signature) - 1} {
-			add("with letter "+strconv.Itoa(i)+" of the signature changed", head, payload, changed(signature, i))
+			add("with letter "+strconv.Itoa(i)+" of the signature changed", head, payload, flipBit(signature, i))
 		}
 		add("with a letter less", head, payload, signature[:len(signature)-1])
 		add("with a letter more", head, payload, signature+"A")
 		add("with four letters more", head, payload, signature+"AAAA")
 	}
 	// Each of these tokens combines segments of two correctly signed tokens.
-	late := strings.Split(f.token("HS256", plainHead, `{"iat":$iat,"exp":$past,"sun":"$user"}`, f.own("HS256")), ".")
-	good, public := strings.Split(f.good("HS256"), "."), strings.Split(f.good("RS256"), ".")
+	expired := strings.Split(f.token("HS256", plainHeader, `{"iat":$iat,"exp":$past,"sun":"$user"}`, f.ownSigner("HS256")), ".")
+	good, public := strings.Split(f.validToken("HS256"), "."), strings.Split(f.validToken("RS256"), ".")
 	for name, parts := range map[string][]string{
-		"an expired token with a good one's signature": {late[0], late[1], good[2]}, "an expired token's signature under a good one": {good[0], good[1], late[2]},
+		"an expired token with a good one's signature": {expired[0], expired[1], good[2]}, "an expired token's signature under a good one": {good[0], good[1], expired[2]},
 		"RS256 header, HS256 rest": {public[0], good[1], good[2]}, "HS256 header, RS256 rest": {good[0], public[1], public[2]},
 		"RS256 with the HS256 signature": {public[0], public[1], good[2]}, "HS256 with the RS256 signature": {good[0], good[1], public[2]},
 	} {
@@ -177,7 +179,7 @@ func (f *forger) edits() []row {
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// changed returns base64url text with the lowest bit of letter i inverted.
-func changed(text string, i int) string {
+// flipBit returns base64url text with the lowest bit of letter i inverted.
+func flipBit(text string, i int) string {
 	return text[:i] + string(alphabet[strings.IndexByte(alphabet, text[i])^1]) + text[i+1:]
 }

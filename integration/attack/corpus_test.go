@@ -43,7 +43,7 @@ func TestCorpus(t *testing.T) {
 		t.Skipf("no JSON corpus in %s (set JSON_CORPUS)", dir)
 	}
 	c := newCorpus(t)
-	either := ""
+	goldenText := ""
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		harness.Must(t, err)
@@ -62,11 +62,11 @@ func TestCorpus(t *testing.T) {
 			}
 		}
 		if name[0] == 'i' {
-			either += name + " " + strings.Join(statuses, " ") + "\n"
+			goldenText += name + " " + strings.Join(statuses, " ") + "\n"
 		}
 	}
-	golden(t, filepath.Join("testdata", "corpus.txt"), "# What JSON leaves open: the status of each text as the whole body, as a name, and in an unknown field.\n"+either)
-	c.unharmed()
+	golden(t, filepath.Join("testdata", "corpus.txt"), "# What JSON leaves open: the status of each text as the whole body, as a name, and in an unknown field.\n"+goldenText)
+	c.checkUnharmed()
 }
 
 // golden compares got with a file. With -update it first writes the file.
@@ -85,16 +85,16 @@ func golden(t *testing.T, path, got string) {
 // corpus is a gateway that receives the bodies.
 type corpus struct {
 	*harness.Lab
-	line   *line
-	before []int
+	client  *rawClient
+	workers []int
 }
 
 func newCorpus(t *testing.T) *corpus {
 	t.Helper()
 	c := &corpus{Lab: harness.NewLab(t)}
-	c.line = &line{address: strings.TrimPrefix(c.URL, "http://")}
-	t.Cleanup(c.line.close)
-	c.before = c.Workers()
+	c.client = &rawClient{address: strings.TrimPrefix(c.URL, "http://")}
+	t.Cleanup(c.client.close)
+	c.workers = c.Workers()
 	return c
 }
 
@@ -102,23 +102,23 @@ func newCorpus(t *testing.T) *corpus {
 func (c *corpus) submit(media, body string) harness.Answer {
 	c.T.Helper()
 	if body == "" {
-		c.line.close()
+		c.client.close()
 	}
-	a, err := c.line.ask(request{"POST", "/sched/" + harness.Version + "/job/submit", ""},
+	a, err := c.client.send(request{"POST", "/sched/" + harness.Version + "/job/submit", ""},
 		fmt.Sprintf("X-SCHED-USER-TOKEN: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", c.OwnToken, media, len(body), body))
 	harness.Must(c.T, err)
 	_ = json.Unmarshal([]byte(a.Text), &a.Body)
 	return a
 }
 
-// unharmed fails the test if the gateway replaced workers, or if a job was
+// checkUnharmed fails the test if the gateway replaced workers, or if a job was
 // created.
-func (c *corpus) unharmed() {
+func (c *corpus) checkUnharmed() {
 	c.T.Helper()
-	if after := c.Workers(); len(after) == 0 || fmt.Sprint(after) != fmt.Sprint(c.before) {
-		c.T.Errorf("the workers are %v, before %v", after, c.before)
+	if after := c.Workers(); len(after) == 0 || fmt.Sprint(after) != fmt.Sprint(c.workers) {
+		c.T.Errorf("the workers are %v, before %v", after, c.workers)
 	}
-	if n := len(c.Ask("GET", "/sched/"+harness.Version+"/jobs", "").Want(c.T, 200).List("jobs")); n != 0 {
+	if n := len(c.Request("GET", "/sched/"+harness.Version+"/jobs", "").Want(c.T, 200).List("jobs")); n != 0 {
 		c.T.Errorf("%d jobs", n)
 	}
 }
@@ -171,7 +171,7 @@ func TestCorpusContent(t *testing.T) {
 		})
 	}
 	c.T = t
-	c.unharmed()
+	c.checkUnharmed()
 }
 
 // trap is a body that costs some parsers more than its length suggests.
@@ -184,87 +184,87 @@ type trap struct {
 const (
 	inJSON = "application/json"
 	inYAML = "application/yaml"
-	much   = 10 << 20
+	tenMiB = 10 << 20
 )
 
-// repeated returns a function that returns prefix, copies of text, and suffix.
+// repeatTo returns a function that returns prefix, copies of text, and suffix.
 // There are as many copies as fit into n bytes.
-func repeated(n int, prefix, text, suffix string) func() string {
+func repeatTo(n int, prefix, text, suffix string) func() string {
 	return func() string { return prefix + strings.Repeat(text, (n-len(prefix)-len(suffix))/len(text)) + suffix }
 }
 
 // numbered returns a function that returns before, numbered copies of text, and
 // behind. Each copy has its number in place of %d. There are enough copies that
 // the text has at least n bytes, even without behind.
-func numbered(n int, before, text, behind string) func() string {
+func numbered(n int, prefix, text, suffix string) func() string {
 	return func() string {
 		var b strings.Builder
-		b.WriteString(before)
+		b.WriteString(prefix)
 		for i := 0; b.Len() < n; i++ {
 			b.WriteString(strings.ReplaceAll(text, "%d", strconv.Itoa(i)))
 		}
-		return b.String() + behind
+		return b.String() + suffix
 	}
 }
 
 var traps = []trap{
-	{"zeros without an end", inJSON, repeated(100<<10, "[", "0,", ""), "400"},
-	{"many zeros without an end", inJSON, repeated(much, "[", "0,", ""), "413"},
-	{"many zeros in a job", inJSON, repeated(900<<10, `{"job":{"environment":[`, "0,", "0]}}"), "422"},
+	{"zeros without an end", inJSON, repeatTo(100<<10, "[", "0,", ""), "400"},
+	{"many zeros without an end", inJSON, repeatTo(tenMiB, "[", "0,", ""), "413"},
+	{"many zeros in a job", inJSON, repeatTo(900<<10, `{"job":{"environment":[`, "0,", "0]}}"), "422"},
 	{"many names", inJSON, numbered(209<<10, "{", `"k%d":0,`, `"x":0}`), "422"},
-	{"very many names", inJSON, numbered(much, "{", `"k%d":0,`, `"x":0}`), "413"},
+	{"very many names", inJSON, numbered(tenMiB, "{", `"k%d":0,`, `"x":0}`), "413"},
 	{"many names in a job", inJSON, numbered(4<<20, `{"job":{`, `"k%d":0,`, `"x":0}}`), "422"},
-	{"one name many times", inJSON, repeated(2<<20, `{"job":{`, `"name":"a",`, `"x":0}}`), "422"},
-	{"one unknown name many times", inJSON, repeated(2<<20, `{"job":{`, `"colour":"a",`, `"x":0}}`), "422"},
-	{"brackets", inJSON, repeated(much, "", "[", ""), "400"},
-	{"braces", inJSON, repeated(much, "", `{"":`, ""), "400"},
-	{"many small lists", inJSON, repeated(1<<20, "[", "[],", "[]]"), "422"},
-	{"a long text", inJSON, repeated(much, `{"job":{"name":"`, "a", `"}}`), "422"},
-	{"a long text of escapes", inJSON, repeated(much, `{"job":{"name":"`, `\u00e4`, `"}}`), "422"},
-	{"a long name", inJSON, repeated(much, `{"job":{"`, `~/`, `":1}}`), "422"},
-	{"blanks", inJSON, repeated(much, "", " ", "{}"), "422"},
-	{"empty lines", inJSON, repeated(much, "", "\n", "{}"), "422"},
-	{"a long number", inJSON, repeated(much, `{"job":{"time_limit":`, "9", "}}"), "422"},
-	{"a long fraction", inJSON, repeated(much, `{"job":{"tasks":1.`, "0", "1}}"), "422"},
-	{"a long exponent", inJSON, repeated(much, `{"job":{"tasks":1e`, "9", "}}"), "422"},
+	{"one name many times", inJSON, repeatTo(2<<20, `{"job":{`, `"name":"a",`, `"x":0}}`), "422"},
+	{"one unknown name many times", inJSON, repeatTo(2<<20, `{"job":{`, `"colour":"a",`, `"x":0}}`), "422"},
+	{"brackets", inJSON, repeatTo(tenMiB, "", "[", ""), "400"},
+	{"braces", inJSON, repeatTo(tenMiB, "", `{"":`, ""), "400"},
+	{"many small lists", inJSON, repeatTo(1<<20, "[", "[],", "[]]"), "422"},
+	{"a long text", inJSON, repeatTo(tenMiB, `{"job":{"name":"`, "a", `"}}`), "422"},
+	{"a long text of escapes", inJSON, repeatTo(tenMiB, `{"job":{"name":"`, `\u00e4`, `"}}`), "422"},
+	{"a long name", inJSON, repeatTo(tenMiB, `{"job":{"`, `~/`, `":1}}`), "422"},
+	{"blanks", inJSON, repeatTo(tenMiB, "", " ", "{}"), "422"},
+	{"empty lines", inJSON, repeatTo(tenMiB, "", "\n", "{}"), "422"},
+	{"a long number", inJSON, repeatTo(tenMiB, `{"job":{"time_limit":`, "9", "}}"), "422"},
+	{"a long fraction", inJSON, repeatTo(tenMiB, `{"job":{"tasks":1.`, "0", "1}}"), "422"},
+	{"a long exponent", inJSON, repeatTo(tenMiB, `{"job":{"tasks":1e`, "9", "}}"), "422"},
 	{"a long environment", inJSON, numbered(4<<20, `{"job":{"environment":["A=b"`, `,"V%d=x"`, "]}}"), "422"},
 
-	{"brackets of YAML", inYAML, repeated(much, "", "[", ""), "413"},
-	{"some brackets of YAML", inYAML, repeated(100<<10, "", "[", ""), "400"},
-	{"as many as it takes", inYAML, repeated(240_000, "", "[", ""), "400"},
-	{"braces of YAML", inYAML, repeated(100<<10, "", "{", ""), "400"},
-	{"deep brackets, then many values", inYAML, repeated(400<<10, strings.Repeat("[", 9000), "a,", ""), "400"},
-	{"sixty brackets, then many values", inYAML, repeated(400<<10, strings.Repeat("[", 60), "a,", ""), "400"},
-	{"dashes", inYAML, repeated(much, "", "- ", ""), "413"},
-	{"some dashes", inYAML, repeated(200<<10, "", "- ", ""), "400"},
-	{"question marks", inYAML, repeated(200<<10, "", "? ", ""), "400"},
+	{"brackets of YAML", inYAML, repeatTo(tenMiB, "", "[", ""), "413"},
+	{"some brackets of YAML", inYAML, repeatTo(100<<10, "", "[", ""), "400"},
+	{"as many as it takes", inYAML, repeatTo(240_000, "", "[", ""), "400"},
+	{"braces of YAML", inYAML, repeatTo(100<<10, "", "{", ""), "400"},
+	{"deep brackets, then many values", inYAML, repeatTo(400<<10, strings.Repeat("[", 9000), "a,", ""), "400"},
+	{"sixty brackets, then many values", inYAML, repeatTo(400<<10, strings.Repeat("[", 60), "a,", ""), "400"},
+	{"dashes", inYAML, repeatTo(tenMiB, "", "- ", ""), "413"},
+	{"some dashes", inYAML, repeatTo(200<<10, "", "- ", ""), "400"},
+	{"question marks", inYAML, repeatTo(200<<10, "", "? ", ""), "400"},
 	{"names of YAML", inYAML, numbered(1<<20, "", "k%d: 0\n", ""), "422"},
 	{"laughs", inYAML, func() string { return laughs(10, 9) }, "413"},
-	{"many aliases of one", inYAML, repeated(400<<10, "a: &a [x,x,x]\nb: [", "*a,", "x]\n"), "413"},
+	{"many aliases of one", inYAML, repeatTo(400<<10, "a: &a [x,x,x]\nb: [", "*a,", "x]\n"), "413"},
 	{"an alias of itself", inYAML, func() string { return "job: &a\n  x: *a\n" }, "400"},
 	{"an alias of nothing", inYAML, func() string { return "job: *a\n" }, "400"},
-	{"merge keys", inYAML, repeated(64<<10, "a: &a {x: 1}\nb:\n", "  <<: *a\n", ""), "400"},
+	{"merge keys", inYAML, repeatTo(64<<10, "a: &a {x: 1}\nb:\n", "  <<: *a\n", ""), "400"},
 	{"a list of merge keys", inYAML, func() string { return "a: &a {x: 1}\njob:\n  <<: [*a, *a]\n" }, "400"},
 	{"many anchors", inYAML, numbered(1<<20, "", "- &a%d x\n", ""), "422"},
-	{"the same `&a` many times", inYAML, repeated(1<<20, "", "- &a x\n", ""), "422"},
-	{"a long `&` name", inYAML, repeated(much, "job: &", "a", " x\n"), "422"},
-	{"tags", inYAML, repeated(400<<10, "", "- !!str x\n", ""), "422"},
+	{"the same `&a` many times", inYAML, repeatTo(1<<20, "", "- &a x\n", ""), "422"},
+	{"a long `&` name", inYAML, repeatTo(tenMiB, "job: &", "a", " x\n"), "422"},
+	{"tags", inYAML, repeatTo(400<<10, "", "- !!str x\n", ""), "422"},
 	{"tags of a language", inYAML, func() string { return "job: !!python/object/apply:os.system [id]\n" }, "400"},
 	{"a tag for a file", inYAML, func() string { return "job: !include /etc/passwd\n" }, "400"},
-	{"a long tag", inYAML, repeated(much, "job: !", "a", " x\n"), "400"},
-	{"documents", inYAML, repeated(much, "", "---\n", ""), "400 413"},
+	{"a long tag", inYAML, repeatTo(tenMiB, "job: !", "a", " x\n"), "400"},
+	{"documents", inYAML, repeatTo(tenMiB, "", "---\n", ""), "400 413"},
 	{"directives", inYAML, numbered(1<<20, "", "%TAG !a%d! tag:x,2000:\n", "--- x\n"), "413"},
-	{"comments", inYAML, repeated(4<<20, "", "# a\n", "job: x\n"), "422"},
-	{"comments behind values", inYAML, repeated(1<<20, "", "- a # b\n", ""), "422"},
-	{"comments within", inYAML, repeated(2<<20, "a:\n", "  # b\n", "  c: 1\n"), "422"},
-	{"a text of many lines", inYAML, repeated(2<<20, "job: a\n", "  a\n", ""), "422"},
-	{"a text in quotes of many lines", inYAML, repeated(2<<20, "job: \"a\n", "  a\n", "\"\n"), "422"},
-	{"a block", inYAML, repeated(4<<20, "job: |\n", "  a\n", ""), "422"},
-	{"a block of empty lines", inYAML, repeated(4<<20, "job: >\n", "\n", "  a\n"), "422"},
-	{"blanks of YAML", inYAML, repeated(much, "", " ", "x\n"), "422"},
-	{"tabs of YAML", inYAML, repeated(1<<20, "job:", "\t", "x\n"), "400 422"},
-	{"a long name of YAML", inYAML, repeated(1<<20, "", "a", ": 1\n"), "400"},
-	{"a name in quotes that does not end", inYAML, repeated(1<<20, "\"", "a ", ""), "400"},
+	{"comments", inYAML, repeatTo(4<<20, "", "# a\n", "job: x\n"), "422"},
+	{"comments behind values", inYAML, repeatTo(1<<20, "", "- a # b\n", ""), "422"},
+	{"comments within", inYAML, repeatTo(2<<20, "a:\n", "  # b\n", "  c: 1\n"), "422"},
+	{"a text of many lines", inYAML, repeatTo(2<<20, "job: a\n", "  a\n", ""), "422"},
+	{"a text in quotes of many lines", inYAML, repeatTo(2<<20, "job: \"a\n", "  a\n", "\"\n"), "422"},
+	{"a block", inYAML, repeatTo(4<<20, "job: |\n", "  a\n", ""), "422"},
+	{"a block of empty lines", inYAML, repeatTo(4<<20, "job: >\n", "\n", "  a\n"), "422"},
+	{"blanks of YAML", inYAML, repeatTo(tenMiB, "", " ", "x\n"), "422"},
+	{"tabs of YAML", inYAML, repeatTo(1<<20, "job:", "\t", "x\n"), "400 422"},
+	{"a long name of YAML", inYAML, repeatTo(1<<20, "", "a", ": 1\n"), "400"},
+	{"a name in quotes that does not end", inYAML, repeatTo(1<<20, "\"", "a ", ""), "400"},
 }
 
 // laughs returns YAML with a list of texts, a list of aliases of that list, a
@@ -286,9 +286,9 @@ func TestCorpusTraps(t *testing.T) {
 	for _, tt := range traps {
 		t.Run(tt.name, func(t *testing.T) {
 			c.T = t
-			body, begun := tt.body(), time.Now()
+			body, start := tt.body(), time.Now()
 			a := c.submit(tt.media, body) // fails after a minute
-			t.Logf("%d bytes: %d in %v: %s", len(body), a.Status, time.Since(begun).Round(time.Millisecond), brief(a.Text))
+			t.Logf("%d bytes: %d in %v: %s", len(body), a.Status, time.Since(start).Round(time.Millisecond), brief(a.Text))
 			if !strings.Contains(tt.status, fmt.Sprint(a.Status)) {
 				t.Errorf("status %d, want %s: %s", a.Status, tt.status, brief(a.Text))
 			}
@@ -298,7 +298,7 @@ func TestCorpusTraps(t *testing.T) {
 		})
 	}
 	c.T = t
-	c.unharmed()
+	c.checkUnharmed()
 	for _, pid := range c.Workers() {
 		if peak := harness.StatusOf(t, pid)["VmHWM"]; kilobytes(t, peak) > 1<<20 {
 			t.Errorf("worker %d took %s", pid, peak)

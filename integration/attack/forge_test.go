@@ -28,14 +28,14 @@ import (
 // accepted without it. The forger also makes bad tokens without a key, as
 // attackers do.
 type forger struct {
-	t        testing.TB
-	secret   []byte          // the cluster's secret for HS256
-	provider *rsa.PrivateKey // the identity provider's, in the cluster's key set
-	stranger *rsa.PrivateKey // a key of the attacker
-	kid      string          // key id of the provider's key
-	user     string          // user named in the tokens
-	trap     string          // URL of a server that must never be asked for keys
-	now      time.Time
+	t           testing.TB
+	secret      []byte          // the cluster's secret for HS256
+	providerKey *rsa.PrivateKey // the identity provider's, in the cluster's key set
+	attackerKey *rsa.PrivateKey // a key of the attacker
+	kid         string          // key id of the provider's key
+	user        string          // user named in the tokens
+	trapURL     string          // URL of a server that must never be asked for keys
+	now         time.Time
 }
 
 // rsaKeys creates the keys once, because that takes time.
@@ -54,7 +54,7 @@ var rsaKeys = sync.OnceValues(func() (provider, stranger *rsa.PrivateKey) {
 // key. (keySet publishes the public part of that key.)
 func newForger(t testing.TB, secret []byte, user string) *forger {
 	f := &forger{t: t, secret: secret, kid: "provider-1", user: user, now: time.Now()}
-	f.provider, f.stranger = rsaKeys()
+	f.providerKey, f.attackerKey = rsaKeys()
 	return f
 }
 
@@ -72,7 +72,7 @@ func webKey(key *rsa.PrivateKey, kid string) map[string]any {
 // keySet returns the cluster's key set as the provider publishes it. It
 // contains a certificate, which is ignored.
 func (f *forger) keySet() string {
-	jwk := webKey(f.provider, f.kid)
+	jwk := webKey(f.providerKey, f.kid)
 	jwk["x5c"] = []string{base64.StdEncoding.EncodeToString(f.certificate())}
 	return f.json(map[string]any{"keys": []any{jwk}}) + "\n"
 }
@@ -81,7 +81,7 @@ func (f *forger) keySet() string {
 // the same certificate each time.
 func (f *forger) certificate() []byte {
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "provider"}}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &f.provider.PublicKey, f.provider)
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &f.providerKey.PublicKey, f.providerKey)
 	harness.Must(f.t, err)
 	return der
 }
@@ -124,19 +124,19 @@ func (f *forger) pss(key *rsa.PrivateKey) signer {
 	}
 }
 
-// always returns a signer that returns b for every text.
-func always(b []byte) signer { return func(string) []byte { return b } }
+// constant returns a signer that returns b for every text.
+func constant(b []byte) signer { return func(string) []byte { return b } }
 
 // Header and payload of a good token.
 const (
-	plainHead   = `{"alg":"$alg","typ":"JWT"}`
+	plainHeader = `{"alg":"$alg","typ":"JWT"}`
 	plainClaims = `{"iat":$iat,"exp":$exp,"sun":"$user"}`
 )
 
 // fill replaces the $words in text.
 func (f *forger) fill(text, alg string) string {
 	at := func(d time.Duration) string { return strconv.FormatInt(f.now.Add(d).Unix(), 10) }
-	return strings.NewReplacer("$alg", alg, "$user", f.user, "$kid", f.kid, "$trap", f.trap,
+	return strings.NewReplacer("$alg", alg, "$user", f.user, "$kid", f.kid, "$trap", f.trapURL,
 		"$iat", at(-time.Minute), "$exp", at(time.Hour), "$past", at(-30*time.Minute), "$later", at(30*time.Minute)).Replace(text)
 }
 
@@ -147,16 +147,18 @@ func (f *forger) token(alg, head, claims string, sign signer) string {
 	return signed + "." + base64url(sign(signed))
 }
 
-// own returns a signer with the cluster's own key for alg, "HS256" or "RS256".
-func (f *forger) own(alg string) signer {
+// ownSigner returns a signer with the cluster's own key for alg, "HS256" or "RS256".
+func (f *forger) ownSigner(alg string) signer {
 	if alg == "RS256" {
-		return f.pkcs1(crypto.SHA256, f.provider)
+		return f.pkcs1(crypto.SHA256, f.providerKey)
 	}
 	return mac(crypto.SHA256, f.secret)
 }
 
-// good returns a valid token.
-func (f *forger) good(alg string) string { return f.token(alg, plainHead, plainClaims, f.own(alg)) }
+// validToken returns a valid token.
+func (f *forger) validToken(alg string) string {
+	return f.token(alg, plainHeader, plainClaims, f.ownSigner(alg))
+}
 
 // encoded is one encoding of a public key. A careless verifier may take it for
 // a secret.
@@ -168,22 +170,22 @@ type encoded struct {
 // encodings returns the encodings of the provider's public key, which is known
 // to everyone.
 func (f *forger) encodings() []encoded {
-	spki, err := x509.MarshalPKIXPublicKey(&f.provider.PublicKey)
+	spki, err := x509.MarshalPKIXPublicKey(&f.providerKey.PublicKey)
 	harness.Must(f.t, err)
-	pkcs1, cert, n := x509.MarshalPKCS1PublicKey(&f.provider.PublicKey), f.certificate(), f.provider.N.Bytes()
-	set, jwk := f.keySet(), webKey(f.provider, f.kid)
+	pkcs1, cert, n := x509.MarshalPKCS1PublicKey(&f.providerKey.PublicKey), f.certificate(), f.providerKey.N.Bytes()
+	set, jwk := f.keySet(), webKey(f.providerKey, f.kid)
 	inPEM := func(kind string, der []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
 	list := []encoded{
 		{"the key set's file", []byte(set)}, {"the key set's file without its line end", []byte(strings.TrimSpace(set))},
-		{"the JWK", []byte(f.json(jwk))}, {"the bare JWK", []byte(f.json(webKey(f.provider, "")))}, {"the kid", []byte(f.kid)},
+		{"the JWK", []byte(f.json(jwk))}, {"the bare JWK", []byte(f.json(webKey(f.providerKey, "")))}, {"the kid", []byte(f.kid)},
 		{"DER of SPKI", spki}, {"DER of PKCS1", pkcs1}, {"DER of the certificate", cert},
 		{"base64 of SPKI", []byte(base64.StdEncoding.EncodeToString(spki))},
 		{"base64 of the certificate", []byte(base64.StdEncoding.EncodeToString(cert))},
 		{"n", n}, {"n with a zero in front", append([]byte{0}, n...)}, {"n in base64url", []byte(base64url(n))},
-		{"n in hexadecimal", []byte(f.provider.N.Text(16))}, {"n in decimal", []byte(f.provider.N.String())},
-		{"e", big.NewInt(int64(f.provider.E)).Bytes()}, {"n and e", append(n, 1, 0, 1)},
+		{"n in hexadecimal", []byte(f.providerKey.N.Text(16))}, {"n in decimal", []byte(f.providerKey.N.String())},
+		{"e", big.NewInt(int64(f.providerKey.E)).Bytes()}, {"n and e", append(n, 1, 0, 1)},
 		{"n and e in base64url", []byte(base64url(n) + "." + base64url([]byte{1, 0, 1}))},
 	}
 	for kind, der := range map[string][]byte{"PUBLIC KEY": spki, "RSA PUBLIC KEY": pkcs1, "CERTIFICATE": cert} {

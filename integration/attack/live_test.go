@@ -21,36 +21,36 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// bad is a credential that resembles a good one, for the same user.
-type bad struct {
+// badCredential is a credential that resembles a good one, for the same user.
+type badCredential struct {
 	name  string
 	token string
-	as    string // value of X-SCHED-USER-NAME; "": none
+	actAs string // value of X-SCHED-USER-NAME; "": none
 }
 
 // imitations returns credentials that resemble the good token of alg: those of
 // an attacker who saw the whole token but not the key, and expired ones.
-func (s *siege) imitations(alg string) []bad {
-	good := s.good(alg)
+func (s *attackLab) imitations(alg string) []badCredential {
+	good := s.validToken(alg)
 	parts := strings.Split(good, ".")
-	list := []bad{
-		{"expired", s.forger.token(alg, plainHead, `{"iat":$iat,"exp":$past,"sun":"$user"}`, s.own(alg)), ""},
-		{"forged", s.forger.token("RS256", plainHead, plainClaims, s.pkcs1(crypto.SHA256, s.stranger)), ""},
-		{"forged with another secret", s.forger.token("HS256", plainHead, plainClaims, mac(crypto.SHA256, s.secret[1:])), ""},
+	list := []badCredential{
+		{"expired", s.forger.token(alg, plainHeader, `{"iat":$iat,"exp":$past,"sun":"$user"}`, s.ownSigner(alg)), ""},
+		{"forged", s.forger.token("RS256", plainHeader, plainClaims, s.pkcs1(crypto.SHA256, s.attackerKey)), ""},
+		{"forged with another secret", s.forger.token("HS256", plainHeader, plainClaims, mac(crypto.SHA256, s.secret[1:])), ""},
 		{"with the payload prolonged", parts[0] + "." + base64url([]byte(s.fill(strings.Replace(plainClaims, "$exp", "4102444800", 1), alg))) + "." + parts[2], ""},
 		{"acting as an unknown user", good, "no-such-user"},
 	}
 	for _, i := range []int{0, len(parts[2]) / 2, len(parts[2]) - 2, len(parts[2]) - 1} {
-		list = append(list, bad{fmt.Sprintf("with letter %d of the signature changed", i), parts[0] + "." + parts[1] + "." + changed(parts[2], i), ""})
+		list = append(list, badCredential{fmt.Sprintf("with letter %d of the signature changed", i), parts[0] + "." + parts[1] + "." + flipBit(parts[2], i), ""})
 	}
 	return list
 }
 
-func (b bad) headers() string {
-	if b.as == "" {
+func (b badCredential) headers() string {
+	if b.actAs == "" {
 		return "X-SCHED-USER-TOKEN: " + b.token
 	}
-	return "X-SCHED-USER-TOKEN: " + b.token + "\r\nX-SCHED-USER-NAME: " + b.as
+	return "X-SCHED-USER-TOKEN: " + b.token + "\r\nX-SCHED-USER-NAME: " + b.actAs
 }
 
 // TestAttacksBesideTheUser checks that attackers can't use a user's name,
@@ -60,40 +60,40 @@ func TestAttacksBesideTheUser(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {
 		t.Run("daemons with "+keys, func(t *testing.T) {
-			s := besiege(t, keys)
-			before := s.workersOf()
+			s := newAttackLab(t, keys)
+			before := s.allWorkers()
 			for _, alg := range strings.Fields(s.algs) {
-				t.Run(alg+" daemons", func(t *testing.T) { s.besideRPC(t, alg) })
-				for _, g := range s.gates {
+				t.Run(alg+" daemons", func(t *testing.T) { s.attackDuringRPC(t, alg) })
+				for _, g := range s.gateways {
 					t.Run(alg+" "+g.name, func(t *testing.T) {
-						s.besideRequests(t, g, alg)
-						s.afterVerification(t, g, alg)
-						s.amongOthers(t, g, alg)
+						s.attackDuringRequests(t, g, alg)
+						s.attackAfterVerification(t, g, alg)
+						s.attackConcurrently(t, g, alg)
 					})
 				}
 			}
-			s.unharmed(t, before)
+			s.checkUnharmed(t, before)
 		})
 	}
 }
 
-// besideRequests attacks while the user has a submission in progress, and a
+// attackDuringRequests attacks while the user has a submission in progress, and a
 // persistent connection.
-func (s *siege) besideRequests(t *testing.T, g *besieged, alg string) {
-	mine := "X-SCHED-USER-TOKEN: " + s.good(alg)
-	stays := &besieged{name: g.name, line: &line{address: g.line.address}, refusals: g.refusals}
-	defer stays.line.close()
-	stays.try(t, diagRequest, mine, http.StatusOK)
-	conn, in := s.beginSubmission(t, g, mine)
+func (s *attackLab) attackDuringRequests(t *testing.T, g *targetGateway, alg string) {
+	userHeader := "X-SCHED-USER-TOKEN: " + s.validToken(alg)
+	keptOpen := &targetGateway{name: g.name, client: &rawClient{address: g.client.address}, refusals: g.refusals}
+	defer keptOpen.client.close()
+	keptOpen.expect(t, diagRequest, userHeader, http.StatusOK)
+	conn, in := s.beginSubmission(t, g, userHeader)
 	half := len(s.body) / 2
 	_, err := io.WriteString(conn, s.body[:half])
 	harness.Must(t, err)
 	for _, b := range s.imitations(alg) {
 		for _, r := range s.requests(http.StatusUnauthorized) {
-			g.try(t, r, b.headers(), http.StatusUnauthorized)
-			stays.try(t, r, b.headers(), http.StatusUnauthorized) // even on the user's own connection, each request is authenticated separately
+			g.expect(t, r, b.headers(), http.StatusUnauthorized)
+			keptOpen.expect(t, r, b.headers(), http.StatusUnauthorized) // even on the user's own connection, each request is authenticated separately
 		}
-		stays.try(t, diagRequest, mine, http.StatusOK)
+		keptOpen.expect(t, diagRequest, userHeader, http.StatusOK)
 	}
 	_, err = io.WriteString(conn, s.body[half:])
 	harness.Must(t, err)
@@ -107,9 +107,9 @@ func (s *siege) besideRequests(t *testing.T, g *besieged, alg string) {
 }
 
 // beginSubmission sends a submission without its body.
-func (s *siege) beginSubmission(t *testing.T, g *besieged, headers string) (net.Conn, *bufio.Reader) {
+func (s *attackLab) beginSubmission(t *testing.T, g *targetGateway, headers string) (net.Conn, *bufio.Reader) {
 	t.Helper()
-	conn, err := net.Dial("tcp", g.line.address)
+	conn, err := net.Dial("tcp", g.client.address)
 	harness.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	harness.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
@@ -125,71 +125,71 @@ func (s *siege) beginSubmission(t *testing.T, g *besieged, headers string) (net.
 	return conn, in
 }
 
-// afterVerification checks a gateway that has cached a daemon's verification of
+// attackAfterVerification checks a gateway that has cached a daemon's verification of
 // a token. The cached result must count only for exactly that token and that
 // user name.
-func (s *siege) afterVerification(t *testing.T, g *besieged, alg string) {
-	all := []string{s.user}
-	if u := harness.SomeUser(t); u.Name != s.user {
-		all = append(all, u.Name) // a user who is no administrator
+func (s *attackLab) attackAfterVerification(t *testing.T, g *targetGateway, alg string) {
+	users := []string{s.user}
+	if u := harness.OrdinaryUser(t); u.Name != s.user {
+		users = append(users, u.Name) // a user who is no administrator
 	}
-	for _, user := range all {
-		theirs := *s.forger
-		theirs.user = user
-		token := theirs.good(alg)
-		mine := "X-SCHED-USER-TOKEN: " + token
-		imitations := (&siege{Lab: s.Lab, forger: &theirs}).imitations(alg)
+	for _, user := range users {
+		userForger := *s.forger
+		userForger.user = user
+		token := userForger.validToken(alg)
+		userHeader := "X-SCHED-USER-TOKEN: " + token
+		imitations := (&attackLab{Lab: s.Lab, forger: &userForger}).imitations(alg)
 		if user != s.user {
-			imitations = append(imitations, bad{"acting as the administrator", token, s.user}, bad{"acting as another", token, "nobody"})
+			imitations = append(imitations, badCredential{"acting as the administrator", token, s.user}, badCredential{"acting as another", token, "nobody"})
 		}
 		for _, b := range imitations {
 			for _, r := range []request{pingRequest, diagRequest} {
-				g.try(t, r, mine, http.StatusOK)
-				g.try(t, r, b.headers(), http.StatusUnauthorized)
-				g.try(t, r, mine+"\r\nX-SCHED-USER-NAME: "+user, http.StatusOK)
-				g.try(t, r, b.headers(), http.StatusUnauthorized)
+				g.expect(t, r, userHeader, http.StatusOK)
+				g.expect(t, r, b.headers(), http.StatusUnauthorized)
+				g.expect(t, r, userHeader+"\r\nX-SCHED-USER-NAME: "+user, http.StatusOK)
+				g.expect(t, r, b.headers(), http.StatusUnauthorized)
 			}
 			if t.Failed() {
 				t.Fatalf("%s, %s", user, b.name)
 			}
 		}
-		if user == s.user && len(all) > 1 { // this user may act as the other, but the other must still not act as this user
-			g.try(t, pingRequest, mine+"\r\nX-SCHED-USER-NAME: "+all[1], http.StatusOK)
+		if user == s.user && len(users) > 1 { // this user may act as the other, but the other must still not act as this user
+			g.expect(t, pingRequest, userHeader+"\r\nX-SCHED-USER-NAME: "+users[1], http.StatusOK)
 		}
 	}
 }
 
-// amongOthers sends requests of the user and of attackers concurrently.
-func (s *siege) amongOthers(t *testing.T, g *besieged, alg string) {
-	mine := "X-SCHED-USER-TOKEN: " + s.good(alg)
-	var all sync.WaitGroup
+// attackConcurrently sends requests of the user and of attackers concurrently.
+func (s *attackLab) attackConcurrently(t *testing.T, g *targetGateway, alg string) {
+	userHeader := "X-SCHED-USER-TOKEN: " + s.validToken(alg)
+	var wg sync.WaitGroup
 	for _, b := range s.imitations(alg) {
-		all.Go(func() {
-			l := &line{address: g.line.address}
+		wg.Go(func() {
+			l := &rawClient{address: g.client.address}
 			defer l.close()
 			for range 5 {
-				for headers, want := range map[string]int{mine: http.StatusOK, b.headers(): http.StatusUnauthorized} {
-					if a, err := l.ask(diagRequest, headers); err != nil || a.Status != want {
+				for headers, want := range map[string]int{userHeader: http.StatusOK, b.headers(): http.StatusUnauthorized} {
+					if a, err := l.send(diagRequest, headers); err != nil || a.Status != want {
 						t.Errorf("%s beside a good one: status %d, want %d; %v", b.name, a.Status, want, err)
 					}
 				}
 			}
 		})
 	}
-	all.Wait()
+	wg.Wait()
 }
 
-// besideRPC attacks while the user has a request in progress at the controller,
+// attackDuringRPC attacks while the user has a request in progress at the controller,
 // and a session with the accounting daemon.
-func (s *siege) besideRPC(t *testing.T, alg string) {
-	mine := &message.Credential{Plugin: message.PluginJWT, Token: s.good(alg)}
-	ping, err := message.Encode(codec.Newest, 0, message.RequestPing, mine, message.Empty{})
+func (s *attackLab) attackDuringRPC(t *testing.T, alg string) {
+	credential := &message.Credential{Plugin: message.PluginJWT, Token: s.validToken(alg)}
+	ping, err := message.Encode(codec.Newest, 0, message.RequestPing, credential, message.Empty{})
 	harness.Must(t, err)
-	asks := s.dial(t, s.Ctld.Address)
-	_, err = asks.Write(ping[:len(ping)-20])
+	pingConn := s.dial(t, s.Ctld.Address)
+	_, err = pingConn.Write(ping[:len(ping)-20])
 	harness.Must(t, err)
 
-	opening, err := message.EncodeOpening(codec.Newest, message.Sealed(mine), &message.PersistInit{Version: codec.Newest, ClusterName: "demo", PersistType: message.PersistToAccounting})
+	opening, err := message.EncodeOpening(codec.Newest, message.Sealed(credential), &message.PersistInit{Version: codec.Newest, ClusterName: "demo", PersistType: message.PersistToAccounting})
 	harness.Must(t, err)
 	session := s.dial(t, s.DBD.Address)
 	_, err = session.Write(opening)
@@ -201,7 +201,7 @@ func (s *siege) besideRPC(t *testing.T, alg string) {
 	harness.Must(t, err)
 
 	for _, b := range s.imitations(alg) {
-		for name, err := range s.byRPC(t.Context(), model.Credential{Token: b.token, ActAs: b.as}) {
+		for name, err := range s.callDaemons(t.Context(), model.Credential{Token: b.token, ActAs: b.actAs}) {
 			if errs.KindOf(err) != errs.Unauthenticated {
 				t.Errorf("%s: %s says %v", b.name, name, err)
 			}
@@ -212,9 +212,9 @@ func (s *siege) besideRPC(t *testing.T, alg string) {
 			t.Fatalf("%s: the session that was open: % x, %v", b.name, answer[:min(len(answer), 40)], err)
 		}
 	}
-	_, err = asks.Write(ping[len(ping)-20:])
+	_, err = pingConn.Write(ping[len(ping)-20:])
 	harness.Must(t, err)
-	answer, err := wire.Read(asks, 1<<20)
+	answer, err := wire.Read(pingConn, 1<<20)
 	harness.Must(t, err)
 	frame, err := message.ParseFrame(answer)
 	harness.Must(t, err)
@@ -224,7 +224,7 @@ func (s *siege) besideRPC(t *testing.T, alg string) {
 	}
 }
 
-func (s *siege) dial(t *testing.T, address string) net.Conn {
+func (s *attackLab) dial(t *testing.T, address string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	harness.Must(t, err)

@@ -35,61 +35,61 @@ func TestAttacks(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {
 		t.Run("daemons with "+keys, func(t *testing.T) {
-			s := besiege(t, keys)
-			before := s.workersOf()
+			s := newAttackLab(t, keys)
+			before := s.allWorkers()
 			for _, r := range s.rows() {
 				t.Run(r.name, func(t *testing.T) { s.attack(t, r) })
 			}
-			s.unharmed(t, before)
+			s.checkUnharmed(t, before)
 		})
 	}
 }
 
-// siege is a cluster under attack: its daemons, several gateways, and the
+// attackLab is a cluster under attack: its daemons, several gateways, and the
 // forger.
-type siege struct {
+type attackLab struct {
 	*harness.Lab
 	*forger
-	algs  string // algorithms of the daemons' keys
-	gates []*besieged
-	body  string // body of a submission
-	tried int
+	algs     string // algorithms of the daemons' keys
+	gateways []*targetGateway
+	body     string // body of a submission
+	attempts int
 
-	controller *client.Client
-	accounting *client.Accounting
-	asked      atomic.Int32 // number of requests to the trap
+	controller   *client.Client
+	accounting   *client.Accounting
+	trapRequests atomic.Int32 // number of requests to the trap
 }
 
-// besieged is a gateway under attack.
-type besieged struct {
+// targetGateway is a gateway under attack.
+type targetGateway struct {
 	name     string
 	daemon   *site.Daemon
-	line     *line
+	client   *rawClient
 	refusals map[string]string // first refusal of each request
 }
 
-// besiege starts daemons with these keys, and gateways with all, some and none
+// newAttackLab starts daemons with these keys, and gateways with all, some and none
 // of the keys.
-func besiege(t *testing.T, keys string) *siege {
+func newAttackLab(t *testing.T, keys string) *attackLab {
 	t.Helper()
-	s := &siege{}
+	s := &attackLab{}
 	trap := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.asked.Add(1)
-		fmt.Fprintf(w, `{"keys":[%s]}`, s.json(webKey(s.stranger, s.kid)))
+		s.trapRequests.Add(1)
+		fmt.Fprintf(w, `{"keys":[%s]}`, s.json(webKey(s.attackerKey, s.kid)))
 	}))
 	t.Cleanup(trap.Close)
 	s.Lab = harness.NewLab(t, func(l *harness.Lab) {
 		secret, err := os.ReadFile(l.Key())
 		harness.Must(t, err)
 		s.forger = newForger(t, secret, l.Owner)
-		s.trap = trap.URL
-		harness.Must(t, site.WritePrivate(s.setPath(l), s.keySet()))
+		s.trapURL = trap.URL
+		harness.Must(t, site.WritePrivate(s.keySetPath(l), s.keySet()))
 		l.AuthParameters = s.parameters(l, keys)
 		s.algs = map[string]string{"jwt_key jwks": "HS256 RS256", "jwks": "RS256"}[keys]
-		l.OwnToken = s.good(s.anyAlg())
+		l.OwnToken = s.validToken(s.anyAlg())
 		// The usual check for readiness asks the controller for a token, but
 		// the controller may have no key to sign one.
-		l.Ctld.Check = connects(l.Ctld.Address)
+		l.Ctld.Check = acceptsConns(l.Ctld.Address)
 		l.Restd.Check = func(ctx context.Context) error {
 			g := site.NewGateway(l.Restd.Address, l.OwnToken)
 			if _, err := g.Ping(ctx); err != nil {
@@ -99,16 +99,16 @@ func besiege(t *testing.T, keys string) *siege {
 		}
 	})
 	s.body = s.JobRequest("true", nil)
-	s.gates = []*besieged{{name: "the gateway with " + keys, daemon: s.Daemons["schedrestd"], line: &line{address: strings.TrimPrefix(s.URL, "http://")}}}
-	for _, has := range []string{"", "jwt_key", "jwks"} {
-		if has != keys {
-			s.gates = append(s.gates, s.gateWith(t, has))
+	s.gateways = []*targetGateway{{name: "the gateway with " + keys, daemon: s.Daemons["schedrestd"], client: &rawClient{address: strings.TrimPrefix(s.URL, "http://")}}}
+	for _, gatewayKeys := range []string{"", "jwt_key", "jwks"} {
+		if gatewayKeys != keys {
+			s.gateways = append(s.gateways, s.startGatewayWith(t, gatewayKeys))
 		}
 	}
-	for _, g := range s.gates {
+	for _, g := range s.gateways {
 		g.refusals = map[string]string{}
-		t.Cleanup(g.line.close)
-		g.mustHave(t)
+		t.Cleanup(g.client.close)
+		g.checkKeys(t)
 	}
 	at := func(p site.Part) client.Config {
 		address := []client.Address{{Name: s.Node, Network: "tcp", Address: p.Address}}
@@ -118,7 +118,7 @@ func besiege(t *testing.T, keys string) *siege {
 	return s
 }
 
-func connects(address string) func(context.Context) error {
+func acceptsConns(address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err == nil {
@@ -128,76 +128,78 @@ func connects(address string) func(context.Context) error {
 	}
 }
 
-func (s *siege) setPath(l *harness.Lab) string { return filepath.Join(l.Dir, "etc", "jwks.json") }
+func (s *attackLab) keySetPath(l *harness.Lab) string {
+	return filepath.Join(l.Dir, "etc", "jwks.json")
+}
 
 // parameters returns AuthAltParameters that name these keys. For a gateway
 // without keys they name a missing file, as on a machine that has the daemons'
 // configuration but not their keys.
-func (s *siege) parameters(l *harness.Lab, keys string) string {
+func (s *attackLab) parameters(l *harness.Lab, keys string) string {
 	switch keys {
 	case "":
 		return "jwt_key=" + filepath.Join(l.Dir, "etc", "elsewhere")
 	case "jwks":
-		return "jwks=" + s.setPath(l)
+		return "jwks=" + s.keySetPath(l)
 	case "jwt_key":
 		return "jwt_key=" + l.Key()
 	}
-	return "jwt_key=" + l.Key() + ",jwks=" + s.setPath(l)
+	return "jwt_key=" + l.Key() + ",jwks=" + s.keySetPath(l)
 }
 
-// gateWith starts another gateway with the same daemons and these keys.
-func (s *siege) gateWith(t *testing.T, keys string) *besieged {
+// startGatewayWith starts another gateway with the same daemons and these keys.
+func (s *attackLab) startGatewayWith(t *testing.T, keys string) *targetGateway {
 	t.Helper()
 	text, err := os.ReadFile(s.Conf())
 	harness.Must(t, err)
-	mine := regexp.MustCompile(`(?m)^AuthAltParameters=.*$`).ReplaceAllLiteralString(string(text), `AuthAltParameters="`+s.parameters(s.Lab, keys)+`"`)
+	conf := regexp.MustCompile(`(?m)^AuthAltParameters=.*$`).ReplaceAllLiteralString(string(text), `AuthAltParameters="`+s.parameters(s.Lab, keys)+`"`)
 	path, listen := filepath.Join(s.Dir, "etc", "gate "+keys), fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-	harness.Must(t, site.WritePrivate(path, mine))
+	harness.Must(t, site.WritePrivate(path, conf))
 	p := s.Restd
 	p.Args = slices.Clone(p.Args)
 	p.Args[1], p.Args[len(p.Args)-1] = path, listen // replaces PATH and LISTEN in -f PATH … LISTEN
-	g := s.GateOf(t, p, nil)
-	return &besieged{name: "the gateway with " + cmp.Or(keys, "nothing"), daemon: g.Daemon, line: &line{address: listen}}
+	g := s.StartGatewayPart(t, p, nil)
+	return &targetGateway{name: "the gateway with " + cmp.Or(keys, "nothing"), daemon: g.Daemon, client: &rawClient{address: listen}}
 }
 
-// mustHave fails the test unless the gateway uses exactly the keys in its name.
-func (g *besieged) mustHave(t *testing.T) {
+// checkKeys fails the test unless the gateway uses exactly the keys in its name.
+func (g *targetGateway) checkKeys(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(g.daemon.Log)
 	harness.Must(t, err)
-	for key, says := range map[string]string{"jwt_key": "key of HS256 tokens in use", "jwks": "key set of RS256 tokens in use"} {
-		if want := strings.Contains(g.name, key); strings.Contains(string(text), says) != want {
-			t.Fatalf("%s: %q in its log is not %t:\n%s", g.name, says, want, text)
+	for key, message := range map[string]string{"jwt_key": "key of HS256 tokens in use", "jwks": "key set of RS256 tokens in use"} {
+		if want := strings.Contains(g.name, key); strings.Contains(string(text), message) != want {
+			t.Fatalf("%s: %q in its log is not %t:\n%s", g.name, message, want, text)
 		}
 	}
 }
 
 // anyAlg returns an algorithm whose tokens this cluster accepts.
-func (s *siege) anyAlg() string { return s.algs[:5] }
+func (s *attackLab) anyAlg() string { return s.algs[:5] }
 
-// taken reports whether the cluster accepts r.
-func (s *siege) taken(r row) bool {
-	return (r.good || r.http == http.StatusOK) && strings.Contains(s.algs, r.sharp)
+// accepts reports whether the cluster accepts r.
+func (s *attackLab) accepts(r row) bool {
+	return (r.accepted || r.status == http.StatusOK) && strings.Contains(s.algs, r.signedWith)
 }
 
 // attack sends the token of r to all gateways and daemons.
-func (s *siege) attack(t *testing.T, r row) {
-	status := r.http
+func (s *attackLab) attack(t *testing.T, r row) {
+	status := r.status
 	switch {
-	case s.taken(r):
+	case s.accepts(r):
 		status = http.StatusOK
 	case status == 0, status == http.StatusOK:
 		status = http.StatusUnauthorized
 	}
-	for _, g := range s.gates {
+	for _, g := range s.gateways {
 		for _, request := range s.requests(status) {
-			g.try(t, request, "X-SCHED-USER-TOKEN: "+r.token, status)
+			g.expect(t, request, "X-SCHED-USER-TOKEN: "+r.token, status)
 		}
 	}
-	s.overRPC(t, r)
-	s.tried++
-	next := s.gates[s.tried%len(s.gates)] // trying all of them would take twice the time
-	next.try(t, pingRequest, "X-SCHED-USER-TOKEN: "+s.OwnToken, http.StatusOK)
+	s.attackDaemons(t, r)
+	s.attempts++
+	next := s.gateways[s.attempts%len(s.gateways)] // trying all of them would take twice the time
+	next.expect(t, pingRequest, "X-SCHED-USER-TOKEN: "+s.OwnToken, http.StatusOK)
 }
 
 // request is a request to a gateway.
@@ -211,27 +213,27 @@ var (
 // requests returns the requests to send with a token, one for each daemon. If
 // the expected status is a refusal, one of the requests is a change, which must
 // not be made.
-func (s *siege) requests(status int) []request {
+func (s *attackLab) requests(status int) []request {
 	if status == http.StatusOK {
 		return []request{pingRequest, diagRequest}
 	}
 	return []request{diagRequest, {"POST", "/sched/" + harness.Version + "/job/submit", s.body}}
 }
 
-// try sends a request with these header lines and checks the status of the
+// expect sends a request with these header lines and checks the status of the
 // answer. All refusals must be identical, so that an attacker can't learn from
 // them what was wrong.
-func (g *besieged) try(t *testing.T, r request, headers string, status int) {
+func (g *targetGateway) expect(t *testing.T, r request, headers string, status int) {
 	t.Helper()
-	g.tryAs(t, r.path, r, headers, status)
+	g.expectInGroup(t, r.path, r, headers, status)
 }
 
-// tryAs does the same as try. In addition, it assigns the request to the group
+// expectInGroup does the same as try. In addition, it assigns the request to the group
 // named in of. All answers with status 401 to requests of one group must be
 // identical.
-func (g *besieged) tryAs(t *testing.T, of string, r request, headers string, status int) {
+func (g *targetGateway) expectInGroup(t *testing.T, group string, r request, headers string, status int) {
 	t.Helper()
-	a, err := g.line.ask(r, headers)
+	a, err := g.client.send(r, headers)
 	if err != nil {
 		t.Errorf("%s: %s %s: %v", g.name, r.method, r.path, err)
 		return
@@ -242,18 +244,18 @@ func (g *besieged) tryAs(t *testing.T, of string, r request, headers string, sta
 	if a.Status != http.StatusUnauthorized {
 		return
 	}
-	told := told(a)
-	if first, ok := g.refusals[of]; !ok {
-		g.refusals[of] = told
-	} else if told != first {
-		t.Errorf("%s: %s %s: refused as\n%s\nothers as\n%s", g.name, r.method, r.path, told, first)
+	stable := stableAnswer(a)
+	if first, ok := g.refusals[group]; !ok {
+		g.refusals[group] = stable
+	} else if stable != first {
+		t.Errorf("%s: %s %s: refused as\n%s\nothers as\n%s", g.name, r.method, r.path, stable, first)
 	}
 }
 
-var ofConnection = regexp.MustCompile(`"source":"127\.0\.0\.1:\d+"`)
+var sourceField = regexp.MustCompile(`"source":"127\.0\.0\.1:\d+"`)
 
-// told returns an answer without the parts that differ between requests.
-func told(a harness.Answer) string {
+// stableAnswer returns an answer without the parts that differ between requests.
+func stableAnswer(a harness.Answer) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, a.Status)
 	for _, name := range slices.Sorted(maps.Keys(a.Header)) {
@@ -261,29 +263,29 @@ func told(a harness.Answer) string {
 			fmt.Fprintln(&b, name, a.Header[name])
 		}
 	}
-	return b.String() + ofConnection.ReplaceAllString(a.Text, `"source":""`)
+	return b.String() + sourceField.ReplaceAllString(a.Text, `"source":""`)
 }
 
-// line is a connection to a gateway. If the gateway has closed it, the next
+// rawClient is a connection to a gateway. If the gateway has closed it, the next
 // request opens a new one. The tests do not use http.Client, because it would
 // refuse to send half of these requests.
-type line struct {
+type rawClient struct {
 	address string
 	conn    net.Conn
 	in      *bufio.Reader
 }
 
-func (l *line) close() {
+func (l *rawClient) close() {
 	if l.conn != nil {
 		l.conn.Close()
 	}
 	l.conn = nil
 }
 
-// ask sends a request with these header lines.
-func (l *line) ask(r request, headers string) (harness.Answer, error) {
+// send sends a request with these header lines.
+func (l *rawClient) send(r request, headers string) (harness.Answer, error) {
 	if l.conn != nil {
-		if a, err := l.once(r, headers); err == nil {
+		if a, err := l.roundTrip(r, headers); err == nil {
 			return a, nil
 		}
 		l.close() // the gateway has closed the connection, as after some refusals
@@ -293,10 +295,10 @@ func (l *line) ask(r request, headers string) (harness.Answer, error) {
 		return harness.Answer{}, err
 	}
 	l.in = bufio.NewReader(l.conn)
-	return l.once(r, headers)
+	return l.roundTrip(r, headers)
 }
 
-func (l *line) once(r request, headers string) (harness.Answer, error) {
+func (l *rawClient) roundTrip(r request, headers string) (harness.Answer, error) {
 	l.conn.SetDeadline(time.Now().Add(time.Minute))
 	length := ""
 	if r.body != "" {
@@ -304,10 +306,10 @@ func (l *line) once(r request, headers string) (harness.Answer, error) {
 	}
 	// The gateway may answer and close the connection before the client has
 	// written the whole body.
-	_, wrote := fmt.Fprintf(l.conn, "%s %s HTTP/1.1\r\nHost: lab\r\n%s%s\r\n\r\n%s", r.method, r.path, length, headers, r.body)
+	_, writeErr := fmt.Fprintf(l.conn, "%s %s HTTP/1.1\r\nHost: lab\r\n%s%s\r\n\r\n%s", r.method, r.path, length, headers, r.body)
 	resp, err := http.ReadResponse(l.in, nil)
 	if err != nil {
-		return harness.Answer{}, errors.Join(wrote, err)
+		return harness.Answer{}, errors.Join(writeErr, err)
 	}
 	text, err := io.ReadAll(resp.Body)
 	if resp.Close || err != nil {
@@ -320,11 +322,11 @@ func (l *line) once(r request, headers string) (harness.Answer, error) {
 // gets no answer.
 const maxRPC = 30 << 10
 
-// overRPC sends the token of r directly to the daemons.
-func (s *siege) overRPC(t *testing.T, r row) {
+// attackDaemons sends the token of r directly to the daemons.
+func (s *attackLab) attackDaemons(t *testing.T, r row) {
 	t.Helper()
-	good := r.good && strings.Contains(s.algs, r.sharp)
-	for name, err := range s.byRPC(t.Context(), model.Credential{Token: r.token}) {
+	good := r.accepted && strings.Contains(s.algs, r.signedWith)
+	for name, err := range s.callDaemons(t.Context(), model.Credential{Token: r.token}) {
 		e, ok := errors.AsType[*errs.Error](err)
 		switch {
 		case good && err != nil:
@@ -337,49 +339,49 @@ func (s *siege) overRPC(t *testing.T, r row) {
 	}
 }
 
-// byRPC sends a request with that credential to each daemon.
-func (s *siege) byRPC(ctx context.Context, c model.Credential) map[string]error {
+// callDaemons sends a request with that credential to each daemon.
+func (s *attackLab) callDaemons(ctx context.Context, c model.Credential) map[string]error {
 	_, err := s.controller.Nodes(ctx, c, model.Query{}, func(*model.Node) error { return nil })
 	return map[string]error{"schedctld": err, "scheddbd": s.accounting.Verify(ctx, c)}
 }
 
-// workersOf returns the workers of all gateways.
-func (s *siege) workersOf() []int {
-	var all []int
-	for _, g := range s.gates {
-		all = append(all, harness.WorkersOf(s.Lab.T, g.daemon.PID())...)
+// allWorkers returns the workers of all gateways.
+func (s *attackLab) allWorkers() []int {
+	var pids []int
+	for _, g := range s.gateways {
+		pids = append(pids, harness.WorkersOf(s.Lab.T, g.daemon.PID())...)
 	}
-	return all
+	return pids
 }
 
-// unharmed fails the test unless everything works as before, with the same
+// checkUnharmed fails the test unless everything works as before, with the same
 // processes.
-func (s *siege) unharmed(t *testing.T, before []int) {
+func (s *attackLab) checkUnharmed(t *testing.T, before []int) {
 	t.Helper()
-	if n := s.asked.Load(); n > 0 {
+	if n := s.trapRequests.Load(); n > 0 {
 		t.Errorf("%d requests for keys that a token named", n)
 	}
-	if after := s.workersOf(); len(before) == 0 || !slices.Equal(before, after) {
+	if after := s.allWorkers(); len(before) == 0 || !slices.Equal(before, after) {
 		t.Errorf("the workers are %v, before %v", after, before)
 	}
 	logs := []string{s.Log("schedctld"), s.Log("scheddbd")}
-	for _, g := range s.gates {
+	for _, g := range s.gateways {
 		logs = append(logs, g.daemon.Log)
 		for _, r := range []request{pingRequest, diagRequest} {
-			g.try(t, r, "X-SCHED-USER-TOKEN: "+s.OwnToken, http.StatusOK)
+			g.expect(t, r, "X-SCHED-USER-TOKEN: "+s.OwnToken, http.StatusOK)
 		}
 	}
-	for name, err := range s.byRPC(t.Context(), model.Credential{Token: s.OwnToken}) {
+	for name, err := range s.callDaemons(t.Context(), model.Credential{Token: s.OwnToken}) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	secrets := strings.Split(s.good(s.anyAlg()), ".")[2] + "|" + strings.Split(s.OwnToken, ".")[2]
+	secrets := strings.Split(s.validToken(s.anyAlg()), ".")[2] + "|" + strings.Split(s.OwnToken, ".")[2]
 	for _, path := range logs {
 		text, err := os.ReadFile(path)
 		harness.Must(t, err)
-		if bad := regexp.MustCompile(`.*(panic|goroutine |level=ERROR|` + secrets + `).*`).Find(text); bad != nil {
-			t.Errorf("%s has %s", path, bad)
+		if found := regexp.MustCompile(`.*(panic|goroutine |level=ERROR|` + secrets + `).*`).Find(text); found != nil {
+			t.Errorf("%s has %s", path, found)
 		}
 	}
 }

@@ -7,18 +7,18 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// carriage is one way to send a token, and its outcome. In headers and path,
+// delivery is one way to send a token, and its outcome. In headers and path,
 // $HS and $RS stand for valid tokens, $bad for one with a wrong signature, and
 // $user for their user.
-type carriage struct {
+type delivery struct {
 	name    string
 	headers []string
 	status  int
 	path    string // appended to the path of the request
 }
 
-// carriages are valid and invalid ways to send a token.
-var carriages = []carriage{
+// deliveries are valid and invalid ways to send a token.
+var deliveries = []delivery{
 	{name: "made elsewhere with the key", headers: []string{"X-SCHED-USER-TOKEN: $HS"}, status: 200},
 	{name: "made by the provider", headers: []string{"X-SCHED-USER-TOKEN: $RS"}, status: 200},
 	{name: "with the name of its user", headers: []string{"X-SCHED-USER-TOKEN: $HS", "X-SCHED-USER-NAME: $user"}, status: 200},
@@ -89,26 +89,26 @@ var carriages = []carriage{
 // if it is sent once, whatever keys the gateway has.
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	s := besiege(t, "jwt_key jwks")
-	good := s.good("HS256")
+	s := newAttackLab(t, "jwt_key jwks")
+	good := s.validToken("HS256")
 	end := strings.LastIndexByte(good, '.') + 1
-	fill := strings.NewReplacer("$HS", good, "$RS", s.good("RS256"), "$bad", good[:end]+changed(good[end:], 7), "$user", s.Owner)
-	for _, c := range carriages {
+	fill := strings.NewReplacer("$HS", good, "$RS", s.validToken("RS256"), "$bad", good[:end]+flipBit(good[end:], 7), "$user", s.Owner)
+	for _, c := range deliveries {
 		t.Run(c.name, func(t *testing.T) {
-			for _, g := range s.gates {
+			for _, g := range s.gateways {
 				for _, r := range append(s.requests(c.status), request{"GET", "/sched/v0.0.40/node/" + s.Node, ""}) {
-					of := r.path // refusals are compared by the path without the addition
+					group := r.path // refusals are compared by the path without the addition
 					r.path += fill.Replace(c.path)
-					g.tryAs(t, of, r, fill.Replace(strings.Join(append(c.headers, "X-Other: x"), "\r\n")), c.status)
+					g.expectInGroup(t, group, r, fill.Replace(strings.Join(append(c.headers, "X-Other: x"), "\r\n")), c.status)
 				}
 			}
 		})
 	}
 	// The answers of the gateways must not depend on their keys either.
-	for _, g := range s.gates[1:] {
-		for path, told := range g.refusals {
-			if told != s.gates[0].refusals[path] {
-				t.Errorf("%s refuses %s as\n%s\n%s as\n%s", g.name, path, told, s.gates[0].name, s.gates[0].refusals[path])
+	for _, g := range s.gateways[1:] {
+		for path, refusal := range g.refusals {
+			if refusal != s.gateways[0].refusals[path] {
+				t.Errorf("%s refuses %s as\n%s\n%s as\n%s", g.name, path, refusal, s.gateways[0].name, s.gateways[0].refusals[path])
 			}
 		}
 	}
@@ -120,18 +120,18 @@ func TestActAs(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
-	u := harness.SomeUser(t)
-	as := "X-SCHED-USER-NAME: " + u.Name
-	id := l.Submit("id -un", nil, as)
+	u := harness.OrdinaryUser(t)
+	nameHeader := "X-SCHED-USER-NAME: " + u.Name
+	id := l.Submit("id -un", nil, nameHeader)
 	l.AwaitEnd(id)
 	if got := l.Output(t, id); got != u.Name+"\n" {
 		t.Errorf("the job ran as %q, want %s", got, u.Name)
 	}
-	own := "X-SCHED-USER-TOKEN: " + l.UserToken(u.Name)
-	l.Ask("GET", "/sched/v0.0.43/ping", "", own).Want(t, 200)
-	l.Ask("GET", "/sched/v0.0.43/ping", "", own, as).Want(t, 200)
-	l.Ask("GET", "/sched/v0.0.43/ping", "", own, "X-SCHED-USER-NAME: root").Want(t, 401)
-	a := l.Ask("POST", "/sched/v0.0.43/job/submit", l.JobRequest("true", nil), own, "X-SCHED-USER-NAME: root")
+	tokenHeader := "X-SCHED-USER-TOKEN: " + l.UserToken(u.Name)
+	l.Request("GET", "/sched/v0.0.43/ping", "", tokenHeader).Want(t, 200)
+	l.Request("GET", "/sched/v0.0.43/ping", "", tokenHeader, nameHeader).Want(t, 200)
+	l.Request("GET", "/sched/v0.0.43/ping", "", tokenHeader, "X-SCHED-USER-NAME: root").Want(t, 401)
+	a := l.Request("POST", "/sched/v0.0.43/job/submit", l.JobRequest("true", nil), tokenHeader, "X-SCHED-USER-NAME: root")
 	if a.Status != 401 {
 		t.Errorf("a user submitted as root: %s", a.Text)
 	}

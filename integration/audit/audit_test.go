@@ -78,16 +78,16 @@ func awaitAudit(t *testing.T, n int, path string) (list []auditLine) {
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	var log string
-	l := harness.NewLab(t, harness.Audited(&log))
+	l := harness.NewLab(t, harness.WithAuditLog(&log))
 	info, err := os.Stat(log)
 	harness.Must(t, err)
 	if info.Mode().Perm() != 0o600 || info.Size() != 0 {
 		t.Errorf("a log of mode %s, %d bytes, before anything was changed", info.Mode(), info.Size())
 	}
-	l.Ask("GET", "/sched/"+harness.Version+"/jobs", "").Want(t, 200)
-	l.Ask("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", nil), "X-SCHED-USER-TOKEN: "+harness.Altered(l.OwnToken)).Want(t, 401)
-	l.Ask("POST", "/sched/"+harness.Version+"/job/submit", `{"job":{"script":7}`).Want(t, 400)
-	a := l.Ask("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("sleep 60", nil)).Want(t, 200)
+	l.Request("GET", "/sched/"+harness.Version+"/jobs", "").Want(t, 200)
+	l.Request("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", nil), "X-SCHED-USER-TOKEN: "+harness.TamperSignature(l.OwnToken)).Want(t, 401)
+	l.Request("POST", "/sched/"+harness.Version+"/job/submit", `{"job":{"script":7}`).Want(t, 400)
+	a := l.Request("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("sleep 60", nil)).Want(t, 200)
 	id := strconv.Itoa(int(a.Get("job_id").(float64)))
 	lines := awaitAudit(t, 2, log)
 	before, after := lines[0], lines[1]
@@ -104,15 +104,15 @@ func TestAudit(t *testing.T) {
 	if w.User == "" || w.UID != nil || w.Method != "POST" || !strings.Contains(w.Route, "submit") || w.Status != 200 || w.Code != "ok" || w.Result != id {
 		t.Errorf("worker: %+v, of job %s", w, id)
 	}
-	l.Ask("DELETE", "/sched/"+harness.Version+"/job/"+id, "").Want(t, 200)
+	l.Request("DELETE", "/sched/"+harness.Version+"/job/"+id, "").Want(t, 200)
 	if w := awaitAudit(t, 4, log)[3].Worker; w.Method != "DELETE" || w.Object != id || w.Status != 200 || w.User == "" {
 		t.Errorf("cancelled: %+v", w)
 	}
-	refused := l.Ask("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", map[string]any{"partition": "nowhere\"\n"}))
+	refused := l.Request("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", map[string]any{"partition": "nowhere\"\n"}))
 	if w := awaitAudit(t, 6, log)[5].Worker; refused.Status == 200 || w.Status != refused.Status || w.Code == "ok" || w.Number == 0 || w.Result != "" {
 		t.Errorf("refused with %d: %+v", refused.Status, w)
 	}
-	l.Ask("DELETE", "/sched/"+harness.Version+"/job/9999999", "")
+	l.Request("DELETE", "/sched/"+harness.Version+"/job/9999999", "")
 	if w := awaitAudit(t, 8, log)[7].Worker; w.Object != "9999999" || w.Status == 200 && w.Number == 0 {
 		t.Errorf("no such job: %+v", w)
 	}
@@ -124,15 +124,15 @@ func TestAudit(t *testing.T) {
 func TestAuditRotates(t *testing.T) {
 	t.Parallel()
 	var log string
-	l := harness.NewLab(t, harness.Audited(&log))
-	const clients, each = 4, 25
-	var all sync.WaitGroup
+	l := harness.NewLab(t, harness.WithAuditLog(&log))
+	const clients, perClient = 4, 25
+	var wg sync.WaitGroup
 	var mu sync.Mutex
 	ids := map[string]int{}
 	for range clients {
-		all.Go(func() {
-			for range each {
-				a, err := l.Try(http.DefaultClient, "POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", map[string]any{"hold": true}))
+		wg.Go(func() {
+			for range perClient {
+				a, err := l.TryRequest(http.DefaultClient, "POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", map[string]any{"hold": true}))
 				if err != nil || a.Status != 200 {
 					t.Errorf("submit: %v %d %s", err, a.Status, a.Text)
 					return
@@ -143,17 +143,17 @@ func TestAuditRotates(t *testing.T) {
 			}
 		})
 	}
-	over := make(chan struct{})
-	go func() { all.Wait(); close(over) }()
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
 	paths := []string{log}
 	for running := true; running; {
 		select {
-		case <-over:
+		case <-done:
 			running = false
 		case <-time.After(50 * time.Millisecond):
-			old := log + "." + strconv.Itoa(len(paths))
-			harness.Must(t, os.Rename(log, old))
-			paths = append(paths, old)
+			rotated := log + "." + strconv.Itoa(len(paths))
+			harness.Must(t, os.Rename(log, rotated))
+			paths = append(paths, rotated)
 			harness.Must(t, syscall.Kill(l.Daemons["schedrestd"].PID(), syscall.SIGHUP))
 			harness.Eventually(t, "a new file", func() bool { _, err := os.Stat(log); return err == nil })
 		}
@@ -168,27 +168,27 @@ func TestAuditRotates(t *testing.T) {
 			harness.Must(t, err)
 			n += bytes.Count(raw, []byte(`"event":"outcome"`))
 		}
-		return n >= clients*each
+		return n >= clients*perClient
 	})
 	changes := map[string][2]int{}
 	for _, line := range auditLines(t, paths...) {
-		seen := changes[line.Change]
+		counts := changes[line.Change]
 		if line.Event == "intent" {
-			seen[0]++
+			counts[0]++
 		} else {
-			seen[1]++
+			counts[1]++
 			mu.Lock()
 			ids[line.Worker.Result]++
 			mu.Unlock()
 		}
-		changes[line.Change] = seen
+		changes[line.Change] = counts
 	}
-	if len(changes) != clients*each {
-		t.Errorf("%d changes, want %d", len(changes), clients*each)
+	if len(changes) != clients*perClient {
+		t.Errorf("%d changes, want %d", len(changes), clients*perClient)
 	}
-	for change, seen := range changes {
-		if seen != [2]int{1, 1} {
-			t.Errorf("%s has %d intents and %d outcomes", change, seen[0], seen[1])
+	for change, counts := range changes {
+		if counts != [2]int{1, 1} {
+			t.Errorf("%s has %d intents and %d outcomes", change, counts[0], counts[1])
 		}
 	}
 	for id, n := range ids {
@@ -208,7 +208,7 @@ func TestAuditFull(t *testing.T) {
 	for _, mode := range []string{"closed", "open"} {
 		t.Run(mode, func(t *testing.T) {
 			var log string
-			l := harness.NewLab(t, harness.Audited(&log, "SCHEDRESTD_AUDIT_FAIL="+mode), func(l *harness.Lab) {
+			l := harness.NewLab(t, harness.WithAuditLog(&log, "SCHEDRESTD_AUDIT_FAIL="+mode), func(l *harness.Lab) {
 				dir := filepath.Dir(log)
 				if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=0700"); err != nil {
 					t.Skipf("needs a small file system: %v", err)
@@ -222,11 +222,13 @@ func TestAuditFull(t *testing.T) {
 				_, err = f.Write(make([]byte, 4096))
 			}
 			f.Close()
-			jobs := func() int { return len(l.Ask("GET", "/sched/"+harness.Version+"/jobs", "").Want(t, 200).List("jobs")) }
-			submit := func() harness.Answer {
-				return l.Ask("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", nil))
+			jobs := func() int {
+				return len(l.Request("GET", "/sched/"+harness.Version+"/jobs", "").Want(t, 200).List("jobs"))
 			}
-			was := jobs()
+			submit := func() harness.Answer {
+				return l.Request("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", nil))
+			}
+			before := jobs()
 			if mode == "open" {
 				submit().Want(t, 200)
 				return
@@ -235,8 +237,8 @@ func TestAuditFull(t *testing.T) {
 			if a.Header.Get("Retry-After") == "" || !strings.Contains(a.Text, "unavailable") {
 				t.Errorf("%v %s", a.Header, a.Text)
 			}
-			if n := jobs(); n != was {
-				t.Errorf("%d jobs, there were %d", n, was)
+			if n := jobs(); n != before {
+				t.Errorf("%d jobs, there were %d", n, before)
 			}
 			harness.Must(t, os.Remove(ballast))
 			submit().Want(t, 200)
@@ -253,24 +255,24 @@ func TestAuditFull(t *testing.T) {
 func TestAuditAtLimit(t *testing.T) {
 	t.Parallel()
 	var log string
-	l := harness.NewLab(t, harness.Audited(&log))
+	l := harness.NewLab(t, harness.WithAuditLog(&log))
 	submit := func() harness.Answer {
-		return l.Ask("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", nil))
+		return l.Request("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", nil))
 	}
 	submit().Want(t, 200)
 	awaitAudit(t, 2, log)
 	info, err := os.Stat(log)
 	harness.Must(t, err)
-	var was unix.Rlimit
+	var oldLimit unix.Rlimit
 	pid := l.Daemons["schedrestd"].PID()
 	limit := func(l unix.Rlimit) { // the next auditor inherits the parent's limit
 		harness.Must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, &l, nil))
-		killed := child(t, pid, "schedrestd-audi")
-		harness.Must(t, syscall.Kill(killed, syscall.SIGKILL))
-		harness.Eventually(t, "the next auditor", func() bool { next := find(t, pid, "schedrestd-audi"); return next != 0 && next != killed })
+		victim := descendant(t, pid, "schedrestd-audi")
+		harness.Must(t, syscall.Kill(victim, syscall.SIGKILL))
+		harness.Eventually(t, "the next auditor", func() bool { next := findDescendant(t, pid, "schedrestd-audi"); return next != 0 && next != victim })
 	}
-	harness.Must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &was))
-	limit(unix.Rlimit{Cur: uint64(info.Size()) + 10, Max: was.Max})
+	harness.Must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &oldLimit))
+	limit(unix.Rlimit{Cur: uint64(info.Size()) + 10, Max: oldLimit.Max})
 	harness.Eventually(t, "half a line", func() bool { // written by the next auditor, once the client has one of its workers
 		submit().Want(t, 503)
 		now, err := os.Stat(log)
@@ -279,8 +281,8 @@ func TestAuditAtLimit(t *testing.T) {
 	for range 3 {
 		submit().Want(t, 503)
 	}
-	l.Ask("GET", "/sched/"+harness.Version+"/jobs", "").Want(t, 200)
-	limit(was)
+	l.Request("GET", "/sched/"+harness.Version+"/jobs", "").Want(t, 200)
+	limit(oldLimit)
 	harness.Eventually(t, "changes are made again", func() bool { return submit().Status == 200 })
 	harness.Eventually(t, "its outcome", func() bool {
 		raw, err := os.ReadFile(log)
@@ -295,18 +297,18 @@ func TestAuditAtLimit(t *testing.T) {
 	}
 }
 
-// child returns the pid of the child process with that name.
-func child(t *testing.T, parent int, name string) int {
+// descendant returns the pid of the child process with that name.
+func descendant(t *testing.T, parent int, name string) int {
 	t.Helper()
-	pid := find(t, parent, name)
+	pid := findDescendant(t, parent, name)
 	if pid == 0 {
 		t.Fatalf("there is no process %s", name)
 	}
 	return pid
 }
 
-// find returns the pid of the descendant with that name, or 0.
-func find(t *testing.T, parent int, name string) int {
+// findDescendant returns the pid of the descendant with that name, or 0.
+func findDescendant(t *testing.T, parent int, name string) int {
 	t.Helper()
 	list, err := process.Descendants(parent)
 	harness.Must(t, err)
@@ -325,10 +327,10 @@ func TestAuditBecomesUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
-	path, log := filepath.Join(harness.ServedDir(t, l), "s"), filepath.Join(l.Dir, "audit.log")
-	l.Gate(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_AUDIT_LOG=" + log}, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
+	path, log := filepath.Join(harness.SocketDir(t, l), "s"), filepath.Join(l.Dir, "audit.log")
+	l.StartGateway(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_AUDIT_LOG=" + log}, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
 	l.OwnToken = "" // the kernel identifies the user
-	a, err := l.AskAs(1, 20101, path, "POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", map[string]any{"standard_output": "/dev/null"}))
+	a, err := l.RequestAs(1, 20101, path, "POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", map[string]any{"standard_output": "/dev/null"}))
 	harness.Must(t, err)
 	a.Want(t, 200)
 	for _, line := range awaitAudit(t, 2, log) {
@@ -344,14 +346,14 @@ func TestAuditBecomesUser(t *testing.T) {
 func TestAuditInetd(t *testing.T) {
 	t.Parallel()
 	var log string
-	l := harness.NewLab(t, harness.Audited(&log))
+	l := harness.NewLab(t, harness.WithAuditLog(&log))
 	job := l.JobRequest("true", nil)
-	cmd := l.Inetd("-a", "rest_auth/jwt")
+	cmd := l.InetdCommand("-a", "rest_auth/jwt")
 	cmd.Stdin = strings.NewReader("POST http://localhost/sched/v0.0.43/job/submit HTTP/1.1\r\nX-SCHED-USER-TOKEN: " + l.OwnToken +
 		"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(job)) + "\r\n\r\n" + job)
-	out, said, status := harness.Finish(t, cmd)
-	if got := harness.Statuses(harness.AnswersIn(t, out)); got != "[200]" || status != 0 {
-		t.Fatalf("%s, exit status %d\n%s", got, status, said)
+	out, stderr, status := harness.RunCommand(t, cmd)
+	if got := harness.Statuses(harness.ParseAnswers(t, out)); got != "[200]" || status != 0 {
+		t.Fatalf("%s, exit status %d\n%s", got, status, stderr)
 	}
 	lines := auditLines(t, log)
 	if len(lines) != 2 || lines[1].Gateway.Network != "stdio" || lines[1].Gateway.Ended != "reported" || lines[1].Worker.Status != 200 {
@@ -362,15 +364,15 @@ func TestAuditInetd(t *testing.T) {
 	// log.
 	program, err := os.ReadFile(filepath.Join(harness.Bin, "schedrestd"))
 	harness.Must(t, err)
-	cmd = l.Inetd("-a", "rest_auth/jwt")
+	cmd = l.InetdCommand("-a", "rest_auth/jwt")
 	cmd.Path = filepath.Join(l.Dir, "schedrestd")
 	harness.Must(t, os.WriteFile(cmd.Path, program, 0o755))
 	program, err = os.ReadFile(filepath.Join(harness.Bin, "schedrestd-config"))
 	harness.Must(t, err)
 	harness.Must(t, os.WriteFile(cmd.Path+"-config", program, 0o711))
 	cmd.Env = append(cmd.Env, "SCHEDRESTD_AUDIT_LOG="+log+".none")
-	_, said, status = harness.Finish(t, cmd)
-	if _, err := os.Stat(log + ".none"); status == 0 || !strings.Contains(said, "schedrestd-worker") || err == nil {
-		t.Errorf("exit status %d, %v\n%s", status, err, said)
+	_, stderr, status = harness.RunCommand(t, cmd)
+	if _, err := os.Stat(log + ".none"); status == 0 || !strings.Contains(stderr, "schedrestd-worker") || err == nil {
+		t.Errorf("exit status %d, %v\n%s", status, err, stderr)
 	}
 }

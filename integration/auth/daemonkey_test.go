@@ -17,13 +17,13 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// refusing returns the names of the daemons that refuse token over TCP.
-func (d *daemons) refusing(token string) (refused []string) {
+// refusedBy returns the names of the daemons that refuse token over TCP.
+func (d *daemons) refusedBy(token string) (refused []string) {
 	d.T.Helper()
 	for name, verify := range map[string]func(context.Context, model.Credential) error{
 		"schedctld": d.controller("tcp").Verify, "scheddbd": d.accounting("tcp").Verify,
 	} {
-		err := verify(d.T.Context(), byToken(token))
+		err := verify(d.T.Context(), tokenCredential(token))
 		if err != nil && errs.KindOf(err) != errs.Unauthenticated {
 			d.T.Fatalf("%s: %v", name, err)
 		}
@@ -34,8 +34,8 @@ func (d *daemons) refusing(token string) (refused []string) {
 	return refused
 }
 
-func (d *daemons) takes(token string) bool  { return len(d.refusing(token)) == 0 }
-func (d *daemons) refuse(token string) bool { return len(d.refusing(token)) == 2 }
+func (d *daemons) accepts(token string) bool { return len(d.refusedBy(token)) == 0 }
+func (d *daemons) refuses(token string) bool { return len(d.refusedBy(token)) == 2 }
 
 // TestKeySetAlone checks daemons that have only the key set of an identity
 // provider. Both must verify the provider's tokens and create no tokens. They
@@ -48,23 +48,23 @@ func TestKeySetAlone(t *testing.T) {
 	named, unnamed := issuer{key: keys[0], kid: "a"}, issuer{key: keys[0]}
 	d.publish(named)
 	d.start()
-	me := d.Owner
-	mapped := named.claiming("preferred_username", me, time.Hour)
-	for what, token := range map[string]string{
-		"with a kid": named.token(me, time.Hour), "without one": unnamed.token(me, time.Hour), "by the site's claim": mapped,
+	user := d.Owner
+	mapped := named.tokenWithClaim("preferred_username", user, time.Hour)
+	for name, token := range map[string]string{
+		"with a kid": named.token(user, time.Hour), "without one": unnamed.token(user, time.Hour), "by the site's claim": mapped,
 	} {
-		if refused := d.refusing(token); refused != nil {
-			t.Errorf("%s: refused by %v", what, refused)
+		if refused := d.refusedBy(token); refused != nil {
+			t.Errorf("%s: refused by %v", name, refused)
 		}
 	}
 	stranger := issuer{key: keys[1], kid: "a"}
-	for what, token := range map[string]string{
-		"another kid": issuer{key: keys[0], kid: "b"}.token(me, time.Hour), "another key": stranger.token(me, time.Hour),
-		"HS256 by the site's old key": d.hs256().token(me, time.Hour), "HS256 by the public key": issuer{secret: keys[0].N.Bytes()}.token(me, time.Hour),
-		"expired": named.token(me, -time.Minute), "of an unknown user": named.token("no-such-user-here", time.Hour), "by a claim that the site does not use": named.claiming("email", me, time.Hour),
+	for name, token := range map[string]string{
+		"another kid": issuer{key: keys[0], kid: "b"}.token(user, time.Hour), "another key": stranger.token(user, time.Hour),
+		"HS256 by the site's old key": d.hs256().token(user, time.Hour), "HS256 by the public key": issuer{secret: keys[0].N.Bytes()}.token(user, time.Hour),
+		"expired": named.token(user, -time.Minute), "of an unknown user": named.token("no-such-user-here", time.Hour), "by a claim that the site does not use": named.tokenWithClaim("email", user, time.Hour),
 	} {
-		if !d.refuse(token) {
-			t.Errorf("%s: accepted by one of the daemons", what)
+		if !d.refuses(token) {
+			t.Errorf("%s: accepted by one of the daemons", name)
 		}
 	}
 	if out, errOut, status := d.run(d.self(), []string{"SCHED_JWT=" + mapped}, "show", "node"); status != 0 || !strings.Contains(out, d.Node) {
@@ -76,32 +76,32 @@ func TestKeySetAlone(t *testing.T) {
 			t.Errorf("schedctl token: status %d, stdout %q, stderr %q", status, out, errOut)
 		}
 	}
-	if log := d.said("schedctld"); !strings.Contains(log, "token creation disabled") {
+	if log := d.daemonLog("schedctld"); !strings.Contains(log, "token creation disabled") {
 		t.Errorf("the log does not say that no tokens are created:\n%s", log)
 	}
 
 	next := issuer{key: keys[1], kid: "b"}
 	d.publish(named, next)
-	harness.Eventually(t, "both daemons accept the new key", func() bool { return d.takes(next.token(me, time.Hour)) })
-	if !d.takes(mapped) {
+	harness.Eventually(t, "both daemons accept the new key", func() bool { return d.accepts(next.token(user, time.Hour)) })
+	if !d.accepts(mapped) {
 		t.Error("a daemon refuses the old key when both keys are published")
 	}
 	d.publish(next)
-	harness.Eventually(t, "no daemon accepts the old key", func() bool { return d.refuse(mapped) })
+	harness.Eventually(t, "no daemon accepts the old key", func() bool { return d.refuses(mapped) })
 	d.replaceKeySet(`{"keys":[{"kty":"RSA"`)
 	for _, name := range []string{"schedctld", "scheddbd"} {
-		harness.Eventually(t, name+" logs that the key set is broken", func() bool { return strings.Contains(d.said(name), "keeping the current one") })
-		for line := range strings.Lines(d.said(name)) {
-			if strings.Contains(line, "keeping the current one") && (!strings.Contains(line, "level=ERROR") || !strings.Contains(line, d.jwks()) || !strings.Contains(line, "hint=")) {
+		harness.Eventually(t, name+" logs that the key set is broken", func() bool { return strings.Contains(d.daemonLog(name), "keeping the current one") })
+		for line := range strings.Lines(d.daemonLog(name)) {
+			if strings.Contains(line, "keeping the current one") && (!strings.Contains(line, "level=ERROR") || !strings.Contains(line, d.jwksPath()) || !strings.Contains(line, "hint=")) {
 				t.Errorf("%s: %s", name, line)
 			}
 		}
 	}
-	if !d.takes(next.token(me, time.Hour)) || !d.refuse(mapped) {
+	if !d.accepts(next.token(user, time.Hour)) || !d.refuses(mapped) {
 		t.Error("after an unusable key set, other tokens are accepted than before")
 	}
 	d.publish(named)
-	harness.Eventually(t, "a corrected key set is read", func() bool { return d.takes(mapped) && d.refuse(next.token(me, time.Hour)) })
+	harness.Eventually(t, "a corrected key set is read", func() bool { return d.accepts(mapped) && d.refuses(next.token(user, time.Hour)) })
 }
 
 // TestNewKey checks that tokens of an old key fail as soon as the daemons have
@@ -115,11 +115,11 @@ func TestNewKey(t *testing.T) {
 	created = strings.TrimSpace(strings.TrimPrefix(created, "SCHED_JWT="))
 	harness.Must(t, os.WriteFile(d.Key(), []byte("a new key, of exactly 33 bytes !!"), 0o600))
 	after := d.hs256().token(d.Owner, time.Hour)
-	if !d.takes(before) || !d.takes(created) || !d.refuse(after) {
+	if !d.accepts(before) || !d.accepts(created) || !d.refuses(after) {
 		t.Error("the new key is accepted before the restart")
 	}
 	d.start()
-	if !d.refuse(before) || !d.refuse(created) || !d.takes(after) {
+	if !d.refuses(before) || !d.refuses(created) || !d.accepts(after) {
 		t.Error("the old key is accepted after the restart")
 	}
 	_, errOut, status := d.run(d.self(), []string{"SCHED_JWT=" + before}, "show", "node")
@@ -139,37 +139,37 @@ func TestCreation(t *testing.T) {
 	ctx, local := t.Context(), d.controller("unix")
 	token, err := local.Token(ctx, model.Credential{}, "", 0) // the lifespan is not set in the request
 	harness.Must(t, err)
-	if !d.takes(token) || !d.takes(issuer{key: issuerKeys()[0]}.token(d.Owner, time.Hour)) {
+	if !d.accepts(token) || !d.accepts(issuer{key: issuerKeys()[0]}.token(d.Owner, time.Hour)) {
 		t.Error("with a key and a key set, one of the two is refused")
 	}
-	if lasts := dated(t, token, "exp") - dated(t, token, "iat"); lasts != 1800 {
-		t.Errorf("a token lasts for %d seconds by default", lasts)
+	if lifetime := claimTime(t, token, "exp") - claimTime(t, token, "iat"); lifetime != 1800 {
+		t.Errorf("a token lasts for %d seconds by default", lifetime)
 	}
-	for lifespan, good := range map[time.Duration]bool{
+	for lifespan, valid := range map[time.Duration]bool{
 		time.Second: true, 7200 * time.Second: true, 7201 * time.Second: false, 400 * 24 * time.Hour: false,
 		0xffffffff * time.Second: false, // unlimited
 	} {
-		if _, err := local.Token(ctx, model.Credential{}, "", lifespan); (err == nil) != good || !good && numberIn(err) != fault.InvalidTimeLimit {
+		if _, err := local.Token(ctx, model.Credential{}, "", lifespan); (err == nil) != valid || !valid && errorNumber(err) != fault.InvalidTimeLimit {
 			t.Errorf("for %v: %v", lifespan, err)
 		}
 	}
-	for word, says := range map[string]string{
+	for word, wantErr := range map[string]string{
 		"lifespan=7201":     `^error: the lifespan exceeds the controller's limit, which is 7200 seconds in this configuration\nhint: .*max_token_lifespan=`,
 		"lifespan=31622401": `^error: lifespan=31622401 is too long: the maximum is 31622400 seconds\n`,
 		"lifespan=0":        `^error: lifespan=0 is not a number of seconds above 0\nhint: `,
 		"lifespan=-5":       `^error: lifespan=-5 is not a number of seconds above 0\nhint: `,
 	} {
 		out, errOut, status := d.run(d.self(), nil, "token", word)
-		if status != 1 || out != "" || !regexp.MustCompile(says).MatchString(errOut) {
+		if status != 1 || out != "" || !regexp.MustCompile(wantErr).MatchString(errOut) {
 			t.Errorf("%s: status %d, stdout %q, stderr %q", word, status, out, errOut)
 		}
 	}
 	// A token that was requested with another token must not outlive that other
 	// token.
 	short := d.hs256().token(d.Owner, 20*time.Second)
-	token, err = d.controller("tcp").Token(ctx, byToken(short), "", time.Hour)
+	token, err = d.controller("tcp").Token(ctx, tokenCredential(short), "", time.Hour)
 	harness.Must(t, err)
-	if a, b := dated(t, token, "exp"), dated(t, short, "exp"); a > b {
+	if a, b := claimTime(t, token, "exp"), claimTime(t, short, "exp"); a > b {
 		t.Errorf("a token that expires at %d was created with one that expires at %d", a, b)
 	}
 }
@@ -182,45 +182,45 @@ func TestCreationIsForAdministrators(t *testing.T) {
 	d := newDaemons(t, "jwt_key=KEY")
 	d.start()
 	root, keys := d.self(), d.hs256()
-	byToken := func(u harness.Account) []string { return []string{"SCHED_JWT=" + keys.token(u.Name, time.Hour)} }
+	tokenEnv := func(u harness.Account) []string { return []string{"SCHED_JWT=" + keys.token(u.Name, time.Hour)} }
 	check := func(private bool) {
 		t.Helper()
-		const others, any = "error: only root and the scheduler's user may create tokens for other users\n", "error: only root and the scheduler's user may create tokens on this cluster\n"
+		const errOthers, errAny = "error: only root and the scheduler's user may create tokens for other users\n", "error: only root and the scheduler's user may create tokens on this cluster\n"
 		for _, tt := range []struct {
-			who  harness.Account
-			args string
-			good bool
-			says string
+			user    harness.Account
+			args    string
+			good    bool
+			wantErr string
 		}{
-			{alice, "", !private, any},
-			{alice, "username=" + alice.Name, !private, any},
-			{alice, "username=" + bob.Name, false, map[bool]string{false: others, true: any}[private]},
-			{alice, "username=root", false, map[bool]string{false: others, true: any}[private]},
+			{alice, "", !private, errAny},
+			{alice, "username=" + alice.Name, !private, errAny},
+			{alice, "username=" + bob.Name, false, map[bool]string{false: errOthers, true: errAny}[private]},
+			{alice, "username=root", false, map[bool]string{false: errOthers, true: errAny}[private]},
 			{root, "", true, ""},
 			{root, "username=" + alice.Name, true, ""},
 			{root, "username=no-such-user-here", false, "error: unknown user\n"},
 		} {
-			for _, env := range [][]string{nil, byToken(tt.who)} {
-				out, errOut, status := d.run(tt.who, env, append([]string{"token"}, strings.Fields(tt.args)...)...)
+			for _, env := range [][]string{nil, tokenEnv(tt.user)} {
+				out, errOut, status := d.run(tt.user, env, append([]string{"token"}, strings.Fields(tt.args)...)...)
 				good := status == 0 && strings.HasPrefix(out, "SCHED_JWT=") && errOut == ""
-				bad := status == 1 && out == "" && strings.HasPrefix(errOut, tt.says) && strings.Contains(errOut, "\nhint: ")
+				bad := status == 1 && out == "" && strings.HasPrefix(errOut, tt.wantErr) && strings.Contains(errOut, "\nhint: ")
 				if tt.good && !good || !tt.good && !bad {
-					t.Errorf("%s: token %s (%d variables, private %t): status %d, stdout %q, stderr %q", tt.who.Name, tt.args, len(env), private, status, out, errOut)
+					t.Errorf("%s: token %s (%d variables, private %t): status %d, stdout %q, stderr %q", tt.user.Name, tt.args, len(env), private, status, out, errOut)
 				}
 			}
 		}
 	}
 	check(false)
 	// If root's token names another user, the request counts as that user's.
-	as := model.Credential{Token: keys.token("root", time.Hour), ActAs: alice.Name}
-	if token, err := d.controller("tcp").Token(t.Context(), as, "", time.Minute); err != nil || !strings.Contains(decoded(t, token), `"sun":"`+alice.Name+`"`) {
+	cred := model.Credential{Token: keys.token("root", time.Hour), ActAs: alice.Name}
+	if token, err := d.controller("tcp").Token(t.Context(), cred, "", time.Minute); err != nil || !strings.Contains(payloadOf(t, token), `"sun":"`+alice.Name+`"`) {
 		t.Errorf("root's token as alice: %v", err)
 	}
-	d.parameters("jwt_key=KEY,disable_token_creation")
+	d.setParameters("jwt_key=KEY,disable_token_creation")
 	copyTo(t, d.Conf(), d.conf, 0o644)
 	d.start()
 	check(true)
-	if _, err := d.controller("tcp").Token(t.Context(), as, "", time.Minute); numberIn(err) != fault.AccessDenied {
+	if _, err := d.controller("tcp").Token(t.Context(), cred, "", time.Minute); errorNumber(err) != fault.AccessDenied {
 		t.Errorf("root's token as alice, where users may have none: %v", err)
 	}
 }
@@ -238,11 +238,11 @@ func TestKeysThatCanNotBeUsed(t *testing.T) {
 			harness.Must(t, os.Chmod(path, mode))
 		}
 	}
-	key, set := d.Key(), d.jwks()
+	key, set := d.Key(), d.jwksPath()
 	for _, tt := range []struct {
 		name, parameters string
-		make             func()
-		says, hint       string
+		setup            func()
+		wantErr, hint    string
 	}{
 		{"no key", "jwt_key=KEY.none", func() {}, key + ".none: no such file", "head -c 32 /dev/urandom >" + key},
 		{"a short key", "jwt_key=KEY", write(key, "short", 0o600), key + ": 5 bytes", "head -c 32 /dev/urandom >" + key},
@@ -255,18 +255,18 @@ func TestKeysThatCanNotBeUsed(t *testing.T) {
 		{"none of both", "userclaimfield=mail", func() {}, "AuthAltTypes=auth/jwt without a key", "jwt_key=PATH"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d.parameters(tt.parameters)
-			tt.make()
+			d.setParameters(tt.parameters)
+			tt.setup()
 			for _, p := range []string{"schedctld", "scheddbd"} {
-				conf, says, hint := d.Conf(), tt.says, tt.hint
+				conf, wantErr, hint := d.Conf(), tt.wantErr, tt.hint
 				if p == "scheddbd" {
 					conf = d.DbdConf()
 				}
 				if tt.name == "none of both" && p == "schedctld" { // schedctld then looks for Slurm's default key
-					says, hint = filepath.Join(d.Dir, "state", "schedctld", "jwt_hs256.key")+": ", "head -c 32"
+					wantErr, hint = filepath.Join(d.Dir, "state", "schedctld", "jwt_hs256.key")+": ", "head -c 32"
 				}
-				text, err := refusedStart(t, p, conf)
-				if err == nil || !strings.Contains(text, "error: ") || !strings.Contains(text, says) || hint != "" && !strings.Contains(text, "hint: ") || !strings.Contains(text, hint) {
+				text, err := failedStart(t, p, conf)
+				if err == nil || !strings.Contains(text, "error: ") || !strings.Contains(text, wantErr) || hint != "" && !strings.Contains(text, "hint: ") || !strings.Contains(text, hint) {
 					t.Errorf("%s: %v\n%s", p, err, text)
 				}
 				if strings.Contains(text, string(good)) {
@@ -285,27 +285,27 @@ func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	socket := regexp.MustCompile(`(?m)^AccountingStorageSocket=.*\n`)
 	d := newDaemons(t, "jwks=JWKS", func(conf string) string { return socket.ReplaceAllString(conf, "") })
 	d.publish(issuer{key: issuerKeys()[0]})
-	out, err := refusedStart(t, "schedctld", d.Conf())
+	out, err := failedStart(t, "schedctld", d.Conf())
 	if err == nil || !strings.Contains(out, "the key set in jwks= cannot sign") || !strings.Contains(out, "hint: set AccountingStorageSocket=PATH") ||
 		!strings.Contains(out, "or jwt_key=PATH beside jwks=") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	d.parameters("jwks=JWKS,jwt_key=KEY") // the second remedy
+	d.setParameters("jwks=JWKS,jwt_key=KEY") // the second remedy
 	d.start()
-	job, err := d.controller("unix").Submit(t.Context(), model.Credential{}, d.held("true"))
+	job, err := d.controller("unix").Submit(t.Context(), model.Credential{}, d.heldJob("true"))
 	harness.Must(t, err)
 	harness.Eventually(t, "the job is recorded by tickets", func() bool {
 		stats, _, err := d.accounting("unix").Stats(t.Context(), model.Credential{})
 		return err == nil && len(stats.RPCs) > 1
 	})
-	if log := d.said("scheddbd"); strings.Contains(log, "refused") {
+	if log := d.daemonLog("scheddbd"); strings.Contains(log, "refused") {
 		t.Errorf("job %d:\n%s", job.StepID.JobID, log)
 	}
 }
 
-// refusedStart returns the output of a daemon that must refuse to start. If it
+// failedStart returns the output of a daemon that must refuse to start. If it
 // starts, it is stopped after a while.
-func refusedStart(t *testing.T, name, conf string) (said string, err error) {
+func failedStart(t *testing.T, name, conf string) (output string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -313,18 +313,18 @@ func refusedStart(t *testing.T, name, conf string) (said string, err error) {
 	return string(out), err
 }
 
-// decoded returns the payload of a token.
-func decoded(t *testing.T, token string) string {
+// payloadOf returns the payload of a token.
+func payloadOf(t *testing.T, token string) string {
 	t.Helper()
-	text, err := unpad(strings.Split(token, ".")[1])
+	text, err := decodeBase64url(strings.Split(token, ".")[1])
 	harness.Must(t, err)
 	return string(text)
 }
 
-// dated returns the time in the claim name of a token.
-func dated(t *testing.T, token, name string) (at int64) {
+// claimTime returns the time in the claim name of a token.
+func claimTime(t *testing.T, token, name string) (at int64) {
 	t.Helper()
-	_, rest, _ := strings.Cut(decoded(t, token), fmt.Sprintf("%q:", name))
+	_, rest, _ := strings.Cut(payloadOf(t, token), fmt.Sprintf("%q:", name))
 	_, err := fmt.Sscanf(rest, "%d", &at)
 	harness.Must(t, err)
 	return at

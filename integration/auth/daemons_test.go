@@ -60,7 +60,7 @@ func newDaemons(t *testing.T, parameters string, change ...func(conf string) str
 	d.DBD, d.Ctld = d.Scheddbd(harness.Bin), d.Schedctld(harness.Bin)
 	d.Ctld.Check = func(ctx context.Context) error { return d.controller("unix").Verify(ctx, model.Credential{}) }
 	harness.Must(t, d.Configure())
-	d.parameters(parameters)
+	d.setParameters(parameters)
 	for _, f := range change {
 		d.rewrite(f)
 	}
@@ -83,16 +83,16 @@ func copyTo(t *testing.T, from, to string, mode os.FileMode) {
 	harness.Must(t, os.Chmod(to, mode))
 }
 
-// jwks returns the path of the site's key set.
-func (d *daemons) jwks() string { return filepath.Join(d.Dir, "etc", "jwks.json") }
+// jwksPath returns the path of the site's key set.
+func (d *daemons) jwksPath() string { return filepath.Join(d.Dir, "etc", "jwks.json") }
 
 var altParameters = regexp.MustCompile(`AuthAltParameters=.*`)
 
-// parameters sets AuthAltParameters in both configurations. Running daemons
+// setParameters sets AuthAltParameters in both configurations. Running daemons
 // must be restarted to use them.
-func (d *daemons) parameters(text string) {
+func (d *daemons) setParameters(text string) {
 	d.T.Helper()
-	text = strings.NewReplacer("KEY", d.Key(), "JWKS", d.jwks()).Replace(text)
+	text = strings.NewReplacer("KEY", d.Key(), "JWKS", d.jwksPath()).Replace(text)
 	d.rewrite(func(conf string) string {
 		return altParameters.ReplaceAllLiteralString(conf, `AuthAltParameters="`+text+`"`)
 	})
@@ -120,8 +120,8 @@ func (d *daemons) start() {
 	d.Up(d.Ctld)
 }
 
-// said returns the log of the daemon name.
-func (d *daemons) said(name string) string {
+// daemonLog returns the log of the daemon name.
+func (d *daemons) daemonLog(name string) string {
 	d.T.Helper()
 	text, err := os.ReadFile(d.Log(name))
 	harness.Must(d.T, err)
@@ -130,29 +130,29 @@ func (d *daemons) said(name string) string {
 
 // controller returns a client of schedctld over "tcp" or "unix". The argument
 // as, if given, is the user who connects to the socket.
-func (d *daemons) controller(network string, as ...harness.Account) *client.Client {
+func (d *daemons) controller(network string, users ...harness.Account) *client.Client {
 	at := fmt.Sprintf("127.0.0.1:%d", d.Controller)
 	if network == "unix" {
 		at = d.Socket()
 	}
-	return client.New(client.Config{Controllers: []client.Address{{Name: d.Node, Network: network, Address: at}}, Dial: dialer(as)})
+	return client.New(client.Config{Controllers: []client.Address{{Name: d.Node, Network: network, Address: at}}, Dial: dialer(users)})
 }
 
 // accounting returns a client of scheddbd, in the same way.
-func (d *daemons) accounting(network string, as ...harness.Account) *client.Accounting {
+func (d *daemons) accounting(network string, users ...harness.Account) *client.Accounting {
 	at := fmt.Sprintf("127.0.0.1:%d", d.Accounting)
 	if network == "unix" {
 		at = d.DbdSocket()
 	}
-	return client.NewAccounting(client.Config{Cluster: "demo", Accounting: []client.Address{{Name: d.Node, Network: network, Address: at}}, Dial: dialer(as)})
+	return client.NewAccounting(client.Config{Cluster: "demo", Accounting: []client.Address{{Name: d.Node, Network: network, Address: at}}, Dial: dialer(users)})
 }
 
-func dialer(as []harness.Account) func(context.Context, client.Address) (net.Conn, error) {
-	if len(as) == 0 {
+func dialer(users []harness.Account) func(context.Context, client.Address) (net.Conn, error) {
+	if len(users) == 0 {
 		return nil
 	}
 	return func(_ context.Context, a client.Address) (net.Conn, error) {
-		return thread.DialAs(as[0].UID, as[0].GID, a.Address)
+		return thread.DialAs(users[0].UID, users[0].GID, a.Address)
 	}
 }
 
@@ -195,8 +195,8 @@ var issuerKeys = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
 	return keys
 })
 
-func unpadded(b []byte) string          { return base64.RawURLEncoding.EncodeToString(b) }
-func unpad(text string) ([]byte, error) { return base64.RawURLEncoding.DecodeString(text) }
+func base64url(b []byte) string                   { return base64.RawURLEncoding.EncodeToString(b) }
+func decodeBase64url(text string) ([]byte, error) { return base64.RawURLEncoding.DecodeString(text) }
 
 // hs256 returns the issuer that has the site's key.
 func (d *daemons) hs256() issuer {
@@ -209,10 +209,10 @@ func (d *daemons) hs256() issuer {
 // token returns a token for a user, whom the claim sun names. The token became
 // valid an hour ago, and expires after lifespan.
 func (i issuer) token(user string, lifespan time.Duration) string {
-	return i.claiming("sun", user, lifespan)
+	return i.tokenWithClaim("sun", user, lifespan)
 }
 
-func (i issuer) claiming(claim, user string, lifespan time.Duration) string {
+func (i issuer) tokenWithClaim(claim, user string, lifespan time.Duration) string {
 	alg, kid := "HS256", ""
 	if i.key != nil {
 		alg = "RS256"
@@ -221,9 +221,9 @@ func (i issuer) claiming(claim, user string, lifespan time.Duration) string {
 		kid = fmt.Sprintf(`,"kid":%q`, i.kid)
 	}
 	now := time.Now()
-	signed := unpadded(fmt.Appendf(nil, `{"alg":%q,"typ":"JWT"%s}`, alg, kid)) + "." +
-		unpadded(fmt.Appendf(nil, `{"iat":%d,"exp":%d,%q:%q}`, now.Add(-time.Hour).Unix(), now.Add(lifespan).Unix(), claim, user))
-	return signed + "." + unpadded(i.sign([]byte(signed)))
+	signed := base64url(fmt.Appendf(nil, `{"alg":%q,"typ":"JWT"%s}`, alg, kid)) + "." +
+		base64url(fmt.Appendf(nil, `{"iat":%d,"exp":%d,%q:%q}`, now.Add(-time.Hour).Unix(), now.Add(lifespan).Unix(), claim, user))
+	return signed + "." + base64url(i.sign([]byte(signed)))
 }
 
 func (i issuer) sign(text []byte) []byte {
@@ -250,15 +250,15 @@ func (d *daemons) publish(issuers ...issuer) {
 		if i.kid != "" {
 			kid = fmt.Sprintf(`"kid":%q,`, i.kid)
 		}
-		keys = append(keys, fmt.Sprintf(`{"kty":"RSA",%s"n":%q,"e":"AQAB","x5t":"passed over"}`, kid, unpadded(i.key.N.Bytes())))
+		keys = append(keys, fmt.Sprintf(`{"kty":"RSA",%s"n":%q,"e":"AQAB","x5t":"passed over"}`, kid, base64url(i.key.N.Bytes())))
 	}
 	d.replaceKeySet(`{"keys":[` + strings.Join(keys, ",") + `]}`)
 }
 
 func (d *daemons) replaceKeySet(text string) {
 	d.T.Helper()
-	harness.Must(d.T, os.WriteFile(d.jwks()+".new", []byte(text), 0o600))
-	harness.Must(d.T, os.Rename(d.jwks()+".new", d.jwks()))
+	harness.Must(d.T, os.WriteFile(d.jwksPath()+".new", []byte(text), 0o600))
+	harness.Must(d.T, os.Rename(d.jwksPath()+".new", d.jwksPath()))
 }
 
-func byToken(token string) model.Credential { return model.Credential{Token: token} }
+func tokenCredential(token string) model.Credential { return model.Credential{Token: token} }

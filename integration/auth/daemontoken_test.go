@@ -22,9 +22,9 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// held returns the description of a job. If script is "", the job is held, and
+// heldJob returns the description of a job. If script is "", the job is held, and
 // waits until it is cancelled. Otherwise it runs script.
-func (d *daemons) held(script string) *model.JobDesc {
+func (d *daemons) heldJob(script string) *model.JobDesc {
 	desc := &model.JobDesc{Name: "held", Script: "#!/bin/sh\n" + script + "\n", WorkDir: d.Work,
 		Environment: []string{"PATH=/usr/bin:/bin"}, Priority: model.Some[uint32](0)}
 	if script != "" {
@@ -33,8 +33,8 @@ func (d *daemons) held(script string) *model.JobDesc {
 	return desc
 }
 
-// numberIn returns Slurm's error number in err.
-func numberIn(err error) int {
+// errorNumber returns Slurm's error number in err.
+func errorNumber(err error) int {
 	if e, ok := err.(*errs.Error); ok {
 		return e.Number
 	}
@@ -53,13 +53,13 @@ func TestSchedctlByBothWays(t *testing.T) {
 	if os.Geteuid() == 0 {
 		u, _ = harness.TwoUsers(t)
 	}
-	whole := regexp.MustCompile(`^SCHED_JWT=[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\n$`)
+	tokenOutput := regexp.MustCompile(`^SCHED_JWT=[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\n$`)
 	out, errOut, status := d.run(u, nil, "token", "lifespan=7200") // tokens that are requested with it must expire before it
-	if status != 0 || errOut != "" || !whole.MatchString(out) {
+	if status != 0 || errOut != "" || !tokenOutput.MatchString(out) {
 		t.Fatalf("token: status %d, stdout %q, stderr %q", status, out, errOut)
 	}
 	tokens := []string{strings.TrimSpace(strings.TrimPrefix(out, "SCHED_JWT="))}
-	for _, by := range []struct {
+	for _, method := range []struct {
 		name string
 		env  []string
 	}{
@@ -68,18 +68,18 @@ func TestSchedctlByBothWays(t *testing.T) {
 		{"a token in the other spelling", []string{"SLURM_JWT=" + tokens[0]}},
 		{"a token of another tool", []string{"SCHED_JWT=" + d.hs256().token(u.Name, time.Hour)}},
 	} {
-		t.Run(by.name, func(t *testing.T) {
+		t.Run(method.name, func(t *testing.T) {
 			// Change the port or the path of the other way to the daemon, so
 			// that only the way under test works.
 			port, socket := fmt.Sprintf("SchedctldPort=%d", d.Controller), "socket="+d.Socket()
 			from, to := port, "SchedctldPort=1"
-			if by.env != nil {
+			if method.env != nil {
 				from, to = socket, "socket=/nowhere"
 			}
 			conf, err := os.ReadFile(d.Conf())
 			harness.Must(t, err)
 			harness.Must(t, os.WriteFile(d.conf, []byte(strings.Replace(string(conf), from, to, 1)), 0o644))
-			job, err := d.controller("tcp").Submit(t.Context(), byToken(tokens[0]), d.held(""))
+			job, err := d.controller("tcp").Submit(t.Context(), tokenCredential(tokens[0]), d.heldJob(""))
 			harness.Must(t, err)
 			id := fmt.Sprint(job.StepID.JobID)
 			for _, tt := range []struct {
@@ -91,12 +91,12 @@ func TestSchedctlByBothWays(t *testing.T) {
 				{"show node " + d.Node, `(?m)^name=` + d.Node + `$`},
 				{"show job", `(?m)^` + id + ` +held +` + u.Name + ` +PENDING `},
 				{"show job " + id, `(?m)^user_name=` + u.Name + `$`},
-				{"token", whole.String()},
-				{"token username=" + u.Name + " lifespan=60", whole.String()},
+				{"token", tokenOutput.String()},
+				{"token username=" + u.Name + " lifespan=60", tokenOutput.String()},
 				{"cancel " + id, ""},
 				{"show job " + id, `(?m)^job_state=CANCELLED$`},
 			} {
-				out, errOut, status := d.run(u, by.env, strings.Fields(tt.args)...)
+				out, errOut, status := d.run(u, method.env, strings.Fields(tt.args)...)
 				if status != 0 || errOut != "" || (tt.want == "") != (out == "") || !regexp.MustCompile(tt.want).MatchString(out) {
 					t.Errorf("%s: status %d, stdout %q, stderr %q", tt.args, status, out, errOut)
 				}
@@ -110,13 +110,13 @@ func TestSchedctlByBothWays(t *testing.T) {
 	if err := d.accounting("unix", u).Verify(t.Context(), model.Credential{}); err != nil {
 		t.Errorf("accounting over the socket: %v", err)
 	}
-	if err := d.accounting("tcp").Verify(t.Context(), byToken(tokens[0])); err != nil {
+	if err := d.accounting("tcp").Verify(t.Context(), tokenCredential(tokens[0])); err != nil {
 		t.Errorf("accounting with a token: %v", err)
 	}
 	if err := d.accounting("tcp").Verify(t.Context(), model.Credential{}); err == nil {
 		t.Error("accounting serves a client without a token over TCP")
 	}
-	log := d.said("schedctld") + d.said("scheddbd")
+	log := d.daemonLog("schedctld") + d.daemonLog("scheddbd")
 	if !strings.Contains(log, "token created") {
 		t.Fatalf("a word that must be in the log was not found:\n%s", log)
 	}
@@ -135,13 +135,13 @@ func TestTokensThatAreNone(t *testing.T) {
 	d := newDaemons(t, "jwt_key=KEY")
 	d.start()
 	u := d.self()
-	other := issuer{secret: []byte("another key, of thirty-five bytes !")}
-	for _, tt := range []struct{ name, env, says, hint string }{
+	otherIssuer := issuer{secret: []byte("another key, of thirty-five bytes !")}
+	for _, tt := range []struct{ name, env, wantErr, hint string }{
 		{"nothing", "SCHED_JWT=", "SCHED_JWT is set but empty", "unset SCHED_JWT"},
 		{"the gateway's word", "SCHED_JWT=daemon", "which only schedrestd supports", "unset SCHED_JWT"},
 		{"garbage", "SCHED_JWT=good day", "not three segments", "schedctl token"},
 		{"expired", "SCHED_JWT=" + d.hs256().token(u.Name, -time.Minute), "expired ", "schedctl token"},
-		{"of another key", "SCHED_JWT=" + other.token(u.Name, time.Minute), "does not accept the credential", "see the controller's log"},
+		{"of another key", "SCHED_JWT=" + otherIssuer.token(u.Name, time.Minute), "does not accept the credential", "see the controller's log"},
 		{"of nobody", "SCHED_JWT=" + d.hs256().token("no-such-user-here", time.Minute), "does not accept the credential", "see the controller's log"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestTokensThatAreNone(t *testing.T) {
 				if args[0] == "ping" { // ping first reports that the controller is down, because the token is refused
 					out = ""
 				}
-				if status != 1 || out != "" || !strings.HasPrefix(line, "error: ") || !strings.Contains(line, tt.says) ||
+				if status != 1 || out != "" || !strings.HasPrefix(line, "error: ") || !strings.Contains(line, tt.wantErr) ||
 					!strings.HasPrefix(hint, "hint: ") || !strings.Contains(hint, tt.hint) {
 					t.Errorf("%v: status %d, stdout %q, stderr %q", args, status, out, errOut)
 				}
@@ -160,13 +160,13 @@ func TestTokensThatAreNone(t *testing.T) {
 	}
 }
 
-// TestWhoSeesWhose checks that users see and cancel their own jobs, and that
+// TestJobVisibility checks that users see and cancel their own jobs, and that
 // root and SchedUser see and cancel all jobs, whether the kernel or a token
 // identifies them.
-func TestWhoSeesWhose(t *testing.T) {
+func TestJobVisibility(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
-	sched, ok := harness.AccountOf("mail")
+	sched, ok := harness.LookupAccount("mail")
 	if !ok || sched == alice || sched == bob {
 		t.Skip("this machine has no third user")
 	}
@@ -178,41 +178,41 @@ func TestWhoSeesWhose(t *testing.T) {
 	ctx, keys := t.Context(), d.hs256()
 	tcp := d.controller("tcp")
 	submit := func(u harness.Account) uint32 {
-		job, err := tcp.Submit(ctx, byToken(keys.token(u.Name, time.Hour)), d.held(""))
+		job, err := tcp.Submit(ctx, tokenCredential(keys.token(u.Name, time.Hour)), d.heldJob(""))
 		harness.Must(t, err)
 		return job.StepID.JobID
 	}
 	for _, network := range []string{"unix", "tcp"} {
-		for _, who := range []struct {
+		for _, user := range []struct {
 			harness.Account
-			all bool
+			seesAll bool
 		}{{alice, false}, {bob, false}, {d.self(), true}, {sched, true}} {
-			t.Run(who.Name+" by "+network, func(t *testing.T) {
-				mine, theirs := submit(alice), submit(bob)
-				if who.Account == bob {
-					mine, theirs = theirs, mine
+			t.Run(user.Name+" by "+network, func(t *testing.T) {
+				own, foreign := submit(alice), submit(bob)
+				if user.Account == bob {
+					own, foreign = foreign, own
 				}
-				ask, cred := d.controller("unix", who.Account), model.Credential{}
+				ctl, cred := d.controller("unix", user.Account), model.Credential{}
 				if network == "tcp" {
-					ask, cred = tcp, byToken(keys.token(who.Name, time.Hour))
+					ctl, cred = tcp, tokenCredential(keys.token(user.Name, time.Hour))
 				}
 				var seen []uint32
-				_, err := ask.Jobs(ctx, cred, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
+				_, err := ctl.Jobs(ctx, cred, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
 					seen = append(seen, j.StepID.JobID)
 					return nil
 				})
-				if err != nil || !slices.Contains(seen, mine) || slices.Contains(seen, theirs) != who.all {
-					t.Errorf("sees %v of %d and %d: %v", seen, mine, theirs, err)
+				if err != nil || !slices.Contains(seen, own) || slices.Contains(seen, foreign) != user.seesAll {
+					t.Errorf("sees %v of %d and %d: %v", seen, own, foreign, err)
 				}
-				for id, good := range map[uint32]bool{mine: true, theirs: who.all} {
-					if _, err := ask.Job(ctx, cred, id, model.Query{}, func(*model.Job) error { return nil }); (err == nil) != good || !good && numberIn(err) != fault.InvalidJobID {
+				for id, good := range map[uint32]bool{own: true, foreign: user.seesAll} {
+					if _, err := ctl.Job(ctx, cred, id, model.Query{}, func(*model.Job) error { return nil }); (err == nil) != good || !good && errorNumber(err) != fault.InvalidJobID {
 						t.Errorf("shown %d: %v", id, err)
 					}
-					if err := ask.Kill(ctx, cred, fmt.Sprint(id), 9, 0); (err == nil) != good || !good && numberIn(err) != fault.InvalidJobID {
+					if err := ctl.Kill(ctx, cred, fmt.Sprint(id), 9, 0); (err == nil) != good || !good && errorNumber(err) != fault.InvalidJobID {
 						t.Errorf("cancels %d: %v", id, err)
 					}
 					cancelled := false
-					_, err := tcp.Job(ctx, byToken(keys.token("root", time.Hour)), id, model.Query{}, func(j *model.Job) error {
+					_, err := tcp.Job(ctx, tokenCredential(keys.token("root", time.Hour)), id, model.Query{}, func(j *model.Job) error {
 						cancelled = j.State == model.JobCancelled
 						return nil
 					})
@@ -221,8 +221,8 @@ func TestWhoSeesWhose(t *testing.T) {
 						t.Errorf("job %d is cancelled: %t", id, cancelled)
 					}
 				}
-				if !who.all {
-					harness.Must(t, tcp.Kill(ctx, byToken(keys.token("root", time.Hour)), fmt.Sprint(theirs), 9, 0))
+				if !user.seesAll {
+					harness.Must(t, tcp.Kill(ctx, tokenCredential(keys.token("root", time.Hour)), fmt.Sprint(foreign), 9, 0))
 				}
 			})
 		}
@@ -239,42 +239,42 @@ func TestActingForAnother(t *testing.T) {
 	d := newDaemons(t, "jwt_key=KEY")
 	d.start()
 	ctx, keys := t.Context(), d.hs256()
-	tcp, as := d.controller("tcp"), model.Credential{Token: keys.token("root", time.Hour), ActAs: alice.Name}
+	tcp, cred := d.controller("tcp"), model.Credential{Token: keys.token("root", time.Hour), ActAs: alice.Name}
 
-	job, err := tcp.Submit(ctx, as, d.held("id -un; id -gn"))
+	job, err := tcp.Submit(ctx, cred, d.heldJob("id -un; id -gn"))
 	harness.Must(t, err)
 	file := filepath.Join(d.Work, fmt.Sprintf("sched-%d.out", job.StepID.JobID))
 	harness.Eventually(t, "the job has written who it is", func() bool {
 		text, _ := os.ReadFile(file)
 		return strings.HasPrefix(string(text), alice.Name+"\n") && strings.Count(string(text), "\n") == 2
 	})
-	waits, err := tcp.Submit(ctx, as, d.held(""))
+	heldJob, err := tcp.Submit(ctx, cred, d.heldJob(""))
 	harness.Must(t, err)
-	id := fmt.Sprint(waits.StepID.JobID)
-	if err := tcp.Kill(ctx, model.Credential{Token: as.Token, ActAs: bob.Name}, id, 9, 0); numberIn(err) != fault.InvalidJobID {
+	id := fmt.Sprint(heldJob.StepID.JobID)
+	if err := tcp.Kill(ctx, model.Credential{Token: cred.Token, ActAs: bob.Name}, id, 9, 0); errorNumber(err) != fault.InvalidJobID {
 		t.Errorf("root's token cancels alice's job as bob: %v", err)
 	}
-	harness.Must(t, tcp.Kill(ctx, as, id, 9, 0))
-	both := fmt.Sprintf("uid=%d user=%s by=root peer=", alice.UID, alice.Name)
-	for _, want := range []string{fmt.Sprintf(`msg="job accepted" job=%s %s`, id, both), fmt.Sprintf(`msg="job signal requested" job=%s signal=9 %s`, id, both)} {
-		if log := d.said("schedctld"); !strings.Contains(log, want) {
+	harness.Must(t, tcp.Kill(ctx, cred, id, 9, 0))
+	identity := fmt.Sprintf("uid=%d user=%s by=root peer=", alice.UID, alice.Name)
+	for _, want := range []string{fmt.Sprintf(`msg="job accepted" job=%s %s`, id, identity), fmt.Sprintf(`msg="job signal requested" job=%s signal=9 %s`, id, identity)} {
+		if log := d.daemonLog("schedctld"); !strings.Contains(log, want) {
 			t.Errorf("the log has no %s:\n%s", want, log)
 		}
 	}
-	if err := d.accounting("tcp").Verify(ctx, as); err != nil {
+	if err := d.accounting("tcp").Verify(ctx, cred); err != nil {
 		t.Errorf("accounting for alice: %v", err)
 	}
 
-	users, roots := keys.token(alice.Name, time.Hour), as.Token
+	userToken, rootToken := keys.token(alice.Name, time.Hour), cred.Token
 	refusals := map[string]bool{}
 	for _, c := range []model.Credential{
-		{Token: users, ActAs: bob.Name}, {Token: users, ActAs: "root"}, {Token: users, ActAs: strings.ToUpper(alice.Name)},
-		{Token: users, ActAs: "no-such-user-here"}, {Token: roots, ActAs: "no-such-user-here"},
-		{Token: roots, ActAs: "0"}, {Token: roots, ActAs: "65534"}, {Token: roots, ActAs: fmt.Sprint(alice.UID)}, {Token: roots, ActAs: "-x"},
-		{Token: roots, ActAs: strings.ToUpper(alice.Name)}, {Token: roots, ActAs: strings.Repeat("a", 65)}, {Token: roots, ActAs: users},
-		{Token: roots, ActAs: "nobody"},
+		{Token: userToken, ActAs: bob.Name}, {Token: userToken, ActAs: "root"}, {Token: userToken, ActAs: strings.ToUpper(alice.Name)},
+		{Token: userToken, ActAs: "no-such-user-here"}, {Token: rootToken, ActAs: "no-such-user-here"},
+		{Token: rootToken, ActAs: "0"}, {Token: rootToken, ActAs: "65534"}, {Token: rootToken, ActAs: fmt.Sprint(alice.UID)}, {Token: rootToken, ActAs: "-x"},
+		{Token: rootToken, ActAs: strings.ToUpper(alice.Name)}, {Token: rootToken, ActAs: strings.Repeat("a", 65)}, {Token: rootToken, ActAs: userToken},
+		{Token: rootToken, ActAs: "nobody"},
 		{Token: keys.token("nobody", time.Hour)}, {Token: keys.token("0", time.Hour)}, {Token: keys.token("no-such-user-here", time.Hour)},
-		{Token: keys.token(alice.Name, -time.Minute)}, {Token: users + "A"}, {Token: users, ActAs: users},
+		{Token: keys.token(alice.Name, -time.Minute)}, {Token: userToken + "A"}, {Token: userToken, ActAs: userToken},
 	} {
 		for _, verify := range []func() error{
 			func() error { return tcp.Verify(ctx, c) },
@@ -283,7 +283,7 @@ func TestActingForAnother(t *testing.T) {
 			func() error { return d.accounting("unix").Verify(ctx, c) },
 		} {
 			err := verify()
-			if errs.KindOf(err) != errs.Unauthenticated || numberIn(err) != fault.Authentication {
+			if errs.KindOf(err) != errs.Unauthenticated || errorNumber(err) != fault.Authentication {
 				t.Errorf("%.12s… as %.20s: %v", c.Token, c.ActAs, err)
 				continue
 			}
@@ -294,7 +294,7 @@ func TestActingForAnother(t *testing.T) {
 		t.Errorf("%d different refusals: %v", len(refusals), refusals)
 	}
 	for _, name := range []string{"schedctld", "scheddbd"} {
-		if log := d.said(name); strings.Contains(log, users[strings.LastIndexByte(users, '.')+1:]) {
+		if log := d.daemonLog(name); strings.Contains(log, userToken[strings.LastIndexByte(userToken, '.')+1:]) {
 			t.Errorf("%s logged a token that was sent as a user name:\n%s", name, log)
 		}
 	}
@@ -308,16 +308,16 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 	planted := issuer{secret: []byte("a key that no daemon has, 34 bytes")}.token("root", time.Hour)
 	d.Ctld.Env = append(d.Ctld.Env, "SCHED_JWT="+planted, "SLURM_JWT="+planted)
 	d.start()
-	desc := d.held("env; exec 1>&-; touch " + d.Work + "/done")
+	desc := d.heldJob("env; exec 1>&-; touch " + d.Work + "/done")
 	desc.Environment = append(desc.Environment, "SCHED_JWT="+planted, "MARK=is-kept", "SLURM_JWT="+planted, "SCHED_JWT=again")
 	job, err := d.controller("unix").Submit(t.Context(), model.Credential{}, desc)
 	harness.Must(t, err)
 	if want := "SCHED_JWT and SLURM_JWT removed from the job's environment"; !strings.HasPrefix(job.UserMessage, want) {
 		t.Errorf("the user gets %q", job.UserMessage)
 	}
-	kept := d.held("")
-	kept.Environment = desc.Environment // the job waits, and its environment is stored
-	_, err = d.controller("unix").Submit(t.Context(), model.Credential{}, kept)
+	heldDesc := d.heldJob("")
+	heldDesc.Environment = desc.Environment // the job waits, and its environment is stored
+	_, err = d.controller("unix").Submit(t.Context(), model.Credential{}, heldDesc)
 	harness.Must(t, err)
 	harness.Eventually(t, "the job has ended", func() bool { _, err := os.Stat(d.Work + "/done"); return err == nil })
 	env, err := os.ReadFile(filepath.Join(d.Work, fmt.Sprintf("sched-%d.out", job.StepID.JobID)))
@@ -353,25 +353,25 @@ func TestKeyTakenBack(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS")
 	keys := issuerKeys()
-	lost, kept := issuer{key: keys[0], kid: "a"}, issuer{key: keys[1], kid: "b"}
-	d.publish(lost, kept)
+	removed, remaining := issuer{key: keys[0], kid: "a"}, issuer{key: keys[1], kid: "b"}
+	d.publish(removed, remaining)
 	d.Up(d.DBD)
-	token := lost.token(d.Owner, 100*24*time.Hour)
-	ends, stays := d.session(token), d.session(kept.token(d.Owner, time.Hour))
+	token := removed.token(d.Owner, 100*24*time.Hour)
+	removedSession, remainingSession := d.openSession(token), d.openSession(remaining.token(d.Owner, time.Hour))
 	for range 2 {
-		if err := errors.Join(ends.ask(), stays.ask()); err != nil {
+		if err := errors.Join(removedSession.requestStats(), remainingSession.requestStats()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	d.publish(kept)
-	harness.Eventually(t, "the daemons no longer accept the key", func() bool { return d.accounting("tcp").Verify(t.Context(), byToken(token)) != nil })
-	if err := ends.ask(); numberIn(err) != fault.Authentication {
+	d.publish(remaining)
+	harness.Eventually(t, "the daemons no longer accept the key", func() bool { return d.accounting("tcp").Verify(t.Context(), tokenCredential(token)) != nil })
+	if err := removedSession.requestStats(); errorNumber(err) != fault.Authentication {
 		t.Errorf("a session that was opened with the key: %v", err)
 	}
-	if err := ends.ask(); err == nil || numberIn(err) != 0 {
+	if err := removedSession.requestStats(); err == nil || errorNumber(err) != 0 {
 		t.Errorf("the session is still open: %v", err)
 	}
-	if err := stays.ask(); err != nil {
+	if err := remainingSession.requestStats(); err != nil {
 		t.Errorf("a session that was opened with another key: %v", err)
 	}
 }
@@ -382,7 +382,7 @@ type session struct {
 	nc net.Conn
 }
 
-func (d *daemons) session(token string) *session {
+func (d *daemons) openSession(token string) *session {
 	d.T.Helper()
 	nc, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", d.Accounting))
 	harness.Must(d.T, err)
@@ -396,8 +396,8 @@ func (d *daemons) session(token string) *session {
 	return s
 }
 
-// ask sends the smallest request that needs a credential.
-func (s *session) ask() error {
+// requestStats sends the smallest request that needs a credential.
+func (s *session) requestStats() error {
 	b, err := message.EncodePersistent(codec.V2411, message.AccountingGetStats, message.Empty{})
 	harness.Must(s.t, err)
 	return s.send(b)

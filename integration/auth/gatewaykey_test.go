@@ -24,60 +24,60 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// keyed is a site with a gateway that has its own keys to verify tokens. Its
+// keyedGateway is a site with a gateway that has its own keys to verify tokens. Its
 // connections to the daemons are counted.
-type keyed struct {
-	*harness.Tolled
-	user string
-	c    *http.Client
+type keyedGateway struct {
+	*harness.CountedGateway
+	user   string
+	client *http.Client
 }
 
-func newKeyed(t *testing.T, l *harness.Lab, parameters string) *keyed {
+func startKeyed(t *testing.T, l *harness.Lab, parameters string) *keyedGateway {
 	t.Helper()
-	k := &keyed{Tolled: l.TolledWith(t, parameters), user: l.Owner}
-	k.c = k.Client()
-	t.Cleanup(k.c.CloseIdleConnections)
+	k := &keyedGateway{CountedGateway: l.StartCountedWith(t, parameters), user: l.Owner}
+	k.client = k.Client()
+	t.Cleanup(k.client.CloseIdleConnections)
 	return k
 }
 
 // hs256 returns a new token for the user, signed with key.
-func (k *keyed) hs256(key []byte) string {
+func (k *keyedGateway) hs256(key []byte) string {
 	k.T.Helper()
-	return harness.Forge(k.T, key, jwt.SigningMethodHS256, k.claims())
+	return harness.NewToken(k.T, key, jwt.SigningMethodHS256, k.claims())
 }
 
 // rs256 returns a new token for the user, signed with an RSA key.
-func (k *keyed) rs256(key *rsa.PrivateKey) string {
+func (k *keyedGateway) rs256(key *rsa.PrivateKey) string {
 	k.T.Helper()
 	claims, err := json.Marshal(k.claims())
 	harness.Must(k.T, err)
-	return harness.SignedBy(k.T, key, `{"alg":"RS256","typ":"JWT"}`, string(claims))
+	return harness.SignToken(k.T, key, `{"alg":"RS256","typ":"JWT"}`, string(claims))
 }
 
 var tokensMade atomic.Int64
 
 // claims returns different claims each time, so that no token has been seen
 // before.
-func (k *keyed) claims() jwt.MapClaims {
+func (k *keyedGateway) claims() jwt.MapClaims {
 	now := time.Now()
 	return jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": k.user, "jti": fmt.Sprint(tokensMade.Add(1))}
 }
 
-// costs makes a request of each kind with a token, and returns the number of
+// connsUsed makes a request of each kind with a token, and returns the number of
 // connections that the controller and the accounting daemon accepted.
-func (k *keyed) costs(token string, status int) (ctl, dbd int64) {
+func (k *keyedGateway) connsUsed(token string, status int) (ctl, dbd int64) {
 	k.T.Helper()
 	header := "X-SCHED-USER-TOKEN: " + token
-	ctl = k.Ctl.Cost(func() {
-		dbd = k.Dbd.Cost(func() {
-			k.Ask(k.c, "GET", harness.PingPath, "", header).Want(k.T, status)
-			k.Ask(k.c, "GET", harness.DiagPath, "", header).Want(k.T, status)
+	ctl = k.Ctl.ConnsDuring(func() {
+		dbd = k.Dbd.ConnsDuring(func() {
+			k.Request(k.client, "GET", harness.PingPath, "", header).Want(k.T, status)
+			k.Request(k.client, "GET", harness.DiagPath, "", header).Want(k.T, status)
 			// Only an authenticated client learns that its request is
 			// malformed. No daemon receives the request.
 			if status == http.StatusOK {
-				k.Ask(k.c, "POST", harness.SubmitPath, "{", header).Want(k.T, http.StatusBadRequest)
+				k.Request(k.client, "POST", harness.SubmitPath, "{", header).Want(k.T, http.StatusBadRequest)
 			} else {
-				k.Ask(k.c, "POST", harness.SubmitPath, "{", header).Want(k.T, status)
+				k.Request(k.client, "POST", harness.SubmitPath, "{", header).Want(k.T, status)
 			}
 		})
 	})
@@ -85,45 +85,45 @@ func (k *keyed) costs(token string, status int) (ctl, dbd int64) {
 }
 
 // status returns the status of the answer to a ping with token.
-func (k *keyed) status(token string) int {
+func (k *keyedGateway) status(token string) int {
 	k.T.Helper()
-	return k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+token).Status
+	return k.Request(k.client, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+token).Status
 }
 
-// refusesByItself checks that the gateway refuses a token without asking a
+// checkRefusesLocally checks that the gateway refuses a token without asking a
 // daemon.
-func (k *keyed) refusesByItself(what, token string) {
+func (k *keyedGateway) checkRefusesLocally(name, token string) {
 	k.T.Helper()
-	if ctl, dbd := k.costs(token, http.StatusUnauthorized); ctl+dbd != 0 {
-		k.T.Errorf("%s: refused after %d connections to the controller and %d to the accounting daemon", what, ctl, dbd)
+	if ctl, dbd := k.connsUsed(token, http.StatusUnauthorized); ctl+dbd != 0 {
+		k.T.Errorf("%s: refused after %d connections to the controller and %d to the accounting daemon", name, ctl, dbd)
 	}
 }
 
-// readiness waits until /readyz reports that the gateway is not ready, for the
+// awaitReadiness waits until /readyz reports that the gateway is not ready, for the
 // given reason. If reason is "", it waits until the gateway is ready.
-func (k *keyed) readiness(token, reason string) {
+func (k *keyedGateway) awaitReadiness(token, reason string) {
 	k.T.Helper()
 	want := "ok\n"
 	if reason != "" {
 		want = "unready\nkeys: " + reason + "; see the log\n"
 	}
 	harness.Eventually(k.T, fmt.Sprintf("/readyz is %q", want), func() bool {
-		a := k.Ask(k.c, "GET", "/readyz", "", "X-SCHED-USER-TOKEN: "+token)
+		a := k.Request(k.client, "GET", "/readyz", "", "X-SCHED-USER-TOKEN: "+token)
 		return a.Text == want && (a.Status == http.StatusOK) == (reason == "")
 	})
 }
 
-// free reports whether a ping with a token is refused at no cost to the
+// refusesLocally reports whether a ping with a token is refused at no cost to the
 // controller.
-func (k *keyed) free(token string) bool {
+func (k *keyedGateway) refusesLocally(token string) bool {
 	k.T.Helper()
 	status := 0
-	cost := k.Ctl.Cost(func() { status = k.status(token) })
+	cost := k.Ctl.ConnsDuring(func() { status = k.status(token) })
 	return status == http.StatusUnauthorized && cost == 0
 }
 
-// keeper returns the pid of the gateway's keeper, or 0 if there is none.
-func (k *keyed) keeper() int {
+// keeperPID returns the pid of the gateway's keeper, or 0 if there is none.
+func (k *keyedGateway) keeperPID() int {
 	k.T.Helper()
 	list, err := filepath.Glob("/proc/[0-9]*/stat")
 	harness.Must(k.T, err)
@@ -153,20 +153,20 @@ func TestGatewayKey(t *testing.T) {
 	l := harness.NewLab(t)
 	key, err := os.ReadFile(l.Key())
 	harness.Must(t, err)
-	k := newKeyed(t, l, "jwt_key="+l.Key())
-	k.costs(l.OwnToken, 200)                                                                 // the gateway determines the protocol version
-	if ctl, dbd := k.costs(k.hs256(key), http.StatusOK); ctl < 1 || dbd < 1 || ctl+dbd > 3 { // asking a daemon to verify each token would need more connections
+	k := startKeyed(t, l, "jwt_key="+l.Key())
+	k.connsUsed(l.OwnToken, 200)                                                                 // the gateway determines the protocol version
+	if ctl, dbd := k.connsUsed(k.hs256(key), http.StatusOK); ctl < 1 || dbd < 1 || ctl+dbd > 3 { // asking a daemon to verify each token would need more connections
 		t.Errorf("a good token cost %d and %d connections", ctl, dbd)
 	}
 	for range 5 {
-		k.refusesByItself("signed with another key", k.hs256(strangersSecret))
+		k.checkRefusesLocally("signed with another key", k.hs256(strangersSecret))
 	}
 	if os.Geteuid() == 0 { // only the controller knows whether a token may act for another user
-		u := harness.SomeUser(t)
-		a := k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(key), "X-SCHED-USER-NAME: "+u.Name)
+		u := harness.OrdinaryUser(t)
+		a := k.Request(k.client, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(key), "X-SCHED-USER-NAME: "+u.Name)
 		a.Want(t, http.StatusOK)
-		if n := k.Ctl.Cost(func() {
-			k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret), "X-SCHED-USER-NAME: "+u.Name).Want(t, http.StatusUnauthorized)
+		if n := k.Ctl.ConnsDuring(func() {
+			k.Request(k.client, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret), "X-SCHED-USER-NAME: "+u.Name).Want(t, http.StatusUnauthorized)
 		}); n != 0 {
 			t.Errorf("a forged token that names another user cost %d connections", n)
 		}
@@ -181,36 +181,36 @@ func TestGatewayKeyChanges(t *testing.T) {
 	l := harness.NewLab(t)
 	old, err := os.ReadFile(l.Key())
 	harness.Must(t, err)
-	k := newKeyed(t, l, "jwt_key="+l.Key())
-	remembered := k.hs256(old)
-	if k.status(remembered) != http.StatusOK {
+	k := startKeyed(t, l, "jwt_key="+l.Key())
+	cached := k.hs256(old)
+	if k.status(cached) != http.StatusOK {
 		t.Fatal("the gateway does not use the existing key")
 	}
-	harness.Replace(t, l.Key(), []byte("short"), 0o600)
+	harness.ReplaceFile(t, l.Key(), []byte("short"), 0o600)
 	harness.Eventually(t, "the gateway logs that the key is too short", func() bool { return strings.Contains(k.Logged(), "5 bytes; HS256 needs at least 32") })
 	if k.status(k.hs256(old)) != http.StatusOK {
 		t.Error("after an unusable file, the gateway no longer uses its key")
 	}
-	k.readiness(k.hs256(old), "the file of jwt_key can't be used any more")
+	k.awaitReadiness(k.hs256(old), "the file of jwt_key can't be used any more")
 	harness.Eventually(t, "the gateway asks a daemon about tokens of the key that it could not load", func() bool {
-		return k.Ctl.Cost(func() {
-			k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret)).Want(t, 401)
+		return k.Ctl.ConnsDuring(func() {
+			k.Request(k.client, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret)).Want(t, 401)
 		}) > 0
 	})
 
 	next := []byte("a new key that the administrator has made")
-	harness.Replace(t, l.Key(), next, 0o600)
+	harness.ReplaceFile(t, l.Key(), next, 0o600)
 	for _, p := range []site.Part{l.Ctld, l.DBD} {
 		l.Daemons[p.Name].Stop()
 		l.Up(p)
 	}
-	harness.Eventually(t, "the gateway itself refuses tokens of the old key", func() bool { return k.free(k.hs256(old)) })
-	k.refusesByItself("what it remembered", remembered)
+	harness.Eventually(t, "the gateway itself refuses tokens of the old key", func() bool { return k.refusesLocally(k.hs256(old)) })
+	k.checkRefusesLocally("what it remembered", cached)
 	if status := k.status(k.hs256(next)); status != http.StatusOK {
 		t.Errorf("the new key's token: status %d", status)
 	}
-	k.refusesByItself("neither key's", k.hs256(strangersSecret))
-	k.readiness(k.hs256(next), "")
+	k.checkRefusesLocally("neither key's", k.hs256(strangersSecret))
+	k.awaitReadiness(k.hs256(next), "")
 }
 
 // TestGatewayWithoutItsKeeper checks that while the keeper is stopped or has
@@ -221,9 +221,9 @@ func TestGatewayWithoutItsKeeper(t *testing.T) {
 	l := harness.NewLab(t)
 	key, err := os.ReadFile(l.Key())
 	harness.Must(t, err)
-	k := newKeyed(t, l, "jwt_key="+l.Key())
-	k.refusesByItself("with a keeper", k.hs256(strangersSecret))
-	first := k.keeper()
+	k := startKeyed(t, l, "jwt_key="+l.Key())
+	k.checkRefusesLocally("with a keeper", k.hs256(strangersSecret))
+	first := k.keeperPID()
 	if first == 0 {
 		t.Fatal("there is no keeper")
 	}
@@ -231,8 +231,8 @@ func TestGatewayWithoutItsKeeper(t *testing.T) {
 	if status := k.status(k.hs256(key)); status != http.StatusOK {
 		t.Errorf("with a keeper that does not answer: status %d", status)
 	}
-	if n := k.Ctl.Cost(func() {
-		k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret)).Want(t, 401)
+	if n := k.Ctl.ConnsDuring(func() {
+		k.Request(k.client, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret)).Want(t, 401)
 	}); n == 0 {
 		t.Error("a forged token was refused without a keeper and without a daemon")
 	}
@@ -242,74 +242,76 @@ func TestGatewayWithoutItsKeeper(t *testing.T) {
 			t.Fatalf("while the keeper is gone: status %d", status)
 		}
 	}
-	harness.Eventually(t, "the next keeper has the key", func() bool { return k.free(k.hs256(strangersSecret)) })
-	if next := k.keeper(); next == first || next == 0 {
+	harness.Eventually(t, "the next keeper has the key", func() bool { return k.refusesLocally(k.hs256(strangersSecret)) })
+	if next := k.keeperPID(); next == first || next == 0 {
 		t.Errorf("the keeper was %d and is %d", first, next)
 	}
 	if status := k.status(k.hs256(key)); status != http.StatusOK {
 		t.Errorf("with the next keeper: status %d", status)
 	}
-	k.readiness(l.OwnToken, "")
+	k.awaitReadiness(l.OwnToken, "")
 	for kills := 0; kills < 4; { // the pauses before the next keeper grow
-		if pid := k.keeper(); pid != 0 && pid != first {
+		if pid := k.keeperPID(); pid != 0 && pid != first {
 			harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 			first = pid
 			kills++
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	k.readiness(l.OwnToken, "the keeper exited")
-	k.readiness(l.OwnToken, "")
+	k.awaitReadiness(l.OwnToken, "the keeper exited")
+	k.awaitReadiness(l.OwnToken, "")
 }
 
 // TestGatewayKeySet checks that a gateway with a key set verifies RS256 tokens,
 // and adopts a new set as the daemons do.
 func TestGatewayKeySet(t *testing.T) {
 	t.Parallel()
-	one, other, stranger := rsaOf(t), rsaOf(t), rsaOf(t)
+	oldKey, newKey, strangerKey := newRSAKey(t), newRSAKey(t), newRSAKey(t)
 	var set string
 	write := func(key *rsa.PrivateKey) {
 		t.Helper()
-		harness.Replace(t, set, []byte(`{"keys":[`+harness.PublicJWK(&key.PublicKey, "")+`]}`), 0o644)
+		harness.ReplaceFile(t, set, []byte(`{"keys":[`+harness.PublicJWK(&key.PublicKey, "")+`]}`), 0o644)
 	}
 	l := harness.NewLab(t, func(l *harness.Lab) {
 		set = filepath.Join(l.Dir, "etc", "jwks.json")
-		write(one)
+		write(oldKey)
 		l.AuthParameters = "jwt_key=" + l.Key() + ",jwks=" + set
 	})
-	k := newKeyed(t, l, "jwks="+set)
-	k.costs(k.rs256(one), http.StatusOK) // the gateway determines the protocol version
-	if ctl, dbd := k.costs(k.rs256(one), http.StatusOK); ctl < 1 || dbd < 1 || ctl+dbd > 3 {
+	k := startKeyed(t, l, "jwks="+set)
+	k.connsUsed(k.rs256(oldKey), http.StatusOK) // the gateway determines the protocol version
+	if ctl, dbd := k.connsUsed(k.rs256(oldKey), http.StatusOK); ctl < 1 || dbd < 1 || ctl+dbd > 3 {
 		t.Errorf("a good token cost %d and %d connections", ctl, dbd)
 	}
 	for range 5 {
-		k.refusesByItself("a stranger's", k.rs256(stranger))
+		k.checkRefusesLocally("a stranger's", k.rs256(strangerKey))
 	}
-	if n := k.Ctl.Cost(func() { k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+l.OwnToken).Want(t, 200) }); n < 2 {
+	if n := k.Ctl.ConnsDuring(func() {
+		k.Request(k.client, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+l.OwnToken).Want(t, 200)
+	}); n < 2 {
 		t.Errorf("HS256 without a key in the gateway: the controller was not asked, %d connections", n)
 	}
-	if k.keeper() != 0 {
+	if k.keeperPID() != 0 {
 		t.Error("a keeper runs although it has no keys")
 	}
-	write(other)
-	harness.Eventually(t, "the gateway itself refuses tokens of the old set", func() bool { return k.free(k.rs256(one)) })
-	if status := k.status(k.rs256(other)); status != http.StatusOK {
+	write(newKey)
+	harness.Eventually(t, "the gateway itself refuses tokens of the old set", func() bool { return k.refusesLocally(k.rs256(oldKey)) })
+	if status := k.status(k.rs256(newKey)); status != http.StatusOK {
 		t.Errorf("the new set's token: status %d", status)
 	}
-	harness.Replace(t, set, []byte("{"), 0o644)
+	harness.ReplaceFile(t, set, []byte("{"), 0o644)
 	harness.Eventually(t, "the gateway logs that the key set is unusable", func() bool {
 		return strings.Contains(k.Logged(), "cannot use the key set of RS256 tokens")
 	})
-	if status := k.status(k.rs256(other)); status != http.StatusOK {
+	if status := k.status(k.rs256(newKey)); status != http.StatusOK {
 		t.Errorf("after an unusable set, a token of the set before: status %d", status)
 	}
 	harness.Must(t, os.Remove(set))
-	k.readiness(k.rs256(other), "the file of jwks can't be used any more")
-	write(one)
-	k.readiness(k.rs256(one), "")
+	k.awaitReadiness(k.rs256(newKey), "the file of jwks can't be used any more")
+	write(oldKey)
+	k.awaitReadiness(k.rs256(oldKey), "")
 }
 
-func rsaOf(t *testing.T) *rsa.PrivateKey {
+func newRSAKey(t *testing.T) *rsa.PrivateKey {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	harness.Must(t, err)

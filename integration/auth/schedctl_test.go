@@ -15,7 +15,7 @@ import (
 func TestNoTokensForNobody(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	nobody, ok := harness.AccountOf("nobody")
+	nobody, ok := harness.LookupAccount("nobody")
 	if !ok || nobody.UID != 65534 {
 		t.Skip("nobody is not uid 65534 on this machine")
 	}
@@ -24,30 +24,30 @@ func TestNoTokensForNobody(t *testing.T) {
 	d.start()
 	root, ingroup := d.self(), harness.Account{Name: alice.Name, UID: alice.UID}
 	roots := []string{"SCHED_JWT=" + d.hs256().token("root", time.Hour)}
-	const none, not, own = "error: tokens for nobody can't be created: no daemon accepts them\nhint: ", "error: the daemon does not accept the credential\nhint: ", "you are uid "
+	const errNoTokens, errNotAccepted, hintUID = "error: tokens for nobody can't be created: no daemon accepts them\nhint: ", "error: the daemon does not accept the credential\nhint: ", "you are uid "
 	for _, tt := range []struct {
-		name string
-		who  harness.Account
-		env  []string
-		args string
-		says string // beginning of the error
-		hint string // expected in the hint
+		name    string
+		user    harness.Account
+		env     []string
+		args    string
+		wantErr string // beginning of the error
+		hint    string // expected in the hint
 	}{
-		{"root for nobody", root, nil, "token username=nobody", none, "in group 0"},
-		{"root's token for nobody", root, roots, "token username=nobody", none, "in group 0"},
-		{"nobody", nobody, nil, "token", not, own + "65534, gid 65534"},
-		{"nobody, by name", nobody, nil, "token username=nobody", not, own + "65534, gid 65534"},
-		{"nobody asks", nobody, nil, "show job", not, own + "65534, gid 65534"},
-		{"who is in group 0", ingroup, nil, "token", not, "gid 0: "},
+		{"root for nobody", root, nil, "token username=nobody", errNoTokens, "in group 0"},
+		{"root's token for nobody", root, roots, "token username=nobody", errNoTokens, "in group 0"},
+		{"nobody", nobody, nil, "token", errNotAccepted, hintUID + "65534, gid 65534"},
+		{"nobody, by name", nobody, nil, "token username=nobody", errNotAccepted, hintUID + "65534, gid 65534"},
+		{"nobody asks", nobody, nil, "show job", errNotAccepted, hintUID + "65534, gid 65534"},
+		{"who is in group 0", ingroup, nil, "token", errNotAccepted, "gid 0: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			out, errOut, status := d.run(tt.who, tt.env, strings.Fields(tt.args)...)
-			if status != 1 || out != "" || !strings.HasPrefix(errOut, tt.says) || !strings.Contains(errOut, tt.hint) || strings.Contains(errOut, "unset SCHED_JWT") {
+			out, errOut, status := d.run(tt.user, tt.env, strings.Fields(tt.args)...)
+			if status != 1 || out != "" || !strings.HasPrefix(errOut, tt.wantErr) || !strings.Contains(errOut, tt.hint) || strings.Contains(errOut, "unset SCHED_JWT") {
 				t.Errorf("status %d, stdout %q, stderr %q", status, out, errOut)
 			}
 		})
 	}
-	if log := d.said("schedctld"); strings.Contains(log, `msg="token created"`) || !strings.Contains(log, "uid 65534 or gid 65534 is reserved") {
+	if log := d.daemonLog("schedctld"); strings.Contains(log, `msg="token created"`) || !strings.Contains(log, "uid 65534 or gid 65534 is reserved") {
 		t.Errorf("the log:\n%s", log)
 	}
 }
@@ -63,7 +63,7 @@ func TestTokenEndsWithItsAsker(t *testing.T) {
 	d.start()
 	u := d.self()
 	old := d.hs256().token(u.Name, 24*time.Hour)
-	whole := regexp.MustCompile(`^SCHED_JWT=(\S+)\n$`)
+	tokenOutput := regexp.MustCompile(`^SCHED_JWT=(\S+)\n$`)
 	for _, tt := range []struct {
 		env   []string
 		args  string
@@ -76,7 +76,7 @@ func TestTokenEndsWithItsAsker(t *testing.T) {
 		{[]string{"SCHED_JWT=" + d.hs256().token(u.Name, 10*time.Minute)}, "token", true},
 	} {
 		out, errOut, status := d.run(u, tt.env, strings.Fields(tt.args)...)
-		m := whole.FindStringSubmatch(out)
+		m := tokenOutput.FindStringSubmatch(out)
 		if status != 0 || m == nil {
 			t.Fatalf("%s: status %d, stdout %q, stderr %q", tt.args, status, out, errOut)
 		}
@@ -86,13 +86,13 @@ func TestTokenEndsWithItsAsker(t *testing.T) {
 			}
 			continue
 		}
-		said := regexp.MustCompile(`^warning: the new token expires together with the token in use: at (\S+), after \d+ seconds instead of \d+\nhint: .*\n$`).FindStringSubmatch(errOut)
-		if said == nil {
+		warning := regexp.MustCompile(`^warning: the new token expires together with the token in use: at (\S+), after \d+ seconds instead of \d+\nhint: .*\n$`).FindStringSubmatch(errOut)
+		if warning == nil {
 			t.Errorf("%s: stderr %q", tt.args, errOut)
 			continue
 		}
-		if at, err := time.Parse(time.RFC3339, said[1]); err != nil || at.Unix() != dated(t, m[1], "exp") {
-			t.Errorf("%s: expires at %d, stderr says %s, %v", tt.args, dated(t, m[1], "exp"), said[1], err)
+		if at, err := time.Parse(time.RFC3339, warning[1]); err != nil || at.Unix() != claimTime(t, m[1], "exp") {
+			t.Errorf("%s: expires at %d, stderr says %s, %v", tt.args, claimTime(t, m[1], "exp"), warning[1], err)
 		}
 	}
 }

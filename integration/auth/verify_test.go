@@ -23,7 +23,7 @@ import (
 func TestDaemonVerifies(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	k := l.Tolled(t)
+	k := l.StartCounted(t)
 	c := k.Client()
 	defer c.CloseIdleConnections()
 	key, err := os.ReadFile(l.Key())
@@ -32,78 +32,78 @@ func TestDaemonVerifies(t *testing.T) {
 	claims := func(user string) jwt.MapClaims {
 		return jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": user}
 	}
-	forged := harness.Forge(t, []byte("12345678901234567890123456789012"), jwt.SigningMethodHS256, claims(l.Owner))
-	good := harness.Forge(t, key, jwt.SigningMethodHS256, claims(l.Owner))
-	with := func(token string) string { return "X-SCHED-USER-TOKEN: " + token }
-	bad := func(status int, headers ...string) func() { // causes no request to a daemon once the token is known
-		return func() { t.Helper(); k.Ask(c, "POST", harness.SubmitPath, "{", headers...).Want(t, status) }
+	forged := harness.NewToken(t, []byte("12345678901234567890123456789012"), jwt.SigningMethodHS256, claims(l.Owner))
+	good := harness.NewToken(t, key, jwt.SigningMethodHS256, claims(l.Owner))
+	tokenHeader := func(token string) string { return "X-SCHED-USER-TOKEN: " + token }
+	postInvalid := func(status int, headers ...string) func() { // causes no request to a daemon once the token is known
+		return func() { t.Helper(); k.Request(c, "POST", harness.SubmitPath, "{", headers...).Want(t, status) }
 	}
 	type step struct {
-		what     string
+		name     string
 		do       func()
 		ctl, dbd int64
 	}
 	check := func(s step) {
 		t.Helper()
 		var dbd int64
-		ctl := k.Ctl.Cost(func() { dbd = k.Dbd.Cost(s.do) })
+		ctl := k.Ctl.ConnsDuring(func() { dbd = k.Dbd.ConnsDuring(s.do) })
 		if ctl != s.ctl || dbd != s.dbd {
-			t.Errorf("%s cost the controller %d connections and the accounting daemon %d, want %d and %d", s.what, ctl, dbd, s.ctl, s.dbd)
+			t.Errorf("%s cost the controller %d connections and the accounting daemon %d, want %d and %d", s.name, ctl, dbd, s.ctl, s.dbd)
 		}
 	}
 	// Check first that the connections are counted. The first request also
 	// determines the protocol version.
-	if n := k.Ctl.Cost(func() { k.Ask(c, "GET", harness.PingPath, "").Want(t, 200) }); n < 2 {
+	if n := k.Ctl.ConnsDuring(func() { k.Request(c, "GET", harness.PingPath, "").Want(t, 200) }); n < 2 {
 		t.Fatalf("a good token and a ping cost %d connections", n)
 	}
-	if n := k.Dbd.Cost(func() { k.Ask(c, "GET", harness.DiagPath, "").Want(t, 200) }); n < 2 {
+	if n := k.Dbd.ConnsDuring(func() { k.Request(c, "GET", harness.DiagPath, "").Want(t, 200) }); n < 2 {
 		t.Fatalf("a good token and statistics cost %d connections", n)
 	}
 	head, rest, _ := strings.Cut(forged, ".")
 	payload, _, _ := strings.Cut(rest, ".")
-	for what, headers := range map[string][]string{
+	for name, headers := range map[string][]string{
 		"nothing":              {"X-SCHED-USER-TOKEN:"},
-		"garbage":              {with("good day")},
-		"a short signature":    {with(head + "." + payload + ".abc")},
-		"no signature":         {with(harness.Forge(t, nil, jwt.SigningMethodNone, claims(l.Owner)))},
-		"an end that has been": {with(harness.Forge(t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": 1, "exp": 2, "sun": l.Owner}))},
-		"a long token":         {with(harness.Forge(t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": now.Unix(), "exp": now.Unix() + 60, "sun": l.Owner, "x": strings.Repeat("x", 8<<10)}))},
-		"two tokens":           {with(good), with(forged)},
-		"an empty name":        {with(good), "X-SCHED-USER-NAME: "},
+		"garbage":              {tokenHeader("good day")},
+		"a short signature":    {tokenHeader(head + "." + payload + ".abc")},
+		"no signature":         {tokenHeader(harness.NewToken(t, nil, jwt.SigningMethodNone, claims(l.Owner)))},
+		"an end that has been": {tokenHeader(harness.NewToken(t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": 1, "exp": 2, "sun": l.Owner}))},
+		"a long token":         {tokenHeader(harness.NewToken(t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": now.Unix(), "exp": now.Unix() + 60, "sun": l.Owner, "x": strings.Repeat("x", 8<<10)}))},
+		"two tokens":           {tokenHeader(good), tokenHeader(forged)},
+		"an empty name":        {tokenHeader(good), "X-SCHED-USER-NAME: "},
 	} {
 		for _, path := range []string{harness.PingPath, harness.DiagPath} {
-			check(step{what, func() { k.Ask(c, "GET", path, "", headers...).Want(t, 401) }, 0, 0})
+			check(step{name, func() { k.Request(c, "GET", path, "", headers...).Want(t, 401) }, 0, 0})
 		}
 	}
-	check(step{"a token in the query", func() { k.Ask(c, "GET", harness.PingPath+"?access_token="+good, "").Want(t, 401) }, 0, 0})
+	check(step{"a token in the query", func() { k.Request(c, "GET", harness.PingPath+"?access_token="+good, "").Want(t, 401) }, 0, 0})
 
 	c.CloseIdleConnections() // the refused body has ended the connection, and the next worker may not know the token yet
-	first := k.Ctl.Cost(bad(400, with(good)))
+	first := k.Ctl.ConnsDuring(postInvalid(400, tokenHeader(good)))
 	if first < 1 || first > 2 {
 		t.Errorf("the first verification of a token cost %d connections", first)
 	}
 	for _, s := range []step{
 		{"100 requests with that token", func() {
 			for range 100 {
-				bad(400, with(good))()
+				postInvalid(400, tokenHeader(good))()
 			}
 		}, 0, 0},
-		{"the name of its user", bad(400, with(good), "X-SCHED-USER-NAME: "+l.Owner), 1, 0},
-		{"that name again", bad(400, with(good), "X-SCHED-USER-NAME: "+l.Owner), 0, 0},
-		{"a forged token", func() { k.Ask(c, "GET", harness.PingPath, "", with(forged)).Want(t, 401) }, 1, 0},
+		{"the name of its user", postInvalid(400, tokenHeader(good), "X-SCHED-USER-NAME: "+l.Owner), 1, 0},
+		{"that name again", postInvalid(400, tokenHeader(good), "X-SCHED-USER-NAME: "+l.Owner), 0, 0},
+		{"a forged token", func() { k.Request(c, "GET", harness.PingPath, "", tokenHeader(forged)).Want(t, 401) }, 1, 0},
 		{"the same again, when the daemon's no is forgotten", func() {
 			time.Sleep(1100 * time.Millisecond)
-			k.Ask(c, "GET", harness.PingPath, "", with(forged)).Want(t, 401)
+			k.Request(c, "GET", harness.PingPath, "", tokenHeader(forged)).Want(t, 401)
 		}, 1, 0},
-		{"a good one on that connection", bad(400, with(good)), 0, 0},
+		{"a good one on that connection", postInvalid(400, tokenHeader(good)), 0, 0},
 	} {
 		check(s)
 	}
 	// The controller's verification does not count for the accounting daemon,
 	// which must be asked itself, once.
-	for i, most := range []int64{3, 1} { // first for the protocol version, the verification and the statistics
-		n := k.Dbd.Cost(func() { k.Ask(c, "GET", harness.DiagPath, "", with(good)).Want(t, 200) })
-		if n > most || i == 0 && n < 2 {
+	for i, maxConns := range []int64{3, 1} { // first for the protocol version, the verification and the statistics
+		n := k.Dbd.ConnsDuring(func() { k.Request(c, "GET", harness.DiagPath, "", tokenHeader(good)).Want(t, 200) })
+		if n > maxConns || i == 0 && n < 2 {
 			t.Errorf("statistics, %d: %d connections", i, n)
 		}
 	}
@@ -115,19 +115,19 @@ func TestDaemonVerifies(t *testing.T) {
 func TestRefusedBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	k := l.Tolled(t)
+	k := l.StartCounted(t)
 	now := time.Now().Unix()
-	forged := harness.Forge(t, []byte("12345678901234567890123456789012"), jwt.SigningMethodHS256, jwt.MapClaims{"iat": now, "exp": now + 3600, "sun": l.Owner})
+	forged := harness.NewToken(t, []byte("12345678901234567890123456789012"), jwt.SigningMethodHS256, jwt.MapClaims{"iat": now, "exp": now + 3600, "sun": l.Owner})
 	for _, tt := range []struct {
 		name, token, want string
-		asked             bool
+		usesDaemon        bool
 	}{
 		{"good", l.OwnToken, "HTTP/1.1 100 Continue", true},
 		{"forged", forged, "HTTP/1.1 401 Unauthorized", true},
 		{"garbage", "a.b.c", "HTTP/1.1 401 Unauthorized", false},
 	} {
 		for _, address := range []string{k.Address, strings.TrimPrefix(l.URL, "http://")} {
-			n := k.Ctl.Cost(func() {
+			n := k.Ctl.ConnsDuring(func() {
 				conn, err := net.Dial("tcp", address)
 				harness.Must(t, err)
 				defer conn.Close()
@@ -148,7 +148,7 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 					t.Errorf("%s: %v: %s", tt.name, err, rest)
 				}
 			})
-			if address == k.Address && (n > 0) != tt.asked {
+			if address == k.Address && (n > 0) != tt.usesDaemon {
 				t.Errorf("%s cost %d connections", tt.name, n)
 			}
 		}
@@ -161,42 +161,42 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 func TestEachDaemonAlone(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	k := l.Tolled(t)
-	ask := func(path, token string) int {
+	k := l.StartCounted(t)
+	send := func(path, token string) int {
 		c := k.Client()
 		defer c.CloseIdleConnections()
-		status := k.Ask(c, "GET", path, "", "X-SCHED-USER-TOKEN: "+token).Status
+		status := k.Request(c, "GET", path, "", "X-SCHED-USER-TOKEN: "+token).Status
 		if status == http.StatusBadGateway { // the proxy in front of the daemon accepts connections and closes them when the daemon is down
 			status = http.StatusServiceUnavailable
 		}
 		return status
 	}
-	fresh := func() string { // a token that no worker has seen
+	newToken := func() string { // a token that no worker has seen
 		key, err := os.ReadFile(l.Key())
 		harness.Must(t, err)
 		now := time.Now()
-		return harness.Forge(t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": l.Owner, "jti": fmt.Sprint(now.UnixNano())})
+		return harness.NewToken(t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": l.Owner, "jti": fmt.Sprint(now.UnixNano())})
 	}
-	both := func(what, token string, ping, diag int) {
+	checkBoth := func(name, token string, ping, diag int) {
 		t.Helper()
-		if got := ask(harness.PingPath, token); got != ping {
-			t.Errorf("%s: ping %d, want %d", what, got, ping)
+		if got := send(harness.PingPath, token); got != ping {
+			t.Errorf("%s: ping %d, want %d", name, got, ping)
 		}
-		if got := ask(harness.DiagPath, token); got != diag {
-			t.Errorf("%s: diag %d, want %d", what, got, diag)
+		if got := send(harness.DiagPath, token); got != diag {
+			t.Errorf("%s: diag %d, want %d", name, got, diag)
 		}
 	}
-	old := fresh()
-	both("all is well", old, 200, 200)
+	old := newToken()
+	checkBoth("all is well", old, 200, 200)
 	harness.Must(t, l.Daemons["scheddbd"].Stop())
-	both("the accounting daemon is down", fresh(), 200, 503)
+	checkBoth("the accounting daemon is down", newToken(), 200, 503)
 	l.Up(l.DBD)
-	both("it is back", fresh(), 200, 200)
+	checkBoth("it is back", newToken(), 200, 200)
 	harness.Must(t, l.Daemons["schedctld"].Stop())
-	both("the controller is down", fresh(), 503, 200)
+	checkBoth("the controller is down", newToken(), 503, 200)
 
 	harness.Must(t, os.WriteFile(l.Key(), []byte("another key, of thirty-two bytes"), 0o600))
 	l.Up(l.Ctld)
-	both("the controller has another key", old, 401, 200)
-	both("a token made with that one", fresh(), 200, 401)
+	checkBoth("the controller has another key", old, 401, 200)
+	checkBoth("a token made with that one", newToken(), 200, 401)
 }

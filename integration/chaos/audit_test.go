@@ -18,9 +18,9 @@ type chaosChange struct {
 	Worker        struct{ Request, User, Route, Code, Result string }
 }
 
-// counted fails the test unless the gateway's count of connections returns to
+// checkNoConns fails the test unless the gateway's count of connections returns to
 // 0. A higher count would mean that killing a worker has lost a slot.
-func (c *chaos) counted() {
+func (c *chaos) checkNoConns() {
 	c.t.Helper()
 	d := c.Daemons["schedrestd"]
 	harness.Eventually(c.t, "the gateway counts no connection", func() bool {
@@ -34,12 +34,12 @@ func (c *chaos) counted() {
 	})
 }
 
-// audited fails the test unless the audit log is complete when its gateway has
+// checkAuditLog fails the test unless the audit log is complete when its gateway has
 // exited. It must have two lines for each change, one before and one after it.
 // It must name the user of each job whose submission was answered. It must have
 // the result of the change unless the worker was killed before it could report
 // the result.
-func (c *chaos) audited() {
+func (c *chaos) checkAuditLog() {
 	c.t.Helper()
 	f, err := os.Open(c.Log("audit"))
 	harness.Must(c.t, err)
@@ -68,8 +68,8 @@ func (c *chaos) audited() {
 	}
 	for id, job := range c.jobs.byID {
 		a := submitted[job.request]
-		known := a.Gateway.Ended == "reported"
-		if a.Worker.User != job.user || a.Worker.Route != "job/submit" || known && (a.Worker.Code != "ok" || a.Worker.Result != fmt.Sprint(id)) {
+		reported := a.Gateway.Ended == "reported"
+		if a.Worker.User != job.user || a.Worker.Route != "job/submit" || reported && (a.Worker.Code != "ok" || a.Worker.Result != fmt.Sprint(id)) {
 			c.t.Errorf("job %d of %s, request %s, has in the audit log: %+v", id, job.user, job.request, a)
 		}
 	}

@@ -22,23 +22,23 @@ const (
 	controllerEvery = 20 * time.Second
 )
 
-// chaosPatience is how long a client waits for an answer, or for the end of the
+// chaosTimeout is how long a client waits for an answer, or for the end of the
 // connection, before it reports a hang. It is longer than every time limit of
 // the gateway.
-const chaosPatience = time.Minute
+const chaosTimeout = time.Minute
 
 // chaos is the state of the test: a gateway under load, and the counts of its
 // processes that were killed.
 type chaos struct {
-	*harness.Secure
-	t      *testing.T
-	users  []chaosUser
-	jobs   *chaosJobs
-	counts chaosCounts
-	watch  *chaosWatch
-	lasts  time.Duration
-	over   chan struct{} // closed when the load ends
-	lists  <-chan time.Time
+	*harness.TLSLab
+	t         *testing.T
+	users     []chaosUser
+	jobs      *chaosJobs
+	counts    chaosCounts
+	watch     *chaosWatch
+	duration  time.Duration
+	done      chan struct{} // closed when the load ends
+	listTicks <-chan time.Time
 	// Number of restarts of the controller so far. A job has survived a restart
 	// if this number has grown since the submission was answered.
 	restarts chaosCount
@@ -49,12 +49,12 @@ type chaos struct {
 // chaosUser is a user who sends requests.
 type chaosUser struct {
 	name, token string
-	submits     bool // the controller accepts jobs of this user
-	sees        bool // the controller shows this user other users' jobs
+	canSubmit   bool // the controller accepts jobs of this user
+	seesAll     bool // the controller shows this user other users' jobs
 }
 
-// may reports whether u may see jobs of that user.
-func (u chaosUser) may(user string) bool { return u.sees || user == u.name }
+// maySee reports whether u may see jobs of that user.
+func (u chaosUser) maySee(user string) bool { return u.seesAll || user == u.name }
 
 // TestChaos checks that, while workers, the keeper and the controller are
 // killed repeatedly, each request gets its correct answer or a refusal in the
@@ -66,29 +66,29 @@ func TestChaos(t *testing.T) {
 	}
 	t.Parallel()
 	c := newChaos(t)
-	c.warm()
+	c.warmUp()
 	c.watch = newChaosWatch(t, c.Daemons["schedrestd"].PID(), c.Dispatcher())
-	defer func() { t.Logf("after %s:\n%s", c.lasts, c.table()) }()
-	c.storm()
+	defer func() { t.Logf("after %s:\n%s", c.duration, c.table()) }()
+	c.applyLoad()
 	c.verifyRecovery()
-	c.watch.flat()
-	c.counted()
-	c.leftovers()
-	c.audited()
-	c.enough()
+	c.watch.checkGrowth()
+	c.checkNoConns()
+	c.checkNoProcesses()
+	c.checkAuditLog()
+	c.checkCoverage()
 }
 
 // newChaos starts the daemons. The variable CHAOS sets how long the test lasts.
 func newChaos(t *testing.T) *chaos {
-	c := &chaos{t: t, lasts: 30 * time.Second, over: make(chan struct{}), jobs: newChaosJobs()}
+	c := &chaos{t: t, duration: 30 * time.Second, done: make(chan struct{}), jobs: newChaosJobs()}
 	if text := os.Getenv("CHAOS"); text != "" {
 		var err error
-		c.lasts, err = time.ParseDuration(text)
+		c.duration, err = time.ParseDuration(text)
 		harness.Must(t, err)
 	}
-	c.Secure = harness.NewSecure(t)
+	c.TLSLab = harness.NewTLSLab(t)
 	c.restartGateway()
-	c.users = c.everybody()
+	c.users = c.newUsers()
 	c.counts.seen = map[string]bool{}
 	c.counts.counts = map[string]int{}
 	return c
@@ -109,48 +109,48 @@ func (c *chaos) restartGateway() {
 	c.Up(c.Restd)
 }
 
-// everybody returns at least two users. A controller that does not run as root
+// newUsers returns at least two users. A controller that does not run as root
 // accepts only jobs of its own user; the other users only look at them.
-func (c *chaos) everybody() []chaosUser {
-	users := []chaosUser{{name: c.Owner, token: c.chaosToken(c.Owner), submits: true, sees: true}}
+func (c *chaos) newUsers() []chaosUser {
+	users := []chaosUser{{name: c.Owner, token: c.chaosToken(c.Owner), canSubmit: true, seesAll: true}}
 	for _, name := range []string{"games", "daemon"} {
 		if name != c.Owner {
-			users = append(users, chaosUser{name: name, token: c.chaosToken(name), submits: os.Geteuid() == 0})
+			users = append(users, chaosUser{name: name, token: c.chaosToken(name), canSubmit: os.Geteuid() == 0})
 		}
 	}
 	return users
 }
 
-// warm makes each kind of client send a request, so that the parent has all
+// warmUp makes each kind of client send a request, so that the parent has all
 // resources that it keeps permanently.
-func (c *chaos) warm() {
+func (c *chaos) warmUp() {
 	c.t.Helper()
 	for _, client := range c.clients() {
 		client.ping()
-		client.hangUp()
+		client.closeConn()
 	}
 }
 
-// storm applies load and kills processes for the test's duration.
-func (c *chaos) storm() {
-	lists := time.NewTicker(max(time.Second, c.lasts/100)) // not more often, because lists become long, and other requests must be tested, too
+// applyLoad applies load and kills processes for the test's duration.
+func (c *chaos) applyLoad() {
+	lists := time.NewTicker(max(time.Second, c.duration/100)) // not more often, because lists become long, and other requests must be tested, too
 	defer lists.Stop()
-	c.lists = lists.C
-	var clients, others sync.WaitGroup
+	c.listTicks = lists.C
+	var clients, killers sync.WaitGroup
 	for i, client := range c.clients() {
 		clients.Go(func() { client.run(i) })
 	}
 	parent := c.Daemons["schedrestd"].PID()
 	controller := c.Daemons["schedctld"]
-	others.Go(func() { c.watch.run(c.over, c.lasts) })
-	others.Go(func() {
-		c.each(workerEvery, func(n int) { c.workersKilled.add(killed(parent, "schedrestd-work", n%5 == 4)) })
+	killers.Go(func() { c.watch.run(c.done, c.duration) })
+	killers.Go(func() {
+		c.runEvery(workerEvery, func(n int) { c.workersKilled.add(killDescendants(parent, "schedrestd-work", n%5 == 4)) })
 	})
-	others.Go(func() {
-		c.each(keeperEvery, func(int) { c.keepersKilled.add(killed(parent, "schedrestd-keep", false)) })
+	killers.Go(func() {
+		c.runEvery(keeperEvery, func(int) { c.keepersKilled.add(killDescendants(parent, "schedrestd-keep", false)) })
 	})
-	others.Go(func() {
-		c.each(controllerEvery, func(int) {
+	killers.Go(func() {
+		c.runEvery(controllerEvery, func(int) {
 			controller.Kill()
 			c.controllersKilled.add(1)
 			time.Sleep(time.Second) // long enough for clients to notice
@@ -166,24 +166,24 @@ func (c *chaos) storm() {
 		})
 	})
 	select {
-	case <-time.After(c.lasts):
+	case <-time.After(c.duration):
 	case <-c.Daemons["schedrestd"].Done():
 		c.t.Error("the parent has exited")
 	}
-	close(c.over)
+	close(c.done)
 	clients.Wait()
-	others.Wait()
+	killers.Wait()
 	c.Daemons["schedctld"] = controller
 }
 
-// each divides the time until the load ends into intervals of the given length.
+// runEvery divides the time until the load ends into intervals of the given length.
 // It calls f in the middle of each interval.
-func (c *chaos) each(every time.Duration, f func(n int)) {
+func (c *chaos) runEvery(every time.Duration, f func(n int)) {
 	next := time.NewTimer(every / 2)
 	defer next.Stop()
 	for n := 0; ; n++ {
 		select {
-		case <-c.over:
+		case <-c.done:
 			return
 		case <-next.C:
 			next.Reset(every)
@@ -192,9 +192,9 @@ func (c *chaos) each(every time.Duration, f func(n int)) {
 	}
 }
 
-// killed kills descendants of parent whose names begin with name: all of them,
+// killDescendants kills descendants of parent whose names begin with name: all of them,
 // or only one. It returns how many it has killed.
-func killed(parent int, name string, all bool) (n int) {
+func killDescendants(parent int, name string, all bool) (n int) {
 	list, _ := process.Descendants(parent)
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	for _, st := range list {
@@ -216,26 +216,26 @@ func (c *chaos) verifyRecovery() {
 	c.Daemons["schedctld"].Kill() // the last answered jobs must survive a restart, too
 	c.Up(c.Ctld)
 	c.restarts.add(1)
-	c.over = make(chan struct{})
-	late := time.AfterFunc(2*chaosPatience, func() { close(c.over) })
-	defer late.Stop()
+	c.done = make(chan struct{})
+	timer := time.AfterFunc(2*chaosTimeout, func() { close(c.done) })
+	defer timer.Stop()
 	for i, client := range c.clients() {
 		client.number = 1000 + i
-		if !client.ping() || client.user.submits && !client.submit() || !client.look() {
+		if !client.ping() || client.user.canSubmit && !client.submit() || !client.getOwnJob() {
 			c.t.Errorf("%s is not served after the load, over %s", client.user.name, client.kind)
 		}
-		client.hangUp()
+		client.closeConn()
 	}
 	client := c.clients()[0]
 	client.list()
-	client.hangUp()
+	client.closeConn()
 }
 
-// enough fails the test if too little happened to prove anything.
-func (c *chaos) enough() {
+// checkCoverage fails the test if too little happened to prove anything.
+func (c *chaos) checkCoverage() {
 	c.t.Helper()
 	for _, k := range []struct {
-		what  string
+		name  string
 		n     int
 		every time.Duration
 	}{
@@ -243,31 +243,31 @@ func (c *chaos) enough() {
 		{"keepers", c.keepersKilled.get(), keeperEvery},
 		{"controllers", c.controllersKilled.get(), controllerEvery},
 	} {
-		if least := max(1, int(c.lasts/k.every)/3); k.n < least {
-			c.t.Errorf("%d %s were killed, want at least %d", k.n, k.what, least)
+		if minimum := max(1, int(c.duration/k.every)/3); k.n < minimum {
+			c.t.Errorf("%d %s were killed, want at least %d", k.n, k.name, minimum)
 		}
 	}
 	// Refusals are not required, because the next worker may be ready in time
 	// for every request.
-	for _, what := range []string{"submit", "look", "pry", "ping", "list", "cancel", "survived", "closed"} {
-		if c.counts.of(what) == 0 {
-			c.t.Errorf("nothing was counted as %q", what)
+	for _, name := range []string{"submit", "look", "pry", "ping", "list", "cancel", "survived", "closed"} {
+		if c.counts.get(name) == 0 {
+			c.t.Errorf("nothing was counted as %q", name)
 		}
 	}
 	for _, kind := range chaosKinds {
-		if c.counts.of("answered, "+kind.name) < int(c.lasts/time.Second) {
-			c.t.Errorf("%d requests were answered by %s", c.counts.of("answered, "+kind.name), kind.name)
+		if c.counts.get("answered, "+kind.name) < int(c.duration/time.Second) {
+			c.t.Errorf("%d requests were answered by %s", c.counts.get("answered, "+kind.name), kind.name)
 		}
 	}
 }
 
-// leftovers fails the test if a process outlives the gateway.
-func (c *chaos) leftovers() {
+// checkNoProcesses fails the test if a process outlives the gateway.
+func (c *chaos) checkNoProcesses() {
 	c.t.Helper()
 	c.Daemons["schedrestd"].Stop()
 	harness.Eventually(c.t, "none of the gateway's processes is left", func() bool {
-		for pid, began := range c.watch.processes {
-			if st, err := process.ReadStat(pid); err == nil && st.Start == began {
+		for pid, start := range c.watch.processes {
+			if st, err := process.ReadStat(pid); err == nil && st.Start == start {
 				return false
 			}
 		}
@@ -278,9 +278,9 @@ func (c *chaos) leftovers() {
 // table returns the counts of all events as text.
 func (c *chaos) table() string {
 	var b strings.Builder
-	line := func(what string, v any) { fmt.Fprintf(&b, "%-42s %v\n", what, v) }
+	line := func(name string, v any) { fmt.Fprintf(&b, "%-42s %v\n", name, v) }
 	line("killed: workers, keepers, controllers", fmt.Sprint(c.workersKilled.get(), " ", c.keepersKilled.get(), " ", c.controllersKilled.get()))
-	c.counts.each(line)
-	c.watch.each(line)
+	c.counts.print(line)
+	c.watch.print(line)
 	return b.String()
 }

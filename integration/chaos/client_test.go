@@ -25,19 +25,19 @@ import (
 // chaosKind is a way to send requests, and the number of connections that use
 // it.
 type chaosKind struct {
-	name        string
-	connections int
-	tls, kept   bool
-	streams     int // HTTP/2 with that many concurrent streams; 0: HTTP/1.1
+	name           string
+	connections    int
+	tls, keepAlive bool
+	streams        int // HTTP/2 with that many concurrent streams; 0: HTTP/1.1
 }
 
 // chaosKinds are 64 connections together.
 var chaosKinds = []chaosKind{
-	{name: "HTTP/1.1", connections: 24, kept: true},
+	{name: "HTTP/1.1", connections: 24, keepAlive: true},
 	{name: "HTTP/1.1, a connection each", connections: 12},
-	{name: "HTTP/1.1 over TLS", connections: 14, tls: true, kept: true},
+	{name: "HTTP/1.1 over TLS", connections: 14, tls: true, keepAlive: true},
 	{name: "HTTP/1.1 over TLS, a connection each", connections: 6, tls: true},
-	{name: "HTTP/2", connections: 8, tls: true, kept: true, streams: 3},
+	{name: "HTTP/2", connections: 8, tls: true, keepAlive: true, streams: 3},
 }
 
 // chaosPause is the mean pause of a client. The pauses leave processor time for
@@ -49,13 +49,13 @@ type chaosClient struct {
 	*chaos
 	kind string
 	chaosKind
-	number int
-	user   chaosUser
-	turn   int         // selects the next of its jobs
-	own    []*chaosJob // its jobs that it has not cancelled
-	conn   net.Conn    // nil: the next request opens a connection
-	in     *bufio.Reader
-	h2     *http.Client // used instead of conn and shared with other clients
+	number  int
+	user    chaosUser
+	turn    int         // selects the next of its jobs
+	ownJobs []*chaosJob // its jobs that it has not cancelled
+	conn    net.Conn    // nil: the next request opens a connection
+	in      *bufio.Reader
+	h2      *http.Client // used instead of conn and shared with other clients
 }
 
 // chaosReply is a complete answer.
@@ -74,7 +74,7 @@ type chaosBody struct {
 	}
 	Errors []any
 	JobID  int `json:"job_id"`
-	Jobs   []shown
+	Jobs   []shownJob
 	Nodes  []struct{ Name string }
 	Pings  []struct {
 		Hostname   string
@@ -91,7 +91,7 @@ func (c *chaos) clients() (all []*chaosClient) {
 			if kind.streams > 0 {
 				protocols := new(http.Protocols)
 				protocols.SetHTTP2(true)
-				h2 = &http.Client{Transport: &http.Transport{Protocols: protocols, TLSClientConfig: c.trusting()}}
+				h2 = &http.Client{Transport: &http.Transport{Protocols: protocols, TLSClientConfig: c.tlsConfig()}}
 			}
 			for range max(1, kind.streams) {
 				all = append(all, &chaosClient{chaos: c, chaosKind: kind, kind: kind.name, user: c.users[len(all)%len(c.users)], h2: h2})
@@ -101,17 +101,17 @@ func (c *chaos) clients() (all []*chaosClient) {
 	return all
 }
 
-func (c *chaos) trusting() *tls.Config {
+func (c *chaos) tlsConfig() *tls.Config {
 	return &tls.Config{InsecureSkipVerify: true} // the test made the certificate itself
 }
 
 // run sends requests until the load ends.
 func (c *chaosClient) run(number int) {
 	c.number = number
-	defer c.hangUp()
+	defer c.closeConn()
 	for {
 		select {
-		case <-c.over:
+		case <-c.done:
 			return
 		case <-time.After(time.Duration(rand.Int64N(int64(2 * chaosPause)))):
 		}
@@ -122,20 +122,20 @@ func (c *chaosClient) run(number int) {
 // act makes one random request of a client.
 func (c *chaosClient) act() {
 	select {
-	case <-c.lists: // it is time for this client to list the jobs
+	case <-c.listTicks: // it is time for this client to list the jobs
 		c.list()
 		return
 	default:
 	}
 	switch n := rand.IntN(100); {
-	case n < 4 && c.user.submits:
+	case n < 4 && c.user.canSubmit:
 		c.submit()
-	case n < 10 && len(c.own) > 0:
+	case n < 10 && len(c.ownJobs) > 0:
 		c.cancel()
 	case n < 65:
-		c.look()
-	case n < 70 && !c.user.sees:
-		c.pry()
+		c.getOwnJob()
+	case n < 70 && !c.user.seesAll:
+		c.getForeignJob()
 	case n < 90:
 		c.ping()
 	default:
@@ -148,18 +148,18 @@ func (c *chaosClient) submit() bool {
 	for !c.ended() {
 		c.turn++
 		job := c.jobs.add(fmt.Sprintf("chaos-%d-%d", c.number, c.turn), c.user.name)
-		reply := c.once("POST", harness.SubmitPath, c.JobRequest("true", map[string]any{"name": job.name, "hold": true}))
+		reply := c.send("POST", harness.SubmitPath, c.JobRequest("true", map[string]any{"name": job.name, "hold": true}))
 		if reply == nil || reply.status != http.StatusOK {
 			c.counts.add("submit: outcome unknown")
 			continue // the next attempt uses a new name
 		}
-		if err := c.jobs.answered(job, reply.body.JobID, c.restarts.get(), reply.header.Get("X-Request-Id")); err != nil {
+		if err := c.jobs.setAnswered(job, reply.body.JobID, c.restarts.get(), reply.header.Get("X-Request-Id")); err != nil {
 			c.fail("%v: %s", err, reply.text)
 			return true
 		}
 		c.counts.add("submit")
-		c.own = append(c.own, job)
-		return c.lookAt(job)
+		c.ownJobs = append(c.ownJobs, job)
+		return c.checkJob(job)
 	}
 	return false
 }
@@ -167,46 +167,46 @@ func (c *chaosClient) submit() bool {
 // cancel cancels the client's oldest job. If that job has not survived a
 // restart of the controller yet, cancel keeps it in half of the cases.
 func (c *chaosClient) cancel() {
-	job := c.own[0]
+	job := c.ownJobs[0]
 	survived := job.restarts < c.restarts.get()
-	if !survived && rand.IntN(2) == 0 || !c.lookAt(job) {
+	if !survived && rand.IntN(2) == 0 || !c.checkJob(job) {
 		return
 	}
 	if survived {
 		c.counts.add("survived")
 	}
-	c.own = c.own[1:]
+	c.ownJobs = c.ownJobs[1:]
 	c.jobs.mu.Lock()
 	job.cancelling = true
 	c.jobs.mu.Unlock()
 	var before []int // if an answer was lost, the job may already be cancelled
 	for !c.ended() {
-		reply := c.once("DELETE", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id), "", before...)
+		reply := c.send("DELETE", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id), "", before...)
 		if reply != nil && (reply.status == http.StatusOK || slices.Contains(before, reply.status)) {
 			c.jobs.mu.Lock()
 			job.cancelled = true
 			c.jobs.mu.Unlock()
 			c.counts.add("cancel")
-			c.lookAt(job)
+			c.checkJob(job)
 			return
 		}
 		before = []int{http.StatusConflict}
 	}
 }
 
-// look requests a job that its user may see.
-func (c *chaosClient) look() bool {
-	job := c.jobs.some(c.user.may)
-	return job == nil || c.lookAt(job)
+// getOwnJob requests a job that its user may see.
+func (c *chaosClient) getOwnJob() bool {
+	job := c.jobs.pick(c.user.maySee)
+	return job == nil || c.checkJob(job)
 }
 
-// pry requests a job of another user. The controller must not show that job.
-func (c *chaosClient) pry() {
-	job := c.jobs.some(func(user string) bool { return user != c.user.name })
+// getForeignJob requests a job of another user. The controller must not show that job.
+func (c *chaosClient) getForeignJob() {
+	job := c.jobs.pick(func(user string) bool { return user != c.user.name })
 	if job == nil {
 		return
 	}
-	reply := c.once("GET", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id), "", http.StatusNotFound)
+	reply := c.send("GET", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id), "", http.StatusNotFound)
 	if reply != nil && reply.status == http.StatusOK {
 		c.fail("%s sees a job of %s: %s", c.user.name, job.user, reply.text)
 	}
@@ -215,11 +215,11 @@ func (c *chaosClient) pry() {
 	}
 }
 
-func (c *chaosClient) lookAt(job *chaosJob) bool {
+func (c *chaosClient) checkJob(job *chaosJob) bool {
 	c.jobs.mu.Lock()
 	wasCancelled := job.cancelled
 	c.jobs.mu.Unlock()
-	reply := c.again("GET", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id))
+	reply := c.retry("GET", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id))
 	if reply == nil {
 		return false
 	}
@@ -227,7 +227,7 @@ func (c *chaosClient) lookAt(job *chaosJob) bool {
 		c.fail("asked for job %d, %s, and got %s", job.id, job.name, reply.text)
 		return true
 	}
-	if err := c.jobs.judge(reply.body.Jobs[0], wasCancelled); err != nil {
+	if err := c.jobs.check(reply.body.Jobs[0], wasCancelled); err != nil {
 		c.fail("%v", err)
 	}
 	c.counts.add("look")
@@ -236,19 +236,19 @@ func (c *chaosClient) lookAt(job *chaosJob) bool {
 
 // list requests all jobs.
 func (c *chaosClient) list() {
-	there := c.jobs.there(c.user.may)
-	reply := c.again("GET", "/sched/"+harness.Version+"/jobs/")
+	expected := c.jobs.expected(c.user.maySee)
+	reply := c.retry("GET", "/sched/"+harness.Version+"/jobs/")
 	if reply == nil {
 		return
 	}
-	if err := c.jobs.judgeList(reply.body.Jobs, there, c.user.may); err != nil {
+	if err := c.jobs.checkList(reply.body.Jobs, expected, c.user.maySee); err != nil {
 		c.fail("the list of jobs: %v", err)
 	}
 	c.counts.add("list")
 }
 
 func (c *chaosClient) ping() bool {
-	reply := c.again("GET", harness.PingPath)
+	reply := c.retry("GET", harness.PingPath)
 	if reply == nil {
 		return false
 	}
@@ -260,7 +260,7 @@ func (c *chaosClient) ping() bool {
 }
 
 func (c *chaosClient) node() {
-	reply := c.again("GET", "/sched/"+harness.Version+"/node/"+c.Node)
+	reply := c.retry("GET", "/sched/"+harness.Version+"/node/"+c.Node)
 	if reply == nil {
 		return
 	}
@@ -273,44 +273,44 @@ func (c *chaosClient) node() {
 // ended reports whether the load has ended.
 func (c *chaosClient) ended() bool {
 	select {
-	case <-c.over:
+	case <-c.done:
 		return true
 	default:
 		return false
 	}
 }
 
-// again repeats a request until it is answered with 200. It returns nil if that
+// retry repeats a request until it is answered with 200. It returns nil if that
 // has not happened when the load ends.
-func (c *chaosClient) again(method, path string) *chaosReply {
+func (c *chaosClient) retry(method, path string) *chaosReply {
 	for !c.ended() {
-		if reply := c.once(method, path, ""); reply != nil && reply.status == http.StatusOK {
+		if reply := c.send(method, path, ""); reply != nil && reply.status == http.StatusOK {
 			return reply
 		}
 	}
 	return nil
 }
 
-// once sends one request, and checks everything in the answer that does not
+// send sends one request, and checks everything in the answer that does not
 // depend on the request. It returns nil if there was no answer. Any status
 // except 200 and those listed in also is a refusal. After a refusal, once waits
 // as long as the answer asks, but at most a second, because the test needs
 // constant load.
-func (c *chaosClient) once(method, path, body string, also ...int) *chaosReply {
+func (c *chaosClient) send(method, path, body string, accepted ...int) *chaosReply {
 	c.counts.add("requests")
-	began := time.Now()
-	ask := c.exchange
+	start := time.Now()
+	exchange := c.exchange
 	if c.h2 != nil {
-		ask = c.exchange2
+		exchange = c.exchange2
 	}
-	reply, err := ask(method, path, body)
-	c.counts.took(time.Since(began))
+	reply, err := exchange(method, path, body)
+	c.counts.addDuration(time.Since(start))
 	switch {
 	case err == nil:
 	case errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
-		c.fail("%s %s hangs: no answer, and no end of the connection, in %s", method, path, time.Since(began))
+		c.fail("%s %s hangs: no answer, and no end of the connection, in %s", method, path, time.Since(start))
 		return nil
-	case closed(err):
+	case isClosed(err):
 		c.counts.add("closed")
 		return nil
 	default:
@@ -318,11 +318,11 @@ func (c *chaosClient) once(method, path, body string, also ...int) *chaosReply {
 		return nil
 	}
 	c.counts.add("answered, " + c.kind)
-	if err := c.judge(reply, also); err != nil {
+	if err := c.check(reply, accepted); err != nil {
 		c.fail("%s %s: %v: status %d: %.2000s", method, path, err, reply.status, reply.text)
 		return nil
 	}
-	if !slices.Contains(append(also, http.StatusOK), reply.status) {
+	if !slices.Contains(append(accepted, http.StatusOK), reply.status) {
 		c.counts.add("refused")
 		c.counts.add(fmt.Sprintf("refused, %d", reply.status))
 		wait, _ := strconv.Atoi(reply.header.Get("Retry-After"))
@@ -331,19 +331,19 @@ func (c *chaosClient) once(method, path, body string, also ...int) *chaosReply {
 	return reply
 }
 
-// judge reads an answer and returns an error that says what is wrong with it.
-func (c *chaosClient) judge(r *chaosReply, also []int) error {
+// check reads an answer and returns an error that says what is wrong with it.
+func (c *chaosClient) check(r *chaosReply, accepted []int) error {
 	if t := r.header.Get("Content-Type"); t != "application/json" {
 		return fmt.Errorf("Content-Type %q", t)
 	}
 	if err := json.Unmarshal(r.text, &r.body); err != nil {
 		return err
 	}
-	if id := r.header.Get("X-Request-Id"); id != "" && !c.counts.first(id) {
+	if id := r.header.Get("X-Request-Id"); id != "" && !c.counts.isNew(id) {
 		return fmt.Errorf("request %s was answered before", id)
 	}
 	outage := []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
-	if !slices.Contains(append(also, http.StatusOK), r.status) {
+	if !slices.Contains(append(accepted, http.StatusOK), r.status) {
 		if !slices.Contains(outage, r.status) || len(r.body.Errors) == 0 {
 			return errors.New("nothing that an outage explains")
 		}
@@ -359,13 +359,13 @@ func (c *chaosClient) judge(r *chaosReply, also []int) error {
 }
 
 func (c *chaosClient) fail(format string, args ...any) {
-	if c.counts.tell() {
+	if c.counts.shouldReport() {
 		c.t.Errorf("%s, by %s: %s", c.user.name, c.kind, fmt.Sprintf(format, args...))
 	}
 	time.Sleep(time.Second)
 }
 
-func (c *chaosClient) hangUp() {
+func (c *chaosClient) closeConn() {
 	if c.conn != nil {
 		c.conn.Close()
 	}
@@ -378,8 +378,8 @@ func (c *chaosClient) hangUp() {
 // would retry by itself, and hide bytes that it reads between two answers.
 func (c *chaosClient) exchange(method, path, body string) (*chaosReply, error) {
 	reply, err := c.exchange1(method, path, body)
-	if err != nil || !c.kept {
-		c.hangUp()
+	if err != nil || !c.keepAlive {
+		c.closeConn()
 	}
 	return reply, err
 }
@@ -390,13 +390,13 @@ func (c *chaosClient) exchange1(method, path, body string) (*chaosReply, error) 
 			return nil, err
 		}
 	}
-	c.conn.SetDeadline(time.Now().Add(chaosPatience))
+	c.conn.SetDeadline(time.Now().Add(chaosTimeout))
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: lab\r\nX-SCHED-USER-TOKEN: %s\r\n", method, path, c.user.token)
 	if body != "" {
 		fmt.Fprintf(&b, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
 	}
-	if !c.kept {
+	if !c.keepAlive {
 		b.WriteString("Connection: close\r\n")
 	}
 	if _, err := io.WriteString(c.conn, b.String()+"\r\n"+body); err != nil {
@@ -417,13 +417,13 @@ func (c *chaosClient) exchange1(method, path, body string) (*chaosReply, error) 
 		rest, _ := c.in.Peek(n)
 		return nil, fmt.Errorf("more data than the answer: %.200q", rest)
 	}
-	if !c.kept {
-		if rest, err := io.ReadAll(c.in); len(rest) > 0 || err != nil && !closed(err) {
+	if !c.keepAlive {
+		if rest, err := io.ReadAll(c.in); len(rest) > 0 || err != nil && !isClosed(err) {
 			return nil, fmt.Errorf("after the last answer: %.200q, %w", rest, err)
 		}
 	}
 	if resp.Close {
-		c.hangUp()
+		c.closeConn()
 	}
 	return reply, nil
 }
@@ -433,14 +433,14 @@ func (c *chaosClient) dial() error {
 	if c.tls {
 		address = c.Addr
 	}
-	conn, err := net.DialTimeout("tcp", address, chaosPatience)
+	conn, err := net.DialTimeout("tcp", address, chaosTimeout)
 	if err != nil {
 		return err
 	}
 	c.conn = conn
 	if c.tls {
-		conn.SetDeadline(time.Now().Add(chaosPatience))
-		secured := tls.Client(conn, c.trusting())
+		conn.SetDeadline(time.Now().Add(chaosTimeout))
+		secured := tls.Client(conn, c.tlsConfig())
 		if err := secured.Handshake(); err != nil {
 			return err
 		}
@@ -452,7 +452,7 @@ func (c *chaosClient) dial() error {
 
 // exchange2 sends one request of HTTP/2.
 func (c *chaosClient) exchange2(method, path, body string) (*chaosReply, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), chaosPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), chaosTimeout)
 	defer cancel()
 	reply := &chaosReply{}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reply.local = i.Conn.LocalAddr().String() }})
@@ -477,17 +477,17 @@ func (c *chaosClient) exchange2(method, path, body string) (*chaosReply, error) 
 	return reply, err
 }
 
-// closed reports whether err means that the other side ended the connection or
+// isClosed reports whether err means that the other side ended the connection or
 // the stream.
-func closed(err error) bool {
-	for _, is := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
-		if errors.Is(err, is) {
+func isClosed(err error) bool {
+	for _, target := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, target) {
 			return true
 		}
 	}
 	text := err.Error()
-	for _, is := range []string{"http2: client connection lost", "http2: server sent GOAWAY", "http2: client conn", "INTERNAL_ERROR", "CANCEL", "REFUSED_STREAM", "remote error: tls: internal error"} {
-		if strings.Contains(text, is) {
+	for _, target := range []string{"http2: client connection lost", "http2: server sent GOAWAY", "http2: client conn", "INTERNAL_ERROR", "CANCEL", "REFUSED_STREAM", "remote error: tls: internal error"} {
+		if strings.Contains(text, target) {
 			return true
 		}
 	}

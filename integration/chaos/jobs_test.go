@@ -32,8 +32,8 @@ type chaosJob struct {
 	cancelled  bool // the job was cancelled, and the client got the answer
 }
 
-// shown is a job as an answer contains it.
-type shown struct {
+// shownJob is a job as an answer contains it.
+type shownJob struct {
 	ID    int      `json:"job_id"`
 	Name  string   `json:"name"`
 	User  string   `json:"user_name"`
@@ -54,49 +54,49 @@ func (j *chaosJobs) add(name, user string) *chaosJob {
 	return job
 }
 
-// answered records the number that a job has received.
-func (j *chaosJobs) answered(job *chaosJob, id, restarts int, request string) error {
+// setAnswered records the number that a job has received.
+func (j *chaosJobs) setAnswered(job *chaosJob, id, restarts int, request string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if other := j.byID[id]; other != nil || id < 1 {
-		return fmt.Errorf("%s was answered with number %d, which is %+v", job.name, id, other)
+	if existing := j.byID[id]; existing != nil || id < 1 {
+		return fmt.Errorf("%s was answered with number %d, which is %+v", job.name, id, existing)
 	}
 	job.id, job.restarts, job.request = id, restarts, request
 	j.byID[id] = job
 	return nil
 }
 
-// some returns a job whose submission was answered, which has not been
+// pick returns a job whose submission was answered, which has not been
 // cancelled, and whose owner is a user for whom whose(user) is true. It returns
 // nil if there is no such job.
-func (j *chaosJobs) some(whose func(string) bool) *chaosJob {
+func (j *chaosJobs) pick(match func(string) bool) *chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, job := range j.byID { // in random order
-		if !job.cancelling && whose(job.user) {
+		if !job.cancelling && match(job.user) {
 			return job
 		}
 	}
 	return nil
 }
 
-// there returns the jobs that a list must contain if it is requested now. It
+// expected returns the jobs that a list must contain if it is requested now. It
 // skips the jobs of users for whom whose(user) is false.
-func (j *chaosJobs) there(whose func(string) bool) []*chaosJob {
+func (j *chaosJobs) expected(match func(string) bool) []*chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Collect(func(yield func(*chaosJob) bool) {
 		for _, job := range j.byID {
-			if !job.cancelling && whose(job.user) && !yield(job) {
+			if !job.cancelling && match(job.user) && !yield(job) {
 				return
 			}
 		}
 	})
 }
 
-// judge returns an error if a job in an answer is wrong. wasCancelled states
+// check returns an error if a job in an answer is wrong. wasCancelled states
 // whether the job was cancelled before the request.
-func (j *chaosJobs) judge(s shown, wasCancelled bool) error {
+func (j *chaosJobs) check(s shownJob, wasCancelled bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	job := j.named[s.Name]
@@ -115,26 +115,26 @@ func (j *chaosJobs) judge(s shown, wasCancelled bool) error {
 	return nil
 }
 
-// judgeList returns an error if list contains a job twice, a wrong job, or a
+// checkList returns an error if list contains a job twice, a wrong job, or a
 // job of a user for whom whose(user) is false. It also returns an error if list
 // lacks one of the jobs in there, which the method there returned before the
 // request.
-func (j *chaosJobs) judgeList(list []shown, there []*chaosJob, whose func(string) bool) error {
+func (j *chaosJobs) checkList(list []shownJob, expected []*chaosJob, match func(string) bool) error {
 	names := map[string]bool{}
 	for _, s := range list {
 		if names[s.Name] {
 			return fmt.Errorf("%q is in the list twice", s.Name)
 		}
-		if names[s.Name] = true; !whose(s.User) {
+		if names[s.Name] = true; !match(s.User) {
 			return fmt.Errorf("%q of %s is in the list", s.Name, s.User)
 		}
-		if err := j.judge(s, false); err != nil {
+		if err := j.check(s, false); err != nil {
 			return err
 		}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, job := range there {
+	for _, job := range expected {
 		if !job.cancelling && !names[job.name] {
 			return fmt.Errorf("job %d is not in a list of %d", job.id, len(list))
 		}
@@ -149,26 +149,30 @@ func (c *chaos) chaosToken(user string) string {
 	key, err := os.ReadFile(c.Key())
 	harness.Must(c.t, err)
 	now := time.Now()
-	return harness.Forge(c.t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(c.lasts + time.Hour).Unix(), "sun": user})
+	return harness.NewToken(c.t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(c.duration + time.Hour).Unix(), "sun": user})
 }
 
 // chaosCounts counts the clients' requests and their results.
 type chaosCounts struct {
-	mu     sync.Mutex
-	counts map[string]int
-	seen   map[string]bool // ids of requests; each may appear in one answer only
-	wrong  int
-	most   time.Duration // longest duration of a request, whatever its result
+	mu      sync.Mutex
+	counts  map[string]int
+	seen    map[string]bool // ids of requests; each may appear in one answer only
+	wrong   int
+	longest time.Duration // longest duration of a request, whatever its result
 }
 
-func (y *chaosCounts) add(what string) { y.mu.Lock(); y.counts[what]++; y.mu.Unlock() }
+func (y *chaosCounts) add(name string) { y.mu.Lock(); y.counts[name]++; y.mu.Unlock() }
 
-func (y *chaosCounts) of(what string) int { y.mu.Lock(); defer y.mu.Unlock(); return y.counts[what] }
+func (y *chaosCounts) get(name string) int { y.mu.Lock(); defer y.mu.Unlock(); return y.counts[name] }
 
-func (y *chaosCounts) took(d time.Duration) { y.mu.Lock(); y.most = max(y.most, d); y.mu.Unlock() }
+func (y *chaosCounts) addDuration(d time.Duration) {
+	y.mu.Lock()
+	y.longest = max(y.longest, d)
+	y.mu.Unlock()
+}
 
-// first reports whether the id of a request is new.
-func (y *chaosCounts) first(id string) bool {
+// isNew reports whether the id of a request is new.
+func (y *chaosCounts) isNew(id string) bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	old := y.seen[id]
@@ -176,21 +180,21 @@ func (y *chaosCounts) first(id string) bool {
 	return !old
 }
 
-// tell reports whether to print another error, because there may be many
+// shouldReport reports whether to print another error, because there may be many
 // similar errors.
-func (y *chaosCounts) tell() bool {
+func (y *chaosCounts) shouldReport() bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.wrong++
 	return y.wrong <= 20
 }
 
-func (y *chaosCounts) each(line func(string, any)) {
+func (y *chaosCounts) print(line func(string, any)) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	for _, what := range slices.SortedFunc(maps.Keys(y.counts), strings.Compare) {
-		line(what, y.counts[what])
+	for _, name := range slices.SortedFunc(maps.Keys(y.counts), strings.Compare) {
+		line(name, y.counts[name])
 	}
 	line("wrong", y.wrong)
-	line("the longest took", y.most.Round(time.Millisecond))
+	line("the longest took", y.longest.Round(time.Millisecond))
 }

@@ -44,7 +44,7 @@ func build(t *testing.T) *image {
 			t.Logf("buildah does not work here: %v", err)
 		}
 	}
-	return follow(t)
+	return buildManually(t)
 }
 
 func buildah(t *testing.T) (*image, error) {
@@ -80,9 +80,9 @@ func buildah(t *testing.T) (*image, error) {
 	return i, err
 }
 
-// follow builds the image as the Containerfile says, without buildah. It
+// buildManually builds the image as the Containerfile says, without buildah. It
 // supports only the instructions that this Containerfile contains.
-func follow(t *testing.T) *image {
+func buildManually(t *testing.T) *image {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(harness.Root, "deploy/container/Containerfile"))
 	harness.Must(t, err)
@@ -116,11 +116,11 @@ func follow(t *testing.T) *image {
 	return i
 }
 
-// run starts a container in namespaces, as a container runtime does: with an
+// runScript starts a container in namespaces, as a container runtime does: with an
 // ordinary user, no_new_privs, a read-only root and the cluster's
 // configuration. The container has the network of this machine, on which the
 // controller runs.
-const run = `mount --make-rprivate /
+const runScript = `mount --make-rprivate /
 mount --bind "$ROOT" "$ROOT"
 mount -t proc proc "$ROOT/proc"
 mount --bind /dev/null "$ROOT/dev/null"
@@ -135,12 +135,12 @@ func TestContainer(t *testing.T) {
 	if out, err := exec.Command("unshare", "--mount", "--pid", "--fork", "true").CombinedOutput(); err != nil {
 		t.Skipf("namespaces can't be made here: %s", out)
 	}
-	for name, build := range map[string]func(*testing.T) *image{"image": build, "copied": follow} {
-		t.Run(name, func(t *testing.T) { serve(t, build(t)) })
+	for name, build := range map[string]func(*testing.T) *image{"image": build, "copied": buildManually} {
+		t.Run(name, func(t *testing.T) { checkServes(t, build(t)) })
 	}
 }
 
-func serve(t *testing.T, i *image) {
+func checkServes(t *testing.T, i *image) {
 	uid, gid, _ := strings.Cut(i.User, ":")
 	if uid == "" || uid == "0" || gid == "0" || len(i.Env) == 0 {
 		t.Fatalf("the image runs as %q with %q", i.User, i.Env)
@@ -156,7 +156,7 @@ func serve(t *testing.T, i *image) {
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	harness.Must(t, err)
 	defer log.Close()
-	args := append([]string{"-ec", run, "run"}, i.Entrypoint...)
+	args := append([]string{"-ec", runScript, "run"}, i.Entrypoint...)
 	cmd := exec.Command("bash", append(args, "-v", address)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS}
 	cmd.Env = append(os.Environ(), "ROOT="+i.root, "CONF="+conf, "VARIABLE="+i.Env[len(i.Env)-1], "USERSPEC="+i.User)
@@ -196,12 +196,12 @@ func serve(t *testing.T, i *image) {
 	if layers == nil || !strings.Contains(layers[1], "seccomp") || !strings.Contains(layers[1], "no_new_privs") {
 		t.Errorf("confinement %q", layers)
 	}
-	ids(t, cmd.Process.Pid, uid, gid)
+	checkIDs(t, cmd.Process.Pid, uid, gid)
 }
 
-// ids checks that the container's first process and its descendants run as the
+// checkIDs checks that the container's first process and its descendants run as the
 // image's user, and that this user can gain no privileges.
-func ids(t *testing.T, first int, uid, gid string) {
+func checkIDs(t *testing.T, first int, uid, gid string) {
 	t.Helper()
 	found := 0
 	for _, pid := range append(children(first), strconv.Itoa(first)) {
@@ -257,7 +257,7 @@ func TestKubernetes(t *testing.T) {
 	}
 	pod := kinds["Deployment"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 	user := pod["securityContext"].(map[string]any)["runAsUser"]
-	if got := follow(t).User; got != fmt.Sprintf("%v:%v", user, user) {
+	if got := buildManually(t).User; got != fmt.Sprintf("%v:%v", user, user) {
 		t.Errorf("the image has user %s, the example %v", got, user)
 	}
 	context := pod["containers"].([]any)[0].(map[string]any)["securityContext"].(map[string]any)

@@ -20,7 +20,7 @@ func TestClusterMetrics(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	rest := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-	l.Gate(t, nil, rest)
+	l.StartGateway(t, nil, rest)
 	scrape := func(token, query string) (int, string) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -37,7 +37,7 @@ func TestClusterMetrics(t *testing.T) {
 		harness.Must(t, err)
 		return resp.StatusCode, string(body)
 	}
-	has := func(text string, want ...string) {
+	checkLines := func(text string, want ...string) {
 		t.Helper()
 		for _, line := range want {
 			if !strings.Contains(text, "\n"+line+"\n") {
@@ -49,7 +49,7 @@ func TestClusterMetrics(t *testing.T) {
 	if status != http.StatusOK {
 		t.Fatalf("%d %s", status, text)
 	}
-	has(text, "slurm_jobs 0", "slurm_nodes 1", "slurm_nodes_idle 1", "slurm_partitions 1", "slurm_jobs_cpus_alloc 0", `schedrestd_cluster_cpus{state="allocated"} 0`)
+	checkLines(text, "slurm_jobs 0", "slurm_nodes 1", "slurm_nodes_idle 1", "slurm_partitions 1", "slurm_jobs_cpus_alloc 0", `schedrestd_cluster_cpus{state="allocated"} 0`)
 
 	l.Submit("#!/bin/sh\nsleep 1000\n", nil)
 	l.Submit("#!/bin/sh\n", map[string]any{"hold": true})
@@ -59,7 +59,7 @@ func TestClusterMetrics(t *testing.T) {
 		// node yet.
 		return strings.Contains(text, "\nslurm_jobs_nodes_alloc 1\n") && strings.Contains(text, "\nslurm_jobs_hold 1\n")
 	})
-	has(text, "slurm_jobs 2", "slurm_jobs_pending 1", "slurm_jobs_running 1", "slurm_jobs_cpus_alloc 1", "slurm_nodes_idle 0", "slurm_sdiag_jobs_submitted 2",
+	checkLines(text, "slurm_jobs 2", "slurm_jobs_pending 1", "slurm_jobs_running 1", "slurm_jobs_cpus_alloc 1", "slurm_nodes_idle 0", "slurm_sdiag_jobs_submitted 2",
 		`schedrestd_cluster_cpus{state="allocated"} 1`)
 	if !strings.Contains(text, "slurm_user_jobs_running{username=\"") {
 		t.Error("no jobs of users")

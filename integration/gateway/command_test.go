@@ -17,17 +17,17 @@ import (
 func TestPicked(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions([]string{"-d", "v0.0.42+fast", "-s", "schedctld"}, "SCHEDRESTD_JSON=pretty", "SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.40"))
-	a := l.Ask("GET", "/sched/v0.0.42/ping", "").Want(t, 200)
+	a := l.Request("GET", "/sched/v0.0.42/ping", "").Want(t, 200)
 	if !strings.Contains(a.Text, "\n  \"pings\": [") {
 		t.Errorf("not in lines:\n%s", a.Text)
 	}
-	a = l.Ask("GET", "/sched/v0.0.43/ping", "").Want(t, 404)
+	a = l.Request("GET", "/sched/v0.0.43/ping", "").Want(t, 404)
 	if !strings.Contains(a.Text, "v0.0.42") {
 		t.Errorf("the log does not name the version that is served:\n%s", a.Text)
 	}
-	l.Ask("GET", "/sched/v0.0.40/ping", "").Want(t, 404) // the option overrides the variable
-	l.Ask("GET", "/scheddb/v0.0.42/diag", "").Want(t, 404)
-	l.Ask("GET", "/slurm/v0.0.42/ping", "").Want(t, 404)
+	l.Request("GET", "/sched/v0.0.40/ping", "").Want(t, 404) // the option overrides the variable
+	l.Request("GET", "/scheddb/v0.0.42/diag", "").Want(t, 404)
+	l.Request("GET", "/slurm/v0.0.42/ping", "").Want(t, 404)
 	harness.Eventually(t, "a line for a request", func() bool { return strings.Contains(l.Logged(), " level=INFO msg=request ") })
 }
 
@@ -36,8 +36,8 @@ func TestPicked(t *testing.T) {
 func TestQuiet(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions(nil, "SLURMRESTD_DEBUG=error"))
-	l.Ask("GET", "/sched/v0.0.43/ping", "").Want(t, 200)
-	l.Ask("GET", "/sched/v0.0.43/ping", "", "X-SCHED-USER-TOKEN: x.y.z").Want(t, 401)
+	l.Request("GET", "/sched/v0.0.43/ping", "").Want(t, 200)
+	l.Request("GET", "/sched/v0.0.43/ping", "", "X-SCHED-USER-TOKEN: x.y.z").Want(t, 401)
 	harness.Must(t, l.Daemons["schedrestd"].Stop())
 	if log := l.Logged(); log != "" {
 		t.Errorf("logged at error:\n%s", log)
@@ -52,12 +52,12 @@ func TestNoTokensInLogs(t *testing.T) {
 	l := harness.NewLab(t, harness.WithOptions([]string{"-vvvvvv"}))
 	const planted = "planted-word-that-is-logged"
 	forged := "eyJhbGciOiJIUzI1NiJ9.forgedpayload.forgedsignature"
-	l.Ask("GET", "/sched/v0.0.43/node/"+planted, "").Want(t, 404)
-	l.Ask("GET", "/sched/v0.0.43/ping", "", "X-SCHED-USER-TOKEN: "+forged).Want(t, 401)
-	l.Ask("GET", "/sched/v0.0.43/ping", "", "Authorization: Bearer "+l.OwnToken).Want(t, 200)
-	l.Ask("GET", "/sched/v0.0.43/ping", "", "Authorization: Bearer "+forged).Want(t, 401)
-	l.Ask("GET", "/sched/v0.0.43/ping?token="+forged, "", "X-SCHED-USER-TOKEN: "+l.OwnToken, "X-SCHED-USER-TOKEN: "+forged).Want(t, 401)
-	l.Ask("POST", "/sched/v0.0.43/job/submit", `{"job":{"environment":["SCHED_JWT=`+forged+`"],"current_working_directory":"/nowhere"},"script":`)
+	l.Request("GET", "/sched/v0.0.43/node/"+planted, "").Want(t, 404)
+	l.Request("GET", "/sched/v0.0.43/ping", "", "X-SCHED-USER-TOKEN: "+forged).Want(t, 401)
+	l.Request("GET", "/sched/v0.0.43/ping", "", "Authorization: Bearer "+l.OwnToken).Want(t, 200)
+	l.Request("GET", "/sched/v0.0.43/ping", "", "Authorization: Bearer "+forged).Want(t, 401)
+	l.Request("GET", "/sched/v0.0.43/ping?token="+forged, "", "X-SCHED-USER-TOKEN: "+l.OwnToken, "X-SCHED-USER-TOKEN: "+forged).Want(t, 401)
+	l.Request("POST", "/sched/v0.0.43/job/submit", `{"job":{"environment":["SCHED_JWT=`+forged+`"],"current_working_directory":"/nowhere"},"script":`)
 	harness.Must(t, l.Daemons["schedrestd"].Stop())
 	log := l.Logged()
 	if !strings.Contains(log, planted) {
@@ -84,11 +84,11 @@ func TestReread(t *testing.T) {
 			}
 		}
 		http.DefaultClient.CloseIdleConnections() // an open connection stays with its worker
-		a := l.Ask("GET", "/sched/v0.0.43/ping", "").Want(t, 200)
+		a := l.Request("GET", "/sched/v0.0.43/ping", "").Want(t, 200)
 		harness.Must(t, json.Unmarshal([]byte(a.Text), &answer))
 		return answer.Meta.Sched.Cluster
 	}
-	reread := func(text, logged string) {
+	reload := func(text, logged string) {
 		t.Helper()
 		before := strings.Count(l.Logged(), logged)
 		harness.Must(t, os.WriteFile(l.Conf(), []byte(text), 0o600))
@@ -98,11 +98,11 @@ func TestReread(t *testing.T) {
 	if got := cluster(); got != "demo" {
 		t.Fatalf("cluster %q", got)
 	}
-	reread(strings.Replace(string(text), "ClusterName=demo", "ClusterName=renamed", 1), "configuration reloaded")
+	reload(strings.Replace(string(text), "ClusterName=demo", "ClusterName=renamed", 1), "configuration reloaded")
 	if got := cluster(); got != "renamed" {
 		t.Errorf("cluster %q after it was renamed", got)
 	}
-	reread("ClusterName=broken\nSchedctldPort=none\n", "new configuration rejected")
+	reload("ClusterName=broken\nSchedctldPort=none\n", "new configuration rejected")
 	if log := l.Logged(); !strings.Contains(log, filepath.Base(l.Conf())+":2: SchedctldPort") {
 		t.Errorf("the log does not have the reason:\n%s", log)
 	}
@@ -112,11 +112,11 @@ func TestReread(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // a key file of this user would be refused with another SchedUser
 	}
-	reread(strings.Replace(string(text), "SchedUser="+l.Owner, "SchedUser=daemon", 1), "needs a restart")
+	reload(strings.Replace(string(text), "SchedUser="+l.Owner, "SchedUser=daemon", 1), "needs a restart")
 	// Without capabilities, root can't read a file that only another user may
 	// read.
-	harness.Must(t, os.Chown(l.Conf(), int(harness.SomeUser(t).UID), -1))
-	reread(string(text), "the running parent can only reread files that root may read without privileges")
+	harness.Must(t, os.Chown(l.Conf(), int(harness.OrdinaryUser(t).UID), -1))
+	reload(string(text), "the running parent can only reread files that root may read without privileges")
 	if got := cluster(); got != "demo" {
 		t.Errorf("cluster %q in the end", got)
 	}

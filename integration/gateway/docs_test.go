@@ -21,9 +21,9 @@ import (
 // debugging pipe, with JSON messages that end with a NUL byte.
 type browser struct {
 	t        *testing.T
-	to       *os.File
-	from     *bufio.Reader
-	last     int
+	commands *os.File
+	messages *bufio.Reader
+	lastID   int
 	session  string
 	problems []string // errors in the console, and violations of the page's security policy
 	requests []string // addresses that the page requested
@@ -36,7 +36,7 @@ func startBrowser(t *testing.T) *browser {
 	if err != nil {
 		t.Skip("chromium is not installed")
 	}
-	theirs, to, err := os.Pipe()
+	commandsOut, to, err := os.Pipe()
 	harness.Must(t, err)
 	from, answers, err := os.Pipe()
 	harness.Must(t, err)
@@ -44,13 +44,13 @@ func startBrowser(t *testing.T) *browser {
 	cmd := exec.Command(program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions",
 		"--no-first-run", "--disable-background-networking", "--user-data-dir="+dir, "--window-size=1280,1400", "--remote-debugging-pipe", "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+dir, "NO_PROXY=127.0.0.1", "http_proxy=", "https_proxy=")
-	cmd.ExtraFiles = []*os.File{theirs, answers}
+	cmd.ExtraFiles = []*os.File{commandsOut, answers}
 	var errOut bytes.Buffer
 	cmd.Stderr = &errOut
 	harness.Must(t, cmd.Start())
-	theirs.Close()
+	commandsOut.Close()
 	answers.Close()
-	b := &browser{t: t, to: to, from: bufio.NewReaderSize(from, 1<<20)}
+	b := &browser{t: t, commands: to, messages: bufio.NewReaderSize(from, 1<<20)}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("chromium:\n%.2000s", errOut.Bytes())
@@ -60,22 +60,22 @@ func startBrowser(t *testing.T) *browser {
 		from.Close()
 	})
 	var target struct{ TargetID string }
-	b.do("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var attached struct{ SessionID string }
-	b.do("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	b.session = attached.SessionID
 	for _, domain := range []string{"Runtime", "Log", "Network", "Page"} {
-		b.do(domain+".enable", nil, nil)
+		b.call(domain+".enable", nil, nil)
 	}
 	return b
 }
 
-// do sends a command and waits for its result. It collects the events that
+// call sends a command and waits for its result. It collects the events that
 // arrive before the result.
-func (b *browser) do(method string, params any, result any) {
+func (b *browser) call(method string, params any, result any) {
 	b.t.Helper()
-	b.last++
-	message := map[string]any{"id": b.last, "method": method, "params": params}
+	b.lastID++
+	message := map[string]any{"id": b.lastID, "method": method, "params": params}
 	if params == nil {
 		message["params"] = map[string]any{}
 	}
@@ -84,10 +84,10 @@ func (b *browser) do(method string, params any, result any) {
 	}
 	text, err := json.Marshal(message)
 	harness.Must(b.t, err)
-	_, err = b.to.Write(append(text, 0))
+	_, err = b.commands.Write(append(text, 0))
 	harness.Must(b.t, err)
 	for {
-		text, err := b.from.ReadBytes(0)
+		text, err := b.messages.ReadBytes(0)
 		harness.Must(b.t, err)
 		var answer struct {
 			ID     int
@@ -98,10 +98,10 @@ func (b *browser) do(method string, params any, result any) {
 		}
 		harness.Must(b.t, json.Unmarshal(bytes.TrimRight(text, "\x00"), &answer))
 		if answer.Method != "" {
-			b.event(answer.Method, answer.Params)
+			b.handleEvent(answer.Method, answer.Params)
 			continue
 		}
-		if answer.ID != b.last {
+		if answer.ID != b.lastID {
 			continue
 		}
 		if answer.Error != nil {
@@ -114,7 +114,7 @@ func (b *browser) do(method string, params any, result any) {
 	}
 }
 
-func (b *browser) event(method string, params json.RawMessage) {
+func (b *browser) handleEvent(method string, params json.RawMessage) {
 	var p struct {
 		Type    string
 		Entry   struct{ Level, Text, URL string }
@@ -139,7 +139,7 @@ func (b *browser) eval(expression string) any {
 		Result           struct{ Value any }
 		ExceptionDetails any
 	}
-	b.do("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
+	b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
 	if answer.ExceptionDetails != nil {
 		b.t.Fatalf("%s: %v", expression, answer.ExceptionDetails)
 	}
@@ -147,11 +147,11 @@ func (b *browser) eval(expression string) any {
 }
 
 // await waits until a JavaScript expression is true.
-func (b *browser) await(what, expression string) {
+func (b *browser) await(event, expression string) {
 	b.t.Helper()
-	for end := time.Now().Add(time.Minute); b.eval(expression) != true; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			b.t.Fatalf("did not happen: %s\n%s\n%s", what, strings.Join(b.problems, "\n"), b.eval("document.body.innerText.slice(0, 2000)"))
+	for deadline := time.Now().Add(time.Minute); b.eval(expression) != true; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("did not happen: %s\n%s\n%s", event, strings.Join(b.problems, "\n"), b.eval("document.body.innerText.slice(0, 2000)"))
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (b *browser) screenshot(name string) {
 		return
 	}
 	var picture struct{ Data string }
-	b.do("Page.captureScreenshot", map[string]any{"format": "png"}, &picture)
+	b.call("Page.captureScreenshot", map[string]any{"format": "png"}, &picture)
 	data, err := base64.StdEncoding.DecodeString(picture.Data)
 	harness.Must(b.t, err)
 	harness.Must(b.t, os.WriteFile(filepath.Join(dir, name+".png"), data, 0o644))
@@ -181,8 +181,8 @@ func TestDocsPage(t *testing.T) {
 	var document struct {
 		Paths map[string]map[string]struct{ OperationID string }
 	}
-	harness.Must(t, json.Unmarshal([]byte(l.Ask("GET", "/openapi.json", "").Text), &document))
-	wanted := map[[2]string]map[string]bool{} // by spelling and version
+	harness.Must(t, json.Unmarshal([]byte(l.Request("GET", "/openapi.json", "").Text), &document))
+	want := map[[2]string]map[string]bool{} // by spelling and version
 	parts := regexp.MustCompile(`^/([a-z]+)/(v0\.0\.\d+)/`)
 	for path, methods := range document.Paths {
 		m := parts.FindStringSubmatch(path)
@@ -195,15 +195,15 @@ func TestDocsPage(t *testing.T) {
 			}
 			for _, o := range methods {
 				key := [2]string{names, m[2]}
-				if wanted[key] == nil {
-					wanted[key] = map[string]bool{}
+				if want[key] == nil {
+					want[key] = map[string]bool{}
 				}
-				wanted[key][o.OperationID] = true
+				want[key][o.OperationID] = true
 			}
 		}
 	}
 
-	b.do("Page.navigate", map[string]any{"url": l.URL + "/docs"}, nil)
+	b.call("Page.navigate", map[string]any{"url": l.URL + "/docs"}, nil)
 	b.await("the page lists operations", `document.querySelectorAll(".opblock").length > 0`)
 	b.screenshot("docs")
 	if got := b.eval(`[...document.querySelectorAll("#version option")].map(o => o.value).join(" ")`); got != "v0.0.45 v0.0.44 v0.0.43 v0.0.42 v0.0.41 v0.0.40" {
@@ -213,7 +213,7 @@ func TestDocsPage(t *testing.T) {
 		b.eval(fmt.Sprintf(`for (const [id, value] of [["names", %q], ["version", %q]]) {
 			const e = document.getElementById(id); e.value = value; e.dispatchEvent(new Event("change")); }`, names, version))
 	}
-	for key, operations := range wanted {
+	for key, operations := range want {
 		selectBoth(key[0], key[1])
 		b.await(fmt.Sprintf("%v lists %d operations", key, len(operations)), fmt.Sprintf(`document.querySelectorAll(".opblock").length === %d`, len(operations)))
 		ids, _ := b.eval(`[...document.querySelectorAll(".opblock")].map(o => o.id).join(" ")`).(string)
@@ -242,11 +242,11 @@ func TestDocsPage(t *testing.T) {
 		b.eval(fmt.Sprintf(`document.querySelector("%s").scrollIntoView()`, operation))
 		b.screenshot("call-" + names)
 	}
-	if shown, _ := b.eval("document.body.innerText").(string); strings.Contains(shown, strings.Split(l.OwnToken, ".")[2]) {
+	if pageText, _ := b.eval("document.body.innerText").(string); strings.Contains(pageText, strings.Split(l.OwnToken, ".")[2]) {
 		t.Error("the page shows the token")
 	}
-	if kept := b.eval(`localStorage.length + sessionStorage.length + document.cookie.length`); kept != 0.0 {
-		t.Errorf("the page stores %v things", kept)
+	if stored := b.eval(`localStorage.length + sessionStorage.length + document.cookie.length`); stored != 0.0 {
+		t.Errorf("the page stores %v things", stored)
 	}
 	for _, url := range b.requests {
 		if !strings.HasPrefix(url, l.URL+"/") && !strings.HasPrefix(url, "data:") && url != "about:blank" || strings.Contains(url, l.OwnToken) {
@@ -260,7 +260,7 @@ func TestDocsPage(t *testing.T) {
 	// Violate the security policy deliberately. If the browser did not report
 	// this, the lack of reports above would prove nothing.
 	b.problems = nil
-	if ran := b.eval(`(() => { const s = document.createElement("script"); s.textContent = "window.injected = true"; document.body.append(s); return window.injected === true })()`); ran != false {
+	if executed := b.eval(`(() => { const s = document.createElement("script"); s.textContent = "window.injected = true"; document.body.append(s); return window.injected === true })()`); executed != false {
 		t.Error("a script in the page was executed")
 	}
 	b.await("the next command's result", "true")
@@ -273,8 +273,8 @@ func TestDocsPage(t *testing.T) {
 func TestDocsPageIsOff(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions(nil, "SCHEDRESTD_DOCS=off"))
-	l.Ask("GET", "/docs", "").Want(t, 404)
-	if a := l.Ask("GET", "/openapi.json", ""); a.Status != 200 {
+	l.Request("GET", "/docs", "").Want(t, 404)
+	if a := l.Request("GET", "/openapi.json", ""); a.Status != 200 {
 		t.Errorf("the document: %d", a.Status)
 	}
 }

@@ -21,17 +21,17 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// rooted starts a gateway as root with supplementary groups, as after a login.
-func rooted(l *harness.Lab, t *testing.T, env []string, args ...string) *harness.Gate {
+// startAsRoot starts a gateway as root with supplementary groups, as after a login.
+func startAsRoot(l *harness.Lab, t *testing.T, env []string, args ...string) *harness.Gateway {
 	t.Helper()
 	p := l.Restd
 	p.Args = append([]string{"-f", l.Conf()}, args...)
 	p.Credential = &syscall.Credential{Groups: []uint32{0, 4, 7, 44}}
-	return l.GateOf(t, p, env)
+	return l.StartGatewayPart(t, p, env)
 }
 
-// idsOf returns the uid, the gid and the supplementary groups of a process.
-func idsOf(t *testing.T, pid int) string {
+// processIDs returns the uid, the gid and the supplementary groups of a process.
+func processIDs(t *testing.T, pid int) string {
 	t.Helper()
 	s := harness.StatusOf(t, pid)
 	return fmt.Sprint(strings.Fields(s["Uid"]), strings.Fields(s["Gid"]), strings.Fields(s["Groups"]))
@@ -45,7 +45,7 @@ func fourTimes(n uint32) []uint32 { return []uint32{n, n, n, n} }
 func TestUserAndGroup(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	u := harness.SomeUser(t)
+	u := harness.OrdinaryUser(t)
 	l := harness.NewLab(t)
 	for _, tt := range []struct {
 		args []string
@@ -55,13 +55,13 @@ func TestUserAndGroup(t *testing.T) {
 		{[]string{"-u", u.Name, "-g", "61234"}, fmt.Sprint(fourTimes(u.UID), fourTimes(61234), "[]")},
 		{[]string{"-u", "61234", "-g", strconv.Itoa(int(u.GID))}, fmt.Sprint(fourTimes(61234), fourTimes(u.GID), "[]")},
 	} {
-		g := rooted(l, t, nil, append(tt.args, "127.0.0.1:0")...)
+		g := startAsRoot(l, t, nil, append(tt.args, "127.0.0.1:0")...)
 		pids := g.Workers()
 		if len(pids) == 0 {
 			t.Fatal("no worker")
 		}
 		for _, pid := range pids {
-			if got := idsOf(t, pid); strings.ReplaceAll(got, " []", "[]") != strings.ReplaceAll(tt.want, " []", "[]") {
+			if got := processIDs(t, pid); strings.ReplaceAll(got, " []", "[]") != strings.ReplaceAll(tt.want, " []", "[]") {
 				t.Errorf("%q: a worker has %s, want %s", tt.args, got, tt.want)
 			}
 		}
@@ -73,16 +73,16 @@ func TestUserAndGroup(t *testing.T) {
 func TestUserCheck(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	u := harness.SomeUser(t)
-	var own string // path of a configuration with another SchedUser
+	u := harness.OrdinaryUser(t)
+	var ownConf string // path of a configuration with another SchedUser
 	l := harness.NewLab(t, func(l *harness.Lab) {
-		own = filepath.Join(l.Dir, "etc", "own.conf")
+		ownConf = filepath.Join(l.Dir, "etc", "own.conf")
 	})
 	text, err := os.ReadFile(l.Conf())
 	harness.Must(t, err)
 	changed := regexp.MustCompile(`(?m)^SchedUser=.*$`).ReplaceAllString(string(text), "SchedUser="+u.Name)
 	changed = regexp.MustCompile(`(?m)^AuthAltParameters=.*$`).ReplaceAllString(changed, "")
-	harness.Must(t, os.WriteFile(own, []byte(changed), 0o644))
+	harness.Must(t, os.WriteFile(ownConf, []byte(changed), 0o644))
 	const listen = "127.0.0.1:0"
 	gid := strconv.Itoa(int(u.GID))
 	for _, tt := range []struct {
@@ -93,8 +93,8 @@ func TestUserCheck(t *testing.T) {
 		{"root, nothing said", []string{"-f", l.Conf(), listen}, "would serve as root"},
 		{"root by name", []string{"-f", l.Conf(), "-u", "root", listen}, "would serve as root"},
 		{"root's group", []string{"-f", l.Conf(), "-u", u.Name, "-g", "root", listen}, "a group of root"},
-		{"SchedUser", []string{"-f", own, "-u", u.Name, "-g", "61234", listen}, "would serve as SchedUser"},
-		{"SchedUser's group", []string{"-f", own, "-u", "61234", "-g", gid, listen}, "a group of SchedUser"},
+		{"SchedUser", []string{"-f", ownConf, "-u", u.Name, "-g", "61234", listen}, "would serve as SchedUser"},
+		{"SchedUser's group", []string{"-f", ownConf, "-u", "61234", "-g", gid, listen}, "a group of SchedUser"},
 		{"no such user", []string{"-f", l.Conf(), "-u", "nobody-has-this-name", listen}, "nobody-has-this-name"},
 		{"no such group", []string{"-f", l.Conf(), "-u", u.Name, "-g", "nobody-has-this-name", listen}, "nobody-has-this-name"},
 	} {
@@ -107,8 +107,8 @@ func TestUserCheck(t *testing.T) {
 	for _, name := range []string{"SCHEDRESTD_SECURITY", "SLURMRESTD_SECURITY"} {
 		t.Run(name, func(t *testing.T) {
 			address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-			g := l.Gate(t, []string{name + "=disable_user_check"}, "-f", l.Conf(), address)
-			g.Served(address)
+			g := l.StartGateway(t, []string{name + "=disable_user_check"}, "-f", l.Conf(), address)
+			g.CheckServes(address)
 			for _, pid := range g.Workers() {
 				if s := harness.StatusOf(t, pid); !strings.HasPrefix(s["Uid"], "0\t") || strings.Trim(s["CapEff"], "0") != "" {
 					t.Errorf("Uid %s, CapEff %s", s["Uid"], s["CapEff"])
@@ -126,9 +126,9 @@ func TestUnshare(t *testing.T) {
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
 	for _, tt := range []struct {
-		env  []string
-		own  bool     // workers have their own IPC namespace
-		unsh []string // what each process unshares for itself
+		env      []string
+		ownIPC   bool     // workers have their own IPC namespace
+		unshares []string // what each process unshares for itself
 	}{
 		{nil, true, []string{"CLONE_FILES", "CLONE_SYSVSEM"}},
 		{[]string{"SCHEDRESTD_SECURITY=disable_unshare_files"}, true, []string{"CLONE_SYSVSEM"}},
@@ -136,13 +136,13 @@ func TestUnshare(t *testing.T) {
 		{[]string{"SCHEDRESTD_SECURITY=disable_unshare_sysv,disable_unshare_files"}, false, nil},
 	} {
 		t.Run(fmt.Sprint(tt.env), func(t *testing.T) {
-			g := l.Gate(t, tt.env, "127.0.0.1:0")
+			g := l.StartGateway(t, tt.env, "127.0.0.1:0")
 			parent, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/ipc", g.PID()))
 			harness.Must(t, err)
 			for _, pid := range g.Workers() {
 				worker, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/ipc", pid))
 				harness.Must(t, err)
-				if (worker != parent) != tt.own {
+				if (worker != parent) != tt.ownIPC {
 					t.Errorf("worker %s, parent %s", worker, parent)
 				}
 			}
@@ -151,12 +151,12 @@ func TestUnshare(t *testing.T) {
 				t.Skip("needs strace, to see what is unshared before a worker's program runs")
 			}
 			trace := filepath.Join(t.TempDir(), "trace")
-			cmd := l.Inetd()
+			cmd := l.InetdCommand()
 			cmd.Args = append([]string{strace, "-f", "-qq", "-e", "trace=unshare", "-o", trace, cmd.Path}, cmd.Args[1:]...)
 			cmd.Path = strace
 			cmd.Env = append(cmd.Env, tt.env...)
 			cmd.Stdin = strings.NewReader("GET http://localhost/healthz HTTP/1.1\n\n")
-			if out, log, status := harness.Finish(t, cmd); status != 0 || !strings.Contains(out, "200 OK") {
+			if out, log, status := harness.RunCommand(t, cmd); status != 0 || !strings.Contains(out, "200 OK") {
 				t.Skipf("strace does not work on this machine: exit status %d, %s\n%s", status, out, log)
 			}
 			text, err := os.ReadFile(trace)
@@ -169,10 +169,10 @@ func TestUnshare(t *testing.T) {
 			}
 			slices.Sort(got) // of the worker and of the services
 			got = slices.Compact(got)
-			if diff := cmp.Diff(tt.unsh, got); diff != "" {
+			if diff := cmp.Diff(tt.unshares, got); diff != "" {
 				t.Errorf("(-want +got):\n%s%s", diff, text)
 			}
-			if strings.Contains(string(text), "CLONE_NEWIPC") != tt.own {
+			if strings.Contains(string(text), "CLONE_NEWIPC") != tt.ownIPC {
 				t.Errorf("unshared:\n%s", text)
 			}
 		})
@@ -188,19 +188,19 @@ func TestBecomeUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
-	path := filepath.Join(harness.ServedDir(t, l), "s")
+	path := filepath.Join(harness.SocketDir(t, l), "s")
 	env := []string{"SCHEDRESTD_SECURITY=become_user"}
-	g := l.Gate(t, env, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
+	g := l.StartGateway(t, env, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
 	l.OwnToken = "" // the kernel identifies the user
-	ask := func(uid, gid uint32, method, path2, body string) (harness.Answer, error) {
-		return l.AskAs(uid, gid, path, method, path2, body)
+	send := func(uid, gid uint32, method, path2, body string) (harness.Answer, error) {
+		return l.RequestAs(uid, gid, path, method, path2, body)
 	}
 	users := []uint32{1, 2, 3}
 	var wg sync.WaitGroup
 	for _, uid := range users {
 		for range 4 {
 			wg.Go(func() {
-				a, err := ask(uid, uid+100, "GET", "/sched/v0.0.43/ping", "")
+				a, err := send(uid, uid+100, "GET", "/sched/v0.0.43/ping", "")
 				if err != nil || a.Status != 200 {
 					t.Errorf("uid %d: %v, %d %s", uid, err, a.Status, a.Text)
 				}
@@ -210,7 +210,7 @@ func TestBecomeUser(t *testing.T) {
 	wg.Wait()
 	var ids []string
 	for _, pid := range g.Workers() {
-		ids = append(ids, idsOf(t, pid))
+		ids = append(ids, processIDs(t, pid))
 	}
 	for _, uid := range users {
 		want := strings.TrimSuffix(fmt.Sprint(fourTimes(uid), fourTimes(uid+100), "[]"), "[]")
@@ -224,11 +224,11 @@ func TestBecomeUser(t *testing.T) {
 			t.Errorf("%d workers are %s, of %q", count, want, ids)
 		}
 	}
-	a, err := ask(1, 20101, "POST", "/sched/v0.0.43/job/submit", l.JobRequest("id -u", map[string]any{"standard_output": "/dev/null"}))
+	a, err := send(1, 20101, "POST", "/sched/v0.0.43/job/submit", l.JobRequest("id -u", map[string]any{"standard_output": "/dev/null"}))
 	if err != nil || a.Status != 200 {
 		t.Fatalf("submit: %v, %d %s", err, a.Status, a.Text)
 	}
-	a, err = ask(1, 20101, "GET", fmt.Sprintf("/sched/v0.0.43/job/%v", a.Get("job_id")), "")
+	a, err = send(1, 20101, "GET", fmt.Sprintf("/sched/v0.0.43/job/%v", a.Get("job_id")), "")
 	if err != nil || a.Get("jobs", 0, "user_id") != 1.0 && a.Get("jobs", 0, "user_id", "number") != 1.0 {
 		t.Errorf("the job's user: %v, %v", err, a.Get("jobs", 0, "user_id"))
 	}
@@ -266,22 +266,22 @@ func TestWorkerPerConnection(t *testing.T) {
 	if os.Geteuid() != 0 {
 		env = []string{"SCHEDRESTD_SECURITY=worker_per_connection,disable_user_check"}
 	}
-	g := l.Gate(t, env, address)
+	g := l.StartGateway(t, env, address)
 	for range 3 {
-		h := newHalf(l, t, address)
-		defer h.Close()
-		one := g.Workers()
-		other := newHalf(l, t, address)
-		two := g.Workers()
-		if len(two) != len(one)+1 {
-			t.Errorf("%d workers with one connection more than %d", len(two), len(one))
+		first := startSubmission(l, t, address)
+		defer first.Close()
+		before := g.Workers()
+		second := startSubmission(l, t, address)
+		after := g.Workers()
+		if len(after) != len(before)+1 {
+			t.Errorf("%d workers with one connection more than %d", len(after), len(before))
 		}
-		if a, err := other.end(); err != nil || a.Status != 200 {
+		if a, err := second.finish(); err != nil || a.Status != 200 {
 			t.Errorf("%v, %d", err, a.Status)
 		}
-		other.Close()
-		harness.Eventually(t, "its worker has exited", func() bool { return cmp.Equal(g.Workers(), one) })
-		if a, err := h.end(); err != nil || a.Status != 200 {
+		second.Close()
+		harness.Eventually(t, "its worker has exited", func() bool { return cmp.Equal(g.Workers(), before) })
+		if a, err := first.finish(); err != nil || a.Status != 200 {
 			t.Errorf("%v, %d", err, a.Status)
 		}
 	}
@@ -293,16 +293,16 @@ func TestWorkerPerConnection(t *testing.T) {
 func TestRequireUserName(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	u := harness.SomeUser(t)
+	u := harness.OrdinaryUser(t)
 	l := harness.NewLab(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-	g := l.Gate(t, []string{"SCHEDRESTD_SECURITY=require_user_name"}, address)
-	ask := func(headers ...string) int {
+	g := l.StartGateway(t, []string{"SCHEDRESTD_SECURITY=require_user_name"}, address)
+	send := func(headers ...string) int {
 		g.T.Helper()
 		saved := l.URL
 		l.URL = "http://" + address
 		defer func() { l.URL = saved }()
-		return l.Ask("GET", "/sched/v0.0.43/ping", "", headers...).Status
+		return l.Request("GET", "/sched/v0.0.43/ping", "", headers...).Status
 	}
 	for _, tt := range []struct {
 		name    string
@@ -314,7 +314,7 @@ func TestRequireUserName(t *testing.T) {
 		{"root for a user", []string{"X-SCHED-USER-NAME: " + u.Name}, 200},
 		{"a user", []string{"X-SCHED-USER-TOKEN: " + l.UserToken(u.Name)}, 200},
 	} {
-		if got := ask(tt.headers...); got != tt.status {
+		if got := send(tt.headers...); got != tt.status {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.status)
 		}
 	}
@@ -327,11 +327,11 @@ func TestRootWithoutCapabilities(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
-	for _, one := range []string{"setuid", "setgid", "kill"} {
-		cmd := exec.Command("setpriv", "--bounding-set", "-"+one, filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-u", "nobody", "127.0.0.1:0")
+	for _, capability := range []string{"setuid", "setgid", "kill"} {
+		cmd := exec.Command("setpriv", "--bounding-set", "-"+capability, filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-u", "nobody", "127.0.0.1:0")
 		cmd.Env = append(os.Environ(), l.Restd.Env...)
-		if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "start and stop workers: CAP_"+strings.ToUpper(one)) {
-			t.Errorf("without %s: exit status %d\n%s", one, status, log)
+		if _, log, status := harness.RunCommand(t, cmd); status != 1 || !strings.Contains(log, "start and stop workers: CAP_"+strings.ToUpper(capability)) {
+			t.Errorf("without %s: exit status %d\n%s", capability, status, log)
 		}
 	}
 }

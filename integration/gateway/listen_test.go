@@ -21,22 +21,22 @@ func TestAllInterfaces(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	port := harness.FreePort(t)
-	g := l.Gate(t, nil, fmt.Sprintf(":%d", port))
+	g := l.StartGateway(t, nil, fmt.Sprintf(":%d", port))
 	list, err := net.InterfaceAddrs()
 	harness.Must(t, err)
-	asked := 0
+	checked := 0
 	for _, a := range list {
 		ip := a.(*net.IPNet).IP
 		if ip.IsLinkLocalUnicast() {
 			continue
 		}
-		asked++
-		g.Served(net.JoinHostPort(ip.String(), fmt.Sprint(port)))
+		checked++
+		g.CheckServes(net.JoinHostPort(ip.String(), fmt.Sprint(port)))
 	}
-	if asked == 0 {
+	if checked == 0 {
 		t.Fatal("this machine has no address")
 	}
-	g.Served(fmt.Sprintf("127.1.2.3:%d", port)) // all of 127.0.0.0/8 belongs to this machine
+	g.CheckServes(fmt.Sprintf("127.1.2.3:%d", port)) // all of 127.0.0.0/8 belongs to this machine
 }
 
 // TestIPv6 checks that an IPv6 address must be in brackets, and that the
@@ -50,8 +50,8 @@ func TestIPv6(t *testing.T) {
 	}
 	l := harness.NewLab(t)
 	port := harness.FreePort(t)
-	g := l.Gate(t, nil, fmt.Sprintf("[::1]:%d", port))
-	g.Served(fmt.Sprintf("[::1]:%d", port))
+	g := l.StartGateway(t, nil, fmt.Sprintf("[::1]:%d", port))
+	g.CheckServes(fmt.Sprintf("[::1]:%d", port))
 	if a, err := g.Ping(fmt.Sprintf("127.0.0.1:%d", port)); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("over IPv4: %v, %d", err, a.Status)
 	}
@@ -66,21 +66,21 @@ func TestIPv6(t *testing.T) {
 func TestListeners(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	one, two := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("localhost:%d", harness.FreePort(t))
-	path := filepath.Join(harness.ServedDir(t, l), "s")
-	for name, g := range map[string]func() *harness.Gate{
-		"arguments": func() *harness.Gate { return l.Gate(t, nil, one, two, "unix:"+path) },
-		"SCHEDRESTD_LISTEN": func() *harness.Gate {
-			return l.Gate(t, []string{"SCHEDRESTD_LISTEN=" + one + "," + two + ",unix:" + path})
+	first, second := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("localhost:%d", harness.FreePort(t))
+	path := filepath.Join(harness.SocketDir(t, l), "s")
+	for name, g := range map[string]func() *harness.Gateway{
+		"arguments": func() *harness.Gateway { return l.StartGateway(t, nil, first, second, "unix:"+path) },
+		"SCHEDRESTD_LISTEN": func() *harness.Gateway {
+			return l.StartGateway(t, []string{"SCHEDRESTD_LISTEN=" + first + "," + second + ",unix:" + path})
 		},
-		"SLURMRESTD_LISTEN": func() *harness.Gate {
-			return l.Gate(t, []string{"SLURMRESTD_LISTEN=" + one + "," + two + ",unix:" + path})
+		"SLURMRESTD_LISTEN": func() *harness.Gateway {
+			return l.StartGateway(t, []string{"SLURMRESTD_LISTEN=" + first + "," + second + ",unix:" + path})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := g()
-			for _, address := range []string{one, two, path} {
-				g.Served(address)
+			for _, address := range []string{first, second, path} {
+				g.CheckServes(address)
 			}
 			harness.Must(t, g.Stop())
 			if _, err := os.Lstat(path); err == nil {
@@ -94,8 +94,8 @@ func TestListeners(t *testing.T) {
 func TestHostIsIgnored(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	path := filepath.Join(harness.ServedDir(t, l), "s")
-	l.Gate(t, nil, "unix:"+path)
+	path := filepath.Join(harness.SocketDir(t, l), "s")
+	l.StartGateway(t, nil, "unix:"+path)
 	for _, text := range []string{
 		"GET /sched/v0.0.43/ping HTTP/1.1\r\nHost: nobody.invalid:99\r\n",
 		"GET /sched/v0.0.43/ping HTTP/1.1\r\nHost:\r\n",
@@ -104,10 +104,10 @@ func TestHostIsIgnored(t *testing.T) {
 		c, err := net.Dial("unix", path)
 		harness.Must(t, err)
 		fmt.Fprintf(c, "%sX-SCHED-USER-TOKEN: %s\r\nConnection: close\r\n\r\n", text, l.OwnToken)
-		said, err := io.ReadAll(c)
+		output, err := io.ReadAll(c)
 		harness.Must(t, err)
-		if got := harness.AnswersIn(t, string(said)); harness.Statuses(got) != "[200]" {
-			t.Errorf("%q: %s", text, said)
+		if got := harness.ParseAnswers(t, string(output)); harness.Statuses(got) != "[200]" {
+			t.Errorf("%q: %s", text, output)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestHostIsIgnored(t *testing.T) {
 func TestSocketNotAllowed(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	dir := harness.ServedDir(t, l)
+	dir := harness.SocketDir(t, l)
 	harness.Must(t, os.Chmod(dir, 0o555))
 	harness.Must(t, os.Chmod(filepath.Join(l.Dir, "etc"), 0o755))
 	harness.Must(t, os.Chmod(l.Conf(), 0o644))
@@ -150,13 +150,13 @@ func TestNameResolvedOnce(t *testing.T) {
 	p.Args = append([]string{"--mount", "--propagation", "private", "sh", "-c", script, "sh", hosts, p.Path}, p.Args[:len(p.Args)-1]...)
 	p.Args = append(p.Args, fmt.Sprintf("gateway.lab:%d", port))
 	p.Path = "/usr/bin/unshare"
-	g := l.GateOf(t, p, nil)
+	g := l.StartGatewayPart(t, p, nil)
 	before, after := fmt.Sprintf("127.7.0.1:%d", port), fmt.Sprintf("127.7.0.2:%d", port)
-	g.Served(before)
+	g.CheckServes(before)
 	harness.Must(t, os.WriteFile(hosts, []byte("127.0.0.1 localhost "+l.Node+"\n127.7.0.2 gateway.lab\n"), 0o644))
 	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
 	harness.Eventually(t, "the configuration is reread", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
-	g.Served(before)
+	g.CheckServes(before)
 	if a, err := g.Ping(after); err == nil {
 		t.Errorf("the new address is served: %d", a.Status)
 	}

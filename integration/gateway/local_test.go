@@ -23,7 +23,7 @@ import (
 // the user, and the gateway accepts only clients with its own uid.
 func TestLocal(t *testing.T) {
 	t.Parallel()
-	u := harness.SomeUser(t)
+	u := harness.OrdinaryUser(t)
 	var socket string
 	l := harness.NewLab(t, func(l *harness.Lab) {
 		// The worker connects to the controller's socket, where its own uid is
@@ -38,47 +38,47 @@ func TestLocal(t *testing.T) {
 		}
 		l.Restd.Args = append(l.Restd.Args, "unix:"+socket)
 	})
-	over := func(uid uint32) *http.Client {
+	clientAs := func(uid uint32) *http.Client {
 		return &http.Client{Transport: &http.Transport{
 			DisableKeepAlives: true,
 			DialContext:       func(context.Context, string, string) (net.Conn, error) { return thread.DialAs(uid, u.GID, socket) },
 		}}
 	}
-	ask := func(t *testing.T, uid uint32, status int, headers ...string) {
+	send := func(t *testing.T, uid uint32, status int, headers ...string) {
 		t.Helper()
 		headers = append([]string{"X-SCHED-USER-TOKEN:"}, headers...)
-		a, err := l.Try(over(uid), "GET", "/sched/v0.0.43/ping", "", headers...)
+		a, err := l.TryRequest(clientAs(uid), "GET", "/sched/v0.0.43/ping", "", headers...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		a.Want(t, status)
 	}
-	t.Run("own uid", func(t *testing.T) { ask(t, u.UID, 200) })
-	t.Run("own uid and own name", func(t *testing.T) { ask(t, u.UID, 200, "X-SCHED-USER-NAME: "+u.Name) })
-	t.Run("another's name", func(t *testing.T) { ask(t, u.UID, 401, "X-SCHED-USER-NAME: somebody-else") })
-	t.Run("a bad token does not fall back", func(t *testing.T) { ask(t, u.UID, 401, "X-SCHED-USER-TOKEN: x.y.z") })
+	t.Run("own uid", func(t *testing.T) { send(t, u.UID, 200) })
+	t.Run("own uid and own name", func(t *testing.T) { send(t, u.UID, 200, "X-SCHED-USER-NAME: "+u.Name) })
+	t.Run("another's name", func(t *testing.T) { send(t, u.UID, 401, "X-SCHED-USER-NAME: somebody-else") })
+	t.Run("a bad token does not fall back", func(t *testing.T) { send(t, u.UID, 401, "X-SCHED-USER-TOKEN: x.y.z") })
 	t.Run("over TCP", func(t *testing.T) {
-		l.Ask("GET", "/sched/v0.0.43/ping", "", "X-SCHED-USER-TOKEN:").Want(t, 401)
+		l.Request("GET", "/sched/v0.0.43/ping", "", "X-SCHED-USER-TOKEN:").Want(t, 401)
 	})
 	t.Run("a token over the socket", func(t *testing.T) {
-		ask(t, u.UID, 200, "X-SCHED-USER-TOKEN: "+l.OwnToken)
+		send(t, u.UID, 200, "X-SCHED-USER-TOKEN: "+l.OwnToken)
 	})
 	t.Run("another uid", func(t *testing.T) {
 		harness.NeedRoot(t)
-		ask(t, u.UID+1, 401)
-		ask(t, u.UID+1, 200, "X-SCHED-USER-TOKEN: "+l.OwnToken)
+		send(t, u.UID+1, 401)
+		send(t, u.UID+1, 200, "X-SCHED-USER-TOKEN: "+l.OwnToken)
 	})
 }
 
-// TestOrdinaryBeforeRoots checks a gateway that an ordinary user starts in
+// TestOrdinaryUserAtRootController checks a gateway that an ordinary user starts in
 // front of root's controller. It must be able to use the controller's socket,
 // and the controller must identify it as that user. The gateway's workers are
 // in a user namespace, in which root looks like every other unmapped user. If a
 // socket of another user is in the place of the controller's socket, the
 // workers must still not use it.
-func TestOrdinaryBeforeRoots(t *testing.T) {
+func TestOrdinaryUserAtRootController(t *testing.T) {
 	t.Parallel()
-	u, other := harness.TwoUsers(t)
+	u, impostorUser := harness.TwoUsers(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	harness.Must(t, os.Chmod(filepath.Dir(l.Conf()), 0o755))
 	harness.Must(t, os.Chmod(l.Conf(), 0o644))
@@ -89,9 +89,9 @@ func TestOrdinaryBeforeRoots(t *testing.T) {
 	p := l.Restd
 	p.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: []uint32{}}
 	p.Args = []string{"-f", l.Conf(), "-a", "rest_auth/local", "unix:" + socket}
-	l.GateOf(t, p, nil)
+	l.StartGatewayPart(t, p, nil)
 	for range 3 {
-		a, err := l.AskAs(u.UID, u.GID, socket, "GET", "/sched/v0.0.43/ping", "")
+		a, err := l.RequestAs(u.UID, u.GID, socket, "GET", "/sched/v0.0.43/ping", "")
 		harness.Must(t, err)
 		a.Want(t, http.StatusOK)
 	}
@@ -101,9 +101,9 @@ func TestOrdinaryBeforeRoots(t *testing.T) {
 	harness.Must(t, err)
 	defer imposter.Close()
 	harness.Must(t, os.Chmod(l.Socket(), 0o777))
-	harness.Must(t, os.Chown(l.Socket(), int(other.UID), int(other.GID)))
-	harness.Must(t, listenAs(imposter, other))
-	a, err := l.AskAs(u.UID, u.GID, socket, "GET", "/sched/v0.0.43/ping", "")
+	harness.Must(t, os.Chown(l.Socket(), int(impostorUser.UID), int(impostorUser.GID)))
+	harness.Must(t, listenAs(imposter, impostorUser))
+	a, err := l.RequestAs(u.UID, u.GID, socket, "GET", "/sched/v0.0.43/ping", "")
 	harness.Must(t, err)
 	a.Want(t, http.StatusServiceUnavailable)
 	harness.Must(t, imposter.SetDeadline(time.Now().Add(100*time.Millisecond))) // the request is answered, so all its connections have been made
@@ -113,8 +113,8 @@ func TestOrdinaryBeforeRoots(t *testing.T) {
 			break
 		}
 		harness.Must(t, err)
-		if said, err := io.ReadAll(c); err != nil || len(said) > 0 {
-			t.Errorf("an imposter received %q, %v", said, err)
+		if received, err := io.ReadAll(c); err != nil || len(received) > 0 {
+			t.Errorf("an imposter received %q, %v", received, err)
 		}
 		c.Close()
 	}
@@ -127,8 +127,8 @@ func listenAs(l *net.UnixListener, u harness.Account) error {
 		return err
 	}
 	return thread.RunAs(u.UID, u.GID, func() error {
-		var listened error
-		err := raw.Control(func(fd uintptr) { listened = unix.Listen(int(fd), 5) })
-		return errors.Join(err, listened)
+		var listenErr error
+		err := raw.Control(func(fd uintptr) { listenErr = unix.Listen(int(fd), 5) })
+		return errors.Join(err, listenErr)
 	})
 }

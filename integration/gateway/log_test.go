@@ -48,7 +48,7 @@ func await(t *testing.T, c *net.UnixConn, text string) []byte {
 func TestLogJSON(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions(nil, "SCHEDRESTD_LOG=json", "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1"))
-	a := l.Ask("GET", "/sched/"+harness.Version+"/ping", "", "X-Request-Id: from-the-proxy")
+	a := l.Request("GET", "/sched/"+harness.Version+"/ping", "", "X-Request-Id: from-the-proxy")
 	if id := a.Header.Get("X-Request-Id"); id != "from-the-proxy" {
 		t.Errorf("the answer has the id %q", id)
 	}
@@ -80,7 +80,7 @@ func TestLogSockets(t *testing.T) {
 			t.Parallel()
 			c, path := logSocket(t)
 			l := harness.NewLab(t, harness.WithOptions(nil, "SCHEDRESTD_LOG="+format+":"+path))
-			id := l.Ask("GET", "/sched/"+harness.Version+"/ping", "").Header.Get("X-Request-Id")
+			id := l.Request("GET", "/sched/"+harness.Version+"/ping", "").Header.Get("X-Request-Id")
 			got := await(t, c, id)
 			if format == "syslog" {
 				if !bytes.HasPrefix(got, []byte("<30>1 ")) || !bytes.Contains(got, []byte(" - schedrestd ")) {

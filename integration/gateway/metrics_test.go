@@ -21,11 +21,11 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// scraped returns the samples of all metrics by name and labels, and the whole
+// scrapeMetrics returns the samples of all metrics by name and labels, and the whole
 // text.
-func scraped(t *testing.T, network, address string) (map[string]float64, string) {
+func scrapeMetrics(t *testing.T, network, address string) (map[string]float64, string) {
 	t.Helper()
-	c := harness.ClientOf(func() (net.Conn, error) { return net.Dial(network, address) })
+	c := harness.NewClient(func() (net.Conn, error) { return net.Dial(network, address) })
 	resp, err := c.Get("http://localhost/metrics")
 	harness.Must(t, err)
 	defer resp.Body.Close()
@@ -52,9 +52,9 @@ func scraped(t *testing.T, network, address string) (map[string]float64, string)
 	return values, string(raw)
 }
 
-// exporterOf returns the process id of a gateway's exporter, or 0 if there is
+// exporterPID returns the process id of a gateway's exporter, or 0 if there is
 // none.
-func exporterOf(t *testing.T, parent int) int {
+func exporterPID(t *testing.T, parent int) int {
 	t.Helper()
 	found, err := filepath.Glob("/proc/[0-9]*/comm")
 	harness.Must(t, err)
@@ -76,50 +76,50 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	address, rest := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-	g := l.Gate(t, []string{"SCHEDRESTD_METRICS=" + address}, rest)
+	g := l.StartGateway(t, []string{"SCHEDRESTD_METRICS=" + address}, rest)
 	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
 	const requests = `schedrestd_http_requests_total{method="GET",route="/sched/ping",status="200",version="` + harness.Version + `"}`
 	last := map[string]float64{}
-	sent := 0.
-	look := func(after string) string {
+	requestsSent := 0.
+	checkCounts := func(after string) string {
 		t.Helper()
 		for range 5 {
-			g.Served(rest)
-			sent++
+			g.CheckServes(rest)
+			requestsSent++
 		}
 		var text string
 		harness.Eventually(t, "all requests are counted after "+after, func() bool {
 			var now map[string]float64
-			now, text = scraped(t, "tcp", address)
+			now, text = scrapeMetrics(t, "tcp", address)
 			for name, n := range last {
 				if base, _, _ := strings.Cut(name, "{"); strings.HasSuffix(base, "_total") && now[name] < n {
 					t.Fatalf("after %s: %s went from %v to %v", after, name, n, now[name])
 				}
 			}
 			last = now
-			return now[requests] >= sent
+			return now[requests] >= requestsSent
 		})
-		if last[requests] != sent {
-			t.Fatalf("after %s: %v requests, %v were sent", after, last[requests], sent)
+		if last[requests] != requestsSent {
+			t.Fatalf("after %s: %v requests, %v were sent", after, last[requests], requestsSent)
 		}
 		return text
 	}
-	text := look("the start")
+	text := checkCounts("the start")
 	for _, pid := range g.Workers() {
 		harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
 	harness.Eventually(t, "new workers", func() bool { return strings.Count(g.Logged(), "worker ready") >= 4 })
-	look("workers were killed")
+	checkCounts("workers were killed")
 	if died := last[`schedrestd_workers_exited_total{cause="died"}`]; died != 2 {
 		t.Errorf("%v workers were killed", died)
 	}
 	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
 	harness.Eventually(t, "a reload", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
-	look("a reload")
+	checkCounts("a reload")
 	if n := last["schedrestd_generations_total"]; n != 2 {
 		t.Errorf("%v generations", n)
 	}
-	pid := exporterOf(t, g.PID())
+	pid := exporterPID(t, g.PID())
 	status := harness.StatusOf(t, pid)
 	if os.Geteuid() == 0 {
 		worker := harness.StatusOf(t, g.Workers()[0])
@@ -132,13 +132,13 @@ func TestMetrics(t *testing.T) {
 	}
 	harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	harness.Eventually(t, "another exporter", func() bool { return strings.Count(g.Logged(), "exporter ready") == 2 })
-	text += look("the exporter was killed")
-	a := l.Ask("GET", "/sched/"+harness.Version+"/ping", "")
-	for what, secret := range map[string]string{"the name of a user": fmt.Sprint(a.Get("meta", "client", "user")), "a token": l.OwnToken, "an address": "127.0.0.1"} {
+	text += checkCounts("the exporter was killed")
+	a := l.Request("GET", "/sched/"+harness.Version+"/ping", "")
+	for kind, secret := range map[string]string{"the name of a user": fmt.Sprint(a.Get("meta", "client", "user")), "a token": l.OwnToken, "an address": "127.0.0.1"} {
 		if secret == "" || secret == "<nil>" {
-			t.Errorf("%s is not known to the test", what)
+			t.Errorf("%s is not known to the test", kind)
 		} else if strings.Contains(text, secret) {
-			t.Errorf("%s is in the metrics", what)
+			t.Errorf("%s is in the metrics", kind)
 		}
 	}
 }
@@ -148,10 +148,10 @@ func TestMetrics(t *testing.T) {
 func TestMetricsSocket(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	path := filepath.Join(harness.ServedDir(t, l), "metrics")
-	g := l.Gate(t, nil, "--metrics", "unix:"+path, "--socket-mode", "0660", fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)))
+	path := filepath.Join(harness.SocketDir(t, l), "metrics")
+	g := l.StartGateway(t, nil, "--metrics", "unix:"+path, "--socket-mode", "0660", fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)))
 	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
-	if values, _ := scraped(t, "unix", path); values["schedrestd_slots"] != 124 {
+	if values, _ := scrapeMetrics(t, "unix", path); values["schedrestd_slots"] != 124 {
 		t.Errorf("%v slots", values["schedrestd_slots"])
 	}
 	info, err := os.Stat(path)
@@ -192,17 +192,17 @@ func TestQueries(t *testing.T) {
 	}
 	l := harness.NewLab(t)
 	address, rest := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-	l.Gate(t, nil, "--metrics", address, rest)
+	l.StartGateway(t, nil, "--metrics", address, rest)
 	examples, err := filepath.Abs("../../deploy/examples")
 	harness.Must(t, err)
 	dir := t.TempDir()
-	conf := harness.Replaced(t, read(t, filepath.Join(examples, "prometheus.yml")), "127.0.0.1:9820", address)
+	conf := harness.Substitute(t, readFile(t, filepath.Join(examples, "prometheus.yml")), "127.0.0.1:9820", address)
 	token := filepath.Join(dir, "token")
 	harness.Must(t, os.WriteFile(token, []byte(l.OwnToken), 0o600))
-	conf = harness.Replaced(t, conf, "/etc/prometheus/slurm.token", token, "127.0.0.1:6820", rest, "scrape_interval: 60s", "scrape_interval: 500ms")
+	conf = harness.Substitute(t, conf, "/etc/prometheus/slurm.token", token, "127.0.0.1:6820", rest, "scrape_interval: 60s", "scrape_interval: 500ms")
 	conf = "global: {scrape_interval: 500ms, evaluation_interval: 1s}\n" + conf
 	harness.Must(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(conf), 0o644))
-	harness.Must(t, os.WriteFile(filepath.Join(dir, "prometheus-alerts.yml"), []byte(read(t, filepath.Join(examples, "prometheus-alerts.yml"))), 0o644))
+	harness.Must(t, os.WriteFile(filepath.Join(dir, "prometheus-alerts.yml"), []byte(readFile(t, filepath.Join(examples, "prometheus-alerts.yml"))), 0o644))
 	web := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	cmd := exec.CommandContext(t.Context(), program, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+web)
 	var log strings.Builder
@@ -250,7 +250,7 @@ func TestQueries(t *testing.T) {
 		return err == nil && n == 1
 	})
 	for file, instance := range map[string]string{"grafana-dashboard.json": address, "grafana-cluster.json": rest} {
-		for _, expr := range queries(t, read(t, filepath.Join(examples, file))) {
+		for _, expr := range queries(t, readFile(t, filepath.Join(examples, file))) {
 			expr = strings.NewReplacer("$__rate_interval", "10s", "$instance", instance).Replace(expr)
 			n, err := query(expr)
 			if err != nil || n == 0 && !strings.Contains(expr, "rpc_errors_total") && !strings.Contains(expr, "cluster_gres") { // no daemon fails here, and there is no GRES
@@ -263,7 +263,7 @@ func TestQueries(t *testing.T) {
 	if n, err := query(`ALERTS{alertname=~"Schedrestd.*",alertstate="firing"}`); err != nil || n > 0 {
 		t.Errorf("%d alerts, %v", n, err)
 	}
-	for _, line := range strings.Split(read(t, filepath.Join(examples, "prometheus-alerts.yml")), "\n") {
+	for _, line := range strings.Split(readFile(t, filepath.Join(examples, "prometheus-alerts.yml")), "\n") {
 		for _, name := range regexp.MustCompile(`(schedrestd|slurm)_[a-z_]+`).FindAllString(line, -1) {
 			if name == "schedrestd_rpc_errors_total" {
 				continue
@@ -326,7 +326,7 @@ func queries(t *testing.T, dashboard string) (list []string) {
 	return list
 }
 
-func read(t *testing.T, path string) string {
+func readFile(t *testing.T, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
 	harness.Must(t, err)

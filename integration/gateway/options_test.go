@@ -12,14 +12,14 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// at requests path from the gateway that listens on address, and returns the
+// statusAt requests path from the gateway that listens on address, and returns the
 // status of the answer.
-func at(l *harness.Lab, t *testing.T, address, path string, headers ...string) int {
+func statusAt(l *harness.Lab, t *testing.T, address, path string, headers ...string) int {
 	t.Helper()
 	saved := l.URL
 	l.URL = "http://" + address
 	defer func() { l.URL = saved }()
-	return l.Ask("GET", path, "", headers...).Status
+	return l.Request("GET", path, "", headers...).Status
 }
 
 // TestPrefixes checks that the prefixes of -a, -d and -s may be omitted, and
@@ -45,9 +45,9 @@ func TestPrefixes(t *testing.T) {
 		{want: map[string]int{"/sched/v0.0.40/ping": 200, "/sched/v0.0.41/ping": 200, "/sched/v0.0.42/ping": 200, "/sched/v0.0.43/ping": 200, "/sched/v0.0.44/ping": 200, "/sched/v0.0.45/ping": 200, "/scheddb/v0.0.40/diag": 200}},
 	} {
 		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-		g := l.Gate(t, tt.env, append(tt.args, address)...)
+		g := l.StartGateway(t, tt.env, append(tt.args, address)...)
 		for path, status := range tt.want {
-			if got := at(l, t, address, path); got != status {
+			if got := statusAt(l, t, address, path); got != status {
 				t.Errorf("%q %q: %s: %d, want %d", tt.args, tt.env, path, got, status)
 			}
 		}
@@ -62,29 +62,29 @@ func TestConfiguration(t *testing.T) {
 	l := harness.NewLab(t)
 	text, err := os.ReadFile(l.Conf())
 	harness.Must(t, err)
-	other := filepath.Join(l.Dir, "etc", "other.conf")
-	harness.Must(t, os.WriteFile(other, []byte(strings.Replace(string(text), "ClusterName=demo", "ClusterName=other", 1)), 0o600))
-	rest := l.Restd.Args[2 : len(l.Restd.Args)-1] // all arguments but -f and LISTEN
+	otherConf := filepath.Join(l.Dir, "etc", "other.conf")
+	harness.Must(t, os.WriteFile(otherConf, []byte(strings.Replace(string(text), "ClusterName=demo", "ClusterName=other", 1)), 0o600))
+	otherArgs := l.Restd.Args[2 : len(l.Restd.Args)-1] // all arguments but -f and LISTEN
 	for _, tt := range []struct {
 		name string
 		args []string
 		env  string
 		want string
 	}{
-		{"-f", []string{"-f", other}, "", "other"},
-		{"-f before the variable", []string{"-f", other}, "SCHED_CONF=/nowhere/at/all", "other"},
-		{"SCHED_CONF", nil, "SCHED_CONF=" + other, "other"},
+		{"-f", []string{"-f", otherConf}, "", "other"},
+		{"-f before the variable", []string{"-f", otherConf}, "SCHED_CONF=/nowhere/at/all", "other"},
+		{"SCHED_CONF", nil, "SCHED_CONF=" + otherConf, "other"},
 		{"SLURM_CONF", nil, "SLURM_CONF=" + l.Conf(), "demo"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 			p := l.Restd
-			p.Args = append(append(append([]string{}, tt.args...), rest...), address)
-			l.GateOf(t, p, []string{tt.env})
+			p.Args = append(append(append([]string{}, tt.args...), otherArgs...), address)
+			l.StartGatewayPart(t, p, []string{tt.env})
 			saved := l.URL
 			l.URL = "http://" + address
 			defer func() { l.URL = saved }()
-			if got := l.Ask("GET", "/sched/v0.0.43/ping", "").Want(t, 200).Get("meta", "sched", "cluster"); got != tt.want {
+			if got := l.Request("GET", "/sched/v0.0.43/ping", "").Want(t, 200).Get("meta", "sched", "cluster"); got != tt.want {
 				t.Errorf("cluster %v", got)
 			}
 		})
@@ -121,20 +121,20 @@ func TestVerbosity(t *testing.T) {
 			if tt.arg != "" {
 				args = []string{tt.arg}
 			}
-			cmd := l.Inetd(args...)
+			cmd := l.InetdCommand(args...)
 			cmd.Env = append(cmd.Env, tt.env)
 			cmd.Stdin = strings.NewReader("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: " + l.OwnToken + "\n\n")
-			out, log, status := harness.Finish(t, cmd)
+			out, log, status := harness.RunCommand(t, cmd)
 			if status != 0 || !strings.HasPrefix(out, "HTTP/1.1 200 ") {
 				t.Fatalf("exit status %d: %s\n%s", status, out, log)
 			}
-			var seen []string
+			var levels []string
 			for _, level := range []string{"WARN", "INFO", "VERBOSE", "DEBUG"} {
 				if strings.Contains(log, "level="+level) {
-					seen = append(seen, level)
+					levels = append(levels, level)
 				}
 			}
-			if got := strings.Join(seen, " "); got != tt.want {
+			if got := strings.Join(levels, " "); got != tt.want {
 				t.Errorf("logged %q, want %q:\n%s", got, tt.want, log)
 			}
 			if strings.Contains(log, "daemon was asked") != (tt.want == debug) {
@@ -161,26 +161,26 @@ func TestDocumentFlags(t *testing.T) {
 		harness.Must(t, json.Unmarshal(out, &doc))
 		return doc.Components.Schemas, string(out)
 	}
-	uses := func(text, name string) int { return strings.Count(text, `"#/components/schemas/`+name+`"`) }
+	countUses := func(text, name string) int { return strings.Count(text, `"#/components/schemas/`+name+`"`) }
 	schemas, text := document("v0.0.41+prefer_refs")
 	for name := range schemas {
-		if n := uses(text, name); n < 2 && !strings.Contains(name, "openapi_") && !strings.HasSuffix(name, "_req") {
+		if n := countUses(text, name); n < 2 && !strings.Contains(name, "openapi_") && !strings.HasSuffix(name, "_req") {
 			t.Errorf("+prefer_refs: %s is used %d times", name, n)
 		}
 	}
 	for _, parser := range []string{"data_parser/v0.0.42+minimize_refs", "latest+minimize_refs"} {
 		schemas, text = document(parser)
-		once := 0
+		usedOnce := 0
 		for name := range schemas {
-			if uses(text, name) == 1 && !strings.Contains(name, "openapi_") && !strings.HasSuffix(name, "_req") {
-				once++
+			if countUses(text, name) == 1 && !strings.Contains(name, "openapi_") && !strings.HasSuffix(name, "_req") {
+				usedOnce++
 			}
 		}
-		if once == 0 {
+		if usedOnce == 0 {
 			t.Errorf("%s: no schema is used once", parser)
 		}
 	}
-	lists := func(schemas map[string]any) (n int) {
+	countEnumLists := func(schemas map[string]any) (n int) {
 		for _, s := range schemas {
 			s, _ := s.(map[string]any)
 			if items, _ := s["items"].(map[string]any); s["type"] == "array" && items["enum"] != nil {
@@ -190,8 +190,8 @@ func TestDocumentFlags(t *testing.T) {
 		return n
 	}
 	schemas, _ = document("v0.0.42")
-	with, text := document("v0.0.42+inline_enums")
-	if lists(schemas) == 0 || lists(with) != 0 || !strings.Contains(text, `"enum":[`) {
-		t.Errorf("lists of words that are schemas: %d, with +inline_enums %d", lists(schemas), lists(with))
+	inlined, text := document("v0.0.42+inline_enums")
+	if countEnumLists(schemas) == 0 || countEnumLists(inlined) != 0 || !strings.Contains(text, `"enum":[`) {
+		t.Errorf("lists of words that are schemas: %d, with +inline_enums %d", countEnumLists(schemas), countEnumLists(inlined))
 	}
 }

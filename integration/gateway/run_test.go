@@ -31,7 +31,7 @@ func ignores(t *testing.T, pid int, s syscall.Signal) bool {
 // because the reader of its output may exit at any time.
 func TestSIGPIPE(t *testing.T) {
 	l := harness.NewLab(t)
-	g := l.Gate(t, nil, "127.0.0.1:0")
+	g := l.StartGateway(t, nil, "127.0.0.1:0")
 	pids := append(g.Workers(), g.PID())
 	if len(pids) < 2 {
 		t.Fatal("no worker")
@@ -41,7 +41,7 @@ func TestSIGPIPE(t *testing.T) {
 			t.Errorf("process %d does not ignore SIGPIPE", pid)
 		}
 	}
-	closed := func() *os.File {
+	closedPipe := func() *os.File {
 		r, w, err := os.Pipe()
 		harness.Must(t, err)
 		r.Close()
@@ -49,11 +49,11 @@ func TestSIGPIPE(t *testing.T) {
 	}
 	t.Run("the log is not read", func(t *testing.T) {
 		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-		cmd := l.Inetd("-vvvvvv", "-a", "rest_auth/jwt", address) // so that it writes to the log at once
-		cmd.Stderr = closed()
+		cmd := l.InetdCommand("-vvvvvv", "-a", "rest_auth/jwt", address) // so that it writes to the log at once
+		cmd.Stderr = closedPipe()
 		harness.Must(t, cmd.Start())
 		harness.Eventually(t, "it serves", func() bool {
-			a, err := (&harness.Gate{Lab: l, T: t}).Ping(address)
+			a, err := (&harness.Gateway{Lab: l, T: t}).Ping(address)
 			return err == nil && a.Status == 200 || cmd.Process.Signal(syscall.Signal(0)) != nil || zombie(cmd.Process.Pid)
 		})
 		harness.Must(t, cmd.Process.Signal(syscall.SIGTERM))
@@ -62,9 +62,9 @@ func TestSIGPIPE(t *testing.T) {
 		}
 	})
 	t.Run("the answer is not read", func(t *testing.T) {
-		cmd := l.Inetd()
+		cmd := l.InetdCommand()
 		cmd.Stdin = strings.NewReader(strings.Repeat("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\n\n", 10))
-		cmd.Stdout = closed()
+		cmd.Stdout = closedPipe()
 		cmd.Run()
 		if s := cmd.ProcessState.Sys().(syscall.WaitStatus); s.Signaled() {
 			t.Errorf("ended by %v", s.Signal())
@@ -79,13 +79,13 @@ func zombie(pid int) bool {
 	return err != nil || strings.Contains(string(text), ") Z ")
 }
 
-// half is a submission in progress, whose last byte has not been sent yet.
-type half struct {
+// pendingSubmission is a submission in progress, whose last byte has not been sent yet.
+type pendingSubmission struct {
 	net.Conn
-	rest string
+	lastByte string
 }
 
-func newHalf(l *harness.Lab, t *testing.T, address string) half {
+func startSubmission(l *harness.Lab, t *testing.T, address string) pendingSubmission {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
 	harness.Must(t, err)
@@ -98,12 +98,12 @@ func newHalf(l *harness.Lab, t *testing.T, address string) half {
 		t.Fatalf("not asked for the body: %q, %v", line, err)
 	}
 	fmt.Fprint(c, body[:len(body)-1])
-	return half{c, body[len(body)-1:]}
+	return pendingSubmission{c, body[len(body)-1:]}
 }
 
-// end sends the rest and reads the answer.
-func (h half) end() (harness.Answer, error) {
-	fmt.Fprint(h, h.rest)
+// finish sends the rest and reads the answer.
+func (h pendingSubmission) finish() (harness.Answer, error) {
+	fmt.Fprint(h, h.lastByte)
 	resp, err := http.ReadResponse(bufio.NewReader(h), nil)
 	if err != nil {
 		return harness.Answer{}, err
@@ -121,8 +121,8 @@ func TestGraceful(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) {
 			address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-			g := l.Gate(t, nil, address)
-			h := newHalf(l, t, address)
+			g := l.StartGateway(t, nil, address)
+			h := startSubmission(l, t, address)
 			harness.Must(t, syscall.Kill(g.PID(), s))
 			harness.Eventually(t, "no connection is accepted", func() bool {
 				c, err := net.Dial("tcp", address)
@@ -131,7 +131,7 @@ func TestGraceful(t *testing.T) {
 				}
 				return errors.Is(err, syscall.ECONNREFUSED)
 			})
-			if a, err := h.end(); err != nil || a.Status != 200 || !strings.Contains(a.Text, `"job_id"`) {
+			if a, err := h.finish(); err != nil || a.Status != 200 || !strings.Contains(a.Text, `"job_id"`) {
 				t.Errorf("the request in flight: %v, %d %s", err, a.Status, a.Text)
 			}
 			<-g.Done()
@@ -142,8 +142,8 @@ func TestGraceful(t *testing.T) {
 	}
 	t.Run("twice", func(t *testing.T) {
 		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-		g := l.Gate(t, nil, address)
-		newHalf(l, t, address)
+		g := l.StartGateway(t, nil, address)
+		startSubmission(l, t, address)
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGINT))
 		harness.Eventually(t, "it drains", func() bool { return strings.Contains(g.Logged(), "draining") })
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGTERM))
@@ -154,9 +154,9 @@ func TestGraceful(t *testing.T) {
 	})
 }
 
-// waiting returns the number of connections to the port of address that are in
+// countPending returns the number of connections to the port of address that are in
 // the kernel's queue because the listener has not accepted them yet.
-func waiting(t *testing.T, address string) int {
+func countPending(t *testing.T, address string) int {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)
 	harness.Must(t, err)
@@ -187,7 +187,7 @@ func TestConnectionsHandled(t *testing.T) {
 	l := harness.NewLab(t)
 	for name, tt := range map[string]struct {
 		env, args []string
-		most      int
+		limit     int
 	}{
 		"default":                                {nil, nil, 124},
 		"--max-connections":                      {[]string{"SCHEDRESTD_MAX_CONNECTIONS=9"}, []string{"--max-connections", "3"}, 3},
@@ -197,39 +197,39 @@ func TestConnectionsHandled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-			g := l.Gate(t, tt.env, append(tt.args, address)...)
-			var handled []half
-			for range tt.most {
-				handled = append(handled, newHalf(l, t, address))
+			g := l.StartGateway(t, tt.env, append(tt.args, address)...)
+			var handled []pendingSubmission
+			for range tt.limit {
+				handled = append(handled, startSubmission(l, t, address))
 			}
-			if n := parked(g); n != 0 {
-				t.Fatalf("%d connections wait while %d are handled", n, tt.most)
+			if n := countParked(g); n != 0 {
+				t.Fatalf("%d connections wait while %d are handled", n, tt.limit)
 			}
 			next, err := net.Dial("tcp", address)
 			harness.Must(t, err)
 			defer next.Close()
 			fmt.Fprint(next, "GET /healthz HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n")
-			harness.Eventually(t, "the next one waits", func() bool { return parked(g) == 1 })
+			harness.Eventually(t, "the next one waits", func() bool { return countParked(g) == 1 })
 			handled[0].Close()
 			if resp, err := http.ReadResponse(bufio.NewReader(next), nil); err != nil || resp.StatusCode != 200 {
 				t.Errorf("the connection that waited: %v", err)
 			}
-			if a, err := handled[1].end(); err != nil || a.Status != 200 {
+			if a, err := handled[1].finish(); err != nil || a.Status != 200 {
 				t.Errorf("a connection that was handled all the time: %v, %d\n%s", err, a.Status, g.Logged())
 			}
 		})
 	}
 }
 
-// parked returns the number of waiting connections from the gateway's counters.
-func parked(g *harness.Gate) int {
+// countParked returns the number of waiting connections from the gateway's counters.
+func countParked(g *harness.Gateway) int {
 	g.T.Helper()
-	written := len(harness.ParentCounts.FindAllString(g.Logged(), -1))
+	before := len(harness.ParentCounts.FindAllString(g.Logged(), -1))
 	harness.Must(g.T, syscall.Kill(g.PID(), syscall.SIGUSR1))
 	var all []string
 	harness.Eventually(g.T, "the counters are in the log", func() bool {
 		all = harness.ParentCounts.FindAllString(g.Logged(), -1)
-		return len(all) > written
+		return len(all) > before
 	})
 	_, text, _ := strings.Cut(all[len(all)-1], " connections.parked=")
 	number, _, _ := strings.Cut(text, " ")
@@ -244,10 +244,10 @@ func parked(g *harness.Gate) int {
 func TestNoneIsLost(t *testing.T) {
 	l := harness.NewLab(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-	g := l.Gate(t, nil, "--max-connections", "8", address)
-	var handled []half
+	g := l.StartGateway(t, nil, "--max-connections", "8", address)
+	var handled []pendingSubmission
 	for range 8 {
-		handled = append(handled, newHalf(l, t, address))
+		handled = append(handled, startSubmission(l, t, address))
 	}
 	var conns []net.Conn
 	for range 2000 {
@@ -257,9 +257,9 @@ func TestNoneIsLost(t *testing.T) {
 		fmt.Fprintf(c, "GET /sched/v0.0.43/ping HTTP/1.1\r\nHost: lab\r\nX-SCHED-USER-TOKEN: %s\r\nConnection: close\r\n\r\n", l.OwnToken)
 		conns = append(conns, c)
 	}
-	harness.Eventually(t, "all wait", func() bool { return waiting(t, address) == 0 && parked(g) == len(conns) })
+	harness.Eventually(t, "all wait", func() bool { return countPending(t, address) == 0 && countParked(g) == len(conns) })
 	for _, h := range handled {
-		if a, err := h.end(); err != nil || a.Status != 200 {
+		if a, err := h.finish(); err != nil || a.Status != 200 {
 			t.Errorf("an earlier connection: %v, %d", err, a.Status)
 		}
 	}
@@ -268,7 +268,7 @@ func TestNoneIsLost(t *testing.T) {
 			t.Errorf("connection %d: %v, %+v", i, err, resp)
 		}
 	}
-	g.Served(address)
+	g.CheckServes(address)
 }
 
 // TestThreads checks that all workers together use at most as many processors
@@ -277,7 +277,7 @@ func TestThreads(t *testing.T) {
 	harness.NeedRoot(t) // only root can read a worker's environment
 	l := harness.NewLab(t)
 	for want, args := range map[int][]string{1: {"-t", "1"}, 2: {"-t2"}, 5: {"--threads=5"}, max(4, runtime.NumCPU()): nil} {
-		g := l.Gate(t, nil, append(args, "127.0.0.1:0")...)
+		g := l.StartGateway(t, nil, append(args, "127.0.0.1:0")...)
 		sum := 0
 		for _, pid := range g.Workers() {
 			text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
@@ -294,9 +294,9 @@ func TestThreads(t *testing.T) {
 			t.Errorf("%q: %d", args, sum)
 		}
 	}
-	cmd := l.Inetd("-t", "3")
+	cmd := l.InetdCommand("-t", "3")
 	cmd.Stdin = strings.NewReader("")
-	if _, log, status := harness.Finish(t, cmd); status != 0 || !strings.Contains(log, "option -t ignored") {
+	if _, log, status := harness.RunCommand(t, cmd); status != 0 || !strings.Contains(log, "option -t ignored") {
 		t.Errorf("in inetd mode: exit status %d\n%s", status, log)
 	}
 }

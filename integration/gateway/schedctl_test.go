@@ -119,12 +119,12 @@ func TestSchedctlErrors(t *testing.T) {
 	for _, tt := range []struct {
 		url, token, args string
 		status           int
-		says             string
+		wantErr          string
 	}{
 		{l.URL, l.OwnToken, "job 4711", 5, "error: job 4711 is unknown"},
 		{l.URL, l.OwnToken, "cancel 4711", 5, "there is no job 4711"},
 		{l.URL, l.OwnToken, "nodes nowhere", 5, "node nowhere is unknown"},
-		{l.URL, harness.Altered(l.OwnToken), "jobs", 4, "hint: the token is missing or not accepted"},
+		{l.URL, harness.TamperSignature(l.OwnToken), "jobs", 4, "hint: the token is missing or not accepted"},
 		{l.URL, "", "jobs", 4, "hint: the token is missing or not accepted"},
 		{l.URL, l.OwnToken, "submit " + script, 1, "error: "},
 		{strings.Replace(l.URL, "http", "https", 1), l.OwnToken, "jobs", 3, "use http:// instead of https://"},
@@ -132,7 +132,7 @@ func TestSchedctlErrors(t *testing.T) {
 		{"unix:" + l.Work + "/none", "", "jobs", 3, "is the gateway running?"},
 	} {
 		status, out, errOut := schedctl(t, l, tt.url, tt.token, strings.Fields(tt.args)...)
-		if status != tt.status || out != "" || !strings.Contains(errOut, tt.says) || tt.token != "" && strings.Contains(errOut, tt.token) {
+		if status != tt.status || out != "" || !strings.Contains(errOut, tt.wantErr) || tt.token != "" && strings.Contains(errOut, tt.token) {
 			t.Errorf("%s %s: status %d, printed %q, %s", tt.url, tt.args, status, out, errOut)
 		}
 	}
@@ -145,7 +145,7 @@ func TestSchedctlErrors(t *testing.T) {
 // for local users, and that --me stands for the user who runs the command.
 func TestSchedctlLocal(t *testing.T) {
 	t.Parallel()
-	u := harness.SomeUser(t)
+	u := harness.OrdinaryUser(t)
 	var socket, program string
 	harness.NewLab(t, func(l *harness.Lab) {
 		harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755))

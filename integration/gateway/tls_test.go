@@ -19,7 +19,7 @@ import (
 // versions of HTTP, and that the rules for tokens are the same.
 func TestHTTPS(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSecure(t)
+	s := harness.NewTLSLab(t)
 	url := "https://" + s.Addr + "/sched/" + harness.Version + "/ping"
 	for flag, want := range map[string]string{"--http1.1": "1.1 200", "--http2": "2 200"} {
 		out, err := s.Curl(flag, "-w", "\n%{http_version} %{http_code}", "-H", "X-SCHED-USER-TOKEN: "+s.OwnToken, url)
@@ -48,7 +48,7 @@ func TestTLSVersions(t *testing.T) {
 	if err != nil {
 		t.Skip("openssl is not installed")
 	}
-	s := harness.NewSecure(t)
+	s := harness.NewTLSLab(t)
 	client := func(args ...string) string {
 		cmd := exec.Command(tool, append([]string{"s_client", "-connect", s.Addr, "-CAfile", s.CertFile, "-ign_eof"}, args...)...)
 		cmd.Stdin = strings.NewReader("GET /healthz HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n")
@@ -74,34 +74,34 @@ func TestTLSVersions(t *testing.T) {
 // nothing.
 func TestCertificateRenewed(t *testing.T) {
 	t.Parallel()
-	s := harness.NewSecure(t)
+	s := harness.NewTLSLab(t)
 	parent := s.Daemons["schedrestd"].PID()
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	kept := func() { // sends a request on a persistent connection
+	sendKeepAlive := func() { // sends a request on a persistent connection
 		r, err := c.Get("https://" + s.Addr + "/healthz")
 		harness.Must(t, err)
 		_, err = io.Copy(io.Discard, r.Body)
 		harness.Must(t, err)
 		r.Body.Close()
 	}
-	kept()
+	sendKeepAlive()
 
-	s.Renew() // without a signal to the gateway
-	harness.Eventually(t, "the renewed certificate is presented", s.Shown)
-	kept()
+	s.RenewCert() // without a signal to the gateway
+	harness.Eventually(t, "the renewed certificate is presented", s.ServesCurrentCert)
+	sendKeepAlive()
 
-	other := harness.NewIdentity(t, nil)
-	harness.Replace(t, s.KeyFile, other.KeyPEM, 0o600)
+	otherIdentity := harness.NewIdentity(t, nil)
+	harness.ReplaceFile(t, s.KeyFile, otherIdentity.KeyPEM, 0o600)
 	harness.Must(t, syscall.Kill(parent, syscall.SIGHUP))
 	harness.Eventually(t, "the gateway logs an error", func() bool {
 		return strings.Contains(strings.Join(s.Daemons["schedrestd"].LastLines(50), "\n"), "the key does not match the first certificate")
 	})
-	if !s.Shown() {
+	if !s.ServesCurrentCert() {
 		t.Error("after an unusable pair, the gateway presents another certificate")
 	}
-	s.Renew()
+	s.RenewCert()
 	harness.Must(t, syscall.Kill(parent, syscall.SIGHUP))
-	harness.Eventually(t, "the next certificate is presented", s.Shown)
+	harness.Eventually(t, "the next certificate is presented", s.ServesCurrentCert)
 }
 
 // TestClientCertificate checks that client certificates are required on
@@ -115,7 +115,7 @@ func TestClientCertificate(t *testing.T) {
 	authority := harness.NewIdentity(t, nil)
 	ca := filepath.Join(dir, "ca.pem")
 	harness.Must(t, os.WriteFile(ca, authority.CertPEM, 0o644))
-	s := harness.NewSecure(t, "restd_ca_file="+ca)
+	s := harness.NewTLSLab(t, "restd_ca_file="+ca)
 	files := func(name string, id *harness.Identity) []string {
 		key, cert := filepath.Join(dir, name+".key"), filepath.Join(dir, name+".pem")
 		harness.Must(t, os.WriteFile(key, id.KeyPEM, 0o600))
@@ -132,7 +132,7 @@ func TestClientCertificate(t *testing.T) {
 	if out, err := s.Curl(append(files("strange", harness.NewIdentity(t, nil)), "-f", url)...); err == nil {
 		t.Errorf("a client without a valid certificate was accepted:\n%s", out)
 	}
-	s.Ask("GET", "/sched/"+harness.Version+"/ping", "").Want(t, 200)
+	s.Request("GET", "/sched/"+harness.Version+"/ping", "").Want(t, 200)
 }
 
 // TestNoCertificate checks that a gateway with https:// but without a

@@ -52,22 +52,22 @@ func TestWorkerKilled(t *testing.T) {
 	descriptors := func() int {
 		return harness.Descriptors(t, l.Daemons["schedrestd"].PID()) + harness.Descriptors(t, l.Dispatcher())
 	}
-	held := func(n int) []net.Conn {
+	holdConns := func(n int) []net.Conn {
 		var conns []net.Conn
 		for range n {
-			conns = append(conns, l.Hold())
+			conns = append(conns, l.HoldConn())
 		}
 		return conns
 	}
-	fresh := func() *http.Client { return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} }
-	served := func() {
+	newClient := func() *http.Client { return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} }
+	checkServed := func() {
 		t.Helper()
-		a, err := l.Try(fresh(), "GET", "/sched/v0.0.43/ping", "")
+		a, err := l.TryRequest(newClient(), "GET", "/sched/v0.0.43/ping", "")
 		harness.Must(t, err)
 		a.Want(t, 200)
 	}
 
-	conns := held(50)
+	conns := holdConns(50)
 	for _, pid := range l.Workers() {
 		harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
@@ -77,15 +77,15 @@ func TestWorkerKilled(t *testing.T) {
 		}
 		c.Close()
 	}
-	served()
+	checkServed()
 
-	deaths := 200
+	kills := 200
 	if testing.Short() {
-		deaths = 20
+		kills = 20
 	}
 	before := descriptors()
-	for range deaths {
-		c := l.Hold()
+	for range kills {
+		c := l.HoldConn()
 		pids := l.Workers()
 		if len(pids) == 0 {
 			t.Fatal("no worker")
@@ -98,11 +98,11 @@ func TestWorkerKilled(t *testing.T) {
 			st, err := process.ReadStat(pids[0])
 			return err != nil || st.State == 'Z'
 		})
-		served()
+		checkServed()
 		c.Close()
 	}
 	harness.Eventually(t, "parent and dispatcher have no more descriptors than before", func() bool { return descriptors() <= before })
-	conns = held(55) // of 60 slots: no slot was lost with a worker
+	conns = holdConns(55) // of 60 slots: no slot was lost with a worker
 	for _, c := range conns {
 		c.Close()
 	}

@@ -40,7 +40,7 @@ func build() (err error) {
 			return err
 		}
 	}
-	return stat()
+	return statPrograms()
 }
 
 // root returns the nearest parent directory that contains a go.mod.
@@ -79,17 +79,17 @@ func makeBuild() error {
 	return nil
 }
 
-// stat reads the metadata of each program, so that "go test" does not reuse
+// statPrograms reads the metadata of each program, so that "go test" does not reuse
 // results of tests after a program has changed. "go test" records which files a
 // test reads, but not which programs it starts.
-func stat() error {
+func statPrograms() error {
 	programs, err := filepath.Glob(filepath.Join(Bin, "sched*"))
 	if err == nil && len(programs) == 0 {
 		err = fmt.Errorf("find programs: none in %s", Bin)
 	}
 	for _, path := range programs {
-		if _, one := os.Stat(path); one != nil {
-			err = one
+		if _, statErr := os.Stat(path); statErr != nil {
+			err = statErr
 		}
 	}
 	return err

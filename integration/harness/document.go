@@ -17,10 +17,10 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// described returns a router that finds a request's operation in the complete
+// documentRouter returns a router that finds a request's operation in the complete
 // OpenAPI document. The document is generated here, because fetching it would
 // send the gateway a request that the test did not make.
-var described = sync.OnceValues(func() (routers.Router, error) {
+var documentRouter = sync.OnceValues(func() (routers.Router, error) {
 	d, err := openapi.New(openapi.Options{Parsers: feature.AllParsers(), Names: api.NamesBoth,
 		Content: feature.Controller | feature.Accounting, Auth: feature.JWT, YAML: true})
 	if err != nil {
@@ -39,10 +39,10 @@ var described = sync.OnceValues(func() (routers.Router, error) {
 	return gorillamux.NewRouter(doc)
 })
 
-// asDocumented fails the test unless the answer to req matches the OpenAPI
+// checkDocumented fails the test unless the answer to req matches the OpenAPI
 // document. It ignores paths that the document does not have.
-func asDocumented(t *testing.T, req *http.Request, a Answer) {
-	router, err := described()
+func checkDocumented(t *testing.T, req *http.Request, a Answer) {
+	router, err := documentRouter()
 	if err != nil {
 		t.Error(err)
 		return

@@ -26,41 +26,41 @@ func CodeBlock(t *testing.T, document, file string) string {
 	return ""
 }
 
-// Replaced replaces parts of a text from a page and returns the result. pairs
+// Substitute replaces parts of a text from a page and returns the result. pairs
 // contains regular expressions, each followed by its replacement. The test
 // fails if an expression matches nothing.
-func Replaced(t *testing.T, text string, pairs ...string) string {
+func Substitute(t *testing.T, text string, pairs ...string) string {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
-		old := regexp.MustCompile("(?m)" + pairs[i])
-		if !old.MatchString(text) {
+		pattern := regexp.MustCompile("(?m)" + pairs[i])
+		if !pattern.MatchString(text) {
 			t.Fatalf("no %s in:\n%s", pairs[i], text)
 		}
-		text = old.ReplaceAllLiteralString(text, pairs[i+1])
+		text = pattern.ReplaceAllLiteralString(text, pairs[i+1])
 	}
 	return text
 }
 
-// Program returns the path of a program that does not belong to this project.
+// FindProgram returns the path of a program that does not belong to this project.
 // If the program is missing, the test is skipped. In continuous integration as
 // root, where all such programs are installed, the test fails instead.
-func Program(t *testing.T, name, pkg string) string {
+func FindProgram(t *testing.T, name, pkg string) string {
 	t.Helper()
 	for _, path := range []string{name, "/usr/sbin/" + name} {
 		if path, err := exec.LookPath(path); err == nil {
 			return path
 		}
 	}
-	Missing(t, fmt.Sprintf("%s is not here; apt-get install %s", name, pkg))
+	SkipMissing(t, fmt.Sprintf("%s is not here; apt-get install %s", name, pkg))
 	return ""
 }
 
-// Missing skips a test because this machine lacks something. In continuous
+// SkipMissing skips a test because this machine lacks something. In continuous
 // integration as root the test fails instead.
-func Missing(t *testing.T, what string) {
+func SkipMissing(t *testing.T, reason string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" && os.Geteuid() == 0 {
-		t.Fatal(what)
+		t.Fatal(reason)
 	}
-	t.Skip(what)
+	t.Skip(reason)
 }

@@ -20,47 +20,47 @@ import (
 	"time"
 )
 
-// Front is one way to reach the gateway with a token that may act for all
+// Frontend is one way to reach the gateway with a token that may act for all
 // users. Either a proxy has the token and checks passwords, or there is no
 // proxy and the request itself has the headers that a proxy would add.
-type Front struct {
+type Frontend struct {
 	Name    string
 	Address string // HOST:PORT
-	Adds    string // header lines that make a request the user's
+	Headers string // header lines that make a request the user's
 	Proxied bool
 }
 
-// Fronts is a gateway with proxies in front of it.
-type Fronts struct {
+// ProxyLab is a gateway with proxies in front of it.
+type ProxyLab struct {
 	*Lab
-	Gate   *Gate
-	Holder string  // owner of the token that the proxies have
-	User   Account // the user of the requests
-	Socket string  // path of the gateway's socket
-	Ways   []Front
+	Gateway    *Gateway
+	TokenOwner string  // owner of the token that the proxies have
+	User       Account // the user of the requests
+	Socket     string  // path of the gateway's socket
+	Frontends  []Frontend
 }
 
 // Password is the user's password at the proxies.
 const Password = "correct horse"
 
-// NewFronts starts a gateway with these switches of SCHEDRESTD_SECURITY. In
-// front of it, NewFronts starts those proxies that are installed.
-func NewFronts(t *testing.T, switches ...string) *Fronts {
+// NewProxyLab starts a gateway with these switches of SCHEDRESTD_SECURITY. In
+// front of it, NewProxyLab starts those proxies that are installed.
+func NewProxyLab(t *testing.T, switches ...string) *ProxyLab {
 	t.Helper()
-	f := &Fronts{Lab: NewLab(t)}
-	f.Holder, f.User = f.Owner, servedUser(t)
-	f.Socket = filepath.Join(ServedDir(t, f.Lab), "socket")
+	f := &ProxyLab{Lab: NewLab(t)}
+	f.TokenOwner, f.User = f.Owner, servedUser(t)
+	f.Socket = filepath.Join(SocketDir(t, f.Lab), "socket")
 	direct := fmt.Sprintf("127.0.0.1:%d", FreePort(t))
 	if os.Geteuid() != 0 {
 		switches = append(switches, "disable_user_check")
 	}
-	f.Gate = f.Lab.Gate(t, []string{"SCHEDRESTD_SECURITY=" + strings.Join(switches, ",")}, direct, "unix:"+f.Socket)
-	f.Ways = []Front{{Name: "directly", Address: direct,
-		Adds: "X-SCHED-USER-TOKEN: " + f.OwnToken + "\r\nX-SCHED-USER-NAME: " + f.User.Name + "\r\n"}}
-	f.haproxy(t, "haproxy", CodeBlock(t, "PROXY.md", "/etc/haproxy/haproxy.cfg"))
-	f.haproxy(t, "careless haproxy", careless(t, "haproxy.cfg"))
-	f.Nginx(t, "nginx", CodeBlock(t, "PROXY.md", "/etc/nginx/conf.d/sched.conf"))
-	f.Nginx(t, "careless nginx", careless(t, "nginx.conf"))
+	f.Gateway = f.Lab.StartGateway(t, []string{"SCHEDRESTD_SECURITY=" + strings.Join(switches, ",")}, direct, "unix:"+f.Socket)
+	f.Frontends = []Frontend{{Name: "directly", Address: direct,
+		Headers: "X-SCHED-USER-TOKEN: " + f.OwnToken + "\r\nX-SCHED-USER-NAME: " + f.User.Name + "\r\n"}}
+	f.startHAProxy(t, "haproxy", CodeBlock(t, "PROXY.md", "/etc/haproxy/haproxy.cfg"))
+	f.startHAProxy(t, "careless haproxy", carelessConfig(t, "haproxy.cfg"))
+	f.StartNginx(t, "nginx", CodeBlock(t, "PROXY.md", "/etc/nginx/conf.d/sched.conf"))
+	f.StartNginx(t, "careless nginx", carelessConfig(t, "nginx.conf"))
 	return f
 }
 
@@ -69,7 +69,7 @@ func NewFronts(t *testing.T, switches ...string) *Fronts {
 func servedUser(t *testing.T) Account {
 	t.Helper()
 	if os.Geteuid() == 0 {
-		return SomeUser(t)
+		return OrdinaryUser(t)
 	}
 	for _, name := range []string{"games", "daemon", "bin", "mail", "root"} {
 		if u, err := user.Lookup(name); err == nil && u.Uid != fmt.Sprint(os.Geteuid()) {
@@ -80,32 +80,32 @@ func servedUser(t *testing.T) Account {
 	return Account{}
 }
 
-func careless(t *testing.T, name string) string {
+func carelessConfig(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root, "integration/harness/testdata/proxy", "careless-"+name))
 	Must(t, err)
 	return string(text)
 }
 
-// here reports whether a foreign program is installed. Unlike Program it skips
+// haveProgram reports whether a foreign program is installed. Unlike Program it skips
 // only a subtest.
-func here(t *testing.T, name, pkg string) (ok bool) {
+func haveProgram(t *testing.T, name, pkg string) (ok bool) {
 	t.Run(name, func(t *testing.T) {
-		Program(t, name, pkg)
+		FindProgram(t, name, pkg)
 		ok = true
 	})
 	return ok
 }
 
-// asUser returns the header line that authenticates the user at a proxy.
-func (f *Fronts) asUser() string {
+// basicAuth returns the header line that authenticates the user at a proxy.
+func (f *ProxyLab) basicAuth() string {
 	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(f.User.Name+":"+Password)) + "\r\n"
 }
 
-// haproxy starts HAProxy with these sections of its configuration.
-func (f *Fronts) haproxy(t *testing.T, name, sections string) {
+// startHAProxy starts HAProxy with these sections of its configuration.
+func (f *ProxyLab) startHAProxy(t *testing.T, name, sections string) {
 	t.Helper()
-	if !here(t, "haproxy", "haproxy") {
+	if !haveProgram(t, "haproxy", "haproxy") {
 		return
 	}
 	dir, address := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", FreePort(t))
@@ -115,26 +115,26 @@ func (f *Fronts) haproxy(t *testing.T, name, sections string) {
 		socket = strings.TrimPrefix(f.Socket, f.Dir)
 		global = "global\n\tchroot " + f.Dir + "\n\tuser nobody\n\tgroup " + site.NobodyGroup() + "\n"
 	}
-	sections = Replaced(t, sections, `^\tuser alice password .*$`, "\tuser "+f.User.Name+` insecure-password "`+Password+`"`,
+	sections = Substitute(t, sections, `^\tuser alice password .*$`, "\tuser "+f.User.Name+` insecure-password "`+Password+`"`,
 		` :443 ssl crt /etc/haproxy/site\.pem`, " "+address, `/etc/haproxy/sched-token\.map`, tokens, `/run/schedrestd/socket`, socket)
-	f.renew(t, CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "/etc/haproxy/sched-token.map", tokens)
+	f.runTokenScript(t, CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "/etc/haproxy/sched-token.map", tokens)
 	Must(t, os.WriteFile(config, []byte(global+"defaults\n\ttimeout connect 10s\n\ttimeout client 50s\n\ttimeout server 50s\n\n"+sections), 0o600))
-	f.proxy(t, name, address, Program(t, "haproxy", "haproxy"), "-db", "-f", config)
+	f.startProxy(t, name, address, FindProgram(t, "haproxy", "haproxy"), "-db", "-f", config)
 }
 
-// Nginx starts nginx with these parts of the http section of its configuration.
-func (f *Fronts) Nginx(t *testing.T, name, parts string) {
+// StartNginx starts nginx with these parts of the http section of its configuration.
+func (f *ProxyLab) StartNginx(t *testing.T, name, parts string) {
 	t.Helper()
-	if !here(t, "nginx", "nginx-light") {
+	if !haveProgram(t, "nginx", "nginx-light") {
 		return
 	}
 	dir, address := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", FreePort(t))
 	tokens, users, config := filepath.Join(dir, "token.conf"), filepath.Join(dir, "users"), filepath.Join(dir, "nginx.conf")
-	parts = Replaced(t, parts, `^\tlisten 443 ssl;$`, "\tlisten "+address+";", `^\tssl_certificate.*$`, "",
+	parts = Substitute(t, parts, `^\tlisten 443 ssl;$`, "\tlisten "+address+";", `^\tssl_certificate.*$`, "",
 		`/etc/nginx/sched-users`, users, `/etc/nginx/sched-token\.conf`, tokens, `/run/schedrestd/socket`, f.Socket)
 	Must(t, os.WriteFile(users, []byte(f.User.Name+":{PLAIN}"+Password+"\n"), 0o600))
 	script, _, _ := strings.Cut(CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "printf")
-	f.renew(t, script+CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token, for nginx"), "/etc/nginx/sched-token.conf", tokens)
+	f.runTokenScript(t, script+CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token, for nginx"), "/etc/nginx/sched-token.conf", tokens)
 	// nginx runs as a single process, so that no process remains, no matter how
 	// the test ends.
 	main := "master_process off;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"
@@ -142,24 +142,24 @@ func (f *Fronts) Nginx(t *testing.T, name, parts string) {
 		main += kind + "_temp_path " + dir + "/" + kind + ";\n"
 	}
 	Must(t, os.WriteFile(config, []byte(main+parts+"}\n"), 0o600))
-	f.proxy(t, name, address, Program(t, "nginx", "nginx-light"), "-e", "stderr", "-c", config, "-g", "daemon off;")
+	f.startProxy(t, name, address, FindProgram(t, "nginx", "nginx-light"), "-e", "stderr", "-c", config, "-g", "daemon off;")
 }
 
-// renew runs a script from a page. The script writes a token to the file that
+// runTokenScript runs a script from a page. The script writes a token to the file that
 // the proxy reads. In the script, renew replaces the name of this file on the
 // page, path, by its name in the test, instead.
-func (f *Fronts) renew(t *testing.T, script, path, instead string) {
+func (f *ProxyLab) runTokenScript(t *testing.T, script, path, testPath string) {
 	t.Helper()
-	Must(t, f.shell(t, Replaced(t, script, regexp.QuoteMeta(path), instead)))
-	info, err := os.Stat(instead)
+	Must(t, f.runScript(t, Substitute(t, script, regexp.QuoteMeta(path), testPath)))
+	info, err := os.Stat(testPath)
 	if Must(t, err); info.Mode().Perm() != 0o600 {
 		t.Errorf("%s has mode %o", path, info.Mode().Perm())
 	}
 }
 
-// shell runs a script from a document. The script's PATH has schedctl, and a
+// runScript runs a script from a document. The script's PATH has schedctl, and a
 // systemctl that does nothing.
-func (l *Lab) shell(t *testing.T, script string, variables ...string) error {
+func (l *Lab) runScript(t *testing.T, script string, variables ...string) error {
 	t.Helper()
 	stubs := t.TempDir()
 	Must(t, os.WriteFile(filepath.Join(stubs, "systemctl"), []byte("#!/bin/sh\n"), 0o755))
@@ -171,8 +171,8 @@ func (l *Lab) shell(t *testing.T, script string, variables ...string) error {
 	return nil
 }
 
-// proxy starts a program that listens on address.
-func (f *Fronts) proxy(t *testing.T, name, address, path string, args ...string) {
+// startProxy starts a program that listens on address.
+func (f *ProxyLab) startProxy(t *testing.T, name, address, path string, args ...string) {
 	t.Helper()
 	p := site.Part{Program: site.Program{Name: name, Path: path, Args: args, Log: f.Log(name)}, Address: address, Check: Accepts(address)}
 	d, err := site.Start(p)
@@ -181,7 +181,7 @@ func (f *Fronts) proxy(t *testing.T, name, address, path string, args ...string)
 	if err := d.WaitReady(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, strings.Join(d.LastLines(20), "\n"))
 	}
-	f.Ways = append(f.Ways, Front{name, address, f.asUser(), true})
+	f.Frontends = append(f.Frontends, Frontend{name, address, f.basicAuth(), true})
 }
 
 // Accepts returns a check that succeeds once connections to address are
@@ -199,14 +199,14 @@ func Accepts(address string) func(context.Context) error {
 // Exchange sends text unchanged and reads the answers. It returns after the
 // number of answers in most, or earlier if the server closes the connection or
 // sends no more.
-func Exchange(t *testing.T, address string, most int, text string) []Answer {
+func Exchange(t *testing.T, address string, maxAnswers int, text string) []Answer {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
 	Must(t, err)
 	defer c.Close()
 	_, _ = io.WriteString(c, text) // a proxy that refuses the text may have closed the connection
 	var answers []Answer
-	for r := bufio.NewReader(c); len(answers) < most; {
+	for r := bufio.NewReader(c); len(answers) < maxAnswers; {
 		limit := time.Minute
 		if len(answers) > 0 {
 			limit = time.Second // an answer that is missed here is found in the gateway's log
@@ -229,18 +229,18 @@ func Exchange(t *testing.T, address string, most int, text string) []Answer {
 	return answers
 }
 
-// CountedAs returns the result of a request: "as NAME" with the user in the
+// UserOrStatus returns the result of a request: "as NAME" with the user in the
 // answer, or the status of a refusal.
-func (a Answer) CountedAs() string {
+func (a Answer) UserOrStatus() string {
 	if a.Status == http.StatusOK {
 		return fmt.Sprintf("as %v", a.Get("meta", "client", "user"))
 	}
 	return fmt.Sprint(a.Status)
 }
 
-// ServedAs stops the gateway. It returns how many requests the gateway has
+// StopAndCountUsers stops the gateway. It returns how many requests the gateway has
 // answered for each user, according to its log.
-func (g *Gate) ServedAs() map[string]int {
+func (g *Gateway) StopAndCountUsers() map[string]int {
 	g.T.Helper()
 	Must(g.T, g.Stop())
 	users := map[string]int{}

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Dials returns a function that connects to address.
-func Dials(network, address string) func() (net.Conn, error) {
+// DialFunc returns a function that connects to address.
+func DialFunc(network, address string) func() (net.Conn, error) {
 	return func() (net.Conn, error) { return net.Dial(network, address) }
 }
 
@@ -30,9 +30,9 @@ var (
 	WorkerCounts   = regexp.MustCompile(`worker=\d+ .*msg=counters `)
 )
 
-// Audited returns a change for NewLab: the gateway writes an audit log into a
+// WithAuditLog returns a change for NewLab: the gateway writes an audit log into a
 // directory of its own. The change sets *path to the path of the log.
-func Audited(path *string, env ...string) func(*Lab) {
+func WithAuditLog(path *string, env ...string) func(*Lab) {
 	return func(l *Lab) {
 		dir := filepath.Join(l.Dir, "audit")
 		Must(l.T, os.Mkdir(dir, 0o700))
@@ -49,7 +49,7 @@ func WithOptions(args []string, env ...string) func(*Lab) {
 		l.Restd.Args = append(append(append([]string{}, l.Restd.Args[:last]...), args...), l.Restd.Args[last])
 		l.Restd.Env = append(l.Restd.Env, env...)
 		l.Restd.Check = func(context.Context) error { // works no matter which paths the gateway serves
-			_, err := l.Try(http.DefaultClient, "GET", "/healthz", "")
+			_, err := l.TryRequest(http.DefaultClient, "GET", "/healthz", "")
 			return err
 		}
 	}
@@ -62,52 +62,52 @@ func (l *Lab) Logged() string {
 	return string(data)
 }
 
-// AskAs sends a request without a token over a UNIX socket, as a process with
+// RequestAs sends a request without a token over a UNIX socket, as a process with
 // that uid and gid.
-func (l *Lab) AskAs(uid, gid uint32, socket, method, path, body string) (Answer, error) {
-	c := ClientOf(func() (net.Conn, error) { return thread.DialAs(uid, gid, socket) })
-	return l.Try(c, method, path, body, "X-SCHED-USER-TOKEN:")
+func (l *Lab) RequestAs(uid, gid uint32, socket, method, path, body string) (Answer, error) {
+	c := NewClient(func() (net.Conn, error) { return thread.DialAs(uid, gid, socket) })
+	return l.TryRequest(c, method, path, body, "X-SCHED-USER-TOKEN:")
 }
 
-// ServedDir returns a directory in which the gateway may create sockets that
+// SocketDir returns a directory in which the gateway may create sockets that
 // any user can reach.
-func ServedDir(t *testing.T, l *Lab) string {
+func SocketDir(t *testing.T, l *Lab) string {
 	t.Helper()
 	dir := filepath.Join(l.Dir, "rest")
 	Must(t, os.MkdirAll(dir, 0o755))
 	return dir
 }
 
-// Gate is a gateway that a test starts in addition to the lab's.
-type Gate struct {
+// Gateway is a gateway that a test starts in addition to the lab's.
+type Gateway struct {
 	*site.Daemon
 	Lab *Lab
 	T   *testing.T
 }
 
-// Gate starts a gateway with these variables and arguments, and returns when it
+// StartGateway starts a gateway with these variables and arguments, and returns when it
 // serves. The gateway has the identity and the configuration of the lab's
 // gateway, unless args begin with -f.
-func (l *Lab) Gate(t *testing.T, env []string, args ...string) *Gate {
+func (l *Lab) StartGateway(t *testing.T, env []string, args ...string) *Gateway {
 	t.Helper()
 	p := l.Restd
 	p.Args = append(append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...), args...)
 	if len(args) > 0 && args[0] == "-f" {
 		p.Args = args
 	}
-	return l.GateOf(t, p, env)
+	return l.StartGatewayPart(t, p, env)
 }
 
-// GateOf starts the gateway p with env added to its environment, and returns
+// StartGatewayPart starts the gateway p with env added to its environment, and returns
 // when it serves.
-func (l *Lab) GateOf(t *testing.T, p site.Part, env []string) *Gate {
+func (l *Lab) StartGatewayPart(t *testing.T, p site.Part, env []string) *Gateway {
 	t.Helper()
 	f, err := os.CreateTemp(filepath.Join(l.Dir, "log"), "gate-")
 	Must(t, err)
 	f.Close()
 	p.Log = f.Name()
 	p.Env = append(append([]string{}, p.Env...), env...)
-	g := &Gate{Lab: l, T: t}
+	g := &Gateway{Lab: l, T: t}
 	p.Check = func(context.Context) error {
 		if !strings.Contains(g.Logged(), "msg=serving") {
 			return fmt.Errorf("it does not log that it serves:\n%s", g.Logged())
@@ -129,7 +129,7 @@ func (l *Lab) GateOf(t *testing.T, p site.Part, env []string) *Gate {
 }
 
 // Logged returns what the gateway has logged so far.
-func (g *Gate) Logged() string {
+func (g *Gateway) Logged() string {
 	if g.Daemon == nil {
 		return ""
 	}
@@ -140,23 +140,23 @@ func (g *Gate) Logged() string {
 
 // Ping sends a ping to the gateway at address, such as "127.0.0.1:80" or the
 // path of a UNIX socket.
-func (g *Gate) Ping(address string) (Answer, error) {
+func (g *Gateway) Ping(address string) (Answer, error) {
 	network := "tcp"
 	if strings.HasPrefix(address, "/") {
 		network = "unix"
 	}
-	c := ClientOf(func() (net.Conn, error) { return net.Dial(network, address) })
-	return g.Lab.Try(c, "GET", "/sched/"+Version+"/ping", "")
+	c := NewClient(func() (net.Conn, error) { return net.Dial(network, address) })
+	return g.Lab.TryRequest(c, "GET", "/sched/"+Version+"/ping", "")
 }
 
-// ClientOf returns a client that makes a new connection for each request.
-func ClientOf(dial func() (net.Conn, error)) *http.Client {
+// NewClient returns a client that makes a new connection for each request.
+func NewClient(dial func() (net.Conn, error)) *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() }}}
 }
 
-// Served fails the test unless the gateway answers at address.
-func (g *Gate) Served(address string) {
+// CheckServes fails the test unless the gateway answers at address.
+func (g *Gateway) CheckServes(address string) {
 	g.T.Helper()
 	a, err := g.Ping(address)
 	if err != nil {
@@ -167,7 +167,7 @@ func (g *Gate) Served(address string) {
 }
 
 // Workers returns the process ids of the gateway's workers.
-func (g *Gate) Workers() []int {
+func (g *Gateway) Workers() []int {
 	g.T.Helper()
 	return (&Lab{T: g.T, Daemons: map[string]*site.Daemon{"schedrestd": g.Daemon}}).Workers()
 }
@@ -185,14 +185,14 @@ func FreePort(t *testing.T) int {
 // output.
 func (l *Lab) FailsToStart(t *testing.T, credential *syscall.Credential, env []string, args ...string) string {
 	t.Helper()
-	cmd := l.Inetd()
+	cmd := l.InetdCommand()
 	cmd.Args = append(cmd.Args[:1], args...)
 	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
 	cmd.Stdin = new(bytes.Buffer)
-	end := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() }) // in case it serves after all
-	defer end.Stop()
-	out, log, status := Finish(t, cmd)
+	timer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() }) // in case it serves after all
+	defer timer.Stop()
+	out, log, status := RunCommand(t, cmd)
 	if status != 1 || out != "" || !strings.Contains(log, "error: ") {
 		t.Errorf("%q: exit status %d, printed %q\n%s", args, status, out, log)
 	}

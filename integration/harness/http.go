@@ -17,19 +17,19 @@ type Answer struct {
 	Body   map[string]any // nil when it is not a JSON object
 }
 
-// Ask sends a request with the token of this process's user. Each of headers is
+// Request sends a request with the token of this process's user. Each of headers is
 // "Name: value". X-SCHED-USER-TOKEN or Authorization replaces the token, and
 // "Name:" removes a header.
-func (l *Lab) Ask(method, path, body string, headers ...string) Answer {
+func (l *Lab) Request(method, path, body string, headers ...string) Answer {
 	l.T.Helper()
-	a, err := l.Try(http.DefaultClient, method, path, body, headers...)
+	a, err := l.TryRequest(http.DefaultClient, method, path, body, headers...)
 	Must(l.T, err)
 	return a
 }
 
-// Try does the same as Ask with a client of the caller's choice. It returns an
+// TryRequest does the same as Ask with a client of the caller's choice. It returns an
 // error if there is no answer.
-func (l *Lab) Try(c *http.Client, method, path, body string, headers ...string) (Answer, error) {
+func (l *Lab) TryRequest(c *http.Client, method, path, body string, headers ...string) (Answer, error) {
 	req, err := http.NewRequest(method, l.URL+path, strings.NewReader(body))
 	if err != nil {
 		return Answer{}, err
@@ -60,7 +60,7 @@ func (l *Lab) Try(c *http.Client, method, path, body string, headers ...string) 
 	}
 	a := Answer{Status: resp.StatusCode, Header: resp.Header, Text: string(text)}
 	json.Unmarshal(text, &a.Body)
-	asDocumented(l.T, req, a)
+	checkDocumented(l.T, req, a)
 	return a, nil
 }
 
@@ -135,7 +135,7 @@ func (l *Lab) JobRequest(script string, fields map[string]any) string {
 // Submit submits a job and returns its number.
 func (l *Lab) Submit(script string, fields map[string]any, headers ...string) int {
 	l.T.Helper()
-	a := l.Ask("POST", "/sched/"+Version+"/job/submit", l.JobRequest(script, fields), headers...).Want(l.T, 200)
+	a := l.Request("POST", "/sched/"+Version+"/job/submit", l.JobRequest(script, fields), headers...).Want(l.T, 200)
 	id, ok := a.Get("job_id").(float64)
 	if !ok || id < 1 {
 		l.T.Fatalf("no job_id in %s", a.Text)
@@ -146,7 +146,7 @@ func (l *Lab) Submit(script string, fields map[string]any, headers ...string) in
 // Job returns the controller's view of a job.
 func (l *Lab) Job(id int) Answer {
 	l.T.Helper()
-	return l.Ask("GET", fmt.Sprintf("/sched/%s/job/%d", Version, id), "").Want(l.T, 200)
+	return l.Request("GET", fmt.Sprintf("/sched/%s/job/%d", Version, id), "").Want(l.T, 200)
 }
 
 // State returns the words of a job's state, joined by "+".

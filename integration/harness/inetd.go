@@ -15,16 +15,16 @@ import (
 	"testing"
 )
 
-// Inetd returns the command of a gateway in inetd mode, not started yet.
-func (l *Lab) Inetd(args ...string) *exec.Cmd {
-	all := append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...) // the last argument is the address on which the lab's gateway listens
-	cmd := exec.Command(filepath.Join(Bin, "schedrestd"), append(all, args...)...)
+// InetdCommand returns the command of a gateway in inetd mode, not started yet.
+func (l *Lab) InetdCommand(args ...string) *exec.Cmd {
+	base := append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...) // the last argument is the address on which the lab's gateway listens
+	cmd := exec.Command(filepath.Join(Bin, "schedrestd"), append(base, args...)...)
 	cmd.Env = append(os.Environ(), l.Restd.Env...)
 	return cmd
 }
 
-// Finish runs cmd and returns its output, its log and its exit status.
-func Finish(t *testing.T, cmd *exec.Cmd) (out, log string, status int) {
+// RunCommand runs cmd and returns its output, its log and its exit status.
+func RunCommand(t *testing.T, cmd *exec.Cmd) (out, log string, status int) {
 	t.Helper()
 	var o, e bytes.Buffer
 	if cmd.Stdout == nil {
@@ -38,8 +38,8 @@ func Finish(t *testing.T, cmd *exec.Cmd) (out, log string, status int) {
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
-// AnswersIn parses the answers in text.
-func AnswersIn(t *testing.T, text string) (list []Answer) {
+// ParseAnswers parses the answers in text.
+func ParseAnswers(t *testing.T, text string) (list []Answer) {
 	t.Helper()
 	in := bufio.NewReader(strings.NewReader(text))
 	for {
@@ -50,12 +50,12 @@ func AnswersIn(t *testing.T, text string) (list []Answer) {
 		if err != nil {
 			t.Fatalf("%v in %q", err, text)
 		}
-		list = append(list, read(t, resp))
+		list = append(list, readAnswer(t, resp))
 	}
 }
 
-// read reads an answer whose body must be a JSON object of the stated length.
-func read(t *testing.T, resp *http.Response) Answer {
+// readAnswer reads an answer whose body must be a JSON object of the stated length.
+func readAnswer(t *testing.T, resp *http.Response) Answer {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)
 	Must(t, err)

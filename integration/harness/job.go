@@ -20,8 +20,8 @@ func UniqueSleep() string {
 	return fmt.Sprintf("3600.%07d%03d", os.Getpid(), sleeps.Add(1))
 }
 
-// Named returns the processes that run sleep(1) with that argument.
-func Named(t *testing.T, sleep string) []process.Stat {
+// SleepProcesses returns the processes that run sleep(1) with that argument.
+func SleepProcesses(t *testing.T, sleep string) []process.Stat {
 	t.Helper()
 	all, err := process.All()
 	Must(t, err)
@@ -35,8 +35,8 @@ func Named(t *testing.T, sleep string) []process.Stat {
 	return found
 }
 
-// Running returns the number of processes that run sleep(1) with that argument.
-func Running(t *testing.T, sleep string) int { return len(Named(t, sleep)) }
+// CountSleeps returns the number of processes that run sleep(1) with that argument.
+func CountSleeps(t *testing.T, sleep string) int { return len(SleepProcesses(t, sleep)) }
 
 // Schedctl runs schedctl on the lab's controller and returns its output.
 func (l *Lab) Schedctl(t *testing.T, args ...string) string {

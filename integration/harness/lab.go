@@ -1,6 +1,6 @@
 // Package harness starts the real programs for the tests in integration/: a
 // site with all daemons ([NewLab]), further gateways ([Lab.Gate]), proxies in
-// front of them ([NewFronts]), and gateways whose connections to the daemons
+// front of them ([NewProxyLab]), and gateways whose connections to the daemons
 // are counted ([Lab.Tolled]). It sends requests and checks answers ([Lab.Ask],
 // [Answer.Want]), and waits for events ([Eventually]).
 //
@@ -32,7 +32,7 @@ func TwoUsers(t *testing.T) (alice, bob Account) {
 	NeedRoot(t)
 	var found []Account
 	for _, name := range []string{"games", "daemon", "bin", "mail"} {
-		if u, ok := AccountOf(name); ok && u.GID != 0 {
+		if u, ok := LookupAccount(name); ok && u.GID != 0 {
 			found = append(found, u)
 		}
 	}
@@ -42,8 +42,8 @@ func TwoUsers(t *testing.T) (alice, bob Account) {
 	return found[0], found[1]
 }
 
-// AccountOf looks a user up by name.
-func AccountOf(name string) (Account, bool) {
+// LookupAccount looks a user up by name.
+func LookupAccount(name string) (Account, bool) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		return Account{}, false
@@ -161,9 +161,9 @@ type Account struct {
 	UID, GID uint32
 }
 
-// SomeUser returns an ordinary user if this process runs as root, and otherwise
+// OrdinaryUser returns an ordinary user if this process runs as root, and otherwise
 // this process's user.
-func SomeUser(t *testing.T) Account {
+func OrdinaryUser(t *testing.T) Account {
 	t.Helper()
 	names := []string{"games", "daemon", "bin", "mail"}
 	if os.Geteuid() != 0 {
@@ -203,11 +203,11 @@ func Must(t testing.TB, err error) {
 
 // Eventually waits until happened returns true. The test fails if that takes
 // more than a minute.
-func Eventually(t *testing.T, what string, happened func() bool) {
+func Eventually(t *testing.T, event string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("did not happen: %s", what)
+	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("did not happen: %s", event)
 		}
 	}
 }

@@ -22,21 +22,21 @@ func (l *Lab) Workers() []int {
 // WorkersOf returns the workers of the gateway whose parent is pid.
 func WorkersOf(t *testing.T, pid int) []int {
 	t.Helper()
-	return named(t, pid, "schedrestd-work") // the kernel keeps 15 characters of the name
+	return descendantsNamed(t, pid, "schedrestd-work") // the kernel keeps 15 characters of the name
 }
 
 // Dispatcher returns the process id of the lab's gateway's dispatcher.
 func (l *Lab) Dispatcher() int {
 	l.T.Helper()
-	list := named(l.T, l.Daemons["schedrestd"].PID(), "schedrestd-disp")
+	list := descendantsNamed(l.T, l.Daemons["schedrestd"].PID(), "schedrestd-disp")
 	if len(list) != 1 {
 		l.T.Fatalf("the gateway has %d dispatchers", len(list))
 	}
 	return list[0]
 }
 
-// named returns the descendants of process pid whose names begin with name.
-func named(t *testing.T, pid int, name string) (pids []int) {
+// descendantsNamed returns the descendants of process pid whose names begin with name.
+func descendantsNamed(t *testing.T, pid int, name string) (pids []int) {
 	t.Helper()
 	list, err := process.Descendants(pid)
 	Must(t, err)
@@ -62,9 +62,9 @@ func StatusOf(t *testing.T, pid int) map[string]string {
 	return fields
 }
 
-// Hold opens a connection, sends one request, reads the answer and keeps the
+// HoldConn opens a connection, sends one request, reads the answer and keeps the
 // connection open.
-func (l *Lab) Hold() net.Conn {
+func (l *Lab) HoldConn() net.Conn {
 	l.T.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(l.URL, "http://"))
 	Must(l.T, err)

@@ -20,22 +20,22 @@ import (
 	"time"
 )
 
-// Secure is a lab whose gateway also listens for https.
-type Secure struct {
+// TLSLab is a lab whose gateway also listens for https.
+type TLSLab struct {
 	*Lab
 	Addr              string // of the https:// listener
 	CertFile, KeyFile string // files
 	leaf              *x509.Certificate
 }
 
-// NewSecure starts a Secure with these additional TLSParameters.
-func NewSecure(t *testing.T, parameters ...string) *Secure {
+// NewTLSLab starts a Secure with these additional TLSParameters.
+func NewTLSLab(t *testing.T, parameters ...string) *TLSLab {
 	t.Helper()
-	s := &Secure{}
+	s := &TLSLab{}
 	s.Lab = NewLab(t, func(l *Lab) {
 		s.Lab = l
 		s.CertFile, s.KeyFile = filepath.Join(l.Dir, "etc", "cert.pem"), filepath.Join(l.Dir, "etc", "key.pem")
-		s.Renew()
+		s.RenewCert()
 		port, err := site.FreePorts(1)
 		Must(t, err)
 		s.Addr = fmt.Sprintf("127.0.0.1:%d", port[0])
@@ -55,18 +55,18 @@ type Identity struct {
 
 // NewIdentity creates an identity. The argument by is the identity that signs
 // its certificate. If by is nil, the certificate is self-signed.
-func NewIdentity(t *testing.T, by *Identity) *Identity {
+func NewIdentity(t *testing.T, issuer *Identity) *Identity {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	Must(t, err)
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<60))
 	Must(t, err)
 	c := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: "lab"}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0), BasicConstraintsValid: true, IsCA: by == nil,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0), BasicConstraintsValid: true, IsCA: issuer == nil,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	parent, signer := c, key
-	if by != nil {
-		parent, signer = by.leaf, by.key
+	if issuer != nil {
+		parent, signer = issuer.leaf, issuer.key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer)
 	Must(t, err)
@@ -79,25 +79,25 @@ func NewIdentity(t *testing.T, by *Identity) *Identity {
 		CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-// Replace replaces a file by a rename, like programs that renew certificates.
-func Replace(t *testing.T, path string, text []byte, mode os.FileMode) {
+// ReplaceFile replaces a file by a rename, like programs that renew certificates.
+func ReplaceFile(t *testing.T, path string, text []byte, mode os.FileMode) {
 	t.Helper()
 	Must(t, os.WriteFile(path+".new", text, mode))
 	Must(t, os.Rename(path+".new", path))
 }
 
-// Renew replaces key and certificate.
-func (s *Secure) Renew() {
+// RenewCert replaces key and certificate.
+func (s *TLSLab) RenewCert() {
 	s.T.Helper()
 	id := NewIdentity(s.T, nil)
-	Replace(s.T, s.KeyFile, id.KeyPEM, 0o600)
-	Replace(s.T, s.CertFile, id.CertPEM, 0o644)
+	ReplaceFile(s.T, s.KeyFile, id.KeyPEM, 0o600)
+	ReplaceFile(s.T, s.CertFile, id.CertPEM, 0o644)
 	s.leaf = id.leaf
 }
 
-// Shown reports whether the gateway presents the current certificate on a new
+// ServesCurrentCert reports whether the gateway presents the current certificate on a new
 // connection.
-func (s *Secure) Shown() bool {
+func (s *TLSLab) ServesCurrentCert() bool {
 	c, err := tls.Dial("tcp", s.Addr, &tls.Config{InsecureSkipVerify: true})
 	Must(s.T, err)
 	defer c.Close()
@@ -105,7 +105,7 @@ func (s *Secure) Shown() bool {
 }
 
 // Curl runs curl, which trusts the certificate file, and returns its output.
-func (s *Secure) Curl(args ...string) (string, error) {
+func (s *TLSLab) Curl(args ...string) (string, error) {
 	s.T.Helper()
 	tool, err := exec.LookPath("curl")
 	if err != nil {

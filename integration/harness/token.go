@@ -14,17 +14,17 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Altered returns token with one changed letter in the middle of its signature.
-func Altered(token string) string { return AlteredAt(token, 20) }
+// TamperSignature returns token with one changed letter in the middle of its signature.
+func TamperSignature(token string) string { return TamperSignatureAt(token, 20) }
 
-// AlteredAt returns token with one changed letter at that place of its
+// TamperSignatureAt returns token with one changed letter at that place of its
 // signature.
-func AlteredAt(token string, place int) string {
-	at, letter := strings.LastIndexByte(token, '.')+place, "A"
-	if token[at] == 'A' {
+func TamperSignatureAt(token string, offset int) string {
+	pos, letter := strings.LastIndexByte(token, '.')+offset, "A"
+	if token[pos] == 'A' {
 		letter = "B"
 	}
-	return token[:at] + letter + token[at+1:]
+	return token[:pos] + letter + token[pos+1:]
 }
 
 // PublicJWK returns a public key as a JSON Web Key, as identity providers
@@ -35,21 +35,21 @@ func PublicJWK(key *rsa.PublicKey, kid string) string {
 	return string(text)
 }
 
-func SignedBy(t *testing.T, key *rsa.PrivateKey, header, claims string) string {
+func SignToken(t *testing.T, key *rsa.PrivateKey, header, claims string) string {
 	t.Helper()
-	text := Unsigned(header, claims)
+	text := UnsignedToken(header, claims)
 	sum := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	Must(t, err)
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-func Unsigned(header, claims string) string {
+func UnsignedToken(header, claims string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
 }
 
-// Forge makes a token with a foreign library, as other tools and attackers do.
-func Forge(t *testing.T, key []byte, method jwt.SigningMethod, claims jwt.MapClaims) string {
+// NewToken makes a token with a foreign library, as other tools and attackers do.
+func NewToken(t *testing.T, key []byte, method jwt.SigningMethod, claims jwt.MapClaims) string {
 	t.Helper()
 	var signer any = key
 	if method == jwt.SigningMethodNone {

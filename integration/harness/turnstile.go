@@ -14,39 +14,39 @@ import (
 	"testing"
 )
 
-// turnstile forwards connections to a daemon. It counts only connections on
+// countingProxy forwards connections to a daemon. It counts only connections on
 // which the client sends something, because a gateway prepares connections that
 // it may never use.
-type turnstile struct {
-	port   int
-	passed atomic.Int64
+type countingProxy struct {
+	port int
+	used atomic.Int64
 }
 
-// newTurnstile returns a turnstile that forwards connections to a port of the
+// newCountingProxy returns a turnstile that forwards connections to a port of the
 // loopback interface until the test ends.
-func newTurnstile(t *testing.T, to int) *turnstile {
+func newCountingProxy(t *testing.T, daemonPort int) *countingProxy {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	Must(t, err)
-	s := &turnstile{port: ln.Addr().(*net.TCPAddr).Port}
-	var all sync.WaitGroup
-	all.Go(func() {
+	s := &countingProxy{port: ln.Addr().(*net.TCPAddr).Port}
+	var wg sync.WaitGroup
+	wg.Go(func() {
 		for {
 			in, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			all.Go(func() {
+			wg.Go(func() {
 				defer in.Close()
-				out, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", to))
+				out, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", daemonPort))
 				if err != nil {
 					return // the daemon is down, so the client's connection ends
 				}
 				defer out.Close()
-				all.Go(func() {
+				wg.Go(func() {
 					first := make([]byte, 1)
 					if n, _ := in.Read(first); n > 0 {
-						s.passed.Add(1)
+						s.used.Add(1)
 						out.Write(first)
 						io.Copy(out, in)
 					}
@@ -56,36 +56,36 @@ func newTurnstile(t *testing.T, to int) *turnstile {
 			})
 		}
 	})
-	t.Cleanup(func() { ln.Close(); all.Wait() })
+	t.Cleanup(func() { ln.Close(); wg.Wait() })
 	return s
 }
 
-// Cost returns how many connections to the daemon were used while f ran.
-func (s *turnstile) Cost(f func()) int64 {
-	before := s.passed.Load()
+// ConnsDuring returns how many connections to the daemon were used while f ran.
+func (s *countingProxy) ConnsDuring(f func()) int64 {
+	before := s.used.Load()
 	f()
-	return s.passed.Load() - before
+	return s.used.Load() - before
 }
 
-// Tolled is a gateway that reaches both daemons only through turnstiles.
-type Tolled struct {
-	*Gate
+// CountedGateway is a gateway that reaches both daemons only through turnstiles.
+type CountedGateway struct {
+	*Gateway
 	Address  string
-	Ctl, Dbd *turnstile
+	Ctl, Dbd *countingProxy
 }
 
-// Tolled starts a gateway without a key to verify tokens, with these further
+// StartCounted starts a gateway without a key to verify tokens, with these further
 // arguments.
-func (l *Lab) Tolled(t *testing.T, args ...string) *Tolled {
+func (l *Lab) StartCounted(t *testing.T, args ...string) *CountedGateway {
 	t.Helper()
-	return l.TolledWith(t, "jwt_key="+filepath.Join(l.Dir, "etc", "there-is-none"), args...)
+	return l.StartCountedWith(t, "jwt_key="+filepath.Join(l.Dir, "etc", "there-is-none"), args...)
 }
 
-// TolledWith starts a gateway with these AuthAltParameters and further
+// StartCountedWith starts a gateway with these AuthAltParameters and further
 // arguments.
-func (l *Lab) TolledWith(t *testing.T, parameters string, args ...string) *Tolled {
+func (l *Lab) StartCountedWith(t *testing.T, parameters string, args ...string) *CountedGateway {
 	t.Helper()
-	k := &Tolled{Address: fmt.Sprintf("127.0.0.1:%d", FreePort(t)), Ctl: newTurnstile(t, l.Controller), Dbd: newTurnstile(t, l.Accounting)}
+	k := &CountedGateway{Address: fmt.Sprintf("127.0.0.1:%d", FreePort(t)), Ctl: newCountingProxy(t, l.Controller), Dbd: newCountingProxy(t, l.Accounting)}
 	text, err := os.ReadFile(l.Conf())
 	Must(t, err)
 	for key, value := range map[string]string{
@@ -112,20 +112,20 @@ func (l *Lab) TolledWith(t *testing.T, parameters string, args ...string) *Tolle
 		p.Args = append(p.Args, a)
 	}
 	p.Args = append(append(p.Args, args...), k.Address)
-	k.Gate = l.GateOf(t, p, nil)
+	k.Gateway = l.StartGatewayPart(t, p, nil)
 	return k
 }
 
 // Client returns a client with a single connection, which one worker serves.
-func (k *Tolled) Client() *http.Client {
+func (k *CountedGateway) Client() *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
 }
 
-// Ask sends a request to the gateway k.
-func (k *Tolled) Ask(c *http.Client, method, path, body string, headers ...string) Answer {
+// Request sends a request to the gateway k.
+func (k *CountedGateway) Request(c *http.Client, method, path, body string, headers ...string) Answer {
 	k.T.Helper()
 	l := &Lab{Site: k.Lab.Site, T: k.T, URL: "http://" + k.Address, OwnToken: k.Lab.OwnToken, Work: k.Lab.Work}
-	a, err := l.Try(c, method, path, body, headers...)
+	a, err := l.TryRequest(c, method, path, body, headers...)
 	Must(k.T, err)
 	return a
 }

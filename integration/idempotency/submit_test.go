@@ -20,47 +20,47 @@ import (
 	"schedrestd/integration/harness"
 )
 
-const submit = "/sched/" + harness.Version + "/job/submit"
+const submitPath = "/sched/" + harness.Version + "/job/submit"
 
-// keeping returns a change for NewLab: the gateway keeps Idempotency-Keys and
+// withKeyFile returns a change for NewLab: the gateway keeps Idempotency-Keys and
 // an audit log in one directory. The change sets *dir to that directory.
-func keeping(dir *string) func(*harness.Lab) {
+func withKeyFile(dir *string) func(*harness.Lab) {
 	return func(l *harness.Lab) {
 		var log string
-		harness.Audited(&log)(l)
+		harness.WithAuditLog(&log)(l)
 		*dir = filepath.Dir(log)
 		l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_IDEMPOTENCY_FILE="+filepath.Join(*dir, "keys"))
 	}
 }
 
-// key returns the header with that key.
-func key(name string) string { return "Idempotency-Key: " + name }
+// keyHeader returns the header with that key.
+func keyHeader(name string) string { return "Idempotency-Key: " + name }
 
-// jobs returns the number of jobs that the controller has.
-func jobs(l *harness.Lab) int {
+// countJobs returns the number of jobs that the controller has.
+func countJobs(l *harness.Lab) int {
 	l.T.Helper()
-	return len(l.Ask("GET", "/sched/"+harness.Version+"/jobs", "").Want(l.T, 200).List("jobs"))
+	return len(l.Request("GET", "/sched/"+harness.Version+"/jobs", "").Want(l.T, 200).List("jobs"))
 }
 
-// replays fails the test unless the answer a repeats the answer first.
-func replays(t *testing.T, first, a harness.Answer) {
+// checkReplay fails the test unless the answer a repeats the answer first.
+func checkReplay(t *testing.T, first, a harness.Answer) {
 	t.Helper()
 	if a.Want(t, 200); a.Text != first.Text || a.Header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("%v\n%s\nwant\n%s", a.Header, a.Text, first.Text)
 	}
 }
 
-// intents returns the number of changes in the audit log.
-func intents(t *testing.T, dir string) int {
+// countIntents returns the number of changes in the audit log.
+func countIntents(t *testing.T, dir string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "log"))
 	harness.Must(t, err)
 	return strings.Count(string(text), `"event":"intent"`)
 }
 
-// plain returns answer a without the address of its connection, because that
+// normalize returns answer a without the address of its connection, because that
 // address differs each time.
-func plain(a harness.Answer) harness.Answer {
+func normalize(a harness.Answer) harness.Answer {
 	meta := a.Body["meta"].(map[string]any)
 	meta["client"].(map[string]any)["source"] = ""
 	text, _ := json.Marshal(a.Body)
@@ -74,36 +74,36 @@ func plain(a harness.Answer) harness.Answer {
 func TestSameKey(t *testing.T) {
 	t.Parallel()
 	var dir string
-	l := harness.NewLab(t, keeping(&dir))
+	l := harness.NewLab(t, withKeyFile(&dir))
 	info, err := os.Stat(filepath.Join(dir, "keys"))
 	if harness.Must(t, err); info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %s", info.Mode())
 	}
 	body := l.JobRequest("true", map[string]any{"hold": true})
-	ask := func(name, body string, headers ...string) harness.Answer {
+	send := func(name, body string, headers ...string) harness.Answer {
 		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		a, err := l.Try(c, "POST", submit, body, append(headers, key(name))...)
+		a, err := l.TryRequest(c, "POST", submitPath, body, append(headers, keyHeader(name))...)
 		harness.Must(t, err)
 		return a
 	}
-	first := plain(ask("a", body).Want(t, 200))
+	first := normalize(send("a", body).Want(t, 200))
 	for range 8 { // on new connections, to reach both workers
-		replays(t, first, plain(ask("a", body)))
+		checkReplay(t, first, normalize(send("a", body)))
 	}
-	if n := jobs(l); n != 1 {
+	if n := countJobs(l); n != 1 {
 		t.Fatalf("%d jobs", n)
 	}
-	if n := intents(t, dir); n != 1 {
+	if n := countIntents(t, dir); n != 1 {
 		t.Errorf("%d intents", n)
 	}
 
 	var mu sync.Mutex
 	ids := map[float64]int{}
 	replayed := 0
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for range 16 {
-		all.Go(func() {
-			a := ask("concurrent", body).Want(t, 200)
+		wg.Go(func() {
+			a := send("concurrent", body).Want(t, 200)
 			mu.Lock()
 			defer mu.Unlock()
 			ids[a.Get("job_id").(float64)]++
@@ -112,31 +112,31 @@ func TestSameKey(t *testing.T) {
 			}
 		})
 	}
-	all.Wait()
-	if len(ids) != 1 || replayed != 15 || jobs(l) != 2 || intents(t, dir) != 2 {
-		t.Errorf("job %v, %d replayed, %d jobs, %d intents", ids, replayed, jobs(l), intents(t, dir))
+	wg.Wait()
+	if len(ids) != 1 || replayed != 15 || countJobs(l) != 2 || countIntents(t, dir) != 2 {
+		t.Errorf("job %v, %d replayed, %d jobs, %d intents", ids, replayed, countJobs(l), countIntents(t, dir))
 	}
 
-	other := ask("a", l.JobRequest("false", map[string]any{"hold": true})).Want(t, 422)
-	if !strings.Contains(other.Text, "idempotency_key_reused") || jobs(l) != 2 {
-		t.Errorf("%s, %d jobs", other.Text, jobs(l))
+	other := send("a", l.JobRequest("false", map[string]any{"hold": true})).Want(t, 422)
+	if !strings.Contains(other.Text, "idempotency_key_reused") || countJobs(l) != 2 {
+		t.Errorf("%s, %d jobs", other.Text, countJobs(l))
 	}
-	ask("b", body).Want(t, 200)
-	l.Ask("POST", submit, body).Want(t, 200)
-	if n := jobs(l); n != 4 {
+	send("b", body).Want(t, 200)
+	l.Request("POST", submitPath, body).Want(t, 200)
+	if n := countJobs(l); n != 4 {
 		t.Errorf("%d jobs", n)
 	}
 	for _, bad := range []string{"", strings.Repeat("k", 256), "a\tb", "ü"} {
-		ask(bad, body).Want(t, 400)
+		send(bad, body).Want(t, 400)
 	}
-	refused := ask("refused", l.JobRequest("true", map[string]any{"partition": "nowhere"}))
-	if refused.Status == 200 || ask("refused", body).Want(t, 200).Header.Get("Idempotency-Replayed") != "" {
+	refused := send("refused", l.JobRequest("true", map[string]any{"partition": "nowhere"}))
+	if refused.Status == 200 || send("refused", body).Want(t, 200).Header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("a key of a job that was refused: %d %s", refused.Status, refused.Text)
 	}
-	several := `{"jobs": [` + component(l) + "]}" // with one job, because the bundled controller has no heterogeneous jobs
-	het := plain(ask("several", several).Want(t, 200))
-	replays(t, het, plain(ask("several", several)))
-	was := jobs(l)
+	jobList := `{"jobs": [` + component(l) + "]}" // with one job, because the bundled controller has no heterogeneous jobs
+	het := normalize(send("several", jobList).Want(t, 200))
+	checkReplay(t, het, normalize(send("several", jobList)))
+	before := countJobs(l)
 
 	workers := l.Workers()
 	harness.Must(t, syscall.Kill(l.Daemons["schedrestd"].PID(), syscall.SIGHUP))
@@ -144,19 +144,19 @@ func TestSameKey(t *testing.T) {
 		now := slices.DeleteFunc(l.Workers(), func(pid int) bool { return slices.Contains(workers, pid) })
 		return len(now) > 1
 	})
-	replays(t, first, plain(ask("a", body)))
-	replays(t, het, plain(ask("several", several)))
+	checkReplay(t, first, normalize(send("a", body)))
+	checkReplay(t, het, normalize(send("several", jobList)))
 	l.Daemons["schedrestd"].Stop()
 	l.Up(l.Restd)
-	replays(t, first, plain(ask("a", body)))
-	replays(t, het, plain(ask("several", several)))
-	ask("a", several).Want(t, 422)
+	checkReplay(t, first, normalize(send("a", body)))
+	checkReplay(t, het, normalize(send("several", jobList)))
+	send("a", jobList).Want(t, 422)
 	harness.Must(t, syscall.Kill(l.Daemons["schedrestd"].PID(), syscall.SIGKILL))
 	l.Daemons["schedrestd"].Stop()
 	l.Up(l.Restd)
-	replays(t, first, plain(ask("a", body)))
-	if n := jobs(l); n != was {
-		t.Errorf("%d jobs, there were %d", n, was)
+	checkReplay(t, first, normalize(send("a", body)))
+	if n := countJobs(l); n != before {
+		t.Errorf("%d jobs, there were %d", n, before)
 	}
 }
 
@@ -175,20 +175,20 @@ func component(l *harness.Lab) string {
 func TestKeyAcrossGenerations(t *testing.T) {
 	t.Parallel()
 	var dir string
-	l := harness.NewLab(t, keeping(&dir))
+	l := harness.NewLab(t, withKeyFile(&dir))
 	body := l.JobRequest("true", map[string]any{"hold": true})
 	l.Submit("true", map[string]any{"hold": true}) // a worker has verified the token
 	controller := l.Daemons["schedctld"].PID()
 	harness.Must(t, syscall.Kill(controller, syscall.SIGSTOP))
 	first := make(chan harness.Answer, 1)
 	go func() {
-		a, err := l.Try(&http.Client{Transport: &http.Transport{}}, "POST", submit, body, key("k"))
+		a, err := l.TryRequest(&http.Client{Transport: &http.Transport{}}, "POST", submitPath, body, keyHeader("k"))
 		if err != nil {
 			t.Error(err)
 		}
 		first <- a
 	}()
-	harness.Eventually(t, "the claim", func() bool { return claimed(t, dir) == 1 })
+	harness.Eventually(t, "the claim", func() bool { return countClaims(t, dir) == 1 })
 	workers := l.Workers()
 	harness.Must(t, syscall.Kill(l.Daemons["schedrestd"].PID(), syscall.SIGHUP))
 	harness.Eventually(t, "new workers", func() bool { return len(l.Workers()) > len(workers) })
@@ -196,7 +196,7 @@ func TestKeyAcrossGenerations(t *testing.T) {
 	var a harness.Answer
 	harness.Eventually(t, "an answer by a new worker", func() bool {
 		var err error
-		a, err = l.Try(c, "POST", submit, body, key("k"))
+		a, err = l.TryRequest(c, "POST", submitPath, body, keyHeader("k"))
 		harness.Must(t, err)
 		return a.Status != 503 // the worker first asks the daemon about the token
 	})
@@ -204,17 +204,17 @@ func TestKeyAcrossGenerations(t *testing.T) {
 		t.Errorf("%d %v %s", a.Status, a.Header, a.Text)
 	}
 	harness.Must(t, syscall.Kill(controller, syscall.SIGCONT))
-	answer := plain((<-first).Want(t, 200))
-	a, err := l.Try(c, "POST", submit, body, key("k"))
+	answer := normalize((<-first).Want(t, 200))
+	a, err := l.TryRequest(c, "POST", submitPath, body, keyHeader("k"))
 	harness.Must(t, err)
-	replays(t, answer, plain(a))
-	if n := jobs(l); n != 2 {
+	checkReplay(t, answer, normalize(a))
+	if n := countJobs(l); n != 2 {
 		t.Errorf("%d jobs", n)
 	}
 }
 
-// claimed returns the number of claims in the file of Idempotency-Keys.
-func claimed(t *testing.T, dir string) int {
+// countClaims returns the number of claims in the file of Idempotency-Keys.
+func countClaims(t *testing.T, dir string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "keys"))
 	harness.Must(t, err)
@@ -227,57 +227,57 @@ func claimed(t *testing.T, dir string) int {
 func TestKilledWhileSubmitting(t *testing.T) {
 	t.Parallel()
 	var dir string
-	l := harness.NewLab(t, keeping(&dir))
+	l := harness.NewLab(t, withKeyFile(&dir))
 	body := l.JobRequest("true", map[string]any{"hold": true})
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	controller := l.Daemons["schedctld"].PID()
 	for i, killed := range [][]int{l.Workers(), {l.Daemons["schedrestd"].PID()}} {
 		harness.Must(t, syscall.Kill(controller, syscall.SIGSTOP))
-		over := make(chan struct{})
+		done := make(chan struct{})
 		go func() {
-			defer close(over)
-			if a, err := l.Try(c, "POST", submit, body, key(strconv.Itoa(i))); err == nil {
+			defer close(done)
+			if a, err := l.TryRequest(c, "POST", submitPath, body, keyHeader(strconv.Itoa(i))); err == nil {
 				t.Errorf("answered with %d %s", a.Status, a.Text)
 			}
 		}()
-		harness.Eventually(t, "the claim", func() bool { return claimed(t, dir) == i+1 })
+		harness.Eventually(t, "the claim", func() bool { return countClaims(t, dir) == i+1 })
 		time.Sleep(300 * time.Millisecond) // the request may have been sent by now; the result must be the same either way
 		for _, pid := range killed {
 			harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
-		<-over
+		<-done
 		harness.Must(t, syscall.Kill(controller, syscall.SIGCONT))
 		if i == 1 {
 			l.Daemons["schedrestd"].Stop()
 			l.Up(l.Restd)
 		}
-		was := -1
+		before := -1
 		harness.Eventually(t, "the controller has read the request", func() bool {
-			n := jobs(l)
-			same := n == was
-			was = n
-			return same
+			n := countJobs(l)
+			stable := n == before
+			before = n
+			return stable
 		})
 		for range 2 {
-			a, err := l.Try(c, "POST", submit, body, key(strconv.Itoa(i)))
+			a, err := l.TryRequest(c, "POST", submitPath, body, keyHeader(strconv.Itoa(i)))
 			harness.Must(t, err)
 			if a.Want(t, 502); !strings.Contains(a.Text, "outcome_unknown") {
 				t.Errorf("%s", a.Text)
 			}
 		}
-		if n := jobs(l); n > i+1 || n != was {
-			t.Errorf("%d jobs, there were %d", n, was)
+		if n := countJobs(l); n > i+1 || n != before {
+			t.Errorf("%d jobs, there were %d", n, before)
 		}
 	}
 }
 
-// TestNoKeysKept checks a gateway that has no file for keys. A submission with
+// TestNoKeyFile checks a gateway that has no file for keys. A submission with
 // a key must be refused, and a submission without a key must be accepted.
-func TestNoKeysKept(t *testing.T) {
+func TestNoKeyFile(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
-	a := l.Ask("POST", submit, l.JobRequest("true", nil), key("k")).Want(t, 501)
-	if !strings.Contains(a.Text, "SCHEDRESTD_IDEMPOTENCY_FILE") || jobs(l) != 0 {
+	a := l.Request("POST", submitPath, l.JobRequest("true", nil), keyHeader("k")).Want(t, 501)
+	if !strings.Contains(a.Text, "SCHEDRESTD_IDEMPOTENCY_FILE") || countJobs(l) != 0 {
 		t.Errorf("%s", a.Text)
 	}
 	l.Submit("true", nil)
@@ -290,7 +290,7 @@ func TestKeysDiskFull(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	var dir string
-	l := harness.NewLab(t, keeping(&dir), func(l *harness.Lab) {
+	l := harness.NewLab(t, withKeyFile(&dir), func(l *harness.Lab) {
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=0700"); err != nil {
 			t.Skipf("needs a small file system: %v", err)
 		}
@@ -302,7 +302,7 @@ func TestKeysDiskFull(t *testing.T) {
 		}
 	})
 	body := l.JobRequest("true", map[string]any{"hold": true})
-	first := l.Ask("POST", submit, body, key("first")).Want(t, 200)
+	first := l.Request("POST", submitPath, body, keyHeader("first")).Want(t, 200)
 	ballast := filepath.Join(dir, "ballast")
 	f, err := os.Create(ballast)
 	harness.Must(t, err)
@@ -312,20 +312,20 @@ func TestKeysDiskFull(t *testing.T) {
 	f.Close()
 	var last harness.Answer
 	for i := range 3 { // a page has space for two claims
-		last = l.Ask("POST", submit, body, key("new "+strconv.Itoa(i)))
+		last = l.Request("POST", submitPath, body, keyHeader("new "+strconv.Itoa(i)))
 	}
 	if last.Want(t, 503); last.Header.Get("Retry-After") == "" || !strings.Contains(last.Text, "Idempotency-Key") {
 		t.Errorf("%v %s", last.Header, last.Text)
 	}
-	was := jobs(l)
-	replays(t, plain(first), plain(l.Ask("POST", submit, body, key("first"))))
-	l.Ask("POST", submit, body, key("new 2")).Want(t, 503)
-	l.Ask("POST", submit, body).Want(t, 200)
-	if n := jobs(l); n != was+1 {
-		t.Errorf("%d jobs, there were %d", n, was)
+	before := countJobs(l)
+	checkReplay(t, normalize(first), normalize(l.Request("POST", submitPath, body, keyHeader("first"))))
+	l.Request("POST", submitPath, body, keyHeader("new 2")).Want(t, 503)
+	l.Request("POST", submitPath, body).Want(t, 200)
+	if n := countJobs(l); n != before+1 {
+		t.Errorf("%d jobs, there were %d", n, before)
 	}
 	harness.Must(t, os.Remove(ballast))
-	l.Ask("POST", submit, body, key("new 2")).Want(t, 200)
+	l.Request("POST", submitPath, body, keyHeader("new 2")).Want(t, 200)
 	if log := l.Logged(); strings.Count(log, "idempotency file not usable") != 1 || !strings.Contains(log, "idempotency file usable again") {
 		t.Errorf("the log has:\n%s", log)
 	}
@@ -337,15 +337,15 @@ func TestKeysOfUsers(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
-	path := filepath.Join(harness.ServedDir(t, l), "s")
-	l.Gate(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_IDEMPOTENCY_FILE=" + filepath.Join(l.Dir, "keys")},
+	path := filepath.Join(harness.SocketDir(t, l), "s")
+	l.StartGateway(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_IDEMPOTENCY_FILE=" + filepath.Join(l.Dir, "keys")},
 		"-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
 	body := l.JobRequest("true", map[string]any{"hold": true, "standard_output": "/dev/null"})
 	ids := map[float64]bool{}
 	for _, u := range []harness.Account{alice, bob} {
 		for try := range 2 {
-			c := harness.ClientOf(func() (net.Conn, error) { return thread.DialAs(u.UID, u.GID, path) })
-			a, err := l.Try(c, "POST", submit, body, "X-SCHED-USER-TOKEN:", key("k"))
+			c := harness.NewClient(func() (net.Conn, error) { return thread.DialAs(u.UID, u.GID, path) })
+			a, err := l.TryRequest(c, "POST", submitPath, body, "X-SCHED-USER-TOKEN:", keyHeader("k"))
 			harness.Must(t, err)
 			if a.Want(t, 200); (a.Header.Get("Idempotency-Replayed") == "true") != (try == 1) {
 				t.Errorf("%s, request %d: %v", u.Name, try, a.Header)
@@ -363,19 +363,19 @@ func TestKeysOfUsers(t *testing.T) {
 func TestKeysInetd(t *testing.T) {
 	t.Parallel()
 	var dir string
-	l := harness.NewLab(t, keeping(&dir))
+	l := harness.NewLab(t, withKeyFile(&dir))
 	job := l.JobRequest("true", map[string]any{"hold": true})
 	for try, header := range []string{"", "Idempotency-Replayed: true"} {
-		cmd := l.Inetd("-a", "rest_auth/jwt")
-		cmd.Stdin = strings.NewReader("POST http://localhost" + submit + " HTTP/1.1\r\nX-SCHED-USER-TOKEN: " + l.OwnToken +
+		cmd := l.InetdCommand("-a", "rest_auth/jwt")
+		cmd.Stdin = strings.NewReader("POST http://localhost" + submitPath + " HTTP/1.1\r\nX-SCHED-USER-TOKEN: " + l.OwnToken +
 			"\r\nContent-Type: application/json\r\nIdempotency-Key: k\r\nContent-Length: " + strconv.Itoa(len(job)) + "\r\n\r\n" + job)
-		out, said, status := harness.Finish(t, cmd)
+		out, log, status := harness.RunCommand(t, cmd)
 		if status != 0 || !strings.HasPrefix(out, "HTTP/1.1 200 ") || !strings.Contains(out, header) || try == 0 && strings.Contains(out, "Replayed") {
-			t.Errorf("run %d: exit status %d\n%s\n%s", try, status, out, said)
+			t.Errorf("run %d: exit status %d\n%s\n%s", try, status, out, log)
 		}
 	}
-	replays(t, plain(l.Ask("POST", submit, job, key("k"))), plain(l.Ask("POST", submit, job, key("k"))))
-	if n := jobs(l); n != 1 {
+	checkReplay(t, normalize(l.Request("POST", submitPath, job, keyHeader("k"))), normalize(l.Request("POST", submitPath, job, keyHeader("k"))))
+	if n := countJobs(l); n != 1 {
 		t.Errorf("%d jobs", n)
 	}
 }

@@ -30,7 +30,7 @@ func TestActivated(t *testing.T) {
 		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
 			DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial(network, address) }}}
 		for range 2 { // the first request waited in the queue before the gateway started
-			askBy(l, t, client).Want(t, 200)
+			sendPing(l, t, client).Want(t, 200)
 		}
 		harness.Must(t, cmd.Process.Signal(syscall.SIGTERM))
 		if err := cmd.Wait(); err != nil {
@@ -53,12 +53,12 @@ func TestActivated(t *testing.T) {
 	defer localFile.Close()
 
 	t.Run("standard input", func(t *testing.T) {
-		cmd := l.Inetd()
+		cmd := l.InetdCommand()
 		cmd.Stdin = tcpFile
 		serve(t, cmd, "tcp", tcp.Addr().String())
 	})
 	t.Run("service manager", func(t *testing.T) {
-		cmd := l.Inetd()
+		cmd := l.InetdCommand()
 		// LISTEN_PID must be the process id of the gateway. A shell can set it,
 		// because the shell's own process becomes the gateway.
 		cmd.Args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=one:two exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
@@ -71,10 +71,10 @@ func TestActivated(t *testing.T) {
 		}
 	})
 	t.Run("another's", func(t *testing.T) { // the gateway is then in inetd mode without an address, and has no input
-		cmd := l.Inetd()
+		cmd := l.InetdCommand()
 		cmd.Env = append(cmd.Env, "LISTEN_PID=1", "LISTEN_FDS=1")
 		cmd.ExtraFiles = []*os.File{tcpFile}
-		if out, log, status := harness.Finish(t, cmd); status != 0 || out != "" {
+		if out, log, status := harness.RunCommand(t, cmd); status != 0 || out != "" {
 			t.Errorf("exit status %d: %s\n%s", status, out, log)
 		}
 	})
@@ -82,20 +82,20 @@ func TestActivated(t *testing.T) {
 		null, err := os.Open(os.DevNull)
 		harness.Must(t, err)
 		defer null.Close()
-		cmd := l.Inetd()
+		cmd := l.InetdCommand()
 		cmd.Args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = "/bin/sh"
 		cmd.ExtraFiles = []*os.File{null}
-		if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "is not a listening stream socket") {
+		if _, log, status := harness.RunCommand(t, cmd); status != 1 || !strings.Contains(log, "is not a listening stream socket") {
 			t.Errorf("exit status %d\n%s", status, log)
 		}
 	})
 }
 
-// askBy sends a ping through client.
-func askBy(l *harness.Lab, t *testing.T, client *http.Client) harness.Answer {
+// sendPing sends a ping through client.
+func sendPing(l *harness.Lab, t *testing.T, client *http.Client) harness.Answer {
 	t.Helper()
-	a, err := l.Try(client, "GET", "/sched/v0.0.43/ping", "")
+	a, err := l.TryRequest(client, "GET", "/sched/v0.0.43/ping", "")
 	harness.Must(t, err)
 	return a
 }

@@ -36,13 +36,13 @@ func TestExampleOfARequest(t *testing.T) {
 	if example == "" {
 		t.Fatalf("there is no example in\n%s", page)
 	}
-	gateway := l.Inetd()
+	gateway := l.InetdCommand()
 	shell := exec.Command("sh", "-c", example+`| "$@"`, "sh")
 	shell.Args = append(shell.Args, append([]string{gateway.Path}, gateway.Args[1:]...)...)
 	shell.Env = gateway.Env
-	out, log, _ := harness.Finish(t, shell)
+	out, log, _ := harness.RunCommand(t, shell)
 	// The gateway may or may not accept the user who runs this test.
-	if got := harness.Statuses(harness.AnswersIn(t, out)); got != "[200]" && got != "[401]" {
+	if got := harness.Statuses(harness.ParseAnswers(t, out)); got != "[200]" && got != "[401]" {
 		t.Errorf("%s is answered with %s\n%s%s", example, got, out, log)
 	}
 }
@@ -86,10 +86,10 @@ func TestInetdPipe(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cmd := l.Inetd("-a", "rest_auth/jwt") // otherwise the owner of the pipe may need no token
+			cmd := l.InetdCommand("-a", "rest_auth/jwt") // otherwise the owner of the pipe may need no token
 			cmd.Stdin = strings.NewReader(tt.send)
-			out, log, status := harness.Finish(t, cmd)
-			got := harness.AnswersIn(t, out)
+			out, log, status := harness.RunCommand(t, cmd)
+			got := harness.ParseAnswers(t, out)
 			if harness.Statuses(got) != tt.want || status != 0 {
 				t.Errorf("%s, exit status %d, want %s\n%s", harness.Statuses(got), status, tt.want, log)
 			}
@@ -117,16 +117,16 @@ func TestInetdFiles(t *testing.T) {
 	to, err := os.OpenFile(out, os.O_WRONLY|os.O_APPEND, 0)
 	harness.Must(t, err)
 	defer to.Close()
-	cmd := l.Inetd()
+	cmd := l.InetdCommand()
 	cmd.Stdin, cmd.Stdout = from, to
-	_, log, status := harness.Finish(t, cmd)
+	_, log, status := harness.RunCommand(t, cmd)
 	text, err := os.ReadFile(out)
 	harness.Must(t, err)
 	rest, ok := strings.CutPrefix(string(text), "before\n")
 	if !ok || status != 0 {
 		t.Fatalf("exit status %d, %q\n%s", status, text, log)
 	}
-	harness.AnswersIn(t, rest)[0].Want(t, 200)
+	harness.ParseAnswers(t, rest)[0].Want(t, 200)
 }
 
 // TestInetdConfinement checks that the client's worker has a PID namespace only
@@ -142,26 +142,26 @@ func TestInetdConfinement(t *testing.T) {
 		{"", "-v", `off="PID namespace (one client)"`},
 		{"", "", ""},
 	} {
-		cmd := l.Inetd(strings.Fields(tt.args)...)
+		cmd := l.InetdCommand(strings.Fields(tt.args)...)
 		cmd.Env = append(cmd.Env, "SCHEDRESTD_SECURITY="+tt.switches)
 		cmd.Stdin = strings.NewReader(request)
-		out, log, status := harness.Finish(t, cmd)
-		if status != 0 || harness.Statuses(harness.AnswersIn(t, out)) != "[200]" || !strings.Contains(log, tt.want) {
+		out, log, status := harness.RunCommand(t, cmd)
+		if status != 0 || harness.Statuses(harness.ParseAnswers(t, out)) != "[200]" || !strings.Contains(log, tt.want) {
 			t.Errorf("%q %s: exit status %d, %s\n%s", tt.switches, tt.args, status, out, log)
 		}
-		if said := strings.Contains(log, "confinement of the workers"); said != (tt.want != "") || strings.Contains(log, "not_applied") {
+		if logged := strings.Contains(log, "confinement of the workers"); logged != (tt.want != "") || strings.Contains(log, "not_applied") {
 			t.Errorf("%q %s: %s", tt.switches, tt.args, log)
 		}
 	}
 	// Only root can drop a group.
-	conf, u := filepath.Join(l.Work, "sched.conf"), harness.SomeUser(t)
+	conf, u := filepath.Join(l.Work, "sched.conf"), harness.OrdinaryUser(t)
 	harness.Must(t, os.WriteFile(conf, []byte("ClusterName=c\nSchedctldHost=127.0.0.1\nAuthAltTypes=auth/jwt\n"), 0o644))
-	cmd := l.Inetd()
+	cmd := l.InetdCommand()
 	cmd.Env = append(cmd.Env, "SCHEDRESTD_SECURITY=require_confinement", "SCHED_JWT=daemon")
 	cmd.Args = []string{cmd.Path, "-f", conf} // without -u
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: []uint32{u.GID, u.GID + 40_000}}}
 	cmd.Stdin = strings.NewReader(request)
-	if out, log, status := harness.Finish(t, cmd); status != 1 || out != "" || !strings.Contains(log, "require_confinement: parts of the confinement are not available: ") || !strings.Contains(log, "dropping of supplementary groups") {
+	if out, log, status := harness.RunCommand(t, cmd); status != 1 || out != "" || !strings.Contains(log, "require_confinement: parts of the confinement are not available: ") || !strings.Contains(log, "dropping of supplementary groups") {
 		t.Errorf("with a part of the sandbox, where all of it is required: exit status %d, %q\n%s", status, out, log)
 	}
 }
@@ -173,8 +173,8 @@ func TestInetdFails(t *testing.T) {
 	l := harness.NewLab(t)
 	packets, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
 	harness.Must(t, err)
-	one := os.NewFile(uintptr(packets[0]), "packets")
-	defer one.Close()
+	packetSocket := os.NewFile(uintptr(packets[0]), "packets")
+	defer packetSocket.Close()
 	defer unix.Close(packets[1])
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	harness.Must(t, err)
@@ -184,15 +184,15 @@ func TestInetdFails(t *testing.T) {
 		change     func(*exec.Cmd)
 	}{
 		{"no configuration", "/nowhere", func(c *exec.Cmd) { c.Args = append(c.Args, "-f", "/nowhere/at/all") }},
-		{"a socket of packets", "not a stream socket", func(c *exec.Cmd) { c.Stdin = one }},
+		{"a socket of packets", "not a stream socket", func(c *exec.Cmd) { c.Stdin = packetSocket }},
 		{"no client gets the answer", "could not write the answers", func(c *exec.Cmd) {
 			c.Stdin, c.Stdout = strings.NewReader("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), full
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cmd := l.Inetd()
+			cmd := l.InetdCommand()
 			tt.change(cmd)
-			if out, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, tt.want) || out != "" {
+			if out, log, status := harness.RunCommand(t, cmd); status != 1 || !strings.Contains(log, tt.want) || out != "" {
 				t.Errorf("exit status %d, %q\n%s", status, out, log)
 			}
 		})
@@ -206,7 +206,7 @@ func TestInetdTerminal(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, signal := range []syscall.Signal{0, syscall.SIGINT} {
 		person, terminal := openTerminal(t)
-		cmd := l.Inetd()
+		cmd := l.InetdCommand()
 		cmd.Stdin, cmd.Stdout = terminal, terminal
 		log, err := cmd.StderrPipe()
 		harness.Must(t, err)
@@ -287,9 +287,9 @@ func TestInetdSocket(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, network := range []string{"tcp", "unix", "pair", "two pairs"} {
 		t.Run(network, func(t *testing.T) {
-			client, theirs, out := connect(t, network)
-			cmd := l.Inetd()
-			cmd.Stdin, cmd.Stdout = theirs, theirs
+			client, programEnd, out := connect(t, network)
+			cmd := l.InetdCommand()
+			cmd.Stdin, cmd.Stdout = programEnd, programEnd
 			if out != nil {
 				cmd.Stdout = out
 			}
@@ -299,17 +299,17 @@ func TestInetdSocket(t *testing.T) {
 			if err := cmd.Wait(); err != nil {
 				t.Error(err)
 			}
-			flags, err := unix.FcntlInt(fdOf(t, theirs), unix.F_GETFL, 0)
+			flags, err := unix.FcntlInt(fdOf(t, programEnd), unix.F_GETFL, 0)
 			if err != nil || flags&unix.O_NONBLOCK != 0 {
 				t.Errorf("the socket was left with flags %#x, %v", flags, err)
 			}
-			theirs.Close()
+			programEnd.Close()
 			if out != nil {
 				out.Close()
 			}
 			text, err := io.ReadAll(client)
 			harness.Must(t, err)
-			if got := harness.AnswersIn(t, string(text)); harness.Statuses(got) != "[200]" {
+			if got := harness.ParseAnswers(t, string(text)); harness.Statuses(got) != "[200]" {
 				t.Errorf("%s in %q", harness.Statuses(got), text)
 			}
 		})
@@ -324,20 +324,20 @@ func fdOf(t *testing.T, f *os.File) (n uintptr) {
 	return n
 }
 
-// bothWays reads from one connection and writes to another.
-type bothWays struct {
+// pairConn reads from one connection and writes to another.
+type pairConn struct {
 	net.Conn
 	out net.Conn
 }
 
-func (b bothWays) Write(p []byte) (int, error) { return b.out.Write(p) }
-func (b bothWays) CloseWrite() error           { return b.out.(*net.UnixConn).CloseWrite() }
+func (b pairConn) Write(p []byte) (int, error) { return b.out.Write(p) }
+func (b pairConn) CloseWrite() error           { return b.out.(*net.UnixConn).CloseWrite() }
 
 // connect opens a connection. It returns the client's end, and the program's
 // end, theirs, as a blocking descriptor. If network is "two pairs", there is
 // one socket for each direction: the program reads from theirs and writes to
 // out. Otherwise out is nil.
-func connect(t *testing.T, network string) (client net.Conn, theirs, out *os.File) {
+func connect(t *testing.T, network string) (client net.Conn, programEnd, out *os.File) {
 	t.Helper()
 	pair := func() (net.Conn, *os.File) {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -351,12 +351,12 @@ func connect(t *testing.T, network string) (client net.Conn, theirs, out *os.Fil
 	}
 	switch network {
 	case "pair":
-		client, theirs = pair()
+		client, programEnd = pair()
 	case "two pairs":
 		var in net.Conn
-		in, theirs = pair()
+		in, programEnd = pair()
 		client, out = pair()
-		client = bothWays{client, in}
+		client = pairConn{client, in}
 	default:
 		address := "127.0.0.1:0"
 		if network == "unix" {
@@ -371,18 +371,18 @@ func connect(t *testing.T, network string) (client net.Conn, theirs, out *os.Fil
 		accepted, err := ln.Accept()
 		harness.Must(t, err)
 		defer accepted.Close()
-		theirs, err = accepted.(interface{ File() (*os.File, error) }).File()
+		programEnd, err = accepted.(interface{ File() (*os.File, error) }).File()
 		harness.Must(t, err)
-		harness.Must(t, unix.SetNonblock(int(fdOf(t, theirs)), false))
+		harness.Must(t, unix.SetNonblock(int(fdOf(t, programEnd)), false))
 	}
-	return client, theirs, out
+	return client, programEnd, out
 }
 
 // TestInetdLocal checks that rest_auth/local accepts the owner of a pipe or
 // file that no other user may open.
 func TestInetdLocal(t *testing.T) {
 	t.Parallel()
-	u := harness.SomeUser(t)
+	u := harness.OrdinaryUser(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	in := filepath.Join(l.Dir, "request")
 	harness.Must(t, os.WriteFile(in, []byte("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\n\n"), 0o600))
@@ -408,13 +408,13 @@ func TestInetdLocal(t *testing.T) {
 			f, err := os.Open(in)
 			harness.Must(t, err)
 			defer f.Close()
-			cmd := l.Inetd()
+			cmd := l.InetdCommand()
 			if os.Geteuid() == 0 {
-				cmd = l.Inetd("-u", u.Name, "-g", strconv.Itoa(int(u.GID)))
+				cmd = l.InetdCommand("-u", u.Name, "-g", strconv.Itoa(int(u.GID)))
 			}
 			cmd.Stdin = f
-			out, log, status := harness.Finish(t, cmd)
-			got := harness.AnswersIn(t, out)
+			out, log, status := harness.RunCommand(t, cmd)
+			got := harness.ParseAnswers(t, out)
 			if status != 0 || harness.Statuses(got) != fmt.Sprint([]int{tt.status}) {
 				t.Errorf("%s, exit status %d\n%s", harness.Statuses(got), status, log)
 			}
@@ -427,7 +427,7 @@ func TestInetdLocal(t *testing.T) {
 func TestInetdBecomesUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	u := harness.SomeUser(t)
+	u := harness.OrdinaryUser(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	dir, err := os.MkdirTemp("", "inetd-")
 	harness.Must(t, err)
@@ -461,7 +461,7 @@ func TestInetdBecomesUser(t *testing.T) {
 		return string(text), log.String(), cmd.ProcessState.ExitCode()
 	}
 	out, log, status := run(u.UID, u.GID)
-	if got := harness.AnswersIn(t, out); status != 0 || harness.Statuses(got) != "[200]" || got[0].Get("meta", "client", "user") != u.Name {
+	if got := harness.ParseAnswers(t, out); status != 0 || harness.Statuses(got) != "[200]" || got[0].Get("meta", "client", "user") != u.Name {
 		t.Errorf("exit status %d: %s\n%s", status, out, log)
 	}
 	if want := fmt.Sprintf("worker_uid=%d", u.UID); !strings.Contains(log, want) {
@@ -469,29 +469,29 @@ func TestInetdBecomesUser(t *testing.T) {
 	}
 	for _, ids := range [][2]uint32{{0, 0}, {0, u.GID}, {u.UID, 0}} {
 		out, log, status := run(ids[0], ids[1])
-		if got := harness.AnswersIn(t, out); status != 0 || harness.Statuses(got) != "[403]" {
+		if got := harness.ParseAnswers(t, out); status != 0 || harness.Statuses(got) != "[403]" {
 			t.Errorf("%v: exit status %d: %s\n%s", ids, status, out, log)
 		}
 	}
 	cmd := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-a", "rest_auth/local")
 	cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
 	cmd.Stdin = strings.NewReader("")
-	if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "UNIX socket") {
+	if _, log, status := harness.RunCommand(t, cmd); status != 1 || !strings.Contains(log, "UNIX socket") {
 		t.Errorf("with a pipe: exit status %d\n%s", status, log)
 	}
 	// Here the gateway's standard input is the end from which the connection
 	// was opened. For this end the kernel reports the owner of the listening
 	// service, who is not a client.
-	ours, err := thread.DialAs(0, 0, path)
+	clientEnd, err := thread.DialAs(0, 0, path)
 	harness.Must(t, err)
-	defer ours.Close()
-	f, err := ours.(*net.UnixConn).File()
+	defer clientEnd.Close()
+	f, err := clientEnd.(*net.UnixConn).File()
 	harness.Must(t, err)
 	defer f.Close()
 	cmd = exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-a", "rest_auth/local")
 	cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
 	cmd.Stdin, cmd.Stdout = f, f
-	if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "accepted") {
+	if _, log, status := harness.RunCommand(t, cmd); status != 1 || !strings.Contains(log, "accepted") {
 		t.Errorf("with the end that opened the connection: exit status %d\n%s", status, log)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// bare is a script that makes a machine on which nothing of this project is
+// bareMachineScript is a script that makes a machine on which nothing of this project is
 // installed. That machine is a set of namespaces with the files of this
 // machine, but root is the only user, /run and /var/lib are empty, nothing is
 // below /usr/local, and the network has only a loopback interface. All changes
@@ -21,7 +21,7 @@ import (
 //
 // The directories of the project and its toolchain stay visible, even inside a
 // directory that the script hides.
-const bare = `set -e
+const bareMachineScript = `set -e
 mount --make-rprivate /
 keep() { [ -d "$1" ] || return 0; exec {fd}<"$1"; kept="$kept $fd:$1"; }
 for dir in "$PROJECT" $TOOLS; do keep "$dir"; done
@@ -71,7 +71,7 @@ func onBareMachine(t *testing.T, script string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child",
-		"bash", "-c", bare, file)
+		"bash", "-c", bareMachineScript, file)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + filepath.Join(list[0], "bin"),
 		"HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8", "PROJECT=" + project, "TOOLS=" + strings.Join(list, " "),
 		"GOCACHE=" + list[1], "GOMODCACHE=" + list[2], "GOFLAGS=" + os.Getenv("GOFLAGS")}

@@ -43,7 +43,7 @@ func TestDemoOnce(t *testing.T) {
 			if os.Geteuid() == 0 && credential == nil == strings.Contains(string(out), "disable_user_check") {
 				t.Errorf("text about disable_user_check:\n%s", out)
 			}
-			nothingLeft(t, d)
+			checkNothingLeft(t, d)
 		})
 	}
 }
@@ -52,7 +52,7 @@ func TestDemoOnce(t *testing.T) {
 // submits the job as that user.
 func TestDemoSudo(t *testing.T) {
 	harness.NeedRoot(t)
-	u := harness.SomeUser(t)
+	u := harness.OrdinaryUser(t)
 	d := demoCommand(t, nil, "--once")
 	d.Env = append(d.Env, "SUDO_USER="+u.Name)
 	out, err := d.CombinedOutput()
@@ -62,61 +62,61 @@ func TestDemoSudo(t *testing.T) {
 	if !strings.Contains(string(out), "I am "+u.Name) || !strings.Contains(string(out), "owned by "+u.Name) {
 		t.Errorf("the job is not %s's:\n%s", u.Name, out)
 	}
-	nothingLeft(t, d)
+	checkNothingLeft(t, d)
 }
 
-// TestDemoStays checks that the commands that the demo prints can be pasted,
+// TestDemoStops checks that the commands that the demo prints can be pasted,
 // and that Ctrl-C and stronger signals end all processes of the demo, including
 // a running job.
-func TestDemoStays(t *testing.T) {
+func TestDemoStops(t *testing.T) {
 	curl, err := exec.LookPath("curl")
 	if err != nil {
 		t.Skip("needs curl, to run what the demo prints")
 	}
 	tests := []struct {
 		name string
-		end  func(d *demo) // ends it
+		stop func(d *demo) // ends it
 		kill bool          // the signal kills the demo, so it can't choose its exit status
 	}{
-		{name: "Ctrl-C", end: func(d *demo) { d.signal(syscall.SIGINT) }},
-		{name: "SIGTERM", end: func(d *demo) { d.signal(syscall.SIGTERM) }},
-		{name: "twice", end: func(d *demo) { d.signal(syscall.SIGINT); d.signal(syscall.SIGINT) }, kill: true},
-		{name: "kill -9 of the process that was started", end: func(d *demo) { d.signal(syscall.SIGKILL) }, kill: true},
-		{name: "kill -9 of its stage", end: func(d *demo) { syscall.Kill(d.stage(), syscall.SIGKILL) }, kill: true},
+		{name: "Ctrl-C", stop: func(d *demo) { d.signal(syscall.SIGINT) }},
+		{name: "SIGTERM", stop: func(d *demo) { d.signal(syscall.SIGTERM) }},
+		{name: "twice", stop: func(d *demo) { d.signal(syscall.SIGINT); d.signal(syscall.SIGINT) }, kill: true},
+		{name: "kill -9 of the process that was started", stop: func(d *demo) { d.signal(syscall.SIGKILL) }, kill: true},
+		{name: "kill -9 of its stage", stop: func(d *demo) { syscall.Kill(d.supervisorPID(), syscall.SIGKILL) }, kill: true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			d := demoCommand(t, nil)
 			d.start()
-			pasted := d.lines("curl ")
-			if len(pasted) != 3 {
-				t.Fatalf("%d lines to paste", len(pasted))
+			commands := d.lines("curl ")
+			if len(commands) != 3 {
+				t.Fatalf("%d lines to paste", len(commands))
 			}
 			for i, want := range []string{`"pings"`, `"nodes"`, `"job_id":1`} {
-				sh := exec.Command("sh", "-c", pasted[i])
+				sh := exec.Command("sh", "-c", commands[i])
 				sh.Env = []string{"PATH=" + filepath.Dir(curl) + ":/usr/bin:/bin"}
 				out, err := sh.Output()
 				if err != nil || !bytes.Contains(out, []byte(want)) || !bytes.Contains(out, []byte(`"errors":[]`)) {
-					t.Errorf("%s: %v\n%s", pasted[i], err, out)
+					t.Errorf("%s: %v\n%s", commands[i], err, out)
 				}
 			}
 			// A job that ignores SIGTERM.
 			sleep := harness.UniqueSleep()
 			body := fmt.Sprintf(`{"job":{"script":"#!/bin/sh\ntrap '' TERM\nsetsid sleep %s &\nwait","environment":["PATH=/usr/bin:/bin"],"current_working_directory":"/","standard_output":"/dev/null"}}`, sleep)
-			submit := strings.Fields(pasted[2])
+			submit := strings.Fields(commands[2])
 			args := []string{"-s", "-H", submit[2], "-H", "Content-Type: application/json", "-d", body, submit[len(submit)-1]}
 			if out, err := exec.Command(curl, args...).Output(); err != nil || !bytes.Contains(out, []byte(`"job_id":2`)) {
 				t.Fatalf("submit: %v %s", err, out)
 			}
-			harness.Eventually(t, "the job runs", func() bool { return harness.Running(t, sleep) == 1 })
+			harness.Eventually(t, "the job runs", func() bool { return harness.CountSleeps(t, sleep) == 1 })
 
-			test.end(d)
+			test.stop(d)
 			err := d.Wait()
 			if !test.kill && err != nil {
 				t.Errorf("exit status: %v\n%s", err, d.errors.String())
 			}
-			harness.Eventually(t, "the job has ended", func() bool { return harness.Running(t, sleep) == 0 })
-			nothingLeft(t, d)
+			harness.Eventually(t, "the job has ended", func() bool { return harness.CountSleeps(t, sleep) == 0 })
+			checkNothingLeft(t, d)
 		})
 	}
 }
@@ -137,7 +137,7 @@ func TestDemoDaemonDies(t *testing.T) {
 	if got := d.errors.String(); !strings.Contains(got, "error: scheddbd has ended") {
 		t.Errorf("printed %s", got)
 	}
-	nothingLeft(t, d)
+	checkNothingLeft(t, d)
 }
 
 // TestDemoBusyPort checks that if the demo's port is in use, the demo prints
@@ -152,7 +152,7 @@ func TestDemoBusyPort(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "is in use") || hint == nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	nothingLeft(t, d)
+	checkNothingLeft(t, d)
 	for _, command := range hint[1:] {
 		t.Run(command, func(t *testing.T) {
 			d := demoCommand(t, nil)
@@ -164,7 +164,7 @@ func TestDemoBusyPort(t *testing.T) {
 			if d.Wait(); !strings.Contains(strings.Join(d.out, "\n"), "http://127.0.0.1:") {
 				t.Errorf("printed %q", d.out)
 			}
-			nothingLeft(t, d)
+			checkNothingLeft(t, d)
 		})
 	}
 }
@@ -185,7 +185,7 @@ func demoCommand(t *testing.T, credential *syscall.Credential, args ...string) *
 	t.Cleanup(func() { os.RemoveAll(home) })
 	program := filepath.Join(harness.Bin, "schedctl")
 	if credential != nil {
-		program = moveIn(t, home, credential)
+		program = copyPrograms(t, home, credential)
 	}
 	if !slices.Contains(args, "--listen") {
 		args = append(args, "--listen", "127.0.0.1:0")
@@ -204,8 +204,8 @@ func demoCommand(t *testing.T, credential *syscall.Credential, args ...string) *
 	return d
 }
 
-// moveIn copies the binaries to a home directory that only its owner can enter.
-func moveIn(t *testing.T, home string, owner *syscall.Credential) (schedctl string) {
+// copyPrograms copies the binaries to a home directory that only its owner can enter.
+func copyPrograms(t *testing.T, home string, owner *syscall.Credential) (schedctl string) {
 	t.Helper()
 	dir := filepath.Join(home, "bin")
 	harness.Must(t, os.Mkdir(dir, 0o700))
@@ -246,8 +246,8 @@ func (d *demo) lines(prefix string) []string {
 	return slices.DeleteFunc(slices.Clone(d.out), func(s string) bool { return !strings.HasPrefix(s, prefix) })
 }
 
-// stage returns the process that is the parent of the demo's daemons.
-func (d *demo) stage() int {
+// supervisorPID returns the process that is the parent of the demo's daemons.
+func (d *demo) supervisorPID() int {
 	list, err := process.Descendants(d.Process.Pid)
 	harness.Must(d.t, err)
 	for _, st := range list {
@@ -277,9 +277,9 @@ func (d *demo) processes() []int {
 	return pids
 }
 
-// nothingLeft waits until all processes of the demo have exited, and checks
+// checkNothingLeft waits until all processes of the demo have exited, and checks
 // that no files are left.
-func nothingLeft(t *testing.T, d *demo) {
+func checkNothingLeft(t *testing.T, d *demo) {
 	t.Helper()
 	harness.Eventually(t, "no process of the demo is left", func() bool { return len(d.processes()) == 0 })
 	harness.Eventually(t, "no file of the demo is left", func() bool {

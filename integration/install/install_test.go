@@ -20,9 +20,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// installed has every file that "make install" puts below PREFIX, except the
+// installedFiles has every file that "make install" puts below PREFIX, except the
 // documents, with its mode.
-var installed = map[string]fs.FileMode{
+var installedFiles = map[string]fs.FileMode{
 	"bin/schedctl":               0o755,
 	"sbin/schedrestd":            0o755,
 	"sbin/scheddbd":              0o755,
@@ -126,7 +126,7 @@ func filesIn(t *testing.T, dir string) map[string]fs.FileMode {
 // built.
 func TestVersion(t *testing.T) {
 	head, _ := exec.Command("git", "-C", harness.Root, "rev-parse", "HEAD").Output()
-	for name := range installed {
+	for name := range installedFiles {
 		if !strings.HasPrefix(name, "bin/") && !strings.HasPrefix(name, "sbin/") {
 			continue
 		}
@@ -152,7 +152,7 @@ func TestArchive(t *testing.T) {
 	if out, err := exec.Command("sh", "-ec", script, dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for name := range installed {
+	for name := range installedFiles {
 		if _, err := os.Stat(filepath.Join(dir, "root/usr/local", name)); err != nil {
 			t.Error(err)
 		}
@@ -169,11 +169,11 @@ func TestInstall(t *testing.T) {
 	}
 	got := filesIn(t, filepath.Join(root, "opt/gate"))
 	maps.DeleteFunc(got, func(name string, mode fs.FileMode) bool {
-		_, listed := installed[name]
+		_, listed := installedFiles[name]
 		document := strings.HasPrefix(name, "share/doc/") || strings.HasPrefix(name, "share/man/")
 		return !listed && document && mode == 0o644
 	})
-	if diff := cmp.Diff(installed, got); diff != "" {
+	if diff := cmp.Diff(installedFiles, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	pages, err := filepath.Glob(filepath.Join(harness.Root, "docs/man/*.[1-9]"))
@@ -195,19 +195,19 @@ func TestUnitsNameWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	prefix := install(t)
 	var files []string
-	for name := range installed {
+	for name := range installedFiles {
 		if dir := filepath.Base(filepath.Dir(name)); dir == "system" || dir == "examples" {
 			files = append(files, name)
 		}
 	}
 	slices.Sort(files)
 	command := regexp.MustCompile(`(?m)^ExecStart=(\S+)`)
-	started := 0
+	programs := 0
 	for _, name := range files {
 		text, err := os.ReadFile(filepath.Join(prefix, name))
 		harness.Must(t, err)
-		if left := regexp.MustCompile(`@[A-Z]+@`).Find(text); left != nil {
-			t.Errorf("%s has %s in it", name, left)
+		if placeholder := regexp.MustCompile(`@[A-Z]+@`).Find(text); placeholder != nil {
+			t.Errorf("%s has %s in it", name, placeholder)
 		}
 		// If a variable in ExecStart= is not set anywhere, systemd writes a
 		// line to the journal at each start. So the unit itself must set each
@@ -218,20 +218,20 @@ func TestUnitsNameWhatIsInstalled(t *testing.T) {
 			}
 		}
 		for _, m := range command.FindAllSubmatch(text, -1) {
-			started++
+			programs++
 			program := string(m[1])
 			if info, err := os.Stat(program); !strings.HasPrefix(program, prefix) || err != nil || info.Mode()&0o111 == 0 {
 				t.Errorf("%s starts %s: %v", name, program, err)
 			}
 		}
 	}
-	if started < 6 {
-		t.Errorf("%d programs are started", started)
+	if programs < 6 {
+		t.Errorf("%d programs are started", programs)
 	}
 }
 
-// systemd returns the path of a program of Debian's package systemd.
-func systemd(t *testing.T, name string) string {
+// systemdProgram returns the path of a program of Debian's package systemd.
+func systemdProgram(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -240,9 +240,9 @@ func systemd(t *testing.T, name string) string {
 	return path
 }
 
-// TestUnitsSuitTheSystemd checks that units contain no setting that the
+// TestUnitsMatchSystemdVersion checks that units contain no setting that the
 // installed systemd would warn about.
-func TestUnitsSuitTheSystemd(t *testing.T) {
+func TestUnitsMatchSystemdVersion(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{"252": false, "253": false, "254": true, "257": true} {
 		prefix := t.TempDir()
@@ -258,7 +258,7 @@ func TestUnitsSuitTheSystemd(t *testing.T) {
 // TestUnitsVerify checks that systemd finds no fault in the units.
 func TestUnitsVerify(t *testing.T) {
 	t.Parallel()
-	program := systemd(t, "systemd-analyze")
+	program := systemdProgram(t, "systemd-analyze")
 	prefix := install(t)
 	dir := filepath.Join(prefix, "lib/systemd/system")
 	names, err := os.ReadDir(dir)
@@ -285,29 +285,29 @@ func TestUnitsVerify(t *testing.T) {
 // 92.
 func TestUnitsAreHardened(t *testing.T) {
 	t.Parallel()
-	program := systemd(t, "systemd-analyze")
+	program := systemdProgram(t, "systemd-analyze")
 	prefix := install(t)
 	dir := filepath.Join(prefix, "lib/systemd/system")
 	levels := map[string]int{
 		"schedrestd.service": 20, "schedrestd-inetd@.service": 20, "scheddbd.service": 20,
 		"schedrestd-users.service": 40, "with root.conf/schedrestd.service": 40,
 	}
-	with := filepath.Join(dir, "with root.conf")
-	harness.Must(t, os.MkdirAll(filepath.Join(with, "schedrestd.service.d"), 0o755))
+	dropInDir := filepath.Join(dir, "with root.conf")
+	harness.Must(t, os.MkdirAll(filepath.Join(dropInDir, "schedrestd.service.d"), 0o755))
 	for to, from := range map[string]string{
 		"schedrestd.service":             filepath.Join(dir, "schedrestd.service"),
 		"schedrestd.service.d/root.conf": filepath.Join(prefix, "share/doc/schedrestd/examples/root.conf"),
 	} {
 		text, err := os.ReadFile(from)
 		harness.Must(t, err)
-		harness.Must(t, os.WriteFile(filepath.Join(with, to), text, 0o644))
+		harness.Must(t, os.WriteFile(filepath.Join(dropInDir, to), text, 0o644))
 	}
-	for name, most := range levels {
-		out, err := exec.Command(program, "security", "--offline=true", "--no-pager", fmt.Sprintf("--threshold=%d", most), filepath.Join(dir, name)).CombinedOutput()
+	for name, maxExposure := range levels {
+		out, err := exec.Command(program, "security", "--offline=true", "--no-pager", fmt.Sprintf("--threshold=%d", maxExposure), filepath.Join(dir, name)).CombinedOutput()
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 		t.Logf("%s: %s", name, lines[len(lines)-1])
 		if err != nil {
-			t.Errorf("%s: more than %d: %v\n%s", name, most, err, out)
+			t.Errorf("%s: more than %d: %v\n%s", name, maxExposure, err, out)
 		}
 	}
 }
@@ -318,7 +318,7 @@ func TestUnitsAreHardened(t *testing.T) {
 // as the installed systemd does, because they differ between versions.
 func TestUnitsPermitTheSandbox(t *testing.T) {
 	t.Parallel()
-	sets, err := exec.Command(systemd(t, "systemd-analyze"), "syscall-filter", "--no-pager").Output()
+	sets, err := exec.Command(systemdProgram(t, "systemd-analyze"), "syscall-filter", "--no-pager").Output()
 	harness.Must(t, err)
 	prefix := install(t)
 	dir, unprivileged := filepath.Join(prefix, "lib/systemd/system"), []string{"unshare", "clone", "seccomp", "prctl", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"}
@@ -339,14 +339,14 @@ func TestUnitsPermitTheSandbox(t *testing.T) {
 			harness.Must(t, err)
 			text.Write(part)
 		}
-		permitted := permits(text.String(), "SystemCallFilter", callSets(string(sets)))
+		permitted := permittedWords(text.String(), "SystemCallFilter", callSets(string(sets)))
 		for _, call := range tt.calls {
 			if !permitted[call] {
 				t.Errorf("%s: the filter forbids %s", name, call)
 			}
 		}
-		want := permits("N="+tt.namespaces, "N", nil)
-		if diff := cmp.Diff(want, permits(text.String(), "RestrictNamespaces", nil)); diff != "" {
+		want := permittedWords("N="+tt.namespaces, "N", nil)
+		if diff := cmp.Diff(want, permittedWords(text.String(), "RestrictNamespaces", nil)); diff != "" {
 			t.Errorf("%s: namespaces (-want +got):\n%s", name, diff)
 		}
 		if strings.Contains(tt.namespaces, "mnt") && !strings.Contains(text.String(), "CAP_SYS_ADMIN") {
@@ -381,10 +381,10 @@ func callSets(text string) map[string][]string {
 	return sets
 }
 
-// permits returns the words that a list in a unit permits. Each line of the
+// permittedWords returns the words that a list in a unit permits. Each line of the
 // list adds words. A line that begins with ~ removes words.
-func permits(unit, key string, sets map[string][]string) map[string]bool {
-	all := map[string]bool{}
+func permittedWords(unit, key string, sets map[string][]string) map[string]bool {
+	permitted := map[string]bool{}
 	var apply func(word string, on bool)
 	apply = func(word string, on bool) {
 		for _, member := range sets[word] {
@@ -393,9 +393,9 @@ func permits(unit, key string, sets map[string][]string) map[string]bool {
 		switch {
 		case strings.HasPrefix(word, "@"):
 		case on:
-			all[word] = true
+			permitted[word] = true
 		default:
-			delete(all, word)
+			delete(permitted, word)
 		}
 	}
 	for line := range strings.Lines(unit) {
@@ -408,14 +408,14 @@ func permits(unit, key string, sets map[string][]string) map[string]bool {
 			apply(word, !off)
 		}
 	}
-	return all
+	return permitted
 }
 
 // TestSysusers checks that systemd can read the file of users, and creates the
 // users that the units name.
 func TestSysusers(t *testing.T) {
 	t.Parallel()
-	program := systemd(t, "systemd-sysusers")
+	program := systemdProgram(t, "systemd-sysusers")
 	root := t.TempDir()
 	makeIn(t, "install", "DESTDIR="+root, "PREFIX=/usr")
 	out, err := exec.Command(program, "--dry-run", "--root="+root).CombinedOutput()
@@ -444,13 +444,13 @@ func TestInstalledProgramsServe(t *testing.T) {
 // all clients, or once for each connection, with that connection as standard
 // input.
 func TestSystemdActivates(t *testing.T) {
-	for name, how := range map[string][]string{"once": nil, "for each connection": {"--inetd", "--accept"}} {
+	for name, options := range map[string][]string{"once": nil, "for each connection": {"--inetd", "--accept"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			program := systemd(t, "systemd-socket-activate")
+			program := systemdProgram(t, "systemd-socket-activate")
 			l := harness.NewLab(t, func(l *harness.Lab) {
 				gateway, last := l.Restd.Path, len(l.Restd.Args)-1
-				arguments := append([]string{"--listen", l.Restd.Args[last]}, how...)
+				arguments := append([]string{"--listen", l.Restd.Args[last]}, options...)
 				for _, variable := range l.Restd.Env {
 					arguments = append(arguments, "--setenv="+variable)
 				}
@@ -459,7 +459,7 @@ func TestSystemdActivates(t *testing.T) {
 			})
 			for range 3 {
 				c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-				a, err := l.Try(c, "GET", "/sched/"+harness.Version+"/ping", "")
+				a, err := l.TryRequest(c, "GET", "/sched/"+harness.Version+"/ping", "")
 				harness.Must(t, err)
 				a.Want(t, 200)
 			}

@@ -22,9 +22,9 @@ import (
 // ctld.TestKilledAtFailpoints tests as many jobs at each failpoint, but without
 // a gateway.
 const (
-	durableJobs    = 200
-	jobsAtPoint    = 40
-	durableClients = 16
+	durableJobs      = 200
+	jobsPerFailpoint = 40
+	durableClients   = 16
 )
 
 // TestControllerKilled checks that every job whose submission was answered runs
@@ -33,8 +33,8 @@ func TestControllerKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("by the clock", func(t *testing.T) {
 		l := harness.NewLab(t)
-		submitAll(l, t, durableJobs, func(while func(time.Duration, <-chan struct{})) {
-			while(200*time.Millisecond, nil)
+		submitAll(l, t, durableJobs, func(wait func(time.Duration, <-chan struct{})) {
+			wait(200*time.Millisecond, nil)
 			l.Daemons["schedctld"].Kill()
 			l.Up(l.Ctld)
 		})
@@ -42,27 +42,27 @@ func TestControllerKilled(t *testing.T) {
 	// Each failpoint is between two writes that belong together. In each run,
 	// the controller passes the failpoint a different number of times before it
 	// kills itself there.
-	program := failing(t)
+	program := buildFailing(t)
 	for _, point := range []string{"accepted", "recorded", "prepared", "spawned", "started", "outcome", "finished"} {
 		t.Run("at "+point, func(t *testing.T) {
 			l := harness.NewLab(t, func(l *harness.Lab) { l.Ctld.Path = program })
 			pass := 0
-			submitAll(l, t, jobsAtPoint, func(while func(time.Duration, <-chan struct{})) {
+			submitAll(l, t, jobsPerFailpoint, func(wait func(time.Duration, <-chan struct{})) {
 				pass++
 				l.Daemons["schedctld"].Kill()
 				l.Ctld.Env = []string{fmt.Sprintf("SCHEDCTLD_FAILPOINT=%s:%d", point, 1+7*pass%23)}
 				d, err := site.Start(l.Ctld) // not Up, because it may exit before it can answer
 				harness.Must(t, err)
 				l.Daemons["schedctld"] = d
-				while(time.Second, d.Done()) // when few jobs are left, the controller may never reach the failpoint
+				wait(time.Second, d.Done()) // when few jobs are left, the controller may never reach the failpoint
 			})
 		})
 	}
 }
 
-// failing builds a controller that kills itself at the failpoint named in its
+// buildFailing builds a controller that kills itself at the failpoint named in its
 // environment. It returns the program's path.
-func failing(t *testing.T) string {
+func buildFailing(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "schedctld")
 	build := exec.Command("go", "build", "-tags", "failpoint", "-o", path, "./cmd/schedctld")
@@ -82,37 +82,37 @@ func failing(t *testing.T) string {
 // function waits longer, until at least one more submission is answered. The
 // function returns early if the controller has exited or all submissions are
 // answered.
-func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(while func(time.Duration, <-chan struct{}))) {
+func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(wait func(time.Duration, <-chan struct{}))) {
 	t.Helper()
 	ledger := filepath.Join(l.Work, "ledger")
 	harness.Must(t, os.WriteFile(ledger, nil, 0o666))
 	harness.Must(t, os.Chmod(ledger, 0o666))
 	body := l.JobRequest(`echo "$SCHED_JOB_ID" >>`+ledger, map[string]any{"standard_output": "/dev/null", "memory_per_cpu": 64})
 
-	var left atomic.Int64
-	left.Store(int64(jobs))
+	var remaining atomic.Int64
+	remaining.Store(int64(jobs))
 	var mu sync.Mutex
-	var answered []int
+	var ids []int
 	var clients sync.WaitGroup
 	for range durableClients {
 		clients.Go(func() {
-			for left.Add(-1) >= 0 {
+			for remaining.Add(-1) >= 0 {
 				id, ok := submitUntilAnswered(l, t, body)
 				if !ok {
 					return
 				}
 				mu.Lock()
-				answered = append(answered, id)
+				ids = append(ids, id)
 				mu.Unlock()
 			}
 		})
 	}
 	done := make(chan struct{})
 	go func() { clients.Wait(); close(done) }()
-	count := func() int { mu.Lock(); defer mu.Unlock(); return len(answered) }
-	while := func(least time.Duration, ended <-chan struct{}) {
+	count := func() int { mu.Lock(); defer mu.Unlock(); return len(ids) }
+	wait := func(minimum time.Duration, ended <-chan struct{}) {
 		before := count()
-		for begun := time.Now(); time.Since(begun) < least || count() == before; {
+		for start := time.Now(); time.Since(start) < minimum || count() == before; {
 			select {
 			case <-done:
 				return
@@ -127,20 +127,20 @@ func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(while func(t
 		case <-done:
 			disturbing = false
 		default:
-			disturb(while)
+			disturb(wait)
 		}
 	}
 	l.Daemons["schedctld"].Kill()
 	l.Ctld.Env = nil
 	l.Up(l.Ctld)
-	checkLedger(l, t, ledger, jobs, answered)
+	checkLedger(l, t, ledger, jobs, ids)
 }
 
 // submitUntilAnswered submits one job. It repeats the submission while the job
 // is not accepted or the result is unknown.
 func submitUntilAnswered(l *harness.Lab, t *testing.T, body string) (id int, ok bool) {
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
-		a, err := l.Try(http.DefaultClient, "POST", "/sched/v0.0.43/job/submit", body)
+		a, err := l.TryRequest(http.DefaultClient, "POST", "/sched/v0.0.43/job/submit", body)
 		switch {
 		case err != nil && t.Context().Err() != nil: // the test has failed in another goroutine
 			return 0, false

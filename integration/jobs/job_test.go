@@ -15,10 +15,10 @@ import (
 // TestJob checks a job's user, directory, environment and exit status.
 func TestJob(t *testing.T) {
 	l := harness.NewLab(t)
-	u := harness.SomeUser(t)
-	as := "X-SCHED-USER-NAME: " + u.Name
+	u := harness.OrdinaryUser(t)
+	userHeader := "X-SCHED-USER-NAME: " + u.Name
 	id := l.Submit(`echo "$SCHED_JOB_ID $GREETING $PWD $(id -u) $(id -g) $HOME"; echo problem >&2; exit 7`,
-		map[string]any{"environment": []string{"PATH=/usr/bin:/bin", "GREETING=good-day"}, "name": "seven", "tasks": 1, "memory_per_cpu": 50}, as)
+		map[string]any{"environment": []string{"PATH=/usr/bin:/bin", "GREETING=good-day"}, "name": "seven", "tasks": 1, "memory_per_cpu": 50}, userHeader)
 	a := l.AwaitEnd(id)
 	if a.State() != "FAILED" || a.Get("jobs", 0, "exit_code", "return_code", "number") != 7.0 {
 		t.Errorf("ended as %s: %v", a.State(), a.Get("jobs", 0, "exit_code"))
@@ -38,40 +38,40 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestTraps checks that files that a user names are opened as that user.
+// TestSymlinkAttacks checks that files that a user names are opened as that user.
 // Otherwise a link could make root write to a file that the user may not write.
-func TestTraps(t *testing.T) {
+func TestSymlinkAttacks(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	u := harness.SomeUser(t)
+	u := harness.OrdinaryUser(t)
 	l := harness.NewLab(t)
-	as := "X-SCHED-USER-NAME: " + u.Name
-	treasure := filepath.Join(l.Dir, "treasure")
-	harness.Must(t, os.WriteFile(treasure, []byte("gold"), 0o600))
+	userHeader := "X-SCHED-USER-NAME: " + u.Name
+	rootFile := filepath.Join(l.Dir, "treasure")
+	harness.Must(t, os.WriteFile(rootFile, []byte("gold"), 0o600))
 
 	t.Run("output is a link to a file of root's", func(t *testing.T) {
-		trap := filepath.Join(l.Work, "trap")
-		harness.Must(t, os.Symlink(treasure, trap))
-		harness.Must(t, os.Lchown(trap, int(u.UID), int(u.GID)))
-		id := l.Submit("echo lead", map[string]any{"standard_output": trap}, as)
+		link := filepath.Join(l.Work, "trap")
+		harness.Must(t, os.Symlink(rootFile, link))
+		harness.Must(t, os.Lchown(link, int(u.UID), int(u.GID)))
+		id := l.Submit("echo lead", map[string]any{"standard_output": link}, userHeader)
 		if a := l.AwaitEnd(id); a.State() != "FAILED" {
 			t.Errorf("ended as %s", a.State())
 		}
-		text, err := os.ReadFile(treasure)
+		text, err := os.ReadFile(rootFile)
 		if harness.Must(t, err); string(text) != "gold" {
 			t.Errorf("root's file is now %q", text)
 		}
 	})
 	t.Run("working directory is root's alone", func(t *testing.T) {
-		id := l.Submit("echo inside >proof", map[string]any{"current_working_directory": filepath.Join(l.Dir, "state")}, as)
+		id := l.Submit("echo inside >proof", map[string]any{"current_working_directory": filepath.Join(l.Dir, "state")}, userHeader)
 		if a := l.AwaitEnd(id); a.State() != "FAILED" {
 			t.Errorf("ended as %s", a.State())
 		}
 	})
 	t.Run("working directory is a link to root's", func(t *testing.T) {
-		trap := filepath.Join(l.Work, "dir")
-		harness.Must(t, os.Symlink(filepath.Join(l.Dir, "state"), trap))
-		id := l.Submit("echo inside >proof", map[string]any{"current_working_directory": trap}, as)
+		link := filepath.Join(l.Work, "dir")
+		harness.Must(t, os.Symlink(filepath.Join(l.Dir, "state"), link))
+		id := l.Submit("echo inside >proof", map[string]any{"current_working_directory": link}, userHeader)
 		if a := l.AwaitEnd(id); a.State() != "FAILED" {
 			t.Errorf("ended as %s", a.State())
 		}
@@ -89,12 +89,12 @@ func TestCancel(t *testing.T) {
 	l := harness.NewLab(t)
 	sleep := harness.UniqueSleep()
 	id := l.Submit(fmt.Sprintf("setsid sleep %s &\nsleep %s", sleep, sleep), nil)
-	harness.Eventually(t, "both sleeps run", func() bool { return harness.Running(t, sleep) == 2 })
+	harness.Eventually(t, "both sleeps run", func() bool { return harness.CountSleeps(t, sleep) == 2 })
 	l.Schedctl(t, "cancel", fmt.Sprint(id))
 	if a := l.AwaitEnd(id); a.State() != "CANCELLED" {
 		t.Errorf("ended as %s", a.State())
 	}
-	if n := harness.Running(t, sleep); n != 0 {
+	if n := harness.CountSleeps(t, sleep); n != 0 {
 		t.Errorf("%d of its processes are still running", n)
 	}
 }
@@ -109,27 +109,27 @@ func TestJobsOutliveController(t *testing.T) {
 	long, hidden := harness.UniqueSleep(), harness.UniqueSleep()
 	// "began" proves that the script runs. A job that still waits for a CPU
 	// would prove nothing.
-	ends := l.Submit("echo began; sleep 2; echo done; exit 5", nil)
-	harness.Eventually(t, "the first job runs", func() bool { return l.Job(ends).State() == "RUNNING" })
-	late := l.Submit("sleep "+long, map[string]any{"time_limit": 1})
-	forks := l.Submit(fmt.Sprintf("setsid sleep %s &\nsleep 2; exit 0", hidden), nil)
+	failingJob := l.Submit("echo began; sleep 2; echo done; exit 5", nil)
+	harness.Eventually(t, "the first job runs", func() bool { return l.Job(failingJob).State() == "RUNNING" })
+	longJob := l.Submit("sleep "+long, map[string]any{"time_limit": 1})
+	forkingJob := l.Submit(fmt.Sprintf("setsid sleep %s &\nsleep 2; exit 0", hidden), nil)
 	harness.Eventually(t, "all have been started", func() bool {
-		return l.Job(late).State() == "RUNNING" && l.Job(forks).State() != "PENDING" && harness.Running(t, hidden) == 1
+		return l.Job(longJob).State() == "RUNNING" && l.Job(forkingJob).State() != "PENDING" && harness.CountSleeps(t, hidden) == 1
 	})
 	l.Daemons["schedctld"].Kill()
-	harness.Eventually(t, "the last job has ended without its controller", func() bool { return harness.Running(t, long) == 0 && harness.Running(t, hidden) == 0 })
+	harness.Eventually(t, "the last job has ended without its controller", func() bool { return harness.CountSleeps(t, long) == 0 && harness.CountSleeps(t, hidden) == 0 })
 	l.Up(l.Ctld)
 	for _, want := range []struct {
 		id    int
 		state string
 		code  any
-	}{{ends, "FAILED", 5.0}, {late, "TIMEOUT", nil}, {forks, "COMPLETED", 0.0}} {
+	}{{failingJob, "FAILED", 5.0}, {longJob, "TIMEOUT", nil}, {forkingJob, "COMPLETED", 0.0}} {
 		a := l.AwaitEnd(want.id)
 		if a.State() != want.state || want.code != nil && a.Get("jobs", 0, "exit_code", "return_code", "number") != want.code {
 			t.Errorf("job %d: %s %v, want %s %v", want.id, a.State(), a.Get("jobs", 0, "exit_code"), want.state, want.code)
 		}
 	}
-	if got := l.Output(t, ends); got != "began\ndone\n" {
+	if got := l.Output(t, failingJob); got != "began\ndone\n" {
 		t.Errorf("output %q", got)
 	}
 }
@@ -141,9 +141,9 @@ func TestStepKilled(t *testing.T) {
 	l := harness.NewLab(t)
 	sleep := harness.UniqueSleep()
 	id := l.Submit("echo began >>once; sleep "+sleep, nil)
-	harness.Eventually(t, "the job runs", func() bool { return harness.Running(t, sleep) == 1 })
+	harness.Eventually(t, "the job runs", func() bool { return harness.CountSleeps(t, sleep) == 1 })
 	l.Daemons["schedctld"].Kill()
-	for _, st := range harness.Named(t, sleep) {
+	for _, st := range harness.SleepProcesses(t, sleep) {
 		step := parentOf(t, parentOf(t, st.PID)) // the parents of sleep are the script's shell and the step
 		harness.Must(t, syscall.Kill(step, syscall.SIGKILL))
 	}
@@ -151,7 +151,7 @@ func TestStepKilled(t *testing.T) {
 	if a := l.AwaitEnd(id); a.State() != "NODE_FAIL" {
 		t.Errorf("ended as %s", a.State())
 	}
-	harness.Eventually(t, "no process of it is left", func() bool { return harness.Running(t, sleep) == 0 })
+	harness.Eventually(t, "no process of it is left", func() bool { return harness.CountSleeps(t, sleep) == 0 })
 	if text, err := os.ReadFile(filepath.Join(l.Work, "once")); err != nil || string(text) != "began\n" {
 		t.Errorf("ran %q, %v", text, err)
 	}

@@ -51,6 +51,6 @@ exec "$@"
 	if got := l.Output(t, id); !strings.HasPrefix(got, fmt.Sprintf("%d\n%d\n", uid, uid)) {
 		t.Errorf("output %q", got)
 	}
-	own := l.UserToken(name)
-	l.Ask("GET", "/sched/v0.0.43/ping", "", "X-SCHED-USER-TOKEN: "+own).Want(t, 200)
+	token := l.UserToken(name)
+	l.Request("GET", "/sched/v0.0.43/ping", "", "X-SCHED-USER-TOKEN: "+token).Want(t, 200)
 }

@@ -13,18 +13,18 @@ import (
 func TestQuota(t *testing.T) {
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
-	games := "X-SCHED-USER-TOKEN: " + l.UserToken(harness.SomeUser(t).Name)
+	userHeader := "X-SCHED-USER-TOKEN: " + l.UserToken(harness.OrdinaryUser(t).Name)
 	submit := func(script string, headers ...string) harness.Answer {
-		return l.Ask("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest(script, map[string]any{"hold": true}), headers...)
+		return l.Request("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest(script, map[string]any{"hold": true}), headers...)
 	}
 	large := "#" + strings.Repeat("x", 3<<20)
 	var a harness.Answer
 	n := 0
 	for ; n < 100; n++ {
-		if a = submit(large, games); a.Status != 200 {
+		if a = submit(large, userHeader); a.Status != 200 {
 			break
 		}
-		l.Ask("DELETE", "/sched/"+harness.Version+"/job/"+fmt.Sprint(a.Get("job_id")), "", games).Want(t, 200)
+		l.Request("DELETE", "/sched/"+harness.Version+"/job/"+fmt.Sprint(a.Get("job_id")), "", userHeader).Want(t, 200)
 	}
 	if a.Want(t, 429); n < 5 || a.Get("errors", 0, "error_number") != 1804.0 || !strings.Contains(a.Text, "exceed 64 KiB a second; submit again in ") {
 		t.Errorf("after %d jobs: %s", n, a.Text)

@@ -13,40 +13,40 @@ type archive struct {
 	w     io.Writer
 	err   error
 	inode int
-	made  []string // directories
+	dirs  []string // directories
 }
 
 const (
-	directory = 0o040000
-	regular   = 0o100000
-	link      = 0o120000
+	modeDir     = 0o040000
+	modeRegular = 0o100000
+	modeLink    = 0o120000
 )
 
 // file adds a file, and its parent directories.
 func (a *archive) file(name string, mode uint32, text []byte) {
-	a.above(name)
-	a.entry(name, regular|mode, text)
+	a.parents(name)
+	a.entry(name, modeRegular|mode, text)
 }
 
 // link adds a symbolic link.
 func (a *archive) link(name, to string) {
-	a.above(name)
-	a.entry(name, link|0o777, []byte(to))
+	a.parents(name)
+	a.entry(name, modeLink|0o777, []byte(to))
 }
 
 func (a *archive) dir(name string, mode uint32) {
-	if name == "." || slices.Contains(a.made, name) {
+	if name == "." || slices.Contains(a.dirs, name) {
 		return
 	}
-	a.above(name)
-	a.made = append(a.made, name)
-	a.entry(name, directory|mode, nil)
+	a.parents(name)
+	a.dirs = append(a.dirs, name)
+	a.entry(name, modeDir|mode, nil)
 }
 
-func (a *archive) above(name string) { a.dir(path.Dir(name), 0o755) }
+func (a *archive) parents(name string) { a.dir(path.Dir(name), 0o755) }
 
-// end adds the end mark of the archive.
-func (a *archive) end() error {
+// finish adds the end mark of the archive.
+func (a *archive) finish() error {
 	a.entry("TRAILER!!!", 0, nil)
 	return a.err
 }

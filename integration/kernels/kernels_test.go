@@ -25,8 +25,8 @@ var etc = map[string]string{
 	"sched/unix.conf": "ClusterName=c\nSchedctldHost=127.0.0.1\nAuthInfo=socket=/nowhere\nAuthAltTypes=auth/jwt\n",
 }
 
-// start is a way to start the gateway.
-type start struct {
+// startup is a way to start the gateway.
+type startup struct {
 	name  string // name on the page
 	uid   uint32
 	args  string
@@ -34,41 +34,41 @@ type start struct {
 	env   []string
 }
 
-var starts = []start{
+var startups = []startup{
 	{name: "root", uid: 0, args: "-u gate -g gate -f /etc/sched/tcp.conf 127.0.0.1:6820"},
 	{name: "root, with UNIX sockets", uid: 0, args: "-u gate -g gate -f /etc/sched/unix.conf unix:/run/s"},
-	{name: "a user, who may make no user namespaces", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", write: map[string]string{clone: "0\n"}},
-	{name: "a user", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", write: map[string]string{clone: "1\n"}},
+	{name: "a user, who may make no user namespaces", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", write: map[string]string{usernsSysctl: "0\n"}},
+	{name: "a user", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", write: map[string]string{usernsSysctl: "1\n"}},
 }
 
 // steps returns the steps to run in a machine.
 func steps() []plan.Step {
 	list := []plan.Step{
 		{Name: "release", Argv: []string{"/bin/cat", "/proc/sys/kernel/osrelease"}, Limit: checkLimit},
-		{Name: "users make user namespaces", Write: map[string]string{clone: "1\n"}, Optional: true},
+		{Name: "users make user namespaces", Write: map[string]string{usernsSysctl: "1\n"}, Optional: true},
 	}
-	for _, s := range starts {
-		list = append(list, check(s))
+	for _, s := range startups {
+		list = append(list, checkStep(s))
 	}
-	list = append(list, check(start{"root, all required", 0, starts[0].args, nil, []string{"SCHEDRESTD_SECURITY=require_confinement"}}))
+	list = append(list, checkStep(startup{"root, all required", 0, startups[0].args, nil, []string{"SCHEDRESTD_SECURITY=require_confinement"}}))
 	for _, p := range packages {
 		for _, uid := range p.as {
 			list = append(list, plan.Step{Name: fmt.Sprintf("tests of %s as %d", p.name, uid), Dir: "/src/" + p.name, UID: uid, Limit: time.Hour,
 				Argv: append([]string{"./test", "-test.v", "-test.short", "-test.parallel", "1", "-test.timeout", "50m"}, p.args...), Env: []string{"TMPDIR=/tmp"}})
 		}
 	}
-	wanted := regexp.MustCompile(os.Getenv("KERNELS_STEPS"))
+	filter := regexp.MustCompile(os.Getenv("KERNELS_STEPS"))
 	return slices.DeleteFunc(list, func(s plan.Step) bool {
-		return len(s.Argv) > 0 && s.Name != "release" && !wanted.MatchString(s.Name)
+		return len(s.Argv) > 0 && s.Name != "release" && !filter.MatchString(s.Name)
 	})
 }
 
 const (
-	clone      = "/proc/sys/kernel/unprivileged_userns_clone" // setting that only Debian's kernels have
-	checkLimit = 10 * time.Minute
+	usernsSysctl = "/proc/sys/kernel/unprivileged_userns_clone" // setting that only Debian's kernels have
+	checkLimit   = 10 * time.Minute
 )
 
-func check(s start) plan.Step {
+func checkStep(s startup) plan.Step {
 	return plan.Step{Name: "check as " + s.name, Write: s.write, Optional: true, UID: s.uid, Dir: "/", Limit: checkLimit,
 		Argv: strings.Fields("/usr/local/sbin/schedrestd --check-confinement " + s.args), Env: append(s.env, "SCHED_JWT=daemon")}
 }
@@ -76,27 +76,27 @@ func check(s start) plan.Step {
 // TestKernel checks that each layer of the sandbox is on or off as
 // docs/KERNELS.md says for this kernel, and that the tests of the sandbox pass.
 func TestKernel(t *testing.T) {
-	m := booted(t)
+	m := bootMachine(t)
 	page, err := os.ReadFile("../../docs/KERNELS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	version := regexp.MustCompile(`^\d+\.\d+`).FindString(m.said("release"))
-	for _, s := range starts {
-		if r, done := m.results["check as "+s.name]; !done || r.Status == plan.Absent {
+	version := regexp.MustCompile(`^\d+\.\d+`).FindString(m.output("release"))
+	for _, s := range startups {
+		if r, done := m.results["check as "+s.name]; !done || r.Status == plan.Skipped {
 			continue
 		}
-		row := fmt.Sprintf("| %s | %s | %s | %s |", version, m.arch, s.name, parts(m.said("check as "+s.name)))
+		row := fmt.Sprintf("| %s | %s | %s | %s |", version, m.arch, s.name, layers(m.output("check as "+s.name)))
 		if !strings.Contains(string(page), "\n"+row+"\n") {
-			t.Errorf("docs/KERNELS.md has no row\n%s\n%s", row, m.said("check as "+s.name))
+			t.Errorf("docs/KERNELS.md has no row\n%s\n%s", row, m.output("check as "+s.name))
 		}
-		if strings.Contains(m.said("check as "+s.name), "These were not killed:") {
-			t.Errorf("as %s:\n%s", s.name, m.said("check as "+s.name))
+		if strings.Contains(m.output("check as "+s.name), "These were not killed:") {
+			t.Errorf("as %s:\n%s", s.name, m.output("check as "+s.name))
 		}
 	}
 	if r, done := m.results["check as root, all required"]; done {
-		_, off, _ := strings.Cut(parts(m.said("check as root")), " | ")
-		if starts := r.Status == 0; starts != (off == "nothing") {
+		_, off, _ := strings.Cut(layers(m.output("check as root")), " | ")
+		if succeeded := r.Status == 0; succeeded != (off == "nothing") {
 			t.Errorf("with require_confinement a start as root has exit status %d:\n%s", r.Status, r.Output)
 		}
 	}
@@ -107,23 +107,25 @@ func TestKernel(t *testing.T) {
 	}
 }
 
-// said returns the output of a step.
-func (m *machine) said(step string) string { return strings.TrimSpace(string(m.results[step].Output)) }
+// output returns the output of a step.
+func (m *machine) output(step string) string {
+	return strings.TrimSpace(string(m.results[step].Output))
+}
 
-// parts returns the layers that a check reports as on, and those that it
+// layers returns the layers that a check reports as on, and those that it
 // reports as off.
-func parts(check string) string {
+func layers(check string) string {
 	lists := map[string][]string{}
 	table, _, _ := strings.Cut(check, "\n\n")
 	for _, l := range regexp.MustCompile(`(?m)^(.{34}) (on|off)\b *(.*)$`).FindAllStringSubmatch(table, -1) {
-		part, is, why := strings.TrimSpace(l[1]), l[2], l[3]
+		part, state, detail := strings.TrimSpace(l[1]), l[2], l[3]
 		switch {
-		case part == "the worker's own uid and gid", part == "no_new_privs", part == "system call filter" && is == "on":
+		case part == "the worker's own uid and gid", part == "no_new_privs", part == "system call filter" && state == "on":
 			continue
-		case part == "Landlock" && is == "on":
-			part = why
+		case part == "Landlock" && state == "on":
+			part = detail
 		}
-		lists[is] = append(lists[is], part)
+		lists[state] = append(lists[state], part)
 	}
 	return cmp.Or(strings.Join(lists["on"], ", "), "nothing") + " | " + cmp.Or(strings.Join(lists["off"], ", "), "nothing")
 }
@@ -142,7 +144,7 @@ func failures(out string) string {
 
 // TestParts checks parts. It needs no virtual machine.
 func TestParts(t *testing.T) {
-	const said = `PART                               IS   WHY
+	const output = `PART                               IS   WHY
 the worker's own uid and gid       on   gate (991:991)
 PID namespace                      on
 root of their own                  off  shared
@@ -153,7 +155,7 @@ system call filter                 on   seccomp
 
 A worker was started
 `
-	if got, want := parts(said), "PID namespace, Landlock 2 (files) | root of their own, Landlock for TCP"; got != want {
+	if got, want := layers(output), "PID namespace, Landlock 2 (files) | root of their own, Landlock for TCP"; got != want {
 		t.Errorf("it is\n%s\nnot\n%s", got, want)
 	}
 }

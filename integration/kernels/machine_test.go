@@ -34,11 +34,11 @@ import (
 
 // machine is a virtual machine.
 type machine struct {
-	arch    string
-	kernel  string // path of the kernel
-	files   string // path of its first file system
-	kept    string // directory for its output
-	results map[string]plan.Result
+	arch      string
+	kernel    string // path of the kernel
+	files     string // path of its first file system
+	outputDir string // directory for its output
+	results   map[string]plan.Result
 }
 
 // emulated has, for each architecture, the name of the qemu program, qemu's
@@ -50,9 +50,9 @@ var emulated = map[string]struct{ program, board, processor, console string }{
 }
 
 // missing is the error for something that this machine lacks.
-type missing struct{ what string }
+type missing struct{ reason string }
 
-func (e missing) Error() string { return e.what }
+func (e missing) Error() string { return e.reason }
 
 // prepare fetches the kernel and builds the files for it.
 func prepare(name, dir string) (*machine, error) {
@@ -77,8 +77,8 @@ func prepare(name, dir string) (*machine, error) {
 		return nil, fmt.Errorf("kernel %s: %w", name, err)
 	}
 	from := strings.TrimSpace(string(out))
-	m := &machine{arch: arch, kernel: from + "/vmlinuz", kept: from, files: dir + "/files"}
-	return m, m.furnish(from+"/busybox", dir)
+	m := &machine{arch: arch, kernel: from + "/vmlinuz", outputDir: from, files: dir + "/files"}
+	return m, m.writeFiles(from+"/busybox", dir)
 }
 
 // packages are the packages whose tests are run, with the users that run them.
@@ -87,7 +87,7 @@ var packages = []struct {
 	as   []uint32
 	args []string
 }{
-	{"privsep", []uint32{0, 1000}, []string{"-test.run", cmp.Or(os.Getenv("KERNELS_TESTS"), ofTheKernel), "-test.skip", "^TestCheckSaysWhy$"}}, // busybox's setpriv can't change the user
+	{"privsep", []uint32{0, 1000}, []string{"-test.run", cmp.Or(os.Getenv("KERNELS_TESTS"), kernelTests), "-test.skip", "^TestCheckSaysWhy$"}}, // busybox's setpriv can't change the user
 	{"security", []uint32{0, 1000}, nil},
 	{"become", []uint32{0, 1000}, nil},
 	{"socket", []uint32{0, 1000}, nil},
@@ -95,17 +95,17 @@ var packages = []struct {
 	{"security/seal", []uint32{0, 1000}, nil},
 }
 
-// ofTheKernel are the tests of privsep whose results depend on the kernel. The
+// kernelTests are the tests of privsep whose results depend on the kernel. The
 // other tests are about the order of events between processes, and would take
 // half a day on an emulated processor.
-const ofTheKernel = "^Test(" +
+const kernelTests = "^Test(" +
 	"NamespacesAlone|WorkerIsConfined|KeeperIsConfined|ParentPrivileges|UnprivilegedStart|RootWorkerByWish|StartsFrom0700|ConfinementLine|Check.*|DeathTests.*|" +
 	"Captured|CapturedConnects|CapturedAsksTheKeeper|NamespaceInit.*|ParentGone|ParentDies|Orphan|EachUserHisProcess|ProcessLimit|" +
 	"NoThreadLeft|ThreadsOfAWorker|OpenWay|Spares|ErrandAddresses|PortsOf|PeerFacts|HTTPS|KeyStaysInTheKeeper|" +
 	"WorkerCanNotReadItsProgram|ProgramIsOutOfTheWay|UnixModes|Adopt|Notify)$"
 
-// furnish writes the first file system.
-func (m *machine) furnish(shell, dir string) error {
+// writeFiles writes the first file system.
+func (m *machine) writeFiles(shell, dir string) error {
 	to, err := os.Create(m.files)
 	if err != nil {
 		return err
@@ -151,8 +151,8 @@ func (m *machine) furnish(shell, dir string) error {
 			return err
 		}
 		add(test, "src/"+name+"/test", 0o755)
-		for _, kept := range []string{"testdata/*", "testdata/fuzz/*/*", "*.go"} { // files that the tests read
-			list, _ := filepath.Glob("../../" + name + "/" + kept)
+		for _, pattern := range []string{"testdata/*", "testdata/fuzz/*/*", "*.go"} { // files that the tests read
+			list, _ := filepath.Glob("../../" + name + "/" + pattern)
 			for _, path := range list {
 				if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 					add(path, "src/"+strings.TrimPrefix(path, "../../"), 0o644)
@@ -169,7 +169,7 @@ func (m *machine) furnish(shell, dir string) error {
 		return err
 	}
 	a.file("plan", 0o644, text)
-	if err := a.end(); err != nil {
+	if err := a.finish(); err != nil {
 		return err
 	}
 	return w.Flush()
@@ -177,7 +177,7 @@ func (m *machine) furnish(shell, dir string) error {
 
 // boot starts the machine, waits until it has switched itself off, and collects
 // the results.
-func (m *machine) boot(limit time.Duration, tell func(plan.Result)) error {
+func (m *machine) boot(limit time.Duration, onResult func(plan.Result)) error {
 	board := emulated[m.arch]
 	accelerator := cmp.Or(os.Getenv("KERNELS_ACCEL"), "tcg,thread=multi") // in a virtual machine, /dev/kvm often does not work
 	runtime.LockOSThread()                                                // qemu is killed when this thread exits
@@ -185,7 +185,7 @@ func (m *machine) boot(limit time.Duration, tell func(plan.Result)) error {
 	cmd := exec.Command("nice", board.program, "-machine", board.board, "-cpu", board.processor, "-accel", accelerator, "-smp", "2", "-m", "2048",
 		"-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio", "-kernel", m.kernel, "-initrd", m.files,
 		"-append", "console="+board.console+" quiet loglevel=1 panic=-1 rdinit=/init")
-	log, err := os.Create(m.kept + "/console")
+	log, err := os.Create(m.outputDir + "/console")
 	if err != nil {
 		return err
 	}
@@ -199,25 +199,25 @@ func (m *machine) boot(limit time.Duration, tell func(plan.Result)) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	late := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
-	defer late.Stop()
-	heard := m.listen(io.TeeReader(out, log), tell)
-	return errors.Join(heard, cmd.Wait())
+	timer := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	readErr := m.readConsole(io.TeeReader(out, log), onResult)
+	return errors.Join(readErr, cmd.Wait())
 }
 
-// listen reads the console to its end.
-func (m *machine) listen(console io.Reader, tell func(plan.Result)) error {
+// readConsole reads the console to its end.
+func (m *machine) readConsole(console io.Reader, onResult func(plan.Result)) error {
 	m.results = map[string]plan.Result{}
 	var packed strings.Builder
-	over := false
+	done := false
 	lines := bufio.NewScanner(console)
 	for lines.Scan() {
 		line := strings.TrimRight(lines.Text(), "\r")
 		switch {
 		case strings.HasPrefix(line, plan.Failed):
 			return errors.New(line)
-		case line == plan.Over:
-			over = true
+		case line == plan.Done:
+			done = true
 		case strings.HasPrefix(line, plan.Note):
 			fmt.Println("         ", strings.TrimPrefix(line, plan.Note))
 		case strings.HasPrefix(line, plan.Begin):
@@ -230,10 +230,10 @@ func (m *machine) listen(console io.Reader, tell func(plan.Result)) error {
 				return fmt.Errorf("the console garbled a result: %w", err)
 			}
 			m.results[r.Name] = r
-			tell(r)
+			onResult(r)
 		}
 	}
-	if !over {
+	if !done {
 		return errors.Join(errors.New("the machine ended before its work did"), lines.Err())
 	}
 	return lines.Err()
@@ -251,8 +251,8 @@ func unpack(text string) (r plan.Result, err error) {
 	return r, json.NewDecoder(z).Decode(&r)
 }
 
-// booted returns the machine after it has run its steps.
-func booted(t *testing.T) *machine {
+// bootMachine returns the machine after it has run its steps.
+func bootMachine(t *testing.T) *machine {
 	t.Helper()
 	m, err := prepare(os.Getenv("KERNEL"), t.TempDir())
 	if absent, ok := errors.AsType[missing](err); ok && os.Getenv("KERNELS_REQUIRED") == "" {
@@ -261,13 +261,13 @@ func booted(t *testing.T) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
+	start := time.Now()
 	if err := m.boot(2*time.Hour, func(r plan.Result) {
-		fmt.Printf("%6.1f s: %s took %.1f s, exit status %d\n", time.Since(begun).Seconds(), r.Name, r.Took.Seconds(), r.Status)
+		fmt.Printf("%6.1f s: %s took %.1f s, exit status %d\n", time.Since(start).Seconds(), r.Name, r.Took.Seconds(), r.Status)
 		name := strings.NewReplacer("/", "-", " ", "-", ",", "").Replace(r.Name)
-		_ = os.WriteFile(filepath.Join(m.kept, name), r.Output, 0o644)
+		_ = os.WriteFile(filepath.Join(m.outputDir, name), r.Output, 0o644)
 	}); err != nil {
-		t.Fatalf("%v: %s/console has its output", err, m.kept)
+		t.Fatalf("%v: %s/console has its output", err, m.outputDir)
 	}
 	return m
 }

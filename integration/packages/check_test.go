@@ -25,9 +25,9 @@ func TestPackages(t *testing.T) {
 		t.Fatalf("built %v", list)
 	}
 	t.Run("reproducible", func(t *testing.T) {
-		again := build(t)
+		second := build(t)
 		// The checksums of all files must be valid for both builds.
-		if diff := cmp.Diff(sums(t, dir), sums(t, again)); diff != "" {
+		if diff := cmp.Diff(checksums(t, dir), checksums(t, second)); diff != "" {
 			t.Errorf("the second build differs:\n%s", diff)
 		}
 	})
@@ -92,8 +92,8 @@ func files(t *testing.T, dir, pattern string) []string {
 	return list
 }
 
-// sums verifies the checksums in dir and returns them, one per line.
-func sums(t *testing.T, dir string) []string {
+// checksums verifies the checksums in dir and returns them, one per line.
+func checksums(t *testing.T, dir string) []string {
 	t.Helper()
 	cmd := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")
 	cmd.Dir = dir

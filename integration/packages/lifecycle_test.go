@@ -36,10 +36,10 @@ NodeName=head NodeAddr=127.0.0.1 CPUs=1 RealMemory=500
 PartitionName=debug Nodes=ALL Default=YES MaxTime=60 State=UP
 `
 
-// ask is a command that sends a request with alice's token to the gateway's
+// curlAsAlice is a command that sends a request with alice's token to the gateway's
 // port.
-const ask = `eval "$(scontrol token username=alice lifespan=3600)"; curl -sS --fail-with-body -H "X-SLURM-USER-TOKEN: $SLURM_JWT" `
-const ping = ask + `http://127.0.0.1:6820/slurm/v0.0.42/ping`
+const curlAsAlice = `eval "$(scontrol token username=alice lifespan=3600)"; curl -sS --fail-with-body -H "X-SLURM-USER-TOKEN: $SLURM_JWT" `
+const pingCommand = curlAsAlice + `http://127.0.0.1:6820/slurm/v0.0.42/ping`
 
 // TestLifecycle installs, configures, upgrades, downgrades, removes and purges
 // the packages on a machine with a real Slurm, in the order in which an
@@ -49,8 +49,8 @@ func TestLifecycle(t *testing.T) {
 	arch := m.run(t, "dpkg --print-architecture")
 	first := build(t, "PACKAGE_ARCHS="+arch, "PACKAGE_REVISION=1")
 	second := build(t, "PACKAGE_ARCHS="+arch, "PACKAGE_REVISION=2", "COMMIT=000000000002")
-	m.put(t, first, "first")
-	m.put(t, second, "second")
+	m.copyPackages(t, first, "first")
+	m.copyPackages(t, second, "second")
 	m.changeConffile(t, "/root/second/schedrestd.deb")
 	m.startSlurm(t)
 
@@ -59,7 +59,7 @@ func TestLifecycle(t *testing.T) {
 		m.expect(t, "systemctl is-enabled schedrestd.socket; systemctl is-active schedrestd.socket", "enabled\nactive")
 		m.expect(t, "! systemctl is-active schedrestd.service schedrestd-users.socket schedrestd-https.socket", "inactive\ninactive\ninactive")
 		m.expect(t, "getent passwd schedrestd sched | cut -d: -f1; stat -c '%a %U:%G' /etc/sched/keys", "schedrestd\nsched\n710 root:sched")
-		if out := m.run(t, ping); !strings.Contains(out, `"pinged":"UP"`) {
+		if out := m.run(t, pingCommand); !strings.Contains(out, `"pinged":"UP"`) {
 			t.Errorf("not UP:\n%s", out)
 		}
 		m.submit(t)
@@ -102,25 +102,25 @@ func TestLifecycle(t *testing.T) {
 	t.Run("disabled", func(t *testing.T) {
 		m.run(t, "systemctl disable --now schedrestd.socket schedrestd.service; dpkg --force-confold -i /root/second/schedrestd.deb")
 		m.expect(t, "systemctl is-enabled schedrestd.socket || true; systemctl is-active schedrestd.socket schedrestd.service || true", "disabled\ninactive\ninactive")
-		m.run(t, "systemctl enable --now schedrestd.socket; "+ping)
+		m.run(t, "systemctl enable --now schedrestd.socket; "+pingCommand)
 	})
 	t.Run("remove", func(t *testing.T) {
 		m.run(t, "systemctl enable schedrestd-users.socket; apt-get remove -y schedrestd")
 		m.expect(t, "pgrep sched || true; ls -d /run/schedrestd*/socket /usr/sbin/sched* /usr/lib/systemd/system/sched* 2>/dev/null || true", "")
 		m.expect(t, "tail -n 1 /etc/sched/schedrestd.env", "SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log")
-		m.run(t, "apt-get install -y --no-install-recommends /root/second/schedrestd.deb; "+ping)
+		m.run(t, "apt-get install -y --no-install-recommends /root/second/schedrestd.deb; "+pingCommand)
 		m.expect(t, "tail -n 1 /etc/sched/schedrestd.env", "SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log")
 	})
 	t.Run("purge", func(t *testing.T) {
 		m.run(t, "touch /etc/sched/keys/mine; apt-get purge -y schedrestd; rm /etc/sched/keys/mine; dpkg --purge schedrestd")
-		m.nothingLeft(t, "/etc/sched/keys /etc/sched")
+		m.checkNothingLeft(t, "/etc/sched/keys /etc/sched")
 	})
-	t.Run("controller", func(t *testing.T) { m.controller(t) })
+	t.Run("controller", func(t *testing.T) { m.checkController(t) })
 }
 
-// put copies the packages of this architecture into the machine. Their new
+// copyPackages copies the packages of this architecture into the machine. Their new
 // names have no version.
-func (m *machine) put(t *testing.T, from, to string) {
+func (m *machine) copyPackages(t *testing.T, from, to string) {
 	t.Helper()
 	for pattern, name := range map[string]string{"schedrestd_*.deb": "schedrestd.deb", "schedrestd-controller_*.deb": "controller.deb"} {
 		found, err := filepath.Glob(filepath.Join(from, pattern))
@@ -166,7 +166,7 @@ func (m *machine) startSlurm(t *testing.T) {
 func (m *machine) submit(t *testing.T) {
 	t.Helper()
 	m.run(t, `rm -f /home/alice/out
-		`+ask+`-H 'Content-Type: application/json' http://127.0.0.1:6820/slurm/v0.0.42/job/submit --data-binary @- <<'END'
+		`+curlAsAlice+`-H 'Content-Type: application/json' http://127.0.0.1:6820/slurm/v0.0.42/job/submit --data-binary @- <<'END'
 {"script": "#!/bin/sh\nid -un\n", "job": {"name": "first", "current_working_directory": "/home/alice", "standard_output": "/home/alice/out", "environment": ["PATH=/usr/bin:/bin"]}}
 END
 		for n in {1..150}; do grep -q alice /home/alice/out 2>/dev/null && exit 0; sleep 0.2; done
@@ -176,10 +176,10 @@ END
 // underLoad calls what() while clients send requests. It returns the numbers of
 // answered and failed requests. Half of the clients open a connection for each
 // request, the others keep theirs.
-func (m *machine) underLoad(t *testing.T, what func()) (answered, failed int64) {
+func (m *machine) underLoad(t *testing.T, change func()) (answered, failed int64) {
 	t.Helper()
 	token := strings.TrimPrefix(m.run(t, "scontrol token username=alice lifespan=3600"), "SLURM_JWT=")
-	var good, bad atomic.Int64
+	var answers, failures atomic.Int64
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var clients sync.WaitGroup
@@ -191,24 +191,24 @@ func (m *machine) underLoad(t *testing.T, what func()) (answered, failed int64) 
 		clients.Go(func() {
 			for ctx.Err() == nil {
 				if err := pingOnce(client, token); err != nil {
-					t.Errorf("after %d answers: %v", good.Load(), err)
-					bad.Add(1)
+					t.Errorf("after %d answers: %v", answers.Load(), err)
+					failures.Add(1)
 				} else {
-					good.Add(1)
+					answers.Add(1)
 				}
 			}
 		})
 	}
 	time.Sleep(time.Second)
-	before := good.Load()
-	what()
-	if good.Load() == before {
+	before := answers.Load()
+	change()
+	if answers.Load() == before {
 		t.Error("no request was answered during the change")
 	}
 	time.Sleep(2 * time.Second)
 	stop()
 	clients.Wait()
-	return good.Load(), bad.Load()
+	return answers.Load(), failures.Load()
 }
 
 func pingOnce(client *http.Client, token string) error {
@@ -217,31 +217,31 @@ func pingOnce(client *http.Client, token string) error {
 		return err
 	}
 	r.Header.Set("X-SLURM-USER-TOKEN", token)
-	w, err := client.Do(r)
+	resp, err := client.Do(r)
 	if err != nil {
 		return err
 	}
-	defer w.Body.Close()
-	text, err := io.ReadAll(w.Body)
-	if err == nil && (w.StatusCode != 200 || !strings.Contains(string(text), `"pinged":"UP"`)) {
-		err = fmt.Errorf("%s: %s", w.Status, text)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && (resp.StatusCode != 200 || !strings.Contains(string(text), `"pinged":"UP"`)) {
+		err = fmt.Errorf("%s: %s", resp.Status, text)
 	}
 	return err
 }
 
-// nothingLeft checks that a purge has left no files, units or processes of the
+// checkNothingLeft checks that a purge has left no files, units or processes of the
 // packages. A purge may leave some directories if they are empty. The argument
-// but lists them, and nothingLeft removes them before it checks.
-func (m *machine) nothingLeft(t *testing.T, but string) {
+// but lists them, and checkNothingLeft removes them before it checks.
+func (m *machine) checkNothingLeft(t *testing.T, emptyDirs string) {
 	t.Helper()
-	m.run(t, "rmdir "+but+" 2>/dev/null || true")
+	m.run(t, "rmdir "+emptyDirs+" 2>/dev/null || true")
 	m.expect(t, `find / -xdev \( -path /root -o -path /proc -o -path /sys -o -path /var/log/journal -o -path /run/log \) -prune -o \( -name '*schedrest*' -o -name 'sched*.socket' -o -path /etc/sched \) -print
 		systemctl list-units --all --no-legend --plain 'sched*'; pgrep sched || true`, "")
 }
 
-// controller installs the bundled daemons, upgrades them under load, and purges
+// checkController installs the bundled daemons, upgrades them under load, and purges
 // both packages.
-func (m *machine) controller(t *testing.T) {
+func (m *machine) checkController(t *testing.T) {
 	m.run(t, `systemctl stop slurmd slurmctld; mv /etc/slurm/slurm.conf /root
 		apt-get install -y --no-install-recommends /root/first/schedrestd.deb /root/first/controller.deb
 		systemctl is-enabled schedctld.socket scheddbd.socket && exit 1
@@ -257,5 +257,5 @@ func (m *machine) controller(t *testing.T) {
 		t.Errorf("the daemons were not restarted: %q", after)
 	}
 	m.run(t, "apt-get purge -y schedrestd schedrestd-controller; rm -r /etc/sched /var/lib/sched /var/lib/scheddbd")
-	m.nothingLeft(t, "/etc/sched")
+	m.checkNothingLeft(t, "/etc/sched")
 }

@@ -52,11 +52,11 @@ func boot(t *testing.T) *machine {
 
 // script runs integration/systemd/machine.
 func (m *machine) script(args ...string) (string, error) {
-	var out, said bytes.Buffer
+	var out, stderr bytes.Buffer
 	cmd := exec.Command("../systemd/machine", append([]string{m.suite}, args...)...)
-	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&said, os.Stderr)
+	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&stderr, os.Stderr)
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("machine %s %v: %w\n%s", m.suite, args, err, &said)
+		return "", fmt.Errorf("machine %s %v: %w\n%s", m.suite, args, err, &stderr)
 	}
 	return out.String(), nil
 }

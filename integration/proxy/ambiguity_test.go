@@ -13,9 +13,9 @@ import (
 // token that may act for every user. The user hopes that the gateway ignores
 // the name from the proxy.
 type ambiguity struct {
-	name     string
-	headers  string // lines that the user adds; {holder} is the owner of the token, {user} the user
-	directly string // result if the request is sent directly, with the token and the user's name
+	name    string
+	headers string // lines that the user adds; {holder} is the owner of the token, {user} the user
+	want    string // result if the request is sent directly, with the token and the user's name
 }
 
 // ambiguities are requests with ambiguous headers about the user.
@@ -66,77 +66,77 @@ var ambiguities = []ambiguity{
 // names.
 func TestAmbiguities(t *testing.T) {
 	t.Parallel()
-	f := harness.NewFronts(t)
-	fill := strings.NewReplacer("{holder}", f.Holder, "{user}", f.User.Name)
+	f := harness.NewProxyLab(t)
+	fill := strings.NewReplacer("{holder}", f.TokenOwner, "{user}", f.User.Name)
 	for _, a := range ambiguities {
 		t.Run(a.name, func(t *testing.T) {
-			var became []string
-			for _, way := range f.Ways {
+			var outcomes []string
+			for _, frontend := range f.Frontends {
 				request := fmt.Sprintf("GET /sched/%s/ping HTTP/1.1\r\nHost: cluster\r\n%%s%%s\r\n", harness.Version)
 				added := fill.Replace(a.headers) + "\r\n"
 				if !strings.Contains(added, "onnection: ") {
 					request = strings.Replace(request, "Host", "Connection: close\r\nHost", 1)
 				}
-				for _, text := range []string{fmt.Sprintf(request, way.Adds, added), fmt.Sprintf(request, added, way.Adds)} {
-					got := harness.Exchange(t, way.Address, 1, text)
+				for _, text := range []string{fmt.Sprintf(request, frontend.Headers, added), fmt.Sprintf(request, added, frontend.Headers)} {
+					got := harness.Exchange(t, frontend.Address, 1, text)
 					if len(got) == 0 {
-						t.Errorf("%s: no answer", way.Name)
+						t.Errorf("%s: no answer", frontend.Name)
 						continue
 					}
-					became = append(became, way.Name+": "+got[0].CountedAs())
-					judge(f, t, way, got[0], fill.Replace(a.directly))
+					outcomes = append(outcomes, frontend.Name+": "+got[0].UserOrStatus())
+					checkOutcome(f, t, frontend, got[0], fill.Replace(a.want))
 				}
 			}
-			t.Log(strings.Join(became, "; "))
+			t.Log(strings.Join(outcomes, "; "))
 		})
 	}
-	for _, name := range meant {
+	for _, name := range singleNames {
 		t.Run("sent as "+strings.TrimSpace(name.headers), func(t *testing.T) {
 			text := fmt.Sprintf("GET /sched/%s/ping HTTP/1.1\r\nHost: cluster\r\nX-SCHED-USER-TOKEN: %s\r\n%s\r\n\r\n", harness.Version, f.OwnToken, fill.Replace(name.headers))
-			got := harness.Exchange(t, f.Ways[0].Address, 1, text)
-			if len(got) != 1 || got[0].CountedAs() != fill.Replace(name.directly) {
-				t.Errorf("counted %v, want %s", got, name.directly)
+			got := harness.Exchange(t, f.Frontends[0].Address, 1, text)
+			if len(got) != 1 || got[0].UserOrStatus() != fill.Replace(name.want) {
+				t.Errorf("counted %v, want %s", got, name.want)
 			}
 		})
 	}
-	nobodyElse(f, t)
+	checkServedOnly(f, t)
 }
 
-// meant are headers that name at most one user. Some name none or are misspelt,
+// singleNames are headers that name at most one user. Some name none or are misspelt,
 // as if from a proxy that is misconfigured or does not know the user.
-var meant = []ambiguity{
-	{headers: "X-SCHED-USER-NAME:", directly: "401"},
-	{headers: "X-SCHED-USER-NAME: \t ", directly: "401"},
-	{headers: "X-SLURM-USER-NAME:", directly: "401"},
-	{headers: "X_SCHED_USER_NAME: {user}", directly: "401"},
-	{headers: "X_SLURM_USER_NAME: {user}", directly: "401"},
-	{headers: `X-SCHED-USER-NAME: "{user}"`, directly: "401"},
-	{headers: "X-SCHED-USER-NAME: {user}@example.org", directly: "401"},
-	{headers: "X-SCHED-USER-NAME: -", directly: "401"},
-	{headers: "X-SCHED-USER-NAME:{user} \t", directly: "as {user}"},
-	{headers: "X-SLURM-USER-NAME: {user}", directly: "as {user}"},
+var singleNames = []ambiguity{
+	{headers: "X-SCHED-USER-NAME:", want: "401"},
+	{headers: "X-SCHED-USER-NAME: \t ", want: "401"},
+	{headers: "X-SLURM-USER-NAME:", want: "401"},
+	{headers: "X_SCHED_USER_NAME: {user}", want: "401"},
+	{headers: "X_SLURM_USER_NAME: {user}", want: "401"},
+	{headers: `X-SCHED-USER-NAME: "{user}"`, want: "401"},
+	{headers: "X-SCHED-USER-NAME: {user}@example.org", want: "401"},
+	{headers: "X-SCHED-USER-NAME: -", want: "401"},
+	{headers: "X-SCHED-USER-NAME:{user} \t", want: "as {user}"},
+	{headers: "X-SLURM-USER-NAME: {user}", want: "as {user}"},
 }
 
-// judge checks the outcome of a request. If the request went through a proxy,
+// checkOutcome checks the outcome of a request. If the request went through a proxy,
 // it must have been served as the user, or refused. If it was sent directly,
 // its outcome must be the text in the argument directly.
-func judge(f *harness.Fronts, t *testing.T, way harness.Front, a harness.Answer, directly string) {
+func checkOutcome(f *harness.ProxyLab, t *testing.T, frontend harness.Frontend, a harness.Answer, want string) {
 	t.Helper()
-	got := a.CountedAs()
-	if way.Proxied && got != "as "+f.User.Name && (a.Status < 400 || a.Status > 499) || !way.Proxied && got != directly {
-		t.Errorf("%s: counted %s: %s", way.Name, got, a.Text)
+	got := a.UserOrStatus()
+	if frontend.Proxied && got != "as "+f.User.Name && (a.Status < 400 || a.Status > 499) || !frontend.Proxied && got != want {
+		t.Errorf("%s: counted %s: %s", frontend.Name, got, a.Text)
 	}
 }
 
-// nobodyElse fails the test unless the gateway served requests only as f.User,
+// checkServedOnly fails the test unless the gateway served requests only as f.User,
 // with the holder's token. It checks the log, which also has requests whose
 // answers the test did not read.
-func nobodyElse(f *harness.Fronts, t *testing.T) {
+func checkServedOnly(f *harness.ProxyLab, t *testing.T) {
 	t.Helper()
-	got := f.Gate.ServedAs()
-	both := f.User.Name + " by " + f.Holder
-	if got[both] == 0 || len(got) != 1 {
-		t.Errorf("according to its log, the gateway served %v, want only %q", got, both)
+	got := f.Gateway.StopAndCountUsers()
+	identity := f.User.Name + " by " + f.TokenOwner
+	if got[identity] == 0 || len(got) != 1 {
+		t.Errorf("according to its log, the gateway served %v, want only %q", got, identity)
 	}
 }
 
@@ -146,12 +146,12 @@ func nobodyElse(f *harness.Fronts, t *testing.T) {
 // proxy adds to the next request.
 func TestFraming(t *testing.T) {
 	t.Parallel()
-	f := harness.NewFronts(t)
+	f := harness.NewProxyLab(t)
 	path := "/sched/" + harness.Version + "/ping"
-	hidden := "GET " + path + " HTTP/1.1\r\nHost: cluster\r\nX-SCHED-USER-NAME: " + f.Holder + "\r\n\r\n"
+	hidden := "GET " + path + " HTTP/1.1\r\nHost: cluster\r\nX-SCHED-USER-NAME: " + f.TokenOwner + "\r\n\r\n"
 	// The request is incomplete. The first lines of the next request would
 	// become its headers.
-	prefix := "GET " + path + " HTTP/1.1\r\nHost: cluster\r\nX-SCHED-USER-NAME: " + f.Holder + "\r\nX-Rest: "
+	prefix := "GET " + path + " HTTP/1.1\r\nHost: cluster\r\nX-SCHED-USER-NAME: " + f.TokenOwner + "\r\nX-Rest: "
 	chunks := func(text string) string { return fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(text), text) }
 	get := func(headers, body string) string {
 		return "GET " + path + " HTTP/1.1\r\nHost: cluster\r\n{own}" + headers + "\r\n" + body
@@ -159,7 +159,7 @@ func TestFraming(t *testing.T) {
 	post := func(headers, body string) string {
 		return "POST /sched/" + harness.Version + "/job/submit HTTP/1.1\r\nHost: cluster\r\nContent-Type: application/json\r\n{own}" + headers + "\r\n" + body
 	}
-	last := get("Connection: close\r\n", "")
+	finalRequest := get("Connection: close\r\n", "")
 	tests := []struct {
 		name string
 		text string // {own} stands for the headers that make a request the user's
@@ -171,57 +171,57 @@ func TestFraming(t *testing.T) {
 		{"HTTP/0.9", "GET " + path + "\r\n", "400"},
 		{"an absolute address", "GET http://cluster" + path + " HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n{own}\r\n", "as {user}"},
 		{"an absolute address of another host", "GET http://elsewhere.invalid" + path + " HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n{own}\r\n", "as {user}"},
-		{"a user in the address", "GET http://" + f.Holder + "@cluster" + path + " HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n{own}\r\n", "400"},
+		{"a user in the address", "GET http://" + f.TokenOwner + "@cluster" + path + " HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n{own}\r\n", "400"},
 		{"two hosts", "GET " + path + " HTTP/1.1\r\nHost: cluster\r\nHost: elsewhere.invalid\r\nConnection: close\r\n{own}\r\n", "400"},
-		{"a line before the headers", "GET " + path + " HTTP/1.1\r\n X-SCHED-USER-NAME: " + f.Holder + "\r\nHost: cluster\r\n{own}\r\n", "400"},
-		{"pipelined", get("", "") + get("", "") + last, "as {user}"},
-		{"pipelined after one without a credential", hidden + last, "401"},
-		{"pipelined before one without a credential", get("", "") + hidden + last, "as {user}"},
-		{"a body of a GET", get(fmt.Sprintf("Content-Length: %d\r\n", len(hidden)), hidden) + last, ""},
-		{"a length and chunks", post(fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n", len(chunks(""))+len(hidden)), chunks("")+hidden) + last, ""},
-		{"chunks and a length", post("Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", chunks(hidden)) + last, ""},
-		{"chunks and a length, without an end", post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, ""},
-		{"two lengths", post("Content-Length: 0\r\nContent-Length: "+fmt.Sprint(len(prefix))+"\r\n", prefix) + last, "400"},
-		{"two lengths in one", post("Content-Length: 0, "+fmt.Sprint(len(prefix))+"\r\n", prefix) + last, "400"},
-		{"a length with a sign", post("Content-Length: +"+fmt.Sprint(len(prefix))+"\r\n", prefix) + last, "400"},
-		{"a length with a blank", post("Content-Length : "+fmt.Sprint(len(prefix))+"\r\n", prefix) + last, "400"},
-		{"a folded length", post("Content-Length:\r\n "+fmt.Sprint(len(prefix))+"\r\n", prefix) + last, ""},
-		{"chunked, twice", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", chunks(hidden)) + last, ""},
-		{"chunked and something else", post("Transfer-Encoding: chunked, identity\r\n", chunks(hidden)) + last, "501"},
-		{"something else, then chunked", post("Transfer-Encoding: x, chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, "501"},
-		{"nearly chunked", post("Transfer-Encoding: xchunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, "501"},
-		{"chunked after a tab", post("Transfer-Encoding:\tchunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, ""},
-		{"chunked after a control character", post("Transfer-Encoding: \x0bchunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, ""},
-		{"chunked, a blank before the colon", post("Transfer-Encoding : chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, "400"},
-		{"chunked with an underscore", post("Transfer_Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, ""},
-		{"chunked in capitals", post("TRANSFER-ENCODING: CHUNKED\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, ""},
-		{"chunks of a wrong length", post("Transfer-Encoding: chunked\r\n", "-1\r\n"+hidden) + last, ""},
-		{"chunks with a bare line end", post("Transfer-Encoding: chunked\r\n", "0\n\n"+hidden) + last, ""},
-		{"a chunk's extension with a line end", post("Transfer-Encoding: chunked\r\n", "0;a\nb\r\n\r\n"+prefix) + last, ""},
-		{"a name in a trailer", post("Transfer-Encoding: chunked\r\nTrailer: X-SCHED-USER-NAME\r\n", "2\r\n{}\r\n0\r\nX-SCHED-USER-NAME: "+f.Holder+"\r\n\r\n") + last, ""},
-		{"an upgrade", get("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", hidden) + last, "as {user}"},
+		{"a line before the headers", "GET " + path + " HTTP/1.1\r\n X-SCHED-USER-NAME: " + f.TokenOwner + "\r\nHost: cluster\r\n{own}\r\n", "400"},
+		{"pipelined", get("", "") + get("", "") + finalRequest, "as {user}"},
+		{"pipelined after one without a credential", hidden + finalRequest, "401"},
+		{"pipelined before one without a credential", get("", "") + hidden + finalRequest, "as {user}"},
+		{"a body of a GET", get(fmt.Sprintf("Content-Length: %d\r\n", len(hidden)), hidden) + finalRequest, ""},
+		{"a length and chunks", post(fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n", len(chunks(""))+len(hidden)), chunks("")+hidden) + finalRequest, ""},
+		{"chunks and a length", post("Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", chunks(hidden)) + finalRequest, ""},
+		{"chunks and a length, without an end", post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + finalRequest, ""},
+		{"two lengths", post("Content-Length: 0\r\nContent-Length: "+fmt.Sprint(len(prefix))+"\r\n", prefix) + finalRequest, "400"},
+		{"two lengths in one", post("Content-Length: 0, "+fmt.Sprint(len(prefix))+"\r\n", prefix) + finalRequest, "400"},
+		{"a length with a sign", post("Content-Length: +"+fmt.Sprint(len(prefix))+"\r\n", prefix) + finalRequest, "400"},
+		{"a length with a blank", post("Content-Length : "+fmt.Sprint(len(prefix))+"\r\n", prefix) + finalRequest, "400"},
+		{"a folded length", post("Content-Length:\r\n "+fmt.Sprint(len(prefix))+"\r\n", prefix) + finalRequest, ""},
+		{"chunked, twice", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", chunks(hidden)) + finalRequest, ""},
+		{"chunked and something else", post("Transfer-Encoding: chunked, identity\r\n", chunks(hidden)) + finalRequest, "501"},
+		{"something else, then chunked", post("Transfer-Encoding: x, chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + finalRequest, "501"},
+		{"nearly chunked", post("Transfer-Encoding: xchunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + finalRequest, "501"},
+		{"chunked after a tab", post("Transfer-Encoding:\tchunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + finalRequest, ""},
+		{"chunked after a control character", post("Transfer-Encoding: \x0bchunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + finalRequest, ""},
+		{"chunked, a blank before the colon", post("Transfer-Encoding : chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + finalRequest, "400"},
+		{"chunked with an underscore", post("Transfer_Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + finalRequest, ""},
+		{"chunked in capitals", post("TRANSFER-ENCODING: CHUNKED\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + finalRequest, ""},
+		{"chunks of a wrong length", post("Transfer-Encoding: chunked\r\n", "-1\r\n"+hidden) + finalRequest, ""},
+		{"chunks with a bare line end", post("Transfer-Encoding: chunked\r\n", "0\n\n"+hidden) + finalRequest, ""},
+		{"a chunk's extension with a line end", post("Transfer-Encoding: chunked\r\n", "0;a\nb\r\n\r\n"+prefix) + finalRequest, ""},
+		{"a name in a trailer", post("Transfer-Encoding: chunked\r\nTrailer: X-SCHED-USER-NAME\r\n", "2\r\n{}\r\n0\r\nX-SCHED-USER-NAME: "+f.TokenOwner+"\r\n\r\n") + finalRequest, ""},
+		{"an upgrade", get("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", hidden) + finalRequest, "as {user}"},
 	}
 	fill := strings.NewReplacer("{user}", f.User.Name)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var became []string
-			for _, way := range f.Ways {
-				answers := harness.Exchange(t, way.Address, 10, strings.ReplaceAll(tt.text, "{own}", way.Adds))
-				if len(answers) == 0 && !way.Proxied {
+			var outcomes []string
+			for _, frontend := range f.Frontends {
+				answers := harness.Exchange(t, frontend.Address, 10, strings.ReplaceAll(tt.text, "{own}", frontend.Headers))
+				if len(answers) == 0 && !frontend.Proxied {
 					t.Error("no answer")
 				}
 				for i, got := range answers {
-					became = append(became, way.Name+": "+got.CountedAs())
+					outcomes = append(outcomes, frontend.Name+": "+got.UserOrStatus())
 					switch want := fill.Replace(tt.want); {
-					case i == 0 && !way.Proxied && want != "" && got.CountedAs() != want:
-						t.Errorf("%s: counted %s, want %s: %s", way.Name, got.CountedAs(), want, got.Text)
-					case got.CountedAs() != "as "+f.User.Name && got.Status < 400:
-						t.Errorf("%s: counted %s: %s", way.Name, got.CountedAs(), got.Text)
+					case i == 0 && !frontend.Proxied && want != "" && got.UserOrStatus() != want:
+						t.Errorf("%s: counted %s, want %s: %s", frontend.Name, got.UserOrStatus(), want, got.Text)
+					case got.UserOrStatus() != "as "+f.User.Name && got.Status < 400:
+						t.Errorf("%s: counted %s: %s", frontend.Name, got.UserOrStatus(), got.Text)
 					}
 				}
 			}
-			t.Log(strings.Join(became, "; "))
+			t.Log(strings.Join(outcomes, "; "))
 		})
 	}
-	nobodyElse(f, t)
+	checkServedOnly(f, t)
 }

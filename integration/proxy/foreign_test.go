@@ -24,8 +24,8 @@ import (
 
 // tool is a program of another project that makes tokens and RSA keys.
 type tool struct {
-	name string
-	need func(t *testing.T)
+	name    string
+	require func(t *testing.T)
 	// rsa creates a key in dir and returns its public half as a JSON Web Key.
 	rsa func(t *testing.T, dir string) string
 	// hs256 signs claims with the secret in a file, and rs256 with the key that
@@ -36,9 +36,9 @@ type tool struct {
 
 var tools = []tool{
 	{"python3-jwt", needPython, pythonKey, pythonHS256, pythonRS256},
-	{"jose", func(t *testing.T) { harness.Program(t, "jose", "jose") }, joseKey, joseHS256, joseRS256},
-	{"openssl", func(t *testing.T) { harness.Program(t, "openssl", "openssl") }, opensslKey, opensslHS256, opensslRS256},
-	{"the standard library", func(*testing.T) {}, ownKey, ownHS256, ownRS256},
+	{"jose", func(t *testing.T) { harness.FindProgram(t, "jose", "jose") }, joseKey, joseHS256, joseRS256},
+	{"openssl", func(t *testing.T) { harness.FindProgram(t, "openssl", "openssl") }, opensslKey, opensslHS256, opensslRS256},
+	{"the standard library", func(*testing.T) {}, stdlibKey, stdlibHS256, stdlibRS256},
 }
 
 // TestForeignTokens checks that tokens of other programs are accepted by both
@@ -47,27 +47,27 @@ var tools = []tool{
 // A token with one changed letter in its signature must be refused.
 func TestForeignTokens(t *testing.T) {
 	t.Parallel()
-	l, u, dir := harness.NewLab(t), harness.SomeUser(t), t.TempDir()
+	l, u, dir := harness.NewLab(t), harness.OrdinaryUser(t), t.TempDir()
 	var set []string
 	usable := map[string]bool{}
 	for _, tool := range tools {
 		t.Run("key of "+tool.name, func(t *testing.T) {
-			tool.need(t)
+			tool.require(t)
 			set = append(set, tool.rsa(t, dir))
 			usable[tool.name] = true
 		})
 	}
 	jwks := filepath.Join(l.Dir, "etc", "jwks.json")
 	harness.Must(t, os.WriteFile(jwks, []byte(`{"keys":[`+strings.Join(set, ",")+`]}`), 0o400))
-	keyed(l, t, "jwt_key="+l.Key()+",jwks="+jwks)
-	ways := map[string]string{"keys here": l.URL, "the daemons verify": keyless(l, t)}
+	restartWithKeys(l, t, "jwt_key="+l.Key()+",jwks="+jwks)
+	gateways := map[string]string{"keys here": l.URL, "the daemons verify": startKeyless(l, t)}
 
 	claims := fmt.Sprintf(`{"iat":%d,"exp":%d,"sun":%q}`, time.Now().Unix(), time.Now().Add(time.Hour).Unix(), u.Name)
 	for _, tool := range tools {
 		for _, algorithm := range []string{"HS256", "RS256"} {
 			t.Run(tool.name+" "+algorithm, func(t *testing.T) {
 				if !usable[tool.name] {
-					tool.need(t)
+					tool.require(t)
 				}
 				var token string
 				if algorithm == "HS256" {
@@ -75,8 +75,8 @@ func TestForeignTokens(t *testing.T) {
 				} else {
 					token = tool.rs256(t, dir, claims)
 				}
-				accepted(l, t, token, u.Name, ways)
-				refusedEverywhere(l, t, harness.Altered(token), ways)
+				checkAccepted(l, t, token, u.Name, gateways)
+				checkRefused(l, t, harness.TamperSignature(token), gateways)
 			})
 		}
 	}
@@ -87,16 +87,16 @@ func TestForeignTokens(t *testing.T) {
 // chooses, and with dates as other programs write them.
 func TestProvidersTokens(t *testing.T) {
 	t.Parallel()
-	l, u, dir := harness.NewLab(t), harness.SomeUser(t), t.TempDir()
+	l, u, dir := harness.NewLab(t), harness.OrdinaryUser(t), t.TempDir()
 	jwks := filepath.Join(l.Dir, "etc", "jwks.json")
 	// Like a provider's key set, this one contains a key for encryption and
 	// certificate fields.
 	set := fmt.Sprintf(`{"keys":[{"kid":"enc-1","kty":"RSA","alg":"RSA-OAEP","use":"enc","n":"AQAB","e":"AQAB","x5c":["MIIC"],"x5t":"x"},
 		%s,{"kty":"EC","crv":"P-256","x":"AA","y":"AA","kid":"ec-1"}]}`,
-		strings.Replace(ownKey(t, dir), "{", `{"x5c":["not a certificate"],"x5t":"AAAA","x5t#S256":"AAAA",`, 1))
+		strings.Replace(stdlibKey(t, dir), "{", `{"x5c":["not a certificate"],"x5t":"AAAA","x5t#S256":"AAAA",`, 1))
 	harness.Must(t, os.WriteFile(jwks, []byte(set), 0o400))
-	keyed(l, t, "jwt_key="+l.Key()+",jwks="+jwks+",userclaimfield=preferred_username")
-	ways := map[string]string{"keys here": l.URL, "the daemons verify": keyless(l, t)}
+	restartWithKeys(l, t, "jwt_key="+l.Key()+",jwks="+jwks+",userclaimfield=preferred_username")
+	gateways := map[string]string{"keys here": l.URL, "the daemons verify": startKeyless(l, t)}
 
 	now := time.Now().Unix()
 	dates := fmt.Sprintf(`"iat":%d,"exp":%d,"nbf":%d`, now, now+3600, now)
@@ -119,16 +119,16 @@ func TestProvidersTokens(t *testing.T) {
 		{"sun before the site's claim", plain, `{` + dates + `,"sun":"` + u.Name + `","username":"somebody-else","preferred_username":"ada@example.org"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			token := ownSigned(t, dir, tt.header, tt.claims)
-			accepted(l, t, token, u.Name, ways)
-			refusedEverywhere(l, t, harness.Altered(token), ways)
+			token := stdlibSigned(t, dir, tt.header, tt.claims)
+			checkAccepted(l, t, token, u.Name, gateways)
+			checkRefused(l, t, harness.TamperSignature(token), gateways)
 		})
 	}
 }
 
-// keyed restarts the daemons with these AuthAltParameters in both
+// restartWithKeys restarts the daemons with these AuthAltParameters in both
 // configurations.
-func keyed(l *harness.Lab, t *testing.T, parameters string) {
+func restartWithKeys(l *harness.Lab, t *testing.T, parameters string) {
 	t.Helper()
 	for _, name := range []string{"schedrestd", "schedctld", "scheddbd"} {
 		l.Daemons[name].Stop()
@@ -136,57 +136,57 @@ func keyed(l *harness.Lab, t *testing.T, parameters string) {
 	for _, path := range []string{l.Conf(), l.DbdConf()} {
 		text, err := os.ReadFile(path)
 		harness.Must(t, err)
-		harness.Must(t, os.WriteFile(path, []byte(harness.Replaced(t, string(text), `^AuthAltParameters=.*$`, `AuthAltParameters="`+parameters+`"`)), 0o600))
+		harness.Must(t, os.WriteFile(path, []byte(harness.Substitute(t, string(text), `^AuthAltParameters=.*$`, `AuthAltParameters="`+parameters+`"`)), 0o600))
 	}
 	l.Up(l.DBD)
 	l.Up(l.Ctld)
 	l.Up(l.Restd)
 }
 
-// keyless starts another gateway, whose configuration names no keys, and
+// startKeyless starts another gateway, whose configuration names no keys, and
 // returns its address.
-func keyless(l *harness.Lab, t *testing.T) string {
+func startKeyless(l *harness.Lab, t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(l.Conf())
 	harness.Must(t, err)
-	kept := regexp.MustCompile(`jwt_key=[^",]*,?|jwks=[^",]*,?`).ReplaceAllString(string(text), "")
+	conf := regexp.MustCompile(`jwt_key=[^",]*,?|jwks=[^",]*,?`).ReplaceAllString(string(text), "")
 	path := filepath.Join(l.Dir, "etc", "keyless.conf")
-	harness.Must(t, os.WriteFile(path, []byte(kept), 0o600))
+	harness.Must(t, os.WriteFile(path, []byte(conf), 0o600))
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	p := l.Restd
 	p.Args = append([]string{}, l.Restd.Args...)
 	p.Args[1], p.Args[len(p.Args)-1] = path, address
-	l.GateOf(t, p, nil)
+	l.StartGatewayPart(t, p, nil)
 	return "http://" + address
 }
 
-// accepted fails the test unless the token is accepted as a token of that user:
+// checkAccepted fails the test unless the token is accepted as a token of that user:
 // by the controller when schedctl uses it, and by both daemons through each
 // gateway.
-func accepted(l *harness.Lab, t *testing.T, token, user string, gateways map[string]string) {
+func checkAccepted(l *harness.Lab, t *testing.T, token, user string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err != nil || !strings.Contains(out, l.Node) {
 		t.Errorf("schedctl: %v\n%s", err, out)
 	}
 	for name, url := range gateways {
 		for _, path := range []string{"/sched/" + harness.Version + "/ping", "/scheddb/" + harness.Version + "/ping"} {
-			if got := asked(l, t, url, path, token).CountedAs(); got != "as "+user {
+			if got := requestFrom(l, t, url, path, token).UserOrStatus(); got != "as "+user {
 				t.Errorf("%s: %s counted %s, want as %s", name, path, got, user)
 			}
 		}
 	}
 }
 
-// refusedEverywhere fails the test unless the token is refused by the
+// checkRefused fails the test unless the token is refused by the
 // controller, and by both daemons through each gateway.
-func refusedEverywhere(l *harness.Lab, t *testing.T, token string, gateways map[string]string) {
+func checkRefused(l *harness.Lab, t *testing.T, token string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err == nil {
 		t.Errorf("schedctl accepted a forged token:\n%s", out)
 	}
 	for name, url := range gateways {
 		for _, path := range []string{"/sched/" + harness.Version + "/ping", "/scheddb/" + harness.Version + "/ping"} {
-			if got := asked(l, t, url, path, token).CountedAs(); got != "401" {
+			if got := requestFrom(l, t, url, path, token).UserOrStatus(); got != "401" {
 				t.Errorf("%s: with a forged token %s counted %s", name, path, got)
 			}
 		}
@@ -206,18 +206,18 @@ func schedctl(l *harness.Lab, token string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// asked requests path from the gateway at url, which need not be the lab's.
-func asked(l *harness.Lab, t *testing.T, url, path, token string) harness.Answer {
+// requestFrom requests path from the gateway at url, which need not be the lab's.
+func requestFrom(l *harness.Lab, t *testing.T, url, path, token string) harness.Answer {
 	t.Helper()
-	other := *l
-	other.URL, other.T = url, t
-	a, err := other.Try(http.DefaultClient, "GET", path, "", "X-SCHED-USER-TOKEN: "+token)
+	lab := *l
+	lab.URL, lab.T = url, t
+	a, err := lab.TryRequest(http.DefaultClient, "GET", path, "", "X-SCHED-USER-TOKEN: "+token)
 	harness.Must(t, err)
 	return a
 }
 
-// output runs a foreign program and returns its output.
-func output(t *testing.T, input string, name string, args ...string) string {
+// runTool runs a foreign program and returns its output.
+func runTool(t *testing.T, input string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Stdin = strings.NewReader(input)
@@ -235,14 +235,14 @@ const python = "/usr/bin/python3"
 func needPython(t *testing.T) {
 	t.Helper()
 	if exec.Command(python, "-c", "import jwt, cryptography").Run() != nil {
-		harness.Missing(t, "python3-jwt is not here; apt-get install python3-jwt python3-cryptography")
+		harness.SkipMissing(t, "python3-jwt is not here; apt-get install python3-jwt python3-cryptography")
 	}
 }
 
 // pythonKey publishes its key without a kid.
 func pythonKey(t *testing.T, dir string) string {
 	t.Helper()
-	return output(t, `
+	return runTool(t, `
 import sys
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -262,19 +262,19 @@ print(jwt.encode(json.loads(sys.argv[3]), open(sys.argv[1], "rb").read(), algori
 
 func pythonHS256(t *testing.T, secret, claims string) string {
 	t.Helper()
-	return output(t, pythonToken, python, "-", secret, "HS256", claims)
+	return runTool(t, pythonToken, python, "-", secret, "HS256", claims)
 }
 
 func pythonRS256(t *testing.T, dir, claims string) string {
 	t.Helper()
-	return output(t, pythonToken, python, "-", filepath.Join(dir, "python.pem"), "RS256", claims)
+	return runTool(t, pythonToken, python, "-", filepath.Join(dir, "python.pem"), "RS256", claims)
 }
 
 func joseKey(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "jose.jwk")
-	output(t, "", "jose", "jwk", "gen", "-i", `{"alg":"RS256","kid":"jose"}`, "-o", path)
-	return output(t, "", "jose", "jwk", "pub", "-i", path)
+	runTool(t, "", "jose", "jwk", "gen", "-i", `{"alg":"RS256","kid":"jose"}`, "-o", path)
+	return runTool(t, "", "jose", "jwk", "pub", "-i", path)
 }
 
 func joseHS256(t *testing.T, secret, claims string) string {
@@ -283,19 +283,19 @@ func joseHS256(t *testing.T, secret, claims string) string {
 	harness.Must(t, err)
 	key := filepath.Join(t.TempDir(), "oct.jwk")
 	harness.Must(t, os.WriteFile(key, []byte(`{"kty":"oct","alg":"HS256","k":"`+base64.RawURLEncoding.EncodeToString(raw)+`"}`), 0o600))
-	return output(t, claims, "jose", "jws", "sig", "-I", "-", "-k", key, "-c", "-s", `{"protected":{"typ":"JWT"}}`)
+	return runTool(t, claims, "jose", "jws", "sig", "-I", "-", "-k", key, "-c", "-s", `{"protected":{"typ":"JWT"}}`)
 }
 
 func joseRS256(t *testing.T, dir, claims string) string {
 	t.Helper()
-	return output(t, claims, "jose", "jws", "sig", "-I", "-", "-k", filepath.Join(dir, "jose.jwk"), "-c", "-s", `{"protected":{"kid":"jose"}}`)
+	return runTool(t, claims, "jose", "jws", "sig", "-I", "-", "-k", filepath.Join(dir, "jose.jwk"), "-c", "-s", `{"protected":{"kid":"jose"}}`)
 }
 
 func opensslKey(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "openssl.pem")
-	output(t, "", "openssl", "genrsa", "-out", path, "3072")
-	block, _ := pem.Decode([]byte(output(t, "", "openssl", "rsa", "-in", path, "-pubout")))
+	runTool(t, "", "openssl", "genrsa", "-out", path, "3072")
+	block, _ := pem.Decode([]byte(runTool(t, "", "openssl", "rsa", "-in", path, "-pubout")))
 	key, err := x509.ParsePKIXPublicKey(block.Bytes)
 	harness.Must(t, err)
 	return harness.PublicJWK(key.(*rsa.PublicKey), "openssl")
@@ -315,15 +315,15 @@ printf '%s.%s\n' "$text" "$signature"
 
 func opensslHS256(t *testing.T, secret, claims string) string {
 	t.Helper()
-	return output(t, claims, "sh", "-c", opensslToken, "sh", "HS256", secret)
+	return runTool(t, claims, "sh", "-c", opensslToken, "sh", "HS256", secret)
 }
 
 func opensslRS256(t *testing.T, dir, claims string) string {
 	t.Helper()
-	return output(t, claims, "sh", "-c", opensslToken, "sh", "RS256", filepath.Join(dir, "openssl.pem"))
+	return runTool(t, claims, "sh", "-c", opensslToken, "sh", "RS256", filepath.Join(dir, "openssl.pem"))
 }
 
-func ownKey(t *testing.T, dir string) string {
+func stdlibKey(t *testing.T, dir string) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	harness.Must(t, err)
@@ -331,28 +331,28 @@ func ownKey(t *testing.T, dir string) string {
 	return harness.PublicJWK(&key.PublicKey, "own")
 }
 
-func ownHS256(t *testing.T, secret, claims string) string {
+func stdlibHS256(t *testing.T, secret, claims string) string {
 	t.Helper()
 	raw, err := os.ReadFile(secret)
 	harness.Must(t, err)
-	text := harness.Unsigned(`{"alg":"HS256"}`, claims)
+	text := harness.UnsignedToken(`{"alg":"HS256"}`, claims)
 	mac := hmac.New(sha256.New, raw)
 	mac.Write([]byte(text))
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func ownRS256(t *testing.T, dir, claims string) string {
+func stdlibRS256(t *testing.T, dir, claims string) string {
 	t.Helper()
-	return ownSigned(t, dir, `{"alg":"RS256","typ":"JWT","kid":"own"}`, claims)
+	return stdlibSigned(t, dir, `{"alg":"RS256","typ":"JWT","kid":"own"}`, claims)
 }
 
-// ownSigned returns a token with exactly this header and payload, signed with
+// stdlibSigned returns a token with exactly this header and payload, signed with
 // the key in dir.
-func ownSigned(t *testing.T, dir, header, claims string) string {
+func stdlibSigned(t *testing.T, dir, header, claims string) string {
 	t.Helper()
 	der, err := os.ReadFile(filepath.Join(dir, "own.der"))
 	harness.Must(t, err)
 	key, err := x509.ParsePKCS1PrivateKey(der)
 	harness.Must(t, err)
-	return harness.SignedBy(t, key, header, claims)
+	return harness.SignToken(t, key, header, claims)
 }

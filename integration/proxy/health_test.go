@@ -39,25 +39,25 @@ func TestDrainingGateway(t *testing.T) {
 	for _, b := range balancers {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
-			program := harness.Program(t, b.name, b.pkg)
+			program := harness.FindProgram(t, b.name, b.pkg)
 			l := harness.NewLab(t)
 			address := func() string { return fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)) }
-			front, first, second := address(), address(), address()
+			frontend, first, second := address(), address(), address()
 			env := []string{"SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1"}
-			one, two := l.Gate(t, env, first), l.Gate(t, env, second)
-			sections := harness.Replaced(t, harness.CodeBlock(t, "LOGS.md", b.document),
-				`^\tbind :6820$`+"|"+`^\tlisten 6820;$`, map[string]string{"haproxy": "\tbind " + front, "nginx": "\tlisten " + front + ";"}[b.name],
+			gateway1, gateway2 := l.StartGateway(t, env, first), l.StartGateway(t, env, second)
+			sections := harness.Substitute(t, harness.CodeBlock(t, "LOGS.md", b.document),
+				`^\tbind :6820$`+"|"+`^\tlisten 6820;$`, map[string]string{"haproxy": "\tbind " + frontend, "nginx": "\tlisten " + frontend + ";"}[b.name],
 				regexp.QuoteMeta("192.0.2.11:6820"), first, regexp.QuoteMeta("192.0.2.12:6820"), second)
 			dir := t.TempDir()
 			config := filepath.Join(dir, "config")
 			text, args := b.start(dir, sections)
 			harness.Must(t, os.WriteFile(config, []byte(text), 0o600))
-			d, err := site.Start(site.Part{Program: site.Program{Name: b.name, Path: program, Args: append(args, config), Log: l.Log(b.name)}, Address: front, Check: harness.Accepts(front)})
+			d, err := site.Start(site.Part{Program: site.Program{Name: b.name, Path: program, Args: append(args, config), Log: l.Log(b.name)}, Address: frontend, Check: harness.Accepts(frontend)})
 			harness.Must(t, err)
 			t.Cleanup(func() { d.Stop() })
 			harness.Must(t, d.WaitReady(t.Context()))
-			ask := func() string {
-				req, err := http.NewRequest("GET", "http://"+front+"/sched/"+harness.Version+"/ping", nil)
+			send := func() string {
+				req, err := http.NewRequest("GET", "http://"+frontend+"/sched/"+harness.Version+"/ping", nil)
 				harness.Must(t, err)
 				req.Header.Set("X-SCHED-USER-TOKEN", l.OwnToken)
 				req.Header.Set("X-Request-Id", "of-the-client")
@@ -71,25 +71,25 @@ func TestDrainingGateway(t *testing.T) {
 				}
 				return id
 			}
-			serves := func(id string) (by *harness.Gate) { // the log may be written after the answer
+			servedBy := func(id string) (gateway *harness.Gateway) { // the log may be written after the answer
 				line := regexp.MustCompile(`msg=request id=` + id + ` .* id_from=proxy`)
 				harness.Eventually(t, "a gateway logs the request", func() bool {
-					for _, by = range []*harness.Gate{one, two} {
-						if line.MatchString(by.Logged()) {
+					for _, gateway = range []*harness.Gateway{gateway1, gateway2} {
+						if line.MatchString(gateway.Logged()) {
 							return true
 						}
 					}
 					return false
 				})
-				return by
+				return gateway
 			}
 			harness.Eventually(t, "both gateways serve", func() bool {
-				by := serves(ask())
-				return by != serves(ask())
+				gateway := servedBy(send())
+				return gateway != servedBy(send())
 			})
-			harness.Must(t, one.Stop())
+			harness.Must(t, gateway1.Stop())
 			for range 20 {
-				if serves(ask()) != two {
+				if servedBy(send()) != gateway2 {
 					t.Error("the gateway that was stopped served a request")
 				}
 			}

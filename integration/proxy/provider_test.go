@@ -28,14 +28,14 @@ type provider struct {
 	ca     string // file with its certificate
 	user   string
 
-	mu        sync.Mutex
-	keys      map[string]*rsa.PrivateKey // by kid
-	published []string                   // kids in the key set
-	signs     string                     // kid of new tokens
-	set       string                     // served instead of the key set, if not empty
-	down      bool
-	denies    bool // the user denies the login on the other device
-	polls     int  // number of polls of the device grant
+	mu             sync.Mutex
+	keys           map[string]*rsa.PrivateKey // by kid
+	published      []string                   // kids in the key set
+	signingKid     string                     // kid of new tokens
+	keySetOverride string                     // served instead of the key set, if not empty
+	down           bool
+	deniesLogin    bool // the user denies the login on the other device
+	polls          int  // number of polls of the device grant
 }
 
 const realm = "https://id.example.org/realms/hpc"
@@ -68,7 +68,7 @@ func (p *provider) rotate(kids ...string) {
 			p.keys[kid] = key
 		}
 	}
-	p.published, p.signs = kids, kids[len(kids)-1]
+	p.published, p.signingKid = kids, kids[len(kids)-1]
 }
 
 func (p *provider) certs(w http.ResponseWriter, r *http.Request) {
@@ -77,8 +77,8 @@ func (p *provider) certs(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case p.down:
 		http.Error(w, "<html>out of order", http.StatusServiceUnavailable)
-	case p.set != "":
-		fmt.Fprint(w, p.set)
+	case p.keySetOverride != "":
+		fmt.Fprint(w, p.keySetOverride)
 	default:
 		var keys []string
 		for _, kid := range p.published {
@@ -102,7 +102,7 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"error":%q,"error_description":"said in more words"}`, code)
 	}
 	p.mu.Lock()
-	down, denies := p.down, p.denies
+	down, denied := p.down, p.deniesLogin
 	p.mu.Unlock()
 	switch {
 	case down:
@@ -116,7 +116,7 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 			fail("invalid_grant")
 			return
 		}
-	case denies:
+	case denied:
 		fail("access_denied")
 		return
 	case r.PostFormValue("grant_type") == "urn:ietf:params:oauth:grant-type:device_code" && r.PostFormValue("device_code") == "Gm+Rh/mn=":
@@ -142,12 +142,12 @@ func (p *provider) sign(claims string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now().Unix()
-	return harness.SignedBy(p.t, p.keys[p.signs], `{"alg":"RS256","typ":"JWT","kid":"`+p.signs+`"}`, fmt.Sprintf(`{"exp":%d,"iat":%d,"auth_time":0,
+	return harness.SignToken(p.t, p.keys[p.signingKid], `{"alg":"RS256","typ":"JWT","kid":"`+p.signingKid+`"}`, fmt.Sprintf(`{"exp":%d,"iat":%d,"auth_time":0,
 		"iss":%q,"aud":"sched","sub":"3f1d4e8a","typ":"ID","azp":"sched","email_verified":true,"name":"Ada Lovelace",%s}`, now+300, now, realm, claims))
 }
 
-// identified is a lab whose users log in at a provider.
-type identified struct {
+// providerLab is a lab whose users log in at a provider.
+type providerLab struct {
 	*harness.Lab
 	*provider
 	t *testing.T
@@ -156,14 +156,14 @@ type identified struct {
 // run first runs the commands in before, and then a block of the page. The
 // block reads the text in input. run returns the output, followed by the value
 // of SCHED_JWT.
-func (i *identified) run(block, before, input string) (string, error) {
+func (i *providerLab) run(block, before, input string) (string, error) {
 	i.t.Helper()
 	text := harness.CodeBlock(i.t, "IDENTITY-PROVIDER.md", block)
 	if strings.HasPrefix(block, "by ") {
 		text = harness.CodeBlock(i.t, "IDENTITY-PROVIDER.md", "at first") + text
 	}
-	for old, instead := range map[string]string{"https://id.example.org": i.server.URL, "/etc/sched/": i.Dir + "/etc/", "http://127.0.0.1:6820": i.URL} {
-		text = strings.ReplaceAll(text, old, instead)
+	for old, replacement := range map[string]string{"https://id.example.org": i.server.URL, "/etc/sched/": i.Dir + "/etc/", "http://127.0.0.1:6820": i.URL} {
+		text = strings.ReplaceAll(text, old, replacement)
 	}
 	cmd := exec.Command("bash", "-c", before+"\n"+text+"\nstatus=$?\nprintf '\\n%s' \"${SCHED_JWT-}\"\nexit $status")
 	cmd.Env = []string{"PATH=" + harness.Bin + ":/usr/bin:/bin", "SCHED_CONF=" + i.Conf(), "CURL_CA_BUNDLE=" + i.ca, "USER=" + i.provider.user}
@@ -172,8 +172,8 @@ func (i *identified) run(block, before, input string) (string, error) {
 	return string(out), err
 }
 
-// fetch runs the script that fetches the key set.
-func (i *identified) fetch() {
+// fetchKeySet runs the script that fetches the key set.
+func (i *providerLab) fetchKeySet() {
 	i.t.Helper()
 	if out, err := i.run("/etc/cron.hourly/sched-jwks", "", ""); err != nil {
 		i.t.Fatalf("%v\n%s", err, out)
@@ -181,7 +181,7 @@ func (i *identified) fetch() {
 }
 
 // login returns the token that a block of the page puts into SCHED_JWT.
-func (i *identified) login(block, input string) string {
+func (i *providerLab) login(block, input string) string {
 	i.t.Helper()
 	out, err := i.run(block, "", input)
 	if err != nil {
@@ -191,7 +191,7 @@ func (i *identified) login(block, input string) string {
 }
 
 // configure restarts the daemons with a line from a block of the page.
-func (i *identified) configure(block string) {
+func (i *providerLab) configure(block string) {
 	i.t.Helper()
 	text := harness.CodeBlock(i.t, "IDENTITY-PROVIDER.md", block)
 	m := regexp.MustCompile(`(?m)^AuthAltParameters=(.*)$`).FindStringSubmatch(text)
@@ -199,44 +199,44 @@ func (i *identified) configure(block string) {
 		i.t.Fatalf("no AuthAltParameters in %s", text)
 	}
 	parameters := strings.ReplaceAll(strings.ReplaceAll(m[1], "/etc/sched/keys/", i.Dir+"/etc/"), "/etc/sched/", i.Dir+"/etc/")
-	keyed(i.Lab, i.t, parameters)
+	restartWithKeys(i.Lab, i.t, parameters)
 }
 
-// counted returns the result of a request with a token.
-func (i *identified) counted(token string) string {
+// outcome returns the result of a request with a token.
+func (i *providerLab) outcome(token string) string {
 	i.t.Helper()
-	return asked(i.Lab, i.t, i.URL, "/sched/"+harness.Version+"/ping", token).CountedAs()
+	return requestFrom(i.Lab, i.t, i.URL, "/sched/"+harness.Version+"/ping", token).UserOrStatus()
 }
 
-// soon waits until the result of requests with the token equals want. This may
+// awaitOutcome waits until the result of requests with the token equals want. This may
 // take a minute, because a gateway caches results for a minute.
-func (i *identified) soon(token, want string) {
+func (i *providerLab) awaitOutcome(token, want string) {
 	i.t.Helper()
 	var got string
-	for end := time.Now().Add(3 * time.Minute); got != want; time.Sleep(100 * time.Millisecond) {
-		if got = i.counted(token); time.Now().After(end) {
+	for deadline := time.Now().Add(3 * time.Minute); got != want; time.Sleep(100 * time.Millisecond) {
+		if got = i.outcome(token); time.Now().After(deadline) {
 			i.t.Fatalf("counted %s, want %s", got, want)
 		}
 	}
 }
 
-// logged waits until both daemons have logged a line that matches the pattern
+// awaitLog waits until both daemons have logged a line that matches the pattern
 // what.
-func (i *identified) logged(what string) {
+func (i *providerLab) awaitLog(pattern string) {
 	i.t.Helper()
 	for _, name := range []string{"schedctld", "scheddbd"} {
-		harness.Eventually(i.t, name+" logs "+what, func() bool {
+		harness.Eventually(i.t, name+" logs "+pattern, func() bool {
 			log, err := os.ReadFile(i.Log(name))
 			harness.Must(i.t, err)
-			return regexp.MustCompile(what).Match(log)
+			return regexp.MustCompile(pattern).Match(log)
 		})
 	}
 }
 
-// withoutTokens makes the lab regard a daemon as started when it accepts
+// readyWhenListening makes the lab regard a daemon as started when it accepts
 // connections. The usual check sends requests with a token, which the lab can't
 // create.
-func withoutTokens(l *harness.Lab) {
+func readyWhenListening(l *harness.Lab) {
 	l.Ctld.Check = harness.Accepts(l.Ctld.Address)
 	l.Restd.Check = harness.Accepts(strings.TrimPrefix(l.Restd.Address, "http://"))
 }
@@ -247,23 +247,23 @@ func withoutTokens(l *harness.Lab) {
 func TestIdentityProvider(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bash", "curl"} {
-		harness.Program(t, name, name)
+		harness.FindProgram(t, name, name)
 	}
-	u := harness.SomeUser(t)
-	i := &identified{Lab: harness.NewLab(t), provider: newProvider(t, u.Name), t: t}
+	u := harness.OrdinaryUser(t)
+	i := &providerLab{Lab: harness.NewLab(t), provider: newProvider(t, u.Name), t: t}
 	i.rotate("first")
-	withoutTokens(i.Lab)
-	i.fetch()
+	readyWhenListening(i.Lab)
+	i.fetchKeySet()
 	i.configure("both files")
-	pids := i.pids()
+	pids := i.daemonPIDs()
 
 	// A user logs in with each of the two methods, sends requests and submits a
 	// job.
-	i.notLoggedIn()
+	i.checkFailedLogins()
 	var token string
 	for block, input := range map[string]string{"by password": harness.Password + "\n", "by device": ""} {
 		token = i.login(block, input)
-		if got := i.counted(token); got != "as "+u.Name {
+		if got := i.outcome(token); got != "as "+u.Name {
 			t.Fatalf("%s: counted %s", block, got)
 		}
 	}
@@ -290,83 +290,83 @@ func TestIdentityProvider(t *testing.T) {
 		{`"preferred_username":"` + u.Name + `@example.org"`, "401"},
 		{`"name":"` + u.Name + `"`, "401"},
 	} {
-		if got := i.counted(i.sign(tt.claims)); got != tt.want {
+		if got := i.outcome(i.sign(tt.claims)); got != tt.want {
 			t.Errorf("%s: counted %s, want %s", tt.claims, got, tt.want)
 		}
 	}
 
-	i.keysChange(token)
-	i.brokenProvider()
-	if got := i.pids(); got != pids {
+	i.checkKeyRotation(token)
+	i.checkBrokenProvider()
+	if got := i.daemonPIDs(); got != pids {
 		t.Errorf("the daemons are %s, were %s", got, pids)
 	}
-	i.ownTokensBeside()
+	i.checkClusterTokens()
 }
 
-// notLoggedIn checks failed logins. The user must see the reason in one or two
+// checkFailedLogins checks failed logins. The user must see the reason in one or two
 // lines, and SCHED_JWT must keep its value.
-func (i *identified) notLoggedIn() {
+func (i *providerLab) checkFailedLogins() {
 	i.t.Helper()
 	for _, tt := range []struct {
 		name, block, input string
-		down, denies       bool
-		says               string // regular expression for the whole output
+		down, denied       bool
+		want               string // regular expression for the whole output
 	}{
-		{name: "a wrong password", block: "by password", input: "guess\n", says: `the provider gave no id_token: invalid_grant: said in more words\n`},
-		{name: "no password", block: "by password", input: "\n", says: `the provider gave no id_token: invalid_grant: said in more words\n`},
-		{name: "a provider that is down", block: "by password", input: "guess\n", down: true, says: `the provider gave no answer in JSON\n`},
-		{name: "no by device", block: "by device", denies: true, says: `open https://\S+\nthe provider gave no id_token: access_denied: said in more words\n`},
+		{name: "a wrong password", block: "by password", input: "guess\n", want: `the provider gave no id_token: invalid_grant: said in more words\n`},
+		{name: "no password", block: "by password", input: "\n", want: `the provider gave no id_token: invalid_grant: said in more words\n`},
+		{name: "a provider that is down", block: "by password", input: "guess\n", down: true, want: `the provider gave no answer in JSON\n`},
+		{name: "no by device", block: "by device", denied: true, want: `open https://\S+\nthe provider gave no id_token: access_denied: said in more words\n`},
 		{name: "a provider that is down, by device", block: "by device", down: true,
-			says: `open https://\S+\nthe provider gave no answer in JSON\n`},
+			want: `open https://\S+\nthe provider gave no answer in JSON\n`},
 	} {
 		i.provider.mu.Lock()
-		i.provider.down, i.provider.denies = tt.down, tt.denies
+		i.provider.down, i.provider.deniesLogin = tt.down, tt.denied
 		i.provider.mu.Unlock()
-		for before, has := range map[string]string{"": "none", "set -eo pipefail": "none", "export SCHED_JWT=old": "old"} {
+		for before, wantToken := range map[string]string{"": "none", "set -eo pipefail": "none", "export SCHED_JWT=old": "old"} {
 			show := `trap 'bash -c "echo it has \${SCHED_JWT-none}"' EXIT` + "\n"
-			says := regexp.MustCompile(`^(?:` + tt.says + `)(?:bash: line \d+: token: was not given\n)?it has ` + has + `\n$`)
-			if out, err := i.run(tt.block, show+before, tt.input); err == nil || !says.MatchString(out) {
+			want := regexp.MustCompile(`^(?:` + tt.want + `)(?:bash: line \d+: token: was not given\n)?it has ` + wantToken + `\n$`)
+			if out, err := i.run(tt.block, show+before, tt.input); err == nil || !want.MatchString(out) {
 				i.t.Errorf("%s, after %q: %v\n%s", tt.name, before, err, out)
 			}
 		}
 	}
 	i.provider.mu.Lock()
-	i.provider.down, i.provider.denies = false, false
+	i.provider.down, i.provider.deniesLogin = false, false
 	i.provider.mu.Unlock()
 }
 
-// pids returns the process ids of the daemons.
-func (i *identified) pids() string {
+// daemonPIDs returns the process ids of the daemons.
+func (i *providerLab) daemonPIDs() string {
 	return fmt.Sprint(i.Daemons["schedctld"].PID(), i.Daemons["scheddbd"].PID(), i.Daemons["schedrestd"].PID())
 }
 
-// keysChange checks that tokens of a new key are soon accepted, and that those
+// checkKeyRotation checks that tokens of a new key are soon accepted, and that those
 // of a removed key are refused.
-func (i *identified) keysChange(old string) {
+func (i *providerLab) checkKeyRotation(old string) {
 	i.t.Helper()
 	i.rotate("first", "second")
-	i.fetch()
+	i.fetchKeySet()
 	token := i.login("by password", harness.Password+"\n")
-	i.soon(token, "as "+i.provider.user)
-	if got := i.counted(old); got != "as "+i.provider.user {
+	i.awaitOutcome(token, "as "+i.provider.user)
+	if got := i.outcome(old); got != "as "+i.provider.user {
 		i.t.Errorf("the old key's token counted %s while it was published", got)
 	}
 	i.rotate("second")
-	i.fetch()
-	i.soon(old, "401")
-	if got := i.counted(token); got != "as "+i.provider.user {
+	i.fetchKeySet()
+	i.awaitOutcome(old, "401")
+	if got := i.outcome(token); got != "as "+i.provider.user {
 		i.t.Errorf("the new key's token counted %s", got)
 	}
 	stranger := newProvider(i.t, i.provider.user)
 	stranger.rotate("second") // a different key with the same id
-	if got := i.counted(stranger.sign(`"preferred_username":"` + i.provider.user + `"`)); got != "401" {
+	if got := i.outcome(stranger.sign(`"preferred_username":"` + i.provider.user + `"`)); got != "401" {
 		i.t.Errorf("a token of an unknown issuer counted %s", got)
 	}
 }
 
-// brokenProvider checks that users can continue after the key set could not be
+// checkBrokenProvider checks that users can continue after the key set could not be
 // fetched, or was unusable.
-func (i *identified) brokenProvider() {
+func (i *providerLab) checkBrokenProvider() {
 	i.t.Helper()
 	file := filepath.Join(i.Dir, "etc", "jwks.json")
 	before, err := os.ReadFile(file)
@@ -382,33 +382,33 @@ func (i *identified) brokenProvider() {
 
 	token := i.login("by password", harness.Password+"\n")
 	for _, broken := range []string{"<html>please log in</html>", `{"keys":[]}`} {
-		i.set = broken
-		i.fetch()
-		i.logged(`level=ERROR .*new key set rejected; keeping the current one`)
+		i.keySetOverride = broken
+		i.fetchKeySet()
+		i.awaitLog(`level=ERROR .*new key set rejected; keeping the current one`)
 		for _, token := range []string{token, i.sign(`"preferred_username":"` + i.provider.user + `"`)} {
-			if got := i.counted(token); got != "as "+i.provider.user {
+			if got := i.outcome(token); got != "as "+i.provider.user {
 				i.t.Errorf("with %q as the key set counted %s", broken, got)
 			}
 		}
 	}
-	i.set = ""
-	i.fetch()
+	i.keySetOverride = ""
+	i.fetchKeySet()
 }
 
-// ownTokensBeside checks schedctl with and without jwt_key=. Without jwt_key=
+// checkClusterTokens checks schedctl with and without jwt_key=. Without jwt_key=
 // schedctl must make no token, and must name the missing setting. With jwt_key=
 // it must make a token. The cluster must then accept both that token and the
 // provider's tokens.
-func (i *identified) ownTokensBeside() {
+func (i *providerLab) checkClusterTokens() {
 	i.t.Helper()
 	if out, err := schedctl(i.Lab, "", "token"); err == nil || !strings.Contains(out, "jwt_key=") {
 		i.t.Errorf("schedctl token: %v\n%s", err, out)
 	}
 	i.configure("both files, with tokens of the cluster's own")
-	if got := i.counted(i.Lab.UserToken("")); got != "as "+i.Owner {
+	if got := i.outcome(i.Lab.UserToken("")); got != "as "+i.Owner {
 		i.t.Errorf("a token of the cluster's own counted %s", got)
 	}
-	if got := i.counted(i.login("by password", harness.Password+"\n")); got != "as "+i.provider.user {
+	if got := i.outcome(i.login("by password", harness.Password+"\n")); got != "as "+i.provider.user {
 		i.t.Errorf("a token of the provider's counted %s", got)
 	}
 }

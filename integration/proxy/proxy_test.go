@@ -18,14 +18,14 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// through sends a request to the address of a front, and returns the answer.
+// sendThrough sends a request to the address of a front, and returns the answer.
 // The headers in way.Adds make it a request of the user.
-func through(f *harness.Fronts, t *testing.T, way harness.Front, method, path, body string) harness.Answer {
+func sendThrough(f *harness.ProxyLab, t *testing.T, frontend harness.Frontend, method, path, body string) harness.Answer {
 	t.Helper()
-	answers := harness.Exchange(t, way.Address, 2, fmt.Sprintf("%s /sched/%s/%s HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		method, harness.Version, path, way.Adds, len(body), body))
+	answers := harness.Exchange(t, frontend.Address, 2, fmt.Sprintf("%s /sched/%s/%s HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		method, harness.Version, path, frontend.Headers, len(body), body))
 	if len(answers) != 1 {
-		t.Fatalf("%s: %d answers", way.Name, len(answers))
+		t.Fatalf("%s: %d answers", frontend.Name, len(answers))
 	}
 	return answers[0]
 }
@@ -39,22 +39,22 @@ const tokenBegins = "eyJ"
 // be rejected.
 func TestProxy(t *testing.T) {
 	t.Parallel()
-	f := harness.NewFronts(t, "require_user_name")
-	for _, way := range f.Ways {
-		t.Run(way.Name, func(t *testing.T) {
-			if got := through(f, t, way, "GET", "ping", "").CountedAs(); got != "as "+f.User.Name {
+	f := harness.NewProxyLab(t, "require_user_name")
+	for _, frontend := range f.Frontends {
+		t.Run(frontend.Name, func(t *testing.T) {
+			if got := sendThrough(f, t, frontend, "GET", "ping", "").UserOrStatus(); got != "as "+f.User.Name {
 				t.Errorf("counted %s", got)
 			}
-			nobody := way
-			if nobody.Adds = ""; way.Proxied {
-				nobody.Adds = "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(f.User.Name+":guess")) + "\r\n"
+			nobody := frontend
+			if nobody.Headers = ""; frontend.Proxied {
+				nobody.Headers = "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(f.User.Name+":guess")) + "\r\n"
 			}
-			if got := through(f, t, nobody, "GET", "ping", "").CountedAs(); got != "401" {
+			if got := sendThrough(f, t, nobody, "GET", "ping", "").UserOrStatus(); got != "401" {
 				t.Errorf("without a password counted %s", got)
 			}
 			harness.NeedRoot(t)
-			a := through(f, t, way, "POST", "job/submit", f.JobRequest("id -un; env", nil))
-			if a.CountedAs() != "as "+f.User.Name {
+			a := sendThrough(f, t, frontend, "POST", "job/submit", f.JobRequest("id -un; env", nil))
+			if a.UserOrStatus() != "as "+f.User.Name {
 				t.Fatalf("submitted: %s", a.Text)
 			}
 			id := int(a.Get("job_id").(float64))
@@ -66,16 +66,16 @@ func TestProxy(t *testing.T) {
 			}
 			log, err := os.ReadFile(f.Log("schedctld"))
 			harness.Must(t, err)
-			if !regexp.MustCompile(fmt.Sprintf(`msg="job accepted" job=%d uid=%d (user=%s )?by=%s `, id, f.User.UID, f.User.Name, f.Holder)).Match(log) {
+			if !regexp.MustCompile(fmt.Sprintf(`msg="job accepted" job=%d uid=%d (user=%s )?by=%s `, id, f.User.UID, f.User.Name, f.TokenOwner)).Match(log) {
 				t.Errorf("schedctld's log does not have the owner of job %d and the user of its token:\n%s", id, log)
 			}
 		})
 	}
-	both := f.User.Name + " by " + f.Holder
-	if got := f.Gate.ServedAs(); got[both] < len(f.Ways) || len(got) != 1 {
-		t.Errorf("according to its log, the gateway served %v, want only %q", got, both)
+	identity := f.User.Name + " by " + f.TokenOwner
+	if got := f.Gateway.StopAndCountUsers(); got[identity] < len(f.Frontends) || len(got) != 1 {
+		t.Errorf("according to its log, the gateway served %v, want only %q", got, identity)
 	}
-	if !strings.HasPrefix(f.OwnToken, tokenBegins) || strings.Contains(f.Gate.Logged(), tokenBegins) {
+	if !strings.HasPrefix(f.OwnToken, tokenBegins) || strings.Contains(f.Gateway.Logged(), tokenBegins) {
 		t.Error("the gateway's log has the token")
 	}
 }
@@ -89,64 +89,64 @@ func TestNameIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"": true, "require_user_name": false} {
 		t.Run("SCHEDRESTD_SECURITY="+name, func(t *testing.T) {
-			f := harness.NewFronts(t, name)
-			address := stripping(f, t)
-			ask := func(more string) string {
-				answers := harness.Exchange(t, address, 1, "GET /sched/"+harness.Version+"/ping HTTP/1.1\r\nHost: cluster\r\n"+more+"\r\n")
+			f := harness.NewProxyLab(t, name)
+			address := startStrippingProxy(f, t)
+			send := func(headers string) string {
+				answers := harness.Exchange(t, address, 1, "GET /sched/"+harness.Version+"/ping HTTP/1.1\r\nHost: cluster\r\n"+headers+"\r\n")
 				if len(answers) != 1 {
 					t.Fatalf("%d answers", len(answers))
 				}
-				return answers[0].CountedAs()
+				return answers[0].UserOrStatus()
 			}
-			if got := ask("Connection: close\r\n"); got != "as "+f.User.Name {
+			if got := send("Connection: close\r\n"); got != "as "+f.User.Name {
 				t.Errorf("an ordinary request counted %s", got)
 			}
 			want := "401"
 			if served {
-				want = "as " + f.Holder // proves that the attack works without the switch
+				want = "as " + f.TokenOwner // proves that the attack works without the switch
 			}
-			if got := ask("Connection: close, X-SCHED-USER-NAME\r\n"); got != want {
+			if got := send("Connection: close, X-SCHED-USER-NAME\r\n"); got != want {
 				t.Errorf("with the name removed it counted %s, want %s", got, want)
 			}
-			withoutAuthentication(f, t, want)
-			if got := f.Gate.ServedAs()[f.Holder] > 0; got != served {
-				t.Errorf("served as %s: %v", f.Holder, got)
+			checkWithoutAuth(f, t, want)
+			if got := f.Gateway.StopAndCountUsers()[f.TokenOwner] > 0; got != served {
+				t.Errorf("served as %s: %v", f.TokenOwner, got)
 			}
 		})
 	}
 }
 
-// withoutAuthentication checks nginx without a password prompt. If the client
+// checkWithoutAuth checks nginx without a password prompt. If the client
 // claims no name, nginx must send none, and the request then counts as a
 // request of the token's owner. If the client claims a name, nginx passes it
 // on.
-func withoutAuthentication(f *harness.Fronts, t *testing.T, want string) {
+func checkWithoutAuth(f *harness.ProxyLab, t *testing.T, want string) {
 	t.Helper()
-	before := len(f.Ways)
-	f.Nginx(t, "open nginx", harness.Replaced(t, harness.CodeBlock(t, "PROXY.md", "/etc/nginx/conf.d/sched.conf"), `auth_basic cluster;`, `auth_basic off;`))
-	if len(f.Ways) == before {
+	before := len(f.Frontends)
+	f.StartNginx(t, "open nginx", harness.Substitute(t, harness.CodeBlock(t, "PROXY.md", "/etc/nginx/conf.d/sched.conf"), `auth_basic cluster;`, `auth_basic off;`))
+	if len(f.Frontends) == before {
 		return
 	}
-	open := f.Ways[before]
+	frontend := f.Frontends[before]
 	claimed := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(f.User.Name+":guess")) + "\r\n"
-	for adds, want := range map[string]string{"": want, claimed: "as " + f.User.Name} {
-		open.Adds = adds
-		if got := through(f, t, open, "GET", "ping", "").CountedAs(); got != want {
-			t.Errorf("nginx with auth_basic off: with %q it counted %s, want %s", adds, got, want)
+	for headers, want := range map[string]string{"": want, claimed: "as " + f.User.Name} {
+		frontend.Headers = headers
+		if got := sendThrough(f, t, frontend, "GET", "ping", "").UserOrStatus(); got != want {
+			t.Errorf("nginx with auth_basic off: with %q it counted %s, want %s", headers, got, want)
 		}
 	}
 }
 
-// stripping starts a proxy that adds headers before it removes those listed in
+// startStrippingProxy starts a proxy that adds headers before it removes those listed in
 // Connection, as Go's own proxy does with a Director. It returns the proxy's
 // address.
-func stripping(f *harness.Fronts, t *testing.T) string {
+func startStrippingProxy(f *harness.ProxyLab, t *testing.T) string {
 	t.Helper()
-	to, err := url.Parse("http://" + f.Ways[0].Address)
+	target, err := url.Parse("http://" + f.Frontends[0].Address)
 	harness.Must(t, err)
 	//lint:ignore SA1019 the test needs a proxy with this fault
 	proxy := &httputil.ReverseProxy{Director: func(r *http.Request) {
-		r.URL.Scheme, r.URL.Host = to.Scheme, to.Host
+		r.URL.Scheme, r.URL.Host = target.Scheme, target.Host
 		r.Header.Set("X-SCHED-USER-TOKEN", f.OwnToken)
 		r.Header.Set("X-SCHED-USER-NAME", f.User.Name)
 	}}
@@ -163,16 +163,16 @@ func stripping(f *harness.Fronts, t *testing.T) string {
 // for the request's id.
 func TestUnknownName(t *testing.T) {
 	t.Parallel()
-	f := harness.NewFronts(t)
-	ask := func(headers ...string) string {
+	f := harness.NewProxyLab(t)
+	send := func(headers ...string) string {
 		text := "GET /sched/" + harness.Version + "/node/" + f.Node + " HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n" + strings.Join(headers, "\r\n") + "\r\n\r\n"
-		answers := harness.Exchange(t, f.Ways[0].Address, 1, text)
+		answers := harness.Exchange(t, f.Frontends[0].Address, 1, text)
 		if len(answers) != 1 {
 			t.Fatalf("%d answers", len(answers))
 		}
 		a := answers[0]
-		for _, own := range []string{"X-Request-Id", "Date"} {
-			a.Header.Del(own)
+		for _, varying := range []string{"X-Request-Id", "Date"} {
+			a.Header.Del(varying)
 		}
 		var out bytes.Buffer
 		fmt.Fprintln(&out, a.Status)
@@ -181,7 +181,7 @@ func TestUnknownName(t *testing.T) {
 	}
 	token, name := "X-SCHED-USER-TOKEN: "+f.OwnToken, "X-SCHED-USER-NAME: "
 	head, _, _ := strings.Cut(f.OwnToken, ".")
-	want := ask("X-SCHED-USER-TOKEN: " + head + ".e30." + strings.Repeat("A", 43))
+	want := send("X-SCHED-USER-TOKEN: " + head + ".e30." + strings.Repeat("A", 43))
 	if !strings.HasPrefix(want, "401\n") {
 		t.Fatalf("a forged token: %s", want)
 	}
@@ -192,11 +192,11 @@ func TestUnknownName(t *testing.T) {
 		{token, name + "nobody has this name"},
 		{},
 	} {
-		if diff := cmp.Diff(want, ask(headers...)); diff != "" {
+		if diff := cmp.Diff(want, send(headers...)); diff != "" {
 			t.Errorf("%q: (-forged +got):\n%s", headers[max(0, len(headers)-1):], diff)
 		}
 	}
-	if got := ask(token, name+f.User.Name); !strings.HasPrefix(got, "200\n") {
+	if got := send(token, name+f.User.Name); !strings.HasPrefix(got, "200\n") {
 		t.Errorf("a user who exists: %s", got)
 	}
 }

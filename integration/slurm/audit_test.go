@@ -15,16 +15,16 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`)
+var timestamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`)
 
 const auditLog = "/root/audit.log"
 
-// audited starts our gateway with an audit log.
-func (m *machine) audited(t *testing.T) *daemon {
+// startAudited starts our gateway with an audit log.
+func (m *machine) startAudited(t *testing.T) *daemon {
 	t.Helper()
 	os.Remove(filepath.Join(m.root, auditLog))
-	return m.start(t, "gateway", ourSocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_AUDIT_LOG=" + auditLog},
-		"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf", "-u", "nobody", "-g", "nogroup", "unix:"+ourSocket)
+	return m.start(t, "gateway", gatewaySocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_AUDIT_LOG=" + auditLog},
+		"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf", "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
 }
 
 // audit stops the gateway and compares its audit log with
@@ -54,22 +54,22 @@ func (s *sides) audit(t *testing.T, gateway *daemon, name string) {
 			intents[l.Worker.Request]++
 			continue
 		}
-		if _, twice := outcomes[l.Worker.Request]; twice || l.Gateway.Ended != "reported" {
+		if _, duplicate := outcomes[l.Worker.Request]; duplicate || l.Gateway.Ended != "reported" {
 			t.Errorf("a second outcome, or one that the worker has not reported: %s", text)
 		}
 		outcomes[l.Worker.Request] = l
 	}
 	// The numbers of jobs differ between runs.
-	words := append([]string{"NAME", "of1"}, slices.Concat(s.words, s.each[1])...)
+	words := append([]string{"NAME", "of1"}, slices.Concat(s.words, s.sideWords[1])...)
 	stable := func(text string) string {
 		for i := 0; i < len(words); i += 2 {
 			whole := regexp.MustCompile(`(^|[^0-9])` + regexp.QuoteMeta(words[i+1]) + `($|[^0-9])`)
 			text = whole.ReplaceAllString(text, "${1}"+words[i]+"${2}")
 		}
-		return moment.ReplaceAllString(text, "TIME")
+		return timestamp.ReplaceAllString(text, "TIME")
 	}
 	var got strings.Builder
-	for _, change := range s.made {
+	for _, change := range s.changesMade {
 		fmt.Fprintf(&got, "%s:", strings.ReplaceAll(change.name[strings.Index(change.name, "/")+1:], "_", " "))
 		o, ok := outcomes[change.request]
 		delete(outcomes, change.request)

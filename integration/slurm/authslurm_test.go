@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// withSlurmsKey changes the machine's cluster to AuthType=auth/slurm, without
+// useAuthSlurm changes the machine's cluster to AuthType=auth/slurm, without
 // munged.
-func (m *machine) withSlurmsKey(t *testing.T) {
+func (m *machine) useAuthSlurm(t *testing.T) {
 	t.Helper()
 	key := make([]byte, 64)
 	rand.Read(key)
@@ -53,20 +53,20 @@ func (m *machine) withSlurmsKey(t *testing.T) {
 // users are served with credentials from Slurm's sack.socket, and users with
 // tokens as usual.
 func TestAuthSlurm(t *testing.T) {
-	m := fresh(t)
+	m := freshCluster(t)
 	if m.release == "22.05" {
 		t.Skip("auth/slurm is new in 23.11")
 	}
-	m.withSlurmsKey(t)
+	m.useAuthSlurm(t)
 	args := []string{"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf"}
 	serve := func(t *testing.T, env ...string) {
 		t.Helper()
-		m.start(t, "gateway", ourSocket, append(env, "SCHEDRESTD_SECURITY=become_user"), append(args, "-a", "rest_auth/local", "unix:"+ourSocket)...)
-		must(t, os.Chmod(filepath.Join(m.root, ourSocket), 0o666))
+		m.start(t, "gateway", gatewaySocket, append(env, "SCHEDRESTD_SECURITY=become_user"), append(args, "-a", "rest_auth/local", "unix:"+gatewaySocket)...)
+		must(t, os.Chmod(filepath.Join(m.root, gatewaySocket), 0o666))
 	}
 	t.Run("slurmd and slurmctld", func(t *testing.T) {
 		serve(t)
-		m.servesLocalUsers(t, "auth-slurm")
+		m.checkLocalUsers(t, "auth-slurm")
 	})
 	t.Run("sackd", func(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(m.root, "usr/sbin/sackd")); err != nil {
@@ -76,16 +76,16 @@ func TestAuthSlurm(t *testing.T) {
 		const socket = "/run/slurm/sack.socket"
 		m.start(t, "sackd", socket, nil, "setpriv", "--reuid=slurm", "--regid=slurm", "--init-groups", "sackd", "-D", "-f", "/etc/slurm/slurm.conf")
 		serve(t, "SLURM_SACK_SOCKET="+socket)
-		m.servesLocalUsers(t, "sackd")
+		m.checkLocalUsers(t, "sackd")
 	})
 	t.Run("one user", func(t *testing.T) {
 		alice := users[0]
 		m.gateway(t, "-u", alice.name, "-g", alice.name, "-a", "rest_auth/local,rest_auth/jwt")
-		must(t, os.Chmod(filepath.Join(m.root, ourSocket), 0o666))
+		must(t, os.Chmod(filepath.Join(m.root, gatewaySocket), 0o666))
 		output := "/tmp/auth-slurm-local"
 		os.Remove(filepath.Join(m.root, output))
-		m.ranAs(t, handIn(t, m.as(alice.id, alice.id, ourSocket), output), alice.name, alice.id, output)
-		a, err := ask(m.client(ourSocket), "GET", "/slurmdb/v0.0.42/accounts", "", "X-SLURM-USER-TOKEN: "+m.token)
+		m.checkRanAs(t, submitJob(t, m.clientAs(alice.id, alice.id, gatewaySocket), output), alice.name, alice.id, output)
+		a, err := sendRequest(m.client(gatewaySocket), "GET", "/slurmdb/v0.0.42/accounts", "", "X-SLURM-USER-TOKEN: "+m.token)
 		if err != nil || a.status != http.StatusOK {
 			t.Errorf("with a token: %v, status %d: %.300s", err, a.status, a.body)
 		}
@@ -93,7 +93,7 @@ func TestAuthSlurm(t *testing.T) {
 	t.Run("no socket", func(t *testing.T) {
 		serve(t, "SLURM_SACK_SOCKET=/run/none/sack.socket")
 		for _, path := range []string{"/slurm/v0.0.42/nodes", "/slurmdb/v0.0.42/accounts"} {
-			a, err := ask(m.as(users[0].id, users[0].id, ourSocket), "GET", path, "")
+			a, err := sendRequest(m.clientAs(users[0].id, users[0].id, gatewaySocket), "GET", path, "")
 			must(t, err)
 			if a.status != http.StatusServiceUnavailable || !strings.Contains(string(a.body), "sack.socket can't be reached") || strings.Contains(string(a.body), "/run/none") {
 				t.Errorf("%s: status %d: %.500s", path, a.status, a.body)

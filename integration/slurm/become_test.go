@@ -15,9 +15,9 @@ import (
 	"schedrestd/demo/thread"
 )
 
-// as returns a client that connects to a socket of the machine as another user.
+// clientAs returns a client that connects to a socket of the machine as another user.
 // The kernel reports that user to the gateway.
-func (m *machine) as(uid, gid uint32, socket string) *http.Client {
+func (m *machine) clientAs(uid, gid uint32, socket string) *http.Client {
 	path := filepath.Join(m.root, socket)
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -41,10 +41,10 @@ func submission(output string) string {
 	return string(text)
 }
 
-// handIn submits a job and returns its number.
-func handIn(t *testing.T, c *http.Client, output string, headers ...string) string {
+// submitJob submits a job and returns its number.
+func submitJob(t *testing.T, c *http.Client, output string, headers ...string) string {
 	t.Helper()
-	a, err := ask(c, "POST", "/slurm/v0.0.42/job/submit", submission(output), headers...)
+	a, err := sendRequest(c, "POST", "/slurm/v0.0.42/job/submit", submission(output), headers...)
 	must(t, err)
 	var body struct {
 		JobID int `json:"job_id"`
@@ -55,9 +55,9 @@ func handIn(t *testing.T, c *http.Client, output string, headers ...string) stri
 	return fmt.Sprint(body.JobID)
 }
 
-// ranAs fails the test unless the job ran as the user and its output file
+// checkRanAs fails the test unless the job ran as the user and its output file
 // belongs to that user.
-func (m *machine) ranAs(t *testing.T, job, user string, uid uint32, output string) {
+func (m *machine) checkRanAs(t *testing.T, job, user string, uid uint32, output string) {
 	t.Helper()
 	if got := m.run(t, "root", "squeue", "-h", "-t", "all", "-j", job, "-o", "%u %U"); got != fmt.Sprint(user, " ", uid) {
 		t.Errorf("squeue shows job %s of %q, want %s (%d)", job, got, user, uid)
@@ -80,32 +80,32 @@ func (m *machine) ranAs(t *testing.T, job, user string, uid uint32, output strin
 // user's requests reach the controller as that user, verified by munged. Two
 // users send requests concurrently.
 func TestBecomeUser(t *testing.T) {
-	m := real(t)
-	m.start(t, "gateway", ourSocket, []string{"SCHEDRESTD_SECURITY=become_user"},
-		"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf", "-a", "rest_auth/local", "unix:"+ourSocket)
-	must(t, os.Chmod(filepath.Join(m.root, ourSocket), 0o666))
-	m.servesLocalUsers(t, "become")
+	m := useCluster(t)
+	m.start(t, "gateway", gatewaySocket, []string{"SCHEDRESTD_SECURITY=become_user"},
+		"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf", "-a", "rest_auth/local", "unix:"+gatewaySocket)
+	must(t, os.Chmod(filepath.Join(m.root, gatewaySocket), 0o666))
+	m.checkLocalUsers(t, "become")
 }
 
-// servesLocalUsers checks a gateway with become_user. name distinguishes the
+// checkLocalUsers checks a gateway with become_user. name distinguishes the
 // files of different calls.
-func (m *machine) servesLocalUsers(t *testing.T, name string) {
+func (m *machine) checkLocalUsers(t *testing.T, name string) {
 	t.Run("users", func(t *testing.T) {
 		for _, u := range users {
 			t.Run(u.name, func(t *testing.T) {
 				t.Parallel()
-				c := m.as(u.id, u.id, ourSocket)
+				c := m.clientAs(u.id, u.id, gatewaySocket)
 				output := "/tmp/" + name + "-" + u.name
 				os.Remove(filepath.Join(m.root, output))
-				job := handIn(t, c, output)
-				m.ranAs(t, job, u.name, u.id, output)
+				job := submitJob(t, c, output)
+				m.checkRanAs(t, job, u.name, u.id, output)
 
-				a, err := ask(c, "GET", "/slurm/v0.0.42/job/"+job, "")
+				a, err := sendRequest(c, "GET", "/slurm/v0.0.42/job/"+job, "")
 				must(t, err)
 				if want := fmt.Sprintf(`"user_name":%q`, u.name); a.status != http.StatusOK || !strings.Contains(string(a.body), want) {
 					t.Errorf("status %d, want %s in %.2000s", a.status, want, a.body)
 				}
-				if a, err = ask(c, "GET", "/slurmdb/v0.0.42/jobs?users="+u.name, ""); err != nil || a.status != http.StatusOK {
+				if a, err = sendRequest(c, "GET", "/slurmdb/v0.0.42/jobs?users="+u.name, ""); err != nil || a.status != http.StatusOK {
 					t.Errorf("accounting: %v, status %d: %.500s", err, a.status, a.body)
 				}
 			})
@@ -113,8 +113,8 @@ func (m *machine) servesLocalUsers(t *testing.T, name string) {
 	})
 	t.Run("another's job", func(t *testing.T) {
 		output := "/tmp/" + name + "-held"
-		job := handIn(t, m.as(users[0].id, users[0].id, ourSocket), output)
-		a, err := ask(m.as(users[1].id, users[1].id, ourSocket), "DELETE", "/slurm/v0.0.42/job/"+job, "")
+		job := submitJob(t, m.clientAs(users[0].id, users[0].id, gatewaySocket), output)
+		a, err := sendRequest(m.clientAs(users[1].id, users[1].id, gatewaySocket), "DELETE", "/slurm/v0.0.42/job/"+job, "")
 		must(t, err)
 		if a.status == http.StatusOK {
 			t.Errorf("bob cancelled a job of alice's: %s", a.body)
@@ -125,15 +125,15 @@ func (m *machine) servesLocalUsers(t *testing.T, name string) {
 // TestLocal checks a gateway that runs as an ordinary user. Over a UNIX socket
 // it must accept this user without a token, and send the requests as this user.
 func TestLocal(t *testing.T) {
-	m := real(t)
+	m := useCluster(t)
 	alice, bob := users[0], users[1]
 	m.gateway(t, "-u", alice.name, "-g", alice.name, "-a", "rest_auth/local,rest_auth/jwt")
-	must(t, os.Chmod(filepath.Join(m.root, ourSocket), 0o666))
+	must(t, os.Chmod(filepath.Join(m.root, gatewaySocket), 0o666))
 	output := "/tmp/local-alice"
 	os.Remove(filepath.Join(m.root, output))
-	job := handIn(t, m.as(alice.id, alice.id, ourSocket), output)
-	m.ranAs(t, job, alice.name, alice.id, output)
-	if a, err := ask(m.as(bob.id, bob.id, ourSocket), "GET", "/slurm/v0.0.42/ping", ""); err != nil || a.status != http.StatusUnauthorized {
+	job := submitJob(t, m.clientAs(alice.id, alice.id, gatewaySocket), output)
+	m.checkRanAs(t, job, alice.name, alice.id, output)
+	if a, err := sendRequest(m.clientAs(bob.id, bob.id, gatewaySocket), "GET", "/slurm/v0.0.42/ping", ""); err != nil || a.status != http.StatusUnauthorized {
 		t.Errorf("another user without a token: %v, status %d", err, a.status)
 	}
 }

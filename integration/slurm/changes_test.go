@@ -20,73 +20,73 @@ type change struct {
 	token                    string // token of the request; "": root's
 	status                   int    // status of our gateway; 0: any
 	show                     string // command whose output is compared after the change
-	becomes                  string // pattern for which the test waits in that output
-	keep                     string // word that stands, in all later changes, for the job's number in the answer to this change
-	differ                   string // why one of the two refuses what the other accepts; "": both agree
-	effect                   string // why the outputs differ; "": they are the same
+	waitFor                  string // pattern for which the test waits in that output
+	saveAs                   string // word that stands, in all later changes, for the job's number in the answer to this change
+	statusReason             string // why one of the two refuses what the other accepts; "": both agree
+	effectReason             string // why the outputs differ; "": they are the same
 }
 
 // sides makes changes through both gateways, first through Slurm's and then
 // through ours.
 type sides struct {
-	m     *machine
-	token string
-	words []string    // words and their replacements, for strings.NewReplacer
-	each  [2][]string // replacements for one of the gateways only
-	names [2][]string // names of records that differ, and their common replacement in comparisons
-	made  []made      // changes made through our gateway
+	m           *machine
+	token       string
+	words       []string     // words and their replacements, for strings.NewReplacer
+	sideWords   [2][]string  // replacements for one of the gateways only
+	names       [2][]string  // names of records that differ, and their common replacement in comparisons
+	changesMade []madeChange // changes made through our gateway
 }
 
-// made is a change that was made through our gateway.
-type made struct {
+// madeChange is a change that was made through our gateway.
+type madeChange struct {
 	name, request string // id of the request
 	status        int
 }
 
-func (m *machine) sides(token string) *sides { return &sides{m: m, token: token} }
+func (m *machine) newSides(token string) *sides { return &sides{m: m, token: token} }
 
-// fill adds words and their replacements: old, new, old, new.
-func (s *sides) fill(words ...string) { s.words = append(s.words, words...) }
+// addWords adds words and their replacements: old, new, old, new.
+func (s *sides) addWords(words ...string) { s.words = append(s.words, words...) }
 
-// make makes a change through both gateways and compares statuses and effects.
+// apply makes a change through both gateways and compares statuses and effects.
 // It compares only whether the two statuses are refusals, because our gateway
 // distinguishes more kinds of refusals.
-func (s *sides) make(t *testing.T, ch change) {
+func (s *sides) apply(t *testing.T, ch change) {
 	t.Helper()
 	var statuses [2]int
-	var bodies, shown [2]string
-	for i, socket := range []string{theirSocket, ourSocket} {
+	var bodies, outputs [2]string
+	for i, socket := range []string{referenceSocket, gatewaySocket} {
 		if i == 0 && s.m.release == "22.05" {
 			continue // the gateway of 22.05 has no such API version
 		}
 		side := fmt.Sprint("of", i)
 		fill := func(text string) string {
-			return strings.NewReplacer(slices.Concat([]string{"NAME", side}, s.words, s.each[i])...).Replace(text)
+			return strings.NewReplacer(slices.Concat([]string{"NAME", side}, s.words, s.sideWords[i])...).Replace(text)
 		}
-		as := s.token
+		token := s.token
 		if ch.token != "" {
-			as = ch.token
+			token = ch.token
 		}
-		a, err := ask(s.m.client(socket), ch.method, fill(ch.path), fill(ch.body), "X-SLURM-USER-TOKEN: "+as)
+		a, err := sendRequest(s.m.client(socket), ch.method, fill(ch.path), fill(ch.body), "X-SLURM-USER-TOKEN: "+token)
 		must(t, err)
 		statuses[i], bodies[i] = a.status, remarks(a.body)
 		if i == 1 {
-			s.made = append(s.made, made{t.Name(), a.header.Get("X-Request-Id"), a.status})
+			s.changesMade = append(s.changesMade, madeChange{t.Name(), a.header.Get("X-Request-Id"), a.status})
 		}
-		if ch.keep != "" {
-			s.each[i] = append(s.each[i], ch.keep, numberIn(t, a.body))
+		if ch.saveAs != "" {
+			s.sideWords[i] = append(s.sideWords[i], ch.saveAs, numberIn(t, a.body))
 		}
 		if ch.show == "" {
 			continue
 		}
-		becomes := regexp.MustCompile(ch.becomes)
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		pattern := regexp.MustCompile(ch.waitFor)
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 			out, err := s.m.try("root", strings.Fields(fill(ch.show))...)
-			if shown[i] = strings.ReplaceAll(out, side, ""); err == nil && becomes.MatchString(out) {
+			if outputs[i] = strings.ReplaceAll(out, side, ""); err == nil && pattern.MatchString(out) {
 				break
 			}
-			if ch.becomes == "" || time.Now().After(end) {
-				t.Fatalf("%s: %s shows %s, %v; want %q", side, fill(ch.show), out, err, ch.becomes)
+			if ch.waitFor == "" || time.Now().After(deadline) {
+				t.Fatalf("%s: %s shows %s, %v; want %q", side, fill(ch.show), out, err, ch.waitFor)
 			}
 		}
 	}
@@ -97,11 +97,11 @@ func (s *sides) make(t *testing.T, ch change) {
 		return
 	}
 	refused := func(status int) bool { return status >= http.StatusBadRequest }
-	if differ := refused(statuses[0]) != refused(statuses[1]); differ != (ch.differ != "") {
-		t.Errorf("statuses %d and %d, expected to differ: %q\ntheirs: %s\nours: %s", statuses[0], statuses[1], ch.differ, bodies[0], bodies[1])
+	if differ := refused(statuses[0]) != refused(statuses[1]); differ != (ch.statusReason != "") {
+		t.Errorf("statuses %d and %d, expected to differ: %q\ntheirs: %s\nours: %s", statuses[0], statuses[1], ch.statusReason, bodies[0], bodies[1])
 	}
-	if differ := shown[0] != shown[1]; differ != (ch.effect != "") {
-		t.Errorf("effects, expected to differ: %q\ntheirs:\n%s\nours:\n%s", ch.effect, without(shown[0], shown[1]), without(shown[1], shown[0]))
+	if differ := outputs[0] != outputs[1]; differ != (ch.effectReason != "") {
+		t.Errorf("effects, expected to differ: %q\ntheirs:\n%s\nours:\n%s", ch.effectReason, linesNotIn(outputs[0], outputs[1]), linesNotIn(outputs[1], outputs[0]))
 	}
 }
 
@@ -111,7 +111,7 @@ func (s *sides) compareGETs(t *testing.T) {
 	t.Helper()
 	s.m.run(t, "root", strings.Fields("scontrol create reservation ReservationName=upgrade StartTime=now+3days Duration=60 Nodes=n02 Users=alice")...)
 	jobs = map[string]string{"array": "4000000"}
-	for i, words := range s.each {
+	for i, words := range s.sideWords {
 		for j := 0; j < len(words); j += 2 {
 			if _, err := strconv.Atoi(words[j+1]); err == nil {
 				jobs[fmt.Sprint(words[j], i)] = words[j+1]
@@ -124,7 +124,7 @@ func (s *sides) compareGETs(t *testing.T) {
 // numberIn returns the number of the job in an answer.
 func numberIn(t *testing.T, body []byte) string {
 	t.Helper()
-	var s shown
+	var s response
 	if err := json.Unmarshal(body, &s); err != nil || s.JobID == "" || s.JobID == "0" {
 		t.Fatalf("no job in %.500s, %v", body, err)
 	}
@@ -133,45 +133,45 @@ func numberIn(t *testing.T, body []byte) string {
 
 // remarks returns the errors and warnings of an answer.
 func remarks(body []byte) string {
-	var said struct {
+	var answer struct {
 		Errors, Warnings []struct{ Description, Source string }
 	}
 	if len(body) == 0 {
 		return "no body"
 	}
-	if err := json.Unmarshal(body, &said); err != nil {
+	if err := json.Unmarshal(body, &answer); err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("errors %q, warnings %q", said.Errors, said.Warnings)
+	return fmt.Sprintf("errors %q, warnings %q", answer.Errors, answer.Warnings)
 }
 
-// without returns the lines of text that are not in other.
-func without(text, other string) string {
+// linesNotIn returns the lines of text that are not in other.
+func linesNotIn(text, exclude string) string {
 	lines := strings.Split(text, "\n")
-	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return slices.Contains(strings.Split(other, "\n"), line) }), "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return slices.Contains(strings.Split(exclude, "\n"), line) }), "\n")
 }
 
 // TestChanges makes the same changes through both gateways, with the same
 // controller, and compares what scontrol shows after each.
 func TestChanges(t *testing.T) {
-	m := fresh(t)
+	m := freshCluster(t)
 	if m.release != "26.05" {
 		return // only slurmrestd 26.05 serves v0.0.45
 	}
 	m.reference(t)
-	gateway := m.audited(t)
-	token, err := m.tokenOf("root")
+	gateway := m.startAudited(t)
+	token, err := m.createToken("root")
 	must(t, err)
 	node, _, _ := strings.Cut(m.run(t, "root", "sinfo", "-h", "-N", "-o", "%N"), "\n")
 	start := time.Now().Add(time.Hour).Unix()
-	sides := m.sides(token)
-	sides.fill("NODE", node, "START", fmt.Sprint(start))
+	sides := m.newSides(token)
+	sides.addWords("NODE", node, "START", fmt.Sprint(start))
 	for _, tt := range []change{
 		{name: "make a reservation", method: "POST", path: "reservation", body: `{"name": "rNAME", "start_time": START, "duration": 60, "users": ["alice"], "node_list": ["NODE"], "flags": ["IGNORE_JOBS", "OVERLAP"], "comment": "c"}`, show: "scontrol -a -o show reservation rNAME"},
 		{name: "change it", method: "POST", path: "reservation", body: `{"name": "rNAME", "duration": 90, "accounts": ["lab"]}`, show: "scontrol -a -o show reservation rNAME"},
 		{name: "change it without the privilege", method: "POST", path: "reservation", body: `{"name": "rNAME", "duration": 91}`, token: m.token, show: "scontrol -a -o show reservation rNAME"},
 		{name: "several, of which one is refused", method: "POST", path: "reservations", body: `{"reservations": [{"name": "rNAME", "duration": 95}, {"name": "xNAME"}]}`, show: "scontrol -a -o show reservation rNAME"},
-		{name: "none", method: "POST", path: "reservations", body: `{"reservations": []}`, differ: "theirs warn"},
+		{name: "none", method: "POST", path: "reservations", body: `{"reservations": []}`, statusReason: "theirs warn"},
 		{name: "delete it", method: "DELETE", path: "reservation/rNAME"},
 		{name: "delete it again", method: "DELETE", path: "reservation/rNAME"},
 		{name: "make a partition", method: "POST", path: "partitions", body: `{"partitions": [{"name": "pNAME", "nodes": {"configured": "NODE"}, "maximums": {"time": 30}, "partition": {"state": ["UP"], "oversubscribe": "YES:2", "exclusive": "USER"}}]}`, show: "scontrol -a -o show partition pNAME"},
@@ -183,7 +183,7 @@ func TestChanges(t *testing.T) {
 		{name: "resources of no job", method: "GET", path: "resources/4000000"},
 	} {
 		tt.path = "/slurm/v0.0.45/" + tt.path
-		t.Run(tt.name, func(t *testing.T) { sides.make(t, tt) })
+		t.Run(tt.name, func(t *testing.T) { sides.apply(t, tt) })
 	}
 	t.Run("every GET", func(t *testing.T) { sides.compareGETs(t) })
 	defer func() { sides.audit(t, gateway, "changes") }()
@@ -192,8 +192,8 @@ func TestChanges(t *testing.T) {
 		{"hostlist", `{"hostnames": ["n9", "n10", "n010", "n11", "x"]}`}, {"hostlist", `{"hostnames": []}`}, {"hostlist", `{}`},
 	} {
 		var got [2]string
-		for i, socket := range []string{theirSocket, ourSocket} {
-			a, err := ask(m.client(socket), "POST", "/util/v0.0.45/"+tt.path, tt.body, "X-SLURM-USER-TOKEN: "+token)
+		for i, socket := range []string{referenceSocket, gatewaySocket} {
+			a, err := sendRequest(m.client(socket), "POST", "/util/v0.0.45/"+tt.path, tt.body, "X-SLURM-USER-TOKEN: "+token)
 			must(t, err)
 			if got[i] = fmt.Sprint(a.status); a.status == http.StatusOK {
 				text := strings.Join(strings.Fields(string(a.body)), "")

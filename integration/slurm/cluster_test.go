@@ -39,8 +39,8 @@ type machine struct {
 }
 
 var (
-	cluster machine
-	skipped string // reason why there is no cluster
+	cluster    machine
+	skipReason string // reason why there is no cluster
 )
 
 func TestMain(m *testing.M) {
@@ -52,7 +52,7 @@ func run(m *testing.M) int {
 	err := cluster.open(os.Getenv("SLURM_RELEASE"))
 	defer cluster.close()
 	if absent, ok := errors.AsType[missing](err); ok && os.Getenv("SLURM_REQUIRED") == "" {
-		skipped, err = absent.Error(), nil
+		skipReason, err = absent.Error(), nil
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -62,33 +62,33 @@ func run(m *testing.M) int {
 }
 
 // missing is the error for something that this machine lacks.
-type missing struct{ what string }
+type missing struct{ reason string }
 
-func (e missing) Error() string { return e.what }
+func (e missing) Error() string { return e.reason }
 
-// real returns the cluster, or skips a test if there is none. Other tests may
+// useCluster returns the cluster, or skips a test if there is none. Other tests may
 // have submitted jobs. If an earlier test has changed more than jobs, real
 // starts the cluster again, so that tests do not depend on their order.
-func real(t *testing.T) *machine {
+func useCluster(t *testing.T) *machine {
 	t.Helper()
 	return cluster.ready(t, cluster.changed)
 }
 
-// fresh returns the cluster as it was installed. It is for a test that compares
+// freshCluster returns the cluster as it was installed. It is for a test that compares
 // lists, or that changes nodes, records, settings or daemons.
-func fresh(t *testing.T) *machine {
+func freshCluster(t *testing.T) *machine {
 	t.Helper()
 	m := cluster.ready(t, cluster.changed || cluster.used)
 	m.changed = true
 	return m
 }
 
-func (m *machine) ready(t *testing.T, again bool) *machine {
+func (m *machine) ready(t *testing.T, restart bool) *machine {
 	t.Helper()
-	if skipped != "" {
-		t.Skip(skipped)
+	if skipReason != "" {
+		t.Skip(skipReason)
 	}
-	if again {
+	if restart {
 		must(t, m.up())
 	}
 	m.used = true
@@ -123,11 +123,11 @@ func (m *machine) open(release string) error {
 // up starts the machine again, without jobs and records.
 func (m *machine) up() error {
 	m.used, m.changed, m.wckey = false, false, ""
-	told, err := m.script("up")
+	out, err := m.script("up")
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(told) {
+	for line := range strings.Lines(out) {
 		switch key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key {
 		case "root":
 			m.root = value
@@ -135,10 +135,10 @@ func (m *machine) up() error {
 			m.first = value
 		}
 	}
-	if m.token, err = m.tokenOf("alice"); err != nil {
+	if m.token, err = m.createToken("alice"); err != nil {
 		return err
 	}
-	m.admin, err = m.tokenOf("slurm")
+	m.admin, err = m.createToken("slurm")
 	return err
 }
 
@@ -152,11 +152,11 @@ func (m *machine) close() {
 // script runs "cluster". The processes that it starts inherit none of the
 // test's files.
 func (m *machine) script(args ...string) (string, error) {
-	var out, said bytes.Buffer
+	var out, stderr bytes.Buffer
 	cmd := exec.Command("./cluster", append([]string{m.release}, args...)...)
-	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&said, os.Stderr)
+	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&stderr, os.Stderr)
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("cluster %s %v: %w\n%s", m.release, args, err, &said)
+		return "", fmt.Errorf("cluster %s %v: %w\n%s", m.release, args, err, &stderr)
 	}
 	return out.String(), nil
 }
@@ -214,7 +214,7 @@ func (m *machine) run(t *testing.T, user string, args ...string) string {
 	return out
 }
 
-func (m *machine) tokenOf(user string) (string, error) {
+func (m *machine) createToken(user string) (string, error) {
 	out, err := m.try("root", "scontrol", "token", "username="+user, "lifespan=86400")
 	return strings.TrimPrefix(out, "SLURM_JWT="), err
 }
@@ -285,22 +285,22 @@ func (d *daemon) stop(t *testing.T) {
 }
 
 const (
-	ourSocket   = "/run/gateway.sock"
-	theirSocket = "/run/rest/rest.sock"
+	gatewaySocket   = "/run/gateway.sock"
+	referenceSocket = "/run/rest/rest.sock"
 )
 
 // gateway starts our gateway.
 func (m *machine) gateway(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	args = append([]string{"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf"}, args...)
-	return m.start(t, "gateway", ourSocket, []string{"SLURM_JWT=daemon"}, append(args, "unix:"+ourSocket)...)
+	return m.start(t, "gateway", gatewaySocket, []string{"SLURM_JWT=daemon"}, append(args, "unix:"+gatewaySocket)...)
 }
 
 // reference starts Slurm's gateway.
 func (m *machine) reference(t *testing.T) *daemon {
 	t.Helper()
-	return m.start(t, "reference", theirSocket, []string{"SLURM_JWT=daemon"},
-		"setpriv", "--reuid=rest", "--regid=rest", "--init-groups", "slurmrestd", "-a", "rest_auth/jwt", "unix:"+theirSocket)
+	return m.start(t, "reference", referenceSocket, []string{"SLURM_JWT=daemon"},
+		"setpriv", "--reuid=rest", "--regid=rest", "--init-groups", "slurmrestd", "-a", "rest_auth/jwt", "unix:"+referenceSocket)
 }
 
 // client returns a client for a socket of the machine.
@@ -320,8 +320,8 @@ type answer struct {
 	body   []byte
 }
 
-// ask sends a request with headers as "Name: value".
-func ask(c *http.Client, method, path, body string, headers ...string) (answer, error) {
+// sendRequest sends a request with headers as "Name: value".
+func sendRequest(c *http.Client, method, path, body string, headers ...string) (answer, error) {
 	r, err := http.NewRequest(method, "http://gateway"+path, strings.NewReader(body))
 	if err != nil {
 		return answer{}, err
@@ -351,11 +351,11 @@ func must(t testing.TB, err error) {
 
 // eventually waits for an event that must happen. The test does not depend on
 // how long that takes.
-func eventually(t *testing.T, what string, happened func() bool) {
+func eventually(t *testing.T, event string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("did not happen: %s", what)
+	for deadline := time.Now().Add(2 * time.Minute); !condition(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("did not happen: %s", event)
 		}
 	}
 }

@@ -22,158 +22,158 @@ const (
 // commandLine is a command that TestCommands runs, as the user whom its token
 // names.
 type commandLine struct {
-	whose, line string
-	verdict     verdict
-	why         string // why something is missing
-	wait        string // command that must print something before this command is run
+	user, line string
+	verdict    verdict
+	reason     string // why something is missing
+	wait       string // command that must print something before this command is run
 }
 
 func (c commandLine) title() string {
-	if c.whose == "alice" {
+	if c.user == "alice" {
 		return c.line
 	}
-	return c.line + " (" + map[string]string{"root": "root", "forged": "a forged token", "expired": "an expired token", "none": "no token"}[c.whose] + ")"
+	return c.line + " (" + map[string]string{"root": "root", "forged": "a forged token", "expired": "an expired token", "none": "no token"}[c.user] + ")"
 }
 
-const jobIs = "scontrol show job %d | grep -o JobState=%s"
+const jobStateCommand = "scontrol show job %d | grep -o JobState=%s"
 
 var commandLines = []commandLine{
-	{whose: "alice", line: "scontrol ping", verdict: works},
-	{whose: "alice", line: "sinfo", verdict: works},
-	{whose: "alice", line: "sinfo -N -l", verdict: works},
-	{whose: "alice", line: "sinfo -R", verdict: works},
-	{whose: "alice", line: "sinfo -o '%P %a %l %D %t %N %C'", verdict: works},
-	{whose: "alice", line: `sinfo --json | grep -c '"head"'`, verdict: works},
-	{whose: "alice", line: "squeue", verdict: works},
+	{user: "alice", line: "scontrol ping", verdict: works},
+	{user: "alice", line: "sinfo", verdict: works},
+	{user: "alice", line: "sinfo -N -l", verdict: works},
+	{user: "alice", line: "sinfo -R", verdict: works},
+	{user: "alice", line: "sinfo -o '%P %a %l %D %t %N %C'", verdict: works},
+	{user: "alice", line: `sinfo --json | grep -c '"head"'`, verdict: works},
+	{user: "alice", line: "squeue", verdict: works},
 
-	{whose: "alice", line: "sbatch --parsable -o /dev/null --wrap 'sleep 600'", verdict: works},
-	{whose: "alice", line: `printf '#!/bin/sh\nexit 3\n' | sbatch -o /dev/null -J three`, verdict: works},
-	{whose: "alice", line: "sbatch -H -o /dev/null --wrap hostname", verdict: works},
-	{whose: "alice", line: "sbatch --test-only --wrap hostname", verdict: cannot, why: "schedctld does not predict start times"},
-	{whose: "alice", line: "sbatch --array=1-3 --wrap hostname", verdict: cannot, why: "schedctld has no job arrays"},
-	{whose: "alice", line: "sbatch -d afterok:1 --wrap hostname", verdict: cannot, why: "schedctld has no job dependencies"},
-	{whose: "alice", line: "sbatch --wrap hostname : --wrap hostname", verdict: cannot, why: "schedctld has no heterogeneous jobs"},
-	{whose: "alice", line: "sbatch -p nowhere --wrap hostname", verdict: refused},
-	{whose: "alice", line: "sbatch -n 999 --wrap hostname", verdict: refused},
+	{user: "alice", line: "sbatch --parsable -o /dev/null --wrap 'sleep 600'", verdict: works},
+	{user: "alice", line: `printf '#!/bin/sh\nexit 3\n' | sbatch -o /dev/null -J three`, verdict: works},
+	{user: "alice", line: "sbatch -H -o /dev/null --wrap hostname", verdict: works},
+	{user: "alice", line: "sbatch --test-only --wrap hostname", verdict: cannot, reason: "schedctld does not predict start times"},
+	{user: "alice", line: "sbatch --array=1-3 --wrap hostname", verdict: cannot, reason: "schedctld has no job arrays"},
+	{user: "alice", line: "sbatch -d afterok:1 --wrap hostname", verdict: cannot, reason: "schedctld has no job dependencies"},
+	{user: "alice", line: "sbatch --wrap hostname : --wrap hostname", verdict: cannot, reason: "schedctld has no heterogeneous jobs"},
+	{user: "alice", line: "sbatch -p nowhere --wrap hostname", verdict: refused},
+	{user: "alice", line: "sbatch -n 999 --wrap hostname", verdict: refused},
 
-	{whose: "alice", line: "squeue -o '%i %j %T %u %P'", verdict: works,
-		wait: fmt.Sprintf(jobIs, 1, "RUNNING") + " >/dev/null && " + fmt.Sprintf(jobIs, 2, "FAILED")},
-	{whose: "alice", line: "squeue -t all", verdict: works},
-	{whose: "alice", line: "squeue -l", verdict: works},
-	{whose: "alice", line: "squeue -j 1 -o '%i %T'", verdict: works},
-	{whose: "alice", line: "squeue --me -o '%i %T'", verdict: works},
-	{whose: "alice", line: "squeue -u bob -o '%i %T'", verdict: works},
-	{whose: "alice", line: "squeue --start -o '%i %S'", verdict: partly, why: "the start time is missing"},
-	{whose: "alice", line: `squeue --json | grep -c '"job_id"'`, verdict: works},
-	{whose: "alice", line: "squeue -s", verdict: cannot, why: "schedctld does not list steps"},
+	{user: "alice", line: "squeue -o '%i %j %T %u %P'", verdict: works,
+		wait: fmt.Sprintf(jobStateCommand, 1, "RUNNING") + " >/dev/null && " + fmt.Sprintf(jobStateCommand, 2, "FAILED")},
+	{user: "alice", line: "squeue -t all", verdict: works},
+	{user: "alice", line: "squeue -l", verdict: works},
+	{user: "alice", line: "squeue -j 1 -o '%i %T'", verdict: works},
+	{user: "alice", line: "squeue --me -o '%i %T'", verdict: works},
+	{user: "alice", line: "squeue -u bob -o '%i %T'", verdict: works},
+	{user: "alice", line: "squeue --start -o '%i %S'", verdict: partly, reason: "the start time is missing"},
+	{user: "alice", line: `squeue --json | grep -c '"job_id"'`, verdict: works},
+	{user: "alice", line: "squeue -s", verdict: cannot, reason: "schedctld does not list steps"},
 
-	{whose: "alice", line: "scontrol show node", verdict: works},
-	{whose: "alice", line: "scontrol show node nobody", verdict: refused},
-	{whose: "alice", line: "scontrol show partition", verdict: works},
-	{whose: "alice", line: "scontrol show job 1", verdict: works},
-	{whose: "alice", line: "scontrol show job 99", verdict: refused},
-	{whose: "alice", line: "scontrol show reservation", verdict: works},
-	{whose: "alice", line: "scontrol show licenses", verdict: works},
-	{whose: "alice", line: "scontrol wait_job 1", verdict: works},
-	{whose: "alice", line: "scontrol show config", verdict: cannot},
-	{whose: "alice", line: "scontrol show step", verdict: cannot},
-	{whose: "alice", line: "scontrol show assoc_mgr", verdict: cannot},
-	{whose: "alice", line: "scontrol show burstbuffer", verdict: cannot},
-	{whose: "alice", line: "scontrol show topology", verdict: cannot},
-	{whose: "alice", line: "scontrol write batch_script 1 -", verdict: cannot},
-	{whose: "alice", line: "scontrol hold 3", verdict: works},
-	{whose: "alice", line: "scontrol update JobId=3 TimeLimit=5", verdict: works},
-	{whose: "alice", line: "scontrol suspend 1", verdict: cannot},
-	{whose: "alice", line: "scontrol resume 1", verdict: cannot},
-	{whose: "alice", line: "scontrol requeue 3", verdict: refused, why: "job 3 has not started yet"},
-	{whose: "alice", line: "scontrol top 1", verdict: cannot},
-	{whose: "alice", line: "scontrol notify 1 hello", verdict: cannot},
-	{whose: "root", line: "scontrol update NodeName=head State=DRAIN Reason=x", verdict: cannot},
-	{whose: "root", line: "scontrol update PartitionName=all State=DOWN", verdict: cannot},
-	{whose: "root", line: "scontrol create reservation StartTime=now Duration=10 Users=alice Nodes=head", verdict: cannot},
-	{whose: "root", line: "scontrol setdebug info", verdict: cannot},
-	{whose: "root", line: "scontrol reconfigure", verdict: cannot, why: "schedctld reads its configuration only when it starts"},
-	{whose: "root", line: "scontrol shutdown", verdict: cannot, why: "only the service manager stops schedctld"},
-	{whose: "alice", line: "scontrol token", verdict: works},
-	{whose: "alice", line: "scontrol token username=root", verdict: refused, why: "only root and SchedUser can get a token for another user"},
+	{user: "alice", line: "scontrol show node", verdict: works},
+	{user: "alice", line: "scontrol show node nobody", verdict: refused},
+	{user: "alice", line: "scontrol show partition", verdict: works},
+	{user: "alice", line: "scontrol show job 1", verdict: works},
+	{user: "alice", line: "scontrol show job 99", verdict: refused},
+	{user: "alice", line: "scontrol show reservation", verdict: works},
+	{user: "alice", line: "scontrol show licenses", verdict: works},
+	{user: "alice", line: "scontrol wait_job 1", verdict: works},
+	{user: "alice", line: "scontrol show config", verdict: cannot},
+	{user: "alice", line: "scontrol show step", verdict: cannot},
+	{user: "alice", line: "scontrol show assoc_mgr", verdict: cannot},
+	{user: "alice", line: "scontrol show burstbuffer", verdict: cannot},
+	{user: "alice", line: "scontrol show topology", verdict: cannot},
+	{user: "alice", line: "scontrol write batch_script 1 -", verdict: cannot},
+	{user: "alice", line: "scontrol hold 3", verdict: works},
+	{user: "alice", line: "scontrol update JobId=3 TimeLimit=5", verdict: works},
+	{user: "alice", line: "scontrol suspend 1", verdict: cannot},
+	{user: "alice", line: "scontrol resume 1", verdict: cannot},
+	{user: "alice", line: "scontrol requeue 3", verdict: refused, reason: "job 3 has not started yet"},
+	{user: "alice", line: "scontrol top 1", verdict: cannot},
+	{user: "alice", line: "scontrol notify 1 hello", verdict: cannot},
+	{user: "root", line: "scontrol update NodeName=head State=DRAIN Reason=x", verdict: cannot},
+	{user: "root", line: "scontrol update PartitionName=all State=DOWN", verdict: cannot},
+	{user: "root", line: "scontrol create reservation StartTime=now Duration=10 Users=alice Nodes=head", verdict: cannot},
+	{user: "root", line: "scontrol setdebug info", verdict: cannot},
+	{user: "root", line: "scontrol reconfigure", verdict: cannot, reason: "schedctld reads its configuration only when it starts"},
+	{user: "root", line: "scontrol shutdown", verdict: cannot, reason: "only the service manager stops schedctld"},
+	{user: "alice", line: "scontrol token", verdict: works},
+	{user: "alice", line: "scontrol token username=root", verdict: refused, reason: "only root and SchedUser can get a token for another user"},
 
-	{whose: "alice", line: "srun hostname", verdict: cannot, why: "schedctld has no interactive allocations"},
-	{whose: "alice", line: "salloc true", verdict: cannot, why: "schedctld has no interactive allocations"},
-	{whose: "alice", line: "sattach 1.0", verdict: cannot},
-	{whose: "alice", line: "sstat -j 1", verdict: cannot},
-	{whose: "alice", line: "strigger --get", verdict: cannot},
-	{whose: "alice", line: "sprio", verdict: cannot, why: "priorities have no factors; by default jobs start in the order of submission"},
+	{user: "alice", line: "srun hostname", verdict: cannot, reason: "schedctld has no interactive allocations"},
+	{user: "alice", line: "salloc true", verdict: cannot, reason: "schedctld has no interactive allocations"},
+	{user: "alice", line: "sattach 1.0", verdict: cannot},
+	{user: "alice", line: "sstat -j 1", verdict: cannot},
+	{user: "alice", line: "strigger --get", verdict: cannot},
+	{user: "alice", line: "sprio", verdict: cannot, reason: "priorities have no factors; by default jobs start in the order of submission"},
 
-	{whose: "alice", line: "scancel 99", verdict: partly, why: "no message that there is no job 99"},
-	{whose: "alice", line: "scancel -s USR1 -b 3", verdict: partly, why: "only running jobs can get a signal"},
-	{whose: "alice", line: "scancel 3", verdict: works},
-	{whose: "alice", line: "scancel 1", verdict: works},
-	{whose: "alice", line: "scancel --me", verdict: works, wait: fmt.Sprintf(jobIs, 1, "CANCELLED")},
-	{whose: "alice", line: "squeue -t all -o '%i %T %r'", verdict: works},
+	{user: "alice", line: "scancel 99", verdict: partly, reason: "no message that there is no job 99"},
+	{user: "alice", line: "scancel -s USR1 -b 3", verdict: partly, reason: "only running jobs can get a signal"},
+	{user: "alice", line: "scancel 3", verdict: works},
+	{user: "alice", line: "scancel 1", verdict: works},
+	{user: "alice", line: "scancel --me", verdict: works, wait: fmt.Sprintf(jobStateCommand, 1, "CANCELLED")},
+	{user: "alice", line: "squeue -t all -o '%i %T %r'", verdict: works},
 
-	{whose: "alice", line: "sdiag | sed -n '1,22p'", verdict: partly, why: "the numbers of jobs are correct, and those of the scheduler are 0"},
-	{whose: "root", line: "sdiag -r", verdict: cannot, why: "schedctld can't reset its statistics"},
-	{whose: "alice", line: "sshare", verdict: works},
+	{user: "alice", line: "sdiag | sed -n '1,22p'", verdict: partly, reason: "the numbers of jobs are correct, and those of the scheduler are 0"},
+	{user: "root", line: "sdiag -r", verdict: cannot, reason: "schedctld can't reset its statistics"},
+	{user: "alice", line: "sshare", verdict: works},
 
-	{whose: "alice", line: "sacct", verdict: works, wait: "sacct -n -X -j 1 -o state | grep CANCELLED"},
-	{whose: "alice", line: "sacct -X -a -o jobid,jobname,state,user,exitcode", verdict: works},
-	{whose: "alice", line: "sacct -j 2 -o jobid,state,exitcode", verdict: works},
-	{whose: "alice", line: "sacctmgr ping", verdict: partly, why: "Slurm 22.05 does not have this command"},
-	{whose: "alice", line: "sacctmgr -P show tres", verdict: works},
-	{whose: "alice", line: "sacctmgr -P show cluster format=cluster,controlhost", verdict: works},
-	{whose: "alice", line: "sacctmgr -P show user", verdict: works},
-	{whose: "alice", line: "sacctmgr -P show account", verdict: works},
-	{whose: "alice", line: "sacctmgr -P show assoc format=cluster,account,user", verdict: works},
-	{whose: "alice", line: "sacctmgr -P show qos format=name", verdict: works},
-	{whose: "alice", line: "sacctmgr -P show wckey", verdict: works},
-	{whose: "root", line: "sacctmgr show stats | grep -oE 'DBD_GET_JOBS_COND|MsgType=30001|alice' | sort", verdict: works},
-	{whose: "alice", line: "sacctmgr show reservation", verdict: cannot},
-	{whose: "alice", line: "sacctmgr show event", verdict: cannot},
-	{whose: "alice", line: "sacctmgr show federation", verdict: cannot},
-	{whose: "alice", line: "sacctmgr show transaction", verdict: cannot},
-	{whose: "alice", line: "sacctmgr show runawayjobs", verdict: cannot},
-	{whose: "root", line: "sacctmgr -i add account x", verdict: works},
-	{whose: "root", line: "sacctmgr -i add qos x", verdict: works},
-	{whose: "root", line: "sacctmgr -i delete account x", verdict: works},
+	{user: "alice", line: "sacct", verdict: works, wait: "sacct -n -X -j 1 -o state | grep CANCELLED"},
+	{user: "alice", line: "sacct -X -a -o jobid,jobname,state,user,exitcode", verdict: works},
+	{user: "alice", line: "sacct -j 2 -o jobid,state,exitcode", verdict: works},
+	{user: "alice", line: "sacctmgr ping", verdict: partly, reason: "Slurm 22.05 does not have this command"},
+	{user: "alice", line: "sacctmgr -P show tres", verdict: works},
+	{user: "alice", line: "sacctmgr -P show cluster format=cluster,controlhost", verdict: works},
+	{user: "alice", line: "sacctmgr -P show user", verdict: works},
+	{user: "alice", line: "sacctmgr -P show account", verdict: works},
+	{user: "alice", line: "sacctmgr -P show assoc format=cluster,account,user", verdict: works},
+	{user: "alice", line: "sacctmgr -P show qos format=name", verdict: works},
+	{user: "alice", line: "sacctmgr -P show wckey", verdict: works},
+	{user: "root", line: "sacctmgr show stats | grep -oE 'DBD_GET_JOBS_COND|MsgType=30001|alice' | sort", verdict: works},
+	{user: "alice", line: "sacctmgr show reservation", verdict: cannot},
+	{user: "alice", line: "sacctmgr show event", verdict: cannot},
+	{user: "alice", line: "sacctmgr show federation", verdict: cannot},
+	{user: "alice", line: "sacctmgr show transaction", verdict: cannot},
+	{user: "alice", line: "sacctmgr show runawayjobs", verdict: cannot},
+	{user: "root", line: "sacctmgr -i add account x", verdict: works},
+	{user: "root", line: "sacctmgr -i add qos x", verdict: works},
+	{user: "root", line: "sacctmgr -i delete account x", verdict: works},
 
-	{whose: "forged", line: "squeue", verdict: refused},
-	{whose: "expired", line: "squeue", verdict: refused, wait: "squeue >/dev/null 2>&1 || echo it has ended"},
-	{whose: "none", line: "squeue", verdict: refused, why: "without a token the command uses MUNGE, which the bundled daemons do not accept"},
-	{whose: "forged", line: "sbatch --wrap hostname", verdict: refused},
-	{whose: "none", line: "sbatch --wrap hostname", verdict: refused},
-	{whose: "forged", line: "sacct", verdict: refused},
-	{whose: "none", line: "sacct", verdict: refused},
+	{user: "forged", line: "squeue", verdict: refused},
+	{user: "expired", line: "squeue", verdict: refused, wait: "squeue >/dev/null 2>&1 || echo it has ended"},
+	{user: "none", line: "squeue", verdict: refused, reason: "without a token the command uses MUNGE, which the bundled daemons do not accept"},
+	{user: "forged", line: "sbatch --wrap hostname", verdict: refused},
+	{user: "none", line: "sbatch --wrap hostname", verdict: refused},
+	{user: "forged", line: "sacct", verdict: refused},
+	{user: "none", line: "sacct", verdict: refused},
 }
 
-// saying is the output and the exit status of a command.
-type saying struct {
+// commandResult is the output and the exit status of a command.
+type commandResult struct {
 	text string
 	code int
 }
 
-// indented returns text with indentation, as in a golden file, where unindented
+// indent returns text with indentation, as in a golden file, where unindented
 // lines are titles.
-func indented(text string) string {
+func indent(text string) string {
 	if text == "" {
 		return ""
 	}
 	return "  " + strings.ReplaceAll(text, "\n", "\n  ")
 }
 
-var sayings = regexp.MustCompile(`(?m)^(\S.*)\nexit (\d+)\n((?:  .*\n|\n)*)`)
+var resultPattern = regexp.MustCompile(`(?m)^(\S.*)\nexit (\d+)\n((?:  .*\n|\n)*)`)
 
-// recordedIn reads a golden file.
-func recordedIn(t *testing.T, text string) map[string]saying {
+// parseRecorded reads a golden file.
+func parseRecorded(t *testing.T, text string) map[string]commandResult {
 	t.Helper()
-	found := map[string]saying{}
-	for _, m := range sayings.FindAllStringSubmatch(text, -1) {
+	found := map[string]commandResult{}
+	for _, m := range resultPattern.FindAllStringSubmatch(text, -1) {
 		code, err := strconv.Atoi(m[2])
 		must(t, err)
 		lines := strings.Split(strings.Trim(m[3], "\n"), "\n")
 		for i := range lines {
 			lines[i] = strings.TrimPrefix(lines[i], "  ")
 		}
-		found[m[1]] = saying{strings.TrimRight(strings.Join(lines, "\n"), " \n"), code}
+		found[m[1]] = commandResult{strings.TrimRight(strings.Join(lines, "\n"), " \n"), code}
 	}
 	return found
 }
@@ -188,14 +188,14 @@ const (
 // TestCommandsPage compares docs/COMMANDS.md and the file of outputs with the
 // recorded outputs. It needs no Slurm.
 func TestCommandsPage(t *testing.T) {
-	records := map[string]map[string]saying{}
+	records := map[string]map[string]commandResult{}
 	for _, release := range []string{"22.05", "24.11", "26.05"} {
-		text, err := os.ReadFile(oursGolden + release + ".txt")
+		text, err := os.ReadFile(commandsGolden + release + ".txt")
 		if os.IsNotExist(err) {
 			continue
 		}
 		must(t, err)
-		records[release] = recordedIn(t, string(text))
+		records[release] = parseRecorded(t, string(text))
 	}
 	page, output := commandsText(records)
 	for file, want := range map[string]string{commandsPage: page, commandsOutput: output} {
@@ -231,7 +231,7 @@ Generated from the recorded outputs. Times, figures of the machine and tokens ar
 `
 
 // commandsText returns the page of the commands and the file of their outputs.
-func commandsText(records map[string]map[string]saying) (page, output string) {
+func commandsText(records map[string]map[string]commandResult) (page, output string) {
 	var releases []string
 	for _, r := range []string{"22.05", "24.11", "26.05"} {
 		if records[r] != nil {
@@ -248,7 +248,7 @@ func commandsText(records map[string]map[string]saying) (page, output string) {
 	b.WriteString(commandsOutputHead)
 	for _, c := range commandLines {
 		fmt.Fprintf(&b, "\n## %s\n", strings.ReplaceAll(c.title(), "`", ""))
-		for _, group := range alike(c.title(), releases, records) {
+		for _, group := range groupReleases(c.title(), releases, records) {
 			s := records[group[0]][c.title()]
 			text := s.text
 			if s.code != 0 {
@@ -270,10 +270,10 @@ func commandsText(records map[string]map[string]saying) (page, output string) {
 // remark returns the last column of a row: the reason for the verdict. If the
 // command can't work or is refused, remark adds the last line that the command
 // printed.
-func remark(c commandLine, releases []string, records map[string]map[string]saying) string {
+func remark(c commandLine, releases []string, records map[string]map[string]commandResult) string {
 	parts := []string{}
-	if c.why != "" {
-		parts = append(parts, c.why)
+	if c.reason != "" {
+		parts = append(parts, c.reason)
 	}
 	if len(releases) > 0 && (c.verdict == cannot || c.verdict == refused) {
 		lines := strings.Split(strings.TrimSpace(records[releases[len(releases)-1]][c.title()].text), "\n")
@@ -284,8 +284,8 @@ func remark(c commandLine, releases []string, records map[string]map[string]sayi
 	return strings.Join(parts, ": ")
 }
 
-// alike groups the releases whose commands printed the same text.
-func alike(title string, releases []string, records map[string]map[string]saying) (groups [][]string) {
+// groupReleases groups the releases whose commands printed the same text.
+func groupReleases(title string, releases []string, records map[string]map[string]commandResult) (groups [][]string) {
 next:
 	for _, r := range releases {
 		for i, g := range groups {

@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// ours is schedctld and scheddbd in the machine, in addition to Slurm's own
+// bundledDaemons is schedctld and scheddbd in the machine, in addition to Slurm's own
 // daemons. A slurm.conf makes Slurm's commands use them.
-type ours struct {
+type bundledDaemons struct {
 	m      *machine
 	ctld   *daemon
 	dbd    *daemon
 	tokens map[string]string // by user, and "forged", "expired" and "none"
 }
 
-// oursFiles are the configurations in /opt/ours.
-var oursFiles = map[string]string{
+// bundledConfigs are the configurations in /opt/ours.
+var bundledConfigs = map[string]string{
 	"sched.conf": `ClusterName=ours
 SchedctldHost=head(127.0.0.1)
 SchedctldPort=7817
@@ -67,9 +67,9 @@ PartitionName=all Nodes=head Default=YES
 `,
 }
 
-// ourDaemons starts both daemons with an empty state, and makes tokens with
+// startBundled starts both daemons with an empty state, and makes tokens with
 // schedctl.
-func (m *machine) ourDaemons(t *testing.T) *ours {
+func (m *machine) startBundled(t *testing.T) *bundledDaemons {
 	t.Helper()
 	must(t, m.install("schedctld", "scheddbd", "schedctl"))
 	m.run(t, "root", "sh", "-ec", `rm -rf /opt/ours /var/lib/ours /run/ours
@@ -77,10 +77,10 @@ func (m *machine) ourDaemons(t *testing.T) *ours {
 		(umask 077; head -c 32 /dev/urandom >/opt/ours/jwt.key)
 		chmod 700 /var/lib/ours/ctld /var/lib/ours/dbd
 		chown slurm: /opt/ours/jwt.key /var/lib/ours/dbd /run/ours/dbd`)
-	for name, text := range oursFiles {
+	for name, text := range bundledConfigs {
 		must(t, os.WriteFile(filepath.Join(m.root, "opt/ours", name), []byte(text), 0o644))
 	}
-	o := &ours{m: m, tokens: map[string]string{"none": ""}}
+	o := &bundledDaemons{m: m, tokens: map[string]string{"none": ""}}
 	o.dbd = m.start(t, "scheddbd", "/run/ours/dbd/socket", nil, "/opt/gateway/scheddbd", "-f", "/opt/ours/scheddbd.conf")
 	o.ctld = m.start(t, "schedctld", "/run/ours/ctld", nil, "/opt/gateway/schedctld", "-f", "/opt/ours/sched.conf")
 	token := func(user, lifespan string) string {
@@ -94,19 +94,19 @@ func (m *machine) ourDaemons(t *testing.T) *ours {
 	return o
 }
 
-// ask runs a shell command, and returns its output and exit status. With the
+// run runs a shell command, and returns its output and exit status. With the
 // name root the command runs as root, otherwise as alice. SLURM_JWT is set to the
-// token o.tokens[whose], if there is one.
-func (o *ours) ask(t *testing.T, whose, line string) (string, int) {
+// token o.tokens[tokenName], if there is one.
+func (o *bundledDaemons) run(t *testing.T, tokenName, line string) (string, int) {
 	t.Helper()
-	user := whose
-	if whose != "root" {
+	user := tokenName
+	if tokenName != "root" {
 		user = "alice"
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	env := []string{"env", "SLURM_CONF=/opt/ours/slurm.conf"}
-	if token := o.tokens[whose]; token != "" {
+	if token := o.tokens[tokenName]; token != "" {
 		env = append(env, "SLURM_JWT="+token)
 	}
 	cmd := o.m.command(ctx, user, append(env, "timeout", "-k", "5", "90", "sh", "-c", line)...)
@@ -117,14 +117,14 @@ func (o *ours) ask(t *testing.T, whose, line string) (string, int) {
 	}
 	must(t, err)
 	if code == 124 || code == 137 {
-		t.Errorf("%s as %s: did not exit", line, whose)
+		t.Errorf("%s as %s: did not exit", line, tokenName)
 	}
 	return string(out), code
 }
 
-// moving are parts of an output that differ between machines or runs, with
+// volatile are parts of an output that differ between machines or runs, with
 // their replacements.
-var moving = []struct {
+var volatile = []struct {
 	is *regexp.Regexp
 	to string
 }{
@@ -143,8 +143,8 @@ var moving = []struct {
 	{regexp.MustCompile(`\n{3,}`), "\n\n"},
 }
 
-func still(text string) string {
-	for _, r := range moving {
+func normalize(text string) string {
+	for _, r := range volatile {
 		text = r.is.ReplaceAllString(text, r.to)
 	}
 	return strings.Trim(text, "\n")
@@ -156,25 +156,25 @@ func updating() bool {
 	return f != nil && f.Value.String() == "true"
 }
 
-const oursGolden = "testdata/commands/"
+const commandsGolden = "testdata/commands/"
 
 // TestCommands runs Slurm's own commands with our daemons, in a fixed order
 // that begins with an empty cluster, and compares their output. The commands
 // are in commandLines. Their output is in testdata/commands/RELEASE.txt, from
 // which docs/COMMANDS.md is generated.
 func TestCommands(t *testing.T) {
-	m := real(t)
-	o := m.ourDaemons(t)
+	m := useCluster(t)
+	o := m.startBundled(t)
 	var b strings.Builder
 	for _, c := range commandLines {
 		if c.wait != "" {
 			eventually(t, c.wait, func() bool {
-				out, _ := o.ask(t, c.whose, c.wait)
+				out, _ := o.run(t, c.user, c.wait)
 				return strings.TrimSpace(out) != ""
 			})
 		}
-		out, code := o.ask(t, c.whose, c.line)
-		fmt.Fprintf(&b, "%s\nexit %d\n%s\n", c.title(), code, indented(still(out)))
+		out, code := o.run(t, c.user, c.line)
+		fmt.Fprintf(&b, "%s\nexit %d\n%s\n", c.title(), code, indent(normalize(out)))
 		switch {
 		case c.verdict == works && code != 0:
 			t.Errorf("%s: exit %d, but its verdict is that it works:\n%s", c.title(), code, out)
@@ -184,21 +184,21 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%s: the output has no reason:\n%s", c.title(), out)
 		}
 	}
-	o.alive(t)
-	file := oursGolden + m.release + ".txt"
+	o.checkAlive(t)
+	file := commandsGolden + m.release + ".txt"
 	if updating() {
-		must(t, os.MkdirAll(oursGolden, 0o755))
+		must(t, os.MkdirAll(commandsGolden, 0o755))
 		must(t, os.WriteFile(file, []byte(b.String()), 0o644))
 		return
 	}
 	want, err := os.ReadFile(file)
 	must(t, err)
-	compareSaid(t, recordedIn(t, string(want)), recordedIn(t, b.String()))
+	compareResults(t, parseRecorded(t, string(want)), parseRecorded(t, b.String()))
 }
 
-// alive fails the test if a command has made one of the daemons exit, or has
+// checkAlive fails the test if a command has made one of the daemons exit, or has
 // made a handler panic.
-func (o *ours) alive(t *testing.T) {
+func (o *bundledDaemons) checkAlive(t *testing.T) {
 	t.Helper()
 	for _, d := range []*daemon{o.ctld, o.dbd} {
 		select {
@@ -211,13 +211,13 @@ func (o *ours) alive(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"scontrol ping", "sacctmgr -n show tres"} {
-		if out, code := o.ask(t, "alice", line); code != 0 {
+		if out, code := o.run(t, "alice", line); code != 0 {
 			t.Errorf("at the end %s: exit %d: %s", line, code, out)
 		}
 	}
 }
 
-func compareSaid(t *testing.T, want, got map[string]saying) {
+func compareResults(t *testing.T, want, got map[string]commandResult) {
 	t.Helper()
 	for title, g := range got {
 		switch w, known := want[title]; {
@@ -228,7 +228,7 @@ func compareSaid(t *testing.T, want, got map[string]saying) {
 		}
 	}
 	for title := range want {
-		if _, asked := got[title]; !asked {
+		if _, found := got[title]; !found {
 			t.Errorf("%s is recorded, but no longer in commandLines", title)
 		}
 	}
@@ -237,8 +237,8 @@ func compareSaid(t *testing.T, want, got map[string]saying) {
 // TestGarbage checks that the daemons survive invalid arguments that no user
 // would type, and that each command ends.
 func TestGarbage(t *testing.T) {
-	o := real(t).ourDaemons(t)
-	for _, whose := range []string{"alice", "root", "forged", "none"} {
+	o := useCluster(t).startBundled(t)
+	for _, user := range []string{"alice", "root", "forged", "none"} {
 		for _, line := range []string{
 			"sbatch --array=0-4000000 --wrap hostname", "sbatch --array=0-19999 --wrap hostname",
 			"sbatch -n 4294967294 -c 65000 --mem=999999T -t 99999-0 --wrap hostname", "sbatch -N 1-4000000000 --wrap hostname",
@@ -251,14 +251,14 @@ func TestGarbage(t *testing.T) {
 			`sacct -S 1970-01-01 -E now -u "$(seq -s, 1 5000)"`, "sacct --state=ALL -r " + strings.Repeat("x", 5000), "scontrol token lifespan=4294967295 username=root",
 			"scontrol update JobId=1_[0-4000000] Priority=4294967295", "sdiag --reset",
 		} {
-			out, _ := o.ask(t, whose, line)
-			if whose != "alice" && whose != "root" && regexp.MustCompile(`Submitted|TOKEN|eyJ`).MatchString(out) {
-				t.Errorf("%s, %s: %.300s", whose, line, out)
+			out, _ := o.run(t, user, line)
+			if user != "alice" && user != "root" && regexp.MustCompile(`Submitted|TOKEN|eyJ`).MatchString(out) {
+				t.Errorf("%s, %s: %.300s", user, line, out)
 			}
 		}
 	}
-	if out, _ := o.ask(t, "none", "SLURM_JWT= scontrol show nodes"); strings.Contains(out, "NodeName") {
+	if out, _ := o.run(t, "none", "SLURM_JWT= scontrol show nodes"); strings.Contains(out, "NodeName") {
 		t.Errorf("without a token: %s", out)
 	}
-	o.alive(t)
+	o.checkAlive(t)
 }

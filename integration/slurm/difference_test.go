@@ -20,12 +20,12 @@ type exception struct {
 	versions string
 	path     *regexp.Regexp // path without the version
 	field    *regexp.Regexp
-	how      string
+	kind     string
 	needed   bool
 }
 
-// hows are the kinds of differences that a row may permit.
-var hows = []string{
+// kinds are the kinds of differences that a row may permit.
+var kinds = []string{
 	"value", // another value of the same type
 	"type",  // another type
 	"theirs",
@@ -43,9 +43,9 @@ func readExceptions(t *testing.T, file string) (list exceptions) {
 		if !strings.HasPrefix(line, "| ") || len(cells) != 6 || strings.HasPrefix(line, "| release") || strings.HasPrefix(line, "| ---") {
 			continue
 		}
-		e := &exception{line: i + 1, releases: cells[0], versions: cells[1], how: cells[4],
+		e := &exception{line: i + 1, releases: cells[0], versions: cells[1], kind: cells[4],
 			path: pattern(cells[2], "/"), field: pattern(cells[3], ".")}
-		if !slices.Contains(hows, e.how) || strings.TrimSpace(cells[5]) == "" {
+		if !slices.Contains(kinds, e.kind) || strings.TrimSpace(cells[5]) == "" {
 			t.Fatalf("%s:%d: no such kind of difference, or no reason: %s", file, e.line, line)
 		}
 		list = append(list, e)
@@ -59,22 +59,22 @@ func readExceptions(t *testing.T, file string) (list exceptions) {
 // pattern returns the regular expression for a name in backquotes. The argument
 // between is the character that separates the parts of such a name. In the
 // name, * stands for all or some of one part, and ** for any text.
-func pattern(cell, between string) *regexp.Regexp {
+func pattern(cell, separator string) *regexp.Regexp {
 	s := regexp.QuoteMeta(strings.Trim(cell, "`"))
 	s = strings.ReplaceAll(s, `\*\*`, `.*`)
-	s = strings.ReplaceAll(s, `\*`, `[^`+between+`]*`)
+	s = strings.ReplaceAll(s, `\*`, `[^`+separator+`]*`)
 	return regexp.MustCompile("^" + s + "$")
 }
 
-func has(list, one string) bool {
-	return list == "all" || slices.Contains(strings.Split(list, ", "), one)
+func listHas(list, name string) bool {
+	return list == "all" || slices.Contains(strings.Split(list, ", "), name)
 }
 
 // difference is a field that differs.
 type difference struct {
-	field        string // such as jobs[].name
-	how          string
-	theirs, ours any
+	field              string // such as jobs[].name
+	kind               string
+	reference, gateway any
 }
 
 func (d difference) String() string {
@@ -85,24 +85,24 @@ func (d difference) String() string {
 		}
 		return s
 	}
-	switch d.how {
+	switch d.kind {
 	case "theirs":
-		return fmt.Sprintf("%s: only theirs, %s", d.field, cut(d.theirs))
+		return fmt.Sprintf("%s: only theirs, %s", d.field, cut(d.reference))
 	case "ours":
-		return fmt.Sprintf("%s: only ours, %s", d.field, cut(d.ours))
+		return fmt.Sprintf("%s: only ours, %s", d.field, cut(d.gateway))
 	}
-	return fmt.Sprintf("%s: %s: theirs %s, ours %s", d.field, d.how, cut(d.theirs), cut(d.ours))
+	return fmt.Sprintf("%s: %s: theirs %s, ours %s", d.field, d.kind, cut(d.reference), cut(d.gateway))
 }
 
 // allowed reports whether the page has a row for the difference.
 func (list exceptions) allowed(release, version, path string, d difference) bool {
 	for _, e := range list {
-		if !has(e.releases, release) || !has(e.versions, version) || !e.path.MatchString(path) || !e.field.MatchString(d.field) {
+		if !listHas(e.releases, release) || !listHas(e.versions, version) || !e.path.MatchString(path) || !e.field.MatchString(d.field) {
 			continue
 		}
 		// "moves" is for fields that change constantly. It permits another
 		// value of the same type, and lists of another length.
-		if e.how == d.how || e.how == "moves" && d.how == "value" {
+		if e.kind == d.kind || e.kind == "moves" && d.kind == "value" {
 			e.needed = true
 			return true
 		}
@@ -116,67 +116,67 @@ type fields map[string]bool
 
 // compare returns the fields that differ, and the number of compared fields. It
 // compares the elements of lists by position.
-func (seen fields) compare(at string, theirs, ours any) (found []difference, count int) {
+func (seen fields) compare(at string, reference, gateway any) (found []difference, count int) {
 	add := func(list []difference, n int) { found, count = append(found, list...), count+n }
-	switch theirs := theirs.(type) {
+	switch reference := reference.(type) {
 	case map[string]any:
-		mine, ok := ours.(map[string]any)
+		got, ok := gateway.(map[string]any)
 		if !ok {
-			return []difference{{at, "type", theirs, ours}}, 1
+			return []difference{{at, "type", reference, gateway}}, 1
 		}
-		for name, value := range theirs {
+		for name, value := range reference {
 			field := strings.TrimPrefix(at+"."+name, ".")
-			if own, ok := mine[name]; ok {
-				add(seen.compare(field, value, own))
+			if gotValue, ok := got[name]; ok {
+				add(seen.compare(field, value, gotValue))
 			} else {
 				add([]difference{{field, "theirs", value, nil}}, 1)
 			}
 		}
-		for name, value := range mine {
-			if _, ok := theirs[name]; !ok {
+		for name, value := range got {
+			if _, ok := reference[name]; !ok {
 				add([]difference{{strings.TrimPrefix(at+"."+name, "."), "ours", nil, value}}, 1)
 			}
 		}
 		return found, count
 	case []any:
-		mine, ok := ours.([]any)
+		got, ok := gateway.([]any)
 		if !ok {
-			return []difference{{at, "type", theirs, ours}}, 1
+			return []difference{{at, "type", reference, gateway}}, 1
 		}
-		seen[at] = seen[at] || len(theirs) > 0
-		if len(theirs) != len(mine) {
-			return []difference{{at, "value", theirs, ours}}, 1
+		seen[at] = seen[at] || len(reference) > 0
+		if len(reference) != len(got) {
+			return []difference{{at, "value", reference, gateway}}, 1
 		}
-		for i := range theirs {
-			add(seen.compare(at+"[]", theirs[i], mine[i]))
+		for i := range reference {
+			add(seen.compare(at+"[]", reference[i], got[i]))
 		}
 		return found, count
 	}
-	seen[at] = seen[at] || said(theirs)
-	if a, b := fmt.Sprintf("%T", theirs), fmt.Sprintf("%T", ours); a != b {
-		return []difference{{at, "type", theirs, ours}}, 1
+	seen[at] = seen[at] || isSet(reference)
+	if a, b := fmt.Sprintf("%T", reference), fmt.Sprintf("%T", gateway); a != b {
+		return []difference{{at, "type", reference, gateway}}, 1
 	}
-	if theirs != ours && !sameNumber(theirs, ours) {
-		return []difference{{at, "value", theirs, ours}}, 1
+	if reference != gateway && !sameNumber(reference, gateway) {
+		return []difference{{at, "value", reference, gateway}}, 1
 	}
 	return nil, 1
 }
 
-// said reports whether a value differs from the default.
-func said(v any) bool {
+// isSet reports whether a value differs from the default.
+func isSet(v any) bool {
 	return !slices.Contains([]string{"<nil>", "", "0", "0.0", "false"}, fmt.Sprint(v))
 }
 
 // sameNumber reports whether two fractions differ only in their notation. Slurm
 // writes 17 digits. The gateway writes as many as distinguish the number from
 // all others.
-func sameNumber(theirs, ours any) bool {
-	a, ok := theirs.(json.Number)
-	b, _ := ours.(json.Number)
+func sameNumber(reference, gateway any) bool {
+	a, ok := reference.(json.Number)
+	b, _ := gateway.(json.Number)
 	if !ok || strings.ContainsAny(string(a), ".e") != strings.ContainsAny(string(b), ".e") {
 		return false
 	}
 	x, err := a.Float64()
-	y, wrong := b.Float64()
-	return err == nil && wrong == nil && strings.ContainsAny(string(a), ".e") && x == y
+	y, errB := b.Float64()
+	return err == nil && errB == nil && strings.ContainsAny(string(a), ".e") && x == y
 }

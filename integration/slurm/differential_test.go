@@ -20,19 +20,19 @@ import (
 // tries every GET that both of them serve. docs/DIFFERENCES.md lists the
 // permitted differences.
 func TestDifferential(t *testing.T) {
-	m := fresh(t)
+	m := freshCluster(t)
 	if m.release == "22.05" {
 		t.Skip("the gateway of 22.05 serves v0.0.36 to v0.0.38, none of which is served here")
 	}
-	m.furnish(t)
+	m.populate(t)
 	m.reference(t)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
-	jobs["plain"] = m.plain(t)
+	jobs["plain"] = m.submitPlain(t)
 	excepted := readExceptions(t, "../../docs/DIFFERENCES.md")
 	seen := m.compareGETs(t, excepted, true)
-	m.silent(t, excepted, seen)
+	m.checkSilent(t, excepted, seen)
 	for _, e := range excepted {
-		if has(e.releases, m.release) && !e.needed && e.how != "moves" {
+		if listHas(e.releases, m.release) && !e.needed && e.kind != "moves" {
 			t.Errorf("docs/DIFFERENCES.md:%d: no longer needed with %s: %s of %s", e.line, m.release, e.field, e.path)
 		}
 	}
@@ -44,13 +44,13 @@ func TestDifferential(t *testing.T) {
 // compared.
 func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) map[string]fields {
 	t.Helper()
-	theirs, ours := m.client(theirSocket), m.client(ourSocket)
-	their, our := m.document(t, theirs), m.document(t, ours)
+	reference, gateway := m.client(referenceSocket), m.client(gatewaySocket)
+	referenceOps, gatewayOps := m.document(t, reference), m.document(t, gateway)
 
 	seen, count, requests, endpoints := map[string]fields{}, 0, 0, map[string]bool{}
 	unexpected := map[string]*unexplained{}
-	for _, path := range slices.Sorted(maps.Keys(our)) {
-		operation, ok := their[path]
+	for _, path := range slices.Sorted(maps.Keys(gatewayOps)) {
+		operation, ok := referenceOps[path]
 		version, bare := cutVersion(path)
 		if !ok || version == "" {
 			continue
@@ -64,36 +64,36 @@ func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) 
 			if seen[bare] == nil {
 				seen[bare] = fields{}
 			}
-			found, n := m.differ(t, seen[bare], theirs, ours, request)
+			found, n := m.compareAnswers(t, seen[bare], reference, gateway, request)
 			count += n
-			asked := bare
+			endpoint := bare
 			if _, query, ok := strings.Cut(request, "?"); ok {
-				asked += "?" + query
+				endpoint += "?" + query
 			}
-			strange := func(d difference) bool { return !excepted.allowed(m.release, version, asked, d) }
-			found = only(found, strange)
+			isUnexpected := func(d difference) bool { return !excepted.allowed(m.release, version, endpoint, d) }
+			found = filter(found, isUnexpected)
 			for range 2 { // a difference that disappears was caused by the schedulers, which changed the cluster between the requests
 				if len(found) == 0 {
 					break
 				}
 				time.Sleep(time.Second)
-				again, _ := m.differ(t, seen[bare], theirs, ours, request)
-				found = only(found, func(d difference) bool {
-					return slices.ContainsFunc(again, func(e difference) bool { return d.field == e.field && d.how == e.how })
+				repeated, _ := m.compareAnswers(t, seen[bare], reference, gateway, request)
+				found = filter(found, func(d difference) bool {
+					return slices.ContainsFunc(repeated, func(e difference) bool { return d.field == e.field && d.kind == e.kind })
 				})
 			}
 			for _, d := range found {
-				at := bare + " " + d.field + " " + d.how
-				if unexpected[at] == nil {
-					unexpected[at] = &unexplained{first: fmt.Sprintf("%s: %v", request, d)}
+				key := bare + " " + d.field + " " + d.kind
+				if unexpected[key] == nil {
+					unexpected[key] = &unexplained{first: fmt.Sprintf("%s: %v", request, d)}
 				}
-				unexpected[at].add(version)
+				unexpected[key].add(version)
 			}
 		}
 	}
-	for _, at := range slices.Sorted(maps.Keys(unexpected)) {
-		u := unexpected[at]
-		t.Errorf("%s, %d times, %v, first %s", at, u.times, u.versions, u.first)
+	for _, key := range slices.Sorted(maps.Keys(unexpected)) {
+		u := unexpected[key]
+		t.Errorf("%s, %d times, %v, first %s", key, u.times, u.versions, u.first)
 	}
 	t.Logf("%d endpoints (versions counted), %d requests, %d fields compared", len(endpoints), requests, count)
 	if len(endpoints) < 20 {
@@ -102,22 +102,22 @@ func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) 
 	return seen
 }
 
-// plain submits a job through the gateway with almost no fields. (Slurm's
+// submitPlain submits a job through the gateway with almost no fields. (Slurm's
 // commands would set many fields by themselves.)
-func (m *machine) plain(t *testing.T) string {
+func (m *machine) submitPlain(t *testing.T) string {
 	t.Helper()
 	held := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"plain","hold":true`, 1)
-	a, err := ask(m.client(ourSocket), "POST", "/slurm/v0.0.42/job/submit", held, "X-SLURM-USER-TOKEN: "+m.token)
+	a, err := sendRequest(m.client(gatewaySocket), "POST", "/slurm/v0.0.42/job/submit", held, "X-SLURM-USER-TOKEN: "+m.token)
 	must(t, err)
-	var s shown
+	var s response
 	if err := json.Unmarshal(a.body, &s); err != nil || a.status != http.StatusOK {
 		t.Fatalf("status %d, %v: %.300s", a.status, err, a.body)
 	}
 	return s.JobID.String()
 }
 
-// only returns the differences for which keep returns true.
-func only(list []difference, keep func(difference) bool) []difference {
+// filter returns the differences for which keep returns true.
+func filter(list []difference, keep func(difference) bool) []difference {
 	return slices.DeleteFunc(list, func(d difference) bool { return !keep(d) })
 }
 
@@ -147,7 +147,7 @@ type operation struct {
 // document returns a gateway's GET operations by path.
 func (m *machine) document(t *testing.T, c *http.Client) map[string]operation {
 	t.Helper()
-	a, err := ask(c, "GET", "/openapi/v3", "", "X-SLURM-USER-TOKEN: "+m.token)
+	a, err := sendRequest(c, "GET", "/openapi/v3", "", "X-SLURM-USER-TOKEN: "+m.token)
 	must(t, err)
 	var document struct {
 		Paths map[string]map[string]json.RawMessage
@@ -157,7 +157,7 @@ func (m *machine) document(t *testing.T, c *http.Client) map[string]operation {
 	}
 	list := map[string]operation{}
 	for path, methods := range document.Paths {
-		if text, ok := methods["get"]; ok && !changing.MatchString(path) {
+		if text, ok := methods["get"]; ok && !changingGET.MatchString(path) {
 			var o operation
 			must(t, json.Unmarshal(text, &o))
 			list[strings.TrimSuffix(path, "/")] = o
@@ -166,8 +166,8 @@ func (m *machine) document(t *testing.T, c *http.Client) map[string]operation {
 	return list
 }
 
-// changing are the GETs that change something.
-var changing = regexp.MustCompile(`/(reconfigure|requeue)/?$`)
+// changingGET are the GETs that change something.
+var changingGET = regexp.MustCompile(`/(reconfigure|requeue)/?$`)
 
 var versioned = regexp.MustCompile(`^(/slurm(?:db)?)/(v0\.0\.\d+)(/.*)$`)
 
@@ -178,8 +178,8 @@ func cutVersion(path string) (version, bare string) {
 	return "", path
 }
 
-// named returns the names to request for each path.
-func (m *machine) named() map[string][]string {
+// pathNames returns the names to request for each path.
+func (m *machine) pathNames() map[string][]string {
 	ids := slices.Sorted(maps.Values(jobs))
 	return map[string][]string{
 		"/slurm/job/{job_id}":                   append(slices.Clone(ids), jobs["array"]+"_2", "999999"),
@@ -234,7 +234,7 @@ func (m *machine) requests(t *testing.T, path, bare string, o operation) (list [
 	plain := []string{path}
 	if before, after, ok := strings.Cut(path, "{"); ok {
 		_, after, _ = strings.Cut(after, "}")
-		names := m.named()[bare]
+		names := m.pathNames()[bare]
 		if names == nil {
 			t.Errorf("there are no names to request from %s", path)
 		}
@@ -262,39 +262,39 @@ func (m *machine) requests(t *testing.T, path, bare string, o operation) (list [
 // fatal matches requests that crash slurmrestd 24.11.
 var fatal = regexp.MustCompile(`/wckeys/?\?usage_`)
 
-var unwritable = regexp.MustCompile(`: *(-?Infinity|NaN)\b`)
+var nonJSONNumber = regexp.MustCompile(`: *(-?Infinity|NaN)\b`)
 
-// differ sends a request to both gateways: to theirs, to ours, and again to
+// compareAnswers sends a request to both gateways: to theirs, to ours, and again to
 // theirs. A field in our answer counts as equal if it is the same as in one of
 // the other two answers.
-func (m *machine) differ(t *testing.T, seen fields, theirs, ours *http.Client, request string) ([]difference, int) {
+func (m *machine) compareAnswers(t *testing.T, seen fields, reference, gateway *http.Client, request string) ([]difference, int) {
 	t.Helper()
 	header := "X-SLURM-USER-TOKEN: " + m.admin
 	get := func(c *http.Client) (status any, body any) {
-		a, err := ask(c, "GET", request, "", header)
+		a, err := sendRequest(c, "GET", request, "", header)
 		must(t, err)
 		// slurmrestd writes numbers that JSON does not have.
-		d := json.NewDecoder(bytes.NewReader(unwritable.ReplaceAll(a.body, []byte(`: "$1"`))))
+		d := json.NewDecoder(bytes.NewReader(nonJSONNumber.ReplaceAll(a.body, []byte(`: "$1"`))))
 		d.UseNumber() // so that 2.0 differs from 2
 		if err := d.Decode(&body); err != nil && len(a.body) > 0 {
 			t.Fatalf("status %d, %v: %.300s", a.status, err, a.body)
 		}
 		return json.Number(fmt.Sprint(a.status)), body
 	}
-	status, before := get(theirs)
-	mine, body := get(ours)
-	_, after := get(theirs)
-	if status != mine {
-		return []difference{{"status", "value", status, mine}}, 1
+	status, before := get(reference)
+	gatewayStatus, body := get(gateway)
+	_, after := get(reference)
+	if status != gatewayStatus {
+		return []difference{{"status", "value", status, gatewayStatus}}, 1
 	}
 	if status != json.Number("200") {
 		return nil, 1 // our error texts differ from Slurm's
 	}
 	found, n := seen.compare("", before, body)
-	again, _ := seen.compare("", after, body)
-	still := map[string]bool{}
-	for _, d := range again {
-		still[d.field+d.how] = true
+	repeated, _ := seen.compare("", after, body)
+	persistent := map[string]bool{}
+	for _, d := range repeated {
+		persistent[d.field+d.kind] = true
 	}
-	return slices.DeleteFunc(found, func(d difference) bool { return !still[d.field+d.how] }), n
+	return slices.DeleteFunc(found, func(d difference) bool { return !persistent[d.field+d.kind] }), n
 }

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// furnish fills the cluster with examples of everything that an answer can
+// populate fills the cluster with examples of everything that an answer can
 // contain: jobs in many states, reservations, drained nodes, limits. It uses
 // only Slurm's commands. A command that a release does not support is logged.
-func (m *machine) furnish(t *testing.T) {
+func (m *machine) populate(t *testing.T) {
 	t.Helper()
-	m.furnishAccounting(t)
-	m.furnishNodes(t)
-	m.furnishJobs(t)
+	m.populateAccounting(t)
+	m.populateNodes(t)
+	m.populateJobs(t)
 	time.Sleep(6 * time.Second) // until the accounting daemon has the records, and the schedulers have run
 }
 
@@ -25,8 +25,8 @@ func (m *machine) attempt(t *testing.T, user, command string) {
 	}
 }
 
-// furnishNodes changes nodes and creates reservations.
-func (m *machine) furnishNodes(t *testing.T) {
+// populateNodes changes nodes and creates reservations.
+func (m *machine) populateNodes(t *testing.T) {
 	for _, set := range []string{
 		"NodeName=n01 State=DRAIN Reason=smells-of-smoke",
 		"NodeName=n02 Comment=a-comment Extra=an-extra",
@@ -52,9 +52,9 @@ func (m *machine) furnishNodes(t *testing.T) {
 	}
 }
 
-// furnishAccounting sets limits and shares of users. No limit is so low that it
-// affects a job of furnishJobs.
-func (m *machine) furnishAccounting(t *testing.T) {
+// populateAccounting sets limits and shares of users. No limit is so low that it
+// affects a job of populateJobs.
+func (m *machine) populateAccounting(t *testing.T) {
 	for _, change := range []string{
 		"add qos full description=everything-set priority=50 flags=DenyOnLimit,NoDecay,OverPartQOS gracetime=60",
 		"add user bob account=physics partition=debug",

@@ -9,9 +9,9 @@ import (
 
 var jobs map[string]string // numbers of the jobs, by name
 
-// furnishJobs submits jobs that differ in their requests and in their final
+// populateJobs submits jobs that differ in their requests and in their final
 // states.
-func (m *machine) furnishJobs(t *testing.T) {
+func (m *machine) populateJobs(t *testing.T) {
 	script := "#!/bin/sh\n# " + strings.Repeat("a long script ", 500) + "\nexit 0\n"
 	must(t, os.WriteFile(filepath.Join(m.root, "tmp/long.sh"), []byte(script), 0o755))
 	big := "BIG=" + strings.Repeat("x", 100_000)

@@ -15,26 +15,26 @@ import (
 // for the version's number, JOB for a new held job, RUNS for a running job, and
 // RECORD for a job that the accounting daemon has recorded.
 type call struct {
-	ready  []string // commands that create the objects of the request
+	setup  []string // commands that create the objects of the request
 	path   string   // "": the path of the operation
 	body   string
 	status int    // 0: 200
-	why    string // reason for another status than 200
+	reason string // reason for another status than 200
 	since  string // first release that has the operation; with an older release the answer is 501
 }
 
 // Commands that create objects. Each begins with the user who runs it.
 const (
-	account  = "slurm sacctmgr -i -Q add account opN"
-	user     = "slurm sacctmgr -i -Q add user uN account=opN"
-	reserved = "root scontrol create reservation ReservationName=opN StartTime=now+3days Duration=60 Nodes=n02 Users=alice Flags=overlap"
-	job      = `{"script": "#!/bin/sh\n", "job": {"hold": true, "current_working_directory": "/tmp", "standard_output": "/dev/null", "environment": ["A=1"]}}`
+	addAccount     = "slurm sacctmgr -i -Q add account opN"
+	addUser        = "slurm sacctmgr -i -Q add user uN account=opN"
+	addReservation = "root scontrol create reservation ReservationName=opN StartTime=now+3days Duration=60 Nodes=n02 Users=alice Flags=overlap"
+	heldJobBody    = `{"script": "#!/bin/sh\n", "job": {"hold": true, "current_working_directory": "/tmp", "standard_output": "/dev/null", "environment": ["A=1"]}}`
 )
 
 // calls has the requests for operations, by "METHOD path" without the version.
 // All operations that are not in calls are GETs that need no preparation.
 var calls = map[string]call{
-	"POST /slurm/job/submit":                       {body: job},
+	"POST /slurm/job/submit":                       {body: heldJobBody},
 	"POST /slurm/job/allocate":                     {body: `{"job": {"name": "opN", "current_working_directory": "/tmp", "environment": ["A=1"]}}`},
 	"GET /slurm/job/{job_id}":                      {path: "/slurm/job/JOB"},
 	"POST /slurm/job/{job_id}":                     {path: "/slurm/job/JOB", body: `{"comment": "opN"}`},
@@ -47,25 +47,25 @@ var calls = map[string]call{
 	"POST /slurm/node/{node_name}":                 {path: "/slurm/node/n01", body: `{"comment": "opN"}`},
 	"POST /slurm/nodes/":                           {body: `{"name": "n01", "extra": "opN"}`},
 	"POST /slurm/new/node/":                        {body: `{"node_conf": "NodeName=newN CPUs=1 State=CLOUD"}`},
-	"DELETE /slurm/node/{node_name}":               {ready: []string{"root scontrol create NodeName=dynN CPUs=1 State=CLOUD"}, path: "/slurm/node/dynN"},
+	"DELETE /slurm/node/{node_name}":               {setup: []string{"root scontrol create NodeName=dynN CPUs=1 State=CLOUD"}, path: "/slurm/node/dynN"},
 	"GET /slurm/partition/{partition_name}":        {path: "/slurm/partition/debug"},
-	"DELETE /slurm/partition/{partition_name}":     {ready: []string{"root scontrol create PartitionName=opN Nodes=node1"}, path: "/slurm/partition/opN"},
+	"DELETE /slurm/partition/{partition_name}":     {setup: []string{"root scontrol create PartitionName=opN Nodes=node1"}, path: "/slurm/partition/opN"},
 	"POST /slurm/partitions/":                      {body: `{"partitions": [{"name": "newN", "nodes": {"configured": "node1"}}]}`},
-	"GET /slurm/reservation/{reservation_name}":    {ready: []string{reserved}, path: "/slurm/reservation/opN"},
-	"DELETE /slurm/reservation/{reservation_name}": {ready: []string{reserved}, path: "/slurm/reservation/opN"},
+	"GET /slurm/reservation/{reservation_name}":    {setup: []string{addReservation}, path: "/slurm/reservation/opN"},
+	"DELETE /slurm/reservation/{reservation_name}": {setup: []string{addReservation}, path: "/slurm/reservation/opN"},
 	"POST /slurm/reservation":                      {body: `{"name": "newN", "start_time": 2000000000, "duration": 60, "users": ["alice"], "node_list": ["n03"], "flags": ["OVERLAP"]}`},
 	"POST /slurm/reservations/":                    {body: `{"reservations": [{"name": "moreN", "start_time": 2000000000, "duration": 60, "users": ["alice"], "node_list": ["n04"], "flags": ["OVERLAP"]}]}`},
 
 	"GET /slurmdb/account/{account_name}":    {path: "/slurmdb/account/physics"},
-	"DELETE /slurmdb/account/{account_name}": {ready: []string{account}, path: "/slurmdb/account/opN"},
+	"DELETE /slurmdb/account/{account_name}": {setup: []string{addAccount}, path: "/slurmdb/account/opN"},
 	"POST /slurmdb/accounts/":                {body: `{"accounts": [{"name": "newN", "description": "d", "organization": "o"}]}`},
 	"POST /slurmdb/accounts_association/":    {body: `{"association_condition": {"accounts": ["assocN"], "clusters": ["lab"]}}`, since: "23.11"},
 	"GET /slurmdb/association/":              {path: "/slurmdb/association/?account=physics&user=alice&cluster=lab"},
-	"DELETE /slurmdb/association/":           {ready: []string{account, user}, path: "/slurmdb/association/?account=opN&user=uN&cluster=lab"},
-	"DELETE /slurmdb/associations/":          {ready: []string{account, user}, path: "/slurmdb/associations/?account=opN&user=uN&cluster=lab"},
-	"POST /slurmdb/associations/":            {ready: []string{account}, body: `{"associations": [{"account": "opN", "cluster": "lab", "user": "", "shares_raw": 3}]}`},
+	"DELETE /slurmdb/association/":           {setup: []string{addAccount, addUser}, path: "/slurmdb/association/?account=opN&user=uN&cluster=lab"},
+	"DELETE /slurmdb/associations/":          {setup: []string{addAccount, addUser}, path: "/slurmdb/associations/?account=opN&user=uN&cluster=lab"},
+	"POST /slurmdb/associations/":            {setup: []string{addAccount}, body: `{"associations": [{"account": "opN", "cluster": "lab", "user": "", "shares_raw": 3}]}`},
 	"GET /slurmdb/cluster/{cluster_name}":    {path: "/slurmdb/cluster/lab"},
-	"DELETE /slurmdb/cluster/{cluster_name}": {ready: []string{"slurm sacctmgr -i -Q add cluster opN"}, path: "/slurmdb/cluster/opN"},
+	"DELETE /slurmdb/cluster/{cluster_name}": {setup: []string{"slurm sacctmgr -i -Q add cluster opN"}, path: "/slurmdb/cluster/opN"},
 	"POST /slurmdb/clusters/":                {body: `{"clusters": [{"name": "newN"}]}`},
 	"GET /slurmdb/instance/":                 {since: "23.11"},
 	"GET /slurmdb/instances/":                {since: "23.11"},
@@ -75,25 +75,25 @@ var calls = map[string]call{
 	"POST /slurmdb/job/{job_id}":             {path: "/slurmdb/job/RECORD", body: `{"comment": {"job": "opN"}}`},
 	"POST /slurmdb/jobs/":                    {body: `{"job_id_list": ["RECORD"], "job_rec": {"comment": {"job": "opN"}}}`},
 	"GET /slurmdb/qos/{qos}":                 {path: "/slurmdb/qos/quick"},
-	"DELETE /slurmdb/qos/{qos}":              {ready: []string{"slurm sacctmgr -i -Q add qos opN"}, path: "/slurmdb/qos/opN"},
+	"DELETE /slurmdb/qos/{qos}":              {setup: []string{"slurm sacctmgr -i -Q add qos opN"}, path: "/slurmdb/qos/opN"},
 	"POST /slurmdb/qos/":                     {body: `{"qos": [{"name": "newN"}]}`},
-	"POST /slurmdb/tres/":                    {body: `{"TRES": [{"type": "gres", "name": "opN"}]}`, status: 501, why: "no release of Slurm makes one by request"},
+	"POST /slurmdb/tres/":                    {body: `{"TRES": [{"type": "gres", "name": "opN"}]}`, status: 501, reason: "no release of Slurm makes one by request"},
 	"GET /slurmdb/user/{name}":               {path: "/slurmdb/user/alice"},
-	"DELETE /slurmdb/user/{name}":            {ready: []string{account, user}, path: "/slurmdb/user/uN"},
+	"DELETE /slurmdb/user/{name}":            {setup: []string{addAccount, addUser}, path: "/slurmdb/user/uN"},
 	"POST /slurmdb/users/":                   {body: `{"users": [{"name": "newN"}]}`},
 	"POST /slurmdb/users_association/":       {body: `{"association_condition": {"users": ["assocN"], "accounts": ["physics"], "clusters": ["lab"]}, "user": {}}`, since: "23.11"},
 	"GET /slurmdb/wckey/{id}":                {path: "/slurmdb/wckey/WCKEY"},
-	"DELETE /slurmdb/wckey/{id}":             {ready: []string{"slurm sacctmgr -i -Q add user bob wckey=opN cluster=lab"}, path: "/slurmdb/wckey/opN"},
+	"DELETE /slurmdb/wckey/{id}":             {setup: []string{"slurm sacctmgr -i -Q add user bob wckey=opN cluster=lab"}, path: "/slurmdb/wckey/opN"},
 	"POST /slurmdb/wckeys/":                  {body: `{"wckeys": [{"name": "newN", "cluster": "lab", "user": "alice"}]}`},
 	"POST /util/hostlist":                    {body: `{"hostnames": ["n1", "n2"]}`},
 	"POST /util/hostnames":                   {body: `{"hostlist": "n[1-2]"}`},
 }
 
-var inPath = regexp.MustCompile(`/(v0\.0\.(\d+))/`)
+var versionInPath = regexp.MustCompile(`/(v0\.0\.(\d+))/`)
 
-// declared returns the rows of api/testdata/paths.tsv: version, method and
+// declaredOperations returns the rows of api/testdata/paths.tsv: version, method and
 // path.
-func declared(t *testing.T) (rows [][3]string) {
+func declaredOperations(t *testing.T) (rows [][3]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../api/testdata/paths.tsv")
 	must(t, err)
@@ -108,8 +108,8 @@ func declared(t *testing.T) (rows [][3]string) {
 	return rows
 }
 
-// moreNodes permits nodes that the cluster's configuration does not name.
-func (m *machine) moreNodes(t *testing.T) {
+// allowMoreNodes permits nodes that the cluster's configuration does not name.
+func (m *machine) allowMoreNodes(t *testing.T) {
 	t.Helper()
 	file := filepath.Join(m.root, "etc/slurm/slurm.conf")
 	text, err := os.ReadFile(file)
@@ -126,26 +126,26 @@ func (m *machine) moreNodes(t *testing.T) {
 // TestOperations requests every operation that slurmrestd declares, once in
 // each version, and checks that it succeeds.
 func TestOperations(t *testing.T) {
-	m := fresh(t)
-	m.moreNodes(t)
-	gateway := m.client(ourSocket)
+	m := freshCluster(t)
+	m.allowMoreNodes(t)
+	gateway := m.client(gatewaySocket)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
-	root, err := m.tokenOf("root")
+	root, err := m.createToken("root")
 	must(t, err)
 	m.run(t, "slurm", "sacctmgr", "-i", "-Q", "add", "user", "alice", "wckey=one")
 	m.wckey, _, _ = strings.Cut(m.run(t, "root", "sacctmgr", "-nP", "show", "wckey", "where", "wckey=one", "format=id"), "\n")
-	record := m.run(t, "alice", append(batch, "-H")...)
+	record := m.run(t, "alice", append(sbatchCommand, "-H")...)
 	var running []string
 	for range 5 {
-		running = append(running, m.run(t, "alice", batch...))
+		running = append(running, m.run(t, "alice", sbatchCommand...))
 	}
 	eventually(t, "jobs run and are recorded", func() bool {
 		return strings.Count(m.run(t, "root", "squeue", "-h", "-t", "RUNNING", "-o", "%i,"), ",") == len(running) &&
 			m.run(t, "root", "sacct", "-nXP", "-j", record, "-o", "jobid") != ""
 	})
 	statuses, used := map[int]int{}, map[string]bool{}
-	for _, row := range declared(t) {
-		number := inPath.FindStringSubmatch(row[2])[2]
+	for _, row := range declaredOperations(t) {
+		number := versionInPath.FindStringSubmatch(row[2])[2]
 		bare := row[1] + " " + strings.Replace(row[2], "/"+row[0], "", 1)
 		c := calls[bare]
 		used[bare] = true
@@ -155,11 +155,11 @@ func TestOperations(t *testing.T) {
 			path = strings.Replace(path, "/slurmdb/", "/slurmdb/"+row[0]+"/", 1)
 		}
 		words := strings.NewReplacer("opN", "op"+number, "newN", "new"+number, "moreN", "more"+number, "dynN", "dyn"+number, "uN", "u"+number,
-			"assocN", "assoc"+number, "confN", "conf"+number, "WCKEY", m.wckey, "RECORD", record, "RUNS", running[0], "JOB", m.readied(t, c, number))
+			"assocN", "assoc"+number, "confN", "conf"+number, "WCKEY", m.wckey, "RECORD", record, "RUNS", running[0], "JOB", m.prepareCall(t, c, number))
 		if strings.Contains(c.path+c.body, "RUNS") {
 			running = running[1:]
 		}
-		a, err := ask(gateway, row[1], words.Replace(path), words.Replace(c.body), "X-SLURM-USER-TOKEN: "+root)
+		a, err := sendRequest(gateway, row[1], words.Replace(path), words.Replace(c.body), "X-SLURM-USER-TOKEN: "+root)
 		must(t, err)
 		want := http.StatusOK
 		switch {
@@ -170,9 +170,9 @@ func TestOperations(t *testing.T) {
 		}
 		// After a reconfiguration slurmctld hands over to another process, which
 		// does not know what the old one has created meanwhile.
-		if a.status != want && row[1] == "GET" && len(c.ready) > 0 {
-			m.readied(t, c, number)
-			a, err = ask(gateway, row[1], words.Replace(path), words.Replace(c.body), "X-SLURM-USER-TOKEN: "+root)
+		if a.status != want && row[1] == "GET" && len(c.setup) > 0 {
+			m.prepareCall(t, c, number)
+			a, err = sendRequest(gateway, row[1], words.Replace(path), words.Replace(c.body), "X-SLURM-USER-TOKEN: "+root)
 			must(t, err)
 		}
 		statuses[a.status]++
@@ -191,19 +191,19 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// batch is a command that submits a job.
-var batch = []string{"sbatch", "--parsable", "-o", "/dev/null", "--wrap=sleep 600"}
+// sbatchCommand is a command that submits a job.
+var sbatchCommand = []string{"sbatch", "--parsable", "-o", "/dev/null", "--wrap=sleep 600"}
 
-// readied runs a call's commands. If the call needs a held job, it returns the
+// prepareCall runs a call's commands. If the call needs a held job, it returns the
 // job's number.
-func (m *machine) readied(t *testing.T, c call, number string) string {
+func (m *machine) prepareCall(t *testing.T, c call, number string) string {
 	t.Helper()
-	for _, line := range c.ready {
+	for _, line := range c.setup {
 		words := strings.Fields(regexp.MustCompile(`(op|u|dyn)N\b`).ReplaceAllString(line, "${1}"+number))
 		m.try(words[0], words[1:]...) // an earlier operation may have created it
 	}
 	if strings.Contains(c.path+c.body, "JOB") {
-		return m.run(t, "alice", append(batch, "-H")...)
+		return m.run(t, "alice", append(sbatchCommand, "-H")...)
 	}
 	return ""
 }
@@ -212,23 +212,23 @@ func (m *machine) readied(t *testing.T, c call, number string) string {
 // that takes a body, in each version. All must be refused, and the cluster must
 // not change.
 func TestInvalidBodies(t *testing.T) {
-	m := fresh(t)
+	m := freshCluster(t)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
-	c := m.client(ourSocket)
-	root, err := m.tokenOf("root")
+	c := m.client(gatewaySocket)
+	root, err := m.createToken("root")
 	must(t, err)
 	held := m.run(t, "alice", "sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap=true")
 	eventually(t, "the job is recorded", func() bool { return m.run(t, "root", "sacct", "-nXP", "-j", held, "-o", "jobid") != "" })
 	before, statuses := m.state(t), map[int]int{}
-	for _, row := range declared(t) {
+	for _, row := range declaredOperations(t) {
 		bare := row[1] + " " + strings.Replace(row[2], "/"+row[0], "", 1)
 		valid := calls[bare].body
 		if valid == "" {
 			continue
 		}
 		path := strings.NewReplacer("{job_id}", held, "{node_name}", "n01").Replace(row[2])
-		for _, body := range invalid(valid) {
-			a, err := ask(c, row[1], path, body, "X-SLURM-USER-TOKEN: "+root, "Content-Type: application/json")
+		for _, body := range invalidBodies(valid) {
+			a, err := sendRequest(c, row[1], path, body, "X-SLURM-USER-TOKEN: "+root, "Content-Type: application/json")
 			must(t, err)
 			statuses[a.status]++
 			if a.status < 400 || a.status >= 500 && a.status != calls[bare].status {
@@ -238,7 +238,7 @@ func TestInvalidBodies(t *testing.T) {
 	}
 	t.Logf("statuses: %v", statuses)
 	if after := m.state(t); after != before {
-		t.Errorf("changed from\n%s\nto\n%s", without(before, after), without(after, before))
+		t.Errorf("changed from\n%s\nto\n%s", linesNotIn(before, after), linesNotIn(after, before))
 	}
 }
 
@@ -259,10 +259,10 @@ func (m *machine) state(t *testing.T) string {
 	return strings.Join(lines, "\n")
 }
 
-// invalid returns bodies that can't be understood: a text that is not JSON,
+// invalidBodies returns bodies that can't be understood: a text that is not JSON,
 // JSON that is not an object, and variants of the valid body that have a value
 // of another type in one place.
-func invalid(valid string) []string {
+func invalidBodies(valid string) []string {
 	list := []string{"{", "[]", "null", `"x"`, "1", valid[1:], valid + "}", valid[:len(valid)-1], strings.Replace(valid, ":", "", 1), strings.Replace(valid, `"`, "", 1)}
 	for _, place := range regexp.MustCompile(`: ("[^"]*"|true|\d+|\[[^][]*\]|\[\{[^][]*\}\])`).FindAllStringSubmatchIndex(valid, -1) {
 		list = append(list, valid[:place[2]]+`[[{}]]`+valid[place[3]:])

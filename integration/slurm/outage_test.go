@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// limit is longer than any request may take, whatever happens to the daemons.
+// maxDuration is longer than any request may take, whatever happens to the daemons.
 // The gateway gives a controller 10 seconds for an answer, unless
 // MessageTimeout sets another limit.
-const limit = 45 * time.Second
+const maxDuration = 45 * time.Second
 
 // signal sends a daemon of the cluster a signal.
 func (m *machine) signal(t *testing.T, name, signal string) {
@@ -38,19 +38,19 @@ func (m *machine) restart(t *testing.T, name string) {
 	must(t, err)
 }
 
-// status returns the status of an answer and the code of its first error. It
+// requestStatus returns the status of an answer and the code of its first error. It
 // fails the test when the answer takes too long.
-func status(t *testing.T, c *http.Client, path, token string) (int, string) {
+func requestStatus(t *testing.T, c *http.Client, path, token string) (int, string) {
 	t.Helper()
-	begun := time.Now()
+	start := time.Now()
 	var headers []string
 	if token != "" {
 		headers = append(headers, "X-SLURM-USER-TOKEN: "+token)
 	}
-	a, err := ask(c, "GET", path, "", headers...)
+	a, err := sendRequest(c, "GET", path, "", headers...)
 	must(t, err)
-	if took := time.Since(begun); took > limit {
-		t.Errorf("%s took %v", path, took)
+	if elapsed := time.Since(start); elapsed > maxDuration {
+		t.Errorf("%s took %v", path, elapsed)
 	}
 	var body struct{ Errors []struct{ Code string } }
 	if err := json.Unmarshal(a.body, &body); err != nil {
@@ -84,41 +84,41 @@ func (d *daemon) descriptors(t *testing.T) int {
 // be served again without any action, and no more descriptors may be open than
 // before.
 func TestOutage(t *testing.T) {
-	m := real(t)
+	m := useCluster(t)
 	gateway := m.gateway(t, "-u", "nobody", "-g", "nogroup")
-	c := m.client(ourSocket)
+	c := m.client(gatewaySocket)
 	const jobs, accounts = "/slurm/v0.0.42/jobs", "/slurmdb/v0.0.42/accounts"
 	want := func(t *testing.T, path string, want int) {
 		t.Helper()
-		if got, code := status(t, c, path, m.token); got != want {
+		if got, code := requestStatus(t, c, path, m.token); got != want {
 			t.Errorf("%s: status %d (%s), want %d", path, got, code, want)
 		}
 	}
-	returns := func(t *testing.T, path string) {
+	awaitServed := func(t *testing.T, path string) {
 		t.Helper()
 		eventually(t, path+" is answered again", func() bool {
-			got, _ := status(t, c, path, m.token)
+			got, _ := requestStatus(t, c, path, m.token)
 			return got == http.StatusOK
 		})
 	}
-	returns(t, jobs)
-	returns(t, accounts)
-	busy := func() {
+	awaitServed(t, jobs)
+	awaitServed(t, accounts)
+	useAllWorkers := func() {
 		t.Helper()
 		for range 20 { // each worker gets some requests and opens its permanent descriptors
-			one := m.client(ourSocket)
+			client := m.client(gatewaySocket)
 			for _, path := range []string{jobs, accounts} {
-				if got, code := status(t, one, path, m.token); got != http.StatusOK {
+				if got, code := requestStatus(t, client, path, m.token); got != http.StatusOK {
 					t.Errorf("%s: status %d (%s)", path, got, code)
 				}
 			}
-			one.CloseIdleConnections()
+			client.CloseIdleConnections()
 		}
 	}
-	busy()
+	useAllWorkers()
 	before := gateway.descriptors(t)
 	defer func() { // after the subtests
-		busy()
+		useAllWorkers()
 		var after int
 		eventually(t, "the gateway has as few descriptors as before", func() bool {
 			after = gateway.descriptors(t)
@@ -130,24 +130,24 @@ func TestOutage(t *testing.T) {
 	t.Run("slurmctld is killed", func(t *testing.T) {
 		m.signal(t, "slurmctld", "KILL")
 		want(t, jobs, http.StatusServiceUnavailable)
-		a, err := ask(c, "POST", "/slurm/v0.0.42/job/submit", submission("/dev/null"), "X-SLURM-USER-TOKEN: "+m.token)
+		a, err := sendRequest(c, "POST", "/slurm/v0.0.42/job/submit", submission("/dev/null"), "X-SLURM-USER-TOKEN: "+m.token)
 		if err != nil || a.status != http.StatusServiceUnavailable {
 			t.Errorf("submit: %v, status %d: %.300s", err, a.status, a.body)
 		}
-		a, err = ask(c, "GET", "/slurm/v0.0.42/ping", "", "X-SLURM-USER-TOKEN: "+m.token)
+		a, err = sendRequest(c, "GET", "/slurm/v0.0.42/ping", "", "X-SLURM-USER-TOKEN: "+m.token)
 		if err != nil || !strings.Contains(string(a.body), "DOWN") && a.status == http.StatusOK {
 			t.Errorf("ping: %v, status %d: %.300s", err, a.status, a.body)
 		}
 		m.restart(t, "slurmctld")
-		returns(t, jobs)
+		awaitServed(t, jobs)
 	})
 	t.Run("slurmctld is stopped", func(t *testing.T) {
 		m.signal(t, "slurmctld", "STOP")
 		defer func() {
 			m.signal(t, "slurmctld", "CONT")
-			returns(t, jobs)
+			awaitServed(t, jobs)
 		}()
-		got, code := status(t, c, jobs, m.token)
+		got, code := requestStatus(t, c, jobs, m.token)
 		if got != http.StatusServiceUnavailable && got != http.StatusGatewayTimeout && got != http.StatusBadGateway {
 			t.Errorf("status %d (%s)", got, code)
 		}
@@ -157,15 +157,15 @@ func TestOutage(t *testing.T) {
 		want(t, accounts, http.StatusServiceUnavailable)
 		want(t, jobs, http.StatusOK)
 		m.restart(t, "slurmdbd")
-		returns(t, accounts)
+		awaitServed(t, accounts)
 	})
 	t.Run("slurmdbd is stopped", func(t *testing.T) {
 		m.signal(t, "slurmdbd", "STOP")
 		defer func() {
 			m.signal(t, "slurmdbd", "CONT")
-			returns(t, accounts)
+			awaitServed(t, accounts)
 		}()
-		got, code := status(t, c, accounts, m.token)
+		got, code := requestStatus(t, c, accounts, m.token)
 		if got != http.StatusServiceUnavailable && got != http.StatusGatewayTimeout && got != http.StatusBadGateway {
 			t.Errorf("status %d (%s)", got, code)
 		}
@@ -175,26 +175,26 @@ func TestOutage(t *testing.T) {
 		m.signal(t, "munged", "KILL")
 		want(t, jobs, http.StatusOK) // a token does not need munged
 		m.restart(t, "munged")
-		returns(t, jobs)
+		awaitServed(t, jobs)
 	})
 }
 
 // TestMungedOutage checks an outage of munged. Users whom munged verifies must
 // get 503 during the outage, and be served again afterwards.
 func TestMungedOutage(t *testing.T) {
-	m := real(t)
+	m := useCluster(t)
 	alice := users[0]
 	m.gateway(t, "-u", alice.name, "-g", alice.name, "-a", "rest_auth/local")
-	c := m.as(alice.id, alice.id, ourSocket)
-	answered := func() int {
-		got, _ := status(t, c, "/slurm/v0.0.42/jobs", "")
+	c := m.clientAs(alice.id, alice.id, gatewaySocket)
+	requestJobs := func() int {
+		got, _ := requestStatus(t, c, "/slurm/v0.0.42/jobs", "")
 		return got
 	}
-	eventually(t, "the gateway answers", func() bool { return answered() == http.StatusOK })
+	eventually(t, "the gateway answers", func() bool { return requestJobs() == http.StatusOK })
 	m.signal(t, "munged", "KILL")
-	if got := answered(); got != http.StatusServiceUnavailable {
+	if got := requestJobs(); got != http.StatusServiceUnavailable {
 		t.Errorf("without munged: status %d, want 503", got)
 	}
 	m.restart(t, "munged")
-	eventually(t, "service returns", func() bool { return answered() == http.StatusOK })
+	eventually(t, "service returns", func() bool { return requestJobs() == http.StatusOK })
 }

@@ -30,23 +30,23 @@ func symptomsPage(t *testing.T) string {
 type step struct{ name, user, text string }
 
 var (
-	opening = regexp.MustCompile(`^# ([A-Z][0-9]*(?: by hand)?), .*(as root|as yourself|in the same shell)\n`)
-	wanted  = regexp.MustCompile(`(?m)# → (.+)$`)
-	waiting = 90 * time.Second // time limit of a step
+	stepHeader   = regexp.MustCompile(`^# ([A-Z][0-9]*(?: by hand)?), .*(as root|as yourself|in the same shell)\n`)
+	wantedOutput = regexp.MustCompile(`(?m)# → (.+)$`)
+	stepTimeout  = 90 * time.Second // time limit of a step
 )
 
-// followed are the steps that TestPage runs.
-var followed = []string{"A1", "A2", "A3", "A4", "A4 by hand", "A5", "A6", "B1", "B3", "B3 by hand", "B4", "B5"}
+// testedSteps are the steps that TestPage runs.
+var testedSteps = []string{"A1", "A2", "A3", "A4", "A4 by hand", "A5", "A6", "B1", "B3", "B3 by hand", "B4", "B5"}
 
 // TestPageSteps checks that TestPage runs every block of commands of the page.
 // It needs no Slurm.
 func TestPageSteps(t *testing.T) {
 	want := map[string]bool{}
-	for _, name := range followed {
+	for _, name := range testedSteps {
 		want[name] = true
 	}
 	got := map[string]bool{}
-	for name := range walk(t) {
+	for name := range readSteps(t) {
 		got[name] = true
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -54,15 +54,15 @@ func TestPageSteps(t *testing.T) {
 	}
 }
 
-// walk returns the page's steps. Blocks that continue in the same shell belong
+// readSteps returns the page's steps. Blocks that continue in the same shell belong
 // to the step before them.
-func walk(t *testing.T) map[string]step {
+func readSteps(t *testing.T) map[string]step {
 	t.Helper()
 	blocks, err := page.Blocks("../../docs/SLURM.md")
 	must(t, err)
 	found, last := map[string]step{}, ""
 	for _, b := range blocks {
-		m := opening.FindStringSubmatch(b.Text)
+		m := stepHeader.FindStringSubmatch(b.Text)
 		if m == nil {
 			t.Fatalf("docs/SLURM.md:%d: the first line must name the step and its user: # A1, WHERE, as root", b.Line)
 		}
@@ -73,7 +73,7 @@ func walk(t *testing.T) map[string]step {
 		if m[2] == "in the same shell" {
 			s.text = found[last].text + s.text
 		}
-		if _, twice := found[s.name]; twice {
+		if _, duplicate := found[s.name]; duplicate {
 			t.Fatalf("docs/SLURM.md:%d: a second step %s", b.Line, s.name)
 		}
 		last = s.name
@@ -89,9 +89,9 @@ type site struct {
 	steps map[string]step
 }
 
-// follow runs a step and fails the test unless its output contains everything
+// runStep runs a step and fails the test unless its output contains everything
 // that the page shows, in that order.
-func (s *site) follow(name string) string {
+func (s *site) runStep(name string) string {
 	s.t.Helper()
 	b, ok := s.steps[name]
 	if !ok {
@@ -106,20 +106,20 @@ func (s *site) follow(name string) string {
 		// The program timeout runs in the machine, so it can end the step
 		// together with all processes that the step started. From outside the
 		// machine, only the process that entered it can be killed.
-		ctx, cancel := context.WithTimeout(context.Background(), waiting+20*time.Second)
-		cmd := s.command(ctx, b.user, "timeout", "--kill-after=5", fmt.Sprint(waiting.Seconds()), "env", "-C", "/root/page", "HOME=/tmp/page-"+b.user, "USER="+b.user,
+		ctx, cancel := context.WithTimeout(context.Background(), stepTimeout+20*time.Second)
+		cmd := s.command(ctx, b.user, "timeout", "--kill-after=5", fmt.Sprint(stepTimeout.Seconds()), "env", "-C", "/root/page", "HOME=/tmp/page-"+b.user, "USER="+b.user,
 			"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "bash", "-ec", piece)
-		begun := time.Now()
+		start := time.Now()
 		text, err := cmd.CombinedOutput()
 		cancel()
-		if out.Write(text); err != nil && time.Since(begun) >= waiting {
-			s.t.Fatalf("step %s did not end within %v\n%s\n%s\nthe jobs:\n%s", name, waiting, piece, text, s.queue())
+		if out.Write(text); err != nil && time.Since(start) >= stepTimeout {
+			s.t.Fatalf("step %s did not end within %v\n%s\n%s\nthe jobs:\n%s", name, stepTimeout, piece, text, s.queue())
 		} else if err != nil {
 			s.t.Fatalf("step %s: %v\n%s\n%s", name, err, piece, text)
 		}
 	}
 	rest := out.String()
-	for _, w := range wanted.FindAllStringSubmatch(b.text, -1) {
+	for _, w := range wantedOutput.FindAllStringSubmatch(b.text, -1) {
 		_, after, ok := strings.Cut(rest, w[1])
 		if !ok {
 			s.t.Fatalf("step %s does not show %q:\n%s", name, w[1], out.String())
@@ -172,13 +172,13 @@ func (s *site) systemctl(words []string) {
 		if request != fmt.Sprintf("enable --now %s.socket %[1]s.service", name) {
 			s.t.Fatalf("the test has no replacement for: systemctl %s", request)
 		}
-		s.activate(name)
+		s.startService(name)
 	}
 }
 
-// setting returns the values that an installed unit has for a key, one for each
+// unitValues returns the values that an installed unit has for a key, one for each
 // line.
-func (s *site) setting(unit, key string) (values []string) {
+func (s *site) unitValues(unit, key string) (values []string) {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.root, "usr/local/lib/systemd/system", unit))
 	must(s.t, err)
@@ -188,14 +188,14 @@ func (s *site) setting(unit, key string) (values []string) {
 	return values
 }
 
-// activate starts a service as its installed units would: with sockets that
+// startService starts a service as its installed units would: with sockets that
 // another process opened, and with the units' user, environment and command.
 // The units' confinement is missing.
-func (s *site) activate(name string) {
+func (s *site) startService(name string) {
 	s.t.Helper()
 	args := []string{"systemd-socket-activate"}
 	var socket string
-	for _, address := range s.setting(name+".socket", "ListenStream") {
+	for _, address := range s.unitValues(name+".socket", "ListenStream") {
 		args = append(args, "-l", address)
 		if strings.HasPrefix(address, "/") {
 			socket = address
@@ -203,15 +203,15 @@ func (s *site) activate(name string) {
 	}
 	dir := filepath.Join(s.root, filepath.Dir(socket))
 	must(s.t, os.MkdirAll(dir, 0o755))
-	if user := s.setting(name+".service", "User"); len(user) == 1 {
+	if user := s.unitValues(name+".service", "User"); len(user) == 1 {
 		args = append(args, "setpriv", "--reuid="+user[0], "--regid="+user[0], "--clear-groups")
 	}
-	args = append(append(args, "env"), strings.Fields(strings.Join(s.setting(name+".service", "Environment"), " "))...)
-	command := strings.ReplaceAll(strings.Join(s.setting(name+".service", "ExecStart"), " "), "$SCHEDRESTD_OPTIONS", "")
+	args = append(append(args, "env"), strings.Fields(strings.Join(s.unitValues(name+".service", "Environment"), " "))...)
+	command := strings.ReplaceAll(strings.Join(s.unitValues(name+".service", "ExecStart"), " "), "$SCHEDRESTD_OPTIONS", "")
 	// systemd-socket-activate runs the service when the first client connects.
 	// The method start of machine is that client.
 	s.machine.start(s.t, name, socket, nil, append(args, strings.Fields(command)...)...)
-	must(s.t, os.Chmod(filepath.Join(s.root, socket), os.FileMode(octal(s.t, s.setting(name+".socket", "SocketMode")))))
+	must(s.t, os.Chmod(filepath.Join(s.root, socket), os.FileMode(octal(s.t, s.unitValues(name+".socket", "SocketMode")))))
 }
 
 func octal(t *testing.T, values []string) (mode uint32) {
@@ -224,11 +224,11 @@ func octal(t *testing.T, values []string) (mode uint32) {
 	return mode
 }
 
-// unpacked returns a machine on which nothing was set up yet. The archive that
+// newSite returns a machine on which nothing was set up yet. The archive that
 // "make dist" builds is in the machine's directory /root/page.
-func unpacked(t *testing.T) *site {
-	m := fresh(t)
-	s := &site{machine: m, t: t, steps: walk(t)}
+func newSite(t *testing.T) *site {
+	m := freshCluster(t)
+	s := &site{machine: m, t: t, steps: readSteps(t)}
 	work := filepath.Join(m.root, "root/page")
 	must(t, os.RemoveAll(work))
 	must(t, os.MkdirAll(work, 0o755))
@@ -259,9 +259,9 @@ func archive(t *testing.T, dir string) {
 	}
 }
 
-// withoutTokens removes the settings that step A1 adds to Slurm's
+// removeTokens removes the settings that step A1 adds to Slurm's
 // configuration.
-func (s *site) withoutTokens() {
+func (s *site) removeTokens() {
 	s.t.Helper()
 	for _, name := range []string{"slurm.conf", "slurmdbd.conf"} {
 		file := filepath.Join(s.root, "etc/slurm", name)
@@ -279,43 +279,43 @@ func (s *site) withoutTokens() {
 // TestPage follows both parts of docs/SLURM.md, from a Slurm without tokens to
 // a user's jobs.
 func TestPage(t *testing.T) {
-	s := unpacked(t)
+	s := newSite(t)
 	alice := users[0]
-	s.withoutTokens()
-	s.follow("A1")
-	s.follow("A2")
-	s.follow("A3")
+	s.removeTokens()
+	s.runStep("A1")
+	s.runStep("A2")
+	s.runStep("A3")
 	t.Run("tokens", func(t *testing.T) {
 		s := &site{s.machine, t, s.steps}
-		s.follow("A4")
-		s.follow("A5")
-		s.submitted("A6", alice.name, alice.id, "first")
+		s.runStep("A4")
+		s.runStep("A5")
+		s.runSubmitStep("A6", alice.name, alice.id, "first")
 	})
 	t.Run("tokens, by hand", func(t *testing.T) {
 		s := &site{s.machine, t, s.steps}
-		s.byHand("A4 by hand", "curl -sS http://127.0.0.1:6820/readyz")
-		s.submitted("A6", alice.name, alice.id, "first")
+		s.runByHand("A4 by hand", "curl -sS http://127.0.0.1:6820/readyz")
+		s.runSubmitStep("A6", alice.name, alice.id, "first")
 	})
 	t.Run("users", func(t *testing.T) {
 		s := &site{s.machine, t, s.steps}
-		s.follow("B1")
-		s.follow("B3")
-		s.submitted("B4", alice.name, alice.id, "second")
-		if out := s.follow("B5"); !regexp.MustCompile(`(?m)^root +schedrestd$`).MatchString(out) ||
+		s.runStep("B1")
+		s.runStep("B3")
+		s.runSubmitStep("B4", alice.name, alice.id, "second")
+		if out := s.runStep("B5"); !regexp.MustCompile(`(?m)^root +schedrestd$`).MatchString(out) ||
 			!regexp.MustCompile(`(?m)^alice +schedrestd-work$`).MatchString(out) {
 			t.Errorf("want a parent of root's and a worker of alice's:\n%s", out)
 		}
 	})
 	t.Run("users, by hand", func(t *testing.T) {
 		s := &site{s.machine, t, s.steps}
-		s.byHand("B3 by hand", "setpriv --reuid=alice --regid=alice --init-groups curl -sS --unix-socket /run/schedrestd-users/socket http://x/readyz")
-		s.submitted("B4", alice.name, alice.id, "second")
+		s.runByHand("B3 by hand", "setpriv --reuid=alice --regid=alice --init-groups curl -sS --unix-socket /run/schedrestd-users/socket http://x/readyz")
+		s.runSubmitStep("B4", alice.name, alice.id, "second")
 	})
 }
 
-// byHand runs a step that keeps running until the test ends. ready is a command
+// runByHand runs a step that keeps running until the test ends. ready is a command
 // that succeeds when the gateway serves.
-func (s *site) byHand(name, ready string) {
+func (s *site) runByHand(name, ready string) {
 	s.t.Helper()
 	log, err := os.Create(filepath.Join(s.root, "var/log/slurm/byhand.log"))
 	must(s.t, err)
@@ -326,10 +326,10 @@ func (s *site) byHand(name, ready string) {
 	must(s.t, cmd.Start())
 	s.t.Cleanup(func() {
 		s.try("root", "pkill", "-INT", "-x", "schedrestd") // only in the machine
-		defer time.AfterFunc(waiting, cancel).Stop()
+		defer time.AfterFunc(stepTimeout, cancel).Stop()
 		cmd.Wait()
 		if ctx.Err() != nil {
-			s.t.Errorf("step %s did not end within %v of Ctrl-C", name, waiting)
+			s.t.Errorf("step %s did not end within %v of Ctrl-C", name, stepTimeout)
 			s.try("root", "pkill", "-KILL", "-x", "schedrestd")
 		}
 	})
@@ -339,16 +339,16 @@ func (s *site) byHand(name, ready string) {
 	})
 }
 
-// submitted follows a step that submits a job, and fails the test unless the
+// runSubmitStep follows a step that submits a job, and fails the test unless the
 // job belongs to the user.
-func (s *site) submitted(name, user string, uid uint32, job string) {
+func (s *site) runSubmitStep(name, user string, uid uint32, job string) {
 	s.t.Helper()
 	output := "/tmp/page-" + user + "/" + job + ".out"
 	os.Remove(filepath.Join(s.root, output))
-	out := s.follow(name)
+	out := s.runStep(name)
 	m := regexp.MustCompile(`"job_id":(\d+)`).FindStringSubmatch(out)
 	if m == nil {
 		s.t.Fatalf("step %s shows no job: %s", name, out)
 	}
-	s.ranAs(s.t, m[1], user, uid, output)
+	s.checkRanAs(s.t, m[1], user, uid, output)
 }

@@ -10,15 +10,15 @@ import (
 // (testdata/conf/job_submit.lua) reach the submitting user, whether the job is
 // accepted or refused, in every API version.
 func TestSubmitPolicy(t *testing.T) {
-	m := real(t)
+	m := useCluster(t)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
-			d := day{t, m.client(ourSocket), version, "X-SLURM-USER-TOKEN: " + m.token}
-			submit := func(name string, status int) shown {
+			d := userSession{t, m.client(gatewaySocket), version, "X-SLURM-USER-TOKEN: " + m.token}
+			submit := func(name string, status int) response {
 				t.Helper()
-				named := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"`+name+`"`, 1)
-				return d.ask("POST", "/slurm/…/job/submit", named, status, d.token)
+				body := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"`+name+`"`, 1)
+				return d.request("POST", "/slurm/…/job/submit", body, status, d.token)
 			}
 			if s := submit("who", http.StatusOK); s.UserMsg != "" {
 				t.Errorf("for a job that the policy does not name, the message is %q", s.UserMsg)

@@ -13,22 +13,22 @@ import (
 // in the same way: numbers, times, and places that the scheduler chose.
 var individual = regexp.MustCompile(`(?i)(^|_|\.|\[\])(id|.*_?time|.*_id|.*usage.*|priority|fair.*|job_resources|batch_host|nodes|cron|.*hostname|comment_set|lineage|command|pid|.*start.*|.*end.*|last_sched_evaluation|het_job_id_set|state_reason|address)(\.|\[|$)`)
 
-// sameMade lists records with slurmrestd. The records that were made through
+// compareMade lists records with slurmrestd. The records that were made through
 // our gateway must have the same fields and values as those that were made
 // through Slurm's gateway. Names of records, and the fields that the variable
 // individual matches, may differ.
-func (s *sides) sameMade(t *testing.T, version, prefix string, lists ...string) {
+func (s *sides) compareMade(t *testing.T, version, prefix string, lists ...string) {
 	t.Helper()
 	count := 0
 	for _, list := range lists {
 		path := "/" + prefix + version + "/" + list
-		a, err := ask(s.m.client(theirSocket), "GET", path, "", "X-SLURM-USER-TOKEN: "+s.token)
+		a, err := sendRequest(s.m.client(referenceSocket), "GET", path, "", "X-SLURM-USER-TOKEN: "+s.token)
 		must(t, err)
 		var body map[string]any
-		if err := json.Unmarshal(unwritable.ReplaceAll(a.body, []byte(`: "$1"`)), &body); err != nil {
+		if err := json.Unmarshal(nonJSONNumber.ReplaceAll(a.body, []byte(`: "$1"`)), &body); err != nil {
 			t.Fatalf("%s: status %d, %v: %.300s", path, a.status, err, a.body)
 		}
-		var made [2][]string
+		var byGateway [2][]string
 		for _, records := range body {
 			records, ok := records.([]any)
 			if !ok {
@@ -37,24 +37,24 @@ func (s *sides) sameMade(t *testing.T, version, prefix string, lists ...string) 
 			for _, record := range records {
 				text, err := json.Marshal(record)
 				must(t, err)
-				for i := range made {
+				for i := range byGateway {
 					if side := fmt.Sprint("of", i); strings.Contains(string(text), side) {
-						made[i] = append(made[i], strings.Join(leaves("", record, side, s.names[i]), "\n"))
+						byGateway[i] = append(byGateway[i], strings.Join(leaves("", record, side, s.names[i]), "\n"))
 					}
 				}
 			}
 		}
-		for i := range made {
-			slices.Sort(made[i])
+		for i := range byGateway {
+			slices.Sort(byGateway[i])
 		}
-		count += len(made[1])
-		if len(made[0]) != len(made[1]) {
-			t.Errorf("%s: %d records were made through theirs, %d through ours", path, len(made[0]), len(made[1]))
+		count += len(byGateway[1])
+		if len(byGateway[0]) != len(byGateway[1]) {
+			t.Errorf("%s: %d records were made through theirs, %d through ours", path, len(byGateway[0]), len(byGateway[1]))
 			continue
 		}
-		for n := range made[0] {
-			if made[0][n] != made[1][n] {
-				t.Errorf("%s:\ntheirs:\n%s\nours:\n%s", path, without(made[0][n], made[1][n]), without(made[1][n], made[0][n]))
+		for n := range byGateway[0] {
+			if byGateway[0][n] != byGateway[1][n] {
+				t.Errorf("%s:\ntheirs:\n%s\nours:\n%s", path, linesNotIn(byGateway[0][n], byGateway[1][n]), linesNotIn(byGateway[1][n], byGateway[0][n]))
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // TestSchedctl checks that schedctl over REST works as alice with both
 // gateways, so that users need not know which gateway a site has.
 func TestSchedctl(t *testing.T) {
-	m := real(t)
+	m := useCluster(t)
 	newest, ok := map[string]string{"24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]
 	if !ok {
 		t.Skip("schedctl needs v0.0.42 or newer")
@@ -22,7 +22,7 @@ func TestSchedctl(t *testing.T) {
 	must(t, m.install("schedctl"))
 	script := "#!/bin/sh\n#SBATCH -J 'from schedctl' -n 1 --mem=50M   # a comment\n#SBATCH -t 2 --mail-type=NONE\n#SBATCH -o /tmp/schedctl-%j\necho \"$0 $A $(pwd)\"\nexit 5\n"
 	must(t, os.WriteFile(filepath.Join(m.root, "tmp/schedctl.sh"), []byte(script), 0o755))
-	for _, tt := range []struct{ name, socket, version string }{{"slurmrestd", theirSocket, newest}, {"schedrestd", ourSocket, "v0.0.45"}} {
+	for _, tt := range []struct{ name, socket, version string }{{"slurmrestd", referenceSocket, newest}, {"schedrestd", gatewaySocket, "v0.0.45"}} {
 		t.Run(tt.name, func(t *testing.T) {
 			run := func(status int, args ...string) (out string) {
 				t.Helper()
@@ -38,37 +38,37 @@ func TestSchedctl(t *testing.T) {
 				}
 				return string(text) + errOut.String()
 			}
-			has := func(text string, wanted ...string) {
+			checkContains := func(text string, want ...string) {
 				t.Helper()
-				for _, w := range wanted {
+				for _, w := range want {
 					if !strings.Contains(text, w) {
 						t.Errorf("no %q in\n%s", w, text)
 					}
 				}
 			}
-			has(run(0, "top", "--once"), tt.version, "Nodes ")
-			has(run(0, "nodes"), "NAME", "PARTITIONS")
-			has(run(0, "partitions"), "NODELIST")
+			checkContains(run(0, "top", "--once"), tt.version, "Nodes ")
+			checkContains(run(0, "nodes"), "NAME", "PARTITIONS")
+			checkContains(run(0, "partitions"), "NODELIST")
 			out := run(5, "submit", "--wait", "schedctl.sh")
 			id, rest, _ := strings.Cut(out, "\n")
-			has(rest, "job "+id+" FAILED, exit code 5")
-			has(run(0, "job", id), "Name:       from schedctl", "User:       alice", "Outcome:    exit code 5", "Memory:     50M per node", "Time limit: 2:00")
+			checkContains(rest, "job "+id+" FAILED, exit code 5")
+			checkContains(run(0, "job", id), "Name:       from schedctl", "User:       alice", "Outcome:    exit code 5", "Memory:     50M per node", "Time limit: 2:00")
 			text, err := os.ReadFile(filepath.Join(m.root, "tmp/schedctl-"+id))
 			if err != nil || !strings.HasSuffix(string(text), " b /tmp\n") {
 				t.Errorf("the job printed %q, %v", text, err)
 			}
 			array, _, _ := strings.Cut(run(0, "submit", "schedctl.sh", "--", "--array=1-9%1", "--hold", "-J", "many"), "\n")
-			has(run(0, "jobs", "--me", "-t", "PD", "-n", "many"), array+"_[1-9%1]")
-			has(run(0, "job", array+"_4"), "Job:        "+array+"_[1-9%1]")
-			has(run(5, "job", array+"_12"), "is unknown")
+			checkContains(run(0, "jobs", "--me", "-t", "PD", "-n", "many"), array+"_[1-9%1]")
+			checkContains(run(0, "job", array+"_4"), "Job:        "+array+"_[1-9%1]")
+			checkContains(run(5, "job", array+"_12"), "is unknown")
 			run(0, "cancel", "--me", "--name", "many")
-			has(run(1, "watch", array), "CANCELLED")
-			has(run(1, "cancel", array), "already completing or completed")
-			has(run(5, "cancel", "99999"), "job 99999: ")
-			has(run(5, "job", "99999"), "job 99999 is unknown")
-			has(run(1, "submit", "schedctl.sh", "--", "-p", "nowhere"), "artition")
-			has(run(0, "jobs", "--all", "-o", "json"), `"name": "from schedctl"`)
-			has(run(0, "__complete", "job", ""), id+"\tfrom schedctl alice FAILED\n")
+			checkContains(run(1, "watch", array), "CANCELLED")
+			checkContains(run(1, "cancel", array), "already completing or completed")
+			checkContains(run(5, "cancel", "99999"), "job 99999: ")
+			checkContains(run(5, "job", "99999"), "job 99999 is unknown")
+			checkContains(run(1, "submit", "schedctl.sh", "--", "-p", "nowhere"), "artition")
+			checkContains(run(0, "jobs", "--all", "-o", "json"), `"name": "from schedctl"`)
+			checkContains(run(0, "__complete", "job", ""), id+"\tfrom schedctl alice FAILED\n")
 		})
 	}
 }

@@ -12,29 +12,29 @@ import (
 
 var update = flag.Bool("update", false, "add to the lists of fields that say nothing, or only sometimes")
 
-// silent maintains testdata/silent. For each release, the file there lists the
+// checkSilent maintains testdata/silent. For each release, the file there lists the
 // fields that always had the default value, so that comparing them proves
 // nothing. Any other field must have a value other than the default at least
 // once in each run.
-func (m *machine) silent(t *testing.T, excepted exceptions, seen map[string]fields) {
+func (m *machine) checkSilent(t *testing.T, excepted exceptions, seen map[string]fields) {
 	t.Helper()
-	spoke := map[string]bool{} // whether a field of a record had a value other than the default in any answer
+	nonDefault := map[string]bool{} // whether a field of a record had a value other than the default in any answer
 	for endpoint, fields := range seen {
-		for field, said := range fields {
-			if name := recorded(endpoint, field); name != "" && !excepted.moves(endpoint, field) {
-				spoke[name] = spoke[name] || said
+		for field, hasValue := range fields {
+			if name := recordField(endpoint, field); name != "" && !excepted.moves(endpoint, field) {
+				nonDefault[name] = nonDefault[name] || hasValue
 			}
 		}
 	}
 	file := filepath.Join("testdata", "silent", m.release+".txt")
 	listed := readSilent(t, file)
 	var silent []string
-	for _, name := range slices.Sorted(maps.Keys(spoke)) {
+	for _, name := range slices.Sorted(maps.Keys(nonDefault)) {
 		_, known := listed[name]
-		switch said := spoke[name]; {
-		case said && known:
+		switch hasValue := nonDefault[name]; {
+		case hasValue && known:
 			listed[name] = sometimes
-		case said:
+		case hasValue:
 		case known:
 			silent = append(silent, name)
 		case *update:
@@ -43,7 +43,7 @@ func (m *machine) silent(t *testing.T, excepted exceptions, seen map[string]fiel
 			t.Errorf("%s always had the default value, but not in earlier runs: give it a value in furnish, or list it in %s (-update)", name, file)
 		}
 	}
-	t.Logf("of %d fields of records, %d always had the default value", len(spoke), len(silent))
+	t.Logf("of %d fields of records, %d always had the default value", len(nonDefault), len(silent))
 	if *update {
 		writeSilent(t, file, listed)
 	}
@@ -59,9 +59,9 @@ func readSilent(t *testing.T, file string) map[string]string {
 	must(t, err)
 	listed := map[string]string{}
 	for line := range strings.Lines(string(text)) {
-		name, when, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if listed[name] = ""; when != "" {
-			listed[name] = " " + when
+		name, suffix, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if listed[name] = ""; suffix != "" {
+			listed[name] = " " + suffix
 		}
 	}
 	return listed
@@ -76,10 +76,10 @@ func writeSilent(t *testing.T, file string, listed map[string]string) {
 	must(t, os.WriteFile(file, []byte(text.String()), 0o644))
 }
 
-// recorded returns the name of a field with its record, such as "slurm
+// recordField returns the name of a field with its record, such as "slurm
 // jobs[].name". Fields of the envelope are the same in all answers and get no
 // name.
-func recorded(endpoint, field string) string {
+func recordField(endpoint, field string) string {
 	record, _, _ := strings.Cut(field, ".")
 	if slices.Contains([]string{"meta", "errors", "warnings", "errors[]", "warnings[]"}, record) {
 		return ""
@@ -92,6 +92,6 @@ func recorded(endpoint, field string) string {
 // constantly.
 func (list exceptions) moves(endpoint, field string) bool {
 	return slices.ContainsFunc(list, func(e *exception) bool {
-		return e.how == "moves" && e.path.MatchString(endpoint) && e.field.MatchString(field)
+		return e.kind == "moves" && e.path.MatchString(endpoint) && e.field.MatchString(field)
 	})
 }

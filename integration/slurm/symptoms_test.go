@@ -27,23 +27,23 @@ type symptom struct {
 	token  func(m *machine, t *testing.T) string
 	header string
 	path   string
-	as     uint32 // send the request over the socket as this user
-	until  bool   // repeat the request until it gets the status
+	uid    uint32 // send the request over the socket as this user
+	retry  bool   // repeat the request until it gets the status
 	status int    // 0: the gateway does not start
 	logged string // expected in the log, and in backquotes on the page
 }
 
-func appended(line string) func(string) string {
+func appendLine(line string) func(string) string {
 	return func(c string) string { return c + line + "\n" }
 }
 
-func changed(old, instead string) func(string) string {
-	return func(c string) string { return regexp.MustCompile(old).ReplaceAllLiteralString(c, instead) }
+func replaceText(old, replacement string) func(string) string {
+	return func(c string) string { return regexp.MustCompile(old).ReplaceAllLiteralString(c, replacement) }
 }
 
-// signed returns a function that makes a token of alice, valid between two
+// signedToken returns a function that makes a token of alice, valid between two
 // times. Both times are in seconds from now.
-func signed(issued, ends int64, forged bool) func(*machine, *testing.T) string {
+func signedToken(issued, expires int64, forged bool) func(*machine, *testing.T) string {
 	return func(m *machine, t *testing.T) string {
 		key, err := os.ReadFile(filepath.Join(m.root, "etc/slurm/jwt_hs256.key"))
 		must(t, err)
@@ -52,22 +52,22 @@ func signed(issued, ends int64, forged bool) func(*machine, *testing.T) string {
 		}
 		now := time.Now().Unix()
 		text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." +
-			base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"iat":%d,"exp":%d,"sun":"alice"}`, now+issued, now+ends))
+			base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"iat":%d,"exp":%d,"sun":"alice"}`, now+issued, now+expires))
 		mac := hmac.New(sha256.New, key)
 		mac.Write([]byte(text))
 		return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 	}
 }
 
-// guessed returns a token with a signature that has not been sent before.
-func guessed(m *machine, t *testing.T) string {
+// guessedToken returns a token with a signature that has not been sent before.
+func guessedToken(m *machine, t *testing.T) string {
 	token := m.token[:strings.LastIndexByte(m.token, '.')+1]
 	var random [32]byte
 	rand.Read(random[:])
 	return token + base64.RawURLEncoding.EncodeToString(random[:])
 }
 
-func alices(m *machine, _ *testing.T) string { return m.token }
+func aliceToken(m *machine, _ *testing.T) string { return m.token }
 
 const (
 	jobsPath     = "/slurm/v0.0.42/jobs"
@@ -75,52 +75,52 @@ const (
 )
 
 var (
-	rest   = []string{"-u", "rest", "-g", "rest"}
-	locals = []string{"-a", "rest_auth/local"}
-	become = []string{"SCHEDRESTD_SECURITY=become_user"}
+	restArgs  = []string{"-u", "rest", "-g", "rest"}
+	localArgs = []string{"-a", "rest_auth/local"}
+	becomeEnv = []string{"SCHEDRESTD_SECURITY=become_user"}
 )
 
 var symptoms = []symptom{
 	{name: "unreadable", mode: 0o600, args: []string{}, logged: "permission denied"},
 	{name: "writable", mode: 0o666, logged: "lets other users write it"},
-	{name: "unknown host", conf: changed(`(?m)^SlurmctldHost=.*`, "SlurmctldHost=nowhere"), logged: "host nowhere does not exist"},
-	{name: "TLSType", conf: appended("TLSType=tls/s2n"), logged: "TLS between daemons (tls/s2n) is not supported"},
-	{name: "no AuthAltTypes", conf: changed(`(?m)^AuthAlt.*\n`, ""),
+	{name: "unknown host", conf: replaceText(`(?m)^SlurmctldHost=.*`, "SlurmctldHost=nowhere"), logged: "host nowhere does not exist"},
+	{name: "TLSType", conf: appendLine("TLSType=tls/s2n"), logged: "TLS between daemons (tls/s2n) is not supported"},
+	{name: "no AuthAltTypes", conf: replaceText(`(?m)^AuthAlt.*\n`, ""),
 		logged: "rest_auth/jwt is not loaded: the configuration has no AuthAltTypes=auth/jwt"},
 	{name: "no SLURM_JWT", env: []string{"NONE=1"},
 		logged: "rest_auth/jwt is not loaded: SCHED_JWT=daemon is not set"},
-	{name: "no AuthAltTypes, with a socket", conf: changed(`(?m)^AuthAlt.*\n`, ""), token: alices, path: jobsPath, status: 401,
+	{name: "no AuthAltTypes, with a socket", conf: replaceText(`(?m)^AuthAlt.*\n`, ""), token: aliceToken, path: jobsPath, status: 401,
 		logged: "rest_auth/jwt is not loaded: the configuration has no AuthAltTypes=auth/jwt"},
 	{name: "as root", args: []string{}, logged: "refusing to start: would serve as root"},
 
 	{name: "no token", path: jobsPath, status: 401, logged: "no valid credential was sent"},
-	{name: "expired", token: signed(-200, -100, false), path: jobsPath, status: 401, logged: "token: expired"},
-	{name: "of the future", token: signed(100, 400, false), path: jobsPath, status: 401, logged: "token: issued"},
-	{name: "forged", token: signed(0, 300, true), path: jobsPath, status: 401, logged: "does not accept the credential"},
-	{name: "guesses", token: guessed, path: jobsPath, until: true, status: 429, logged: "source blocked"},
-	{name: "acting for another", token: alices, header: "X-SLURM-USER-NAME: bob", path: jobsPath, status: 401,
+	{name: "expired", token: signedToken(-200, -100, false), path: jobsPath, status: 401, logged: "token: expired"},
+	{name: "of the future", token: signedToken(100, 400, false), path: jobsPath, status: 401, logged: "token: issued"},
+	{name: "forged", token: signedToken(0, 300, true), path: jobsPath, status: 401, logged: "does not accept the credential"},
+	{name: "guesses", token: guessedToken, path: jobsPath, retry: true, status: 429, logged: "source blocked"},
+	{name: "acting for another", token: aliceToken, header: "X-SLURM-USER-NAME: bob", path: jobsPath, status: 401,
 		logged: "does not accept the credential"},
-	{name: "version", token: alices, path: "/slurm/v0.0.39/jobs", status: 404, logged: "unsupported API version"},
-	{name: "wrong port", conf: appended("SlurmctldPort=6999"), token: alices, path: "/slurm/v0.0.42/ping", status: 503,
+	{name: "version", token: aliceToken, path: "/slurm/v0.0.39/jobs", status: 404, logged: "unsupported API version"},
+	{name: "wrong port", conf: appendLine("SlurmctldPort=6999"), token: aliceToken, path: "/slurm/v0.0.42/ping", status: 503,
 		logged: "the controller can't be reached"},
-	{name: "wrong port of slurmdbd", conf: appended("AccountingStoragePort=6998"), token: alices, path: accountsPath, status: 503,
+	{name: "wrong port of slurmdbd", conf: appendLine("AccountingStoragePort=6998"), token: aliceToken, path: accountsPath, status: 503,
 		logged: "the accounting daemon can't be reached"},
-	{name: "wrong port of slurmdbd, jobs", conf: appended("AccountingStoragePort=6998"), token: alices, path: jobsPath, status: 200},
+	{name: "wrong port of slurmdbd, jobs", conf: appendLine("AccountingStoragePort=6998"), token: aliceToken, path: jobsPath, status: 200},
 
-	{name: "no munged", conf: changed(`munge\.socket\.2`, "nothing"), args: locals, env: become, as: 20001, path: jobsPath, status: 503,
+	{name: "no munged", conf: replaceText(`munge\.socket\.2`, "nothing"), args: localArgs, env: becomeEnv, uid: 20001, path: jobsPath, status: 503,
 		logged: "munged can't be reached"},
-	{name: "munged of another key", conf: changed(`/run/munge/munge\.socket\.2`, "/run/munge-other/socket"), args: locals, env: become,
-		as: 20001, path: jobsPath, status: 401, logged: "does not accept the credential"},
-	{name: "root asks", args: locals, env: become, path: jobsPath, status: 403, logged: "it is root's, who gets no worker"},
+	{name: "munged of another key", conf: replaceText(`/run/munge/munge\.socket\.2`, "/run/munge-other/socket"), args: localArgs, env: becomeEnv,
+		uid: 20001, path: jobsPath, status: 401, logged: "does not accept the credential"},
+	{name: "root asks", args: localArgs, env: becomeEnv, path: jobsPath, status: 403, logged: "it is root's, who gets no worker"},
 }
 
 // TestPageSymptoms provokes the problems that docs/TROUBLESHOOTING.md lists for
 // a gateway that does not answer. It checks what the client gets and what the
 // log says.
 func TestPageSymptoms(t *testing.T) {
-	m := real(t)
+	m := useCluster(t)
 	text := symptomsPage(t)
-	m.otherMunged(t)
+	m.startOtherMunged(t)
 	for _, s := range symptoms {
 		t.Run(s.name, func(t *testing.T) {
 			if s.logged != "" && !strings.Contains(text, s.logged+"`") && !strings.Contains(text, "`"+s.logged) {
@@ -138,24 +138,24 @@ func TestPageSymptoms(t *testing.T) {
 // and the answer to the client.
 func (m *machine) provoke(t *testing.T, s symptom) string {
 	t.Helper()
-	conf := m.faulty(t, s)
+	conf := m.writeConf(t, s)
 	args, env := s.args, s.env
 	if args == nil {
-		args = rest
+		args = restArgs
 	}
 	if env == nil {
 		env = []string{"SLURM_JWT=daemon"}
 	}
 	gateway := append([]string{"/opt/gateway/schedrestd", "-v", "-f", conf}, args...)
 	if s.status == 0 {
-		return m.fails(t, s, append(append(env, gateway...), "127.0.0.1:6899"))
+		return m.runFailing(t, s, append(append(env, gateway...), "127.0.0.1:6899"))
 	}
-	gateway = append(gateway, "unix:"+ourSocket)
-	d := m.start(t, "gateway", ourSocket, env, gateway...)
-	must(t, os.Chmod(filepath.Join(m.root, ourSocket), 0o666))
-	c := m.client(ourSocket)
-	if s.as != 0 {
-		c = m.as(s.as, s.as, ourSocket)
+	gateway = append(gateway, "unix:"+gatewaySocket)
+	d := m.start(t, "gateway", gatewaySocket, env, gateway...)
+	must(t, os.Chmod(filepath.Join(m.root, gatewaySocket), 0o666))
+	c := m.client(gatewaySocket)
+	if s.uid != 0 {
+		c = m.clientAs(s.uid, s.uid, gatewaySocket)
 	}
 	send := func() answer {
 		var headers []string
@@ -165,29 +165,29 @@ func (m *machine) provoke(t *testing.T, s symptom) string {
 		if s.header != "" {
 			headers = append(headers, s.header)
 		}
-		a, err := ask(c, http.MethodGet, s.path, "", headers...)
+		a, err := sendRequest(c, http.MethodGet, s.path, "", headers...)
 		must(t, err)
 		return a
 	}
 	a := send()
-	for tries := 1; s.until && a.status != s.status && tries < 100; tries++ {
+	for tries := 1; s.retry && a.status != s.status && tries < 100; tries++ {
 		a = send()
 	}
 	if a.status != s.status {
 		t.Errorf("status %d, want %d: %.500s", a.status, s.status, a.body)
 	}
-	var said string
+	var output string
 	eventually(t, "the gateway logs "+s.logged, func() bool { // the dispatcher passes the worker's line on
 		log, err := os.ReadFile(d.log)
 		must(t, err)
-		said = string(log) + string(a.body)
-		return strings.Contains(said, s.logged)
+		output = string(log) + string(a.body)
+		return strings.Contains(output, s.logged)
 	})
-	return said
+	return output
 }
 
-// faulty writes the slurm.conf of the row.
-func (m *machine) faulty(t *testing.T, s symptom) string {
+// writeConf writes the slurm.conf of the row.
+func (m *machine) writeConf(t *testing.T, s symptom) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(m.root, "etc/slurm/slurm.conf"))
 	must(t, err)
@@ -207,16 +207,16 @@ func (m *machine) faulty(t *testing.T, s symptom) string {
 	return name
 }
 
-// fails returns the output of a gateway that does not start. For the symptom
+// runFailing returns the output of a gateway that does not start. For the symptom
 // "unreadable", the gateway runs as an ordinary user, because root can read
 // every file.
-func (m *machine) fails(t *testing.T, s symptom, args []string) string {
+func (m *machine) runFailing(t *testing.T, s symptom, args []string) string {
 	t.Helper()
 	args = append([]string{"timeout", "60", "env"}, args...) // in case it starts
 	if s.name == "unreadable" {
 		args = append([]string{"setpriv", "--reuid=rest", "--regid=rest", "--clear-groups"}, args...)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), waiting)
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	defer cancel()
 	out, err := m.command(ctx, "root", args...).CombinedOutput()
 	if err == nil || ctx.Err() != nil {
@@ -225,9 +225,9 @@ func (m *machine) fails(t *testing.T, s symptom, args []string) string {
 	return string(out)
 }
 
-// otherMunged starts a second munged, with a key that the cluster does not
+// startOtherMunged starts a second munged, with a key that the cluster does not
 // have.
-func (m *machine) otherMunged(t *testing.T) {
+func (m *machine) startOtherMunged(t *testing.T) {
 	t.Helper()
 	m.run(t, "root", "sh", "-ec", `install -d -o munge -g munge -m 755 /run/munge-other
 		install -o munge -g munge -m 400 /dev/null /run/munge-other/key

@@ -22,13 +22,13 @@ type backend struct {
 	nodes []string // names of its nodes
 }
 
-// slurm returns the machine's Slurm.
-func (m *machine) slurm() backend {
+// slurmBackend returns the machine's Slurm.
+func (m *machine) slurmBackend() backend {
 	return backend{"/etc/slurm/slurm.conf", m.token, []string{"n01", "n02", "n03", "n04", "n05", "n06", "node1"}}
 }
 
-// shipped starts the bundled daemons in the same machine.
-func (m *machine) shipped(t *testing.T) backend {
+// bundledBackend starts the bundled daemons in the same machine.
+func (m *machine) bundledBackend(t *testing.T) backend {
 	t.Helper()
 	must(t, m.install("schedctl", "schedctld", "scheddbd"))
 	const etc = "/etc/shipped"
@@ -51,41 +51,41 @@ func (m *machine) shipped(t *testing.T) backend {
 // in every API version: list, submit, list again, cancel. The cluster is first
 // Slurm, and then the bundled daemons.
 func TestUser(t *testing.T) {
-	m := real(t)
+	m := useCluster(t)
 	for _, cluster := range []struct {
 		name string
 		up   func(*testing.T) backend
 	}{
-		{"Slurm " + m.release, func(*testing.T) backend { return m.slurm() }},
-		{"shipped daemons", m.shipped},
+		{"Slurm " + m.release, func(*testing.T) backend { return m.slurmBackend() }},
+		{"shipped daemons", m.bundledBackend},
 	} {
 		t.Run(cluster.name, func(t *testing.T) {
 			b := cluster.up(t)
-			m.start(t, "gateway", ourSocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_NAMES=slurm"},
-				"/opt/gateway/schedrestd", "-v", "-f", b.conf, "-u", "nobody", "-g", "nogroup", "unix:"+ourSocket)
+			m.start(t, "gateway", gatewaySocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_NAMES=slurm"},
+				"/opt/gateway/schedrestd", "-v", "-f", b.conf, "-u", "nobody", "-g", "nogroup", "unix:"+gatewaySocket)
 			for _, version := range versions {
 				t.Run(version, func(t *testing.T) {
-					d := day{t, m.client(ourSocket), version, "X-SLURM-USER-TOKEN: " + b.token}
-					d.looksAround(b.nodes)
-					d.submits(m.root)
-					d.cancels()
-					d.isRefused()
+					d := userSession{t, m.client(gatewaySocket), version, "X-SLURM-USER-TOKEN: " + b.token}
+					d.checkLists(b.nodes)
+					d.checkSubmit(m.root)
+					d.checkCancel()
+					d.checkRefused()
 				})
 			}
 		})
 	}
 }
 
-// day is the work of one user in one version of the API.
-type day struct {
+// userSession is the work of one user in one version of the API.
+type userSession struct {
 	t       *testing.T
 	c       *http.Client
 	version string
 	token   string // as a header line
 }
 
-// shown has the parts of answers that are checked.
-type shown struct {
+// response has the parts of answers that are checked.
+type response struct {
 	Errors []struct{ Error, Description string }
 	Pings  []struct {
 		Pinged     string // before v0.0.45
@@ -105,11 +105,11 @@ type shown struct {
 	UserMsg string      `json:"job_submit_user_msg"`
 }
 
-// ask sends a request, and fails the test unless the answer has the status. In
+// request sends a request, and fails the test unless the answer has the status. In
 // path, such as "/slurm/…/ping", the API version replaces "…".
-func (d day) ask(method, path, body string, status int, headers ...string) (s shown) {
+func (d userSession) request(method, path, body string, status int, headers ...string) (s response) {
 	d.t.Helper()
-	a, err := ask(d.c, method, strings.Replace(path, "…", d.version, 1), body, headers...)
+	a, err := sendRequest(d.c, method, strings.Replace(path, "…", d.version, 1), body, headers...)
 	must(d.t, err)
 	if a.status != status {
 		d.t.Fatalf("%s %s: status %d, want %d: %.500s", method, path, a.status, status, a.body)
@@ -123,12 +123,12 @@ func (d day) ask(method, path, body string, status int, headers ...string) (s sh
 	return s
 }
 
-func (d day) get(path string) shown {
+func (d userSession) get(path string) response {
 	d.t.Helper()
-	return d.ask("GET", path, "", http.StatusOK, d.token)
+	return d.request("GET", path, "", http.StatusOK, d.token)
 }
 
-func (d day) looksAround(nodes []string) {
+func (d userSession) checkLists(nodes []string) {
 	d.t.Helper()
 	if s := d.get("/slurm/…/ping"); len(s.Pings) != 1 || s.Pings[0].Pinged != "UP" && !s.Pings[0].Responding {
 		d.t.Errorf("ping: %v", s.Pings)
@@ -155,17 +155,17 @@ func (d day) looksAround(nodes []string) {
 	for _, list := range []string{"ping", "jobs", "users", "accounts", "associations", "qos", "clusters", "tres"} {
 		d.get("/slurmdb/…/" + list)
 	}
-	d.ask("GET", "/slurm/…/job/4000000", "", http.StatusNotFound, d.token)
+	d.request("GET", "/slurm/…/job/4000000", "", http.StatusNotFound, d.token)
 }
 
-// submits submits a job and waits until it has run as alice and written its
+// checkSubmit submits a job and waits until it has run as alice and written its
 // file.
-func (d day) submits(root string) {
+func (d userSession) checkSubmit(root string) {
 	d.t.Helper()
 	output := "/tmp/day-" + d.version
 	os.Remove(filepath.Join(root, output))
-	job := d.ask("POST", "/slurm/…/job/submit", submission(output), http.StatusOK, d.token).JobID
-	d.becomes(job, "COMPLETED")
+	job := d.request("POST", "/slurm/…/job/submit", submission(output), http.StatusOK, d.token).JobID
+	d.awaitState(job, "COMPLETED")
 	s := d.get(fmt.Sprint("/slurm/…/job/", job))
 	if j := s.Jobs[0]; j.UserName != users[0].name || j.Name != "who" {
 		d.t.Errorf("job %s: %v", job, j)
@@ -178,14 +178,14 @@ func (d day) submits(root string) {
 		d.t.Errorf("the job ran as %q and its file belongs to uid %d", text, uid)
 	}
 	nowhere := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"who","partition":"none"`, 1)
-	a, err := ask(d.c, "POST", "/slurm/"+d.version+"/job/submit", nowhere, d.token)
+	a, err := sendRequest(d.c, "POST", "/slurm/"+d.version+"/job/submit", nowhere, d.token)
 	if err != nil || a.status < 400 || a.status >= 500 || !strings.Contains(string(a.body), "artition") {
 		d.t.Errorf("for an unknown partition: %v, status %d: %s", err, a.status, a.body)
 	}
 }
 
-// becomes waits for a job's state.
-func (d day) becomes(job json.Number, state string) {
+// awaitState waits for a job's state.
+func (d userSession) awaitState(job json.Number, state string) {
 	d.t.Helper()
 	eventually(d.t, fmt.Sprintf("job %s is %s", job, state), func() bool {
 		s := d.get(fmt.Sprint("/slurm/…/job/", job))
@@ -193,19 +193,19 @@ func (d day) becomes(job json.Number, state string) {
 	})
 }
 
-func (d day) cancels() {
+func (d userSession) checkCancel() {
 	d.t.Helper()
 	sleeps := strings.Replace(submission("/dev/null"), `id -un\n`, `sleep 1000\n`, 1)
-	job := d.ask("POST", "/slurm/…/job/submit", sleeps, http.StatusOK, d.token).JobID
-	d.becomes(job, "RUNNING")
-	d.ask("DELETE", fmt.Sprint("/slurm/…/job/", job), "", http.StatusOK, d.token)
-	d.becomes(job, "CANCELLED")
-	d.ask("DELETE", "/slurm/…/job/4000000", "", http.StatusNotFound, d.token)
+	job := d.request("POST", "/slurm/…/job/submit", sleeps, http.StatusOK, d.token).JobID
+	d.awaitState(job, "RUNNING")
+	d.request("DELETE", fmt.Sprint("/slurm/…/job/", job), "", http.StatusOK, d.token)
+	d.awaitState(job, "CANCELLED")
+	d.request("DELETE", "/slurm/…/job/4000000", "", http.StatusNotFound, d.token)
 }
 
-func (d day) isRefused() {
+func (d userSession) checkRefused() {
 	d.t.Helper()
-	d.ask("GET", "/slurm/…/jobs", "", http.StatusUnauthorized)
-	d.ask("GET", "/slurm/…/jobs", "", http.StatusUnauthorized, d.token[:len(d.token)-4]+"AAAA")
-	d.ask("GET", "/slurm/…/jobs", "", http.StatusUnauthorized, d.token, "X-SLURM-USER-NAME: root")
+	d.request("GET", "/slurm/…/jobs", "", http.StatusUnauthorized)
+	d.request("GET", "/slurm/…/jobs", "", http.StatusUnauthorized, d.token[:len(d.token)-4]+"AAAA")
+	d.request("GET", "/slurm/…/jobs", "", http.StatusUnauthorized, d.token, "X-SLURM-USER-NAME: root")
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// squatter is a program that alice runs. It tries to listen on a port until it
+// squatterScript is a program that alice runs. It tries to listen on a port until it
 // is killed. It prints a line when it is ready, and another line if it could
 // listen.
-const squatter = `cat >/tmp/squatter.pl <<'END'
+const squatterScript = `cat >/tmp/squatter.pl <<'END'
 use Socket; $| = 1; my $port = shift; my $tries = 0;
 while (1) {
 	socket(my $s, PF_INET, SOCK_STREAM, 0) or die;
@@ -25,15 +25,15 @@ END
 // however the daemon ends. Another user must not be able to listen on the port.
 // Requests that arrive before the next daemon has started must wait for it.
 func TestDaemonsPortsAreNeverFree(t *testing.T) {
-	m := booted(t)
-	m.fresh(t)
-	m.run(t, squatter+start+"\nsystemctl restart scheddbd schedctld")
-	for unit, tt := range map[string]struct{ port, ask string }{
-		"schedctld": {"6817", ping},
-		"scheddbd":  {"6819", asks + `'http://127.0.0.1:6820/scheddb/v0.0.43/jobs?users=alice'`},
+	m := bootedMachine(t)
+	m.reset(t)
+	m.run(t, squatterScript+startCommand+"\nsystemctl restart scheddbd schedctld")
+	for unit, tt := range map[string]struct{ port, request string }{
+		"schedctld": {"6817", pingCommand},
+		"scheddbd":  {"6819", curlWithToken + `'http://127.0.0.1:6820/scheddb/v0.0.43/jobs?users=alice'`},
 	} {
 		t.Run(unit, func(t *testing.T) {
-			m.run(t, tt.ask)
+			m.run(t, tt.request)
 			cmd := exec.Command("./machine", m.suite, "run", "setpriv", "--reuid=alice", "--regid=alice", "--clear-groups", "perl", "/tmp/squatter.pl", tt.port)
 			out, err := cmd.StdoutPipe()
 			if err != nil {
@@ -49,9 +49,9 @@ func TestDaemonsPortsAreNeverFree(t *testing.T) {
 			}
 			for range 5 {
 				m.run(t, "systemctl kill --signal=KILL --kill-whom=main "+unit)
-				m.run(t, tt.ask)
+				m.run(t, tt.request)
 			}
-			m.run(t, "systemctl restart "+unit+"; "+tt.ask)
+			m.run(t, "systemctl restart "+unit+"; "+tt.request)
 			m.run(t, "pkill -u alice -f squatter.pl || true")
 			n, _ = out.Read(ready)
 			if n > 0 {
@@ -66,8 +66,8 @@ func TestDaemonsPortsAreNeverFree(t *testing.T) {
 // systemd passes differs from the socket in its configuration, and that the
 // error names both sockets.
 func TestForeignSocket(t *testing.T) {
-	m := booted(t)
-	m.fresh(t)
+	m := bootedMachine(t)
+	m.reset(t)
 	m.run(t, "cp /etc/sched/sched.conf /tmp; echo SchedctldPort=7817 >>/etc/sched/sched.conf")
 	defer m.run(t, "cp /tmp/sched.conf /etc/sched/; systemctl restart schedctld")
 	m.run(t, "systemctl restart schedctld")
@@ -86,15 +86,15 @@ func TestForeignSocket(t *testing.T) {
 // TestWatchdog checks that systemd kills a process that hangs and starts it
 // again, and that requests are answered afterwards.
 func TestWatchdog(t *testing.T) {
-	m := booted(t)
-	m.fresh(t)
-	m.run(t, start)
+	m := bootedMachine(t)
+	m.reset(t)
+	m.run(t, startCommand)
 	for _, unit := range []string{"schedctld", "scheddbd", "schedrestd"} {
 		t.Run(unit, func(t *testing.T) {
 			dir := "/etc/systemd/system/" + unit + ".service.d"
 			defer m.run(t, "rm -r "+dir+"; systemctl daemon-reload; systemctl restart "+unit)
 			m.run(t, "mkdir -p "+dir+`; printf '[Service]\nWatchdogSec=2\n' >`+dir+"/watchdog.conf; systemctl daemon-reload; systemctl restart "+unit)
-			m.run(t, ping)
+			m.run(t, pingCommand)
 			before := m.run(t, "systemctl show -P MainPID "+unit)
 			m.run(t, "kill -STOP "+before)
 			for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
@@ -106,7 +106,7 @@ func TestWatchdog(t *testing.T) {
 					t.Fatalf("process %s is still there:\n%s", before, m.run(t, "systemctl status --no-pager "+unit+" || true"))
 				}
 			}
-			m.run(t, ping)
+			m.run(t, pingCommand)
 			if log := m.run(t, "journalctl --sync; journalctl -o cat --no-pager -n 200 _PID=1 UNIT="+unit+".service"); !strings.Contains(log, "Watchdog timeout") {
 				t.Errorf("the journal:\n%s", log)
 			}

@@ -30,8 +30,8 @@ type machine struct {
 }
 
 var (
-	lab     machine
-	skipped string // reason why there is none
+	cluster    machine
+	skipReason string // reason why there is none
 )
 
 func TestMain(m *testing.M) {
@@ -40,10 +40,10 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	err := lab.open(os.Getenv("SYSTEMD_SUITE"))
-	defer lab.close()
+	err := cluster.open(os.Getenv("SYSTEMD_SUITE"))
+	defer cluster.close()
 	if absent, ok := errors.AsType[missing](err); ok && os.Getenv("SYSTEMD_REQUIRED") == "" {
-		skipped, err = absent.Error(), nil
+		skipReason, err = absent.Error(), nil
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -53,17 +53,17 @@ func run(m *testing.M) int {
 }
 
 // missing is the error for something that this machine lacks.
-type missing struct{ what string }
+type missing struct{ reason string }
 
-func (e missing) Error() string { return e.what }
+func (e missing) Error() string { return e.reason }
 
-// booted returns the machine, or skips a test if there is none.
-func booted(t *testing.T) *machine {
+// bootedMachine returns the machine, or skips a test if there is none.
+func bootedMachine(t *testing.T) *machine {
 	t.Helper()
-	if skipped != "" {
-		t.Skip(skipped)
+	if skipReason != "" {
+		t.Skip(skipReason)
 	}
-	return &lab
+	return &cluster
 }
 
 func (m *machine) open(suite string) error {
@@ -111,11 +111,11 @@ func (m *machine) close() {
 // script runs "machine". The processes that it starts inherit none of the
 // test's files.
 func (m *machine) script(args ...string) (string, error) {
-	var out, said bytes.Buffer
+	var out, stderr bytes.Buffer
 	cmd := exec.Command("./machine", append([]string{m.suite}, args...)...)
-	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&said, os.Stderr)
+	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&stderr, os.Stderr)
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("machine %s %v: %w\n%s", m.suite, args, err, &said)
+		return "", fmt.Errorf("machine %s %v: %w\n%s", m.suite, args, err, &stderr)
 	}
 	return out.String(), nil
 }
@@ -127,11 +127,11 @@ func blocks(heading string) ([]page.Block, error) {
 	if err != nil || heading == "" {
 		return all, err
 	}
-	some := slices.DeleteFunc(all, func(b page.Block) bool { return b.Heading != heading })
-	if len(some) == 0 {
+	matching := slices.DeleteFunc(all, func(b page.Block) bool { return b.Heading != heading })
+	if len(matching) == 0 {
 		return nil, fmt.Errorf("docs/INSTALL.md has no commands below %q", heading)
 	}
-	return some, nil
+	return matching, nil
 }
 
 // follow runs the commands below a heading and returns their output.
@@ -210,9 +210,9 @@ func (m *machine) write(t *testing.T, path, text string) {
 	}
 }
 
-// fresh stops all units of the gateway, and removes the settings of earlier
+// reset stops all units of the gateway, and removes the settings of earlier
 // tests.
-func (m *machine) fresh(t *testing.T) {
+func (m *machine) reset(t *testing.T) {
 	t.Helper()
 	m.run(t, `units='schedrestd.socket schedrestd-https.socket schedrestd-users.socket schedrestd-inetd.socket schedrestd.service schedrestd-users.service'
 		systemctl disable --now --quiet $units
@@ -221,8 +221,8 @@ func (m *machine) fresh(t *testing.T) {
 		systemctl reset-failed`)
 }
 
-// since returns a unit's lines in the journal since its last start.
-func (m *machine) since(t *testing.T, unit string) string {
+// journalSinceStart returns a unit's lines in the journal since its last start.
+func (m *machine) journalSinceStart(t *testing.T, unit string) string {
 	t.Helper()
 	return m.run(t, `journalctl --sync; journalctl -o cat --no-pager -u "`+unit+`" _SYSTEMD_INVOCATION_ID="$(systemctl show -P InvocationID "`+unit+`")"`)
 }

@@ -10,7 +10,7 @@ import (
 // left of the installation. Then TestPage installs everything again, for the
 // other tests.
 func TestPage(t *testing.T) {
-	m := booted(t)
+	m := bootedMachine(t)
 	all, err := blocks("")
 	if err != nil {
 		t.Fatal(err)
@@ -19,7 +19,7 @@ func TestPage(t *testing.T) {
 		"4. TLS":                     makeCertificate,
 		"6. Verify the installation": "systemctl start schedrestd-users.socket",
 	}
-	m.fresh(t)
+	m.reset(t)
 	heading := ""
 	for _, b := range all {
 		if b.Heading != heading {
@@ -34,14 +34,14 @@ func TestPage(t *testing.T) {
 			t.Errorf("docs/INSTALL.md:%d: printed\n%s", b.Line, out)
 		}
 	}
-	left := m.run(t, `find /usr/local /etc/systemd/system -name '*sched*' ! -name '*.service.d'
+	leftovers := m.run(t, `find /usr/local /etc/systemd/system -name '*sched*' ! -name '*.service.d'
 		systemctl list-units --no-legend --plain --all 'sched*'
 		pgrep sched || true`)
-	if left != "" {
-		t.Errorf("left:\n%s", left)
+	if leftovers != "" {
+		t.Errorf("left:\n%s", leftovers)
 	}
 	if err := m.install(); err != nil {
 		t.Fatal(err)
 	}
-	m.fresh(t)
+	m.reset(t)
 }

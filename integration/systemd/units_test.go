@@ -17,31 +17,31 @@ import (
 )
 
 const (
-	asks      = `eval "$(schedctl token)"; curl -sS --fail-with-body -H "X-SCHED-USER-TOKEN: $SCHED_JWT" `
-	ping      = asks + `http://127.0.0.1:6820/sched/v0.0.43/ping`
-	usersPing = `setpriv --reuid=alice --regid=alice --clear-groups curl -sS --fail-with-body --unix-socket /run/schedrestd-users/socket http://x/sched/v0.0.43/ping`
-	submit    = asks + `-H 'Content-Type: application/json' -d '{"job":{"name":"n","current_working_directory":"/tmp","environment":["PATH=/bin"]},
+	curlWithToken = `eval "$(schedctl token)"; curl -sS --fail-with-body -H "X-SCHED-USER-TOKEN: $SCHED_JWT" `
+	pingCommand   = curlWithToken + `http://127.0.0.1:6820/sched/v0.0.43/ping`
+	usersPing     = `setpriv --reuid=alice --regid=alice --clear-groups curl -sS --fail-with-body --unix-socket /run/schedrestd-users/socket http://x/sched/v0.0.43/ping`
+	submitCommand = curlWithToken + `-H 'Content-Type: application/json' -d '{"job":{"name":"n","current_working_directory":"/tmp","environment":["PATH=/bin"]},
 		"script":"#!/bin/sh\nsleep '$seconds'\n"}' http://127.0.0.1:6820/sched/v0.0.43/job/submit`
-	withRoot = `install -D -m 0644 /usr/local/share/doc/schedrestd/examples/root.conf /etc/systemd/system/schedrestd.service.d/root.conf; systemctl daemon-reload`
-	start    = `systemctl start schedrestd.socket schedrestd.service`
+	withRoot     = `install -D -m 0644 /usr/local/share/doc/schedrestd/examples/root.conf /etc/systemd/system/schedrestd.service.d/root.conf; systemctl daemon-reload`
+	startCommand = `systemctl start schedrestd.socket schedrestd.service`
 )
 
-// starts has the ways to start the gateway that docs/INSTALL.md describes, and
+// unitStarts has the ways to start the gateway that docs/INSTALL.md describes, and
 // another way that an administrator might choose.
-var starts = map[string]struct {
+var unitStarts = map[string]struct {
 	row        string // row in the table of the page
 	unit, env  string
 	before     string // script to run before the start
 	start, ask string
 	whole      bool // no layer of the sandbox is missing
 }{
-	"service": {"`schedrestd.service`", "schedrestd.service", "schedrestd.env", "", start, ping, false},
-	"root":    {"… with `root.conf`", "schedrestd.service", "schedrestd.env", withRoot, start, ping, true},
+	"service": {"`schedrestd.service`", "schedrestd.service", "schedrestd.env", "", startCommand, pingCommand, false},
+	"root":    {"… with `root.conf`", "schedrestd.service", "schedrestd.env", withRoot, startCommand, pingCommand, true},
 	"users": {"`schedrestd-users.service`", "schedrestd-users.service", "schedrestd-users.env", "",
 		"systemctl start schedrestd-users.socket schedrestd-users.service", usersPing, true},
 	"dynamic user": {"… with `DynamicUser=yes`", "schedrestd.service", "schedrestd.env",
 		`mkdir -p /etc/systemd/system/schedrestd.service.d
-		printf '[Service]\nDynamicUser=yes\nUser=gate\nGroup=\n' >/etc/systemd/system/schedrestd.service.d/user.conf; systemctl daemon-reload`, start, ping, false},
+		printf '[Service]\nDynamicUser=yes\nUser=gate\nGroup=\n' >/etc/systemd/system/schedrestd.service.d/user.conf; systemctl daemon-reload`, startCommand, pingCommand, false},
 }
 
 // TestUnitsStart checks that each unit serves as soon as it reports that it is
@@ -49,17 +49,17 @@ var starts = map[string]struct {
 // With require_confinement, each unit must start or refuse to start, whichever
 // the page says.
 func TestUnitsStart(t *testing.T) {
-	m := booted(t)
+	m := bootedMachine(t)
 	page, err := os.ReadFile("../../docs/INSTALL.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, tt := range starts {
+	for name, tt := range unitStarts {
 		t.Run(name, func(t *testing.T) {
-			m.fresh(t)
+			m.reset(t)
 			m.run(t, tt.before+"\n"+tt.start)
 			m.run(t, tt.ask)
-			log := m.since(t, tt.unit)
+			log := m.journalSinceStart(t, tt.unit)
 			line := regexp.MustCompile(`msg="confinement of the workers" on="([^"]*)"(?: unavailable="([^"]*)")?\n`).FindStringSubmatch(log)
 			if line == nil {
 				t.Fatalf("no line about the confinement:\n%s", log)
@@ -78,7 +78,7 @@ func TestUnitsStart(t *testing.T) {
 			}
 			m.write(t, "/etc/sched/"+tt.env, "SCHEDRESTD_SECURITY=require_confinement"+map[bool]string{true: ",become_user"}[name == "users"]+"\n")
 			if out, err := m.try("systemctl restart " + tt.unit); (err == nil) != tt.whole {
-				t.Errorf("with require_confinement: %v\n%s\n%s", err, out, m.since(t, tt.unit))
+				t.Errorf("with require_confinement: %v\n%s\n%s", err, out, m.journalSinceStart(t, tt.unit))
 			}
 		})
 	}
@@ -87,20 +87,20 @@ func TestUnitsStart(t *testing.T) {
 // TestInetdUnit checks that each connection starts an instance. With
 // require_confinement the instance must refuse to answer and log the reason.
 func TestInetdUnit(t *testing.T) {
-	m := booted(t)
-	m.fresh(t)
+	m := bootedMachine(t)
+	m.reset(t)
 	m.run(t, "systemctl start schedrestd-inetd.socket")
-	m.run(t, ping)
-	m.run(t, ping)
+	m.run(t, pingCommand)
+	m.run(t, pingCommand)
 	m.write(t, "/etc/sched/schedrestd.env", "SCHEDRESTD_SECURITY=require_confinement\n")
-	if out, err := m.try(ping); err == nil {
+	if out, err := m.try(pingCommand); err == nil {
 		t.Errorf("answered without the whole sandbox: %s", out)
 	}
 	if log := m.run(t, `journalctl --sync; journalctl -o cat --no-pager -u 'schedrestd-inetd@*'`); !strings.Contains(log, "require_confinement") {
 		t.Errorf("the journal:\n%s", log)
 	}
-	if left := m.run(t, `systemctl list-units --all --no-legend --plain 'schedrestd-inetd@*' --state=active`); left != "" {
-		t.Errorf("left:\n%s", left)
+	if leftovers := m.run(t, `systemctl list-units --all --no-legend --plain 'schedrestd-inetd@*' --state=active`); leftovers != "" {
+		t.Errorf("left:\n%s", leftovers)
 	}
 }
 
@@ -113,23 +113,23 @@ const makeCertificate = `cd /root
 // TestTLS follows the page's part about TLS, with a sched.conf and with a
 // site's slurm.conf that includes another file.
 func TestTLS(t *testing.T) {
-	m := booted(t)
+	m := bootedMachine(t)
 	for name, before := range map[string]string{"sched.conf": "", "slurm.conf": `
 		mkdir -p /etc/slurm
 		sed 's/Sched/Slurm/; s/^NodeName/Include nodes.conf\n&/' /etc/sched/sched.conf >/etc/slurm/slurm.conf
 		echo 'MessageTimeout=30' >/etc/slurm/nodes.conf
 		rm /etc/sched/sched.conf`} {
 		t.Run(name, func(t *testing.T) {
-			m.fresh(t)
+			m.reset(t)
 			m.run(t, "cp /etc/sched/sched.conf /tmp")
 			defer m.run(t, "cp /tmp/sched.conf /etc/sched/; rm -rf /etc/slurm")
 			m.run(t, before)
 			m.run(t, makeCertificate)
 			if out, err := m.follow("4. TLS"); err != nil {
-				t.Fatalf("%v\n%s\n%s", err, out, m.since(t, "schedrestd"))
+				t.Fatalf("%v\n%s\n%s", err, out, m.journalSinceStart(t, "schedrestd"))
 			}
-			m.run(t, asks+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
-			m.run(t, "systemctl reload schedrestd; sleep 1; "+asks+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
+			m.run(t, curlWithToken+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
+			m.run(t, "systemctl reload schedrestd; sleep 1; "+curlWithToken+"--cacert /root/server.pem https://localhost:6821/sched/v0.0.43/ping")
 			if out, err := m.try(`setpriv --reuid=schedrestd --regid=schedrestd --clear-groups cat /etc/sched/tls.key`); err == nil {
 				t.Errorf("the workers' user can read the key: %s", out)
 			}
@@ -140,7 +140,7 @@ func TestTLS(t *testing.T) {
 // TestCheckInsideTheUnit follows the page's commands for testing the
 // confinement, which run the test inside the unit's own sandbox.
 func TestCheckInsideTheUnit(t *testing.T) {
-	m := booted(t)
+	m := bootedMachine(t)
 	list, err := blocks("Verify the sandbox")
 	if err != nil {
 		t.Fatal(err)
@@ -150,9 +150,9 @@ func TestCheckInsideTheUnit(t *testing.T) {
 	if !found || !end {
 		t.Fatalf("not in docs/INSTALL.md:\n%s", list[len(list)-1].Text)
 	}
-	for name, tt := range starts {
+	for name, tt := range unitStarts {
 		t.Run(name, func(t *testing.T) {
-			m.fresh(t)
+			m.reset(t)
 			out := m.run(t, tt.before+"\nunit="+strings.TrimSuffix(tt.unit, ".service")+"\n"+check+
 				"rm /run/systemd/system/schedrestd-check.service\nsystemctl daemon-reload\n")
 			out = out[max(0, strings.LastIndex(out, "PART ")):] // the journal may still end with the check before this one
@@ -170,21 +170,21 @@ func TestCheckInsideTheUnit(t *testing.T) {
 // TestRestartUnderLoad checks that no client is refused while the service
 // restarts and reloads. New connections must wait in the socket.
 func TestRestartUnderLoad(t *testing.T) {
-	m := booted(t)
-	m.fresh(t)
-	m.run(t, start)
+	m := bootedMachine(t)
+	m.reset(t)
+	m.run(t, startCommand)
 	token := strings.TrimPrefix(m.run(t, `eval "$(schedctl token lifespan=3600 2>/dev/null || schedctl token)"; echo $SCHED_JWT`), "SCHED_JWT=")
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", m.root+"/run/schedrestd/socket")
 	}}}
 	var answered atomic.Int64
-	over := make(chan struct{})
+	done := make(chan struct{})
 	var clients sync.WaitGroup
 	for range 8 {
 		clients.Go(func() {
 			for {
 				select {
-				case <-over:
+				case <-done:
 					return
 				default:
 				}
@@ -212,17 +212,17 @@ func TestRestartUnderLoad(t *testing.T) {
 			t.Error("no client was answered during the restarts")
 		}
 	}
-	close(over)
+	close(done)
 	clients.Wait()
 	t.Logf("%d answers", answered.Load())
 }
 
 // TestSocketActivation checks that the first client starts the service.
 func TestSocketActivation(t *testing.T) {
-	m := booted(t)
-	m.fresh(t)
+	m := bootedMachine(t)
+	m.reset(t)
 	m.run(t, "systemctl start schedrestd.socket schedrestd-users.socket; ! systemctl is-active schedrestd.service")
-	m.run(t, ping)
+	m.run(t, pingCommand)
 	m.run(t, usersPing)
 	m.run(t, "systemctl is-active schedrestd.service schedrestd-users.service")
 }
@@ -230,11 +230,11 @@ func TestSocketActivation(t *testing.T) {
 // TestStartedAgain checks that the parent is started again however often it is
 // killed, and that clients wait for it.
 func TestStartedAgain(t *testing.T) {
-	m := booted(t)
-	m.fresh(t)
-	m.run(t, start)
+	m := bootedMachine(t)
+	m.reset(t)
+	m.run(t, startCommand)
 	for range 8 { // within a few seconds; systemd's default limit is 5 starts in 10 seconds
-		m.run(t, "systemctl kill --signal=KILL --kill-whom=main schedrestd; sleep 0.2\n"+ping)
+		m.run(t, "systemctl kill --signal=KILL --kill-whom=main schedrestd; sleep 0.2\n"+pingCommand)
 	}
 	m.run(t, "systemctl is-active schedrestd.service schedrestd.socket")
 }
@@ -242,18 +242,18 @@ func TestStartedAgain(t *testing.T) {
 // TestStop checks that nothing is left after the service is stopped: no
 // process, no socket, no control group, no failed unit.
 func TestStop(t *testing.T) {
-	m := booted(t)
+	m := bootedMachine(t)
 	for _, before := range []string{"", withRoot} {
-		m.fresh(t)
-		m.run(t, before+"\n"+start+"\nsystemctl start schedrestd-users.socket schedrestd-users.service")
-		m.run(t, ping)
+		m.reset(t)
+		m.run(t, before+"\n"+startCommand+"\nsystemctl start schedrestd-users.socket schedrestd-users.service")
+		m.run(t, pingCommand)
 		m.run(t, usersPing)
 		m.run(t, `systemctl stop schedrestd.socket schedrestd.service schedrestd-users.socket schedrestd-users.service`)
-		left := m.run(t, `ps -eo pid,comm | grep 'schedrestd' || true
+		leftovers := m.run(t, `ps -eo pid,comm | grep 'schedrestd' || true
 			ls -d /run/schedrestd*/socket /sys/fs/cgroup/system.slice/schedrestd* 2>/dev/null || true
 			systemctl list-units --no-legend --plain --state=failed,active 'schedrestd*'`)
-		if left != "" {
-			t.Errorf("left:\n%s", left)
+		if leftovers != "" {
+			t.Errorf("left:\n%s", leftovers)
 		}
 	}
 }
@@ -262,12 +262,12 @@ func TestStop(t *testing.T) {
 // unit may write. When an administrator changes the user of the unit, the
 // gateway must continue the log.
 func TestAuditLog(t *testing.T) {
-	m := booted(t)
-	m.fresh(t)
+	m := bootedMachine(t)
+	m.reset(t)
 	for i, before := range []string{"", withRoot, "rm /etc/systemd/system/schedrestd.service.d/root.conf; systemctl daemon-reload"} {
 		m.write(t, "/etc/sched/schedrestd.env", "SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log\n")
 		m.run(t, before+"\nsystemctl start schedrestd.socket; systemctl restart schedrestd.service")
-		m.run(t, "seconds=0\n"+submit)
+		m.run(t, "seconds=0\n"+submitCommand)
 		lines := strings.Split(m.run(t, "cat /var/log/schedrestd/audit.log"), "\n")
 		if len(lines) != 2*(i+1) || !json.Valid([]byte(lines[len(lines)-1])) {
 			t.Errorf("%q", lines)
@@ -281,17 +281,17 @@ func TestAuditLog(t *testing.T) {
 // TestJobsOutliveTheController checks that jobs continue while the controller
 // is restarted.
 func TestJobsOutliveTheController(t *testing.T) {
-	m := booted(t)
-	m.fresh(t)
-	m.run(t, start)
-	var made struct {
+	m := bootedMachine(t)
+	m.reset(t)
+	m.run(t, startCommand)
+	var submitted struct {
 		Job int `json:"job_id"`
 	}
-	if err := json.Unmarshal([]byte(m.run(t, "seconds=60\n"+submit)), &made); err != nil {
+	if err := json.Unmarshal([]byte(m.run(t, "seconds=60\n"+submitCommand)), &submitted); err != nil {
 		t.Fatal(err)
 	}
 	state := func() string {
-		return m.run(t, asks+fmt.Sprintf("http://127.0.0.1:6820/sched/v0.0.43/job/%d", made.Job)+` | grep -o '"job_state":\["[A-Z]*"'`)
+		return m.run(t, curlWithToken+fmt.Sprintf("http://127.0.0.1:6820/sched/v0.0.43/job/%d", submitted.Job)+` | grep -o '"job_state":\["[A-Z]*"'`)
 	}
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(state(), "RUNNING"); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -306,8 +306,8 @@ func TestJobsOutliveTheController(t *testing.T) {
 
 // TestUnitsVerify checks that this systemd finds no fault in the units.
 func TestUnitsVerify(t *testing.T) {
-	m := booted(t)
-	m.fresh(t)
+	m := bootedMachine(t)
+	m.reset(t)
 	for _, before := range []string{"", withRoot} {
 		out := m.run(t, before+`
 			cd /usr/local/lib/systemd/system; systemd-analyze verify --man=no $(ls | sed 's/@\./@1./') 2>&1`)

@@ -31,14 +31,14 @@ func main() {
 		if err := leaveRootfs(); err != nil {
 			fmt.Println(plan.Failed, err)
 		}
-		off()
+		powerOff()
 	}
 	if os.Getpid() == 1 {
 		if err := reap(); err != nil {
 			fmt.Println(plan.Failed, err)
 		}
-		fmt.Println(plan.Over)
-		off()
+		fmt.Println(plan.Done)
+		powerOff()
 	}
 	if err := run(); err != nil {
 		fmt.Println(plan.Failed, err)
@@ -63,7 +63,7 @@ func reap() error {
 	}
 }
 
-func off() {
+func powerOff() {
 	time.Sleep(100 * time.Millisecond) // the console needs time for its output
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART) // for a machine that can't be switched off
@@ -135,7 +135,7 @@ func move(from, to string, d fs.DirEntry) error {
 }
 
 func run() error {
-	if err := furnish(); err != nil {
+	if err := mountFilesystems(); err != nil {
 		return err
 	}
 	text, err := os.ReadFile("/plan")
@@ -147,15 +147,15 @@ func run() error {
 		return err
 	}
 	for _, s := range steps {
-		if err := report(do(s)); err != nil {
+		if err := report(runStep(s)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// furnish mounts the file systems of a normal machine.
-func furnish() error {
+// mountFilesystems mounts the file systems of a normal machine.
+func mountFilesystems() error {
 	for _, m := range []struct {
 		kind, at, options string
 		flags             uintptr
@@ -179,11 +179,11 @@ func furnish() error {
 	if err := errors.Join(os.Symlink("pts/ptmx", "/dev/ptmx"), os.Symlink("/proc/self/fd", "/dev/fd"), unix.Sethostname([]byte("guest"))); err != nil {
 		return err
 	}
-	return up("lo")
+	return enableInterface("lo")
 }
 
-// up enables a network interface.
-func up(name string) error {
+// enableInterface enables a network interface.
+func enableInterface(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {
 		return err
@@ -208,14 +208,14 @@ func up(name string) error {
 	return nil
 }
 
-// do performs one step.
-func do(s plan.Step) plan.Result {
+// runStep performs one step.
+func runStep(s plan.Step) plan.Result {
 	r := plan.Result{Name: s.Name}
 	for path, text := range s.Write {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err == nil || os.IsExist(err) {
 			err = os.WriteFile(path, []byte(text), 0o644)
 			if err != nil && s.Optional {
-				r.Status, r.Output = plan.Absent, []byte(err.Error())
+				r.Status, r.Output = plan.Skipped, []byte(err.Error())
 				return r
 			} else if err != nil {
 				r.Status, r.Output = -1, []byte(err.Error())
@@ -226,9 +226,9 @@ func do(s plan.Step) plan.Result {
 	if len(s.Argv) == 0 {
 		return r
 	}
-	late, cancel := context.WithTimeout(context.Background(), s.Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), s.Limit)
 	defer cancel()
-	cmd := exec.CommandContext(late, s.Argv[0], s.Argv[1:]...)
+	cmd := exec.CommandContext(ctx, s.Argv[0], s.Argv[1:]...)
 	var out bytes.Buffer
 	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), s.Env...)
 	cmd.Stdout = io.MultiWriter(&out, new(echo))
@@ -244,16 +244,16 @@ func do(s plan.Step) plan.Result {
 		defer dir.Close()
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
 	}
-	begun := time.Now()
+	start := time.Now()
 	err := cmd.Run()
-	r.Took = time.Since(begun)
+	r.Took = time.Since(start)
 	if cmd.ProcessState == nil {
 		fmt.Fprintln(&out, err)
 		r.Status = -1
 	} else {
 		r.Status = cmd.ProcessState.ExitCode()
 	}
-	if late.Err() != nil {
+	if ctx.Err() != nil {
 		fmt.Fprintln(&out, "it was ended after", s.Limit)
 	}
 	r.Output = out.Bytes()

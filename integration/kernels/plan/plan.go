@@ -26,8 +26,8 @@ type Result struct {
 	Output []byte
 }
 
-// Absent is the status of an optional step that was skipped.
-const Absent = -2
+// Skipped is the status of an optional step that was skipped.
+const Skipped = -2
 
 // Prefixes of the console lines that the guest writes, to distinguish them from
 // the kernel's.
@@ -37,5 +37,5 @@ const (
 	End    = "@end"
 	Note   = "@note "
 	Failed = "@failed"
-	Over   = "@over"
+	Done   = "@over"
 )
