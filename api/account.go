@@ -11,7 +11,7 @@ import (
 // and the accounts that a user coordinates.
 var coordinators = schema.Named("coord_list", schema.List(schema.Object("coord",
 	schema.F("name", schema.String, func(c *model.Coordinator) *string { return &c.Name }, "User, or account", schema.Required(0)),
-	schema.F("direct", optTruth, func(c *model.Coordinator) *model.Opt[uint16] { return &c.Direct }, "Whether the user coordinates this account directly, not only a parent account"),
+	schema.F("direct", optBool, func(c *model.Coordinator) *model.Opt[uint16] { return &c.Direct }, "Whether the user coordinates this account directly, not only a parent account"),
 ).Type))
 
 // accountFlags are the names of an account's flags.
@@ -59,16 +59,16 @@ var accountsParams = schema.Object("",
 	accountFlag("WithAssociations", model.AccountWithAssocs, "Include the associations", schema.Since(V41)),
 	accountFlag("WithCoordinators", model.AccountWithCoordinators, "Include the coordinators", schema.Since(V41)),
 	accountFlag("DELETED", model.AccountWithDeleted, "Include deleted records", schema.Since(V41)),
-	schema.Ignore[AccountsParams]("NoUsersAreCoords", yes, "Ignored in lists", schema.Since(V41)),
-	schema.Ignore[AccountsParams]("UsersAreCoords", yes, "Ignored in lists", schema.Since(V41)),
+	schema.Ignore[AccountsParams]("NoUsersAreCoords", boolText, "Ignored in lists", schema.Since(V41)),
+	schema.Ignore[AccountsParams]("UsersAreCoords", boolText, "Ignored in lists", schema.Since(V41)),
 )
 
 // GetAccounts lists the accounts.
 var GetAccounts = declare(accountsParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "accounts/", ID: "get_accounts",
 	Doc: "List the accounts", Answer: Accounts,
-	About:   "Returns the accounts in which users have associations. Each parameter narrows the list or adds details.",
-	Returns: "The accounts",
+	Description: "Returns the accounts in which users have associations. Each parameter narrows the list or adds details.",
+	AnswerDoc:   "The accounts",
 })
 
 // AccountParams are the parameters of GetAccount.
@@ -78,16 +78,16 @@ type AccountParams struct {
 }
 
 var accountParams = schema.Object("",
-	schema.F("account_name", someName("account"), func(p *AccountParams) *string { return &p.Name }, "Name of the account", schema.Required(0)),
-	schema.F("with_assocs", yes, func(p *AccountParams) *bool { return &p.WithAssocs }, "Include the associations"),
-	schema.F("with_coords", yes, func(p *AccountParams) *bool { return &p.WithCoords }, "Include the coordinators"),
-	schema.F("with_deleted", yes, func(p *AccountParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
+	schema.F("account_name", objectName("account"), func(p *AccountParams) *string { return &p.Name }, "Name of the account", schema.Required(0)),
+	schema.F("with_assocs", boolText, func(p *AccountParams) *bool { return &p.WithAssocs }, "Include the associations"),
+	schema.F("with_coords", boolText, func(p *AccountParams) *bool { return &p.WithCoords }, "Include the coordinators"),
+	schema.F("with_deleted", boolText, func(p *AccountParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
 )
 
 // GetAccount shows one account.
 var GetAccount = declare(accountParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "account/{account_name}", ID: "get_account",
 	Doc: "Show one account", Answer: Accounts, Missing: MissingIsWarning,
-	About:   "Returns the account with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
-	Returns: "The account, in a list",
+	Description: "Returns the account with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
+	AnswerDoc:   "The account, in a list",
 })

@@ -14,16 +14,16 @@ var AccountsBody = changes("openapi_accounts_resp", "accounts", "account_list", 
 var PostAccounts = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "accounts/", ID: "post_accounts",
 	Doc: "Create or change accounts", Request: AccountsBody, Answer: Empty,
-	About:   "Creates the accounts that do not exist, without associations, and changes those that exist. coordinators replaces the coordinators of an account; without this field they stay. The daemon makes all changes or none.",
-	Takes:   "The accounts",
-	Returns: "Only `meta`, `errors` and `warnings`: the accounts now match the request. A warning names each account that already did",
+	Description: "Creates the accounts that do not exist, without associations, and changes those that exist. coordinators replaces the coordinators of an account; without this field they stay. The daemon makes all changes or none.",
+	RequestDoc:  "The accounts",
+	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the accounts now match the request. A warning names each account that already did",
 })
 
 // NamedAccountParams name an account.
 type NamedAccountParams struct{ Name string }
 
 var namedAccountParams = schema.Object("",
-	schema.F("account_name", someName("account"), func(p *NamedAccountParams) *string { return &p.Name }, "Name of the account", schema.Required(0)),
+	schema.F("account_name", objectName("account"), func(p *NamedAccountParams) *string { return &p.Name }, "Name of the account", schema.Required(0)),
 )
 
 // AccountsRemoved declares the answer of DeleteAccount.
@@ -33,15 +33,15 @@ var AccountsRemoved = removed("openapi_accounts_removed_resp", "removed_accounts
 var DeleteAccount = declare(namedAccountParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "account/{account_name}", ID: "delete_account",
 	Doc: "Remove an account", Answer: AccountsRemoved,
-	About:   "Removes the named account and its associations. Returns 409 if the account has running jobs or is the default account of a user, and 404 if it does not exist.",
-	Returns: "The account",
+	Description: "Removes the named account and its associations. Returns 409 if the account has running jobs or is the default account of a user, and 404 if it does not exist.",
+	AnswerDoc:   "The account",
 })
 
-// AccountsTo is a request to create accounts with associations
+// AccountsWithAssocs is a request to create accounts with associations
 // (PostAccountsAssociation). It names the accounts, and the clusters in which
 // each account gets an association. The other values in it apply to all of
 // these accounts and associations.
-type AccountsTo struct {
+type AccountsWithAssocs struct {
 	Set     AssocSet
 	Account model.Account
 }
@@ -51,13 +51,13 @@ var accountShort = schema.Object("account_short",
 	schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization; default: the parent account, or the name of the account"),
 )
 
-// AccountsToBody declares the fields of an AccountsTo. Like Slurm's documents,
+// AccountsWithAssocsBody declares the fields of an AccountsWithAssocs. Like Slurm's documents,
 // it marks association_condition as required only from v0.0.44 on. The handler
 // requires it in every version.
-var AccountsToBody = schema.Object("openapi_accounts_add_cond_resp", append([]schema.Field[AccountsTo]{
-	schema.F("association_condition", accountsSet.Type, func(a *AccountsTo) *AssocSet { return &a.Set }, "The accounts, and where to create them", schema.Required(V44)),
-	schema.F("account", accountShort.Type, func(a *AccountsTo) *model.Account { return &a.Account }, "Fields of all new accounts"),
-}, unusedEnvelope[AccountsTo]()...)...)
+var AccountsWithAssocsBody = schema.Object("openapi_accounts_add_cond_resp", append([]schema.Field[AccountsWithAssocs]{
+	schema.F("association_condition", accountsSet.Type, func(a *AccountsWithAssocs) *AssocSet { return &a.Set }, "The accounts, and where to create them", schema.Required(V44)),
+	schema.F("account", accountShort.Type, func(a *AccountsWithAssocs) *model.Account { return &a.Account }, "Fields of all new accounts"),
+}, unusedEnvelope[AccountsWithAssocs]()...)...)
 
 var accountsSet = schema.Object("accounts_add_cond",
 	schema.F("accounts", stringList, func(s *AssocSet) *[]string { return &s.Accounts }, "Names of the accounts", schema.Required(0)),
@@ -71,8 +71,8 @@ var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts"
 // PostAccountsAssociation creates accounts with associations.
 var PostAccountsAssociation = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "accounts_association/", ID: "post_accounts_association",
-	Doc: "Create accounts with associations", Request: AccountsToBody, Answer: AccountsAdded,
-	About:   "Creates the accounts that do not exist, and an association for each account in each of the clusters. Existing records stay unchanged. Either all are created or none.",
-	Takes:   "The accounts, the clusters, and the fields of the associations",
-	Returns: "Text of the accounting daemon about the added records",
+	Doc: "Create accounts with associations", Request: AccountsWithAssocsBody, Answer: AccountsAdded,
+	Description: "Creates the accounts that do not exist, and an association for each account in each of the clusters. Existing records stay unchanged. Either all are created or none.",
+	RequestDoc:  "The accounts, the clusters, and the fields of the associations",
+	AnswerDoc:   "Text of the accounting daemon about the added records",
 })

@@ -64,8 +64,8 @@ type oldPeriod struct {
 var oldRollup = schema.Object("",
 	schema.Show("type", oldPeriodKind, func(p *oldPeriod) string { return p.kind }, "Type of period: internal is hourly, user daily, unknown monthly"),
 	schema.F("last run", schema.Int32, func(p *oldPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime)),
-	schema.F("last_run", seconds, func(p *oldPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime), schema.Ours),
-	schema.F("last_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeLast }, "Last duration", schema.Unit("µs"), schema.Ours),
+	schema.F("last_run", seconds, func(p *oldPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime), schema.Extension),
+	schema.F("last_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeLast }, "Last duration", schema.Unit("µs"), schema.Extension),
 	schema.F("max_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeMax }, "Maximum duration", schema.Unit("µs")),
 	schema.F("total_time", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeTotal }, "Total duration", schema.Unit("µs")),
 	schema.Show("total_cycles", schema.Int64, func(p *oldPeriod) uint16 { return p.Count }, "Number of runs", schema.Count),
@@ -129,13 +129,13 @@ type StatsAnswer struct {
 // AccountingDiag declares the fields of a StatsAnswer.
 var AccountingDiag = enveloped("openapi_slurmdbd_stats_resp", func(a *StatsAnswer) *Envelope { return &a.Envelope },
 	schema.F("statistics", Stats.Type, func(a *StatsAnswer) *StatsRow { return &a.Stats }, "Statistics of the accounting daemon", schema.Required(0)),
-	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), func(a *StatsAnswer) *[]model.Ping { return &a.Pings }, "The accounting daemon, and its backup, if there is one", schema.Ours),
+	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), func(a *StatsAnswer) *[]model.Ping { return &a.Pings }, "The accounting daemon, and its backup, if there is one", schema.Extension),
 )
 
 // GetAccountingDiag shows the accounting daemon's statistics.
 var GetAccountingDiag = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "diag/", ID: "get_diag",
 	Doc: "Show statistics of the accounting daemon", Answer: AccountingDiag,
-	About:   "Returns statistics since the accounting daemon last reset them: numbers and durations of requests by type and by user, and durations of usage roll-ups.",
-	Returns: "Statistics of the accounting daemon",
+	Description: "Returns statistics since the accounting daemon last reset them: numbers and durations of requests by type and by user, and durations of usage roll-ups.",
+	AnswerDoc:   "Statistics of the accounting daemon",
 })

@@ -57,11 +57,11 @@ var slurmdbdConf = schema.Object("slurmdbd_conf",
 // purgeAfter declares the age at which records are deleted. Only the field for
 // the configured unit has the age. The fields for the other units are 0.
 var purgeAfter = schema.Object("slurmdb_purge_units",
-	schema.Show("set", schema.Boolean, func(n *uint32) bool { return *n != model.Leave32 }, "Whether these records are purged"),
+	schema.Show("set", schema.Boolean, func(n *uint32) bool { return *n != model.NoVal32 }, "Whether these records are purged"),
 	schema.Show("hours", schema.Int32, inUnit(model.PurgeHours), "Age in hours, if the unit is hours", schema.Unit("h")),
 	schema.Show("days", schema.Int32, inUnit(model.PurgeDays), "Age in days, if the unit is days", schema.Unit("d")),
 	schema.Show("months", schema.Int32, inUnit(model.PurgeMonths), "Age in months, if the unit is months", schema.Unit("months")),
-	schema.Show("archive", schema.Boolean, func(n *uint32) bool { return *n != model.Leave32 && *n&model.PurgeArchive != 0 }, "Whether purged records are first written to a file"),
+	schema.Show("archive", schema.Boolean, func(n *uint32) bool { return *n != model.NoVal32 && *n&model.PurgeArchive != 0 }, "Whether purged records are first written to a file"),
 )
 
 func purge() schema.Type[uint32] { return purgeAfter.Type() }
@@ -70,7 +70,7 @@ func purge() schema.Type[uint32] { return purgeAfter.Type() }
 // unit, or 0 if the age is not in the given unit.
 func inUnit(unit uint32) func(*uint32) uint32 {
 	return func(n *uint32) uint32 {
-		if *n == model.Leave32 || *n&unit == 0 {
+		if *n == model.NoVal32 || *n&unit == 0 {
 			return 0
 		}
 		return *n & model.PurgeNumber
@@ -89,7 +89,7 @@ func logLevel(n uint16) string {
 
 // longTime writes a time as "7-00:00:00".
 func longTime(seconds uint32) string {
-	if seconds >= model.Leave32 {
+	if seconds >= model.NoVal32 {
 		return "UNLIMITED"
 	}
 	return fmt.Sprintf("%d-%02d:%02d:%02d", seconds/86400, seconds/3600%24, seconds/60%60, seconds%60)
@@ -110,6 +110,6 @@ var AccountingConf = enveloped("openapi_slurmdbd_conf_resp", func(a *AccountingC
 var GetAccountingConf = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "conf", ID: "get_conf",
 	Doc: "Show the accounting daemon's configuration", Answer: AccountingConf, Since: V45,
-	About:   "The configuration of the accounting daemon. Daemons support this from Slurm 26.05 on; with older ones the answer is 501.",
-	Returns: "The configuration",
+	Description: "The configuration of the accounting daemon. Daemons support this from Slurm 26.05 on; with older ones the answer is 501.",
+	AnswerDoc:   "The configuration",
 })

@@ -37,8 +37,8 @@ var instanceList = schema.Named("instance_list", schema.List(Instance.Type))
 var GetConfig = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "config", ID: "get_config",
 	Doc: "Show all records of accounting", Answer: Config,
-	About:   "All clusters, trackable resources, accounts, users, qualities of service, workload keys and associations, including deleted ones. POST config accepts the answer as its body.",
-	Returns: "The records",
+	Description: "All clusters, trackable resources, accounts, users, qualities of service, workload keys and associations, including deleted ones. POST config accepts the answer as its body.",
+	AnswerDoc:   "The records",
 })
 
 // ConfigBody is a request to create or change records of all kinds
@@ -55,13 +55,13 @@ type ConfigBody struct {
 
 // ConfigRequest declares the fields of a ConfigBody.
 var ConfigRequest = schema.Object("openapi_slurmdbd_config_resp", append([]schema.Field[ConfigBody]{
-	schema.F("clusters", schema.Named("cluster_rec_list", schema.List(fresh(Cluster.Type, blankCluster))), func(b *ConfigBody) *[]ClusterRow { return &b.Clusters }, "The clusters"),
+	schema.F("clusters", schema.Named("cluster_rec_list", schema.List(withInitial(Cluster.Type, blankCluster))), func(b *ConfigBody) *[]ClusterRow { return &b.Clusters }, "The clusters"),
 	schema.F("tres", schema.Named("tres_list", schema.List(TRES.Type)), func(b *ConfigBody) *[]model.TRES { return &b.TRES }, "The trackable resources"),
 	schema.F("accounts", schema.Named("account_list", schema.List(Account.Type)), func(b *ConfigBody) *[]model.Account { return &b.Accounts }, "The accounts"),
-	schema.F("users", schema.Named("user_list", schema.List(fresh(User.Type, model.BlankUser))), func(b *ConfigBody) *[]model.User { return &b.Users }, "The users"),
-	schema.F("qos", schema.Named("qos_list", schema.List(fresh(QOS.Type, blankQOS))), func(b *ConfigBody) *[]QOSRow { return &b.QOS }, "The qualities of service"),
-	schema.F("wckeys", schema.Named("wckey_list", schema.List(fresh(wckey.Type, model.BlankWCKey))), func(b *ConfigBody) *[]model.WCKey { return &b.WCKeys }, "The workload keys"),
-	schema.F("associations", schema.Named("assoc_list", schema.List(fresh(Association.Type, blankAssociation))), func(b *ConfigBody) *[]AssociationRow { return &b.Associations }, "The associations"),
+	schema.F("users", schema.Named("user_list", schema.List(withInitial(User.Type, model.BlankUser))), func(b *ConfigBody) *[]model.User { return &b.Users }, "The users"),
+	schema.F("qos", schema.Named("qos_list", schema.List(withInitial(QOS.Type, blankQOS))), func(b *ConfigBody) *[]QOSRow { return &b.QOS }, "The qualities of service"),
+	schema.F("wckeys", schema.Named("wckey_list", schema.List(withInitial(wckey.Type, model.BlankWCKey))), func(b *ConfigBody) *[]model.WCKey { return &b.WCKeys }, "The workload keys"),
+	schema.F("associations", schema.Named("assoc_list", schema.List(withInitial(Association.Type, blankAssociation))), func(b *ConfigBody) *[]AssociationRow { return &b.Associations }, "The associations"),
 	schema.Show("instances", instanceList, func(*ConfigBody) []model.Instance { return nil }, "Always empty", schema.Until(V45), schema.Deprecated(V43)),
 }, unusedEnvelope[ConfigBody]()...)...)
 
@@ -69,7 +69,7 @@ var ConfigRequest = schema.Object("openapi_slurmdbd_config_resp", append([]schem
 var PostConfig = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "config", ID: "post_config",
 	Doc: "Load records of accounting", Request: ConfigRequest, Answer: Empty,
-	About:   "Creates or changes the clusters, accounts, qualities of service, users, associations and workload keys in the body, as the operations for each of them do. The daemon makes all changes or none, except that the tables of new clusters stay. It omits trackable resources and deleted records, with a warning.",
-	Takes:   "The records",
-	Returns: "Only `meta`, `errors` and `warnings`: the records now match the request",
+	Description: "Creates or changes the clusters, accounts, qualities of service, users, associations and workload keys in the body, as the operations for each of them do. The daemon makes all changes or none, except that the tables of new clusters stay. It omits trackable resources and deleted records, with a warning.",
+	RequestDoc:  "The records",
+	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the records now match the request",
 })

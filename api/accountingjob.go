@@ -18,8 +18,8 @@ type AccountingJobRow struct {
 	Now model.Time // the current time, for the waiting time of pending jobs
 }
 
-// accountedFlags are words that describe how a job was scheduled.
-var accountedFlags = schema.Words("slurmdb_job_flags",
+// scheduleFlags are words that describe how a job was scheduled.
+var scheduleFlags = schema.Words("slurmdb_job_flags",
 	schema.Part("NONE", ^uint32(0), 0),
 	schema.Part("CLEAR_SCHEDULING", ^uint32(0), 15),
 	schema.Bit("NOT_SET", scheduledUnset),
@@ -80,7 +80,7 @@ var AccountingJob = schema.Object("job",
 		schema.F("elapsed", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.Elapsed }, "Run time", schema.Unit("s")),
 		schema.F("eligible", seconds, func(j *AccountingJobRow) *model.Time { return &j.EligibleTime }, "Time at which the job became eligible to run", schema.Unit(UnixTime)),
 		schema.F("end", seconds, func(j *AccountingJobRow) *model.Time { return &j.EndTime }, "End time", schema.Unit(UnixTime)),
-		schema.Show("planned", number, planned, "Time between eligibility and start", schema.Unit("s"), schema.Since(V41)),
+		schema.Show("planned", number, plannedWait, "Time between eligibility and start", schema.Unit("s"), schema.Since(V41)),
 		schema.F("start", seconds, func(j *AccountingJobRow) *model.Time { return &j.StartTime }, "Start time", schema.Unit(UnixTime)),
 		schema.F("submission", seconds, func(j *AccountingJobRow) *model.Time { return &j.SubmitTime }, "Time of submission", schema.Unit(UnixTime)),
 		schema.F("suspended", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.Suspended }, "Time during which the job was suspended", schema.Unit("s")),
@@ -92,7 +92,7 @@ var AccountingJob = schema.Object("job",
 	schema.Show("exit_code", exitCodeType.Type, func(j *AccountingJobRow) exitCode { return decodeExit(j.ExitCode) }, "Result of the job"),
 	schema.F("extra", schema.String, func(j *AccountingJobRow) *string { return &j.Extra }, "Text for node selection"),
 	schema.F("failed_node", schema.String, func(j *AccountingJobRow) *string { return &j.FailedNode }, "Node whose failure ended the job"),
-	schema.F("flags", accountedFlags.Type, func(j *AccountingJobRow) *uint32 { return &j.Flags }, "Flags that show how the job was scheduled"),
+	schema.F("flags", scheduleFlags.Type, func(j *AccountingJobRow) *uint32 { return &j.Flags }, "Flags that show how the job was scheduled"),
 	schema.Show("group", schema.String, func(j *AccountingJobRow) string { return groupName(j.Users, j.GroupID) }, "Group of the job"),
 	schema.Group("het", "Heterogeneous job to which the job belongs", []schema.Field[AccountingJobRow]{
 		schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.HetJobID }, "Id of that job; 0 if the job belongs to none", schema.Bare),
@@ -127,9 +127,9 @@ var AccountingJob = schema.Object("job",
 	schema.F("script", schema.String, func(j *AccountingJobRow) *string { return &j.Script }, "Script, if requested"),
 	schema.F("segment_size", schema.Int32, func(j *AccountingJobRow) *uint16 { return &j.SegmentSize }, "Number of nodes that had to be contiguous", schema.Count, schema.Since(V43)),
 	schema.Show("sluid", sluid, func(j *AccountingJobRow) uint64 { return j.DBIndex }, "Id that is unique among all clusters and runs", schema.Since(V45)),
-	schema.Show("stdin_expanded", schema.String, func(j *AccountingJobRow) string { return accountedPath(j, j.StdIn) }, "Standard input path", schema.Since(V41)),
-	schema.Show("stdout_expanded", schema.String, func(j *AccountingJobRow) string { return accountedPath(j, j.StdOut) }, "Standard output path", schema.Since(V41)),
-	schema.Show("stderr_expanded", schema.String, func(j *AccountingJobRow) string { return accountedPath(j, j.StdErr) }, "Standard error path", schema.Since(V41)),
+	schema.Show("stdin_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdIn) }, "Standard input path", schema.Since(V41)),
+	schema.Show("stdout_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdOut) }, "Standard output path", schema.Since(V41)),
+	schema.Show("stderr_expanded", schema.String, func(j *AccountingJobRow) string { return accountingPath(j, j.StdErr) }, "Standard error path", schema.Since(V41)),
 	schema.F("stdout", schema.String, func(j *AccountingJobRow) *string { return &j.StdOut }, "Pattern of the standard output path", schema.Since(V41)),
 	schema.F("stderr", schema.String, func(j *AccountingJobRow) *string { return &j.StdErr }, "Pattern of the standard error path", schema.Since(V41)),
 	schema.F("stdin", schema.String, func(j *AccountingJobRow) *string { return &j.StdIn }, "Pattern of the standard input path", schema.Since(V41)),
@@ -137,14 +137,14 @@ var AccountingJob = schema.Object("job",
 		schema.F("current", jobStates.Type, func(j *AccountingJobRow) *model.JobState { return &j.State }, "Base state, followed by flags"),
 		schema.Show("reason", schema.String, func(j *AccountingJobRow) string { return reasonName(j.StateReason) }, "Why the job was last pending, or failed"),
 	}),
-	schema.Show("steps", schema.Named("step_list", schema.StreamOf(AccountingStep.Type)), accountedSteps, "Steps of the job"),
+	schema.Show("steps", schema.Named("step_list", schema.StreamOf(AccountingStep.Type)), accountingSteps, "Steps of the job"),
 	schema.F("submit_line", schema.String, func(j *AccountingJobRow) *string { return &j.SubmitLine }, "Command line that submitted the job"),
 	schema.Group("tres", "Trackable resources", []schema.Field[AccountingJobRow]{
 		schema.Show("allocated", amounts, func(j *AccountingJobRow) []model.TRES { return j.amounts(j.TRESAlloc) }, "Allocated resources"),
 		schema.Show("requested", amounts, func(j *AccountingJobRow) []model.TRES { return j.amounts(j.TRESReq) }, "Resources that the job requested"),
 	}),
 	schema.Show("used_gres", schema.String, func(*AccountingJobRow) string { return "" }, "No longer used: see tres"),
-	schema.Show("user", schema.String, accountedUser, "User of the job"),
+	schema.Show("user", schema.String, accountingUser, "User of the job"),
 	schema.Show("wckey", wckeyTag.Type, func(j *AccountingJobRow) string { return j.WCKey }, "Workload key"),
 	schema.F("working_directory", schema.String, func(j *AccountingJobRow) *string { return &j.WorkDir }, "Working directory of the job"),
 )
@@ -168,17 +168,17 @@ func jobAssociation(j *AccountingJobRow) model.Association {
 	return model.Association{Account: j.Account, Cluster: j.Cluster, User: j.User, ID: j.AssocID}
 }
 
-func accountedUser(j *AccountingJobRow) string {
+func accountingUser(j *AccountingJobRow) string {
 	if j.User != "" {
 		return j.User
 	}
 	return userName(j.Users, j.UserID)
 }
 
-// planned returns how long a job waited after it became eligible. The wait
+// plannedWait returns how long a job waited after it became eligible. The wait
 // ended when the job started or, if the job never started, when the job ended.
 // A job that is still pending has waited until now.
-func planned(j *AccountingJobRow) model.Opt[uint64] {
+func plannedWait(j *AccountingJobRow) model.Opt[uint64] {
 	switch {
 	case j.EligibleTime <= 0 || j.EligibleTime == timeInfinite:
 		return model.Some[uint64](0)
@@ -200,9 +200,9 @@ func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	return model.Some(n &^ model.MemPerCPU)
 }
 
-// accountedPath replaces the placeholders in pattern, such as %j, by values
+// accountingPath replaces the placeholders in pattern, such as %j, by values
 // from the job's record.
-func accountedPath(j *AccountingJobRow, pattern string) string {
+func accountingPath(j *AccountingJobRow, pattern string) string {
 	if pattern == "" {
 		return ""
 	}
@@ -211,7 +211,7 @@ func accountedPath(j *AccountingJobRow, pattern string) string {
 	return expandPath(&JobRow{Job: &whole, Users: j.Users}, pattern)
 }
 
-func accountedSteps(j *AccountingJobRow) schema.Stream[AccountingStepRow] {
+func accountingSteps(j *AccountingJobRow) schema.Stream[AccountingStepRow] {
 	return func(each func(*AccountingStepRow) error) error {
 		for i := range j.Steps {
 			if err := each(&AccountingStepRow{AccountingStep: &j.Steps[i], job: j}); err != nil {
@@ -242,7 +242,7 @@ func jobFlag(name string, bit model.JobFilterFlags, doc string) schema.Field[Acc
 }
 
 func scheduledFlag(name string, bit uint32, doc string, opts ...schema.Option) schema.Field[AccountingJobsParams] {
-	return schema.Take(name, yes, func(p *AccountingJobsParams, on bool) error {
+	return schema.Set(name, boolText, func(p *AccountingJobsParams, on bool) error {
 		if on {
 			p.JobFlags = model.Some(p.JobFlags.Or(0) | bit)
 		}
@@ -273,7 +273,7 @@ var accountingJobsParams = schema.Object("",
 	jobFlag("usage_time_as_submit_time", model.JobFilterNoDefaultUsage, "Apply start_time and end_time to the time of submission"),
 	jobFlag("show_batch_script", model.JobFilterScript, "Show the script"),
 	jobFlag("show_job_environment", model.JobFilterEnvironment, "Request the environment from the accounting daemon; the answer has no field for it"),
-	passedOver[AccountingJobsParams]("format", schema.Until(V45)),
+	ignoredParam[AccountingJobsParams]("format", schema.Until(V45)),
 	texts("groups", "Groups, by name or number", func(p *AccountingJobsParams) *[]string { return &p.GroupIDs }),
 	texts("job_name", "Names", func(p *AccountingJobsParams) *[]string { return &p.Names }),
 	schema.F("nodes_max", decimal, func(p *AccountingJobsParams) *uint32 { return &p.NodesMax }, "Maximum number of allocated nodes", schema.Count, schema.Undocumented(V41)),
@@ -285,7 +285,7 @@ var accountingJobsParams = schema.Object("",
 	numberTexts("reservation_id", "Numbers of reservations", func(p *AccountingJobsParams) *[]string { return &p.ReservationIDs }),
 	schema.F("state", stateNumbers, func(p *AccountingJobsParams) *[]string { return &p.States }, "States; words separated by commas"),
 	schema.F("step", selectedSteps, func(p *AccountingJobsParams) *[]model.SelectedStep { return &p.Steps }, "Jobs, tasks or steps, such as 12, 12_3 or 12.batch, separated by commas"),
-	schema.Take("submit_time", instant, func(p *AccountingJobsParams, t model.Time) error {
+	schema.Set("submit_time", instant, func(p *AccountingJobsParams, t model.Time) error {
 		p.UsageStart = t
 		p.AccountingJobFilter.Flags |= model.JobFilterNoDefaultUsage
 		return nil
@@ -354,8 +354,8 @@ func reasonNumbers() schema.Type[[]string] {
 var GetAccountingJobs = declare(accountingJobsParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "jobs/", ID: "get_jobs",
 	Doc: "List jobs from accounting", Answer: AccountingJobs,
-	About:   "Returns jobs from the accounting records, which the daemon keeps long after the controller has dropped the jobs. Each parameter narrows the list or adds details. The accounting daemon decides whose jobs the user may see.",
-	Returns: "The jobs",
+	Description: "Returns jobs from the accounting records, which the daemon keeps long after the controller has dropped the jobs. Each parameter narrows the list or adds details. The accounting daemon decides whose jobs the user may see.",
+	AnswerDoc:   "The jobs",
 })
 
 // AccountingJobParams are the parameters of GetAccountingJob.
@@ -369,6 +369,6 @@ var accountingJobParams = schema.Object("",
 var GetAccountingJob = declare(accountingJobParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "job/{job_id}", ID: "get_job",
 	Doc: "Show one job from accounting", Answer: AccountingJobs, Missing: MissingIsWarning,
-	About:   "Returns the job with this number, or a task of a job array, such as 12_3. It returns several records if the number was reused or belongs to an array. For an unknown number, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
-	Returns: "The job, in a list",
+	Description: "Returns the job with this number, or a task of a job array, such as 12_3. It returns several records if the number was reused or belongs to an array. For an unknown number, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
+	AnswerDoc:   "The job, in a list",
 })

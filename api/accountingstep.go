@@ -61,9 +61,9 @@ var AccountingStep = schema.Object("step",
 		schema.F("stderr", schema.String, func(s *AccountingStepRow) *string { return &s.StdErr }, "Pattern of the standard error path", schema.Since(V43)),
 		schema.F("stdin", schema.String, func(s *AccountingStepRow) *string { return &s.StdIn }, "Pattern of the standard input path", schema.Since(V43)),
 		schema.F("stdout", schema.String, func(s *AccountingStepRow) *string { return &s.StdOut }, "Pattern of the standard output path", schema.Since(V43)),
-		schema.Show("stderr_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdErr) }, "Standard error path", schema.Since(V43)),
-		schema.Show("stdin_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdIn) }, "Standard input path", schema.Since(V43)),
-		schema.Show("stdout_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdOut) }, "Standard output path", schema.Since(V43)),
+		schema.Show("stderr_expanded", schema.String, func(s *AccountingStepRow) string { return accountingPath(s.job, s.StdErr) }, "Standard error path", schema.Since(V43)),
+		schema.Show("stdin_expanded", schema.String, func(s *AccountingStepRow) string { return accountingPath(s.job, s.StdIn) }, "Standard input path", schema.Since(V43)),
+		schema.Show("stdout_expanded", schema.String, func(s *AccountingStepRow) string { return accountingPath(s.job, s.StdOut) }, "Standard output path", schema.Since(V43)),
 	}),
 	schema.F("submit_line", schema.String, func(s *AccountingStepRow) *string { return &s.SubmitLine }, "Command that started the step", schema.Since(V45)),
 	schema.Group("task", "Tasks of the step", []schema.Field[AccountingStepRow]{
@@ -81,22 +81,22 @@ var AccountingStep = schema.Object("step",
 // that the step read. The field "consumed" has the data that the step wrote.
 // The names of the field and of its schemas are those in slurmrestd's
 // documents.
-func usedTRES(name, doc string, of func(*AccountingStepRow) *model.StepUsage) schema.Field[AccountingStepRow] {
+func usedTRES(name, doc string, usageOf func(*AccountingStepRow) *model.StepUsage) schema.Field[AccountingStepRow] {
 	schemas := map[string]string{"requested": "step_tres_req", "consumed": "step_tres_usage"}
-	extreme := func(which string) func() schema.Type[[]taskTRES] {
-		return schema.Named(schemas[name]+which, schema.List(taskTRESType.Type))
+	extreme := func(suffix string) func() schema.Type[[]taskTRES] {
+		return schema.Named(schemas[name]+suffix, schema.List(taskTRESType.Type))
 	}
 	return schema.Group(name, doc, []schema.Field[AccountingStepRow]{
 		schema.Show("max", extreme("_max"), func(s *AccountingStepRow) []taskTRES {
-			u := of(s)
+			u := usageOf(s)
 			return taskAmounts(s, u.Max, u.MaxNode, u.MaxTask)
 		}, "Usage of the task with the highest usage"),
 		schema.Show("min", extreme("_min"), func(s *AccountingStepRow) []taskTRES {
-			u := of(s)
+			u := usageOf(s)
 			return taskAmounts(s, u.Min, u.MinNode, u.MinTask)
 		}, "Usage of the task with the lowest usage"),
-		schema.Show("average", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(of(s).Average) }, "Average of all tasks"),
-		schema.Show("total", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(of(s).Total) }, "Total of all tasks"),
+		schema.Show("average", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(usageOf(s).Average) }, "Average of all tasks"),
+		schema.Show("total", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(usageOf(s).Total) }, "Total of all tasks"),
 	})
 }
 
@@ -114,8 +114,8 @@ var taskTRESType = schema.Object("tres_of_task",
 	schema.F("name", schema.String, func(t *taskTRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
 	schema.F("id", schema.Int32, func(t *taskTRES) *uint32 { return &t.ID }, "Number of the resource", schema.Bare),
 	schema.Show("count", schema.Int64, func(t *taskTRES) int64 { return int64(t.Count) }, "Number of units; for memory in MiB", schema.Count),
-	schema.Show("task", schema.Int64, func(t *taskTRES) int64 { return int64(t.task) }, "Number of the task", schema.Bare, schema.Ours),
-	schema.F("node", schema.String, func(t *taskTRES) *string { return &t.node }, "Node of the task", schema.Ours),
+	schema.Show("task", schema.Int64, func(t *taskTRES) int64 { return int64(t.task) }, "Number of the task", schema.Bare, schema.Extension),
+	schema.F("node", schema.String, func(t *taskTRES) *string { return &t.node }, "Node of the task", schema.Extension),
 )
 
 // taskAmounts joins three lists by resource id: the amounts, the index of the
@@ -126,14 +126,14 @@ func taskAmounts(s *AccountingStepRow, counts, nodes, tasks string) []taskTRES {
 	if counts == "" && nodes == "" && tasks == "" {
 		return nil
 	}
-	places, indices := byID(nodes), byID(tasks)
+	nodeIndexes, taskIndexes := byID(nodes), byID(tasks)
 	for _, t := range s.job.amounts(counts) {
-		one := taskTRES{TRES: t, task: indices[t.ID]}
-		if place, known := places[t.ID]; known {
-			one.node = nth(s.Nodes, place)
+		task := taskTRES{TRES: t, task: taskIndexes[t.ID]}
+		if index, known := nodeIndexes[t.ID]; known {
+			task.node = hostAt(s.Nodes, index)
 		}
-		if one.Count != 0 || one.task != 0 || one.node != "" {
-			list = append(list, one)
+		if task.Count != 0 || task.task != 0 || task.node != "" {
+			list = append(list, task)
 		}
 	}
 	return list
@@ -149,13 +149,13 @@ func byID(s string) map[uint32]uint64 {
 	return m
 }
 
-// maxNth is the highest index that nth accepts. A short host list can expand to
+// maxHostIndex is the highest index that nth accepts. A short host list can expand to
 // billions of names, so nth can't count through all of them.
-const maxNth = 1 << 17
+const maxHostIndex = 1 << 17
 
-// nth returns the name at index n of a host list, or "" if there is none.
-func nth(list string, n uint64) string {
-	if n > maxNth {
+// hostAt returns the name at index n of a host list, or "" if there is none.
+func hostAt(list string, n uint64) string {
+	if n > maxHostIndex {
 		return ""
 	}
 	for host := range model.Hosts(list) {
@@ -171,12 +171,12 @@ func nth(list string, n uint64) string {
 // names as the step's node count.
 func stepNodes(s *AccountingStepRow) schema.Stream[string] {
 	return func(each func(*string) error) error {
-		left := min(s.NodeCount, maxNth)
+		remaining := min(s.NodeCount, maxHostIndex)
 		for host := range model.Hosts(s.Nodes) {
-			if left == 0 {
+			if remaining == 0 {
 				return nil
 			}
-			left--
+			remaining--
 			if err := each(&host); err != nil {
 				return err
 			}
@@ -264,19 +264,19 @@ func selectedSteps() schema.Type[[]model.SelectedStep] {
 	return asList(func(s string) ([]model.SelectedStep, error) {
 		var list []model.SelectedStep
 		for part := range strings.SplitSeq(s, ",") {
-			one, err := parseStep(strings.TrimSpace(part))
+			step, err := parseStep(strings.TrimSpace(part))
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, one)
+			list = append(list, step)
 		}
 		return list, nil
 	})
 }
 
 func parseStep(s string) (step model.SelectedStep, err error) {
-	bad := noSuch("job", s)
-	take := func(digits string) (n uint32, ok bool) {
+	errSyntax := noSuch("job", s)
+	parseID := func(digits string) (n uint32, ok bool) {
 		big, err := strconv.ParseUint(digits, 10, 32)
 		return uint32(big), err == nil && big < noUser
 	}
@@ -285,8 +285,8 @@ func parseStep(s string) (step model.SelectedStep, err error) {
 		known := map[string]uint32{"batch": 0xfffffffb, "extern": 0xfffffffc, "interactive": 0xfffffffa}
 		n, ok := known[name]
 		if !ok {
-			if n, ok = take(name); !ok {
-				return step, bad
+			if n, ok = parseID(name); !ok {
+				return step, errSyntax
 			}
 		}
 		step.Step.Step = model.Some(n)
@@ -299,15 +299,15 @@ func parseStep(s string) (step model.SelectedStep, err error) {
 		if !found {
 			continue
 		}
-		n, ok := take(digits)
+		n, ok := parseID(digits)
 		if !ok {
-			return step, bad
+			return step, errSyntax
 		}
 		job, *part.into = front, model.Some(n)
 	}
-	n, ok := take(job)
+	n, ok := parseID(job)
 	if !ok || n == 0 {
-		return step, bad
+		return step, errSyntax
 	}
 	step.Step.JobID = n
 	return step, nil

@@ -18,7 +18,7 @@ type AllocationRequest struct {
 // AllocationBody declares the fields of an AllocationRequest.
 var AllocationBody = schema.Object("job_alloc_req",
 	schema.F("hetjob", schema.Named("job_desc_msg_list", schema.List(JobDesc.Type)), func(a *AllocationRequest) *[]model.JobDesc { return &a.HetJob }, "Components of a heterogeneous job, which start together"),
-	schema.Take("job", JobDesc.Type, func(a *AllocationRequest, d model.JobDesc) error { a.Job = &d; return nil }, "The job"),
+	schema.Set("job", JobDesc.Type, func(a *AllocationRequest, d model.JobDesc) error { a.Job = &d; return nil }, "The job"),
 )
 
 // Descs returns the components of the job, like Submission.Descs.
@@ -35,7 +35,7 @@ var Allocated = enveloped("openapi_job_alloc_resp", func(a *SubmitAnswer) *Envel
 var PostJobAllocate = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/allocate", ID: "post_job_allocate",
 	Doc: "Allocate resources", Request: AllocationBody, Answer: Allocated, Since: V41,
-	About:   "Creates a job that allocates resources and runs no script. The answer is sent when the job has them. Steps run in it until its time is over or it is cancelled. If the job has waited for five minutes, it is ended, and the answer is 503. If the client disconnects, the job is ended as soon as the gateway notices it: over TCP often only when it sends the answer. With immediate, a job that can't start at once is refused.",
-	Takes:   "Resources and settings of the job",
-	Returns: "The number of the job: it has its resources",
+	Description: "Creates a job that allocates resources and runs no script. The answer is sent when the job has them. Steps run in it until its time is over or it is cancelled. If the job has waited for five minutes, it is ended, and the answer is 503. If the client disconnects, the job is ended as soon as the gateway notices it: over TCP often only when it sends the answer. With immediate, a job that can't start at once is refused.",
+	RequestDoc:  "Resources and settings of the job",
+	AnswerDoc:   "The number of the job: it has its resources",
 })

@@ -19,7 +19,7 @@ type AssociationRow struct {
 
 // limit returns a field that has limits on trackable resources.
 func limit(name string, at func(*model.Association) *string, doc string, opts ...schema.Option) schema.Field[AssociationRow] {
-	return schema.Both(name, amounts, func(a *AssociationRow) []model.TRES { return a.amounts(*at(a.Association)) },
+	return schema.GetSet(name, amounts, func(a *AssociationRow) []model.TRES { return a.amounts(*at(a.Association)) },
 		func(a *AssociationRow, list []model.TRES) error {
 			a.Limits = append(a.Limits, Limit[model.Association]{at, list})
 			return nil
@@ -66,7 +66,7 @@ var Association = schema.Object("assoc",
 	schema.F("cluster", schema.String, func(a *AssociationRow) *string { return &a.Cluster }, "Cluster"),
 	schema.F("comment", schema.String, func(a *AssociationRow) *string { return &a.Comment }, "Any text"),
 	schema.Group("default", "Defaults for jobs", []schema.Field[AssociationRow]{
-		schema.Both("qos", schema.String, func(a *AssociationRow) string { return a.qos(a.DefaultQOSID) }, func(a *AssociationRow, name string) error { a.DefaultQOS = name; return nil }, "Quality of service"),
+		schema.GetSet("qos", schema.String, func(a *AssociationRow) string { return a.qos(a.DefaultQOSID) }, func(a *AssociationRow, name string) error { a.DefaultQOS = name; return nil }, "Quality of service"),
 	}),
 	schema.F("flags", assocFlags.Type, func(a *AssociationRow) *uint32 { return &a.Flags }, "Flags of the record"),
 	schema.Group("max", "Limits", []schema.Field[AssociationRow]{
@@ -106,7 +106,7 @@ var Association = schema.Object("assoc",
 	}),
 	schema.Show("id", assocShort.Type, func(a *AssociationRow) model.Association { return *a.Association }, "Identifying fields", schema.Until(V41)),
 	schema.Show("id", schema.Int32, func(a *AssociationRow) uint32 { return a.ID }, "Number of the association", schema.Bare, schema.Since(V41)),
-	schema.Both("is_default", schema.Boolean, isDefault, takeDefault, "Whether this is the user's default association"),
+	schema.GetSet("is_default", schema.Boolean, isDefault, setDefault, "Whether this is the user's default association"),
 	schema.Show("lineage", schema.String, func(a *AssociationRow) string { return a.Lineage }, "Path from the root of the tree to the association"),
 	schema.Group("min", "Minimum values", []schema.Field[AssociationRow]{
 		schema.F("priority_threshold", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MinPrioThreshold }, "Minimum priority of a job for which resources are kept free", schema.Bare),
@@ -114,7 +114,7 @@ var Association = schema.Object("assoc",
 	schema.F("parent_account", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Parent account"),
 	schema.F("partition", schema.String, func(a *AssociationRow) *string { return &a.Partition }, "Partition, if the association is limited to one"),
 	schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Factor in the priority of the jobs", schema.Bare),
-	schema.Both("qos", schema.Named("qos_string_id_list", schema.List(schema.String)), func(a *AssociationRow) []string { return a.qosList(a.QOSIDs) }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service it may have"),
+	schema.GetSet("qos", schema.Named("qos_string_id_list", schema.List(schema.String)), func(a *AssociationRow) []string { return a.qosList(a.QOSIDs) }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service it may have"),
 	schema.F("shares_raw", schema.Int32, func(a *AssociationRow) *uint32 { return &a.Shares }, "Number of shares; 2147483647 means the shares of the parent", schema.Bare),
 	schema.F("user", schema.String, func(a *AssociationRow) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
 )
@@ -123,10 +123,10 @@ var Association = schema.Object("assoc",
 // daemon leaves IsDefault unset for the association of an account.
 func isDefault(a *AssociationRow) bool { return a.IsDefault.Or(0) != 0 }
 
-// takeDefault makes an association its user's default. It ignores false,
+// setDefault makes an association its user's default. It ignores false,
 // because a user always has a default. The default changes only when another
 // association becomes the default.
-func takeDefault(a *AssociationRow, is bool) error {
+func setDefault(a *AssociationRow, is bool) error {
 	if is {
 		a.IsDefault = model.Some[uint16](1)
 	}
@@ -166,7 +166,7 @@ var associationParams = schema.Object("",
 	flagText("Exclude parent id/name", "Omit the parent account", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentInfo, schema.Since(V42)),
 	flagText("without_parent_limits", "Show the limits set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentLimits, schema.Until(V42)),
 	flagText("Exclude limits from parents", "Show the limits set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentLimits, schema.Since(V42)),
-	passedOver[AssociationParams]("format", schema.Until(V45)),
+	ignoredParam[AssociationParams]("format", schema.Until(V45)),
 	numberTexts("id", "Numbers of associations", func(p *AssociationParams) *[]string { return &p.IDs }),
 	texts("parent_account", "Parent accounts", func(p *AssociationParams) *[]string { return &p.ParentAccounts }),
 	texts("partition", "Partitions", func(p *AssociationParams) *[]string { return &p.Partitions }),
@@ -180,8 +180,8 @@ var associationParams = schema.Object("",
 var GetAssociations = declare(associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "associations/", ID: "get_associations",
 	Doc: "List the associations", Answer: Associations,
-	About:   "Returns the associations: the settings and limits of each user in each account and cluster, and those of the accounts themselves. Each parameter selects fewer associations.",
-	Returns: "The associations",
+	Description: "Returns the associations: the settings and limits of each user in each account and cluster, and those of the accounts themselves. Each parameter selects fewer associations.",
+	AnswerDoc:   "The associations",
 })
 
 // GetAssociation returns all associations that match the parameters, as
@@ -189,6 +189,6 @@ var GetAssociations = declare(associationParams, Endpoint{
 var GetAssociation = declare(associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "association/", ID: "get_association",
 	Doc: "Include associations", Answer: Associations,
-	About:   "Returns all associations, or those that match the parameters, like the list of associations.",
-	Returns: "The associations",
+	Description: "Returns all associations, or those that match the parameters, like the list of associations.",
+	AnswerDoc:   "The associations",
 })

@@ -3,15 +3,15 @@ package api
 import "net/http"
 
 // AssociationsBody declares the associations that a request creates or changes.
-var AssociationsBody = changes("openapi_assocs_resp", "associations", "assoc_list", fresh(Association.Type, blankAssociation), "The associations")
+var AssociationsBody = changes("openapi_assocs_resp", "associations", "assoc_list", withInitial(Association.Type, blankAssociation), "The associations")
 
 // PostAssociations creates and changes associations.
 var PostAssociations = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "associations/", ID: "post_associations",
 	Doc: "Create or change associations", Request: AssociationsBody, Answer: Empty,
-	About:   "Creates the associations that do not exist. If one exists, changes the fields in the body. An association is identified by account, cluster, user and partition; account and cluster are required. A list of limits replaces the existing limits; without the list they stay. Either all changes are made or none.",
-	Takes:   "The associations",
-	Returns: "Only `meta`, `errors` and `warnings`: the associations now match the request. A warning names each association that already did",
+	Description: "Creates the associations that do not exist. If one exists, changes the fields in the body. An association is identified by account, cluster, user and partition; account and cluster are required. A list of limits replaces the existing limits; without the list they stay. Either all changes are made or none.",
+	RequestDoc:  "The associations",
+	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the associations now match the request. A warning names each association that already did",
 })
 
 // AssociationsRemoved declares the answer of DeleteAssociations and
@@ -22,14 +22,14 @@ var AssociationsRemoved = removed("openapi_assocs_removed_resp", "removed_associ
 var DeleteAssociations = declare(associationParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "associations/", ID: "delete_associations",
 	Doc: "Remove associations", Answer: AssociationsRemoved,
-	About:   "Removes the associations that match every given parameter, and all associations below a matching account. A request without a parameter that selects associations is refused with 422, because it would remove all of them. If none match, the answer is 404.",
-	Returns: "The associations",
+	Description: "Removes the associations that match every given parameter, and all associations below a matching account. A request without a parameter that selects associations is refused with 422, because it would remove all of them. If none match, the answer is 404.",
+	AnswerDoc:   "The associations",
 })
 
 // DeleteAssociation removes one association.
 var DeleteAssociation = declare(associationParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "association/", ID: "delete_association",
 	Doc: "Remove one association", Answer: AssociationsRemoved,
-	About:   "Removes the association that the parameters select. If they select more than one, the request is refused and removes nothing.",
-	Returns: "The association",
+	Description: "Removes the association that the parameters select. If they select more than one, the request is refused and removes nothing.",
+	AnswerDoc:   "The association",
 })

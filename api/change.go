@@ -25,22 +25,22 @@ func unusedEnvelope[O any]() []schema.Field[O] {
 	}
 }
 
-// fresh returns a type like typ, except that its parser sets the value to
+// withInitial returns a type like typ, except that its parser sets the value to
 // start() before it parses. So fields that the request lacks have the values of
 // start().
-func fresh[T any](typ func() schema.Type[T], start func() T) func() schema.Type[T] {
-	return func() schema.Type[T] { return freshType[T]{typ(), start} }
+func withInitial[T any](typ func() schema.Type[T], initial func() T) func() schema.Type[T] {
+	return func() schema.Type[T] { return initialType[T]{typ(), initial} }
 }
 
-type freshType[T any] struct {
+type initialType[T any] struct {
 	schema.Type[T]
-	start func() T
+	initial func() T
 }
 
-func (t freshType[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *T) bool {
+func (t initialType[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *T) bool {
 	parse := t.Type.Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *T) bool {
-		*into = t.start()
+		*into = t.initial()
 		return parse(r, doc, into)
 	}
 }

@@ -64,8 +64,8 @@ var clustersParams = schema.Object("",
 var GetClusters = declare(clustersParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "clusters/", ID: "get_clusters",
 	Doc: "List the clusters", Answer: Clusters,
-	About:   "Returns all clusters for which the accounting daemon has records.",
-	Returns: "The clusters",
+	Description: "Returns all clusters for which the accounting daemon has records.",
+	AnswerDoc:   "The clusters",
 })
 
 // ClusterParams are the parameters of GetCluster.
@@ -84,23 +84,23 @@ var classifications = schema.Words("cluster_classification",
 )
 
 var clusterParams = schema.Object("",
-	schema.F("cluster_name", someName("cluster"), func(p *ClusterParams) *string { return &p.Name }, "Name of the cluster", schema.Required(0)),
+	schema.F("cluster_name", objectName("cluster"), func(p *ClusterParams) *string { return &p.Name }, "Name of the cluster", schema.Required(0)),
 	schema.F("classification", joined(classifications), func(p *ClusterParams) *uint16 { return &p.Classification }, "Classification that the cluster must have"),
 	clusterTexts("cluster", "Names of clusters", func(p *ClusterParams) *[]string { return &p.Names }),
 	texts("federation", "Federations of clusters", func(p *ClusterParams) *[]string { return &p.Federations }),
-	schema.Take("flags", joined(clusterFlags), func(p *ClusterParams, n uint32) error { p.Flags = model.Some(n); return nil }, "Flags, separated by commas; the cluster must have one of them"),
-	passedOver[ClusterParams]("format", schema.Until(V45)),
+	schema.Set("flags", joined(clusterFlags), func(p *ClusterParams, n uint32) error { p.Flags = model.Some(n); return nil }, "Flags, separated by commas; the cluster must have one of them"),
+	ignoredParam[ClusterParams]("format", schema.Until(V45)),
 	numberTexts("rpc_version", "Protocol versions of controllers", func(p *ClusterParams) *[]string { return &p.RPCVersions }),
 	schema.F("usage_end", instant, func(p *ClusterParams) *model.Time { return &p.UsageEnd }, "End of the requested period of usage", schema.Unit(TimeText)),
 	schema.F("usage_start", instant, func(p *ClusterParams) *model.Time { return &p.UsageStart }, "Start of the requested period of usage", schema.Unit(TimeText)),
-	schema.F("with_deleted", yes, func(p *ClusterParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
-	schema.F("with_usage", yes, func(p *ClusterParams) *bool { return &p.WithUsage }, "Request usage; the answer has no field for it"),
+	schema.F("with_deleted", boolText, func(p *ClusterParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
+	schema.F("with_usage", boolText, func(p *ClusterParams) *bool { return &p.WithUsage }, "Request usage; the answer has no field for it"),
 )
 
 // GetCluster shows one cluster.
 var GetCluster = declare(clusterParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "cluster/{cluster_name}", ID: "get_cluster",
 	Doc: "Show one cluster", Answer: Clusters, Missing: MissingIsWarning,
-	About:   "Returns the cluster with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
-	Returns: "The cluster, in a list",
+	Description: "Returns the cluster with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
+	AnswerDoc:   "The cluster, in a list",
 })

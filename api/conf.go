@@ -12,14 +12,14 @@ import (
 
 type confField = schema.Field[model.Configuration]
 
-// ourNames replaces Slurm's name by this project's in the names of fields.
-var ourNames = strings.NewReplacer("SLURM", "SCHED", "Slurm", "Sched")
+// schedNames replaces Slurm's name by this project's in the names of fields.
+var schedNames = strings.NewReplacer("SLURM", "SCHED", "Slurm", "Sched")
 
 // confShow returns a field of the configuration. name is Slurm's name for the
 // field, from which confShow derives this project's name.
 func confShow[T any](name string, typ func() schema.Type[T], get func(*model.Configuration) T, opts ...schema.Option) confField {
-	ours := ourNames.Replace(name)
-	return schema.Show(ours, typ, get, ours+", as it is in force", append(opts, schema.InSlurm(name))...)
+	schedName := schedNames.Replace(name)
+	return schema.Show(schedName, typ, get, schedName+", as it is in force", append(opts, schema.InSlurm(name))...)
 }
 
 func confText(name, wire string) confField {
@@ -56,7 +56,7 @@ func confLimit[T uint16 | uint32](name, wire string, unit schema.Option) confFie
 	}, unit)
 }
 
-func confTruth(name, wire string) confField {
+func confBool(name, wire string) confField {
 	return confShow(name, schema.Boolean, func(c *model.Configuration) bool { return c.Numbers[wire] != 0 })
 }
 
@@ -118,8 +118,8 @@ func confControllers(c *model.Configuration) [][2]string {
 	var list [][2]string
 	for i, machine := range c.Lists["control_machine"] {
 		address := machine
-		if all := c.Lists["control_addr"]; i < len(all) {
-			address = cmp.Or(all[i], machine)
+		if addresses := c.Lists["control_addr"]; i < len(addresses) {
+			address = cmp.Or(addresses[i], machine)
 		}
 		list = append(list, [2]string{machine, address})
 	}
@@ -193,7 +193,7 @@ var configuration = schema.Object("slurm_conf",
 	confNumber("GetNameInfoCacheTimeout", "", schema.Unit("s")),
 	confTexts("GresTypes", "gres_plugins"),
 	confNumber("GroupUpdateTime", "group_time", schema.Unit("s")),
-	confTruth("GroupUpdateForce", "group_force"),
+	confBool("GroupUpdateForce", "group_force"),
 	confText("GpuFreqDef", "gpu_freq_def"),
 	confText("HashPlugin", "hash_plugin"),
 	confNumber("HealthCheckInterval", "health_check_interval", schema.Unit("s")),
@@ -207,7 +207,7 @@ var configuration = schema.Object("slurm_conf",
 	confTexts("JobAcctGatherFrequency", "job_acct_gather_freq"),
 	confText("JobAcctGatherType", "job_acct_gather_type"),
 	confTexts("JobAcctGatherParams", "job_acct_gather_params"),
-	confTruth("JobAcctOomKill", ""),
+	confBool("JobAcctOomKill", ""),
 	confText("JobCompHost", "job_comp_host"),
 	confText("JobCompLoc", "job_comp_loc"),
 	confText("JobCompParams", "job_comp_params"),
@@ -215,13 +215,13 @@ var configuration = schema.Object("slurm_conf",
 	confText("JobCompType", "job_comp_type"),
 	confText("JobCompUser", "job_comp_user"),
 	schema.F("JobDefaults", schema.Named("job_defaults_list", schema.List(confJobDefault.Type)), func(c *model.Configuration) *[]model.JobDefault { return &c.JobDefaults }, "Defaults of jobs"),
-	confTruth("JobFileAppend", "job_file_append"),
-	confTruth("JobRequeue", "job_requeue"),
+	confBool("JobFileAppend", "job_file_append"),
+	confBool("JobRequeue", "job_requeue"),
 	confTexts("JobSubmitPlugins", "job_submit_plugins"),
 	confNumber("KeepaliveInterval", "", schema.Unit("s")),
 	confNumber("KeepaliveProbes", "", schema.Bare),
 	confNumber("KeepaliveTime", "", schema.Unit("s")),
-	confTruth("KillOnBadExit", "kill_on_bad_exit"),
+	confBool("KillOnBadExit", "kill_on_bad_exit"),
 	confNumber("KillWait", "kill_wait", schema.Unit("s")),
 	confTexts("LaunchParameters", "launch_params"),
 	confTexts("Licenses", "licenses"),
@@ -260,7 +260,7 @@ var configuration = schema.Object("slurm_conf",
 	confTexts("PrEpPlugins", "prep_plugins"),
 	confDuration("PriorityDecayHalfLife", "priority_decay_hl"),
 	confDuration("PriorityCalcPeriod", "priority_calc_period"),
-	confTruth("PriorityFavorSmall", "priority_favor_small"),
+	confBool("PriorityFavorSmall", "priority_favor_small"),
 	confFlags("PriorityFlags", "priority_flags", priorityFlagsWords),
 	confDuration("PriorityMaxAge", "priority_max_age"),
 	confText("PriorityParameters", "priority_params"),
@@ -389,6 +389,6 @@ var Conf = enveloped("openapi_conf_resp", func(a *ConfAnswer) *Envelope { return
 var GetConf = declare(sinceParams, Endpoint{
 	Method: http.MethodGet, Path: "conf", ID: "get_conf",
 	Doc: "Show the configuration", Answer: Conf, Since: V45,
-	About:   "The configuration that the controller uses, as far as all users may read it. Fields that older controllers don't have are empty.",
-	Returns: "The configuration",
+	Description: "The configuration that the controller uses, as far as all users may read it. Fields that older controllers don't have are empty.",
+	AnswerDoc:   "The configuration",
 })

@@ -10,16 +10,16 @@ import (
 	"schedrestd/api/schema"
 )
 
-// documented is a row of testdata/schemas.tsv.
-type documented struct{ field, typ, required, deprecated string }
+// documentedField is a row of testdata/schemas.tsv.
+type documentedField struct{ field, typ, required, deprecated string }
 
 // documents has the rows of testdata/schemas.tsv by version and schema.
-type documents map[[2]string][]documented
+type documents map[[2]string][]documentedField
 
 func readDocuments(t *testing.T) documents {
 	docs := documents{}
 	for _, c := range rows(t, "schemas.tsv") {
-		docs[[2]string{c[0], c[1]}] = append(docs[[2]string{c[0], c[1]}], documented{c[2], c[3], c[4], c[5]})
+		docs[[2]string{c[0], c[1]}] = append(docs[[2]string{c[0], c[1]}], documentedField{c[2], c[3], c[4], c[5]})
 	}
 	return docs
 }
@@ -43,12 +43,12 @@ var (
 	enumOf  = regexp.MustCompile(`^string\((.*)\)$`)
 )
 
-func (d documents) describe(version, inline string, row documented, path string, into map[string]string) {
+func (d documents) describe(version, inline string, row documentedField, path string, into map[string]string) {
 	marks := strings.TrimRight(" "+row.required+" "+row.deprecated, " ")
 	switch m := arrayOf.FindStringSubmatch(row.typ); {
 	case m != nil:
 		into[path] = "array" + marks
-		d.describe(version, inline+"[]", documented{typ: m[1]}, path+"[]", into)
+		d.describe(version, inline+"[]", documentedField{typ: m[1]}, path+"[]", into)
 	case strings.HasPrefix(row.typ, "@"):
 		name := row.typ[1:]
 		rows := d[[2]string{version, name}]
@@ -68,13 +68,13 @@ func (d documents) describe(version, inline string, row documented, path string,
 	}
 }
 
-// declared adds the contents of a Shape in the same form as flatten.
-func declared(s *schema.Shape, marks, path string, into map[string]string) {
+// flattenShape adds the contents of a Shape in the same form as flatten.
+func flattenShape(s *schema.Shape, marks, path string, into map[string]string) {
 	switch {
 	case s.Kind == "object":
 		into[path] = "object" + marks
 		for _, p := range s.Fields {
-			if p.Ours {
+			if p.Undocumented {
 				into[path+"."+p.Name] = "ours"
 				continue
 			}
@@ -88,12 +88,12 @@ func declared(s *schema.Shape, marks, path string, into map[string]string) {
 					marks = "  deprecated" // two blanks, because testdata leaves the place of "required" empty
 				}
 			}
-			declared(p.Shape, marks, path+"."+p.Name, into)
+			flattenShape(p.Shape, marks, path+"."+p.Name, into)
 		}
 	case s.Kind == "array":
 		into[path] = "array" + marks
 		if s.Items != nil {
-			declared(s.Items, "", path+"[]", into)
+			flattenShape(s.Items, "", path+"[]", into)
 		}
 	case s.Enum != nil:
 		into[path] = "string: " + strings.Join(s.Enum, "|") + marks
@@ -104,9 +104,9 @@ func declared(s *schema.Shape, marks, path string, into map[string]string) {
 	}
 }
 
-// ours lists the fields that slurmrestd's documents lack, with the reasons. The
+// extraFields lists the fields that slurmrestd's documents lack, with the reasons. The
 // list should stay short.
-var ours = map[string]string{
+var extraFields = map[string]string{
 	"errors[].code":                   "stable word for programs",
 	"errors[].retryable":              "whether trying again can help",
 	"pings":                           "the specification wants the accounting daemon's pings in diag",
@@ -130,15 +130,15 @@ var undocumented = map[string]bool{"openapi_job_state_resp": true}
 // body is a request or answer body. The field since has the first version in
 // which slurmrestd has this body.
 type body struct {
-	Described
+	Table
 	since schema.Version
 }
 
 // bodies returns the documented bodies of all endpoints, by name.
 func bodies() map[string]body {
-	all := map[string]body{}
+	byName := map[string]body{}
 	for _, e := range Endpoints {
-		for _, d := range []Described{e.Request, e.Answer} {
+		for _, d := range []Table{e.Request, e.Answer} {
 			if d == nil {
 				continue
 			}
@@ -146,14 +146,14 @@ func bodies() map[string]body {
 			if undocumented[name] {
 				continue
 			}
-			since := max(e.Since, e.Ours)
-			if other, known := all[name]; known {
-				since = min(since, other.since)
+			since := max(e.Since, e.SlurmSince)
+			if prev, known := byName[name]; known {
+				since = min(since, prev.since)
 			}
-			all[name] = body{d, since}
+			byName[name] = body{d, since}
 		}
 	}
-	return all
+	return byName
 }
 
 // TestCoverage checks that in every version each body has all the fields in
@@ -170,13 +170,13 @@ func TestCoverage(t *testing.T) {
 			t.Run(name+"/"+v.String(), func(t *testing.T) {
 				want, got := map[string]string{}, map[string]string{}
 				docs.flatten(v.String(), v.String()+"_"+name, "", want)
-				declared(b.Shape(schema.View{Version: v, Names: schema.Slurm}), "", "", got)
+				flattenShape(b.Shape(schema.View{Version: v, Spelling: schema.Slurm}), "", "", got)
 				delete(got, "") // the body itself
 				if len(want) < 3 {
 					t.Fatalf("testdata has %d fields of it", len(want))
 				}
 				for path := range got {
-					if _, known := ours[path[1:]]; known && got[path] == "ours" {
+					if _, known := extraFields[path[1:]]; known && got[path] == "ours" {
 						found[path[1:]] = true
 						delete(got, path)
 					}
@@ -187,7 +187,7 @@ func TestCoverage(t *testing.T) {
 			})
 		}
 	}
-	for path := range ours {
+	for path := range extraFields {
 		if !found[path] {
 			t.Errorf("%s is in the map ours, but no body has it", path)
 		}

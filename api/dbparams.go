@@ -15,10 +15,10 @@ import (
 // texts returns a parameter that is a list of texts, separated by commas. It
 // ignores empty texts.
 func texts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
-	return schema.F(name, csv, at, doc+", separated by commas", opts...)
+	return schema.F(name, csvList, at, doc+", separated by commas", opts...)
 }
 
-func csv() schema.Type[[]string] {
+func csvList() schema.Type[[]string] {
 	return asList(func(s string) ([]string, error) {
 		if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
 			return nil, fmt.Errorf("expected names separated by commas, got %q", schema.Shorten(s))
@@ -33,9 +33,9 @@ func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema
 	names := func() schema.Type[[]string] {
 		return asList(func(s string) ([]string, error) {
 			list := words(s)
-			for _, one := range list {
-				if strings.Trim(one, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-.") != "" {
-					return nil, fmt.Errorf("expected cluster names separated by commas, got %q", schema.Shorten(one))
+			for _, cluster := range list {
+				if strings.Trim(cluster, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-.") != "" {
+					return nil, fmt.Errorf("expected cluster names separated by commas, got %q", schema.Shorten(cluster))
 				}
 			}
 			return list, nil
@@ -77,24 +77,24 @@ func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.
 // "node1,n[01-03]".
 func hostList() schema.Type[string] {
 	return asList(func(s string) (string, error) {
-		wrong := fmt.Errorf("expected nodes such as node1,n[01-03], got %q", schema.Shorten(s))
+		errSyntax := fmt.Errorf("expected nodes such as node1,n[01-03], got %q", schema.Shorten(s))
 		open := false
 		for _, c := range s {
 			switch {
 			case c == '[' && open, c == ']' && !open, open && c != ']' && !strings.ContainsRune("0123456789-,", c):
-				return "", wrong
+				return "", errSyntax
 			}
 			open = c == '[' || open && c != ']'
 		}
 		if open || strings.Contains(s, "[]") {
-			return "", wrong
+			return "", errSyntax
 		}
 		return s, nil
 	})
 }
 
-// yes returns the type of a boolean parameter, which clients send as text.
-func yes() schema.Type[bool] {
+// boolText returns the type of a boolean parameter, which clients send as text.
+func boolText() schema.Type[bool] {
 	return asText(func(s string) (bool, error) {
 		switch strings.ToLower(s) {
 		case "true", "yes", "1", "on", "t", "y":
@@ -108,7 +108,7 @@ func yes() schema.Type[bool] {
 
 // flagText returns a boolean parameter that sets or clears one bit of a set.
 func flagText[P any, T schema.Integer](name, doc string, at func(*P) *T, bit T, opts ...schema.Option) schema.Field[P] {
-	return schema.Take(name, yes, func(p *P, on bool) error {
+	return schema.Set(name, boolText, func(p *P, on bool) error {
 		if *at(p) &^= bit; on {
 			*at(p) |= bit
 		}
@@ -128,14 +128,14 @@ func decimal() schema.Type[uint32] {
 	})
 }
 
-// passedOver returns a parameter that is ignored.
-func passedOver[P any](name string, opts ...schema.Option) schema.Field[P] {
-	return schema.Ignore[P](name, csv, "Ignored: selects the columns of a table, but answers have all fields", opts...)
+// ignoredParam returns a parameter that is ignored.
+func ignoredParam[P any](name string, opts ...schema.Option) schema.Field[P] {
+	return schema.Ignore[P](name, csvList, "Ignored: selects the columns of a table, but answers have all fields", opts...)
 }
 
-// someName returns the type of a path segment with the name of an object. kind
+// objectName returns the type of a path segment with the name of an object. kind
 // is the word for such objects in error messages.
-func someName(kind string) func() schema.Type[string] {
+func objectName(kind string) func() schema.Type[string] {
 	return func() schema.Type[string] {
 		return asText(func(s string) (string, error) {
 			if s == "" || strings.ContainsAny(s, ",\x00") {

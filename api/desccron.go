@@ -57,7 +57,7 @@ var cronFields = [5]struct {
 // cronJob is the flag of a job that a cron entry starts.
 const cronJob = 1 << 22
 
-func takeCron(d *model.JobDesc, c cron) error {
+func setCron(d *model.JobDesc, c cron) error {
 	if c.specification != "" {
 		words := strings.Fields(c.specification)
 		if len(words) < len(c.fields) {
@@ -84,7 +84,7 @@ func takeCron(d *model.JobDesc, c cron) error {
 // cronField parses a field such as "*", "*/5", "1-5", "10-50/10" or a
 // comma-separated list of these, and sets the bit of each value that the field
 // selects.
-func cronField(text string, least, most int, into *model.Bitmap) error {
+func cronField(text string, minimum, maximum int, into *model.Bitmap) error {
 	for part := range strings.SplitSeq(text, ",") {
 		span, step, stepped := strings.Cut(part, "/")
 		every := 1
@@ -92,7 +92,7 @@ func cronField(text string, least, most int, into *model.Bitmap) error {
 		if stepped {
 			every, err = strconv.Atoi(step)
 		}
-		from, to := least, most
+		from, to := minimum, maximum
 		if span != "*" {
 			low, high, isRange := strings.Cut(span, "-")
 			var err1, err2 error
@@ -101,8 +101,8 @@ func cronField(text string, least, most int, into *model.Bitmap) error {
 			if isRange {
 				to, err2 = strconv.Atoi(high)
 			}
-			if err1 != nil || err2 != nil || from < least || to > most || from > to {
-				return fmt.Errorf("%q is not between %d and %d", schema.Shorten(span), least, most)
+			if err1 != nil || err2 != nil || from < minimum || to > maximum || from > to {
+				return fmt.Errorf("%q is not between %d and %d", schema.Shorten(span), minimum, maximum)
 			}
 		}
 		if err != nil || every < 1 {

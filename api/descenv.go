@@ -37,9 +37,9 @@ func environment() schema.Type[[]string] {
 		})
 }
 
-// takeEnvironment sets the environment. It keeps the variables that are there
+// setEnvironment sets the environment. It keeps the variables that are there
 // already: the fields for resource limits have added them.
-func takeEnvironment(d *model.JobDesc, vars []string) error {
+func setEnvironment(d *model.JobDesc, vars []string) error {
 	d.Environment = append(vars, d.Environment...)
 	return nil
 }

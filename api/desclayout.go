@@ -30,11 +30,11 @@ func errDistribution(s string) error {
 	return fmt.Errorf("expected a distribution such as block:cyclic:fcyclic,Pack or plane=4, got %q", schema.Shorten(s))
 }
 
-// takeDistribution parses "node[:socket[:core]][,Pack|NoPack]" or "plane=SIZE".
-func takeDistribution(d *model.JobDesc, s string) error {
-	layouts, pack, packed := strings.Cut(strings.ToLower(s), ",")
-	if size, plane := strings.CutPrefix(layouts, "plane="); plane && !packed {
-		return takePlane(d, size)
+// setDistribution parses "node[:socket[:core]][,Pack|NoPack]" or "plane=SIZE".
+func setDistribution(d *model.JobDesc, s string) error {
+	layouts, pack, hasPacking := strings.Cut(strings.ToLower(s), ",")
+	if size, plane := strings.CutPrefix(layouts, "plane="); plane && !hasPacking {
+		return setPlane(d, size)
 	}
 	var bits uint32
 	for i, word := range strings.Split(layouts, ":") {
@@ -48,7 +48,7 @@ func takeDistribution(d *model.JobDesc, s string) error {
 		}
 		bits |= n << (4 * i)
 	}
-	if packed {
+	if hasPacking {
 		n, ok := packing[pack]
 		if !ok {
 			return errDistribution(s)
@@ -59,13 +59,13 @@ func takeDistribution(d *model.JobDesc, s string) error {
 	return nil
 }
 
-// takePlane parses the number of tasks that a node gets before the next node
+// setPlane parses the number of tasks that a node gets before the next node
 // gets any.
-func takePlane(d *model.JobDesc, size string) error {
-	const most = 1<<16 - 3 // larger numbers mean "not set" or "unlimited" in the RPC
+func setPlane(d *model.JobDesc, size string) error {
+	const maxSize = 1<<16 - 3 // larger numbers mean "not set" or "unlimited" in the RPC
 	n, err := strconv.ParseUint(size, 10, 16)
-	if err != nil || n == 0 || n > most {
-		return fmt.Errorf("expected a plane size of 1 to %d tasks, got %q", most, schema.Shorten(size))
+	if err != nil || n == 0 || n > maxSize {
+		return fmt.Errorf("expected a plane size of 1 to %d tasks, got %q", maxSize, schema.Shorten(size))
 	}
 	d.Distribution, d.PlaneSize = model.Some(planeLayout), model.Some(uint16(n))
 	return nil
@@ -81,15 +81,15 @@ var (
 	}
 )
 
-// takeCPUFrequency parses "frequency" or "low-high", each optionally followed
+// setCPUFrequency parses "frequency" or "low-high", each optionally followed
 // by ":governor", or a governor alone.
-func takeCPUFrequency(d *model.JobDesc, s string) error {
-	rest, governor, governed := strings.Cut(strings.ToLower(s), ":")
-	if n, alone := governors[rest]; alone && !governed {
+func setCPUFrequency(d *model.JobDesc, s string) error {
+	rest, governor, hasGovernor := strings.Cut(strings.ToLower(s), ":")
+	if n, isGovernor := governors[rest]; isGovernor && !hasGovernor {
 		d.CPUFreqGov = model.Some(n)
 		return nil
 	}
-	if governed {
+	if hasGovernor {
 		n, known := governors[governor]
 		if !known {
 			return fmt.Errorf("unknown governor %q; expected one of %s", schema.Shorten(governor), strings.Join(slices.Sorted(maps.Keys(governors)), ", "))
@@ -105,14 +105,14 @@ func takeCPUFrequency(d *model.JobDesc, s string) error {
 		d.CPUFreqMax = model.Some(n)
 		return nil
 	}
-	most, err := frequency(high)
+	upper, err := frequency(high)
 	if err != nil {
 		return err
 	}
-	if n < 1<<31 && most < n {
+	if n < 1<<31 && upper < n {
 		return errors.New("the range of frequencies is empty")
 	}
-	d.CPUFreqMin, d.CPUFreqMax = model.Some(n), model.Some(most)
+	d.CPUFreqMin, d.CPUFreqMax = model.Some(n), model.Some(upper)
 	return nil
 }
 

@@ -21,18 +21,18 @@ func TestDescriptions(t *testing.T) {
 	for _, e := range Endpoints {
 		for _, v := range Versions {
 			view := schema.View{Version: v}
-			for name, d := range map[string]Described{"parameters": e.Params, "request": e.Request, "answer": e.Answer} {
+			for name, d := range map[string]Table{"parameters": e.Params, "request": e.Request, "answer": e.Answer} {
 				if d != nil {
 					numbers += checkFields(t, e.ID+" "+name+" "+v.String(), d.Shape(view))
 				}
 			}
 		}
-		for _, text := range []string{e.Doc, e.About, e.Returns} {
+		for _, text := range []string{e.Doc, e.Description, e.AnswerDoc} {
 			if text == "" || strings.HasSuffix(e.Doc, ".") {
 				t.Errorf("%s: a description is missing, or Doc ends with a full stop", e.ID)
 			}
 		}
-		if (e.Request != nil) != (e.Takes != "") {
+		if (e.Request != nil) != (e.RequestDoc != "") {
 			t.Errorf("%s: must have both Request and Takes, or neither", e.ID)
 		}
 	}

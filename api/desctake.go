@@ -13,7 +13,7 @@ import (
 // The functions below parse fields of a job description whose form in the model
 // differs from that in the request.
 
-func takeThreadSpec(d *model.JobDesc, n uint16) error {
+func setThreadSpec(d *model.JobDesc, n uint16) error {
 	if n >= specializedThreads-2 {
 		return errors.New("too many threads")
 	}
@@ -21,50 +21,50 @@ func takeThreadSpec(d *model.JobDesc, n uint16) error {
 	return nil
 }
 
-func takeNice(d *model.JobDesc, n int32) error {
-	const most = 1<<31 - 3 // larger numbers mean "not set" or "unlimited" in the RPC
-	if n < -most || n > most {
-		return fmt.Errorf("%d is out of range, %d to %d", n, -most, most)
+func setNice(d *model.JobDesc, n int32) error {
+	const maxNice = 1<<31 - 3 // larger numbers mean "not set" or "unlimited" in the RPC
+	if n < -maxNice || n > maxNice {
+		return fmt.Errorf("%d is out of range, %d to %d", n, -maxNice, maxNice)
 	}
 	d.Nice = model.Some(uint32(int64(n) + model.NiceOffset))
 	return nil
 }
 
-func takeHold(d *model.JobDesc, hold bool) error {
+func setHold(d *model.JobDesc, hold bool) error {
 	if d.Release = !hold; hold {
 		d.Priority = model.Some[uint32](0)
 	}
 	return nil
 }
 
-// takePriority sets the priority. If it is 0 already, the field "hold" has set
+// setPriority sets the priority. If it is 0 already, the field "hold" has set
 // it, and the job stays held.
-func takePriority(d *model.JobDesc, n model.Opt[uint32]) error {
+func setPriority(d *model.JobDesc, n model.Opt[uint32]) error {
 	if d.Priority != model.Some[uint32](0) {
 		d.Priority = n
 	}
 	return nil
 }
 
-func takeShared(d *model.JobDesc, n uint16) error {
+func setShared(d *model.JobDesc, n uint16) error {
 	d.Shared = model.Some(n)
 	return nil
 }
 
-func takeOversubscribe(d *model.JobDesc, share bool) error {
+func setOversubscribe(d *model.JobDesc, share bool) error {
 	if share {
-		return takeShared(d, 1)
+		return setShared(d, 1)
 	}
-	return takeShared(d, 0)
+	return setShared(d, 0)
 }
 
-func takeMemoryPerCPU(d *model.JobDesc, n model.Opt[uint64]) error {
-	return takeMemory(d, n, model.MemPerCPU)
+func setMemoryPerCPU(d *model.JobDesc, n model.Opt[uint64]) error {
+	return setMemory(d, n, model.MemPerCPU)
 }
 
-func takeMemoryPerNode(d *model.JobDesc, n model.Opt[uint64]) error { return takeMemory(d, n, 0) }
+func setMemoryPerNode(d *model.JobDesc, n model.Opt[uint64]) error { return setMemory(d, n, 0) }
 
-func takeMemory(d *model.JobDesc, n model.Opt[uint64], mark uint64) error {
+func setMemory(d *model.JobDesc, n model.Opt[uint64], mark uint64) error {
 	switch {
 	case !n.Set:
 		return nil
@@ -77,12 +77,12 @@ func takeMemory(d *model.JobDesc, n model.Opt[uint64], mark uint64) error {
 	return nil
 }
 
-func takeUser(d *model.JobDesc, s string) (err error) {
+func setUser(d *model.JobDesc, s string) (err error) {
 	d.UserID, d.UserName, err = identity(s)
 	return err
 }
 
-func takeGroup(d *model.JobDesc, s string) (err error) {
+func setGroup(d *model.JobDesc, s string) (err error) {
 	d.GroupID, d.GroupName, err = identity(s)
 	return err
 }
@@ -103,7 +103,7 @@ func identity(s string) (number model.Opt[uint32], name string, err error) {
 // rlimit returns the field for a resource limit. The RPC has no field for it,
 // so the limit becomes a variable of the job's environment.
 func rlimit(name, doc, unit string) descField {
-	return schema.Take(name, number, func(d *model.JobDesc, n model.Opt[uint64]) error {
+	return schema.Set(name, number, func(d *model.JobDesc, n model.Opt[uint64]) error {
 		if n.Set {
 			d.Environment = append(d.Environment, "SLURM_RLIMIT_"+strings.ToUpper(name)+"="+strconv.FormatUint(n.Number, 10))
 		}
@@ -111,12 +111,12 @@ func rlimit(name, doc, unit string) descField {
 	}, doc, schema.Unit(unit))
 }
 
-// takeNodes parses "4", "2-4", or a list of acceptable numbers of nodes.
-func takeNodes(d *model.JobDesc, s string) error {
+// setNodes parses "4", "2-4", or a list of acceptable numbers of nodes.
+func setNodes(d *model.JobDesc, s string) error {
 	if strings.ContainsAny(s, ",:") {
 		d.JobSizes = s
 	}
-	least, most := uint64(1<<32), uint64(0)
+	minNodes, maxNodes := uint64(1<<32), uint64(0)
 	for part := range strings.SplitSeq(s, ",") {
 		part, _, _ = strings.Cut(part, ":")
 		low, high, isRange := strings.Cut(part, "-")
@@ -128,9 +128,9 @@ func takeNodes(d *model.JobDesc, s string) error {
 		if err1 != nil || err2 != nil || from > to || to >= noUser {
 			return fmt.Errorf("expected a number of nodes, got %q", schema.Shorten(s))
 		}
-		least, most = min(least, from), max(most, to)
+		minNodes, maxNodes = min(minNodes, from), max(maxNodes, to)
 	}
-	d.MinNodes, d.MaxNodes = model.Some(uint32(least)), model.Some(uint32(most))
+	d.MinNodes, d.MaxNodes = model.Some(uint32(minNodes)), model.Some(uint32(maxNodes))
 	return nil
 }
 
@@ -140,7 +140,7 @@ var signalNumbers = map[string]uint16{
 	"TTOU": 22, "URG": 23, "XCPU": 24, "XFSZ": 25, "VTALRM": 26, "PROF": 27, "WINCH": 28, "IO": 29, "PWR": 30, "SYS": 31,
 }
 
-func takeWarnSignal(d *model.JobDesc, s string) (err error) {
+func setWarnSignal(d *model.JobDesc, s string) (err error) {
 	d.WarnSignal, err = parseSignal(s)
 	return err
 }

@@ -87,9 +87,9 @@ func statsTime(name string, at func(*ControllerStatsRow) *uint32, doc string, op
 
 // statsMean returns a field with a mean: the sum divided by the number of
 // times, both of which the function "of" returns.
-func statsMean(name string, of func(*ControllerStatsRow) (sum, times uint32), doc string) statsField {
+func statsMean(name string, sumAndCount func(*ControllerStatsRow) (sum, times uint32), doc string) statsField {
 	return schema.Show(name, schema.Int64, func(s *ControllerStatsRow) uint64 {
-		sum, times := of(s)
+		sum, times := sumAndCount(s)
 		return mean(uint64(sum), times)
 	}, doc, schema.Count)
 }

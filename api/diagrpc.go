@@ -88,15 +88,15 @@ var rpcDump = schema.Object("stats_msg_rpc_dump", append(
 	schema.Show("count", schema.Named("hostlist_string", schema.StreamOf(schema.String)), pendingHosts, "Nodes of the reservation: names, not a count", schema.Required(0)),
 )...)
 
-// mostHosts is the maximum number of names that one host list expression may
+// maxPendingHosts is the maximum number of names that one host list expression may
 // expand to. An expression of a few bytes can expand to billions.
-const mostHosts = 200_000
+const maxPendingHosts = 200_000
 
 func pendingHosts(p *model.PendingHosts) schema.Stream[string] {
 	return func(each func(*string) error) error {
-		seen := 0
+		count := 0
 		for host := range model.Hosts(p.Hosts) {
-			if seen++; seen > mostHosts {
+			if count++; count > maxPendingHosts {
 				return errors.New("a message that waits has too many nodes")
 			}
 			if err := each(&host); err != nil {
@@ -122,6 +122,6 @@ var Diag = enveloped("openapi_diag_resp", func(a *DiagAnswer) *Envelope { return
 var GetDiag = declare(noParams, Endpoint{
 	Method: http.MethodGet, Path: "diag/", ID: "get_diag",
 	Doc: "Show statistics of the controller", Answer: Diag,
-	About:   "Returns statistics since the controller last reset them: runs and durations of the schedulers, numbers of jobs by result, and numbers of requests by type and by user.",
-	Returns: "Statistics of the controller",
+	Description: "Returns statistics since the controller last reset them: runs and durations of the schedulers, numbers of jobs by result, and numbers of requests by type and by user.",
+	AnswerDoc:   "Statistics of the controller",
 })

@@ -13,24 +13,24 @@ import (
 // Endpoint declares an operation: its request and its answers. Package handlers
 // implements it.
 type Endpoint struct {
-	Method     string
-	Accounting bool   // the path is in the accounting daemon's segment
-	Util       bool   // the path is in the segment of operations that need no daemon
-	Path       string // path after the version, "node/{node_name}"; only documents have a trailing "/"
-	ID         string // operationId in the document, such as "get_node"
-	Doc        string // summary, in one line
-	About      string // longer description, in sentences
-	Takes      string // description of the request's body, in one line
-	Returns    string // description of a successful answer, in one line
-	Params     Described
-	Request    Described // table of the request's body; nil for no body
-	Answer     Answered
-	Missing    Missing        // how slurmrestd answers a request for an unknown name
-	Since      schema.Version // first version that has the operation; 0 for all
-	Until      schema.Version // first version that lacks the operation; 0 for none
-	Changes    bool           // a GET that changes something
-	Keyed      bool           // the operation accepts an Idempotency-Key
-	Ours       schema.Version // first version in which slurmrestd has the operation too; 0 for all
+	Method      string
+	Accounting  bool   // the path is in the accounting daemon's segment
+	Util        bool   // the path is in the segment of operations that need no daemon
+	Path        string // path after the version, "node/{node_name}"; only documents have a trailing "/"
+	ID          string // operationId in the document, such as "get_node"
+	Doc         string // summary, in one line
+	Description string // longer description, in sentences
+	RequestDoc  string // description of the request's body, in one line
+	AnswerDoc   string // description of a successful answer, in one line
+	Params      Table
+	Request     Table // table of the request's body; nil for no body
+	Answer      AnswerTable
+	Missing     Missing        // how slurmrestd answers a request for an unknown name
+	Since       schema.Version // first version that has the operation; 0 for all
+	Until       schema.Version // first version that lacks the operation; 0 for none
+	ChangingGET bool           // a GET that changes something
+	Keyed       bool           // the operation accepts an Idempotency-Key
+	SlurmSince  schema.Version // first version in which slurmrestd has the operation too; 0 for all
 }
 
 // Missing describes how slurmrestd answers a request for a name that does not
@@ -47,12 +47,12 @@ const (
 	MissingIsWarning // 200, an empty list, and a warning
 )
 
-// Always is a value of Endpoint.Ours. It means that no version of slurmrestd
+// SlurmNever is a value of Endpoint.Ours. It means that no version of slurmrestd
 // has the operation.
-const Always schema.Version = 255
+const SlurmNever schema.Version = 255
 
-// Described is a table of the fields of a body, or of parameters.
-type Described interface {
+// Table is a table of the fields of a body, or of parameters.
+type Table interface {
 	Shape(schema.View) *schema.Shape
 }
 
@@ -83,17 +83,17 @@ func (e *Endpoint) Segment(s schema.Spelling) string {
 
 // URL returns the endpoint's path in v, with the leading segments.
 func (e *Endpoint) URL(v schema.View) string {
-	return "/" + e.Segment(v.Names) + "/" + v.Version.String() + "/" + e.Path
+	return "/" + e.Segment(v.Spelling) + "/" + v.Version.String() + "/" + e.Path
 }
 
 // OperationID returns the operation's name in documents,
 // "sched_v0042_get_node".
 func (e *Endpoint) OperationID(v schema.View) string {
-	return fmt.Sprintf("%s_v%04d_%s", e.Segment(v.Names), v.Version, e.ID)
+	return fmt.Sprintf("%s_v%04d_%s", e.Segment(v.Spelling), v.Version, e.ID)
 }
 
 // Changing reports whether the endpoint changes something.
-func (e *Endpoint) Changing() bool { return e.Changes || e.Method != http.MethodGet && !e.Util }
+func (e *Endpoint) Changing() bool { return e.ChangingGET || e.Method != http.MethodGet && !e.Util }
 
 // InPath reports whether the parameter with this name is a part of the path.
 func (e *Endpoint) InPath(name string) bool {

@@ -115,8 +115,8 @@ var errorType = schema.Object("openapi_error",
 	schema.F("error_number", schema.Int32, func(e *Error) *int { return &e.Number }, "Slurm's error number; 0 if there is none", schema.Bare),
 	schema.F("error", schema.String, func(e *Error) *string { return &e.Name }, "Short name of the error"),
 	schema.F("source", schema.String, func(e *Error) *string { return &e.Source }, "Place in the request, or the operation that failed"),
-	schema.F("code", schema.String, func(e *Error) *string { return &e.Code }, "Error code for programs; it does not change between releases", schema.Ours),
-	schema.F("retryable", schema.Boolean, func(e *Error) *bool { return &e.Retryable }, "Whether the same request may succeed later", schema.Ours),
+	schema.F("code", schema.String, func(e *Error) *string { return &e.Code }, "Error code for programs; it does not change between releases", schema.Extension),
+	schema.F("retryable", schema.Boolean, func(e *Error) *bool { return &e.Retryable }, "Whether the same request may succeed later", schema.Extension),
 )
 
 var warningType = schema.Object("openapi_warning",
@@ -132,9 +132,9 @@ type AnswerType[O any] struct {
 	failures sync.Map // by schema.View
 }
 
-// Answered is implemented by every AnswerType, whatever its content.
-type Answered interface {
-	Described
+// AnswerTable is implemented by every AnswerType, whatever its content.
+type AnswerTable interface {
+	Table
 
 	// Failure returns a function that writes an answer without content, for a
 	// failed request or one that found nothing. If the answer contains a list,
@@ -159,9 +159,9 @@ func (t *AnswerType[O]) Failure(v schema.View) func(schema.Encoder, *Envelope) {
 func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envelope) {
 	render := t.Renderer(v)
 	return func(e schema.Encoder, envelope *Envelope) {
-		var nothing O
-		*t.at(&nothing) = *envelope
-		render(e, &nothing)
+		var zero O
+		*t.at(&zero) = *envelope
+		render(e, &zero)
 	}
 }
 

@@ -30,28 +30,28 @@ var Hostnames = enveloped("openapi_hostnames_req_resp", func(a *HostnamesAnswer)
 	schema.F("hostnames", schema.Named("hostlist_string", schema.List(schema.String)), func(a *HostnamesAnswer) *[]string { return &a.Hostnames }, "Names of nodes", schema.Required(0)),
 )
 
-// HostNames is a request with names of nodes. Its JSON has either the names
+// HostsRequest is a request with names of nodes. Its JSON has either the names
 // themselves, for the gateway to fold into a host list, or a host list, which
 // the parser expands into names.
-type HostNames struct{ Names []string }
+type HostsRequest struct{ Names []string }
 
 // HostlistBody declares the fields of a request to expand a host list.
 var HostlistBody = schema.Object("openapi_hostlist_req_resp", hostsField("hostlist", func(r *schema.Report, doc *schema.Value) {
 	if doc.Kind == schema.Array {
 		r.WarnKind(doc, schema.Text)
 	}
-}), answersHave[HostNames]("meta", metaType.Type), answersHave[HostNames]("errors", schema.List(errorType.Type)), answersHave[HostNames]("warnings", schema.List(warningType.Type)))
+}), answerOnlyField[HostsRequest]("meta", metaType.Type), answerOnlyField[HostsRequest]("errors", schema.List(errorType.Type)), answerOnlyField[HostsRequest]("warnings", schema.List(warningType.Type)))
 
 // HostnamesBody declares the fields of a request to fold names.
 var HostnamesBody = schema.Object("openapi_hostnames_req_resp", hostsField("hostnames", func(r *schema.Report, doc *schema.Value) {
 	if doc.Kind == schema.Text {
 		r.WarnKind(doc, schema.Array)
 	}
-}), answersHave[HostNames]("meta", metaType.Type), answersHave[HostNames]("errors", schema.List(errorType.Type)), answersHave[HostNames]("warnings", schema.List(warningType.Type)))
+}), answerOnlyField[HostsRequest]("meta", metaType.Type), answerOnlyField[HostsRequest]("errors", schema.List(errorType.Type)), answerOnlyField[HostsRequest]("warnings", schema.List(warningType.Type)))
 
-// answersHave returns a field that the schema of a request contains although
+// answerOnlyField returns a field that the schema of a request contains although
 // only answers use it. Its value in a request is ignored.
-func answersHave[O, T any](name string, typ func() schema.Type[T]) schema.Field[O] {
+func answerOnlyField[O, T any](name string, typ func() schema.Type[T]) schema.Field[O] {
 	return schema.Ignore[O](name, typ, "Ignored in requests; part of answers")
 }
 
@@ -61,9 +61,9 @@ const maxHosts = 1 << 16
 
 // hostsField returns a field that parses and expands host lists. The client
 // sends them in an array or in one text.
-func hostsField(name string, remark func(*schema.Report, *schema.Value)) schema.Field[HostNames] {
+func hostsField(name string, warn func(*schema.Report, *schema.Value)) schema.Field[HostsRequest] {
 	parse := func(r *schema.Report, doc *schema.Value, into *[]string) bool {
-		remark(r, doc)
+		warn(r, doc)
 		if doc.Kind == schema.Array {
 			for i := range doc.Items {
 				ok := true
@@ -77,7 +77,7 @@ func hostsField(name string, remark func(*schema.Report, *schema.Value)) schema.
 		return expandHosts(r, doc, true, into)
 	}
 	hosts := func() schema.Type[[]string] { return schema.Simple(&schema.Shape{Kind: "string"}, nil, parse) }
-	return schema.F(name, hosts, func(h *HostNames) *[]string { return &h.Names }, "Nodes, as host lists", schema.Required(0))
+	return schema.F(name, hosts, func(h *HostsRequest) *[]string { return &h.Names }, "Nodes, as host lists", schema.Required(0))
 }
 
 func expandHosts(r *schema.Report, doc *schema.Value, orEmpty bool, into *[]string) bool {
@@ -104,16 +104,16 @@ func expandHosts(r *schema.Report, doc *schema.Value, orEmpty bool, into *[]stri
 var PostHostnames = declare(noParams, Endpoint{
 	Method: http.MethodPost, Util: true, Path: "hostnames", ID: "post_hostnames",
 	Doc: "Expand a host list", Request: Hostlist, Answer: Hostnames, Since: V44,
-	About:   "Lists the names that a host list stands for, in its order, at most 65536. The names need not exist.",
-	Takes:   "The host list, as \"node1,n[01-03]\"",
-	Returns: "The names",
+	Description: "Lists the names that a host list stands for, in its order, at most 65536. The names need not exist.",
+	RequestDoc:  "The host list, as \"node1,n[01-03]\"",
+	AnswerDoc:   "The names",
 })
 
 // PostHostlist folds names into a host list.
 var PostHostlist = declare(noParams, Endpoint{
 	Method: http.MethodPost, Util: true, Path: "hostlist", ID: "post_hostlist",
 	Doc: "Create a host list from names", Request: Hostnames, Answer: Hostlist, Since: V44,
-	About:   "Writes names as a host list, in their order. Adjacent names that differ only in the number at their end are combined in brackets. A name may itself be a host list. At most 65536 names are accepted.",
-	Takes:   "The names",
-	Returns: "The host list, as \"node1,n[01-03]\"",
+	Description: "Writes names as a host list, in their order. Adjacent names that differ only in the number at their end are combined in brackets. A name may itself be a host list. At most 65536 names are accepted.",
+	RequestDoc:  "The names",
+	AnswerDoc:   "The host list, as \"node1,n[01-03]\"",
 })

@@ -38,7 +38,7 @@ type InstancesParams struct{ model.InstanceFilter }
 var instancesParams = schema.Object("",
 	clusterTexts("cluster", "Clusters", func(p *InstancesParams) *[]string { return &p.Clusters }),
 	texts("extra", "Texts of nodes", func(p *InstancesParams) *[]string { return &p.Extra }),
-	passedOver[InstancesParams]("format", schema.Until(V45)),
+	ignoredParam[InstancesParams]("format", schema.Until(V45)),
 	texts("instance_id", "Ids of machines in the cloud", func(p *InstancesParams) *[]string { return &p.InstanceIDs }),
 	texts("instance_type", "Types of machines in the cloud", func(p *InstancesParams) *[]string { return &p.InstanceTypes }),
 	schema.F("node_list", hostList, func(p *InstancesParams) *string { return &p.Nodes }, "Nodes, as a host list"),
@@ -50,8 +50,8 @@ var instancesParams = schema.Object("",
 var GetInstances = declare(instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instances/", ID: "get_instances",
 	Doc: "List the instances of nodes in a cloud", Answer: Instances,
-	About:   "Returns which machine of a cloud was which node, and at which time. Each parameter selects fewer instances.",
-	Returns: "The instances",
+	Description: "Returns which machine of a cloud was which node, and at which time. Each parameter selects fewer instances.",
+	AnswerDoc:   "The instances",
 })
 
 // GetInstance returns all instances that match the parameters, as GetInstances
@@ -59,6 +59,6 @@ var GetInstances = declare(instancesParams, Endpoint{
 var GetInstance = declare(instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instance/", ID: "get_instance",
 	Doc: "Show instances of nodes in a cloud", Answer: Instances,
-	About:   "The instances that the parameters select, as the list of instances does.",
-	Returns: "The instances",
+	Description: "The instances that the parameters select, as the list of instances does.",
+	AnswerDoc:   "The instances",
 })

@@ -20,9 +20,9 @@ type JobRow struct {
 // computes values for them.
 var Job = schema.Object("job_info", jobFields...)
 
-// asTravelled returns o as it is in the protocol, where the two largest numbers
+// wireValue returns o as it is in the protocol, where the two largest numbers
 // mean "not set" and "unlimited".
-func asTravelled[T model.Unsigned](o model.Opt[T]) T {
+func wireValue[T model.Unsigned](o model.Opt[T]) T {
 	switch {
 	case o.Infinite:
 		return ^T(0)
@@ -37,26 +37,26 @@ func asTravelled[T model.Unsigned](o model.Opt[T]) T {
 const specializedThreads = 0x8000
 
 func coreSpec(j *JobRow) uint16 {
-	if n := asTravelled(j.CoreSpec); n&specializedThreads == 0 {
+	if n := wireValue(j.CoreSpec); n&specializedThreads == 0 {
 		return n
 	}
 	return 0
 }
 
 func threadSpec(j *JobRow) uint16 {
-	if n := asTravelled(j.CoreSpec); n&specializedThreads != 0 {
+	if n := wireValue(j.CoreSpec); n&specializedThreads != 0 {
 		return n &^ specializedThreads
 	}
 	return 0
 }
 
-// detail returns o, one of the job's requirements, as it is in the protocol. If
+// requirement returns o, one of the job's requirements, as it is in the protocol. If
 // the controller omitted the requirements, detail returns 0.
-func detail(j *JobRow, o model.Opt[uint16]) uint16 {
+func requirement(j *JobRow, o model.Opt[uint16]) uint16 {
 	if !j.Detailed {
 		return 0
 	}
-	return asTravelled(o)
+	return wireValue(o)
 }
 
 // memoryNotSet is the RPC's 64-bit number for "not set". The bit that marks
@@ -107,7 +107,7 @@ func jobUser(j *JobRow) string {
 
 // oversubscribed reports whether a job may share its resources with other jobs.
 // Only a job that was submitted as exclusive may not.
-func oversubscribed(j *JobRow) bool { return asTravelled(j.Shared) != 0 }
+func oversubscribed(j *JobRow) bool { return wireValue(j.Shared) != 0 }
 
 // ArrayTasks returns the pending tasks of the job array j. The protocol has
 // them as a bitmap in hexadecimal digits.
@@ -238,8 +238,8 @@ var Jobs = enveloped("openapi_job_info_resp", func(a *JobsAnswer) *Envelope { re
 var GetJobs = declare(listParams, Endpoint{
 	Method: http.MethodGet, Path: "jobs/", ID: "get_jobs",
 	Doc: "List the jobs", Answer: Jobs,
-	About:   "Returns all jobs that the controller still holds and the user may see: pending jobs, running jobs, and jobs that ended recently. Older jobs are available only from accounting.",
-	Returns: "The jobs",
+	Description: "Returns all jobs that the controller still holds and the user may see: pending jobs, running jobs, and jobs that ended recently. Older jobs are available only from accounting.",
+	AnswerDoc:   "The jobs",
 })
 
 // JobParams are the parameters of GetJob.
@@ -258,6 +258,6 @@ var jobParams = schema.Object("",
 var GetJob = declare(jobParams, Endpoint{
 	Method: http.MethodGet, Path: "job/{job_id}", ID: "get_job",
 	Doc: "Show one job", Answer: Jobs,
-	About:   "Returns the job with this number, or the tasks of the job array with this number. The pending tasks of an array are shown together as one job. Returns 404 if the number is unknown.",
-	Returns: "The job, in a list",
+	Description: "Returns the job with this number, or the tasks of the job array with this number. The pending tasks of an array are shown together as one job. Returns 404 if the number is unknown.",
+	AnswerDoc:   "The job, in a list",
 })

@@ -32,10 +32,10 @@ var JobModifyBody = schema.Object("job_modify",
 		schema.F("job", schema.String, func(j *JobChange) *string { return &j.DerivedExitText }, "Comment of the user"),
 		schema.F("system", schema.String, func(j *JobChange) *string { return &j.SystemComment }, "Comment of the system"),
 	}),
-	schema.Both("derived_exit_code", exitCodeType.Type, func(*JobChange) (none exitCode) { return none }, takeExitCode, "Exit code for all steps together"),
+	schema.GetSet("derived_exit_code", exitCodeType.Type, func(*JobChange) (none exitCode) { return none }, setExitCode, "Exit code for all steps together"),
 	schema.F("extra", schema.String, func(j *JobChange) *string { return &j.Extra }, "Any text of the site"),
 	schema.Group("tres", "Trackable resources", []schema.Field[JobChange]{
-		schema.Both("allocated", amounts, func(*JobChange) []model.TRES { return nil }, func(j *JobChange, list []model.TRES) error {
+		schema.GetSet("allocated", amounts, func(*JobChange) []model.TRES { return nil }, func(j *JobChange, list []model.TRES) error {
 			at := func(j *model.AccountingJob) *string { return &j.TRESAlloc }
 			j.Limits = []Limit[model.AccountingJob]{{at, list}}
 			return nil
@@ -44,8 +44,8 @@ var JobModifyBody = schema.Object("job_modify",
 	schema.F("wckey", schema.String, func(j *JobChange) *string { return &j.WCKey }, "Workload key"),
 )
 
-// takeExitCode encodes an exit code and a signal as a status of wait(2).
-func takeExitCode(j *JobChange, c exitCode) error {
+// setExitCode encodes an exit code and a signal as a status of wait(2).
+func setExitCode(j *JobChange, c exitCode) error {
 	if !c.code.Set && !c.signal.Set {
 		return errors.New("expected a return_code, or a signal")
 	}
@@ -70,9 +70,9 @@ var namedAccountingJobParams = schema.Object("",
 var PostAccountingJob = declare(namedAccountingJobParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "job/{job_id}", ID: "post_job",
 	Doc: "Change a recorded job", Request: JobModifyBody, Answer: JobModified, Since: V44,
-	About:   "Changes only the fields in the body, in the accounting record of a job of this cluster. Users may change comment, extra, wckey and derived_exit_code of their own jobs; only operators may change other fields. If there is no record of the job, the answer is 404.",
-	Takes:   "The fields to change",
-	Returns: "The job",
+	Description: "Changes only the fields in the body, in the accounting record of a job of this cluster. Users may change comment, extra, wckey and derived_exit_code of their own jobs; only operators may change other fields. If there is no record of the job, the answer is 404.",
+	RequestDoc:  "The fields to change",
+	AnswerDoc:   "The job",
 })
 
 // JobsChange is a request to change jobs in the accounting records
@@ -86,18 +86,18 @@ type JobsChange struct {
 // JobsModifyBody declares the fields of a JobsChange.
 var JobsModifyBody = schema.Object("openapi_job_modify_req", append([]schema.Field[JobsChange]{
 	schema.F("job_id_list", schema.Named("selected_step_list", jobNames), func(j *JobsChange) *[]string { return &j.Jobs }, "The jobs, or tasks as \"12_3\""),
-	schema.Take("job_rec", fresh(JobModifyBody.Type, blankJobChange), func(j *JobsChange, change JobChange) error { j.Change = &change; return nil }, "The fields to change"),
+	schema.Set("job_rec", withInitial(JobModifyBody.Type, blankJobChange), func(j *JobsChange, change JobChange) error { j.Change = &change; return nil }, "The fields to change"),
 }, unusedEnvelope[JobsChange]()...)...)
 
 // Selections parses the names of the jobs in the request.
 func (j *JobsChange) Selections() ([]model.JobSelection, error) {
 	var list []model.JobSelection
 	for _, name := range j.Jobs {
-		one, err := jobSelection(name)
+		sel, err := jobSelection(name)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, one)
+		list = append(list, sel)
 	}
 	return list, nil
 }
@@ -106,7 +106,7 @@ func (j *JobsChange) Selections() ([]model.JobSelection, error) {
 var PostAccountingJobs = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "jobs/", ID: "post_jobs",
 	Doc: "Change recorded jobs", Request: JobsModifyBody, Answer: JobModified, Since: V44,
-	About:   "Changes the records of the jobs in job_id_list as POST job/{job_id} does. A request without jobs is refused, because it would change all jobs. The daemon changes all of them or none.",
-	Takes:   "The jobs, and the fields to change",
-	Returns: "The jobs",
+	Description: "Changes the records of the jobs in job_id_list as POST job/{job_id} does. A request without jobs is refused, because it would change all jobs. The daemon changes all of them or none.",
+	RequestDoc:  "The jobs, and the fields to change",
+	AnswerDoc:   "The jobs",
 })

@@ -72,7 +72,7 @@ func pathWord(j *JobRow, letter byte) (string, bool) {
 		}
 		return decimal(j.StepID.JobID), true
 	case 'a':
-		return decimal(asTravelled(j.ArrayTaskID)), true
+		return decimal(wireValue(j.ArrayTaskID)), true
 	case 'u':
 		return jobUser(j), true
 	case 'x':

@@ -17,7 +17,7 @@ func jobResources() schema.Type[model.JobResources] { return jobResourcesType{} 
 
 type jobResourcesType struct{}
 
-func (jobResourcesType) of(v schema.View) schema.Type[model.JobResources] {
+func (jobResourcesType) forView(v schema.View) schema.Type[model.JobResources] {
 	if v.Version < V41 {
 		return oldResources
 	}
@@ -25,7 +25,7 @@ func (jobResourcesType) of(v schema.View) schema.Type[model.JobResources] {
 }
 
 func (t jobResourcesType) Shape(v schema.View) *schema.Shape {
-	s := t.of(v).Shape(v)
+	s := t.forView(v).Shape(v)
 	s.Nullable = v.Version >= V41
 	return s
 }
@@ -33,7 +33,7 @@ func (t jobResourcesType) Shape(v schema.View) *schema.Shape {
 // Renderer returns a function that writes an allocation. If the job has none,
 // it writes null, or in v0.0.40 an empty object.
 func (t jobResourcesType) Renderer(v schema.View) func(schema.Encoder, *model.JobResources) {
-	render := t.of(v).Renderer(v)
+	render := t.forView(v).Renderer(v)
 	return func(e schema.Encoder, r *model.JobResources) {
 		switch {
 		case r.Hosts.Set:
@@ -119,7 +119,7 @@ var newResources = schema.Object("job_res",
 		schema.Show("count", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "Number of nodes", schema.Count),
 		schema.F("select_type", nodeUses.Type, func(r *model.JobResources) *uint32 { return &r.NodeReq }, "How the resources are reserved"),
 		schema.F("list", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Names of the nodes, as a host list"),
-		schema.F("whole", truth, func(r *model.JobResources) *uint8 { return &r.WholeNode }, "Whether whole nodes are allocated"),
+		schema.F("whole", intBool, func(r *model.JobResources) *uint8 { return &r.WholeNode }, "Whether whole nodes are allocated"),
 		schema.Show("allocation", schema.Named("job_res_nodes", schema.StreamOf(nodeShareType.Type)), streamShares, "Each of them"),
 	}),
 	schema.F("cpus", schema.Int32, func(r *model.JobResources) *uint32 { return &r.NCPUs }, "Number of processors", schema.Count, schema.Required(0)),
@@ -177,20 +177,20 @@ func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	return func(yield func(*nodeShare) bool) {
 		next, stop := iter.Pull(model.Hosts(r.Nodes))
 		defer stop()
-		bit, kind, alike := 0, 0, uint32(0)
+		bit, kind, repeats := 0, 0, uint32(0)
 		for i := range r.Hosts.Or(0) {
 			name, ok := next()
 			if !ok {
 				return
 			}
-			if kind < len(r.SockCoreRepCount) && alike >= r.SockCoreRepCount[kind] {
-				kind, alike = kind+1, 0
+			if kind < len(r.SockCoreRepCount) && repeats >= r.SockCoreRepCount[kind] {
+				kind, repeats = kind+1, 0
 			}
-			alike++
+			repeats++
 			n := &nodeShare{
 				index: i, name: name,
-				cpus: at(r.CPUs, i), cpusUsed: at(r.CPUsUsed, i),
-				memory: at(r.MemoryAllocated, i), memoryUse: at(r.MemoryUsed, i),
+				cpus: atOrZero(r.CPUs, i), cpusUsed: atOrZero(r.CPUsUsed, i),
+				memory: atOrZero(r.MemoryAllocated, i), memoryUse: atOrZero(r.MemoryUsed, i),
 			}
 			if kind < len(r.SocketsPerNode) && kind < len(r.CoresPerSocket) {
 				n.sockets, bit = sockets(r, int(r.SocketsPerNode[kind]), int(r.CoresPerSocket[kind]), bit)
@@ -228,11 +228,11 @@ func sockets(r *model.JobResources, count, cores, bit int) ([]socketShare, int) 
 	return list, bit
 }
 
-func at[T any](list []T, i uint32) (none T) {
+func atOrZero[T any](list []T, i uint32) (zero T) {
 	if i < uint32(len(list)) {
 		return list[i]
 	}
-	return none
+	return zero
 }
 
 func streamShares(r *model.JobResources) schema.Stream[nodeShare] {

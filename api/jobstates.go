@@ -75,11 +75,11 @@ var jobStatesParams = schema.Object("",
 func jobSelections() schema.Type[[]model.JobSelection] {
 	return asList(func(s string) (list []model.JobSelection, err error) {
 		for _, word := range commaList(s) {
-			var one model.JobSelection
-			if one, err = jobSelection(word); err != nil {
+			var sel model.JobSelection
+			if sel, err = jobSelection(word); err != nil {
 				return nil, err
 			}
-			list = append(list, one)
+			list = append(list, sel)
 		}
 		return list, nil
 	})
@@ -87,35 +87,35 @@ func jobSelections() schema.Type[[]model.JobSelection] {
 
 // jobSelection parses "12", "12_3" or "12+1". "12_*" has the same meaning as
 // "12": all tasks.
-func jobSelection(s string) (one model.JobSelection, err error) {
-	wrong := fmt.Errorf("expected a job such as 12, 12_3 or 12+1, got %q", schema.Shorten(s))
-	rest := &one.HetOffset
-	id, part, more := strings.Cut(s, "+")
-	if !more {
-		rest = &one.ArrayTaskID
-		id, part, more = strings.Cut(s, "_")
+func jobSelection(s string) (sel model.JobSelection, err error) {
+	errSyntax := fmt.Errorf("expected a job such as 12, 12_3 or 12+1, got %q", schema.Shorten(s))
+	dst := &sel.HetOffset
+	id, part, found := strings.Cut(s, "+")
+	if !found {
+		dst = &sel.ArrayTaskID
+		id, part, found = strings.Cut(s, "_")
 	}
 	n, err := strconv.ParseUint(id, 10, 31)
 	if err != nil || n == 0 {
-		return one, wrong
+		return sel, errSyntax
 	}
-	one.JobID = uint32(n)
-	if !more || rest == &one.ArrayTaskID && part == "*" {
-		return one, nil
+	sel.JobID = uint32(n)
+	if !found || dst == &sel.ArrayTaskID && part == "*" {
+		return sel, nil
 	}
 	if n, err = strconv.ParseUint(part, 10, 31); err != nil {
-		return one, wrong
+		return sel, errSyntax
 	}
-	*rest = model.Some(uint32(n))
-	return one, nil
+	*dst = model.Some(uint32(n))
+	return sel, nil
 }
 
 // GetJobStates shows the states of jobs.
 var GetJobStates = declare(jobStatesParams, Endpoint{
 	Method: http.MethodGet, Path: "jobs/state/", ID: "get_jobs_state",
 	Doc: "Show only the states of jobs", Answer: JobStates,
-	About:   "Returns only the states of jobs, for clients that poll often. Pending tasks of an array are listed one by one. Unknown jobs are omitted.",
-	Returns: "The states of the jobs",
+	Description: "Returns only the states of jobs, for clients that poll often. Pending tasks of an array are listed one by one. Unknown jobs are omitted.",
+	AnswerDoc:   "The states of the jobs",
 })
 
 // InTaskList reports whether a task is in a list such as "1-3,7,10-20:2%5". It
@@ -129,12 +129,12 @@ func InTaskList(list string, task uint32) bool {
 			last = first
 		}
 		from, err := strconv.ParseUint(first, 10, 32)
-		to, wrong := strconv.ParseUint(last, 10, 32)
+		to, toErr := strconv.ParseUint(last, 10, 32)
 		by := uint64(1)
 		if n, err := strconv.ParseUint(step, 10, 32); stepped && err == nil && n > 0 {
 			by = n
 		}
-		if n := uint64(task); err == nil && wrong == nil && from <= n && n <= to && (n-from)%by == 0 {
+		if n := uint64(task); err == nil && toErr == nil && from <= n && n <= to && (n-from)%by == 0 {
 			return true
 		}
 	}

@@ -68,8 +68,8 @@ var killParams = schema.Object("",
 var DeleteJob = declare(killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Killed, Since: V42,
-	About:   "Cancels a job, a whole job array, or one task of it. With signal, only sends that signal. The answer is sent when the controller has accepted the request, not when the job has ended. If a single job can't be signalled, the request fails; of several, the answer lists those that failed.",
-	Returns: "The controller has accepted the request; jobs that could not be signalled are listed",
+	Description: "Cancels a job, a whole job array, or one task of it. With signal, only sends that signal. The answer is sent when the controller has accepted the request, not when the job has ended. If a single job can't be signalled, the request fails; of several, the answer lists those that failed.",
+	AnswerDoc:   "The controller has accepted the request; jobs that could not be signalled are listed",
 })
 
 // OldDeleteJob cancels a job. Its answer does not list the results of the
@@ -77,6 +77,6 @@ var DeleteJob = declare(killParams, Endpoint{
 var OldDeleteJob = declare(killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Empty, Until: V42,
-	About:   "Cancels a job, a whole job array, or one task of it. With signal, only sends that signal. The answer is sent when the controller has accepted the request, not when the job has ended.",
-	Returns: "The controller has accepted the request",
+	Description: "Cancels a job, a whole job array, or one task of it. With signal, only sends that signal. The answer is sent when the controller has accepted the request, not when the job has ended.",
+	AnswerDoc:   "The controller has accepted the request",
 })

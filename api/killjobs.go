@@ -36,15 +36,15 @@ var KillJobsBody = schema.Object("kill_jobs_msg",
 	schema.F("partition", schema.String, func(k *model.KillJobs) *string { return &k.Partition }, "Partition of the jobs"),
 	schema.F("qos", schema.String, func(k *model.KillJobs) *string { return &k.QOS }, "Quality of service of the jobs"),
 	schema.F("reservation", schema.String, func(k *model.KillJobs) *string { return &k.Reservation }, "Reservation that the jobs run in"),
-	schema.Take("signal", schema.String, func(k *model.KillJobs, s string) (err error) { k.Signal, err = parseSignal(s); return err }, "Name or number of the signal; default: KILL, which cancels the jobs"),
-	schema.Take("job_state", oneState, takeState, "Base state of the jobs"),
-	schema.Take("user_id", schema.String, takeKilledUser, "User of the jobs, by number or name"),
-	schema.Take("user_name", schema.String, takeKilledUser, "User of the jobs, by name"),
+	schema.Set("signal", schema.String, func(k *model.KillJobs, s string) (err error) { k.Signal, err = parseSignal(s); return err }, "Name or number of the signal; default: KILL, which cancels the jobs"),
+	schema.Set("job_state", oneState, setState, "Base state of the jobs"),
+	schema.Set("user_id", schema.String, setKilledUser, "User of the jobs, by number or name"),
+	schema.Set("user_name", schema.String, setKilledUser, "User of the jobs, by name"),
 	schema.F("wckey", schema.String, func(k *model.KillJobs) *string { return &k.WCKey }, "Workload key of the jobs"),
 	schema.F("nodes", nodeArray, func(k *model.KillJobs) *string { return &k.Nodes }, "Nodes, as a host list; matches jobs that use at least one of them"),
 )
 
-func takeState(k *model.KillJobs, s model.JobState) error {
+func setState(k *model.KillJobs, s model.JobState) error {
 	if s&^jobBase != 0 {
 		return errors.New("expected a base state, such as PENDING or RUNNING")
 	}
@@ -52,10 +52,10 @@ func takeState(k *model.KillJobs, s model.JobState) error {
 	return nil
 }
 
-// takeKilledUser sets the user whose jobs are to be killed. The client gives
+// setKilledUser sets the user whose jobs are to be killed. The client gives
 // the user's number or name. A second, different user is refused, because
 // otherwise the gateway would have to choose whose jobs to kill.
-func takeKilledUser(k *model.KillJobs, s string) error {
+func setKilledUser(k *model.KillJobs, s string) error {
 	number, name, err := identity(s)
 	switch {
 	case err != nil:
@@ -82,7 +82,7 @@ var JobsKilled = enveloped("openapi_kill_jobs_resp", func(a *KilledAnswer) *Enve
 var DeleteJobs = declare(noParams, Endpoint{
 	Method: http.MethodDelete, Path: "jobs/", ID: "delete_jobs",
 	Doc: "Cancel several jobs", Request: KillJobsBody, Answer: JobsKilled,
-	About:   "Cancels all jobs that match every condition in the body, or sends them a signal. A body without any condition is refused, because it would match every job. The answer lists the jobs to which the signal could not be sent.",
-	Takes:   "The jobs to signal, and the signal",
-	Returns: "The controller has accepted the request; jobs that could not be signalled are listed",
+	Description: "Cancels all jobs that match every condition in the body, or sends them a signal. A body without any condition is refused, because it would match every job. The answer lists the jobs to which the signal could not be sent.",
+	RequestDoc:  "The jobs to signal, and the signal",
+	AnswerDoc:   "The controller has accepted the request; jobs that could not be signalled are listed",
 })

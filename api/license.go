@@ -24,8 +24,8 @@ var License = schema.Object("license",
 // freeLicenses returns the number of free licenses. The total can shrink below
 // the number in use. The result is 0 in this case.
 func freeLicenses(l *model.License) uint64 {
-	taken := uint64(l.InUse) + uint64(l.LastDeficit)
-	return uint64(l.Total) - min(taken, uint64(l.Total))
+	used := uint64(l.InUse) + uint64(l.LastDeficit)
+	return uint64(l.Total) - min(used, uint64(l.Total))
 }
 
 // LicensesAnswer is an answer with licenses. LastUpdate is valid only after all
@@ -46,6 +46,6 @@ var Licenses = enveloped("openapi_licenses_resp", func(a *LicensesAnswer) *Envel
 var GetLicenses = declare(noParams, Endpoint{
 	Method: http.MethodGet, Path: "licenses/", ID: "get_licenses",
 	Doc: "List the licenses", Answer: Licenses,
-	About:   "Returns all licenses that the controller counts, and how many of each are free.",
-	Returns: "The licenses",
+	Description: "Returns all licenses that the controller counts, and how many of each are free.",
+	AnswerDoc:   "The licenses",
 })

@@ -51,7 +51,7 @@ const HeaderReplayed = "Idempotency-Replayed"
 // SchemaName returns the name of a schema in documents, such as "v0.0.42_node".
 // shape is the name in the tables, which use Slurm's names.
 func SchemaName(shape string, v schema.View) string {
-	if v.Names == schema.Sched {
+	if v.Spelling == schema.Sched {
 		shape = strings.ReplaceAll(shape, "slurm", "sched")
 	}
 	return v.Version.String() + "_" + shape
@@ -76,7 +76,7 @@ type spelledType struct{}
 func (spelledType) Shape(schema.View) *schema.Shape { return &schema.Shape{Kind: "string"} }
 
 func (spelledType) Renderer(v schema.View) func(schema.Encoder, *name) {
-	return func(e schema.Encoder, n *name) { e.String(n.in(v.Names)) }
+	return func(e schema.Encoder, n *name) { e.String(n.in(v.Spelling)) }
 }
 
 func (spelledType) Parser(schema.View) func(*schema.Report, *schema.Value, *name) bool {

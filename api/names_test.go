@@ -46,7 +46,7 @@ func (d documents) names(version, name, path string, into map[string]string) {
 // shapeNames adds the named schemas in a Shape to the map, by path.
 func shapeNames(v schema.View, s *schema.Shape, path string, into map[string]string) {
 	for _, p := range s.Fields {
-		if p.Ours {
+		if p.Undocumented {
 			continue
 		}
 		if p.Shape.Name != "" {
@@ -88,7 +88,7 @@ func TestSchemaNames(t *testing.T) {
 			if v < b.since {
 				continue // this project's own endpoint
 			}
-			view := schema.View{Version: v, Names: schema.Slurm}
+			view := schema.View{Version: v, Spelling: schema.Slurm}
 			want, got := map[string]string{}, map[string]string{}
 			docs.names(v.String(), v.String()+"_"+name, "", want)
 			shapeNames(view, b.Shape(view), "", got)
@@ -134,7 +134,7 @@ func wordPaths(s *schema.Shape, path string, into map[string]bool) {
 func TestOneNameOneSchema(t *testing.T) {
 	for _, v := range Versions {
 		for _, names := range NamesBoth.Spellings() {
-			view := schema.View{Version: v, Names: names}
+			view := schema.View{Version: v, Spelling: names}
 			seen := map[string]*schema.Shape{}
 			for _, b := range bodies() {
 				oneName(t, view, b.Shape(view), seen)
@@ -148,8 +148,8 @@ func TestOneNameOneSchema(t *testing.T) {
 
 func oneName(t *testing.T, v schema.View, s *schema.Shape, seen map[string]*schema.Shape) {
 	if s.Name != "" {
-		if other := seen[s.Name]; other != nil {
-			if d := cmp.Diff(other, s); d != "" {
+		if prev := seen[s.Name]; prev != nil {
+			if d := cmp.Diff(prev, s); d != "" {
 				t.Errorf("%v: two schemas %s:\n%s", v, s.Name, d)
 			}
 			return

@@ -139,8 +139,8 @@ var Nodes = enveloped("openapi_nodes_resp", func(a *NodesAnswer) *Envelope { ret
 var GetNodes = declare(listParams, Endpoint{
 	Method: http.MethodGet, Path: "nodes/", ID: "get_nodes",
 	Doc: "List the nodes", Answer: Nodes,
-	About:   "Returns all nodes that the user may see, in the controller's order. A client that polls can send update_time and gets an empty answer if nothing has changed.",
-	Returns: "The nodes",
+	Description: "Returns all nodes that the user may see, in the controller's order. A client that polls can send update_time and gets an empty answer if nothing has changed.",
+	AnswerDoc:   "The nodes",
 })
 
 // NodeParams are the parameters of GetNode.
@@ -159,6 +159,6 @@ var nodeParams = schema.Object("",
 var GetNode = declare(nodeParams, Endpoint{
 	Method: http.MethodGet, Path: "node/{node_name}", ID: "get_node",
 	Doc: "Show one node", Answer: Nodes, Missing: MissingIsError,
-	About:   "Returns the node with this name, in a list. For an unknown name, paths under /sched/ return 404. Paths under /slurm/ return 200 with an empty list and an error, like slurmrestd.",
-	Returns: "The node, in a list",
+	Description: "Returns the node with this name, in a list. For an unknown name, paths under /sched/ return 404. Paths under /slurm/ return 200 with an empty list and an error, like slurmrestd.",
+	AnswerDoc:   "The node, in a list",
 })

@@ -20,21 +20,21 @@ var NodeUpdateBody = schema.Object("update_node_msg",
 	schema.F("address", nodeArray, func(u *model.NodeUpdate) *string { return &u.Address }, "Addresses, one per node"),
 	schema.F("hostname", nodeArray, func(u *model.NodeUpdate) *string { return &u.Hostname }, "Names of the machines, one for each node"),
 	schema.F("name", nodeArray, func(u *model.NodeUpdate) *string { return &u.Names }, "Nodes to change, as a host list; the name in the path takes precedence"),
-	schema.Take("state", nodeStates.Type, func(u *model.NodeUpdate, s model.NodeState) error {
+	schema.Set("state", nodeStates.Type, func(u *model.NodeUpdate, s model.NodeState) error {
 		if s != 0 {
 			u.State = model.Some(s)
 		}
 		return nil
 	}, "New state, such as DRAIN, RESUME or DOWN"),
 	schema.F("reason", schema.String, func(u *model.NodeUpdate) *string { return &u.Reason }, "Reason why the node is down or drained"),
-	schema.Take("reason_uid", schema.String, takeReasonUser, "Id of the user who sets the reason", schema.Until(V43)),
+	schema.Set("reason_uid", schema.String, setReasonUser, "Id of the user who sets the reason", schema.Until(V43)),
 	schema.Ignore[model.NodeUpdate]("reason_uid", schema.String, "No longer used: the reason is set by the user of the request", schema.Since(V43), schema.Deprecated(V43)),
 	schema.F("resume_after", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.ResumeAfter }, "Time after which the node returns to service automatically", schema.Unit("s")),
 	schema.F("topology_str", schema.String, func(u *model.NodeUpdate) *string { return &u.Topology }, "Position in the network topology", schema.Since(V43)),
 	schema.F("weight", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.Weight }, "Scheduling weight; nodes with a low weight are used first", schema.Bare),
 )
 
-func takeReasonUser(u *model.NodeUpdate, s string) error {
+func setReasonUser(u *model.NodeUpdate, s string) error {
 	number, name, err := identity(s)
 	if name != "" {
 		return errors.New("expected a user id")
@@ -66,26 +66,26 @@ func nodeName() schema.Type[string] {
 var PostNode = declare(namedNodeParams, Endpoint{
 	Method: http.MethodPost, Path: "node/{node_name}", ID: "post_node",
 	Doc: "Change a node", Request: NodeUpdateBody, Answer: Empty,
-	About:   "Changes the fields of a node that the body contains, for example to drain the node or return it to service. Requires administrator rights. If one of several nodes does not exist, none is changed.",
-	Takes:   "The fields to change",
-	Returns: "The node was changed",
+	Description: "Changes the fields of a node that the body contains, for example to drain the node or return it to service. Requires administrator rights. If one of several nodes does not exist, none is changed.",
+	RequestDoc:  "The fields to change",
+	AnswerDoc:   "The node was changed",
 })
 
 // PostNodes changes the nodes that the body names.
 var PostNodes = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "nodes/", ID: "post_nodes",
 	Doc: "Change several nodes", Request: NodeUpdateBody, Answer: Empty,
-	About:   "Changes all nodes listed in name, like POST node/{node_name}. Without name, nothing is changed.",
-	Takes:   "The nodes, and the fields to change",
-	Returns: "The nodes were changed",
+	Description: "Changes all nodes listed in name, like POST node/{node_name}. Without name, nothing is changed.",
+	RequestDoc:  "The nodes, and the fields to change",
+	AnswerDoc:   "The nodes were changed",
 })
 
 // DeleteNode deletes nodes.
 var DeleteNode = declare(namedNodeParams, Endpoint{
 	Method: http.MethodDelete, Path: "node/{node_name}", ID: "delete_node",
 	Doc: "Delete a node", Answer: Empty,
-	About:   "Deletes one or more dynamic nodes. Requires administrator rights.",
-	Returns: "The node was deleted",
+	Description: "Deletes one or more dynamic nodes. Requires administrator rights.",
+	AnswerDoc:   "The node was deleted",
 })
 
 // NewNode is a request to create a dynamic node.
@@ -103,15 +103,15 @@ var NewNodeBody = schema.Object("openapi_create_node_req",
 var PostNewNode = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "new/node/", ID: "post_new_node",
 	Doc: "Create a node", Request: NewNodeBody, Answer: Empty, Since: V44,
-	About:   "Creates a dynamic node from a configuration line, whose State must be CLOUD, FUTURE or EXTERNAL. Requires administrator rights.",
-	Takes:   "The configuration line of the node",
-	Returns: "The node was created",
+	Description: "Creates a dynamic node from a configuration line, whose State must be CLOUD, FUTURE or EXTERNAL. Requires administrator rights.",
+	RequestDoc:  "The configuration line of the node",
+	AnswerDoc:   "The node was created",
 })
 
 // GetReconfigure makes the controllers read their configuration again.
 var GetReconfigure = declare(noParams, Endpoint{
-	Method: http.MethodGet, Path: "reconfigure/", ID: "get_reconfigure", Changes: true,
+	Method: http.MethodGet, Path: "reconfigure/", ID: "get_reconfigure", ChangingGET: true,
 	Doc: "Read the cluster's configuration again", Answer: Empty,
-	About:   "Makes the controller and the nodes reload their configuration. This is a change although the method is GET. Requires administrator rights. The answer is sent when the new configuration is active or has been rejected.",
-	Returns: "The new configuration is active",
+	Description: "Makes the controller and the nodes reload their configuration. This is a change although the method is GET. Requires administrator rights. The answer is sent when the new configuration is active or has been rejected.",
+	AnswerDoc:   "The new configuration is active",
 })

@@ -79,7 +79,7 @@ func renderWrapper(e schema.Encoder, set, infinite bool, n uint64) {
 	if !set {
 		n = 0
 	}
-	if j, ok := e.(*schema.JSONWriter); ok && j.Around(wrapperText(set, infinite), n, "}") {
+	if j, ok := e.(*schema.JSONWriter); ok && j.UintBetween(wrapperText(set, infinite), n, "}") {
 		return
 	}
 	beginWrapper(e, set, infinite)
@@ -110,28 +110,28 @@ func beginWrapper(e schema.Encoder, set, infinite bool) {
 	e.Key("number")
 }
 
-// given is a wrapper as a client sends it. If it has a number, but neither set
+// wrapperInput is a wrapper as a client sends it. If it has a number, but neither set
 // nor infinite, the number counts as set.
-type given struct {
+type wrapperInput struct {
 	set, infinite *bool
 	number        *int64
 }
 
-var givenType = schema.Object("",
-	schema.Take("set", schema.Boolean, func(g *given, b bool) error { g.set = &b; return nil }, ""),
-	schema.Take("infinite", schema.Boolean, func(g *given, b bool) error { g.infinite = &b; return nil }, ""),
-	schema.Take("number", schema.Int64, func(g *given, n int64) error { g.number = &n; return nil }, ""),
+var wrapperInputType = schema.Object("",
+	schema.Set("set", schema.Boolean, func(g *wrapperInput, b bool) error { g.set = &b; return nil }, ""),
+	schema.Set("infinite", schema.Boolean, func(g *wrapperInput, b bool) error { g.infinite = &b; return nil }, ""),
+	schema.Set("number", schema.Int64, func(g *wrapperInput, n int64) error { g.number = &n; return nil }, ""),
 )
 
 func (wrapper[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[T]) bool {
-	object := givenType.Parser(v)
+	object := wrapperInputType.Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *model.Opt[T]) bool {
 		if doc.Kind != schema.Map {
 			n, ok := schema.ParseInteger(r, doc, 0, greatest[T]())
 			*into = model.Some(T(n))
 			return ok
 		}
-		var g given
+		var g wrapperInput
 		if !object(r, doc, &g) {
 			return false
 		}
@@ -167,9 +167,9 @@ func plain[T model.Unsigned]() schema.Type[model.Opt[T]] {
 		})
 }
 
-// truth returns the type of a number that is shown as a boolean: 0 as false,
+// intBool returns the type of a number that is shown as a boolean: 0 as false,
 // any other number as true.
-func truth[T schema.Integer]() schema.Type[T] {
+func intBool[T schema.Integer]() schema.Type[T] {
 	return schema.Simple(&schema.Shape{Kind: "boolean"},
 		func(e schema.Encoder, n *T) { e.Bool(*n != 0) },
 		func(r *schema.Report, doc *schema.Value, into *T) bool {
@@ -183,10 +183,10 @@ func truth[T schema.Integer]() schema.Type[T] {
 		})
 }
 
-// optTruth returns the same type as truth for a number that may be unset. An
+// optBool returns the same type as truth for a number that may be unset. An
 // unset number is shown as false.
-func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
-	parse := truth[T]().Parser(schema.View{})
+func optBool[T model.Unsigned]() schema.Type[model.Opt[T]] {
+	parse := intBool[T]().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "boolean"},
 		func(e schema.Encoder, o *model.Opt[T]) { e.Bool(o.Set && o.Number != 0) },
 		func(r *schema.Report, doc *schema.Value, into *model.Opt[T]) bool {
@@ -210,30 +210,30 @@ func double() schema.Type[float64] {
 				e.Float(0)
 			}
 			e.EndObject()
-		}, takeDouble), func(v schema.View) *schema.Shape {
+		}, parseDouble), func(v schema.View) *schema.Shape {
 		return wrapperShape(v, "float64", &schema.Shape{Kind: "number", Format: "double"})
 	}}
 }
 
-// givenDouble is the wrapper of a floating-point number as a client sends it.
-type givenDouble struct {
+// doubleInput is the wrapper of a floating-point number as a client sends it.
+type doubleInput struct {
 	set, infinite bool
 	number        float64
 }
 
-var givenDoubleType = schema.Object("",
-	schema.F("set", schema.Boolean, func(g *givenDouble) *bool { return &g.set }, ""),
-	schema.F("infinite", schema.Boolean, func(g *givenDouble) *bool { return &g.infinite }, ""),
-	schema.F("number", schema.Float, func(g *givenDouble) *float64 { return &g.number }, ""),
+var doubleInputType = schema.Object("",
+	schema.F("set", schema.Boolean, func(g *doubleInput) *bool { return &g.set }, ""),
+	schema.F("infinite", schema.Boolean, func(g *doubleInput) *bool { return &g.infinite }, ""),
+	schema.F("number", schema.Float, func(g *doubleInput) *float64 { return &g.number }, ""),
 )
 
-// takeDouble parses a floating-point number, plain or wrapped.
-func takeDouble(r *schema.Report, doc *schema.Value, into *float64) bool {
+// parseDouble parses a floating-point number, plain or wrapped.
+func parseDouble(r *schema.Report, doc *schema.Value, into *float64) bool {
 	if doc.Kind != schema.Map {
 		return schema.Float().Parser(schema.View{})(r, doc, into)
 	}
-	g := givenDouble{set: true}
-	if !givenDoubleType.Parser(schema.View{})(r, doc, &g) {
+	g := doubleInput{set: true}
+	if !doubleInputType.Parser(schema.View{})(r, doc, &g) {
 		return false
 	}
 	switch {

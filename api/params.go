@@ -24,11 +24,11 @@ var listParams = schema.Object("",
 	flags(func(p *ListParams) *model.Query { return &p.Query }),
 )
 
-// shownParams are the parameters of a list that omits hidden objects by
+// visibleParams are the parameters of a list that omits hidden objects by
 // default.
-var shownParams = schema.Object("",
+var visibleParams = schema.Object("",
 	updateTime(func(p *ListParams) *model.Query { return &p.Query }),
-	flagsOr("no hidden records", func(p *ListParams) *model.Query { return &p.Query }),
+	flagsWithDefault("no hidden records", func(p *ListParams) *model.Query { return &p.Query }),
 )
 
 func updateTime[P any](at func(*P) *model.Query) schema.Field[P] {
@@ -36,22 +36,24 @@ func updateTime[P any](at func(*P) *model.Query) schema.Field[P] {
 		"Return 304 if nothing has changed since this time", schema.Unit(TimeText))
 }
 
-func flags[P any](at func(*P) *model.Query) schema.Field[P] { return flagsOr("all records", at) }
+func flags[P any](at func(*P) *model.Query) schema.Field[P] {
+	return flagsWithDefault("all records", at)
+}
 
-// flagsOr returns the parameter "flags". otherwise is the text that describes
+// flagsWithDefault returns the parameter "flags". otherwise is the text that describes
 // its default.
-func flagsOr[P any](otherwise string, at func(*P) *model.Query) schema.Field[P] {
+func flagsWithDefault[P any](defaultDoc string, at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("flags", joined(showFlags), func(p *P) *uint16 { return (*uint16)(&at(p).Flags) },
-		"Additional information to show; words separated by commas. Default: "+otherwise)
+		"Additional information to show; words separated by commas. Default: "+defaultDoc)
 }
 
 // asList returns the type of a parameter that is a comma-separated list. If a
 // client sends the parameter several times, the list has the values of all
 // occurrences.
 func asList[T any](parse func(string) (T, error)) schema.Type[T] {
-	one := asText(parse)
-	parseOne := one.Parser(schema.View{})
-	return schema.Simple(one.Shape(schema.View{}), one.Renderer(schema.View{}),
+	text := asText(parse)
+	parseOne := text.Parser(schema.View{})
+	return schema.Simple(text.Shape(schema.View{}), text.Renderer(schema.View{}),
 		func(r *schema.Report, v *schema.Value, into *T) bool { return parseOne(r, joinValues(v), into) })
 }
 
@@ -101,11 +103,11 @@ func signalNumber() schema.Type[model.Opt[uint16]] {
 // "12_3", or a component such as "12+1". "12_*" means all tasks.
 func oneJob() schema.Type[model.JobSelection] {
 	return asText(func(s string) (model.JobSelection, error) {
-		one, err := jobSelection(s)
+		sel, err := jobSelection(s)
 		if err != nil {
 			err = fmt.Errorf("there is no job %q", schema.Shorten(s))
 		}
-		return one, err
+		return sel, err
 	})
 }
 

@@ -211,11 +211,11 @@ var Partitions = enveloped("openapi_partition_resp", func(a *PartitionsAnswer) *
 )
 
 // GetPartitions lists the partitions.
-var GetPartitions = declare(shownParams, Endpoint{
+var GetPartitions = declare(visibleParams, Endpoint{
 	Method: http.MethodGet, Path: "partitions/", ID: "get_partitions",
 	Doc: "List the partitions", Answer: Partitions,
-	About:   "Returns the partitions that the user may use, in the controller's order. The flag ALL adds hidden partitions and those of other users.",
-	Returns: "The partitions",
+	Description: "Returns the partitions that the user may use, in the controller's order. The flag ALL adds hidden partitions and those of other users.",
+	AnswerDoc:   "The partitions",
 })
 
 // PartitionParams are the parameters of GetPartition.
@@ -234,6 +234,6 @@ var partitionParams = schema.Object("",
 var GetPartition = declare(partitionParams, Endpoint{
 	Method: http.MethodGet, Path: "partition/{partition_name}", ID: "get_partition",
 	Doc: "Show one partition", Answer: Partitions, Missing: MissingIsError,
-	About:   "Returns the partition with this name, even a hidden one, in a list. The name is not case-sensitive unless two names differ only in case. For an unknown name, paths under /sched/ return 404. Paths under /slurm/ return 200 with an empty list and an error, like slurmrestd.",
-	Returns: "The partition, in a list",
+	Description: "Returns the partition with this name, even a hidden one, in a list. The name is not case-sensitive unless two names differ only in case. For an unknown name, paths under /sched/ return 404. Paths under /slurm/ return 200 with an empty list and an error, like slurmrestd.",
+	AnswerDoc:   "The partition, in a list",
 })

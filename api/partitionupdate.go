@@ -58,14 +58,14 @@ var partitionChange = schema.Object("partition_info",
 		schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Ignored: the controller counts them", schema.Count),
 	}),
 	schema.Group("defaults", "Defaults for jobs that request nothing else", append(
-		takenMemory(func(p *PartitionChange) *model.Opt[uint64] { return &p.DefMemPerCPU }),
+		partitionMemoryInput(func(p *PartitionChange) *model.Opt[uint64] { return &p.DefMemPerCPU }),
 		schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.DefaultTime }, "Time limit", schema.Unit("min")),
 		schema.F("job", schema.String, func(p *PartitionChange) *string { return &p.JobDefaults }, "Other defaults, such as \"DefCpuPerGPU=2\""),
 	)),
-	schema.Take("flags", partitionFlags.Type, func(p *PartitionChange, n uint32) error { p.Flags |= n; return nil }, "Other properties; a word that ends with _CLEAR removes another"),
+	schema.Set("flags", partitionFlags.Type, func(p *PartitionChange, n uint32) error { p.Flags |= n; return nil }, "Other properties; a word that ends with _CLEAR removes another"),
 	schema.F("grace_time", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
 	schema.Group("maximums", "Maximum values for jobs", append(
-		takenMemory(func(p *PartitionChange) *model.Opt[uint64] { return &p.MaxMemPerCPU }),
+		partitionMemoryInput(func(p *PartitionChange) *model.Opt[uint64] { return &p.MaxMemPerCPU }),
 		schema.F("cpus_per_node", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Number of processors of a node that all jobs together can have", schema.Count),
 		schema.F("cpus_per_socket", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Number of processors of a socket that all jobs together can have", schema.Count),
 		schema.F("nodes", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxNodes }, "Number of nodes of a job", schema.Count),
@@ -82,7 +82,7 @@ var partitionChange = schema.Object("partition_info",
 	}),
 	schema.F("name", schema.String, func(p *PartitionChange) *string { return &p.Name }, "Name of the partition; required"),
 	schema.F("node_sets", schema.String, func(p *PartitionChange) *string { return &p.NodeSets }, "Node sets of the partition, in addition to nodes.configured"),
-	schema.Take("preempt_mode", partitionPreemption.Type, func(p *PartitionChange, n uint16) error { return settable(&p.PreemptMode, n, "CLUSTER_GLOBAL") }, "Action when other jobs preempt a job"),
+	schema.Set("preempt_mode", partitionPreemption.Type, func(p *PartitionChange, n uint16) error { return setWord(&p.PreemptMode, n, "CLUSTER_GLOBAL") }, "Action when other jobs preempt a job"),
 	schema.Group("priority", "Tier of the jobs", []partitionField{
 		schema.F("job_factor", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityJobFactor }, "Factor in the priority of a job", schema.Bare),
 		schema.F("tier", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityTier }, "Jobs of a partition with a higher tier are scheduled first, and may preempt", schema.Bare),
@@ -93,16 +93,16 @@ var partitionChange = schema.Object("partition_info",
 	}),
 	schema.F("topology", schema.String, func(p *PartitionChange) *string { return &p.Topology }, "Name of the topology that it uses"),
 	schema.Group("partition", "State and sharing of the partition", []partitionField{
-		schema.Take("state", partitionStates.Type, func(p *PartitionChange, n uint16) error { return settable(&p.StateUp, n, "UNKNOWN") }, "UP; DOWN: jobs wait; DRAIN: no new jobs are accepted; INACTIVE: both"),
-		schema.Take("exclusive", schema.String, takeExclusive, "Exclusive allocation of jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
-		schema.Take("oversubscribe", schema.String, takeOversubscription, "How many jobs share a resource: NO, YES, FORCE, or with a number such as \"YES:4\""),
+		schema.Set("state", partitionStates.Type, func(p *PartitionChange, n uint16) error { return setWord(&p.StateUp, n, "UNKNOWN") }, "UP; DOWN: jobs wait; DRAIN: no new jobs are accepted; INACTIVE: both"),
+		schema.Set("exclusive", schema.String, setExclusive, "Exclusive allocation of jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
+		schema.Set("oversubscribe", schema.String, setOversubscription, "How many jobs share a resource: NO, YES, FORCE, or with a number such as \"YES:4\""),
 	}),
 	schema.Ignore[PartitionChange]("suspend_time", number[uint32], "Ignored: the configuration sets it", schema.Unit("s")),
 )
 
-// takenMemory returns the fields of partitionMemory in the form for changes.
-func takenMemory(at func(*PartitionChange) *model.Opt[uint64]) []partitionField {
-	take := func(mark uint64) func(*PartitionChange, model.Opt[uint64]) error {
+// partitionMemoryInput returns the fields of partitionMemory in the form for changes.
+func partitionMemoryInput(at func(*PartitionChange) *model.Opt[uint64]) []partitionField {
+	setWith := func(mark uint64) func(*PartitionChange, model.Opt[uint64]) error {
 		return func(p *PartitionChange, o model.Opt[uint64]) error {
 			switch {
 			case o.Infinite:
@@ -120,15 +120,15 @@ func takenMemory(at func(*PartitionChange) *model.Opt[uint64]) []partitionField 
 	}
 	return []partitionField{
 		schema.Ignore[PartitionChange]("memory_per_cpu", schema.Int64[int64], "Ignored: see the next two fields", schema.Unit("MiB"), schema.Deprecated(V45)),
-		schema.Take("partition_memory_per_cpu", number, take(model.MemPerCPU), "Memory of each processor", schema.Unit("MiB")),
-		schema.Take("partition_memory_per_node", number, take(0), "Memory of each node; 0 for no limit", schema.Unit("MiB")),
+		schema.Set("partition_memory_per_cpu", number, setWith(model.MemPerCPU), "Memory of each processor", schema.Unit("MiB")),
+		schema.Set("partition_memory_per_node", number, setWith(0), "Memory of each node; 0 for no limit", schema.Unit("MiB")),
 	}
 }
 
-// settable stores n, the number of a word. It refuses the number NO_VAL, which
+// setWord stores n, the number of a word. It refuses the number NO_VAL, which
 // would make the controller leave the field unchanged. The error names the
 // word.
-func settable(into *model.Opt[uint16], n uint16, word string) error {
+func setWord(into *model.Opt[uint16], n uint16, word string) error {
 	if n == 0xfffe {
 		return fmt.Errorf("%s can't be set, it can only be configured", word)
 	}
@@ -142,7 +142,7 @@ const (
 	partitionNotExclusiveTopo uint32 = 0x20000
 )
 
-func takeExclusive(p *PartitionChange, s string) error {
+func setExclusive(p *PartitionChange, s string) error {
 	switch strings.ToUpper(s) {
 	case "":
 	case "NODE":
@@ -162,7 +162,7 @@ func takeExclusive(p *PartitionChange, s string) error {
 	return nil
 }
 
-func takeOversubscription(p *PartitionChange, s string) error {
+func setOversubscription(p *PartitionChange, s string) error {
 	word, count, counted := strings.Cut(strings.ToUpper(s), ":")
 	jobs := uint64(4)
 	if counted {
@@ -215,22 +215,22 @@ var PartitionChangesBody = schema.Object("openapi_partitions_mod_req",
 var PostPartitions = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "partitions/", ID: "post_partitions",
 	Doc: "Create or change partitions", Request: PartitionChangesBody, Answer: Empty, Since: V45,
-	About:   "Creates or changes one partition for each entry, in order. Only the fields in an entry are changed. If an entry is refused, the next ones are still tried. When any is refused, the status is that of the first refusal, errors has one entry for each refused one, and warnings name those that were changed. Totals, timeouts, suspend_time, select_type, cluster and tres.configured have no effect. Changes last until the controller reads its configuration again. Only administrators may.",
-	Takes:   "The partitions",
-	Returns: "Only `meta`, `errors` and `warnings`: all partitions were created or changed",
+	Description: "Creates or changes one partition for each entry, in order. Only the fields in an entry are changed. If an entry is refused, the next ones are still tried. When any is refused, the status is that of the first refusal, errors has one entry for each refused one, and warnings name those that were changed. Totals, timeouts, suspend_time, select_type, cluster and tres.configured have no effect. Changes last until the controller reads its configuration again. Only administrators may.",
+	RequestDoc:  "The partitions",
+	AnswerDoc:   "Only `meta`, `errors` and `warnings`: all partitions were created or changed",
 })
 
 // NamedPartitionParams select a partition.
 type NamedPartitionParams struct{ Name string }
 
 var namedPartitionParams = schema.Object("",
-	schema.F("partition_name", someName("partition"), func(p *NamedPartitionParams) *string { return &p.Name }, "Name of the partition", schema.Required(0)),
+	schema.F("partition_name", objectName("partition"), func(p *NamedPartitionParams) *string { return &p.Name }, "Name of the partition", schema.Required(0)),
 )
 
 // DeletePartition deletes a partition.
 var DeletePartition = declare(namedPartitionParams, Endpoint{
 	Method: http.MethodDelete, Path: "partition/{partition_name}", ID: "delete_partition",
 	Doc: "Delete a partition", Answer: Empty, Since: V45,
-	About:   "Deletes the named partition until the controller reads its configuration again. A partition with jobs can't be deleted (409). Requires administrator rights. If it does not exist, the answer is 404.",
-	Returns: "Only `meta`, `errors` and `warnings`: the partition is deleted",
+	Description: "Deletes the named partition until the controller reads its configuration again. A partition with jobs can't be deleted (409). Requires administrator rights. If it does not exist, the answer is 404.",
+	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the partition is deleted",
 })

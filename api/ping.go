@@ -68,8 +68,8 @@ var Pings = enveloped("openapi_ping_array_resp", (*PingsAnswer).envelope,
 var GetPing = declare(noParams, Endpoint{
 	Method: http.MethodGet, Path: "ping/", ID: "get_ping",
 	Doc: "Ping all controllers", Answer: Pings,
-	About:   "Pings each of the cluster's controllers. A controller that does not answer is listed as down; the request itself still succeeds.",
-	Returns: "The controllers and whether they answered",
+	Description: "Pings each of the cluster's controllers. A controller that does not answer is listed as down; the request itself still succeeds.",
+	AnswerDoc:   "The controllers and whether they answered",
 })
 
 // AccountingPings declares the fields of a PingsAnswer of the accounting
@@ -82,7 +82,7 @@ var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).env
 var GetAccountingPing = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "ping/", ID: "get_ping",
 	Doc: "Ping the accounting daemon", Answer: AccountingPings,
-	About:   "Pings the accounting daemon and, if there is one, its backup. A daemon that does not answer is listed as down; the request itself still succeeds.",
-	Returns: "The accounting daemons and whether they answered",
-	Ours:    V42,
+	Description: "Pings the accounting daemon and, if there is one, its backup. A daemon that does not answer is listed as down; the request itself still succeeds.",
+	AnswerDoc:   "The accounting daemons and whether they answered",
+	SlurmSince:  V42,
 })

@@ -25,7 +25,7 @@ func TestPlanned(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			j := model.AccountingJob{EligibleTime: tt.eligible, StartTime: tt.start, EndTime: tt.end}
-			if got := planned(&AccountingJobRow{AccountingJob: &j, Now: now}); got != model.Some(tt.want) {
+			if got := plannedWait(&AccountingJobRow{AccountingJob: &j, Now: now}); got != model.Some(tt.want) {
 				t.Errorf("got %+v, want %d", got, tt.want)
 			}
 		})

@@ -18,7 +18,7 @@ type QOSRow struct {
 
 // qosLimit returns a field that has limits on trackable resources.
 func qosLimit(name string, at func(*model.QOS) *string, doc string, opts ...schema.Option) schema.Field[QOSRow] {
-	return schema.Both(name, amounts, func(q *QOSRow) []model.TRES { return q.amounts(*at(q.QOS)) },
+	return schema.GetSet(name, amounts, func(q *QOSRow) []model.TRES { return q.amounts(*at(q.QOS)) },
 		func(q *QOSRow, list []model.TRES) error {
 			q.Limits = append(q.Limits, Limit[model.QOS]{at, list})
 			return nil
@@ -123,7 +123,7 @@ var QOS = schema.Object("qos",
 	}),
 	schema.F("name", schema.String, func(q *QOSRow) *string { return &q.Name }, "Name of the quality of service"),
 	schema.Group("preempt", "QOS whose jobs it may preempt, and how", []schema.Field[QOSRow]{
-		schema.Both("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preempted, func(q *QOSRow, names []string) error { q.Preempt = &names; return nil }, "Qualities of service whose jobs do"),
+		schema.GetSet("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preemptNames, func(q *QOSRow, names []string) error { q.Preempt = &names; return nil }, "Qualities of service whose jobs do"),
 		schema.F("mode", qosPreemptModes.Type, func(q *QOSRow) *uint16 { return &q.PreemptMode }, "Action when a job of the QOS is preempted"),
 		schema.F("exempt_time", number, func(q *QOSRow) *model.Opt[uint32] { return &q.PreemptExemptTime }, "Time for which jobs of the QOS run before they can be preempted", schema.Unit("s")),
 	}),
@@ -132,9 +132,9 @@ var QOS = schema.Object("qos",
 	schema.F("usage_threshold", double, func(q *QOSRow) *float64 { return &q.UsageThreshold }, "Fair-share factor that a job needs to start", schema.Bare),
 )
 
-// preempted returns the names of the qualities of service whose jobs q may
+// preemptNames returns the names of the qualities of service whose jobs q may
 // preempt. It omits ids that no longer exist.
-func preempted(q *QOSRow) []string {
+func preemptNames(q *QOSRow) []string {
 	var list []string
 	for n := range members(&q.PreemptIDs) {
 		if name := q.Records.QOS[uint32(n)]; name != "" && n > 0 {
@@ -163,7 +163,7 @@ var qosListParams = schema.Object("",
 	texts("description", "Descriptions", func(p *QOSListParams) *[]string { return &p.Descriptions }),
 	flagText("with_deleted", "Include deleted records", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Undocumented(V42)),
 	flagText("Include deleted QOS", "Include deleted records", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Since(V42)),
-	passedOver[QOSListParams]("format", schema.Until(V45)),
+	ignoredParam[QOSListParams]("format", schema.Until(V45)),
 	texts("id", "Numbers or names", func(p *QOSListParams) *[]string { return &p.IDs }),
 	texts("name", "Names", func(p *QOSListParams) *[]string { return &p.Names }),
 	schema.F("preempt_mode", joined(qosPreemptModes), func(p *QOSListParams) *uint16 { return &p.PreemptMode }, "Action when a job of the QOS is preempted"),
@@ -173,8 +173,8 @@ var qosListParams = schema.Object("",
 var GetQOSList = declare(qosListParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "qos/", ID: "get_qos",
 	Doc: "List the qualities of service", Answer: QOSList,
-	About:   "Returns the qualities of service (QOS), which set limits and priorities of jobs in addition to associations. Each parameter selects fewer of them.",
-	Returns: "The qualities of service",
+	Description: "Returns the qualities of service (QOS), which set limits and priorities of jobs in addition to associations. Each parameter selects fewer of them.",
+	AnswerDoc:   "The qualities of service",
 })
 
 // QOSParams are the parameters of GetQOS.
@@ -184,14 +184,14 @@ type QOSParams struct {
 }
 
 var qosParams = schema.Object("",
-	schema.F("qos", someName("quality of service"), func(p *QOSParams) *string { return &p.Name }, "Name of the quality of service, or its number", schema.Required(0)),
-	schema.F("with_deleted", yes, func(p *QOSParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
+	schema.F("qos", objectName("quality of service"), func(p *QOSParams) *string { return &p.Name }, "Name of the quality of service, or its number", schema.Required(0)),
+	schema.F("with_deleted", boolText, func(p *QOSParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
 )
 
 // GetQOS shows one quality of service.
 var GetQOS = declare(qosParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "qos/{qos}", ID: "get_single_qos",
 	Doc: "Show one quality of service", Answer: QOSList, Missing: MissingIsWarning,
-	About:   "Returns the quality of service (QOS) with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
-	Returns: "The quality of service, in a list",
+	Description: "Returns the quality of service (QOS) with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
+	AnswerDoc:   "The quality of service, in a list",
 })

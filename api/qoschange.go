@@ -8,7 +8,7 @@ import (
 )
 
 // QOSBody declares the qualities of service that a request creates or changes.
-var QOSBody = changes("openapi_slurmdbd_qos_resp", "qos", "qos_list", fresh(QOS.Type, blankQOS), "The qualities of service")
+var QOSBody = changes("openapi_slurmdbd_qos_resp", "qos", "qos_list", withInitial(QOS.Type, blankQOS), "The qualities of service")
 
 func blankQOS() QOSRow {
 	q := model.BlankQOS()
@@ -28,23 +28,23 @@ var postQOSParams = schema.Object("",
 
 // unused returns a parameter that slurmrestd accepts for changes and ignores.
 func unused[P any](name string, opts ...schema.Option) schema.Field[P] {
-	return schema.Ignore[P](name, csv, "Ignored: the body has the changes", opts...)
+	return schema.Ignore[P](name, csvList, "Ignored: the body has the changes", opts...)
 }
 
 // PostQOS creates and changes qualities of service.
 var PostQOS = declare(postQOSParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "qos/", ID: "post_qos",
 	Doc: "Create or change qualities of service", Request: QOSBody, Answer: Empty,
-	About:   "Creates the QOS that do not exist, and changes the given fields of those that exist. A record names its QOS by name or, if it exists, by id. Flags, the list of preempt and each list of limits replace the existing ones; without them these stay. The daemon makes all changes or none.",
-	Takes:   "The qualities of service",
-	Returns: "Only `meta`, `errors` and `warnings`: the QOS now match the request. A warning names each QOS that already did",
+	Description: "Creates the QOS that do not exist, and changes the given fields of those that exist. A record names its QOS by name or, if it exists, by id. Flags, the list of preempt and each list of limits replace the existing ones; without them these stay. The daemon makes all changes or none.",
+	RequestDoc:  "The qualities of service",
+	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the QOS now match the request. A warning names each QOS that already did",
 })
 
 // NamedQOSParams name a quality of service.
 type NamedQOSParams struct{ Name string }
 
 var namedQOSParams = schema.Object("",
-	schema.F("qos", someName("quality of service"), func(p *NamedQOSParams) *string { return &p.Name }, "Name of the quality of service, or its number", schema.Required(0)),
+	schema.F("qos", objectName("quality of service"), func(p *NamedQOSParams) *string { return &p.Name }, "Name of the quality of service, or its number", schema.Required(0)),
 )
 
 // QOSRemoved declares the answer of DeleteQOS.
@@ -54,6 +54,6 @@ var QOSRemoved = removed("openapi_slurmdbd_qos_removed_resp", "removed_qos", "Na
 var DeleteQOS = declare(namedQOSParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "qos/{qos}", ID: "delete_single_qos",
 	Doc: "Remove a quality of service", Answer: QOSRemoved,
-	About:   "Removes the quality of service with this name or number. If there is none, the answer is 404.",
-	Returns: "The quality of service",
+	Description: "Removes the quality of service with this name or number. If there is none, the answer is 404.",
+	AnswerDoc:   "The quality of service",
 })

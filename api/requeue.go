@@ -46,20 +46,20 @@ var Requeued = enveloped("openapi_job_requeue_resp", func(a *RequeuedAnswer) *En
 
 // GetJobRequeue requeues a job.
 var GetJobRequeue = declare(requeueParams, Endpoint{
-	Method: http.MethodGet, Path: "job/{job_id}/requeue", ID: "get_job_requeue", Changes: true,
+	Method: http.MethodGet, Path: "job/{job_id}/requeue", ID: "get_job_requeue", ChangingGET: true,
 	Doc: "Queue a job again", Answer: Requeued, Since: V45,
-	About:   "Puts a batch job back into the queue; a running job is ended first. This changes the job although the method is GET. For a job array the answer lists the result for each task.",
-	Returns: "The job was requeued; for a job array, the result for each task",
+	Description: "Puts a batch job back into the queue; a running job is ended first. This changes the job although the method is GET. For a job array the answer lists the result for each task.",
+	AnswerDoc:   "The job was requeued; for a job array, the result for each task",
 })
 
-// Requeues is a request to requeue jobs.
-type Requeues struct {
+// RequeueRequest is a request to requeue jobs.
+type RequeueRequest struct {
 	Jobs  []string
 	Flags model.Requeue
 }
 
 // Check returns an error if r names no job.
-func (r *Requeues) Check() error {
+func (r *RequeueRequest) Check() error {
 	if len(r.Jobs) == 0 {
 		return errors.New("expected at least one job")
 	}
@@ -68,15 +68,15 @@ func (r *Requeues) Check() error {
 
 // RequeueBody declares the fields of a Requeues.
 var RequeueBody = schema.Object("openapi_jobs_requeue_query",
-	schema.F("jobs", schema.Named("selected_step_list", jobNames), func(r *Requeues) *[]string { return &r.Jobs }, "The jobs, or tasks such as \"12_3\""),
-	schema.F("flags", requeueFlags.Type, func(r *Requeues) *model.Requeue { return &r.Flags }, "Options for requeueing"),
+	schema.F("jobs", schema.Named("selected_step_list", jobNames), func(r *RequeueRequest) *[]string { return &r.Jobs }, "The jobs, or tasks such as \"12_3\""),
+	schema.F("flags", requeueFlags.Type, func(r *RequeueRequest) *model.Requeue { return &r.Flags }, "Options for requeueing"),
 )
 
 // jobNames returns the type of a list of job names. The client sends an array,
 // or one text with commas.
 func jobNames() schema.Type[[]string] {
 	list := csvString()
-	parse, one := list.Parser(schema.View{}), jobName().Parser(schema.View{})
+	parse, parseOne := list.Parser(schema.View{}), jobName().Parser(schema.View{})
 	return schema.Simple(list.Shape(schema.View{}), list.Renderer(schema.View{}), func(r *schema.Report, doc *schema.Value, into *[]string) bool {
 		if !parse(r, doc, into) {
 			return false
@@ -86,7 +86,7 @@ func jobNames() schema.Type[[]string] {
 		}
 		var name string
 		for _, s := range *into {
-			if !one(r, &schema.Value{Kind: schema.Text, Text: s, Line: doc.Line, Column: doc.Column, Untyped: true}, &name) {
+			if !parseOne(r, &schema.Value{Kind: schema.Text, Text: s, Line: doc.Line, Column: doc.Column, Untyped: true}, &name) {
 				return false
 			}
 		}
@@ -109,7 +109,7 @@ var RequeuedJobs = enveloped("openapi_jobs_requeue_resp", func(a *RequeuesAnswer
 var PostJobsRequeue = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "jobs/requeue", ID: "post_jobs_requeue",
 	Doc: "Queue several jobs again", Request: RequeueBody, Answer: RequeuedJobs, Since: V45,
-	About:   "Requeues several jobs, one after the other. If a job can't be requeued, the next ones still are. If none can be requeued, the request fails with the first error.",
-	Takes:   "The jobs to requeue, and options",
-	Returns: "The result for each job",
+	Description: "Requeues several jobs, one after the other. If a job can't be requeued, the next ones still are. If none can be requeued, the request fails with the first error.",
+	RequestDoc:  "The jobs to requeue, and options",
+	AnswerDoc:   "The result for each job",
 })

@@ -116,8 +116,8 @@ var sinceParams = schema.Object("",
 var GetReservations = declare(sinceParams, Endpoint{
 	Method: http.MethodGet, Path: "reservations/", ID: "get_reservations",
 	Doc: "List the reservations", Answer: Reservations,
-	About:   "Returns all current and future reservations that the user may see, in the controller's order.",
-	Returns: "The reservations",
+	Description: "Returns all current and future reservations that the user may see, in the controller's order.",
+	AnswerDoc:   "The reservations",
 })
 
 // ReservationParams are the parameters of GetReservation.
@@ -135,6 +135,6 @@ var reservationParams = schema.Object("",
 var GetReservation = declare(reservationParams, Endpoint{
 	Method: http.MethodGet, Path: "reservation/{reservation_name}", ID: "get_reservation",
 	Doc: "Show one reservation", Answer: Reservations, Missing: MissingIs422,
-	About:   "Returns the reservation with this name, in a list. The name is not case-sensitive unless two names differ only in case. For an unknown name, paths under /sched/ return 404 and paths under /slurm/ return 422, like slurmrestd.",
-	Returns: "The reservation, in a list",
+	Description: "Returns the reservation with this name, in a list. The name is not case-sensitive unless two names differ only in case. For an unknown name, paths under /sched/ return 404 and paths under /slurm/ return 422, like slurmrestd.",
+	AnswerDoc:   "The reservation, in a list",
 })

@@ -10,13 +10,13 @@ import (
 type NamedReservationParams struct{ Name string }
 
 var namedReservationParams = schema.Object("",
-	schema.F("reservation_name", someName("reservation"), func(p *NamedReservationParams) *string { return &p.Name }, "Name of the reservation", schema.Required(0)),
+	schema.F("reservation_name", objectName("reservation"), func(p *NamedReservationParams) *string { return &p.Name }, "Name of the reservation", schema.Required(0)),
 )
 
 // DeleteReservation deletes a reservation.
 var DeleteReservation = declare(namedReservationParams, Endpoint{
 	Method: http.MethodDelete, Path: "reservation/{reservation_name}", ID: "delete_reservation",
 	Doc: "Delete a reservation", Answer: Empty, Since: V43,
-	About:   "Deletes the reservation with this name. Requires operator rights, unless the reservation allows its users to delete it. Returns 409 while jobs run in the reservation and 404 if the name is unknown.",
-	Returns: "The reservation was deleted",
+	Description: "Deletes the reservation with this name. Requires operator rights, unless the reservation allows its users to delete it. Returns 409 while jobs run in the reservation and 404 if the name is unknown.",
+	AnswerDoc:   "The reservation was deleted",
 })

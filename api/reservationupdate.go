@@ -18,9 +18,9 @@ var ReservationUpdate = schema.Object("reservation_desc_msg",
 	schema.F("comment", schema.String, func(u *model.ReservationUpdate) *string { return &u.Comment }, "Any text"),
 	schema.F("core_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Cores }, "Number of cores that it holds", schema.Count),
 	schema.F("duration", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Duration }, "Duration; a new reservation needs this or end_time", schema.Unit("min")),
-	schema.F("end_time", givenMoment, func(u *model.ReservationUpdate) *model.Time { return &u.EndTime }, "End time", schema.Unit(TimeText)),
+	schema.F("end_time", momentInput, func(u *model.ReservationUpdate) *model.Time { return &u.EndTime }, "End time", schema.Unit(TimeText)),
 	schema.F("features", schema.String, func(u *model.ReservationUpdate) *string { return &u.Features }, "Features that its nodes must have"),
-	schema.F("flags", givenFlags, func(u *model.ReservationUpdate) *model.Opt[uint64] { return &u.Flags }, "Flags; a word that begins with NO_ removes the flag"),
+	schema.F("flags", flagsInput, func(u *model.ReservationUpdate) *model.Opt[uint64] { return &u.Flags }, "Flags; a word that begins with NO_ removes the flag"),
 	schema.F("groups", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Groups }, "Groups that may use it"),
 	schema.F("licenses", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Licenses }, "Licenses that it holds"),
 	schema.F("max_start_delay", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.MaxStartDelay }, "Time by which a job outside of the reservation may delay a job in it", schema.Unit("s")),
@@ -31,13 +31,13 @@ var ReservationUpdate = schema.Object("reservation_desc_msg",
 	schema.Group("purge_completed", "Removal of an unused reservation", []schema.Field[model.ReservationUpdate]{
 		schema.F("time", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.PurgeCompleted }, "Time without jobs after which the reservation is removed", schema.Unit("s")),
 	}),
-	schema.F("start_time", givenMoment, func(u *model.ReservationUpdate) *model.Time { return &u.StartTime }, "Start time; required for a new reservation", schema.Unit(TimeText)),
+	schema.F("start_time", momentInput, func(u *model.ReservationUpdate) *model.Time { return &u.StartTime }, "Start time; required for a new reservation", schema.Unit(TimeText)),
 	schema.F("tres", tresText, func(u *model.ReservationUpdate) *string { return &u.TRES }, "Trackable resources that it holds"),
 	schema.F("users", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Users }, "Users that may use it; a user with a - before the name may not"),
 )
 
-// givenMoment returns the type of a time in a request, where 0 means "not set".
-func givenMoment() schema.Type[model.Time] {
+// momentInput returns the type of a time in a request, where 0 means "not set".
+func momentInput() schema.Type[model.Time] {
 	plain := moment()
 	render := plain.Renderer(schema.View{})
 	return shaped[model.Time]{schema.Simple(nil, func(e schema.Encoder, t *model.Time) {
@@ -49,15 +49,15 @@ func givenMoment() schema.Type[model.Time] {
 	}, plain.Parser(schema.View{})), plain.Shape}
 }
 
-// givenFlags returns the type of the flags in a request. The value is unset if
+// flagsInput returns the type of the flags in a request. The value is unset if
 // the client sends no flag, so that the reservation's flags stay unchanged.
-func givenFlags() schema.Type[model.Opt[uint64]] { return givenFlagsType{} }
+func flagsInput() schema.Type[model.Opt[uint64]] { return flagsInputType{} }
 
-type givenFlagsType struct{}
+type flagsInputType struct{}
 
-func (givenFlagsType) Shape(v schema.View) *schema.Shape { return reservationFlags.Shape(v) }
+func (flagsInputType) Shape(v schema.View) *schema.Shape { return reservationFlags.Shape(v) }
 
-func (givenFlagsType) Renderer(v schema.View) func(schema.Encoder, *model.Opt[uint64]) {
+func (flagsInputType) Renderer(v schema.View) func(schema.Encoder, *model.Opt[uint64]) {
 	render := reservationFlags.Renderer(v)
 	return func(e schema.Encoder, o *model.Opt[uint64]) {
 		n := o.Or(0)
@@ -65,7 +65,7 @@ func (givenFlagsType) Renderer(v schema.View) func(schema.Encoder, *model.Opt[ui
 	}
 }
 
-func (givenFlagsType) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[uint64]) bool {
+func (flagsInputType) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[uint64]) bool {
 	parse := reservationFlags.Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *model.Opt[uint64]) bool {
 		var n uint64
@@ -83,7 +83,7 @@ func (givenFlagsType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 // stores as one text, such as "cpu=4,gres/gpu=2".
 func tresText() schema.Type[string] {
 	list := amounts()
-	parse := schema.List(givenTRES.Type)().Parser(schema.View{})
+	parse := schema.List(tresInput.Type)().Parser(schema.View{})
 	return shaped[string]{schema.Simple(nil,
 		func(e schema.Encoder, s *string) {
 			tres := textTRES(*s)
@@ -115,9 +115,9 @@ func tresText() schema.Type[string] {
 		}), list.Shape}
 }
 
-// givenTRES declares the fields of a trackable resource and its amount in a
+// tresInput declares the fields of a trackable resource and its amount in a
 // request.
-var givenTRES = schema.Object("tres",
+var tresInput = schema.Object("tres",
 	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
 	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
 	schema.Ignore[model.TRES]("id", schema.Int32[int32], "Ignored: type and name identify the resource", schema.Bare),
@@ -180,9 +180,9 @@ func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 	return "", nil
 }
 
-// WholePartition completes a new reservation that names a partition but no
+// ReserveWholePartition completes a new reservation that names a partition but no
 // resources, so that it reserves all nodes of the partition.
-func WholePartition(u *model.ReservationUpdate) {
+func ReserveWholePartition(u *model.ReservationUpdate) {
 	if u.Partition == "" || u.Nodes != "" || u.NodeCount.Set || u.Cores.Set || u.Licenses != "" || u.BurstBuffer != "" || u.TRES != "" || u.Features != "" {
 		return
 	}
@@ -205,16 +205,16 @@ var ReservationsChanged = enveloped("openapi_reservation_mod_resp", func(a *Rese
 var PostReservation = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "reservation", ID: "post_reservation",
 	Doc: "Create or change a reservation", Request: ReservationUpdate, Answer: ReservationsChanged, Since: V43,
-	About:   "Creates the named reservation, or changes the fields in the body if it exists. The name of an existing reservation is not case-sensitive. A new one needs start_time, duration or end_time, resources, and users, groups or accounts; with a partition alone it holds all of its nodes. Only operators may.",
-	Takes:   "The reservation",
-	Returns: "The reservation that was created or changed, as in the request",
+	Description: "Creates the named reservation, or changes the fields in the body if it exists. The name of an existing reservation is not case-sensitive. A new one needs start_time, duration or end_time, resources, and users, groups or accounts; with a partition alone it holds all of its nodes. Only operators may.",
+	RequestDoc:  "The reservation",
+	AnswerDoc:   "The reservation that was created or changed, as in the request",
 })
 
 // PostReservations creates or changes reservations.
 var PostReservations = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "reservations/", ID: "post_reservations",
 	Doc: "Create or change reservations", Request: ReservationUpdatesBody, Answer: ReservationsChanged, Since: V43,
-	About:   "Creates or changes one reservation for each entry, in order, like POST reservation. If an entry is refused, the next ones are still tried. When any is refused, the status is that of the first refusal, errors has one entry for each refused one, and reservations has those that were created or changed.",
-	Takes:   "The reservations",
-	Returns: "The reservations, as in the request; all were created or changed",
+	Description: "Creates or changes one reservation for each entry, in order, like POST reservation. If an entry is refused, the next ones are still tried. When any is refused, the status is that of the first refusal, errors has one entry for each refused one, and reservations has those that were created or changed.",
+	RequestDoc:  "The reservations",
+	AnswerDoc:   "The reservations, as in the request; all were created or changed",
 })

@@ -47,6 +47,6 @@ var resourcesParams = schema.Object("",
 var GetResources = declare(resourcesParams, Endpoint{
 	Method: http.MethodGet, Path: "resources/{job_id}", ID: "get_resources",
 	Doc: "Show the resources of a job", Answer: Resources, Since: V44,
-	About:   "Returns the cores, memory and generic resources of a job on each of its nodes. Only the user of the job and operators may request this. For a job that waits the answer is 422, for an unknown one 404. Controllers before Slurm 25.11 do not support the request (501).",
-	Returns: "Resources of the job on each node",
+	Description: "Returns the cores, memory and generic resources of a job on each of its nodes. Only the user of the job and operators may request this. For a job that waits the answer is 422, for an unknown one 404. Controllers before Slurm 25.11 do not support the request (501).",
+	AnswerDoc:   "Resources of the job on each node",
 })

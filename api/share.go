@@ -27,7 +27,7 @@ var Share = schema.Object("assoc_shares_obj_wrap",
 	schema.Group("tres", "By trackable resource", []schema.Field[ShareRow]{
 		schema.Show("run_seconds", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESRunSeconds) }, "Resource seconds that running jobs may still use"),
 		schema.Show("group_minutes", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESGroupMinutes) }, "Limits, times minutes"),
-		schema.Show("usage", schema.Named("shares_float128_tres_list", schema.List(tresUse.Type)), func(s *ShareRow) []tresUsed { return tresList[tresUsed](s.TRES, s.TRESUsage) }, "Usage, in resource seconds"),
+		schema.Show("usage", schema.Named("shares_float128_tres_list", schema.List(tresFloatType.Type)), func(s *ShareRow) []tresFloat { return tresList[tresFloat](s.TRES, s.TRESUsage) }, "Usage, in resource seconds"),
 	}),
 	share("effective_usage", func(s *ShareRow) *float64 { return &s.EffectiveUsage }, "Effective usage, including that of siblings, as a fraction of the total"),
 	schema.F("usage_normalized", double, func(s *ShareRow) *float64 { return &s.UsageNormalized }, "Usage, as a fraction of the total", schema.Bare),
@@ -41,17 +41,17 @@ var Share = schema.Object("assoc_shares_obj_wrap",
 
 // share returns a field for a floating-point number.
 func share(name string, at func(*ShareRow) *float64, doc string) schema.Field[ShareRow] {
-	return schema.F(name, figure, at, doc, schema.Bare)
+	return schema.F(name, shareFloat, at, doc, schema.Bare)
 }
 
-// figure returns the type of a floating-point number that is plain before
+// shareFloat returns the type of a floating-point number that is plain before
 // v0.0.42, and wrapped from v0.0.42 on.
-func figure() schema.Type[float64] { return figureType{double()} }
+func shareFloat() schema.Type[float64] { return shareFloatType{double()} }
 
-type figureType struct{ schema.Type[float64] }
+type shareFloatType struct{ schema.Type[float64] }
 
 // Shape describes the type in v.
-func (f figureType) Shape(v schema.View) *schema.Shape {
+func (f shareFloatType) Shape(v schema.View) *schema.Shape {
 	if v.Version < V42 {
 		return schema.Float().Shape(v)
 	}
@@ -62,7 +62,7 @@ func (f figureType) Shape(v schema.View) *schema.Shape {
 // the number as the type that double() returns. In earlier versions, infinity
 // becomes the largest unsigned 64-bit integer, and NaN becomes Slurm's number
 // for "not set".
-func (f figureType) Renderer(v schema.View) func(schema.Encoder, *float64) {
+func (f shareFloatType) Renderer(v schema.View) func(schema.Encoder, *float64) {
 	if v.Version >= V42 {
 		return f.Type.Renderer(v)
 	}
@@ -91,10 +91,10 @@ func shareKind(s *ShareRow) uint8 {
 }
 
 // tresNumber is the amount of a trackable resource, with the resource's name.
-// In a tresUsed the amount may have a fraction.
+// In a tresFloat the amount may have a fraction.
 type (
 	tresNumber = named[model.Opt[uint64]]
-	tresUsed   = named[float64]
+	tresFloat  = named[float64]
 )
 
 type named[T any] struct {
@@ -123,9 +123,9 @@ var (
 	)
 	tresNumbers = schema.Named("shares_uint64_tres_list", schema.List(tresAmount.Type))
 
-	tresUse = schema.Object("shares_float128_tres",
-		schema.F("name", schema.String, func(n *tresUsed) *string { return &n.name }, "Name of the resource"),
-		schema.F("value", unsized, func(n *tresUsed) *float64 { return &n.value }, "The amount", schema.Bare),
+	tresFloatType = schema.Object("shares_float128_tres",
+		schema.F("name", schema.String, func(n *tresFloat) *string { return &n.name }, "Name of the resource"),
+		schema.F("value", unsized, func(n *tresFloat) *float64 { return &n.value }, "The amount", schema.Bare),
 	)
 )
 
@@ -160,14 +160,14 @@ type SharesParams struct {
 }
 
 var sharesParams = schema.Object("",
-	schema.F("accounts", csv, func(p *SharesParams) *[]string { return &p.Accounts }, "Accounts to show, separated by commas; default: all"),
-	schema.F("users", csv, func(p *SharesParams) *[]string { return &p.Users }, "Users to show, by name or id, separated by commas; default: all"),
+	schema.F("accounts", csvList, func(p *SharesParams) *[]string { return &p.Accounts }, "Accounts to show, separated by commas; default: all"),
+	schema.F("users", csvList, func(p *SharesParams) *[]string { return &p.Users }, "Users to show, by name or id, separated by commas; default: all"),
 )
 
 // GetShares shows fair shares.
 var GetShares = declare(sharesParams, Endpoint{
 	Method: http.MethodGet, Path: "shares", ID: "get_shares",
 	Doc: "Show fair shares", Answer: Shares,
-	About:   "Returns, for each association of an account or user, its share of the cluster, its usage, and the resulting fair-share factor of its jobs. The list is empty if the cluster does not use fair share.",
-	Returns: "The shares",
+	Description: "Returns, for each association of an account or user, its share of the cluster, its usage, and the resulting fair-share factor of its jobs. The list is empty if the cluster does not use fair share.",
+	AnswerDoc:   "The shares",
 })

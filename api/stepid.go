@@ -11,13 +11,13 @@ import (
 // job description may contain such an id too, but only the number of the job
 // has an effect there.
 var stepIDType = schema.Object("slurm_step_id",
-	schema.F("sluid", orNothing(sluid), func(s *model.StepID) *uint64 { return &s.SLUID }, "Id that is unique among all jobs of all clusters; empty if unknown"),
+	schema.F("sluid", showOnly(sluid), func(s *model.StepID) *uint64 { return &s.SLUID }, "Id that is unique among all jobs of all clusters; empty if unknown"),
 	schema.F("job_id", jobNumber, func(s *model.StepID) *uint32 { return &s.JobID }, "Number of the job", schema.Bare),
-	schema.F("step_het_component", orNothing(number[uint32]), func(s *model.StepID) *model.Opt[uint32] { return &s.HetComponent }, "Component of a heterogeneous step", schema.Bare),
-	schema.F("step_id", orNothing(stepText), func(s *model.StepID) *model.Opt[uint32] { return &s.Step }, "Number of the step, or its kind; entire for the whole job"),
+	schema.F("step_het_component", showOnly(number[uint32]), func(s *model.StepID) *model.Opt[uint32] { return &s.HetComponent }, "Component of a heterogeneous step", schema.Bare),
+	schema.F("step_id", showOnly(stepText), func(s *model.StepID) *model.Opt[uint32] { return &s.Step }, "Number of the step, or its kind; entire for the whole job"),
 )
 
-func takeStepID(d *model.JobDesc, s model.StepID) error {
+func setStepID(d *model.JobDesc, s model.StepID) error {
 	switch {
 	case s.JobID == 0:
 		return nil
@@ -28,15 +28,15 @@ func takeStepID(d *model.JobDesc, s model.StepID) error {
 	return nil
 }
 
-// orNothing returns a type like the one that of() returns. If a request
+// showOnly returns a type like the one that of() returns. If a request
 // contains such a value, it has no effect and causes a warning.
-func orNothing[T any](of func() schema.Type[T]) func() schema.Type[T] {
-	return func() schema.Type[T] { return unheeded[T]{of()} }
+func showOnly[T any](typ func() schema.Type[T]) func() schema.Type[T] {
+	return func() schema.Type[T] { return showOnlyType[T]{typ()} }
 }
 
-type unheeded[T any] struct{ schema.Type[T] }
+type showOnlyType[T any] struct{ schema.Type[T] }
 
-func (unheeded[T]) Parser(schema.View) func(*schema.Report, *schema.Value, *T) bool {
+func (showOnlyType[T]) Parser(schema.View) func(*schema.Report, *schema.Value, *T) bool {
 	return func(r *schema.Report, v *schema.Value, _ *T) bool {
 		r.Warn(v, "has no effect")
 		return true

@@ -23,7 +23,7 @@ var SubmissionBody = schema.Object("job_submit_req",
 	schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Until(V43), schema.Deprecated(V41)),
 	schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Since(V43)),
 	schema.F("jobs", schema.Named("job_desc_msg_list", schema.List(JobDesc.Type)), func(s *Submission) *[]model.JobDesc { return &s.Jobs }, "Components of a heterogeneous job, which start together; the first needs a script"),
-	schema.Take("job", JobDesc.Type, func(s *Submission, d model.JobDesc) error { s.Job = &d; return nil }, "The job"),
+	schema.Set("job", JobDesc.Type, func(s *Submission, d model.JobDesc) error { s.Job = &d; return nil }, "The job"),
 )
 
 // maxComponents is the largest number of components of a heterogeneous job.
@@ -112,8 +112,8 @@ func stepName(o model.Opt[uint32]) string {
 var PostJobSubmit = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/submit", ID: "post_job_submit",
 	Doc: "Submit a batch job", Request: SubmissionBody, Answer: Submit,
-	About:   "Submits a batch job, or with jobs a heterogeneous job of at most 128 components. The job must have a script, current_working_directory, and an environment with at least one variable. If the controller rejects the job, the status is usually 422. If the outcome is unknown, the error's code says so; check whether the job exists before you submit it again, or send an Idempotency-Key.",
-	Keyed:   true,
-	Takes:   "The job; its script is a field of the job or of the request",
-	Returns: "The number of the job",
+	Description: "Submits a batch job, or with jobs a heterogeneous job of at most 128 components. The job must have a script, current_working_directory, and an environment with at least one variable. If the controller rejects the job, the status is usually 422. If the outcome is unknown, the error's code says so; check whether the job exists before you submit it again, or send an Idempotency-Key.",
+	Keyed:       true,
+	RequestDoc:  "The job; its script is a field of the job or of the request",
+	AnswerDoc:   "The number of the job",
 })

@@ -34,9 +34,9 @@ func moment() schema.Type[model.Time] {
 		parseTime), wrapper[uint64]{}.Shape}
 }
 
-// givenSeconds returns the type of a time that is shown as plain seconds since
+// secondsInput returns the type of a time that is shown as plain seconds since
 // 1970. In a request it may have every form that moment accepts.
-func givenSeconds() schema.Type[model.Time] {
+func secondsInput() schema.Type[model.Time] {
 	plain := seconds()
 	return schema.Simple(plain.Shape(schema.View{}), plain.Renderer(schema.View{}), parseTime)
 }
@@ -50,7 +50,7 @@ func parseTime(r *schema.Report, doc *schema.Value, into *model.Time) bool {
 			*into = 0
 			return true
 		}
-		at, err := readTime(doc.Text, time.Now())
+		at, err := parseTimeText(doc.Text, time.Now())
 		if err != nil {
 			return r.Error(doc, "%v", err)
 		}

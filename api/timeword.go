@@ -26,7 +26,7 @@ var _, _ = time.Now().Zone()
 
 // instant returns the type of a time in a parameter.
 func instant() schema.Type[model.Time] {
-	return asText(func(s string) (model.Time, error) { return readTime(s, time.Now()) })
+	return asText(func(s string) (model.Time, error) { return parseTimeText(s, time.Now()) })
 }
 
 // expression returns a function that compiles text when it is first called. If
@@ -53,16 +53,16 @@ var (
 	timeHours = map[string]int{"midnight": 0, "noon": 12, "elevenses": 11, "fika": 15, "teatime": 16}
 )
 
-// readTime parses a time in the forms of Slurm's manuals, or of RFC 3339. For a
+// parseTimeText parses a time in the forms of Slurm's manuals, or of RFC 3339. For a
 // time without a date, or a date without a year, it returns the next
 // occurrence.
 //
-// Digits alone are seconds since 1970, never the date MMDDYY. readTime refuses
+// Digits alone are seconds since 1970, never the date MMDDYY. parseTimeText refuses
 // two kinds of texts that Slurm accepts: a text with two dates or two times of
 // day, of which Slurm uses the last, and an impossible date, such as the 30th
 // of February, for which Slurm uses another day.
-func readTime(s string, now time.Time) (model.Time, error) {
-	wrong := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
+func parseTimeText(s string, now time.Time) (model.Time, error) {
+	errSyntax := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
 	at, ok := time.Time{}, false
 	switch {
 	case timeSeconds().MatchString(s):
@@ -78,7 +78,7 @@ func readTime(s string, now time.Time) (model.Time, error) {
 		ok = err == nil
 	}
 	if !ok || at.Unix() < 0 {
-		return 0, wrong
+		return 0, errSyntax
 	}
 	return model.At(at), nil
 }
@@ -99,7 +99,7 @@ func dayAndHour(s string, now time.Time) (time.Time, error) {
 	p := timeParts{now: now}
 	for s != "" {
 		var err error
-		if s, err = p.take(timeBlanks().ReplaceAllString(s, "$1$2")); err != nil {
+		if s, err = p.parsePart(timeBlanks().ReplaceAllString(s, "$1$2")); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -116,20 +116,20 @@ type timeParts struct {
 
 var errNoTime = errors.New("not a time")
 
-// take parses one part at the beginning of s.
-func (p *timeParts) take(s string) (rest string, err error) {
+// parsePart parses one part at the beginning of s.
+func (p *timeParts) parsePart(s string) (rest string, err error) {
 	if s == "" {
 		return "", nil
 	}
 	number := func(s string) int { n, _ := strconv.Atoi(s); return n }
 	if m := timeWord().FindString(s); m != "" {
-		p.word(strings.ToLower(m))
+		p.parseWord(strings.ToLower(m))
 		return s[len(m):], nil
 	}
 	if m := timeClock().FindStringSubmatch(s); m != nil {
 		p.hour, p.minute, p.second = number(m[1]), number(m[2]), number(m[3])
 		p.hours++
-		return s[len(m[0]):], p.half(strings.ToLower(m[4]))
+		return s[len(m[0]):], p.parseMeridiem(strings.ToLower(m[4]))
 	}
 	if m := timeDate().FindStringSubmatch(s); m != nil {
 		p.year, p.month, p.day = number(m[1]), number(m[2]), number(m[3])
@@ -147,27 +147,27 @@ func (p *timeParts) take(s string) (rest string, err error) {
 	return "", errNoTime
 }
 
-// word parses a word that stands for a day or a time of day.
-func (p *timeParts) word(word string) {
+// parseWord parses a word that stands for a day or a time of day.
+func (p *timeParts) parseWord(word string) {
 	if hour, ok := timeHours[word]; ok {
 		p.hour, p.minute, p.second = hour, 0, 0
 		p.hours++
 		return
 	}
-	p.on(p.now)
+	p.setDate(p.now)
 	if word == "tomorrow" {
-		p.on(p.now.AddDate(0, 0, 1))
+		p.setDate(p.now.AddDate(0, 0, 1))
 	}
 	p.days++
 }
 
-func (p *timeParts) on(day time.Time) {
+func (p *timeParts) setDate(day time.Time) {
 	year, month, mday := day.Date()
 	p.year, p.month, p.day = year, int(month), mday
 }
 
-// half parses am or pm. Noon is 12:00 pm.
-func (p *timeParts) half(word string) error {
+// parseMeridiem parses am or pm. Noon is 12:00 pm.
+func (p *timeParts) parseMeridiem(word string) error {
 	switch {
 	case word == "":
 	case p.hour > 12:
@@ -186,22 +186,22 @@ func (p *timeParts) time() (time.Time, error) {
 		return time.Time{}, errNoTime
 	}
 	if p.days == 0 {
-		if p.on(p.now); !p.at().After(p.now) {
-			p.on(p.now.AddDate(0, 0, 1))
+		if p.setDate(p.now); !p.date().After(p.now) {
+			p.setDate(p.now.AddDate(0, 0, 1))
 		}
 	}
 	if p.year == 0 {
-		if p.year = p.now.Year(); !p.at().After(p.now) {
+		if p.year = p.now.Year(); !p.date().After(p.now) {
 			p.year++
 		}
 	}
-	at := p.at()
+	at := p.date()
 	if _, month, day := at.Date(); int(month) != p.month || day != p.day {
 		return time.Time{}, errNoTime
 	}
 	return at, nil
 }
 
-func (p *timeParts) at() time.Time {
+func (p *timeParts) date() time.Time {
 	return time.Date(p.year, time.Month(p.month), p.day, p.hour, p.minute, p.second, 0, p.now.Location())
 }

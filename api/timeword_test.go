@@ -33,7 +33,7 @@ func TestTimeWords(t *testing.T) {
 		"2024-01-02T10:00:00Z": time.Date(2024, 1, 2, 10, 0, 0, 0, time.UTC).Unix(), "2024-01-02T10:00:00-02:00": time.Date(2024, 1, 2, 12, 0, 0, 0, time.UTC).Unix(),
 		"2024-01-02T10:00:00 02:00": time.Date(2024, 1, 2, 8, 0, 0, 0, time.UTC).Unix(), // the "+" was not escaped
 	} {
-		if got, err := readTime(text, now); err != nil || int64(got) != want {
+		if got, err := parseTimeText(text, now); err != nil || int64(got) != want {
 			t.Errorf("%q: %d (%v), %v; want %d (%v)", text, got, time.Unix(int64(got), 0).In(zone), err, want, time.Unix(want, 0).In(zone))
 		}
 	}
@@ -43,7 +43,7 @@ func TestTimeWords(t *testing.T) {
 		"13:00pm", "10:0", "1:", "2024-02-30", "02/30/24", "2024-13-01", "2024-00-10", "00/10/24", "01/02/2024", "20240102T10:00", "1969-12-01",
 		"2024-01-02X10:00", "today\x00", "today;", "١٢:٠٠", "null", "infinity", "NaN",
 	} {
-		if got, err := readTime(text, now); err == nil {
+		if got, err := parseTimeText(text, now); err == nil {
 			t.Errorf("%q: taken for %d (%v)", text, got, time.Unix(int64(got), 0).In(zone))
 		}
 	}
@@ -62,7 +62,7 @@ func TestSummerTime(t *testing.T) {
 		"now+4hours":     time.Date(2026, 3, 29, 2, 30, 0, 0, time.UTC).Unix(),
 		"now+1day":       now.Unix() + 86400,
 	} {
-		if got, err := readTime(text, now); err != nil || int64(got) != want {
+		if got, err := parseTimeText(text, now); err != nil || int64(got) != want {
 			t.Errorf("%s: %d, %v; want %d", text, got, err, want)
 		}
 	}

@@ -13,11 +13,11 @@ var TRES = schema.Object("tres",
 	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
 	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
 	schema.F("id", schema.Int32, func(t *model.TRES) *uint32 { return &t.ID }, "Number of the resource", schema.Bare),
-	schema.Both("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, takeCount, "Number of units; for memory in MiB; 0 in a list of resources", schema.Count),
+	schema.GetSet("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, setCount, "Number of units; for memory in MiB; 0 in a list of resources", schema.Count),
 )
 
-// takeCount sets the count of a limit. The count -1 removes the limit.
-func takeCount(t *model.TRES, n int64) error {
+// setCount sets the count of a limit. The count -1 removes the limit.
+func setCount(t *model.TRES, n int64) error {
 	if n < -1 {
 		return errors.New("expected a number of units, or -1 for no limit")
 	}
@@ -43,6 +43,6 @@ var TRESList = enveloped("openapi_tres_resp", func(a *TRESAnswer) *Envelope { re
 var GetTRES = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "tres/", ID: "get_tres",
 	Doc: "List the trackable resources", Answer: TRESList,
-	About:   "Returns all trackable resources (TRES), whose use is counted and can be limited, with the id that other records use for them.",
-	Returns: "The trackable resources",
+	Description: "Returns all trackable resources (TRES), whose use is counted and can be limited, with the id that other records use for them.",
+	AnswerDoc:   "The trackable resources",
 })

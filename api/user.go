@@ -66,38 +66,38 @@ type UsersParams struct {
 	model.UserFilter
 }
 
-// shownOfUsers are the parameters that select which details of a user are
+// userDetailParams are the parameters that select which details of a user are
 // shown.
-var shownOfUsers = []schema.Field[UsersParams]{
-	schema.F("with_assocs", yes, func(p *UsersParams) *bool { return &p.WithAssocs }, "Include associations"),
-	schema.F("with_coords", yes, func(p *UsersParams) *bool { return &p.WithCoordinates }, "Include the accounts that the user coordinates"),
-	schema.F("with_deleted", yes, func(p *UsersParams) *bool { return &p.WithDeleted }, "Include deleted users"),
-	schema.F("with_wckeys", yes, func(p *UsersParams) *bool { return &p.WithWCKeys }, "Show workload keys"),
+var userDetailParams = []schema.Field[UsersParams]{
+	schema.F("with_assocs", boolText, func(p *UsersParams) *bool { return &p.WithAssocs }, "Include associations"),
+	schema.F("with_coords", boolText, func(p *UsersParams) *bool { return &p.WithCoordinates }, "Include the accounts that the user coordinates"),
+	schema.F("with_deleted", boolText, func(p *UsersParams) *bool { return &p.WithDeleted }, "Include deleted users"),
+	schema.F("with_wckeys", boolText, func(p *UsersParams) *bool { return &p.WithWCKeys }, "Show workload keys"),
 }
 
 var usersParams = schema.Object("", append([]schema.Field[UsersParams]{
 	schema.F("admin_level", joined(adminLevels), func(p *UsersParams) *uint16 { return &p.AdminLevel }, "Rights of these users in accounting"),
 	texts("default_account", "Default accounts", func(p *UsersParams) *[]string { return &p.DefaultAccounts }),
 	texts("default_wckey", "Default workload keys", func(p *UsersParams) *[]string { return &p.DefaultWCKeys }),
-	schema.F("without_defaults", yes, func(p *UsersParams) *bool { return &p.WithoutDefaults }, "Do not show defaults"),
-}, shownOfUsers...)...)
+	schema.F("without_defaults", boolText, func(p *UsersParams) *bool { return &p.WithoutDefaults }, "Do not show defaults"),
+}, userDetailParams...)...)
 
 // GetUsers lists the users.
 var GetUsers = declare(usersParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "users/", ID: "get_users",
 	Doc: "List the users", Answer: UserList,
-	About:   "Returns the users that the accounting daemon knows. Each parameter selects fewer users or adds details. Default accounts and workload keys are shown only together with associations.",
-	Returns: "The users",
+	Description: "Returns the users that the accounting daemon knows. Each parameter selects fewer users or adds details. Default accounts and workload keys are shown only together with associations.",
+	AnswerDoc:   "The users",
 })
 
 var userParams = schema.Object("", append([]schema.Field[UsersParams]{
-	schema.F("name", someName("user"), func(p *UsersParams) *string { return &p.Name }, "Name of the user", schema.Required(0)),
-}, shownOfUsers...)...)
+	schema.F("name", objectName("user"), func(p *UsersParams) *string { return &p.Name }, "Name of the user", schema.Required(0)),
+}, userDetailParams...)...)
 
 // GetUser shows one user.
 var GetUser = declare(userParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "user/{name}", ID: "get_user",
 	Doc: "Show one user", Answer: UserList, Missing: MissingIsWarning,
-	About:   "Returns the user with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
-	Returns: "The user, in a list",
+	Description: "Returns the user with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
+	AnswerDoc:   "The user, in a list",
 })

@@ -8,35 +8,35 @@ import (
 )
 
 // UsersBody declares the users that a request creates or changes.
-var UsersBody = changes("openapi_users_resp", "users", "user_list", fresh(User.Type, model.BlankUser), "The users")
+var UsersBody = changes("openapi_users_resp", "users", "user_list", withInitial(User.Type, model.BlankUser), "The users")
 
 // PostUsers creates and changes users.
 var PostUsers = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "users/", ID: "post_users",
 	Doc: "Create or change users", Request: UsersBody, Answer: Empty,
-	About:   "Creates the users that do not exist, without associations, and changes those that exist. old_name renames a user. The daemon makes all changes or none. A user needs an association to submit jobs; POST users_association/ creates both.",
-	Takes:   "The users",
-	Returns: "Only `meta`, `errors` and `warnings`: the users now match the request. A warning names each user that already did",
+	Description: "Creates the users that do not exist, without associations, and changes those that exist. old_name renames a user. The daemon makes all changes or none. A user needs an association to submit jobs; POST users_association/ creates both.",
+	RequestDoc:  "The users",
+	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the users now match the request. A warning names each user that already did",
 })
 
 // NamedUserParams name a user.
 type NamedUserParams struct{ Name string }
 
 var namedUserParams = schema.Object("",
-	schema.F("name", someName("user"), func(p *NamedUserParams) *string { return &p.Name }, "Name of the user", schema.Required(0)),
+	schema.F("name", objectName("user"), func(p *NamedUserParams) *string { return &p.Name }, "Name of the user", schema.Required(0)),
 )
 
 // DeleteUser removes a user.
 var DeleteUser = declare(namedUserParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "user/{name}", ID: "delete_user",
 	Doc: "Remove a user", Answer: Empty,
-	About:   "Removes the user with this name and all associations of the user. Returns 409 if the user has running jobs, and 404 if the user does not exist.",
-	Returns: "Only `meta`, `errors` and `warnings`: the user is removed",
+	Description: "Removes the user with this name and all associations of the user. Returns 409 if the user has running jobs, and 404 if the user does not exist.",
+	AnswerDoc:   "Only `meta`, `errors` and `warnings`: the user is removed",
 })
 
-// UsersTo is a request to create users with associations
+// UsersWithAssocs is a request to create users with associations
 // (PostUsersAssociation). User has the fields that all new users get.
-type UsersTo struct {
+type UsersWithAssocs struct {
 	Set  AssocSet
 	User model.User
 }
@@ -48,11 +48,11 @@ var userShort = schema.Object("user_short",
 	schema.F("defaultwckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Default workload key"),
 )
 
-// UsersToBody declares the fields of a UsersTo.
-var UsersToBody = schema.Object("openapi_users_add_cond_resp", append([]schema.Field[UsersTo]{
-	schema.F("association_condition", usersSet.Type, func(u *UsersTo) *AssocSet { return &u.Set }, "The users, and where to create their associations", schema.Required(0)),
-	schema.F("user", fresh(userShort.Type, model.BlankUser), func(u *UsersTo) *model.User { return &u.User }, "Fields of all new users", schema.Required(0)),
-}, unusedEnvelope[UsersTo]()...)...)
+// UsersWithAssocsBody declares the fields of a UsersWithAssocs.
+var UsersWithAssocsBody = schema.Object("openapi_users_add_cond_resp", append([]schema.Field[UsersWithAssocs]{
+	schema.F("association_condition", usersSet.Type, func(u *UsersWithAssocs) *AssocSet { return &u.Set }, "The users, and where to create their associations", schema.Required(0)),
+	schema.F("user", withInitial(userShort.Type, model.BlankUser), func(u *UsersWithAssocs) *model.User { return &u.User }, "Fields of all new users", schema.Required(0)),
+}, unusedEnvelope[UsersWithAssocs]()...)...)
 
 var usersSet = schema.Object("users_add_cond",
 	schema.F("accounts", stringList, func(s *AssocSet) *[]string { return &s.Accounts }, "Accounts; default: the default account of user"),
@@ -66,20 +66,20 @@ var usersSet = schema.Object("users_add_cond",
 // UsersAdded declares the answer of PostUsersAssociation.
 var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users", "Text of the accounting daemon about the added records; empty if nothing was added")
 
-// UsersToParams are the parameters of PostUsersAssociation. They have no
+// UsersWithAssocsParams are the parameters of PostUsersAssociation. They have no
 // effect.
-type UsersToParams struct{}
+type UsersWithAssocsParams struct{}
 
-var usersToParams = schema.Object("",
-	schema.Ignore[UsersToParams]("update_time", instant, "Ignored: it only applies to lists", schema.Unit(TimeText)),
-	schema.Ignore[UsersToParams]("flags", joined(showFlags), "Ignored: it only applies to lists"),
+var usersWithAssocsParams = schema.Object("",
+	schema.Ignore[UsersWithAssocsParams]("update_time", instant, "Ignored: it only applies to lists", schema.Unit(TimeText)),
+	schema.Ignore[UsersWithAssocsParams]("flags", joined(showFlags), "Ignored: it only applies to lists"),
 )
 
 // PostUsersAssociation creates users with associations.
-var PostUsersAssociation = declare(usersToParams, Endpoint{
+var PostUsersAssociation = declare(usersWithAssocsParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "users_association/", ID: "post_users_association",
-	Doc: "Create users with associations", Request: UsersToBody, Answer: UsersAdded,
-	About:   "Creates the users that do not exist, and an association for each user with each of the accounts in each of the clusters and partitions. Existing records stay unchanged. Either all are created or none.",
-	Takes:   "The users, the accounts, and the fields of the associations",
-	Returns: "Text of the accounting daemon about the added records",
+	Doc: "Create users with associations", Request: UsersWithAssocsBody, Answer: UsersAdded,
+	Description: "Creates the users that do not exist, and an association for each user with each of the accounts in each of the clusters and partitions. Existing records stay unchanged. Either all are created or none.",
+	RequestDoc:  "The users, the accounts, and the fields of the associations",
+	AnswerDoc:   "Text of the accounting daemon about the added records",
 })

@@ -17,12 +17,12 @@ type Users interface {
 type Numbers struct{}
 
 // User returns uid in decimal, but 0 as root.
-func (Numbers) User(uid uint32) string { return number0("root", uid) }
+func (Numbers) User(uid uint32) string { return formatID("root", uid) }
 
 // Group returns gid in decimal, but 0 as root.
-func (Numbers) Group(gid uint32) string { return number0("root", gid) }
+func (Numbers) Group(gid uint32) string { return formatID("root", gid) }
 
-func number0(zero string, n uint32) string {
+func formatID(zero string, n uint32) string {
 	if n == 0 {
 		return zero
 	}

@@ -23,42 +23,42 @@ type WCKeysParams struct{ model.WCKeyFilter }
 
 var wckeysParams = schema.Object("",
 	clusterTexts("cluster", "Clusters", func(p *WCKeysParams) *[]string { return &p.Clusters }),
-	passedOver[WCKeysParams]("format", schema.Until(V45)),
+	ignoredParam[WCKeysParams]("format", schema.Until(V45)),
 	numberTexts("id", "Numbers of workload keys", func(p *WCKeysParams) *[]string { return &p.IDs }),
 	texts("name", "Names", func(p *WCKeysParams) *[]string { return &p.Names }),
-	schema.F("only_defaults", yes, func(p *WCKeysParams) *bool { return &p.OnlyDefaults }, "Show only the default workload key of each user"),
+	schema.F("only_defaults", boolText, func(p *WCKeysParams) *bool { return &p.OnlyDefaults }, "Show only the default workload key of each user"),
 	schema.F("usage_end", instant, func(p *WCKeysParams) *model.Time { return &p.UsageEnd }, "End of the period of usage to show", schema.Unit(TimeText)),
 	schema.F("usage_start", instant, func(p *WCKeysParams) *model.Time { return &p.UsageStart }, "Start of the period of usage to show", schema.Unit(TimeText)),
 	texts("user", "Users", func(p *WCKeysParams) *[]string { return &p.Users }),
-	schema.F("with_usage", yes, func(p *WCKeysParams) *bool { return &p.WithUsage }, "Include usage"),
-	schema.F("with_deleted", yes, func(p *WCKeysParams) *bool { return &p.WithDeleted }, "Include deleted records"),
+	schema.F("with_usage", boolText, func(p *WCKeysParams) *bool { return &p.WithUsage }, "Include usage"),
+	schema.F("with_deleted", boolText, func(p *WCKeysParams) *bool { return &p.WithDeleted }, "Include deleted records"),
 )
 
 // GetWCKeys lists the workload keys.
 var GetWCKeys = declare(wckeysParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "wckeys/", ID: "get_wckeys",
 	Doc: "List the workload keys", Answer: WCKeys,
-	About:   "Returns the workload keys, with which users mark their work: one record for each user and cluster. Each parameter selects fewer records.",
-	Returns: "The workload keys",
+	Description: "Returns the workload keys, with which users mark their work: one record for each user and cluster. Each parameter selects fewer records.",
+	AnswerDoc:   "The workload keys",
 })
 
 // WCKeyParams name a workload key.
 type WCKeyParams struct{ Name string }
 
 var wckeyParams = schema.Object("",
-	schema.F("id", someName("workload key"), func(p *WCKeyParams) *string { return &p.Name }, "Name of the workload key, or its number", schema.Required(0)),
+	schema.F("id", objectName("workload key"), func(p *WCKeyParams) *string { return &p.Name }, "Name of the workload key, or its number", schema.Required(0)),
 )
 
 // GetWCKey shows one workload key.
 var GetWCKey = declare(wckeyParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "wckey/{id}", ID: "get_wckey",
 	Doc: "Show one workload key", Answer: WCKeys, Missing: MissingIsWarning,
-	About:   "Returns the workload key with this number, or the keys with this name, one for each user and cluster. For an unknown key, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
-	Returns: "The workload key, in a list",
+	Description: "Returns the workload key with this number, or the keys with this name, one for each user and cluster. For an unknown key, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
+	AnswerDoc:   "The workload key, in a list",
 })
 
 // WCKeysBody declares the workload keys that a request creates.
-var WCKeysBody = changes("openapi_wckey_resp", "wckeys", "wckey_list", fresh(wckey.Type, model.BlankWCKey), "The workload keys")
+var WCKeysBody = changes("openapi_wckey_resp", "wckeys", "wckey_list", withInitial(wckey.Type, model.BlankWCKey), "The workload keys")
 
 // PostWCKeysParams are the parameters of PostWCKeys. They have no effect.
 type PostWCKeysParams struct{}
@@ -74,9 +74,9 @@ var postWCKeysParams = schema.Object("",
 var PostWCKeys = declare(postWCKeysParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "wckeys/", ID: "post_wckeys",
 	Doc: "Create workload keys", Request: WCKeysBody, Answer: Empty,
-	About:   "Creates the workload keys that do not exist. name, cluster and user are required. The daemon creates all of them or none.",
-	Takes:   "The workload keys",
-	Returns: "Only `meta`, `errors` and `warnings`: all requested workload keys exist. A warning names each key that existed before",
+	Description: "Creates the workload keys that do not exist. name, cluster and user are required. The daemon creates all of them or none.",
+	RequestDoc:  "The workload keys",
+	AnswerDoc:   "Only `meta`, `errors` and `warnings`: all requested workload keys exist. A warning names each key that existed before",
 })
 
 // WCKeysRemoved declares the answer of DeleteWCKey.
@@ -86,6 +86,6 @@ var WCKeysRemoved = removed("openapi_wckey_removed_resp", "deleted_wckeys", "The
 var DeleteWCKey = declare(wckeyParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "wckey/{id}", ID: "delete_wckey",
 	Doc: "Remove a workload key", Answer: WCKeysRemoved,
-	About:   "Removes the workload key with this number or name. If several users or clusters have a key with this name, the request is refused and removes nothing: use the number of one of them. If there is no such key, the answer is 404.",
-	Returns: "The workload key",
+	Description: "Removes the workload key with this number or name. If several users or clusters have a key with this name, the request is refused and removes nothing: use the number of one of them. If there is no such key, the answer is 404.",
+	AnswerDoc:   "The workload key",
 })

@@ -100,7 +100,7 @@ const commandFlags = 0x1e00_0000
 func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error {
 	remaining := *d
 	remaining.JobID, remaining.JobIDText, remaining.AllocSID, remaining.SubmitLine = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""
-	if remaining.MailType == model.Leave16 {
+	if remaining.MailType == model.NoVal16 {
 		remaining.MailType = 0
 	}
 	for _, field := range []*model.Opt[uint16]{&remaining.OOMKillStep, &remaining.NTasksPerBoard, &remaining.BoardsPerNode, &remaining.SocketsPerBoard, &remaining.ResvPortCnt, &remaining.SegmentSize,

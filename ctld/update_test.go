@@ -85,7 +85,7 @@ func TestUpdate(t *testing.T) {
 		{"begin time in years", []step{{owner, model.JobDesc{BeginTime: begin + 2*366*86400}, fault.InvalidTimeValue}}, func(j, b model.Job) bool { return j.EligibleTime == b.EligibleTime }},
 		{"unsupported", []step{{owner, model.JobDesc{Name: "n", Licenses: "x"}, fault.NotSupported}, {owner, model.JobDesc{MailType: 1}, fault.NotSupported},
 			{admin, model.JobDesc{MemUpdateDelay: model.Some[uint16](5)}, fault.NotSupported}}, func(j, b model.Job) bool { return j.Name == b.Name }},
-		{"what scontrol sends unasked", []step{{owner, model.JobDesc{Name: "n", PowerFlags: model.Some[uint8](0), NTasksPerBoard: model.Some[uint16](0), MailType: model.Leave16,
+		{"what scontrol sends unasked", []step{{owner, model.JobDesc{Name: "n", PowerFlags: model.Some[uint8](0), NTasksPerBoard: model.Some[uint16](0), MailType: model.NoVal16,
 			MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0), Flags: commandFlags}, 0}}, func(j, _ model.Job) bool { return j.Name == "n" }},
 		{"partition", []step{{owner, model.JobDesc{Partition: "long"}, 0}},
 			func(j, b model.Job) bool {

@@ -29,9 +29,11 @@ func (d *Daemon) changeHandlers() map[message.Type]server.Handler {
 		message.AccountingAddUsers:    addHandler(d, users, func() listing[model.User] { return new(message.Users) }, (*catalog.Catalog).AddUsers),
 
 		message.AccountingAddAccountsTo: addToHandler(d, accounts, func(c *catalog.Catalog, m *message.AddAccountsTo) (string, error) {
-			return c.AddAccountsTo(&m.AddAccountsTo)
+			return c.AddAccountsTo(&m.AddAccountsWithAssocs)
 		}),
-		message.AccountingAddUsersTo: addToHandler(d, users, func(c *catalog.Catalog, m *message.AddUsersTo) (string, error) { return c.AddUsersTo(&m.AddUsersTo) }),
+		message.AccountingAddUsersTo: addToHandler(d, users, func(c *catalog.Catalog, m *message.AddUsersTo) (string, error) {
+			return c.AddUsersTo(&m.AddUsersWithAssocs)
+		}),
 		message.AccountingAddCoords: addToHandler(d, accounts, func(c *catalog.Catalog, m *message.Coordinators) (string, error) {
 			return "", c.AddCoordinators(m.Accounts, m.Users.Assoc.Users)
 		}),

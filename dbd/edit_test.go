@@ -384,8 +384,8 @@ func TestEveryChangeAtEveryVersion(t *testing.T) {
 			model.Modify[model.User]{Filter: model.UserFilter{Assoc: model.AssocFilter{Users: []string{"ann"}}}, Record: newUser},
 		}
 		if v >= codec.V2311 {
-			changes = append(changes, model.AddAccountsTo{AssocSet: model.AssocSet{Accounts: []string{"bio"}, Assoc: model.BlankAssociation()}},
-				model.AddUsersTo{AssocSet: model.AssocSet{Users: []string{"bob"}, Accounts: []string{"bio"}, Assoc: model.BlankAssociation()}, User: model.BlankUser()})
+			changes = append(changes, model.AddAccountsWithAssocs{AssocSet: model.AssocSet{Accounts: []string{"bio"}, Assoc: model.BlankAssociation()}},
+				model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"bob"}, Accounts: []string{"bio"}, Assoc: model.BlankAssociation()}, User: model.BlankUser()})
 		}
 		if err := change(c, model.Credential{}, changes...); err != nil {
 			t.Fatalf("%v: %v", v, err)

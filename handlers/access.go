@@ -14,16 +14,16 @@ import (
 // requests, even for those that could not be parsed.
 type Access struct {
 	ID           string
-	Foreign      bool // whether ID comes from a trusted proxy
+	FromProxy    bool // whether ID comes from a trusted proxy
 	Peer         auth.Peer
 	User         string // user of the verified credential; "" for none
-	Claimed      string // unverified user that a rejected credential names; "" for none
+	ClaimedUser  string // unverified user that a rejected credential names; "" for none
 	Method, Path string // as the client sent them; "" if they could not be read
 	Route        string // "" for none
 	Status       int
 	Bytes        int
-	Took         time.Duration
-	Because      string // why the request was refused or malformed; "" otherwise
+	Duration     time.Duration
+	Reason       string // why the request was refused or malformed; "" otherwise
 }
 
 // Log writes the line. It contains neither headers nor the query, because both
@@ -36,27 +36,27 @@ func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	}
 	attrs := append(make([]slog.Attr, 0, 13),
 		slog.String("id", a.ID), slog.String("peer", a.Peer.String()), slog.String("user", a.User),
-		slog.String("method", schema.Shorten(conceal(a.Method))), slog.String("path", schema.Shorten(conceal(a.Path))), slog.String("route", a.Route),
-		slog.Int("status", a.Status), slog.Int("bytes", a.Bytes), slog.Duration("took", a.Took))
-	if a.Foreign {
+		slog.String("method", schema.Shorten(redact(a.Method))), slog.String("path", schema.Shorten(redact(a.Path))), slog.String("route", a.Route),
+		slog.Int("status", a.Status), slog.Int("bytes", a.Bytes), slog.Duration("took", a.Duration))
+	if a.FromProxy {
 		attrs = append(attrs, slog.String("id_from", "proxy"))
 	}
 	if a.Peer.Forwarded != "" {
 		attrs = append(attrs, slog.String("forwarded_for", a.Peer.Forwarded))
 	}
-	if a.Claimed != "" {
-		attrs = append(attrs, slog.String("unverified_user", a.Claimed))
+	if a.ClaimedUser != "" {
+		attrs = append(attrs, slog.String("unverified_user", a.ClaimedUser))
 	}
-	if a.Because != "" {
-		attrs = append(attrs, slog.String("because", a.Because))
+	if a.Reason != "" {
+		attrs = append(attrs, slog.String("because", a.Reason))
 	}
 	log.LogAttrs(ctx, level, "request", attrs...)
 }
 
 // logAccess writes the log line of c.
 func (c *call) logAccess() {
-	a := Access{ID: c.id, Foreign: c.foreign, User: c.who.User(), Claimed: c.claimed, Method: c.r.Method, Path: c.r.URL.Path, Status: c.w.status, Bytes: c.w.bytes,
-		Took: time.Since(c.begun), Because: c.why}
+	a := Access{ID: c.id, FromProxy: c.fromProxy, User: c.client.User(), ClaimedUser: c.claimedUser, Method: c.r.Method, Path: c.r.URL.Path, Status: c.w.status, Bytes: c.w.bytes,
+		Duration: time.Since(c.startedAt), Reason: c.reason}
 	a.Peer, _ = auth.PeerFrom(c.ctx)
 	level := slog.LevelInfo
 	switch {
@@ -71,21 +71,21 @@ func (c *call) logAccess() {
 	c.observe(a)
 }
 
-// Observed describes an answered request for the metrics.
-type Observed struct {
+// Observation describes an answered request for the metrics.
+type Observation struct {
 	Endpoint *api.Endpoint // nil for none
 	Page     string        // a path outside of the API; "" for none
 	Version  schema.Version
 	Method   string
 	Status   int
-	Took     time.Duration
+	Duration time.Duration
 }
 
 func (c *call) observe(a Access) {
 	if c.h.Observe == nil {
 		return
 	}
-	o := Observed{Method: a.Method, Status: a.Status, Took: a.Took}
+	o := Observation{Method: a.Method, Status: a.Status, Duration: a.Duration}
 	switch {
 	case c.route != nil:
 		o.Endpoint, o.Version = c.route.Endpoint, c.view.Version

@@ -18,11 +18,11 @@ func (h *handler) getAccount(c *call, p *api.AccountParams) error {
 			filter.Flags |= bit
 		}
 	}
-	one, err := only("account", p.Name, recordsOf[model.Account](h, c, filter), func(a *model.Account) bool { return a.Name == p.Name })
+	account, err := findFirst("account", p.Name, recordsOf[model.Account](h, c, filter), func(a *model.Account) bool { return a.Name == p.Name })
 	if err != nil {
 		return err
 	}
-	return h.sendAccounts(c, func(each func(*model.Account) error) error { return each(one) })
+	return h.sendAccounts(c, func(each func(*model.Account) error) error { return each(account) })
 }
 
 func (h *handler) sendAccounts(c *call, list func(each func(*model.Account) error) error) error {

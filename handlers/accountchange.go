@@ -15,26 +15,26 @@ func (h *handler) postAccounts(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return err
 	}
-	return h.edited(c, editEach(h, c, "accounts", body.Records, accountName, c.putAccount))
+	return h.answerEdit(c, editEach(h, c, "accounts", body.Records, accountName, c.putAccount))
 }
 
 func accountName(a *model.Account) string { return a.Name }
 
 // putAccount creates an account or changes an existing one.
 func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed bool, err error) {
-	if err := hasName(a.Name, at); err != nil {
+	if err := checkName(a.Name, at); err != nil {
 		return false, err
 	}
-	if c.leavesOut(a.Flags, recordDeleted, at) {
+	if c.skipDeleted(a.Flags, recordDeleted, at) {
 		return false, nil
 	}
 	self := model.AssocFilter{Accounts: []string{a.Name}}
-	old, err := one[model.Account](e, model.AccountFilter{Assoc: self, Flags: model.AccountWithCoordinators})
+	old, err := findOne[model.Account](e, model.AccountFilter{Assoc: self, Flags: model.AccountWithCoordinators})
 	if err != nil {
 		return false, err
 	}
 	record := model.Account{Name: a.Name, Description: a.Description, Organization: a.Organization, Flags: a.Flags}
-	var had []model.Coordinator
+	var current []model.Coordinator
 	switch {
 	case old == nil:
 		if record.Description == "" {
@@ -46,38 +46,38 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 		changed = true
 		_, err = e.Change(model.Add[model.Account]{Records: []model.Account{record}})
 	case old.Description != a.Description && a.Description != "" || old.Organization != a.Organization && a.Organization != "" || a.Flags != 0:
-		had, changed = old.Coordinators, true
+		current, changed = old.Coordinators, true
 		record.Name = ""
 		_, err = e.Change(model.Modify[model.Account]{Filter: model.AccountFilter{Assoc: self}, Record: record})
 	default:
-		had = old.Coordinators
+		current = old.Coordinators
 	}
 	if err != nil || a.Coordinators == nil {
 		return changed, err
 	}
-	moved, err := changeCoordinators(e, a, had, at)
-	return changed || moved, err
+	coordinatorsChanged, err := changeCoordinators(e, a, current, at)
+	return changed || coordinatorsChanged, err
 }
 
 // changeCoordinators adds the coordinators in record a that account a does not
 // have, and removes those that a does not list. The current coordinators are in
 // had. Coordinators that the account inherits from a parent account remain.
-func changeCoordinators(e model.Editor, a *model.Account, had []model.Coordinator, at string) (changed bool, err error) {
+func changeCoordinators(e model.Editor, a *model.Account, current []model.Coordinator, at string) (changed bool, err error) {
 	var add, remove []string
-	is := func(name string) func(model.Coordinator) bool {
+	isNamed := func(name string) func(model.Coordinator) bool {
 		return func(o model.Coordinator) bool { return o.Name == name }
 	}
 	for i, o := range a.Coordinators {
-		if o.Name == "" || slices.ContainsFunc(had, is(o.Name)) {
+		if o.Name == "" || slices.ContainsFunc(current, isNamed(o.Name)) {
 			continue
 		}
-		if err := exists[model.User](e, usersNamed(o.Name), "user", o.Name, fmt.Sprintf("%s/coordinators/%d", at, i)); err != nil {
+		if err := checkExists[model.User](e, usersNamed(o.Name), "user", o.Name, fmt.Sprintf("%s/coordinators/%d", at, i)); err != nil {
 			return false, err
 		}
 		add = append(add, o.Name)
 	}
-	for _, o := range had {
-		if o.Direct.Or(0) != 0 && !slices.ContainsFunc(a.Coordinators, is(o.Name)) {
+	for _, o := range current {
+		if o.Direct.Or(0) != 0 && !slices.ContainsFunc(a.Coordinators, isNamed(o.Name)) {
 			remove = append(remove, o.Name)
 		}
 	}
@@ -94,9 +94,9 @@ func changeCoordinators(e model.Editor, a *model.Account, had []model.Coordinato
 	return len(add)+len(remove) > 0, nil
 }
 
-// hasName returns an error for a record without a name. A daemon may take an
+// checkName returns an error for a record without a name. A daemon may take an
 // empty name to mean all records, and would then change every one.
-func hasName(name, at string) error {
+func checkName(name, at string) error {
 	if name == "" {
 		return errs.New(errs.Invalid, "the name is empty").WithSource(at + "/name")
 	}
@@ -106,6 +106,6 @@ func hasName(name, at string) error {
 // deleteAccount removes an account.
 func (h *handler) deleteAccount(c *call, p *api.NamedAccountParams) error {
 	filter := model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{p.Name}}}
-	names, err := h.remove(c, "account", p.Name, inPath+"account_name", removal(model.Remove[model.Account]{Filter: filter}), nil)
-	return h.removed(c, api.AccountsRemoved, names, err)
+	names, err := h.removeRecords(c, "account", p.Name, inPath+"account_name", removal(model.Remove[model.Account]{Filter: filter}), nil)
+	return h.answerRemoval(c, api.AccountsRemoved, names, err)
 }

@@ -13,7 +13,7 @@ func (h *handler) getAccountingPing(c *call, _ *api.NoParams) error {
 		return err
 	}
 	if !anyResponds(pings) {
-		return silent(pings, "the accounting daemon does not answer")
+		return noAnswerError(pings, "the accounting daemon does not answer")
 	}
 	return send(c, http.StatusOK, api.AccountingPings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
 }

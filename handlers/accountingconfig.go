@@ -37,8 +37,8 @@ func (h *handler) getConfig(c *call, _ *api.NoParams) error {
 func rows[T, R any](list schema.Stream[T], row func(*T) R) schema.Stream[R] {
 	return func(each func(*R) error) error {
 		return list(func(record *T) error {
-			one := row(record)
-			return each(&one)
+			converted := row(record)
+			return each(&converted)
 		})
 	}
 }
@@ -80,21 +80,21 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 		if err := step(changeRecords(c, e, "associations", body.Associations, associationName, c.putAssociation)); err != nil {
 			return nil, err
 		}
-		if err := again(c, e, "accounts", body.Accounts, accountName, c.putAccount); err != nil {
+		if err := changeAgain(c, e, "accounts", body.Accounts, accountName, c.putAccount); err != nil {
 			return nil, err
 		}
-		return all, again(c, e, "users", body.Users, userName, c.putUser)
+		return all, changeAgain(c, e, "users", body.Users, userName, c.putUser)
 	})
-	return h.edited(c, err)
+	return h.answerEdit(c, err)
 }
 
-// again changes records a second time, after the records to which they refer
+// changeAgain changes records a second time, after the records to which they refer
 // were created. It drops the warnings, because the first change has already
 // added them.
-func again[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeOf[T]) error {
-	warned := len(c.warnings)
+func changeAgain[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeFunc[T]) error {
+	numWarnings := len(c.warnings)
 	_, err := changeRecords(c, e, list, records, name, each)
-	c.warnings = c.warnings[:warned]
+	c.warnings = c.warnings[:numWarnings]
 	return err
 }
 

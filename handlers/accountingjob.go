@@ -11,8 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// everyJob are the flags of a search for jobs if the client sets no flags.
-const everyJob = model.JobFilterDuplicates | model.JobFilterNoTruncation
+// defaultJobFlags are the flags of a search for jobs if the client sets no flags.
+const defaultJobFlags = model.JobFilterDuplicates | model.JobFilterNoTruncation
 
 // getAccountingJobs returns recorded jobs. A query that does not name clusters
 // selects only jobs of this cluster. A request without a query selects all
@@ -27,11 +27,11 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 		return err
 	}
 	if filter.Flags == 0 {
-		filter.Flags = everyJob
+		filter.Flags = defaultJobFlags
 	}
-	filter.CPUsMin, filter.CPUsMax = wholeRange(filter.CPUsMin, filter.CPUsMax)
-	filter.NodesMin, filter.NodesMax = wholeRange(filter.NodesMin, filter.NodesMax)
-	filter.TimeLimitMin, filter.TimeLimitMax = wholeRange(filter.TimeLimitMin, filter.TimeLimitMax)
+	filter.CPUsMin, filter.CPUsMax = completeRange(filter.CPUsMin, filter.CPUsMax)
+	filter.NodesMin, filter.NodesMax = completeRange(filter.NodesMin, filter.NodesMax)
+	filter.TimeLimitMin, filter.TimeLimitMax = completeRange(filter.TimeLimitMin, filter.TimeLimitMax)
 	if !filter.JobFlags.Set {
 		filter.JobFlags = model.Some(api.AnySchedule)
 	}
@@ -41,10 +41,10 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	// The daemon selects users and groups by id, and not every gateway can
 	// resolve names to ids. If the client sent names, compare them here with
 	// the names in the records.
-	users, groups := byName(&filter.UserIDs), byName(&filter.GroupIDs)
+	users, groups := extractNames(&filter.UserIDs), extractNames(&filter.GroupIDs)
 	list := func(each func(*model.AccountingJob) error) error {
 		return recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {
-			if !has(users, j.User, j.UserID, h.Users.User) || !has(groups, "", j.GroupID, h.Users.Group) {
+			if !inList(users, j.User, j.UserID, h.Users.User) || !inList(groups, "", j.GroupID, h.Users.Group) {
 				return nil
 			}
 			return each(j)
@@ -53,35 +53,35 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	return h.sendAccountingJobs(c, r, list)
 }
 
-// wholeRange completes a range that has only one limit. slurmdbd would take a
+// completeRange completes a range that has only one limit. slurmdbd would take a
 // minimum without a maximum for the exact value, and ignore a maximum without a
 // minimum.
-func wholeRange(least, most uint32) (uint32, uint32) {
+func completeRange(low, high uint32) (uint32, uint32) {
 	switch {
-	case least == 0 && most == 0:
+	case low == 0 && high == 0:
 		return 0, 0
-	case most == 0:
-		most = math.MaxUint32
+	case high == 0:
+		high = math.MaxUint32
 	}
-	return max(least, 1), most
+	return max(low, 1), high
 }
 
-// byName checks whether a list of the filter contains a name. If it does,
-// byName returns the list and removes it from the filter.
-func byName(list *[]string) (all []string) {
+// extractNames checks whether a list of the filter contains a name. If it does,
+// extractNames returns the list and removes it from the filter.
+func extractNames(list *[]string) (names []string) {
 	isName := func(s string) bool {
 		_, err := strconv.ParseUint(s, 10, 32)
 		return err != nil
 	}
 	if slices.ContainsFunc(*list, isName) {
-		all, *list = *list, nil
+		names, *list = *list, nil
 	}
-	return all
+	return names
 }
 
-// has reports whether a user or group is in a list of names and ids. An empty
+// inList reports whether a user or group is in a list of names and ids. An empty
 // list contains every user and group.
-func has(list []string, name string, number uint32, nameOf func(uint32) string) bool {
+func inList(list []string, name string, number uint32, nameOf func(uint32) string) bool {
 	if list == nil {
 		return true
 	}
@@ -98,15 +98,15 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 	if err != nil {
 		return err
 	}
-	filter := model.AccountingJobFilter{Flags: everyJob, JobFlags: model.Some(api.AnySchedule), Steps: []model.SelectedStep{p.Job}}
+	filter := model.AccountingJobFilter{Flags: defaultJobFlags, JobFlags: model.Some(api.AnySchedule), Steps: []model.SelectedStep{p.Job}}
 	if h.Cluster != "" {
 		filter.Clusters = []string{h.Cluster}
 	}
 	return h.sendAccountingJobs(c, r, func(each func(*model.AccountingJob) error) error {
 		found := false
-		list := func(is func(*model.AccountingJob) bool) error {
+		list := func(matches func(*model.AccountingJob) bool) error {
 			return recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {
-				if !is(j) {
+				if !matches(j) {
 					return nil
 				}
 				found = true
@@ -130,17 +130,17 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 
 // isPart reports whether j is the named task or component, or contains it as a
 // pending task.
-func isPart(j *model.AccountingJob, named model.SelectedStep) bool {
-	if named.HetOffset.Set {
-		return j.HetJobID == named.Step.JobID && j.HetJobOffset == named.HetOffset
+func isPart(j *model.AccountingJob, selected model.SelectedStep) bool {
+	if selected.HetOffset.Set {
+		return j.HetJobID == selected.Step.JobID && j.HetJobOffset == selected.HetOffset
 	}
-	return j.ArrayTaskID == named.ArrayTaskID || api.InTaskList(j.ArrayTasks, named.ArrayTaskID.Number)
+	return j.ArrayTaskID == selected.ArrayTaskID || api.InTaskList(j.ArrayTasks, selected.ArrayTaskID.Number)
 }
 
 func (h *handler) sendAccountingJobs(c *call, r *api.Records, list func(each func(*model.AccountingJob) error) error) error {
 	body := api.AccountingJobsAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.AccountingJobRow) error) error {
-		row := api.AccountingJobRow{Records: r, Now: model.At(c.begun)}
+		row := api.AccountingJobRow{Records: r, Now: model.At(c.startedAt)}
 		return list(func(j *model.AccountingJob) error {
 			row.AccountingJob = j
 			return each(&row)

@@ -31,7 +31,7 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return errs.New(errs.Invalid, "%v", err).WithSource(at)
 	}
-	if err := prepare(c, descs, at); err != nil {
+	if err := prepareDescs(c, descs, at); err != nil {
 		return err
 	}
 	for i := range descs {
@@ -49,12 +49,12 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, allocationWait)
 	defer cancel()
-	if h.HasLeft != nil {
-		go cancelWhen(ctx, cancel, h.HasLeft)
+	if h.HalfClosed != nil {
+		go cancelWhen(ctx, cancel, h.HalfClosed)
 	}
-	allocated, err := change(c, "", func() (*model.Submitted, error) { return h.Controller.Allocate(ctx, c.cred, descs) }, made)
+	allocated, err := change(c, "", func() (*model.Submitted, error) { return h.Controller.Allocate(ctx, c.cred, descs) }, submitResult)
 	if err != nil {
-		return c.aboutComponents(err, descs, at)
+		return c.annotateComponents(err, descs, at)
 	}
 	return send(c, http.StatusOK, api.Allocated, &api.SubmitAnswer{Submitted: *allocated, Envelope: c.envelope()})
 }
@@ -63,14 +63,14 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 // ctx does not end by itself when the client closes its TCP connection. Until
 // something is sent to the client, it looks as if the client had only shut down
 // its sending side.
-func cancelWhen(ctx context.Context, cancel func(), left func(context.Context) bool) {
+func cancelWhen(ctx context.Context, cancel func(), halfClosed func(context.Context) bool) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(time.Second):
 		}
-		if left(ctx) {
+		if halfClosed(ctx) {
 			cancel()
 			return
 		}

@@ -40,7 +40,7 @@ func (c *call) sendFile(path string, file apipage.File) error {
 	if file.Gzipped {
 		h.Set("Vary", "Accept-Encoding")
 		h.Set("Cache-Control", "public, max-age=3600")
-		if q, said := codingQuality(preferences(c.r.Header.Values("Accept-Encoding")), "gzip"); said && q > 0 {
+		if q, listed := codingQuality(preferences(c.r.Header.Values("Accept-Encoding")), "gzip"); listed && q > 0 {
 			h.Set("Content-Encoding", "gzip")
 		} else {
 			h.Set("Content-Length", strconv.Itoa(file.Size()))
@@ -62,7 +62,7 @@ func (c *call) copyFile(body io.Reader) error {
 		return nil
 	}
 	if _, err := io.CopyBuffer(struct{ io.Writer }{c.w}, body, make([]byte, 16<<10)); err != nil {
-		c.breakOff(err)
+		c.abort(err)
 	}
 	return nil
 }

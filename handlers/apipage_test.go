@@ -25,10 +25,10 @@ func TestAPIPage(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w
 	}
-	on, off := New(Config{Docs: true}), New(Config{})
+	enabled, disabled := New(Config{Docs: true}), New(Config{})
 	for path, file := range apipage.Files() {
 		for _, coding := range []string{"", "gzip", "zstd, gzip;q=0.5", "br, *", "gzip;q=0", "identity"} {
-			w := get(on, "GET", "/"+path, coding)
+			w := get(enabled, "GET", "/"+path, coding)
 			var body io.Reader = w.Body
 			length := w.Body.Len()
 			compressed := file.Gzipped && strings.ContainsAny(coding, "g*") && !strings.Contains(coding, "q=0,") && coding != "gzip;q=0"
@@ -52,17 +52,17 @@ func TestAPIPage(t *testing.T) {
 				}
 			}
 		}
-		if w := get(on, "HEAD", "/"+path, ""); w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") != strconv.Itoa(file.Size()) {
+		if w := get(enabled, "HEAD", "/"+path, ""); w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") != strconv.Itoa(file.Size()) {
 			t.Errorf("HEAD %s: %d, %d bytes", path, w.Code, w.Body.Len())
 		}
-		if w := get(on, "POST", "/"+path, ""); w.Code != http.StatusMethodNotAllowed {
+		if w := get(enabled, "POST", "/"+path, ""); w.Code != http.StatusMethodNotAllowed {
 			t.Errorf("POST %s: %d", path, w.Code)
 		}
-		if w := get(off, "GET", "/"+path, ""); w.Code != http.StatusNotFound {
+		if w := get(disabled, "GET", "/"+path, ""); w.Code != http.StatusNotFound {
 			t.Errorf("%s is served although it is disabled: %d", path, w.Code)
 		}
 	}
-	if w := get(on, "GET", "/docs/", ""); w.Code != http.StatusPermanentRedirect || w.Header().Get("Location") != "../docs" {
+	if w := get(enabled, "GET", "/docs/", ""); w.Code != http.StatusPermanentRedirect || w.Header().Get("Location") != "../docs" {
 		t.Errorf("/docs/: %d to %s", w.Code, w.Header().Get("Location"))
 	}
 }

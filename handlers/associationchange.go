@@ -16,7 +16,7 @@ func (h *handler) postAssociations(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return err
 	}
-	return h.edited(c, editEach(h, c, "associations", body.Records, associationName, c.putAssociation))
+	return h.answerEdit(c, editEach(h, c, "associations", body.Records, associationName, c.putAssociation))
 }
 
 func associationName(a *api.AssociationRow) string {
@@ -36,18 +36,18 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 			return false, errs.New(errs.Invalid, "expected an account and a cluster").WithSource(at + "/" + part.name)
 		}
 	}
-	if c.leavesOut(row.Flags, recordDeleted, at) {
+	if c.skipDeleted(row.Flags, recordDeleted, at) {
 		return false, nil
 	}
 	// An empty list would match any user and any partition. An empty name
 	// matches only associations without a user or partition.
 	filter := model.AssocFilter{Accounts: []string{row.Account}, Clusters: []string{row.Cluster}, Users: []string{row.User},
 		Partitions: []string{row.Partition}, Flags: model.AssocRawQOS | model.AssocWithoutParentLimits}
-	old, err := one[model.Association](e, filter)
+	old, err := findOne[model.Association](e, filter)
 	if err != nil {
 		return false, err
 	}
-	if err := placed(e, row.Association, old, at); err != nil {
+	if err := checkReferences(e, row.Association, old, at); err != nil {
 		return false, err
 	}
 	record := *row.Association
@@ -66,45 +66,45 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 		return false, nil
 	}
 	filter.Flags = 0
-	return true, modified(e, model.Modify[model.Association]{Filter: filter, Record: record})
+	return true, modifyRecords(e, model.Modify[model.Association]{Filter: filter, Record: record})
 }
 
-// placed returns an error unless all records to which the association refers
+// checkReferences returns an error unless all records to which the association refers
 // exist. Without this check a daemon would create the association anyway, or
 // report success and create nothing.
-func placed(e model.Editor, a, old *model.Association, at string) error {
+func checkReferences(e model.Editor, a, old *model.Association, at string) error {
 	if old == nil {
-		if err := exists[model.Cluster](e, model.ClusterFilter{Names: []string{a.Cluster}}, "cluster", a.Cluster, at+"/cluster"); err != nil {
+		if err := checkExists[model.Cluster](e, model.ClusterFilter{Names: []string{a.Cluster}}, "cluster", a.Cluster, at+"/cluster"); err != nil {
 			return err
 		}
-		if err := exists[model.Account](e, model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{a.Account}}}, "account", a.Account, at+"/account"); err != nil {
+		if err := checkExists[model.Account](e, model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{a.Account}}}, "account", a.Account, at+"/account"); err != nil {
 			return err
 		}
 	}
 	if old == nil && a.User != "" {
-		if err := exists[model.User](e, usersNamed(a.User), "user", a.User, at+"/user"); err != nil {
+		if err := checkExists[model.User](e, usersNamed(a.User), "user", a.User, at+"/user"); err != nil {
 			return err
 		}
-		return inCluster(e, a.Account, a.Cluster, at+"/account")
+		return checkInCluster(e, a.Account, a.Cluster, at+"/account")
 	}
 	if a.ParentAccount == "" || old != nil && a.ParentAccount == old.ParentAccount {
 		return nil
 	}
-	return inCluster(e, a.ParentAccount, a.Cluster, at+"/parent_account")
+	return checkInCluster(e, a.ParentAccount, a.Cluster, at+"/parent_account")
 }
 
-// inCluster returns an error unless the account itself has an association in
+// checkInCluster returns an error unless the account itself has an association in
 // the cluster. Associations of its users don't count. If cluster is "", an
 // association in any cluster is sufficient.
-func inCluster(e model.Editor, account, cluster, source string) error {
+func checkInCluster(e model.Editor, account, cluster, source string) error {
 	filter := model.AssocFilter{Accounts: []string{account}, Users: []string{""}}
-	where := "any cluster"
+	scope := "any cluster"
 	if cluster != "" {
-		filter.Clusters, where = []string{cluster}, "cluster "+schema.Shorten(cluster)
+		filter.Clusters, scope = []string{cluster}, "cluster "+schema.Shorten(cluster)
 	}
-	found, err := some[model.Association](e, filter)
+	found, err := hasRecord[model.Association](e, filter)
 	if err == nil && !found {
-		err = errs.New(errs.NotFound, "there is no account %q in %s", schema.Shorten(account), where).WithSource(source)
+		err = errs.New(errs.NotFound, "there is no account %q in %s", schema.Shorten(account), scope).WithSource(source)
 	}
 	return err
 }
@@ -174,14 +174,14 @@ func (h *handler) deleteAssociation(c *call, p *api.AssociationParams) error {
 	})
 }
 
-func (h *handler) removeAssociations(c *call, p *api.AssociationParams, allowed func([]string) error) error {
+func (h *handler) removeAssociations(c *call, p *api.AssociationParams, check func([]string) error) error {
 	filter := p.AssocFilter
 	if !selectsAssociations(&filter) {
 		return errs.New(errs.Invalid, "remove associations: no parameter selects any, which would mean all").WithSource("query").
 			WithHint("give at least one of account, cluster, default_qos, id, parent_account, partition, qos and user")
 	}
 	filter.Flags &= model.AssocOnlyDefaults | model.AssocSubAccounts
-	names, err := h.remove(c, "association", c.r.URL.RawQuery, "query", func(e model.Editor) (any, error) {
+	names, err := h.removeRecords(c, "association", c.r.URL.RawQuery, "query", func(e model.Editor) (any, error) {
 		r, err := h.namesFrom(e.List, model.QOSFilter{})
 		if err != nil {
 			return nil, err
@@ -191,6 +191,6 @@ func (h *handler) removeAssociations(c *call, p *api.AssociationParams, allowed 
 		}
 		filter.QOSIDs, err = qosNumbers(r, p.QOSIDs, "qos")
 		return model.Remove[model.Association]{Filter: filter}, err
-	}, allowed)
-	return h.removed(c, api.AssociationsRemoved, names, err)
+	}, check)
+	return h.answerRemoval(c, api.AssociationsRemoved, names, err)
 }

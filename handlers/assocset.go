@@ -13,22 +13,22 @@ import (
 
 // postAccountsAssociation creates accounts with associations.
 func (h *handler) postAccountsAssociation(c *call, _ *api.NoParams) error {
-	body, err := readBody(c, api.AccountsToBody)
+	body, err := readBody(c, api.AccountsWithAssocsBody)
 	if err != nil {
 		return err
 	}
 	if err := checkSet(&body.Set, "accounts", body.Set.Accounts); err != nil {
 		return err
 	}
-	return h.add(c, api.AccountsAdded, body.Set.Accounts, func(e model.Editor) (any, error) {
+	return h.addRecords(c, api.AccountsAdded, body.Set.Accounts, func(e model.Editor) (any, error) {
 		set, err := c.assocSet(e, &body.Set)
-		return model.AddAccountsTo{AssocSet: set, Account: body.Account}, err
+		return model.AddAccountsWithAssocs{AssocSet: set, Account: body.Account}, err
 	})
 }
 
 // postUsersAssociation creates users with associations.
-func (h *handler) postUsersAssociation(c *call, _ *api.UsersToParams) error {
-	body, err := readBody(c, api.UsersToBody)
+func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) error {
+	body, err := readBody(c, api.UsersWithAssocsBody)
 	if err != nil {
 		return err
 	}
@@ -52,17 +52,17 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersToParams) error {
 	if name := body.User.DefaultWCKey; name != "" && !slices.Contains(body.Set.WCKeys, name) {
 		return errs.New(errs.Invalid, "expected one of the wckeys: nothing was changed").WithSource("#/user/defaultwckey")
 	}
-	return h.add(c, api.UsersAdded, body.Set.Users, func(e model.Editor) (any, error) {
+	return h.addRecords(c, api.UsersAdded, body.Set.Users, func(e model.Editor) (any, error) {
 		for _, name := range body.Set.Accounts {
-			if err := exists[model.Account](e, model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{name}}}, "account", name, atSet+"/accounts"); err != nil {
+			if err := checkExists[model.Account](e, model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{name}}}, "account", name, atSet+"/accounts"); err != nil {
 				return nil, err
 			}
 		}
 		set, err := c.assocSet(e, &body.Set)
 		if err == nil {
-			err = inClusters(e, body.Set.Accounts, body.Set.Clusters, atSet+"/accounts")
+			err = checkInClusters(e, body.Set.Accounts, body.Set.Clusters, atSet+"/accounts")
 		}
-		return model.AddUsersTo{AssocSet: set, User: body.User}, err
+		return model.AddUsersWithAssocs{AssocSet: set, User: body.User}, err
 	})
 }
 
@@ -86,26 +86,26 @@ func checkSet(s *api.AssocSet, name string, required []string) error {
 	return nil
 }
 
-// exists returns an error if a filter selects no record. Without this check,
+// checkExists returns an error if a filter selects no record. Without this check,
 // the daemon would report success for a missing record and change nothing.
-func exists[T any](e model.Editor, filter model.Filter[T], kind, name, source string) error {
-	found, err := some(e, filter)
+func checkExists[T any](e model.Editor, filter model.Filter[T], kind, name, source string) error {
+	found, err := hasRecord(e, filter)
 	if err == nil && !found {
 		err = errs.New(errs.NotFound, "there is no %s %q", kind, schema.Shorten(name)).WithSource(source)
 	}
 	return err
 }
 
-// inClusters returns an error unless each account itself has an association in
+// checkInClusters returns an error unless each account itself has an association in
 // each of the clusters. If clusters is empty, an association in any cluster is
 // sufficient.
-func inClusters(e model.Editor, accounts, clusters []string, source string) error {
+func checkInClusters(e model.Editor, accounts, clusters []string, source string) error {
 	if len(clusters) == 0 {
 		clusters = []string{""}
 	}
 	for _, account := range accounts {
 		for _, cluster := range clusters {
-			if err := inCluster(e, account, cluster, source); err != nil {
+			if err := checkInCluster(e, account, cluster, source); err != nil {
 				return err
 			}
 		}
@@ -118,7 +118,7 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	set := model.AssocSet{Accounts: s.Accounts, Assoc: model.BlankAssociation(), Clusters: s.Clusters,
 		Partitions: s.Partitions, Users: s.Users, WCKeys: s.WCKeys}
 	for _, name := range s.Clusters {
-		if err := exists[model.Cluster](e, model.ClusterFilter{Names: []string{name}}, "cluster", name, atSet+"/clusters"); err != nil {
+		if err := checkExists[model.Cluster](e, model.ClusterFilter{Names: []string{name}}, "cluster", name, atSet+"/clusters"); err != nil {
 			return set, err
 		}
 	}
@@ -127,32 +127,32 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	}
 	set.Assoc = *s.Common.Association
 	if name := set.Assoc.ParentAccount; name != "" {
-		if err := inClusters(e, []string{name}, s.Clusters, atSet+"/association/parent"); err != nil {
+		if err := checkInClusters(e, []string{name}, s.Clusters, atSet+"/association/parent"); err != nil {
 			return set, err
 		}
 	}
 	return set, c.fillAssociation(e, s.Common, &set.Assoc, nil, atSet+"/association")
 }
 
-// add calls find to learn which change to make, and makes this change. The
+// addRecords calls find to learn which change to make, and makes this change. The
 // answer has the daemon's description of the added records.
-func (h *handler) add(c *call, table *api.AnswerType[api.AddedAnswer], names []string, find func(model.Editor) (any, error)) error {
-	said, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {
-		change, err := find(e)
+func (h *handler) addRecords(c *call, table *api.AnswerType[api.AddedAnswer], names []string, buildChange func(model.Editor) (any, error)) error {
+	descriptions, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {
+		change, err := buildChange(e)
 		if err != nil {
-			return nil, nothingKept(err)
+			return nil, annotateUnchanged(err)
 		}
-		said, err := e.Change(change)
+		descriptions, err := e.Change(change)
 		if err != nil {
-			return nil, nothingKept(err)
+			return nil, annotateUnchanged(err)
 		}
-		if len(said) == 0 {
+		if len(descriptions) == 0 {
 			c.warn("#/association_condition", "all records exist already: nothing was added")
 		}
-		return said, nil
+		return descriptions, nil
 	})
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, table, &api.AddedAnswer{Added: strings.Join(said, "\n"), Envelope: c.envelope()})
+	return send(c, http.StatusOK, table, &api.AddedAnswer{Added: strings.Join(descriptions, "\n"), Envelope: c.envelope()})
 }

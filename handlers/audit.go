@@ -45,24 +45,24 @@ type Result struct {
 // must call the daemon in do, and nowhere else. object is the name of the
 // object, or "" if the name is not known before the change. After the change,
 // name returns the final name and details.
-func change[T any](c *call, object string, do func() (T, error), name func(T) Result) (done T, err error) {
+func change[T any](c *call, object string, do func() (T, error), describe func(T) Result) (done T, err error) {
 	if err := c.precondition(object != ""); err != nil {
 		return done, err
 	}
 	if c.h.Audit == nil {
 		return do()
 	}
-	report, err := c.h.Audit.Intend(c.ctx, c.about(object))
+	report, err := c.h.Audit.Intend(c.ctx, c.auditChange(object))
 	if err != nil {
 		return done, err
 	}
 	result := Result{Status: http.StatusInternalServerError, Code: errs.OutcomeUnknown} // recorded if do panics
 	defer func() { report(result) }()
 	if done, err = do(); err != nil {
-		result = failed(err)
+		result = failureResult(err)
 		return done, err
 	}
-	result = name(done)
+	result = describe(done)
 	if result.Status == 0 {
 		result.Status = http.StatusOK
 	}
@@ -72,39 +72,39 @@ func change[T any](c *call, object string, do func() (T, error), name func(T) Re
 	return done, nil
 }
 
-// about returns the Change of c for the audit log.
-func (c *call) about(object string) Change {
-	a := Change{Request: c.id, Local: c.who.Local, UID: c.who.UID, ActAs: c.who.ActAs, Object: conceal(object), Fields: strings.Join(c.fields, " ")}
+// auditChange returns the Change of c for the audit log.
+func (c *call) auditChange(object string) Change {
+	a := Change{Request: c.id, Local: c.client.Local, UID: c.client.UID, ActAs: c.client.ActAs, Object: redact(object), Fields: strings.Join(c.fields, " ")}
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		a.Forwarded = peer.Forwarded
 	}
-	if c.foreign { // the gateway's own ids contain no colon, so a client can't forge one
+	if c.fromProxy { // the gateway's own ids contain no colon, so a client can't forge one
 		a.Request = "proxy:" + c.id
 	}
 	if c.route != nil {
 		a.Method, a.Route = c.route.Method, c.route.Path
 	}
-	if !c.who.Local {
-		a.User = c.who.Claims.User
+	if !c.client.Local {
+		a.User = c.client.Claims.User
 	}
 	return a
 }
 
-// failed returns the result of a failed change.
-func failed(err error) Result {
+// failureResult returns the result of a failed change.
+func failureResult(err error) Result {
 	code := status(err)
 	p := problems(err, code)[0]
 	return Result{Status: code, Code: p.Code, Number: uint32(max(0, p.Number))}
 }
 
-// made returns the result of a submission.
-func made(s *model.Submitted) Result {
+// submitResult returns the result of a submission.
+func submitResult(s *model.Submitted) Result {
 	return Result{Objects: strconv.FormatUint(uint64(s.StepID.JobID), 10), Number: s.ErrorCode}
 }
 
-// signalled returns the result of a request that sends a signal to several
+// signalResult returns the result of a request that sends a signal to several
 // jobs. The daemon may have refused the signal for some of them.
-func signalled(list []model.KillResult) (r Result) {
+func signalResult(list []model.KillResult) (r Result) {
 	var ids []string
 	for _, k := range list {
 		id := jobName(&k)

@@ -17,7 +17,7 @@ import (
 
 // recorder is an audit log that keeps its lines for a test, or fails.
 type recorder struct {
-	refuses error
+	err     error
 	changes []Change
 	results []Result
 }
@@ -28,7 +28,7 @@ func (r *recorder) Intend(_ context.Context, c Change) (func(Result), error) {
 	}
 	c.Request = ""
 	r.changes = append(r.changes, c)
-	return func(result Result) { r.results = append(r.results, result) }, r.refuses
+	return func(result Result) { r.results = append(r.results, result) }, r.err
 }
 
 // changeBody is a request body that every endpoint with a body accepts.
@@ -39,31 +39,31 @@ const changeBody = `{"job": {"script": "#!/bin/sh\n", "current_working_directory
 // fails if a new endpoint calls its daemon without the function change.
 func TestNoChangeWithoutRecord(t *testing.T) {
 	h := newHandler(config(demo()))
-	tried := map[*api.Endpoint]bool{}
+	tested := map[*api.Endpoint]bool{}
 	for _, g := range allGoldens(t) {
 		for _, v := range api.Versions {
 			m := h.router.find(request(g.method, g.path(v), ""))
 			if m.route == nil || !m.route.Changing() || g.name == "not-understood" || g.name == "delete-everything" || m.params["job_id"] == "allocate" {
 				continue
 			}
-			tried[m.route.Endpoint] = true
+			tested[m.route.Endpoint] = true
 			f := demo()
 			cfg := config(f)
-			cfg.Audit = &recorder{refuses: errs.New(errs.Unavailable, "no room")}
+			cfg.Audit = &recorder{err: errs.New(errs.Unavailable, "no room")}
 			w := serve(t, cfg, request(g.method, g.path(v), g.body))
-			asked := slices.DeleteFunc(f.calls, func(call string) bool {
+			calls := slices.DeleteFunc(f.calls, func(call string) bool {
 				return slices.Contains([]string{"verify", "nodes", "reservations", "partitions"}, call)
 			}) // these endpoints only read
-			if m.route.Endpoint == api.PostTRES.Endpoint && w.Code == http.StatusNotImplemented && len(asked) == 0 {
+			if m.route.Endpoint == api.PostTRES.Endpoint && w.Code == http.StatusNotImplemented && len(calls) == 0 {
 				continue // always refused
 			}
-			if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || len(asked) > 0 || len(f.submitted) > 0 {
-				t.Errorf("%s %s: status %d, the daemon was asked %q: %s", g.method, g.path(v), w.Code, asked, w.Body)
+			if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || len(calls) > 0 || len(f.submitted) > 0 {
+				t.Errorf("%s %s: status %d, the daemon was asked %q: %s", g.method, g.path(v), w.Code, calls, w.Body)
 			}
 		}
 	}
 	for _, e := range api.Endpoints {
-		if e.Changing() && !tried[e] {
+		if e.Changing() && !tested[e] {
 			t.Errorf("%s %s was not tried", e.Method, e.Path)
 		}
 	}

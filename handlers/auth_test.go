@@ -39,7 +39,7 @@ func TestNobodyUnknownIsServed(t *testing.T) {
 		{"nothing sent", func(r *http.Request, _ *fake) { r.Header.Del("X-SCHED-USER-TOKEN") }, nil},
 		{"no token", func(r *http.Request, _ *fake) { r.Header.Set("X-SCHED-USER-TOKEN", "garbage") }, nil},
 		{"name in Connection", func(r *http.Request, _ *fake) { r.Header.Set("Connection", "X-Sched-User-Name") }, nil},
-		{"signature", func(_ *http.Request, f *fake) { f.fails = forged }, []string{"verify"}},
+		{"signature", func(_ *http.Request, f *fake) { f.callErr = forged }, []string{"verify"}},
 	}
 	var first string
 	for _, tt := range tests {
@@ -114,7 +114,7 @@ func TestNoTokenInAnyLog(t *testing.T) {
 	f := demo()
 	cfg.Controller, cfg.Accounting = f, accounts{f}
 	for _, end := range []error{nil, errors.New("inner cause"), &errs.Error{Kind: errs.Unauthenticated, Message: "m"}} {
-		f.fails = end
+		f.callErr = end
 		for _, path := range []string{"/sched/v0.0.42/nodes?token=" + token, "/sched/v0.0.42/ping", "/nowhere"} {
 			r := request(http.MethodGet, path, "")
 			r.Header.Set("X-SCHED-USER-NAME", "bob")

@@ -69,8 +69,8 @@ func TestLargeBodies(t *testing.T) {
 		out.Close()
 	}
 	running.Wait()
-	if memory.left != fewBodies*2*stepBody {
-		t.Errorf("%d bytes are left", memory.left)
+	if memory.free != fewBodies*2*stepBody {
+		t.Errorf("%d bytes are left", memory.free)
 	}
 	large := submission + strings.Repeat(" ", 2*stepBody-len(submission))
 	if w := post(strings.NewReader(large), -1); w.Code != http.StatusOK {

@@ -27,7 +27,7 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 // readBodyInto reads the body of a request into body. The existing values of
 // body apply to the fields that the request omits.
 func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, error) {
-	read, err := c.reader()
+	format, err := c.requestFormat()
 	if err != nil {
 		return nil, err
 	}
@@ -42,17 +42,17 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 		return nil, err
 	}
 	if c.key != "" {
-		c.sum = sha256.Sum256(fmt.Appendf(nil, "%s %s %s\n%s", c.r.Method, c.r.URL.RequestURI(), read.name, text))
+		c.requestHash = sha256.Sum256(fmt.Appendf(nil, "%s %s %s\n%s", c.r.Method, c.r.URL.RequestURI(), format.name, text))
 	}
 	report := schema.Report{Lenient: c.fast && !c.h.Strict, Strict: c.h.Strict}
 	err = c.h.parse(c.ctx, len(text), func() error {
-		doc, err := read.read(c.ctx, text, schema.DefaultLimits)
+		doc, err := format.parse(c.ctx, text, schema.DefaultLimits)
 		if err != nil {
-			return syntaxError(read.name, err)
+			return syntaxError(format.name, err)
 		}
 		table.Parser(c.view)(&report, doc, body)
 		if c.h.Audit != nil && c.route != nil && c.route.Request != nil {
-			c.fields = givenFields(c.bodyShape(), doc)
+			c.fields = bodyFields(c.bodyShape(), doc)
 		}
 		return nil
 	})
@@ -82,10 +82,10 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 // a length together with chunks, and chunks in HTTP/1.0.
 func (c *call) closeUnlessRead() {
 	h := c.w.Header()
-	modern := c.r.ProtoAtLeast(1, 1)
-	if (c.r.ContentLength != 0 || !modern) && h.Get("Connection") == "" {
+	isHTTP11 := c.r.ProtoAtLeast(1, 1)
+	if (c.r.ContentLength != 0 || !isHTTP11) && h.Get("Connection") == "" {
 		h.Set("Connection", "close")
-		c.stays = modern && len(c.r.TransferEncoding) == 0
+		c.keepAlive = isHTTP11 && len(c.r.TransferEncoding) == 0
 	}
 }
 
@@ -95,17 +95,17 @@ func (c *call) closeUnlessRead() {
 func (c *call) body() io.Reader {
 	conn := http.NewResponseController(c.w.ResponseWriter)
 	bounded := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.MaxBody)
-	var come int64
+	var received int64
 	return readerFunc(func(p []byte) (int, error) {
 		_ = conn.SetReadDeadline(time.Now().Add(c.h.ReadBody)) // not supported in tests' recorders
 		n, err := bounded.Read(p)
-		come += int64(n)
-		if full := c.memory.grow(come); full != nil {
-			return n, full
+		received += int64(n)
+		if memErr := c.memory.grow(received); memErr != nil {
+			return n, memErr
 		}
 		if err == io.EOF {
 			_ = conn.SetReadDeadline(time.Time{})
-			if c.stays {
+			if c.keepAlive {
 				c.w.Header().Del("Connection")
 			}
 		}
@@ -117,43 +117,43 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// bodyReader parses the bodies of one format.
-type bodyReader struct {
-	name string
-	read func(context.Context, string, schema.Limits) (*schema.Value, error)
+// bodyFormat parses the bodies of one format.
+type bodyFormat struct {
+	name  string
+	parse func(context.Context, string, schema.Limits) (*schema.Value, error)
 }
 
 // jsonBody parses JSON. It ignores the context, because it takes less than a
 // second for any permitted length.
-var jsonBody = bodyReader{"JSON", func(_ context.Context, text string, lim schema.Limits) (*schema.Value, error) {
+var jsonBody = bodyFormat{"JSON", func(_ context.Context, text string, lim schema.Limits) (*schema.Value, error) {
 	return schema.ReadJSON(text, lim)
 }}
 
-// reader returns the bodyReader for the Content-Type of the request, or for
+// requestFormat returns the bodyFormat for the Content-Type of the request, or for
 // JSON if it has none. Both formats use UTF-8. A body that declares another
 // encoding, or is compressed, is refused.
-func (c *call) reader() (bodyReader, error) {
-	coding, sent, ok := single(c.r.Header, "Content-Encoding")
-	if sent && (!ok || !strings.EqualFold(coding, identity)) {
+func (c *call) requestFormat() (bodyFormat, error) {
+	coding, present, ok := singleValue(c.r.Header, "Content-Encoding")
+	if present && (!ok || !strings.EqualFold(coding, identity)) {
 		c.w.Header().Set("Accept-Encoding", identity)
-		return bodyReader{}, c.unsupported("Content-Encoding").WithHint("send the body uncompressed, without this header")
+		return bodyFormat{}, c.unsupported("Content-Encoding").WithHint("send the body uncompressed, without this header")
 	}
-	said, sent, one := single(c.r.Header, "Content-Type")
-	if !sent {
+	contentType, present, consistent := singleValue(c.r.Header, "Content-Type")
+	if !present {
 		return jsonBody, nil
 	}
-	kind, params, err := mime.ParseMediaType(said)
+	kind, params, err := mime.ParseMediaType(contentType)
 	charset, ok := params["charset"]
-	if one && err == nil && (!ok || strings.EqualFold(charset, "utf-8")) {
+	if consistent && err == nil && (!ok || strings.EqualFold(charset, "utf-8")) {
 		switch kind {
 		case mediaJSON:
 			return jsonBody, nil
 		case mediaYAML, mediaXYAML, "text/yaml":
-			return bodyReader{"YAML", schema.ReadYAML}, nil
+			return bodyFormat{"YAML", schema.ReadYAML}, nil
 		}
 	}
 	c.w.Header().Set("Accept-Post", strings.Join(bodyMedia, ", "))
-	return bodyReader{}, c.unsupported("Content-Type").WithHint("send %s, in UTF-8", strings.Join(bodyMedia, " or "))
+	return bodyFormat{}, c.unsupported("Content-Type").WithHint("send %s, in UTF-8", strings.Join(bodyMedia, " or "))
 }
 
 // unsupported returns the error for a body whose header declares an unsupported

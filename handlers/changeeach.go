@@ -10,15 +10,15 @@ import (
 	"schedrestd/errs"
 )
 
-// eachChange has the results of a request that changes several records, one
+// changeResults has the results of a request that changes several records, one
 // after the other.
-type eachChange struct {
-	kind   string // "reservation"
-	list   string // place of the records in the body, "#/reservations/"; "" for a body that is a single record
-	names  []string
-	errs   []error
-	done   int
-	failed int
+type changeResults struct {
+	kind       string // "reservation"
+	list       string // place of the records in the body, "#/reservations/"; "" for a body that is a single record
+	names      []string
+	errs       []error
+	numChanged int
+	numFailed  int
 }
 
 // errNotTried is the error of a record that comes after the one at which
@@ -28,46 +28,46 @@ var errNotTried = errs.New(errs.Unavailable, "not tried, because the change befo
 // changeEach calls do to change each of the named records. If a daemon refuses
 // a change, changeEach continues with the next record. After any other failure
 // it stops. The error is nil if at least one record was changed.
-func changeEach(c *call, kind, list string, names []string, do func(i int) error) (*eachChange, error) {
-	e := &eachChange{kind: kind, list: list, names: names, errs: make([]error, len(names))}
-	_, err := change(c, strings.Join(names, " "), func() (*eachChange, error) {
+func changeEach(c *call, kind, list string, names []string, do func(i int) error) (*changeResults, error) {
+	e := &changeResults{kind: kind, list: list, names: names, errs: make([]error, len(names))}
+	_, err := change(c, strings.Join(names, " "), func() (*changeResults, error) {
 		var first error
-		broken := false
+		stopped := false
 		for i := range names {
-			if broken {
+			if stopped {
 				e.errs[i] = errNotTried
 				continue
 			}
 			err := do(i)
 			if err == nil {
-				e.done++
+				e.numChanged++
 				continue
 			}
-			err = aboutNamed(err, kind, names[i], e.source(i))
-			refused, ok := errors.AsType[*errs.Error](err)
-			broken = !ok || refused.Number == 0 && refused.Source == ""
+			err = annotateNamed(err, kind, names[i], e.source(i))
+			daemonErr, ok := errors.AsType[*errs.Error](err)
+			stopped = !ok || daemonErr.Number == 0 && daemonErr.Source == ""
 			e.errs[i] = err
-			e.failed++
+			e.numFailed++
 			if first == nil {
 				first = err
 			}
 		}
-		if e.done == 0 {
+		if e.numChanged == 0 {
 			return nil, first
 		}
 		return e, nil
-	}, (*eachChange).result)
-	if e.done > 0 || e.failed > 1 && errs.KindOf(err) != errs.Unauthenticated {
+	}, (*changeResults).result)
+	if e.numChanged > 0 || e.numFailed > 1 && errs.KindOf(err) != errs.Unauthenticated {
 		return e, nil
 	}
 	return nil, err
 }
 
 // source returns the place of the name of record i in the body.
-func (e *eachChange) source(i int) string { return sourceOf(e.list, i, "name") }
+func (e *changeResults) source(i int) string { return sourceOf(e.list, i, "name") }
 
 // status returns the status of the first failure, or 200 if there was none.
-func (e *eachChange) status() int {
+func (e *changeResults) status() int {
 	for _, err := range e.errs {
 		if err != nil {
 			return status(err)
@@ -77,12 +77,12 @@ func (e *eachChange) status() int {
 }
 
 // result returns the audit log's summary of the changes.
-func (e *eachChange) result() Result {
+func (e *changeResults) result() Result {
 	var r Result
 	var objects []string
 	for i, name := range e.names {
 		if err := e.errs[i]; err != nil {
-			f := failed(err)
+			f := failureResult(err)
 			name += ":" + f.Code
 			if r.Code == "" {
 				r.Status, r.Code, r.Number = f.Status, "partial", f.Number
@@ -97,7 +97,7 @@ func (e *eachChange) result() Result {
 // envelope returns the envelope of the answer. It has an error for each record
 // that was not changed. If there is an error, it also has a warning for each
 // record that was changed.
-func (e *eachChange) envelope(c *call) api.Envelope {
+func (e *changeResults) envelope(c *call) api.Envelope {
 	code := e.status()
 	var list []api.Error
 	for i, err := range e.errs {
@@ -106,7 +106,7 @@ func (e *eachChange) envelope(c *call) api.Envelope {
 				if p.Source == "" {
 					p.Description, p.Source = fmt.Sprintf("%s %s: %s", e.kind, e.names[i], p.Description), e.source(i)
 				}
-				p.Description, p.Source = conceal(p.Description), conceal(p.Source)
+				p.Description, p.Source = redact(p.Description), redact(p.Source)
 				list = append(list, p)
 			}
 		} else if code != http.StatusOK {

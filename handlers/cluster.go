@@ -30,17 +30,17 @@ func (h *handler) sendClusters(c *call, filter model.ClusterFilter, name string)
 	}
 	list := recordsOf[model.Cluster](h, c, filter)
 	if name != "" {
-		one, err := only("cluster", name, list, func(c *model.Cluster) bool { return c.Name == name })
+		cluster, err := findFirst("cluster", name, list, func(c *model.Cluster) bool { return c.Name == name })
 		if err != nil {
 			return err
 		}
-		list = func(each func(*model.Cluster) error) error { return each(one) }
+		list = func(each func(*model.Cluster) error) error { return each(cluster) }
 	}
 	body := api.ClustersAnswer{Envelope: c.envelope()}
 	body.Clusters = func(each func(*api.ClusterRow) error) error {
 		row := api.ClusterRow{Records: r}
-		return list(func(one *model.Cluster) error {
-			row.Cluster = one
+		return list(func(cluster *model.Cluster) error {
+			row.Cluster = cluster
 			return each(&row)
 		})
 	}

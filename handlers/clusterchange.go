@@ -14,7 +14,7 @@ func (h *handler) postClusters(c *call, _ *api.ClustersParams) error {
 	if err != nil {
 		return err
 	}
-	return h.edited(c, editEach(h, c, "clusters", body.Records, clusterName, c.addCluster))
+	return h.answerEdit(c, editEach(h, c, "clusters", body.Records, clusterName, c.addCluster))
 }
 
 const clusterDeleted uint32 = 1 << 1
@@ -24,13 +24,13 @@ func clusterName(l *api.ClusterRow) string { return l.Name }
 // addCluster creates a cluster. It leaves an existing cluster unchanged,
 // because the daemon would reset it.
 func (c *call) addCluster(e model.Editor, row *api.ClusterRow, at string) (bool, error) {
-	if err := hasName(row.Name, at); err != nil {
+	if err := checkName(row.Name, at); err != nil {
 		return false, err
 	}
-	if row.Flags != model.Leave32 && c.leavesOut(row.Flags, clusterDeleted, at) {
+	if row.Flags != model.NoVal32 && c.skipDeleted(row.Flags, clusterDeleted, at) {
 		return false, nil
 	}
-	old, err := one[model.Cluster](e, model.ClusterFilter{Names: []string{row.Name}})
+	old, err := findOne[model.Cluster](e, model.ClusterFilter{Names: []string{row.Name}})
 	if err != nil || old != nil {
 		return false, err
 	}
@@ -47,13 +47,13 @@ func (h *handler) deleteCluster(c *call, p *api.ClusterParams) error {
 	filter.Names = []string{p.Name}
 	for _, w := range []struct {
 		name  string
-		given bool
+		isSet bool
 	}{{"with_deleted", filter.WithDeleted}, {"with_usage", filter.WithUsage}, {"usage_start", filter.UsageStart != 0}, {"usage_end", filter.UsageEnd != 0}} {
-		if w.given {
+		if w.isSet {
 			c.warn(inQuery+w.name, "has no effect")
 		}
 	}
 	filter.WithDeleted, filter.WithUsage, filter.UsageStart, filter.UsageEnd = false, false, 0, 0
-	names, err := h.remove(c, "cluster", p.Name, inPath+"cluster_name", removal(model.Remove[model.Cluster]{Filter: filter}), nil)
-	return h.removed(c, api.ClustersRemoved, names, err)
+	names, err := h.removeRecords(c, "cluster", p.Name, inPath+"cluster_name", removal(model.Remove[model.Cluster]{Filter: filter}), nil)
+	return h.answerRemoval(c, api.ClustersRemoved, names, err)
 }

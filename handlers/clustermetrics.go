@@ -45,7 +45,7 @@ func (h *handler) getClusterMetrics(c *call) error {
 	}
 	counts, err := h.countCluster(c, by)
 	if err != nil {
-		return c.judged(err)
+		return c.forgetIfRefused(err)
 	}
 	c.media = exposition.Media
 	to := &sink{c: c, status: http.StatusOK}
@@ -56,7 +56,7 @@ func (h *handler) getClusterMetrics(c *call) error {
 		err = to.finish()
 	}
 	if err != nil {
-		c.breakOff(err)
+		c.abort(err)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := h.Controller.Nodes(c.ctx, c.cred, model.Query{Flags: everything | model.ShowMixed, Prompt: true}, func(n *model.Node) error {
+	if _, err := h.Controller.Nodes(c.ctx, c.cred, model.Query{Flags: defaultShowFlags | model.ShowMixed, Prompt: true}, func(n *model.Node) error {
 		return counts.Node(n, members.partitions(n.Name))
 	}); err != nil {
 		return nil, err

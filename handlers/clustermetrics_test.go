@@ -66,14 +66,14 @@ func TestClusterMetricsRefused(t *testing.T) {
 		status     int
 	}{
 		{"no token", "", func(r *http.Request, _ *fake) { r.Header.Del("X-SCHED-USER-TOKEN") }, http.StatusUnauthorized},
-		{"signature", "", func(_ *http.Request, f *fake) { f.fails = errs.New(errs.Unauthenticated, "bad signature") }, http.StatusUnauthorized},
+		{"signature", "", func(_ *http.Request, f *fake) { f.callErr = errs.New(errs.Unauthenticated, "bad signature") }, http.StatusUnauthorized},
 		{"method", "", func(r *http.Request, _ *fake) { r.Method = http.MethodPost }, http.StatusMethodNotAllowed},
 		{"format", "", func(r *http.Request, _ *fake) { r.Header.Set("Accept", "application/json") }, http.StatusNotAcceptable},
 		{"parameter", "?node=n1", nil, http.StatusUnprocessableEntity},
 		{"label", "?by=node", nil, http.StatusUnprocessableEntity},
 		{"query", "?by=%zz", nil, http.StatusBadRequest},
-		{"list", "", func(_ *http.Request, f *fake) { f.midway = errs.New(errs.BadAnswer, "the list is broken") }, http.StatusBadGateway},
-		{"unclassified", "", func(_ *http.Request, f *fake) { f.midway = errors.New("cause") }, http.StatusInternalServerError},
+		{"list", "", func(_ *http.Request, f *fake) { f.midwayErr = errs.New(errs.BadAnswer, "the list is broken") }, http.StatusBadGateway},
+		{"unclassified", "", func(_ *http.Request, f *fake) { f.midwayErr = errors.New("cause") }, http.StatusInternalServerError},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -19,9 +19,9 @@ const identity = "identity" // without compression
 // codings are the supported content codings, the preferred one first.
 var codings = []string{"zstd", "gzip"}
 
-// worthCoding is the minimum size of a body to be compressed. Smaller bodies
+// minCodedSize is the minimum size of a body to be compressed. Smaller bodies
 // fit into one packet anyway.
-const worthCoding = 1 << 10
+const minCodedSize = 1 << 10
 
 // chosenCoding is the content coding of an answer.
 type chosenCoding struct {
@@ -33,36 +33,36 @@ type chosenCoding struct {
 // absent, or names none of our codings, the answer is not compressed. If the
 // client does not accept an uncompressed answer either, ok is false.
 func chooseCoding(prefs []preference) (c chosenCoding, ok bool) {
-	most := 0
+	bestQuality := 0
 	for _, name := range codings {
-		if q, said := codingQuality(prefs, name); said && q > most {
-			c.name, most = name, q
+		if q, listed := codingQuality(prefs, name); listed && q > bestQuality {
+			c.name, bestQuality = name, q
 		}
 	}
-	plain, said := codingQuality(prefs, identity)
+	plain, listed := codingQuality(prefs, identity)
 	switch {
-	case said && plain == 0:
+	case listed && plain == 0:
 		c.always = true
 		return c, c.name != ""
-	case said && plain > most:
+	case listed && plain > bestQuality:
 		c.name = ""
 	}
 	return c, true
 }
 
-func codingQuality(prefs []preference, name string) (q int, said bool) {
+func codingQuality(prefs []preference, name string) (q int, listed bool) {
 	alias := "x-" + name // x-gzip is gzip (RFC 9110, 8.4.1.3)
 	for _, p := range prefs {
 		if p.name == name || p.name == alias {
-			q, said = max(q, p.quality), true
+			q, listed = max(q, p.quality), true
 		}
 	}
 	for _, p := range prefs {
-		if p.name == "*" && !said && (name != identity || p.quality == 0) {
+		if p.name == "*" && !listed && (name != identity || p.quality == 0) {
 			return p.quality, true
 		}
 	}
-	return q, said
+	return q, listed
 }
 
 // coder compresses the bytes written to it.
@@ -93,15 +93,15 @@ var coders = map[string]*sync.Pool{
 	}},
 }
 
-// coded returns a coder from the pool that writes to w.
-func coded(name string, w io.Writer) coder {
+// getCoder returns a coder from the pool that writes to w.
+func getCoder(name string, w io.Writer) coder {
 	z := coders[name].Get().(coder)
 	z.Reset(w)
 	return z
 }
 
-// release returns a coder, in any state, to the pool.
-func release(name string, z coder) {
+// putCoder returns a coder, in any state, to the pool.
+func putCoder(name string, z coder) {
 	z.Reset(nil)
 	coders[name].Put(z)
 }

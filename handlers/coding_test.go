@@ -53,8 +53,8 @@ func TestAcceptEncoding(t *testing.T) {
 	}
 }
 
-// decoded returns the decompressed body of an answer.
-func decoded(t *testing.T, coding string, body io.Reader) ([]byte, error) {
+// decompress returns the decompressed body of an answer.
+func decompress(t *testing.T, coding string, body io.Reader) ([]byte, error) {
 	t.Helper()
 	switch coding {
 	case "gzip":
@@ -99,7 +99,7 @@ func TestCompressedAnswers(t *testing.T) {
 			server := httptest.NewServer(New(config(tt.f)))
 			defer server.Close()
 			for range 3 { // a reused encoder must work like a new one
-				r := to(server, tt.path)
+				r := requestTo(server, tt.path)
 				r.Header["Accept-Encoding"] = []string{tt.accept}
 				answer, err := http.DefaultTransport.RoundTrip(r)
 				if err != nil {
@@ -109,7 +109,7 @@ func TestCompressedAnswers(t *testing.T) {
 				if got := answer.Header.Get("Content-Encoding"); got != tt.want || answer.StatusCode != tt.status {
 					t.Fatalf("status %d, Content-Encoding %q, want %q", answer.StatusCode, got, tt.want)
 				}
-				b, err := decoded(t, tt.want, answer.Body)
+				b, err := decompress(t, tt.want, answer.Body)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -133,11 +133,11 @@ func TestCompressedAnswers(t *testing.T) {
 // truncated even if it is compressed.
 func TestCompressedListThatBreaksOff(t *testing.T) {
 	f := big()
-	f.midway = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
+	f.midwayErr = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
 	server := httptest.NewServer(New(config(f)))
 	defer server.Close()
 	for _, coding := range codings {
-		r := to(server, "/sched/v0.0.43/jobs")
+		r := requestTo(server, "/sched/v0.0.43/jobs")
 		r.Header.Set("Accept-Encoding", coding)
 		answer, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil {
@@ -155,7 +155,7 @@ func TestHeadHasTheHeaders(t *testing.T) {
 	server := httptest.NewServer(New(config(demo())))
 	defer server.Close()
 	for _, path := range []string{"/sched/v0.0.43/ping", "/sched/v0.0.43/node/n9", "/healthz"} {
-		get, head := to(server, path), to(server, path)
+		get, head := requestTo(server, path), requestTo(server, path)
 		head.Method = http.MethodHead
 		var headers []http.Header
 		for _, r := range []*http.Request{get, head} {
@@ -208,13 +208,13 @@ func TestCompressedDocument(t *testing.T) {
 	for _, path := range []string{"/openapi.json", "/openapi.yaml"} {
 		var plain []byte
 		for _, coding := range append([]string{identity}, slices.Repeat(codings, 2)...) {
-			r := to(server, path)
+			r := requestTo(server, path)
 			r.Header.Set("Accept-Encoding", coding)
 			answer, err := http.DefaultTransport.RoundTrip(r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := decoded(t, answer.Header.Get("Content-Encoding"), answer.Body)
+			got, err := decompress(t, answer.Header.Get("Content-Encoding"), answer.Body)
 			answer.Body.Close()
 			if coding == identity {
 				plain = got

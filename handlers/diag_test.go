@@ -16,7 +16,7 @@ func TestHostileHosts(t *testing.T) {
 	f.counts.PendingHosts = []model.PendingHosts{{Type: 6009, Hosts: "n[1-4000000000]"}}
 	server := httptest.NewServer(New(config(f)))
 	defer server.Close()
-	answer, err := http.DefaultClient.Do(to(server, "/sched/v0.0.43/diag"))
+	answer, err := http.DefaultClient.Do(requestTo(server, "/sched/v0.0.43/diag"))
 	if err != nil {
 		t.Fatal(err)
 	}

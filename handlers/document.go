@@ -18,12 +18,12 @@ import (
 // paths, versions and authentication methods. The suffix of a path selects the
 // format. Without a suffix, the Accept header selects it.
 func (h *handler) documentPages() map[string]page {
-	as := func(media ...string) page { return page{id: "openapi", media: media, do: h.getDocument} }
+	newPage := func(media ...string) page { return page{id: "openapi", media: media, do: h.getDocument} }
 	return map[string]page{
-		"openapi":      as(bodyMedia...),
-		"openapi/v3":   as(bodyMedia...),
-		"openapi.json": as(mediaJSON),
-		"openapi.yaml": as(mediaYAML, mediaXYAML),
+		"openapi":      newPage(bodyMedia...),
+		"openapi/v3":   newPage(bodyMedia...),
+		"openapi.json": newPage(mediaJSON),
+		"openapi.yaml": newPage(mediaYAML, mediaXYAML),
 	}
 }
 
@@ -32,7 +32,7 @@ func (h *handler) documentPages() map[string]page {
 // hundred times as long as sending it, and clients can request it without a
 // token.
 func (h *handler) getDocument(c *call) error {
-	body, err := h.document.as(c)
+	body, err := h.document.encoded(c)
 	if err != nil {
 		return err
 	}
@@ -52,16 +52,16 @@ func (h *handler) getDocument(c *call) error {
 type document struct {
 	collect func() (*openapi.Document, error)
 
-	mu   sync.Mutex
-	list map[[2]string][]byte
+	mu    sync.Mutex
+	cache map[[2]string][]byte
 }
 
-// as returns the document in the format and coding that c's client requests.
-func (d *document) as(c *call) ([]byte, error) {
+// encoded returns the document in the format and coding that c's client requests.
+func (d *document) encoded(c *call) ([]byte, error) {
 	key := [2]string{c.media, c.coding.name}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if body, ok := d.list[key]; ok {
+	if body, ok := d.cache[key]; ok {
 		return body, nil
 	}
 	collected, err := d.collect()
@@ -72,30 +72,30 @@ func (d *document) as(c *call) ([]byte, error) {
 	if c.coding.name == "" {
 		err = d.write(c, collected, &body)
 	} else {
-		coder := coded(c.coding.name, &body)
-		defer release(c.coding.name, coder)
+		coder := getCoder(c.coding.name, &body)
+		defer putCoder(c.coding.name, coder)
 		err = cmp.Or(d.write(c, collected, coder), coder.Close())
 	}
 	if err != nil {
 		return nil, err
 	}
-	if d.list == nil {
-		d.list = map[[2]string][]byte{}
+	if d.cache == nil {
+		d.cache = map[[2]string][]byte{}
 	}
-	d.list[key] = bytes.Clone(body.Bytes())
-	return d.list[key], nil
+	d.cache[key] = bytes.Clone(body.Bytes())
+	return d.cache[key], nil
 }
 
 func (d *document) write(c *call, collected *openapi.Document, to io.Writer) error {
-	out := c.h.formats.take(c.media, to)
-	defer c.h.formats.give(c.media, out)
+	out := c.h.formats.get(c.media, to)
+	defer c.h.formats.put(c.media, out)
 	collected.Write(out)
 	return cmp.Or(out.Err(), out.Flush())
 }
 
-// described returns the options for a document of the operations that this
+// documentOptions returns the options for a document of the operations that this
 // gateway serves.
-func (h *handler) described() openapi.Options {
+func (h *handler) documentOptions() openapi.Options {
 	o := openapi.Options{
 		Parsers: h.Parsers, Names: h.Names, Content: h.Content,
 		Statuses: h.Statuses, Release: h.Release, YAML: true,

@@ -31,7 +31,7 @@ var documents sync.Map
 // documentOf returns the OpenAPI document of h after validating it.
 func documentOf(t *testing.T, h *handler) *openapi3.T {
 	t.Helper()
-	key := fmt.Sprint(h.described())
+	key := fmt.Sprint(h.documentOptions())
 	if doc, known := documents.Load(key); known {
 		return doc.(*openapi3.T)
 	}
@@ -56,9 +56,9 @@ func documentOf(t *testing.T, h *handler) *openapi3.T {
 	return doc
 }
 
-// asDocumented fails the test unless the answer w to the request r is as the
+// checkDocumented fails the test unless the answer w to the request r is as the
 // OpenAPI document of h describes it.
-func asDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.ResponseRecorder) {
+func checkDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.ResponseRecorder) {
 	t.Helper()
 	m := h.router.find(r)
 	body := w.Body.Bytes()
@@ -78,7 +78,7 @@ func asDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.Respons
 	}
 	doc := documentOf(t, h)
 	if m.route == nil {
-		asEnvelope(t, doc, m.view, w.Header().Get("Content-Type"), body)
+		checkEnvelope(t, doc, m.view, w.Header().Get("Content-Type"), body)
 		return
 	}
 	path := strings.TrimSuffix(m.route.URL(m.view), "/")
@@ -96,19 +96,19 @@ func asDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.Respons
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
 	}
 	input.SetBodyBytes(body)
-	answer := judged{doc, r.Method, path, w.Code, fmt.Sprint(w.Header()["Content-Type"]), sha256.Sum256(body)}
-	if _, known := documented.Load(answer); known {
+	answer := checkedAnswer{doc, r.Method, path, w.Code, fmt.Sprint(w.Header()["Content-Type"]), sha256.Sum256(body)}
+	if _, known := checkedAnswers.Load(answer); known {
 		return
 	}
 	if err := openapi3filter.ValidateResponse(context.Background(), input); err != nil {
 		t.Errorf("%s %s, status %d: not as documented: %v", m.route.Method, path, w.Code, err)
 		return
 	}
-	documented.Store(answer, true)
+	checkedAnswers.Store(answer, true)
 }
 
-// judged has everything that determines whether an answer is as documented.
-type judged struct {
+// checkedAnswer has everything that determines whether an answer is as documented.
+type checkedAnswer struct {
 	doc          *openapi3.T
 	method, path string
 	status       int
@@ -116,14 +116,14 @@ type judged struct {
 	body         [sha256.Size]byte
 }
 
-// documented has the answers that were found to be as documented. Many tests
+// checkedAnswers has the answers that were found to be as documented. Many tests
 // get the same answers, and each answer is checked only once.
-var documented sync.Map
+var checkedAnswers sync.Map
 
-// asEnvelope checks the body of an answer to a request that matches no
+// checkEnvelope checks the body of an answer to a request that matches no
 // operation. The body must be the common envelope, as the document describes
 // it.
-func asEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, body []byte) {
+func checkEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, body []byte) {
 	t.Helper()
 	var value any
 	err := json.Unmarshal(body, &value)
@@ -134,7 +134,7 @@ func asEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, body
 		t.Fatal(err)
 	}
 	name := api.SchemaName("openapi_resp", v)
-	if doc.Components.Schemas["slurm_"+name] != nil && v.Names == schema.Slurm {
+	if doc.Components.Schemas["slurm_"+name] != nil && v.Spelling == schema.Slurm {
 		name = "slurm_" + name
 	}
 	if err := doc.Components.Schemas[name].Value.VisitJSON(value); err != nil {

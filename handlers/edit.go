@@ -16,25 +16,25 @@ import (
 // than once, because its changes are discarded if the session with the daemon
 // is lost.
 func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, error)) ([]string, error) {
-	warned := len(c.warnings)
-	return change(c, shortList(object), func() (done []string, err error) {
+	numWarnings := len(c.warnings)
+	return change(c, truncateList(object), func() (done []string, err error) {
 		err = h.Accounting.Edit(c.ctx, c.cred, func(e model.Editor) error {
-			c.warnings = c.warnings[:warned]
+			c.warnings = c.warnings[:numWarnings]
 			done, err = f(e)
 			return err
 		})
 		return done, err
-	}, func(done []string) Result { return Result{Objects: shortList(strings.Join(done, "; "))} })
+	}, func(done []string) Result { return Result{Objects: truncateList(strings.Join(done, "; "))} })
 }
 
-// shortList truncates a list of names to a length that is suitable for a line
+// truncateList truncates a list of names to a length that is suitable for a line
 // of the audit log.
-func shortList(names string) string {
-	const most = 1000
-	if len(names) <= most {
+func truncateList(names string) string {
+	const maxLen = 1000
+	if len(names) <= maxLen {
 		return names
 	}
-	return strings.ToValidUTF8(names[:most], "") + "…"
+	return strings.ToValidUTF8(names[:maxLen], "") + "…"
 }
 
 // warn adds a warning about a place in the request.
@@ -42,21 +42,21 @@ func (c *call) warn(source, format string, args ...any) {
 	c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf(format, args...), Source: source})
 }
 
-// edited answers a change of records with an empty answer.
-func (h *handler) edited(c *call, err error) error {
+// answerEdit answers a change of records with an empty answer.
+func (h *handler) answerEdit(c *call, err error) error {
 	if err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
-// changeOf changes or creates a record, and reports whether a change was
+// changeFunc changes or creates a record, and reports whether a change was
 // necessary. at is the record's place in the request.
-type changeOf[T any] func(e model.Editor, one *T, at string) (bool, error)
+type changeFunc[T any] func(e model.Editor, one *T, at string) (bool, error)
 
 // editEach makes a request's changes to its records one by one, in one
 // transaction. If one record can't be changed, no record is changed.
-func editEach[T any](h *handler, c *call, list string, records []T, name func(*T) string, each changeOf[T]) error {
+func editEach[T any](h *handler, c *call, list string, records []T, name func(*T) string, each changeFunc[T]) error {
 	if len(records) == 0 {
 		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + list)
 	}
@@ -76,17 +76,17 @@ func namesOf[T any](records []T, name func(*T) string) []string {
 
 // changeRecords makes the changes of editEach in the transaction e. It returns
 // the names of the records that changed.
-func changeRecords[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeOf[T]) ([]string, error) {
+func changeRecords[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeFunc[T]) ([]string, error) {
 	names := namesOf(records, name)
 	var done []string
 	for i := range records {
 		at := fmt.Sprintf("#/%s/%d", list, i)
-		warned := len(c.warnings)
+		numWarnings := len(c.warnings)
 		changed, err := each(e, &records[i], at)
 		if err != nil {
-			return nil, nothingKept(aboutNamed(err, kinds[list], names[i], at))
+			return nil, annotateUnchanged(annotateNamed(err, kinds[list], names[i], at))
 		}
-		if !changed && warned == len(c.warnings) {
+		if !changed && numWarnings == len(c.warnings) {
 			c.warn(at, "%s has these values already: nothing was changed", names[i])
 		}
 		if changed {
@@ -104,10 +104,10 @@ var kinds = map[string]string{"accounts": "account", "associations": "associatio
 // recordDeleted is the flag of a deleted record, for most kinds of records.
 const recordDeleted uint32 = 1
 
-// leavesOut reports whether a record must be skipped because it is marked as
+// skipDeleted reports whether a record must be skipped because it is marked as
 // deleted. If so, it adds a warning. A body may be a copy of a configuration,
 // which contains deleted records, too.
-func (c *call) leavesOut(flags, deleted uint32, at string) bool {
+func (c *call) skipDeleted(flags, deleted uint32, at string) bool {
 	if flags&deleted == 0 {
 		return false
 	}
@@ -115,15 +115,15 @@ func (c *call) leavesOut(flags, deleted uint32, at string) bool {
 	return true
 }
 
-// nothingKept adds to a daemon's error a note that no other record was changed.
-func nothingKept(err error) error {
+// annotateUnchanged adds to a daemon's error a note that no other record was changed.
+func annotateUnchanged(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
 		return err
 	}
-	told := *e
-	told.Message += "; nothing was changed"
-	return &told
+	annotated := *e
+	annotated.Message += "; nothing was changed"
+	return &annotated
 }
 
 // removal returns a function that always returns r.
@@ -131,75 +131,75 @@ func removal(r any) func(model.Editor) (any, error) {
 	return func(model.Editor) (any, error) { return r, nil }
 }
 
-// remove calls find to learn which removal to make, makes this removal, and
+// removeRecords calls find to learn which removal to make, makes this removal, and
 // returns the names of the removed records. It returns an error if there were
 // none. If allowed is not nil, remove calls allowed with the names of the
 // removed records before the transaction is committed. If allowed returns an
 // error, no record is removed.
-func (h *handler) remove(c *call, kind, name, source string, find func(model.Editor) (any, error), allowed func([]string) error) ([]string, error) {
+func (h *handler) removeRecords(c *call, kind, name, source string, buildRemoval func(model.Editor) (any, error), check func([]string) error) ([]string, error) {
 	names, err := h.edit(c, name, func(e model.Editor) ([]string, error) {
-		r, err := find(e)
+		r, err := buildRemoval(e)
 		if err != nil {
 			return nil, err
 		}
 		names, err := e.Change(r)
 		switch {
 		case err != nil && len(names) > 0:
-			return nil, blocked(err, names)
+			return nil, annotateBlocked(err, names)
 		case err != nil:
 			return nil, err
 		case len(names) == 0:
 			return nil, errs.New(errs.NotFound, "there is no such record")
-		case allowed != nil:
-			return names, allowed(names)
+		case check != nil:
+			return names, check(names)
 		}
 		return names, nil
 	})
-	return names, aboutNamed(err, kind, name, source)
+	return names, annotateNamed(err, kind, name, source)
 }
 
-// blocked adds names to the error of a removal that the daemon refused. names
+// annotateBlocked adds names to the error of a removal that the daemon refused. names
 // lists the records that prevent the removal.
-func blocked(err error, names []string) error {
+func annotateBlocked(err error, names []string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
 		return err
 	}
-	told := *e
+	annotated := *e
 	for i := range names {
 		names[i] = strings.Join(strings.Fields(names[i]), " ")
 	}
-	told.Message += ": " + shortList(strings.Join(names, "; ")) + "; nothing was removed"
-	return &told
+	annotated.Message += ": " + truncateList(strings.Join(names, "; ")) + "; nothing was removed"
+	return &annotated
 }
 
-// removed answers a removal.
-func (h *handler) removed(c *call, table *api.AnswerType[api.RemovedAnswer], names []string, err error) error {
+// answerRemoval answers a removal.
+func (h *handler) answerRemoval(c *call, table *api.AnswerType[api.RemovedAnswer], names []string, err error) error {
 	if err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, table, &api.RemovedAnswer{Names: names, Envelope: c.envelope()})
 }
 
-// some reports whether a filter selects any record.
-func some[T any](e model.Editor, filter model.Filter[T]) (found bool, err error) {
+// hasRecord reports whether a filter selects any record.
+func hasRecord[T any](e model.Editor, filter model.Filter[T]) (found bool, err error) {
 	err = e.List(model.List(filter, func(*T) error { found = true; return nil }))
 	return found, err
 }
 
-// one returns the record that a filter selects, or nil if there is none. It
+// findOne returns the record that a filter selects, or nil if there is none. It
 // returns an error if there are several.
-func one[T any](e model.Editor, filter model.Filter[T]) (*T, error) {
+func findOne[T any](e model.Editor, filter model.Filter[T]) (*T, error) {
 	var found *T
-	more := false
+	several := false
 	err := e.List(model.List(filter, func(record *T) error {
-		if more = found != nil; !more {
-			kept := *record
-			found = &kept
+		if several = found != nil; !several {
+			copied := *record
+			found = &copied
 		}
 		return nil
 	}))
-	if more && err == nil {
+	if several && err == nil {
 		err = errs.New(errs.Invalid, "more than one record is named")
 	}
 	return found, err

@@ -74,21 +74,21 @@ func status(err error) int {
 // daemon is unavailable.
 const retryAfter = "5"
 
-// Later is an error with the time after which a retry may succeed.
-type Later struct {
+// RetryAfterError is an error with the time after which a retry may succeed.
+type RetryAfterError struct {
 	Err   error
 	After time.Duration
 }
 
 // Error returns the text of the wrapped error.
-func (l *Later) Error() string { return l.Err.Error() }
+func (l *RetryAfterError) Error() string { return l.Err.Error() }
 
 // Unwrap returns the wrapped error.
-func (l *Later) Unwrap() error { return l.Err }
+func (l *RetryAfterError) Unwrap() error { return l.Err }
 
-// comeBack returns the value of Retry-After, in seconds, rounded up.
-func comeBack(err error) string {
-	if l, ok := errors.AsType[*Later](err); ok {
+// retrySeconds returns the value of Retry-After, in seconds, rounded up.
+func retrySeconds(err error) string {
+	if l, ok := errors.AsType[*RetryAfterError](err); ok {
 		return strconv.Itoa(int(max(1, math.Ceil(l.After.Seconds()))))
 	}
 	return retryAfter
@@ -101,14 +101,14 @@ func (c *call) fail(err error) {
 	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
 		c.logFailure(err)
 	}
-	if code == http.StatusUnauthorized && c.claimed == "" {
-		c.claimed = auth.NewRejection(c.r, c.h.Auth).User
+	if code == http.StatusUnauthorized && c.claimedUser == "" {
+		c.claimedUser = auth.NewRejection(c.r, c.h.Auth).User
 	}
-	c.tell(err, code)
+	c.sendError(err, code)
 }
 
-// tell answers with err.
-func (c *call) tell(err error, code int) {
+// sendError answers with err.
+func (c *call) sendError(err error, code int) {
 	if code == http.StatusNotModified { // a 304 has no body (RFC 9110, 15.4.5)
 		c.w.WriteHeader(code)
 		return
@@ -120,10 +120,10 @@ func (c *call) tell(err error, code int) {
 	case http.StatusMethodNotAllowed:
 		c.setAllow()
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		h.Set("Retry-After", comeBack(err))
+		h.Set("Retry-After", retrySeconds(err))
 	case http.StatusConflict:
-		if _, ok := errors.AsType[*Later](err); ok {
-			h.Set("Retry-After", comeBack(err))
+		if _, ok := errors.AsType[*RetryAfterError](err); ok {
+			h.Set("Retry-After", retrySeconds(err))
 		}
 	}
 	if err := c.sendFailure(code, c.problems(err, code), nil); err != nil {
@@ -138,27 +138,27 @@ func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 	c.warnings = append(c.warnings, warnings...)
 	body := c.envelope()
 	for _, p := range problems {
-		p.Description, p.Source = conceal(p.Description), conceal(p.Source)
+		p.Description, p.Source = redact(p.Description), redact(p.Source)
 		body.Errors = append(body.Errors, p)
 	}
-	table := api.Answered(api.Empty)
+	table := api.AnswerTable(api.Empty)
 	if c.route != nil {
 		table = c.route.Answer
 	}
 	return c.render(code, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
 }
 
-// missing sends the answer that slurmrestd gives when the name in the path does
+// answerNotFound sends the answer that slurmrestd gives when the name in the path does
 // not exist: it has status 200 or 422. missing returns err without answering if
 // err has another cause, if the path is not one of Slurm's (/slurm), or if
 // slurmrestd answers 404, too.
-func (c *call) missing(err error) error {
-	how := c.route.Missing
-	if errs.KindOf(err) != errs.NotFound || c.view.Names != schema.Slurm || how == api.MissingIs404 {
+func (c *call) answerNotFound(err error) error {
+	mode := c.route.Missing
+	if errs.KindOf(err) != errs.NotFound || c.view.Spelling != schema.Slurm || mode == api.MissingIs404 {
 		return err
 	}
 	list := c.problems(err, http.StatusNotFound)
-	switch how {
+	switch mode {
 	case api.MissingIs422:
 		return c.sendFailure(http.StatusUnprocessableEntity, list, nil)
 	case api.MissingIsError:
@@ -180,10 +180,10 @@ func problems(err error, code int) []api.Error {
 	if report, ok := errors.AsType[*notesError](err); ok {
 		return report.problems()
 	}
-	if several, ok := errors.AsType[severalErrors](err); ok {
+	if several, ok := errors.AsType[multiError](err); ok {
 		var list []api.Error
-		for _, one := range several {
-			list = append(list, problems(one, code)...)
+		for _, e := range several {
+			list = append(list, problems(e, code)...)
 		}
 		return list
 	}
@@ -217,20 +217,20 @@ func (c *call) problems(err error, code int) []api.Error {
 		}
 	}
 	if code == http.StatusUnauthorized {
-		list[0].Description += "; " + c.howToAuthenticate()
+		list[0].Description += "; " + c.authHint()
 	}
 	return list
 }
 
-// howToAuthenticate returns the hint of a 401. The hint depends only on the
+// authHint returns the hint of a 401. The hint depends only on the
 // path and the configuration, so that a client that guesses credentials does
 // not learn why one was refused.
-func (c *call) howToAuthenticate() string {
-	send := "this socket accepts local users without a token"
+func (c *call) authHint() string {
+	hint := "this socket accepts local users without a token"
 	if c.h.Auth.JWT {
-		send = fmt.Sprintf("send a token in %s or in Authorization: Bearer", api.HeaderToken(c.view.Names))
+		hint = fmt.Sprintf("send a token in %s or in Authorization: Bearer", api.HeaderToken(c.view.Spelling))
 	}
-	return send + "; the gateway's log has the reason under X-Request-Id"
+	return hint + "; the gateway's log has the reason under X-Request-Id"
 }
 
 func retryable(code string) bool {
@@ -243,11 +243,13 @@ func retryable(code string) bool {
 
 // notesError is the error for a body or parameters that do not match the table.
 type notesError struct {
-	what  string
-	notes []schema.Note
+	subject string
+	notes   []schema.Note
 }
 
-func (e *notesError) Error() string { return fmt.Sprintf("%d errors in the %s", len(e.notes), e.what) }
+func (e *notesError) Error() string {
+	return fmt.Sprintf("%d errors in the %s", len(e.notes), e.subject)
+}
 
 // Unwrap returns an error of kind Invalid.
 func (e *notesError) Unwrap() error { return &errs.Error{Kind: errs.Invalid} }
@@ -290,13 +292,13 @@ func (c *call) logFailure(err error) {
 	if c.ctx.Err() != nil {
 		return // the client has closed the connection
 	}
-	c.h.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", conceal(err.Error())))
+	c.h.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", redact(err.Error())))
 }
 
-// severalErrors are the errors about several objects of one request. The first
+// multiError are the errors about several objects of one request. The first
 // error determines the status of the answer.
-type severalErrors []error
+type multiError []error
 
-func (s severalErrors) Error() string { return errors.Join(s...).Error() }
+func (s multiError) Error() string { return errors.Join(s...).Error() }
 
-func (s severalErrors) Unwrap() []error { return s }
+func (s multiError) Unwrap() []error { return s }

@@ -25,12 +25,12 @@ const errorsGoWithOutput = "26.05 says nothing of where errors go when they go w
 
 func outputOfErrors(want map[string]any) (changed bool) {
 	jobs, _ := want["jobs"].([]any)
-	for _, one := range jobs {
-		job, _ := one.(map[string]any)
+	for _, v := range jobs {
+		job, _ := v.(map[string]any)
 		for out, err := range map[string]string{"standard_output": "standard_error", "stdout_expanded": "stderr_expanded"} {
 			// From v0.0.43 on, slurmrestd's standard_error is the value that
 			// the job set, which is empty here.
-			if _, said := job["stderr_expanded"]; job[err] == "" && job[out] != "" && !(said && err == "standard_error") {
+			if _, present := job["stderr_expanded"]; job[err] == "" && job[out] != "" && !(present && err == "standard_error") {
 				job[err], changed = job[out], true
 			}
 		}
@@ -52,16 +52,16 @@ func except(t *testing.T, suite, path string, want map[string]any) {
 func infiniteLevels(of any) (changed bool) {
 	switch of := of.(type) {
 	case []any:
-		for _, one := range of {
-			changed = infiniteLevels(one) || changed
+		for _, child := range of {
+			changed = infiniteLevels(child) || changed
 		}
 	case map[string]any:
 		if of["number"] == json.Number("1.8446744073709552e+19") && of["set"] == true {
 			of["set"], of["infinite"], of["number"] = false, true, json.Number("0.0")
 			return true
 		}
-		for _, one := range of {
-			changed = infiniteLevels(one) || changed
+		for _, child := range of {
+			changed = infiniteLevels(child) || changed
 		}
 	}
 	return changed

@@ -20,7 +20,7 @@ import (
 // determines.
 type fake struct {
 	release      string
-	fails        error // error of every call; nil for none
+	callErr      error // error of every call; nil for none
 	pings        []model.Ping
 	nodes        []model.Node
 	partitions   []model.Partition
@@ -35,52 +35,54 @@ type fake struct {
 	lastUpdate   model.Time
 	backfill     model.Time
 	submitErr    error
-	midway       error  // error after the elements of a list
-	midwayAt     string // the accounting daemon's list that ends with midway; "" for all
+	midwayErr    error  // error after the elements of a list
+	midwayCall   string // the accounting daemon's list that ends with midway; "" for all
 	stats        model.AccountingStats
 	recorded     recorded
 
-	calls       []string         // calls in order
-	submitted   []*model.JobDesc // submitted jobs
-	cancelled   []string
-	killResults []model.KillResult
-	taskResults []model.TaskResult
-	nodeUpdates []*model.NodeUpdate
-	requeueErrs map[string]error
-	killedBy    []*model.KillJobs
-	killed      [][2]uint16 // signal and flags of each Kill
-	queries     []model.Query
-	creds       []model.Credential
+	calls        []string         // calls in order
+	submitted    []*model.JobDesc // submitted jobs
+	cancelled    []string
+	killResults  []model.KillResult
+	taskResults  []model.TaskResult
+	nodeUpdates  []*model.NodeUpdate
+	requeueErrs  map[string]error
+	killRequests []*model.KillJobs
+	killArgs     [][2]uint16 // signal and flags of each Kill
+	queries      []model.Query
+	creds        []model.Credential
 
 	changes
 	partitionQueries []model.Query
 	selected         [][]model.JobSelection
-	shareOf          [][2][]string // accounts and users of each request for shares
+	shareQueries     [][2][]string // accounts and users of each request for shares
 }
 
-func (f *fake) asked(call string, cred model.Credential) error {
+func (f *fake) logCall(call string, cred model.Credential) error {
 	f.calls = append(f.calls, call)
 	f.creds = append(f.creds, cred)
-	return f.fails
+	return f.callErr
 }
 
-func (f *fake) Verify(_ context.Context, cred model.Credential) error { return f.asked("verify", cred) }
+func (f *fake) Verify(_ context.Context, cred model.Credential) error {
+	return f.logCall("verify", cred)
+}
 
 func (f *fake) Ping(_ context.Context, cred model.Credential) ([]model.Ping, error) {
-	return f.pings, f.asked("ping", cred)
+	return f.pings, f.logCall("ping", cred)
 }
 
 func (f *fake) Nodes(_ context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (model.Time, error) {
 	f.queries = append(f.queries, q)
-	if err := f.asked("nodes", cred); err != nil {
+	if err := f.logCall("nodes", cred); err != nil {
 		return 0, err
 	}
-	return f.lastUpdate, eachOf(f.nodes, each, f.midway)
+	return f.lastUpdate, eachOf(f.nodes, each, f.midwayErr)
 }
 
 func (f *fake) Node(_ context.Context, cred model.Credential, name string, q model.Query) (*model.Node, model.Time, error) {
 	f.queries = append(f.queries, q)
-	if err := f.asked("node "+name, cred); err != nil {
+	if err := f.logCall("node "+name, cred); err != nil {
 		return nil, 0, err
 	}
 	for i := range f.nodes {
@@ -93,43 +95,43 @@ func (f *fake) Node(_ context.Context, cred model.Credential, name string, q mod
 
 func (f *fake) Partitions(_ context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (model.Time, error) {
 	f.partitionQueries = append(f.partitionQueries, q) // not in queries, because requests for nodes also read the partitions
-	if err := f.asked("partitions", cred); err != nil {
+	if err := f.logCall("partitions", cred); err != nil {
 		return 0, err
 	}
-	return f.lastUpdate, eachOf(f.partitions, each, f.midway)
+	return f.lastUpdate, eachOf(f.partitions, each, f.midwayErr)
 }
 
 func (f *fake) Partition(_ context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error) {
 	f.queries = append(f.queries, q)
-	if err := f.asked("partition "+name, cred); err != nil {
+	if err := f.logCall("partition "+name, cred); err != nil {
 		return nil, 0, err
 	}
-	return found(f.partitions, func(p *model.Partition) string { return p.Name }, name, f.lastUpdate, 2000)
+	return findByName(f.partitions, func(p *model.Partition) string { return p.Name }, name, f.lastUpdate, 2000)
 }
 
-// found returns the results of a method that looks up an element by name. If
+// findByName returns the results of a method that looks up an element by name. If
 // list has an element with that name, found returns the element and lastUpdate.
 // Otherwise it returns an error with Slurm's number.
-func found[T any](list []T, has func(*T) string, name string, lastUpdate model.Time, missing int) (*T, model.Time, error) {
+func findByName[T any](list []T, getName func(*T) string, name string, lastUpdate model.Time, number int) (*T, model.Time, error) {
 	for i := range list {
-		if has(&list[i]) == name {
+		if getName(&list[i]) == name {
 			return &list[i], lastUpdate, nil
 		}
 	}
-	return nil, 0, &errs.Error{Kind: errs.NotFound, Message: "not found", Number: missing}
+	return nil, 0, &errs.Error{Kind: errs.NotFound, Message: "not found", Number: number}
 }
 
 func (f *fake) Jobs(_ context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	f.queries = append(f.queries, q)
-	if err := f.asked("jobs", cred); err != nil {
+	if err := f.logCall("jobs", cred); err != nil {
 		return model.JobTimes{}, err
 	}
-	return model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(f.jobs, each, f.midway)
+	return model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(f.jobs, each, f.midwayErr)
 }
 
 func (f *fake) Job(_ context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	f.queries = append(f.queries, q)
-	if err := f.asked("job", cred); err != nil {
+	if err := f.logCall("job", cred); err != nil {
 		return model.JobTimes{}, err
 	}
 	var family []model.Job // like a controller, return the whole array or heterogeneous job
@@ -143,22 +145,22 @@ func (f *fake) Job(_ context.Context, cred model.Credential, id uint32, q model.
 	if !known {
 		return model.JobTimes{}, &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}
 	}
-	return model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(family, each, f.midway)
+	return model.JobTimes{LastUpdate: f.lastUpdate, LastBackfill: f.backfill}, eachOf(family, each, f.midwayErr)
 }
 
 func (f *fake) JobStates(_ context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error {
 	f.selected = append(f.selected, jobs)
-	if err := f.asked("states", cred); err != nil {
+	if err := f.logCall("states", cred); err != nil {
 		return err
 	}
 	if f.states == nil {
 		return errs.New(errs.Unsupported, "the controller is too old for this")
 	}
-	return eachOf(f.states, each, f.midway)
+	return eachOf(f.states, each, f.midwayErr)
 }
 
 func (f *fake) Submit(_ context.Context, cred model.Credential, desc *model.JobDesc) (*model.Submitted, error) {
-	if err := f.asked("submit", cred); err != nil {
+	if err := f.logCall("submit", cred); err != nil {
 		return nil, err
 	}
 	if f.submitErr != nil {
@@ -169,7 +171,7 @@ func (f *fake) Submit(_ context.Context, cred model.Credential, desc *model.JobD
 }
 
 func (f *fake) UpdateJob(_ context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error) {
-	if err := f.asked("update "+id, cred); err != nil {
+	if err := f.logCall("update "+id, cred); err != nil {
 		return nil, err
 	}
 	f.submitted = append(f.submitted, desc)
@@ -177,41 +179,41 @@ func (f *fake) UpdateJob(_ context.Context, cred model.Credential, id string, de
 }
 
 func (f *fake) Requeue(_ context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error) {
-	if err := f.asked(fmt.Sprintf("requeue %s %#x", id, uint32(flags)), cred); err != nil {
+	if err := f.logCall(fmt.Sprintf("requeue %s %#x", id, uint32(flags)), cred); err != nil {
 		return nil, err
 	}
 	return f.taskResults, f.requeueErrs[id]
 }
 
 func (f *fake) KillJobs(_ context.Context, cred model.Credential, k *model.KillJobs) ([]model.KillResult, error) {
-	f.killedBy = append(f.killedBy, k)
-	return f.killResults, f.asked("kill jobs", cred)
+	f.killRequests = append(f.killRequests, k)
+	return f.killResults, f.logCall("kill jobs", cred)
 }
 
 func (f *fake) UpdateNodes(_ context.Context, cred model.Credential, u *model.NodeUpdate) error {
 	f.nodeUpdates = append(f.nodeUpdates, u)
-	return f.changed("update node "+u.Names, cred)
+	return f.logChange("update node "+u.Names, cred)
 }
 
 func (f *fake) CreateNode(_ context.Context, cred model.Credential, line string) error {
-	return f.changed("create node "+line, cred)
+	return f.logChange("create node "+line, cred)
 }
 
 func (f *fake) DeleteNodes(_ context.Context, cred model.Credential, names string) error {
-	return f.changed("delete node "+names, cred)
+	return f.logChange("delete node "+names, cred)
 }
 
 func (f *fake) DeleteReservation(_ context.Context, cred model.Credential, name string) error {
-	return f.changed("delete reservation "+name, cred)
+	return f.logChange("delete reservation "+name, cred)
 }
 
 func (f *fake) Reconfigure(_ context.Context, cred model.Credential) error {
-	return f.changed("reconfigure", cred)
+	return f.logChange("reconfigure", cred)
 }
 
-// changed returns the error of a change.
-func (f *fake) changed(call string, cred model.Credential) error {
-	if err := f.asked(call, cred); err != nil {
+// logChange returns the error of a change.
+func (f *fake) logChange(call string, cred model.Credential) error {
+	if err := f.logCall(call, cred); err != nil {
 		return err
 	}
 	return f.submitErr
@@ -219,8 +221,8 @@ func (f *fake) changed(call string, cred model.Credential) error {
 
 func (f *fake) Kill(_ context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error {
 	f.cancelled = append(f.cancelled, id)
-	f.killed = append(f.killed, [2]uint16{signal, uint16(flags)})
-	return f.asked("cancel", cred)
+	f.killArgs = append(f.killArgs, [2]uint16{signal, uint16(flags)})
+	return f.logCall("cancel", cred)
 }
 
 func (f *fake) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {
@@ -230,7 +232,7 @@ func (f *fake) KillEach(ctx context.Context, cred model.Credential, id string, s
 func (f *fake) Release(context.Context, model.Credential) string { return f.release }
 
 func (f *fake) Stats(_ context.Context, cred model.Credential) (*model.ControllerStats, error) {
-	return &f.counts, f.asked("diag", cred)
+	return &f.counts, f.logCall("diag", cred)
 }
 
 // accounts is a fake in the role of an accounting daemon. It has a type of its
@@ -239,7 +241,7 @@ func (f *fake) Stats(_ context.Context, cred model.Credential) (*model.Controlle
 type accounts struct{ *fake }
 
 func (a accounts) Stats(_ context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
-	return &a.stats, a.pings, a.asked("stats", cred)
+	return &a.stats, a.pings, a.logCall("stats", cred)
 }
 
 func eachOf[T any](list []T, each func(*T) error, end error) error {
@@ -317,6 +319,6 @@ func serve(t *testing.T, cfg Config, r *http.Request) *httptest.ResponseRecorder
 	w := httptest.NewRecorder()
 	h := New(cfg).(*handler)
 	h.ServeHTTP(w, r)
-	asDocumented(t, h, r, w)
+	checkDocumented(t, h, r, w)
 	return w
 }

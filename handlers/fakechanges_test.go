@@ -19,7 +19,7 @@ type changes struct {
 // record stores a change to the named object.
 func record[T any](f *fake, list *[]*T, u *T, call, name string, cred model.Credential) error {
 	*list = append(*list, u)
-	if err := f.changed(call+" "+name, cred); err != nil {
+	if err := f.logChange(call+" "+name, cred); err != nil {
 		return err
 	}
 	return f.refusals[name]
@@ -64,13 +64,13 @@ func (f *fake) Configuration(_ context.Context, cred model.Credential, since mod
 		Numbers:     map[string]uint64{"slurmctld_port": 6817, "max_mem_per_cpu": 512 | model.MemPerCPU, "priority_decay_hl": 604800, "slurmctld_debug": 3, "health_check_node_state": 0x1ff, "epilog_timeout": 0xfffe, "task_plugin_param": 0x4},
 		Lists:       map[string][]string{"control_machine": {"c1", "c2"}, "control_addr": {"10.0.0.1", ""}, "prolog": {"/p"}},
 		JobDefaults: []model.JobDefault{{Type: 1, Value: 4}},
-	}, f.asked("conf", cred)
+	}, f.logCall("conf", cred)
 }
 
 func (f *fake) DeletePartition(_ context.Context, cred model.Credential, name string) error {
-	return f.changed("delete partition "+name, cred)
+	return f.logChange("delete partition "+name, cred)
 }
 
 func (f *fake) ResourceLayout(_ context.Context, cred model.Credential, id uint32) ([]model.ResourceLayout, error) {
-	return f.layout, f.changed("resources", cred)
+	return f.layout, f.logChange("resources", cred)
 }

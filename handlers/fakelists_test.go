@@ -10,33 +10,33 @@ import (
 
 func (f *fake) Reservations(_ context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (model.Time, error) {
 	f.queries = append(f.queries, q)
-	if err := f.asked("reservations", cred); err != nil {
+	if err := f.logCall("reservations", cred); err != nil {
 		return 0, err
 	}
-	return f.lastUpdate, eachOf(f.reservations, each, f.midway)
+	return f.lastUpdate, eachOf(f.reservations, each, f.midwayErr)
 }
 
 func (f *fake) Reservation(_ context.Context, cred model.Credential, name string, q model.Query) (*model.Reservation, model.Time, error) {
 	f.queries = append(f.queries, q)
-	if err := f.asked("reservation "+name, cred); err != nil {
+	if err := f.logCall("reservation "+name, cred); err != nil {
 		return nil, 0, err
 	}
-	return found(f.reservations, func(r *model.Reservation) string { return r.Name }, name, f.lastUpdate, 2053)
+	return findByName(f.reservations, func(r *model.Reservation) string { return r.Name }, name, f.lastUpdate, 2053)
 }
 
 func (f *fake) Licenses(_ context.Context, cred model.Credential, q model.Query, each func(*model.License) error) (model.Time, error) {
 	f.queries = append(f.queries, q)
-	if err := f.asked("licenses", cred); err != nil {
+	if err := f.logCall("licenses", cred); err != nil {
 		return 0, err
 	}
-	return f.lastUpdate, eachOf(f.licenses, each, f.midway)
+	return f.lastUpdate, eachOf(f.licenses, each, f.midwayErr)
 }
 
 func (f *fake) Shares(_ context.Context, cred model.Credential, accounts, users []string, each func([]string, *model.Share) error) (model.SharesTotals, error) {
-	f.shareOf = append(f.shareOf, [2][]string{accounts, users})
-	if err := f.asked("shares", cred); err != nil {
+	f.shareQueries = append(f.shareQueries, [2][]string{accounts, users})
+	if err := f.logCall("shares", cred); err != nil {
 		return model.SharesTotals{}, err
 	}
 	totals := model.SharesTotals{TRESNames: f.tresNames, Shares: f.totalShares}
-	return totals, eachOf(f.shares, func(s *model.Share) error { return each(f.tresNames, s) }, f.midway)
+	return totals, eachOf(f.shares, func(s *model.Share) error { return each(f.tresNames, s) }, f.midwayErr)
 }

@@ -16,9 +16,9 @@ type writer interface {
 	Capacity() int
 }
 
-// maxKept is the maximum size of a buffer that is kept for the next answer, so
+// maxPooled is the maximum size of a buffer that is kept for the next answer, so
 // that a job with a very long text does not occupy memory permanently.
-const maxKept = 256 << 10
+const maxPooled = 256 << 10
 
 // formats holds the writers of each format for reuse.
 type formats struct{ json, yaml sync.Pool }
@@ -37,16 +37,16 @@ func (f *formats) pool(media string) *sync.Pool {
 	return &f.json
 }
 
-// take returns a writer of media that writes to w.
-func (f *formats) take(media string, w io.Writer) writer {
+// get returns a writer of media that writes to w.
+func (f *formats) get(media string, w io.Writer) writer {
 	out := f.pool(media).Get().(writer)
 	out.Reset(w)
 	return out
 }
 
-// give returns a writer for reuse.
-func (f *formats) give(media string, out writer) {
-	if out.Reset(nil); out.Capacity() <= maxKept {
+// put returns a writer for reuse.
+func (f *formats) put(media string, out writer) {
+	if out.Reset(nil); out.Capacity() <= maxPooled {
 		f.pool(media).Put(out)
 	}
 }

@@ -29,19 +29,19 @@ type routeView struct {
 	view     schema.View
 }
 
-// givenFields lists the fields that a body sets, such as "job/time_limit", each
+// bodyFields lists the fields that a body sets, such as "job/time_limit", each
 // once. It lists only fields of the body's table, and no values, because values
 // may be secret. The names of fields in lists of records have no indexes.
-func givenFields(shape *schema.Shape, doc *schema.Value) []string {
+func bodyFields(shape *schema.Shape, doc *schema.Value) []string {
 	var list []string
-	walkGiven(shape, doc, "", &list)
+	walkFields(shape, doc, "", &list)
 	return list
 }
 
-func walkGiven(shape *schema.Shape, doc *schema.Value, at string, list *[]string) {
+func walkFields(shape *schema.Shape, doc *schema.Value, at string, list *[]string) {
 	if shape.Kind == "array" && doc.Kind == schema.Array && isRecord(shape.Items) && len(doc.Items) > 0 { // an empty list removes existing elements, so it is a value
 		for i := range doc.Items {
-			walkGiven(shape.Items, &doc.Items[i], at, list)
+			walkFields(shape.Items, &doc.Items[i], at, list)
 		}
 		return
 	}
@@ -55,7 +55,7 @@ func walkGiven(shape *schema.Shape, doc *schema.Value, at string, list *[]string
 		m := &doc.Items[i]
 		k := slices.IndexFunc(shape.Fields, func(p schema.Property) bool { return p.Name == m.Key })
 		if k >= 0 && m.Kind != schema.Null && !shape.Fields[k].Ignored {
-			walkGiven(shape.Fields[k].Shape, m, at+"/"+m.Key, list)
+			walkFields(shape.Fields[k].Shape, m, at+"/"+m.Key, list)
 		}
 	}
 }

@@ -193,32 +193,32 @@ var goldens = []golden{
 	{"bad-parameters", "GET", "/sched/VERSION/nodes?flags=NOPE&update_time=yesterday&colour=red", ""},
 }
 
-// named replaces placeholders in the paths of goldens.
-var named = strings.NewReplacer("{job_id}", "12", "{node_name}", "n2", "{partition_name}", "long", "{reservation_name}", "weekly",
+// placeholders replaces placeholders in the paths of goldens.
+var placeholders = strings.NewReplacer("{job_id}", "12", "{node_name}", "n2", "{partition_name}", "long", "{reservation_name}", "weekly",
 	"{account_name}", "lab", "{name}", "bob", "{qos}", "fast", "{cluster_name}", "demo", "{id}", "k")
 
 // allGoldens returns goldens, and one more for each endpoint that they don't
 // request.
 func allGoldens(t *testing.T) []golden {
 	list := slices.Clone(goldens)
-	asked := askedBy(t, goldens)
+	requested := requestedEndpoints(t, goldens)
 	for _, e := range api.Endpoints {
-		if !asked[e] {
-			url := "/" + e.Segment(schema.Slurm) + "/VERSION/" + named.Replace(strings.TrimSuffix(e.Path, "/"))
+		if !requested[e] {
+			url := "/" + e.Segment(schema.Slurm) + "/VERSION/" + placeholders.Replace(strings.TrimSuffix(e.Path, "/"))
 			list = append(list, golden{e.Segment(schema.Sched) + "-" + strings.ReplaceAll(e.ID, "_", "-"), e.Method, url, ""})
 		}
 	}
 	return list
 }
 
-// askedBy returns the endpoints to which the given goldens send requests.
-func askedBy(t *testing.T, list []golden) map[*api.Endpoint]bool {
+// requestedEndpoints returns the endpoints to which the given goldens send requests.
+func requestedEndpoints(t *testing.T, list []golden) map[*api.Endpoint]bool {
 	t.Helper()
 	cfg := config(demo())
 	cfg.Parsers, cfg.Content = feature.AllParsers(), feature.Controller|feature.Accounting
 	h := &handler{Config: cfg}
 	rt := newRouter(h.routes(), h.pages(), cfg)
-	asked := map[*api.Endpoint]bool{}
+	requested := map[*api.Endpoint]bool{}
 	for _, g := range list {
 		for _, v := range api.Versions {
 			r, err := http.NewRequest(g.method, g.path(v), nil)
@@ -226,11 +226,11 @@ func askedBy(t *testing.T, list []golden) map[*api.Endpoint]bool {
 				t.Fatal(err)
 			}
 			if m := rt.find(r); m.route != nil {
-				asked[m.route.Endpoint] = true
+				requested[m.route.Endpoint] = true
 			}
 		}
 	}
-	return asked
+	return requested
 }
 
 func (g golden) path(v schema.Version) string {
@@ -348,7 +348,7 @@ func TestEveryKindHasAStatus(t *testing.T) {
 // without a body, which is not an error.
 func TestUnchanged(t *testing.T) {
 	f := demo()
-	f.midway = &errs.Error{Kind: errs.Unchanged, Message: "nothing has changed since that time", Number: 1900}
+	f.midwayErr = &errs.Error{Kind: errs.Unchanged, Message: "nothing has changed since that time", Number: 1900}
 	f.jobs, f.nodes = nil, nil
 	f.partitions, f.reservations, f.licenses = nil, nil, nil
 	for _, path := range []string{"/sched/v0.0.42/jobs", "/sched/v0.0.42/nodes", "/sched/v0.0.42/partitions", "/sched/v0.0.42/reservations", "/sched/v0.0.42/licenses"} {

@@ -35,7 +35,7 @@ type Config struct {
 	Controller Controller
 	Accounting Accounting // nil if accounting is not in use; then its paths do not exist
 	Auth       auth.Options
-	Judge      *auth.Judge      // verifies credentials; nil if only the daemons verify them
+	Verifier   *auth.Judge      // verifies credentials; nil if only the daemons verify them
 	Names      api.Names        // served spellings
 	Parsers    []feature.Parser // served API versions and their options; nil for all
 	Content    feature.Content  // served paths; 0 for all
@@ -47,7 +47,7 @@ type Config struct {
 	Users      api.Users        // nil if users are shown by number
 	Resolver   Resolver         // looks up ids of names; nil if no name can be resolved
 	ErrorText  func(int) string // returns Slurm's text for its error numbers; nil for the number
-	Sized      bool             // every answer announces its length; otherwise only those to HTTP/1.0
+	SendLength bool             // every answer announces its length; otherwise only those to HTTP/1.0
 	Memory     Memory           // for large bodies and stored answers; nil for no limit
 	MaxBody    int64            // maximum length of a request's body; 0 if no body is allowed
 	ReadBody   time.Duration    // timeout of a body that makes no progress
@@ -57,7 +57,7 @@ type Config struct {
 	Log        *slog.Logger     // nil for no log
 
 	// If Observe is not nil, it is called for each request after the answer.
-	Observe func(Observed)
+	Observe func(Observation)
 
 	// Ready returns the reasons why new requests should go to another gateway.
 	// If Ready is nil, there are none.
@@ -67,9 +67,9 @@ type Config struct {
 	// refused. If it is nil, all requests are admitted.
 	Admit func(ctx context.Context, who string) error
 
-	// HasLeft reports whether the client of a request has shut down its sending
-	// side. HasLeft is nil if this can't be determined.
-	HasLeft func(ctx context.Context) bool
+	// HalfClosed reports whether the client of a request has shut down its sending
+	// side. HalfClosed is nil if this can't be determined.
+	HalfClosed func(ctx context.Context) bool
 }
 
 // New returns the handler of all requests.
@@ -88,23 +88,23 @@ func newHandler(cfg Config) *handler {
 	if cfg.ErrorText == nil {
 		cfg.ErrorText = strconv.Itoa
 	}
-	if cfg.Judge == nil {
-		cfg.Judge = new(auth.Judge)
+	if cfg.Verifier == nil {
+		cfg.Verifier = new(auth.Judge)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	h := &handler{Config: cfg, formats: newFormats(cfg.JSON, cfg.YAML), parsing: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
-	h.document.collect = sync.OnceValues(func() (*openapi.Document, error) { return openapi.New(h.described()) })
+	h := &handler{Config: cfg, formats: newFormats(cfg.JSON, cfg.YAML), parseSlots: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
+	h.document.collect = sync.OnceValues(func() (*openapi.Document, error) { return openapi.New(h.documentOptions()) })
 	h.router = newRouter(h.routes(), h.pages(), cfg)
 	return h
 }
 
 type handler struct {
 	Config
-	router   *router
-	formats  *formats
-	parsing  chan struct{} // has an element for each large body that is being parsed
-	document document
-	shapes   sync.Map // *schema.Shape of request bodies, by routeView
+	router     *router
+	formats    *formats
+	parseSlots chan struct{} // has an element for each large body that is being parsed
+	document   document
+	shapes     sync.Map // *schema.Shape of request bodies, by routeView
 }

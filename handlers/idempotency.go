@@ -56,9 +56,9 @@ const (
 	codeKeyReused  = "idempotency_key_reused"
 )
 
-// takeKey reads the Idempotency-Key of a request, before the body is read. A
-// key is never ignored: if it can't be stored, takeKey refuses the request.
-func (c *call) takeKey() error {
+// readKey reads the Idempotency-Key of a request, before the body is read. A
+// key is never ignored: if it can't be stored, readKey refuses the request.
+func (c *call) readKey() error {
 	values := c.r.Header.Values(api.HeaderKey)
 	switch {
 	case len(values) == 0:
@@ -75,10 +75,10 @@ func (c *call) takeKey() error {
 	return nil
 }
 
-// once submits a job with do. If an earlier request with the same
+// submitOnce submits a job with do. If an earlier request with the same
 // Idempotency-Key has submitted the job, once returns that request's answer
 // instead.
-func once(c *call, do func() (*model.Submitted, error)) (*model.Submitted, error) {
+func submitOnce(c *call, do func() (*model.Submitted, error)) (*model.Submitted, error) {
 	if c.key == "" {
 		return do()
 	}
@@ -88,16 +88,16 @@ func once(c *call, do func() (*model.Submitted, error)) (*model.Submitted, error
 	}
 	switch state {
 	case KeyFresh:
-		return settled(settle, do)
+		return submitAndSettle(settle, do)
 	case KeyAnswered:
-		if submitted := recall(answer); submitted != nil {
+		if submitted := decodeAnswer(answer); submitted != nil {
 			c.w.Header().Set(api.HeaderReplayed, "true")
 			return submitted, nil
 		}
 	case KeyRunning:
 		e := errs.New(errs.Conflict, "a request with this Idempotency-Key is being answered").WithHint("send the same request again in a moment")
 		e.Code = codeInProgress
-		return nil, &Later{e, time.Second}
+		return nil, &RetryAfterError{e, time.Second}
 	case KeyOther:
 		e := errs.New(errs.Invalid, "the Idempotency-Key belongs to a different request; nothing was submitted").
 			WithHint("use a new key for each job").WithSource(api.HeaderKey)
@@ -115,11 +115,11 @@ func once(c *call, do func() (*model.Submitted, error)) (*model.Submitted, error
 // claim claims the key of the request. If another request with the same key is
 // in progress, claim waits for at most keyWait.
 func (c *call) claim() (state KeyState, answer []byte, settle func(KeyState, []byte), err error) {
-	user := fmt.Sprintf("uid %d", c.who.UID)
-	if !c.who.Local {
-		user = fmt.Sprintf("user %q as %q", c.who.Claims.User, c.who.ActAs)
+	user := fmt.Sprintf("uid %d", c.client.UID)
+	if !c.client.Local {
+		user = fmt.Sprintf("user %q as %q", c.client.Claims.User, c.client.ActAs)
 	}
-	k := KeyClaim{Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", user, c.key)), User: sha256.Sum256([]byte(user)), Body: c.sum}
+	k := KeyClaim{Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", user, c.key)), User: sha256.Sum256([]byte(user)), Body: c.requestHash}
 	for pause := keyWait / 64; ; pause *= 2 {
 		state, answer, settle, err = c.h.Keys.Claim(c.ctx, k)
 		if err != nil || state != KeyRunning || pause > keyWait/2 {
@@ -133,23 +133,23 @@ func (c *call) claim() (state KeyState, answer []byte, settle func(KeyState, []b
 	}
 }
 
-// settled submits a job for which a key was claimed, and stores the result.
-func settled(settle func(KeyState, []byte), do func() (*model.Submitted, error)) (submitted *model.Submitted, err error) {
+// submitAndSettle submits a job for which a key was claimed, and stores the result.
+func submitAndSettle(settle func(KeyState, []byte), do func() (*model.Submitted, error)) (submitted *model.Submitted, err error) {
 	state, answer := KeyUnknown, []byte(nil) // stored if do panics
 	defer func() { settle(state, answer) }()
 	submitted, err = do()
 	switch {
 	case err == nil:
-		state, answer = KeyAnswered, remember(submitted)
-	case failed(err).Code != errs.OutcomeUnknown:
+		state, answer = KeyAnswered, encodeAnswer(submitted)
+	case failureResult(err).Code != errs.OutcomeUnknown:
 		state = KeyNotDone
 	}
 	return submitted, err
 }
 
-// keptAnswer is the stored form of an answer. A gateway may read answers that
+// storedAnswer is the stored form of an answer. A gateway may read answers that
 // another release has stored.
-type keptAnswer struct {
+type storedAnswer struct {
 	Version int     `json:"v"`
 	Job     uint32  `json:"job"`
 	SLUID   uint64  `json:"sluid,omitempty"`
@@ -159,11 +159,11 @@ type keptAnswer struct {
 	Message string  `json:"msg,omitempty"`
 }
 
-const keptVersion = 1
+const storedVersion = 1
 
-// remember encodes s for Keys. It truncates a message that is too long.
-func remember(s *model.Submitted) []byte {
-	k := keptAnswer{Version: keptVersion, Job: s.StepID.JobID, SLUID: s.StepID.SLUID, Code: s.ErrorCode, Message: s.UserMessage}
+// encodeAnswer encodes s for Keys. It truncates a message that is too long.
+func encodeAnswer(s *model.Submitted) []byte {
+	k := storedAnswer{Version: storedVersion, Job: s.StepID.JobID, SLUID: s.StepID.SLUID, Code: s.ErrorCode, Message: s.UserMessage}
 	if s.StepID.Step.Set {
 		k.Step = &s.StepID.Step.Number
 	}
@@ -179,10 +179,10 @@ func remember(s *model.Submitted) []byte {
 	}
 }
 
-// recall decodes the result of remember. It returns nil for any other bytes.
-func recall(b []byte) *model.Submitted {
-	var k keptAnswer
-	if err := json.Unmarshal(b, &k); err != nil || k.Version != keptVersion || k.Job == 0 {
+// decodeAnswer decodes the result of remember. It returns nil for any other bytes.
+func decodeAnswer(b []byte) *model.Submitted {
+	var k storedAnswer
+	if err := json.Unmarshal(b, &k); err != nil || k.Version != storedVersion || k.Job == 0 {
 		return nil
 	}
 	s := &model.Submitted{StepID: model.StepID{JobID: k.Job, SLUID: k.SLUID}, ErrorCode: k.Code, UserMessage: k.Message}

@@ -17,9 +17,9 @@ import (
 
 // keyMemory stores keys like the auditor.
 type keyMemory struct {
-	states  map[[32]byte]*keyEntry
-	claims  []KeyClaim
-	refuses error
+	states map[[32]byte]*keyEntry
+	claims []KeyClaim
+	err    error
 }
 
 type keyEntry struct {
@@ -30,8 +30,8 @@ type keyEntry struct {
 
 func (m *keyMemory) Claim(_ context.Context, k KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {
 	m.claims = append(m.claims, k)
-	if m.refuses != nil {
-		return 0, nil, nil, m.refuses
+	if m.err != nil {
+		return 0, nil, nil, m.err
 	}
 	switch e := m.states[k.Key]; {
 	case e == nil || e.state == KeyNotDone:
@@ -104,7 +104,7 @@ func TestIdempotencyKey(t *testing.T) {
 					t.Error(d)
 				}
 			}
-			if again := len(log.changes) > intents; again != (second.Code == 200 && !replayed) {
+			if logged := len(log.changes) > intents; logged != (second.Code == 200 && !replayed) {
 				t.Errorf("%d intents, then %d", intents, len(log.changes))
 			}
 		})
@@ -139,7 +139,7 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 	tests := []struct {
 		name   string
 		keys   []string
-		keeps  Keys
+		store  Keys
 		status int
 	}{
 		{"empty", []string{""}, new(keyMemory), 400},
@@ -149,13 +149,13 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 		{"not ASCII", []string{"schlüssel"}, new(keyMemory), 400},
 		{"two", []string{"a", "a"}, new(keyMemory), 400},
 		{"none are kept", []string{"a"}, nil, 501},
-		{"none can be kept now", []string{"a"}, &keyMemory{refuses: errs.New(errs.Unavailable, "gone")}, 503},
+		{"none can be kept now", []string{"a"}, &keyMemory{err: errs.New(errs.Unavailable, "gone")}, 503},
 		{"no room", []string{"a"}, full{}, 503},
 	}
 	for _, tt := range tests {
 		f := demo()
 		cfg := config(f)
-		cfg.Keys = tt.keeps
+		cfg.Keys = tt.store
 		w := serve(t, cfg, keyed(keyedBody, tt.keys...))
 		if w.Code != tt.status || (len(f.submitted) > 0) != (tt.status == 200) || (w.Header().Get("Retry-After") != "") != (tt.status == 503) {
 			t.Errorf("%s: %d %v %s", tt.name, w.Code, w.Header(), w.Body)
@@ -177,12 +177,12 @@ func (full) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, [
 
 // busy answers KeyRunning to claims until it has counted left down to 0.
 type busy struct {
-	left int
+	remaining int
 	keyMemory
 }
 
 func (b *busy) Claim(ctx context.Context, k KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {
-	if b.left--; b.left >= 0 {
+	if b.remaining--; b.remaining >= 0 {
 		return KeyRunning, nil, nil, nil
 	}
 	return b.keyMemory.Claim(ctx, k)
@@ -191,11 +191,11 @@ func (b *busy) Claim(ctx context.Context, k KeyClaim) (KeyState, []byte, func(Ke
 // TestIdempotencyKeyInProgress checks that a request waits for another request
 // with the same key, but not for long.
 func TestIdempotencyKeyInProgress(t *testing.T) {
-	for left, want := range map[int]int{3: 200, 1000: 409} {
+	for busyClaims, want := range map[int]int{3: 200, 1000: 409} {
 		synctest.Test(t, func(t *testing.T) {
 			f := demo()
 			cfg := config(f)
-			cfg.Keys = &busy{left: left}
+			cfg.Keys = &busy{remaining: busyClaims}
 			w := serve(t, cfg, keyed(keyedBody, "k"))
 			if w.Code != want || want == 409 && (w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), codeInProgress)) {
 				t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
@@ -210,7 +210,7 @@ func TestIdempotencyKeyPanics(t *testing.T) {
 	var got KeyState
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = settled(func(s KeyState, _ []byte) { got = s }, func() (*model.Submitted, error) { panic("x") })
+		_, _ = submitAndSettle(func(s KeyState, _ []byte) { got = s }, func() (*model.Submitted, error) { panic("x") })
 	}()
 	if got != KeyUnknown {
 		t.Errorf("state %d", got)
@@ -224,20 +224,20 @@ func TestRemember(t *testing.T) {
 		{StepID: model.StepID{JobID: 1}},
 		{StepID: model.StepID{JobID: 7, SLUID: 1 << 63, Step: model.Some[uint32](0xfffffffb), HetComponent: model.Some[uint32](0)}, ErrorCode: 2045, UserMessage: "lua: ü\n"},
 	} {
-		if d := cmp.Diff(s, recall(remember(s))); d != "" {
+		if d := cmp.Diff(s, decodeAnswer(encodeAnswer(s))); d != "" {
 			t.Error(d)
 		}
 	}
-	long := remember(&model.Submitted{StepID: model.StepID{JobID: 7}, UserMessage: strings.Repeat("\x01ü", 4000)})
-	if got := recall(long); len(long) > MaxKept || got == nil || len(got.UserMessage) < 200 {
+	long := encodeAnswer(&model.Submitted{StepID: model.StepID{JobID: 7}, UserMessage: strings.Repeat("\x01ü", 4000)})
+	if got := decodeAnswer(long); len(long) > MaxKept || got == nil || len(got.UserMessage) < 200 {
 		t.Errorf("%d bytes, %+v", len(long), got)
 	}
 	for _, bad := range []string{"", "{}", `{"v":2,"job":7}`, `{"v":1}`, `{"v":1,"job":-1}`} {
-		if s := recall([]byte(bad)); s != nil {
+		if s := decodeAnswer([]byte(bad)); s != nil {
 			t.Errorf("%s is %+v", bad, s)
 		}
 	}
-	if _, err := once(&call{key: "k", h: newHandler(Config{Keys: answered{}})}, nil); failed(err).Code != errs.OutcomeUnknown {
+	if _, err := submitOnce(&call{key: "k", h: newHandler(Config{Keys: answered{}})}, nil); failureResult(err).Code != errs.OutcomeUnknown {
 		t.Error(err)
 	}
 }

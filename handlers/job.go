@@ -16,7 +16,7 @@ func (h *handler) getJobs(c *call, p *api.ListParams) error {
 	body := api.JobsAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
 		row := api.JobRow{Users: h.Users}
-		times, err := h.Controller.Jobs(c.ctx, c.cred, p.Or(everything), func(j *model.Job) error {
+		times, err := h.Controller.Jobs(c.ctx, c.cred, p.Or(defaultShowFlags), func(j *model.Job) error {
 			row.Job = j
 			return each(&row)
 		})
@@ -30,12 +30,12 @@ func (h *handler) getJobs(c *call, p *api.ListParams) error {
 // unless the request names a task or component. Records are passed on one at a
 // time, because an array may have a million records.
 func (h *handler) getJob(c *call, p *api.JobParams) error {
-	what, is := partOf(p.Job)
+	name, matches := partOf(p.Job)
 	body := api.JobsAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
 		row := api.JobRow{Users: h.Users}
-		times, err := h.Controller.Job(c.ctx, c.cred, p.Job.JobID, p.Or(everything), func(j *model.Job) error {
-			if !is(j) {
+		times, err := h.Controller.Job(c.ctx, c.cred, p.Job.JobID, p.Or(defaultShowFlags), func(j *model.Job) error {
+			if !matches(j) {
 				return nil
 			}
 			row.Job = j
@@ -43,7 +43,7 @@ func (h *handler) getJob(c *call, p *api.JobParams) error {
 		})
 		body.LastUpdate, body.LastBackfill = times.LastUpdate, times.LastBackfill
 		if err == nil && row.Job == nil {
-			missing := errs.New(errs.NotFound, "there is no %s", what)
+			missing := errs.New(errs.NotFound, "there is no %s", name)
 			missing.Number = invalidJobID
 			err = missing.WithSource(inPath + "job_id")
 		}
@@ -56,22 +56,22 @@ func (h *handler) getJob(c *call, p *api.JobParams) error {
 // requested part of an array or heterogeneous job, and the name of this part
 // for errors. A task without a job of its own belongs to the common record of
 // all pending tasks, as in the output of "scontrol show job 12_3".
-func partOf(named model.JobSelection) (what string, is func(*model.Job) bool) {
-	switch task, offset := named.ArrayTaskID, named.HetOffset; {
+func partOf(job model.JobSelection) (name string, matches func(*model.Job) bool) {
+	switch task, offset := job.ArrayTaskID, job.HetOffset; {
 	case task.Set:
-		what = fmt.Sprintf("job %d with a task %d", named.JobID, task.Number)
-		is = func(j *model.Job) bool {
-			waiting := api.ArrayTasks(j)
-			of := j.ArrayJobID == named.JobID || j.StepID.JobID == named.JobID // Slurm's commands accept either number
-			return of && (j.ArrayTaskID == task || waiting.Has(int(task.Number)))
+		name = fmt.Sprintf("job %d with a task %d", job.JobID, task.Number)
+		matches = func(j *model.Job) bool {
+			pending := api.ArrayTasks(j)
+			sameArray := j.ArrayJobID == job.JobID || j.StepID.JobID == job.JobID // Slurm's commands accept either number
+			return sameArray && (j.ArrayTaskID == task || pending.Has(int(task.Number)))
 		}
 	case offset.Set:
-		what = fmt.Sprintf("job %d with a component %d", named.JobID, offset.Number)
-		is = func(j *model.Job) bool { return j.HetJobID == named.JobID && j.HetJobOffset == offset.Number }
+		name = fmt.Sprintf("job %d with a component %d", job.JobID, offset.Number)
+		matches = func(j *model.Job) bool { return j.HetJobID == job.JobID && j.HetJobOffset == offset.Number }
 	default:
-		what, is = fmt.Sprintf("job %d", named.JobID), func(*model.Job) bool { return true }
+		name, matches = fmt.Sprintf("job %d", job.JobID), func(*model.Job) bool { return true }
 	}
-	return what, is
+	return name, matches
 }
 
 // invalidJobID is Slurm's error number for a job that does not exist.
@@ -85,7 +85,7 @@ func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 		if len(list) == 0 { // a controller lists only failures
 			return Result{Objects: p.Job}
 		}
-		return signalled(list)
+		return signalResult(list)
 	})
 	if err != nil {
 		return err

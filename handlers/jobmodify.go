@@ -65,11 +65,11 @@ func (h *handler) modifyJobs(c *call, jobs []model.JobSelection, names []string,
 				err = errs.New(errs.NotFound, "there is no such job")
 			}
 			if err != nil {
-				return nil, nothingKept(aboutNamed(err, "job", names[i], source))
+				return nil, annotateUnchanged(annotateNamed(err, "job", names[i], source))
 			}
 			all = append(all, changed...)
 		}
 		return all, nil
 	})
-	return h.removed(c, api.JobModified, changed, err)
+	return h.answerRemoval(c, api.JobModified, changed, err)
 }

@@ -26,13 +26,13 @@ func (h *handler) getJobStates(c *call, p *api.JobStatesParams) error {
 }
 
 // statesOfJobs requests the jobs themselves and extracts their states.
-func (h *handler) statesOfJobs(c *call, wanted []model.JobSelection, each func(*model.JobStateEntry) error) error {
+func (h *handler) statesOfJobs(c *call, selections []model.JobSelection, each func(*model.JobStateEntry) error) error {
 	_, err := h.Controller.Jobs(c.ctx, c.cred, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
 		s := model.JobStateEntry{JobID: j.StepID.JobID, ArrayJobID: j.ArrayJobID, HetJobID: j.HetJobID, State: j.State}
 		if s.ArrayJobID != 0 {
 			s.ArrayTaskID, s.ArrayTasks, s.HetJobID = j.ArrayTaskID, api.ArrayTasks(j), 0
 		}
-		if len(wanted) > 0 && !slices.ContainsFunc(wanted, func(w model.JobSelection) bool { return w.Has(&s) }) {
+		if len(selections) > 0 && !slices.ContainsFunc(selections, func(w model.JobSelection) bool { return w.Has(&s) }) {
 			return nil
 		}
 		return each(&s)

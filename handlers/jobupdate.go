@@ -32,20 +32,20 @@ func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
 	dropTokens(c, desc, "#/")
 	results, err := change(c, p.Job, func() ([]model.TaskResult, error) {
 		return h.Controller.UpdateJob(c.ctx, c.cred, p.Job, desc)
-	}, func(list []model.TaskResult) Result { return tasksChanged(p.Job, list) })
+	}, func(list []model.TaskResult) Result { return tasksResult(p.Job, list) })
 	switch {
 	case errs.KindOf(err) == errs.Denied && !desc.UserID.Set, errs.KindOf(err) == errs.NotFound:
-		return aboutNamed(err, "job", p.Job, inPath+"job_id") // the error is about the existing job
+		return annotateNamed(err, "job", p.Job, inPath+"job_id") // the error is about the existing job
 	case err != nil:
-		return c.aboutJob(err, desc, "#/")
+		return c.annotateJob(err, desc, "#/")
 	}
 	c.warnOfTasks(results)
 	return send(c, http.StatusOK, api.Updated, &api.UpdatedAnswer{Job: p.Job, Results: results, Envelope: c.envelope()})
 }
 
-// tasksChanged returns the result of a change to a job. The change may have
+// tasksResult returns the result of a change to a job. The change may have
 // failed for some tasks.
-func tasksChanged(job string, list []model.TaskResult) Result {
+func tasksResult(job string, list []model.TaskResult) Result {
 	r := Result{Objects: job}
 	for _, t := range list {
 		if t.Code == 0 {

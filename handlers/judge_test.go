@@ -23,8 +23,8 @@ var (
 	errDown   = &errs.Error{Kind: errs.Unavailable, Message: "the daemon can't be reached"}
 )
 
-// verified returns the number of requests to f to verify a credential.
-func verified(f *fake) (n int) {
+// verifyCount returns the number of requests to f to verify a credential.
+func verifyCount(f *fake) (n int) {
 	for _, call := range f.calls {
 		if call == "verify" {
 			n++
@@ -67,7 +67,7 @@ func TestJudgedFirst(t *testing.T) {
 		{"health", "GET", "/healthz", "", nil, 200, 200},
 	}
 	for _, tt := range tests {
-		for _, who := range []struct {
+		for _, client := range []struct {
 			name   string
 			change func(*http.Request, *fake)
 			calls  []string // permitted calls of the daemon
@@ -75,12 +75,12 @@ func TestJudgedFirst(t *testing.T) {
 			{"known", func(*http.Request, *fake) {}, nil},
 			{"nobody", func(r *http.Request, _ *fake) { r.Header.Del("X-SCHED-USER-TOKEN") }, nil},
 			{"garbage", func(r *http.Request, _ *fake) { r.Header.Set("X-SCHED-USER-TOKEN", "a.b.c") }, nil},
-			{"forged", func(_ *http.Request, f *fake) { f.fails = errForged }, []string{"verify"}},
+			{"forged", func(_ *http.Request, f *fake) { f.callErr = errForged }, []string{"verify"}},
 		} {
-			t.Run(tt.name+", "+who.name, func(t *testing.T) {
+			t.Run(tt.name+", "+client.name, func(t *testing.T) {
 				f, want := demo(), tt.unknown
 				r := request(tt.method, tt.path, tt.body)
-				if who.name == "known" {
+				if client.name == "known" {
 					want = tt.known
 				} else if tt.body != "" {
 					r.Body = untouched{t}
@@ -88,7 +88,7 @@ func TestJudgedFirst(t *testing.T) {
 				if tt.change != nil {
 					tt.change(r)
 				}
-				who.change(r, f)
+				client.change(r, f)
 				w := serve(t, config(f), r)
 				if w.Code != want {
 					t.Fatalf("status %d, want %d: %s", w.Code, want, w.Body)
@@ -99,7 +99,7 @@ func TestJudgedFirst(t *testing.T) {
 					}
 					return
 				}
-				if d := cmp.Diff(who.calls, f.calls); d != "" {
+				if d := cmp.Diff(client.calls, f.calls); d != "" {
 					t.Errorf("calls: %s", d)
 				}
 				if tt.body != "" && w.Header().Get("Connection") != "close" {
@@ -118,8 +118,8 @@ func TestWordCounts(t *testing.T) {
 	cfg := config(ctl)
 	cfg.Accounting = accounts{dbd}
 	cfg.Auth.Now = func() time.Time { return clock }
-	cfg.Judge = &auth.Judge{Now: cfg.Auth.Now}
-	ask := func(path, name string) int {
+	cfg.Verifier = &auth.Judge{Now: cfg.Auth.Now}
+	get := func(path, name string) int {
 		r := request(http.MethodGet, path, "")
 		if name != "" {
 			r.Header.Set("X-SCHED-USER-NAME", name)
@@ -128,15 +128,15 @@ func TestWordCounts(t *testing.T) {
 	}
 	const nodes, diag = "/sched/v0.0.42/nodes", "/scheddb/v0.0.42/diag"
 	for range 100 {
-		if code := ask(nodes, ""); code != 200 {
+		if code := get(nodes, ""); code != 200 {
 			t.Fatalf("status %d", code)
 		}
 	}
-	if n := verified(ctl); n != 1 {
+	if n := verifyCount(ctl); n != 1 {
 		t.Errorf("the controller verified tokens %d times for 100 requests", n)
 	}
 	steps := []struct {
-		what       string
+		title      string
 		path, name string
 		after      time.Duration
 		ctl, dbd   int // total number of verifications
@@ -152,11 +152,11 @@ func TestWordCounts(t *testing.T) {
 	}
 	for _, s := range steps {
 		clock = clock.Add(s.after)
-		if code := ask(s.path, s.name); code != 200 {
-			t.Errorf("%s: status %d", s.what, code)
+		if code := get(s.path, s.name); code != 200 {
+			t.Errorf("%s: status %d", s.title, code)
 		}
-		if verified(ctl) != s.ctl || verified(dbd) != s.dbd {
-			t.Errorf("%s: verified %d times by the controller and %d by the accounting daemon, want %d and %d", s.what, verified(ctl), verified(dbd), s.ctl, s.dbd)
+		if verifyCount(ctl) != s.ctl || verifyCount(dbd) != s.dbd {
+			t.Errorf("%s: verified %d times by the controller and %d by the accounting daemon, want %d and %d", s.title, verifyCount(ctl), verifyCount(dbd), s.ctl, s.dbd)
 		}
 	}
 }
@@ -181,11 +181,11 @@ func TestOneDaemonDown(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var log bytes.Buffer
 			ctl, dbd := demo(), demo()
-			ctl.fails, dbd.fails = tt.ctl, tt.dbd
+			ctl.callErr, dbd.callErr = tt.ctl, tt.dbd
 			cfg := config(ctl)
 			cfg.Accounting = accounts{dbd}
-			cfg.Judge = new(auth.Judge)
-			cfg.Judge.Now = cfg.Auth.Now
+			cfg.Verifier = new(auth.Judge)
+			cfg.Verifier.Now = cfg.Auth.Now
 			cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 			for path, want := range map[string]int{"/sched/v0.0.42/nodes": tt.nodes, "/scheddb/v0.0.42/diag": tt.acc} {
 				log.Reset()
@@ -216,13 +216,13 @@ func TestAfterAChangeOfKey(t *testing.T) {
 	f, clock := demo(), now
 	cfg := config(f)
 	cfg.Auth.Now = func() time.Time { return clock }
-	cfg.Judge = &auth.Judge{Now: cfg.Auth.Now}
-	ask := func(method, path, body string) int { return serve(t, cfg, request(method, path, body)).Code }
-	bad := func() int { return ask(http.MethodPost, "/sched/v0.0.42/job/submit", "{") }
+	cfg.Verifier = &auth.Judge{Now: cfg.Auth.Now}
+	do := func(method, path, body string) int { return serve(t, cfg, request(method, path, body)).Code }
+	bad := func() int { return do(http.MethodPost, "/sched/v0.0.42/job/submit", "{") }
 	if got := bad(); got != 400 {
 		t.Fatalf("before: %d", got)
 	}
-	f.fails = errForged
+	f.callErr = errForged
 	clock = clock.Add(59 * time.Second)
 	if got := bad(); got != 400 {
 		t.Errorf("within the minute: %d", got)
@@ -231,17 +231,17 @@ func TestAfterAChangeOfKey(t *testing.T) {
 	if got := bad(); got != 401 {
 		t.Errorf("after it: %d", got)
 	}
-	f.fails = nil
+	f.callErr = nil
 	clock = clock.Add(time.Second) // the refusal is remembered for a second
 	if got := bad(); got != 400 {
 		t.Fatalf("with the old key again: %d", got)
 	}
-	f.fails = errForged
-	if got := ask(http.MethodGet, "/sched/v0.0.42/nodes", ""); got != 401 {
+	f.callErr = errForged
+	if got := do(http.MethodGet, "/sched/v0.0.42/nodes", ""); got != 401 {
 		t.Errorf("the daemon's refusal became %d", got)
 	}
 	f.calls = nil
-	if got := bad(); got != 401 || verified(f) != 1 {
+	if got := bad(); got != 401 || verifyCount(f) != 1 {
 		t.Errorf("after its refusal: %d, asked %v", got, f.calls)
 	}
 }
@@ -252,10 +252,10 @@ func TestRefusedLater(t *testing.T) {
 	var log bytes.Buffer
 	f := demo()
 	cfg := config(f)
-	cfg.Judge = &auth.Judge{Now: cfg.Auth.Now}
+	cfg.Verifier = &auth.Judge{Now: cfg.Auth.Now}
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	serve(t, cfg, request(http.MethodGet, "/sched/v0.0.42/nodes", ""))
-	f.fails = errForged
+	f.callErr = errForged
 	log.Reset()
 	later := serve(t, cfg, request(http.MethodGet, "/sched/v0.0.42/nodes", ""))
 	if !strings.Contains(log.String(), `user=""`) || !strings.Contains(log.String(), "unverified_user=alice") {
@@ -311,7 +311,7 @@ func TestTokenEndsMeanwhile(t *testing.T) {
 	const submit, job = "/sched/v0.0.42/job/submit", `{"job":{"script":"x"}}`
 	for _, tt := range []struct {
 		name, method, path, body string
-		comes                    bool // the token expires while the body arrives
+		bodyIsSlow               bool // the token expires while the body arrives
 		want                     string
 	}{
 		{"the daemon is slow", "POST", submit, job, false, `"job_id":17`},
@@ -325,9 +325,9 @@ func TestTokenEndsMeanwhile(t *testing.T) {
 			cfg := config(f)
 			cfg.Controller = slow{f, pass}
 			cfg.Auth.Now = func() time.Time { return clock }
-			cfg.Judge = &auth.Judge{Now: cfg.Auth.Now}
+			cfg.Verifier = &auth.Judge{Now: cfg.Auth.Now}
 			r := request(tt.method, tt.path, tt.body)
-			if tt.comes {
+			if tt.bodyIsSlow {
 				cfg.Controller, r.Body = f, slowBody{strings.NewReader(tt.body), pass}
 			}
 			w := serve(t, cfg, r)
@@ -345,7 +345,7 @@ func TestTokenEndsMeanwhile(t *testing.T) {
 // Authorization: Bearer. A token in another header does not authenticate the
 // request. No token is ever logged.
 func TestTokenElsewhere(t *testing.T) {
-	const other = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYm9iIn0.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
+	const otherToken = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYm9iIn0.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
 	headers := func(pairs ...string) http.Header {
 		h := http.Header{}
 		for i := 0; i < len(pairs); i += 2 {
@@ -354,10 +354,10 @@ func TestTokenElsewhere(t *testing.T) {
 		return h
 	}
 	tests := []struct {
-		name    string
-		headers http.Header
-		status  int
-		says    string
+		name     string
+		headers  http.Header
+		status   int
+		wantText string
 	}{
 		{"its header", headers("X-SCHED-USER-TOKEN", token), 200, ""},
 		{"Bearer", headers("Authorization", "bearer "+token), 200, ""},
@@ -377,12 +377,12 @@ func TestTokenElsewhere(t *testing.T) {
 		{"the name's header", headers("X-SCHED-USER-NAME", token), 401, "name"},
 		{"underscores", http.Header{"X_sched_user_token": {token}}, 401, "underscores"},
 		{"a trailer", headers("Trailer", "X-SCHED-USER-TOKEN"), 401, "no token"},
-		{"two that differ", headers("X-SCHED-USER-TOKEN", token, "X-SCHED-USER-TOKEN", other), 401, "2 headers"},
-		{"two that differ in spelling", headers("X-SCHED-USER-TOKEN", token, "X-SLURM-USER-TOKEN", other), 401, "2 headers"},
+		{"two that differ", headers("X-SCHED-USER-TOKEN", token, "X-SCHED-USER-TOKEN", otherToken), 401, "2 headers"},
+		{"two that differ in spelling", headers("X-SCHED-USER-TOKEN", token, "X-SLURM-USER-TOKEN", otherToken), 401, "2 headers"},
 		{"twice the same", headers("X-SCHED-USER-TOKEN", token, "X-SCHED-USER-TOKEN", token), 401, "2 headers"},
 		{"empty", headers("X-SCHED-USER-TOKEN", ""), 401, "empty X-Sched-User-Token"},
 		{"empty beside Bearer", headers("X-SCHED-USER-TOKEN", "", "Authorization", "Bearer "+token), 401, "empty X-Sched-User-Token"},
-		{"Bearer beside", headers("X-SCHED-USER-TOKEN", token, "Authorization", "Bearer "+other), 401, "and a Bearer"},
+		{"Bearer beside", headers("X-SCHED-USER-TOKEN", token, "Authorization", "Bearer "+otherToken), 401, "and a Bearer"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -405,10 +405,10 @@ func TestTokenElsewhere(t *testing.T) {
 			if tt.status == 401 && len(f.calls) > 0 {
 				t.Errorf("a daemon was asked: %v", f.calls)
 			}
-			if !strings.Contains(log.String(), tt.says) {
-				t.Errorf("the log does not say %q: %s", tt.says, &log)
+			if !strings.Contains(log.String(), tt.wantText) {
+				t.Errorf("the log does not say %q: %s", tt.wantText, &log)
 			}
-			for _, part := range append(strings.Split(token, "."), strings.Split(other, ".")...) {
+			for _, part := range append(strings.Split(token, "."), strings.Split(otherToken, ".")...) {
 				if strings.Contains(log.String(), part) || strings.Contains(w.Body.String(), part) {
 					t.Errorf("%s: log %s, answer %s", part, &log, w.Body)
 				}
@@ -425,11 +425,11 @@ func TestLocalUserIsNotVerified(t *testing.T) {
 	cfg.Auth = auth.Options{Local: true, JWT: true, UID: 20001, User: func() string { return "alice" }, Now: cfg.Auth.Now}
 	peer := auth.Peer{Network: "unix", UID: 20001, GID: 20002, Verified: true}
 	local := func(r *http.Request) *http.Request { return r.WithContext(auth.WithPeer(r.Context(), peer)) }
-	if w := serve(t, cfg, local(newRequest("GET", "/sched/v0.0.42/nodes", ""))); w.Code != 200 || verified(f) != 0 {
+	if w := serve(t, cfg, local(newRequest("GET", "/sched/v0.0.42/nodes", ""))); w.Code != 200 || verifyCount(f) != 0 {
 		t.Errorf("status %d, %v", w.Code, f.calls)
 	}
-	f.fails = errForged // a token that is sent takes precedence
-	if w := serve(t, cfg, local(request("GET", "/sched/v0.0.42/nodes", ""))); w.Code != 401 || verified(f) != 1 {
+	f.callErr = errForged // a token that is sent takes precedence
+	if w := serve(t, cfg, local(request("GET", "/sched/v0.0.42/nodes", ""))); w.Code != 401 || verifyCount(f) != 1 {
 		t.Errorf("with a forged token: status %d, %v", w.Code, f.calls)
 	}
 }
@@ -439,7 +439,7 @@ func TestLocalUserIsNotVerified(t *testing.T) {
 // the log names no verified user.
 func TestVerificationFails(t *testing.T) {
 	f := demo()
-	f.fails = fmt.Errorf("dial: %w", errors.New("inner cause"))
+	f.callErr = fmt.Errorf("dial: %w", errors.New("inner cause"))
 	w := serve(t, config(f), request(http.MethodGet, "/sched/v0.0.42/nodes", ""))
 	if text := w.Body.String(); w.Code != 500 || strings.Contains(text, "inner") || strings.Contains(text, "alice") {
 		t.Errorf("status %d: %s", w.Code, text)

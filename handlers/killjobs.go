@@ -25,7 +25,7 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 		return errs.New(errs.Invalid, "cancel jobs: the body has neither jobs nor another condition").WithSource("#").
 			WithHint("set jobs, or at least one of account, job_name, job_state, nodes, partition, qos, reservation, user_name and wckey")
 	}
-	if err := h.killedUser(c, k); err != nil {
+	if err := h.resolveKilledUser(c, k); err != nil {
 		return err
 	}
 	if k.Signal == 0 {
@@ -40,7 +40,7 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	}
 	results, err := change(c, object, func() ([]model.KillResult, error) {
 		return h.Controller.KillJobs(c.ctx, c.cred, k)
-	}, signalled)
+	}, signalResult)
 	if err != nil {
 		return err
 	}
@@ -52,12 +52,12 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.JobsKilled, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// killedUser sets both the number and the name of the user whose jobs are
+// resolveKilledUser sets both the number and the name of the user whose jobs are
 // selected. slurmctld ignores a number without a name, and would apply the
 // other conditions to the jobs of all users.
-func (h *handler) killedUser(c *call, k *model.KillJobs) error {
-	unknown := func(who, source string) error {
-		e := errs.New(errs.Invalid, "the gateway's host has no user %s", schema.Shorten(who)).WithSource(source)
+func (h *handler) resolveKilledUser(c *call, k *model.KillJobs) error {
+	unknown := func(user, source string) error {
+		e := errs.New(errs.Invalid, "the gateway's host has no user %s", schema.Shorten(user)).WithSource(source)
 		e.Number = 2166
 		return e
 	}

@@ -25,7 +25,7 @@ func big() *fake {
 func TestListIsWhole(t *testing.T) {
 	server := httptest.NewServer(New(config(big())))
 	defer server.Close()
-	answer, err := http.DefaultClient.Do(to(server, "/sched/v0.0.43/jobs"))
+	answer, err := http.DefaultClient.Do(requestTo(server, "/sched/v0.0.43/jobs"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,14 +56,14 @@ func TestListThatBreaksOff(t *testing.T) {
 	server := httptest.NewServer(New(config(f)))
 	defer server.Close()
 	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/job/1000", "/scheddb/v0.0.43/job/77"} {
-		f.midway = nil
+		f.midwayErr = nil
 		if w := serve(t, config(f), request(http.MethodGet, path, "")); w.Code != http.StatusOK || strings.Count(w.Body.String(), `"job_id":`) < 500 {
 			t.Errorf("%s: status %d, %d bytes", path, w.Code, w.Body.Len())
 		}
-		if f.midway = broken; strings.HasPrefix(path, "/scheddb") {
-			f.midwayAt = "recorded jobs"
+		if f.midwayErr = broken; strings.HasPrefix(path, "/scheddb") {
+			f.midwayCall = "recorded jobs"
 		}
-		answer, err := http.DefaultClient.Do(to(server, path))
+		answer, err := http.DefaultClient.Do(requestTo(server, path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestListThatBreaksOff(t *testing.T) {
 // controller fails before anything was sent.
 func TestListThatFailsAtOnce(t *testing.T) {
 	f := demo()
-	f.midway = errs.New(errs.Unavailable, "the controller can't be reached")
+	f.midwayErr = errs.New(errs.Unavailable, "the controller can't be reached")
 	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/jobs/state", "/sched/v0.0.43/nodes", "/sched/v0.0.43/partitions", "/sched/v0.0.43/reservations", "/sched/v0.0.43/licenses", "/sched/v0.0.43/shares"} {
 		w := serve(t, config(f), request(http.MethodGet, path, ""))
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
@@ -134,7 +134,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-func to(server *httptest.Server, path string) *http.Request {
+func requestTo(server *httptest.Server, path string) *http.Request {
 	r := request(http.MethodGet, "/", "")
 	at, err := r.URL.Parse(server.URL + path)
 	if err != nil {

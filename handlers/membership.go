@@ -17,29 +17,29 @@ const (
 // membership maps nodes to their partitions, which the record of a node lacks.
 // Many nodes have the same set of partitions, so each set is stored once.
 type membership struct {
-	sets  [][]string     // sets[0] is empty
-	of    map[string]int // node to index in sets
-	grown map[growth]int // set and added partition to the resulting set
+	sets     [][]string        // sets[0] is empty
+	setIndex map[string]int    // node to index in sets
+	extended map[extension]int // set and added partition to the resulting set
 }
 
-type growth struct {
+type extension struct {
 	set       int
 	partition string
 }
 
 // partitions returns the partitions of a node.
-func (m *membership) partitions(node string) []string { return m.sets[m.of[node]] }
+func (m *membership) partitions(node string) []string { return m.sets[m.setIndex[node]] }
 
 // add adds node to partition.
 func (m *membership) add(node, partition string) {
-	from := m.of[node]
-	to, known := m.grown[growth{from, partition}]
+	from := m.setIndex[node]
+	to, known := m.extended[extension{from, partition}]
 	if !known {
 		to = len(m.sets)
 		m.sets = append(m.sets, append(slices.Clip(m.sets[from]), partition))
-		m.grown[growth{from, partition}] = to
+		m.extended[extension{from, partition}] = to
 	}
-	m.of[node] = to
+	m.setIndex[node] = to
 }
 
 // allPartitions is a query that includes hidden partitions, because nodes are
@@ -55,12 +55,12 @@ func (h *handler) membership(c *call) (*membership, error) {
 // members returns the result of membership, and also calls each(partition) for
 // every partition.
 func (h *handler) members(c *call, each func(*model.Partition) error) (*membership, error) {
-	m := &membership{sets: [][]string{nil}, of: map[string]int{}, grown: map[growth]int{}}
+	m := &membership{sets: [][]string{nil}, setIndex: map[string]int{}, extended: map[extension]int{}}
 	members := 0
 	_, err := h.Controller.Partitions(c.ctx, c.cred, allPartitions, func(p *model.Partition) error {
 		for node := range model.Hosts(p.Nodes) {
 			m.add(node, p.Name)
-			if members++; members > maxMembers || len(m.of) > maxNodes {
+			if members++; members > maxMembers || len(m.setIndex) > maxNodes {
 				return errs.New(errs.BadAnswer, "the controller's partitions have too many nodes")
 			}
 		}

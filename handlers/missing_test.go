@@ -68,7 +68,7 @@ func TestFailuresHaveEmptyLists(t *testing.T) {
 		"/slurm/v0.0.42/ping": "pings", "/slurmdb/v0.0.42/users": "users", "/slurmdb/v0.0.42/associations": "associations",
 	} {
 		f := demo()
-		f.fails = errs.New(errs.Unavailable, "the daemon can't be reached")
+		f.callErr = errs.New(errs.Unavailable, "the daemon can't be reached")
 		w := serve(t, config(f), request(http.MethodGet, path, ""))
 		if body := envelope(t, w.Body.Bytes()); w.Code != 503 || len(body.Errors) != 1 {
 			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)

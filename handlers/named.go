@@ -9,26 +9,26 @@ import (
 	"schedrestd/errs"
 )
 
-// aboutNamed adds the name of the object to a daemon's error, as in "job 12:
+// annotateNamed adds the name of the object to a daemon's error, as in "job 12:
 // there is no such job", and the name's place in the request. Errors of daemons
 // rarely contain the name.
-func aboutNamed(err error, kind, name, source string) error {
+func annotateNamed(err error, kind, name, source string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {
 		return err
 	}
 	switch e.Kind {
 	case errs.NotFound, errs.Denied, errs.Conflict, errs.Invalid:
-		told := *e
+		annotated := *e
 		if strings.HasPrefix(source, inPath) && slices.Contains(unknownNames, e.Number) {
-			told.Kind = errs.NotFound // Slurm has one error number for a name in a path and in a body
-			told.Message = "there is no such " + kind
+			annotated.Kind = errs.NotFound // Slurm has one error number for a name in a path and in a body
+			annotated.Message = "there is no such " + kind
 		}
 		if e.Number == invalidUser && kind != "job" {
-			told.Message = "you are not allowed to change it"
+			annotated.Message = "you are not allowed to change it"
 		}
-		told.Message, told.Source = kind+" "+conceal(schema.Shorten(name))+": "+told.Message, source
-		return &told
+		annotated.Message, annotated.Source = kind+" "+redact(schema.Shorten(name))+": "+annotated.Message, source
+		return &annotated
 	}
 	return err
 }

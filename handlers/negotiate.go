@@ -21,7 +21,7 @@ type preference struct {
 func preferences(lines []string) []preference {
 	var list []preference
 	for _, line := range lines {
-		for element := range cut(line, ',') {
+		for element := range splitUnquoted(line, ',') {
 			if p, ok := readPreference(element); ok {
 				list = append(list, p)
 			}
@@ -32,7 +32,7 @@ func preferences(lines []string) []preference {
 
 func readPreference(element string) (preference, bool) {
 	p := preference{quality: 1000}
-	for part := range cut(element, ';') {
+	for part := range splitUnquoted(element, ';') {
 		part = strings.Trim(part, " \t")
 		if p.name == "" {
 			if p.name = strings.ToLower(part); !isName(p.name) {
@@ -89,8 +89,8 @@ func readQuality(s string) (thousandths int, ok bool) {
 	return thousandths, true
 }
 
-// cut splits s at each separator that is not in quotes.
-func cut(s string, separator byte) func(yield func(string) bool) {
+// splitUnquoted splits s at each separator that is not in quotes.
+func splitUnquoted(s string, separator byte) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		quoted, start := false, 0
 		for i := 0; i < len(s); i++ {
@@ -110,22 +110,22 @@ func cut(s string, separator byte) func(yield func(string) bool) {
 	}
 }
 
-// single returns the value of a header that may have only one value, and
+// singleValue returns the value of a header that may have only one value, and
 // whether the header was sent. Several equal values count once: some client
 // libraries add a header that the application has already set, and a proxy may
 // join the two lines with a comma. If the values differ, ok is false. Headers
 // with credentials must not be repeated at all; package auth reads them.
-func single(h http.Header, name string) (value string, sent, ok bool) {
+func singleValue(h http.Header, name string) (value string, present, ok bool) {
 	for _, line := range h.Values(name) {
-		for element := range cut(line, ',') {
+		for element := range splitUnquoted(line, ',') {
 			element = strings.Trim(element, " \t")
-			if sent && !strings.EqualFold(element, value) {
+			if present && !strings.EqualFold(element, value) {
 				return "", true, false
 			}
-			value, sent = element, true
+			value, present = element, true
 		}
 	}
-	return value, sent, true
+	return value, present, true
 }
 
 // choose returns the offer with the highest weight in prefs, or the first of
@@ -136,10 +136,10 @@ func choose(prefs []preference, offers []string) string {
 	if len(prefs) == 0 {
 		return offers[0]
 	}
-	best, most := "", 0
+	best, bestQuality := "", 0
 	for _, offer := range offers {
-		if q, _ := quality(prefs, offer); q > most {
-			best, most = offer, q
+		if q, _ := quality(prefs, offer); q > bestQuality {
+			best, bestQuality = offer, q
 		}
 	}
 	return best
@@ -147,19 +147,19 @@ func choose(prefs []preference, offers []string) string {
 
 // quality returns the weight of offer, a media type. The result said is false
 // if no preference matches it.
-func quality(prefs []preference, offer string) (q int, said bool) {
+func quality(prefs []preference, offer string) (q int, matched bool) {
 	kind, _, _ := strings.Cut(offer, "/")
 	for _, pattern := range []string{offer, kind + "/*", "*/*"} {
 		for _, p := range prefs {
 			if p.name == pattern {
-				q, said = max(q, p.quality), true
+				q, matched = max(q, p.quality), true
 			}
 		}
-		if said {
+		if matched {
 			break
 		}
 	}
-	return q, said
+	return q, matched
 }
 
 // Media types of bodies.

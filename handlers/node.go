@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// everything has the flags that a list gets if the client sends none.
-const everything = model.ShowAll | model.ShowDetail
+// defaultShowFlags has the flags that a list gets if the client sends none.
+const defaultShowFlags = model.ShowAll | model.ShowDetail
 
 // getNodes returns the nodes, one at a time.
 func (h *handler) getNodes(c *call, p *api.ListParams) error {
@@ -17,7 +17,7 @@ func (h *handler) getNodes(c *call, p *api.ListParams) error {
 		return err
 	}
 	body := api.NodesAnswer{Envelope: c.envelope()}
-	query := p.Or(everything | model.ShowMixed)
+	query := p.Or(defaultShowFlags | model.ShowMixed)
 	body.Nodes = func(each func(*api.NodeRow) error) error {
 		row := api.NodeRow{Users: h.Users, Unmixed: query.Flags&model.ShowMixed == 0}
 		body.LastUpdate, err = h.Controller.Nodes(c.ctx, c.cred, query, func(n *model.Node) error {
@@ -31,7 +31,7 @@ func (h *handler) getNodes(c *call, p *api.ListParams) error {
 
 // getNode returns one node.
 func (h *handler) getNode(c *call, p *api.NodeParams) error {
-	query := p.Or(everything | model.ShowMixed)
+	query := p.Or(defaultShowFlags | model.ShowMixed)
 	node, lastUpdate, err := h.Controller.Node(c.ctx, c.cred, p.Name, query)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 	if reflect.DeepEqual(*u, model.NodeUpdate{Names: u.Names}) {
 		return errs.New(errs.Invalid, "update node %s: the body has no field to change", u.Names).WithSource("#")
 	}
-	if err := h.allNodesExist(c, u.Names, source); err != nil {
+	if err := h.checkNodesExist(c, u.Names, source); err != nil {
 		return err
 	}
 	if u.Reason != "" && !u.ReasonUID.Set && c.h.Resolver != nil {
@@ -53,7 +53,7 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 // changeNamed calls do to change an object, and answers with an envelope. name
 // is the object's name, and source is the name's place in the request.
 func (h *handler) changeNamed(c *call, kind, name, source string, do func() error) error {
-	_, err := change(c, name, func() (string, error) { return name, aboutNamed(do(), kind, name, source) },
+	_, err := change(c, name, func() (string, error) { return name, annotateNamed(do(), kind, name, source) },
 		func(name string) Result { return Result{Objects: name} })
 	if err != nil {
 		return err
@@ -61,10 +61,10 @@ func (h *handler) changeNamed(c *call, kind, name, source string, do func() erro
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
-// allNodesExist returns an error if names lists several nodes and one of them
+// checkNodesExist returns an error if names lists several nodes and one of them
 // does not exist. Without this check, a controller would change the nodes
 // before the missing one and then stop.
-func (h *handler) allNodesExist(c *call, names, source string) error {
+func (h *handler) checkNodesExist(c *call, names, source string) error {
 	if !strings.ContainsAny(names, "[,") {
 		return nil
 	}
@@ -95,7 +95,7 @@ const invalidReservation = 2053
 
 // deleteNode deletes nodes.
 func (h *handler) deleteNode(c *call, p *api.NamedNodeParams) error {
-	if err := h.allNodesExist(c, p.Name, inPath+"node_name"); err != nil {
+	if err := h.checkNodesExist(c, p.Name, inPath+"node_name"); err != nil {
 		return err
 	}
 	return h.changeNamed(c, "node", p.Name, inPath+"node_name", func() error { return h.Controller.DeleteNodes(c.ctx, c.cred, p.Name) })
@@ -113,7 +113,7 @@ func (h *handler) postNewNode(c *call, _ *api.NoParams) error {
 	_, err = change(c, "", func() (string, error) { return n.Line, h.Controller.CreateNode(c.ctx, c.cred, n.Line) },
 		func(line string) Result { return Result{Objects: line} })
 	if err != nil {
-		return aboutNamed(err, "line", n.Line, "#/node_conf")
+		return annotateNamed(err, "line", n.Line, "#/node_conf")
 	}
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
@@ -121,7 +121,7 @@ func (h *handler) postNewNode(c *call, _ *api.NoParams) error {
 // getReconfigure makes the controller reload its configuration.
 func (h *handler) getReconfigure(c *call, _ *api.NoParams) error {
 	_, err := change(c, "configuration", func() (string, error) { return "configuration", h.Controller.Reconfigure(c.ctx, c.cred) },
-		func(what string) Result { return Result{Objects: what} })
+		func(object string) Result { return Result{Objects: object} })
 	if err != nil {
 		return err
 	}

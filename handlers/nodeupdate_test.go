@@ -19,25 +19,25 @@ func TestChangeNodes(t *testing.T) {
 		status                   int
 		call                     string // expected call of the controller; "" for none
 		want                     *model.NodeUpdate
-		says                     string
+		wantText                 string
 	}{
 		{name: "drain", method: "POST", path: "node/n1", body: `{"state": ["DRAIN"], "reason": "fan"}`, status: 200, call: "update node n1",
 			want: &model.NodeUpdate{Names: "n1", State: model.Some(model.NodeDrain), Reason: "fan", ReasonUID: model.Some[uint32](20001)}},
 		{name: "resume", method: "POST", path: "node/n1", body: `{"state": "RESUME"}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", State: model.Some(model.NodeResume)}},
 		{name: "several", method: "POST", path: "nodes", body: `{"name": ["n1", "n2"], "weight": 5, "resume_after": 60}`, status: 200, call: "update node n1,n2",
 			want: &model.NodeUpdate{Names: "n1,n2", Weight: model.Some[uint32](5), ResumeAfter: model.Some[uint32](60)}},
-		{name: "one of several does not exist", method: "POST", path: "node/n[1-3]", body: `{"state": ["DRAIN"]}`, status: 404, says: "node n3: not found; nothing was changed"},
-		{name: "unknown", method: "POST", path: "node/n9", body: `{"state": ["DRAIN"]}`, refused: unknown, status: 404, call: "update node n9", want: &model.NodeUpdate{Names: "n9", State: model.Some(model.NodeDrain)}, says: "node n9: "},
-		{name: "not an administrator", method: "POST", path: "node/n1", body: `{"comment": "c"}`, refused: denied, status: 403, call: "update node n1", want: &model.NodeUpdate{Names: "n1", Comment: "c"}, says: "path/node_name"},
-		{name: "another name", method: "POST", path: "node/n1", body: `{"name": "n2", "comment": "c"}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", Comment: "c"}, says: "#/name"},
-		{name: "no state", method: "POST", path: "node/n1", body: `{"state": []}`, status: 422, says: "no field to change"},
-		{name: "no node", method: "POST", path: "nodes", body: `{"weight": 5}`, status: 422, says: "names no node"},
+		{name: "one of several does not exist", method: "POST", path: "node/n[1-3]", body: `{"state": ["DRAIN"]}`, status: 404, wantText: "node n3: not found; nothing was changed"},
+		{name: "unknown", method: "POST", path: "node/n9", body: `{"state": ["DRAIN"]}`, refused: unknown, status: 404, call: "update node n9", want: &model.NodeUpdate{Names: "n9", State: model.Some(model.NodeDrain)}, wantText: "node n9: "},
+		{name: "not an administrator", method: "POST", path: "node/n1", body: `{"comment": "c"}`, refused: denied, status: 403, call: "update node n1", want: &model.NodeUpdate{Names: "n1", Comment: "c"}, wantText: "path/node_name"},
+		{name: "another name", method: "POST", path: "node/n1", body: `{"name": "n2", "comment": "c"}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", Comment: "c"}, wantText: "#/name"},
+		{name: "no state", method: "POST", path: "node/n1", body: `{"state": []}`, status: 422, wantText: "no field to change"},
+		{name: "no node", method: "POST", path: "nodes", body: `{"weight": 5}`, status: 422, wantText: "names no node"},
 		{name: "delete", method: "DELETE", path: "node/n1", status: 200, call: "delete node n1"},
 		{name: "make", method: "POST", path: "new/node", body: `{"node_conf": "NodeName=d1 State=CLOUD"}`, status: 200, call: "create node NodeName=d1 State=CLOUD"},
-		{name: "make nothing", method: "POST", path: "new/node", body: `{"node_conf": " "}`, status: 422, says: "#/node_conf"},
-		{name: "make what is missing", method: "POST", path: "new/node", body: `{}`, status: 422, says: "#/node_conf"},
+		{name: "make nothing", method: "POST", path: "new/node", body: `{"node_conf": " "}`, status: 422, wantText: "#/node_conf"},
+		{name: "make what is missing", method: "POST", path: "new/node", body: `{}`, status: 422, wantText: "#/node_conf"},
 		{name: "delete a reservation", method: "DELETE", path: "reservation/maint", status: 200, call: "delete reservation maint"},
-		{name: "delete an unknown reservation", method: "DELETE", path: "reservation/r9", refused: &errs.Error{Kind: errs.Invalid, Message: "there is no such reservation", Number: 2053}, status: 404, call: "delete reservation r9", says: "reservation r9: "},
+		{name: "delete an unknown reservation", method: "DELETE", path: "reservation/r9", refused: &errs.Error{Kind: errs.Invalid, Message: "there is no such reservation", Number: 2053}, status: 404, call: "delete reservation r9", wantText: "reservation r9: "},
 		{name: "reconfigure", method: "GET", path: "reconfigure", status: 200, call: "reconfigure"},
 		{name: "HEAD reconfigures nothing", method: "HEAD", path: "reconfigure", status: 405},
 		{name: "reconfigure, refused", method: "GET", path: "reconfigure", refused: denied, status: 403, call: "reconfigure"},
@@ -46,7 +46,7 @@ func TestChangeNodes(t *testing.T) {
 			f := demo()
 			f.submitErr = tt.refused
 			w := serve(t, config(f), request(tt.method, "/slurm/v0.0.45/"+tt.path, tt.body))
-			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.wantText) {
 				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
 			var got *model.NodeUpdate

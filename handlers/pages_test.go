@@ -32,7 +32,7 @@ func TestReadiness(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := demo()
 			if tt.verify != nil {
-				f.fails = tt.verify
+				f.callErr = tt.verify
 			}
 			cfg := config(f)
 			cfg.Ready = func(context.Context) []string { return []string{"keys: expired", "controller: unreachable"} }

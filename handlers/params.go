@@ -34,7 +34,7 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 		source := c.paramSource(n)
 		if n.Unknown {
 			if api.IsFilter(strings.TrimPrefix(source, inQuery)) {
-				n.Text = strings.Replace(n.Text, "unknown field, ignored", "unknown parameter", 1) + "; " + c.takes()
+				n.Text = strings.Replace(n.Text, "unknown field, ignored", "unknown parameter", 1) + "; " + c.paramsHint()
 				report.Errors = append(report.Errors, n)
 				continue
 			}
@@ -54,8 +54,8 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 	return params, nil
 }
 
-// takes returns the names of the operation's query parameters, for a hint.
-func (c *call) takes() string {
+// paramsHint returns the names of the operation's query parameters, for a hint.
+func (c *call) paramsHint() string {
 	var names []string
 	for _, p := range c.route.Params.Shape(c.view).Fields {
 		if !c.route.InPath(p.Name) {
@@ -75,11 +75,11 @@ const (
 	inQuery = "query/"
 )
 
-// fromPointer reverses the escaping of a name in a JSON pointer (RFC 6901, 4).
-var fromPointer = strings.NewReplacer("~1", "/", "~0", "~")
+// pointerUnescaper reverses the escaping of a name in a JSON pointer (RFC 6901, 4).
+var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
 func (c *call) paramSource(n schema.Note) string {
-	name := fromPointer.Replace(strings.TrimPrefix(n.Source, "#/"))
+	name := pointerUnescaper.Replace(strings.TrimPrefix(n.Source, "#/"))
 	if c.route.InPath(name) {
 		return inPath + name
 	}

@@ -17,7 +17,7 @@ func TestQuery(t *testing.T) {
 	tests := []struct {
 		name, path string
 		want       model.Query
-		warned     []string
+		warnings   []string
 	}{
 		{"nothing said", "nodes", model.Query{Flags: all | model.ShowMixed}, nil},
 		{"flags", "nodes?flags=DETAIL,mixed", model.Query{Flags: model.ShowDetail | model.ShowMixed}, nil},
@@ -39,11 +39,11 @@ func TestQuery(t *testing.T) {
 			if d := cmp.Diff([]model.Query{tt.want}, f.queries); d != "" {
 				t.Error(d)
 			}
-			var warned []string
+			var warnings []string
 			for _, w := range envelope(t, w.Body.Bytes()).Warnings {
-				warned = append(warned, w.Source)
+				warnings = append(warnings, w.Source)
 			}
-			if d := cmp.Diff(tt.warned, warned); d != "" {
+			if d := cmp.Diff(tt.warnings, warnings); d != "" {
 				t.Errorf("warnings: %s", d)
 			}
 		})
@@ -86,7 +86,7 @@ func TestParametersRefused(t *testing.T) {
 			if got := strings.Join(f.calls, " "); got != "verify" {
 				t.Errorf("calls: %s", got)
 			}
-			f.fails = errs.New(errs.Unauthenticated, "forged")
+			f.callErr = errs.New(errs.Unauthenticated, "forged")
 			if w := serve(t, config(f), request(tt.method, "/sched/v0.0.42/"+tt.path, "")); w.Code != http.StatusUnauthorized {
 				t.Errorf("to an unknown client: status %d", w.Code)
 			}
@@ -138,7 +138,7 @@ func TestOpenRanges(t *testing.T) {
 		"timelimit_max=60":                {TimeLimitMin: 1, TimeLimitMax: 60},
 		"timelimit_min=0&timelimit_max=0": {},
 	} {
-		want.Flags, want.JobFlags, want.Clusters = everyJob, model.Some(api.AnySchedule), []string{"demo"}
+		want.Flags, want.JobFlags, want.Clusters = defaultJobFlags, model.Some(api.AnySchedule), []string{"demo"}
 		for _, v := range api.Versions {
 			f := demo()
 			w := serve(t, config(f), request(http.MethodGet, "/slurmdb/"+v.String()+"/jobs?"+query, ""))
@@ -166,7 +166,7 @@ func TestSignal(t *testing.T) {
 				t.Fatalf("%s: status %d: %s", tt.path, w.Code, w.Body)
 			}
 		}
-		if d := cmp.Diff([][2]uint16{tt.want, tt.want}, f.killed); d != "" {
+		if d := cmp.Diff([][2]uint16{tt.want, tt.want}, f.killArgs); d != "" {
 			t.Errorf("%s: %s", tt.path, d)
 		}
 	}

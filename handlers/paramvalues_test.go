@@ -12,39 +12,39 @@ import (
 	"schedrestd/api/schema"
 )
 
-// nameOf has the name of an object of the demo for each path parameter.
-var nameOf = map[string]string{
+// exampleNames has the name of an object of the demo for each path parameter.
+var exampleNames = map[string]string{
 	"job_id": "12", "node_name": "n1", "partition_name": "long", "reservation_name": "maint", "cluster_name": "demo",
 	"qos": "fast", "account_name": "lab", "name": "alice",
 }
 
 // eachParameter calls what(e, v, path, p) for every query parameter of every
 // GET in every version.
-func eachParameter(what func(e *api.Endpoint, v schema.View, path string, p schema.Property)) {
+func eachParameter(visit func(e *api.Endpoint, v schema.View, path string, p schema.Property)) {
 	for _, e := range api.Endpoints {
 		for _, version := range api.Versions {
 			if e.Method != http.MethodGet || !e.In(version) {
 				continue
 			}
-			view := schema.View{Version: version, Names: schema.Slurm}
+			view := schema.View{Version: version, Spelling: schema.Slurm}
 			path := e.URL(view)
-			for name, value := range nameOf {
+			for name, value := range exampleNames {
 				path = strings.ReplaceAll(path, "{"+name+"}", value)
 			}
 			for _, p := range e.Params.Shape(view).Fields {
 				if !e.InPath(p.Name) {
-					what(e, view, path, p)
+					visit(e, view, path, p)
 				}
 			}
 		}
 	}
 }
 
-// telling has, for some parameters, a value that changes the request to the
+// exampleValues has, for some parameters, a value that changes the request to the
 // daemon or the answer. It does not apply to parameters that take one of a set
 // of words: these get the second word. Parameters that are not listed get
 // "true".
-var telling = map[string]string{
+var exampleValues = map[string]string{
 	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "time_start": "1000", "time_end": "2000", "submit_time": "1000",
 	"state": "FAILED", "reason": "Priority", "step": "12", "job_id": "12", "qos": "fast", "default_qos": "fast",
 	"id": "7", "association": "7", "reservation_id": "7", "rpc_version": "7", "cpus_min": "7", "cpus_max": "7", "nodes_min": "7", "nodes_max": "7",
@@ -54,9 +54,9 @@ var telling = map[string]string{
 // companions are the parameters that another parameter requires.
 var companions = map[string]string{"SpecialExit": "Hold=true&"}
 
-// without lists parameters that do not change the request to a daemon, with the
+// ineffective lists parameters that do not change the request to a daemon, with the
 // reasons.
-var without = map[string]string{
+var ineffective = map[string]string{
 	"format":           "every field is shown in any case",
 	"NoUsersAreCoords": "says nothing to a list of accounts",
 	"UsersAreCoords":   "the same",
@@ -67,41 +67,41 @@ var without = map[string]string{
 // TestParametersHaveEffect checks that every parameter changes the request to a
 // daemon, or the answer.
 func TestParametersHaveEffect(t *testing.T) {
-	idle := map[string]bool{}
+	unused := map[string]bool{}
 	plain := map[string]string{}
-	ask := func(path string) string {
+	get := func(path string) string {
 		f := demo()
 		w := serve(t, config(f), request(http.MethodGet, path, ""))
 		if w.Code != http.StatusOK && w.Code != http.StatusNotFound && w.Code != http.StatusNotModified {
 			t.Errorf("%s: status %d: %.300s", path, w.Code, w.Body)
 		}
 		answer, _, _ := strings.Cut(w.Body.String(), `"warnings"`)
-		return fmt.Sprintf("%q %+v %+v %+v %+v %+v %s", f.calls, f.queries, f.partitionQueries, f.selected, f.shareOf, f.recorded.filters, answer)
+		return fmt.Sprintf("%q %+v %+v %+v %+v %+v %s", f.calls, f.queries, f.partitionQueries, f.selected, f.shareQueries, f.recorded.filters, answer)
 	}
 	count := 0
 	eachParameter(func(e *api.Endpoint, v schema.View, path string, p schema.Property) {
 		count++
-		values := []string{telling[p.Name], "true"}
+		values := []string{exampleValues[p.Name], "true"}
 		if p.Shape.Enum != nil {
 			values = p.Shape.Enum[1:2] // the first may be the default
 		}
 		if plain[path] == "" {
-			plain[path] = ask(path)
+			plain[path] = get(path)
 		}
 		values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
-		asked := ask(path + "?" + companions[p.Name] + url.Values{p.Name: values[:1]}.Encode())
-		same := asked == plain[path]
+		got := get(path + "?" + companions[p.Name] + url.Values{p.Name: values[:1]}.Encode())
+		same := got == plain[path]
 		// With any query, the gateway limits this list to the jobs of this
 		// cluster. So compare with a request whose query has only that effect.
 		if e == api.GetAccountingJobs.Endpoint {
-			same = asked == ask(path+"?format=true")
+			same = got == get(path+"?format=true")
 		}
 		if !same {
 			return
 		}
 		for _, name := range []string{p.Name, e.ID} {
-			if without[name] != "" {
-				idle[name] = true
+			if ineffective[name] != "" {
+				unused[name] = true
 				return
 			}
 		}
@@ -110,8 +110,8 @@ func TestParametersHaveEffect(t *testing.T) {
 	if count < 400 {
 		t.Errorf("only %d parameters", count)
 	}
-	for name, why := range without {
-		if why != "" && !idle[name] {
+	for name, reason := range ineffective {
+		if reason != "" && !unused[name] {
 			t.Errorf("%s makes a difference", name)
 		}
 	}
@@ -121,13 +121,13 @@ func TestParametersHaveEffect(t *testing.T) {
 // values separated by commas. If the parameter is not a list, the gateway must
 // refuse the repetition.
 func TestRepeatedParameters(t *testing.T) {
-	ask := func(path string, values ...string) (status int, asked, refused string) {
+	get := func(path string, values ...string) (status int, queries, refused string) {
 		f := demo()
 		w := serve(t, config(f), request(http.MethodGet, path+"?"+strings.Join(values, "&"), ""))
 		for _, e := range envelope(t, w.Body.Bytes()).Errors {
 			refused += e.Source + ": " + e.Description
 		}
-		return w.Code, fmt.Sprintf("%+v %+v %+v %+v %+v", f.queries, f.partitionQueries, f.selected, f.shareOf, f.recorded.filters), refused
+		return w.Code, fmt.Sprintf("%+v %+v %+v %+v %+v", f.queries, f.partitionQueries, f.selected, f.shareQueries, f.recorded.filters), refused
 	}
 	lists := 0
 	eachParameter(func(_ *api.Endpoint, _ schema.View, path string, p schema.Property) {
@@ -136,16 +136,16 @@ func TestRepeatedParameters(t *testing.T) {
 		case p.Shape.Enum != nil:
 			one, two = p.Shape.Enum[0], p.Shape.Enum[1]
 		case p.Name == "state" || p.Name == "reason" || p.Name == "qos" || p.Name == "default_qos" || p.Name == "id":
-			one, two = telling[p.Name], telling[p.Name]
+			one, two = exampleValues[p.Name], exampleValues[p.Name]
 		}
-		status, asked, _ := ask(path, name+one+","+two)
-		again, askedAgain, refused := ask(path, name+one, name+two)
-		if status != again || asked != askedAgain {
-			t.Errorf("%s: %s with a comma: status %d, %s; twice: status %d, %s", path, p.Name, status, asked, again, askedAgain)
+		status, queries, _ := get(path, name+one+","+two)
+		repeatedStatus, repeatedQueries, refused := get(path, name+one, name+two)
+		if status != repeatedStatus || queries != repeatedQueries {
+			t.Errorf("%s: %s with a comma: status %d, %s; twice: status %d, %s", path, p.Name, status, queries, repeatedStatus, repeatedQueries)
 		}
-		if again == http.StatusUnprocessableEntity && refused != inQuery+p.Name+": set more than once" {
+		if repeatedStatus == http.StatusUnprocessableEntity && refused != inQuery+p.Name+": set more than once" {
 			t.Errorf("%s: %s twice: %s", path, p.Name, refused)
-		} else if again == http.StatusOK {
+		} else if repeatedStatus == http.StatusOK {
 			lists++
 		}
 	})

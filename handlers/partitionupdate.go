@@ -28,7 +28,7 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return err
 	}
-	each, err := changeEach(c, "partition", at, names, func(i int) error {
+	results, err := changeEach(c, "partition", at, names, func(i int) error {
 		u := body.Partitions[i].Update()
 		// "default" always exists. It is not a partition: it has the initial
 		// values for partitions that are configured later.
@@ -47,7 +47,7 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return err
 	}
-	return send(c, each.status(), api.Empty, &api.EmptyAnswer{Envelope: each.envelope(c)})
+	return send(c, results.status(), api.Empty, &api.EmptyAnswer{Envelope: results.envelope(c)})
 }
 
 // deletePartition deletes a partition.

@@ -17,15 +17,15 @@ func (h *handler) getPing(c *call, _ *api.NoParams) error {
 		return err
 	}
 	if !anyResponds(pings) {
-		return silent(pings, "no controller answers")
+		return noAnswerError(pings, "no controller answers")
 	}
 	return send(c, http.StatusOK, api.Pings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
 }
 
-// silent returns the error for a ping that no controller answered. The error is
+// noAnswerError returns the error for a ping that no controller answered. The error is
 // a timeout if the primary, which is first in pings, timed out. Otherwise the
 // primary was unreachable.
-func silent(pings []model.Ping, text string) error {
+func noAnswerError(pings []model.Ping, text string) error {
 	if len(pings) > 0 && pings[0].TimedOut {
 		return errs.New(errs.Timeout, "%s in time", text)
 	}

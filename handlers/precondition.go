@@ -32,7 +32,7 @@ func isAny(lines []string) bool { return len(lines) == 1 && lines[0] == "*" }
 // areTags reports whether a condition is a list of entity tags (RFC 9110, 8.8.3).
 func areTags(lines []string) bool {
 	for _, line := range lines {
-		for tag := range cut(line, ',') {
+		for tag := range splitUnquoted(line, ',') {
 			tag = strings.TrimPrefix(strings.Trim(tag, " \t"), "W/")
 			if len(tag) < 2 || tag[0] != '"' || strings.IndexByte(tag[1:], '"') != len(tag)-2 {
 				return false

@@ -56,14 +56,14 @@ func (h *handler) getQOS(c *call, p *api.QOSParams) error {
 	// Treat the parameter as an id only if no quality of service has it as its
 	// name.
 	byName := slices.Contains(slices.Collect(maps.Values(r.QOS)), p.Name)
-	one, err := only("quality of service", p.Name, recordsOf[model.QOS](h, c, filter),
+	qos, err := findFirst("quality of service", p.Name, recordsOf[model.QOS](h, c, filter),
 		func(q *model.QOS) bool {
 			return q.Name == p.Name || !byName && strconv.FormatUint(uint64(q.ID), 10) == p.Name
 		})
 	if err != nil {
 		return err
 	}
-	return h.sendQOS(c, r, func(each func(*model.QOS) error) error { return each(one) })
+	return h.sendQOS(c, r, func(each func(*model.QOS) error) error { return each(qos) })
 }
 
 func (h *handler) sendQOS(c *call, r *api.Records, list func(each func(*model.QOS) error) error) error {

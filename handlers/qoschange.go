@@ -17,7 +17,7 @@ func (h *handler) postQOS(c *call, _ *api.PostQOSParams) error {
 	if err != nil {
 		return err
 	}
-	return h.edited(c, editEach(h, c, "qos", body.Records, qosName, c.putQOS))
+	return h.answerEdit(c, editEach(h, c, "qos", body.Records, qosName, c.putQOS))
 }
 
 func qosName(q *api.QOSRow) string {
@@ -36,7 +36,7 @@ const (
 
 // putQOS creates a quality of service or changes an existing one.
 func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) {
-	if c.leavesOut(row.Flags, qosDeleted, at) {
+	if c.skipDeleted(row.Flags, qosDeleted, at) {
 		return false, nil
 	}
 	old, err := findQOS(e, row, at)
@@ -53,8 +53,8 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 		return true, err
 	}
 	record.Name, record.ID = "", 0
-	if record.Flags&^qosChangesFlags == old.Flags&^model.QOSLeaveFlags && record.Flags&qosChangesFlags == 0 {
-		record.Flags = model.QOSLeaveFlags
+	if record.Flags&^qosChangesFlags == old.Flags&^model.QOSFlagsNotSet && record.Flags&qosChangesFlags == 0 {
+		record.Flags = model.QOSFlagsNotSet
 	}
 	if record.Description == old.Description {
 		record.Description = ""
@@ -62,7 +62,7 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 	if reflect.DeepEqual(record, model.BlankQOS()) {
 		return false, nil
 	}
-	return true, modified(e, model.Modify[model.QOS]{Filter: model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(old.ID), 10)}}, Record: record})
+	return true, modifyRecords(e, model.Modify[model.QOS]{Filter: model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(old.ID), 10)}}, Record: record})
 }
 
 // findQOS returns the existing quality of service that a record names, or nil
@@ -77,7 +77,7 @@ func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 	default:
 		return nil, errs.New(errs.Invalid, "expected a name, or the id of one that exists").WithSource(at + "/name")
 	}
-	old, err := one[model.QOS](e, filter)
+	old, err := findOne[model.QOS](e, filter)
 	switch {
 	case err != nil:
 		return nil, err
@@ -109,18 +109,18 @@ func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, 
 	if err != nil {
 		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/preempt/list")
 	}
-	var had []string
+	var currentIDs []string
 	if old != nil {
 		for n := range old.PreemptIDs.Len {
 			if n > 0 && old.PreemptIDs.Has(int(n)) {
-				had = append(had, strconv.FormatUint(uint64(n), 10))
+				currentIDs = append(currentIDs, strconv.FormatUint(uint64(n), 10))
 			}
 		}
 	}
 	slices.Sort(ids)
-	slices.Sort(had)
+	slices.Sort(currentIDs)
 	switch {
-	case strings.Join(ids, ",") == strings.Join(had, ","):
+	case strings.Join(ids, ",") == strings.Join(currentIDs, ","):
 	case len(ids) == 0:
 		record.PreemptNames = []string{""} // removes all; an empty list would leave them unchanged
 	default:
@@ -131,7 +131,7 @@ func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, 
 
 // deleteQOS removes a quality of service.
 func (h *handler) deleteQOS(c *call, p *api.NamedQOSParams) error {
-	names, err := h.remove(c, "quality of service", p.Name, inPath+"qos", func(e model.Editor) (any, error) {
+	names, err := h.removeRecords(c, "quality of service", p.Name, inPath+"qos", func(e model.Editor) (any, error) {
 		r, err := h.namesFrom(e.List, model.QOSFilter{})
 		if err != nil {
 			return nil, err
@@ -142,5 +142,5 @@ func (h *handler) deleteQOS(c *call, p *api.NamedQOSParams) error {
 		}
 		return model.Remove[model.QOS]{Filter: model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(id), 10)}}}, nil
 	}, nil)
-	return h.removed(c, api.QOSRemoved, names, err)
+	return h.answerRemoval(c, api.QOSRemoved, names, err)
 }

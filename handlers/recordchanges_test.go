@@ -12,8 +12,8 @@ import (
 	"schedrestd/model"
 )
 
-// changed returns a description of a change: its kind and its records.
-func changed(change any) string {
+// describeChange returns a description of a change: its kind and its records.
+func describeChange(change any) string {
 	names := func(kind string, n int, name func(int) string) string {
 		list := make([]string, n)
 		for i := range list {
@@ -102,7 +102,7 @@ func TestRecordChanges(t *testing.T) {
 				sources = append(sources, e.Source)
 			}
 			for _, c := range f.recorded.changes {
-				changes = append(changes, changed(c))
+				changes = append(changes, describeChange(c))
 			}
 			if got := strings.Join(sources, " "); got != tt.source {
 				t.Errorf("about %q, want %q: %+v", got, tt.source, body)
@@ -110,9 +110,9 @@ func TestRecordChanges(t *testing.T) {
 			if d := cmp.Diff(tt.changes, changes); d != "" {
 				t.Errorf("changes (-want, +got):\n%s", d)
 			}
-			for _, kept := range f.recorded.kept {
-				if kept != (tt.status == http.StatusOK) {
-					t.Errorf("kept: %v", kept)
+			for _, committed := range f.recorded.committed {
+				if committed != (tt.status == http.StatusOK) {
+					t.Errorf("kept: %v", committed)
 				}
 			}
 		})

@@ -13,9 +13,9 @@ import (
 type recorded struct {
 	lists
 
-	changes []any                              // changes in order
-	kept    []bool                             // for each transaction, whether its changes were committed
-	refuse  func(change any) ([]string, error) // returns the result of a change; if nil, the result is the change's type
+	changes   []any                              // changes in order
+	committed []bool                             // for each transaction, whether its changes were committed
+	refuse    func(change any) ([]string, error) // returns the result of a change; if nil, the result is the change's type
 
 	filters []any // filters of the requests
 }
@@ -31,15 +31,15 @@ type lists struct {
 	tres         []model.TRES
 	wckeys       []model.WCKey
 	conf         model.AccountingConf
-	more         []holding // records that only one test uses
+	more         []recordLookup // records that only one test uses
 }
 
-// listed calls the listing's function with the records of list for which want
+// listRecords calls the listing's function with the records of list for which want
 // returns true. As with a real daemon, a record is only valid during the call.
-func listed[T any](a accounts, call string, cred model.Credential, l model.Listing, list []T, want func(*T) bool) error {
+func listRecords[T any](a accounts, call string, cred model.Credential, l model.Listing, list []T, want func(*T) bool) error {
 	each := l.Each.(func(*T) error)
 	a.recorded.filters = append(a.recorded.filters, l.Filter)
-	if err := a.asked(call, cred); err != nil {
+	if err := a.logCall(call, cred); err != nil {
 		return err
 	}
 	var reused T
@@ -51,12 +51,12 @@ func listed[T any](a accounts, call string, cred model.Credential, l model.Listi
 			return err
 		}
 	}
-	var none T
-	reused = none
-	if a.midwayAt != "" && a.midwayAt != call {
+	var zero T
+	reused = zero
+	if a.midwayCall != "" && a.midwayCall != call {
 		return nil
 	}
-	return a.midway
+	return a.midwayErr
 }
 
 func oneOf(names []string, name string) bool { return names == nil || slices.Contains(names, name) }
@@ -65,73 +65,73 @@ func oneOf(names []string, name string) bool { return names == nil || slices.Con
 func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing) error {
 	switch f := l.Filter.(type) {
 	case model.AccountingJobFilter:
-		return listed(a, "recorded jobs", cred, l, a.recorded.jobs, func(j *model.AccountingJob) bool {
+		return listRecords(a, "recorded jobs", cred, l, a.recorded.jobs, func(j *model.AccountingJob) bool {
 			return (len(f.Steps) == 0 || f.Steps[0].Step.JobID == j.JobID) && oneOf(f.Clusters, j.Cluster)
 		})
 	case model.AssocFilter:
-		return listed(a, "associations", cred, l, a.recorded.associations, func(r *model.Association) bool {
+		return listRecords(a, "associations", cred, l, a.recorded.associations, func(r *model.Association) bool {
 			return oneOf(f.Users, r.User) && oneOf(f.Accounts, r.Account) && oneOf(f.Clusters, r.Cluster) && oneOf(f.Partitions, r.Partition)
 		})
 	case model.AccountFilter:
-		return listed(a, "accounts", cred, l, a.recorded.accounts, func(r *model.Account) bool {
+		return listRecords(a, "accounts", cred, l, a.recorded.accounts, func(r *model.Account) bool {
 			if f.Flags&model.AccountWithAssocs == 0 {
 				r.Associations = nil
 			}
 			return oneOf(f.Assoc.Accounts, r.Name)
 		})
 	case model.UserFilter:
-		return listed(a, "users", cred, l, a.recorded.users, func(u *model.User) bool {
+		return listRecords(a, "users", cred, l, a.recorded.users, func(u *model.User) bool {
 			if !f.WithAssocs { // a user's defaults come from their associations
 				u.Associations, u.DefaultAccount = nil, ""
 			}
 			return oneOf(f.Assoc.Users, u.Name)
 		})
 	case model.QOSFilter:
-		return listed(a, "qos", cred, l, a.recorded.qos, func(q *model.QOS) bool { return oneOf(f.Names, q.Name) && oneOf(f.IDs, fmt.Sprint(q.ID)) })
+		return listRecords(a, "qos", cred, l, a.recorded.qos, func(q *model.QOS) bool { return oneOf(f.Names, q.Name) && oneOf(f.IDs, fmt.Sprint(q.ID)) })
 	case model.ClusterFilter:
-		return listed(a, "clusters", cred, l, a.recorded.clusters, func(c *model.Cluster) bool { return oneOf(f.Names, c.Name) })
+		return listRecords(a, "clusters", cred, l, a.recorded.clusters, func(c *model.Cluster) bool { return oneOf(f.Names, c.Name) })
 	case model.WCKeyFilter:
-		return listed(a, "wckeys", cred, l, a.recorded.wckeys, func(k *model.WCKey) bool {
+		return listRecords(a, "wckeys", cred, l, a.recorded.wckeys, func(k *model.WCKey) bool {
 			return oneOf(f.Names, k.Name) && oneOf(f.Users, k.User) && oneOf(f.Clusters, k.Cluster) && oneOf(f.IDs, fmt.Sprint(k.ID))
 		})
 	case model.TRESFilter:
-		return listed(a, "tres", cred, l, a.recorded.tres, func(*model.TRES) bool { return true })
+		return listRecords(a, "tres", cred, l, a.recorded.tres, func(*model.TRES) bool { return true })
 	}
-	for _, held := range a.recorded.more {
-		if list := held(l.Filter); list != nil {
+	for _, lookup := range a.recorded.more {
+		if list := lookup(l.Filter); list != nil {
 			return list(a, cred, l)
 		}
 	}
 	panic(fmt.Sprintf("no records for %T", l.Filter))
 }
 
-// holding takes a filter, and returns a function that lists the records that
+// recordLookup takes a filter, and returns a function that lists the records that
 // the filter selects. It returns nil for a filter of another kind of records.
-type holding func(filter any) func(accounts, model.Credential, model.Listing) error
+type recordLookup func(filter any) func(accounts, model.Credential, model.Listing) error
 
-// having returns a holding for the records in list. wants(filter, record) is
+// lookupIn returns a holding for the records in list. wants(filter, record) is
 // true if the filter selects the record. The fake logs the request under the
 // name in call.
-func having[F model.Filter[T], T any](call string, wants func(F, *T) bool, list ...T) holding {
+func lookupIn[F model.Filter[T], T any](call string, wants func(F, *T) bool, list ...T) recordLookup {
 	return func(filter any) func(accounts, model.Credential, model.Listing) error {
 		f, ok := filter.(F)
 		if !ok {
 			return nil
 		}
 		return func(a accounts, cred model.Credential, l model.Listing) error {
-			return listed(a, call, cred, l, list, func(one *T) bool { return wants(f, one) })
+			return listRecords(a, call, cred, l, list, func(one *T) bool { return wants(f, one) })
 		}
 	}
 }
 
 func (a accounts) Conf(_ context.Context, cred model.Credential) (*model.AccountingConf, error) {
-	return &a.recorded.conf, a.asked("conf", cred)
+	return &a.recorded.conf, a.logCall("conf", cred)
 }
 
 // Edit calls f with an editor for the fake's records. f can also read the
 // records that it adds. All other changes are only logged.
 func (a accounts) Edit(_ context.Context, cred model.Credential, f func(model.Editor) error) error {
-	if err := a.asked("edit", cred); err != nil {
+	if err := a.logCall("edit", cred); err != nil {
 		return err
 	}
 	before := a.recorded.lists
@@ -139,7 +139,7 @@ func (a accounts) Edit(_ context.Context, cred model.Credential, f func(model.Ed
 	if err != nil {
 		a.recorded.lists = before
 	}
-	a.recorded.kept = append(a.recorded.kept, err == nil)
+	a.recorded.committed = append(a.recorded.committed, err == nil)
 	return err
 }
 
@@ -175,19 +175,19 @@ func (e editor) Change(change any) ([]string, error) {
 // demoRecorded returns records with an example of every kind of record that has
 // its own rendering.
 func demoRecorded() recorded {
-	none, some := model.Infinite[uint32](), model.Some[uint32]
+	unlimited, some := model.Infinite[uint32](), model.Some[uint32]
 	assoc := model.Association{Account: "lab", Cluster: "demo", User: "alice", Partition: "debug", ID: 4, Flags: 1 | 1<<16, Shares: 1, IsDefault: model.Some[uint16](1), Lineage: "/lab/0-alice/",
-		DefaultQOSID: 2, QOSIDs: []string{"1", "+2", "-9"}, GrpTRES: "1=4,1001=2,7=9", MaxTRESPJ: "2=18446744073709551614", GrpJobs: some(3), MaxJobs: none, MaxWallPJ: some(60), Priority: some(7), Comment: "c",
+		DefaultQOSID: 2, QOSIDs: []string{"1", "+2", "-9"}, GrpTRES: "1=4,1001=2,7=9", MaxTRESPJ: "2=18446744073709551614", GrpJobs: some(3), MaxJobs: unlimited, MaxWallPJ: some(60), Priority: some(7), Comment: "c",
 		Usage: []model.Usage{{AllocSecs: 90, TRES: model.TRES{ID: 1, Type: "cpu", Count: 3}, ID: 4, PeriodStart: 1_795_000_000}}}
 	return recorded{lists: lists{
 		conf: model.AccountingConf{ArchiveDir: "/tmp", CommitDelay: 1, Host: "ctl1", Port: 6819, DebugLevel: 3, Flags: 1 | 1<<4, LogFile: "/var/log/dbd.log",
-			MaxTimeRange: 90061, PurgeEvent: 12 | model.PurgeMonths | model.PurgeArchive, PurgeJob: model.Leave32, PurgeStep: 5 | model.PurgeDays, SyslogDebug: 9, TrackWCKey: true, PersistFlags: 1 | 1<<3},
+			MaxTimeRange: 90061, PurgeEvent: 12 | model.PurgeMonths | model.PurgeArchive, PurgeJob: model.NoVal32, PurgeStep: 5 | model.PurgeDays, SyslogDebug: 9, TrackWCKey: true, PersistFlags: 1 | 1<<3},
 		wckeys: []model.WCKey{
 			{Name: "k", Cluster: "demo", User: "alice", ID: 3, Flags: 1, Usage: assoc.Usage},
 			{Name: "other", Cluster: "demo", User: "bob", ID: 4},
 		},
-		more: []holding{
-			having("instances", func(f model.InstanceFilter, i *model.Instance) bool { return oneOf(f.Clusters, i.Cluster) },
+		more: []recordLookup{
+			lookupIn("instances", func(f model.InstanceFilter, i *model.Instance) bool { return oneOf(f.Clusters, i.Cluster) },
 				model.Instance{Cluster: "demo", Extra: "x", InstanceID: "i-1", InstanceType: "large", Node: "n1", TimeStart: 1_795_000_000, TimeEnd: 1_795_000_500}),
 		},
 		tres:         []model.TRES{{ID: 1, Type: "cpu"}, {ID: 2, Type: "mem"}, {ID: 4, Type: "node"}, {ID: 1001, Type: "gres", Name: "gpu"}},
@@ -197,14 +197,14 @@ func demoRecorded() recorded {
 			Coordinators: []model.Coordinator{{Name: "bob", Direct: model.Some[uint16](1)}, {Name: "eve"}}}},
 		users: []model.User{{Name: "alice", AdminLevel: 2, DefaultAccount: "lab", DefaultWCKey: "k", Associations: []model.Association{assoc}, Coordinates: []model.Coordinator{{Name: "lab", Direct: model.Some[uint16](1)}},
 			WCKeys: []model.WCKey{{Name: "k", Cluster: "demo", User: "alice", ID: 5, Flags: 1, Usage: assoc.Usage}}}, {Name: "bob", Flags: 1, AdminLevel: 1}},
-		qos: []model.QOS{{ID: 1, Name: "normal", MaxWallPJ: none, Priority: some(0), UsageFactor: 1, UsageThreshold: model.FloatInfinite, LimitFactor: model.FloatNotSet},
+		qos: []model.QOS{{ID: 1, Name: "normal", MaxWallPJ: unlimited, Priority: some(0), UsageFactor: 1, UsageThreshold: model.FloatInfinite, LimitFactor: model.FloatNotSet},
 			{ID: 2, Name: "fast", Description: "first", Flags: 1<<2 | 1<<12, PreemptMode: 0x8002, PreemptIDs: model.Bitmap{Len: 8, Set: true, Bits: []byte{0b0100_0010}}, GrpTRESMins: "1=600", MaxTRESPU: "1001=1",
 				GrpSubmitJobs: some(5), MaxJobsPU: some(2), PreemptExemptTime: some(30), GraceTime: 10, UsageFactor: 0.5}},
 		jobs: []model.AccountingJob{{JobID: 12, Name: "old", Account: "lab", Cluster: "demo", AssocID: 4, User: "alice", UserID: 20001, GroupID: 20002, QOSID: 2, ArrayJobID: 12, ArrayTaskID: some(3), ArrayTasks: "0x492", ArrayMaxTasks: 2,
-			SubmitTime: 1_794_000_000, EligibleTime: 1_794_000_010, StartTime: 1_794_000_025, EndTime: 1_794_000_030, Elapsed: 5, TimeLimit: none, State: model.JobFailed, StateReason: 24, ExitCode: 3 << 8, DerivedExitCode: 9,
+			SubmitTime: 1_794_000_000, EligibleTime: 1_794_000_010, StartTime: 1_794_000_025, EndTime: 1_794_000_030, Elapsed: 5, TimeLimit: unlimited, State: model.JobFailed, StateReason: 24, ExitCode: 3 << 8, DerivedExitCode: 9,
 			ReqMem: 512 | model.MemPerCPU, ReqCPUs: 2, ReqUserID: 20002, Flags: 4 | 16, Priority: some(0), TRESAlloc: "1=2,1001=1,99=7", TRESReq: "1=2", WCKey: "*k", Nodes: "n[1-2]", AllocNodes: 2,
 			StdOut: "out-%A_%a-%u-%x", WorkDir: "/home/alice", DerivedExitText: "it failed", SubmitLine: "sbatch x", RestartCnt: 1, SegmentSize: 2, ReservationReq: "r1,r2",
-			Steps: []model.AccountingStep{{Name: "batch", StepID: model.StepID{JobID: 12, Step: some(0xfffffffb)}, Nodes: "n[1-2]", NodeCount: 1, NumTasks: 1, State: model.JobFailed, TaskDist: 0x112, CPUFreqGov: 0x84000000, TimeLimit: none, ReqUserID: 0xffffffff,
+			Steps: []model.AccountingStep{{Name: "batch", StepID: model.StepID{JobID: 12, Step: some(0xfffffffb)}, Nodes: "n[1-2]", NodeCount: 1, NumTasks: 1, State: model.JobFailed, TaskDist: 0x112, CPUFreqGov: 0x84000000, TimeLimit: unlimited, ReqUserID: 0xffffffff,
 				StdErr: "err-%j", TRESAlloc: "1=1", Stats: model.StepStats{CPUFreq: 2000.5, ConsumedEnergy: model.Some[uint64](7), In: model.StepUsage{Average: "2=5", Max: "1=0,2=9", MaxNode: "1=0,2=1", MaxTask: "1=0,2=3", Total: "2=10"}}}}},
 			{JobID: 13, DBIndex: 1<<63 | 33, SLUID: 1<<63 | 32, Exclusive: "NODE", Oversubscribe: "NO", Name: "waits", Cluster: "demo", UserID: 20002, ReqUserID: 0xffffffff, ReqMem: 100, Priority: some(1)}},
 	}}

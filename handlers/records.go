@@ -39,14 +39,14 @@ func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilt
 	return r, err
 }
 
-// only(kind, name, list, is) returns the first record of a list for which
+// findFirst(kind, name, list, is) returns the first record of a list for which
 // is(record) is true. If there is none, the error is errs.NotFound. The whole
 // list is read in any case, because the daemon reports errors at its end.
-func only[T any](kind, name string, list schema.Stream[T], is func(*T) bool) (found *T, err error) {
-	err = list(func(one *T) error {
-		if found == nil && is(one) {
-			kept := *one
-			found = &kept
+func findFirst[T any](kind, name string, list schema.Stream[T], matches func(*T) bool) (found *T, err error) {
+	err = list(func(record *T) error {
+		if found == nil && matches(record) {
+			copied := *record
+			found = &copied
 		}
 		return nil
 	})

@@ -16,7 +16,7 @@ import (
 func TestRecordFilters(t *testing.T) {
 	whatever := model.Some[uint32](1)
 	jobs := func(change func(*model.AccountingJobFilter)) model.AccountingJobFilter {
-		f := model.AccountingJobFilter{Flags: everyJob, JobFlags: whatever, Clusters: []string{"demo"}}
+		f := model.AccountingJobFilter{Flags: defaultJobFlags, JobFlags: whatever, Clusters: []string{"demo"}}
 		change(&f)
 		return f
 	}
@@ -24,7 +24,7 @@ func TestRecordFilters(t *testing.T) {
 		path string
 		want any
 	}{
-		{"v0.0.43/jobs", model.AccountingJobFilter{Flags: everyJob, JobFlags: whatever}},
+		{"v0.0.43/jobs", model.AccountingJobFilter{Flags: defaultJobFlags, JobFlags: whatever}},
 		{"v0.0.43/jobs?account=a,b&job_name=n&partition=p&wckey=k&reservation=r&reservation_id=4&association=7", jobs(func(f *model.AccountingJobFilter) {
 			f.Accounts, f.Names, f.Partitions, f.WCKeys, f.Reservations, f.ReservationIDs, f.AssocIDs = []string{"a", "b"}, []string{"n"}, []string{"p"}, []string{"k"}, []string{"r"}, []string{"4"}, []string{"7"}
 		})},
@@ -143,7 +143,7 @@ func TestBadRecordRequests(t *testing.T) {
 func TestErrorAfterRecords(t *testing.T) {
 	for _, path := range []string{"tres", "clusters", "cluster/demo", "qos", "qos/fast", "accounts", "account/lab", "users", "user/bob", "associations", "association", "jobs", "job/12"} {
 		f := demo()
-		f.midway = errs.New(errs.Denied, "not for you")
+		f.midwayErr = errs.New(errs.Denied, "not for you")
 		if w := serve(t, config(f), request(http.MethodGet, "/scheddb/v0.0.43/"+path, "")); w.Code != http.StatusForbidden {
 			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
 		}

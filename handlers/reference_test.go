@@ -31,7 +31,7 @@ func TestReference(t *testing.T) {
 			t.Run(tt.suite+path, func(t *testing.T) {
 				var want map[string]any
 				unmarshal(t, answer, &want)
-				f.sameMoment(t, answer)
+				f.copyVolatile(t, answer)
 				w := serve(t, config(f), request(http.MethodGet, path, ""))
 				if w.Code != http.StatusOK {
 					t.Fatalf("status %d: %s", w.Code, w.Body)
@@ -91,10 +91,10 @@ func captured(t *testing.T, file string) *fake {
 	}
 }
 
-// sameMoment takes from slurmrestd's answer the values that change with every
+// copyVolatile takes from slurmrestd's answer the values that change with every
 // request, so that f returns the same ones: the duration of a ping, the time of
 // the last change, and the numbers of requests.
-func (f *fake) sameMoment(t *testing.T, answer json.RawMessage) {
+func (f *fake) copyVolatile(t *testing.T, answer json.RawMessage) {
 	var body struct {
 		Pings []struct {
 			Hostname string

@@ -55,7 +55,7 @@ func TestReferenceRecords(t *testing.T) {
 				delete(got, "meta")
 				for i, e := range exceptedRecords {
 					if regexp.MustCompile(e.frames).MatchString(tt.frames) && regexp.MustCompile(e.path).MatchString(path) {
-						needed[i] = levelled(e.fields, "", want, got) || needed[i]
+						needed[i] = equalize(e.fields, "", want, got) || needed[i]
 					}
 				}
 				if d := cmp.Diff(want, got); d != "" {
@@ -71,10 +71,10 @@ func TestReferenceRecords(t *testing.T) {
 	}
 }
 
-// levelled replaces fields of want by the same fields of got, if their paths
+// equalize replaces fields of want by the same fields of got, if their paths
 // match the regular expression. It reports whether any of these fields
 // differed.
-func levelled(fields *regexp.Regexp, path string, want, got any) (differed bool) {
+func equalize(fields *regexp.Regexp, path string, want, got any) (differed bool) {
 	switch w := want.(type) {
 	case map[string]any:
 		g, _ := got.(map[string]any)
@@ -83,13 +83,13 @@ func levelled(fields *regexp.Regexp, path string, want, got any) (differed bool)
 				differed = !cmp.Equal(w[k], g[k]) || differed
 				w[k] = g[k]
 			} else {
-				differed = levelled(fields, path+"."+k, w[k], g[k]) || differed
+				differed = equalize(fields, path+"."+k, w[k], g[k]) || differed
 			}
 		}
 	case []any:
 		g, _ := got.([]any)
 		for i := range min(len(w), len(g)) {
-			differed = levelled(fields, path+"[]", w[i], g[i]) || differed
+			differed = equalize(fields, path+"[]", w[i], g[i]) || differed
 		}
 	}
 	return differed

@@ -11,9 +11,9 @@ import (
 	"schedrestd/model"
 )
 
-// refused returns the field of a job to which Slurm's error number refers, or
+// fieldOfError returns the field of a job to which Slurm's error number refers, or
 // "" if the number may refer to several fields.
-func refused(number int) (field string) {
+func fieldOfError(number int) (field string) {
 	switch number {
 	case 2000, 2001, 2003, 2015, 2070, 2101:
 		return "partition"
@@ -71,30 +71,30 @@ func refused(number int) (field string) {
 	return ""
 }
 
-// aboutJob adds to a controller's error the name of the job's field that caused
+// annotateJob adds to a controller's error the name of the job's field that caused
 // it. schedctld names the field in its text, as in "tasks: 0 is out of range";
 // slurmctld only sends a number. The argument at is the place of the job in the
 // body.
-func (c *call) aboutJob(err error, d *model.JobDesc, at string) error {
+func (c *call) annotateJob(err error, d *model.JobDesc, at string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {
 		return err
 	}
-	told := *e
+	annotated := *e
 	named, _, _ := strings.Cut(e.Detail, ": ")
 	isField := func(p schema.Property) bool { return p.Name == named }
-	field := refused(e.Number)
+	field := fieldOfError(e.Number)
 	switch {
 	case slices.ContainsFunc(api.JobDesc.Shape(c.view).Fields, isField):
-		told.Message, told.Source = e.Detail, at+named
+		annotated.Message, annotated.Source = e.Detail, at+named
 	case e.Kind != errs.Invalid && e.Kind != errs.Denied:
 		return err
 	case field == "", field == "time_limit" && d.Deadline != 0: // Slurm uses the same number for a time limit and a deadline
-		told.Source = strings.TrimSuffix(at, "/")
+		annotated.Source = strings.TrimSuffix(at, "/")
 	case field == "memory_per_node" && d.MinMemory.Number&model.MemPerCPU != 0:
-		told.Source = at + "memory_per_cpu"
+		annotated.Source = at + "memory_per_cpu"
 	default:
-		told.Source = at + field
+		annotated.Source = at + field
 	}
-	return &told
+	return &annotated
 }

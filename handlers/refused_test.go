@@ -45,10 +45,10 @@ func TestRefusedByTheController(t *testing.T) {
 // number might contradict it.
 func TestRefusedInWords(t *testing.T) {
 	for _, tt := range []struct {
-		number       uint32
-		text         string
-		status       int
-		source, says string
+		number           uint32
+		text             string
+		status           int
+		source, wantText string
 	}{
 		{2012, "comment: longer than 4096 bytes", 422, "#/job/comment", "comment: longer than 4096 bytes"},
 		{2009, "script: has DOS line endings; end lines with a line feed only", 422, "#/job/script", "script: has DOS line endings; end lines with a line feed only"},
@@ -62,7 +62,7 @@ func TestRefusedInWords(t *testing.T) {
 		f.submitErr = fault.Of(tt.number, tt.text)
 		w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.42/job/submit", `{"job":{"script":"x"}}`))
 		body := envelope(t, w.Body.Bytes())
-		if w.Code != tt.status || len(body.Errors) != 1 || body.Errors[0].Source != tt.source || body.Errors[0].Description != tt.says || body.Errors[0].Number != int(tt.number) {
+		if w.Code != tt.status || len(body.Errors) != 1 || body.Errors[0].Source != tt.source || body.Errors[0].Description != tt.wantText || body.Errors[0].Number != int(tt.number) {
 			t.Errorf("%d %q: status %d, %+v", tt.number, tt.text, w.Code, body.Errors)
 		}
 	}
@@ -97,7 +97,7 @@ func TestRefusedFields(t *testing.T) {
 	}
 	named := 0
 	for number := 2000; number < 9000; number++ {
-		field := refused(number)
+		field := fieldOfError(number)
 		if !known[field] {
 			t.Errorf("%d is about %q, which no job has", number, field)
 		}

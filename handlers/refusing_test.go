@@ -21,7 +21,7 @@ func TestRefusing(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-	refuse := Refusing(cfg)
+	refuse := ErrorHandler(cfg)
 	for _, tt := range []struct{ accept, media, text string }{
 		{"", mediaJSON, `"description":"no room"`},
 		{"application/yaml", mediaYAML, "description: no room"},
@@ -55,10 +55,10 @@ func TestAdmit(t *testing.T) {
 	cfg := config(f)
 	var log bytes.Buffer
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-	var asked []string
-	cfg.Admit = func(_ context.Context, who string) error {
-		asked = append(asked, who)
-		return &Later{Err: errs.New(errs.TooMany, "too fast"), After: 1500 * time.Millisecond}
+	var admitted []string
+	cfg.Admit = func(_ context.Context, user string) error {
+		admitted = append(admitted, user)
+		return &RetryAfterError{Err: errs.New(errs.TooMany, "too fast"), After: 1500 * time.Millisecond}
 	}
 	w := serve(t, cfg, request(http.MethodGet, "/sched/v0.0.42/jobs", ""))
 	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "2" {
@@ -76,7 +76,7 @@ func TestAdmit(t *testing.T) {
 			r.Header.Del(name)
 		}
 	}
-	if w := serve(t, cfg, r); w.Code != http.StatusUnauthorized || len(asked) != 1 || asked[0] == "" {
-		t.Errorf("no user: status %d; asked for %q", w.Code, asked)
+	if w := serve(t, cfg, r); w.Code != http.StatusUnauthorized || len(admitted) != 1 || admitted[0] == "" {
+		t.Errorf("no user: status %d; asked for %q", w.Code, admitted)
 	}
 }

@@ -18,9 +18,9 @@ func (h *handler) getJobRequeue(c *call, p *api.RequeueParams) error {
 	}
 	results, err := change(c, p.Job, func() ([]model.TaskResult, error) {
 		return h.Controller.Requeue(c.ctx, c.cred, p.Job, p.Flags)
-	}, func(list []model.TaskResult) Result { return tasksChanged(p.Job, list) })
+	}, func(list []model.TaskResult) Result { return tasksResult(p.Job, list) })
 	if err != nil {
-		return aboutNamed(err, "job", p.Job, inPath+"job_id")
+		return annotateNamed(err, "job", p.Job, inPath+"job_id")
 	}
 	c.warnOfTasks(results)
 	return send(c, http.StatusOK, api.Requeued, &api.RequeuedAnswer{Results: results, Envelope: c.envelope()})
@@ -52,7 +52,7 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 		for _, l := range lists {
 			all = append(all, l...)
 		}
-		return tasksChanged(strings.Join(request.Jobs, " "), all)
+		return tasksResult(strings.Join(request.Jobs, " "), all)
 	})
 	if err != nil {
 		return err
@@ -71,19 +71,19 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 // refusal it continues with the next job. After any other error it stops, and
 // lists the remaining jobs as not tried. If it requeued no job, it returns the
 // errors about the jobs instead.
-func (h *handler) requeueEach(c *call, request *api.Requeues) ([][]model.TaskResult, error) {
+func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.TaskResult, error) {
 	var lists [][]model.TaskResult
-	var refused severalErrors
-	var broken error
-	queued := false
+	var jobErrs multiError
+	var stopErr error
+	requeued := false
 	for _, job := range request.Jobs {
-		if broken != nil {
-			lists = append(lists, []model.TaskResult{{Tasks: job, Code: notTried, Reason: "Not tried", Message: "an earlier job failed"}})
+		if stopErr != nil {
+			lists = append(lists, []model.TaskResult{{Tasks: job, Code: unspecifiedError, Reason: "Not tried", Message: "an earlier job failed"}})
 			continue
 		}
 		list, err := h.Controller.Requeue(c.ctx, c.cred, job, request.Flags)
 		if err == nil {
-			queued = true
+			requeued = true
 			if len(list) == 0 {
 				list = []model.TaskResult{{Tasks: job, Reason: "No error"}}
 			}
@@ -92,31 +92,31 @@ func (h *handler) requeueEach(c *call, request *api.Requeues) ([][]model.TaskRes
 		}
 		e, ok := errors.AsType[*errs.Error](err)
 		if !ok || e.Number == 0 {
-			if broken = err; !queued {
-				return nil, append(severalErrors{err}, refused...)
+			if stopErr = err; !requeued {
+				return nil, append(multiError{err}, jobErrs...)
 			}
-			lists = append(lists, []model.TaskResult{{Tasks: job, Code: notTried, Reason: "Outcome unknown", Message: problems(err, status(err))[0].Description}})
+			lists = append(lists, []model.TaskResult{{Tasks: job, Code: unspecifiedError, Reason: "Outcome unknown", Message: problems(err, status(err))[0].Description}})
 			continue
 		}
-		refused = append(refused, aboutListed(err, job))
+		jobErrs = append(jobErrs, annotateListed(err, job))
 		lists = append(lists, []model.TaskResult{{Tasks: job, Code: uint32(e.Number), Reason: h.ErrorText(e.Number), Message: e.Detail}})
 	}
-	if !queued {
-		return nil, refused
+	if !requeued {
+		return nil, jobErrs
 	}
 	return lists, nil
 }
 
-// notTried is Slurm's error number for an unspecified error.
-const notTried = 0xffffffff
+// unspecifiedError is Slurm's error number for an unspecified error.
+const unspecifiedError = 0xffffffff
 
-// aboutListed adds the name of a job to the error about it.
-func aboutListed(err error, job string) error {
+// annotateListed adds the name of a job to the error about it.
+func annotateListed(err error, job string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" || e.Number == 0 {
 		return err
 	}
-	told := *e
-	told.Message, told.Source = "job "+job+": "+e.Message, "#/jobs"
-	return &told
+	annotated := *e
+	annotated.Message, annotated.Source = "job "+job+": "+e.Message, "#/jobs"
+	return &annotated
 }

@@ -19,34 +19,34 @@ func TestRequeue(t *testing.T) {
 		name, method, path, body string
 		errs                     map[string]error
 		status                   int
-		asked                    []string
-		says                     string
+		calls                    []string
+		wantText                 string
 	}{
-		{name: "one", method: "GET", path: "/job/12/requeue", status: 200, asked: []string{"requeue 12 0x0"}, says: `"status":[]`},
-		{name: "one, held", method: "GET", path: "/job/12_3/requeue?Hold=true&SpecialExit=true", status: 200, asked: []string{"requeue 12_3 0x1800"}},
-		{name: "special without hold", method: "GET", path: "/job/12/requeue?SpecialExit=true", status: 422, says: "query/SpecialExit"},
+		{name: "one", method: "GET", path: "/job/12/requeue", status: 200, calls: []string{"requeue 12 0x0"}, wantText: `"status":[]`},
+		{name: "one, held", method: "GET", path: "/job/12_3/requeue?Hold=true&SpecialExit=true", status: 200, calls: []string{"requeue 12_3 0x1800"}},
+		{name: "special without hold", method: "GET", path: "/job/12/requeue?SpecialExit=true", status: 422, wantText: "query/SpecialExit"},
 		{name: "HEAD changes nothing", method: "HEAD", path: "/job/12/requeue", status: 405},
-		{name: "unknown", method: "GET", path: "/job/99/requeue", errs: map[string]error{"99": gone}, status: 404, asked: []string{"requeue 99 0x0"}, says: "job 99: there is no such job"},
-		{name: "several", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["12", "13_1"], "flags": ["Incomplete"]}`, status: 200, asked: []string{"requeue 12 0x1", "requeue 13_1 0x1"}, says: `"error_code":0`},
-		{name: "a text", method: "POST", path: "/jobs/requeue", body: `{"jobs": "12,13"}`, status: 200, asked: []string{"requeue 12 0x0", "requeue 13 0x0"}},
-		{name: "one of several", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["99", "12"]}`, errs: map[string]error{"99": gone}, status: 200, asked: []string{"requeue 99 0x0", "requeue 12 0x0"}, says: "99 was not requeued: Invalid job id specified"},
-		{name: "none of several", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["98", "99"]}`, errs: map[string]error{"98": gone, "99": gone}, status: 404, asked: []string{"requeue 98 0x0", "requeue 99 0x0"}, says: "job 98: there is no such job"},
-		{name: "none of several, each named", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["98", "99"]}`, errs: map[string]error{"98": gone, "99": gone}, status: 404, asked: []string{"requeue 98 0x0", "requeue 99 0x0"}, says: "job 99: there is no such job"},
-		{name: "lost after a refusal", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["99", "13", "14"]}`, errs: map[string]error{"99": gone, "13": lost}, status: 502, asked: []string{"requeue 99 0x0", "requeue 13 0x0"}, says: "job 99: there is no such job"},
-		{name: "lost after the first", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["12", "13", "14"]}`, errs: map[string]error{"13": lost}, status: 200, asked: []string{"requeue 12 0x0", "requeue 13 0x0"}, says: "14 was not requeued: Not tried"},
-		{name: "lost", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["13"]}`, errs: map[string]error{"13": lost}, status: 502, asked: []string{"requeue 13 0x0"}, says: "outcome_unknown"},
-		{name: "no job", method: "POST", path: "/jobs/requeue", body: `{"jobs": []}`, status: 422, says: "#/jobs"},
-		{name: "not a job", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["all"]}`, status: 422, says: "#/jobs"},
+		{name: "unknown", method: "GET", path: "/job/99/requeue", errs: map[string]error{"99": gone}, status: 404, calls: []string{"requeue 99 0x0"}, wantText: "job 99: there is no such job"},
+		{name: "several", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["12", "13_1"], "flags": ["Incomplete"]}`, status: 200, calls: []string{"requeue 12 0x1", "requeue 13_1 0x1"}, wantText: `"error_code":0`},
+		{name: "a text", method: "POST", path: "/jobs/requeue", body: `{"jobs": "12,13"}`, status: 200, calls: []string{"requeue 12 0x0", "requeue 13 0x0"}},
+		{name: "one of several", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["99", "12"]}`, errs: map[string]error{"99": gone}, status: 200, calls: []string{"requeue 99 0x0", "requeue 12 0x0"}, wantText: "99 was not requeued: Invalid job id specified"},
+		{name: "none of several", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["98", "99"]}`, errs: map[string]error{"98": gone, "99": gone}, status: 404, calls: []string{"requeue 98 0x0", "requeue 99 0x0"}, wantText: "job 98: there is no such job"},
+		{name: "none of several, each named", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["98", "99"]}`, errs: map[string]error{"98": gone, "99": gone}, status: 404, calls: []string{"requeue 98 0x0", "requeue 99 0x0"}, wantText: "job 99: there is no such job"},
+		{name: "lost after a refusal", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["99", "13", "14"]}`, errs: map[string]error{"99": gone, "13": lost}, status: 502, calls: []string{"requeue 99 0x0", "requeue 13 0x0"}, wantText: "job 99: there is no such job"},
+		{name: "lost after the first", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["12", "13", "14"]}`, errs: map[string]error{"13": lost}, status: 200, calls: []string{"requeue 12 0x0", "requeue 13 0x0"}, wantText: "14 was not requeued: Not tried"},
+		{name: "lost", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["13"]}`, errs: map[string]error{"13": lost}, status: 502, calls: []string{"requeue 13 0x0"}, wantText: "outcome_unknown"},
+		{name: "no job", method: "POST", path: "/jobs/requeue", body: `{"jobs": []}`, status: 422, wantText: "#/jobs"},
+		{name: "not a job", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["all"]}`, status: 422, wantText: "#/jobs"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := demo()
 			f.taskResults, f.requeueErrs = nil, tt.errs
 			w := serve(t, config(f), request(tt.method, "/slurm/v0.0.45"+tt.path, tt.body))
-			asked := slices.DeleteFunc(f.calls, func(call string) bool { return call == "verify" })
-			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
+			calls := slices.DeleteFunc(f.calls, func(call string) bool { return call == "verify" })
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.wantText) {
 				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
-			if d := cmp.Diff(tt.asked, asked, cmp.Transformer("empty", func(l []string) string { return strings.Join(l, "; ") })); d != "" {
+			if d := cmp.Diff(tt.calls, calls, cmp.Transformer("empty", func(l []string) string { return strings.Join(l, "; ") })); d != "" {
 				t.Error(d)
 			}
 		})
@@ -79,8 +79,8 @@ func TestDeleteJobs(t *testing.T) {
 			f := demo()
 			w := serve(t, config(f), request(http.MethodDelete, "/slurm/v0.0.42/jobs", tt.body))
 			var got *model.KillJobs
-			if len(f.killedBy) > 0 {
-				got = f.killedBy[0]
+			if len(f.killRequests) > 0 {
+				got = f.killRequests[0]
 			}
 			if d := cmp.Diff(tt.want, got); w.Code != tt.status || d != "" {
 				t.Errorf("status %d, %s: %s", w.Code, d, w.Body)

@@ -44,7 +44,7 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 	if err != nil {
 		return err
 	}
-	each, err := changeEach(c, "reservation", at, names, func(i int) error {
+	results, err := changeEach(c, "reservation", at, names, func(i int) error {
 		u := list[i]
 		if name, known := existing[strings.ToLower(u.Name)]; known {
 			u.Name = name
@@ -58,7 +58,7 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 			e.Number = invalidReservation
 			return e
 		}
-		api.WholePartition(&u)
+		api.ReserveWholePartition(&u)
 		err := h.Controller.CreateReservation(c.ctx, c.cred, &u)
 		if err == nil {
 			existing[strings.ToLower(u.Name)] = u.Name
@@ -68,11 +68,11 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 	if err != nil {
 		return err
 	}
-	answer := api.ReservationsChangedAnswer{Envelope: each.envelope(c)}
+	answer := api.ReservationsChangedAnswer{Envelope: results.envelope(c)}
 	for i := range list {
-		if each.errs[i] == nil {
+		if results.errs[i] == nil {
 			answer.Reservations = append(answer.Reservations, list[i])
 		}
 	}
-	return send(c, each.status(), api.ReservationsChanged, &answer)
+	return send(c, results.status(), api.ReservationsChanged, &answer)
 }

@@ -22,7 +22,7 @@ func TestChangeReservations(t *testing.T) {
 		status           int
 		calls            []string // without the request for the existing reservations
 		want             *model.ReservationUpdate
-		says             string
+		wantText         string
 	}{
 		{name: "make", path: "reservation", body: `{"name": "r", ` + fresh + `, "node_count": 2}`, status: 200, calls: []string{"create reservation r"},
 			want: &model.ReservationUpdate{Name: "r", StartTime: 1795000000, Duration: model.Some[uint32](60), Users: "alice", NodeCount: model.Some[uint32](2)}},
@@ -31,32 +31,32 @@ func TestChangeReservations(t *testing.T) {
 		{name: "change", path: "reservation", body: `{"name": "Maint", "comment": "c"}`, status: 200, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}},
 		{name: "amounts", path: "reservation", body: `{"name": "maint", "tres": [{"type": "cpu", "count": 4}, {"type": "gres", "name": "gpu", "count": 1}]}`, status: 200, calls: []string{"update reservation maint"},
 			want: &model.ReservationUpdate{Name: "maint", TRES: "cpu=4,gres/gpu=1"}},
-		{name: "change nothing", path: "reservation", body: `{"name": "maint"}`, status: 422, says: "no field to change"},
-		{name: "no name", path: "reservation", body: `{` + fresh + `}`, status: 422, says: "needs a name"},
-		{name: "no begin", path: "reservation", body: `{"name": "r", "duration": 60, "users": "alice"}`, status: 422, says: "#/start_time"},
-		{name: "no end", path: "reservation", body: `{"name": "r", "start_time": 1795000000, "users": "alice"}`, status: 422, says: "#/duration"},
-		{name: "ends first", path: "reservation", body: `{"name": "r", "start_time": 1795000000, "end_time": 1794000000, "users": "alice"}`, status: 422, says: "#/end_time"},
-		{name: "two ends", path: "reservation", body: `{"name": "r", ` + fresh + `, "end_time": 1795009000}`, status: 422, says: "#/duration"},
-		{name: "for nobody", path: "reservation", body: `{"name": "r", "start_time": 1795000000, "duration": 60}`, status: 422, says: "#/users"},
-		{name: "users and groups", path: "reservation", body: `{"name": "r", ` + fresh + `, "groups": ["wheel"]}`, status: 422, says: "#/groups"},
-		{name: "a part of a partition", path: "reservation", body: `{"name": "r", ` + fresh + `, "flags": ["PART_NODES"]}`, status: 422, says: "#/flags"},
-		{name: "refused", path: "reservation", body: `{"name": "maint", "comment": "c"}`, refuse: map[string]error{"maint": denied}, status: 403, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, says: "reservation maint: you are not allowed to change it"},
-		{name: "empty list", path: "reservations", body: `{"reservations": []}`, status: 422, says: "names no reservation"},
-		{name: "no list", path: "reservations", body: `{}`, status: 422, says: "names no reservation"},
+		{name: "change nothing", path: "reservation", body: `{"name": "maint"}`, status: 422, wantText: "no field to change"},
+		{name: "no name", path: "reservation", body: `{` + fresh + `}`, status: 422, wantText: "needs a name"},
+		{name: "no begin", path: "reservation", body: `{"name": "r", "duration": 60, "users": "alice"}`, status: 422, wantText: "#/start_time"},
+		{name: "no end", path: "reservation", body: `{"name": "r", "start_time": 1795000000, "users": "alice"}`, status: 422, wantText: "#/duration"},
+		{name: "ends first", path: "reservation", body: `{"name": "r", "start_time": 1795000000, "end_time": 1794000000, "users": "alice"}`, status: 422, wantText: "#/end_time"},
+		{name: "two ends", path: "reservation", body: `{"name": "r", ` + fresh + `, "end_time": 1795009000}`, status: 422, wantText: "#/duration"},
+		{name: "for nobody", path: "reservation", body: `{"name": "r", "start_time": 1795000000, "duration": 60}`, status: 422, wantText: "#/users"},
+		{name: "users and groups", path: "reservation", body: `{"name": "r", ` + fresh + `, "groups": ["wheel"]}`, status: 422, wantText: "#/groups"},
+		{name: "a part of a partition", path: "reservation", body: `{"name": "r", ` + fresh + `, "flags": ["PART_NODES"]}`, status: 422, wantText: "#/flags"},
+		{name: "refused", path: "reservation", body: `{"name": "maint", "comment": "c"}`, refuse: map[string]error{"maint": denied}, status: 403, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, wantText: "reservation maint: you are not allowed to change it"},
+		{name: "empty list", path: "reservations", body: `{"reservations": []}`, status: 422, wantText: "names no reservation"},
+		{name: "no list", path: "reservations", body: `{}`, status: 422, wantText: "names no reservation"},
 		{name: "some", path: "reservations", body: `{"reservations": [{"name": "maint", "comment": "c"}, {"name": "weekly", "comment": "c"}, {"name": "r", ` + fresh + `, "node_count": 1}]}`, refuse: map[string]error{"weekly": denied}, status: 403,
-			calls: []string{"update reservation maint", "update reservation weekly", "create reservation r"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, says: "#/reservations/1/name"},
+			calls: []string{"update reservation maint", "update reservation weekly", "create reservation r"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, wantText: "#/reservations/1/name"},
 		{name: "none", path: "reservations", body: `{"reservations": [{"name": "maint", "comment": "c"}, {"name": "weekly", "comment": "c"}]}`, refuse: map[string]error{"maint": denied, "weekly": denied}, status: 403,
-			calls: []string{"update reservation maint", "update reservation weekly"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, says: "reservation weekly: "},
+			calls: []string{"update reservation maint", "update reservation weekly"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, wantText: "reservation weekly: "},
 		{name: "unknown outcome", path: "reservations", body: `{"reservations": [{"name": "maint", "comment": "c"}, {"name": "weekly", "comment": "c"}]}`,
-			refuse: map[string]error{"maint": &errs.Error{Kind: errs.BadAnswer, Message: "no answer came", Code: errs.OutcomeUnknown}}, status: 502, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, says: "outcome_unknown"},
+			refuse: map[string]error{"maint": &errs.Error{Kind: errs.BadAnswer, Message: "no answer came", Code: errs.OutcomeUnknown}}, status: 502, calls: []string{"update reservation maint"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, wantText: "outcome_unknown"},
 		{name: "unknown outcome of the second", path: "reservations", body: `{"reservations": [{"name": "maint", "comment": "c"}, {"name": "weekly", "comment": "c"}, {"name": "maint", "comment": "d"}]}`,
-			refuse: map[string]error{"weekly": &errs.Error{Kind: errs.BadAnswer, Message: "no answer came", Code: errs.OutcomeUnknown}}, status: 502, calls: []string{"update reservation maint", "update reservation weekly"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, says: "not tried"},
+			refuse: map[string]error{"weekly": &errs.Error{Kind: errs.BadAnswer, Message: "no answer came", Code: errs.OutcomeUnknown}}, status: 502, calls: []string{"update reservation maint", "update reservation weekly"}, want: &model.ReservationUpdate{Name: "maint", Comment: "c"}, wantText: "not tried"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := demo()
 			f.refusals = tt.refuse
 			w := serve(t, config(f), request("POST", "/slurm/v0.0.45/"+tt.path, tt.body))
-			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.wantText) {
 				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
 			var got *model.ReservationUpdate
@@ -97,7 +97,7 @@ func TestChangePartitions(t *testing.T) {
 		status                   int
 		calls                    []string
 		want                     *model.PartitionUpdate
-		says                     string
+		wantText                 string
 	}{
 		{name: "make", body: `{"partitions": [{"name": "new", "nodes": {"configured": "n1"}, "node_sets": "big"}]}`, status: 200, calls: []string{"create partition new"}, want: &model.PartitionUpdate{Name: "new", Nodes: "n1,big"}},
 		{name: "capitals count", body: `{"partitions": [{"name": "Debug", "alternate": "long"}]}`, status: 200, calls: []string{"create partition Debug"}, want: &model.PartitionUpdate{Name: "Debug", Alternate: "long"}},
@@ -107,17 +107,17 @@ func TestChangePartitions(t *testing.T) {
 			want: &model.PartitionUpdate{Name: "debug", Flags: 0x2000, MaxShare: model.Some[uint16](0)}},
 		{name: "not alone", body: `{"partitions": [{"name": "debug", "partition": {"oversubscribe": "YES", "exclusive": "NO"}}]}`, status: 200, calls: []string{"update partition debug"},
 			want: &model.PartitionUpdate{Name: "debug", Flags: 0x24000, MaxShare: model.Some[uint16](4)}},
-		{name: "what is worked out", body: `{"partitions": [{"name": "debug", "alternate": "long", "nodes": {"total": 9}, "suspend_time": 5}]}`, status: 200, calls: []string{"update partition debug"}, want: &model.PartitionUpdate{Name: "debug", Alternate: "long"}, says: "#/partitions/0/nodes/total"},
-		{name: "change nothing", body: `{"partitions": [{"name": "debug", "nodes": {"total": 9}}]}`, status: 422, says: "no field to change"},
-		{name: "no name", body: `{"partitions": [{"alternate": "long"}]}`, status: 422, says: "#/partitions/0/name"},
-		{name: "empty list", body: `{"partitions": []}`, status: 422, says: "names no partition"},
-		{name: "bad word", body: `{"partitions": [{"name": "debug", "partition": {"exclusive": "ALL"}}]}`, status: 422, says: "expected NODE, USER, TOPO or NO"},
-		{name: "bad number", body: `{"partitions": [{"name": "debug", "partition": {"oversubscribe": "YES:0"}}]}`, status: 422, says: "number of jobs"},
-		{name: "not to be set", body: `{"partitions": [{"name": "debug", "preempt_mode": ["CLUSTER_GLOBAL"]}]}`, status: 422, says: "can only be configured"},
+		{name: "what is worked out", body: `{"partitions": [{"name": "debug", "alternate": "long", "nodes": {"total": 9}, "suspend_time": 5}]}`, status: 200, calls: []string{"update partition debug"}, want: &model.PartitionUpdate{Name: "debug", Alternate: "long"}, wantText: "#/partitions/0/nodes/total"},
+		{name: "change nothing", body: `{"partitions": [{"name": "debug", "nodes": {"total": 9}}]}`, status: 422, wantText: "no field to change"},
+		{name: "no name", body: `{"partitions": [{"alternate": "long"}]}`, status: 422, wantText: "#/partitions/0/name"},
+		{name: "empty list", body: `{"partitions": []}`, status: 422, wantText: "names no partition"},
+		{name: "bad word", body: `{"partitions": [{"name": "debug", "partition": {"exclusive": "ALL"}}]}`, status: 422, wantText: "expected NODE, USER, TOPO or NO"},
+		{name: "bad number", body: `{"partitions": [{"name": "debug", "partition": {"oversubscribe": "YES:0"}}]}`, status: 422, wantText: "number of jobs"},
+		{name: "not to be set", body: `{"partitions": [{"name": "debug", "preempt_mode": ["CLUSTER_GLOBAL"]}]}`, status: 422, wantText: "can only be configured"},
 		{name: "some", body: `{"partitions": [{"name": "debug", "alternate": "long"}, {"name": "long", "alternate": "debug"}]}`, refuse: map[string]error{"long": denied}, status: 403, calls: []string{"update partition debug", "update partition long"},
-			want: &model.PartitionUpdate{Name: "debug", Alternate: "long"}, says: "partition debug was changed, although another was not"},
+			want: &model.PartitionUpdate{Name: "debug", Alternate: "long"}, wantText: "partition debug was changed, although another was not"},
 		{name: "delete", method: "DELETE", path: "partition/long", status: 200, calls: []string{"delete partition long"}},
-		{name: "delete an unknown one", method: "DELETE", path: "partition/p9", refused: &errs.Error{Kind: errs.Invalid, Message: "there is no such partition", Number: 2000}, status: 404, calls: []string{"delete partition p9"}, says: "partition p9: "},
+		{name: "delete an unknown one", method: "DELETE", path: "partition/p9", refused: &errs.Error{Kind: errs.Invalid, Message: "there is no such partition", Number: 2000}, status: 404, calls: []string{"delete partition p9"}, wantText: "partition p9: "},
 		{name: "delete one in use", method: "DELETE", path: "partition/long", refused: &errs.Error{Kind: errs.Conflict, Message: "the partition is in use", Number: 2075}, status: 409, calls: []string{"delete partition long"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestChangePartitions(t *testing.T) {
 				method, path = "POST", "partitions"
 			}
 			w := serve(t, config(f), request(method, "/slurm/v0.0.45/"+path, tt.body))
-			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.wantText) {
 				t.Errorf("status %d: %s", w.Code, w.Body)
 			}
 			var got *model.PartitionUpdate

@@ -14,7 +14,7 @@ func (h *handler) getResources(c *call, p *api.ResourcesParams) error {
 	}
 	nodes, err := h.Controller.ResourceLayout(c.ctx, c.cred, p.Job.JobID)
 	if err != nil {
-		return aboutNamed(err, "job", c.params["job_id"], inPath+"job_id")
+		return annotateNamed(err, "job", c.params["job_id"], inPath+"job_id")
 	}
 	return send(c, http.StatusOK, api.Resources, &api.ResourcesAnswer{Nodes: nodes, Envelope: c.envelope()})
 }

@@ -49,14 +49,14 @@ func send[T any](c *call, status int, table *api.AnswerType[T], body *T) error {
 func (c *call) render(status int, write func(schema.Encoder)) error {
 	to := &sink{c: c, status: status}
 	defer to.release()
-	out := c.h.formats.take(c.media, to)
-	defer c.h.formats.give(c.media, out)
+	out := c.h.formats.get(c.media, to)
+	defer c.h.formats.put(c.media, out)
 	write(out)
 	if err := out.Err(); err != nil {
 		if c.w.status == 0 {
 			return err
 		}
-		c.breakOff(err)
+		c.abort(err)
 	}
 	to.whole = c.w.status == 0
 	err := out.Flush()
@@ -64,12 +64,12 @@ func (c *call) render(status int, write func(schema.Encoder)) error {
 		err = to.finish()
 	}
 	if err != nil {
-		c.breakOff(err)
+		c.abort(err)
 	}
 	return nil
 }
 
-func (c *call) breakOff(err error) {
+func (c *call) abort(err error) {
 	c.logFailure(err)
 	panic(http.ErrAbortHandler)
 }
@@ -105,70 +105,70 @@ type sink struct {
 // Write sends a part of the body.
 func (s *sink) Write(b []byte) (int, error) {
 	if s.c.w.status == 0 && s.spool == nil {
-		s.begin(len(b))
+		s.start(len(b))
 	}
 	switch {
 	case s.spool != nil:
-		return s.keep(b)
+		return s.store(b)
 	case s.coder != nil:
 		return s.coder.Write(b)
 	}
 	return s.c.w.Write(b)
 }
 
-// sized reports whether the answer must announce its length, because otherwise
+// needsLength reports whether the answer must announce its length, because otherwise
 // only the end of the connection would show the client that the answer is
 // complete.
-func (c *call) sized() bool { return c.h.Sized || !c.r.ProtoAtLeast(1, 1) }
+func (c *call) needsLength() bool { return c.h.SendLength || !c.r.ProtoAtLeast(1, 1) }
 
-// keep stores a part of the body. If there is no memory for the part, keep
+// store stores a part of the body. If there is no memory for the part, keep
 // sends the body without its length. The end of the connection then shows the
 // client where the body ends.
-func (s *sink) keep(b []byte) (int, error) {
+func (s *sink) store(b []byte) (int, error) {
 	n, err := s.spool.Write(b)
 	if err != nil || !s.spool.full || s.spool.out != nil {
 		return n, err
 	}
 	if s.spool.compressed {
-		s.head(-1, true)
+		s.sendHeader(-1, true)
 		s.spool.out = s.c.w
 		return n, s.spool.send(s.c.w)
 	}
-	kept := s.spool
-	defer kept.release()
+	stored := s.spool
+	defer stored.release()
 	s.spool = nil
-	if err := kept.coder.Close(); err != nil {
+	if err := stored.coder.Close(); err != nil {
 		return n, err
 	}
-	s.head(-1, false)
-	return n, kept.send(s.c.w)
+	s.sendHeader(-1, false)
+	return n, stored.send(s.c.w)
 }
 
-// begin sends the header. If the answer must announce its length, and the
+// start sends the header. If the answer must announce its length, and the
 // length is not known yet, begin starts to store the body instead. size is the
 // number of bytes of the body that are known so far. Errors are short, and
 // people often read them with simple tools. So an error is compressed only for
 // a client that accepts no uncompressed answers.
-func (s *sink) begin(size int) {
+func (s *sink) start(size int) {
 	coding := s.c.coding
-	worth := (!s.whole || size >= worthCoding) && s.status < http.StatusBadRequest
-	compressed := coding.name != "" && (worth || coding.always)
+	compressible := (!s.whole || size >= minCodedSize) && s.status < http.StatusBadRequest
+	compressed := coding.name != "" && (compressible || coding.always)
 	switch {
-	case s.c.sized() && (compressed || !s.whole):
+	case s.c.needsLength() && (compressed || !s.whole):
 		s.spool = newSpool(s.c, compressed)
 	case compressed:
-		s.head(-1, true)
-		s.coder = coded(coding.name, s.c.w)
+		s.sendHeader(-1, true)
+		s.coder = getCoder(coding.name, s.c.w)
 	case s.whole:
-		s.head(size, false)
+		s.sendHeader(size, false)
 	default:
-		s.head(-1, false)
+		s.sendHeader(-1, false)
 	}
 }
 
-// head sends the header. size is the length of the encoded body, or negative if
+// sendHeader sends the header. size is the length of the encoded body, or negative if
 // it is unknown.
-func (s *sink) head(size int, compressed bool) {
+func (s *sink) sendHeader(size int, compressed bool) {
 	h := s.c.header(s.c.media)
 	if compressed {
 		h.Set("Content-Encoding", s.c.coding.name)
@@ -183,30 +183,30 @@ func (s *sink) head(size int, compressed bool) {
 func (s *sink) finish() error {
 	switch {
 	case s.spool != nil:
-		return s.finishKept()
+		return s.finishStored()
 	case s.coder != nil:
 		return s.coder.Close()
 	}
 	return nil
 }
 
-// finishKept sends the stored body with its length.
-func (s *sink) finishKept() error {
+// finishStored sends the stored body with its length.
+func (s *sink) finishStored() error {
 	if err := s.spool.coder.Close(); err != nil || s.spool.out != nil {
 		return err
 	}
-	size := s.spool.plain
+	size := s.spool.plainSize
 	if s.spool.compressed {
 		size = s.spool.size
 	}
-	s.head(size, s.spool.compressed)
+	s.sendHeader(size, s.spool.compressed)
 	return s.spool.send(s.c.w)
 }
 
 // release returns the borrowed coder and memory.
 func (s *sink) release() {
 	if s.coder != nil {
-		release(s.c.coding.name, s.coder)
+		putCoder(s.c.coding.name, s.coder)
 		s.coder = nil
 	}
 	if s.spool != nil {

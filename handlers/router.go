@@ -16,13 +16,13 @@ import (
 // version of the API, as in /sched/v0.0.42/nodes. The segment (sched, scheddb,
 // slurm, slurmdb or util) determines the daemon and the spelling.
 type router struct {
-	routes   []pattern
-	unserved []pattern // operations of slurmrestd that this gateway does not support yet
-	segments map[string]segment
-	unspoken map[string]string // segments in the spelling that is not served, with the corresponding served segments
-	pages    map[string]page
-	parsers  []feature.Parser
-	names    schema.Spelling // spelling of errors for paths that do not determine one
+	routes           []pattern
+	unserved         []pattern // operations of slurmrestd that this gateway does not support yet
+	segments         map[string]segment
+	unservedSegments map[string]string // segments in the spelling that is not served, with the corresponding served segments
+	pages            map[string]page
+	parsers          []feature.Parser
+	spelling         schema.Spelling // spelling of errors for paths that do not determine one
 }
 
 // pattern is a route with its path split at the slashes.
@@ -33,29 +33,29 @@ type pattern struct {
 
 // segment is the first part of a path.
 type segment struct {
-	names      schema.Spelling
+	spelling   schema.Spelling
 	accounting bool
 	util       bool
 }
 
 func newRouter(routes []route, pages map[string]page, cfg Config) *router {
-	rt := &router{segments: map[string]segment{}, unspoken: map[string]string{}, pages: pages, parsers: cfg.Parsers}
+	rt := &router{segments: map[string]segment{}, unservedSegments: map[string]string{}, pages: pages, parsers: cfg.Parsers}
 	spellings := cfg.Names.Spellings()
 	if len(spellings) > 0 {
-		rt.names = spellings[0]
+		rt.spelling = spellings[0]
 	}
 	for _, r := range routes {
 		rt.routes = append(rt.routes, newPattern(r))
 		if r.Util && len(spellings) > 0 { // its path is the same in both spellings, and its clients expect Slurm's answers
-			names := spellings[len(spellings)-1]
-			rt.segments[r.Segment(names)] = segment{names: names, util: true}
+			spelling := spellings[len(spellings)-1]
+			rt.segments[r.Segment(spelling)] = segment{spelling: spelling, util: true}
 			continue
 		}
 		for _, s := range []schema.Spelling{schema.Sched, schema.Slurm} {
 			if slices.Contains(spellings, s) {
-				rt.segments[r.Segment(s)] = segment{names: s, accounting: r.Accounting}
+				rt.segments[r.Segment(s)] = segment{spelling: s, accounting: r.Accounting}
 			} else {
-				rt.unspoken[r.Segment(s)] = r.Segment(rt.names)
+				rt.unservedSegments[r.Segment(s)] = r.Segment(rt.spelling)
 			}
 		}
 	}
@@ -85,7 +85,7 @@ type match struct {
 // be an attempt to bypass a filter in front of the gateway.
 func (rt *router) find(r *http.Request) match {
 	newest := rt.parsers[len(rt.parsers)-1]
-	m := match{view: schema.View{Version: schema.Version(newest.Version), Names: rt.names}}
+	m := match{view: schema.View{Version: schema.Version(newest.Version), Spelling: rt.spelling}}
 	if r.URL.Path == "*" && r.Method == http.MethodOptions {
 		rt.matchServer(&m)
 		return m
@@ -105,30 +105,30 @@ func (rt *router) find(r *http.Request) match {
 		seg, known = rt.segments[parts[0]]
 	}
 	if !known {
-		m.err = rt.noPath(r, parts)
+		m.err = rt.pathNotFound(r, parts)
 		return m
 	}
-	m.view.Names = seg.names
-	if len(parts) < 2 || !rt.version(parts[1], &m) {
-		m.err = errs.New(errs.NotFound, "unsupported API version; supported: %s", rt.served())
+	m.view.Spelling = seg.spelling
+	if len(parts) < 2 || !rt.matchVersion(parts[1], &m) {
+		m.err = errs.New(errs.NotFound, "unsupported API version; supported: %s", rt.servedVersions())
 		return m
 	}
 	rt.match(r, seg, parts[2:], &m)
 	return m
 }
 
-// version finds the served version that a path names.
-func (rt *router) version(part string, m *match) bool {
-	for _, served := range rt.parsers {
-		if part == served.Name() {
-			m.view.Version, m.fast = schema.Version(served.Version), served.Flags.Has(feature.Fast)
+// matchVersion finds the served version that a path names.
+func (rt *router) matchVersion(part string, m *match) bool {
+	for _, parser := range rt.parsers {
+		if part == parser.Name() {
+			m.view.Version, m.fast = schema.Version(parser.Version), parser.Flags.Has(feature.Fast)
 			return true
 		}
 	}
 	return false
 }
 
-func (rt *router) served() string {
+func (rt *router) servedVersions() string {
 	var names []string
 	for _, p := range rt.parsers {
 		names = append(names, p.Name())
@@ -147,12 +147,12 @@ func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) 
 				continue
 			}
 			m.allow = append(m.allow, p.Method)
-			if p.Method == r.Method || p.Method == http.MethodGet && r.Method == http.MethodHead && !p.Changes {
+			if p.Method == r.Method || p.Method == http.MethodGet && r.Method == http.MethodHead && !p.ChangingGET {
 				m.route, m.params = &p.route, params
 			}
 		}
-		if m.route == nil && rt.lacks(r.Method, seg, m.view.Version, parts, literal) {
-			m.err = errs.New(errs.Unsupported, "%s: not supported yet by this gateway", asked(r))
+		if m.route == nil && rt.isUnserved(r.Method, seg, m.view.Version, parts, literal) {
+			m.err = errs.New(errs.Unsupported, "%s: not supported yet by this gateway", requestLine(r))
 			m.allow = nil
 			return
 		}
@@ -161,7 +161,7 @@ func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) 
 		}
 	}
 	if len(m.allow) == 0 {
-		m.err = rt.noPath(r, parts)
+		m.err = rt.pathNotFound(r, parts)
 		return
 	}
 	if slices.Contains(m.allow, http.MethodGet) {
@@ -169,12 +169,12 @@ func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) 
 	}
 	m.allow = append(m.allow, http.MethodOptions)
 	if m.route == nil {
-		m.err = m.noMethod(r)
+		m.err = m.methodNotAllowed(r)
 	}
 }
 
-// lacks reports whether slurmrestd has the operation and this gateway does not.
-func (rt *router) lacks(method string, seg segment, v schema.Version, parts []string, literal bool) bool {
+// isUnserved reports whether slurmrestd has the operation and this gateway does not.
+func (rt *router) isUnserved(method string, seg segment, v schema.Version, parts []string, literal bool) bool {
 	return slices.ContainsFunc(rt.unserved, func(p pattern) bool {
 		params, ok := p.fits(seg, v, parts)
 		return ok && p.Method == method && literal == (params == nil)
@@ -185,29 +185,29 @@ func (rt *router) lacks(method string, seg segment, v schema.Version, parts []st
 func (m *match) matchPage(p *page, r *http.Request) {
 	m.page, m.allow = p, []string{http.MethodGet, http.MethodHead, http.MethodOptions}
 	if !slices.Contains(m.allow, r.Method) {
-		m.err = m.noMethod(r)
+		m.err = m.methodNotAllowed(r)
 	}
 }
 
-// asked returns the requested operation, such as "GET /sched/v0.0.42/nodes",
+// requestLine returns the requested operation, such as "GET /sched/v0.0.42/nodes",
 // for an error.
-func asked(r *http.Request) string {
+func requestLine(r *http.Request) string {
 	return schema.Shorten(r.Method) + " " + schema.Shorten(r.URL.EscapedPath())
 }
 
-// noPath returns the error for a path that does not exist, with a hint if the
+// pathNotFound returns the error for a path that does not exist, with a hint if the
 // path exists with the other spelling of its first part (slurm or sched).
-func (rt *router) noPath(r *http.Request, parts []string) error {
-	e := errs.New(errs.NotFound, "%s: no such path", asked(r))
-	if len(parts) > 0 && rt.unspoken[parts[0]] != "" {
-		return e.WithHint("this gateway serves /%s/; with SCHEDRESTD_NAMES=both it serves /%s/ as well", rt.unspoken[parts[0]], parts[0])
+func (rt *router) pathNotFound(r *http.Request, parts []string) error {
+	e := errs.New(errs.NotFound, "%s: no such path", requestLine(r))
+	if len(parts) > 0 && rt.unservedSegments[parts[0]] != "" {
+		return e.WithHint("this gateway serves /%s/; with SCHEDRESTD_NAMES=both it serves /%s/ as well", rt.unservedSegments[parts[0]], parts[0])
 	}
 	return e.WithHint("GET /openapi lists the paths")
 }
 
-// noMethod returns the error for a path that does not support the method.
-func (m *match) noMethod(r *http.Request) error {
-	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", asked(r)).WithHint("supported methods: %s", strings.Join(m.allow, ", "))
+// methodNotAllowed returns the error for a path that does not support the method.
+func (m *match) methodNotAllowed(r *http.Request) error {
+	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", requestLine(r)).WithHint("supported methods: %s", strings.Join(m.allow, ", "))
 }
 
 // fits reports whether the rest of a path matches the pattern in version v. If

@@ -18,7 +18,7 @@ func TestRouting(t *testing.T) {
 		status             int
 		allow              string
 		calls              []string // calls of the daemon after it verified the token
-		says               string   // part of the body
+		wantText           string   // part of the body
 	}{
 		{"plain", "GET", "/sched/v0.0.42/ping", 200, "", []string{"ping"}, `"sched":{`},
 		{"slash at the end", "GET", "/sched/v0.0.42/ping/", 200, "", []string{"ping"}, ""},
@@ -71,8 +71,8 @@ func TestRouting(t *testing.T) {
 			if d := cmp.Diff(tt.calls, f.calls); d != "" {
 				t.Errorf("calls: %s", d)
 			}
-			if !strings.Contains(w.Body.String(), tt.says) {
-				t.Errorf("%q is not in %s", tt.says, w.Body)
+			if !strings.Contains(w.Body.String(), tt.wantText) {
+				t.Errorf("%q is not in %s", tt.wantText, w.Body)
 			}
 			if tt.status != http.StatusNoContent {
 				if got := w.Header().Get("Content-Type"); got != "application/json" {

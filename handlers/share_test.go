@@ -22,7 +22,7 @@ func TestSharesFiltered(t *testing.T) {
 		if w := serve(t, config(f), request(http.MethodGet, "/sched/v0.0.43/shares"+query, "")); w.Code != http.StatusOK {
 			t.Errorf("%s: status %d", query, w.Code)
 		}
-		if d := cmp.Diff([][2][]string{want}, f.shareOf); d != "" {
+		if d := cmp.Diff([][2][]string{want}, f.shareQueries); d != "" {
 			t.Errorf("%s: %s", query, d)
 		}
 	}

@@ -14,20 +14,20 @@ import (
 )
 
 // pot is a Memory with a fixed number of bytes.
-type pot struct{ left int }
+type pot struct{ free int }
 
 func (p *pot) Hold(_ model.Credential, n int) bool {
-	if n > p.left {
+	if n > p.free {
 		return false
 	}
-	p.left -= n
+	p.free -= n
 	return true
 }
 
-func (p *pot) Release(_ model.Credential, n int) { p.left += n }
+func (p *pot) Release(_ model.Credential, n int) { p.free += n }
 
-// asOld turns r into an HTTP/1.0 request.
-func asOld(r *http.Request) *http.Request {
+// asHTTP10 turns r into an HTTP/1.0 request.
+func asHTTP10(r *http.Request) *http.Request {
 	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.0", 1, 0
 	return r
 }
@@ -41,37 +41,37 @@ func TestSized(t *testing.T) {
 		for _, media := range []string{mediaJSON, mediaYAML} {
 			for _, coding := range []string{"", "gzip", "zstd"} {
 				t.Run(strings.Join([]string{path, media, coding}, " "), func(t *testing.T) {
-					ask := func(cfg Config, old bool) (*httptest.ResponseRecorder, []byte) {
+					get := func(cfg Config, old bool) (*httptest.ResponseRecorder, []byte) {
 						r := request(http.MethodGet, path, "")
 						r.Header.Set("Accept", media)
 						r.Header.Set("Accept-Encoding", coding)
 						if old {
-							asOld(r)
+							asHTTP10(r)
 						}
 						w := serve(t, cfg, r)
-						sent := strconv.Itoa(w.Body.Len())
-						if length := w.Header().Get("Content-Length"); length != "" && length != sent {
-							t.Errorf("Content-Length %s of %s bytes", length, sent)
+						size := strconv.Itoa(w.Body.Len())
+						if length := w.Header().Get("Content-Length"); length != "" && length != size {
+							t.Errorf("Content-Length %s of %s bytes", length, size)
 						}
-						plain, err := decoded(t, w.Header().Get("Content-Encoding"), w.Body)
+						plain, err := decompress(t, w.Header().Get("Content-Encoding"), w.Body)
 						if err != nil {
 							t.Error(err)
 						}
 						return w, plain
 					}
-					want, plain := ask(config(f), false)
+					want, plain := get(config(f), false)
 					for i, n := range []int{1 << 20, 1 << 20, spoolPiece, 0} {
 						cfg, memory := config(f), &pot{n}
-						cfg.Memory, cfg.Sized = memory, i == 0
-						w, got := ask(cfg, i > 0)
+						cfg.Memory, cfg.SendLength = memory, i == 0
+						w, got := get(cfg, i > 0)
 						if !bytes.Equal(got, plain) || w.Code != want.Code || w.Header().Get("Content-Encoding") != want.Header().Get("Content-Encoding") {
 							t.Errorf("room for %d: status %d, %d bytes instead of %d, %v", n, w.Code, len(got), len(plain), w.Header())
 						}
 						if w.Header().Get("Content-Length") == "" && n > spoolPiece {
 							t.Error("no Content-Length")
 						}
-						if memory.left != n {
-							t.Errorf("%d bytes were not given back", n-memory.left)
+						if memory.free != n {
+							t.Errorf("%d bytes were not given back", n-memory.free)
 						}
 					}
 				})
@@ -84,18 +84,18 @@ func TestSized(t *testing.T) {
 // aborts a connection if the length is wrong.
 func TestSizedOverTheWire(t *testing.T) {
 	cfg := config(big())
-	cfg.Sized = true
+	cfg.SendLength = true
 	server := httptest.NewServer(New(cfg))
 	defer server.Close()
 	for _, coding := range []string{"identity", "gzip", "zstd"} {
-		r := to(server, "/sched/v0.0.43/jobs")
+		r := requestTo(server, "/sched/v0.0.43/jobs")
 		r.Header.Set("Accept-Encoding", coding)
 		answer, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer answer.Body.Close()
-		b, err := decoded(t, coding, answer.Body)
+		b, err := decompress(t, coding, answer.Body)
 		if err != nil || answer.ContentLength <= 0 || bytes.Count(b, []byte(`"job_id":`)) != 501 {
 			t.Errorf("%q: Content-Length %d, %d bytes: %v", coding, answer.ContentLength, len(b), err)
 		}
@@ -107,12 +107,12 @@ func TestSizedOverTheWire(t *testing.T) {
 // had to be sent early, for lack of memory, must be aborted.
 func TestSizedListThatBreaksOff(t *testing.T) {
 	f := big()
-	f.midway = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
+	f.midwayErr = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
 	for _, coding := range []string{"", "gzip"} {
 		for _, n := range []int{1 << 20, 0} {
 			cfg, memory := config(f), &pot{n}
 			cfg.Memory = memory
-			r := asOld(request(http.MethodGet, "/sched/v0.0.43/jobs", ""))
+			r := asHTTP10(request(http.MethodGet, "/sched/v0.0.43/jobs", ""))
 			r.Header.Set("Accept-Encoding", coding)
 			w := httptest.NewRecorder()
 			func() {
@@ -128,8 +128,8 @@ func TestSizedListThatBreaksOff(t *testing.T) {
 			if n > 0 && (w.Code != http.StatusBadGateway || w.Header().Get("Content-Length") != strconv.Itoa(w.Body.Len())) {
 				t.Errorf("coding %q: status %d, Content-Length %q of %d bytes", coding, w.Code, w.Header().Get("Content-Length"), w.Body.Len())
 			}
-			if memory.left != n {
-				t.Errorf("%d bytes were not given back", n-memory.left)
+			if memory.free != n {
+				t.Errorf("%d bytes were not given back", n-memory.free)
 			}
 		}
 	}

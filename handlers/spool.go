@@ -29,13 +29,13 @@ type spool struct {
 	compressed bool // the client accepts the compressed form
 	coding     string
 	coder      coder
-	plain      int // bytes that were written, before compression
+	plainSize  int // bytes that were written, before compression
 
-	pieces [][]byte
-	size   int       // bytes in the pieces
-	held   int       // reserved bytes of Memory
-	full   bool      // Memory refused more bytes
-	out    io.Writer // destination of further data; nil for the pieces
+	pieces   [][]byte
+	size     int       // bytes in the pieces
+	reserved int       // reserved bytes of Memory
+	full     bool      // Memory refused more bytes
+	out      io.Writer // destination of further data; nil for the pieces
 }
 
 func newSpool(c *call, compressed bool) *spool {
@@ -43,23 +43,23 @@ func newSpool(c *call, compressed bool) *spool {
 	if compressed {
 		s.coding = c.coding.name
 	}
-	s.coder = coded(s.coding, (*kept)(s))
+	s.coder = getCoder(s.coding, (*spoolStore)(s))
 	return s
 }
 
 // Write stores b.
 func (s *spool) Write(b []byte) (int, error) {
-	s.plain += len(b)
+	s.plainSize += len(b)
 	return s.coder.Write(b)
 }
 
-// kept is the destination of a spool's coder.
-type kept spool
+// spoolStore is the destination of a spool's coder.
+type spoolStore spool
 
 // Write stores compressed data. If Memory is exhausted, Write sets full and
 // still stores the data, which are at most a few blocks of the coder. After
 // each call of spool.Write, the caller has to check full.
-func (s *kept) Write(b []byte) (int, error) {
+func (s *spoolStore) Write(b []byte) (int, error) {
 	if s.out != nil {
 		return s.out.Write(b)
 	}
@@ -77,23 +77,23 @@ func (s *kept) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (s *kept) grow() {
+func (s *spoolStore) grow() {
 	s.pieces = append(s.pieces, make([]byte, 0, spoolPiece))
 	m := s.c.h.Memory
 	switch {
 	case m == nil || s.full:
 	case m.Hold(s.c.cred, spoolPiece):
-		s.held += spoolPiece
+		s.reserved += spoolPiece
 	default:
 		s.full = true
 	}
 }
 
 // Read returns the stored data once. It frees each piece after it was read.
-func (s *kept) Read(b []byte) (int, error) {
+func (s *spoolStore) Read(b []byte) (int, error) {
 	for len(s.pieces) > 0 && len(s.pieces[0]) == 0 {
 		s.pieces[0], s.pieces = nil, s.pieces[1:]
-		s.giveBack(spoolPiece)
+		s.releaseMemory(spoolPiece)
 	}
 	if len(s.pieces) == 0 {
 		return 0, io.EOF
@@ -103,9 +103,9 @@ func (s *kept) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (s *kept) giveBack(n int) {
-	if n = min(n, s.held); n > 0 {
-		s.held -= n
+func (s *spoolStore) releaseMemory(n int) {
+	if n = min(n, s.reserved); n > 0 {
+		s.reserved -= n
 		s.c.h.Memory.Release(s.c.cred, n)
 	}
 }
@@ -113,13 +113,13 @@ func (s *kept) giveBack(n int) {
 // send writes the stored body to w in the coding that the client accepts.
 func (s *spool) send(w io.Writer) error {
 	if s.compressed {
-		_, err := io.Copy(w, (*kept)(s))
+		_, err := io.Copy(w, (*spoolStore)(s))
 		return err
 	}
 	z := decoders.Get().(*zstd.Decoder)
 	defer decoders.Put(z)
 	defer z.Reset(nil)
-	if err := z.Reset((*kept)(s)); err != nil {
+	if err := z.Reset((*spoolStore)(s)); err != nil {
 		return err
 	}
 	_, err := z.WriteTo(w)
@@ -137,7 +137,7 @@ var decoders = sync.Pool{New: func() any {
 
 // release frees everything that the spool holds.
 func (s *spool) release() {
-	release(s.coding, s.coder)
-	(*kept)(s).giveBack(s.held)
+	putCoder(s.coding, s.coder)
+	(*spoolStore)(s).releaseMemory(s.reserved)
 	s.pieces = nil
 }

@@ -19,12 +19,12 @@ var tokenNames = map[string]bool{
 	"authorization": true, "jwt": true, "token": true,
 }
 
-// stray refuses a request with a token in its URL, regardless of its headers.
+// checkURLToken refuses a request with a token in its URL, regardless of its headers.
 // Proxies and browsers store URLs in logs and histories, where no token may be.
 // If such a request succeeded, the user would not notice the mistake. A token
 // in the place of a node's name would also be sent to a daemon.
-func stray(u *url.URL) error {
-	if signed(u.Path) {
+func checkURLToken(u *url.URL) error {
+	if containsToken(u.Path) {
 		return errs.Wrap(errors.New("a token in the path"), errs.Unauthenticated, auth.Refused)
 	}
 	if u.RawQuery == "" {
@@ -34,7 +34,7 @@ func stray(u *url.URL) error {
 		name, value, _ := strings.Cut(pair, "=")
 		name, value = unescaped(name), unescaped(value)
 		known := tokenNames[strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "-")]
-		if known || signed(name) || signed(value) {
+		if known || containsToken(name) || containsToken(value) {
 			return errs.Wrap(errors.New("a token in the query"), errs.Unauthenticated, auth.Refused)
 		}
 	}
@@ -50,28 +50,28 @@ func unescaped(s string) string {
 	return s
 }
 
-// signed reports whether s contains a complete token, signed or encrypted:
+// containsToken reports whether s contains a complete token, signed or encrypted:
 // segments separated by dots.
-func signed(s string) bool {
+func containsToken(s string) bool {
 	start, end := findToken(s)
 	return strings.Count(s[start:end], ".") >= 2
 }
 
-// conceal returns s without parts that look like a token or a part of one.
+// redact returns s without parts that look like a token or a part of one.
 // Clients put tokens into wrong places, and errors and logs quote the text that
 // clients send.
-func conceal(s string) string {
+func redact(s string) string {
 	for from := 0; ; {
 		start, end := findToken(s[from:])
 		if start == end {
 			return s
 		}
-		s = s[:from+start] + concealed + s[from+end:]
-		from += start + len(concealed)
+		s = s[:from+start] + redacted + s[from+end:]
+		from += start + len(redacted)
 	}
 }
 
-const concealed = "(a token)"
+const redacted = "(a token)"
 
 // findToken returns the start and end of the first part of s that looks like a
 // token. If there is none, start equals end. It searches for a word that begins
@@ -98,13 +98,13 @@ func findToken(s string) (start, end int) {
 // checks enough characters that host names do not match by chance, but no more
 // than the shortest header has.
 func beginsObject(s string) bool {
-	const enough = 16
-	if len(s) < enough || s[1] != 'y' && s[1] != 'w' { // "{" is followed by a quotation mark, a space or a line end
+	const prefixLen = 16
+	if len(s) < prefixLen || s[1] != 'y' && s[1] != 'w' { // "{" is followed by a quotation mark, a space or a line end
 		return false
 	}
-	var text [enough]byte
-	n, err := base64.RawURLEncoding.Decode(text[:], []byte(s[:enough]))
-	if err != nil || n != enough*3/4 || text[0] != '{' || strings.IndexByte("\" \t\r\n", text[1]) < 0 {
+	var text [prefixLen]byte
+	n, err := base64.RawURLEncoding.Decode(text[:], []byte(s[:prefixLen]))
+	if err != nil || n != prefixLen*3/4 || text[0] != '{' || strings.IndexByte("\" \t\r\n", text[1]) < 0 {
 		return false
 	}
 	for _, c := range text[:n] {

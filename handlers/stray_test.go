@@ -26,7 +26,7 @@ func TestTokenInURL(t *testing.T) {
 	tests := []struct {
 		name, path string
 		status     int
-		says       string // expected text in the log
+		wantText   string // expected text in the log
 	}{
 		{"the header's name", nodes + "?X-SCHED-USER-TOKEN=" + token, 401, "a token in the query"},
 		{"in lower case", nodes + "?x-sched-user-token=abc", 401, "a token in the query"},
@@ -74,8 +74,8 @@ func TestTokenInURL(t *testing.T) {
 					t.Errorf("%s was answered: %s\n%s", part, w.Body, &log)
 				}
 			}
-			if !strings.Contains(log.String(), tt.says) {
-				t.Errorf("the log does not say %q: %s", tt.says, &log)
+			if !strings.Contains(log.String(), tt.wantText) {
+				t.Errorf("the log does not say %q: %s", tt.wantText, &log)
 			}
 			if tt.status != 401 {
 				return
@@ -84,8 +84,8 @@ func TestTokenInURL(t *testing.T) {
 				t.Errorf("a daemon was asked: %v", f.calls)
 			}
 			if refusal == "" {
-				none := newRequest(http.MethodGet, nodes, "")
-				refusal = serve(t, config(demo()), none).Body.String()
+				plain := newRequest(http.MethodGet, nodes, "")
+				refusal = serve(t, config(demo()), plain).Body.String()
 			}
 			if d := cmp.Diff(cut401(refusal), cut401(w.Body.String())); d != "" {
 				t.Errorf("not the answer of any bad credential: %s", d)
@@ -100,19 +100,19 @@ func cut401(text string) string { return text[strings.Index(text, `"errors"`):] 
 // TestNoParameterIsNamedLikeToken checks that no endpoint has a parameter whose
 // name is in tokenNames.
 func TestNoParameterIsNamedLikeToken(t *testing.T) {
-	seen := 0
+	count := 0
 	for _, e := range api.Endpoints {
 		for _, v := range api.Versions {
 			for _, p := range e.Params.Shape(schema.View{Version: v}).Fields {
-				seen++
+				count++
 				if tokenNames[strings.ReplaceAll(strings.ToLower(p.Name), "_", "-")] {
 					t.Errorf("%s has a parameter %s", e.ID, p.Name)
 				}
 			}
 		}
 	}
-	if seen < 5 {
-		t.Errorf("%d parameters", seen)
+	if count < 5 {
+		t.Errorf("%d parameters", count)
 	}
 }
 
@@ -178,35 +178,35 @@ func TestTokenStaysOutOfTheJob(t *testing.T) {
 	}
 }
 
-func TestConceal(t *testing.T) {
+func TestRedact(t *testing.T) {
 	for _, tt := range [][2]string{
 		{"", ""},
 		{"no token here", "no token here"},
-		{token, concealed},
-		{anotherToken, concealed},
-		{`expected integer, got string "` + token + `", 3`, `expected integer, got string "` + concealed + `", 3`},
-		{token + " and " + token[21:], concealed + " and " + concealed},
-		{"/job/" + token + "/x", "/job/" + concealed},
+		{token, redacted},
+		{anotherToken, redacted},
+		{`expected integer, got string "` + token + `", 3`, `expected integer, got string "` + redacted + `", 3`},
+		{token + " and " + token[21:], redacted + " and " + redacted},
+		{"/job/" + token + "/x", "/job/" + redacted},
 		{"eyJ", "eyJ"},
 		{"eyJhbGciOiJIUzI", "eyJhbGciOiJIUzI"}, // too short for a token
-		{"eyJhbGciOiJIUzI1", concealed},
+		{"eyJhbGciOiJIUzI1", redacted},
 		{"monkeyJamboree1234567890", "monkeyJamboree1234567890"},
 		{"eyes-and-ewoks.example.com", "eyes-and-ewoks.example.com"},
 	} {
-		if got := conceal(tt[0]); got != tt[1] {
+		if got := redact(tt[0]); got != tt[1] {
 			t.Errorf("%q: %q, want %q", tt[0], got, tt[1])
 		}
 	}
 }
 
-// FuzzConceal checks that the result of conceal contains nothing that looks
+// FuzzRedact checks that the result of conceal contains nothing that looks
 // like a token, and that conceal removes nothing else.
-func FuzzConceal(f *testing.F) {
+func FuzzRedact(f *testing.F) {
 	for _, s := range []string{"", token, anotherToken, "eyJhbGciOiJIUzI1 eyJhbGciOiJIUzI1", "say \"" + token + "\"", "ewoeyJhbGciOiJIUzI1ew"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := conceal(s)
+		got := redact(s)
 		if from, to := findToken(got); from != to {
 			t.Errorf("%q: %q", s, got)
 		}
@@ -216,11 +216,11 @@ func FuzzConceal(f *testing.F) {
 	})
 }
 
-// BenchmarkStray measures the check of a typical URL.
-func BenchmarkStray(b *testing.B) {
+// BenchmarkCheckURLToken measures the check of a typical URL.
+func BenchmarkCheckURLToken(b *testing.B) {
 	u := request(http.MethodGet, "/sched/v0.0.42/node/node-0001.example.com", "").URL
 	for b.Loop() {
-		if err := stray(u); err != nil {
+		if err := checkURLToken(u); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -229,7 +229,7 @@ func BenchmarkStray(b *testing.B) {
 // TestRefusedText checks that the refusal of a token in the URL contains only
 // our own words.
 func TestRefusedText(t *testing.T) {
-	err := stray(request(http.MethodGet, "/sched/v0.0.42/nodes?token="+token, "").URL)
+	err := checkURLToken(request(http.MethodGet, "/sched/v0.0.42/nodes?token="+token, "").URL)
 	if err == nil || err.Error() != auth.Refused+": a token in the query" {
 		t.Error(err)
 	}

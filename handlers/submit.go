@@ -17,7 +17,7 @@ import (
 // postJobSubmit submits a batch job. It submits nothing if any part of the body
 // is invalid, or if the Idempotency-Key was used before.
 func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
-	if err := c.takeKey(); err != nil {
+	if err := c.readKey(); err != nil {
 		return err
 	}
 	request, err := readBody(c, api.SubmissionBody)
@@ -31,19 +31,19 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	if descs[0].Script == "" && descs[0].Container == "" {
 		return errs.New(errs.Invalid, "the job has no script").WithSource(componentAt(at, 0) + "script")
 	}
-	if err := prepare(c, descs, at); err != nil {
+	if err := prepareDescs(c, descs, at); err != nil {
 		return err
 	}
-	submitted, err := once(c, func() (*model.Submitted, error) {
+	submitted, err := submitOnce(c, func() (*model.Submitted, error) {
 		return change(c, "", func() (*model.Submitted, error) {
 			if len(descs) > 1 {
 				return h.Controller.SubmitSeveral(c.ctx, c.cred, descs)
 			}
 			return h.Controller.Submit(c.ctx, c.cred, &descs[0])
-		}, made)
+		}, submitResult)
 	})
 	if err != nil {
-		return c.aboutComponents(err, descs, at)
+		return c.annotateComponents(err, descs, at)
 	}
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
 }
@@ -57,8 +57,8 @@ func componentAt(at string, i int) string {
 	return fmt.Sprintf("%s/%d/", at, i)
 }
 
-// prepare replaces names by ids and removes tokens.
-func prepare(c *call, descs []model.JobDesc, at string) error {
+// prepareDescs replaces names by ids and removes tokens.
+func prepareDescs(c *call, descs []model.JobDesc, at string) error {
 	for i := range descs {
 		if err := resolve(c, &descs[i], componentAt(at, i)); err != nil {
 			return err
@@ -68,17 +68,17 @@ func prepare(c *call, descs []model.JobDesc, at string) error {
 	return nil
 }
 
-// aboutComponents calls aboutJob if the job has one component. Otherwise it can
+// annotateComponents calls annotateJob if the job has one component. Otherwise it can
 // add only the place of the whole list of components to the error, because the
 // controller does not report which component it rejects.
-func (c *call) aboutComponents(err error, descs []model.JobDesc, at string) error {
+func (c *call) annotateComponents(err error, descs []model.JobDesc, at string) error {
 	if len(descs) == 1 {
-		return c.aboutJob(err, &descs[0], componentAt(at, 0))
+		return c.annotateJob(err, &descs[0], componentAt(at, 0))
 	}
 	if e, ok := errors.AsType[*errs.Error](err); ok && e.Source == "" && (e.Kind == errs.Invalid || e.Kind == errs.Denied) {
-		told := *e
-		told.Source = at
-		return &told
+		annotated := *e
+		annotated.Source = at
+		return &annotated
 	}
 	return err
 }
@@ -90,11 +90,11 @@ func resolve(c *call, d *model.JobDesc, at string) error {
 		d.UserName = ""
 	}
 	for _, n := range []struct {
-		what   string
-		error  int // Slurm's error number for an unknown name
+		kind   string
+		code   int // Slurm's error number for an unknown name
 		name   *string
 		number *model.Opt[uint32]
-		look   func(Resolver, context.Context, string) (uint32, error)
+		lookup func(Resolver, context.Context, string) (uint32, error)
 	}{
 		{"user", 2166, &d.UserName, &d.UserID, Resolver.UserID},
 		{"group", 2164, &d.GroupName, &d.GroupID, Resolver.GroupID},
@@ -102,15 +102,15 @@ func resolve(c *call, d *model.JobDesc, at string) error {
 		if *n.name == "" {
 			continue
 		}
-		missing := errs.New(errs.Invalid, "the gateway's host has no %s %q", n.what, schema.Shorten(*n.name)).WithSource(at + n.what + "_id")
-		missing.Number = n.error
+		notFound := errs.New(errs.Invalid, "the gateway's host has no %s %q", n.kind, schema.Shorten(*n.name)).WithSource(at + n.kind + "_id")
+		notFound.Number = n.code
 		if c.h.Resolver == nil {
-			return missing
+			return notFound
 		}
-		id, err := n.look(c.h.Resolver, c.ctx, *n.name)
+		id, err := n.lookup(c.h.Resolver, c.ctx, *n.name)
 		switch {
 		case errs.KindOf(err) == errs.NotFound:
-			return missing
+			return notFound
 		case err != nil:
 			return err
 		}

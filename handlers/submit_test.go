@@ -16,7 +16,7 @@ func TestSubmit(t *testing.T) {
 	tests := []struct {
 		name, body string
 		want       model.JobDesc
-		warned     []string // expected sources of the warnings
+		warnings   []string // expected sources of the warnings
 	}{
 		{name: "the specification's example", body: `{"job": {"script": "#!/bin/sh\n", "name": "test", "account": "a", "environment": ["PATH=/bin"],
 			"current_working_directory": "/tmp", "tasks": 4, "memory_per_cpu": 100, "time_limit": 5}}`,
@@ -25,10 +25,10 @@ func TestSubmit(t *testing.T) {
 		{name: "script beside the job", body: `{"script": "x", "job": {"name": "n"}}`, want: model.JobDesc{Script: "x", Name: "n"}},
 		{name: "one job in jobs", body: `{"jobs": [{"script": "x"}]}`, want: model.JobDesc{Script: "x"}},
 		{name: "environment as an object", body: `{"job": {"script": "x", "environment": {"A": "b=c", "N": 1}}}`,
-			want: model.JobDesc{Script: "x", Environment: []string{"A=b=c", "N=1"}}, warned: []string{"#/job/environment/", "#/job/environment/N"}},
-		{name: "unknown fields", body: `{"job": {"script": "x", "colour": "red"}, "weather": null}`, want: model.JobDesc{Script: "x"}, warned: []string{"#/job/colour", "#/weather"}},
+			want: model.JobDesc{Script: "x", Environment: []string{"A=b=c", "N=1"}}, warnings: []string{"#/job/environment/", "#/job/environment/N"}},
+		{name: "unknown fields", body: `{"job": {"script": "x", "colour": "red"}, "weather": null}`, want: model.JobDesc{Script: "x"}, warnings: []string{"#/job/colour", "#/weather"}},
 		{name: "tokens are left out", body: `{"job": {"script": "x", "environment": ["SCHED_JWT=a", "A=b", "SLURM_JWT=c"]}}`,
-			want: model.JobDesc{Script: "x", Environment: []string{"A=b"}}, warned: []string{"#/job/environment/"}},
+			want: model.JobDesc{Script: "x", Environment: []string{"A=b"}}, warnings: []string{"#/job/environment/"}},
 		{name: "wrappers", body: `{"job": {"script": "x", "time_limit": {"infinite": true}, "priority": {"set": false, "number": 7}, "time_minimum": {"number": 3}, "memory_per_node": {"set": true, "number": 9}}}`,
 			want: model.JobDesc{Script: "x", TimeLimit: model.Infinite[uint32](), TimeMin: model.Some[uint32](3), MinMemory: model.Some[uint64](9)}},
 		{name: "all that is worked out", body: `{"job": {"script": "x", "hold": true, "priority": 5, "nice": -3, "nodes": "2-4", "shared": ["user"], "distribution": "block:cyclic,Pack",
@@ -37,7 +37,7 @@ func TestSubmit(t *testing.T) {
 			want: model.JobDesc{Script: "x", Priority: model.Some[uint32](0), Nice: model.Some[uint32](model.NiceOffset - 3), MinNodes: model.Some[uint32](2), MaxNodes: model.Some[uint32](4),
 				Shared: model.Some[uint16](2), Distribution: model.Some[uint32](0x800012), CPUFreqMin: model.Some[uint32](0x80000001), CPUFreqMax: model.Some[uint32](2_400_000), CPUFreqGov: model.Some[uint32](0x84000000),
 				WarnSignal: 10, WarnTime: 60, UserID: model.Some[uint32](1000), GroupID: model.Some[uint32](1001), Environment: []string{"SLURM_RLIMIT_NOFILE=4096"}, ExcNodes: "n1,n2",
-				CoreSpec: model.Some[uint16](0x8002), Contiguous: model.Some[uint16](0), MailType: 6, CPUBindType: model.Some[uint16](5)}, warned: []string{"#/job/user_id"}},
+				CoreSpec: model.Some[uint16](0x8002), Contiguous: model.Some[uint16](0), MailType: 6, CPUBindType: model.Some[uint16](5)}, warnings: []string{"#/job/user_id"}},
 		{name: "cron", body: `{"job": {"script": "x", "crontab": {"specification": "*/30 8-9 * 1 0,6", "line": {"start": 3, "end": 4}}}}`,
 			want: model.JobDesc{Script: "x", Flags: 1 << 22, Cron: model.CronEntry{Set: 1, Flags: 1 << 3, Spec: "*/30 8-9 * 1 0,6", LineStart: 3, LineEnd: 4,
 				Minute: model.Bitmap{Len: 61, Set: true, Bits: []byte{1, 0, 0, 0x40, 0, 0, 0, 0}}, Hour: model.Bitmap{Len: 25, Set: true, Bits: []byte{0, 3, 0, 0}},
@@ -55,11 +55,11 @@ func TestSubmit(t *testing.T) {
 				t.Error(d)
 			}
 			body := envelope(t, w.Body.Bytes())
-			var warned []string
+			var warnings []string
 			for _, w := range body.Warnings {
-				warned = append(warned, w.Source)
+				warnings = append(warnings, w.Source)
 			}
-			if d := cmp.Diff(tt.warned, warned); d != "" {
+			if d := cmp.Diff(tt.warnings, warnings); d != "" {
 				t.Errorf("warnings: %s", d)
 			}
 			if body.JobID != 17 {
@@ -77,7 +77,7 @@ func TestSubmitRefuses(t *testing.T) {
 		media      string
 		status     int
 		source     string
-		says       string
+		wantText   string
 	}{
 		{"a word for a number", `{"job":{"script":"x","tasks":"many"}}`, "", 422, "#/job/tasks", "expected integer"},
 		{"out of range", `{"job":{"script":"x","cpus_per_task":70000}}`, "", 422, "#/job/cpus_per_task", "out of range"},
@@ -132,8 +132,8 @@ func TestSubmitRefuses(t *testing.T) {
 				t.Fatalf("status %d, want %d; %d submitted: %s", w.Code, tt.status, len(f.submitted), w.Body)
 			}
 			body := envelope(t, w.Body.Bytes())
-			if len(body.Errors) == 0 || body.Errors[0].Source != tt.source || !strings.Contains(body.Errors[0].Description, tt.says) {
-				t.Errorf("errors %+v, want %q at %q", body.Errors, tt.says, tt.source)
+			if len(body.Errors) == 0 || body.Errors[0].Source != tt.source || !strings.Contains(body.Errors[0].Description, tt.wantText) {
+				t.Errorf("errors %+v, want %q at %q", body.Errors, tt.wantText, tt.source)
 			}
 		})
 	}

@@ -12,9 +12,9 @@ import (
 	"schedrestd/model"
 )
 
-// submitted submits a job with an additional member and returns the description
+// submitWith submits a job with an additional member and returns the description
 // that the controller received.
-func submitted(t *testing.T, member string) *model.JobDesc {
+func submitWith(t *testing.T, member string) *model.JobDesc {
 	t.Helper()
 	f := demo()
 	w := serve(t, config(f), request(http.MethodPost, "/slurm/v0.0.43/job/submit", `{"job": {"script": "x", `+member+`}}`))
@@ -42,7 +42,7 @@ func TestSubmitTimes(t *testing.T) {
 		`0`:  0,
 	} {
 		for _, field := range []string{"begin_time", "deadline", "end_time"} {
-			d := submitted(t, fmt.Sprintf("%q: %s", field, value))
+			d := submitWith(t, fmt.Sprintf("%q: %s", field, value))
 			if got := map[string]model.Time{"begin_time": d.BeginTime, "deadline": d.Deadline, "end_time": d.EndTime}[field]; int64(got) != want {
 				t.Errorf("%s %s: %d, want %d", field, value, got, want)
 			}
@@ -50,7 +50,7 @@ func TestSubmitTimes(t *testing.T) {
 	}
 	now := time.Now()
 	for _, words := range []string{"now+1hour", "tomorrow", "midnight", "noon", "fika", "teatime", "23:59:59"} {
-		if got := submitted(t, fmt.Sprintf(`"begin_time": %q`, words)).BeginTime; int64(got) < now.Unix() || int64(got) > now.Add(26*time.Hour).Unix() {
+		if got := submitWith(t, fmt.Sprintf(`"begin_time": %q`, words)).BeginTime; int64(got) < now.Unix() || int64(got) > now.Add(26*time.Hour).Unix() {
 			t.Errorf("%s: %d", words, got)
 		}
 	}
@@ -76,7 +76,7 @@ func TestSubmitTexts(t *testing.T) {
 		`"distribution": "PLANE=4"`:  plane,
 		`"distribution": "plane", "distribution_plane_size": {"set": true, "number": 4}`: plane,
 	} {
-		if d := cmp.Diff(want, *submitted(t, member)); d != "" {
+		if d := cmp.Diff(want, *submitWith(t, member)); d != "" {
 			t.Errorf("%s: %s", member, d)
 		}
 	}
@@ -95,7 +95,7 @@ func TestSubmitAsUser(t *testing.T) {
 		`"user_id": "bob", "group_id": "20001"`: {Script: "x", UserID: model.Some[uint32](20002), GroupID: model.Some[uint32](20001)},
 		`"group_id": ""`:                        {Script: "x"},
 	} {
-		if d := cmp.Diff(want, *submitted(t, member)); d != "" {
+		if d := cmp.Diff(want, *submitWith(t, member)); d != "" {
 			t.Errorf("%s: %s", member, d)
 		}
 	}
@@ -104,8 +104,8 @@ func TestSubmitAsUser(t *testing.T) {
 // TestSubmitAsUnknownUser checks that a name that can't be resolved is refused.
 func TestSubmitAsUnknownUser(t *testing.T) {
 	for _, tt := range []struct {
-		member, source, says string
-		status               int
+		member, source, wantText string
+		status                   int
 	}{
 		{`"user_id": "nosuch"`, "#/job/user_id", `the gateway's host has no user "nosuch"`, 422},
 		{`"group_id": "nosuch"`, "#/job/group_id", `the gateway's host has no group "nosuch"`, 422},
@@ -117,7 +117,7 @@ func TestSubmitAsUnknownUser(t *testing.T) {
 		f := demo()
 		w := serve(t, config(f), request(http.MethodPost, "/slurm/v0.0.43/job/submit", `{"job": {"script": "x", `+tt.member+`}}`))
 		body := envelope(t, w.Body.Bytes())
-		if w.Code != tt.status || len(f.submitted) != 0 || len(body.Errors) != 1 || body.Errors[0].Source != tt.source || !strings.HasPrefix(body.Errors[0].Description, tt.says) {
+		if w.Code != tt.status || len(f.submitted) != 0 || len(body.Errors) != 1 || body.Errors[0].Source != tt.source || !strings.HasPrefix(body.Errors[0].Description, tt.wantText) {
 			t.Errorf("%s: status %d, %d submitted: %s", tt.member, w.Code, len(f.submitted), w.Body)
 		}
 	}

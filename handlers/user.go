@@ -23,11 +23,11 @@ func (h *handler) getUsers(c *call, p *api.UsersParams) error {
 
 func (h *handler) getUser(c *call, p *api.UsersParams) error {
 	p.Assoc.Users = []string{p.Name}
-	one, err := only("user", p.Name, recordsOf[model.User](h, c, p.UserFilter), func(u *model.User) bool { return u.Name == p.Name })
+	user, err := findFirst("user", p.Name, recordsOf[model.User](h, c, p.UserFilter), func(u *model.User) bool { return u.Name == p.Name })
 	if err != nil {
 		return err
 	}
-	return h.sendUsers(c, func(each func(*model.User) error) error { return each(one) })
+	return h.sendUsers(c, func(each func(*model.User) error) error { return each(user) })
 }
 
 func (h *handler) sendUsers(c *call, list func(each func(*model.User) error) error) error {

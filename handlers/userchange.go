@@ -12,20 +12,20 @@ func (h *handler) postUsers(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return err
 	}
-	return h.edited(c, editEach(h, c, "users", body.Records, userName, c.putUser))
+	return h.answerEdit(c, editEach(h, c, "users", body.Records, userName, c.putUser))
 }
 
 func userName(u *model.User) string { return u.Name }
 
 // putUser creates a user or changes an existing one.
 func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, err error) {
-	if err := hasName(u.Name, at); err != nil {
+	if err := checkName(u.Name, at); err != nil {
 		return false, err
 	}
-	if c.leavesOut(u.Flags, recordDeleted, at) {
+	if c.skipDeleted(u.Flags, recordDeleted, at) {
 		return false, nil
 	}
-	old, err := one[model.User](e, usersNamed(u.Name))
+	old, err := findOne[model.User](e, usersNamed(u.Name))
 	if err != nil {
 		return false, err
 	}
@@ -44,25 +44,25 @@ func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, 
 	}
 	if u.DefaultAccount != "" && u.DefaultAccount != old.DefaultAccount {
 		filter := model.AssocFilter{Users: []string{u.Name}, Accounts: []string{u.DefaultAccount}}
-		if err := exists[model.Association](e, filter, "association of the user with account", u.DefaultAccount, at+"/default/account"); err != nil {
+		if err := checkExists[model.Association](e, filter, "association of the user with account", u.DefaultAccount, at+"/default/account"); err != nil {
 			return false, err
 		}
 		record.DefaultAccount, changed = u.DefaultAccount, true
 	}
 	if u.DefaultWCKey != "" && u.DefaultWCKey != old.DefaultWCKey {
 		filter := model.WCKeyFilter{Users: []string{u.Name}, Names: []string{u.DefaultWCKey}}
-		if err := exists[model.WCKey](e, filter, "workload key of the user", u.DefaultWCKey, at+"/default/wckey"); err != nil {
+		if err := checkExists[model.WCKey](e, filter, "workload key of the user", u.DefaultWCKey, at+"/default/wckey"); err != nil {
 			return false, err
 		}
 		record.DefaultWCKey, changed = u.DefaultWCKey, true
 	}
-	if u.DefaultQOSID != model.Leave32 && u.DefaultQOSID != 0 && u.DefaultQOSID != old.DefaultQOSID {
+	if u.DefaultQOSID != model.NoVal32 && u.DefaultQOSID != 0 && u.DefaultQOSID != old.DefaultQOSID {
 		record.DefaultQOSID, changed = u.DefaultQOSID, true
 	}
 	if !changed {
 		return false, nil
 	}
-	return true, modified(e, model.Modify[model.User]{Filter: usersNamed(u.Name), Record: record})
+	return true, modifyRecords(e, model.Modify[model.User]{Filter: usersNamed(u.Name), Record: record})
 }
 
 func usersNamed(name string) model.UserFilter {
@@ -70,11 +70,11 @@ func usersNamed(name string) model.UserFilter {
 }
 
 // renameUser renames a user and changes the rest of the record.
-func (c *call) renameUser(e model.Editor, u *model.User, taken *model.User, at string) error {
-	if taken != nil {
+func (c *call) renameUser(e model.Editor, u *model.User, existing *model.User, at string) error {
+	if existing != nil {
 		return errs.New(errs.Conflict, "there is a user of that name already").WithSource(at + "/name")
 	}
-	before, err := one[model.User](e, usersNamed(u.OldName))
+	before, err := findOne[model.User](e, usersNamed(u.OldName))
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (c *call) renameUser(e model.Editor, u *model.User, taken *model.User, at s
 	}
 	record := *u
 	record.WCKeys, record.OldName = nil, ""
-	return modified(e, model.Modify[model.User]{Filter: usersNamed(u.OldName), Record: record})
+	return modifyRecords(e, model.Modify[model.User]{Filter: usersNamed(u.OldName), Record: record})
 }
 
 // addUser creates a user.
@@ -94,7 +94,7 @@ func (c *call) addUser(e model.Editor, u *model.User, at string) error {
 		record.DefaultAccount = ""
 	}
 	if u.DefaultQOSID == 0 {
-		record.DefaultQOSID = model.Leave32
+		record.DefaultQOSID = model.NoVal32
 	}
 	record.WCKeys = nil
 	for _, k := range u.WCKeys {
@@ -114,9 +114,9 @@ func (c *call) addUser(e model.Editor, u *model.User, at string) error {
 	return err
 }
 
-// modified changes existing records, and returns an error if the daemon changed
+// modifyRecords changes existing records, and returns an error if the daemon changed
 // none.
-func modified(e model.Editor, change any) error {
+func modifyRecords(e model.Editor, change any) error {
 	names, err := e.Change(change)
 	if err == nil && len(names) == 0 {
 		err = errs.New(errs.Invalid, "the accounting daemon changed no record")
@@ -126,6 +126,6 @@ func modified(e model.Editor, change any) error {
 
 // deleteUser removes a user.
 func (h *handler) deleteUser(c *call, p *api.NamedUserParams) error {
-	_, err := h.remove(c, "user", p.Name, inPath+"name", removal(model.Remove[model.User]{Filter: usersNamed(p.Name)}), nil)
-	return h.edited(c, err)
+	_, err := h.removeRecords(c, "user", p.Name, inPath+"name", removal(model.Remove[model.User]{Filter: usersNamed(p.Name)}), nil)
+	return h.answerEdit(c, err)
 }

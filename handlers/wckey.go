@@ -24,7 +24,7 @@ func (h *handler) getWCKeys(c *call, p *api.WCKeysParams) error {
 func usagePeriod(c *call, start, end *model.Time) {
 	switch {
 	case *start != 0 && *end == 0:
-		*end = model.At(c.begun)
+		*end = model.At(c.startedAt)
 	case *start > *end:
 		*start, *end = *end, *start
 	}
@@ -37,7 +37,7 @@ func (h *handler) sendWCKeys(c *call, list schema.Stream[model.WCKey]) error {
 // getWCKey shows the workload keys with a given name or number.
 func (h *handler) getWCKey(c *call, p *api.WCKeyParams) error {
 	var found []model.WCKey
-	for _, filter := range wckeysCalled(p.Name) {
+	for _, filter := range wckeyFilters(p.Name) {
 		err := recordsOf[model.WCKey](h, c, filter)(func(k *model.WCKey) error { found = append(found, *k); return nil })
 		if err != nil {
 			return err
@@ -61,9 +61,9 @@ func streamOf[T any](list []T) schema.Stream[T] {
 	}
 }
 
-// wckeysCalled returns the filters with which to search for a workload key, in
+// wckeyFilters returns the filters with which to search for a workload key, in
 // this order: by name, and then by id if the name is a number.
-func wckeysCalled(name string) []model.WCKeyFilter {
+func wckeyFilters(name string) []model.WCKeyFilter {
 	filters := []model.WCKeyFilter{{Names: []string{name}}}
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
 		filters = append(filters, model.WCKeyFilter{IDs: []string{strconv.FormatUint(n, 10)}})
@@ -77,14 +77,14 @@ func (h *handler) postWCKeys(c *call, _ *api.PostWCKeysParams) error {
 	if err != nil {
 		return err
 	}
-	return h.edited(c, editEach(h, c, "wckeys", body.Records, wckeyName, c.addWCKey))
+	return h.answerEdit(c, editEach(h, c, "wckeys", body.Records, wckeyName, c.addWCKey))
 }
 
 func wckeyName(k *model.WCKey) string { return k.Name + "/" + k.Cluster + "/" + k.User }
 
 // addWCKey creates a workload key unless it exists.
 func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error) {
-	if c.leavesOut(k.Flags, recordDeleted, at) {
+	if c.skipDeleted(k.Flags, recordDeleted, at) {
 		return false, nil
 	}
 	for _, part := range []struct{ name, value string }{{"name", k.Name}, {"cluster", k.Cluster}, {"user", k.User}} {
@@ -92,14 +92,14 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 			return false, errs.New(errs.Invalid, "expected a name, a cluster and a user").WithSource(at + "/" + part.name)
 		}
 	}
-	old, err := one[model.WCKey](e, model.WCKeyFilter{Names: []string{k.Name}, Clusters: []string{k.Cluster}, Users: []string{k.User}})
+	old, err := findOne[model.WCKey](e, model.WCKeyFilter{Names: []string{k.Name}, Clusters: []string{k.Cluster}, Users: []string{k.User}})
 	if err != nil || old != nil {
 		return false, err
 	}
-	if err := exists[model.Cluster](e, model.ClusterFilter{Names: []string{k.Cluster}}, "cluster", k.Cluster, at+"/cluster"); err != nil {
+	if err := checkExists[model.Cluster](e, model.ClusterFilter{Names: []string{k.Cluster}}, "cluster", k.Cluster, at+"/cluster"); err != nil {
 		return false, err
 	}
-	if err := exists[model.User](e, usersNamed(k.User), "user", k.User, at+"/user"); err != nil {
+	if err := checkExists[model.User](e, usersNamed(k.User), "user", k.User, at+"/user"); err != nil {
 		return false, err
 	}
 	_, err = e.Change(model.Add[model.WCKey]{Records: []model.WCKey{*k}})
@@ -112,7 +112,7 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 	names, err := h.edit(c, p.Name, func(e model.Editor) ([]string, error) {
 		var found []model.WCKey
-		for _, filter := range wckeysCalled(p.Name) {
+		for _, filter := range wckeyFilters(p.Name) {
 			err := e.List(model.List(filter, func(k *model.WCKey) error { found = append(found, *k); return nil }))
 			if err != nil {
 				return nil, err
@@ -128,20 +128,20 @@ func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 			k := found[0]
 			return e.Change(model.Remove[model.WCKey]{Filter: model.WCKeyFilter{Names: []string{k.Name}, Clusters: []string{k.Cluster}, Users: []string{k.User}}})
 		}
-		return nil, severalWCKeys(found)
+		return nil, ambiguousWCKey(found)
 	})
-	return h.removed(c, api.WCKeysRemoved, names, aboutNamed(err, "workload key", p.Name, inPath+"id"))
+	return h.answerRemoval(c, api.WCKeysRemoved, names, annotateNamed(err, "workload key", p.Name, inPath+"id"))
 }
 
-// severalWCKeys returns the error for a name that belongs to keys of several
+// ambiguousWCKey returns the error for a name that belongs to keys of several
 // users or clusters.
-func severalWCKeys(found []model.WCKey) error {
+func ambiguousWCKey(found []model.WCKey) error {
 	var list []string
 	for i := range found {
 		list = append(list, fmt.Sprintf("%d (%s)", found[i].ID, wckeyName(&found[i])))
 	}
 	e := errs.New(errs.Invalid, "%d workload keys match, and only one can be removed at a time: nothing was removed", len(found)).
-		WithHint("use the number of one of %s", shortList(strings.Join(list, ", ")))
+		WithHint("use the number of one of %s", truncateList(strings.Join(list, ", ")))
 	e.Number = 9210
 	return e
 }

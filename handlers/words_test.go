@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// inner matches texts that no message may contain: memory addresses, paths on
+// internals matches texts that no message may contain: memory addresses, paths on
 // the host, types or files of this program, and names of libraries.
-var inner = regexp.MustCompile(`0x[0-9a-f]{6,}|/(home|root|usr|etc|tmp|proc|var)\b|\b(schema|api|model|errs|http|url|yaml|net|json|strconv)\.[A-Za-z]|\.go\b|\*[a-z]+\.|%!`)
+var internals = regexp.MustCompile(`0x[0-9a-f]{6,}|/(home|root|usr|etc|tmp|proc|var)\b|\b(schema|api|model|errs|http|url|yaml|net|json|strconv)\.[A-Za-z]|\.go\b|\*[a-z]+\.|%!`)
 
 // TestMessagesTellNothingOfInside sends invalid requests of every known kind,
 // and checks that no message contains internal details.
 func TestMessagesTellNothingOfInside(t *testing.T) {
-	if !inner.MatchString("cannot unmarshal !!str into *model.JobDesc") || !inner.MatchString("parse \"%zz\": url.EscapeError") {
+	if !internals.MatchString("cannot unmarshal !!str into *model.JobDesc") || !internals.MatchString("parse \"%zz\": url.EscapeError") {
 		t.Fatal("what should be found is not")
 	}
 	json := []string{"", "{", "[", "tru", "\"\\x\"", "{}", "[]", "null", `{"job":5}`, `{"job":{"script":{},"tasks":"x","argv":7,"time_limit":[],"nice":1e99,"begin_time":"then","flags":["?"],"crontab":{"specification":"x"}}}`}
@@ -28,7 +28,7 @@ func TestMessagesTellNothingOfInside(t *testing.T) {
 			t.Errorf("%q: status %d", text, w.Code)
 		}
 		for _, e := range body.Errors {
-			if inner.MatchString(e.Description) || e.Description == "" || strings.HasSuffix(e.Description, ".") {
+			if internals.MatchString(e.Description) || e.Description == "" || strings.HasSuffix(e.Description, ".") {
 				t.Errorf("%q: %q", text, e.Description)
 			}
 			if w.Code == http.StatusBadRequest && !strings.Contains(e.Description, "line ") {
@@ -46,7 +46,7 @@ func TestMessagesTellNothingOfInside(t *testing.T) {
 		r := request(http.MethodGet, "/", "")
 		r.URL.Path, r.URL.RawPath, r.URL.RawQuery = strings.Split(path, "?")[0], "", strings.TrimPrefix(path, strings.Split(path, "?")[0]+"?")
 		for _, e := range envelope(t, serve(t, config(demo()), r).Body.Bytes()).Errors {
-			if inner.MatchString(e.Description) {
+			if internals.MatchString(e.Description) {
 				t.Errorf("%s: %q", path, e.Description)
 			}
 		}

@@ -15,11 +15,11 @@ import (
 	"schedrestd/api/schema"
 )
 
-// made returns the number of changes that the fakes committed.
-func (f *fake) made() int {
-	n := len(f.submitted) + len(f.nodeUpdates) + len(f.reservationUpdates) + len(f.partitionUpdates) + len(f.killedBy) + len(f.cancelled)
-	for _, kept := range f.recorded.kept {
-		if kept {
+// changeCount returns the number of changes that the fakes committed.
+func (f *fake) changeCount() int {
+	n := len(f.submitted) + len(f.nodeUpdates) + len(f.reservationUpdates) + len(f.partitionUpdates) + len(f.killRequests) + len(f.cancelled)
+	for _, committed := range f.recorded.committed {
+		if committed {
 			n++
 		}
 	}
@@ -31,8 +31,8 @@ func (f *fake) made() int {
 	return n
 }
 
-// bodied is an endpoint with a body, and a body that it accepts.
-type bodied struct {
+// bodyEndpoint is an endpoint with a body, and a body that it accepts.
+type bodyEndpoint struct {
 	*api.Endpoint
 	version schema.Version
 	url     string
@@ -43,18 +43,18 @@ type bodied struct {
 }
 
 // withBodies returns the endpoints with bodies, in each version that has them.
-func withBodies(t *testing.T) (list []*bodied) {
+func withBodies(t *testing.T) (list []*bodyEndpoint) {
 	t.Helper()
 	for _, v := range api.Versions {
 		for _, e := range api.Endpoints {
 			if e.Request == nil || !e.In(v) {
 				continue
 			}
-			view := schema.View{Version: v, Names: schema.Slurm}
-			b := &bodied{Endpoint: e, version: v, url: named.Replace(e.URL(view))}
+			view := schema.View{Version: v, Spelling: schema.Slurm}
+			b := &bodyEndpoint{Endpoint: e, version: v, url: placeholders.Replace(e.URL(view))}
 			for _, g := range goldens {
 				if g.body != "" && g.method == e.Method && strings.EqualFold(strings.Trim(strings.NewReplacer("/sched/", "/slurm/", "/scheddb/", "/slurmdb/").Replace(g.path(v)), "/"), strings.Trim(b.url, "/")) {
-					if b.body = first(g.body); !b.refuses(t, b.body) {
+					if b.body = firstElements(g.body); !b.refuses(t, b.body) {
 						break
 					}
 					b.body = ""
@@ -66,10 +66,10 @@ func withBodies(t *testing.T) (list []*bodied) {
 	return list
 }
 
-// first keeps only the first element of each list in a body. If a list had
+// firstElements keeps only the first element of each list in a body. If a list had
 // several records, a request could be refused for one of them and still change
 // the others.
-func first(body string) string {
+func firstElements(body string) string {
 	var doc map[string]any
 	if json.Unmarshal([]byte(body), &doc) != nil {
 		return ""
@@ -85,7 +85,7 @@ func first(body string) string {
 
 // refuses sends a body, and reports whether it is refused. The test fails on an
 // internal error, and if anything was changed although the body was refused.
-func (b *bodied) refuses(t *testing.T, body string) bool {
+func (b *bodyEndpoint) refuses(t *testing.T, body string) bool {
 	t.Helper()
 	if b.handler == nil {
 		b.daemon = demo()
@@ -93,8 +93,8 @@ func (b *bodied) refuses(t *testing.T, body string) bool {
 	}
 	w, r := httptest.NewRecorder(), request(b.Method, b.url, body)
 	b.handler.ServeHTTP(w, r)
-	asDocumented(t, b.handler, r, w)
-	refused, changes := w.Code >= http.StatusBadRequest, b.daemon.made()
+	checkDocumented(t, b.handler, r, w)
+	refused, changes := w.Code >= http.StatusBadRequest, b.daemon.changeCount()
 	if w.Code >= 500 && w.Code != http.StatusNotImplemented || refused && changes > 0 {
 		t.Errorf("%s %s %.300s: status %d, %d changes: %.300s", b.Method, b.url, body, w.Code, changes, w.Body)
 	}
@@ -108,11 +108,11 @@ func (b *bodied) refuses(t *testing.T, body string) bool {
 // in the first version of the field and in each version that changes its type.
 func TestWrongTypes(t *testing.T) {
 	t.Parallel()
-	fields, refused, tried, bare := 0, 0, 0, 0
+	fields, refused, bodies, withoutBody := 0, 0, 0, 0
 	known := make(map[field]*schema.Shape)
 	for _, b := range withBodies(t) {
 		if b.body == "" {
-			bare++
+			withoutBody++
 		}
 		for _, path := range b.newPaths(known) {
 			fields++
@@ -121,27 +121,27 @@ func TestWrongTypes(t *testing.T) {
 				if b.body == "" || json.Unmarshal([]byte(b.body), &doc) != nil {
 					doc = map[string]any{}
 				}
-				text, err := json.Marshal(put(doc, path, value))
+				text, err := json.Marshal(setPath(doc, path, value))
 				if err != nil {
 					t.Fatal(err)
 				}
-				tried++
+				bodies++
 				if b.refuses(t, string(text)) {
 					refused++
 				}
 			}
 		}
 	}
-	t.Logf("%d fields, %d bodies, %d of them refused; %d endpoints without a body to begin with", fields, tried, refused, bare)
-	if fields < 1000 || refused < tried/2 {
+	t.Logf("%d fields, %d bodies, %d of them refused; %d endpoints without a body to begin with", fields, bodies, refused, withoutBody)
+	if fields < 1000 || refused < bodies/2 {
 		t.Error("too few fields, or too few refusals")
 	}
 }
 
 // newPaths returns the paths of the fields whose types differ from those that
 // are known from earlier versions, and adds these fields to known.
-func (b *bodied) newPaths(known map[field]*schema.Shape) (list [][]string) {
-	for _, p := range places(b.Request.Shape(schema.View{Version: b.version, Names: schema.Slurm}), nil) {
+func (b *bodyEndpoint) newPaths(known map[field]*schema.Shape) (list [][]string) {
+	for _, p := range places(b.Request.Shape(schema.View{Version: b.version, Spelling: schema.Slurm}), nil) {
 		f := field{b.Endpoint, strings.Join(p.path, "/")}
 		if !reflect.DeepEqual(known[f], p.shape) {
 			known[f] = p.shape
@@ -184,9 +184,9 @@ func places(s *schema.Shape, at []string) (list []place) {
 	return list
 }
 
-// put returns doc with a value at a path. It creates missing objects and lists
+// setPath returns doc with a value at a path. It creates missing objects and lists
 // on the path.
-func put(doc any, path []string, value any) any {
+func setPath(doc any, path []string, value any) any {
 	if len(path) == 0 {
 		return value
 	}
@@ -195,14 +195,14 @@ func put(doc any, path []string, value any) any {
 		if len(list) == 0 {
 			list = []any{nil}
 		}
-		list[0] = put(list[0], path[1:], value)
+		list[0] = setPath(list[0], path[1:], value)
 		return list
 	}
 	fields, ok := doc.(map[string]any)
 	if !ok {
 		fields = map[string]any{}
 	}
-	fields[path[0]] = put(fields[path[0]], path[1:], value)
+	fields[path[0]] = setPath(fields[path[0]], path[1:], value)
 	return fields
 }
 
@@ -222,7 +222,7 @@ func TestLongLists(t *testing.T) {
 				if b.body == "" || json.Unmarshal([]byte(b.body), &doc) != nil {
 					doc = map[string]any{}
 				}
-				text, err := json.Marshal(put(doc, path[:len(path)-1], slices.Repeat([]any{element}, 20_000)))
+				text, err := json.Marshal(setPath(doc, path[:len(path)-1], slices.Repeat([]any{element}, 20_000)))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -142,9 +142,9 @@ func TestSubmitYAML(t *testing.T) {
 
 func TestSubmitYAMLRefuses(t *testing.T) {
 	tests := []struct {
-		name, body   string
-		status       int
-		source, says string
+		name, body       string
+		status           int
+		source, wantText string
 	}{
 		{"not YAML", "job: [\n", 400, "#", "the body is not YAML: line 1, column"},
 		{"two documents", "job: {}\n---\njob: {}\n", 400, "#", "line 2, column 1: a second document follows"},
@@ -164,8 +164,8 @@ func TestSubmitYAMLRefuses(t *testing.T) {
 			w := serve(t, config(f), r)
 			body := envelope(t, w.Body.Bytes())
 			if w.Code != tt.status || len(f.submitted) > 0 || len(body.Errors) != 1 || body.Errors[0].Source != tt.source ||
-				!strings.Contains(body.Errors[0].Description, tt.says) {
-				t.Errorf("status %d: %+v, want %q", w.Code, body.Errors, tt.says)
+				!strings.Contains(body.Errors[0].Description, tt.wantText) {
+				t.Errorf("status %d: %+v, want %q", w.Code, body.Errors, tt.wantText)
 			}
 		})
 	}

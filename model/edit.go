@@ -34,18 +34,18 @@ type AddCoordinators struct{ Accounts, Users []string }
 // RemoveCoordinators ends the role of users as coordinators of accounts.
 type RemoveCoordinators struct{ Accounts, Users []string }
 
-// AddAccountsTo adds those of its Accounts that do not exist yet, and
+// AddAccountsWithAssocs adds those of its Accounts that do not exist yet, and
 // associations of all its Accounts in its Clusters. Without Clusters, it adds
 // associations in all clusters. Daemons support this change from Slurm 23.11
 // on.
-type AddAccountsTo struct {
+type AddAccountsWithAssocs struct {
 	AssocSet
 	Account Account // values that all new accounts get
 }
 
-// AddUsersTo adds those of its Users that do not exist yet, and associations of
+// AddUsersWithAssocs adds those of its Users that do not exist yet, and associations of
 // all its Users with its Accounts.
-type AddUsersTo struct {
+type AddUsersWithAssocs struct {
 	AssocSet
 	User User // values that all new users get
 }
@@ -64,34 +64,34 @@ type AssocSet struct {
 // Values that leave a field of a record unchanged. They are for fields whose
 // type is not Opt.
 const (
-	Leave16 uint16 = 0xfffe
-	Leave32 uint32 = 0xfffffffe
+	NoVal16 uint16 = 0xfffe
+	NoVal32 uint32 = 0xfffffffe
 )
 
-// QOSLeaveFlags is the value of QOS.Flags that leaves the flags of a record
+// QOSFlagsNotSet is the value of QOS.Flags that leaves the flags of a record
 // unchanged.
-const QOSLeaveFlags uint32 = 1 << 28
+const QOSFlagsNotSet uint32 = 1 << 28
 
 // BlankAssociation returns an association in which no field is set.
 func BlankAssociation() Association {
-	return Association{DefaultQOSID: Leave32, Shares: Leave32, Left: Leave32, Right: Leave32, ParentID: Leave32, UserID: Leave32}
+	return Association{DefaultQOSID: NoVal32, Shares: NoVal32, Left: NoVal32, Right: NoVal32, ParentID: NoVal32, UserID: NoVal32}
 }
 
 // BlankQOS returns a QOS in which no field is set.
 func BlankQOS() QOS {
-	return QOS{Flags: QOSLeaveFlags, GraceTime: Leave32, PreemptMode: Leave16,
+	return QOS{Flags: QOSFlagsNotSet, GraceTime: NoVal32, PreemptMode: NoVal16,
 		UsageFactor: FloatNotSet, UsageThreshold: FloatNotSet, LimitFactor: FloatNotSet}
 }
 
 // BlankUser returns a user in which no field is set.
-func BlankUser() User { return User{DefaultQOSID: Leave32, UserID: Leave32} }
+func BlankUser() User { return User{DefaultQOSID: NoVal32, UserID: NoVal32} }
 
 // BlankCluster returns a cluster in which no field is set.
-func BlankCluster() Cluster { return Cluster{Flags: Leave32, RootAssoc: BlankAssociation()} }
+func BlankCluster() Cluster { return Cluster{Flags: NoVal32, RootAssoc: BlankAssociation()} }
 
 // BlankWCKey returns a workload key in which no field is set.
-func BlankWCKey() WCKey { return WCKey{UserID: Leave32} }
+func BlankWCKey() WCKey { return WCKey{UserID: NoVal32} }
 
 // BlankAccountingJob returns a job of the accounting daemon in which no field
 // is set.
-func BlankAccountingJob() AccountingJob { return AccountingJob{DerivedExitCode: Leave32} }
+func BlankAccountingJob() AccountingJob { return AccountingJob{DerivedExitCode: NoVal32} }

@@ -42,22 +42,22 @@ func cutOutsideBrackets(s string) (piece, rest string) {
 }
 
 // expand yields each name that piece stands for, with front before it.
-func expand(front, piece string, yield func(string) bool) bool {
+func expand(prefix, piece string, yield func(string) bool) bool {
 	literal, ranges, rest, ok := cutBrackets(piece)
 	if !ok {
-		return yield(front + piece)
+		return yield(prefix + piece)
 	}
-	front += literal
+	prefix += literal
 	for r := range strings.SplitSeq(ranges, ",") {
-		from, to, width, ok := numbers(r)
+		from, to, width, ok := parseRange(r)
 		if !ok {
-			if !expand(front+r, rest, yield) {
+			if !expand(prefix+r, rest, yield) {
 				return false
 			}
 			continue
 		}
 		for n := from; n <= to; n++ {
-			if !expand(fmt.Sprintf("%s%0*d", front, width, n), rest, yield) {
+			if !expand(fmt.Sprintf("%s%0*d", prefix, width, n), rest, yield) {
 				return false
 			}
 		}
@@ -73,10 +73,10 @@ func cutBrackets(piece string) (literal, ranges, rest string, ok bool) {
 	return literal, ranges, rest, opened && closed
 }
 
-// numbers parses a number or a range, such as "3", "1-3" or "08-11". width is
+// parseRange parses a number or a range, such as "3", "1-3" or "08-11". width is
 // the number of digits of the first number. The others are padded with zeros to
 // this width. If r is neither a number nor a range, ok is false.
-func numbers(r string) (from, to uint64, width int, ok bool) {
+func parseRange(r string) (from, to uint64, width int, ok bool) {
 	low, high, isRange := strings.Cut(r, "-")
 	from, err := strconv.ParseUint(low, 10, 32)
 	to = from

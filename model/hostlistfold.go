@@ -32,7 +32,7 @@ func wellFormed(piece string) bool {
 			return false
 		}
 		for r := range strings.SplitSeq(ranges, ",") {
-			if from, to, _, ok := numbers(r); !ok || from > to {
+			if from, to, _, ok := parseRange(r); !ok || from > to {
 				return false
 			}
 		}

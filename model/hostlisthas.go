@@ -33,15 +33,15 @@ func pieceHas(piece, name string) bool {
 	for {
 		literal, ranges, rest, ok := cutBrackets(piece)
 		if !ok {
-			at := len(name) - len(piece)
-			return at >= 0 && ends[at] && name[at:] == piece
+			start := len(name) - len(piece)
+			return start >= 0 && ends[start] && name[start:] == piece
 		}
-		ends = after(ends, name, literal)
+		ends = appendLiteral(ends, name, literal)
 		next := make([]bool, len(ends))
 		for r := range strings.SplitSeq(ranges, ",") {
 			for i, end := range ends {
 				if end {
-					follow(next, name, i, r)
+					matchRange(next, name, i, r)
 				}
 			}
 		}
@@ -49,11 +49,11 @@ func pieceHas(piece, name string) bool {
 	}
 }
 
-// after extends the parsed part by a literal. The argument ends says which
+// appendLiteral extends the parsed part by a literal. The argument ends says which
 // prefixes of name the parsed part can stand for, as in pieceHas. The result
 // says the same for the extended part: it has only prefixes that the literal
 // follows in name, each extended by the literal.
-func after(ends []bool, name, literal string) []bool {
+func appendLiteral(ends []bool, name, literal string) []bool {
 	next := make([]bool, len(ends))
 	for i, end := range ends {
 		if end && strings.HasPrefix(name[i:], literal) {
@@ -67,10 +67,10 @@ func after(ends []bool, name, literal string) []bool {
 // first number of the range has more. A 32-bit number has at most ten.
 const maxDigits = 10
 
-// follow handles one range r in brackets. If a number of the range can begin at
+// matchRange handles one range r in brackets. If a number of the range can begin at
 // name[i], follow marks in next the indexes at which it can end.
-func follow(next []bool, name string, i int, r string) {
-	from, to, width, ok := numbers(r)
+func matchRange(next []bool, name string, i int, r string) {
+	from, to, width, ok := parseRange(r)
 	if !ok {
 		if strings.HasPrefix(name[i:], r) {
 			next[i+len(r)] = true

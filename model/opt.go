@@ -33,11 +33,11 @@ func Some[T Unsigned](n T) Opt[T] { return Opt[T]{Number: n, Set: true} }
 func Infinite[T Unsigned]() Opt[T] { return Opt[T]{Infinite: true} }
 
 // Or returns the number if it is set, and otherwise the argument.
-func (o Opt[T]) Or(otherwise T) T {
+func (o Opt[T]) Or(fallback T) T {
 	if o.Set {
 		return o.Number
 	}
-	return otherwise
+	return fallback
 }
 
 // Time is a time in seconds since 1970 (UTC), as in all messages. 0 means

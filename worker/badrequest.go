@@ -29,7 +29,7 @@ type badRequests struct {
 
 func newBadRequests(setup *work.Setup) *badRequests {
 	l := setup.Limits
-	return &badRequests{answerError: handlers.Refusing(handlerConfig(*setup)), maxHead: int(l.Header), maxBody: int64(l.Body),
+	return &badRequests{answerError: handlers.ErrorHandler(handlerConfig(*setup)), maxHead: int(l.Header), maxBody: int64(l.Body),
 		headerTimeout: l.ReadHeader, typed: setup.Inetd}
 }
 

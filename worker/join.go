@@ -56,9 +56,9 @@ func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler,
 		UserClaimField: setup.UserClaim,
 	}
 	cfg.Memory = daemons.Answers
-	cfg.MaxBody = min(cfg.MaxBody, handlers.LongestBody(int64(setup.Limits.Answers)))
-	cfg.Judge, tokens.singleClient = tokens.Judge(), setup.Inetd
-	cfg.Admit, cfg.HasLeft = admit, hasHalfClosed
+	cfg.MaxBody = min(cfg.MaxBody, handlers.MaxBody(int64(setup.Limits.Answers)))
+	cfg.Verifier, tokens.singleClient = tokens.Judge(), setup.Inetd
+	cfg.Admit, cfg.HalfClosed = admit, hasHalfClosed
 	cfg.Ready = readiness(tokens, ctl.Reachable)
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
 		cfg.Ready = readiness(tokens, nil)
@@ -140,22 +140,22 @@ func (o *owner) allows(uid uint32) bool {
 // accounting daemon.
 func handlerConfig(setup work.Setup) handlers.Config {
 	cfg := handlers.Config{
-		Names:     spellings(setup.Names),
-		Parsers:   parsers(setup.Parsers),
-		Content:   feature.Content(setup.Content),
-		Statuses:  setup.Statuses,
-		JSON:      schema.Layout(setup.JSON),
-		YAML:      schema.Layout(setup.YAML),
-		Cluster:   setup.Cluster,
-		Release:   release.Version,
-		ErrorText: fault.Text,
-		Sized:     setup.Inetd,
-		MaxBody:   int64(setup.Limits.Body),
-		ReadBody:  setup.Limits.ReadBody,
-		Strict:    setup.StrictBodies,
-		Docs:      setup.Docs,
-		Log:       slog.Default(),
-		Observe:   observeRequest,
+		Names:      spellings(setup.Names),
+		Parsers:    parsers(setup.Parsers),
+		Content:    feature.Content(setup.Content),
+		Statuses:   setup.Statuses,
+		JSON:       schema.Layout(setup.JSON),
+		YAML:       schema.Layout(setup.YAML),
+		Cluster:    setup.Cluster,
+		Release:    release.Version,
+		ErrorText:  fault.Text,
+		SendLength: setup.Inetd,
+		MaxBody:    int64(setup.Limits.Body),
+		ReadBody:   setup.Limits.ReadBody,
+		Strict:     setup.StrictBodies,
+		Docs:       setup.Docs,
+		Log:        slog.Default(),
+		Observe:    observeRequest,
 	}
 	if len(setup.Accounting) > 0 {
 		cfg.Accounting = noAccounting{}

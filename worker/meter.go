@@ -135,7 +135,7 @@ func (m *meter) extraCounters(c *counters) []extra {
 }
 
 // observeRequest implements handlers.Config.Observe.
-func observeRequest(o handlers.Observed) {
+func observeRequest(o handlers.Observation) {
 	m := processMeter.Load()
 	if m == nil {
 		return
@@ -149,7 +149,7 @@ func observeRequest(o handlers.Observed) {
 	}
 	i := m.Operation(route, o.Method)
 	m.add(m.Requests.Cell(i, version, m.Status(o.Status)), 1)
-	m.observe(m.Durations.Cell(i), o.Took)
+	m.observe(m.Durations.Cell(i), o.Duration)
 }
 
 // observeCalls returns a client.Config.Observe for the controllers or for the

@@ -257,7 +257,7 @@ var errPaused = errs.New(errs.TooMany, "too many failed requests from this addre
 
 // withRetryAfter returns err with the time after which the client may retry.
 func withRetryAfter(err error, wait time.Duration) error {
-	return &handlers.Later{Err: err, After: wait}
+	return &handlers.RetryAfterError{Err: err, After: wait}
 }
 
 // report sends an offence of a connection, unless the connection was already

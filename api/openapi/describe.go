@@ -5,8 +5,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// about is the description of the whole API.
-const about = `Query a cluster's controller and its accounting daemon, and submit jobs.
+// apiDescription is the description of the whole API.
+const apiDescription = `Query a cluster's controller and its accounting daemon, and submit jobs.
 
 Every answer, including that of a failed request, has meta, errors and warnings. A number that may be unset or unlimited is an object {set, infinite, number}; requests may contain a plain number instead. If a value in a request is interpreted differently than intended, a warning in the answer names its place.`
 

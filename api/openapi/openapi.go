@@ -82,35 +82,35 @@ type operation struct {
 	params  *schema.Shape
 	request *schema.Shape // schema of the request's body; nil for none
 	answer  *schema.Shape
-	failed  *schema.Shape // schema of the answer to a failed request
+	failure *schema.Shape // schema of the answer to a failed request
 }
 
 // collect lists the operations and their schemas. Within each spelling, older
 // versions come first.
 func (d *Document) collect() {
 	d.schemas = newSchemas(d.Parsers)
-	for i, names := range d.Names.Spellings() {
+	for i, spelling := range d.Names.Spellings() {
 		for _, p := range d.Parsers {
-			view := schema.View{Version: schema.Version(p.Version), Names: names}
-			failed := api.Empty.Shape(view)
+			view := schema.View{Version: schema.Version(p.Version), Spelling: spelling}
+			failure := api.Empty.Shape(view)
 			for _, e := range api.Endpoints {
 				if !e.In(view.Version) || !d.serves(e) || e.Util && i < len(d.Names.Spellings())-1 { // the path of a Util endpoint is the same in both spellings, so it is listed once: in Slurm's spelling if that is served
 					continue
 				}
-				op := operation{Endpoint: e, view: view, params: e.Params.Shape(view), answer: e.Answer.Shape(view), failed: failed}
-				d.schemas.body(view, op.answer)
+				op := operation{Endpoint: e, view: view, params: e.Params.Shape(view), answer: e.Answer.Shape(view), failure: failure}
+				d.schemas.countBody(view, op.answer)
 				if e.Request != nil {
 					op.request = e.Request.Shape(view)
-					d.schemas.body(view, op.request)
+					d.schemas.countBody(view, op.request)
 				}
 				d.operations = append(d.operations, op)
 			}
-			if d.lists(func(status string) bool { return !good(status) }) {
-				d.schemas.body(view, failed)
+			if d.lists(func(status string) bool { return !isSuccess(status) }) {
+				d.schemas.countBody(view, failure)
 			}
 		}
 	}
-	d.schemas.name()
+	d.schemas.assignNames()
 }
 
 func (d *Document) serves(e *api.Endpoint) bool {
@@ -122,6 +122,6 @@ func (d *Document) serves(e *api.Endpoint) bool {
 
 // lists reports whether the document lists a response whose status satisfies
 // such.
-func (d *Document) lists(such func(status string) bool) bool {
-	return slices.ContainsFunc(d.statuses, such)
+func (d *Document) lists(match func(status string) bool) bool {
+	return slices.ContainsFunc(d.statuses, match)
 }

@@ -87,7 +87,7 @@ func TestOperations(t *testing.T) {
 	for _, e := range api.Endpoints {
 		for _, v := range api.Versions {
 			for _, names := range api.NamesBoth.Spellings() {
-				view := schema.View{Version: v, Names: names}
+				view := schema.View{Version: v, Spelling: names}
 				item := doc.Paths.Value(strings.TrimSuffix(e.URL(view), "/"))
 				if !e.In(v) { // in version v, another endpoint may have this path
 					continue
@@ -233,25 +233,25 @@ func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 // be listed separately.
 func TestSpellings(t *testing.T) {
 	o := everything()
-	both := read(t, o).Components.Schemas
+	bothSpellings := read(t, o).Components.Schemas
 	o.Names = api.NamesSlurm
 	slurm := read(t, o).Components.Schemas
 	for name, field := range map[string]string{"v0.0.42_node": "schedd_start_time", "slurm_v0.0.42_node": "slurmd_start_time"} {
-		if both[name] == nil || both[name].Value.Properties[field] == nil {
+		if bothSpellings[name] == nil || bothSpellings[name].Value.Properties[field] == nil {
 			t.Errorf("both: %s has no %s", name, field)
 		}
 	}
 	if slurm["v0.0.42_node"].Value.Properties["slurmd_start_time"] == nil {
 		t.Error("Slurm's spelling: v0.0.42_node lacks slurmd_start_time")
 	}
-	if both["slurm_v0.0.42_uint32_no_val_struct"] != nil {
+	if bothSpellings["slurm_v0.0.42_uint32_no_val_struct"] != nil {
 		t.Error("both: a schema that is the same in both spellings is listed twice")
 	}
 }
 
 func TestStatuses(t *testing.T) {
 	tests := []struct {
-		asked string
+		value string
 		want  []string
 	}{
 		{"", []string{"200", "default"}},
@@ -263,15 +263,15 @@ func TestStatuses(t *testing.T) {
 		{"200,4XX,default", []string{"200", "4XX", "default"}},
 	}
 	for _, tt := range tests {
-		list, err := feature.ParseStatuses("X", tt.asked)
+		list, err := feature.ParseStatuses("X", tt.value)
 		if err != nil {
 			t.Fatal(err)
 		}
 		o := everything()
 		o.Statuses = list
-		one := o
-		one.Parsers, one.Names = parsers(t, "v0.0.43"), api.NamesSched
-		read(t, one) // validating the document of all versions takes too long
+		opts := o
+		opts.Parsers, opts.Names = parsers(t, "v0.0.43"), api.NamesSched
+		read(t, opts) // validating the document of all versions takes too long
 		var doc struct {
 			Paths map[string]map[string]struct{ Responses map[string]any }
 		}
@@ -279,13 +279,13 @@ func TestStatuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(doc.Paths) == 0 {
-			t.Errorf("%q: no paths", tt.asked)
+			t.Errorf("%q: no paths", tt.value)
 		}
 		for path, item := range doc.Paths {
 			for method, op := range item {
 				got := slices.Sorted(maps.Keys(op.Responses))
 				if d := cmp.Diff(tt.want, got); d != "" {
-					t.Fatalf("%q: %s %s: %s", tt.asked, method, path, d)
+					t.Fatalf("%q: %s %s: %s", tt.value, method, path, d)
 				}
 			}
 		}

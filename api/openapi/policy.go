@@ -8,15 +8,15 @@ import (
 
 // policy determines which schemas of an API version get a name. The schema of a
 // whole body always has a name.
-type policy struct{ objects, lists, words when }
+type policy struct{ objects, lists, words condition }
 
-// when is the condition for naming a schema. A schema without a name is written
+// condition is the condition for naming a schema. A schema without a name is written
 // where it is used.
-type when uint8
+type condition uint8
 
 const (
-	never when = iota
-	often      // if it is used more than once
+	never    condition = iota
+	ifReused           // if it is used more than once
 	always
 )
 
@@ -33,18 +33,18 @@ func policyOf(p feature.Parser) policy {
 	case v < api.V41:
 		return policy{objects: always, lists: always, words: always}
 	case v == api.V41 && p.Flags.Has(feature.PreferRefs):
-		return policy{objects: often, lists: often, words: often}
+		return policy{objects: ifReused, lists: ifReused, words: ifReused}
 	case v == api.V41:
 		return policy{}
 	default:
-		is := policy{objects: always, lists: often, words: always}
+		result := policy{objects: always, lists: ifReused, words: always}
 		if v > api.V42 || p.Flags.Has(feature.InlineEnums) {
-			is.words = never
+			result.words = never
 		}
 		if p.Flags.Has(feature.MinimizeRefs) {
-			is.lists = always
+			result.lists = always
 		}
-		return is
+		return result
 	}
 }
 
@@ -58,5 +58,5 @@ func (p policy) names(s *schema.Shape, uses int) bool {
 			rule = p.words
 		}
 	}
-	return rule == always || rule == often && uses > 1
+	return rule == always || rule == ifReused && uses > 1
 }

@@ -13,8 +13,8 @@ import (
 // which of them get a name.
 type schemas struct {
 	policies map[schema.Version]policy
-	all      map[place]*used
-	order    []*used
+	byPlace  map[place]*schemaUse
+	order    []*schemaUse
 }
 
 // place identifies a schema: within a View, each name belongs to one schema.
@@ -23,29 +23,29 @@ type place struct {
 	name string
 }
 
-// used is a schema with its number of uses and its name in the document.
-type used struct {
+// schemaUse is a schema with its number of uses and its name in the document.
+type schemaUse struct {
 	place
-	shape *schema.Shape
-	doc   string // description shared by all fields that use it, otherwise ""
-	uses  int
-	body  bool
-	as    string // name in the document; "" if the schema is written in place
-	first bool   // whether it is the first schema with that name
+	shape   *schema.Shape
+	doc     string // description shared by all fields that use it, otherwise ""
+	uses    int
+	isBody  bool
+	refName string // name in the document; "" if the schema is written in place
+	isFirst bool   // whether it is the first schema with that name
 }
 
 func newSchemas(parsers []feature.Parser) schemas {
-	s := schemas{policies: map[schema.Version]policy{}, all: map[place]*used{}}
+	s := schemas{policies: map[schema.Version]policy{}, byPlace: map[place]*schemaUse{}}
 	for _, p := range parsers {
 		s.policies[schema.Version(p.Version)] = policyOf(p)
 	}
 	return s
 }
 
-// body counts the schema of a body, and all schemas in it.
-func (s *schemas) body(v schema.View, shape *schema.Shape) {
+// countBody counts the schema of a body, and all schemas in it.
+func (s *schemas) countBody(v schema.View, shape *schema.Shape) {
 	s.count(v, shape, "")
-	s.all[place{v, shape.Name}].body = true
+	s.byPlace[place{v, shape.Name}].isBody = true
 }
 
 // count counts a use of shape, and the uses of the named schemas in it. If
@@ -54,13 +54,13 @@ func (s *schemas) body(v schema.View, shape *schema.Shape) {
 func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 	if shape.Name != "" {
 		at := place{v, shape.Name}
-		if known := s.all[at]; known != nil {
+		if known := s.byPlace[at]; known != nil {
 			known.uses++
-			known.describe(doc)
+			known.mergeDoc(doc)
 			return
 		}
-		s.all[at] = &used{place: at, shape: shape, doc: doc, uses: 1}
-		s.order = append(s.order, s.all[at])
+		s.byPlace[at] = &schemaUse{place: at, shape: shape, doc: doc, uses: 1}
+		s.order = append(s.order, s.byPlace[at])
 	}
 	if shape.Items != nil {
 		s.count(v, shape.Items, "")
@@ -82,15 +82,15 @@ func inPlace(f schema.Property) bool {
 	return f.Shape.Kind == "array" && f.Shape.Items != nil && (f.Deprecated || strings.Contains(f.Name, " "))
 }
 
-// describe records that one use of the schema has the description doc. If the
+// mergeDoc records that one use of the schema has the description doc. If the
 // descriptions of two uses differ, the schema gets none.
-func (u *used) describe(doc string) {
+func (u *schemaUse) mergeDoc(doc string) {
 	if u.doc != doc {
 		u.doc = ""
 	}
 }
 
-// name assigns names to the schemas to which the document refers.
+// assignNames assigns names to the schemas to which the document refers.
 //
 // A schema that is the same in both spellings is listed once, under its name in
 // the first spelling.
@@ -99,33 +99,33 @@ func (u *used) describe(doc string) {
 // this project's spelling keeps its name, and the one in Slurm's spelling gets
 // the prefix "slurm_". A document that has only Slurm's spelling needs no
 // prefix, so its schemas have the names that clients know.
-func (s *schemas) name() {
+func (s *schemas) assignNames() {
 	type inner struct {
 		version schema.Version
 		name    string // name in the tables
 	}
-	taken, ours := map[string]*used{}, map[inner]*used{}
+	assigned, seen := map[string]*schemaUse{}, map[inner]*schemaUse{}
 	for _, u := range s.order {
-		if !u.body && !s.policies[u.view.Version].names(u.shape, u.uses) {
+		if !u.isBody && !s.policies[u.view.Version].names(u.shape, u.uses) {
 			continue
 		}
-		if alike := ours[inner{u.view.Version, u.name}]; !u.body && alike != nil && reflect.DeepEqual(alike.shape, u.shape) {
-			u.as = alike.as
-			alike.describe(u.doc)
+		if twin := seen[inner{u.view.Version, u.name}]; !u.isBody && twin != nil && reflect.DeepEqual(twin.shape, u.shape) {
+			u.refName = twin.refName
+			twin.mergeDoc(u.doc)
 			continue
 		}
-		ours[inner{u.view.Version, u.name}] = u
-		u.as = api.SchemaName(u.name, u.view)
-		other := taken[u.as]
-		if other != nil && !reflect.DeepEqual(other.shape, u.shape) {
-			u.as = "slurm_" + u.as
-			other = nil
+		seen[inner{u.view.Version, u.name}] = u
+		u.refName = api.SchemaName(u.name, u.view)
+		existing := assigned[u.refName]
+		if existing != nil && !reflect.DeepEqual(existing.shape, u.shape) {
+			u.refName = "slurm_" + u.refName
+			existing = nil
 		}
-		if u.first = other == nil; !u.first {
-			other.describe(u.doc)
+		if u.isFirst = existing == nil; !u.isFirst {
+			existing.mergeDoc(u.doc)
 			continue
 		}
-		taken[u.as] = u
+		assigned[u.refName] = u
 	}
 }
 
@@ -135,5 +135,5 @@ func (s *schemas) reference(v schema.View, shape *schema.Shape) string {
 	if shape.Name == "" {
 		return ""
 	}
-	return s.all[place{v, shape.Name}].as
+	return s.byPlace[place{v, shape.Name}].refName
 }

@@ -9,12 +9,12 @@ import (
 // statuses returns the requested responses, each once. It does not add a range
 // such as 4XX. Linters recommend one, but with a range the generators orval and
 // oazapfts write code that does not compile.
-func statuses(asked []string) []string {
-	if len(asked) == 0 {
-		asked = feature.DefaultStatuses
+func statuses(requested []string) []string {
+	if len(requested) == 0 {
+		requested = feature.DefaultStatuses
 	}
 	var list []string
-	for _, s := range asked {
+	for _, s := range requested {
 		if !slices.Contains(list, s) {
 			list = append(list, s)
 		}
@@ -22,8 +22,8 @@ func statuses(asked []string) []string {
 	return list
 }
 
-// good reports whether s is a success status.
-func good(s string) bool { return s[0] == '2' }
+// isSuccess reports whether s is a success status.
+func isSuccess(s string) bool { return s[0] == '2' }
 
 // responses writes the responses by status.
 func (d *writer) responses(op operation) {
@@ -32,17 +32,17 @@ func (d *writer) responses(op operation) {
 		d.Key(status)
 		d.BeginObject()
 		switch {
-		case good(status):
-			d.pair("description", op.Returns)
+		case isSuccess(status):
+			d.pair("description", op.AnswerDoc)
 			d.content(op.view, op.answer)
-		case status == "default" && !d.lists(good):
-			d.pair("description", op.Returns+"; otherwise see errors")
-			d.content(op.view, op.answer, op.failed)
+		case status == "default" && !d.lists(isSuccess):
+			d.pair("description", op.AnswerDoc+"; otherwise see errors")
+			d.content(op.view, op.answer, op.failure)
 		case status[0] == '1' || status == "304":
 			d.pair("description", statusDoc(status)) // has no body
 		default:
 			d.pair("description", statusDoc(status))
-			d.content(op.view, op.failed)
+			d.content(op.view, op.failure)
 		}
 		d.EndObject()
 	}

@@ -55,7 +55,7 @@ func (d *writer) mark(name string) {
 func (d *writer) info() {
 	d.BeginObject()
 	d.pair("title", "schedrestd")
-	d.pair("description", about)
+	d.pair("description", apiDescription)
 	d.pair("version", d.Release)
 	d.Key("contact")
 	d.BeginObject()
@@ -73,7 +73,7 @@ func (d *writer) tags() {
 	d.BeginArray()
 	written := map[string]bool{}
 	for _, op := range d.operations {
-		tag := op.Segment(op.view.Names)
+		tag := op.Segment(op.view.Spelling)
 		if written[tag] {
 			continue
 		}
@@ -114,13 +114,13 @@ func (d *writer) operation(op operation) {
 	d.BeginObject()
 	d.pair("operationId", op.OperationID(op.view))
 	d.pair("summary", op.Doc)
-	d.pair("description", op.About)
+	d.pair("description", op.Description)
 	d.Key("tags")
 	d.BeginArray()
-	d.String(op.Segment(op.view.Names))
+	d.String(op.Segment(op.view.Spelling))
 	d.EndArray()
 	d.Key("security")
-	d.security(op.view.Names)
+	d.security(op.view.Spelling)
 	if len(op.params.Fields) > 0 || op.Keyed {
 		d.Key("parameters")
 		d.BeginArray()
@@ -128,14 +128,14 @@ func (d *writer) operation(op operation) {
 			d.parameter(op, p)
 		}
 		if op.Keyed {
-			d.key()
+			d.keyParameter()
 		}
 		d.EndArray()
 	}
 	if op.request != nil {
 		d.Key("requestBody")
 		d.BeginObject()
-		d.pair("description", op.Takes)
+		d.pair("description", op.RequestDoc)
 		d.mark("required")
 		d.content(op.view, op.request)
 		d.EndObject()
@@ -197,19 +197,19 @@ func (d *writer) content(v schema.View, shapes ...*schema.Shape) {
 // security writes the list of authentication methods, of which a client needs
 // one. The empty entry is for clients on a UNIX socket, which send no
 // credential because the kernel identifies them.
-func (d *writer) security(names schema.Spelling) {
-	user, token := d.schemeNames(names)
-	ways := [][]string{}
+func (d *writer) security(spelling schema.Spelling) {
+	user, token := d.schemeNames(spelling)
+	methods := [][]string{}
 	if d.Auth.Has(feature.JWT) {
-		ways = append(ways, []string{token}, []string{user, token}, []string{"bearerAuth"})
+		methods = append(methods, []string{token}, []string{user, token}, []string{"bearerAuth"})
 	}
 	if d.Auth.Has(feature.Local) {
-		ways = append(ways, nil)
+		methods = append(methods, nil)
 	}
 	d.BeginArray()
-	for _, way := range ways {
+	for _, schemes := range methods {
 		d.BeginObject()
-		for _, scheme := range way {
+		for _, scheme := range schemes {
 			d.Key(scheme)
 			d.BeginArray()
 			d.EndArray()
@@ -219,8 +219,8 @@ func (d *writer) security(names schema.Spelling) {
 	d.EndArray()
 }
 
-// key writes the parameter Idempotency-Key.
-func (d *writer) key() {
+// keyParameter writes the parameter Idempotency-Key.
+func (d *writer) keyParameter() {
 	d.BeginObject()
 	d.pair("name", api.HeaderKey)
 	d.pair("in", "header")
@@ -240,8 +240,8 @@ func (d *writer) key() {
 // schemeNames returns the names of the security schemes for the two headers. In
 // a document with both spellings, the schemes of Slurm's spelling have a
 // prefix, as its schemas have.
-func (d *writer) schemeNames(names schema.Spelling) (user, token string) {
-	if names == schema.Slurm && d.Names == api.NamesBoth {
+func (d *writer) schemeNames(spelling schema.Spelling) (user, token string) {
+	if spelling == schema.Slurm && d.Names == api.NamesBoth {
 		return "slurm_user", "slurm_token"
 	}
 	return "user", "token"
@@ -249,10 +249,10 @@ func (d *writer) schemeNames(names schema.Spelling) (user, token string) {
 
 func (d *writer) securitySchemes() {
 	d.BeginObject()
-	for _, names := range d.Names.Spellings() {
-		user, token := d.schemeNames(names)
-		d.apiKey(user, api.HeaderUser(names), "User to act as; defaults to the user of the token. Other users are possible only with a token that allows it")
-		d.apiKey(token, api.HeaderToken(names), "JSON Web Token")
+	for _, spelling := range d.Names.Spellings() {
+		user, token := d.schemeNames(spelling)
+		d.apiKey(user, api.HeaderUser(spelling), "User to act as; defaults to the user of the token. Other users are possible only with a token that allows it")
+		d.apiKey(token, api.HeaderToken(spelling), "JSON Web Token")
 	}
 	d.Key("bearerAuth")
 	d.BeginObject()
@@ -278,8 +278,8 @@ func (d *writer) apiKey(scheme, header, doc string) {
 func (d *writer) namedSchemas() {
 	d.BeginObject()
 	for _, u := range d.schemas.order {
-		if u.as != "" && u.first {
-			d.Key(u.as)
+		if u.refName != "" && u.isFirst {
+			d.Key(u.refName)
 			d.BeginObject()
 			d.members(u.view, u.shape)
 			if u.shape.Kind == "array" {

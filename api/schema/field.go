@@ -17,14 +17,14 @@ type value[O any] interface {
 
 // traits are the properties of a field that Options set.
 type traits struct {
-	slurm      string // its name in the Slurm spelling, if that differs
-	unit       string
-	in         span
-	required   span
-	deprecated span
-	ours       span
-	alone      bool
-	ignored    bool
+	slurm        string // its name in the Slurm spelling, if that differs
+	unit         string
+	versions     span
+	required     span
+	deprecated   span
+	undocumented span
+	alone        bool
+	ignored      bool
 }
 
 // Option sets a property of a field. It gets and returns traits by value: with
@@ -33,10 +33,10 @@ type traits struct {
 type Option func(traits) traits
 
 // Since sets the first version that has the field.
-func Since(v Version) Option { return func(t traits) traits { t.in.since = v; return t } }
+func Since(v Version) Option { return func(t traits) traits { t.versions.since = v; return t } }
 
 // Until sets the first version that no longer has the field.
-func Until(v Version) Option { return func(t traits) traits { t.in.until = v; return t } }
+func Until(v Version) Option { return func(t traits) traits { t.versions.until = v; return t } }
 
 // Required marks a field that is always present from version v on: in answers
 // if the field is shown, and in requests if it is parsed. A v of 0 stands for
@@ -67,13 +67,13 @@ func Count(t traits) traits { t.unit = CountUnit; return t }
 // a priority or a set of bits.
 func Bare(t traits) traits { t.unit = BareUnit; return t }
 
-// Ours marks a field that Slurm's API does not have.
-func Ours(t traits) traits { t.ours = span{}; return t }
+// Extension marks a field that Slurm's API does not have.
+func Extension(t traits) traits { t.undocumented = span{}; return t }
 
 // Undocumented marks a field that slurmrestd accepts from version v on,
 // although its documents lack the field.
 func Undocumented(v Version) Option {
-	return func(t traits) traits { t.ours = span{since: v}; return t }
+	return func(t traits) traits { t.undocumented = span{since: v}; return t }
 }
 
 // Alone marks a word that excludes all words after it in the table: if the bits
@@ -92,7 +92,7 @@ func (f *Field[O]) spelled(n Spelling) string {
 
 func field[O any](name, doc string, v value[O], opts []Option) Field[O] {
 	f := Field[O]{name: name, doc: doc, value: v}
-	f.required, f.deprecated, f.ours = never, never, never
+	f.required, f.deprecated, f.undocumented = never, never, never
 	for _, o := range opts {
 		f.traits = o(f.traits)
 	}
@@ -121,9 +121,9 @@ func (s stored[O, T]) parser(v View) func(*Report, *Value, *O) {
 	parse, at := s.typ().Parser(v), s.at
 	return func(r *Report, doc *Value, o *O) {
 		into := at(o)
-		was := *into
+		old := *into
 		if !parse(r, doc, into) {
-			*into = was
+			*into = old
 		}
 	}
 }
@@ -151,22 +151,22 @@ func (c computed[O, T]) renderer(v View) func(Encoder, *O) {
 
 func (c computed[O, T]) parser(View) func(*Report, *Value, *O) { return nil }
 
-// Take returns a field that is parsed but never shown. set stores its value. If
+// Set returns a field that is parsed but never shown. set stores its value. If
 // set fails, the error refers to that value.
-func Take[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc string, opts ...Option) Field[O] {
-	return field[O](name, doc, given[O, T]{typ, set}, opts)
+func Set[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc string, opts ...Option) Field[O] {
+	return field[O](name, doc, setter[O, T]{typ, set}, opts)
 }
 
-type given[O, T any] struct {
+type setter[O, T any] struct {
 	typ func() Type[T]
 	set func(*O, T) error
 }
 
-func (g given[O, T]) shape(v View) *Shape { return g.typ().Shape(v) }
+func (g setter[O, T]) shape(v View) *Shape { return g.typ().Shape(v) }
 
-func (g given[O, T]) renderer(View) func(Encoder, *O) { return nil }
+func (g setter[O, T]) renderer(View) func(Encoder, *O) { return nil }
 
-func (g given[O, T]) parser(v View) func(*Report, *Value, *O) {
+func (g setter[O, T]) parser(v View) func(*Report, *Value, *O) {
 	parse, set := g.typ().Parser(v), g.set
 	return func(r *Report, doc *Value, o *O) {
 		var value T
@@ -179,19 +179,19 @@ func (g given[O, T]) parser(v View) func(*Report, *Value, *O) {
 	}
 }
 
-// Both returns a field that is both shown and parsed. It shows the value that
+// GetSet returns a field that is both shown and parsed. It shows the value that
 // get returns, as Show does, and stores a parsed value with set, as Take does.
-func Both[O, T any](name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option) Field[O] {
-	return field[O](name, doc, both[O, T]{computed[O, T]{typ, get}, set}, opts)
+func GetSet[O, T any](name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option) Field[O] {
+	return field[O](name, doc, getSetter[O, T]{computed[O, T]{typ, get}, set}, opts)
 }
 
-type both[O, T any] struct {
+type getSetter[O, T any] struct {
 	computed[O, T]
 	set func(*O, T) error
 }
 
-func (b both[O, T]) parser(v View) func(*Report, *Value, *O) {
-	return given[O, T]{b.typ, b.set}.parser(v)
+func (b getSetter[O, T]) parser(v View) func(*Report, *Value, *O) {
+	return setter[O, T]{b.typ, b.set}.parser(v)
 }
 
 // Ignore returns a field that has no effect. Its value is checked, and then

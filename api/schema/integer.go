@@ -15,8 +15,8 @@ type Integer interface {
 // Int32 returns the type of an integer that the API declares as int32. The
 // model's type T may be wider or narrower.
 func Int32[T Integer]() Type[T] {
-	_, most := bounds[T]()
-	return simple[T]{&Shape{Kind: "integer", Format: "int32", Wide: most > math.MaxInt32}, renderInteger[T], parseInteger[T]}
+	_, hi := bounds[T]()
+	return simple[T]{&Shape{Kind: "integer", Format: "int32", Wide: hi > math.MaxInt32}, renderInteger[T], parseInteger[T]}
 }
 
 // Int64 returns the type of an integer that the API declares as int64.
@@ -33,21 +33,21 @@ func renderInteger[T Integer](e Encoder, n *T) {
 }
 
 func parseInteger[T Integer](r *Report, v *Value, into *T) bool {
-	least, most := bounds[T]()
-	n, ok := ParseInteger(r, v, least, most)
+	lo, hi := bounds[T]()
+	n, ok := ParseInteger(r, v, lo, hi)
 	*into = T(n)
 	return ok
 }
 
 // bounds returns the smallest and the largest value of T that a client may
 // send, as int64.
-func bounds[T Integer]() (least, most int64) {
+func bounds[T Integer]() (lo, hi int64) {
 	ones := ^T(0)
 	if ones < 0 { // signed: only the bits below the sign bit
 		for b := T(1); b > 0; b <<= 1 {
-			most = most<<1 | 1
+			hi = hi<<1 | 1
 		}
-		return -most - 1, most
+		return -hi - 1, hi
 	}
 	return 0, int64(min(uint64(ones), math.MaxInt64))
 }
@@ -55,7 +55,7 @@ func bounds[T Integer]() (least, most int64) {
 // ParseInteger parses an integer between least and most. It accepts a number
 // whose fraction is zero. It also accepts a text that contains an integer, with
 // a warning. All other values are errors.
-func ParseInteger(r *Report, v *Value, least, most int64) (int64, bool) {
+func ParseInteger(r *Report, v *Value, lo, hi int64) (int64, bool) {
 	switch v.Kind {
 	case Number:
 	case Text:
@@ -72,8 +72,8 @@ func ParseInteger(r *Report, v *Value, least, most int64) (int64, bool) {
 	switch {
 	case !whole:
 		return 0, r.Error(v, "expected integer, got %s", Shorten(v.Text))
-	case !fits || n < least || n > most:
-		return 0, r.Error(v, "%s is out of range, %d to %d", Shorten(v.Text), least, most)
+	case !fits || n < lo || n > hi:
+		return 0, r.Error(v, "%s is out of range, %d to %d", Shorten(v.Text), lo, hi)
 	}
 	return n, true
 }
@@ -112,14 +112,14 @@ func scientific(s string) (digits string, zeros int, ok bool) {
 		mantissa, exponent = s[:i], s[i+1:]
 	}
 	whole, fraction, _ := strings.Cut(mantissa, ".")
-	all := whole + fraction
+	significand := whole + fraction
 	sign := ""
-	if strings.HasPrefix(all, "-") {
+	if strings.HasPrefix(significand, "-") {
 		sign = "-"
 	}
-	all = strings.TrimLeft(strings.TrimLeft(all, "+-"), "0") // YAML has plus signs
-	digits = strings.TrimRight(all, "0")
-	zeros = len(all) - len(digits) - len(fraction)
+	significand = strings.TrimLeft(strings.TrimLeft(significand, "+-"), "0") // YAML has plus signs
+	digits = strings.TrimRight(significand, "0")
+	zeros = len(significand) - len(digits) - len(fraction)
 	if exponent != "" {
 		e, err := strconv.ParseInt(exponent, 10, 32)
 		if err != nil { // the exponent is longer than the digits can compensate for

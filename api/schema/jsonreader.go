@@ -18,23 +18,23 @@ import (
 // refuse them (ParseText, ObjectType). Errors are *SyntaxError.
 func ReadJSON(text string, lim Limits) (*Value, error) {
 	r := &jsonReader{text: strings.TrimPrefix(text, "\uFEFF"), lim: lim}
-	r.space()
+	r.skipSpace()
 	v, err := r.value(0)
 	if err != nil {
 		return nil, err
 	}
-	r.space()
-	if r.at < len(r.text) {
-		return nil, r.fail("something follows the document")
+	r.skipSpace()
+	if r.pos < len(r.text) {
+		return nil, r.syntaxError("something follows the document")
 	}
 	return &v, nil
 }
 
 type jsonReader struct {
-	text string
-	at   int
-	lim  Limits
-	n    int // values so far
+	text      string
+	pos       int
+	lim       Limits
+	numValues int // values so far
 
 	// open holds the items read so far of all arrays and objects that are not
 	// closed yet, outermost first. Items are copied only once, when their array
@@ -44,60 +44,60 @@ type jsonReader struct {
 	// line is updated by space(), because a line can only end in white space. So
 	// the text is not scanned again to find the position of a Value.
 	line int32
-	// col is the column of the byte at colAt. It is stored so that each column
+	// col is the column of the byte at colPos. It is stored so that each column
 	// is counted only once.
-	col   int32
-	colAt int
+	col    int32
+	colPos int
 }
 
-func (r *jsonReader) space() {
-	for r.at < len(r.text) {
-		switch r.text[r.at] {
+func (r *jsonReader) skipSpace() {
+	for r.pos < len(r.text) {
+		switch r.text[r.pos] {
 		case '\n':
 			r.line++
-			r.col, r.colAt = 0, r.at+1
+			r.col, r.colPos = 0, r.pos+1
 		case ' ', '\t', '\r':
 		default:
 			return
 		}
-		r.at++
+		r.pos++
 	}
 }
 
-// place returns the line and column of r.at. It counts only characters that it
+// position returns the line and column of r.at. It counts only characters that it
 // has not counted yet, so that all calls together scan the text once.
-func (r *jsonReader) place() (line, column int32) {
-	if r.at > r.colAt {
-		r.col += int32(utf8.RuneCountInString(r.text[r.colAt:r.at]))
-		r.colAt = r.at
+func (r *jsonReader) position() (line, column int32) {
+	if r.pos > r.colPos {
+		r.col += int32(utf8.RuneCountInString(r.text[r.colPos:r.pos]))
+		r.colPos = r.pos
 	}
 	return r.line + 1, r.col + 1
 }
 
-func (r *jsonReader) fail(problem string) *SyntaxError {
-	line, column := r.place()
+func (r *jsonReader) syntaxError(problem string) *SyntaxError {
+	line, column := r.position()
 	return &SyntaxError{Line: int(line), Column: int(column), Problem: problem}
 }
 
 // peek returns the next byte, or 0 at the end. Callers need not distinguish the
 // end from a NUL byte in the text, because no token begins with NUL.
 func (r *jsonReader) peek() byte {
-	if r.at < len(r.text) {
-		return r.text[r.at]
+	if r.pos < len(r.text) {
+		return r.text[r.pos]
 	}
 	return 0
 }
 
 func (r *jsonReader) value(depth int) (v Value, err error) {
-	if r.n++; r.n > r.lim.Values {
-		return v, tooLarge(r.fail("too many values"), valuesHint(r.lim))
+	if r.numValues++; r.numValues > r.lim.Values {
+		return v, tooLarge(r.syntaxError("too many values"), valuesHint(r.lim))
 	}
 	if depth > r.lim.Depth {
-		err := r.fail("nested too deeply") // the rest is not parsed, even if it never closes
+		err := r.syntaxError("nested too deeply") // the rest is not parsed, even if it never closes
 		err.Hint = depthHint(r.lim)
 		return v, err
 	}
-	v.Line, v.Column = r.place()
+	v.Line, v.Column = r.position()
 	switch c := r.peek(); {
 	case c == '{':
 		v.Kind = Map
@@ -113,26 +113,26 @@ func (r *jsonReader) value(depth int) (v Value, err error) {
 		v.Text, err = r.number()
 	case c == 't':
 		v.Kind = Bool
-		v.Text, err = r.word("true")
+		v.Text, err = r.literal("true")
 	case c == 'f':
 		v.Kind = Bool
-		v.Text, err = r.word("false")
+		v.Text, err = r.literal("false")
 	case c == 'n':
 		v.Kind = Null
-		_, err = r.word("null")
-	case r.at >= len(r.text):
-		err = r.fail("a value is missing")
+		_, err = r.literal("null")
+	case r.pos >= len(r.text):
+		err = r.syntaxError("a value is missing")
 	default:
-		err = r.fail("not a value")
+		err = r.syntaxError("not a value")
 	}
 	return v, err
 }
 
-func (r *jsonReader) word(w string) (string, error) {
-	if !strings.HasPrefix(r.text[r.at:], w) {
-		return "", r.fail("not a value")
+func (r *jsonReader) literal(w string) (string, error) {
+	if !strings.HasPrefix(r.text[r.pos:], w) {
+		return "", r.syntaxError("not a value")
 	}
-	r.at += len(w)
+	r.pos += len(w)
 	return w, nil
 }
 
@@ -140,8 +140,8 @@ func (r *jsonReader) word(w string) (string, error) {
 // bracket, the byte end.
 func (r *jsonReader) items(end byte, depth int) ([]Value, error) {
 	base := len(r.open)
-	r.at++
-	r.space()
+	r.pos++
+	r.skipSpace()
 	for first := true; r.peek() != end || !first; first = false {
 		var name string
 		var err error
@@ -156,17 +156,17 @@ func (r *jsonReader) items(end byte, depth int) ([]Value, error) {
 		}
 		v.Key = name
 		r.push(v)
-		r.space()
+		r.skipSpace()
 		if r.peek() == end {
 			break
 		}
 		if r.peek() != ',' {
-			return nil, r.fail(fmt.Sprintf(`"," or %q is missing`, string(end)))
+			return nil, r.syntaxError(fmt.Sprintf(`"," or %q is missing`, string(end)))
 		}
-		r.at++
-		r.space()
+		r.pos++
+		r.skipSpace()
 	}
-	r.at++
+	r.pos++
 	return r.pop(base), nil
 }
 
@@ -190,55 +190,55 @@ func (r *jsonReader) pop(base int) []Value {
 // name reads a member's name and its colon.
 func (r *jsonReader) name() (string, error) {
 	if r.peek() != '"' {
-		return "", r.fail("a name in quotes is missing")
+		return "", r.syntaxError("a name in quotes is missing")
 	}
 	name, err := r.string()
 	if err != nil {
 		return "", err
 	}
-	r.space()
+	r.skipSpace()
 	if r.peek() != ':' {
-		return "", r.fail(`":" is missing`)
+		return "", r.syntaxError(`":" is missing`)
 	}
-	r.at++
-	r.space()
+	r.pos++
+	r.skipSpace()
 	return name, nil
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func (r *jsonReader) digits() bool {
-	start := r.at
+	start := r.pos
 	for isDigit(r.peek()) {
-		r.at++
+		r.pos++
 	}
-	return r.at > start
+	return r.pos > start
 }
 
 func (r *jsonReader) number() (string, error) {
-	start := r.at
+	start := r.pos
 	if r.peek() == '-' {
-		r.at++
+		r.pos++
 	}
 	if r.peek() == '0' {
-		r.at++
+		r.pos++
 	} else if !r.digits() {
-		return "", r.fail("a digit is missing")
+		return "", r.syntaxError("a digit is missing")
 	}
 	if r.peek() == '.' {
-		r.at++
+		r.pos++
 		if !r.digits() {
-			return "", r.fail("a digit is missing")
+			return "", r.syntaxError("a digit is missing")
 		}
 	}
 	if c := r.peek(); c == 'e' || c == 'E' {
-		r.at++
+		r.pos++
 		if c := r.peek(); c == '+' || c == '-' {
-			r.at++
+			r.pos++
 		}
 		if !r.digits() {
-			return "", r.fail("a digit is missing")
+			return "", r.syntaxError("a digit is missing")
 		}
 	}
-	return r.text[start:r.at], nil
+	return r.text[start:r.pos], nil
 }

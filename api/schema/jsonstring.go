@@ -9,13 +9,13 @@ import (
 // string reads a string. r.at is at its opening quote. The result is a slice of
 // the input, not a copy, if the string has no escapes.
 func (r *jsonReader) string() (string, error) {
-	r.at++ // "
-	start := r.at
-	for r.at < len(r.text) {
-		switch c := r.text[r.at]; {
+	r.pos++ // "
+	start := r.pos
+	for r.pos < len(r.text) {
+		switch c := r.text[r.pos]; {
 		case c == '"':
-			s := r.text[start:r.at]
-			r.at++
+			s := r.text[start:r.pos]
+			r.pos++
 			return s, nil
 		case c == '\\':
 			return r.escaped(start)
@@ -25,23 +25,23 @@ func (r *jsonReader) string() (string, error) {
 			}
 		}
 	}
-	return "", r.fail("the string does not end")
+	return "", r.syntaxError("the string does not end")
 }
 
 // char reads an unescaped character.
 func (r *jsonReader) char(c byte) error {
 	if c < ' ' {
-		return r.fail("a control character stands in a string")
+		return r.syntaxError("a control character stands in a string")
 	}
 	if c < utf8.RuneSelf {
-		r.at++
+		r.pos++
 		return nil
 	}
-	ch, n := utf8.DecodeRuneInString(r.text[r.at:])
+	ch, n := utf8.DecodeRuneInString(r.text[r.pos:])
 	if ch == utf8.RuneError && n == 1 {
-		return r.fail("not UTF-8")
+		return r.syntaxError("not UTF-8")
 	}
-	r.at += n
+	r.pos += n
 	return nil
 }
 
@@ -49,11 +49,11 @@ func (r *jsonReader) char(c byte) error {
 // start, and r.at is at its first backslash.
 func (r *jsonReader) escaped(start int) (string, error) {
 	var b strings.Builder
-	b.WriteString(r.text[start:r.at])
-	for r.at < len(r.text) {
-		switch c := r.text[r.at]; {
+	b.WriteString(r.text[start:r.pos])
+	for r.pos < len(r.text) {
+		switch c := r.text[r.pos]; {
 		case c == '"':
-			r.at++
+			r.pos++
 			return b.String(), nil
 		case c == '\\':
 			ch, err := r.escape()
@@ -62,14 +62,14 @@ func (r *jsonReader) escaped(start int) (string, error) {
 			}
 			b.WriteRune(ch)
 		default:
-			from := r.at
+			from := r.pos
 			if err := r.char(c); err != nil {
 				return "", err
 			}
-			b.WriteString(r.text[from:r.at])
+			b.WriteString(r.text[from:r.pos])
 		}
 	}
-	return "", r.fail("the string does not end")
+	return "", r.syntaxError("the string does not end")
 }
 
 // simpleEscapes maps the letter after a backslash to the character that it
@@ -80,35 +80,35 @@ var simpleEscapes = map[byte]rune{
 
 // escape reads one escape at its backslash.
 func (r *jsonReader) escape() (rune, error) {
-	if r.at+1 >= len(r.text) {
-		return 0, r.fail("the string does not end")
+	if r.pos+1 >= len(r.text) {
+		return 0, r.syntaxError("the string does not end")
 	}
-	c := r.text[r.at+1]
+	c := r.text[r.pos+1]
 	if ch, ok := simpleEscapes[c]; ok {
-		r.at += 2
+		r.pos += 2
 		return ch, nil
 	}
 	if c != 'u' {
-		return 0, r.fail("no such escape")
+		return 0, r.syntaxError("no such escape")
 	}
-	ch, ok := hex4(r.text[r.at+2:])
+	ch, ok := hex4(r.text[r.pos+2:])
 	switch {
 	case !ok:
-		return 0, r.fail(`four hex digits must follow "\u"`)
+		return 0, r.syntaxError(`four hex digits must follow "\u"`)
 	case !utf16.IsSurrogate(ch):
-		r.at += 6
+		r.pos += 6
 		return ch, nil
 	}
-	rest := r.text[r.at+6:]
+	rest := r.text[r.pos+6:]
 	if !strings.HasPrefix(rest, `\u`) {
-		return 0, r.fail("half a surrogate pair")
+		return 0, r.syntaxError("half a surrogate pair")
 	}
 	low, ok := hex4(rest[2:])
 	pair := utf16.DecodeRune(ch, low)
 	if !ok || pair == utf8.RuneError {
-		return 0, r.fail("half a surrogate pair")
+		return 0, r.syntaxError("half a surrogate pair")
 	}
-	r.at += 12
+	r.pos += 12
 	return pair, nil
 }
 

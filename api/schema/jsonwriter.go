@@ -22,10 +22,10 @@ const pieceSize = 64 << 10
 // infinity) become 0.
 type JSONWriter struct {
 	output
-	sep    bool // the next key or element needs a comma before it
-	named  bool // a Key precedes the next value
-	pretty bool
-	depth  int
+	sep      bool // the next key or element needs a comma before it
+	afterKey bool // a Key precedes the next value
+	pretty   bool
+	depth    int
 }
 
 // NewJSONWriter returns a JSONWriter to w. Nothing is written to w until
@@ -64,7 +64,7 @@ func (j *JSONWriter) close(c byte) {
 		j.line()
 	}
 	j.buf = append(j.buf, c)
-	j.done()
+	j.endValue()
 }
 
 // comma writes the separator between elements of the same level.
@@ -72,10 +72,10 @@ func (j *JSONWriter) comma() {
 	if j.sep {
 		j.buf = append(j.buf, ',')
 	}
-	if j.pretty && j.depth > 0 && !j.named {
+	if j.pretty && j.depth > 0 && !j.afterKey {
 		j.line()
 	}
-	j.named = false
+	j.afterKey = false
 }
 
 // line begins a new line with the indentation of the current depth.
@@ -86,9 +86,9 @@ func (j *JSONWriter) line() {
 	}
 }
 
-// done ends a value. If a piece is full, it writes the buffer to the
+// endValue ends a value. If a piece is full, it writes the buffer to the
 // connection.
-func (j *JSONWriter) done() {
+func (j *JSONWriter) endValue() {
 	j.sep = true
 	if j.pretty && j.depth == 0 {
 		j.buf = append(j.buf, '\n')
@@ -108,28 +108,28 @@ func (j *JSONWriter) Key(name string) {
 	if j.pretty {
 		j.buf = append(j.buf, ' ')
 	}
-	j.sep, j.named = false, true
+	j.sep, j.afterKey = false, true
 }
 
 // Int writes a signed integer.
 func (j *JSONWriter) Int(n int64) {
 	j.comma()
 	j.buf = strconv.AppendInt(j.buf, n, 10)
-	j.done()
+	j.endValue()
 }
 
 // Uint writes an unsigned integer.
 func (j *JSONWriter) Uint(n uint64) {
 	j.comma()
 	j.buf = strconv.AppendUint(j.buf, n, 10)
-	j.done()
+	j.endValue()
 }
 
-// Around writes a value that consists of a number between two texts, and
+// UintBetween writes a value that consists of a number between two texts, and
 // returns true. Lists have many such values, and Around writes them faster than
 // separate calls would. If the layout is not Compact, Around writes nothing and
 // returns false, and the caller must write the value piece by piece.
-func (j *JSONWriter) Around(before string, n uint64, after string) bool {
+func (j *JSONWriter) UintBetween(before string, n uint64, after string) bool {
 	if j.pretty {
 		return false
 	}
@@ -137,7 +137,7 @@ func (j *JSONWriter) Around(before string, n uint64, after string) bool {
 	j.buf = append(j.buf, before...)
 	j.buf = strconv.AppendUint(j.buf, n, 10)
 	j.buf = append(j.buf, after...)
-	j.done()
+	j.endValue()
 	return true
 }
 
@@ -156,21 +156,21 @@ func (j *JSONWriter) Float(f float64) {
 	if form == 'f' && f == math.Trunc(f) {
 		j.buf = append(j.buf, ".0"...)
 	}
-	j.done()
+	j.endValue()
 }
 
 // Bool writes true or false.
 func (j *JSONWriter) Bool(b bool) {
 	j.comma()
 	j.buf = strconv.AppendBool(j.buf, b)
-	j.done()
+	j.endValue()
 }
 
 // Null writes null.
 func (j *JSONWriter) Null() {
 	j.comma()
 	j.buf = append(j.buf, "null"...)
-	j.done()
+	j.endValue()
 }
 
 // String writes s and escapes only the characters that JSON requires to be
@@ -201,7 +201,7 @@ func (j *JSONWriter) String(s string) {
 	}
 	j.buf = append(j.buf, s[start:]...)
 	j.buf = append(j.buf, '"')
-	j.done()
+	j.endValue()
 }
 
 const hexDigits = "0123456789abcdef"

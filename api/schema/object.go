@@ -10,9 +10,9 @@ type ObjectType[O any] struct {
 	name   string
 	fields []Field[O]
 
-	mu      sync.Mutex
-	renders map[View]func(Encoder, *O)
-	parses  map[View]func(*Report, *Value, *O) bool
+	mu        sync.Mutex
+	renderers map[View]func(Encoder, *O)
+	parsers   map[View]func(*Report, *Value, *O) bool
 }
 
 // Object declares an object. name is the name of its schema. Its fields are
@@ -29,13 +29,13 @@ func (t *ObjectType[O]) Type() Type[O] { return t }
 func (t *ObjectType[O]) Renderer(v View) func(Encoder, *O) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.renders == nil {
-		t.renders = make(map[View]func(Encoder, *O))
+	if t.renderers == nil {
+		t.renderers = make(map[View]func(Encoder, *O))
 	}
-	if t.renders[v] == nil {
-		t.renders[v] = renderFields(t.fields, v)
+	if t.renderers[v] == nil {
+		t.renderers[v] = renderFields(t.fields, v)
 	}
-	return t.renders[v]
+	return t.renderers[v]
 }
 
 // Parser returns a function that parses an object in the View v. It compiles
@@ -43,13 +43,13 @@ func (t *ObjectType[O]) Renderer(v View) func(Encoder, *O) {
 func (t *ObjectType[O]) Parser(v View) func(*Report, *Value, *O) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.parses == nil {
-		t.parses = make(map[View]func(*Report, *Value, *O) bool)
+	if t.parsers == nil {
+		t.parsers = make(map[View]func(*Report, *Value, *O) bool)
 	}
-	if t.parses[v] == nil {
-		t.parses[v] = parseFields(t.fields, v)
+	if t.parsers[v] == nil {
+		t.parsers[v] = parseFields(t.fields, v)
 	}
-	return t.parses[v]
+	return t.parsers[v]
 }
 
 // Shape describes the table in v.
@@ -61,37 +61,37 @@ func properties[O any](fields []Field[O], v View) []Property {
 	var list []Property
 	for i := range fields {
 		f := &fields[i]
-		if f.in.has(v.Version) {
+		if f.versions.has(v.Version) {
 			list = append(list, Property{
-				Name:       f.spelled(v.Names),
-				Doc:        f.doc,
-				Unit:       f.unit,
-				Required:   f.required.has(v.Version),
-				Deprecated: f.deprecated.has(v.Version),
-				Ours:       f.ours.has(v.Version),
-				Ignored:    f.ignored,
-				Shape:      f.value.shape(v),
+				Name:         f.spelled(v.Spelling),
+				Doc:          f.doc,
+				Unit:         f.unit,
+				Required:     f.required.has(v.Version),
+				Deprecated:   f.deprecated.has(v.Version),
+				Undocumented: f.undocumented.has(v.Version),
+				Ignored:      f.ignored,
+				Shape:        f.value.shape(v),
 			})
 		}
 	}
 	return list
 }
 
-// shown is a field in one View, compiled for rendering.
-type shown[O any] struct {
+// fieldRenderer is a field in one View, compiled for rendering.
+type fieldRenderer[O any] struct {
 	key    string
 	render func(Encoder, *O)
 }
 
 func renderFields[O any](fields []Field[O], v View) func(Encoder, *O) {
-	var list []shown[O]
+	var list []fieldRenderer[O]
 	for i := range fields {
 		f := &fields[i]
-		if !f.in.has(v.Version) {
+		if !f.versions.has(v.Version) {
 			continue
 		}
 		if render := f.value.renderer(v); render != nil {
-			list = append(list, shown[O]{f.spelled(v.Names), render})
+			list = append(list, fieldRenderer[O]{f.spelled(v.Spelling), render})
 		}
 	}
 	return func(e Encoder, o *O) {
@@ -104,40 +104,40 @@ func renderFields[O any](fields []Field[O], v View) func(Encoder, *O) {
 	}
 }
 
-// taken is a field in one View, compiled for parsing.
-type taken[O any] struct {
+// fieldParser is a field in one View, compiled for parsing.
+type fieldParser[O any] struct {
 	name     string
 	required bool
 	parse    func(*Report, *Value, *O)
 }
 
 func parseFields[O any](fields []Field[O], v View) func(*Report, *Value, *O) bool {
-	var list []taken[O]
+	var list []fieldParser[O]
 	var names []string
 	byName := make(map[string]int) // index in list
 	for i := range fields {
 		f := &fields[i]
-		if f.in.has(v.Version) {
-			name, parse := f.spelled(v.Names), f.value.parser(v)
+		if f.versions.has(v.Version) {
+			name, parse := f.spelled(v.Spelling), f.value.parser(v)
 			settable := parse != nil
 			if !settable {
-				parse = notTaken[O]
+				parse = warnNotSettable[O]
 			}
-			if _, twice := byName[name]; twice {
+			if _, duplicate := byName[name]; duplicate {
 				panic(fmt.Sprintf("schema: field %q twice in %v", name, v.Version))
 			}
 			byName[name] = len(list)
-			list = append(list, taken[O]{name, f.required.has(v.Version) && settable, parse})
+			list = append(list, fieldParser[O]{name, f.required.has(v.Version) && settable, parse})
 			names = append(names, name)
 		}
 	}
 	return func(r *Report, doc *Value, o *O) bool { return parseMembers(r, doc, o, list, names, byName) }
 }
 
-// notTaken parses a field that can't be set. It only adds a warning, because
+// warnNotSettable parses a field that can't be set. It only adds a warning, because
 // the client may have copied the field from an answer. For an empty value it
 // does not even add a warning.
-func notTaken[O any](r *Report, doc *Value, _ *O) {
+func warnNotSettable[O any](r *Report, doc *Value, _ *O) {
 	if len(doc.Items) > 0 || doc.Kind != Map && doc.Kind != Array && doc.Text != "" && doc.Text != "0" && doc.Text != "false" {
 		r.Warn(doc, "can't be set, ignored")
 	}
@@ -146,7 +146,7 @@ func notTaken[O any](r *Report, doc *Value, _ *O) {
 // parseMembers parses the members of doc into o. A null sets nothing, but
 // satisfies Required. A known name that occurs twice is an error, because a
 // filter in front of the gateway may have checked the other occurrence.
-func parseMembers[O any](r *Report, doc *Value, o *O, list []taken[O], names []string, byName map[string]int) bool {
+func parseMembers[O any](r *Report, doc *Value, o *O, list []fieldParser[O], names []string, byName map[string]int) bool {
 	if doc.Kind != Map {
 		return r.Error(doc, "expected object, got %s", doc.Kind)
 	}

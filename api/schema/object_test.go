@@ -43,14 +43,14 @@ var thingType = Object("thing",
 	Group("group", "The same object again", []Field[thing]{
 		F("schedd_start_time", Int64, func(o *thing) *int { return &o.Started }, "Spelled twice", InSlurm("slurmd_start_time")),
 	}),
-	Take("even", Int32, func(o *thing, n int64) error {
+	Set("even", Int32, func(o *thing, n int64) error {
 		if n%2 != 0 {
 			return errors.New("must be even")
 		}
 		o.Offset = n
 		return nil
 	}, "Sets the offset"),
-	F("numbers", StreamOf(Int32[int]), func(o *thing) *Stream[int] { return &o.Numbers }, "Streamed", Ours),
+	F("numbers", StreamOf(Int32[int]), func(o *thing) *Stream[int] { return &o.Numbers }, "Streamed", Extension),
 )
 
 func TestRender(t *testing.T) {
@@ -182,7 +182,7 @@ func TestShape(t *testing.T) {
 		if p.Deprecated {
 			line += " deprecated"
 		}
-		if p.Ours {
+		if p.Undocumented {
 			line += " ours"
 		}
 		if p.Unit != "" {
@@ -217,7 +217,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var o, again thing
+		var o, reparsed thing
 		var r Report
 		if !thingType.Parser(View{Version: 41})(&r, doc, &o) {
 			if r.OK() {
@@ -226,15 +226,15 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		o.Numbers = nil
-		shown := written(t, func(e Encoder) { thingType.Renderer(View{Version: 41})(e, &o) })
-		doc, err = ReadJSON(shown, DefaultLimits)
+		rendered := written(t, func(e Encoder) { thingType.Renderer(View{Version: 41})(e, &o) })
+		doc, err = ReadJSON(rendered, DefaultLimits)
 		if err != nil {
-			t.Fatalf("%s: %v", shown, err)
+			t.Fatalf("%s: %v", rendered, err)
 		}
 		doc.Items = doc.Items[:len(doc.Items)-1] // without the stream
 		var r2 Report
-		if !thingType.Parser(View{Version: 41})(&r2, doc, &again) {
-			t.Fatalf("%s: %+v", shown, r2.Errors)
+		if !thingType.Parser(View{Version: 41})(&r2, doc, &reparsed) {
+			t.Fatalf("%s: %+v", rendered, r2.Errors)
 		}
 	})
 }

@@ -64,8 +64,8 @@ func (r *Report) unknown(v *Value, known []string) {
 		r.note(list, v, "", "%s", []any{text})
 		return
 	}
-	if like := typo.Nearest(v.Key, known); like != "" {
-		text += "; did you mean " + like + "?"
+	if suggestion := typo.Nearest(v.Key, known); suggestion != "" {
+		text += "; did you mean " + suggestion + "?"
 	}
 	r.note(list, v, "", "%s", []any{text})
 	(*list)[len(*list)-1].Unknown = true
@@ -122,9 +122,9 @@ func (r *Report) source() string {
 // Shorten truncates a text from a client to a length that is suitable for a
 // message.
 func Shorten(s string) string {
-	const most = 64
-	if len(s) <= most {
+	const maxLen = 64
+	if len(s) <= maxLen {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return strings.ToValidUTF8(s[:maxLen], "") + "…"
 }

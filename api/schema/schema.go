@@ -41,8 +41,8 @@ const (
 
 // View is an API version in one spelling, as a client sees it.
 type View struct {
-	Version Version
-	Names   Spelling
+	Version  Version
+	Spelling Spelling
 }
 
 // span is a range of versions: since <= v < until. If until is 0, the range has
@@ -82,14 +82,14 @@ type Shape struct {
 
 // Property is one field of an object's Shape.
 type Property struct {
-	Name       string
-	Doc        string
-	Unit       string // "MiB", "s", "min", …; "" for none
-	Required   bool
-	Deprecated bool
-	Ours       bool // absent from Slurm's documents of this version
-	Ignored    bool // accepted without effect
-	Shape      *Shape
+	Name         string
+	Doc          string
+	Unit         string // "MiB", "s", "min", …; "" for none
+	Required     bool
+	Deprecated   bool
+	Undocumented bool // absent from Slurm's documents of this version
+	Ignored      bool // accepted without effect
+	Shape        *Shape
 }
 
 // text describes a string with any content.

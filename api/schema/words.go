@@ -5,11 +5,11 @@ import "strings"
 // Word is a name for some bits of an integer. The integer contains the word if
 // its bits under Mask equal Value.
 type Word[T Integer] struct {
-	Name  string
-	Mask  T
-	Value T
-	in    span
-	alone bool
+	Name     string
+	Mask     T
+	Value    T
+	versions span
+	alone    bool
 }
 
 // Bit returns a Word for one or more bits. The integer contains it if all of
@@ -25,7 +25,7 @@ func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 	for _, o := range opts {
 		t = o(t)
 	}
-	return Word[T]{Name: name, Mask: mask, Value: value, in: t.in, alone: t.alone}
+	return Word[T]{Name: name, Mask: mask, Value: value, versions: t.versions, alone: t.alone}
 }
 
 // WordSet is the Type of an integer that is shown as an array of the words that
@@ -41,10 +41,10 @@ func Words[T Integer](name string, words ...Word[T]) *WordSet[T] { return &WordS
 // Type returns s as the type of a field.
 func (s *WordSet[T]) Type() Type[T] { return s }
 
-func (s *WordSet[T]) of(v Version) []Word[T] {
+func (s *WordSet[T]) wordsOf(v Version) []Word[T] {
 	var list []Word[T]
 	for _, w := range s.words {
-		if w.in.has(v) {
+		if w.versions.has(v) {
 			list = append(list, w)
 		}
 	}
@@ -54,7 +54,7 @@ func (s *WordSet[T]) of(v Version) []Word[T] {
 // Shape describes the set in v.
 func (s *WordSet[T]) Shape(v View) *Shape {
 	one := &Shape{Kind: "string"}
-	for _, w := range s.of(v.Version) {
+	for _, w := range s.wordsOf(v.Version) {
 		one.Enum = append(one.Enum, w.Name)
 	}
 	return &Shape{Name: s.name, Kind: "array", Items: one}
@@ -62,7 +62,7 @@ func (s *WordSet[T]) Shape(v View) *Shape {
 
 // Renderer returns a function that writes the words that n contains.
 func (s *WordSet[T]) Renderer(v View) func(Encoder, *T) {
-	words := s.of(v.Version)
+	words := s.wordsOf(v.Version)
 	return func(e Encoder, n *T) {
 		e.BeginArray()
 		for i := range words {
@@ -82,8 +82,8 @@ func (s *WordSet[T]) Renderer(v View) func(Encoder, *T) {
 func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
 	known := oneOf(s.Shape(v).Items.Enum)
 	byName := make(map[string]Word[T])
-	for _, w := range s.of(v.Version) {
-		if _, twice := byName[strings.ToLower(w.Name)]; !twice {
+	for _, w := range s.wordsOf(v.Version) {
+		if _, duplicate := byName[strings.ToLower(w.Name)]; !duplicate {
 			byName[strings.ToLower(w.Name)] = w
 		}
 	}
@@ -107,12 +107,12 @@ func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
 
 // oneOf returns the part of a message that lists the accepted names.
 func oneOf(names []string) string {
-	const most = 1000
+	const maxLen = 1000
 	list := "expected one of " + strings.Join(names, ", ")
-	if len(list) <= most {
+	if len(list) <= maxLen {
 		return list
 	}
-	return list[:strings.LastIndexByte(list[:most], ',')] + ", …"
+	return list[:strings.LastIndexByte(list[:maxLen], ',')] + ", …"
 }
 
 // wordList returns the words in an array, or in one text.

@@ -58,12 +58,12 @@ const (
 	// An alias takes a few bytes, whatever the size of its value. These
 	// constants limit the values and the bytes of text that all aliases of a
 	// document add to it.
-	maxAliased     = 10_000
-	maxAliasedText = 1 << 20
+	maxAliasedValues = 10_000
+	maxAliasedText   = 1 << 20
 )
 
 var (
-	aliasHint     = fmt.Sprintf("aliases may add at most %d values and %d bytes of text to a document; write copies instead of aliases", maxAliased, maxAliasedText)
+	aliasHint     = fmt.Sprintf("aliases may add at most %d values and %d bytes of text to a document; write copies instead of aliases", maxAliasedValues, maxAliasedText)
 	directiveHint = fmt.Sprintf("a document may have at most %d directives of at most %d bytes", maxDirectives, maxDirective)
 )
 
@@ -86,15 +86,15 @@ func scanYAML(text string, lim Limits) error {
 			directives++
 			line := text[i:min(i+maxDirective+1, len(text))]
 			if directives > maxDirectives || len(line) > maxDirective && !strings.ContainsAny(line, "\r\n") {
-				return tooLarge(at(text, i, "too many directives, or too long a directive"), directiveHint)
+				return tooLarge(syntaxErrorAt(text, i, "too many directives, or too long a directive"), directiveHint)
 			}
 		}
 		if marks > lim.Values/2 {
-			return tooLarge(at(text, i, "too many values"), valuesHint(lim))
+			return tooLarge(syntaxErrorAt(text, i, "too many values"), valuesHint(lim))
 		}
 	}
 	if !utf8.ValidString(text) {
-		return at(text, invalidUTF8(text), "not UTF-8")
+		return syntaxErrorAt(text, invalidUTF8(text), "not UTF-8")
 	}
 	return nil
 }
@@ -108,8 +108,8 @@ func invalidUTF8(s string) int {
 	return len(s)
 }
 
-// at returns the error for a problem at the byte with index i.
-func at(text string, i int, problem string) *SyntaxError {
+// syntaxErrorAt returns the error for a problem at the byte with index i.
+func syntaxErrorAt(text string, i int, problem string) *SyntaxError {
 	before := text[:i]
 	lineStart := strings.LastIndexByte(before, '\n') + 1
 	return &SyntaxError{
@@ -126,27 +126,27 @@ func tooLarge(e *SyntaxError, hint string) *SyntaxError {
 
 // parseYAML returns the tree of the only document in text.
 func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
-	from := &slowly{ctx: ctx, text: text}
+	source := &pieceReader{ctx: ctx, text: text}
 	defer func() {
 		if p := recover(); p != nil { // a bug in the parser must not end the process
-			tree, err = nil, from.fail(fmt.Errorf("the parser failed"))
+			tree, err = nil, source.syntaxError(fmt.Errorf("the parser failed"))
 		}
 	}()
-	d := yaml.NewDecoder(from)
-	var doc, more yaml.Node
+	d := yaml.NewDecoder(source)
+	var doc, second yaml.Node
 	switch err := d.Decode(&doc); {
 	case err == io.EOF:
-		return nil, at(text, len(text), "a value is missing")
+		return nil, syntaxErrorAt(text, len(text), "a value is missing")
 	case err != nil:
-		return nil, from.fail(err)
+		return nil, source.syntaxError(err)
 	case len(doc.Content) != 1:
-		return nil, at(text, len(text), "a value is missing")
+		return nil, syntaxErrorAt(text, len(text), "a value is missing")
 	}
-	switch err := d.Decode(&more); {
+	switch err := d.Decode(&second); {
 	case err == nil:
-		return nil, &SyntaxError{Line: more.Line, Column: more.Column, Problem: "a second document follows"}
+		return nil, &SyntaxError{Line: second.Line, Column: second.Column, Problem: "a second document follows"}
 	case err != io.EOF:
-		return nil, from.fail(err)
+		return nil, source.syntaxError(err)
 	}
 	return doc.Content[0], nil
 }
@@ -155,45 +155,45 @@ func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
 // the parser fails, the number of bytes that it has read shows approximately
 // where the error is. The parser itself reports at most a line, and that line
 // can be wrong.
-type slowly struct {
-	ctx   context.Context
-	text  string
-	at    int
-	check int // byte at which ctx is checked next
+type pieceReader struct {
+	ctx       context.Context
+	text      string
+	pos       int
+	nextCheck int // byte at which ctx is checked next
 }
 
 // Read returns the next few bytes. It fails if ctx has ended, because then the
 // client is gone, and parsing 50 MB takes seconds.
-func (s *slowly) Read(p []byte) (int, error) {
-	if s.at == len(s.text) {
+func (s *pieceReader) Read(p []byte) (int, error) {
+	if s.pos == len(s.text) {
 		return 0, io.EOF
 	}
-	if s.at >= s.check {
+	if s.pos >= s.nextCheck {
 		if err := s.ctx.Err(); err != nil {
 			return 0, err
 		}
-		s.check = s.at + 16<<10
+		s.nextCheck = s.pos + 16<<10
 	}
-	n := copy(p[:min(len(p), 4)], s.text[s.at:])
-	s.at += n
+	n := copy(p[:min(len(p), 4)], s.text[s.pos:])
+	s.pos += n
 	return n, nil
 }
 
-// fail converts an error of the parser to a SyntaxError. It drops the parser's
+// syntaxError converts an error of the parser to a SyntaxError. It drops the parser's
 // name from the text.
-func (s *slowly) fail(err error) *SyntaxError {
+func (s *pieceReader) syntaxError(err error) *SyntaxError {
 	problem := strings.TrimPrefix(err.Error(), "yaml: ")
-	where := at(s.text, s.at, "")
+	e := syntaxErrorAt(s.text, s.pos, "")
 	if rest, ok := strings.CutPrefix(problem, "line "); ok {
-		if number, said, ok := strings.Cut(rest, ": "); ok {
-			problem = said
-			if line, err := strconv.Atoi(number); err == nil && line < where.Line {
-				where.Line, where.Column = line, lineLength(s.text, line)+1
+		if number, message, ok := strings.Cut(rest, ": "); ok {
+			problem = message
+			if line, err := strconv.Atoi(number); err == nil && line < e.Line {
+				e.Line, e.Column = line, lineLength(s.text, line)+1
 			}
 		}
 	}
-	where.Problem = problem
-	return where
+	e.Problem = problem
+	return e
 }
 
 // lineLength returns the number of characters in the line.
@@ -207,55 +207,55 @@ func lineLength(text string, line int) int {
 
 // yamlReader converts a tree into Values.
 type yamlReader struct {
-	lim     Limits
-	n       int        // values so far
-	alias   *yaml.Node // the outermost alias that is being copied; nil outside of aliases
-	aliased int        // values copied so far
-	text    int        // bytes of text copied so far
+	lim          Limits
+	numValues    int        // values so far
+	alias        *yaml.Node // the outermost alias that is being copied; nil outside of aliases
+	copiedValues int        // values copied so far
+	copiedText   int        // bytes of text copied so far
 }
 
 func (r *yamlReader) value(node *yaml.Node, depth int) (v Value, err error) {
 	v.Line, v.Column = int32(node.Line), int32(node.Column)
-	if r.n++; r.n > r.lim.Values {
-		return v, tooLarge(refuseNode(node, "too many values"), valuesHint(r.lim))
+	if r.numValues++; r.numValues > r.lim.Values {
+		return v, tooLarge(nodeError(node, "too many values"), valuesHint(r.lim))
 	}
 	if depth > r.lim.Depth {
-		err := refuseNode(node, "nested too deeply")
+		err := nodeError(node, "nested too deeply")
 		err.Hint = depthHint(r.lim)
 		return v, err
 	}
 	if r.alias != nil {
-		if err := r.copied(1, len(node.Value)); err != nil {
+		if err := r.countCopied(1, len(node.Value)); err != nil {
 			return v, err
 		}
 	}
 	switch node.Kind {
 	case yaml.AliasNode:
-		return r.follow(node, depth)
+		return r.copyAlias(node, depth)
 	case yaml.SequenceNode:
 		v.Kind = Array
-		if err := kindTag(node, "!!seq"); err != nil {
+		if err := checkTag(node, "!!seq"); err != nil {
 			return v, err
 		}
 		v.Items, err = r.elements(node.Content, depth)
 	case yaml.MappingNode:
 		v.Kind = Map
-		if err := kindTag(node, "!!map"); err != nil {
+		if err := checkTag(node, "!!map"); err != nil {
 			return v, err
 		}
 		v.Items, err = r.members(node.Content, depth)
 	case yaml.ScalarNode:
 		err = r.scalar(node, &v)
 	default:
-		err = refuseNode(node, "not a value")
+		err = nodeError(node, "not a value")
 	}
 	return v, err
 }
 
-// follow returns a copy of the value for which an alias stands, with the
+// copyAlias returns a copy of the value for which an alias stands, with the
 // position of the alias. If the value contains the alias itself, the copying
 // stops at the depth limit. Copies share their texts.
-func (r *yamlReader) follow(alias *yaml.Node, depth int) (Value, error) {
+func (r *yamlReader) copyAlias(alias *yaml.Node, depth int) (Value, error) {
 	if r.alias == nil {
 		r.alias = alias
 		defer func() { r.alias = nil }()
@@ -265,13 +265,13 @@ func (r *yamlReader) follow(alias *yaml.Node, depth int) (Value, error) {
 	return v, err
 }
 
-// copied counts the values and bytes of text that an alias adds to the
+// countCopied counts the values and bytes of text that an alias adds to the
 // document, and returns an error if all aliases together add too much.
-func (r *yamlReader) copied(values, bytes int) error {
-	r.aliased += values
-	r.text += bytes
-	if r.aliased > maxAliased || r.text > maxAliasedText {
-		return tooLarge(refuseNode(r.alias, "aliases add too many values or too much text"), aliasHint)
+func (r *yamlReader) countCopied(values, bytes int) error {
+	r.copiedValues += values
+	r.copiedText += bytes
+	if r.copiedValues > maxAliasedValues || r.copiedText > maxAliasedText {
+		return tooLarge(nodeError(r.alias, "aliases add too many values or too much text"), aliasHint)
 	}
 	return nil
 }
@@ -317,31 +317,31 @@ func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 		}
 	}
 	if r.alias != nil {
-		if err := r.copied(0, len(named.Value)); err != nil {
+		if err := r.countCopied(0, len(named.Value)); err != nil {
 			return "", err
 		}
 	}
 	switch {
 	case named.Kind != yaml.ScalarNode:
-		return "", refuseNode(key, "a key that is not a text")
+		return "", nodeError(key, "a key that is not a text")
 	case named.ShortTag() == "!!merge":
-		return "", refuseNode(key, `merge keys ("<<") are not taken; write the members out`)
-	case tagged(named) && named.ShortTag() != "!!str":
-		return "", refuseNode(key, "a key with a tag")
+		return "", nodeError(key, `merge keys ("<<") are not taken; write the members out`)
+	case isTagged(named) && named.ShortTag() != "!!str":
+		return "", nodeError(key, "a key with a tag")
 	}
 	return named.Value, nil
 }
 
-func tagged(n *yaml.Node) bool { return n.Style&yaml.TaggedStyle != 0 }
+func isTagged(n *yaml.Node) bool { return n.Style&yaml.TaggedStyle != 0 }
 
-// kindTag refuses every tag except the default tag of the node's kind.
-func kindTag(node *yaml.Node, tag string) error {
-	if tagged(node) && node.ShortTag() != tag {
-		return refuseNode(node, "the tag "+strconv.Quote(Shorten(node.Tag))+" is not taken here")
+// checkTag refuses every tag except the default tag of the node's kind.
+func checkTag(node *yaml.Node, tag string) error {
+	if isTagged(node) && node.ShortTag() != tag {
+		return nodeError(node, "the tag "+strconv.Quote(Shorten(node.Tag))+" is not taken here")
 	}
 	return nil
 }
 
-func refuseNode(n *yaml.Node, problem string) *SyntaxError {
+func nodeError(n *yaml.Node, problem string) *SyntaxError {
 	return &SyntaxError{Line: n.Line, Column: n.Column, Problem: problem}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// placeless makes cmp ignore the positions of Values.
-var placeless = cmpopts.IgnoreFields(Value{}, "Line", "Column")
+// ignorePositions makes cmp ignore the positions of Values.
+var ignorePositions = cmpopts.IgnoreFields(Value{}, "Line", "Column")
 
 func TestReadYAMLScalars(t *testing.T) {
 	tests := []struct {
@@ -47,7 +47,7 @@ func TestReadYAMLScalars(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(Value{Kind: tt.kind, Text: tt.want}, *got, placeless); d != "" {
+			if d := cmp.Diff(Value{Kind: tt.kind, Text: tt.want}, *got, ignorePositions); d != "" {
 				t.Error(d)
 			}
 		})
@@ -188,16 +188,16 @@ func TestReadYAMLStops(t *testing.T) {
 		t.Errorf("%v, %v", v, err)
 	}
 	ctx, cancel = context.WithCancel(t.Context())
-	from := &slowly{ctx: ctx, text: text}
+	source := &pieceReader{ctx: ctx, text: text}
 	buffer := make([]byte, 4096)
-	for from.at < 100<<10 {
-		if _, err := from.Read(buffer); err != nil {
+	for source.pos < 100<<10 {
+		if _, err := source.Read(buffer); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cancel()
-	if _, err := io.Copy(io.Discard, from); err != context.Canceled || from.at > 120<<10 {
-		t.Errorf("%v after %d bytes", err, from.at)
+	if _, err := io.Copy(io.Discard, source); err != context.Canceled || source.pos > 120<<10 {
+		t.Errorf("%v after %d bytes", err, source.pos)
 	}
 }
 
@@ -253,10 +253,10 @@ var hostileYAML = map[string]func(n int) string{
 	"aliases":      func(n int) string { return "a: &a [b, c]\nd:\n" + strings.Repeat("- *a\n", n/5) },
 	"members":      numbered("k%d: 1\n"),
 	"long aliases": func(n int) string {
-		return "a: &a " + strings.Repeat("x", n/2) + "\nd:\n" + strings.Repeat("- *a\n", min(n/10, maxAliased-1))
+		return "a: &a " + strings.Repeat("x", n/2) + "\nd:\n" + strings.Repeat("- *a\n", min(n/10, maxAliasedValues-1))
 	},
 	"long digits": func(n int) string {
-		return "a: &a " + strings.Repeat("9", n/2) + "\nd:\n" + strings.Repeat("- *a\n", min(n/10, maxAliased-1))
+		return "a: &a " + strings.Repeat("9", n/2) + "\nd:\n" + strings.Repeat("- *a\n", min(n/10, maxAliasedValues-1))
 	},
 	"alias keys": func(n int) string {
 		return "a: &a " + strings.Repeat("x", n/2) + "\nd:\n" + strings.Repeat(" ? *a\n", n/12)
@@ -308,19 +308,19 @@ func TestReadYAMLAgreesWithJSON(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v in %s", err, Shorten(text))
 		}
-		if !alike(want, got) {
-			t.Error(cmp.Diff(want, got, placeless, cmpopts.EquateEmpty()))
+		if !equalValues(want, got) {
+			t.Error(cmp.Diff(want, got, ignorePositions, cmpopts.EquateEmpty()))
 		}
 	}
 }
 
-// alike compares values as cmp.Equal with placeless and EquateEmpty would.
+// equalValues compares values as cmp.Equal with placeless and EquateEmpty would.
 // cmp.Equal itself would need seconds for all golden files.
-func alike(a, b *Value) bool {
+func equalValues(a, b *Value) bool {
 	x, y := *a, *b
 	x.Line, x.Column, x.Items = y.Line, y.Column, nil
 	y.Items = nil
-	return reflect.DeepEqual(x, y) && slices.EqualFunc(a.Items, b.Items, func(v, w Value) bool { return alike(&v, &w) })
+	return reflect.DeepEqual(x, y) && slices.EqualFunc(a.Items, b.Items, func(v, w Value) bool { return equalValues(&v, &w) })
 }
 
 // FuzzReadYAML checks that each text is either read within the limits or
@@ -342,13 +342,13 @@ func FuzzReadYAML(f *testing.F) {
 			return
 		}
 		for _, layout := range []Layout{Compact, Pretty, NoTag} {
-			again := yamlOf(t, layout, func(e Encoder) { encode(e, v) })
-			back, err := ReadYAML(t.Context(), again, Limits{Depth: math.MaxInt, Values: math.MaxInt})
+			rewritten := yamlOf(t, layout, func(e Encoder) { encode(e, v) })
+			back, err := ReadYAML(t.Context(), rewritten, Limits{Depth: math.MaxInt, Values: math.MaxInt})
 			if err != nil {
-				t.Fatalf("%v in %q", err, again)
+				t.Fatalf("%v in %q", err, rewritten)
 			}
-			if d := cmp.Diff(v, back, placeless, cmpopts.EquateEmpty()); d != "" {
-				t.Fatalf("%s in %q", d, again)
+			if d := cmp.Diff(v, back, ignorePositions, cmpopts.EquateEmpty()); d != "" {
+				t.Fatalf("%s in %q", d, rewritten)
 			}
 		}
 	})

@@ -15,9 +15,9 @@ func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	if quoted {
 		v.Kind = Text
 	}
-	if tagged(node) {
-		if !v.as(node.ShortTag()) {
-			return refuseNode(node, "not what the tag "+strconv.Quote(Shorten(node.Tag))+" says, or a tag that is not taken")
+	if isTagged(node) {
+		if !v.convertTo(node.ShortTag()) {
+			return nodeError(node, "not what the tag "+strconv.Quote(Shorten(node.Tag))+" says, or a tag that is not taken")
 		}
 	}
 	switch v.Kind {
@@ -29,38 +29,38 @@ func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	return nil
 }
 
-// as converts v to the type that a tag names, and reports whether v's text
+// convertTo converts v to the type that a tag names, and reports whether v's text
 // allows this.
-func (v *Value) as(tag string) bool {
-	looks := plainKind(v.Text)
+func (v *Value) convertTo(tag string) bool {
+	plain := plainKind(v.Text)
 	switch tag {
 	case "!!str", "!":
 		v.Kind = Text
 	case "!!null":
 		v.Kind = Null
-		return looks == Null
+		return plain == Null
 	case "!!bool":
 		v.Kind = Bool
-		return looks == Bool
+		return plain == Bool
 	case "!!float":
 		v.Kind = Number
-		return looks == Number
+		return plain == Number
 	case "!!int":
 		v.Kind = Number
-		if looks == Number {
+		if plain == Number {
 			return !strings.ContainsAny(v.Text, ".eE")
 		}
-		return v.otherBase()
+		return v.parseOtherBase()
 	default:
 		return false
 	}
 	return true
 }
 
-// otherBase converts v's text from base 16 or base 8 to decimal. It returns
+// parseOtherBase converts v's text from base 16 or base 8 to decimal. It returns
 // false if the text has neither of the core schema's forms for these bases,
 // such as 0xf and 0o17. In this case v must not be used.
-func (v *Value) otherBase() bool {
+func (v *Value) parseOtherBase() bool {
 	base, digits := 16, ""
 	switch {
 	case strings.HasPrefix(v.Text, "0x"):
@@ -81,23 +81,23 @@ func plainKind(s string) Kind {
 	case "true", "True", "TRUE", "false", "False", "FALSE":
 		return Bool
 	}
-	if decimal(s) {
+	if isDecimal(s) {
 		return Number
 	}
 	return Text
 }
 
-// decimal reports whether s is a decimal number of the core schema without
+// isDecimal reports whether s is a decimal number of the core schema without
 // leading zeros.
-func decimal(s string) bool {
-	s = unsigned(s)
-	whole, rest := digits(s)
+func isDecimal(s string) bool {
+	s = trimSign(s)
+	whole, rest := cutDigits(s)
 	if len(whole) > 1 && whole[0] == '0' {
 		return false
 	}
 	fraction := ""
 	if after, ok := strings.CutPrefix(rest, "."); ok {
-		fraction, rest = digits(after)
+		fraction, rest = cutDigits(after)
 	}
 	if whole == "" && fraction == "" {
 		return false
@@ -108,20 +108,20 @@ func decimal(s string) bool {
 	if rest[0] != 'e' && rest[0] != 'E' {
 		return false
 	}
-	exponent, rest := digits(unsigned(rest[1:]))
+	exponent, rest := cutDigits(trimSign(rest[1:]))
 	return exponent != "" && rest == ""
 }
 
-// unsigned returns s without its sign. It does not copy s, which may be the
+// trimSign returns s without its sign. It does not copy s, which may be the
 // text of a whole body.
-func unsigned(s string) string {
+func trimSign(s string) string {
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		return s[1:]
 	}
 	return s
 }
 
-func digits(s string) (head, rest string) {
+func cutDigits(s string) (head, rest string) {
 	i := 0
 	for i < len(s) && isDigit(s[i]) {
 		i++

@@ -9,7 +9,7 @@ import (
 
 // text writes s as a scalar that every reader parses as text.
 func (y *YAMLWriter) text(s string) {
-	if plainText(s) {
+	if isPlainText(s) {
 		y.buf = append(y.buf, s...)
 		return
 	}
@@ -55,10 +55,10 @@ func appendYAMLEscape(b []byte, r rune) []byte {
 	return fmt.Appendf(b, `\U%08x`, r)
 }
 
-// plainText reports whether s may be written without quotes, as is the case for
+// isPlainText reports whether s may be written without quotes, as is the case for
 // most names and paths. A text needs quotes if a reader could take it for
 // another value, or if it has a meaning in the flow style.
-func plainText(s string) bool {
+func isPlainText(s string) bool {
 	if s == "" || !isLetter(s[0]) && s[0] != '_' && s[0] != '/' {
 		return false
 	}
@@ -71,14 +71,14 @@ func plainText(s string) bool {
 			return false
 		}
 	}
-	return len(s) > 5 || !yamlWord(s)
+	return len(s) > 5 || !isYAMLWord(s)
 }
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// yamlWord reports whether YAML 1.1 or 1.2 reads a short text as a value other
+// isYAMLWord reports whether YAML 1.1 or 1.2 reads a short text as a value other
 // than a text, such as true.
-func yamlWord(s string) bool {
+func isYAMLWord(s string) bool {
 	switch strings.ToLower(s) {
 	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
 		return true

@@ -26,10 +26,10 @@ type YAMLWriter struct {
 
 // yamlLevel is an object or array of the block style that is not closed yet.
 type yamlLevel struct {
-	array  bool
-	begun  bool // it has at least one element
-	inline bool // its first line is the line on which it was opened, after "- "
-	indent int
+	array    bool
+	nonEmpty bool // it has at least one element
+	inline   bool // its first line is the line on which it was opened, after "- "
+	indent   int
 }
 
 // NewYAMLWriter returns a YAMLWriter to w. It writes in pieces of the same size
@@ -56,7 +56,7 @@ func (y *YAMLWriter) BeginArray() { y.begin(true) }
 func (y *YAMLWriter) EndArray() { y.end("[]") }
 
 func (y *YAMLWriter) begin(array bool) {
-	y.place()
+	y.beginValue()
 	level := yamlLevel{array: array}
 	if n := len(y.open); n > 0 {
 		level.indent = y.open[n-1].indent + 2
@@ -82,16 +82,16 @@ func (y *YAMLWriter) end(empty string) {
 	switch {
 	case y.layout == Compact:
 		y.buf = append(y.buf, empty[1])
-	case !level.begun:
-		y.space()
+	case !level.nonEmpty:
+		y.writeSpace()
 		y.buf = append(y.buf, empty...)
 	}
-	y.done()
+	y.endValue()
 }
 
 // Key writes the name of the next value.
 func (y *YAMLWriter) Key(name string) {
-	y.item()
+	y.beginItem()
 	y.text(name)
 	y.buf = append(y.buf, ':')
 	if y.layout == Compact {
@@ -100,9 +100,9 @@ func (y *YAMLWriter) Key(name string) {
 	}
 }
 
-// item begins the line of a key or an element in the block style. In the flow
+// beginItem begins the line of a key or an element in the block style. In the flow
 // style it writes the separator before the key or element.
-func (y *YAMLWriter) item() {
+func (y *YAMLWriter) beginItem() {
 	if y.layout == Compact {
 		if y.sep {
 			y.buf = append(y.buf, ", "...)
@@ -111,61 +111,61 @@ func (y *YAMLWriter) item() {
 	}
 	level := &y.open[len(y.open)-1]
 	switch {
-	case level.begun || !level.inline:
+	case level.nonEmpty || !level.inline:
 		y.buf = append(y.buf, '\n')
 		for range level.indent {
 			y.buf = append(y.buf, ' ')
 		}
 	default:
-		y.space()
+		y.writeSpace()
 	}
-	level.begun = true
+	level.nonEmpty = true
 }
 
-// place writes a dash if the next value is an element of an array.
-func (y *YAMLWriter) place() {
+// beginValue writes a dash if the next value is an element of an array.
+func (y *YAMLWriter) beginValue() {
 	if n := len(y.open); n > 0 && y.open[n-1].array {
-		y.item()
+		y.beginItem()
 		if y.layout != Compact {
 			y.buf = append(y.buf, '-')
 		}
 	}
 }
 
-// space writes the blank between a value and the key, dash or tag before it.
-func (y *YAMLWriter) space() {
-	if n := len(y.buf); y.layout != Compact && n > 0 && (y.buf[n-1] == ':' || y.buf[n-1] == '-' || y.tagged()) {
+// writeSpace writes the blank between a value and the key, dash or tag before it.
+func (y *YAMLWriter) writeSpace() {
+	if n := len(y.buf); y.layout != Compact && n > 0 && (y.buf[n-1] == ':' || y.buf[n-1] == '-' || y.endsWithTag()) {
 		y.buf = append(y.buf, ' ')
 	}
 }
 
-// tagged reports whether the last output was a tag.
-func (y *YAMLWriter) tagged() bool {
+// endsWithTag reports whether the last output was a tag.
+func (y *YAMLWriter) endsWithTag() bool {
 	return bytes.HasSuffix(y.buf, []byte("!!map")) || bytes.HasSuffix(y.buf, []byte("!!seq"))
 }
 
 // tag writes the tag of the next value's type.
 func (y *YAMLWriter) tag(name string) {
 	if y.layout == Pretty {
-		y.space()
+		y.writeSpace()
 		y.buf = append(y.buf, name...)
 	}
 }
 
 // scalar writes everything that precedes a scalar: dash, space and tag.
 func (y *YAMLWriter) scalar(tag string) {
-	y.place()
+	y.beginValue()
 	if y.layout == Pretty {
 		y.tag(tag)
 		y.buf = append(y.buf, ' ')
 		return
 	}
-	y.space()
+	y.writeSpace()
 }
 
-// done ends a value. If a piece is full, it writes the buffer to the
+// endValue ends a value. If a piece is full, it writes the buffer to the
 // connection.
-func (y *YAMLWriter) done() {
+func (y *YAMLWriter) endValue() {
 	y.sep = true
 	if len(y.open) == 0 {
 		y.buf = append(y.buf, '\n')
@@ -180,21 +180,21 @@ func (y *YAMLWriter) done() {
 func (y *YAMLWriter) String(s string) {
 	y.scalar("!!str")
 	y.text(s)
-	y.done()
+	y.endValue()
 }
 
 // Int writes a signed integer.
 func (y *YAMLWriter) Int(n int64) {
 	y.scalar("!!int")
 	y.buf = strconv.AppendInt(y.buf, n, 10)
-	y.done()
+	y.endValue()
 }
 
 // Uint writes an unsigned integer.
 func (y *YAMLWriter) Uint(n uint64) {
 	y.scalar("!!int")
 	y.buf = strconv.AppendUint(y.buf, n, 10)
-	y.done()
+	y.endValue()
 }
 
 // Float writes f so that readers get the same double. Readers of YAML 1.1
@@ -218,19 +218,19 @@ func (y *YAMLWriter) Float(f float64) {
 	if len(exponent) > 0 {
 		y.buf = append(append(y.buf, 'e'), exponent...)
 	}
-	y.done()
+	y.endValue()
 }
 
 // Bool writes true or false.
 func (y *YAMLWriter) Bool(b bool) {
 	y.scalar("!!bool")
 	y.buf = strconv.AppendBool(y.buf, b)
-	y.done()
+	y.endValue()
 }
 
 // Null writes null.
 func (y *YAMLWriter) Null() {
 	y.scalar("!!null")
 	y.buf = append(y.buf, "null"...)
-	y.done()
+	y.endValue()
 }

@@ -129,11 +129,11 @@ func TestYAMLTextsComeBack(t *testing.T) {
 				t.Errorf("%q came back as %v %q", texts[i], v.Kind, v.Text)
 			}
 		}
-		var theirs []any
-		if err := yaml.Unmarshal([]byte(text), &theirs); err != nil {
+		var decoded []any
+		if err := yaml.Unmarshal([]byte(text), &decoded); err != nil {
 			t.Fatal(err)
 		}
-		for i, v := range theirs {
+		for i, v := range decoded {
 			if v != texts[i] {
 				t.Errorf("%q is %T %v to another reader", texts[i], v, v)
 			}
@@ -170,14 +170,14 @@ func TestYAMLForOthers(t *testing.T) {
 		e.EndArray()
 	}
 	for _, layout := range []Layout{Compact, Pretty, NoTag} {
-		both := written(t, values) + "\n" + yamlOf(t, layout, values)
+		input := written(t, values) + "\n" + yamlOf(t, layout, values)
 		c := exec.Command("python3", "-c", `
 import json, sys, yaml
 head, _, rest = sys.stdin.buffer.read().decode().partition("\n")
 want, got = json.loads(head), yaml.safe_load(rest)
 for w, g in zip(want, got, strict=True):
     if w != g or type(w) != type(g): print(repr(w), "is", repr(g))`)
-		c.Stdin = strings.NewReader(both)
+		c.Stdin = strings.NewReader(input)
 		if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("layout %d: %v\n%s", layout, err, out)
 		}

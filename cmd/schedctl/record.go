@@ -126,7 +126,7 @@ func plain(s string) string {
 // API.
 func recordOf[O any](t *schema.ObjectType[O]) func(*O) (record, error) {
 	newest := api.Versions[len(api.Versions)-1]
-	render := t.Renderer(schema.View{Version: newest, Names: schema.Sched})
+	render := t.Renderer(schema.View{Version: newest, Spelling: schema.Sched})
 	return func(o *O) (record, error) {
 		var r recorder
 		render(&r, o)

@@ -114,15 +114,15 @@ func (b *Catalog) changeAssociation(a, change *model.Association) error {
 		}
 	}
 	switch id := change.DefaultQOSID; {
-	case id == model.Leave32:
-	case id == model.Leave32+1, id == 0: // 0 and "unlimited" both remove the default QOS
+	case id == model.NoVal32:
+	case id == model.NoVal32+1, id == 0: // 0 and "unlimited" both remove the default QOS
 		a.DefaultQOSID = 0
 	case !b.hasQOS(id):
 		return unknownQOS(strconv.FormatUint(uint64(id), 10))
 	default:
 		a.DefaultQOSID = id
 	}
-	if change.Shares != model.Leave32 && change.Shares != 0 {
+	if change.Shares != model.NoVal32 && change.Shares != 0 {
 		a.Shares = change.Shares
 	}
 	setNumbers(assocNumbers(a), assocNumbers(change))

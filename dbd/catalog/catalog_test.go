@@ -125,14 +125,14 @@ func TestChanges(t *testing.T) {
 			return b.ModifyAssociations(&f, &change)
 		}
 	}
-	usersTo := func(set model.AddUsersTo) func(*Catalog) ([]string, error) {
+	usersTo := func(set model.AddUsersWithAssocs) func(*Catalog) ([]string, error) {
 		return func(b *Catalog) ([]string, error) {
 			set.Assoc = model.BlankAssociation()
 			text, err := b.AddUsersTo(&set)
 			return strings.Fields(text), err
 		}
 	}
-	accountsTo := func(set model.AddAccountsTo) func(*Catalog) ([]string, error) {
+	accountsTo := func(set model.AddAccountsWithAssocs) func(*Catalog) ([]string, error) {
 		return func(b *Catalog) ([]string, error) {
 			parent := set.Assoc.ParentAccount
 			set.Assoc = model.BlankAssociation()
@@ -218,18 +218,18 @@ func TestChanges(t *testing.T) {
 		{"association of an unknown user", errOnly(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("lab", "bob")}) }), "", fault.UnknownUser, nil},
 		{"association of an unknown account", errOnly(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("x", "")}) }), "", fault.InvalidAccount, nil},
 		{"association that exists", errOnly(func(b *Catalog) error { return b.AddAssociations([]model.Association{assoc("lab", "ann")}) }), "", -1, nil},
-		{"users with associations", usersTo(model.AddUsersTo{AssocSet: model.AssocSet{Users: []string{"ann", "bob"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}}}),
+		{"users with associations", usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann", "bob"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}}}),
 			"Adding|User(s)|bob|Associations|C|=|c1|A|=|bio|U|=|bob", 0, func(b *Catalog) bool { return b.ListUsers(named("bob"))[0].DefaultAccount == "bio" }},
-		{"users in partitions", usersTo(model.AddUsersTo{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}, Partitions: []string{"p"}}}),
+		{"users in partitions", usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}, Partitions: []string{"p"}}}),
 			"Associations|C|=|c1|A|=|bio|U|=|ann|P|=|p", 0, func(b *Catalog) bool {
 				return b.ListAssociations(&model.AssocFilter{Partitions: []string{"p"}})[0].Lineage == "/lab/bio/0-ann/p/"
 			}},
-		{"users that have all", usersTo(model.AddUsersTo{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}}}), "", 0, nil},
-		{"users where the account is not", usersTo(model.AddUsersTo{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}}}), "", fault.InvalidAccount, nil},
-		{"users with workload keys", usersTo(model.AddUsersTo{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}, WCKeys: []string{"w"}}}), "", fault.NotSupported, nil},
-		{"accounts in all clusters", accountsTo(model.AddAccountsTo{AssocSet: model.AssocSet{Accounts: []string{"lab", "phy"}}}),
+		{"users that have all", usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}, Clusters: []string{"c1"}}}), "", 0, nil},
+		{"users where the account is not", usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}}}), "", fault.InvalidAccount, nil},
+		{"users with workload keys", usersTo(model.AddUsersWithAssocs{AssocSet: model.AssocSet{Users: []string{"ann"}, Accounts: []string{"bio"}, WCKeys: []string{"w"}}}), "", fault.NotSupported, nil},
+		{"accounts in all clusters", accountsTo(model.AddAccountsWithAssocs{AssocSet: model.AssocSet{Accounts: []string{"lab", "phy"}}}),
 			"Adding|Account(s)|phy|Associations|C|=|c2|A|=|lab|C|=|c1|A|=|phy|C|=|c2|A|=|phy", 0, func(b *Catalog) bool { return b.Accounts["phy"].Organization == "phy" }},
-		{"accounts in an unknown cluster", accountsTo(model.AddAccountsTo{AssocSet: model.AssocSet{Accounts: []string{"phy"}, Clusters: []string{"c9"}}}), "", -1, nil},
+		{"accounts in an unknown cluster", accountsTo(model.AddAccountsWithAssocs{AssocSet: model.AssocSet{Accounts: []string{"phy"}, Clusters: []string{"c9"}}}), "", -1, nil},
 		{"removal of the default", func(b *Catalog) ([]string, error) { return b.RemoveAssociations(&ann) }, "C = c1         A = bio                  U = ann", fault.DefaultAccount,
 			func(b *Catalog) bool { return len(b.ListAssociations(&ann)) == 1 }},
 		{"removal of an account with those below", func(b *Catalog) ([]string, error) {
@@ -335,11 +335,11 @@ func TestQOS(t *testing.T) {
 	if e, _ := errors.AsType[*errs.Error](err); e == nil || e.Number != fault.PreemptionLoop {
 		t.Errorf("a circle: %v", err)
 	}
-	must(t, b.AddQOS([]model.QOS{{Name: "next", Flags: model.QOSLeaveFlags}}))
+	must(t, b.AddQOS([]model.QOS{{Name: "next", Flags: model.QOSFlagsNotSet}}))
 	if _, err := b.RemoveQOS(&model.QOSFilter{Names: []string{"next"}}); err != nil {
 		t.Error(err)
 	}
-	must(t, b.AddQOS([]model.QOS{{Name: "again", Flags: model.QOSLeaveFlags}}))
+	must(t, b.AddQOS([]model.QOS{{Name: "again", Flags: model.QOSFlagsNotSet}}))
 	if q := b.ListQOS(&model.QOSFilter{Names: []string{"again"}}); q[0].ID != 5 {
 		t.Errorf("the number %d is used again", q[0].ID)
 	}

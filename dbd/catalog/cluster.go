@@ -35,7 +35,7 @@ func (b *Catalog) AddClusters(list []model.Cluster) error {
 			return errs.New(errs.Conflict, "the cluster %s exists already", c.Name)
 		}
 		rec := model.Cluster{Name: c.Name, Classification: c.Classification}
-		if c.Flags != model.Leave32 {
+		if c.Flags != model.NoVal32 {
 			rec.Flags = c.Flags
 		}
 		b.Clusters[c.Name] = &rec

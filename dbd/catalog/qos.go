@@ -44,7 +44,7 @@ func (b *Catalog) qosByName(name string) *model.QOS {
 func (b *Catalog) ListQOS(f *model.QOSFilter) (list []model.QOS) {
 	for _, q := range sorted(b.QOS) {
 		if in(f.IDs, strconv.FormatUint(uint64(q.ID), 10)) && in(f.Names, q.Name) && in(f.Descriptions, q.Description) &&
-			(f.PreemptMode == 0 || f.PreemptMode == model.Leave16 || f.PreemptMode == q.PreemptMode) {
+			(f.PreemptMode == 0 || f.PreemptMode == model.NoVal16 || f.PreemptMode == q.PreemptMode) {
 			list = append(list, *q)
 		}
 	}
@@ -102,8 +102,8 @@ func (b *Catalog) changeQOS(q, change *model.QOS) error {
 	if change.Description != "" {
 		q.Description = change.Description
 	}
-	switch flags := change.Flags &^ (addFlags | removeFlags | model.QOSLeaveFlags); {
-	case change.Flags&model.QOSLeaveFlags != 0:
+	switch flags := change.Flags &^ (addFlags | removeFlags | model.QOSFlagsNotSet); {
+	case change.Flags&model.QOSFlagsNotSet != 0:
 	case change.Flags&addFlags != 0:
 		q.Flags |= flags
 	case change.Flags&removeFlags != 0:
@@ -111,10 +111,10 @@ func (b *Catalog) changeQOS(q, change *model.QOS) error {
 	default:
 		q.Flags = flags
 	}
-	if change.GraceTime != model.Leave32 {
+	if change.GraceTime != model.NoVal32 {
 		q.GraceTime = change.GraceTime
 	}
-	if change.PreemptMode != model.Leave16 {
+	if change.PreemptMode != model.NoVal16 {
 		q.PreemptMode = change.PreemptMode
 	}
 	setNumbers(qosNumbers(q), qosNumbers(change))

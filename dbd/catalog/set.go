@@ -14,7 +14,7 @@ import (
 // AddAccountsTo adds accounts and associates them with clusters. It skips
 // accounts and associations that already exist. It returns a text that lists
 // what it has added, or "" for nothing.
-func (b *Catalog) AddAccountsTo(set *model.AddAccountsTo) (string, error) {
+func (b *Catalog) AddAccountsTo(set *model.AddAccountsWithAssocs) (string, error) {
 	clusters, err := b.clustersOf(&set.AssocSet)
 	if err != nil {
 		return "", err
@@ -48,7 +48,7 @@ func (b *Catalog) AddAccountsTo(set *model.AddAccountsTo) (string, error) {
 // AddUsersTo adds users and associates them with accounts. It skips users and
 // associations that already exist. It returns a text that lists what it has
 // added, or "" for nothing.
-func (b *Catalog) AddUsersTo(set *model.AddUsersTo) (string, error) {
+func (b *Catalog) AddUsersTo(set *model.AddUsersWithAssocs) (string, error) {
 	if len(set.WCKeys) > 0 || set.User.DefaultWCKey != "" {
 		return "", unsupported("workload keys")
 	}

@@ -142,7 +142,7 @@ func (b *Catalog) ModifyUsers(f *model.UserFilter, change *model.User) (names []
 // changeDefaults changes the default account and the default QOS of a user.
 func (b *Catalog) changeDefaults(user string, change *model.User) error {
 	id, changed := change.DefaultQOSID, false
-	if id == 0 || id >= model.Leave32 {
+	if id == 0 || id >= model.NoVal32 {
 		id = 0
 	}
 	if id != 0 && !b.hasQOS(id) {

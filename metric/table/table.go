@@ -138,7 +138,7 @@ func (t *Table) routeLabel() metric.Label {
 	}
 	for _, e := range api.Endpoints {
 		add(Route(e), e.Method)
-		if e.Method == http.MethodGet && !e.Changes {
+		if e.Method == http.MethodGet && !e.ChangingGET {
 			add(Route(e), http.MethodHead)
 		}
 	}

@@ -185,10 +185,10 @@ func changing(change any) (question, error) {
 		return question{message.AccountingAddCoords, coordinators(ch.Accounts, ch.Users), message.AccountingRC}, nil
 	case model.RemoveCoordinators:
 		return question{message.AccountingRemoveCoords, coordinators(ch.Accounts, ch.Users), message.AccountingGotList}, nil
-	case model.AddAccountsTo:
-		return question{message.AccountingAddAccountsTo, &message.AddAccountsTo{AddAccountsTo: ch}, message.AccountingRC}, nil
-	case model.AddUsersTo:
-		return question{message.AccountingAddUsersTo, &message.AddUsersTo{AddUsersTo: ch}, message.AccountingRC}, nil
+	case model.AddAccountsWithAssocs:
+		return question{message.AccountingAddAccountsTo, &message.AddAccountsTo{AddAccountsWithAssocs: ch}, message.AccountingRC}, nil
+	case model.AddUsersWithAssocs:
+		return question{message.AccountingAddUsersTo, &message.AddUsersTo{AddUsersWithAssocs: ch}, message.AccountingRC}, nil
 	}
 	kind, body, err := replacing(change)
 	return question{kind, body, message.AccountingGotList}, err

@@ -78,16 +78,16 @@ func (m *Coordinators) Walk(c *codec.Codec) {
 	codec.Record(c, "cond", "db_user_cond", &m.Users, func(c *codec.Codec, u *GetUsers) { u.Walk(c) })
 }
 
-// AddAccountsTo adds accounts and associations. It is answered by a PersistRC
+// AddAccountsWithAssocs adds accounts and associations. It is answered by a PersistRC
 // whose comment lists the additions. Daemons support it from protocol 40 on.
-type AddAccountsTo struct{ model.AddAccountsTo }
+type AddAccountsTo struct{ model.AddAccountsWithAssocs }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *AddAccountsTo) Walk(c *codec.Codec) { assocSet(c, &m.AssocSet); account(c, &m.Account) }
 
-// AddUsersTo adds users and associations. Its answer is like that of
+// AddUsersWithAssocs adds users and associations. Its answer is like that of
 // AddAccountsTo.
-type AddUsersTo struct{ model.AddUsersTo }
+type AddUsersTo struct{ model.AddUsersWithAssocs }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *AddUsersTo) Walk(c *codec.Codec) { assocSet(c, &m.AssocSet); user(c, &m.User) }
