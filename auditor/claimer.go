@@ -42,7 +42,7 @@ const (
 
 // The constant compiles only if every answer that the protocol permits fits
 // into the file.
-const _ = uint(claims.MaxAnswer - query.MaxKept)
+const _ = uint(claims.MaxAnswer - query.MaxClaimAnswer)
 
 func newClaimer(l *ledger, c *service.Client, perWorker bool) *claimer {
 	return &claimer{Client: c, ledger: l, perWorker: perWorker, maxOpen: 2*int(c.Requests) + 16,

@@ -101,10 +101,10 @@ func (a *client) handleIntent(m *query.Intent) error {
 		return errors.New("sent Intent too often")
 	case !withinQuota:
 		a.audit.counts.deferred.add(1)
-		a.reply(m.ID, query.Later)
+		a.reply(m.ID, query.TryLater)
 		return nil
 	case facts == nil:
-		a.reply(m.ID, query.Withheld)
+		a.reply(m.ID, query.Denied)
 		return nil
 	case !fair:
 		a.audit.counts.deferred.add(1)
@@ -112,7 +112,7 @@ func (a *client) handleIntent(m *query.Intent) error {
 			slog.Warn("worker holds too many changes without an outcome",
 				"client", a.Number, "client_pid", a.PID, "client_uid", a.UID, "under_way", open, "told_to_come_later_so_far", a.deferrals)
 		}
-		a.reply(m.ID, query.Later)
+		a.reply(m.ID, query.TryLater)
 		return nil
 	}
 	notMade := func() []byte {
@@ -126,7 +126,7 @@ func (a *client) handleIntent(m *query.Intent) error {
 // runs in the journal's goroutine or in a timer.
 func (a *client) sendDecision(id uint64, u *openChange, granted bool) {
 	a.mu.Lock()
-	decision := query.Withheld
+	decision := query.Denied
 	switch {
 	case !granted:
 		a.audit.counts.refused.add(1)
@@ -171,6 +171,6 @@ func (a *client) handleExit(reason string) {
 	}
 }
 
-func (a *client) reply(id uint64, decision query.Leave) {
-	a.Answer(&query.Noted{ID: id, Leave: decision})
+func (a *client) reply(id uint64, decision query.Decision) {
+	a.Answer(&query.Noted{ID: id, Decision: decision})
 }

@@ -125,7 +125,7 @@ func TestClaims(t *testing.T) {
 		{two, 1, query.ClaimRunning, &query.Settle{ID: 100, Claim: 1, State: query.ClaimNotDone}},
 		{two, 1, query.ClaimFresh, nil},
 		{one, 1, query.ClaimRunning, nil},
-		{one, 2, query.ClaimOther, nil},
+		{one, 2, query.ClaimMismatch, nil},
 	} {
 		id := uint64(1)
 		if got := step.by.sendClaim(t, id, 7, step.body); got.State != step.want || got.ID != id {

@@ -27,20 +27,20 @@ const (
 // s.
 func AllParts(inherited []ipc.Part, seal ipc.Seal, s security.Sandbox) []ipc.Part {
 	filter, denied := s.Layers()
-	calls := ipc.Part{Name: CallFilter, Is: ipc.PartOn, Why: filter}
+	calls := ipc.Part{Name: CallFilter, State: ipc.PartOn, Reason: filter}
 	switch {
 	case seal&ipc.SealAudit != 0:
-		calls.Is, calls.Why = ipc.PartOff, "audit_confinement: it only logs"
+		calls.State, calls.Reason = ipc.PartOff, "audit_confinement: it only logs"
 	case !s.Filter || s.Audit:
-		calls.Is, calls.Why = ipc.PartMissing, "not installed, or it only logs"
+		calls.State, calls.Reason = ipc.PartMissing, "not installed, or it only logs"
 	}
-	landlock := ipc.Part{Name: Landlock, Is: ipc.PartOn, Why: denied}
+	landlock := ipc.Part{Name: Landlock, State: ipc.PartOn, Reason: denied}
 	if s.Landlock == 0 {
-		landlock.Is, landlock.Why = ipc.PartMissing, "needs Linux 5.13 and landlock in lsm="
+		landlock.State, landlock.Reason = ipc.PartMissing, "needs Linux 5.13 and landlock in lsm="
 	}
 	list := append(inherited[:len(inherited):len(inherited)], calls, landlock)
 	if seal&ipc.SealUnix != 0 && s.Denies&security.DeniesTCP == 0 {
-		list = append(list, ipc.Part{Name: LandlockTCP, Is: ipc.PartMissing, Why: "needs Linux 6.7, since workers connect to UNIX sockets"})
+		list = append(list, ipc.Part{Name: LandlockTCP, State: ipc.PartMissing, Reason: "needs Linux 6.7, since workers connect to UNIX sockets"})
 	}
 	return list
 }
@@ -53,14 +53,14 @@ func Log(log *slog.Logger, parts []ipc.Part, inetd bool) {
 	var on, off, unavailable []string
 	level := slog.LevelInfo
 	for _, p := range parts {
-		switch p.Is {
+		switch p.State {
 		case ipc.PartOn:
 			on = append(on, onText(p))
 		case ipc.PartOff:
 			off = append(off, absentText(p))
 		case ipc.PartMissing, ipc.PartUnpermitted, ipc.PartOfRoot:
 			unavailable = append(unavailable, absentText(p))
-			if p.Is == ipc.PartMissing || !inetd {
+			if p.State == ipc.PartMissing || !inetd {
 				level = slog.LevelWarn
 			}
 		}
@@ -76,8 +76,8 @@ func Log(log *slog.Logger, parts []ipc.Part, inetd bool) {
 }
 
 func onText(p ipc.Part) string {
-	if p.Why != "" {
-		return p.Why
+	if p.Reason != "" {
+		return p.Reason
 	}
 	return p.Name
 }
@@ -85,8 +85,8 @@ func onText(p ipc.Part) string {
 // absentText returns the name of a part with the reason for its absence. It
 // omits the reason if ordinary users simply may not have the part.
 func absentText(p ipc.Part) string {
-	if p.Why == "" || p.Why == unix.EPERM.Error() || p.Why == ipc.NoUserNamespace {
+	if p.Reason == "" || p.Reason == unix.EPERM.Error() || p.Reason == ipc.NoUserNamespace {
 		return p.Name
 	}
-	return p.Name + " (" + p.Why + ")"
+	return p.Name + " (" + p.Reason + ")"
 }

@@ -14,7 +14,7 @@ var fullSandbox = security.Sandbox{Filter: true, Landlock: 7, Denies: security.D
 // TestLog checks the log line for a confinement that is complete, that lacks a
 // part, or in which a part is switched off.
 func TestLog(t *testing.T) {
-	inherited := []ipc.Part{{Name: "IPC namespace", Is: ipc.PartOn}, {Name: "no_new_privs"}}
+	inherited := []ipc.Part{{Name: "IPC namespace", State: ipc.PartOn}, {Name: "no_new_privs"}}
 	for name, tt := range map[string]struct {
 		parts  []ipc.Part
 		how    ipc.Seal
@@ -31,9 +31,9 @@ func TestLog(t *testing.T) {
 			`level=WARN msg="confinement of the workers" on="IPC namespace, Landlock 1 (files)" unavailable="system call filter (not installed, or it only logs), Landlock for TCP (needs Linux 6.7, since workers connect to UNIX sockets)"`},
 		"no TCP, which is not connected": {inherited, 0, security.Sandbox{Filter: true, Landlock: 1, Denies: security.DeniesFiles}, false,
 			`level=INFO msg="confinement of the workers" on="IPC namespace, seccomp, Landlock 1 (files)"`},
-		"no permission": {[]ipc.Part{{Name: "PID namespace", Is: ipc.PartUnpermitted, Why: "operation not permitted"}}, 0, fullSandbox, false,
+		"no permission": {[]ipc.Part{{Name: "PID namespace", State: ipc.PartUnpermitted, Reason: "operation not permitted"}}, 0, fullSandbox, false,
 			`level=WARN msg="confinement of the workers" on="seccomp, Landlock 7 (files, TCP)" unavailable="PID namespace"`},
-		"no permission, for one client": {[]ipc.Part{{Name: "PID namespace", Is: ipc.PartUnpermitted, Why: "no space left on device"}}, 0, fullSandbox, true,
+		"no permission, for one client": {[]ipc.Part{{Name: "PID namespace", State: ipc.PartUnpermitted, Reason: "no space left on device"}}, 0, fullSandbox, true,
 			`level=INFO msg="confinement of the workers" on="seccomp, Landlock 7 (files, TCP)" unavailable="PID namespace (no space left on device)"`},
 	} {
 		out := new(strings.Builder)

@@ -32,10 +32,10 @@ func TestMain(m *testing.M) {
 }
 
 // ownUser is the user of this process, as a client on the UNIX socket.
-var ownUser = server.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Kernel: true}
+var ownUser = server.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), FromKernel: true}
 
 // otherUser is another user, without any privileges.
-var otherUser = server.Identity{UID: 65534, GID: 65534, Kernel: true}
+var otherUser = server.Identity{UID: 65534, GID: 65534, FromKernel: true}
 
 const testKillWait = 300 * time.Millisecond
 
@@ -267,16 +267,16 @@ func TestRunAs(t *testing.T) {
 		uid, gid model.Opt[uint32] // of the request
 		want     string            // "uid:gid"; "" is a refusal
 	}{
-		{"himself", 0, server.Identity{UID: 1000, GID: 1000, Kernel: true}, model.Opt[uint32]{}, model.Opt[uint32]{}, "1000:1000"},
+		{"himself", 0, server.Identity{UID: 1000, GID: 1000, FromKernel: true}, model.Opt[uint32]{}, model.Opt[uint32]{}, "1000:1000"},
 		{"with a token", 0, server.Identity{UID: 1000, GID: 1000}, some(1000), model.Opt[uint32]{}, "1000:1000"},
 		{"in another of the user's groups", 0, server.Identity{UID: 1000, GID: 1000}, some(1000), some(50), "1000:50"},
-		{"after newgrp", 0, server.Identity{UID: 1000, GID: 50, Kernel: true}, model.Opt[uint32]{}, model.Opt[uint32]{}, "1000:50"},
-		{"lent group", 0, server.Identity{UID: 1000, GID: 8, Kernel: true}, model.Opt[uint32]{}, model.Opt[uint32]{}, "1000:1000"},
+		{"after newgrp", 0, server.Identity{UID: 1000, GID: 50, FromKernel: true}, model.Opt[uint32]{}, model.Opt[uint32]{}, "1000:50"},
+		{"lent group", 0, server.Identity{UID: 1000, GID: 8, FromKernel: true}, model.Opt[uint32]{}, model.Opt[uint32]{}, "1000:1000"},
 		{"group of root's", 0, server.Identity{UID: 1000, GID: 1000}, model.Opt[uint32]{}, some(0), ""},
 		{"another user", 0, server.Identity{UID: 1000, GID: 1000}, some(1001), model.Opt[uint32]{}, ""},
 		{"as root", 0, server.Identity{UID: 1000, GID: 1000}, some(0), model.Opt[uint32]{}, ""},
 		{"root for a user", 0, server.Identity{UID: 0}, some(1000), model.Opt[uint32]{}, "1000:1000"},
-		{"root for a user, in root's group", 0, server.Identity{UID: 0, Kernel: true}, some(1000), some(0), ""},
+		{"root for a user, in root's group", 0, server.Identity{UID: 0, FromKernel: true}, some(1000), some(0), ""},
 		{"the scheduler's user for a user", 0, server.Identity{UID: 1002}, some(1001), model.Opt[uint32]{}, "1001:1001"},
 		{"unknown user", 0, server.Identity{UID: 5}, model.Opt[uint32]{}, model.Opt[uint32]{}, ""},
 		{"the user's own controller", 1000, server.Identity{UID: 1000, GID: 50}, model.Opt[uint32]{}, some(50), "1000:1000"},

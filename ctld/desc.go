@@ -114,7 +114,7 @@ func (c *Controller) runAs(client server.Identity, d *model.JobDesc) (nss.User, 
 	switch {
 	case d.GroupID.Set:
 		gid = d.GroupID.Number
-	case client.Kernel && uid == client.UID:
+	case client.FromKernel && uid == client.UID:
 		gid = client.GID // as after newgrp(1)
 	}
 	if gid == user.GID {

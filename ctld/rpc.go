@@ -76,8 +76,8 @@ func clientAttrs(r *server.Request, more ...any) []any {
 	if r.Identity.Name != "" {
 		more = append(more, "user", r.Identity.Name)
 	}
-	if r.Identity.By != "" {
-		more = append(more, "by", r.Identity.By)
+	if r.Identity.TokenUser != "" {
+		more = append(more, "by", r.Identity.TokenUser)
 	}
 	return append(more, "peer", r.Peer)
 }

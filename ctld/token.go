@@ -110,7 +110,7 @@ func (c *Controller) lifespan(client server.Identity, seconds uint32) (time.Dura
 	if maxLifespan := c.cfg.Tokens.MaxLifespan; d > maxLifespan {
 		return 0, refuse(errs.Invalid, fault.InvalidTimeLimit, "the longest lifespan of a token is %d seconds", int(maxLifespan.Seconds()))
 	}
-	if client.Kernel {
+	if client.FromKernel {
 		return d, nil
 	}
 	d = min(d, time.Until(client.Expires).Truncate(time.Second))

@@ -121,7 +121,7 @@ func TestTokens(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &Controller{log: quiet, cfg: Config{Users: odd{}, SchedUser: 1002,
 				Tokens: &Tokens{Key: key, AdminOnly: tt.private, MaxLifespan: 2 * time.Hour}}}
-			token, _, _, err := c.token(server.Identity{UID: tt.uid, Kernel: true}, &message.TokenRequest{Username: tt.user, Lifespan: tt.lifespan})
+			token, _, _, err := c.token(server.Identity{UID: tt.uid, FromKernel: true}, &message.TokenRequest{Username: tt.user, Lifespan: tt.lifespan})
 			if tt.want == "" {
 				if number, _ := fault.Number(err); err == nil || int(number) != tt.number || token != "" {
 					t.Errorf("%q, %v; want number %d", token, err, tt.number)
@@ -147,8 +147,8 @@ func TestTokenLifespanIsBoundedByCredential(t *testing.T) {
 		seconds  uint32
 		min, max time.Duration // the lifespan is between them; 0: refused
 	}{
-		{"kernel", server.Identity{Kernel: true}, 86400, 24 * time.Hour, 24 * time.Hour},
-		{"kernel, for years", server.Identity{Kernel: true}, 366 * 86400, 0, 0},
+		{"kernel", server.Identity{FromKernel: true}, 86400, 24 * time.Hour, 24 * time.Hour},
+		{"kernel, for years", server.Identity{FromKernel: true}, 366 * 86400, 0, 0},
 		{"by a token of a minute", expiresIn(time.Minute), 366 * 86400 / 13, 50 * time.Second, time.Minute},
 		{"by a token of a minute, for less", expiresIn(time.Minute), 10, 10 * time.Second, 10 * time.Second},
 		{"by a token in its leeway", expiresIn(-time.Second), 10, 0, 0},
@@ -168,7 +168,7 @@ func TestTokenLifespanIsBoundedByCredential(t *testing.T) {
 // exceed the longest lifespan that the site permits.
 func TestDefaultLifespanIsBounded(t *testing.T) {
 	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{MaxLifespan: time.Minute}}}
-	client := server.Identity{Kernel: true}
+	client := server.Identity{FromKernel: true}
 	if d, err := c.lifespan(client, 0); d != time.Minute || err != nil {
 		t.Errorf("not set: %v, %v", d, err)
 	}
@@ -251,10 +251,10 @@ func TestTokenRequests(t *testing.T) {
 // another.
 func TestClientAttrs(t *testing.T) {
 	for want, id := range map[string]server.Identity{
-		"job=7 uid=1000 peer=p":                     {UID: 1000, Kernel: true},
+		"job=7 uid=1000 peer=p":                     {UID: 1000, FromKernel: true},
 		"job=7 uid=1000 user=ann peer=p":            {UID: 1000, Name: "ann"},
-		"job=7 uid=1000 user=ann by=root peer=p":    {UID: 1000, Name: "ann", By: "root"},
-		`job=7 uid=1000 user=ann by="x y=z" peer=p`: {UID: 1000, Name: "ann", By: "x y=z"},
+		"job=7 uid=1000 user=ann by=root peer=p":    {UID: 1000, Name: "ann", TokenUser: "root"},
+		`job=7 uid=1000 user=ann by="x y=z" peer=p`: {UID: 1000, Name: "ann", TokenUser: "x y=z"},
 	} {
 		var log safeBuffer
 		slog.New(slog.NewTextHandler(&log, nil)).Info("m", clientAttrs(&server.Request{Identity: id, Peer: "p"}, "job", 7)...)

@@ -14,10 +14,10 @@ import (
 )
 
 // admin is the scheduler's user in tests of changes.
-var admin = server.Identity{UID: 65533, GID: 65533, Kernel: true}
+var admin = server.Identity{UID: 65533, GID: 65533, FromKernel: true}
 
 // owner is an ordinary user who owns jobs that do not start.
-var owner = server.Identity{UID: 65534, GID: 65534, Kernel: true}
+var owner = server.Identity{UID: 65534, GID: 65534, FromKernel: true}
 
 // waitingJob submits a job of owner to c that waits for its begin time.
 func waitingJob(t *testing.T, c *Controller) uint32 {

@@ -128,7 +128,7 @@ func TestTickets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, err := keys.WithTickets()(ticket, ""); err != nil || id.UID != uint32(os.Geteuid()) || id.Kernel || id.Expires.IsZero() || !id.Ticket {
+	if id, err := keys.WithTickets()(ticket, ""); err != nil || id.UID != uint32(os.Geteuid()) || id.FromKernel || id.Expires.IsZero() || !id.Ticket {
 		t.Errorf("%+v, %v", id, err)
 	}
 	plain, err := auth.Create(key, ticketUser, time.Minute, time.Now())

@@ -43,7 +43,7 @@ func exposesTokens(l ipc.Listening) bool {
 func (d *dispatcher) announceServing() {
 	attrs := []any{"listen", names(d.listeners)}
 	if d.config.Netns != "" {
-		inNetns := slices.DeleteFunc(slices.Clone(d.listeners), func(l ipc.Listening) bool { return !l.Elsewhere })
+		inNetns := slices.DeleteFunc(slices.Clone(d.listeners), func(l ipc.Listening) bool { return !l.OtherNetns })
 		attrs = append(attrs, "netns", d.config.Netns, "netns_listen", names(inNetns))
 	}
 	d.log.Info("serving", attrs...)
@@ -121,7 +121,7 @@ func penaltyCosts(a work.Admission) string {
 // trustedProxies returns the proxies that may act for other clients, as one text.
 func trustedProxies(a work.Admission) string {
 	var words []string
-	for _, uid := range a.Peers {
+	for _, uid := range a.ProxyUIDs {
 		words = append(words, fmt.Sprintf("unix:%d", uid))
 	}
 	return prefixes(a.Proxies, words...)

@@ -206,7 +206,7 @@ func (d *dispatcher) configure(c ipc.Dispatch) {
 func (d *dispatcher) spec(role ipc.Role) *service.Spec {
 	c := d.config
 	o := service.Options{Role: role, Threads: 1, Quota: relay.NewQuota(float64(d.limits.LogBurst), float64(d.limits.LogRate)),
-		StartLimit: c.StartLimit, Silence: c.Silence, Log: d.log}
+		StartLimit: c.StartLimit, Silence: c.PingTimeout, Log: d.log}
 	switch role {
 	case ipc.Keeper: // signing needs a processor
 		o.Threads = int(c.Threads)
@@ -242,7 +242,7 @@ func (d *dispatcher) createPools(a announced) {
 	d.announceConfinement(a, c.Sealed)
 	d.announceRules(a.setup.Admission)
 	d.announceUncheckedIdentity()
-	d.Do(func() { d.Watch(c.Silence / 4) })
+	d.Do(func() { d.Watch(c.PingTimeout / 4) })
 }
 
 // dispatchOptions returns the options for finding the workers of connections.
@@ -287,7 +287,7 @@ func (d *dispatcher) replace(a announced) {
 func (d *dispatcher) reportOutcome(id uint32, err error) {
 	o := &ipc.Outcome{ID: id, OK: err == nil}
 	if err != nil {
-		o.Failure = ipc.Fail(err)
+		o.Failure = ipc.FailureOf(err)
 	}
 	d.renewPending = false
 	d.parent.Send(o)
@@ -435,7 +435,7 @@ func (d *dispatcher) serveInetd(a announced, client *inetd.Client) {
 	err := d.runInetd(a, client)
 	m := ipc.Served{OK: err == nil}
 	if err != nil {
-		m.Failure = ipc.Fail(err)
+		m.Failure = ipc.FailureOf(err)
 	}
 	d.parent.Send(&m)
 	d.parent.Close()
@@ -479,7 +479,7 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 		ServiceExits: serviceExits,
 		Finish:       d.finishing,
 		StartLimit:   c.StartLimit,
-		Silence:      c.Silence,
+		Silence:      c.PingTimeout,
 		Ready: func(sealed ipc.Ready) {
 			d.parent.Send(&ipc.Outcome{ID: a.ID, OK: true})
 			d.announceConfinement(a, sealed)

@@ -50,7 +50,7 @@ func (d *dispatcher) newGeneration(a announced) *generation {
 func (d *dispatcher) poolConfig(setup work.Setup) pool.Config {
 	c, l := d.config, d.limits
 	return pool.Config{Setup: setup, Workers: int(c.Workers), Connections: int(c.Connections), Threads: int(c.Threads), RotateAfter: l.Wear,
-		StartLimit: c.StartLimit, WaitLimit: l.HandLimit, Silence: c.Silence, RetireLimit: l.Farewell,
+		StartLimit: c.StartLimit, WaitLimit: l.HandLimit, Silence: c.PingTimeout, RetireLimit: l.Farewell,
 		LogBurst: l.LogBurst, LogRate: l.LogRate, DialBurst: l.DialBurst, DialRate: l.DialRate, Log: d.log}
 }
 
@@ -181,7 +181,7 @@ func (g *generation) provision(worker *work.Client, to *ipc.Channel) error {
 			return err
 		}
 	}
-	return ipc.UnlessGone(to.Send(g.publicKeys, g.publicFDs...))
+	return ipc.IgnoreClosed(to.Send(g.publicKeys, g.publicFDs...))
 }
 
 // exitedService returns a channel that receives the first service of g that exits.

@@ -16,10 +16,10 @@ var DefaultStatuses = []string{"200", "default"}
 
 // ParseStatuses parses the value of SCHEDRESTD_RESPONSE_STATUS_CODES. It drops
 // repetitions of a response.
-func ParseStatuses(from, value string) ([]string, error) {
+func ParseStatuses(origin, value string) ([]string, error) {
 	var list []string
 	for _, word := range split(value) {
-		if err := CheckStatus(from, word); err != nil {
+		if err := CheckStatus(origin, word); err != nil {
 			return nil, err
 		}
 		if !slices.Contains(list, word) {
@@ -31,11 +31,11 @@ func ParseStatuses(from, value string) ([]string, error) {
 
 // CheckStatus returns an error if word does not name a response, such as
 // "default", "200" or "4XX".
-func CheckStatus(from, word string) error {
+func CheckStatus(origin, word string) error {
 	if isStatus(word) {
 		return nil
 	}
-	return errs.New(errs.Invalid, "%s: unknown response %q", from, word).
+	return errs.New(errs.Invalid, "%s: unknown response %q", origin, word).
 		WithHint("allowed values: default, a status such as 200, a class such as 4XX")
 }
 

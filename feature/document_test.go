@@ -32,6 +32,6 @@ func TestParseStatuses(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%q: (-want +got):\n%s", tt.value, diff)
 		}
-		said(t, tt.value, err, tt.error, hint)
+		checkError(t, tt.value, err, tt.error, hint)
 	}
 }

@@ -67,29 +67,29 @@ var Contents = []ContentEntry{
 }
 
 // ParseAuth parses the value of -a.
-func ParseAuth(from, value string) (Auth, error) {
-	known := words[Auth]{prefix: "rest_auth/"}
+func ParseAuth(origin, value string) (Auth, error) {
+	plugins := words[Auth]{prefix: "rest_auth/"}
 	for _, e := range Auths {
-		known.add(e.Name, e.Auth)
+		plugins.add(e.Name, e.Auth)
 	}
-	return known.parse(from, value)
+	return plugins.parse(origin, value)
 }
 
 // ParseContent parses the value of -s. Slurm's names are accepted too.
-func ParseContent(from, value string) (Content, error) {
-	known := words[Content]{prefix: "openapi/", also: map[string]Content{"slurmctld": Controller, "slurmdbd": Accounting}}
+func ParseContent(origin, value string) (Content, error) {
+	plugins := words[Content]{prefix: "openapi/", aliases: map[string]Content{"slurmctld": Controller, "slurmdbd": Accounting}}
 	for _, e := range Contents {
-		known.add(e.Name, e.Content)
+		plugins.add(e.Name, e.Content)
 	}
-	return known.parse(from, value)
+	return plugins.parse(origin, value)
 }
 
 // words maps the names of plugins to bits.
 type words[T ~uint8] struct {
-	prefix string // optional
-	names  []string
-	bits   []T
-	also   map[string]T // accepted but not listed
+	prefix  string // optional
+	names   []string
+	bits    []T
+	aliases map[string]T // accepted but not listed
 }
 
 func (w *words[T]) add(name string, bit T) {
@@ -97,19 +97,19 @@ func (w *words[T]) add(name string, bit T) {
 }
 
 // parse returns the bits for a comma-separated list of names.
-func (w *words[T]) parse(from, value string) (all T, err error) {
+func (w *words[T]) parse(origin, value string) (bits T, err error) {
 	hint := "allowed values: " + strings.Join(w.names, ", ")
 	for _, word := range split(value) {
 		bit, ok := w.bit(strings.TrimPrefix(word, w.prefix))
 		if !ok {
-			return 0, unknown(from, "plugin", word).WithHint("%s", hint)
+			return 0, unknownError(origin, "plugin", word).WithHint("%s", hint)
 		}
-		all |= bit
+		bits |= bit
 	}
-	if all == 0 {
-		return 0, errs.New(errs.Invalid, "%s names no plugin", from).WithHint("%s", hint)
+	if bits == 0 {
+		return 0, errs.New(errs.Invalid, "%s names no plugin", origin).WithHint("%s", hint)
 	}
-	return all, nil
+	return bits, nil
 }
 
 func (w *words[T]) bit(name string) (T, bool) {
@@ -118,16 +118,16 @@ func (w *words[T]) bit(name string) (T, bool) {
 			return w.bits[i], true
 		}
 	}
-	bit, ok := w.also[name]
+	bit, ok := w.aliases[name]
 	return bit, ok
 }
 
-// unknown returns the error for an unknown word.
-func unknown(from, what, word string) *errs.Error {
+// unknownError returns the error for an unknown word.
+func unknownError(origin, kind, word string) *errs.Error {
 	if word == "list" {
-		return errs.New(errs.Invalid, "%s: list can't be combined with other names", from)
+		return errs.New(errs.Invalid, "%s: list can't be combined with other names", origin)
 	}
-	return errs.New(errs.Invalid, "%s: unknown %s %q", from, what, word)
+	return errs.New(errs.Invalid, "%s: unknown %s %q", origin, kind, word)
 }
 
 // split splits a value at commas. It drops spaces around the words, and empty

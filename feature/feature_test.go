@@ -38,7 +38,7 @@ func TestParseParsers(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%q: (-want +got):\n%s", tt.value, diff)
 		}
-		said(t, tt.value, err, tt.error, tt.hint)
+		checkError(t, tt.value, err, tt.error, tt.hint)
 	}
 }
 
@@ -69,13 +69,13 @@ func TestParseSets(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%q: %d, want %d", tt.value, got, tt.want)
 		}
-		said(t, tt.value, err, tt.error, tt.hint)
+		checkError(t, tt.value, err, tt.error, tt.hint)
 	}
 }
 
-// said checks the texts of an error and of its hint. If both text and hint are
+// checkError checks the texts of an error and of its hint. If both text and hint are
 // "", there must be no error.
-func said(t *testing.T, value string, err error, text, hint string) {
+func checkError(t *testing.T, value string, err error, text, hint string) {
 	t.Helper()
 	switch {
 	case text == "" && err == nil:

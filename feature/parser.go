@@ -90,43 +90,43 @@ func AllParsers() []Parser {
 // without the prefix "data_parser/" and flags. "latest" stands for the newest
 // version. The result is in the order of Parsers. The argument from is the
 // origin of the value, for error messages.
-func ParseParsers(from, value string) ([]Parser, error) {
+func ParseParsers(origin, value string) ([]Parser, error) {
 	var list []Parser
 	for _, word := range split(value) {
-		p, err := parseParser(from, word)
+		p, err := parseParser(origin, word)
 		if err != nil {
 			return nil, err
 		}
-		same := slices.IndexFunc(list, func(q Parser) bool { return q.Version == p.Version })
+		i := slices.IndexFunc(list, func(q Parser) bool { return q.Version == p.Version })
 		switch {
-		case same < 0:
+		case i < 0:
 			list = append(list, p)
-		case list[same] != p:
-			return nil, errs.New(errs.Invalid, "%s: %s is named twice, with different flags", from, p.Name())
+		case list[i] != p:
+			return nil, errs.New(errs.Invalid, "%s: %s is named twice, with different flags", origin, p.Name())
 		}
 	}
 	if len(list) == 0 {
-		return nil, errs.New(errs.Invalid, "%s names no data parser", from).WithHint("%s", parserHint())
+		return nil, errs.New(errs.Invalid, "%s names no data parser", origin).WithHint("%s", parserHint())
 	}
 	slices.SortFunc(list, func(a, b Parser) int { return int(a.Version) - int(b.Version) })
 	return list, nil
 }
 
-func parseParser(from, word string) (Parser, error) {
-	name, flags, flagged := strings.Cut(strings.TrimPrefix(word, parserPrefix), "+")
-	known, ok := parserOf(name)
+func parseParser(origin, word string) (Parser, error) {
+	name, flags, hasFlags := strings.Cut(strings.TrimPrefix(word, parserPrefix), "+")
+	supported, ok := parserOf(name)
 	if !ok {
-		return Parser{}, unknown(from, "data parser", name).WithHint("%s", parserHint())
+		return Parser{}, unknownError(origin, "data parser", name).WithHint("%s", parserHint())
 	}
-	p := Parser{Version: known.Version}
-	if !flagged {
+	p := Parser{Version: supported.Version}
+	if !hasFlags {
 		return p, nil
 	}
 	for flag := range strings.SplitSeq(flags, "+") {
 		f := flagOf("+" + flag)
-		if f == 0 || !known.Flags.Has(f) {
-			return p, errs.New(errs.Invalid, "%s: %s has no flag %q", from, p.Name(), "+"+flag).
-				WithHint("it has %s", strings.Join(known.Flags.names(), ", "))
+		if f == 0 || !supported.Flags.Has(f) {
+			return p, errs.New(errs.Invalid, "%s: %s has no flag %q", origin, p.Name(), "+"+flag).
+				WithHint("it has %s", strings.Join(supported.Flags.names(), ", "))
 		}
 		p.Flags |= f
 	}

@@ -21,8 +21,8 @@ const MaxReason = 1024
 // the text, so the parent shortens and escapes it before it reaches a log.
 type Refused struct{ Reason string }
 
-// Refuse returns a Refused with reason, shortened to what fits.
-func Refuse(reason string) *Refused {
+// NewRefused returns a Refused with reason, shortened to what fits.
+func NewRefused(reason string) *Refused {
 	return &Refused{Reason: strings.ToValidUTF8(reason[:min(len(reason), MaxReason)], "")}
 }
 

@@ -11,7 +11,7 @@ const (
 type Attributes struct {
 	UID, GID   uint32
 	Groups     []uint32 // supplementary
-	Foreign    bool     // in a user namespace of its own, which has no other ids than UID and GID
+	OwnUserns  bool     // in a user namespace of its own, which has no other ids than UID and GID
 	Bounding   string   // capability bounding set, as in /proc
 	Seccomp    string   // mode, as in /proc; a container's filter is inherited
 	FileSize   uint64   // limit, in bytes
@@ -21,19 +21,19 @@ type Attributes struct {
 
 // Namespace is a namespace that a process must be in.
 type Namespace struct {
-	Type  string // "ipc", as the links in /proc/PID/ns are called
-	ID    string // "ipc:[4026531839]"
-	Other bool   // the process must be in a different namespace of this type
+	Type       string // "ipc", as the links in /proc/PID/ns are called
+	ID         string // "ipc:[4026531839]"
+	MustDiffer bool   // the process must be in a different namespace of this type
 }
 
 func (a *Attributes) Walk(w *Walker) {
 	w.Fields(&a.UID, &a.GID)
 	List(w, &a.Groups, maxGroups, 4, func(g *uint32) { w.Fields(g) })
-	w.Fields(&a.Foreign)
+	w.Fields(&a.OwnUserns)
 	w.Text(maxLink, &a.Bounding, &a.Seccomp)
 	w.Fields(&a.FileSize, &a.MaxSize)
 	List(w, &a.Namespaces, maxNamespaces, 5, func(n *Namespace) {
 		w.Text(maxLink, &n.Type, &n.ID)
-		w.Fields(&n.Other)
+		w.Fields(&n.MustDiffer)
 	})
 }

@@ -13,8 +13,8 @@ import (
 func TestCutFits(t *testing.T) {
 	long := strings.Repeat("é", 70_000)
 	for _, m := range []ipc.Message{
-		(&query.Intent{Request: long, Forwarded: long, User: long, ActAs: long, Method: long, Route: long, Object: long, Fields: long}).Cut(),
-		(&query.Outcome{Code: long, Result: long}).Cut(),
+		(&query.Intent{Request: long, Forwarded: long, User: long, ActAs: long, Method: long, Route: long, Object: long, Fields: long}).Truncate(),
+		(&query.Outcome{Code: long, Result: long}).Truncate(),
 	} {
 		frame, err := ipc.Encode(m)
 		if err != nil {

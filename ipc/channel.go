@@ -21,14 +21,14 @@ type Channel struct {
 	self, peer Role
 	file       *os.File
 	raw        syscall.RawConn
-	bare       bool // no descriptors are received
+	noFDs      bool // no descriptors are received
 
 	mu    sync.Mutex
 	phase Phase
 
-	receiving sync.Mutex // guards buf and oob, which every Receive reuses
-	buf       [MaxMessage + 1]byte
-	oob       []byte
+	recvMu sync.Mutex // guards buf and oob, which every Receive reuses
+	buf    [MaxMessage + 1]byte
+	oob    []byte
 }
 
 // Pair makes a channel. It returns self's end, and a close-on-exec descriptor
@@ -65,8 +65,8 @@ func Open(fd int, self, peer Role) (*Channel, error) {
 	// The sandbox of a worker permits receiving descriptors only from the
 	// parent. On its other channels, a worker does not even ask the kernel for
 	// descriptors.
-	bare := self == Worker && peer != Parent
-	return &Channel{self: self, peer: peer, file: file, raw: raw, bare: bare, oob: make([]byte, rightsSpace)}, nil
+	noFDs := self == Worker && peer != Parent
+	return &Channel{self: self, peer: peer, file: file, raw: raw, noFDs: noFDs, oob: make([]byte, rightsSpace)}, nil
 }
 
 // Resume is like Open, for an end that another process has already used. For
@@ -80,14 +80,14 @@ func Resume(fd int, self, peer Role, phase Phase) (*Channel, error) {
 	return c, err
 }
 
-// Pass calls send with the descriptor of this end. send can then pass the
+// WithFD calls send with the descriptor of this end. send can then pass the
 // descriptor to another process.
-func (c *Channel) Pass(send func(fd int) error) error {
-	var failed error
-	if err := c.raw.Control(func(fd uintptr) { failed = send(int(fd)) }); err != nil {
+func (c *Channel) WithFD(fn func(fd int) error) error {
+	var fnErr error
+	if err := c.raw.Control(func(fd uintptr) { fnErr = fn(int(fd)) }); err != nil {
 		return err
 	}
-	return failed
+	return fnErr
 }
 
 // Phase returns the phase of this end.
@@ -97,9 +97,9 @@ func (c *Channel) Phase() Phase {
 	return c.phase
 }
 
-// End ends the channel for every process that has this end, and closes it here.
-func (c *Channel) End() error {
-	_ = c.Pass(func(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) })
+// Shutdown ends the channel for every process that has this end, and closes it here.
+func (c *Channel) Shutdown() error {
+	_ = c.WithFD(func(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) })
 	return c.Close()
 }
 
@@ -126,51 +126,51 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	// The lock is held during both the check and the system call, so that
 	// no sender can overtake another in between. It is not held while a
 	// sender waits, because the sender would then block a reader.
-	var sent error
-	try := func(fd uintptr) bool {
+	var sendErr error
+	attempt := func(fd uintptr) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		var r *Row
-		if r, sent = permit(KindOf(m), c.self, c.peer, c.phase, len(frame)-1, len(fds)); sent != nil {
+		if r, sendErr = permit(KindOf(m), c.self, c.peer, c.phase, len(frame)-1, len(fds)); sendErr != nil {
 			return true
 		}
-		sent = put(int(fd), frame, oob)
+		sendErr = sendPacket(int(fd), frame, oob)
 		// If the peer has exited, the next message must fail in the same way, and
 		// not because it seems to be out of order.
-		if (sent == nil || sent == unix.EPIPE) && r.Then != Initial {
+		if (sendErr == nil || sendErr == unix.EPIPE) && r.Then != Initial {
 			c.phase = r.Then
 		}
-		return sent != unix.EAGAIN
+		return sendErr != unix.EAGAIN
 	}
 	if wait {
-		err = c.raw.Write(try)
+		err = c.raw.Write(attempt)
 	} else { // a Write would wait for another sender that waits
-		err = c.raw.Control(func(fd uintptr) { try(fd) })
+		err = c.raw.Control(func(fd uintptr) { attempt(fd) })
 	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("send %s: %w", KindOf(m), os.ErrClosed) // this end is closed
-	case sent == unix.EAGAIN:
+	case sendErr == unix.EAGAIN:
 		return ErrFull
-	case sent != nil:
-		return fmt.Errorf("send %s: %w", KindOf(m), sent)
+	case sendErr != nil:
+		return fmt.Errorf("send %s: %w", KindOf(m), sendErr)
 	}
 	return nil
 }
 
-// UnlessGone returns err, an error of Send. If err only means that the peer has
+// IgnoreClosed returns err, an error of Send. If err only means that the peer has
 // exited, it returns nil, because the goroutine that receives the peer's
 // messages handles that.
-func UnlessGone(err error) error {
+func IgnoreClosed(err error) error {
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
 		return nil
 	}
 	return err
 }
 
-// put sends one packet. It uses sendmsg(2) only for descriptors, because the
+// sendPacket sends one packet. It uses sendmsg(2) only for descriptors, because the
 // sandbox of workers and services forbids that call.
-func put(fd int, frame, oob []byte) (err error) {
+func sendPacket(fd int, frame, oob []byte) (err error) {
 	for {
 		if len(oob) == 0 {
 			_, err = unix.Write(fd, frame)
@@ -194,53 +194,53 @@ type Received struct {
 // closed its end, and a *Violation when the peer broke the protocol. After a
 // violation, the descriptors that came with the message are already closed.
 func (c *Channel) Receive() (Received, error) {
-	c.receiving.Lock()
-	defer c.receiving.Unlock()
+	c.recvMu.Lock()
+	defer c.recvMu.Unlock()
 	var (
-		n, oobn, flag int
-		got           error
+		n, oobn, flags int
+		recvErr        error
 	)
 	err := c.raw.Read(func(fd uintptr) bool {
 		for {
-			if c.bare {
-				n, got = unix.Read(int(fd), c.buf[:])
+			if c.noFDs {
+				n, recvErr = unix.Read(int(fd), c.buf[:])
 			} else {
-				n, oobn, flag, _, got = unix.Recvmsg(int(fd), c.buf[:], c.oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+				n, oobn, flags, _, recvErr = unix.Recvmsg(int(fd), c.buf[:], c.oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 			}
 			// When a peer exits with unread messages, the first read returns
 			// ECONNRESET. Later reads return what the peer had sent.
-			if got != unix.EINTR && got != unix.ECONNRESET {
-				return got != unix.EAGAIN
+			if recvErr != unix.EINTR && recvErr != unix.ECONNRESET {
+				return recvErr != unix.EAGAIN
 			}
 		}
 	})
 	switch {
 	case err != nil:
 		return Received{}, io.EOF // this end is closed
-	case got != nil:
-		return Received{}, fmt.Errorf("receive from the %s: %w", c.peer, got)
+	case recvErr != nil:
+		return Received{}, fmt.Errorf("receive from the %s: %w", c.peer, recvErr)
 	}
-	return c.judge(c.buf[:n], c.oob[:oobn], flag)
+	return c.decodePacket(c.buf[:n], c.oob[:oobn], flags)
 }
 
-// judge decodes one packet, or returns why the peer must be killed.
-func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
-	fds, bad := parseRights(oob)
+// decodePacket decodes one packet, or returns why the peer must be killed.
+func (c *Channel) decodePacket(frame, oob []byte, flags int) (r Received, err error) {
+	fds, rightsErr := parseRights(oob)
 	defer func() {
 		if err != nil {
 			closeAll(fds)
 		}
 	}()
 	switch {
-	case flag&unix.MSG_CTRUNC != 0:
+	case flags&unix.MSG_CTRUNC != 0:
 		return r, violation(c.peer, 0, "had its control message cut off")
-	case bad != nil:
-		return r, violation(c.peer, 0, "%w", bad)
+	case rightsErr != nil:
+		return r, violation(c.peer, 0, "%w", rightsErr)
 	case len(frame) == 0 && len(fds) == 0:
 		return r, io.EOF // an empty packet looks the same as the end of the channel, and has the same consequence
 	case len(frame) == 0:
 		return r, violation(c.peer, 0, "has no kind")
-	case flag&unix.MSG_TRUNC != 0 || len(frame) > MaxMessage:
+	case flags&unix.MSG_TRUNC != 0 || len(frame) > MaxMessage:
 		return r, violation(c.peer, 0, "is longer than %d bytes", MaxMessage)
 	}
 	kind := Kind(frame[0])

@@ -50,7 +50,7 @@ func fullSetup() work.Setup {
 		Limits: work.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
 			Call: 1500 * time.Millisecond, Connect: 2500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},
 		Admission: work.Admission{Auth: time.Second, Malformed: 2 * time.Second, Crash: time.Minute, Threshold: 30 * time.Second,
-			Exempt: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")}, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Peers: []uint32{990, 13},
+			Exempt: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")}, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, ProxyUIDs: []uint32{990, 13},
 			Rate: 50, Burst: 100},
 	}
 }
@@ -59,8 +59,8 @@ func fullSetup() work.Setup {
 // channel, at both ends.
 func TestConversation(t *testing.T) {
 	parent, worker := pair(t, ipc.Initial)
-	whole := fullSetup()
-	setup, err := whole.Pack()
+	want := fullSetup()
+	setup, err := want.Pack()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +76,8 @@ func TestConversation(t *testing.T) {
 		fds  []int
 		then ipc.Phase
 	}{
-		{parent, &setup, nil, ipc.Told},
-		{parent, &ipc.Attributes{UID: 65534, Groups: []uint32{7}, Namespaces: []ipc.Namespace{{Type: "ipc", ID: "ipc:[1]", Other: true}}}, nil, ipc.Proving},
+		{parent, &setup, nil, ipc.Configured},
+		{parent, &ipc.Attributes{UID: 65534, Groups: []uint32{7}, Namespaces: []ipc.Namespace{{Type: "ipc", ID: "ipc:[1]", MustDiffer: true}}}, nil, ipc.Proving},
 		{worker, &ipc.Ready{}, nil, ipc.Serving},
 		{parent, conn, []int{int(w.Fd())}, ipc.Serving},
 		{worker, &work.Taken{ID: 1}, nil, ipc.Serving},
@@ -121,9 +121,9 @@ func TestConversation(t *testing.T) {
 			t.Errorf("after %s: parent %s, worker %s, want %s", ipc.KindOf(s.m), parent.Phase(), worker.Phase(), s.then)
 		}
 	}
-	whole.Setup = setup
-	again, err := work.Unpack(setup)
-	if diff := cmp.Diff(whole, again, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); err != nil || diff != "" {
+	want.Setup = setup
+	unpacked, err := work.Unpack(setup)
+	if diff := cmp.Diff(want, unpacked, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); err != nil || diff != "" {
 		t.Errorf("%v (-packed +unpacked):\n%s", err, diff)
 	}
 	worker.Close()
@@ -196,7 +196,7 @@ func TestOtherBuild(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "from the same build") {
 			t.Fatalf("%s of %d bytes: %v", ipc.Kind(frame[0]), len(frame), err)
 		}
-		if err := worker.Send(ipc.Refuse(err.Error())); err != nil {
+		if err := worker.Send(ipc.NewRefused(err.Error())); err != nil {
 			t.Fatal(err)
 		}
 		if m, err := parent.Receive(); err != nil || ipc.KindOf(m.Message) != ipc.KindOf(new(ipc.Refused)) {
@@ -248,7 +248,7 @@ func TestPeerGone(t *testing.T) {
 		m   ipc.Message
 		fds []int
 	}{{&ipc.ServiceSetup{}, nil}, {&ipc.Attributes{}, nil}, {&ipc.SecretKeys{}, []int{0, 0, 0, 0}}} {
-		if err := parent.TrySend(tt.m, tt.fds...); err == nil || ipc.UnlessGone(err) != nil {
+		if err := parent.TrySend(tt.m, tt.fds...); err == nil || ipc.IgnoreClosed(err) != nil {
 			t.Errorf("%s: %v", ipc.KindOf(tt.m), err)
 		}
 	}
@@ -292,13 +292,13 @@ func TestTrySendBesideSend(t *testing.T) {
 	parent, _ := pair(t, ipc.Serving)
 	for parent.TrySend(&ipc.Ping{}) == nil {
 	}
-	sent := make(chan error, 1)
-	go func() { sent <- parent.Send(&ipc.Ping{}) }()
+	sendResult := make(chan error, 1)
+	go func() { sendResult <- parent.Send(&ipc.Ping{}) }()
 	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		tried := make(chan error, 1)
-		go func() { tried <- parent.TrySend(&ipc.Ping{}) }()
+		result := make(chan error, 1)
+		go func() { result <- parent.TrySend(&ipc.Ping{}) }()
 		select {
-		case err := <-tried:
+		case err := <-result:
 			if err != ipc.ErrFull {
 				t.Fatalf("%v, want ErrFull", err)
 			}
@@ -307,7 +307,7 @@ func TestTrySendBesideSend(t *testing.T) {
 		}
 	}
 	parent.Close()
-	if err := <-sent; !errors.Is(err, os.ErrClosed) {
+	if err := <-sendResult; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Send into a channel that was closed: %v", err)
 	}
 }

@@ -12,12 +12,12 @@ const (
 
 // ConfigSetup is the parent's first message to schedrestd-config.
 type ConfigSetup struct {
-	Root      bool   // the parent is root: it checks files strictly, and can change to other users
-	Passed    bool   // listening sockets were passed to the parent
-	Terminal  bool   // the parent's standard input is a terminal
-	Again     bool   // a reload: errors are sent in NoPlan, and not written to standard error
-	Directory string // the parent's working directory; "" when it has no name
-	Variables uint16 // how many environment variables follow
+	Root          bool   // the parent is root: it checks files strictly, and can change to other users
+	PassedSockets bool   // listening sockets were passed to the parent
+	Terminal      bool   // the parent's standard input is a terminal
+	Reload        bool   // a reload: errors are sent in NoPlan, and not written to standard error
+	Directory     string // the parent's working directory; "" when it has no name
+	Variables     uint16 // how many environment variables follow
 
 	SchedUID   uint32 // the SchedUID of the Plan in force, at a reload
 	SocketMode uint16 // the SocketMode of the Plan in force, at a reload
@@ -25,7 +25,7 @@ type ConfigSetup struct {
 
 func (s *ConfigSetup) Walk(w *Walker) {
 	w.Version()
-	w.Fields(&s.Root, &s.Passed, &s.Terminal, &s.Again)
+	w.Fields(&s.Root, &s.PassedSockets, &s.Terminal, &s.Reload)
 	w.Text(maxPath, &s.Directory)
 	w.Fields(&s.Variables, &s.SchedUID, &s.SocketMode)
 }
@@ -37,12 +37,12 @@ type Variable struct{ Text string }
 
 func (v *Variable) Walk(w *Walker) { w.Text(maxVariable, &v.Text) }
 
-// Opening is the purpose of opening a file, which decides how the file is checked.
-type Opening uint8
+// Purpose is the purpose of opening a file, which decides how the file is checked.
+type Purpose uint8
 
 // The purposes.
 const (
-	OpenConfiguration Opening = iota + 1 // a configuration file
+	OpenConfiguration Purpose = iota + 1 // a configuration file
 	OpenAccounts                         // a list of uids that only root may change
 	OpenWorker                           // the worker's program, to execute it; the parent knows its path
 	OpenNothing                          // no opening: report whether the path exists
@@ -50,12 +50,12 @@ const (
 
 // OpenFile asks the parent to open a file. OpenedFD or Judgement answers it.
 type OpenFile struct {
-	What Opening
-	Path string
+	Purpose Purpose
+	Path    string
 }
 
 func (o *OpenFile) Walk(w *Walker) {
-	Enum(w, &o.What, "opening", OpenConfiguration, OpenNothing)
+	Enum(w, &o.Purpose, "opening", OpenConfiguration, OpenNothing)
 	w.Text(maxPath, &o.Path)
 }
 
@@ -94,9 +94,9 @@ func (f *Failure) Err() error {
 	return &errs.Error{Kind: errs.Kind(f.Class), Message: f.Text, Hint: f.Hint}
 }
 
-// Fail returns err as a Failure, with its texts shortened to what a message can
+// FailureOf returns err as a Failure, with its texts shortened to what a message can
 // carry.
-func Fail(err error) Failure {
+func FailureOf(err error) Failure {
 	text, hint := err.Error(), errs.HintOf(err)
 	return Failure{uint8(errs.KindOf(err)), text[:min(len(text), maxCause)], hint[:min(len(hint), maxCause)]}
 }
@@ -107,13 +107,13 @@ type Judgement struct {
 	Failure
 }
 
-// Judged returns a Judgement. It is positive if err is nil, and contains err
+// NewJudgement returns a Judgement. It is positive if err is nil, and contains err
 // otherwise.
-func Judged(err error) *Judgement {
+func NewJudgement(err error) *Judgement {
 	if err == nil {
 		return &Judgement{OK: true}
 	}
-	return &Judgement{Failure: Fail(err)}
+	return &Judgement{Failure: FailureOf(err)}
 }
 
 func (v *Judgement) Walk(w *Walker) { w.Fields(&v.OK, &v.Failure) }

@@ -25,10 +25,10 @@ type Connection struct {
 	Verified bool   // UID and GID may stand for a user (become.Ucred.Verify)
 	TLS      bool   // the listener is an https:// one
 
-	// Refuse is an HTTP status for a connection that is not served. The worker
+	// RefuseStatus is an HTTP status for a connection that is not served. The worker
 	// answers with this status, and with Retry-After unless that is 0. It
 	// closes the connection and sends no report. ID is 0.
-	Refuse, RetryAfter uint16
+	RefuseStatus, RetryAfter uint16
 }
 
 // NoID is the uid and gid of a peer that the kernel does not identify.
@@ -38,7 +38,7 @@ func (c *Connection) Walk(w *Walker) {
 	w.Fields(&c.ID)
 	Enum(w, &c.Network, "network", TCP, Stdio)
 	w.Text(MaxAddress, &c.Listener, &c.Addr)
-	w.Fields(&c.UID, &c.GID, &c.PID, &c.Verified, &c.TLS, &c.Refuse, &c.RetryAfter)
+	w.Fields(&c.UID, &c.GID, &c.PID, &c.Verified, &c.TLS, &c.RefuseStatus, &c.RetryAfter)
 }
 
 // Streams passes standard input and output of an inetd run, in this order, when

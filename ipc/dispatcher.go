@@ -12,8 +12,8 @@ type Dispatch struct {
 	Name     string // name of the workers' user, for messages
 	UID, GID uint32 // ids of the workers that do not run as their client
 
-	StartLimit time.Duration // for a process to send Ready
-	Silence    time.Duration // a process that answers no Ping for this time is killed
+	StartLimit  time.Duration // for a process to send Ready
+	PingTimeout time.Duration // a process that answers no Ping for this time is killed
 
 	Sealed      Ready  // how the sandbox was closed in a test of it; an inetd run has no test
 	Confinement []Part // the parts that workers inherit
@@ -22,23 +22,23 @@ type Dispatch struct {
 func (d *Dispatch) Walk(w *Walker) {
 	d.Run.Walk(w)
 	w.Text(maxName, &d.Name)
-	w.Fields(&d.UID, &d.GID, &d.StartLimit, &d.Silence)
+	w.Fields(&d.UID, &d.GID, &d.StartLimit, &d.PingTimeout)
 	w.Fields(&d.Sealed)
 	List(w, &d.Confinement, maxParts, 6, func(p *Part) { p.Walk(w) })
 }
 
 // Listening describes a listener of the parent.
 type Listening struct {
-	Network   Network
-	Name      string // its address, or unix:PATH
-	TLS       bool
-	Elsewhere bool // in a different network namespace than the parent
+	Network    Network
+	Name       string // its address, or unix:PATH
+	TLS        bool
+	OtherNetns bool // in a different network namespace than the parent
 }
 
 func (l *Listening) Walk(w *Walker) {
 	Enum(w, &l.Network, "network", TCP, Unix)
 	w.Text(MaxAddress, &l.Name)
-	w.Fields(&l.TLS, &l.Elsewhere)
+	w.Fields(&l.TLS, &l.OtherNetns)
 }
 
 // Arrivals gives the dispatcher two descriptors. The first is the channel on
@@ -53,13 +53,13 @@ func (*Arrivals) Walk(*Walker) {}
 // to it by its ID.
 type Arrival struct {
 	Connection
-	Elsewhere bool   // accepted in a different network namespace than the parent's
-	Forbidden string // why the peer's user may have no worker; "" when the user may
+	OtherNetns bool   // accepted in a different network namespace than the parent's
+	DenyReason string // why the peer's user may have no worker; "" when the user may
 }
 
 func (a *Arrival) Walk(w *Walker) {
-	w.Fields(&a.Connection, &a.Elsewhere)
-	w.Text(maxRefusal, &a.Forbidden)
+	w.Fields(&a.Connection, &a.OtherNetns)
+	w.Text(maxRefusal, &a.DenyReason)
 }
 
 // Build announces a generation. Its configuration follows in SubuidRanges
@@ -99,10 +99,10 @@ type PublicKeys struct {
 	TLS         bool // there are certificates
 	TLS12       bool // clients may use TLS 1.2
 	Authorities bool // clients need a certificate, even if the file of authorities is empty
-	Followed    bool // no newer key set exists: a token that does not match it is forged
+	Current     bool // no newer key set exists: a token that does not match it is forged
 }
 
-func (k *PublicKeys) Walk(w *Walker) { w.Fields(&k.TLS, &k.TLS12, &k.Authorities, &k.Followed) }
+func (k *PublicKeys) Walk(w *Walker) { w.Fields(&k.TLS, &k.TLS12, &k.Authorities, &k.Current) }
 
 // Outcome says whether the generation that was announced last is in force.
 type Outcome struct {
@@ -145,13 +145,13 @@ func (s *Start) Walk(w *Walker) {
 // of the process's log. The parent has already sent the process its setup and
 // the attributes that it must have.
 type Started struct {
-	Number   uint32
-	PID      uint32
-	UID, GID uint32
-	Foreign  bool // it is in a user namespace of its own
+	Number    uint32
+	PID       uint32
+	UID, GID  uint32
+	OwnUserns bool // it is in a user namespace of its own
 }
 
-func (s *Started) Walk(w *Walker) { w.Fields(&s.Number, &s.PID, &s.UID, &s.GID, &s.Foreign) }
+func (s *Started) Walk(w *Walker) { w.Fields(&s.Number, &s.PID, &s.UID, &s.GID, &s.OwnUserns) }
 
 // Unstarted says why a process was not started.
 type Unstarted struct {

@@ -6,7 +6,7 @@ import "strings"
 // in package query.
 
 const (
-	AllPhases = phases
+	AllPhases = numPhases
 	MaxRights = maxRights
 	Version   = tableVersion
 )
@@ -35,9 +35,9 @@ func RowOf(m Message) *Row { return byKind[KindOf(m)] }
 // lengths.
 func (r *Row) Size() string { return r.size() }
 
-// Shown walks m as if to encode it, calls look for each field, and returns m.
-func Shown(m Message, look func(field any, what string, least, most int)) Message {
-	m.Walk(&Walker{look: look})
+// WalkFields walks m as if to encode it, calls look for each field, and returns m.
+func WalkFields(m Message, visit func(field any, label string, lo, hi int)) Message {
+	m.Walk(&Walker{hook: visit})
 	return m
 }
 
@@ -47,18 +47,18 @@ func (c *Channel) SetPhase(p Phase) { c.phase = p }
 // Fd returns the descriptor of the end.
 func (c *Channel) Fd() uintptr { return c.file.Fd() }
 
-// JudgePacket reads one packet like an end of a channel in the given phase, and
+// DecodePacket reads one packet like an end of a channel in the given phase, and
 // returns the next phase.
-func JudgePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Phase, error) {
+func DecodePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Phase, error) {
 	c := &Channel{self: self, peer: peer, phase: phase}
-	r, err := c.judge(frame, oob, 0)
+	r, err := c.decodePacket(frame, oob, 0)
 	return r, c.phase, err
 }
 
 // String lists the phases of the set. For an empty set it returns "never".
 func (s Phases) String() string {
 	var names []string
-	for p := range phases {
+	for p := range numPhases {
 		if s.Has(p) {
 			names = append(names, p.String())
 		}

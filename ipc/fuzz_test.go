@@ -15,7 +15,7 @@ import (
 // with a value in every field, and some that violate the protocol.
 func seeds(f *testing.F) {
 	for _, r := range ipc.Table() {
-		for _, frame := range [][]byte{frameOf(f, least(r)), frameOf(f, full(r))} {
+		for _, frame := range [][]byte{frameOf(f, minMessage(r)), frameOf(f, fullMessage(r))} {
 			for p := range ipc.AllPhases {
 				f.Add(uint8(p), uint8(r.FDs), frame)
 			}
@@ -23,7 +23,7 @@ func seeds(f *testing.F) {
 	}
 	f.Add(uint8(ipc.Serving), uint8(0), []byte{byte(ipc.KindOf(new(work.Dial))), 0, 0, 0, 0, 0, 0, 0, 0, byte(work.UpstreamSack + 1), 0})
 	f.Add(uint8(ipc.Serving), uint8(1), []byte{})
-	f.Add(uint8(ipc.Told), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Attributes))), 0xff, 0xff, 1, 0})
+	f.Add(uint8(ipc.Configured), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Attributes))), 0xff, 0xff, 1, 0})
 }
 
 // fuzzSide passes packets to one end. The protocol table must permit each
@@ -37,7 +37,7 @@ func fuzzSide(f *testing.F, self, peer ipc.Role) {
 		if n := int(fds) % ipc.MaxRights; n > 0 {
 			oob = unix.UnixRights(slices.Repeat([]int{1 << 30}, n)...) // this descriptor is not open, so closing it does no harm
 		}
-		r, after, err := ipc.JudgePacket(self, peer, before, frame, oob)
+		r, after, err := ipc.DecodePacket(self, peer, before, frame, oob)
 		if err != nil {
 			if after != before {
 				t.Fatalf("a refused message changed the phase from %s to %s", before, after)
@@ -109,7 +109,7 @@ func FuzzConfigFromParent(f *testing.F) { fuzzSide(f, ipc.Config, ipc.Parent) }
 // FuzzSettings tests a worker decoding Settings. The parent passes them on
 // without decoding them.
 func FuzzSettings(f *testing.F) {
-	for _, m := range []ipc.Message{new(work.Setup).Opaque(), filled(new(work.Setup).Opaque())} {
+	for _, m := range []ipc.Message{new(work.Setup).Opaque(), fill(new(work.Setup).Opaque())} {
 		b, err := ipc.Marshal(m)
 		if err != nil {
 			f.Fatal(err)

@@ -5,13 +5,13 @@ package ipc
 // of clients, all PEM, and the key of HS256 tokens as raw bytes. An empty file
 // means that there are none.
 type SecretKeys struct {
-	TLS      bool // there is a private key with certificates
-	TLS12    bool // the key may also sign TLS 1.2 handshakes
-	Token    bool // there is a token key
-	Followed bool // no newer token key exists: a token that does not match this key is forged
+	TLS     bool // there is a private key with certificates
+	TLS12   bool // the key may also sign TLS 1.2 handshakes
+	Token   bool // there is a token key
+	Current bool // no newer token key exists: a token that does not match this key is forged
 }
 
-func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Followed) }
+func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Current) }
 
 // Kept answers a message with the keys of a generation: the keeper answers
 // SecretKeys, and a worker answers Keys. If OK is set, the keys are in use.

@@ -33,7 +33,7 @@ const Services = Keeper | Resolver | Auditor | Dispatcher | Exporter
 var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config", "dispatcher", "acceptor", "exporter"}
 
 // Has reports whether r includes the given role.
-func (r Role) Has(one Role) bool { return r&one != 0 }
+func (r Role) Has(role Role) bool { return r&role != 0 }
 
 // String returns the role's name in logs.
 func (r Role) String() string {
@@ -50,14 +50,14 @@ type Phase uint8
 
 // The phases, in order.
 const (
-	Initial  Phase = iota // no message was sent
-	Told                  // the process has its Setup or ServiceSetup
-	Proving               // the process compares its attributes with the expected ones
-	Planned               // schedrestd-config sends the parts of its Plan
-	Serving               // a worker takes connections, a service takes requests
-	Draining              // a worker gets no more connections and finishes those that it has
-	Over                  // the process refused to serve; nothing may follow
-	phases
+	Initial    Phase = iota // no message was sent
+	Configured              // the process has its Setup or ServiceSetup
+	Proving                 // the process compares its attributes with the expected ones
+	Planned                 // schedrestd-config sends the parts of its Plan
+	Serving                 // a worker takes connections, a service takes requests
+	Draining                // a worker gets no more connections and finishes those that it has
+	Closed                  // the process refused to serve; nothing may follow
+	numPhases
 )
 
 // String returns the phase's name in logs and docs.
@@ -86,7 +86,7 @@ func In(list ...Phase) Phases {
 }
 
 // Has reports whether p is in the set.
-func (s Phases) Has(p Phase) bool { return p < phases && s&(1<<p) != 0 }
+func (s Phases) Has(p Phase) bool { return p < numPhases && s&(1<<p) != 0 }
 
 // Kind is the first byte of a frame. Zero is not a kind.
 type Kind uint8

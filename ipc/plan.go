@@ -10,8 +10,8 @@ const (
 	maxBound      = 64 // addresses of one name
 )
 
-// SubuidsAtOnce is the largest number of ranges in one PlanSubuids.
-const SubuidsAtOnce = 1024
+// SubuidBatchSize is the largest number of ranges in one PlanSubuids.
+const SubuidBatchSize = 1024
 
 // MaxConnections is the largest limit of concurrent connections.
 const MaxConnections = 100_000
@@ -49,21 +49,21 @@ type Plan struct {
 
 	Secrets Secrets
 
-	Subuids bool // the ranges that follow replace those of the previous Plan
+	ReplaceSubuids bool // the ranges that follow replace those of the previous Plan
 
 	Facts []string // facts for the page of ModeCheck
 }
 
 const (
-	mostPageFacts = 16 // facts in a Plan
-	maxPageFact   = 64 // bytes of a fact
+	maxPageFacts = 16 // facts in a Plan
+	maxPageFact  = 64 // bytes of a fact
 )
 
 func (p *Plan) Walk(w *Walker) {
 	Enum(w, &p.Mode, "mode", ModeServe, ModeCheck)
 	w.Text(maxPath, &p.Path)
-	w.Fields(&p.Run, &p.Service, &p.PIDs, &p.SocketMode, &p.HasSocketGroup, &p.SocketGID, &p.Secrets, &p.Subuids)
-	List(w, &p.Facts, mostPageFacts, 2, func(t *string) { w.Text(maxPageFact, t) })
+	w.Fields(&p.Run, &p.Service, &p.PIDs, &p.SocketMode, &p.HasSocketGroup, &p.SocketGID, &p.Secrets, &p.ReplaceSubuids)
+	List(w, &p.Facts, maxPageFacts, 2, func(t *string) { w.Text(maxPageFact, t) })
 }
 
 // Run has what the dispatcher gets of a Plan. A change of these settings needs
@@ -104,7 +104,7 @@ type Service struct {
 	HasGroup bool // GID comes from -g or from the user of -u; otherwise from the user who starts the gateway
 	Name     string
 	UID, GID uint32
-	Given    string // -u and -g as they were written
+	Options  string // -u and -g as they were written
 
 	RootGroups  []uint32 // groups of root
 	SchedUser   string   // from the configuration; "" means root
@@ -120,7 +120,7 @@ func (s *Service) Walk(w *Walker) {
 	w.Fields(&s.HasUser, &s.HasGroup)
 	w.Text(maxName, &s.Name)
 	w.Fields(&s.UID, &s.GID)
-	w.Text(3*maxName, &s.Given)
+	w.Text(3*maxName, &s.Options)
 	List(w, &s.RootGroups, maxGroups, 4, func(gid *uint32) { w.Fields(gid) })
 	w.Text(maxName, &s.SchedUser)
 	w.Fields(&s.SchedUID)
@@ -182,17 +182,17 @@ type TLS struct {
 // file does not exist or the parent can't read it, the daemons verify these
 // tokens.
 type Tokens struct {
-	Key   string // path of the key of HS256 tokens, for the keeper; "": none
-	JWKS  string // path of the key set of RS256 tokens, for the workers; "": none
-	Share string // the command that makes Key readable for SchedUser, and for root if possible, but for no worker
-	Root  bool   // root without capabilities can read Key after that command
+	Key          string // path of the key of HS256 tokens, for the keeper; "": none
+	JWKS         string // path of the key set of RS256 tokens, for the workers; "": none
+	ShareCommand string // the command that makes Key readable for SchedUser, and for root if possible, but for no worker
+	RootCanRead  bool   // root without capabilities can read Key after that command
 }
 
 func (s *Secrets) Walk(w *Walker) {
 	w.Text(maxPath, &s.TLS.Certificate, &s.TLS.Key, &s.TLS.ClientCA)
 	w.Fields(&s.TLS.TLS12)
-	w.Text(maxPath, &s.Tokens.Key, &s.Tokens.JWKS, &s.Tokens.Share)
-	w.Fields(&s.Tokens.Root)
+	w.Text(maxPath, &s.Tokens.Key, &s.Tokens.JWKS, &s.Tokens.ShareCommand)
+	w.Fields(&s.Tokens.RootCanRead)
 }
 
 // Listen is one LISTEN argument with its name resolved.
@@ -224,7 +224,7 @@ type PlanSubuids struct{ Ranges []Subuids }
 type Subuids struct{ First, Last, Owner uint32 }
 
 func (s *PlanSubuids) Walk(w *Walker) {
-	List(w, &s.Ranges, SubuidsAtOnce, 12, func(r *Subuids) {
+	List(w, &s.Ranges, SubuidBatchSize, 12, func(r *Subuids) {
 		w.Fields(&r.First, &r.Last, &r.Owner)
 	})
 }

@@ -47,12 +47,12 @@ const (
 
 // Part is a part of the confinement that a worker inherits.
 type Part struct {
-	Name string
-	Is   string // its state, as below; "": it needs no mention
-	Why  string // why the part is not on; for a part that is on, its name in the log
+	Name   string
+	State  string // its state, as below; "": it needs no mention
+	Reason string // why the part is not on; for a part that is on, its name in the log
 }
 
-func (p *Part) Walk(w *Walker) { w.Text(maxName, &p.Name, &p.Is, &p.Why) }
+func (p *Part) Walk(w *Walker) { w.Text(maxName, &p.Name, &p.State, &p.Reason) }
 
 // NoUserNamespace is the reason why a process lacks a part that needs a user
 // namespace.

@@ -40,12 +40,12 @@ func parseRights(oob []byte) (fds []int, err error) {
 			err = errors.New("has half a descriptor")
 			continue
 		}
-		got, perr := unix.ParseUnixRights(&list[i])
+		rights, perr := unix.ParseUnixRights(&list[i])
 		if perr != nil {
 			err = errors.New("has descriptors that can't be parsed")
 			continue
 		}
-		fds = append(fds, got...)
+		fds = append(fds, rights...)
 	}
 	return fds, err
 }

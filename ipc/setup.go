@@ -23,15 +23,15 @@ type Setup struct {
 	Log      string // as in ServiceSetup; workers don't read it
 	Settings []byte // the rest of the configuration (package work)
 
-	SchedUID   uint32   // uid of SchedUser; privsep's
-	Privileged []string // every name of root and SchedUser; privsep's
-	Requests   uint32   // concurrent requests in this worker; privsep's
-	Sockets    bool     // workers connect to UNIX sockets that authenticate a client by its user; privsep's
-	Inetd      bool     // serve one connection and exit
-	Unhurried  bool     // … at a pipe or a terminal, where a slow client does not affect others; privsep's
-	Seal       Seal     // the parent sets SealUnix
-	Audit      bool     // each change needs the auditor's permission first
-	Claims     bool     // the auditor keeps Idempotency-Keys
+	SchedUID     uint32   // uid of SchedUser; privsep's
+	Privileged   []string // every name of root and SchedUser; privsep's
+	Requests     uint32   // concurrent requests in this worker; privsep's
+	Sockets      bool     // workers connect to UNIX sockets that authenticate a client by its user; privsep's
+	Inetd        bool     // serve one connection and exit
+	LongTimeouts bool     // … at a pipe or a terminal, where a slow client does not affect others; privsep's
+	Seal         Seal     // the parent sets SealUnix
+	Audit        bool     // each change needs the auditor's permission first
+	Claims       bool     // the auditor keeps Idempotency-Keys
 }
 
 // Reach is the set of ways in which workers reach daemons.
@@ -64,7 +64,7 @@ func (s *Setup) Walk(w *Walker) {
 	w.Blob(&s.Settings, MaxMessage)
 	w.Fields(&s.SchedUID)
 	List(w, &s.Privileged, maxNames, 2, func(t *string) { w.Text(maxName, t) })
-	w.Fields(&s.Requests, &s.Sockets, &s.Inetd, &s.Unhurried, &s.Seal, &s.Audit, &s.Claims)
+	w.Fields(&s.Requests, &s.Sockets, &s.Inetd, &s.LongTimeouts, &s.Seal, &s.Audit, &s.Claims)
 }
 
 func (s *Seal) Walk(w *Walker) { Enum(w, s, "seal", 0, SealRequire|SealAudit|SealUnix|SealClaims) }

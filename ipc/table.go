@@ -24,37 +24,37 @@ type Row struct {
 func Of[T any, P interface {
 	*T
 	Message
-}](kind Kind, from, to Role, phases Phases, least, most, fds int, then Phase) Row {
-	return Row{kind, reflect.TypeFor[T]().Name(), from, to, phases, least, most, fds, then, func() Message { return P(new(T)) }}
+}](kind Kind, from, to Role, phases Phases, minSize, maxSize, fds int, then Phase) Row {
+	return Row{kind, reflect.TypeFor[T]().Name(), from, to, phases, minSize, maxSize, fds, then, func() Message { return P(new(T)) }}
 }
 
-// always has the phases in which a worker holds connections.
-var always = In(Serving, Draining)
+// connPhases has the phases in which a worker holds connections.
+var connPhases = In(Serving, Draining)
 
 // The number of a retired kind is not used again. The comment above a row
 // becomes its description in docs/MESSAGES.md. Package query has the rows for
 // channels between workers and services.
 var _ = Register(
 	// the part of the configuration that the worker needs; it has no secrets
-	Of[Setup](1, Parent, Worker, In(Initial), 36, MaxMessage-1, 0, Told),
+	Of[Setup](1, Parent, Worker, In(Initial), 36, MaxMessage-1, 0, Configured),
 	// the process attributes that the kernel must report
-	Of[Attributes](2, Parent, Worker|Services, In(Told), 33, 33+4*maxGroups+2*maxLink+maxNamespaces*(5+2*maxLink), 0, Proving),
+	Of[Attributes](2, Parent, Worker|Services, In(Configured), 33, 33+4*maxGroups+2*maxLink+maxNamespaces*(5+2*maxLink), 0, Proving),
 	// the process attributes are as expected, the sandbox is active and was tested, and the process can serve
 	Of[Ready](3, Worker|Services, Parent, In(Proving), 4, 4, 0, Serving),
 	// the process will not serve, and why
-	Of[Refused](4, Worker|Services, Parent, In(Initial, Told, Proving), 2, 2+MaxReason, 0, Over),
+	Of[Refused](4, Worker|Services, Parent, In(Initial, Configured, Proving), 2, 2+MaxReason, 0, Closed),
 	// the result of a test of the sandbox, or of closing it as the init process of a PID namespace
-	Of[Proven](104, Worker, Parent, In(Initial), 10, 10+2*maxCause, 0, Over),
+	Of[Proven](104, Worker, Parent, In(Initial), 10, 10+2*maxCause, 0, Closed),
 	// an accepted connection, to serve or to refuse, with what the kernel reports about its peer
 	Of[Connection](5, Parent, Worker, In(Serving), 31, 31+2*MaxAddress, 1, Initial),
 	// standard input and output of an inetd run, as one connection
 	Of[Streams](13, Parent, Worker|Dispatcher, In(Serving), 31, 31+2*MaxAddress, 2, Initial),
 	// asks whether the process still reads its channel
-	Of[Ping](7, Parent, Worker|Services, always, 8, 8, 0, Initial),
+	Of[Ping](7, Parent, Worker|Services, connPhases, 8, 8, 0, Initial),
 	// answers the Ping with this number
-	Of[Pong](8, Worker|Services, Parent, always, 8, 8, 0, Initial),
+	Of[Pong](8, Worker|Services, Parent, connPhases, 8, 8, 0, Initial),
 	// the part of the configuration that a service needs; it has no secrets
-	Of[ServiceSetup](32, Parent, Services, In(Initial), 16, 16+maxLog, 0, Told),
+	Of[ServiceSetup](32, Parent, Services, In(Initial), 16, 16+maxLog, 0, Configured),
 	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; an empty file stands for none
 	Of[SecretKeys](59, Parent, Keeper, In(Proving, Serving), 4, 4, 4, Initial),
 	// whether the keys are in use, or which key can't be used and why; a worker gets connections only after it has sent this
@@ -70,27 +70,27 @@ var _ = Register(
 	// whether the audit log can be written, or why not; a LogFD comes first when the file has changed
 	Of[Followed](58, Parent, Auditor|Dispatcher, In(Serving), 2, 2+MaxReason, 0, Initial),
 	// how the parent was started
-	Of[ConfigSetup](64, Parent, Config, In(Initial), 18, 18+maxPath, 0, Told),
+	Of[ConfigSetup](64, Parent, Config, In(Initial), 18, 18+maxPath, 0, Configured),
 	// an environment variable of the parent
-	Of[Variable](65, Parent, Config, In(Told), 2, 2+maxVariable, 0, Initial),
+	Of[Variable](65, Parent, Config, In(Configured), 2, 2+maxVariable, 0, Initial),
 	// asks to open a configuration file, a list of uids or the worker's program, or whether a path exists
-	Of[OpenFile](66, Config, Parent, In(Told), 3, 3+maxPath, 0, Initial),
+	Of[OpenFile](66, Config, Parent, In(Configured), 3, 3+maxPath, 0, Initial),
 	// the requested file; its owner and mode were checked
-	Of[OpenedFD](67, Parent, Config, In(Told), 0, 0, 1, Initial),
+	Of[OpenedFD](67, Parent, Config, In(Configured), 0, 0, 1, Initial),
 	// asks whether only root and the listed users can change the configuration files that were opened
-	Of[Judge](68, Config, Parent, In(Told), 4, 4+8*maxOwners, 0, Initial),
+	Of[Judge](68, Config, Parent, In(Configured), 4, 4+8*maxOwners, 0, Initial),
 	// yes, or why not
-	Of[Judgement](69, Parent, Config|Dispatcher, In(Told, Serving), 6, 6+2*maxCause, 0, Initial),
+	Of[Judgement](69, Parent, Config|Dispatcher, In(Configured, Serving), 6, 6+2*maxCause, 0, Initial),
 	// why a reload has no Plan
-	Of[NoPlan](70, Config, Parent, In(Told), 5, 5+2*maxCause, 0, Over),
+	Of[NoPlan](70, Config, Parent, In(Configured), 5, 5+2*maxCause, 0, Closed),
 	// what the parent needs from the command line, environment and configuration; after it, no more files can be requested
-	Of[Plan](71, Config, Parent, In(Told), 99, MaxMessage-1, 0, Planned),
+	Of[Plan](71, Config, Parent, In(Configured), 99, MaxMessage-1, 0, Planned),
 	// an address to listen on
 	Of[PlanListen](72, Config, Parent, In(Planned), 9, 9+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
 	// ranges of subordinate uids, in ascending order
-	Of[PlanSubuids](73, Config, Parent, In(Planned), 2, 2+12*SubuidsAtOnce, 0, Initial),
+	Of[PlanSubuids](73, Config, Parent, In(Planned), 2, 2+12*SubuidBatchSize, 0, Initial),
 	// the Setup of the workers, which ends the Plan
-	Of[PlanSetup](74, Config, Parent, In(Planned), 36, MaxMessage-1, 0, Over),
+	Of[PlanSetup](74, Config, Parent, In(Planned), 36, MaxMessage-1, 0, Closed),
 	// how this run of the gateway serves
 	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 66, MaxMessage-1, 0, Initial),
 	// a listener, for the log
@@ -102,7 +102,7 @@ var _ = Register(
 	// a generation to build; its configuration follows
 	Of[Build](83, Parent, Dispatcher, In(Serving), 7, 7, 0, Initial),
 	// ranges of subordinate uids of that generation, in ascending order
-	Of[SubuidRanges](84, Parent, Dispatcher, In(Serving), 2, 2+12*SubuidsAtOnce, 0, Initial),
+	Of[SubuidRanges](84, Parent, Dispatcher, In(Serving), 2, 2+12*SubuidBatchSize, 0, Initial),
 	// the Setup of that generation's workers, which ends its configuration
 	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 36, MaxMessage-1, 0, Initial),
 	// whether the keeper of that generation accepts its keys

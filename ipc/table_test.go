@@ -46,10 +46,10 @@ func TestTableIsSound(t *testing.T) {
 			if _, name, _ := strings.Cut(fmt.Sprintf("%T", m), "."); r.Phases == 0 || ipc.KindOf(m) != r.Kind || name != r.Name {
 				t.Fatalf("permitted in %q, reader %s of kind %d", r.Phases, name, ipc.KindOf(m))
 			}
-			if got := len(frameOf(t, least(r))) - 1; got != r.Min {
+			if got := len(frameOf(t, minMessage(r))) - 1; got != r.Min {
 				t.Errorf("the empty message has %d bytes, the protocol table says %d", got, r.Min)
 			}
-			m, again := full(r), r.New()
+			m, again := fullMessage(r), r.New()
 			frame := frameOf(t, m)
 			if got := len(frame) - 1; got > r.Max || got == r.Min && r.Min < r.Max {
 				t.Errorf("a message has %d bytes, the protocol table says %s", got, r.Size())
@@ -81,7 +81,7 @@ func TestPermit(t *testing.T) {
 		{"wrong way", ipc.KindOf(new(work.Done)), ipc.Parent, ipc.Worker, ipc.Serving, 8, 0, "may not be sent by a parent"},
 		{"too early", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Proving, 8, 0, "not permitted while proving"},
 		{"twice", ipc.KindOf(new(ipc.Ready)), ipc.Worker, ipc.Parent, ipc.Serving, 0, 0, "not permitted while serving"},
-		{"after the end", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Over, 8, 0, "not permitted while over"},
+		{"after the end", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Closed, 8, 0, "not permitted while over"},
 		{"too short", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 7, 0, "has 7 bytes, not 8"},
 		{"too long", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 9, 0, "has 9 bytes, not 8"},
 		{"descriptor missing", ipc.KindOf(new(ipc.Connection)), ipc.Parent, ipc.Worker, ipc.Serving, 31, 0, "came with 0 descriptors, not 1"},
@@ -108,7 +108,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 		(&work.Setup{Names: work.NamesSlurm << 1}).Opaque(), (&work.Setup{Content: work.ContentAccounting << 1}).Opaque(), (&work.Setup{JSON: work.NoTag + 1}).Opaque(), (&work.Setup{YAML: work.NoTag + 1}).Opaque(),
 		&ipc.Setup{Reach: ipc.ReachMunge << 1},
 		&ipc.Setup{Seal: ipc.SealClaims << 1}, &ipc.ServiceSetup{Seal: ipc.SealClaims << 1}, &ipc.Connection{}, &ipc.Streams{}, &work.Progress{ID: 1}, &work.Offence{ID: 1},
-		&work.Dial{Upstream: work.UpstreamSack + 1}, &work.DialBatch{Upstream: work.UpstreamSack + 1}, &query.Noted{Leave: query.Later + 1}, &query.Verified{Verdict: query.Outdated + 1},
+		&work.Dial{Upstream: work.UpstreamSack + 1}, &work.DialBatch{Upstream: work.UpstreamSack + 1}, &query.Noted{Decision: query.TryLater + 1}, &query.Verified{Verdict: query.Outdated + 1},
 		&query.Claimed{State: query.ClaimNotDone}, &query.Claimed{}, &query.Settle{State: query.ClaimNotDone + 1}, &query.Settle{State: query.ClaimRunning},
 	} {
 		if frame, err := ipc.Encode(m); err == nil {
@@ -123,9 +123,9 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 // protocol table permits, and that it refuses every message that it does not
 // handle.
 func TestEveryRowIsHeard(t *testing.T) {
-	heard := map[ipc.Role]map[string]bool{}
+	handled := map[ipc.Role]map[string]bool{}
 	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*", "../dispatcher", "../dispatcher/*"}, ipc.Dispatcher: {"../service", "../dispatcher", "../dispatcher/*"}, ipc.Worker: {"../worker"}, ipc.Keeper: {"../keeper"}, ipc.Config: {"../plan"}, ipc.Resolver: {"../service", "../resolver"}, ipc.Auditor: {"../service", "../auditor"}, ipc.Exporter: {"../service", "../exporter"}} {
-		heard[role] = map[string]bool{"Attributes": true} // ReceiveSetup does
+		handled[role] = map[string]bool{"Attributes": true} // ReceiveSetup does
 		var files []string
 		for _, dir := range dirs {
 			found, err := filepath.Glob(dir + "/*.go")
@@ -142,7 +142,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var receives, unheard int
+			var receives, unhandled int
 			ast.Inspect(file, func(n ast.Node) bool {
 				var types []ast.Expr
 				switch n := n.(type) {
@@ -151,30 +151,30 @@ func TestEveryRowIsHeard(t *testing.T) {
 					case "Receive":
 						receives++
 					case "Unheard":
-						unheard++
+						unhandled++
 					}
 				case *ast.CaseClause:
 					types = n.List
 				case *ast.IndexExpr: // ReceiveSetup[*ipc.Setup]
 					types = []ast.Expr{n.Index}
 				}
-				for _, one := range types {
-					if p, ok := one.(*ast.StarExpr); ok {
+				for _, expr := range types {
+					if p, ok := expr.(*ast.StarExpr); ok {
 						if s, ok := p.X.(*ast.SelectorExpr); ok && (slices.Contains([]string{"ipc", "query", "work"}, fmt.Sprint(s.X))) {
-							heard[role][s.Sel.Name] = true
+							handled[role][s.Sel.Name] = true
 						}
 					}
 				}
 				return true
 			})
-			if receives > unheard {
-				t.Errorf("%s has %d calls of Receive and %d of ipc.Unheard", name, receives, unheard)
+			if receives > unhandled {
+				t.Errorf("%s has %d calls of Receive and %d of ipc.Unheard", name, receives, unhandled)
 			}
 		}
 	}
 	for _, r := range ipc.Table() {
 		for _, role := range []ipc.Role{ipc.Parent, ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Config, ipc.Dispatcher, ipc.Exporter} {
-			if r.To.Has(role) && !heard[role][r.Name] {
+			if r.To.Has(role) && !handled[role][r.Name] {
 				t.Errorf("no %s handles %s", role, r.Name)
 			}
 		}

@@ -21,7 +21,7 @@ type Walker struct {
 	buf     []byte // the bytes written so far, or those not read yet
 	reading bool
 	err     error
-	look    func(field any, what string, least, most int) // set by tests, to describe walks and to fill messages
+	hook    func(field any, label string, lo, hi int) // set by tests, to describe walks and to fill messages
 }
 
 var (
@@ -35,8 +35,8 @@ func (w *Walker) fail(format string, args ...any) {
 	}
 }
 
-// take returns the next n bytes to read, or nil when there are fewer.
-func (w *Walker) take(n int) []byte {
+// read returns the next n bytes to read, or nil when there are fewer.
+func (w *Walker) read(n int) []byte {
 	if w.err == nil && len(w.buf) < n {
 		w.err = errShort
 	}
@@ -48,10 +48,10 @@ func (w *Walker) take(n int) []byte {
 	return b
 }
 
-// at shows a field to the test hook before it is walked.
-func (w *Walker) at(field any, what string, least, most int) {
-	if w.look != nil {
-		w.look(field, what, least, most)
+// visit shows a field to the test hook before it is walked.
+func (w *Walker) visit(field any, label string, lo, hi int) {
+	if w.hook != nil {
+		w.hook(field, label, lo, hi)
 	}
 }
 
@@ -61,8 +61,8 @@ func (w *Walker) number(v uint64, size int) uint64 {
 	if !w.reading {
 		binary.LittleEndian.PutUint64(b[:], v)
 		w.buf = append(w.buf, b[:size]...)
-	} else if got := w.take(size); got != nil {
-		copy(b[:], got)
+	} else if data := w.read(size); data != nil {
+		copy(b[:], data)
 		v = binary.LittleEndian.Uint64(b[:])
 	}
 	return v
@@ -114,35 +114,35 @@ const maxNetip = 16 + 64 + 2
 // itself. It rejects an invalid value, because the receiver would read it as a
 // network that contains every address.
 func (w *Walker) pack(v packed) {
-	w.at(v, "netip", 0, maxNetip)
-	text, _ := v.MarshalBinary()
-	n := w.count(len(text), "address", maxNetip)
+	w.visit(v, "netip", 0, maxNetip)
+	enc, _ := v.MarshalBinary()
+	n := w.count(len(enc), "address", maxNetip)
 	if !w.reading {
-		w.buf = append(w.buf, text...)
-	} else if text = w.take(n); text != nil && v.UnmarshalBinary(text) != nil {
+		w.buf = append(w.buf, enc...)
+	} else if enc = w.read(n); enc != nil && v.UnmarshalBinary(enc) != nil {
 		w.fail("has an address of %d bytes", n)
 	}
-	if again, _ := v.MarshalBinary(); w.err == nil && (!v.IsValid() || !bytes.Equal(again, text)) {
+	if canonical, _ := v.MarshalBinary(); w.err == nil && (!v.IsValid() || !bytes.Equal(canonical, enc)) {
 		w.fail("has an address that is none")
 	}
 }
 
-func (w *Walker) field(at any, what string, v uint64, size int) uint64 {
-	w.at(at, what, 0, 0)
+func (w *Walker) field(ptr any, label string, v uint64, size int) uint64 {
+	w.visit(ptr, label, 0, 0)
 	return w.number(v, size)
 }
 
 // Enum walks a number from least to most: an enumeration, or a set of bits.
-func Enum[T ~uint8 | ~uint16](w *Walker, v *T, what string, least, most T) {
-	w.at(v, what, int(least), int(most))
+func Enum[T ~uint8 | ~uint16](w *Walker, v *T, label string, lo, hi T) {
+	w.visit(v, label, int(lo), int(hi))
 	*v = T(w.number(uint64(*v), int(unsafe.Sizeof(*v))))
-	if *v < least || *v > most {
-		w.fail("has a %s that is %d", what, *v)
+	if *v < lo || *v > hi {
+		w.fail("has a %s that is %d", label, *v)
 	}
 }
 
 func (w *Walker) flag(v *bool) {
-	w.at(v, "flag", 0, 0)
+	w.visit(v, "flag", 0, 0)
 	var b uint64
 	if *v {
 		b = 1
@@ -163,9 +163,9 @@ func (w *Walker) Version() {
 
 // count writes or reads n, the number of elements that follow. It fails if n
 // exceeds limit.
-func (w *Walker) count(n int, what string, limit int) int {
+func (w *Walker) count(n int, label string, limit int) int {
 	if n = int(w.number(uint64(min(n, 1<<16-1)), 2)); n > limit {
-		w.fail("has a %s of %d, more than %d", what, n, limit)
+		w.fail("has a %s of %d, more than %d", label, n, limit)
 	}
 	return n
 }
@@ -174,10 +174,10 @@ func (w *Walker) count(n int, what string, limit int) int {
 // it.
 func (w *Walker) Text(limit int, list ...*string) {
 	for _, v := range list {
-		w.at(v, "text", 0, limit)
+		w.visit(v, "text", 0, limit)
 		if n := w.count(len(*v), "text", limit); !w.reading {
 			w.buf = append(w.buf, *v...)
-		} else if b := w.take(n); b != nil {
+		} else if b := w.read(n); b != nil {
 			*v = string(b)
 		}
 	}
@@ -185,7 +185,7 @@ func (w *Walker) Text(limit int, list ...*string) {
 
 // Bytes walks a value of a fixed length.
 func (w *Walker) Bytes(v []byte) {
-	w.at(&v[0], "bytes", 0, len(v))
+	w.visit(&v[0], "bytes", 0, len(v))
 	w.raw(v)
 }
 
@@ -193,17 +193,17 @@ func (w *Walker) Bytes(v []byte) {
 func (w *Walker) raw(v []byte) {
 	if !w.reading {
 		w.buf = append(w.buf, v...)
-	} else if b := w.take(len(v)); b != nil {
+	} else if b := w.read(len(v)); b != nil {
 		copy(v, b)
 	}
 }
 
 // Blob walks a byte slice of at most limit bytes. Its length precedes it.
 func (w *Walker) Blob(v *[]byte, limit int) {
-	w.at(v, "blob", 0, limit)
+	w.visit(v, "blob", 0, limit)
 	if n := w.count(len(*v), "blob", limit); !w.reading {
 		w.buf = append(w.buf, *v...)
-	} else if b := w.take(n); b != nil {
+	} else if b := w.read(n); b != nil {
 		*v = bytes.Clone(b)
 	}
 }
@@ -211,11 +211,11 @@ func (w *Walker) Blob(v *[]byte, limit int) {
 // List walks a count and then the elements, at most limit of them. least is the
 // size of the smallest element. List checks the count against the remaining
 // bytes, so that a few bytes can't make the reader allocate a long list.
-func List[T any](w *Walker, s *[]T, limit, least int, each func(*T)) {
-	w.at(s, "list", 0, limit)
+func List[T any](w *Walker, s *[]T, limit, minSize int, each func(*T)) {
+	w.visit(s, "list", 0, limit)
 	n := w.count(len(*s), "list", limit)
 	if w.reading && w.err == nil {
-		if n*least > len(w.buf) {
+		if n*minSize > len(w.buf) {
 			w.err = errShort
 			return
 		}

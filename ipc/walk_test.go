@@ -18,36 +18,36 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// least returns the shortest message of a row: empty texts, empty lists, and
+// minMessage returns the shortest message of a row: empty texts, empty lists, and
 // the smallest value of every other field.
-func least(r *ipc.Row) ipc.Message {
-	return ipc.Shown(r.New(), func(field any, _ string, least, _ int) {
-		if v := reflect.ValueOf(field).Elem(); (v.Kind() == reflect.Uint8 || v.Kind() == reflect.Uint16) && least > 0 {
-			v.SetUint(uint64(least))
+func minMessage(r *ipc.Row) ipc.Message {
+	return ipc.WalkFields(r.New(), func(field any, _ string, lo, _ int) {
+		if v := reflect.ValueOf(field).Elem(); (v.Kind() == reflect.Uint8 || v.Kind() == reflect.Uint16) && lo > 0 {
+			v.SetUint(uint64(lo))
 		}
 	})
 }
 
-// full returns a message of a row with a value in each field.
-func full(r *ipc.Row) ipc.Message { return filled(r.New()) }
+// fullMessage returns a message of a row with a value in each field.
+func fullMessage(r *ipc.Row) ipc.Message { return fill(r.New()) }
 
-// filled sets each field of m to a different value and returns m.
-func filled(m ipc.Message) ipc.Message {
+// fill sets each field of m to a different value and returns m.
+func fill(m ipc.Message) ipc.Message {
 	n := 0
-	return ipc.Shown(m, func(field any, what string, _, most int) {
+	return ipc.WalkFields(m, func(field any, label string, _, hi int) {
 		n++
 		switch v := reflect.ValueOf(field).Elem(); {
 		case v.Type() == reflect.TypeFor[netip.AddrPort]():
 			v.Set(reflect.ValueOf(netip.AddrPortFrom(netip.IPv6LinkLocalAllNodes().WithZone("eth0"), uint16(n))))
-		case what == "netip":
+		case label == "netip":
 			v.Set(reflect.ValueOf(netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), 32)))
-		case what == "span":
+		case label == "span":
 			v.SetInt(int64(n) * int64(time.Millisecond))
-		case what == "list":
+		case label == "list":
 			v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-		case what == "blob":
+		case label == "blob":
 			v.SetBytes([]byte{byte(n)})
-		case what == "bytes":
+		case label == "bytes":
 			v.SetUint(uint64(n))
 		case v.Kind() == reflect.Bool:
 			v.SetBool(true)
@@ -55,8 +55,8 @@ func filled(m ipc.Message) ipc.Message {
 			v.SetString(fmt.Sprint("t", n))
 		case v.CanInt():
 			v.SetInt(int64(n))
-		case most > 0:
-			v.SetUint(uint64(most))
+		case hi > 0:
+			v.SetUint(uint64(hi))
 		default:
 			v.SetUint(uint64(n))
 		}
@@ -74,8 +74,8 @@ func frameOf(t testing.TB, m ipc.Message) []byte {
 }
 
 const (
-	spelled = "testdata/table.txt"
-	source  = "ipc.go"
+	tableFile   = "testdata/table.txt"
+	versionFile = "ipc.go"
 )
 
 // TestTableVersion checks that the protocol table and the walks of the messages
@@ -83,15 +83,15 @@ const (
 func TestTableVersion(t *testing.T) {
 	var b strings.Builder
 	describe := func(m ipc.Message) {
-		ipc.Shown(m, func(field any, what string, least, most int) {
-			if what == "list" {
+		ipc.WalkFields(m, func(field any, label string, lo, hi int) {
+			if label == "list" {
 				v := reflect.ValueOf(field).Elem()
 				v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 			}
 			name, _ := nameOf(reflect.ValueOf(m).Elem(), reflect.ValueOf(field))
-			fmt.Fprintf(&b, "\t%s: %s", strings.TrimPrefix(name, "."), what)
-			if most > 0 {
-				fmt.Fprintf(&b, " %d–%d", least, most)
+			fmt.Fprintf(&b, "\t%s: %s", strings.TrimPrefix(name, "."), label)
+			if hi > 0 {
+				fmt.Fprintf(&b, " %d–%d", lo, hi)
 			}
 			b.WriteByte('\n')
 		})
@@ -104,22 +104,22 @@ func TestTableVersion(t *testing.T) {
 	describe(new(work.Setup).Opaque())
 	sum := crc32.ChecksumIEEE([]byte(b.String()))
 	if *update {
-		code, err := os.ReadFile(source)
+		code, err := os.ReadFile(versionFile)
 		if err != nil {
 			t.Fatal(err)
 		}
 		code = regexp.MustCompile(`(?m)^const tableVersion = .*$`).ReplaceAll(code, fmt.Appendf(nil, "const tableVersion = %#08x", sum))
-		if err := errors.Join(os.WriteFile(source, code, 0o644), os.WriteFile(spelled, []byte(b.String()), 0o644)); err != nil {
+		if err := errors.Join(os.WriteFile(versionFile, code, 0o644), os.WriteFile(tableFile, []byte(b.String()), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	want, err := os.ReadFile(spelled)
+	want, err := os.ReadFile(tableFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(want), b.String()); d != "" || sum != ipc.Version {
-		t.Errorf("the protocol table or a walk changed: run go test ./ipc -update, which gives it version %#08x (-%s +code):\n%s", sum, spelled, d)
+		t.Errorf("the protocol table or a walk changed: run go test ./ipc -update, which gives it version %#08x (-%s +code):\n%s", sum, tableFile, d)
 	}
 }
 

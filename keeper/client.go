@@ -64,7 +64,7 @@ func (c *client) serve() {
 			c.throttle(verifyCost)
 			answer = counts.countVerdict(c.keeper.verifyToken(msg))
 		default:
-			c.report(ipc.Unheard(m).Error())
+			c.report(ipc.Unhandled(m).Error())
 			return
 		}
 		if err := c.channel.Send(answer); err != nil {
@@ -85,7 +85,7 @@ func (c *client) throttle(cost float64) {
 func (c *client) report(reason string) {
 	c.keeper.counts.breaches.Add(1)
 	slog.Error("worker violated the protocol and is no longer served", "client", c.number, "because", reason)
-	if err := c.keeper.channel.Send(&work.Breach{Number: c.number, Reason: ipc.Refuse(reason).Reason}); err != nil {
+	if err := c.keeper.channel.Send(&work.Breach{Number: c.number, Reason: ipc.NewRefused(reason).Reason}); err != nil {
 		slog.Warn("report not sent to the parent", "client", c.number, "error", err)
 	}
 }

@@ -43,7 +43,7 @@ func (k *keeper) run() int {
 		case *work.Client:
 			err = k.admit(m.FDs[0], msg.Number)
 		default:
-			err = ipc.Unheard(msg)
+			err = ipc.Unhandled(msg)
 		}
 		if err != nil {
 			slog.Error("keeper lost its parent", "error", err)
@@ -69,13 +69,13 @@ func (k *keeper) loadKeys(m *ipc.SecretKeys, fds []int) *ipc.Kept {
 			err = checkAuthorities(files[2])
 		}
 		if err != nil {
-			return &ipc.Kept{Reason: ipc.Refuse(err.Error()).Reason}
+			return &ipc.Kept{Reason: ipc.NewRefused(err.Error()).Reason}
 		}
 		p.tls12 = m.TLS12
 	}
 	if m.Token {
-		if token, err = readTokenKey(files[3], m.Followed); err != nil {
-			return &ipc.Kept{Token: true, Reason: ipc.Refuse(err.Error()).Reason}
+		if token, err = readTokenKey(files[3], m.Current); err != nil {
+			return &ipc.Kept{Token: true, Reason: ipc.NewRefused(err.Error()).Reason}
 		}
 	}
 	if p != nil {

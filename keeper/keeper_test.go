@@ -238,7 +238,7 @@ func askSignature(t *testing.T, c *ipc.Channel, message []byte) []byte {
 // can't use one of them, it must send the reason and change no key.
 func TestKeys(t *testing.T) {
 	key, leaf := pkcs8(p256()), certificate(p256(), nextYear)
-	allKeys := ipc.SecretKeys{TLS: true, Token: true, Followed: true}
+	allKeys := ipc.SecretKeys{TLS: true, Token: true, Current: true}
 	k, _ := newTestKeeper(t)
 	c := worker(t, k, 1)
 	check := func(name string, signs bool, verdict query.Verdict) {

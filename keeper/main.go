@@ -48,7 +48,7 @@ func Main() int {
 	if err := begin(channel); err != nil {
 		slog.Error("keeper not started", "error", err)
 		if !errors.Is(err, io.EOF) {
-			_ = channel.Send(ipc.Refuse(err.Error()))
+			_ = channel.Send(ipc.NewRefused(err.Error()))
 		}
 		return 1
 	}

@@ -25,7 +25,7 @@ func mac(key, signed string) (m [32]byte) {
 // sendToken sends a key for tokens, and no private key, to k.
 func sendToken(t *testing.T, k *keeper, key string, followed bool) *ipc.Kept {
 	t.Helper()
-	return sendKeys(t, k, ipc.SecretKeys{Token: true, Followed: followed}, "", "", "", key)
+	return sendKeys(t, k, ipc.SecretKeys{Token: true, Current: followed}, "", "", "", key)
 }
 
 func askToken(t *testing.T, c *ipc.Channel, id uint64, signed string, m [32]byte) query.Verdict {

@@ -76,7 +76,7 @@ func setProxies(o *options, v string) (err error) {
 		if err != nil {
 			return errs.Wrap(err, errs.KindOf(err), "environment: SCHEDRESTD_TRUSTED_PROXIES=%s: %s", v, word)
 		}
-		o.admission.Peers = append(o.admission.Peers, uid)
+		o.admission.ProxyUIDs = append(o.admission.ProxyUIDs, uid)
 	}
 	o.admission.Proxies, err = parseNetworks("SCHEDRESTD_TRUSTED_PROXIES", v, netWords, len(words), ", or unix:USER")
 	return err

@@ -30,7 +30,7 @@ func (o *options) resolveService(schedUser string) (s ipc.Service, err error) {
 		}
 		s.HasGroup, s.GID = true, g.GID
 	}
-	s.Given = o.identityFlags()
+	s.Options = o.identityFlags()
 	return s, addPrivileged(&s, schedUser)
 }
 

@@ -63,7 +63,7 @@ func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) in
 	cmd.SetOut(out)
 	cmd.SetErr(errOut)
 	err := cmd.Execute()
-	if err != nil && start.Again {
+	if err != nil && start.Reload {
 		err = h.SendFailure(err)
 	}
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 // passed socket, the client is at standard input.
 func (o *options) runMode() mode {
 	switch {
-	case len(o.listen) > 0 || o.start.Passed:
+	case len(o.listen) > 0 || o.start.PassedSockets:
 		return listening
 	case o.start.Terminal:
 		return interactive

@@ -20,8 +20,8 @@ func TestModes(t *testing.T) {
 		want   mode
 	}{
 		{"an address", []string{":1"}, ipc.ConfigSetup{}, listening},
-		{"a socket that was passed", nil, ipc.ConfigSetup{Passed: true}, listening},
-		{"both", []string{":1"}, ipc.ConfigSetup{Passed: true, Terminal: true}, listening},
+		{"a socket that was passed", nil, ipc.ConfigSetup{PassedSockets: true}, listening},
+		{"both", []string{":1"}, ipc.ConfigSetup{PassedSockets: true, Terminal: true}, listening},
 		{"neither, and no terminal", nil, ipc.ConfigSetup{}, inetd},
 		{"neither, at a terminal", nil, ipc.ConfigSetup{Terminal: true}, interactive},
 	} {

@@ -48,7 +48,7 @@ func TestOptions(t *testing.T) {
 	}{
 		{name: "user", args: "-u nobody", got: func(c *query.WholePlan) any { return c.Service.UID }, want: uint32(65534)},
 		{name: "user, long, last one", args: "-u root --user=nobody", got: func(c *query.WholePlan) any { return c.Service.Name }, want: "nobody"},
-		{name: "group", args: "-u nobody -g 7", got: func(c *query.WholePlan) any { return []any{c.Service.GID, c.Service.Given} }, want: []any{uint32(7), "-u nobody -g 7"}},
+		{name: "group", args: "-u nobody -g 7", got: func(c *query.WholePlan) any { return []any{c.Service.GID, c.Service.Options} }, want: []any{uint32(7), "-u nobody -g 7"}},
 		{name: "neither", got: func(c *query.WholePlan) any { return c.Service.HasUser || c.Service.HasGroup }, want: false},
 		{name: "threads", args: "-t 5", got: func(c *query.WholePlan) any { return int(c.Threads) }, want: 5},
 		{name: "per source", args: "--max-per-source 5", got: func(c *query.WholePlan) any { return int(c.PerSource) }, want: 5},

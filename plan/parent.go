@@ -56,7 +56,7 @@ func (p *parent) receiveSetup() error {
 				return errs.Wrap(err, errs.Invalid, "environment: %s", name)
 			}
 		default:
-			return ipc.Unheard(m)
+			return ipc.Unhandled(m)
 		}
 		if !hasSetup {
 			return errors.New("environment received before the setup")
@@ -84,12 +84,12 @@ func (p *parent) request(question ipc.Message) (file *os.File, err error) {
 		}
 		return nil, &errs.Error{Kind: errs.Kind(answer.Class), Message: answer.Text, Hint: answer.Hint}
 	default:
-		return nil, ipc.Unheard(m)
+		return nil, ipc.Unhandled(m)
 	}
 }
 
-func (p *parent) open(kind ipc.Opening, path string) (*os.File, error) {
-	f, err := p.request(&ipc.OpenFile{What: kind, Path: path})
+func (p *parent) open(kind ipc.Purpose, path string) (*os.File, error) {
+	f, err := p.request(&ipc.OpenFile{Purpose: kind, Path: path})
 	if err == nil && f == nil {
 		err = fmt.Errorf("open %s: schedrestd sent no file", path)
 	}
@@ -101,7 +101,7 @@ func (p *parent) Open(path string) (*os.File, error) { return p.open(ipc.OpenCon
 
 // Exists implements host.
 func (p *parent) Exists(path string) bool {
-	_, err := p.request(&ipc.OpenFile{What: ipc.OpenNothing, Path: path})
+	_, err := p.request(&ipc.OpenFile{Purpose: ipc.OpenNothing, Path: path})
 	return err == nil
 }
 
@@ -124,5 +124,5 @@ func (p *parent) Send(plan *query.WholePlan) error {
 
 // SendFailure implements host.
 func (p *parent) SendFailure(err error) error {
-	return p.channel.Send(&ipc.NoPlan{Failure: ipc.Fail(err)})
+	return p.channel.Send(&ipc.NoPlan{Failure: ipc.FailureOf(err)})
 }

@@ -37,14 +37,14 @@ func newPlanner(o options, path string, errOut io.Writer) *planner {
 // plan reads the configuration and returns a Plan for it.
 func (p *planner) plan() (*query.WholePlan, error) {
 	p.level.Set(p.o.level(p.defaultLevel, nil))
-	if !p.o.start.Again {
+	if !p.o.start.Reload {
 		if p.o.verbose > maxVerbosity {
 			p.log.Warn("option -v repeated more than six times", "given", int(p.o.verbose))
 		}
 		warnUnknown(os.Environ(), p.log)
 	}
 	plan, ineffective, err := p.read()
-	if errs.KindOf(err) == errs.Denied && p.o.start.Root && p.o.start.Again {
+	if errs.KindOf(err) == errs.Denied && p.o.start.Root && p.o.start.Reload {
 		// The parent dropped CAP_DAC_OVERRIDE after it had opened the
 		// listeners.
 		return nil, &errs.Error{Kind: errs.Denied, Err: err,
@@ -58,7 +58,7 @@ func (p *planner) plan() (*query.WholePlan, error) {
 	for _, key := range staleSettings(p.o.start, plan) {
 		p.log.Warn("configuration change needs a restart", "key", key, "configuration", p.path)
 	}
-	plan.Ranges, plan.Subuids = p.o.subordinates(subuidFile, passwdFile, p.log)
+	plan.Ranges, plan.ReplaceSubuids = p.o.subordinates(subuidFile, passwdFile, p.log)
 	s := plan.Setup
 	p.log.Log(context.Background(), loglevel.Verbose, "configuration", "path", p.path, "cluster", s.Cluster,
 		"jwt", s.JWT, "local", s.Local, "data_parsers", s.Parsers, "controllers", s.Controllers, "accounting", s.Accounting)
@@ -71,10 +71,10 @@ func (p *planner) plan() (*query.WholePlan, error) {
 // staleSettings returns the settings that a reload can't apply: they have changed since
 // the start, but a running parent keeps their old values.
 func staleSettings(start ipc.ConfigSetup, plan *query.WholePlan) (list []string) {
-	if start.Again && plan.Service.SchedUID != start.SchedUID {
+	if start.Reload && plan.Service.SchedUID != start.SchedUID {
 		list = append(list, "SchedUser")
 	}
-	if start.Again && hasNetwork(plan.Listen, ipc.Unix) && plan.SocketMode != start.SocketMode {
+	if start.Reload && hasNetwork(plan.Listen, ipc.Unix) && plan.SocketMode != start.SocketMode {
 		list = append(list, "AuthAltTypes (for the mode of UNIX sockets)")
 	}
 	return list

@@ -280,7 +280,7 @@ func (o *options) parseListen(texts []string) (list []ipc.Listen, err error) {
 			return nil, err
 		}
 		l := ipc.Listen{Text: text, Network: e.Network, TLS: e.TLS, Path: e.Path}
-		if e.Network == ipc.TCP && !o.checkConfinement && !o.start.Again {
+		if e.Network == ipc.TCP && !o.checkConfinement && !o.start.Reload {
 			if l.Addresses, err = e.Addresses(); err != nil {
 				return nil, err
 			}

@@ -24,6 +24,6 @@ func shareTokenKey(t *ipc.Tokens, s ipc.Service) {
 		owner, mode, root = fmt.Sprintf("root:%d", s.SchedGroups[0]), "0440", true
 	}
 	if share := fmt.Sprintf("chown %s %s && chmod %s %[2]s", owner, guard.Quote(t.Key), mode); t.Key != "" && len(share) <= maxShare {
-		t.Share, t.Root = share, root
+		t.ShareCommand, t.RootCanRead = share, root
 	}
 }

@@ -16,11 +16,11 @@ func TestShareTokenKey(t *testing.T) {
 		service ipc.Service
 		want    ipc.Tokens
 	}{
-		"root":           {"/k", ipc.Service{}, ipc.Tokens{Key: "/k", Root: true, Share: "chown root /k && chmod 0600 /k"}},
-		"a group":        {"/k y", ipc.Service{SchedUID: 7, SchedGroups: []uint32{8, 9}, HasGroup: true, GID: 9}, ipc.Tokens{Key: "/k y", Root: true, Share: "chown root:8 '/k y' && chmod 0440 '/k y'"}},
-		"no group":       {"/k", ipc.Service{SchedUID: 7}, ipc.Tokens{Key: "/k", Share: "chown 7 /k && chmod 0600 /k"}},
-		"workers' group": {"/k", ipc.Service{SchedUID: 7, SchedGroups: []uint32{8}, HasGroup: true, GID: 8}, ipc.Tokens{Key: "/k", Share: "chown 7 /k && chmod 0600 /k"}},
-		"root's group":   {"/k", ipc.Service{SchedUID: 7, SchedGroups: []uint32{0}}, ipc.Tokens{Key: "/k", Share: "chown 7 /k && chmod 0600 /k"}},
+		"root":           {"/k", ipc.Service{}, ipc.Tokens{Key: "/k", RootCanRead: true, ShareCommand: "chown root /k && chmod 0600 /k"}},
+		"a group":        {"/k y", ipc.Service{SchedUID: 7, SchedGroups: []uint32{8, 9}, HasGroup: true, GID: 9}, ipc.Tokens{Key: "/k y", RootCanRead: true, ShareCommand: "chown root:8 '/k y' && chmod 0440 '/k y'"}},
+		"no group":       {"/k", ipc.Service{SchedUID: 7}, ipc.Tokens{Key: "/k", ShareCommand: "chown 7 /k && chmod 0600 /k"}},
+		"workers' group": {"/k", ipc.Service{SchedUID: 7, SchedGroups: []uint32{8}, HasGroup: true, GID: 8}, ipc.Tokens{Key: "/k", ShareCommand: "chown 7 /k && chmod 0600 /k"}},
+		"root's group":   {"/k", ipc.Service{SchedUID: 7, SchedGroups: []uint32{0}}, ipc.Tokens{Key: "/k", ShareCommand: "chown 7 /k && chmod 0600 /k"}},
 		"no key":         {"", ipc.Service{}, ipc.Tokens{}},
 	} {
 		got := ipc.Tokens{Key: tt.key}
@@ -29,7 +29,7 @@ func TestShareTokenKey(t *testing.T) {
 		}
 	}
 	long := ipc.Tokens{Key: "/" + strings.Repeat("k", maxShare)}
-	if shareTokenKey(&long, ipc.Service{}); long.Share != "" || long.Root {
-		t.Errorf("a command of %d bytes", len(long.Share))
+	if shareTokenKey(&long, ipc.Service{}); long.ShareCommand != "" || long.RootCanRead {
+		t.Errorf("a command of %d bytes", len(long.ShareCommand))
 	}
 }

@@ -47,7 +47,7 @@ func (m *monitor) drain() {
 		m.acceptors.Wait()
 		m.post(func() {
 			if arrivals := m.arrivalChannel.Load(); arrivals != nil {
-				_ = arrivals.End()
+				_ = arrivals.Shutdown()
 			}
 			m.send(new(ipc.Finish))
 		})
@@ -97,13 +97,13 @@ const maxPeersInTransit = 10_000
 // descriptor.
 func (m *monitor) passConn(l *listen.Listener, fd int, peer unix.Sockaddr, switches ipc.Switches) {
 	facts, err := l.PeerFacts(fd, peer)
-	a := &ipc.Arrival{Connection: facts, Elsewhere: l.Elsewhere}
+	a := &ipc.Arrival{Connection: facts, OtherNetns: l.OtherNetns}
 	switch {
 	case err != nil:
-		a.Forbidden = err.Error()
+		a.DenyReason = err.Error()
 	case switches.BecomeUser:
-		a.Forbidden = m.service.RefusalReason(facts, switches.DisableUserCheck)
-		if a.Forbidden == "" {
+		a.DenyReason = m.service.RefusalReason(facts, switches.DisableUserCheck)
+		if a.DenyReason == "" {
 			m.postAndWait(func() {
 				m.lastPeerID++
 				a.ID = m.lastPeerID
@@ -116,7 +116,7 @@ func (m *monitor) passConn(l *listen.Listener, fd int, peer unix.Sockaddr, switc
 	}
 	for {
 		if to := m.arrivalChannel.Load(); to != nil {
-			if err := to.Send(a, fd); err == nil || ipc.UnlessGone(err) != nil {
+			if err := to.Send(a, fd); err == nil || ipc.IgnoreClosed(err) != nil {
 				return // sent, or no message can carry it
 			}
 		}

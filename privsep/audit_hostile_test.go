@@ -58,7 +58,7 @@ func playAudit(part string, c *ipc.Channel, id uint64) {
 		c.Send(falseIntent)
 		for {
 			m, err := c.Receive()
-			if noted, ok := m.Message.(*query.Noted); err != nil || ok && noted.Leave == query.Granted {
+			if noted, ok := m.Message.(*query.Noted); err != nil || ok && noted.Decision == query.Granted {
 				return
 			}
 		}

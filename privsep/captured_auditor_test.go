@@ -59,7 +59,7 @@ var auditorAttacks = []serviceAttack{
 	{name: "an end that is none", frame: settleFrame(7, query.ClaimRunning), breaksProtocol: true},
 	{name: "Claim cut short", frame: zeroFrame(ipc.KindOf(new(query.Claim)), 103), breaksProtocol: true},
 	{name: "Claim with more behind it", frame: zeroFrame(ipc.KindOf(new(query.Claim)), 105), breaksProtocol: true},
-	{name: "Settle of more than the longest answer", frame: zeroFrame(ipc.KindOf(new(query.Settle)), 20+query.MaxKept), breaksProtocol: true},
+	{name: "Settle of more than the longest answer", frame: zeroFrame(ipc.KindOf(new(query.Settle)), 20+query.MaxClaimAnswer), breaksProtocol: true},
 	{name: "that it has a key (Claimed)", frame: zeroFrame(ipc.KindOf(new(query.Claimed)), 11), breaksProtocol: true},
 	{name: "that an end is kept (Settled)", frame: zeroFrame(ipc.KindOf(new(query.Settled)), 8), breaksProtocol: true},
 	{name: "a file of keys of its own (ClaimsFD)", frame: zeroFrame(ipc.KindOf(new(ipc.ClaimsFD)), 1), breaksProtocol: true},

@@ -133,7 +133,7 @@ var attacks = []attack{
 	frame("Refused, after Ready", ipc.KindOf(new(ipc.Refused)), 2, 0),
 	frame("Done of a connection that it does not hold", ipc.KindOf(new(work.Done)), 8, 0),
 	frame("Taken of a connection that it was not given", ipc.KindOf(new(work.Taken)), 8, 0),
-	{"Progress of a connection that it does not hold", func() string { return sendAndWait(&work.Progress{ID: 1 << 40, Stage: work.Resting}) }},
+	{"Progress of a connection that it does not hold", func() string { return sendAndWait(&work.Progress{ID: 1 << 40, Stage: work.Idle}) }},
 	frame("Progress that is none", ipc.KindOf(new(work.Progress)), 9, 0),
 	frame("Pong without Ping", ipc.KindOf(new(ipc.Pong)), 8, 0),
 	frame("a truncated word", ipc.KindOf(new(work.Done)), 3, 0),

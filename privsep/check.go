@@ -42,7 +42,7 @@ func Check(c Config, out *os.File) error {
 	}
 	facts := m.facts()
 	for _, p := range m.confinedSpawner.Parts() {
-		facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + p.Name, p.Is, p.Why}, "\t"))
+		facts = append(facts, strings.Join([]string{ipc.FactPart + "=" + p.Name, p.State, p.Reason}, "\t"))
 	}
 	m.onReady = func() {
 		if p := m.programs[ipc.Keeper]; m.keys.NeedsKeeper() {

@@ -121,7 +121,7 @@ func (c Config) serviceSetup() ipc.ServiceSetup {
 // dispatcherSetup returns what a dispatcher needs to know about this run.
 func (c Config) dispatcherSetup(service identity.Service) *ipc.Dispatch {
 	worker := c.defaultIdentity(service)
-	return &ipc.Dispatch{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: startLimit, Silence: pingTimeout}
+	return &ipc.Dispatch{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: startLimit, PingTimeout: pingTimeout}
 }
 
 // reread replaces the configuration with the result of Reread. The files and
@@ -132,7 +132,7 @@ func (c *Config) reread(service identity.Service) error {
 	if err != nil {
 		return err
 	}
-	if next.Subuids { // otherwise the ranges could not be read, and the previous ones stay
+	if next.ReplaceSubuids { // otherwise the ranges could not be read, and the previous ones stay
 		c.Ranges = next.Ranges
 	}
 	c.Setup, c.Secrets, c.LogLevel = next.Setup, next.Secrets, next.LogLevel

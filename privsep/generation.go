@@ -97,7 +97,7 @@ func (m *monitor) announceGeneration(g *generation, err error) {
 	m.lastKeyStamp = g.keys.Stamp
 	m.nextGeneration, m.generations[g.id], g.spawner = g, g, m.confinedSpawner
 	m.send(&ipc.Build{ID: g.id, Keeper: g.keys.NeedsKeeper() && m.inetdClient == nil, Audit: m.auditLog != nil, Resolver: true})
-	for ranges := range slices.Chunk(g.config.Ranges, ipc.SubuidsAtOnce) {
+	for ranges := range slices.Chunk(g.config.Ranges, ipc.SubuidBatchSize) {
 		m.send(&ipc.SubuidRanges{PlanSubuids: ipc.PlanSubuids{Ranges: ranges}})
 	}
 	m.send(&ipc.GenerationSetup{Setup: g.config.Setup})
@@ -119,12 +119,12 @@ func (m *monitor) handleVerdict(v *ipc.Verdict) error {
 	if v.OK {
 		g.keys.LogChanges(m.keys)
 		public, fds := g.keys.WorkerMessage()
-		public.Followed = public.Followed && m.inetdClient == nil // a run for one client follows no file
+		public.Current = public.Current && m.inetdClient == nil // a run for one client follows no file
 		m.send(public, fds...)
 		return nil
 	}
 	err := errs.New(errs.Invalid, "%s", printable.Text(v.Reason))
-	m.send(ipc.Judged(g.keys.HandleRefusal(v.Token, err, m.keys, g.requireNewCerts)))
+	m.send(ipc.NewJudgement(g.keys.HandleRefusal(v.Token, err, m.keys, g.requireNewCerts)))
 	return nil
 }
 

@@ -26,7 +26,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer client.RestoreBlocking()
-	c.Setup.Unhurried = client.Network == ipc.Stdio
+	c.Setup.LongTimeouts = client.Network == ipc.Stdio
 	if err := c.checkNumbers(); err != nil {
 		return err
 	}

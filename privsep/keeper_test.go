@@ -60,7 +60,7 @@ func playKeeper(part string) int {
 		}
 	}
 	if part == "refuses" {
-		c.Send(ipc.Refuse("no\x1bkeeper"))
+		c.Send(ipc.NewRefused("no\x1bkeeper"))
 		return 1
 	}
 	c.Send(new(ipc.Ready))

@@ -259,7 +259,7 @@ func (m *monitor) send(msg ipc.Message, fds ...int) {
 func (m *monitor) sendTo(d *dispatcherProcess, msg ipc.Message, fds ...int) {
 	if d != nil && d == m.dispatcher {
 		defer time.AfterFunc(pingTimeout, func() { d.killWithReason(notReadingReason()) }).Stop()
-		if err := ipc.UnlessGone(d.Channel.Send(msg, fds...)); err != nil {
+		if err := ipc.IgnoreClosed(d.Channel.Send(msg, fds...)); err != nil {
 			d.killWithReason(err.Error())
 		}
 	}
@@ -320,7 +320,7 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 		}
 		m.endRun(err)
 	default:
-		return ipc.Unheard(msg)
+		return ipc.Unhandled(msg)
 	}
 	return nil
 }
@@ -354,7 +354,7 @@ func (m *monitor) handleDispatcherExit(d *dispatcherProcess) {
 	}
 	for number, p := range d.processes {
 		if channel := d.auditorChannels[number]; channel != nil { // give the auditor time to write the lines that it has
-			_ = channel.End()
+			_ = channel.Shutdown()
 			time.AfterFunc(auditlog.FlushTimeout, p.Kill)
 		} else {
 			p.Kill()

@@ -21,7 +21,7 @@ import (
 func playIdle(part string, c *ipc.Channel) {
 	switch part {
 	case "offence of nothing":
-		c.Send(&work.Offence{ID: 1, What: work.WrongCredential})
+		c.Send(&work.Offence{ID: 1, Kind: work.BadCredential})
 	case "offence that is none":
 		sendRaw(ipc.KindOf(new(work.Offence)), 17, 0)
 	case "offence cut off":
@@ -38,7 +38,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 	if !strings.HasPrefix(part, "offence") && !strings.HasPrefix(part, "intent") {
 		return
 	}
-	offence := &work.Offence{ID: id, What: work.WrongCredential}
+	offence := &work.Offence{ID: id, Kind: work.BadCredential}
 	if part != "offence untaken" {
 		c.Send(&work.Taken{ID: id})
 	}
@@ -65,15 +65,15 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 		word := func(n int) string { return strings.Repeat("\n\"\\\x1b\xff\u2028", n)[:n] }
 		long := &query.Intent{ID: 1 << 63, Connection: id, Request: word(1 << 10), Forwarded: word(1 << 10), User: word(1 << 10), UID: 0, ActAs: word(1 << 10), Method: word(1 << 10), Route: word(1 << 10), Object: word(1 << 10), Fields: word(1 << 10)}
 		c = auditor
-		c.Send(long.Cut())
+		c.Send(long.Truncate())
 		for {
 			m, err := c.Receive()
-			if noted, ok := m.Message.(*query.Noted); err != nil || ok && noted.Leave == query.Granted {
+			if noted, ok := m.Message.(*query.Noted); err != nil || ok && noted.Decision == query.Granted {
 				break
 			}
 		}
 		end := &query.Outcome{ID: 1 << 63, Status: 65535, Code: word(1 << 10), Number: 1<<32 - 1, Result: word(1 << 10)}
-		c.Send(end.Cut())
+		c.Send(end.Truncate())
 	}
 }
 

@@ -190,7 +190,7 @@ func playHostile(part string) int {
 			sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 		}
 	case "progress of nothing":
-		if err := c.Send(&work.Progress{ID: 1, Stage: work.Resting}); err != nil {
+		if err := c.Send(&work.Progress{ID: 1, Stage: work.Idle}); err != nil {
 			return 9
 		}
 	case "no stage":
@@ -238,24 +238,24 @@ func playHostile(part string) int {
 				c.Send(&work.Done{ID: conn.ID})
 			}
 		case "progress untaken":
-			c.Send(&work.Progress{ID: conn.ID, Stage: work.Resting})
+			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 		case "progress of another":
 			c.Send(&work.Taken{ID: conn.ID})
-			c.Send(&work.Progress{ID: conn.ID + 1, Stage: work.Resting})
+			c.Send(&work.Progress{ID: conn.ID + 1, Stage: work.Idle})
 		case "progress twice":
 			c.Send(&work.Taken{ID: conn.ID})
 			for range 2 {
-				c.Send(&work.Progress{ID: conn.ID, Stage: work.Resting})
+				c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 			}
 		case "progress after done":
 			unix.Close(m.FDs[0])
 			c.Send(&work.Taken{ID: conn.ID})
 			c.Send(&work.Done{ID: conn.ID})
-			c.Send(&work.Progress{ID: conn.ID, Stage: work.Resting})
+			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 		case "progress without end":
 			c.Send(&work.Taken{ID: conn.ID})
 			for {
-				for _, stage := range []work.Stage{work.Resting, work.Waiting} {
+				for _, stage := range []work.Stage{work.Idle, work.Waiting} {
 					if c.Send(&work.Progress{ID: conn.ID, Stage: stage}) != nil {
 						return 0
 					}
@@ -263,7 +263,7 @@ func playHostile(part string) int {
 			}
 		case "gives no way": // reports its connection idle, and does not close it
 			c.Send(&work.Taken{ID: conn.ID})
-			c.Send(&work.Progress{ID: conn.ID, Stage: work.Resting})
+			c.Send(&work.Progress{ID: conn.ID, Stage: work.Idle})
 		case "done of another":
 			c.Send(&work.Done{ID: conn.ID + 1})
 		case "lingers": // and makes the parent close the socket last

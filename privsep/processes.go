@@ -27,7 +27,7 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.Start) error {
 	}
 	child, err := m.startProcess(g, r)
 	if err != nil {
-		m.send(&ipc.Unstarted{Number: r.Number, Failure: ipc.Fail(err)})
+		m.send(&ipc.Unstarted{Number: r.Number, Failure: ipc.FailureOf(err)})
 		return nil
 	}
 	d.processes[r.Number] = child.Process
@@ -47,8 +47,8 @@ func (m *monitor) handleStart(d *dispatcherProcess, r *ipc.Start) error {
 // handOverProcess sends the dispatcher the channel to a process and the reading end of
 // the process's log. It reports to the dispatcher when the process has exited.
 func (m *monitor) handOverProcess(d *dispatcherProcess, number uint32, child *spawn.Child) {
-	_ = child.Channel.Pass(func(channel int) error {
-		m.sendTo(d, &ipc.Started{Number: number, PID: uint32(child.PID), UID: child.UID, GID: child.GID, Foreign: child.Foreign}, channel, int(child.Log.Fd()))
+	_ = child.Channel.WithFD(func(channel int) error {
+		m.sendTo(d, &ipc.Started{Number: number, PID: uint32(child.PID), UID: child.UID, GID: child.GID, OwnUserns: child.Foreign}, channel, int(child.Log.Fd()))
 		return nil
 	})
 	child.Log.Close()
@@ -88,11 +88,11 @@ func (m *monitor) startProcess(g *generation, r *ipc.Start) (child *spawn.Child,
 	child, err = m.startConfined(p, p.Identity, spec, &setup)
 	if err == nil && r.Role == ipc.Keeper {
 		secret, fds := g.keys.KeeperMessage()
-		err = ipc.UnlessGone(child.Channel.TrySend(secret, fds...))
+		err = ipc.IgnoreClosed(child.Channel.TrySend(secret, fds...))
 	}
 	if err == nil && r.Role == ipc.Exporter {
 		for _, l := range m.metricsListeners {
-			err = errors.Join(err, ipc.UnlessGone(child.Channel.TrySend(new(ipc.MetricsFD), l.FD())))
+			err = errors.Join(err, ipc.IgnoreClosed(child.Channel.TrySend(new(ipc.MetricsFD), l.FD())))
 		}
 	}
 	return child, err

@@ -41,7 +41,7 @@ func playResolver(part string) int {
 		}
 	}
 	if part == "refuses" {
-		c.Send(ipc.Refuse("no\x1bresolver"))
+		c.Send(ipc.NewRefused("no\x1bresolver"))
 		return 1
 	}
 	c.Send(new(ipc.Ready))
@@ -149,7 +149,7 @@ func (anyNameResolver) Counters() []any { return nil }
 func (anyNameResolver) Close() {}
 
 func nameOf(q *work.Lookup) *work.LookupResult {
-	return &work.LookupResult{ID: q.ID, Sure: true, Name: fmt.Sprint("user", q.Number)}
+	return &work.LookupResult{ID: q.ID, Available: true, Name: fmt.Sprint("user", q.Number)}
 }
 
 // TestVisitNames checks that an inetd run has a resolver.

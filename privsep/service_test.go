@@ -19,12 +19,12 @@ func identityOf(user, group, sched string) (s ipc.Service) {
 	if user != "" {
 		u, _, err := nss.ParseUser(user)
 		must(err)
-		s.HasUser, s.HasGroup, s.Name, s.UID, s.GID, s.Given = true, true, u.String(), u.UID, u.GID, "-u "+user
+		s.HasUser, s.HasGroup, s.Name, s.UID, s.GID, s.Options = true, true, u.String(), u.UID, u.GID, "-u "+user
 	}
 	if group != "" {
 		g, err := nss.ParseGroup(group)
 		must(err)
-		s.HasGroup, s.GID, s.Given = true, g.GID, s.Given+" -g "+group
+		s.HasGroup, s.GID, s.Options = true, g.GID, s.Options+" -g "+group
 	}
 	if sched != "" {
 		u, _, err := nss.ParseUser(sched)

@@ -34,7 +34,7 @@ func newPage(out io.Writer, options ipc.Seal, sealed security.Sandbox, facts []s
 		if key == ipc.FactPart {
 			fields := strings.SplitN(value+"\t\t", "\t", 4)
 			if fields[1] != "" {
-				p.parts = append(p.parts, ipc.Part{Name: fields[0], Is: fields[1], Why: fields[2]})
+				p.parts = append(p.parts, ipc.Part{Name: fields[0], State: fields[1], Reason: fields[2]})
 			}
 			continue
 		}
@@ -49,13 +49,13 @@ func (p *page) has(fact string) bool { _, ok := p.facts[fact]; return ok }
 // partsOn reports whether all of these parts are on.
 func (p *page) partsOn(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
-		return !slices.ContainsFunc(p.parts, func(part ipc.Part) bool { return part.Name == name && part.Is == ipc.PartOn })
+		return !slices.ContainsFunc(p.parts, func(part ipc.Part) bool { return part.Name == name && part.State == ipc.PartOn })
 	})
 }
 
 // anyPart reports whether any part has the given state.
 func (p *page) anyPart(state string) bool {
-	return slices.ContainsFunc(p.parts, func(part ipc.Part) bool { return part.Is == state })
+	return slices.ContainsFunc(p.parts, func(part ipc.Part) bool { return part.State == state })
 }
 
 func (p *page) printf(format string, args ...any) { fmt.Fprintf(p.out, format, args...) }
@@ -103,17 +103,17 @@ func (p *page) writeTable() {
 		row(ownIDs, "on", p.facts[ipc.FactName])
 	}
 	for _, part := range p.parts {
-		switch part.Is {
+		switch part.State {
 		case ipc.PartOn:
-			row(part.Name, "on", part.Why)
+			row(part.Name, "on", part.Reason)
 		case ipc.PartUnpermitted, ipc.PartOfRoot:
-			row(part.Name, "off", part.Why+": requires a start as root")
+			row(part.Name, "off", part.Reason+": requires a start as root")
 		case ipc.PartOff:
-			row(part.Name, "off", "switched off: "+part.Why)
-			p.problems = append(p.problems, part.Name+" is off: "+part.Why)
+			row(part.Name, "off", "switched off: "+part.Reason)
+			p.problems = append(p.problems, part.Name+" is off: "+part.Reason)
 		case ipc.PartMissing:
-			row(part.Name, "off", part.Why)
-			p.problems = append(p.problems, part.Name+" is off: "+part.Why)
+			row(part.Name, "off", part.Reason)
+			p.problems = append(p.problems, part.Name+" is off: "+part.Reason)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (p *page) escapes() []string {
 	}
 	add(!isolated, "the machine's files, through a hole in the filter%s: it does not have its own root and /proc", suffix)
 	for _, part := range p.parts {
-		add(escapesByPart[part.Name] != "" && part.Is != ipc.PartOn, "%s", escapesByPart[part.Name])
+		add(escapesByPart[part.Name] != "" && part.State != ipc.PartOn, "%s", escapesByPart[part.Name])
 	}
 	add(sockets, "any address, by reconnecting a multipath TCP connection, where a socket unit has SocketProtocol=mptcp; no version of Landlock restricts that")
 	becomeUser, isRoot := p.has(ipc.FactBecome), p.has(ipc.FactRoot)
@@ -244,17 +244,17 @@ func (p *page) hint() string {
 func (p *page) remedy() string {
 	noNamespaces, hasGroups, reason := false, false, ""
 	for _, part := range p.parts {
-		if part.Is == ipc.PartOn || part.Is == ipc.PartOff {
+		if part.State == ipc.PartOn || part.State == ipc.PartOff {
 			continue
 		}
 		switch {
-		case part.Is == ipc.PartOfRoot:
+		case part.State == ipc.PartOfRoot:
 			hasGroups = true
 		case !strings.HasPrefix(part.Name, confinement.Landlock) && part.Name != confinement.CallFilter:
 			noNamespaces = true
 		}
 		if part.Name == "user namespace" {
-			reason = part.Why
+			reason = part.Reason
 		}
 	}
 	if !noNamespaces && !hasGroups {

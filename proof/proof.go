@@ -65,7 +65,7 @@ func Report(channel *ipc.Channel, try func() (security.Sandbox, error)) int {
 	sealed, err := try()
 	m := ipc.Proven{OK: err == nil, Sealed: ipc.Ready(sealed)}
 	if err != nil {
-		m.Failure = ipc.Fail(err)
+		m.Failure = ipc.FailureOf(err)
 	}
 	if sendErr := channel.Send(&m); sendErr != nil || err != nil {
 		return 1

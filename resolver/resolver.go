@@ -93,7 +93,7 @@ func (r *resolver) Serve(c *service.Client) {
 // lookupResult returns the answer to q.
 func lookupResult(q *work.Lookup, ask func(question) (answer, error)) *work.LookupResult {
 	a, err := ask(question{q.Group, q.Number, q.Name})
-	return &work.LookupResult{ID: q.ID, Sure: err == nil, Name: a.text, Number: a.number}
+	return &work.LookupResult{ID: q.ID, Available: err == nil, Name: a.text, Number: a.number}
 }
 
 // confine removes all rights that getent does not need.

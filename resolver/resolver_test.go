@@ -78,7 +78,7 @@ func TestAnswers(t *testing.T) {
 	}
 	for _, c := range []*ipc.Channel{parent, honest} {
 		must(t, c.Send(&work.Lookup{ID: 5, Number: 7}))
-		if k, ok := receive(t, c).(*work.LookupResult); !ok || k.ID != 5 || !k.Sure || k.Name != "alice" {
+		if k, ok := receive(t, c).(*work.LookupResult); !ok || k.ID != 5 || !k.Available || k.Name != "alice" {
 			t.Errorf("answered %+v", k)
 		}
 	}

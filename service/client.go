@@ -57,7 +57,7 @@ func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error))
 		}
 		handled, err := handle(m.Message)
 		if !handled {
-			err = ipc.Unheard(m)
+			err = ipc.Unhandled(m)
 		}
 		if err != nil {
 			c.reportViolation(err)
@@ -77,7 +77,7 @@ func (c *Client) Answer(m ipc.Message) {
 // reportViolation asks the dispatcher to have the worker killed.
 func (c *Client) reportViolation(violation error) {
 	slog.Error("worker violated the protocol and is no longer served", "client", c.Number, "because", violation)
-	if err := c.parent.Send(&work.Breach{Number: c.Number, Reason: ipc.Refuse(violation.Error()).Reason}); err != nil {
+	if err := c.parent.Send(&work.Breach{Number: c.Number, Reason: ipc.NewRefused(violation.Error()).Reason}); err != nil {
 		slog.Warn("report not sent to the parent", "client", c.Number, "error", err)
 	}
 }

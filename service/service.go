@@ -69,7 +69,7 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 	if err := setUp(role, parent, confine); err != nil {
 		slog.Error(role.String()+" does not serve", "error", err)
 		if !errors.Is(err, io.EOF) {
-			_ = parent.Send(ipc.Refuse(err.Error()))
+			_ = parent.Send(ipc.NewRefused(err.Error()))
 		}
 		return 1
 	}
@@ -127,7 +127,7 @@ func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 		default:
 			var handled bool
 			if handled, err = s.Handle(m); !handled {
-				err = ipc.Unheard(msg)
+				err = ipc.Unhandled(msg)
 			}
 		}
 		if errors.Is(err, io.EOF) {

@@ -67,10 +67,10 @@ func (c *auditClient) intend(ctx context.Context, change handlers.Change) (func(
 		if !ok {
 			return nil, errUnrecorded
 		}
-		switch noted.Leave {
+		switch noted.Decision {
 		case query.Granted:
 			return func(r handlers.Result) { report(sentOn, number, r) }, nil
-		case query.Withheld:
+		case query.Denied:
 			return nil, errUnrecorded
 		}
 		select {
@@ -90,14 +90,14 @@ func intent(number, connection uint64, change handlers.Change) *query.Intent {
 	if change.Local {
 		m.UID = change.UID
 	}
-	return m.Cut()
+	return m.Truncate()
 }
 
 // report sends the outcome of a change. If sending fails, the auditor has
 // exited, and the audit log has only the intent.
 func report(l *link, number uint64, r handlers.Result) {
 	m := &query.Outcome{ID: number, Status: uint16(r.Status), Code: r.Code, Number: r.Number, Result: r.Objects}
-	_ = l.channel.Send(m.Cut())
+	_ = l.channel.Send(m.Truncate())
 }
 
 // decline reports to the auditor that a change was not made: the permission for
@@ -106,7 +106,7 @@ func report(l *link, number uint64, r handlers.Result) {
 func decline(l *link, m ipc.Message) {
 	switch m := m.(type) {
 	case *query.Noted:
-		if m.Leave == query.Granted {
+		if m.Decision == query.Granted {
 			report(l, m.ID, handlers.Result{Status: 503, Code: "not_made"})
 		}
 	case *query.Claimed:

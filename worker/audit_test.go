@@ -37,7 +37,7 @@ func newAuditPair(t *testing.T) (*auditClient, *ipc.Channel) {
 // a new number, and reports one outcome with the new number. Without permission
 // no change is made.
 func TestChangesWait(t *testing.T) {
-	leaves := []query.Leave{query.Later, query.Later, query.Granted, query.Withheld}
+	leaves := []query.Decision{query.TryLater, query.TryLater, query.Granted, query.Denied}
 	c, auditor := newAuditPair(t)
 	var mu sync.Mutex // guards asked
 	var intents []uint64
@@ -54,7 +54,7 @@ func TestChangesWait(t *testing.T) {
 				intents = append(intents, m.ID)
 				leave := leaves[len(intents)-1]
 				mu.Unlock()
-				_ = auditor.Send(&query.Noted{ID: m.ID, Leave: leave})
+				_ = auditor.Send(&query.Noted{ID: m.ID, Decision: leave})
 			case *query.Outcome:
 				outcomes <- m.ID
 			}
@@ -73,7 +73,7 @@ func TestChangesWait(t *testing.T) {
 	if _, err := c.Intend(ctx, handlers.Change{}); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("without leave: %v", err)
 	}
-	must(t, auditor.Send(&query.Noted{ID: 99, Leave: query.Granted})) // no request waits for this permission, so the worker must decline it
+	must(t, auditor.Send(&query.Noted{ID: 99, Decision: query.Granted})) // no request waits for this permission, so the worker must decline it
 	if id := <-outcomes; id != 99 {
 		t.Errorf("told %d", id)
 	}
@@ -91,7 +91,7 @@ func TestLateLeave(t *testing.T) {
 			var id uint64
 			send := func(ipc.Message, ...int) error {
 				time.Sleep(intentTimeout)
-				if answer := (&query.Noted{ID: id, Leave: query.Granted}); !l.pending.answer(id, answer) {
+				if answer := (&query.Noted{ID: id, Decision: query.Granted}); !l.pending.answer(id, answer) {
 					l.handleLate(answer)
 				}
 				return nil

@@ -140,7 +140,7 @@ func (e *Broker) lookup(ctx context.Context, q work.Lookup) (*work.LookupResult,
 		return nil, err
 	}
 	result, ok := m.(*work.LookupResult)
-	if !ok || !result.Sure {
+	if !ok || !result.Available {
 		return nil, errNoUserDatabase
 	}
 	return result, nil

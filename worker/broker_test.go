@@ -183,9 +183,9 @@ func TestBrokerNames(t *testing.T) {
 	e := brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
 		case q.Number == 1 && !q.Group:
-			return &work.LookupResult{ID: q.ID, Sure: true, Name: "alice"}
+			return &work.LookupResult{ID: q.ID, Available: true, Name: "alice"}
 		case q.Number == 2:
-			return &work.LookupResult{ID: q.ID, Sure: true}
+			return &work.LookupResult{ID: q.ID, Available: true}
 		}
 		return &work.LookupResult{ID: q.ID}
 	})
@@ -211,15 +211,15 @@ func TestBrokerNumbers(t *testing.T) {
 	u := newUsers(brokerWithResolver(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
 		case q.Name == "alice" && !q.Group:
-			return &work.LookupResult{ID: q.ID, Sure: true, Number: 20001}
+			return &work.LookupResult{ID: q.ID, Available: true, Number: 20001}
 		case q.Name == "lab" && q.Group:
-			return &work.LookupResult{ID: q.ID, Sure: true, Number: 7}
+			return &work.LookupResult{ID: q.ID, Available: true, Number: 7}
 		case q.Name == "slow":
 			return &work.LookupResult{ID: q.ID}
 		case q.Name == "" || len(q.Name) > 255:
 			t.Errorf("the resolver was asked for %q", q.Name)
 		}
-		return &work.LookupResult{ID: q.ID, Sure: true, Number: ipc.NoID}
+		return &work.LookupResult{ID: q.ID, Available: true, Number: ipc.NoID}
 	}))
 	ctx := context.Background()
 	if id, err := u.UserID(ctx, "alice"); id != 20001 || err != nil {
@@ -252,7 +252,7 @@ func TestOwnName(t *testing.T) {
 		if lookups.Add(1) == 1 {
 			return &work.LookupResult{ID: q.ID}
 		}
-		return &work.LookupResult{ID: q.ID, Sure: true, Name: "alice"}
+		return &work.LookupResult{ID: q.ID, Available: true, Name: "alice"}
 	}).ownName(7)
 	for i, want := range []string{"", "alice", "alice"} {
 		if got := name(); got != want {

@@ -24,7 +24,7 @@ const (
 
 // This constant compiles only if the longest answer that package handlers
 // stores fits into a message.
-const _ = uint(query.MaxKept - handlers.MaxKept)
+const _ = uint(query.MaxClaimAnswer - handlers.MaxKept)
 
 // Claim implements handlers.Keys. It keeps waiting when the client disconnects,
 // because every granted claim must be settled.

@@ -74,15 +74,15 @@ func isGarbled(err error) bool {
 // health checks of load balancers cause such connections. An alert from the
 // client is not an offence either: usually the client does not trust our
 // certificate.
-func handshakeOffence(err error) (offence work.Wrong, found bool) {
+func handshakeOffence(err error) (offence work.OffenceKind, found bool) {
 	if isGarbled(err) {
-		return work.WrongRequest, true
+		return work.BadRequest, true
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok { // the client's certificate has expired or is not trusted
-		return work.WrongCredential, true
+		return work.BadCredential, true
 	}
 	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return 0, false
 	}
-	return work.WrongRequest, true
+	return work.BadRequest, true
 }

@@ -23,15 +23,15 @@ import (
 // uses TLS unless config is nil. The result is the list of offences that are
 // reported until the connection is closed. patience limits the time for a
 // handshake and for a header.
-func collectOffences(t *testing.T, patience time.Duration, config *tls.Config, act func(net.Conn)) (offences []work.Wrong) {
+func collectOffences(t *testing.T, patience time.Duration, config *tls.Config, act func(net.Conn)) (offences []work.OffenceKind) {
 	t.Helper()
 	limits := testLimits
 	limits.ReadHeader = patience
 	st := newTestServer(t, work.Setup{Limits: limits, Admission: testAdmission}, nil)
-	reports, closed := make(chan work.Wrong, 1000), make(chan struct{})
+	reports, closed := make(chan work.OffenceKind, 1000), make(chan struct{})
 	st.tracker.send = func(m ipc.Message) error {
 		if o, ok := m.(*work.Offence); ok {
-			reports <- o.What
+			reports <- o.Kind
 		}
 		return nil
 	}
@@ -128,12 +128,12 @@ func TestOffences(t *testing.T) {
 	// may be answered in any order.
 	ended := func(stream byte) string { return "\x00\x01\x00\x00\x00" + string(rune(stream)) }
 
-	request, credential := []work.Wrong{work.WrongRequest}, []work.Wrong{work.WrongCredential}
+	request, credential := []work.OffenceKind{work.BadRequest}, []work.OffenceKind{work.BadCredential}
 	for _, tt := range []struct {
 		name   string
 		config *tls.Config
 		act    func(net.Conn)
-		want   []work.Wrong
+		want   []work.OffenceKind
 	}{
 		{"comes and goes", nil, func(net.Conn) {}, nil},
 		{"a request", nil, sends("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", ""), nil},
@@ -211,10 +211,10 @@ func TestOffences(t *testing.T) {
 func TestRefusedByNetHTTP(t *testing.T) {
 	st := newTestServer(t, work.Setup{Admission: testAdmission}, nil)
 	st.http.MaxHeaderBytes = 1 // net/http adds 4096 to this limit
-	reports, closed := make(chan work.Wrong, 10), make(chan bool)
+	reports, closed := make(chan work.OffenceKind, 10), make(chan bool)
 	st.tracker.send = func(m ipc.Message) error {
 		if o, ok := m.(*work.Offence); ok {
-			reports <- o.What
+			reports <- o.Kind
 		}
 		return nil
 	}
@@ -225,7 +225,7 @@ func TestRefusedByNetHTTP(t *testing.T) {
 	go st.queue.put(st.badRequests.wrap(c, c.peer))
 	sends("GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 6<<10)+"\r\n\r\n", "")(client)
 	<-closed
-	if offence := <-reports; offence != work.WrongRequest {
+	if offence := <-reports; offence != work.BadRequest {
 		t.Errorf("the dispatcher receives %v", offence)
 	}
 }

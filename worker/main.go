@@ -68,7 +68,7 @@ func Main(build Build) int {
 	if err != nil {
 		slog.Error("worker not started", "error", err)
 		if !errors.Is(err, io.EOF) {
-			_ = channel.Send(ipc.Refuse(reason(err)))
+			_ = channel.Send(ipc.NewRefused(reason(err)))
 		}
 		return 1
 	}

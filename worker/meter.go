@@ -176,7 +176,7 @@ func observeCalls(accounting bool) func(message.Type) func(client.Outcome) {
 
 // failures maps outcomes to their labels.
 var failures = map[client.Outcome]int{
-	client.Unreachable: table.Unreachable, client.TimedOut: table.Timeout, client.Broken: table.Broken, client.Refused: table.Refused, client.Unmade: table.Other,
+	client.Unreachable: table.Unreachable, client.TimedOut: table.Timeout, client.Broken: table.Broken, client.Refused: table.Refused, client.NotCreated: table.Other,
 }
 
 // countRequests counts the requests that handler is answering.

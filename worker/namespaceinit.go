@@ -51,7 +51,7 @@ func NamespaceInit(options string) int {
 		return status
 	}
 	if r, err := channel.Receive(); err == nil {
-		fmt.Fprintln(os.Stderr, ipc.Unheard(r.Message))
+		fmt.Fprintln(os.Stderr, ipc.Unhandled(r.Message))
 		return 1
 	}
 	return 0

@@ -62,9 +62,7 @@ func newOffences(a work.Admission, w *connTracker, counts *counters) *offences {
 }
 
 // reportMalformed reports that the client of connection id sent malformed input.
-func (o *offences) reportMalformed(id uint64) {
-	o.report(&work.Offence{ID: id, What: work.WrongRequest})
-}
+func (o *offences) reportMalformed(id uint64) { o.report(&work.Offence{ID: id, Kind: work.BadRequest}) }
 
 // reportStalled reports that the client of connection id read nothing of an answer
 // while other clients waited for the place of its request.
@@ -79,7 +77,7 @@ func (o *offences) reportHandshake(id uint64, err error) {
 	if !found {
 		return
 	}
-	m := &work.Offence{ID: id, What: offence}
+	m := &work.Offence{ID: id, Kind: offence}
 	if certErr, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && len(certErr.UnverifiedCertificates) > 0 {
 		m.Credential = auth.CertificateHash(certErr.UnverifiedCertificates[0].Raw)
 		if !o.isNew(m.Credential) {
@@ -145,7 +143,7 @@ func (o *offences) recordUnauthenticated(r *http.Request, c *connState) {
 		return
 	}
 	if c != nil && !o.isFromProxy(r) {
-		o.report(&work.Offence{ID: c.id, What: work.WrongCredential, Credential: rejected.Hash})
+		o.report(&work.Offence{ID: c.id, Kind: work.BadCredential, Credential: rejected.Hash})
 	}
 }
 
@@ -179,7 +177,7 @@ func (o *offences) mayLog() bool {
 func (o *offences) isFromProxy(r *http.Request) bool {
 	peer, ok := auth.PeerFrom(r.Context())
 	addrPort, _ := netip.ParseAddrPort(peer.Addr)
-	return ok && o.admission.Speaks(addrPort.Addr().Unmap(), peer.UID)
+	return ok && o.admission.IsProxy(addrPort.Addr().Unmap(), peer.UID)
 }
 
 // maxHops limits the number of addresses in X-Forwarded-For that are examined.
@@ -189,7 +187,7 @@ const maxHops = 16
 // value if there is no such source, or the source is exempt.
 func (o *offences) proxiedSource(r *http.Request) netip.Addr {
 	addr := o.forwardedFor(r)
-	if !addr.IsValid() || o.admission.Exempts(addr) {
+	if !addr.IsValid() || o.admission.IsExempt(addr) {
 		return netip.Addr{}
 	}
 	return penalty.ClientAddr(addr)
@@ -229,7 +227,7 @@ func (o *offences) forwardedFor(r *http.Request) netip.Addr {
 		switch {
 		case !ok:
 			return netip.Addr{}
-		case !o.admission.Speaks(addr, ipc.NoID):
+		case !o.admission.IsProxy(addr, ipc.NoID):
 			return addr.Unmap().WithZone("")
 		case i < 0:
 			return netip.Addr{}

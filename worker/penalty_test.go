@@ -28,7 +28,7 @@ func ipcRate(rate, burst uint32) work.Admission { return work.Admission{Rate: ra
 
 var testAdmission = work.Admission{Auth: time.Second, Malformed: time.Second, Threshold: 3 * time.Second,
 	Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:f::/48")},
-	Exempt:  []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, Peers: []uint32{13}}
+	Exempt:  []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, ProxyUIDs: []uint32{13}}
 
 // requestFrom returns a request from addr. Each string in forwarded becomes an
 // X-Forwarded-For header of the request.

@@ -154,7 +154,7 @@ func (s *server) handleMessages() {
 		}
 		switch msg := m.Message.(type) {
 		case *ipc.Connection:
-			if msg.Refuse != 0 {
+			if msg.RefuseStatus != 0 {
 				s.refuseConn(m.FDs[0], msg)
 			} else {
 				s.queueConn(m.FDs[0], msg)
@@ -182,7 +182,7 @@ func (s *server) handleMessages() {
 		case *work.Drain:
 			go s.shutdown()
 		default:
-			err = ipc.Unheard(msg)
+			err = ipc.Unhandled(msg)
 		}
 		if err != nil {
 			slog.Error("worker lost its parent", "error", err)
@@ -216,8 +216,8 @@ func (s *server) loadKeys(m *work.Keys, fds []int) *ipc.Kept {
 		files = append(files, f)
 	}
 	s.tlsServer.load(m, files[0], files[1])
-	if err := s.tokens.load(files[2], m.Followed); err != nil {
-		return &ipc.Kept{Token: true, Reason: ipc.Refuse(err.Error()).Reason}
+	if err := s.tokens.load(files[2], m.Current); err != nil {
+		return &ipc.Kept{Token: true, Reason: ipc.NewRefused(err.Error()).Reason}
 	}
 	return &ipc.Kept{OK: true}
 }

@@ -69,7 +69,7 @@ func (r *remoteService) listen(l *link) {
 		case *query.Settled:
 			l.pending.answer(answer.ID, answer)
 		default:
-			err = ipc.Unheard(answer)
+			err = ipc.Unhandled(answer)
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {

@@ -132,7 +132,7 @@ func (s *server) connStateChanged(outer net.Conn, state http.ConnState) {
 			raw.restore()
 		}
 		if c := s.tracker.lookup(idOf(outer)); c != nil {
-			s.tracker.updateStage(c, work.Resting)
+			s.tracker.updateStage(c, work.Idle)
 		}
 	}
 }

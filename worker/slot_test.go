@@ -136,14 +136,14 @@ func TestTrackerReportsWhatLasts(t *testing.T) {
 	for range 10 { // the connection is busy
 		stage(work.Answering)
 		expect(reportDelay / 4)
-		stage(work.Resting)
+		stage(work.Idle)
 		expect(reportDelay / 4)
 	}
-	expect(reportDelay, work.Resting)
+	expect(reportDelay, work.Idle)
 	expect(reportDelay)
 	stage(work.Answering)
 	expect(reportDelay, work.Answering)
-	stage(work.Resting)
+	stage(work.Idle)
 	w.recordClose(1)
 	w.recordClose(1)
 	expect(time.Hour)

@@ -59,10 +59,10 @@ func TestBrokenStream(t *testing.T) {
 // another request waits. This must count as an offence of the client.
 func TestClosedWindow(t *testing.T) {
 	st := newTestServer(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: testLimits, Admission: testAdmission}, nil)
-	reports := make(chan work.Wrong, 10)
+	reports := make(chan work.OffenceKind, 10)
 	st.tracker.send = func(m ipc.Message) error {
 		if o, ok := m.(*work.Offence); ok {
-			reports <- o.What
+			reports <- o.Kind
 		}
 		return nil
 	}
@@ -78,7 +78,7 @@ func TestClosedWindow(t *testing.T) {
 	awaitFrame(t, tlsConn, resetFrame)
 	select {
 	case offence := <-reports:
-		if offence != work.WrongRequest {
+		if offence != work.BadRequest {
 			t.Errorf("the dispatcher receives %v", offence)
 		}
 	case <-time.After(time.Minute):

@@ -95,10 +95,10 @@ func TestKeys(t *testing.T) {
 		tls           bool
 		good, foreign auth.Answer
 	}{
-		{"all", work.Keys{PublicKeys: ipc.PublicKeys{TLS: true, Authorities: true, Followed: true}}, [3]string{string(text), string(text), setOf(oneRSA())}, true, auth.Good, auth.Bad},
+		{"all", work.Keys{PublicKeys: ipc.PublicKeys{TLS: true, Authorities: true, Current: true}}, [3]string{string(text), string(text), setOf(oneRSA())}, true, auth.Good, auth.Bad},
 		{"no TLS", work.Keys{}, [3]string{"", "", setOf(oneRSA())}, false, auth.Good, auth.Unknown},
-		{"no key set", work.Keys{PublicKeys: ipc.PublicKeys{TLS: true, Followed: true}}, [3]string{string(text)}, true, auth.Unknown, auth.Unknown},
-		{"none", work.Keys{PublicKeys: ipc.PublicKeys{Followed: true}}, [3]string{}, false, auth.Unknown, auth.Unknown},
+		{"no key set", work.Keys{PublicKeys: ipc.PublicKeys{TLS: true, Current: true}}, [3]string{string(text)}, true, auth.Unknown, auth.Unknown},
+		{"none", work.Keys{PublicKeys: ipc.PublicKeys{Current: true}}, [3]string{}, false, auth.Unknown, auth.Unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			st := newTestServer(t, work.Setup{}, nil)

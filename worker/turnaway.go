@@ -27,7 +27,7 @@ var refusedText = map[int]struct {
 // refuses, or nil if there is no answer with the status in m. The answer is
 // HTTP/1.1, because no part of a request is read. Its texts need no escaping.
 func refusedAnswer(m *ipc.Connection) []byte {
-	status := int(m.Refuse)
+	status := int(m.RefuseStatus)
 	refusal, ok := refusedText[status]
 	if !ok {
 		return nil

@@ -45,19 +45,19 @@ func TestTurnAway(t *testing.T) {
 		retryable bool
 		after     string
 	}{
-		{ipc.Connection{Refuse: 403}, "denied", false, ""},
-		{ipc.Connection{Refuse: 503, RetryAfter: 5}, "unavailable", true, "5"},
-		{ipc.Connection{Refuse: 429, RetryAfter: 65535}, "too_many", true, "65535"},
-		{ipc.Connection{Refuse: 200}, "", false, ""},
+		{ipc.Connection{RefuseStatus: 403}, "denied", false, ""},
+		{ipc.Connection{RefuseStatus: 503, RetryAfter: 5}, "unavailable", true, "5"},
+		{ipc.Connection{RefuseStatus: 429, RetryAfter: 65535}, "too_many", true, "65535"},
+		{ipc.Connection{RefuseStatus: 200}, "", false, ""},
 	} {
 		client := refusedConn(t, new(server), tt.m, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
 		text, err := io.ReadAll(client)
 		if err != nil {
-			t.Errorf("%d: %v", tt.m.Refuse, err)
+			t.Errorf("%d: %v", tt.m.RefuseStatus, err)
 		}
 		if tt.code == "" {
 			if len(text) > 0 {
-				t.Errorf("%d: %s", tt.m.Refuse, text)
+				t.Errorf("%d: %s", tt.m.RefuseStatus, text)
 			}
 			continue
 		}
@@ -65,9 +65,9 @@ func TestTurnAway(t *testing.T) {
 		must(t, err)
 		body, err := io.ReadAll(resp.Body)
 		must(t, err)
-		if resp.StatusCode != int(tt.m.Refuse) || !resp.Close || resp.ContentLength != int64(len(body)) ||
+		if resp.StatusCode != int(tt.m.RefuseStatus) || !resp.Close || resp.ContentLength != int64(len(body)) ||
 			resp.Header.Get("Content-Type") != "application/json" || resp.Header.Get("Retry-After") != tt.after {
-			t.Errorf("%d: %s %v", tt.m.Refuse, resp.Status, resp.Header)
+			t.Errorf("%d: %s %v", tt.m.RefuseStatus, resp.Status, resp.Header)
 		}
 		var e struct {
 			Meta     map[string]any
@@ -79,11 +79,11 @@ func TestTurnAway(t *testing.T) {
 			}
 		}
 		if err := json.Unmarshal(body, &e); err != nil || e.Meta == nil || e.Warnings == nil || len(e.Errors) != 1 {
-			t.Fatalf("%d: %s: %v", tt.m.Refuse, body, err)
+			t.Fatalf("%d: %s: %v", tt.m.RefuseStatus, body, err)
 		}
 		p := e.Errors[0]
-		if p.Code != tt.code || p.Retryable != tt.retryable || p.Number == nil || p.Description == "" || p.Error != http.StatusText(int(tt.m.Refuse)) {
-			t.Errorf("%d: %+v", tt.m.Refuse, p)
+		if p.Code != tt.code || p.Retryable != tt.retryable || p.Number == nil || p.Description == "" || p.Error != http.StatusText(int(tt.m.RefuseStatus)) {
+			t.Errorf("%d: %+v", tt.m.RefuseStatus, p)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestTurnAwayLimit(t *testing.T) {
 	s := new(server)
 	var clients []net.Conn
 	for range 3 * maxRefused {
-		clients = append(clients, refusedConn(t, s, ipc.Connection{Refuse: 503}, ""))
+		clients = append(clients, refusedConn(t, s, ipc.Connection{RefuseStatus: 503}, ""))
 	}
 	if n := s.refused.Load(); n > maxRefused {
 		t.Errorf("%d connections are open", n)

@@ -283,7 +283,7 @@ func (c *cluster) requestUnread(ctx context.Context, b *testing.B) {
 	defer nc.Close()
 	nc.(*net.TCPConn).SetReadBuffer(4096)
 	credential := &message.Credential{Plugin: message.PluginJWT, Token: c.token(b, 0).Token}
-	opening, err := message.EncodeOpening(codec.Newest, message.Sealed(credential),
+	opening, err := message.EncodeOpening(codec.Newest, message.FixedCredential(credential),
 		&message.PersistInit{Version: codec.Newest, ClusterName: "c1", PersistType: message.PersistToAccounting})
 	if err != nil {
 		b.Error(err)

@@ -55,7 +55,7 @@ func run(errOut *os.File) (status int, err error) {
 		return 1, err
 	}
 	p, err := planner.New(os.Args[1:], os.Environ(), os.Stdout, errOut,
-		ipc.ConfigSetup{Passed: len(sockets) > 0, Terminal: inetd.IsTerminal(os.Stdin)})
+		ipc.ConfigSetup{PassedSockets: len(sockets) > 0, Terminal: inetd.IsTerminal(os.Stdin)})
 	if err != nil {
 		return 1, err
 	}

@@ -64,11 +64,11 @@ func TestCrashCost(t *testing.T) {
 		}
 		return c
 	}
-	held := []*Conn{in(1, work.Answering), in(1, work.Answering), in(2, work.Resting), in(3, work.Waiting), in(4, 0)}
+	held := []*Conn{in(1, work.Answering), in(1, work.Answering), in(2, work.Idle), in(3, work.Waiting), in(4, 0)}
 	for range 40 {
-		held = append(held, in(5, work.Resting)) // a portal
+		held = append(held, in(5, work.Idle)) // a portal
 	}
-	held = append(held, in(5, work.Resting))
+	held = append(held, in(5, work.Idle))
 	for i, want := range []time.Duration{0, 0, 15 * time.Second} {
 		s.Crash(noon, held)
 		for _, c := range held {
@@ -96,7 +96,7 @@ func TestPauseReachesAll(t *testing.T) {
 		}
 		list = append(list, c)
 	}
-	s.Progress(list[1], work.Resting)
+	s.Progress(list[1], work.Idle)
 	var paused []int
 	reports := 0
 	for range 40 {

@@ -36,7 +36,7 @@ func (f *five) arrive(uid uint32) *Conn {
 	return c
 }
 
-func (f *five) setResting(c *Conn) { f.Progress(c, work.Resting) }
+func (f *five) setResting(c *Conn) { f.Progress(c, work.Idle) }
 
 // wantAsked checks which connections were asked to yield since its last call.
 func (f *five) wantAsked(t *testing.T, want ...int) {
@@ -73,7 +73,7 @@ func TestOldestIsAsked(t *testing.T) {
 	f.Tick(noon) // no connection rests any more, so the oldest busy one is asked
 	f.wantAsked(t, 0)
 	f.setResting(f.list[2])
-	if f.Progress(f.list[2], work.Resting) {
+	if f.Progress(f.list[2], work.Idle) {
 		t.Error("an unchanged stage was reported as a change")
 	}
 }

@@ -141,7 +141,7 @@ func (d *Dialer) offerSpares(m *work.DialBatch) error {
 		return err
 	}
 	var unread int
-	err = d.channel.Pass(func(fd int) (err error) { unread, err = unix.IoctlGetInt(fd, unix.SIOCOUTQ); return err })
+	err = d.channel.WithFD(func(fd int) (err error) { unread, err = unix.IoctlGetInt(fd, unix.SIOCOUTQ); return err })
 	if err != nil || unread > maxUnread || to.Network != "tcp" {
 		return d.countLimited()
 	}

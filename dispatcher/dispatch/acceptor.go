@@ -44,7 +44,7 @@ func (a *Acceptor) Run(from *ipc.Channel, diag int) {
 			a.waitForSlot()
 			a.submit(msg, m.FDs[0], addr, uid)
 		default:
-			a.log.Error("acceptor violated the protocol", "because", ipc.Unheard(msg))
+			a.log.Error("acceptor violated the protocol", "because", ipc.Unhandled(msg))
 			return
 		}
 	}
@@ -73,7 +73,7 @@ func client(m *ipc.Arrival, fd, diag int) (addr netip.Addr, uid uint32) {
 	if at, err := netip.ParseAddrPort(m.Addr); err == nil {
 		addr = at.Addr()
 	}
-	if !addr.IsLoopback() || m.Elsewhere {
+	if !addr.IsLoopback() || m.OtherNetns {
 		return addr, m.UID
 	}
 	local, remote, err := sockdiag.Addrs(fd)
@@ -89,9 +89,9 @@ func client(m *ipc.Arrival, fd, diag int) (addr netip.Addr, uid uint32) {
 // submit passes a connection to the loop. addr and uid are the address and the
 // user of the client.
 func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
-	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.Forbidden, FD: fd}
+	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.DenyReason, FD: fd}
 	if m.Network == ipc.Unix && m.UID == ipc.NoID {
-		a.slots.Do(func() { a.slots.DropUnidentified(c, errors.New(m.Forbidden)) })
+		a.slots.Do(func() { a.slots.DropUnidentified(c, errors.New(m.DenyReason)) })
 		return
 	}
 	a.slots.Do(func() { a.requestSlot(c, addr, uid) })
@@ -101,7 +101,7 @@ func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
 // the client.
 func (a *Acceptor) requestSlot(c *pool.Connection, addr netip.Addr, uid uint32) {
 	c.Source = a.owners.sourceOf(addr, uid)
-	c.Proxy = a.rules.Speaks(addr, c.UID)
-	c.Exempt = c.Proxy || a.rules.Exempts(addr)
+	c.Proxy = a.rules.IsProxy(addr, c.UID)
+	c.Exempt = c.Proxy || a.rules.IsExempt(addr)
 	a.slots.Arrive(c)
 }

@@ -54,7 +54,7 @@ func TestClient(t *testing.T) {
 	}{
 		{"loopback", ipc.Arrival{Connection: loopback}, diag, self},
 		{"again", ipc.Arrival{Connection: loopback}, diag, self},
-		{"another network namespace", ipc.Arrival{Connection: loopback, Elsewhere: true}, diag, ipc.NoID},
+		{"another network namespace", ipc.Arrival{Connection: loopback, OtherNetns: true}, diag, ipc.NoID},
 		{"no netlink", ipc.Arrival{Connection: loopback}, notNetlink, ipc.NoID},
 		{"another machine", ipc.Arrival{Connection: ipc.Connection{Network: ipc.TCP, Addr: "192.0.2.1:1", UID: ipc.NoID}}, diag, ipc.NoID},
 		{"a UNIX socket", ipc.Arrival{Connection: ipc.Connection{Network: ipc.Unix, UID: 31001}}, diag, 31001},

@@ -79,7 +79,7 @@ func (n *Names) lookup(uid uint32, callback func(named, sure bool)) {
 func (n *Names) Handle(m ipc.Message) (handled bool, err error) {
 	switch m := m.(type) {
 	case *work.LookupResult:
-		n.Do(func() { n.answer(m.ID, m.Name != "", m.Sure) })
+		n.Do(func() { n.answer(m.ID, m.Name != "", m.Available) })
 		return true, nil
 	}
 	return false, nil

@@ -34,7 +34,7 @@ func TestNamed(t *testing.T) {
 		questions := 0
 		n := resolved(t, func(q *work.Lookup) *work.LookupResult {
 			questions++
-			return map[uint32]*work.LookupResult{1: {ID: q.ID, Sure: true, Name: "alice"}, 2: {ID: q.ID, Sure: true}, 3: {ID: q.ID}}[q.Number]
+			return map[uint32]*work.LookupResult{1: {ID: q.ID, Available: true, Name: "alice"}, 2: {ID: q.ID, Available: true}, 3: {ID: q.ID}}[q.Number]
 		})
 		for _, tt := range []struct {
 			uid    uint32
@@ -87,7 +87,7 @@ func TestNamedWithoutResolver(t *testing.T) {
 	if len(got) != 3 || got[0] != (answer{}) || got[1] != (answer{}) || got[2] != (answer{}) {
 		t.Errorf("got %v", got)
 	}
-	n.Handle(&work.LookupResult{ID: 1, Sure: true, Name: "late"})
+	n.Handle(&work.LookupResult{ID: 1, Available: true, Name: "late"})
 	n.sync(func() {
 		if _, ok := n.cached(2); ok {
 			t.Error("an answer without a question is believed")

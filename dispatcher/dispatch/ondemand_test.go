@@ -67,7 +67,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 	must(t, err)
 	defer channel.Close()
 	var other *ipc.Channel
-	must(t, end.Pass(func(fd int) (err error) {
+	must(t, end.WithFD(func(fd int) (err error) {
 		if fd, err = unix.Dup(fd); err == nil {
 			other, err = ipc.Resume(fd, ipc.Parent, ipc.Dispatcher, ipc.Serving)
 		}
@@ -82,7 +82,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 				return
 			}
 			if r, ok := m.Message.(*ipc.Start); ok {
-				_, _ = s.Handle(ipc.Received{Message: &ipc.Unstarted{Number: r.Number, Failure: ipc.Fail(errs.New(errs.Internal, "no process"))}})
+				_, _ = s.Handle(ipc.Received{Message: &ipc.Unstarted{Number: r.Number, Failure: ipc.FailureOf(errs.New(errs.Internal, "no process"))}})
 			}
 		}
 	}()

@@ -15,9 +15,9 @@ import (
 func TestSourceOf(t *testing.T) {
 	names := resolved(t, func(q *work.Lookup) *work.LookupResult {
 		if q.Number >= 1000 && q.Number < 2000 {
-			return &work.LookupResult{ID: q.ID, Sure: true, Name: "a user"}
+			return &work.LookupResult{ID: q.ID, Available: true, Name: "a user"}
 		}
-		return &work.LookupResult{ID: q.ID, Sure: true}
+		return &work.LookupResult{ID: q.ID, Available: true}
 	})
 	o := newOwners(Options{Names: names, OwnerOf: func(uid uint32) uint32 {
 		if uid >= 100_000 {

@@ -161,7 +161,7 @@ func (v *session) handle(m ipc.Message) error {
 	default:
 		handled, err := v.dialer.Handle(m)
 		if !handled {
-			err = ipc.Unheard(m)
+			err = ipc.Unhandled(m)
 		}
 		return err
 	}
@@ -174,7 +174,7 @@ func (v *session) sendClient() error {
 	v.clientSent = true
 	if v.Client.Network != ipc.Stdio {
 		err := v.worker.Channel.TrySend(&v.Client.Connection, v.Client.In)
-		if v.Client.Refuse != 0 { // the worker sends no Done for a refused client
+		if v.Client.RefuseStatus != 0 { // the worker sends no Done for a refused client
 			v.served = true
 			v.finish("its client is refused")
 		}
@@ -242,7 +242,7 @@ func (v *session) collectResult(channelErr error) error {
 		timeout = 0
 	}
 	status := v.worker.Reap(timeout)
-	v.Audit(&work.Exited{Worker: v.worker.Number, Status: ipc.Refuse(status).Reason})
+	v.Audit(&work.Exited{Worker: v.worker.Number, Status: ipc.NewRefused(status).Reason})
 	v.closeRelay()
 	if v.copyResult != nil {
 		if err := <-v.copyResult; err != nil {

@@ -131,7 +131,7 @@ func (p *Pool) Refuse(c *Connection, status int, retryAfter time.Duration) {
 		return
 	}
 	m := c.Connection
-	m.ID, m.Refuse, m.RetryAfter = 0, uint16(status), seconds(retryAfter)
+	m.ID, m.RefuseStatus, m.RetryAfter = 0, uint16(status), seconds(retryAfter)
 	_ = best.Channel.TrySend(&m, c.FD)
 }
 

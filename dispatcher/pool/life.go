@@ -145,7 +145,7 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 	case *ipc.Pong:
 		return w.liveness.HandlePong(m.Number)
 	}
-	return ipc.Unheard(m)
+	return ipc.Unhandled(m)
 }
 
 func (p *Pool) setReady(w *worker) {

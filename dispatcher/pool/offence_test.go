@@ -34,13 +34,13 @@ func TestLyingOffences(t *testing.T) {
 		c.Source, c.holder, c.Ref = admission.User(uint32(7+i)), channel, c
 	}
 	for _, id := range []uint64{2, 3} {
-		if p.offence(w, &work.Offence{ID: id, What: work.WrongCredential}) == nil {
+		if p.offence(w, &work.Offence{ID: id, Kind: work.BadCredential}) == nil {
 			t.Errorf("a report about connection %d, which the worker does not hold, is accepted", id)
 		}
 	}
 	var refused error
 	for i := range 100 * offenceBurst {
-		if refused = p.offence(w, &work.Offence{ID: 1, What: work.WrongCredential, Credential: uint64(i)}); refused != nil {
+		if refused = p.offence(w, &work.Offence{ID: 1, Kind: work.BadCredential, Credential: uint64(i)}); refused != nil {
 			break
 		}
 	}

@@ -273,7 +273,7 @@ func TestFloodHasBackpressure(t *testing.T) {
 		sent++
 	}
 	var unread int
-	err := child.Pass(func(fd int) (err error) { unread, err = unix.IoctlGetInt(fd, unix.SIOCOUTQ); return err })
+	err := child.WithFD(func(fd int) (err error) { unread, err = unix.IoctlGetInt(fd, unix.SIOCOUTQ); return err })
 	if err != nil || unread == 0 || sent > 10_000 {
 		t.Errorf("%d messages were read before the first was handled; %d bytes wait, %v", sent, unread, err)
 	}

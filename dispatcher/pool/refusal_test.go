@@ -28,7 +28,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 				return
 			}
 			c := m.Message.(*ipc.Connection)
-			if c.ID != 0 || c.Refuse != Unavailable || c.RetryAfter != 5 {
+			if c.ID != 0 || c.RefuseStatus != Unavailable || c.RetryAfter != 5 {
 				t.Errorf("passed %+v", c)
 			}
 			unix.Close(m.FDs[0])

@@ -73,7 +73,7 @@ func (p *Pool) offence(w *worker, m *work.Offence) error {
 	if !w.offences.Take(time.Now(), 1) {
 		return errTooOften("Offence")
 	}
-	if m.What == work.WrongRequest {
+	if m.Kind == work.BadRequest {
 		p.Slots.Offence(time.Now(), &c.Conn, penalty.Malformed, 0)
 	} else {
 		p.Slots.Offence(time.Now(), &c.Conn, penalty.Auth, m.Credential)

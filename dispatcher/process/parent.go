@@ -49,7 +49,7 @@ func (p *Parent) run() {
 				p.channel.Close()
 				return
 			}
-			if err := ipc.UnlessGone(p.channel.Send(m)); err != nil {
+			if err := ipc.IgnoreClosed(p.channel.Send(m)); err != nil {
 				panic(err)
 			}
 		}

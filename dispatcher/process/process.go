@@ -176,7 +176,7 @@ func (s *Starter) adopt(q *request, m *ipc.Started, fds []int) (*Process, error)
 		log.Close()
 		return nil, errs.Wrap(err, errs.Internal, "open the channel to a %s", q.Role)
 	}
-	p := &Process{Number: q.Number, Identity: security.Identity{UID: m.UID, GID: m.GID}, PID: int(m.PID), Foreign: m.Foreign, Channel: channel,
+	p := &Process{Number: q.Number, Identity: security.Identity{UID: m.UID, GID: m.GID}, PID: int(m.PID), Foreign: m.OwnUserns, Channel: channel,
 		Started: time.Now(), Exited: make(chan struct{}), starter: s, log: log, logDone: make(chan struct{})}
 	s.mu.Lock()
 	s.running[p.Number] = p

@@ -143,7 +143,7 @@ func (p *Process) handle(m ipc.Message) error {
 				return err
 			}
 		}
-		return ipc.Unheard(m)
+		return ipc.Unhandled(m)
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (p *Process) handle(m ipc.Message) error {
 // exited.
 func (p *Process) Stop() {
 	if p != nil {
-		_ = p.Channel.End() // the parent may have a copy of this end
+		_ = p.Channel.Shutdown() // the parent may have a copy of this end
 		<-p.Done
 	}
 }
@@ -169,5 +169,5 @@ func (p *Process) Introduce(worker *work.Client, to *ipc.Channel) error {
 	if p.Channel.Send(worker, fds[0]) != nil {
 		return nil // the service is exiting, so the worker will be replaced
 	}
-	return ipc.UnlessGone(to.Send(&work.ServiceFD{Service: p.spec.Role}, fds[1]))
+	return ipc.IgnoreClosed(to.Send(&work.ServiceFD{Service: p.spec.Role}, fds[1]))
 }

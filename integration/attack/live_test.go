@@ -189,7 +189,7 @@ func (s *attackLab) attackDuringRPC(t *testing.T, alg string) {
 	_, err = pingConn.Write(ping[:len(ping)-20])
 	harness.Must(t, err)
 
-	opening, err := message.EncodeOpening(codec.Newest, message.Sealed(credential), &message.PersistInit{Version: codec.Newest, ClusterName: "demo", PersistType: message.PersistToAccounting})
+	opening, err := message.EncodeOpening(codec.Newest, message.FixedCredential(credential), &message.PersistInit{Version: codec.Newest, ClusterName: "demo", PersistType: message.PersistToAccounting})
 	harness.Must(t, err)
 	session := s.dial(t, s.DBD.Address)
 	_, err = session.Write(opening)

@@ -389,7 +389,7 @@ func (d *daemons) openSession(token string) *session {
 	d.T.Cleanup(func() { nc.Close() })
 	harness.Must(d.T, nc.SetDeadline(time.Now().Add(time.Minute)))
 	s := &session{d.T, nc}
-	b, err := message.EncodeOpening(codec.V2411, message.Sealed(&message.Credential{Plugin: message.PluginJWT, Token: token}),
+	b, err := message.EncodeOpening(codec.V2411, message.FixedCredential(&message.Credential{Plugin: message.PluginJWT, Token: token}),
 		&message.PersistInit{Version: codec.V2411, ClusterName: "demo", PersistType: message.PersistToAccounting})
 	harness.Must(d.T, err)
 	harness.Must(d.T, s.send(b))

@@ -45,38 +45,38 @@ func (i *Intent) Walk(w *ipc.Walker) {
 	w.Text(maxFields, &i.Fields)
 }
 
-// Cut shortens each text to its bound and returns i.
-func (i *Intent) Cut() *Intent {
-	i.Request, i.User, i.ActAs = cut(i.Request, maxName), cut(i.User, maxName), cut(i.ActAs, maxName)
-	i.Forwarded = cut(i.Forwarded, maxSource)
-	i.Method, i.Route, i.Object, i.Fields = cut(i.Method, maxMethod), cut(i.Route, maxRoute), cut(i.Object, maxObject), cut(i.Fields, maxFields)
+// Truncate shortens each text to its bound and returns i.
+func (i *Intent) Truncate() *Intent {
+	i.Request, i.User, i.ActAs = truncate(i.Request, maxName), truncate(i.User, maxName), truncate(i.ActAs, maxName)
+	i.Forwarded = truncate(i.Forwarded, maxSource)
+	i.Method, i.Route, i.Object, i.Fields = truncate(i.Method, maxMethod), truncate(i.Route, maxRoute), truncate(i.Object, maxObject), truncate(i.Fields, maxFields)
 	return i
 }
 
-// cut returns the first limit bytes of text. If this splits a character, the
+// truncate returns the first limit bytes of text. If this splits a character, the
 // auditor escapes the bytes that remain of it.
-func cut(text string, limit int) string { return text[:min(len(text), limit)] }
+func truncate(text string, limit int) string { return text[:min(len(text), limit)] }
 
-// Leave is the auditor's decision about an Intent.
-type Leave uint8
+// Decision is the auditor's decision about an Intent.
+type Decision uint8
 
 // The decisions.
 const (
-	Withheld Leave = iota // the change must not be made: the log can't be written
-	Granted               // the change is in the log and may be made
-	Later                 // the worker has asked too often; nothing was written, and the worker may ask again in a moment
+	Denied   Decision = iota // the change must not be made: the log can't be written
+	Granted                  // the change is in the log and may be made
+	TryLater                 // the worker has asked too often; nothing was written, and the worker may ask again in a moment
 )
 
 // Noted answers the Intent with the same ID. The worker must send an Outcome
 // after Granted, and must not send one otherwise.
 type Noted struct {
-	ID    uint64
-	Leave Leave
+	ID       uint64
+	Decision Decision
 }
 
 func (n *Noted) Walk(w *ipc.Walker) {
 	w.Fields(&n.ID)
-	ipc.Enum(w, &n.Leave, "leave", Withheld, Later)
+	ipc.Enum(w, &n.Decision, "leave", Denied, TryLater)
 }
 
 // Outcome reports the result of the change that the Intent with the same ID
@@ -96,8 +96,8 @@ func (o *Outcome) Walk(w *ipc.Walker) {
 	w.Text(maxObject, &o.Result)
 }
 
-// Cut shortens each text to its bound and returns o.
-func (o *Outcome) Cut() *Outcome {
-	o.Code, o.Result = cut(o.Code, maxCode), cut(o.Result, maxObject)
+// Truncate shortens each text to its bound and returns o.
+func (o *Outcome) Truncate() *Outcome {
+	o.Code, o.Result = truncate(o.Code, maxCode), truncate(o.Result, maxObject)
 	return o
 }

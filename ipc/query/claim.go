@@ -2,8 +2,8 @@ package query
 
 import "schedrestd/ipc"
 
-// MaxKept is the longest answer that is kept for an Idempotency-Key, in bytes.
-const MaxKept = 1400
+// MaxClaimAnswer is the longest answer that is kept for an Idempotency-Key, in bytes.
+const MaxClaimAnswer = 1400
 
 // Claim claims an Idempotency-Key for a request. Its fields are hashes, so that
 // neither the auditor nor its file contains a key, a name or a body.
@@ -30,7 +30,7 @@ const (
 	ClaimRunning                        // another request with the key is being answered
 	ClaimAnswered                       // the request was answered
 	ClaimUnknown                        // the request may have been carried out
-	ClaimOther                          // the key was used before, for a different request
+	ClaimMismatch                       // the key was used before, for a different request
 	ClaimFull                           // there is no room for another key now
 	ClaimNotDone                        // the request was not carried out, and the key is free
 )
@@ -46,7 +46,7 @@ type Claimed struct {
 func (c *Claimed) Walk(w *ipc.Walker) {
 	w.Fields(&c.ID)
 	ipc.Enum(w, &c.State, "claim", ClaimFresh, ClaimFull)
-	w.Blob(&c.Answer, MaxKept)
+	w.Blob(&c.Answer, MaxClaimAnswer)
 }
 
 // Settle ends the claim with the number Claim. Its state is ClaimAnswered,
@@ -61,7 +61,7 @@ type Settle struct {
 func (s *Settle) Walk(w *ipc.Walker) {
 	w.Fields(&s.ID, &s.Claim)
 	ipc.Enum(w, &s.State, "claim", ClaimAnswered, ClaimNotDone)
-	w.Blob(&s.Answer, MaxKept)
+	w.Blob(&s.Answer, MaxClaimAnswer)
 }
 
 // Settled answers the Settle with the same ID.

@@ -27,10 +27,10 @@ func SendPlan(c *ipc.Channel, p *WholePlan) error {
 			err = c.Send(&ipc.PlanListen{Listen: l})
 		}
 	}
-	for rest := p.Ranges; len(rest) > 0 && err == nil; {
-		n := min(len(rest), ipc.SubuidsAtOnce)
-		err = c.Send(&ipc.PlanSubuids{Ranges: rest[:n]})
-		rest = rest[n:]
+	for ranges := p.Ranges; len(ranges) > 0 && err == nil; {
+		n := min(len(ranges), ipc.SubuidBatchSize)
+		err = c.Send(&ipc.PlanSubuids{Ranges: ranges[:n]})
+		ranges = ranges[n:]
 	}
 	if err == nil {
 		err = c.Send(&ipc.PlanSetup{Setup: setup})

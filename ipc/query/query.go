@@ -27,9 +27,9 @@ var Rows = ipc.Register(
 	// claims an Idempotency-Key for a request; key, user and request are hashes
 	ipc.Of[Claim](23, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 104, 104, 0, ipc.Initial),
 	// the key is claimed for this request, or can't be claimed, or was used by an earlier request, whose answer is included
-	ipc.Of[Claimed](24, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 11, 11+MaxKept, 0, ipc.Initial),
+	ipc.Of[Claimed](24, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 11, 11+MaxClaimAnswer, 0, ipc.Initial),
 	// how the request for which a key was claimed has ended, sent once
-	ipc.Of[Settle](25, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 19, 19+MaxKept, 0, ipc.Initial),
+	ipc.Of[Settle](25, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 19, 19+MaxClaimAnswer, 0, ipc.Initial),
 	// the Settle was handled; it is on the disk if that is possible
 	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 8, 8, 0, ipc.Initial),
 	// what a worker has counted since its last message, and its requests in progress

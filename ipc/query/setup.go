@@ -5,8 +5,8 @@ import "schedrestd/ipc"
 // ReceiveSetup receives the first two messages of a process: its setup, and the
 // process attributes that it must have. The protocol table prescribes this
 // order.
-func ReceiveSetup[S ipc.Message](c *ipc.Channel) (setup S, expect *ipc.Attributes, err error) {
-	for expect == nil {
+func ReceiveSetup[S ipc.Message](c *ipc.Channel) (setup S, attrs *ipc.Attributes, err error) {
+	for attrs == nil {
 		m, err := c.Receive()
 		if err != nil {
 			return setup, nil, err
@@ -15,8 +15,8 @@ func ReceiveSetup[S ipc.Message](c *ipc.Channel) (setup S, expect *ipc.Attribute
 		case S:
 			setup = m
 		case *ipc.Attributes:
-			expect = m
+			attrs = m
 		}
 	}
-	return setup, expect, nil
+	return setup, attrs, nil
 }

@@ -14,9 +14,9 @@ type Admission struct {
 	Auth, Malformed, Crash time.Duration // the cost of an offence; 0: none
 	Threshold              time.Duration // the debt at which a source is blocked; 0: no penalties
 
-	Exempt  []netip.Prefix // addresses without penalties
-	Proxies []netip.Prefix // addresses of proxies, whose X-Forwarded-For is trusted
-	Peers   []uint32       // uids of proxies that connect over a UNIX socket
+	Exempt    []netip.Prefix // addresses without penalties
+	Proxies   []netip.Prefix // addresses of proxies, whose X-Forwarded-For is trusted
+	ProxyUIDs []uint32       // uids of proxies that connect over a UNIX socket
 
 	Rate, Burst uint32 // requests of one identity: per second, and in a burst; 0: no limit
 }
@@ -28,25 +28,25 @@ func (a *Admission) Walk(w *ipc.Walker) {
 	w.Fields(&a.Auth, &a.Malformed, &a.Crash, &a.Threshold)
 	ipc.List(w, &a.Exempt, MaxPrefixes, 2, func(p *netip.Prefix) { w.Fields(p) })
 	ipc.List(w, &a.Proxies, MaxPrefixes, 2, func(p *netip.Prefix) { w.Fields(p) })
-	ipc.List(w, &a.Peers, MaxPrefixes, 4, func(uid *uint32) { w.Fields(uid) })
+	ipc.List(w, &a.ProxyUIDs, MaxPrefixes, 4, func(uid *uint32) { w.Fields(uid) })
 	w.Fields(&a.Rate, &a.Burst)
 }
 
-// Speaks reports whether the peer is a trusted proxy. An invalid addr stands
+// IsProxy reports whether the peer is a trusted proxy. An invalid addr stands
 // for a UNIX socket. There the uid decides, because every user can connect to a
 // socket of mode 0666 and could put any address into X-Forwarded-For.
-func (a *Admission) Speaks(addr netip.Addr, uid uint32) bool {
+func (a *Admission) IsProxy(addr netip.Addr, uid uint32) bool {
 	if !addr.IsValid() {
-		return slices.Contains(a.Peers, uid)
+		return slices.Contains(a.ProxyUIDs, uid)
 	}
-	return within(a.Proxies, addr)
+	return containsAddr(a.Proxies, addr)
 }
 
-// Exempts reports whether addr has no penalties.
-func (a *Admission) Exempts(addr netip.Addr) bool {
-	return addr.IsValid() && within(a.Exempt, addr)
+// IsExempt reports whether addr has no penalties.
+func (a *Admission) IsExempt(addr netip.Addr) bool {
+	return addr.IsValid() && containsAddr(a.Exempt, addr)
 }
 
-func within(list []netip.Prefix, addr netip.Addr) bool {
+func containsAddr(list []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr.Unmap().WithZone("")) })
 }

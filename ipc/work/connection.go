@@ -25,7 +25,7 @@ type Stage uint8
 const (
 	Waiting   Stage = iota + 1 // no complete request header has arrived yet
 	Answering                  // a request was read and is not answered yet
-	Resting                    // idle: the last request was answered, and no other request has begun
+	Idle                       // idle: the last request was answered, and no other request has begun
 )
 
 // String returns the stage's name in logs.
@@ -41,7 +41,7 @@ type Progress struct {
 
 func (p *Progress) Walk(w *ipc.Walker) {
 	w.Fields(&p.ID)
-	ipc.Enum(w, &p.Stage, "stage", Waiting, Resting)
+	ipc.Enum(w, &p.Stage, "stage", Waiting, Idle)
 }
 
 // Yield asks the worker to close the connection with the number ID, because

@@ -19,14 +19,14 @@ func (q *Lookup) Walk(w *ipc.Walker) {
 
 // LookupResult answers the Lookup with the same ID.
 type LookupResult struct {
-	ID     uint64
-	Sure   bool   // false: the user database is unavailable
-	Name   string // for a number; "" when it is not assigned
-	Number uint32 // for a name; NoID when it does not exist
+	ID        uint64
+	Available bool   // false: the user database is unavailable
+	Name      string // for a number; "" when it is not assigned
+	Number    uint32 // for a name; NoID when it does not exist
 }
 
 func (k *LookupResult) Walk(w *ipc.Walker) {
-	w.Fields(&k.ID, &k.Sure)
+	w.Fields(&k.ID, &k.Available)
 	w.Text(maxName, &k.Name)
 	w.Fields(&k.Number)
 }

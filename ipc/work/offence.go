@@ -2,13 +2,13 @@ package work
 
 import "schedrestd/ipc"
 
-// Wrong is an offence of a client, as reported by its worker.
-type Wrong uint8
+// OffenceKind is an offence of a client, as reported by its worker.
+type OffenceKind uint8
 
 // The offences.
 const (
-	WrongCredential Wrong = iota + 1 // a request was answered 401
-	WrongRequest                     // the client sent no valid request
+	BadCredential OffenceKind = iota + 1 // a request was answered 401
+	BadRequest                           // the client sent no valid request
 )
 
 // Offence reports what the client of connection ID did. It does not name the
@@ -17,16 +17,16 @@ const (
 //
 // Credential is a hash of the rejected credential. With this hash the
 // dispatcher recognizes a credential that is tried again. Credential has no
-// meaning for a WrongRequest.
+// meaning for a BadRequest.
 type Offence struct {
 	ID         uint64
-	What       Wrong
+	Kind       OffenceKind
 	Credential uint64
 }
 
 func (o *Offence) Walk(w *ipc.Walker) {
 	w.Fields(&o.ID)
-	ipc.Enum(w, &o.What, "wrong", WrongCredential, WrongRequest)
+	ipc.Enum(w, &o.Kind, "wrong", BadCredential, BadRequest)
 	w.Fields(&o.Credential)
 }
 

@@ -109,17 +109,17 @@ func Unpack(p ipc.Setup) (s Setup, err error) {
 	if s.Inetd {
 		s.Admission = Admission{} // the worker serves one client and then exits, so it has nothing to remember
 	}
-	if s.Unhurried {
+	if s.LongTimeouts {
 		l := &s.Limits
-		l.ReadHeader, l.ReadBody, l.Idle, l.Stall = unhurried, unhurried, unhurried, unhurried
+		l.ReadHeader, l.ReadBody, l.Idle, l.Stall = longTimeout, longTimeout, longTimeout, longTimeout
 	}
 	return s, s.Limits.Check()
 }
 
-// unhurried is the time limit for a client at a pipe or a terminal. It replaces
+// longTimeout is the time limit for a client at a pipe or a terminal. It replaces
 // the usual time limits, because a slow client there occupies no resources that
 // other clients need.
-const unhurried = 24 * time.Hour
+const longTimeout = 24 * time.Hour
 
 // Address is the address of one daemon.
 type Address struct {

@@ -4,8 +4,8 @@ package work
 
 import "schedrestd/ipc"
 
-// always has the phases in which a worker holds connections.
-var always = ipc.In(ipc.Serving, ipc.Draining)
+// connPhases has the phases in which a worker holds connections.
+var connPhases = ipc.In(ipc.Serving, ipc.Draining)
 
 // maxName bounds the name of a user or a group, in bytes.
 const maxName = 255
@@ -17,17 +17,17 @@ var _ = ipc.Register(
 	// certificates, the certificate authorities of clients and the key set of RS256 tokens, as open files, and the keys of TLS session tickets; sent before the first connection
 	ipc.Of[Keys](60, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 6, 6+32*maxTickets, 3, ipc.Initial),
 	// the worker has the connection; nothing of it was read before
-	ipc.Of[Taken](10, ipc.Worker, ipc.Parent, always, 8, 8, 0, ipc.Initial),
+	ipc.Of[Taken](10, ipc.Worker, ipc.Parent, connPhases, 8, 8, 0, ipc.Initial),
 	// a connection of this worker is closed; its slot is free
-	ipc.Of[Done](6, ipc.Worker, ipc.Parent, always, 8, 8, 0, ipc.Initial),
+	ipc.Of[Done](6, ipc.Worker, ipc.Parent, connPhases, 8, 8, 0, ipc.Initial),
 	// the stage of a connection: waiting for a header, being answered, or idle
-	ipc.Of[Progress](16, ipc.Worker, ipc.Parent, always, 9, 9, 0, ipc.Initial),
+	ipc.Of[Progress](16, ipc.Worker, ipc.Parent, connPhases, 9, 9, 0, ipc.Initial),
 	// another client waits for a slot: close this connection, after the answer if a request has begun
-	ipc.Of[Yield](12, ipc.Parent, ipc.Worker, always, 8, 8, 0, ipc.Initial),
+	ipc.Of[Yield](12, ipc.Parent, ipc.Worker, connPhases, 8, 8, 0, ipc.Initial),
 	// no more connections come; exit when the remaining ones have ended by themselves
 	ipc.Of[Retire](11, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 0, 0, 0, ipc.Draining),
 	// finish the requests in progress, close idle connections, exit
-	ipc.Of[Drain](9, ipc.Parent, ipc.Worker, always, 0, 0, 0, ipc.Draining),
+	ipc.Of[Drain](9, ipc.Parent, ipc.Worker, connPhases, 0, 0, 0, ipc.Draining),
 	// the channel to the worker with this number
 	ipc.Of[Client](33, ipc.Parent, ipc.Keeper|ipc.Resolver|ipc.Auditor, ipc.In(ipc.Serving), 16, 16, 1, ipc.Initial),
 	// how a worker violated the protocol on its channel to the service
@@ -35,25 +35,25 @@ var _ = ipc.Register(
 	// the worker's channel to a service
 	ipc.Of[ServiceFD](35, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 2, 2, 1, ipc.Initial),
 	// asks for a connection to a configured daemon, by its index and never by an address
-	ipc.Of[Dial](17, ipc.Worker, ipc.Parent, always, 10, 10, 0, ipc.Initial),
+	ipc.Of[Dial](17, ipc.Worker, ipc.Parent, connPhases, 10, 10, 0, ipc.Initial),
 	// a TCP socket that is being connected, or the inode of a UNIX socket, to which the worker connects under its own identity
-	ipc.Of[Dialed](18, ipc.Parent, ipc.Worker, always, 16, 16, 1, ipc.Initial),
+	ipc.Of[Dialed](18, ipc.Parent, ipc.Worker, connPhases, 16, 16, 1, ipc.Initial),
 	// the connection failed, with the kernel's error number
-	ipc.Of[Undialed](41, ipc.Parent, ipc.Worker, always, 10, 10, 0, ipc.Initial),
+	ipc.Of[Undialed](41, ipc.Parent, ipc.Worker, connPhases, 10, 10, 0, ipc.Initial),
 	// asks for several connections to a daemon at once, in a DialedBatch or a ConnectedBatch; there may be no answer
-	ipc.Of[DialBatch](51, ipc.Worker, ipc.Parent, always, 3, 3, 0, ipc.Initial),
+	ipc.Of[DialBatch](51, ipc.Worker, ipc.Parent, connPhases, 3, 3, 0, ipc.Initial),
 	// TCP sockets that are bound to one daemon and not yet connected: each connects on its first write
-	ipc.Of[DialedBatch](52, ipc.Parent, ipc.Worker, always, 3, 3, ipc.DialBatchSize, ipc.Initial),
+	ipc.Of[DialedBatch](52, ipc.Parent, ipc.Worker, connPhases, 3, 3, ipc.DialBatchSize, ipc.Initial),
 	// TCP sockets that are connected to one daemon on this machine, with the uid that serves them
-	ipc.Of[ConnectedBatch](63, ipc.Parent, ipc.Worker, always, 7, 7, ConnectedBatchSize, ipc.Initial),
+	ipc.Of[ConnectedBatch](63, ipc.Parent, ipc.Worker, connPhases, 7, 7, ConnectedBatchSize, ipc.Initial),
 	// asks for the name of a user or a group, or for the number of a name
 	ipc.Of[Lookup](42, ipc.Parent|ipc.Worker, ipc.Resolver, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
 	// the answer: a name, a number, that there is none, or that the user database is unavailable
 	ipc.Of[LookupResult](43, ipc.Resolver, ipc.Parent|ipc.Worker, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
 	// the client of a connection got 401 for a credential that it had not tried before, or sent no valid request
-	ipc.Of[Offence](44, ipc.Worker, ipc.Parent, always, 17, 17, 0, ipc.Initial),
+	ipc.Of[Offence](44, ipc.Worker, ipc.Parent, connPhases, 17, 17, 0, ipc.Initial),
 	// answer every request of that connection with 429 for this many seconds
-	ipc.Of[Pause](45, ipc.Parent, ipc.Worker, always, 10, 10, 0, ipc.Initial),
+	ipc.Of[Pause](45, ipc.Parent, ipc.Worker, connPhases, 10, 10, 0, ipc.Initial),
 	// a connection that a worker is about to get, with what the kernel reports about its peer
 	ipc.Of[Facts](54, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 35, 35+2*ipc.MaxAddress, 0, ipc.Initial),
 	// a connection that no worker holds any longer

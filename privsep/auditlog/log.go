@@ -79,7 +79,7 @@ func (l *Log) sendLog(auditor *ipc.Channel) error {
 	if l.file != nil {
 		file, m.Torn, m.Named = l.file.osFile, l.file.endsMidLine(), true
 	}
-	return ipc.UnlessGone(auditor.TrySend(m, int(file.Fd())))
+	return ipc.IgnoreClosed(auditor.TrySend(m, int(file.Fd())))
 }
 
 // Follow checks whether the log's name still leads to the open file. If not, it
@@ -96,7 +96,7 @@ func (l *Log) Follow(auditors []*ipc.Channel, force bool) *ipc.Followed {
 		err = errors.Join(err, l.sendLog(auditors[i]))
 	}
 	if err != nil {
-		return &ipc.Followed{Reason: ipc.Refuse(err.Error()).Reason}
+		return &ipc.Followed{Reason: ipc.NewRefused(err.Error()).Reason}
 	}
 	return new(ipc.Followed)
 }

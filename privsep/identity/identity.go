@@ -35,7 +35,7 @@ func Determine(p *ipc.WholePlan) (Service, error) {
 	s.Identity = requestedIdentity(p.Service)
 	if !s.Root {
 		if s.UID != uint32(os.Getuid()) || s.GID != uint32(os.Getgid()) {
-			return s, errs.New(errs.Denied, "serving as another user or group needs root (%s)", p.Service.Given).
+			return s, errs.New(errs.Denied, "serving as another user or group needs root (%s)", p.Service.Options).
 				WithHint("start as root, or as that user without -u and -g")
 		}
 		groups, err := os.Getgroups()
@@ -72,7 +72,7 @@ func (s Service) becomeUserService(p *ipc.WholePlan) (Service, error) {
 // error.
 func CheckBecomeUser(p *ipc.WholePlan, root bool) error {
 	nonUnix := slices.ContainsFunc(p.Listen, func(l ipc.Listen) bool { return l.Network != ipc.Unix })
-	if !root || p.Service.Given != "" || p.Setup.JWT || !p.Setup.Local || nonUnix {
+	if !root || p.Service.Options != "" || p.Setup.JWT || !p.Setup.Local || nonUnix {
 		return errs.New(errs.Invalid, "become_user needs root, rest_auth/local alone, UNIX sockets, and neither -u nor -g")
 	}
 	return nil

@@ -36,7 +36,7 @@ func (c *Client) ServeAs(p *ipc.WholePlan) (service identity.Service, refusal, e
 		refusal = errs.New(errs.Denied, "the peer's uid %d and gid %d belong to no user", c.UID, c.GID)
 	}
 	if refusal != nil {
-		c.Refuse = 403
+		c.RefuseStatus = 403
 	}
 	return service, refusal, nil
 }

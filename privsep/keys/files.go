@@ -30,7 +30,7 @@ func (o Options) openTokenKey() (*os.File, error) {
 	_, group, err := o.workersCanRead(f)
 	if err == nil && group {
 		err = errs.New(errs.Invalid, "key file %s: the group of the serving user %s can read it", f.Name(), o.Worker.Name).
-			WithHint("%s", o.Tokens.Share)
+			WithHint("%s", o.Tokens.ShareCommand)
 	}
 	return closeOnError(f, err)
 }

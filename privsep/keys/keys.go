@@ -200,7 +200,7 @@ func (k *Keys) fd(e entry, i int) int {
 // send with it.
 func (k *Keys) WorkerMessage() (*ipc.PublicKeys, []int) {
 	tls := k.pair.files != nil
-	return &ipc.PublicKeys{Followed: k.keySet.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12, Authorities: tls && k.options.TLS.ClientCA != ""},
+	return &ipc.PublicKeys{Current: k.keySet.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12, Authorities: tls && k.options.TLS.ClientCA != ""},
 		[]int{k.fd(k.pair, 1), k.fd(k.pair, 2), k.fd(k.keySet, 0)}
 }
 
@@ -208,7 +208,7 @@ func (k *Keys) WorkerMessage() (*ipc.PublicKeys, []int) {
 // send with it.
 func (k *Keys) KeeperMessage() (*ipc.SecretKeys, []int) {
 	tls := k.pair.files != nil
-	return &ipc.SecretKeys{Token: k.tokenKey.files != nil, Followed: k.tokenKey.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12},
+	return &ipc.SecretKeys{Token: k.tokenKey.files != nil, Current: k.tokenKey.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12},
 		[]int{k.fd(k.pair, 0), k.fd(k.pair, 1), k.fd(k.pair, 2), k.fd(k.tokenKey, 0)}
 }
 

@@ -71,9 +71,9 @@ func (o Options) authoritiesRule() guard.Rule {
 // no such command, or if the parent is not root. Without root, workers run as
 // the parent's user, and could read every key that the parent can read.
 func (o Options) unlockTokenKeyCommand(path string) string {
-	if o.Root && o.Tokens.Root {
+	if o.Root && o.Tokens.RootCanRead {
 		// The directory keeps its owner. It may be StateSaveLocation, to which slurmctld writes.
-		return guard.EnterSecretCommand(path, ":root") + o.Tokens.Share + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
+		return guard.EnterSecretCommand(path, ":root") + o.Tokens.ShareCommand + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
 	}
 	return ""
 }

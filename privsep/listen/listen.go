@@ -134,7 +134,7 @@ func bindAll(e ipc.Listen, s *netns.Namespace) (list []*Listener, err error) {
 		l, err := bindTCP(a)
 		switch {
 		case err == nil:
-			l.TLS, l.Elsewhere = e.TLS, s != nil
+			l.TLS, l.OtherNetns = e.TLS, s != nil
 			list = append(list, l)
 		case errors.Is(err, unix.EADDRNOTAVAIL), errors.Is(err, unix.EAFNOSUPPORT):
 			missing = err

@@ -45,7 +45,7 @@ func (p *Planner) receivePlan(channel *ipc.Channel) (*ipc.WholePlan, error) {
 		case *ipc.OpenFile:
 			err = d.sendFile(channel, m)
 		case *ipc.Judge:
-			err = channel.Send(ipc.Judged(d.checkTrust(m)))
+			err = channel.Send(ipc.NewJudgement(d.checkTrust(m)))
 		case *ipc.NoPlan:
 			return nil, m.Err()
 		case *ipc.Plan:
@@ -58,7 +58,7 @@ func (p *Planner) receivePlan(channel *ipc.Channel) (*ipc.WholePlan, error) {
 		case *ipc.PlanSetup:
 			return plan, plan.Add(m)
 		default:
-			err = ipc.Unheard(m)
+			err = ipc.Unhandled(m)
 		}
 		if err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func (d *fileOpener) sendFile(channel *ipc.Channel, m *ipc.OpenFile) error {
 	}
 	f, err := d.open(m)
 	if f == nil {
-		return channel.Send(ipc.Judged(err))
+		return channel.Send(ipc.NewJudgement(err))
 	}
 	defer f.Close()
 	return channel.Send(&ipc.OpenedFD{}, int(f.Fd()))
@@ -90,7 +90,7 @@ func (d *fileOpener) sendFile(channel *ipc.Channel, m *ipc.OpenFile) error {
 // open opens the file that m asks for. For ipc.OpenNothing it only checks that
 // the path exists, and returns no file.
 func (d *fileOpener) open(m *ipc.OpenFile) (f *os.File, err error) {
-	switch m.What {
+	switch m.Purpose {
 	case ipc.OpenConfiguration:
 		if f, _, err = guard.Open(m.Path, guard.Configuration); err == nil {
 			d.files = append(d.files, m.Path)
@@ -102,7 +102,7 @@ func (d *fileOpener) open(m *ipc.OpenFile) (f *os.File, err error) {
 	case ipc.OpenNothing:
 		_, err = os.Lstat(m.Path)
 	default:
-		err = fmt.Errorf("open file of kind %d", m.What)
+		err = fmt.Errorf("open file of kind %d", m.Purpose)
 	}
 	return f, err
 }

@@ -85,7 +85,7 @@ func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
 		return nil, 1, err
 	}
 	defer child.Close()
-	if p.setup.Again {
+	if p.setup.Reload {
 		killTimer := time.AfterFunc(replanLimit, child.Kill)
 		defer killTimer.Stop()
 	}
@@ -102,13 +102,13 @@ func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
 	case ws.Signaled() && ws.Signal() != unix.SIGPIPE:
 		return nil, 1, errs.New(errs.Internal, "%s was %s", configName, exitstatus.Describe(ws))
 	case plan != nil:
-		if !p.setup.Again {
+		if !p.setup.Reload {
 			p.setup.SchedUID, p.setup.SocketMode = plan.Service.SchedUID, plan.SocketMode
 		}
 		return plan, 0, nil
 	case status == stage.ExitIdentity, status == stage.ExitTarget:
 		return nil, 1, errs.New(errs.Internal, "%s cannot be executed", p.program.Name())
-	case p.setup.Again:
+	case p.setup.Reload:
 		return nil, 1, errs.New(errs.Internal, "%s exited without a plan", configName)
 	case ws.Signaled(): // the process that reads its output is gone
 		return nil, 1, nil
@@ -118,7 +118,7 @@ func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
 
 // Replan returns a new Plan for a reload, while the gateway serves.
 func (p *Planner) Replan() (*ipc.WholePlan, error) {
-	p.setup.Again = true
+	p.setup.Reload = true
 	plan, _, err := p.Plan()
 	return plan, err
 }

@@ -44,7 +44,7 @@ func playConfig(args []string) int {
 		return m
 	}
 	open := func() ipc.Received {
-		return ask(&ipc.OpenFile{What: ipc.OpenConfiguration, Path: args[1]})
+		return ask(&ipc.OpenFile{Purpose: ipc.OpenConfiguration, Path: args[1]})
 	}
 	judge := func() { ask(&ipc.Judge{}) }
 	var report []string
@@ -87,7 +87,7 @@ func playConfig(args []string) int {
 	case "out of order":
 		plan.Ranges = []ipc.Subuids{{First: 5, Last: 9, Owner: 1}, {First: 9, Last: 9, Owner: 2}}
 	case "says why not":
-		_ = channel.Send(&ipc.NoPlan{Failure: ipc.Fail(errs.New(errs.Malformed, "no").WithHint("do"))})
+		_ = channel.Send(&ipc.NoPlan{Failure: ipc.FailureOf(errs.New(errs.Malformed, "no").WithHint("do"))})
 		return 0
 	case "leaves":
 		return 7
@@ -150,7 +150,7 @@ func runPlanner(t *testing.T, isReload bool, args ...string) (*ipc.WholePlan, in
 		t.Fatal(err)
 	}
 	defer p.Close()
-	p.setup.Again = isReload
+	p.setup.Reload = isReload
 	return p.Plan()
 }
 

@@ -14,8 +14,8 @@ func (s *Spawner) Parts() []ipc.Part { return s.states[:] }
 func (s *Spawner) missingParts() string {
 	var list []string
 	for _, p := range s.Parts() {
-		if p.Is != "" && p.Is != ipc.PartOn {
-			list = append(list, p.Name+" ("+p.Why+")")
+		if p.State != "" && p.State != ipc.PartOn {
+			list = append(list, p.Name+" ("+p.Reason+")")
 		}
 	}
 	return strings.Join(list, ", ")

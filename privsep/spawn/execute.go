@@ -120,7 +120,7 @@ func DupAbove(program *os.File, files []uintptr) (fd int, err error) {
 // readable for the parent's user, and only root can examine a process of such a
 // program.
 func (s *Spawner) expectedAttributes(spec Spec) *ipc.Attributes {
-	a := &ipc.Attributes{UID: spec.Identity.UID, GID: spec.Identity.GID, Groups: spec.Identity.Groups, Foreign: s.userNS != nil, Bounding: s.inherited.Bounding, Seccomp: s.inherited.Seccomp}
+	a := &ipc.Attributes{UID: spec.Identity.UID, GID: spec.Identity.GID, Groups: spec.Identity.Groups, OwnUserns: s.userNS != nil, Bounding: s.inherited.Bounding, Seccomp: s.inherited.Seccomp}
 	switch {
 	case s.userNS.emptiesBounding():
 		a.Bounding = security.Capabilities(0).String()
@@ -137,7 +137,7 @@ func (s *Spawner) expectedAttributes(spec Spec) *ipc.Attributes {
 		ownNamespaces[p.link] = s.userNS.hasFlag(p.flag)
 	}
 	for link, id := range s.inherited.Namespaces {
-		a.Namespaces = append(a.Namespaces, ipc.Namespace{Type: link, ID: id, Other: ownNamespaces[link]})
+		a.Namespaces = append(a.Namespaces, ipc.Namespace{Type: link, ID: id, MustDiffer: ownNamespaces[link]})
 	}
 	return a
 }

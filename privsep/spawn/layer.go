@@ -54,18 +54,18 @@ type partStates [numParts]ipc.Part
 // because of err.
 func (s *Spawner) setState(p part, err error) {
 	state := &s.states[p]
-	switch state.Is, state.Why = ipc.PartOn, ""; {
+	switch state.State, state.Reason = ipc.PartOn, ""; {
 	case err != nil && s.Root:
-		state.Is, state.Why = ipc.PartMissing, err.Error()
+		state.State, state.Reason = ipc.PartMissing, err.Error()
 	case err != nil:
-		state.Is, state.Why = cmp.Or(parts[p].unprivilegedState, ipc.PartMissing), err.Error()
+		state.State, state.Reason = cmp.Or(parts[p].unprivilegedState, ipc.PartMissing), err.Error()
 	}
 }
 
 // coversAll reports whether every part that is on in other is also on in l.
 func (l partStates) coversAll(other partStates) bool {
 	for p := range l {
-		if other[p].Is == ipc.PartOn && l[p].Is != ipc.PartOn {
+		if other[p].State == ipc.PartOn && l[p].State != ipc.PartOn {
 			return false
 		}
 	}

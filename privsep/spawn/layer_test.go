@@ -39,11 +39,11 @@ func TestAbsent(t *testing.T) {
 		p    part
 		want ipc.Part
 	}{
-		{"a root in the only nest that had one", &mounts, ownRoot, ipc.Part{Is: ipc.PartUnpermitted, Why: errUnconfined.Error()}},
-		{"what the one found has", &mounts, pidNamespace, ipc.Part{Is: ipc.PartOn}},
-		{"the namespace when none was found", &none, userNamespace, ipc.Part{Is: ipc.PartMissing, Why: unix.EUSERS.Error()}},
-		{"… and another", &none, ipcNamespace, ipc.Part{Is: ipc.PartMissing, Why: ipc.NoUserNamespace}},
-		{"nothing was tried", new(Spawner), ipcNamespace, ipc.Part{Is: ipc.PartMissing, Why: unix.EPERM.Error()}},
+		{"a root in the only nest that had one", &mounts, ownRoot, ipc.Part{State: ipc.PartUnpermitted, Reason: errUnconfined.Error()}},
+		{"what the one found has", &mounts, pidNamespace, ipc.Part{State: ipc.PartOn}},
+		{"the namespace when none was found", &none, userNamespace, ipc.Part{State: ipc.PartMissing, Reason: unix.EUSERS.Error()}},
+		{"… and another", &none, ipcNamespace, ipc.Part{State: ipc.PartMissing, Reason: ipc.NoUserNamespace}},
+		{"nothing was tried", new(Spawner), ipcNamespace, ipc.Part{State: ipc.PartMissing, Reason: unix.EPERM.Error()}},
 		{"… for the namespace, either", new(Spawner), userNamespace, ipc.Part{}},
 	} {
 		tt.want.Name = parts[tt.p].name
@@ -68,9 +68,9 @@ func TestPartsOfASpawner(t *testing.T) {
 		s.setState(pidNamespace, unix.EPERM)
 		got := s.Parts()[ipcNamespace : ownRoot+1]
 		if diff := cmp.Diff([]ipc.Part{
-			{Name: "IPC namespace", Is: ipc.PartOff, Why: "disable_unshare_sysv"},
-			{Name: "network namespace", Is: ipc.PartMissing, Why: "operation not permitted"},
-			{Name: "root of their own", Is: want, Why: "invalid argument"},
+			{Name: "IPC namespace", State: ipc.PartOff, Reason: "disable_unshare_sysv"},
+			{Name: "network namespace", State: ipc.PartMissing, Reason: "operation not permitted"},
+			{Name: "root of their own", State: want, Reason: "invalid argument"},
 		}, got); diff != "" {
 			t.Errorf("root %t (-want +got):\n%s", root, diff)
 		}
@@ -78,7 +78,7 @@ func TestPartsOfASpawner(t *testing.T) {
 			t.Errorf("it lacks %q, want %q", got, want)
 		}
 		s.setState(ownRoot, nil)
-		if got, want := s.states[ownRoot], (ipc.Part{Name: "root of their own", Is: ipc.PartOn}); got != want {
+		if got, want := s.states[ownRoot], (ipc.Part{Name: "root of their own", State: ipc.PartOn}); got != want {
 			t.Errorf("a part that was missing before: %v, want %v", got, want)
 		}
 	}

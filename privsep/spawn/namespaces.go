@@ -23,7 +23,7 @@ func (s *Spawner) enterPart(p part, held security.Capabilities) {
 	case s.userNS.hasFlag(parts[p].flag):
 		s.setState(p, nil)
 	case reason != "":
-		s.states[p].Is, s.states[p].Why = ipc.PartOff, reason
+		s.states[p].State, s.states[p].Reason = ipc.PartOff, reason
 	case !byThread && s.partErrors[p] == nil:
 	case !security.Sandboxed:
 		s.setState(p, errUnconfined)

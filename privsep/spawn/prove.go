@@ -81,7 +81,7 @@ func (s *Child) awaitProof(program string, limit time.Duration) (sealed security
 		return security.Sandbox(m.Sealed), err
 	case nil: // the channel has ended
 	default:
-		err = ipc.Unheard(m)
+		err = ipc.Unhandled(m)
 	}
 	s.Kill()
 	<-s.Exited

@@ -59,7 +59,7 @@ func (s *Spawner) Start(spec Spec, setup func(tasks uint64) ipc.Message) (*Child
 	}
 	tasks := s.maxTasks(spec.Threads)
 	for _, m := range []ipc.Message{setup(tasks), s.expectedAttributes(spec)} {
-		if err := ipc.UnlessGone(p.Channel.TrySend(m)); err != nil { // the dispatcher notices an exit
+		if err := ipc.IgnoreClosed(p.Channel.TrySend(m)); err != nil { // the dispatcher notices an exit
 			p.Kill()
 			p.Close()
 			return nil, errs.Wrap(err, errs.Internal, "send a %s its settings", spec.Role)

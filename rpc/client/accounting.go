@@ -29,7 +29,7 @@ func NewAccounting(cfg Config) *Accounting {
 // session sufficient, because a daemon checks the credential only when a
 // session is opened. So Verify opens a new session, which later requests use.
 func (a *Accounting) Verify(ctx context.Context, cred model.Credential) error {
-	return a.account(ctx, cred, a.openSession, func(*session) *failure { return nil })
+	return a.withSession(ctx, cred, a.openSession, func(*session) *failure { return nil })
 }
 
 // Ping pings all accounting daemons concurrently, like Client.Ping.
@@ -40,7 +40,7 @@ func (a *Accounting) Ping(ctx context.Context, cred model.Credential) ([]model.P
 		if f != nil {
 			return time.Since(start), f
 		}
-		s.shut()
+		s.discard()
 		return s.latency, nil
 	})
 }
@@ -57,23 +57,23 @@ func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.A
 			failures[i] = f
 			return time.Since(start), f
 		}
-		defer s.shut()
+		defer s.discard()
 		failures[i] = s.call(message.AccountingGetStats, message.Empty{}, message.AccountingGotStats, &answers[i])
 		return s.latency, nil
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	var tried []*failure
+	var reported []*failure
 	for i, f := range failures {
 		if f == nil {
 			return &answers[i].AccountingStats, pings, nil
 		}
-		if tried = append(tried, f); f.stage == answered {
+		if reported = append(reported, f); f.stage == stageAnswered {
 			break // the daemon has answered, even if with an error
 		}
 	}
-	return nil, nil, a.report(tried)
+	return nil, nil, a.report(reported)
 }
 
 // Conf returns the accounting daemon's configuration. Daemons send it from
@@ -81,7 +81,7 @@ func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.A
 func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.AccountingConf, error) {
 	q := question{message.AccountingGetConf, message.Empty{}, message.AccountingGotConf}
 	var answer message.AccountingConf
-	err := a.account(ctx, cred, a.session, func(s *session) *failure {
+	err := a.withSession(ctx, cred, a.session, func(s *session) *failure {
 		b, f := q.encode(s)
 		if f != nil {
 			return f
@@ -95,80 +95,80 @@ func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.Ac
 // that the jobs are on the daemon's disk. A job that is sent twice is stored
 // once.
 func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {
-	return a.account(ctx, cred, a.session, func(s *session) *failure {
+	return a.withSession(ctx, cred, a.session, func(s *session) *failure {
 		if s.version != codec.Newest {
-			return failed(unspoken, errs.New(errs.Unsupported, "the accounting daemon is not ours: it takes no jobs"))
+			return newFailure(stageVersion, errs.New(errs.Unsupported, "the accounting daemon is not ours: it takes no jobs"))
 		}
 		return s.call(message.AccountingRecordJobs, &message.RecordJobs{Jobs: jobs}, message.AccountingRC, nil)
 	})
 }
 
-// account calls get to obtain a session with the first accounting daemon that
+// withSession calls get to obtain a session with the first accounting daemon that
 // answers. Then it calls ask with the session. If ask fails, account may call
 // it again with another session, unless the failure is final.
-func (a *Accounting) account(ctx context.Context, cred model.Credential, get getter, ask func(*session) *failure) error {
+func (a *Accounting) withSession(ctx context.Context, cred model.Credential, get sessionFunc, fn func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)
 	defer cancel()
-	var tried []*failure
+	var failures []*failure
 	order := a.order()
 	for i, d := range order {
-		f := a.inSession(ctx, d, cred, i < len(order)-1, get, ask)
+		f := a.callDaemon(ctx, d, cred, i < len(order)-1, get, fn)
 		if f == nil {
-			a.answered(d)
+			a.markAnswered(d)
 			return nil
 		}
-		if f.stage == unmade {
+		if f.stage == stageCreate {
 			return a.report([]*failure{f}) // the message can't be created for another daemon either
 		}
-		if tried = append(tried, f); f.stage == answered || f.final || ctx.Err() != nil {
+		if failures = append(failures, f); f.stage == stageAnswered || f.final || ctx.Err() != nil {
 			break
 		}
 	}
-	return a.report(tried)
+	return a.report(failures)
 }
 
 // A getter returns a session. openSession and session are the two getters.
-type getter func(context.Context, *daemon, model.Credential) (*session, *failure)
+type sessionFunc func(context.Context, *daemon, model.Credential) (*session, *failure)
 
 // session returns an idle session of this credential, or opens a new one. The
 // daemon checks a credential only when a session is opened. So the caller must
 // have called Verify recently.
 func (a *Accounting) session(ctx context.Context, d *daemon, cred model.Credential) (*session, *failure) {
-	if s := a.sessions.take(ownerOf(d, cred)); s != nil {
-		s.begin(ctx)
+	if s := a.sessions.get(ownerOf(d, cred)); s != nil {
+		s.setContext(ctx)
 		return s, nil
 	}
 	return a.openSession(ctx, d, cred)
 }
 
-func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Credential, others bool, get getter, ask func(*session) *failure) *failure {
-	ctx, cancel := share(ctx, others)
+func (a *Accounting) callDaemon(ctx context.Context, d *daemon, cred model.Credential, moreDaemons bool, get sessionFunc, fn func(*session) *failure) *failure {
+	ctx, cancel := splitDeadline(ctx, moreDaemons)
 	defer cancel()
 	s, f := get(ctx, d, cred)
 	if f != nil {
 		return f
 	}
 	limit := ctx
-	if deadline, ok := ctx.Deadline(); ok && a.sessions.rested(s) {
+	if deadline, ok := ctx.Deadline(); ok && a.sessions.isStale(s) {
 		var cancel context.CancelFunc
 		limit, cancel = context.WithTimeout(ctx, time.Until(deadline)/4)
 		defer cancel()
 		s.stop()
-		s.begin(limit)
+		s.setContext(limit)
 	}
 	if s.reused {
-		f = s.settle()
+		f = s.receiveRollback()
 	}
 	if f == nil {
-		f = ask(s)
+		f = fn(s)
 	}
-	a.end(s, f)
+	a.releaseSession(s, f)
 	// If the daemon's machine is gone, packets may be lost without an error. A
 	// request in a session that was idle for long then fails at the end of
 	// limit. limit is only a part of the call's time, so the rest is left for a
 	// new session.
-	silent := f != nil && limit != ctx && late(f.err) && ctx.Err() == nil
-	if f == nil || f.final || !s.reused || !broken(f) && !silent {
+	hung := f != nil && limit != ctx && isTimeout(f.err) && ctx.Err() == nil
+	if f == nil || f.final || !s.reused || !closedByDaemon(f) && !hung {
 		return f
 	}
 	// The daemon was restarted, or closed the session while it was idle. In
@@ -176,7 +176,7 @@ func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Creden
 	if s, f = a.openSession(ctx, d, cred); f != nil {
 		return f
 	}
-	f = ask(s)
-	a.end(s, f)
+	f = fn(s)
+	a.releaseSession(s, f)
 	return f
 }

@@ -16,21 +16,21 @@ import (
 // the first record, so that a slow client does not block the daemon. An answer
 // that is longer than the memory budget is passed on while it is read.
 func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Listing) error {
-	q, err := listing(l)
+	q, err := newListRequest(l)
 	if err != nil {
 		return err
 	}
 	return a.records(ctx, cred, q)
 }
 
-// listing returns the request for the records that l selects.
-func listing(l model.Listing) (asked, error) {
+// newListRequest returns the request for the records that l selects.
+func newListRequest(l model.Listing) (listRequest, error) {
 	list := message.RecordLists[reflect.TypeOf(l.Filter)]
 	if list == nil {
-		return asked{}, fmt.Errorf("list records: no request for %T", l.Filter)
+		return listRequest{}, fmt.Errorf("list records: no request for %T", l.Filter)
 	}
-	answer, code := list.Answer(l.Each, func(err error) error { return &stopped{err} })
-	return asked{question{list.Get, list.Request(l.Filter), list.Got}, answer, code}, nil
+	answer, code := list.Answer(l.Each, func(err error) error { return &callbackError{err} })
+	return listRequest{question{list.Get, list.Request(l.Filter), list.Got}, answer, code}, nil
 }
 
 // Records requests records like List, for a caller that knows their type.
@@ -59,33 +59,33 @@ func (q *question) since() codec.Version {
 // encode returns the message that asks the question, encoded for a session.
 func (q *question) encode(s *session) ([]byte, *failure) {
 	if since := q.since(); s.version < since {
-		return nil, failed(answered, errs.New(errs.Unsupported, "the accounting daemon speaks the protocol of Slurm %s, and what is asked came with %s",
+		return nil, newFailure(stageAnswered, errs.New(errs.Unsupported, "the accounting daemon speaks the protocol of Slurm %s, and what is asked came with %s",
 			s.version.Release(), since.Release()))
 	}
 	b, err := message.EncodePersistent(s.version, q.kind, q.body)
 	if err != nil {
-		return nil, failed(unmade, err)
+		return nil, newFailure(stageCreate, err)
 	}
 	return b, nil
 }
 
-// An answerOf[T] is an answer that contains records of type T.
-type answerOf[T any] interface {
+// An listBody[T] is an answer that contains records of type T.
+type listBody[T any] interface {
 	message.Body
 	List() *message.Listed[T]
 }
 
-// asked is a question and the variable for its answer, which contains records.
-type asked struct {
+// listRequest is a question and the variable for its answer, which contains records.
+type listRequest struct {
 	question
 	answer message.Body
 	code   *uint32 // error number in the answer
 }
 
 // read decodes an answer and passes its records on.
-func (a *Accounting) read(q asked, got *reply) error {
-	if err := got.decode(q.answer); err != nil {
-		return a.bad(err)
+func (a *Accounting) read(q listRequest, answer *reply) error {
+	if err := answer.decode(q.answer); err != nil {
+		return a.badAnswer(err)
 	}
 	if *q.code != 0 {
 		return fault.Of(*q.code, "")
@@ -97,26 +97,26 @@ func (a *Accounting) read(q asked, got *reply) error {
 // is free again before the first record is passed on. If the answer is longer
 // than the memory budget, the session is in use until the last record. After
 // the first record, records never tries another daemon.
-func (a *Accounting) records(ctx context.Context, cred model.Credential, q asked) error {
+func (a *Accounting) records(ctx context.Context, cred model.Credential, q listRequest) error {
 	allowance := a.allowance(cred)
-	if err := a.expect(ctx, allowance, q.kind); err != nil {
+	if err := a.waitForMemory(ctx, allowance, q.kind); err != nil {
 		return err
 	}
-	defer func() { allowance.less(allowance.has) }()
-	var got *reply
-	err := a.account(ctx, cred, a.session, func(s *session) *failure {
+	defer func() { allowance.release(allowance.held) }()
+	var answer *reply
+	err := a.withSession(ctx, cred, a.session, func(s *session) *failure {
 		b, f := q.encode(s)
 		if f != nil {
 			return f
 		}
-		got, f = s.fetch(b, q.want, allowance)
+		answer, f = s.fetch(b, q.want, allowance)
 		return f
 	})
 	if err != nil {
 		return err
 	}
-	a.noteSize(q.kind, got)
-	got.follow(ctx)
-	defer got.release()
-	return a.read(q, got)
+	a.recordSize(q.kind, answer)
+	answer.closeWhenDone(ctx)
+	defer answer.release()
+	return a.read(q, answer)
 }

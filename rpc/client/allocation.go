@@ -17,7 +17,7 @@ func (c *Client) SubmitSeveral(ctx context.Context, cred model.Credential, descs
 	var answer message.SubmitResponse
 	r := request{kind: message.RequestSubmitHetJob, body: &message.JobDescs{Jobs: allWithDefaults(descs)}}
 	if err := c.query(ctx, cred, r, message.ResponseSubmitBatchJob, &answer); err != nil {
-		return nil, byPolicy(err)
+		return nil, policyError(err)
 	}
 	return &answer.Submitted, nil
 }
@@ -25,7 +25,7 @@ func (c *Client) SubmitSeveral(ctx context.Context, cred model.Credential, descs
 // Pauses between polls of a job that waits for resources.
 const (
 	firstPoll = 250 * time.Millisecond
-	slowPoll  = 5 * time.Second
+	maxPoll   = 5 * time.Second
 )
 
 // Allocate requests resources without a batch script, for one job or the
@@ -38,9 +38,9 @@ func (c *Client) Allocate(ctx context.Context, cred model.Credential, descs []mo
 	} else {
 		r.kind, kind, r.body = message.RequestHetAllocation, message.ResponseHetAllocation, &message.JobDescs{Jobs: allWithDefaults(descs)}
 	}
-	a, err := c.allocated(ctx, cred, r, kind)
+	a, err := c.queryAllocation(ctx, cred, r, kind)
 	if err != nil {
-		return nil, byPolicy(err)
+		return nil, policyError(err)
 	}
 	job := &model.Submitted{StepID: model.StepID{JobID: a.StepID.JobID}, ErrorCode: a.ErrorCode, UserMessage: a.UserMessage}
 	if a.NodeCount > 0 {
@@ -49,22 +49,22 @@ func (c *Client) Allocate(ctx context.Context, cred model.Credential, descs []mo
 	return job, c.awaitAllocation(ctx, cred, job.StepID.JobID, len(descs) > 1)
 }
 
-// allocated sends a request and returns the allocation in its answer. For a
+// queryAllocation sends a request and returns the allocation in its answer. For a
 // heterogeneous job this is the allocation of the first component.
-func (c *Client) allocated(ctx context.Context, cred model.Credential, r request, kind message.Type) (*model.Allocation, error) {
+func (c *Client) queryAllocation(ctx context.Context, cred model.Credential, r request, kind message.Type) (*model.Allocation, error) {
 	if kind != message.ResponseHetAllocation {
-		var one message.Allocation
-		err := c.query(ctx, cred, r, kind, &one)
-		return &one.Allocation, err
+		var single message.Allocation
+		err := c.query(ctx, cred, r, kind, &single)
+		return &single.Allocation, err
 	}
-	var all message.Allocations
-	if err := c.query(ctx, cred, r, kind, &all); err != nil {
+	var het message.Allocations
+	if err := c.query(ctx, cred, r, kind, &het); err != nil {
 		return nil, err
 	}
-	if len(all.Components) == 0 {
+	if len(het.Components) == 0 {
 		return nil, errs.New(errs.BadAnswer, "the controller's answer has no component of the job")
 	}
-	return &all.Components[0], nil
+	return &het.Components[0], nil
 }
 
 // awaitAllocation polls a job until the job has its resources or has ended, or
@@ -76,13 +76,13 @@ func (c *Client) awaitAllocation(ctx context.Context, cred model.Credential, id 
 		r.kind, kind = message.RequestHetAllocationInfo, message.ResponseHetAllocation
 	}
 	r.body = &message.AllocationInfoRequest{JobID: model.Some(id)}
-	for pause := firstPoll; ; pause = min(2*pause, slowPoll) {
+	for pause := firstPoll; ; pause = min(2*pause, maxPoll) {
 		select {
 		case <-ctx.Done():
-			return c.giveUp(ctx, cred, id)
+			return c.cancelAllocation(ctx, cred, id)
 		case <-time.After(pause):
 		}
-		a, err := c.allocated(ctx, cred, r, kind)
+		a, err := c.queryAllocation(ctx, cred, r, kind)
 		switch n := numberOf(err); {
 		case err == nil && a.NodeCount > 0:
 			return nil
@@ -95,8 +95,8 @@ func (c *Client) awaitAllocation(ctx context.Context, cred model.Credential, id 
 	}
 }
 
-// giveUp cancels a job whose client no longer waits for its resources.
-func (c *Client) giveUp(ctx context.Context, cred model.Credential, id uint32) error {
+// cancelAllocation cancels a job whose client no longer waits for its resources.
+func (c *Client) cancelAllocation(ctx context.Context, cred model.Credential, id uint32) error {
 	ctx = context.WithoutCancel(ctx)
 	r := request{kind: message.RequestCompleteAllocation, body: &message.CompleteAllocation{JobID: model.Some(id), ExitCode: 0xffffffff}}
 	err := c.query(ctx, cred, r, message.ResponseRC, nil)

@@ -18,26 +18,26 @@ func TestGateIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gate
 		many, other := owner{actAs: "ann"}, owner{actAs: "bob"}
-		in := make(chan owner, 20)
-		for _, who := range append(make([]owner, 10), other) {
-			if who != other {
-				who = many
+		admitted := make(chan owner, 20)
+		for _, o := range append(make([]owner, 10), other) {
+			if o != other {
+				o = many
 			}
 			go func() {
-				if g.enter(context.Background(), who) == nil {
-					in <- who
+				if g.enter(context.Background(), o) == nil {
+					admitted <- o
 				}
 			}()
 			synctest.Wait()
 		}
-		if len(in) != mostAsked {
-			t.Fatalf("%d are in", len(in))
+		if len(admitted) != maxLongRequests {
+			t.Fatalf("%d are in", len(admitted))
 		}
-		for range mostAsked {
-			<-in
+		for range maxLongRequests {
+			<-admitted
 		}
 		g.leave(many)
-		if who := <-in; who != other {
+		if o := <-admitted; o != other {
 			t.Error("this request is behind all earlier ones")
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -46,13 +46,13 @@ func TestGateIsShared(t *testing.T) {
 			t.Errorf("%v, %d wait", err, len(g.queue))
 		}
 		g.leave(other)
-		for range mostAsked - 1 {
+		for range maxLongRequests - 1 {
 			g.leave(many)
 		}
 		for range 6 {
-			g.leave(<-in)
+			g.leave(<-admitted)
 		}
-		if g.open != 0 || len(g.inside)+len(g.queue) != 0 {
+		if g.active != 0 || len(g.byOwner)+len(g.queue) != 0 {
 			t.Errorf("afterwards: %+v", &g)
 		}
 	})
@@ -66,26 +66,26 @@ func TestExpectLong(t *testing.T) {
 	var s sizes
 	now := time.Now()
 	list := request{kind: message.RequestJobInfo, list: true}
-	one := request{kind: message.RequestJobInfoSingle}
-	is := func(when string, r request, at time.Duration, want bool) {
+	single := request{kind: message.RequestJobInfoSingle}
+	check := func(step string, r request, at time.Duration, want bool) {
 		t.Helper()
 		if s.expectLong(r, now.Add(at)) != want {
-			t.Errorf("%s: %t", when, !want)
+			t.Errorf("%s: %t", step, !want)
 		}
 	}
-	is("a list that was never requested", list, 0, true)
-	is("one job", one, 0, false)
-	s.note(list.kind, 2*mostShort, 3*mostShort, now)
-	s.note(one.kind, 2*mostShort, 3*mostShort, now)
-	is("a long list", list, 2*longFor, true)
-	is("a long array", one, 0, true)
-	s.note(list.kind, 0, 3*mostShort, now)
-	s.note(one.kind, 0, 3*mostShort, now)
-	is("short since", list, longFor/2, true)
-	is("short for long", list, 2*longFor, false)
-	is("one job again", one, 0, false)
-	s.note(list.kind, 4*mostShort, 3*mostShort, now)
-	if is("longer than any allowance", list, 0, true); s.get(list.kind) != 0 {
+	check("a list that was never requested", list, 0, true)
+	check("one job", single, 0, false)
+	s.record(list.kind, 2*maxShort, 3*maxShort, now)
+	s.record(single.kind, 2*maxShort, 3*maxShort, now)
+	check("a long list", list, 2*longAnswerTTL, true)
+	check("a long array", single, 0, true)
+	s.record(list.kind, 0, 3*maxShort, now)
+	s.record(single.kind, 0, 3*maxShort, now)
+	check("short since", list, longAnswerTTL/2, true)
+	check("short for long", list, 2*longAnswerTTL, false)
+	check("one job again", single, 0, false)
+	s.record(list.kind, 4*maxShort, 3*maxShort, now)
+	if check("longer than any allowance", list, 0, true); s.get(list.kind) != 0 {
 		t.Error("it takes memory")
 	}
 }

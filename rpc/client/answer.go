@@ -27,11 +27,11 @@ func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request,
 	if err != nil {
 		return err
 	}
-	answer.follow(ctx)
+	answer.closeWhenDone(ctx)
 	defer answer.release()
 	err = read(answer)
 	if !r.repeatable && errs.KindOf(err) == errs.BadAnswer && numberOf(err) == 0 {
-		return c.daemons.unknown(failed(garbled, err)) // the outcome of the change is unknown
+		return c.daemons.outcomeUnknown(newFailure(stageDecode, err)) // the outcome of the change is unknown
 	}
 	return err
 }
@@ -41,24 +41,24 @@ func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request,
 // ResponseRC, only the number 0 is expected, and body is nil.
 func (g *daemons) read(answer *reply, want message.Type, body message.Body) error {
 	if answer.kind == want && want != message.ResponseRC {
-		return g.bad(answer.decode(body))
+		return g.badAnswer(answer.decode(body))
 	}
 	if answer.kind == message.ResponseReroute { // nothing was done, and the gateway has no address for the other cluster
-		which := "another cluster"
-		var where message.Reroute
-		if answer.decode(&where) == nil && where.Cluster != nil && where.Cluster.Name != "" {
-			which = fmt.Sprintf("the cluster %q", where.Cluster.Name)
+		target := "another cluster"
+		var reroute message.Reroute
+		if answer.decode(&reroute) == nil && reroute.Cluster != nil && reroute.Cluster.Name != "" {
+			target = fmt.Sprintf("the cluster %q", reroute.Cluster.Name)
 		}
-		return errs.New(errs.Unsupported, "the %s says that %s of the federation has to be asked", g.what, which)
+		return errs.New(errs.Unsupported, "the %s says that %s of the federation has to be asked", g.kind, target)
 	}
-	rc, err := verdict(answer)
+	rc, err := decodeRC(answer)
 	switch {
 	case err != nil:
-		return g.bad(err)
+		return g.badAnswer(err)
 	case rc.Code != 0:
 		return fault.Of(rc.Code, rc.Message)
 	case want != message.ResponseRC:
-		return g.bad(fmt.Errorf("success without a message %d", want))
+		return g.badAnswer(fmt.Errorf("success without a message %d", want))
 	}
 	return nil
 }
@@ -72,8 +72,8 @@ func unchanged(last model.Time, q model.Query) error {
 	return nil
 }
 
-// verdict returns the error number of an answer that contains only a number.
-func verdict(answer *reply) (rc message.RCMessage, err error) {
+// decodeRC returns the error number of an answer that contains only a number.
+func decodeRC(answer *reply) (rc message.RCMessage, err error) {
 	switch answer.kind {
 	case message.ResponseRC:
 		var short message.RC
@@ -82,9 +82,9 @@ func verdict(answer *reply) (rc message.RCMessage, err error) {
 	case message.ResponseRCMessage:
 		err = answer.decode(&rc)
 	case message.ResponseJobArrayErrors: // tasks of an array had different results: use the first error
-		var each message.JobArrayErrors
-		err = answer.decode(&each)
-		for _, e := range each.Errors {
+		var tasks message.JobArrayErrors
+		err = answer.decode(&tasks)
+		for _, e := range tasks.Errors {
 			if e.Code != 0 {
 				return message.RCMessage{Code: e.Code, Message: e.JobIDs}, err
 			}
@@ -95,29 +95,29 @@ func verdict(answer *reply) (rc message.RCMessage, err error) {
 	return rc, err
 }
 
-// bad returns the error for an answer that can't be decoded, or nil if err is
+// badAnswer returns the error for an answer that can't be decoded, or nil if err is
 // nil. If err comes from the function that receives the records, bad returns it
 // unchanged.
-func (g *daemons) bad(err error) error {
-	if stop, ok := errors.AsType[*stopped](err); ok {
-		return stop.err
+func (g *daemons) badAnswer(err error) error {
+	if wrapped, ok := errors.AsType[*callbackError](err); ok {
+		return wrapped.err
 	}
-	return errs.Wrap(err, errs.BadAnswer, "the %s's answer can't be understood", g.what)
+	return errs.Wrap(err, errs.BadAnswer, "the %s's answer can't be understood", g.kind)
 }
 
-// stopped carries an error through the decoder unchanged. The error comes from
+// callbackError carries an error through the decoder unchanged. The error comes from
 // the function that receives the records.
-type stopped struct{ err error }
+type callbackError struct{ err error }
 
-func (s *stopped) Error() string { return s.err.Error() }
+func (s *callbackError) Error() string { return s.err.Error() }
 
-// pass returns a receiver for a stream. The receiver calls the function each
+// wrapCallback returns a receiver for a stream. The receiver calls the function each
 // for every element, and returns its errors in such a form that they pass
 // through the decoder unchanged.
-func pass[T any](each func(*T) error) func(*T) error {
+func wrapCallback[T any](each func(*T) error) func(*T) error {
 	return func(element *T) error {
 		if err := each(element); err != nil {
-			return &stopped{err}
+			return &callbackError{err}
 		}
 		return nil
 	}

@@ -27,149 +27,149 @@ import (
 // not per user, because the user that a token belongs to is unknown here.
 //
 // An answer for which there is memory may overtake answers that wait for more.
-// But long answers overtake a waiting answer at most maxPassed times, unless it
+// But long answers overtake a waiting answer at most maxOvertaken times, unless it
 // waits only because of the limit on its credential.
 //
 // An expected answer reserves the size of the last answer to the same kind of
 // request. The daemon may never answer, so an expected answer delays others for
-// at most expectFor.
+// at most maxExpectedWait.
 type Budget struct {
 	size int
 
-	mu    sync.Mutex
-	here  ledger  // memory of answers that have arrived
-	all   ledger  // the same, and memory of expected answers
-	queue []*turn // waiting requests, oldest first
+	mu       sync.Mutex
+	arrived  ledger    // memory of answers that have arrived
+	reserved ledger    // the same, and memory of expected answers
+	queue    []*waiter // waiting requests, oldest first
 }
 
 // ledger counts the memory in use, in total and by credential.
 type ledger struct {
-	taken int
-	of    map[owner]int
+	total   int
+	byOwner map[owner]int
 }
 
-func (l *ledger) add(who owner, n int) {
-	l.taken += n
-	if l.of[who] += n; l.of[who] == 0 {
-		delete(l.of, who)
+func (l *ledger) add(owner owner, n int) {
+	l.total += n
+	if l.byOwner[owner] += n; l.byOwner[owner] == 0 {
+		delete(l.byOwner, owner)
 	}
 }
 
-// turn is a request's place in the queue.
-type turn struct {
+// waiter is a request's place in the queue.
+type waiter struct {
 	allowance *allowance
 	n         int
-	come      bool // the answer has arrived, so expected answers are ignored
-	passed    int  // number of times that others overtook it
+	arrived   bool // the answer has arrived, so expected answers are ignored
+	overtaken int  // number of times that others overtook it
 	ready     chan struct{}
 }
 
 const (
-	defaultAnswers = 256 << 20 // size of a Client's own Budget
-	mostShort      = 1 << 20   // maximum length of a short answer
-	maxPassed      = 16
-	expectFor      = time.Second
+	defaultAnswers  = 256 << 20 // size of a Client's own Budget
+	maxShort        = 1 << 20   // maximum length of a short answer
+	maxOvertaken    = 16
+	maxExpectedWait = time.Second
 )
 
 // NewBudget returns a Budget of size bytes.
 func NewBudget(size int) *Budget {
-	return &Budget{size: size, here: ledger{of: map[owner]int{}}, all: ledger{of: map[owner]int{}}}
+	return &Budget{size: size, arrived: ledger{byOwner: map[owner]int{}}, reserved: ledger{byOwner: map[owner]int{}}}
 }
 
-// reserve returns the number of bytes that long answers may not use.
-func (b *Budget) reserve() int { return b.size / 8 }
+// shortReserve returns the number of bytes that long answers may not use.
+func (b *Budget) shortReserve() int { return b.size / 8 }
 
 // longest returns the size of the longest answer that fits into the budget.
-func (b *Budget) longest() int { return b.size - b.reserve() }
+func (b *Budget) longest() int { return b.size - b.shortReserve() }
 
 // short reports whether an answer of n bytes may use the reserve.
-func (b *Budget) short(n int) bool { return n <= min(mostShort, b.reserve()/4) }
+func (b *Budget) short(n int) bool { return n <= min(maxShort, b.shortReserve()/4) }
 
 // fits reports whether r may hold n bytes in total, according to the ledger l.
 func (b *Budget) fits(l *ledger, r *allowance, n int) bool {
-	has := r.has
-	if l == &b.here && !r.come {
-		has = 0
+	held := r.held
+	if l == &b.arrived && !r.arrived {
+		held = 0
 	}
 	limit := b.longest()
 	if b.short(n) {
 		limit = b.size
 	}
-	return l.taken-has+n <= limit && b.fair(l, r, n, has)
+	return l.total-held+n <= limit && b.fair(l, r, n, held)
 }
 
 // fair reports whether r can hold n bytes without exceeding the limit on its
 // credential. The argument has is the number of bytes that r holds now,
 // according to l. The n bytes replace them.
-func (b *Budget) fair(l *ledger, r *allowance, n, has int) bool {
-	others := l.of[r.who] - has
-	return others == 0 || others+n <= b.size/2
+func (b *Budget) fair(l *ledger, r *allowance, n, held int) bool {
+	otherBytes := l.byOwner[r.owner] - held
+	return otherBytes == 0 || otherBytes+n <= b.size/2
 }
 
 // ledger returns a ledger of b. If come is set, the ledger has only the answers
 // that have arrived; otherwise it also has the expected answers.
-func (b *Budget) ledger(come bool) *ledger {
-	if come {
-		return &b.here
+func (b *Budget) ledger(arrived bool) *ledger {
+	if arrived {
+		return &b.arrived
 	}
-	return &b.all
+	return &b.reserved
 }
 
 // admit gives t its memory if there is enough, and if t may overtake the
 // requests that wait ahead of it. The caller holds the lock.
-func (b *Budget) admit(t *turn, ahead []*turn) bool {
-	if !b.fits(b.ledger(t.come), t.allowance, t.n) {
+func (b *Budget) admit(t *waiter, ahead []*waiter) bool {
+	if !b.fits(b.ledger(t.arrived), t.allowance, t.n) {
 		return false
 	}
 	if !b.short(t.n) {
 		for _, a := range ahead {
 			// A request that waits because its own credential holds too much
 			// memory may be overtaken any number of times.
-			if a.passed >= maxPassed && b.fair(b.ledger(a.come), a.allowance, a.n, 0) {
+			if a.overtaken >= maxOvertaken && b.fair(b.ledger(a.arrived), a.allowance, a.n, 0) {
 				return false
 			}
 		}
 		for _, a := range ahead {
-			a.passed++
+			a.overtaken++
 		}
 	}
-	b.put(t.allowance, t.n, t.come)
+	b.resize(t.allowance, t.n, t.arrived)
 	return true
 }
 
-// put sets the memory that r has to n bytes. The caller holds the lock.
-func (b *Budget) put(r *allowance, n int, come bool) {
-	b.all.add(r.who, n-r.has)
-	if r.come {
-		b.here.add(r.who, -r.has)
+// resize sets the memory that r has to n bytes. The caller holds the lock.
+func (b *Budget) resize(r *allowance, n int, arrived bool) {
+	b.reserved.add(r.owner, n-r.held)
+	if r.arrived {
+		b.arrived.add(r.owner, -r.held)
 	}
-	if come {
-		b.here.add(r.who, n)
+	if arrived {
+		b.arrived.add(r.owner, n)
 	}
-	r.has, r.come = n, come
+	r.held, r.arrived = n, arrived
 }
 
-// try gives r n bytes for an answer that has arrived. It does not wait, and
+// tryAcquire gives r n bytes for an answer that has arrived. It does not wait, and
 // reports whether it succeeded.
-func (b *Budget) try(r *allowance, n int) bool {
+func (b *Budget) tryAcquire(r *allowance, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n <= r.has && (r.come || b.fits(&b.here, r, n)) { // r has waited already, or shrinks
-		b.put(r, n, true)
-		b.serve()
+	if n <= r.held && (r.arrived || b.fits(&b.arrived, r, n)) { // r has waited already, or shrinks
+		b.resize(r, n, true)
+		b.admitWaiting()
 		return true
 	}
-	return b.admit(&turn{allowance: r, n: n, come: true}, b.queue)
+	return b.admit(&waiter{allowance: r, n: n, arrived: true}, b.queue)
 }
 
-// take waits until r may have n bytes. It returns errs.Unavailable if ctx ends
+// acquire waits until r may have n bytes. It returns errs.Unavailable if ctx ends
 // first. The argument come reports whether the answer has arrived; otherwise it
 // is expected. An expected answer does not wait for long because of other
-// expected answers: at intervals of expectFor, take checks whether the answers
+// expected answers: at intervals of maxExpectedWait, take checks whether the answers
 // that have arrived leave enough memory. If they do, it returns nil without
 // reserving memory.
-func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error {
-	t := &turn{allowance: r, n: n, come: come, ready: make(chan struct{})}
+func (b *Budget) acquire(ctx context.Context, r *allowance, n int, arrived bool) error {
+	t := &waiter{allowance: r, n: n, arrived: arrived, ready: make(chan struct{})}
 	b.mu.Lock()
 	admitted := b.admit(t, b.queue)
 	if !admitted {
@@ -179,18 +179,18 @@ func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error
 	if admitted {
 		return nil
 	}
-	look := time.NewTicker(expectFor)
-	defer look.Stop()
+	ticker := time.NewTicker(maxExpectedWait)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-t.ready:
 			return nil
-		case <-look.C:
-			if !come && b.leave(t, func() bool { return b.fits(&b.here, r, n) }) {
+		case <-ticker.C:
+			if !arrived && b.dequeue(t, func() bool { return b.fits(&b.arrived, r, n) }) {
 				return nil
 			}
 		case <-ctx.Done():
-			if b.leave(t, func() bool { return true }) {
+			if b.dequeue(t, func() bool { return true }) {
 				return errs.Wrap(context.Cause(ctx), errs.Unavailable, "too many long answers are being sent at this moment")
 			}
 			return nil // t was admitted just now
@@ -204,32 +204,32 @@ func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error
 // already admitted r without reserving memory. In that case it is sufficient
 // that the answers that have arrived leave n bytes: claim then returns true,
 // even if it can't reserve them.
-func (b *Budget) claim(r *allowance, n int, content bool) bool {
+func (b *Budget) claim(r *allowance, n int, unreserved bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n <= r.has+r.has/slack || b.admit(&turn{allowance: r, n: n}, b.queue) {
+	if n <= r.held+r.held/slack || b.admit(&waiter{allowance: r, n: n}, b.queue) {
 		return true
 	}
-	return content && b.fits(&b.here, r, n)
+	return unreserved && b.fits(&b.arrived, r, n)
 }
 
-// leave removes t from the queue if t is still there and is() returns true. It
+// dequeue removes t from the queue if t is still there and is() returns true. It
 // reports whether it has removed t.
-func (b *Budget) leave(t *turn, is func() bool) bool {
+func (b *Budget) dequeue(t *waiter, cond func() bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.Index(b.queue, t)
-	if i < 0 || !is() {
+	if i < 0 || !cond() {
 		return false
 	}
 	b.queue = slices.Delete(b.queue, i, i+1)
-	b.serve() // the requests behind t may need less
+	b.admitWaiting() // the requests behind t may need less
 	return true
 }
 
-// serve admits the waiting requests for which there is memory now. The caller
+// admitWaiting admits the waiting requests for which there is memory now. The caller
 // holds the lock.
-func (b *Budget) serve() {
+func (b *Budget) admitWaiting() {
 	for i := 0; i < len(b.queue); {
 		t := b.queue[i]
 		if !b.admit(t, b.queue[:i]) {
@@ -247,15 +247,15 @@ func (b *Budget) serve() {
 func (b *Budget) Hold(cred model.Credential, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := &allowance{budget: b, who: ownerOf(nil, cred)}
-	if !b.fits(&b.here, r, n) {
+	r := &allowance{budget: b, owner: ownerOf(nil, cred)}
+	if !b.fits(&b.arrived, r, n) {
 		return false
 	}
-	b.put(r, n, true)
+	b.resize(r, n, true)
 	return true
 }
 
 // Release frees the memory that Hold reserved.
 func (b *Budget) Release(cred model.Credential, n int) {
-	(&allowance{budget: b, who: ownerOf(nil, cred), has: n, come: true}).less(n)
+	(&allowance{budget: b, owner: ownerOf(nil, cred), held: n, arrived: true}).release(n)
 }

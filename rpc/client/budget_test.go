@@ -12,14 +12,16 @@ import (
 	"schedrestd/model"
 )
 
-// of returns an allowance in b for a user with the name who.
-func (b *Budget) of(who string) *allowance { return &allowance{budget: b, who: owner{actAs: who}} }
+// allowanceOf returns an allowance in b for a user with the name who.
+func (b *Budget) allowanceOf(user string) *allowance {
+	return &allowance{budget: b, owner: owner{actAs: user}}
+}
 
 // free returns the number of unused bytes.
-func (b *Budget) free() int { return b.size - b.here.taken }
+func (b *Budget) free() int { return b.size - b.arrived.total }
 
-// waiting waits until n requests are in the queue.
-func (b *Budget) waiting(t *testing.T, n int) {
+// waitQueued waits until n requests are in the queue.
+func (b *Budget) waitQueued(t *testing.T, n int) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		b.mu.Lock()
@@ -34,10 +36,10 @@ func (b *Budget) waiting(t *testing.T, n int) {
 	}
 }
 
-// taking runs b.take in the background.
-func (b *Budget) taking(ctx context.Context, r *allowance, n int) chan error {
+// acquireAsync runs b.take in the background.
+func (b *Budget) acquireAsync(ctx context.Context, r *allowance, n int) chan error {
 	done := make(chan error, 1)
-	go func() { done <- b.take(ctx, r, n, true) }()
+	go func() { done <- b.acquire(ctx, r, n, true) }()
 	return done
 }
 
@@ -46,27 +48,27 @@ func (b *Budget) taking(ctx context.Context, r *allowance, n int) chan error {
 func TestBudgetInOrder(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(800) // 700 for long answers; up to 25 is short
-	first := b.of("a")
-	if !first.set(600) {
+	first := b.allowanceOf("a")
+	if !first.tryAcquire(600) {
 		t.Fatal("no room in an empty budget")
 	}
-	much := b.taking(context.Background(), b.of("b"), 300)
-	b.waiting(t, 1)
-	for i := range maxPassed {
-		r := b.of(fmt.Sprint("c", i))
-		if !r.set(50) {
+	much := b.acquireAsync(context.Background(), b.allowanceOf("b"), 300)
+	b.waitQueued(t, 1)
+	for i := range maxOvertaken {
+		r := b.allowanceOf(fmt.Sprint("c", i))
+		if !r.tryAcquire(50) {
 			t.Fatalf("%d did not get past", i)
 		}
-		r.less(50)
+		r.release(50)
 	}
-	late := b.of("d")
-	if late.set(50) {
+	late := b.allowanceOf("d")
+	if late.tryAcquire(50) {
 		t.Error("a waiting request is passed more than maxPassed times")
 	}
-	if !late.set(25) {
+	if !late.tryAcquire(25) {
 		t.Error("a short answer has to wait")
 	}
-	first.less(600)
+	first.release(600)
 	if err := <-much; err != nil || b.free() != 800-300-25 {
 		t.Errorf("%v, %d are free", err, b.free())
 	}
@@ -78,19 +80,19 @@ func TestBudgetKeepsSomeForShortOnes(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(800)
 	for i := range 7 {
-		if !b.of(fmt.Sprint(i)).set(100) {
+		if !b.allowanceOf(fmt.Sprint(i)).tryAcquire(100) {
 			t.Fatal(i)
 		}
 	}
-	if b.of("late").set(26) {
+	if b.allowanceOf("late").tryAcquire(26) {
 		t.Error("a long answer got memory reserved for short ones")
 	}
 	for i := range 4 {
-		if !b.of(fmt.Sprint("short", i)).set(25) {
+		if !b.allowanceOf(fmt.Sprint("short", i)).tryAcquire(25) {
 			t.Errorf("no room for short answer %d", i)
 		}
 	}
-	if b.of("late").set(1) {
+	if b.allowanceOf("late").tryAcquire(1) {
 		t.Error("there is more than there is")
 	}
 }
@@ -100,24 +102,24 @@ func TestBudgetKeepsSomeForShortOnes(t *testing.T) {
 func TestBudgetIsShared(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(800)
-	one, more := b.of("ann"), b.of("ann")
-	if !one.set(700) || more.set(10) {
+	one, more := b.allowanceOf("ann"), b.allowanceOf("ann")
+	if !one.tryAcquire(700) || more.tryAcquire(10) {
 		t.Fatalf("%d are free", b.free())
 	}
-	one.less(400) // 300 remain
-	if !more.set(100) || b.of("ann").set(1) {
+	one.release(400) // 300 remain
+	if !more.tryAcquire(100) || b.allowanceOf("ann").tryAcquire(1) {
 		t.Errorf("%d are free", b.free())
 	}
-	ann := b.taking(context.Background(), b.of("ann"), 200)
-	b.waiting(t, 1)
-	for i := range 3 * maxPassed { // this credential waits for its own answers, and delays no other
-		r := b.of(fmt.Sprint(i))
-		if !r.set(200) {
+	ann := b.acquireAsync(context.Background(), b.allowanceOf("ann"), 200)
+	b.waitQueued(t, 1)
+	for i := range 3 * maxOvertaken { // this credential waits for its own answers, and delays no other
+		r := b.allowanceOf(fmt.Sprint(i))
+		if !r.tryAcquire(200) {
 			t.Fatal("others don't get the other half")
 		}
-		r.less(200)
+		r.release(200)
 	}
-	if one.less(300); <-ann != nil {
+	if one.release(300); <-ann != nil {
 		t.Error("this user's turn did not come")
 	}
 }
@@ -127,13 +129,13 @@ func TestBudgetIsShared(t *testing.T) {
 func TestBudgetIsGivenUp(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(800)
-	b.of("a").set(500)
+	b.allowanceOf("a").tryAcquire(500)
 	ctx, cancel := context.WithCancel(context.Background())
-	gave := b.taking(ctx, b.of("b"), 300)
-	b.waiting(t, 1)
-	b.queue[0].passed = maxPassed
-	less := b.taking(context.Background(), b.of("c"), 200)
-	b.waiting(t, 2)
+	gave := b.acquireAsync(ctx, b.allowanceOf("b"), 300)
+	b.waitQueued(t, 1)
+	b.queue[0].overtaken = maxOvertaken
+	less := b.acquireAsync(context.Background(), b.allowanceOf("c"), 200)
+	b.waitQueued(t, 2)
 	cancel()
 	if err := <-gave; errs.KindOf(err) != errs.Unavailable {
 		t.Error(err)
@@ -150,32 +152,32 @@ func TestBudgetOfExpectations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(800)
-		begun := time.Now() // time of the synctest bubble
+		start := time.Now() // time of the synctest bubble
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		var wait sync.WaitGroup
 		allowances := make([]*allowance, 50) // requests to a daemon that does not answer
 		for i := range allowances {
-			allowances[i] = b.of(fmt.Sprint(i))
+			allowances[i] = b.allowanceOf(fmt.Sprint(i))
 			wait.Go(func() {
-				if err := allowances[i].wait(ctx, 600, false); err != nil {
+				if err := allowances[i].acquire(ctx, 600, false); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wait.Wait()
-		if took := time.Since(begun); took > expectFor {
+		if took := time.Since(start); took > maxExpectedWait {
 			t.Errorf("they waited for %v while nothing was held", took)
 		}
-		if !allowances[7].set(600) || allowances[0].set(600) || allowances[8].set(200) {
+		if !allowances[7].tryAcquire(600) || allowances[0].tryAcquire(600) || allowances[8].tryAcquire(200) {
 			t.Errorf("%d are free", b.free())
 		}
 		wait.Go(func() {
-			if err := allowances[8].wait(ctx, 200, false); err != nil {
+			if err := allowances[8].acquire(ctx, 200, false); err != nil {
 				t.Error(err)
 			}
 		})
-		time.Sleep(10 * expectFor)
+		time.Sleep(10 * maxExpectedWait)
 		b.mu.Lock()
 		waiting := len(b.queue)
 		b.mu.Unlock()
@@ -184,12 +186,12 @@ func TestBudgetOfExpectations(t *testing.T) {
 		}
 		for _, r := range allowances {
 			if r != allowances[8] {
-				r.less(r.has)
+				r.release(r.held)
 			}
 		}
 		wait.Wait()
-		if allowances[8].less(200); b.here.taken != 0 || b.all.taken != 0 || len(b.here.of)+len(b.all.of) != 0 {
-			t.Errorf("afterwards: %+v %+v", b.here, b.all)
+		if allowances[8].release(200); b.arrived.total != 0 || b.reserved.total != 0 || len(b.arrived.byOwner)+len(b.reserved.byOwner) != 0 {
+			t.Errorf("afterwards: %+v %+v", b.arrived, b.reserved)
 		}
 	})
 }
@@ -200,24 +202,24 @@ func TestBudgetOfExpectations(t *testing.T) {
 func TestAllowance(t *testing.T) {
 	t.Parallel()
 	b := NewBudget(800)
-	one, other := b.of("a"), b.of("b")
-	if !one.set(400) || !other.set(300) || one.set(500) || !other.set(200) || !one.set(500) {
-		t.Fatalf("%d and %d, %d free", one.has, other.has, b.free())
+	one, other := b.allowanceOf("a"), b.allowanceOf("b")
+	if !one.tryAcquire(400) || !other.tryAcquire(300) || one.tryAcquire(500) || !other.tryAcquire(200) || !one.tryAcquire(500) {
+		t.Fatalf("%d and %d, %d free", one.held, other.held, b.free())
 	}
 	done := make(chan error)
-	go func() { done <- one.wait(context.Background(), 600, true) }()
-	b.waiting(t, 1)
-	if err := other.wait(context.Background(), 0, true); err != nil {
+	go func() { done <- one.acquire(context.Background(), 600, true) }()
+	b.waitQueued(t, 1)
+	if err := other.acquire(context.Background(), 0, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err != nil || one.has != 600 || b.free() != 200 {
-		t.Errorf("%v, has %d, %d free", err, one.has, b.free())
+	if err := <-done; err != nil || one.held != 600 || b.free() != 200 {
+		t.Errorf("%v, has %d, %d free", err, one.held, b.free())
 	}
-	one.less(2000)
-	if err := one.wait(context.Background(), 100_000, true); err != nil || one.has != 700 {
-		t.Errorf("more than there is: %v, has %d", err, one.has)
+	one.release(2000)
+	if err := one.acquire(context.Background(), 100_000, true); err != nil || one.held != 700 {
+		t.Errorf("more than there is: %v, has %d", err, one.held)
 	}
-	if one.less(1000); b.free() != 800 {
+	if one.release(1000); b.free() != 800 {
 		t.Errorf("%d free", b.free())
 	}
 }

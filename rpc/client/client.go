@@ -91,7 +91,7 @@ type Client struct {
 type caller struct {
 	cfg Config
 	*daemons
-	usual *sizes
+	answerSizes *sizes
 }
 
 // Defaults of Config.
@@ -106,7 +106,7 @@ func New(cfg Config) *Client {
 	return &Client{caller: newCaller(cfg, "controller", cfg.Controllers)}
 }
 
-func newCaller(cfg Config, what string, addresses []Address) caller {
+func newCaller(cfg Config, kind string, addresses []Address) caller {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTimeout
 	}
@@ -134,5 +134,5 @@ func newCaller(cfg Config, what string, addresses []Address) caller {
 			return d.DialContext(ctx, a.Network, a.Address)
 		}
 	}
-	return caller{cfg, group(what, addresses), &sizes{}}
+	return caller{cfg, group(kind, addresses), &sizes{}}
 }

@@ -109,14 +109,14 @@ func TestForgedTokensAreCheap(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if n := ctl.connections(); n > many*3+client.MaxVain*8 {
+			if n := ctl.connections(); n > many*3+client.MaxClosedProbes*8 {
 				t.Errorf("%d forged tokens took %d connections", many, n)
 			}
 			ctl.newest.Store(uint32(codec.V2302)) // another release that closes on invalid credentials
 			if err := c.Verify(ctx, ann); err != nil {
 				t.Errorf("a good one is kept out: %v", err)
 			}
-			now = now.Add(client.VainFor)
+			now = now.Add(client.ClosedProbeWindow)
 			ctl.connections()
 			if c.Verify(ctx, eve); ctl.connections() < 8 {
 				t.Error("it is never probed again")
@@ -141,7 +141,7 @@ func TestSilenceOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	closes.Store(true)
-	for range client.MaxVain + 2 {
+	for range client.MaxClosedProbes + 2 {
 		if err := c.Verify(context.Background(), ann); errs.KindOf(err) != errs.BadAnswer {
 			t.Errorf("got %v", err)
 		}
@@ -176,7 +176,7 @@ func TestNobodyBehind(t *testing.T) {
 	ctx := context.Background()
 	down := func(known string) {
 		t.Helper()
-		for range client.MaxVain + 2 {
+		for range client.MaxClosedProbes + 2 {
 			if err := c.Verify(ctx, ann); errs.KindOf(err) != errs.BadAnswer && errs.KindOf(err) != errs.Unavailable {
 				t.Errorf("%s: %v", known, err)
 			}

@@ -25,7 +25,7 @@ func TestCrowdBeforeADeadController(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}})
-		begun := time.Now() // time of the synctest bubble
+		start := time.Now() // time of the synctest bubble
 		var wait sync.WaitGroup
 		for range 50 {
 			wait.Go(func() {
@@ -35,7 +35,7 @@ func TestCrowdBeforeADeadController(t *testing.T) {
 			})
 		}
 		wait.Wait()
-		if took := time.Since(begun); dialled != 1 || took != 2*time.Second {
+		if took := time.Since(start); dialled != 1 || took != 2*time.Second {
 			t.Errorf("dialled %d times within %v", dialled, took)
 		}
 		if _ = c.Verify(context.Background(), ann); dialled != 2 {

@@ -34,13 +34,13 @@ type daemon struct {
 
 	probe chan struct{} // has a token while a probe runs, so that only one runs at a time
 
-	mu      sync.Mutex
-	version codec.Version // version that it speaks; 0 if unknown or uncertain
-	spoke   codec.Version // version of its last answer; 0 if it never answered
-	vain    []time.Time   // times of recent probes in every version that all ended with a closed connection
-	patient bool          // whether it waited for a request when none was sent
-	misses  int           // number of probes that could not reach it
-	missed  failure       // failure of the last of those probes
+	mu             sync.Mutex
+	version        codec.Version // version that it speaks; 0 if unknown or uncertain
+	lastVersion    codec.Version // version of its last answer; 0 if it never answered
+	closedProbes   []time.Time   // times of recent probes in every version that all ended with a closed connection
+	waited         bool          // whether it waited for a request when none was sent
+	failedConnects int           // number of probes that could not reach it
+	connectFailure failure       // failure of the last of those probes
 
 	release      string    // the release that it reported; "" for none
 	releaseUntil time.Time // time until which the release need not be requested again
@@ -48,17 +48,17 @@ type daemon struct {
 
 // daemons is a primary and its backups.
 type daemons struct {
-	what string // kind of daemon, for messages: "controller"
+	kind string // kind of daemon, for messages: "controller"
 	list []*daemon
 	now  func() time.Time
 
-	reached reached
+	reachability reachability
 
-	mu        sync.Mutex
-	last      *daemon          // daemon that answered last; nil for none
-	preferred *daemon          // backup that answered; it is tried first until the time in until
-	until     time.Time        // also the end of the time for which hung daemons are tried last
-	hung      map[*daemon]bool // daemons that accepted a connection, timed out, and have not answered since
+	mu             sync.Mutex
+	lastAnswered   *daemon          // daemon that answered last; nil for none
+	preferred      *daemon          // backup that answered; it is tried first until the time in until
+	reorderedUntil time.Time        // also the end of the time for which hung daemons are tried last
+	hung           map[*daemon]bool // daemons that accepted a connection, timed out, and have not answered since
 }
 
 // retryPrimary is the time for which a backup that answered is tried before the
@@ -66,9 +66,9 @@ type daemons struct {
 const retryPrimary = 30 * time.Second
 
 // group combines the addresses with the same name into one daemon.
-func group(what string, addresses []Address) *daemons {
-	g := &daemons{what: what, now: time.Now}
-	g.reached.last = g.now()
+func group(kind string, addresses []Address) *daemons {
+	g := &daemons{kind: kind, now: time.Now}
+	g.reachability.lastAccepted = g.now()
 	for _, a := range addresses {
 		i := slices.IndexFunc(g.list, func(d *daemon) bool { return d.name == a.Name })
 		if i < 0 {
@@ -94,11 +94,11 @@ func (g *daemons) order() []*daemon {
 	if g.preferred == nil && len(g.hung) == 0 {
 		return g.list
 	}
-	if now := g.now(); now.After(g.until) {
-		g.until = now.Add(retryPrimary)
+	if now := g.now(); now.After(g.reorderedUntil) {
+		g.reorderedUntil = now.Add(retryPrimary)
 		return g.list
 	}
-	place := func(d *daemon) int {
+	rank := func(d *daemon) int {
 		switch {
 		case g.hung[d]:
 			return 2
@@ -108,13 +108,13 @@ func (g *daemons) order() []*daemon {
 		return 1
 	}
 	order := slices.Clone(g.list)
-	slices.SortStableFunc(order, func(a, b *daemon) int { return place(a) - place(b) })
+	slices.SortStableFunc(order, func(a, b *daemon) int { return rank(a) - rank(b) })
 	return order
 }
 
-// hangs records that d did not answer in time. A single daemon is not recorded,
+// markHung records that d did not answer in time. A single daemon is not recorded,
 // because there is no other to try first.
-func (g *daemons) hangs(d *daemon) {
+func (g *daemons) markHung(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.list) == 1 {
@@ -124,37 +124,37 @@ func (g *daemons) hangs(d *daemon) {
 		g.hung = map[*daemon]bool{}
 	}
 	if !g.hung[d] && g.preferred == nil {
-		g.until = g.now().Add(retryPrimary)
+		g.reorderedUntil = g.now().Add(retryPrimary)
 	}
 	g.hung[d] = true
 }
 
-// responds records that d no longer hangs.
-func (g *daemons) responds(d *daemon) {
+// clearHung records that d no longer hangs.
+func (g *daemons) clearHung(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.hung, d)
 }
 
-// hanging reports whether d hung when it was last tried.
-func (g *daemons) hanging(d *daemon) bool {
+// isHung reports whether d hung when it was last tried.
+func (g *daemons) isHung(d *daemon) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.hung[d]
 }
 
-// answered records that d answered. If d is a backup that is already tried
+// markAnswered records that d answered. If d is a backup that is already tried
 // first, answered does not extend the time for which it is tried first. So when
 // that time is over, order tries the primary again.
-func (g *daemons) answered(d *daemon) {
+func (g *daemons) markAnswered(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.last = d
+	g.lastAnswered = d
 	switch {
 	case d == g.list[0]:
 		g.preferred = nil
 	case d != g.preferred:
-		g.preferred, g.until = d, g.now().Add(retryPrimary)
+		g.preferred, g.reorderedUntil = d, g.now().Add(retryPrimary)
 	}
 }
 
@@ -162,7 +162,7 @@ func (g *daemons) answered(d *daemon) {
 func (g *daemons) current() *daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.last
+	return g.lastAnswered
 }
 
 // watch sets the deadline of ctx for nc. If ctx ends before stop is called,
@@ -178,52 +178,52 @@ func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 // connect opens a connection to the first usable address for cred. release
 // closes the connection.
 func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
-	var tried []error
+	var dialErrs []error
 	for _, a := range d.addresses {
-		if cred.Local() && a.Network != "unix" && !c.issued(d) {
+		if cred.Local() && a.Network != "unix" && !c.usesIssuer(d) {
 			continue // a local credential proves nothing over TCP
 		}
-		begun := time.Now()
+		start := time.Now()
 		dctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
-		a.Idle = d.known() >= codec.V2411 // older controllers log an error for each connection that ends without a request
+		a.Idle = d.knownVersion() >= codec.V2411 // older controllers log an error for each connection that ends without a request
 		nc, err := c.dial(dctx, a)
 		cancel()
 		if err != nil {
-			c.cfg.Log.Debug("daemon can't be reached", "daemon", d.name, "network", a.Network, "address", a.Address, "took", time.Since(begun), "error", err)
-			tried = append(tried, err)
+			c.cfg.Log.Debug("daemon can't be reached", "daemon", d.name, "network", a.Network, "address", a.Address, "took", time.Since(start), "error", err)
+			dialErrs = append(dialErrs, err)
 			continue
 		}
 		return nc, func() {
 			nc.Close()
-			c.cfg.Log.Debug("daemon was asked", "daemon", d.name, "network", a.Network, "address", a.Address, "took", time.Since(begun))
+			c.cfg.Log.Debug("daemon was asked", "daemon", d.name, "network", a.Network, "address", a.Address, "took", time.Since(start))
 		}, nil
 	}
-	if tried == nil {
+	if dialErrs == nil {
 		return nil, nil, errs.New(errs.Unsupported, "%s is not reached by a UNIX socket, and without a token nothing else counts", d.name)
 	}
-	return nil, nil, errors.Join(tried...)
+	return nil, nil, errors.Join(dialErrs...)
 }
 
 // dial opens a connection to a daemon and checks the user that serves it.
 func (c *caller) dial(ctx context.Context, a Address) (net.Conn, error) {
 	nc, err := c.cfg.Dial(ctx, a)
 	if err == nil {
-		err = c.recognise(nc)
+		err = c.checkServer(nc)
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.reached.accepted(c.now())
+	c.reachability.recordAccepted(c.now())
 	return nc, nil
 }
 
-// recognise returns an error if an untrusted user serves the connection. It is
+// checkServer returns an error if an untrusted user serves the connection. It is
 // called before anything is sent. It checks UNIX sockets and TCP ports of this
 // machine; for other machines the user is unknown.
-func (c *caller) recognise(nc net.Conn) error {
-	uid, known, err := server(nc)
+func (c *caller) checkServer(nc net.Conn) error {
+	uid, known, err := serverUID(nc)
 	if err == nil && known && !c.cfg.Trusted(uid) {
-		err = strange(nc.RemoteAddr(), uid)
+		err = untrustedServerError(nc.RemoteAddr(), uid)
 	}
 	if err != nil {
 		nc.Close()
@@ -231,21 +231,21 @@ func (c *caller) recognise(nc net.Conn) error {
 	return err
 }
 
-// strange returns the error for the daemon's address a, which is served by an
+// untrustedServerError returns the error for the daemon's address a, which is served by an
 // untrusted user with the given uid.
-func strange(a net.Addr, uid uint32) error {
-	what := map[string]string{"unix": "socket", "tcp": "port"}[a.Network()]
+func untrustedServerError(a net.Addr, uid uint32) error {
+	kind := map[string]string{"unix": "socket", "tcp": "port"}[a.Network()]
 	if uid == become.Overflow {
-		return errs.New(errs.Unavailable, "the kernel does not know which user serves the %s %s", what, a).
+		return errs.New(errs.Unavailable, "the kernel does not know which user serves the %s %s", kind, a).
 			WithHint("a port of this machine takes the kernel's module tcp_diag, and no redirection to another machine or container")
 	}
-	return errs.New(errs.Unavailable, "the %s %s is served by uid %d, which is neither root's nor the scheduler's user's", what, a, uid).
+	return errs.New(errs.Unavailable, "the %s %s is served by uid %d, which is neither root's nor the scheduler's user's", kind, a, uid).
 		WithHint("start the daemon again; a tunnel to it must be root's, SlurmUser's or SchedUser's")
 }
 
-// server returns the uid of the process that serves nc. If that process is on
+// serverUID returns the uid of the process that serves nc. If that process is on
 // another machine, known is false.
-func server(nc net.Conn) (uid uint32, known bool, err error) {
+func serverUID(nc net.Conn) (uid uint32, known bool, err error) {
 	if nc.RemoteAddr().Network() == "unix" {
 		sc, ok := nc.(syscall.Conn)
 		if !ok {
@@ -254,45 +254,45 @@ func server(nc net.Conn) (uid uint32, known bool, err error) {
 		peer, err := peer.Of(sc)
 		return peer.UID, true, err
 	}
-	if seen, ok := nc.(peer.BrokeredConn); ok {
-		uid, known = seen.Server()
+	if conn, ok := nc.(peer.BrokeredConn); ok {
+		uid, known = conn.Server()
 		return uid, known, nil
 	}
 	local, ok := nc.LocalAddr().(*net.TCPAddr)
-	remote, too := nc.RemoteAddr().(*net.TCPAddr)
-	if !ok || !too {
+	remote, remoteOK := nc.RemoteAddr().(*net.TCPAddr)
+	if !ok || !remoteOK {
 		return 0, false, fmt.Errorf("%T: the kernel can't identify the peer", nc)
 	}
-	if here, err := portowner.IsLocal(remote.AddrPort().Addr()); err != nil || !here {
+	if isLocal, err := portowner.IsLocal(remote.AddrPort().Addr()); err != nil || !isLocal {
 		return 0, false, err
 	}
 	uid, err = portowner.ServerUID(local.AddrPort(), remote.AddrPort())
 	return uid, true, err
 }
 
-func (d *daemon) known() codec.Version {
+func (d *daemon) knownVersion() codec.Version {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.version
 }
 
-// answeredBefore reports whether d ever answered, in any version.
-func (d *daemon) answeredBefore() bool {
+// hasAnswered reports whether d ever answered, in any version.
+func (d *daemon) hasAnswered() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.spoke != 0
+	return d.lastVersion != 0
 }
 
-func (d *daemon) learn(v codec.Version) {
+func (d *daemon) setVersion(v codec.Version) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.version = v; v != 0 {
-		d.spoke = v
+		d.lastVersion = v
 	} else {
 		d.releaseUntil = time.Time{}
 	}
 }
 
-// forget makes the next call probe the version again, because d may have been
+// forgetVersion makes the next call probe the version again, because d may have been
 // restarted with another release.
-func (d *daemon) forget() { d.learn(0) }
+func (d *daemon) forgetVersion() { d.setVersion(0) }

@@ -18,42 +18,42 @@ import (
 // fails before that request, nothing is committed, and Edit may call f again in
 // another session.
 func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error {
-	var own error
-	unknown := false
-	err := a.account(ctx, cred, a.session, func(s *session) *failure {
+	var fErr error
+	isUnknown := false
+	err := a.withSession(ctx, cred, a.session, func(s *session) *failure {
 		e := &edit{a: a, cred: cred, s: s}
-		own = f(e)
+		fErr = f(e)
 		switch {
 		case e.failure != nil:
 			s.tainted = e.changed
 			return e.failure
-		case own != nil || !e.changed:
+		case fErr != nil || !e.changed:
 			if e.changed {
-				s.tainted = s.end(drop) != nil
+				s.tainted = s.endTransaction(rollback) != nil
 			}
 			return nil
 		}
-		failure := s.end(keep)
-		if failure != nil && failure.stage > unsent && failure.stage != answered {
-			unknown = true
+		failure := s.endTransaction(commit)
+		if failure != nil && failure.stage > stageSend && failure.stage != stageAnswered {
+			isUnknown = true
 			failure.final = true
 		}
 		s.tainted = failure != nil
 		return failure
 	})
 	switch {
-	case unknown:
+	case isUnknown:
 		return a.unknownEdit(err)
 	case err != nil:
 		return err
 	}
-	return own
+	return fErr
 }
 
 // unknownEdit returns the error of changes that the daemon may have committed.
 func (a *Accounting) unknownEdit(err error) error {
 	return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: err,
-		Message: fmt.Sprintf("the %s was asked to keep the changes and did not answer: it may have kept them", a.what),
+		Message: fmt.Sprintf("the %s was asked to keep the changes and did not answer: it may have kept them", a.kind),
 		Hint:    "look at the records before you send the request again"}
 }
 
@@ -68,54 +68,54 @@ type edit struct {
 
 // List requests records within the transaction.
 func (e *edit) List(l model.Listing) error {
-	q, err := listing(l)
+	q, err := newListRequest(l)
 	if err != nil {
 		return err
 	}
 	allowance := e.a.allowance(e.cred)
-	defer func() { allowance.less(allowance.has) }()
-	got, err := e.send(q.question, allowance)
+	defer func() { allowance.release(allowance.held) }()
+	answer, err := e.send(q.question, allowance)
 	if err != nil {
 		return err
 	}
-	defer got.release()
-	err = e.a.read(q, got)
+	defer answer.release()
+	err = e.a.read(q, answer)
 	if errs.KindOf(err) == errs.BadAnswer && numberOf(err) == 0 {
-		e.failure = failed(garbled, err)
+		e.failure = newFailure(stageDecode, err)
 	}
 	return err
 }
 
 // Change makes a change within the transaction.
 func (e *edit) Change(change any) ([]string, error) {
-	q, err := changing(change)
+	q, err := changeRequest(change)
 	if err != nil {
 		return nil, err
 	}
 	e.changed = true
 	allowance := e.a.allowance(e.cred)
-	defer func() { allowance.less(allowance.has) }()
-	got, err := e.send(q, allowance)
+	defer func() { allowance.release(allowance.held) }()
+	answer, err := e.send(q, allowance)
 	if numberOf(err) == fault.NoChange {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer got.release()
+	defer answer.release()
 	if q.want == message.AccountingRC {
 		var rc message.PersistRC
-		if err := got.decode(&rc); err != nil || rc.Comment == "" {
-			return nil, e.garbled(err)
+		if err := answer.decode(&rc); err != nil || rc.Comment == "" {
+			return nil, e.badAnswer(err)
 		}
 		return []string{rc.Comment}, nil
 	}
-	if got.kind == message.AccountingRC {
+	if answer.kind == message.AccountingRC {
 		return nil, nil
 	}
 	var names message.Names
-	if err := got.decode(&names); err != nil {
-		return nil, e.garbled(err)
+	if err := answer.decode(&names); err != nil {
+		return nil, e.badAnswer(err)
 	}
 	switch names.Code {
 	case 0:
@@ -126,14 +126,14 @@ func (e *edit) Change(change any) ([]string, error) {
 	return names.Records.List, fault.Of(names.Code, "")
 }
 
-// garbled returns the error for an answer that can't be understood, and makes
+// badAnswer returns the error for an answer that can't be understood, and makes
 // the transaction fail. If err is nil, it does nothing.
-func (e *edit) garbled(err error) error {
+func (e *edit) badAnswer(err error) error {
 	if err == nil {
 		return nil
 	}
-	e.failure = failed(garbled, err)
-	return e.a.bad(err)
+	e.failure = newFailure(stageDecode, err)
+	return e.a.badAnswer(err)
 }
 
 // send sends a request of the transaction, and returns the answer.
@@ -142,14 +142,14 @@ func (e *edit) send(q question, allowance *allowance) (*reply, error) {
 		return nil, e.a.report([]*failure{e.failure})
 	}
 	b, f := q.encode(e.s)
-	var got *reply
+	var answer *reply
 	if f == nil {
-		got, f = e.s.fetch(b, q.want, allowance)
+		answer, f = e.s.fetch(b, q.want, allowance)
 	}
 	if f == nil {
-		return got, nil
+		return answer, nil
 	}
-	if f.stage != answered || errs.KindOf(f.err) == errs.Unauthenticated {
+	if f.stage != stageAnswered || errs.KindOf(f.err) == errs.Unauthenticated {
 		e.failure = f
 	}
 	return nil, e.a.report([]*failure{f})
@@ -157,30 +157,30 @@ func (e *edit) send(q question, allowance *allowance) (*reply, error) {
 
 // Values that end a transaction.
 const (
-	drop uint16 = 0
-	keep uint16 = 1
+	rollback uint16 = 0
+	commit   uint16 = 1
 )
 
-// end ends the transaction of s.
-func (s *session) end(commit uint16) *failure {
+// endTransaction ends the transaction of s.
+func (s *session) endTransaction(commit uint16) *failure {
 	return s.call(message.AccountingFini, &message.AccountingEnd{Commit: commit}, message.AccountingRC, nil)
 }
 
-// changing returns the request that makes a change.
-func changing(change any) (question, error) {
+// changeRequest returns the request that makes a change.
+func changeRequest(change any) (question, error) {
 	switch ch := change.(type) {
 	case model.Add[model.Account]:
-		return adding(message.AccountingAddAccounts, new(message.Accounts), ch.Records), nil
+		return addRequest(message.AccountingAddAccounts, new(message.Accounts), ch.Records), nil
 	case model.Add[model.Association]:
-		return adding(message.AccountingAddAssocs, new(message.Associations), ch.Records), nil
+		return addRequest(message.AccountingAddAssocs, new(message.Associations), ch.Records), nil
 	case model.Add[model.Cluster]:
-		return adding(message.AccountingAddClusters, new(message.Clusters), ch.Records), nil
+		return addRequest(message.AccountingAddClusters, new(message.Clusters), ch.Records), nil
 	case model.Add[model.QOS]:
-		return adding(message.AccountingAddQOS, new(message.QOSList), ch.Records), nil
+		return addRequest(message.AccountingAddQOS, new(message.QOSList), ch.Records), nil
 	case model.Add[model.User]:
-		return adding(message.AccountingAddUsers, new(message.Users), ch.Records), nil
+		return addRequest(message.AccountingAddUsers, new(message.Users), ch.Records), nil
 	case model.Add[model.WCKey]:
-		return adding(message.AccountingAddWCKeys, new(message.WCKeys), ch.Records), nil
+		return addRequest(message.AccountingAddWCKeys, new(message.WCKeys), ch.Records), nil
 	case model.AddCoordinators:
 		return question{message.AccountingAddCoords, coordinators(ch.Accounts, ch.Users), message.AccountingRC}, nil
 	case model.RemoveCoordinators:
@@ -190,12 +190,12 @@ func changing(change any) (question, error) {
 	case model.AddUsersWithAssocs:
 		return question{message.AccountingAddUsersTo, &message.AddUsersTo{AddUsersWithAssocs: ch}, message.AccountingRC}, nil
 	}
-	kind, body, err := replacing(change)
+	kind, body, err := modifyRequest(change)
 	return question{kind, body, message.AccountingGotList}, err
 }
 
-// replacing returns the request that modifies or removes records.
-func replacing(change any) (message.Type, message.Body, error) {
+// modifyRequest returns the request that modifies or removes records.
+func modifyRequest(change any) (message.Type, message.Body, error) {
 	switch ch := change.(type) {
 	case model.Modify[model.Account]:
 		return message.AccountingModifyAccounts, &message.ModifyAccounts{Filter: message.GetAccounts{AccountFilter: ch.Filter.(model.AccountFilter)}, Record: ch.Record}, nil
@@ -223,9 +223,9 @@ func replacing(change any) (message.Type, message.Body, error) {
 	return 0, nil, fmt.Errorf("change records: no request for %T", change)
 }
 
-// adding returns the request that adds records. Its body is a list of records,
+// addRequest returns the request that adds records. Its body is a list of records,
 // as in answers.
-func adding[T any](kind message.Type, list answerOf[T], records []T) question {
+func addRequest[T any](kind message.Type, list listBody[T], records []T) question {
 	list.List().Records = codec.Stream[T]{List: records}
 	return question{kind, list, message.AccountingRC}
 }

@@ -26,13 +26,13 @@ import (
 // each session, and the committed accounts.
 type ledger struct {
 	client.Address
-	act func(asked string) string // returns the event at a request; "" for a normal answer
+	act func(requests string) string // returns the event at a request; "" for a normal answer
 
-	mu       sync.Mutex
-	open     []net.Conn
-	sessions int
-	asked    []string
-	kept     []string // names of committed accounts
+	mu        sync.Mutex
+	open      []net.Conn
+	sessions  int
+	requests  []string
+	committed []string // names of committed accounts
 }
 
 // Events at a request, in place of a normal answer.
@@ -44,7 +44,7 @@ const (
 	garbles = "garbles" // the answer can't be understood
 )
 
-func keepsLedger(t *testing.T, act func(string) string) *ledger {
+func newLedger(t *testing.T, act func(string) string) *ledger {
 	l := &ledger{act: act}
 	l.Address = client.Address{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", l.serve)}
 	t.Cleanup(func() {
@@ -101,10 +101,10 @@ func (l *ledger) serve(nc net.Conn) {
 			asked = "list"
 		}
 		l.mu.Lock()
-		l.asked = append(l.asked, asked)
+		l.requests = append(l.requests, asked)
 		happens := l.act(asked)
 		if asked == "keep" && (happens == "" || happens == closes) {
-			l.kept = append(l.kept, added...)
+			l.committed = append(l.committed, added...)
 		}
 		l.mu.Unlock()
 		if asked == "keep" || asked == "drop" {
@@ -132,19 +132,19 @@ func (l *ledger) serve(nc net.Conn) {
 	}
 }
 
-// noted returns the requests, the committed accounts and the number of
+// recorded returns the requests, the committed accounts and the number of
 // sessions.
-func (l *ledger) noted() (asked, kept string, sessions int) {
+func (l *ledger) recorded() (asked, kept string, sessions int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Join(l.asked, ", "), strings.Join(l.kept, " "), l.sessions
+	return strings.Join(l.requests, ", "), strings.Join(l.committed, " "), l.sessions
 }
 
 // TestEdit checks which changes are committed, and what is reported, for each
 // way in which a transaction can end.
 func TestEdit(t *testing.T) {
 	t.Parallel()
-	own := errors.New("own")
+	fErr := errors.New("own")
 	add := func(name string) func(model.Editor) error {
 		return func(e model.Editor) error {
 			_, err := e.Change(model.Add[model.Account]{Records: []model.Account{{Name: name}}})
@@ -154,7 +154,7 @@ func TestEdit(t *testing.T) {
 	list := func(e model.Editor) error {
 		return e.List(model.List(model.TRESFilter{}, func(*model.TRES) error { return nil }))
 	}
-	fails := func(model.Editor) error { return own }
+	fails := func(model.Editor) error { return fErr }
 	steps := func(all ...func(model.Editor) error) func(model.Editor) error {
 		return func(e model.Editor) error {
 			for _, f := range all {
@@ -176,9 +176,9 @@ func TestEdit(t *testing.T) {
 			if asked != at || happens == "" {
 				return ""
 			}
-			what := happens
+			event := happens
 			happens = ""
-			return what
+			return event
 		}
 	}
 	always := func(at, happens string) func(string) string {
@@ -195,7 +195,7 @@ func TestEdit(t *testing.T) {
 		act     func(asked string) string
 		f       func(model.Editor) error
 		kind    errs.Kind // kind of the error; 0 for none
-		own     bool      // whether the error is f's own
+		fErr    bool      // whether the error is f's own
 		unknown bool
 		asked   string // expected requests, without the request that ends an idle session's transaction
 		kept    string
@@ -204,8 +204,8 @@ func TestEdit(t *testing.T) {
 	}{
 		{name: "changes are kept", f: steps(list, add("a"), add("b")), asked: "list, add a, add b, keep", kept: "a b", opened: 1, runs: 1},
 		{name: "nothing is changed", f: list, asked: "list", opened: 1, runs: 1},
-		{name: "f fails after a change", f: steps(add("a"), fails), own: true, asked: "add a, drop", opened: 1, runs: 1},
-		{name: "f fails before a change", f: steps(list, fails), own: true, asked: "list", opened: 1, runs: 1},
+		{name: "f fails after a change", f: steps(add("a"), fails), fErr: true, asked: "add a, drop", opened: 1, runs: 1},
+		{name: "f fails before a change", f: steps(list, fails), fErr: true, asked: "list", opened: 1, runs: 1},
 		{name: "the daemon refuses a change", act: always("add b", denies), f: steps(add("a"), add("b")), kind: errs.Denied, asked: "add a, add b, drop", opened: 1, runs: 1},
 		{name: "the daemon has nothing to change", act: always("add a", idle), f: add("a"), asked: "add a, keep", kept: "a", opened: 1, runs: 1},
 		{name: "the daemon refuses to keep", act: always("keep", denies), f: add("a"), kind: errs.Denied, asked: "add a, keep", opened: 1, runs: 1},
@@ -224,21 +224,21 @@ func TestEdit(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			act := func(string) string { return "" }
 			started := false
-			l := keepsLedger(t, func(asked string) string {
+			l := newLedger(t, func(asked string) string {
 				if !started || tt.act == nil {
 					return act(asked)
 				}
 				return tt.act(asked)
 			})
 			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Timeout: time.Second})
-			before := 0
+			skip := 0
 			if tt.used {
 				if err := a.Edit(context.Background(), ann, list); err != nil {
 					t.Fatal(err)
 				}
-				before = 2 // the first Edit sent two requests, list and drop
+				skip = 2 // the first Edit sent two requests, list and drop
 				for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-					if asked, _, _ := l.noted(); asked == "list, drop" {
+					if asked, _, _ := l.recorded(); asked == "list, drop" {
 						break
 					}
 					if time.Now().After(end) {
@@ -252,8 +252,8 @@ func TestEdit(t *testing.T) {
 			runs := 0
 			err := a.Edit(context.Background(), ann, func(e model.Editor) error { runs++; return tt.f(e) })
 			switch e, _ := errors.AsType[*errs.Error](err); {
-			case tt.own:
-				if !errors.Is(err, own) {
+			case tt.fErr:
+				if !errors.Is(err, fErr) {
 					t.Errorf("error %v, want f's", err)
 				}
 			case (err != nil) != (tt.kind != 0) || err != nil && errs.KindOf(err) != tt.kind:
@@ -261,8 +261,8 @@ func TestEdit(t *testing.T) {
 			case tt.unknown != (e != nil && e.Code == errs.OutcomeUnknown):
 				t.Errorf("error %v, want an unknown outcome: %v", err, tt.unknown)
 			}
-			asked, kept, opened := l.noted()
-			list := strings.Split(asked, ", ")[before:]
+			asked, kept, opened := l.recorded()
+			list := strings.Split(asked, ", ")[skip:]
 			if n := len(list); n > 1 && list[n-1] == "drop" && !slices.Contains(strings.Split(tt.asked, ", "), "drop") {
 				list = list[:n-1] // this "drop" belongs to the idle session
 			} else if n > 2 && list[n-1] == "drop" && list[n-2] == "drop" {
@@ -285,13 +285,13 @@ func TestEditWithASecondDaemon(t *testing.T) {
 	t.Parallel()
 	for at, want := range map[string]struct{ first, second string }{"add a": {"", "a"}, "keep": {"a", ""}} {
 		t.Run(at, func(t *testing.T) {
-			first := keepsLedger(t, func(asked string) string {
+			first := newLedger(t, func(asked string) string {
 				if asked == at {
 					return closes
 				}
 				return ""
 			})
-			second := keepsLedger(t, func(string) string { return "" })
+			second := newLedger(t, func(string) string { return "" })
 			second.Name = "backup"
 			err := accountingOf(first.Address, second.Address).Edit(context.Background(), ann, func(e model.Editor) error {
 				_, err := e.Change(model.Add[model.Account]{Records: []model.Account{{Name: "a"}}})
@@ -300,8 +300,8 @@ func TestEditWithASecondDaemon(t *testing.T) {
 			if e, _ := errors.AsType[*errs.Error](err); (err != nil) != (at == "keep") || err != nil && e.Code != errs.OutcomeUnknown {
 				t.Errorf("error %v", err)
 			}
-			_, kept, _ := first.noted()
-			if _, other, _ := second.noted(); kept != want.first || other != want.second {
+			_, kept, _ := first.recorded()
+			if _, other, _ := second.recorded(); kept != want.first || other != want.second {
 				t.Errorf("kept %q and %q, want %q and %q", kept, other, want.first, want.second)
 			}
 		})

@@ -15,15 +15,15 @@ import (
 // the answer. It only detects whether d speaks v. The caller must examine the
 // answer, including its error number.
 func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request, allowance *allowance) (answer *reply, f *failure) {
-	observed := c.begin(r.kind)
-	defer func() { observed(answer, f) }()
-	b, err := message.EncodeSealed(v, 0, r.kind, c.seal(ctx, d, cred), r.body)
+	report := c.observe(r.kind)
+	defer func() { report(answer, f) }()
+	b, err := message.EncodeWithCredential(v, 0, r.kind, c.credentialFunc(ctx, d, cred), r.body)
 	if err != nil {
-		return nil, failed(unmade, err)
+		return nil, newFailure(stageCreate, err)
 	}
-	nc, done, err := c.connect(ctx, d, cred)
+	nc, closeConn, err := c.connect(ctx, d, cred)
 	if err != nil {
-		return nil, failed(unreached, fmt.Errorf("connect to %s: %w", d.name, err))
+		return nil, newFailure(stageConnect, fmt.Errorf("connect to %s: %w", d.name, err))
 	}
 	stop := watch(ctx, nc)
 	sent, err := nc.Write(b)
@@ -34,42 +34,42 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	}
 	answer, f = c.receive(ctx, nc, allowance, r)
 	if f == nil {
-		if f = answer.open(v); f != nil && answer.rest != nil {
-			answer.rest.Drop()
+		if f = answer.parseHeader(v); f != nil && answer.pieces != nil {
+			answer.pieces.Drop()
 		}
-	} else if err != nil && f.stage != unspoken {
-		f = failed(unsent, fmt.Errorf("send request: byte %d of %d: %w", sent, len(b), err))
+	} else if err != nil && f.stage != stageVersion {
+		f = newFailure(stageSend, fmt.Errorf("send request: byte %d of %d: %w", sent, len(b), err))
 	}
-	switch whole := stop(); {
-	case f == nil && !answer.flowing:
-		done()
+	switch alive := stop(); {
+	case f == nil && !answer.streaming:
+		closeConn()
 		return answer, nil
-	case f == nil && whole:
-		answer.done = done
+	case f == nil && alive:
+		answer.closeConn = closeConn
 		return answer, nil
 	case f == nil:
-		f = failed(unanswered, fmt.Errorf("read answer: %w", context.Cause(ctx)))
+		f = newFailure(stageReceive, fmt.Errorf("read answer: %w", context.Cause(ctx)))
 	}
-	done()
+	closeConn()
 	return nil, f
 }
 
 // grace is the time to wait for an answer after the daemon stopped reading.
 const grace = time.Second
 
-// open parses the header of the answer to a request at version v. A daemon that
+// parseHeader parses the header of the answer to a request at version v. A daemon that
 // does not speak v answers "not authenticated" in a version of its own.
-func (a *reply) open(v codec.Version) *failure {
-	f, err := message.ParsePieces(a.first, a.later)
+func (a *reply) parseHeader(v codec.Version) *failure {
+	f, err := message.ParsePieces(a.first, a.remaining)
 	if (err == nil || errors.Is(err, message.ErrVersion)) && f.Header.Version != v {
 		if f.Header.Type == message.ResponseRC {
-			return &failure{stage: unspoken, version: f.Header.Version,
+			return &failure{stage: stageVersion, version: f.Header.Version,
 				err: fmt.Errorf("protocol %d is answered in protocol %d", v, f.Header.Version)}
 		}
-		return failed(garbled, fmt.Errorf("answer in protocol %d to protocol %d", f.Header.Version, v))
+		return newFailure(stageDecode, fmt.Errorf("answer in protocol %d to protocol %d", f.Header.Version, v))
 	}
 	if err != nil {
-		return failed(garbled, fmt.Errorf("read answer: %w", err))
+		return newFailure(stageDecode, fmt.Errorf("read answer: %w", err))
 	}
 	a.version, a.kind, a.first = v, f.Header.Type, f.Body
 	return nil

@@ -4,8 +4,8 @@ import "time"
 
 // Limits of idle sessions, for tests.
 const (
-	MaxIdle    = maxIdle
-	MaxIdleOne = maxIdleOne
+	MaxIdle         = maxIdle
+	MaxIdlePerOwner = maxIdlePerOwner
 )
 
 // Clock replaces c's clock.
@@ -15,7 +15,7 @@ func (c *Client) Clock(now func() time.Time) { c.now = now }
 func (b *Budget) Free() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.size - b.here.taken
+	return b.size - b.arrived.total
 }
 
 // Waiting returns the number of requests that wait for b.
@@ -27,27 +27,27 @@ func (b *Budget) Waiting() int {
 
 // Limits of failed probes, for tests.
 const (
-	MaxVain = maxVain
-	VainFor = vainFor
+	MaxClosedProbes   = maxClosedProbes
+	ClosedProbeWindow = closedProbeWindow
 )
 
 // RetryPrimary is the time for which a backup is preferred.
 const RetryPrimary = retryPrimary
 
-// RestFor sets the time after which an idle session gets only a part of a
+// SetStaleAfter sets the time after which an idle session gets only a part of a
 // call's time.
-func (a *Accounting) RestFor(d time.Duration) { a.sessions.rest = d }
+func (a *Accounting) SetStaleAfter(d time.Duration) { a.sessions.staleAfter = d }
 
-// WaitFor sets the time after which an idle session is closed.
-func (a *Accounting) WaitFor(d time.Duration) { a.sessions.wait = d }
+// SetIdleTimeout sets the time after which an idle session is closed.
+func (a *Accounting) SetIdleTimeout(d time.Duration) { a.sessions.idleTimeout = d }
 
 // Times of requests for a controller's release; see release.go.
 const (
 	ReleaseWait  = releaseWait
 	ReleaseRetry = releaseRetry
-	ReleaseKept  = releaseKept
+	ReleaseTTL   = releaseTTL
 )
 
-// MostAsked is the maximum number of long answers that are requested
+// MaxLongRequests is the maximum number of long answers that are requested
 // concurrently.
-const MostAsked = mostAsked
+const MaxLongRequests = maxLongRequests

@@ -29,97 +29,97 @@ type request struct {
 func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	g := c.daemons
 	allowance := c.allowance(cred)
-	leave, err := c.turn(ctx, allowance, r)
+	leaveGate, err := c.admitRequest(ctx, allowance, r)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { leave() }()
-	var tried []*failure
+	defer func() { leaveGate() }()
+	var failures []*failure
 	order := g.order()
 	for i := 0; i < len(order); {
 		d := order[i]
-		answer, f := c.ask(ctx, d, cred, r, allowance, i < len(order)-1)
+		answer, f := c.sendTo(ctx, d, cred, r, allowance, i < len(order)-1)
 		switch {
-		case f == nil && !standby(answer):
-			g.responds(d)
-			g.answered(d)
-			c.noteSize(r.kind, answer)
+		case f == nil && !isStandby(answer):
+			g.clearHung(d)
+			g.markAnswered(d)
+			c.recordSize(r.kind, answer)
 			if r.prompt {
-				answer.leave, leave = leave, nothing // the answer is still being read
+				answer.leaveGate, leaveGate = leaveGate, noop // the answer is still being read
 			}
 			return answer, nil
 		case f == nil:
-			f = failed(unspoken, fault.Of(fault.Standby, ""))
-		case f.wants > 0:
-			leave() // so that waiting does not block others
-			if leave, err = c.again(ctx, allowance, r, f.wants+f.wants/slack); err != nil {
+			f = newFailure(stageVersion, fault.Of(fault.Standby, ""))
+		case f.needed > 0:
+			leaveGate() // so that waiting does not block others
+			if leaveGate, err = c.readmit(ctx, allowance, r, f.needed+f.needed/slack); err != nil {
 				return nil, err
 			}
 			continue // retry the same controller
 		}
-		if f.stage == unmade {
-			allowance.less(allowance.has)
+		if f.stage == stageCreate {
+			allowance.release(allowance.held)
 			return nil, g.report([]*failure{f}) // the message can't be created for another controller either
 		}
-		if !f.undone() && !r.repeatable {
-			allowance.less(allowance.has)
-			return nil, g.unknown(f)
+		if !f.notExecuted() && !r.repeatable {
+			allowance.release(allowance.held)
+			return nil, g.outcomeUnknown(f)
 		}
-		tried = append(tried, f)
+		failures = append(failures, f)
 		if ctx.Err() != nil {
 			break
 		}
 		i++
 	}
-	allowance.less(allowance.has)
-	return nil, g.report(tried)
+	allowance.release(allowance.held)
+	return nil, g.report(failures)
 }
 
 // slack sets how much an answer may have grown when it is requested again: by
 // 1/slack of its size. That much memory is reserved in addition.
 const slack = 16
 
-// ask sends r to one controller. If other controllers remain to be tried, a
+// sendTo sends r to one controller. If other controllers remain to be tried, a
 // repeatable request gets at most half of the remaining time.
-func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r request, allowance *allowance, others bool) (*reply, *failure) {
-	half, cancel := share(ctx, others)
+func (c *Client) sendTo(ctx context.Context, d *daemon, cred model.Credential, r request, allowance *allowance, moreDaemons bool) (*reply, *failure) {
+	half, cancel := splitDeadline(ctx, moreDaemons)
 	defer cancel()
-	within := ctx
+	reqCtx := ctx
 	if r.repeatable {
-		within = half
+		reqCtx = half
 	}
-	for again := range 2 {
-		v, f := c.reach(half, d, cred)
+	for attempt := range 2 {
+		v, f := c.findVersionLimited(half, d, cred)
 		if f != nil {
 			f.probe = true
 			return nil, f
 		}
 		if v < r.since {
-			return nil, failed(unspoken, errs.New(errs.Unsupported,
+			return nil, newFailure(stageVersion, errs.New(errs.Unsupported,
 				"the controller speaks the protocol of Slurm %s, and what is asked came with %s", v.Release(), r.since.Release()))
 		}
-		answer, f := c.exchange(within, d, v, cred, r, allowance)
+		answer, f := c.exchange(reqCtx, d, v, cred, r, allowance)
 		switch {
-		case f == nil || f.wants > 0:
+		case f == nil || f.needed > 0:
 			return answer, f
-		case f.stage == silent && !r.repeatable:
-			d.forget() // the next call finds out whether d was restarted with an older release
+		case f.stage == stageClosed && !r.repeatable:
+			d.forgetVersion() // the next call finds out whether d was restarted with an older release
 			return nil, f
-		case f.stage == silent:
-			if again > 0 {
+		case f.stage == stageClosed:
+			if attempt > 0 {
 				return nil, f
 			}
-			if f := c.doubt(half, d, cred, v); f != nil {
+			if f := c.recheckVersion(half, d, cred, v); f != nil {
 				return nil, f
 			}
-		case f.stage == unspoken && again == 0:
-			d.forget() // d was restarted with another release, and did nothing
+		case f.stage == stageVersion && attempt == 0:
+			d.forgetVersion() // d was restarted with another release, and did nothing
 		default:
-			if timedOut(f) && within.Err() != context.Canceled {
-				c.hangs(d)
+			if timedOut(f) && reqCtx.Err() != context.Canceled {
+				c.markHung(d)
 			}
-			if f.stage != unmade && !errors.Is(f.err, context.Canceled) {
-				d.forget() // d may have been restarted with another release, so probe it again next time
+			if f.stage != stageCreate && !errors.Is(f.err, context.Canceled) {
+				d.forgetVersion() // d may have been restarted with another release, so probe it again next time
 			}
 			return nil, f
 		}
@@ -127,33 +127,33 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 	panic("unreachable")
 }
 
-// reach calls speak. A controller that hung gets only a quarter of the time, so
+// findVersionLimited calls speak. A controller that hung gets only a quarter of the time, so
 // that a request has time left for the other controllers. When the controller
 // has answered a ping, requests to it get the whole time again.
-func (c *Client) reach(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
-	if !c.hanging(d) {
-		v, f := c.speak(ctx, d, cred)
+func (c *Client) findVersionLimited(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
+	if !c.isHung(d) {
+		v, f := c.findVersion(ctx, d, cred)
 		if f != nil && timedOut(f) && ctx.Err() != context.Canceled {
-			c.hangs(d)
+			c.markHung(d)
 		}
 		return v, f
 	}
-	half, cancel := share(ctx, true)
+	half, cancel := splitDeadline(ctx, true)
 	defer cancel()
-	quarter, cancel := share(half, true)
+	quarter, cancel := splitDeadline(half, true)
 	defer cancel()
-	v, f := c.speak(quarter, d, cred)
+	v, f := c.findVersion(quarter, d, cred)
 	if f == nil {
-		c.responds(d)
+		c.clearHung(d)
 	}
 	return v, f
 }
 
-// share returns a context that ends with ctx. If others is set and ctx has a
+// splitDeadline returns a context that ends with ctx. If others is set and ctx has a
 // deadline, the returned context already ends after half of the remaining time.
-func share(ctx context.Context, others bool) (context.Context, context.CancelFunc) {
+func splitDeadline(ctx context.Context, moreDaemons bool) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
-	if !others || !ok {
+	if !moreDaemons || !ok {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, time.Until(deadline)/2)
@@ -164,9 +164,9 @@ func (c *caller) limit(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, c.cfg.Timeout)
 }
 
-// standby reports whether the answer comes from a backup on standby, which did
+// isStandby reports whether the answer comes from a backup on standby, which did
 // nothing.
-func standby(answer *reply) bool {
+func isStandby(answer *reply) bool {
 	if answer.kind != message.ResponseRC {
 		return false
 	}

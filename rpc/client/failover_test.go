@@ -46,7 +46,7 @@ func newCluster(t *testing.T, names ...string) *cluster {
 		c.mu.Lock()
 		c.dialled = append(c.dialled, a.Name)
 		c.mu.Unlock()
-		switch c.is(a.Name) {
+		switch c.stateOf(a.Name) {
 		case refuses:
 			return nil, syscall.ECONNREFUSED
 		case vanishes:
@@ -58,7 +58,7 @@ func newCluster(t *testing.T, names ...string) *cluster {
 	}
 	for _, name := range names {
 		p := script(t, name, func(nc net.Conn, r message.Header) {
-			switch c.is(name) {
+			switch c.stateOf(name) {
 			case works:
 				rc(nc, r.Version, 0)
 			case waits:
@@ -72,7 +72,7 @@ func newCluster(t *testing.T, names ...string) *cluster {
 	return c
 }
 
-func (c *cluster) is(name string) state {
+func (c *cluster) stateOf(name string) state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.states[name]
@@ -84,9 +84,9 @@ func (c *cluster) set(name string, s state) {
 	c.states[name] = s
 }
 
-// who returns the controllers that were dialled since the last call, without
+// dialledNames returns the controllers that were dialled since the last call, without
 // repetitions.
-func (c *cluster) who() []string {
+func (c *cluster) dialledNames() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := slices.Compact(c.dialled)
@@ -118,13 +118,13 @@ func TestOrder(t *testing.T) {
 			c := client.New(l.config)
 			now := time.Now()
 			c.Clock(func() time.Time { return now })
-			asked := func(when string, want ...string) {
+			asked := func(step string, want ...string) {
 				t.Helper()
 				if err := c.Verify(context.Background(), ann); err != nil {
-					t.Fatalf("%s: %v", when, err)
+					t.Fatalf("%s: %v", step, err)
 				}
-				if diff := cmp.Diff(want, l.who()); diff != "" {
-					t.Errorf("%s: want -, asked +\n%s", when, diff)
+				if diff := cmp.Diff(want, l.dialledNames()); diff != "" {
+					t.Errorf("%s: want -, asked +\n%s", step, diff)
 				}
 			}
 			asked("all work", "a")
@@ -157,14 +157,14 @@ func TestHangIsRemembered(t *testing.T) {
 		l.config.Timeout = 4 * time.Second
 		l.set("b", waits)
 		c := client.New(l.config)
-		asked := func(when string, kind errs.Kind, want ...string) {
+		asked := func(step string, kind errs.Kind, want ...string) {
 			t.Helper()
 			err := c.Verify(context.Background(), ann)
 			if (err != nil) != (kind != errs.Internal) || err != nil && errs.KindOf(err) != kind {
-				t.Errorf("%s: %v", when, err)
+				t.Errorf("%s: %v", step, err)
 			}
-			if diff := cmp.Diff(want, l.who()); diff != "" {
-				t.Errorf("%s: want -, asked +\n%s", when, diff)
+			if diff := cmp.Diff(want, l.dialledNames()); diff != "" {
+				t.Errorf("%s: want -, asked +\n%s", step, diff)
 			}
 		}
 		asked("all work", errs.Internal, "a")
@@ -196,7 +196,7 @@ func TestPrimaryIsLookedAfter(t *testing.T) {
 		if err := c.Verify(context.Background(), ann); err != nil {
 			t.Fatal(err)
 		}
-		if slices.Contains(l.who(), "a") {
+		if slices.Contains(l.dialledNames(), "a") {
 			tried++
 		}
 		now = now.Add(client.RetryPrimary / 10)
@@ -219,7 +219,7 @@ func TestOneLooksAfterThePrimary(t *testing.T) {
 	if err := c.Verify(context.Background(), ann); err != nil {
 		t.Fatal(err)
 	}
-	l.who()
+	l.dialledNames()
 	l.set("a", vanishes)
 	now = now.Add(client.RetryPrimary + time.Second)
 	var wait sync.WaitGroup

@@ -14,14 +14,14 @@ import (
 type stage uint8
 
 const (
-	unmade     stage = iota // the message could not be created (munged failed, for example): no daemon is at fault
-	unreached               // no connection
-	unsent                  // the daemon can't have received the whole request
-	unspoken                // the daemon answered that it does not support this protocol version
-	silent                  // sent, then closed without an answer: an old release refused the version, or the daemon crashed
-	unanswered              // sent, but the answer is missing or incomplete
-	garbled                 // the answer can't be understood
-	answered                // the daemon answered with an error number
+	stageCreate   stage = iota // the message could not be created (munged failed, for example): no daemon is at fault
+	stageConnect               // no connection
+	stageSend                  // the daemon can't have received the whole request
+	stageVersion               // the daemon answered that it does not support this protocol version
+	stageClosed                // sent, then closed without an answer: an old release refused the version, or the daemon crashed
+	stageReceive               // sent, but the answer is missing or incomplete
+	stageDecode                // the answer can't be understood
+	stageAnswered              // the daemon answered with an error number
 )
 
 // failure describes an exchange that returned no usable answer.
@@ -30,19 +30,19 @@ type failure struct {
 	version codec.Version // for unspoken: version that the daemon seems to speak; 0 if unknown
 	probe   bool          // the probe failed, so the request itself was never sent
 	final   bool          // the request must not be sent again, to any daemon
-	wants   int           // length of an answer for which there was no memory; stage then has no meaning
+	needed  int           // length of an answer for which there was no memory; stage then has no meaning
 	err     error
 }
 
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// undone reports whether the daemon can't have carried out the request.
-func (f *failure) undone() bool { return f.probe || f.stage <= unspoken }
+// notExecuted reports whether the daemon can't have carried out the request.
+func (f *failure) notExecuted() bool { return f.probe || f.stage <= stageVersion }
 
-func failed(s stage, err error) *failure { return &failure{stage: s, err: err} }
+func newFailure(s stage, err error) *failure { return &failure{stage: s, err: err} }
 
-func late(err error) bool {
+func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
@@ -50,54 +50,54 @@ func late(err error) bool {
 // answer in time.
 func timedOut(err error) bool {
 	f, ok := errors.AsType[*failure](err)
-	return ok && f.stage > unreached && late(f.err)
+	return ok && f.stage > stageConnect && isTimeout(f.err)
 }
 
 // report returns the error for the failures of g's daemons. The failure that
 // reached the latest stage determines the error.
-func (g *daemons) report(tried []*failure) error {
-	if len(tried) == 0 {
-		return errs.New(errs.Unsupported, "no %s is configured", g.what)
+func (g *daemons) report(failures []*failure) error {
+	if len(failures) == 0 {
+		return errs.New(errs.Unsupported, "no %s is configured", g.kind)
 	}
-	worst, all := tried[0], []error{}
-	for _, f := range tried {
+	worst, list := failures[0], []error{}
+	for _, f := range failures {
 		if f.stage > worst.stage {
 			worst = f
 		}
-		all = append(all, f)
+		list = append(list, f)
 	}
-	own, ok := errors.AsType[*errs.Error](worst.err)
-	if ok && len(tried) == 1 {
-		return own
+	cause, ok := errors.AsType[*errs.Error](worst.err)
+	if ok && len(failures) == 1 {
+		return cause
 	}
-	e := &errs.Error{Err: errors.Join(all...)}
+	e := &errs.Error{Err: errors.Join(list...)}
 	if ok {
-		e.Kind, e.Number, e.Message, e.Hint = own.Kind, own.Number, own.Message, own.Hint
+		e.Kind, e.Number, e.Message, e.Hint = cause.Kind, cause.Number, cause.Message, cause.Hint
 		return e
 	}
 	switch {
-	case worst.stage == unmade:
+	case worst.stage == stageCreate:
 		e.Kind, e.Message = errs.Internal, "the request can't be put into words"
-	case worst.stage == unspoken:
+	case worst.stage == stageVersion:
 		e.Kind, e.Message = errs.Unsupported, fmt.Sprintf("the %s speaks none of the protocols of Slurm %s to %s",
-			g.what, codec.Oldest.Release(), codec.Newest.Release())
-	case worst.stage == unreached:
-		e.Kind, e.Message = errs.Unavailable, fmt.Sprintf("the %s can't be reached", g.what)
-	case late(worst.err):
-		e.Kind, e.Message = errs.Timeout, fmt.Sprintf("the %s does not answer in time", g.what)
-	case worst.stage == garbled:
-		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s's answer can't be understood", g.what)
+			g.kind, codec.Oldest.Release(), codec.Newest.Release())
+	case worst.stage == stageConnect:
+		e.Kind, e.Message = errs.Unavailable, fmt.Sprintf("the %s can't be reached", g.kind)
+	case isTimeout(worst.err):
+		e.Kind, e.Message = errs.Timeout, fmt.Sprintf("the %s does not answer in time", g.kind)
+	case worst.stage == stageDecode:
+		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s's answer can't be understood", g.kind)
 	default:
-		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s closed the connection without a whole answer", g.what)
+		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the %s closed the connection without a whole answer", g.kind)
 	}
 	return e
 }
 
-// unknown returns the error for a request that was sent but not answered, and
+// outcomeUnknown returns the error for a request that was sent but not answered, and
 // must not be repeated. It is never a timeout, because clients retry after a
 // timeout.
-func (g *daemons) unknown(f *failure) error {
+func (g *daemons) outcomeUnknown(f *failure) error {
 	return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: f,
-		Message: fmt.Sprintf("the request was sent, but the %s's answer did not come: it may have been carried out", g.what),
+		Message: fmt.Sprintf("the request was sent, but the %s's answer did not come: it may have been carried out", g.kind),
 		Hint:    "look before you send it again: a submitted job is found by its name in the list of jobs"}
 }

@@ -16,10 +16,10 @@ func TestTimedOut(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{"no answer in time", failed(unanswered, os.ErrDeadlineExceeded), true},
-		{"nor to the probe", failed(silent, context.DeadlineExceeded), true},
-		{"not reached in time", failed(unreached, context.DeadlineExceeded), false},
-		{"closed", failed(unanswered, io.ErrUnexpectedEOF), false},
+		{"no answer in time", newFailure(stageReceive, os.ErrDeadlineExceeded), true},
+		{"nor to the probe", newFailure(stageClosed, context.DeadlineExceeded), true},
+		{"not reached in time", newFailure(stageConnect, context.DeadlineExceeded), false},
+		{"closed", newFailure(stageReceive, io.ErrUnexpectedEOF), false},
 		{"another error", errors.New("no"), false},
 		{"none", nil, false},
 	}

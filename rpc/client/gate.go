@@ -8,12 +8,12 @@ import (
 	"schedrestd/errs"
 )
 
-// mostAsked is the maximum number of long answers that are requested from the
+// maxLongRequests is the maximum number of long answers that are requested from the
 // controllers at a time. A controller writes one answer after the other, and
 // takes a tenth of a second for each. So a hundred requests at a time would
 // block all other clients for ten seconds, and there would be no memory for
 // most of the answers.
-const mostAsked = 4
+const maxLongRequests = 4
 
 // gate limits the number of concurrent requests whose answer may be long. A
 // request counts from the time before it connects until its answer has been
@@ -22,35 +22,35 @@ const mostAsked = 4
 // admitted requests. So a client that requests a hundred lists delays others by
 // at most one list.
 type gate struct {
-	mu     sync.Mutex
-	inside map[owner]int
-	open   int // number of admitted requests
-	queue  []*comer
+	mu      sync.Mutex
+	byOwner map[owner]int
+	active  int // number of admitted requests
+	queue   []*gateWaiter
 }
 
-// comer is a request that waits for the gate.
-type comer struct {
-	who owner
-	in  chan struct{} // closed when the request is admitted
+// gateWaiter is a request that waits for the gate.
+type gateWaiter struct {
+	owner    owner
+	admitted chan struct{} // closed when the request is admitted
 }
 
 // enter waits until the gate admits a request of the given credential. If ctx
 // ends first, it returns errs.Unavailable. After an admitted request has ended,
 // the caller must call leave.
-func (g *gate) enter(ctx context.Context, who owner) error {
+func (g *gate) enter(ctx context.Context, owner owner) error {
 	g.mu.Lock()
-	me := &comer{who: who, in: make(chan struct{})}
-	g.queue = append(g.queue, me)
+	w := &gateWaiter{owner: owner, admitted: make(chan struct{})}
+	g.queue = append(g.queue, w)
 	g.admit()
 	g.mu.Unlock()
 	select {
-	case <-me.in:
+	case <-w.admitted:
 		return nil
 	case <-ctx.Done():
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	i := slices.Index(g.queue, me)
+	i := slices.Index(g.queue, w)
 	if i < 0 {
 		return nil // the request was admitted just now
 	}
@@ -59,83 +59,83 @@ func (g *gate) enter(ctx context.Context, who owner) error {
 }
 
 // leave ends a request and admits the next one.
-func (g *gate) leave(who owner) {
+func (g *gate) leave(owner owner) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.open--
-	if g.inside[who]--; g.inside[who] == 0 {
-		delete(g.inside, who)
+	g.active--
+	if g.byOwner[owner]--; g.byOwner[owner] == 0 {
+		delete(g.byOwner, owner)
 	}
 	g.admit()
 }
 
 // admit admits waiting requests up to the limit. The caller holds the lock.
 func (g *gate) admit() {
-	if g.inside == nil {
-		g.inside = map[owner]int{}
+	if g.byOwner == nil {
+		g.byOwner = map[owner]int{}
 	}
-	for g.open < mostAsked && len(g.queue) > 0 {
+	for g.active < maxLongRequests && len(g.queue) > 0 {
 		next := 0
 		for i, c := range g.queue {
-			if g.inside[c.who] < g.inside[g.queue[next].who] {
+			if g.byOwner[c.owner] < g.byOwner[g.queue[next].owner] {
 				next = i
 			}
 		}
 		c := g.queue[next]
 		g.queue = slices.Delete(g.queue, next, next+1)
-		g.open++
-		g.inside[c.who]++
-		close(c.in)
+		g.active++
+		g.byOwner[c.owner]++
+		close(c.admitted)
 	}
 }
 
-// turn waits until there is memory for the expected answer to r. If the answer
+// admitRequest waits until there is memory for the expected answer to r. If the answer
 // may be long, it also waits until the gate admits r. A request that waits for
 // memory does not occupy the gate. turn waits for at most half of the time that
 // is left, so that the request can still be answered. The caller must call
 // leave when it has read the answer.
-func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (leave func(), err error) {
-	ctx, cancel := share(ctx, true)
+func (c *Client) admitRequest(ctx context.Context, allowance *allowance, r request) (leaveGate func(), err error) {
+	ctx, cancel := splitDeadline(ctx, true)
 	defer cancel()
 	for {
-		n := c.wants(r)
-		if allowance.has < n {
-			if err := allowance.wait(ctx, n, false); err != nil {
-				return nothing, err
+		n := c.memoryFor(r)
+		if allowance.held < n {
+			if err := allowance.acquire(ctx, n, false); err != nil {
+				return noop, err
 			}
 		}
-		if !r.repeatable || !c.usual.expectLong(r, c.now()) {
-			return nothing, nil // r need not pass the gate
+		if !r.repeatable || !c.answerSizes.expectLong(r, c.now()) {
+			return noop, nil // r need not pass the gate
 		}
-		content := allowance.has < n
-		if err := c.gate.enter(ctx, allowance.who); err != nil {
-			allowance.less(allowance.has)
-			return nothing, err
+		unreserved := allowance.held < n
+		if err := c.gate.enter(ctx, allowance.owner); err != nil {
+			allowance.release(allowance.held)
+			return noop, err
 		}
 		// The wait for the gate may have been long, and meanwhile the size of
 		// the answer may have become known.
-		if allowance.budget.claim(allowance, c.wants(r), content) {
-			return func() { c.gate.leave(allowance.who) }, nil
+		if allowance.budget.claim(allowance, c.memoryFor(r), unreserved) {
+			return func() { c.gate.leave(allowance.owner) }, nil
 		}
-		c.gate.leave(allowance.who)
+		c.gate.leave(allowance.owner)
 	}
 }
 
-func nothing() {}
+func noop() {}
 
-// again repeats the turn of r when there was no memory for the answer, which has
+// readmit repeats the turn of r when there was no memory for the answer, which has
 // n bytes. It waits for that memory and for another turn of r.
-func (c *Client) again(ctx context.Context, allowance *allowance, r request, n int) (leave func(), err error) {
-	if err := allowance.wait(ctx, n, false); err != nil {
-		return nothing, err
+func (c *Client) readmit(ctx context.Context, allowance *allowance, r request, n int) (leaveGate func(), err error) {
+	if err := allowance.acquire(ctx, n, false); err != nil {
+		return noop, err
 	}
-	return c.turn(ctx, allowance, r)
+	return c.admitRequest(ctx, allowance, r)
 }
 
-// wants returns how much memory must be free before r is sent.
-func (c *caller) wants(r request) int {
+// memoryFor returns how much memory must be free before r is sent.
+func (c *caller) memoryFor(r request) int {
 	if r.prompt {
 		return 0
 	}
-	return min(c.usual.get(r.kind), c.cfg.Answers.longest())
+	return min(c.answerSizes.get(r.kind), c.cfg.Answers.longest())
 }

@@ -20,23 +20,23 @@ import (
 // it.
 type packer struct {
 	client.Address
-	let    chan struct{}
-	length int
-	lists  atomic.Int32 // number of requested lists
-	open   atomic.Int32 // lists in progress from the controller's view, which end later than the client's requests
+	proceed chan struct{}
+	length  int
+	lists   atomic.Int32 // number of requested lists
+	open    atomic.Int32 // lists in progress from the controller's view, which end later than the client's requests
 }
 
 // counter counts the open connections, and their maximum.
-type counter struct{ open, most atomic.Int32 }
+type counter struct{ open, max atomic.Int32 }
 
 type countedConn struct {
 	net.Conn
-	once sync.Once
-	of   *counter
+	once    sync.Once
+	counter *counter
 }
 
 func (c *counter) dial(ctx context.Context, a client.Address) (net.Conn, error) {
-	for n, most := c.open.Add(1), c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
+	for n, most := c.open.Add(1), c.max.Load(); n > most && !c.max.CompareAndSwap(most, n); most = c.max.Load() {
 	}
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, a.Network, a.Address)
@@ -44,17 +44,17 @@ func (c *counter) dial(ctx context.Context, a client.Address) (net.Conn, error) 
 		c.open.Add(-1)
 		return nil, err
 	}
-	return &countedConn{Conn: nc, of: c}, nil
+	return &countedConn{Conn: nc, counter: c}, nil
 }
 
 func (c *countedConn) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(func() { c.of.open.Add(-1) })
+	c.once.Do(func() { c.counter.open.Add(-1) })
 	return err
 }
 
 func newPacker(t *testing.T, jobs int) *packer {
-	p := &packer{let: make(chan struct{})}
+	p := &packer{proceed: make(chan struct{})}
 	list := aLongList(codec.V2605, jobs)
 	p.length = len(list)
 	p.Address = script(t, "ctl", func(nc net.Conn, r message.Header) {
@@ -72,7 +72,7 @@ func newPacker(t *testing.T, jobs int) *packer {
 			p.lists.Add(1)
 			p.open.Add(1)
 			defer p.open.Add(-1)
-			<-p.let
+			<-p.proceed
 			nc.Write(list)
 			io.Copy(io.Discard, nc) // until the other side closes
 		}
@@ -96,7 +96,7 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Answers: budget, Timeout: time.Minute, Dial: connections.dial})
 	ctx, giveUp := context.WithCancel(context.Background())
 	s := ask100(ctx, c)
-	soon(t, "the controller is asked", func() bool { return p.open.Load() == client.MostAsked })
+	eventually(t, "the controller is asked", func() bool { return p.open.Load() == client.MaxLongRequests })
 	if err := c.Verify(context.Background(), ann); err != nil {
 		t.Errorf("ping: %v", err)
 	}
@@ -106,17 +106,17 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	if _, _, err := c.Node(context.Background(), ann, "n1", model.Query{}); err != nil {
 		t.Errorf("a node: %v", err)
 	}
-	close(p.let)
-	soon(t, "some stall and the others wait for room", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
-	soon(t, "no connection is open", func() bool { return p.open.Load() == 0 })
-	if n := connections.most.Load(); n > client.MostAsked+1 { // one connection is for the short request
+	close(p.proceed)
+	eventually(t, "some stall and the others wait for room", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
+	eventually(t, "no connection is open", func() bool { return p.open.Load() == 0 })
+	if n := connections.max.Load(); n > client.MaxLongRequests+1 { // one connection is for the short request
 		t.Errorf("%d were open at a time", n)
 	}
 	if asked, n := p.lists.Load(), s.stalled.Load(); n < 9 || n > 11 || asked != n {
 		t.Errorf("%d have room, of a hundred; it is for ten; the controller was asked %d times", n, asked)
 	}
 	giveUp()
-	soon(t, "the others fail", func() bool { return s.failed()+int(s.stalled.Load()) == 100 })
+	eventually(t, "the others fail", func() bool { return s.failed()+int(s.stalled.Load()) == 100 })
 	close(s.letGo)
 	s.wait.Wait()
 	for _, err := range s.errs {
@@ -137,7 +137,7 @@ func TestTurnDoesNotCome(t *testing.T) {
 	p := newPacker(t, 10)
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: time.Minute})
 	s := ask100(context.Background(), c)
-	soon(t, "the controller is asked", func() bool { return p.open.Load() == client.MostAsked })
+	eventually(t, "the controller is asked", func() bool { return p.open.Load() == client.MaxLongRequests })
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_, err := c.Jobs(ctx, ann, model.Query{}, func(*model.Job) error { return nil })
@@ -145,7 +145,7 @@ func TestTurnDoesNotCome(t *testing.T) {
 		t.Errorf("got %v; %v", err, ctx.Err())
 	}
 	close(s.letGo)
-	close(p.let)
+	close(p.proceed)
 	s.wait.Wait()
 	if len(s.errs) > 0 {
 		t.Error(s.errs)

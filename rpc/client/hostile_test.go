@@ -100,7 +100,7 @@ func TestHostileControllers(t *testing.T) { // not in parallel: it measures the 
 			}
 		})
 	}
-	soon(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= goroutines+5 })
+	eventually(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= goroutines+5 })
 	runtime.GC()
 	runtime.GC()
 	runtime.ReadMemStats(&after)

@@ -13,8 +13,8 @@ import (
 func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	req := message.JobInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	var answer message.JobInfo
-	answer.Jobs.Each = pass(func(j *model.Job) error {
-		attempted(j, answer.LastBackfill)
+	answer.Jobs.Each = wrapCallback(func(j *model.Job) error {
+		markBackfillTried(j, answer.LastBackfill)
 		return each(j)
 	})
 	err := c.query(ctx, cred, request{kind: message.RequestJobInfo, body: &req, repeatable: true, list: true, prompt: q.Prompt}, message.ResponseJobInfo, &answer)
@@ -26,20 +26,20 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 // is no such job, Job returns errs.NotFound without calling the function each.
 // The query q has the same effect as for Node.
 func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
-	given := false
+	found := false
 	var answer message.JobInfo
-	answer.Jobs.Each = pass(func(j *model.Job) error {
+	answer.Jobs.Each = wrapCallback(func(j *model.Job) error {
 		if err := unchanged(answer.LastUpdate, q); err != nil {
 			return err
 		}
-		given = true
-		attempted(j, answer.LastBackfill)
+		found = true
+		markBackfillTried(j, answer.LastBackfill)
 		return each(j)
 	})
 	req := message.JobInfoSingleRequest{JobID: model.Some(id), ShowFlags: uint16(q.Flags)}
 	err := c.query(ctx, cred, request{kind: message.RequestJobInfoSingle, body: &req, repeatable: true}, message.ResponseJobInfo, &answer)
 	times := model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}
-	if !given && (err == nil || numberOf(err) == fault.InvalidJobID) {
+	if !found && (err == nil || numberOf(err) == fault.InvalidJobID) {
 		missing := errs.New(errs.NotFound, "there is no job %d", id)
 		missing.Number = fault.InvalidJobID
 		return model.JobTimes{}, missing
@@ -47,10 +47,10 @@ func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q mo
 	return times, err
 }
 
-// attempted sets JobBackfillTriedLast for a pending job if the last run of
+// markBackfillTried sets JobBackfillTriedLast for a pending job if the last run of
 // backfill scheduling examined the job. Controllers leave this to their
 // clients.
-func attempted(j *model.Job, last model.Time) {
+func markBackfillTried(j *model.Job, last model.Time) {
 	if last != 0 && j.State.Base() == model.JobPending && j.Flags&model.JobBackfillTried != 0 && j.LastSchedEval >= last {
 		j.Flags |= model.JobBackfillTriedLast
 	}

@@ -24,7 +24,7 @@ func TestAttempted(t *testing.T) {
 		"runs":           {model.Job{Flags: model.JobBackfillTried, LastSchedEval: 8, State: model.JobRunning}, 7, model.JobBackfillTried},
 		"waits, flagged": {model.Job{Flags: model.JobBackfillTried, LastSchedEval: 8, State: model.JobRequeued}, 7, both},
 	} {
-		if attempted(&tt.job, tt.last); tt.job.Flags != tt.want {
+		if markBackfillTried(&tt.job, tt.last); tt.job.Flags != tt.want {
 			t.Errorf("%s: flags %x, want %x", name, tt.job.Flags, tt.want)
 		}
 	}

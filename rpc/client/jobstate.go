@@ -13,7 +13,7 @@ import (
 // For a controller before 23.11 JobStates returns errs.Unsupported.
 func (c *Client) JobStates(ctx context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error {
 	req := message.JobStateRequest{Jobs: jobs}
-	answer := message.JobStates{Jobs: codec.Stream[model.JobStateEntry]{Each: pass(each)}}
+	answer := message.JobStates{Jobs: codec.Stream[model.JobStateEntry]{Each: wrapCallback(each)}}
 	r := request{kind: message.RequestJobState, body: &req, repeatable: true, list: len(jobs) == 0, since: codec.V2311}
 	return c.query(ctx, cred, r, message.ResponseJobState, &answer)
 }

@@ -30,25 +30,25 @@ func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string
 		d.Priority = model.Infinite[uint32]()
 	}
 	if d.MailType == 0 {
-		d.MailType = leaveMailType
+		d.MailType = unchangedMailType
 	}
 	r := request{kind: message.RequestUpdateJob, body: &message.SubmitRequest{Desc: d}}
-	results, err := c.eachTask(ctx, cred, r)
-	return results, byPolicy(err)
+	results, err := c.changeTasks(ctx, cred, r)
+	return results, policyError(err)
 }
 
-// leaveMailType is the mail type in a change that does not change the mail
+// unchangedMailType is the mail type in a change that does not change the mail
 // types. 0 would remove them.
-const leaveMailType = 0xfffe
+const unchangedMailType = 0xfffe
 
-// eachTask sends r, which changes a job. If the tasks of an array had different
-// results, eachTask returns the results, otherwise nil. If no task was changed,
+// changeTasks sends r, which changes a job. If the tasks of an array had different
+// results, changeTasks returns the results, otherwise nil. If no task was changed,
 // it returns the first task's error.
-func (c *Client) eachTask(ctx context.Context, cred model.Credential, r request) ([]model.TaskResult, error) {
-	var each message.JobArrayErrors
+func (c *Client) changeTasks(ctx context.Context, cred model.Credential, r request) ([]model.TaskResult, error) {
+	var tasks message.JobArrayErrors
 	err := c.answerTo(ctx, cred, r, func(answer *reply) error {
 		if answer.kind == message.ResponseJobArrayErrors {
-			return c.daemons.bad(answer.decode(&each))
+			return c.daemons.badAnswer(answer.decode(&tasks))
 		}
 		return c.daemons.read(answer, message.ResponseRC, nil)
 	})
@@ -56,20 +56,20 @@ func (c *Client) eachTask(ctx context.Context, cred model.Credential, r request)
 		return nil, err
 	}
 	var results []model.TaskResult
-	var refused error
+	var firstErr error
 	changed := 0
-	for _, e := range each.Errors {
+	for _, e := range tasks.Errors {
 		result := model.TaskResult{Tasks: e.JobIDs, Code: e.Code, Reason: fault.Text(int(int32(e.Code))), Message: e.Message}
 		results = append(results, result)
 		switch {
 		case e.Code == 0:
 			changed++
-		case refused == nil:
-			refused = fault.Of(e.Code, e.Message)
+		case firstErr == nil:
+			firstErr = fault.Of(e.Code, e.Message)
 		}
 	}
-	if changed == 0 && refused != nil {
-		return nil, refused
+	if changed == 0 && firstErr != nil {
+		return nil, firstErr
 	}
 	return results, nil
 }
@@ -79,5 +79,5 @@ func (c *Client) eachTask(ctx context.Context, cred model.Credential, r request)
 // repeats the request.
 func (c *Client) Requeue(ctx context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error) {
 	body := &message.RequeueRequest{JobText: id, Flags: flags}
-	return c.eachTask(ctx, cred, request{kind: message.RequestJobRequeue, body: body})
+	return c.changeTasks(ctx, cred, request{kind: message.RequestJobRequeue, body: body})
 }

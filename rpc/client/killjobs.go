@@ -17,13 +17,13 @@ import (
 // returns errs.Unsupported.
 func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.KillJobs) ([]model.KillResult, error) {
 	var results []model.KillResult
-	answer := message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{Each: pass(func(r *model.KillResult) error {
-		one := *r
-		one.Reason = "No error"
-		if one.Code != 0 {
-			one.Reason = fault.Of(one.Code, "").Message
+	answer := message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{Each: wrapCallback(func(r *model.KillResult) error {
+		result := *r
+		result.Reason = "No error"
+		if result.Code != 0 {
+			result.Reason = fault.Of(result.Code, "").Message
 		}
-		results = append(results, one)
+		results = append(results, result)
 		return nil
 	})}}
 	r := request{kind: message.RequestKillJobs, body: &message.KillJobs{KillJobs: *k}, since: codec.V2405}

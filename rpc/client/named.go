@@ -6,19 +6,19 @@ import (
 	"schedrestd/model"
 )
 
-// named returns the element of a list that has the wanted name, or nil. Like
+// findByName returns the element of a list that has the wanted name, or nil. Like
 // slurmrestd, it prefers an exact match to an element whose name differs only
 // in case.
-func named[T any](want string, name func(*T) string, list func(each func(*T) error) (model.Time, error)) (*T, model.Time, error) {
-	var exact, alike *T
+func findByName[T any](want string, name func(*T) string, list func(each func(*T) error) (model.Time, error)) (*T, model.Time, error) {
+	var exact, similar *T
 	lastUpdate, err := list(func(element *T) error {
-		switch has := name(element); {
-		case exact == nil && has == want:
+		switch elementName := name(element); {
+		case exact == nil && elementName == want:
 			found := *element
 			exact = &found
-		case alike == nil && strings.EqualFold(has, want):
+		case similar == nil && strings.EqualFold(elementName, want):
 			found := *element
-			alike = &found
+			similar = &found
 		}
 		return nil
 	})
@@ -26,7 +26,7 @@ func named[T any](want string, name func(*T) string, list func(each func(*T) err
 		return nil, lastUpdate, err
 	}
 	if exact == nil {
-		exact = alike
+		exact = similar
 	}
 	return exact, lastUpdate, nil
 }

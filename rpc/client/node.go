@@ -16,7 +16,7 @@ import (
 // q.Since, Nodes returns errs.Unchanged.
 func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error) {
 	req := message.NodeInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
-	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: pass(func(n *model.Node) error {
+	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: wrapCallback(func(n *model.Node) error {
 		if n.Name == "" {
 			return nil // a node that is hidden from the client, for which controllers before 24.11 send a blank record
 		}

@@ -12,16 +12,16 @@ type Outcome uint8
 // The outcomes.
 const (
 	OK          Outcome = iota
-	Unmade              // the request could not be created, for example because munged failed
+	NotCreated          // the request could not be created, for example because munged failed
 	Unreachable         // no connection
 	TimedOut            // no answer in time
 	Broken              // an answer that is missing, incomplete or can't be understood
 	Refused             // the daemon answered with an error number
 )
 
-// begin reports a request to Config.Observe. It returns a function that reports
+// observe reports a request to Config.Observe. It returns a function that reports
 // the end of the request.
-func (c *caller) begin(kind message.Type) func(*reply, *failure) {
+func (c *caller) observe(kind message.Type) func(*reply, *failure) {
 	if c.cfg.Observe == nil {
 		return func(*reply, *failure) {}
 	}
@@ -35,15 +35,15 @@ func outcome(answer *reply, f *failure) Outcome {
 		return Refused
 	case f == nil:
 		return OK
-	case f.wants > 0: // the request is sent again when there is memory for the answer
+	case f.needed > 0: // the request is sent again when there is memory for the answer
 		return OK
-	case f.stage == unmade:
-		return Unmade
-	case f.stage == answered:
+	case f.stage == stageCreate:
+		return NotCreated
+	case f.stage == stageAnswered:
 		return Refused
-	case late(f.err):
+	case isTimeout(f.err):
 		return TimedOut
-	case f.stage == unreached:
+	case f.stage == stageConnect:
 		return Unreachable
 	}
 	return Broken

@@ -13,7 +13,7 @@ import (
 // Partitions calls each(p) for every partition, like Nodes.
 func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (lastUpdate model.Time, err error) {
 	req := message.PartitionInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
-	answer := message.PartitionInfo{Partitions: codec.Stream[model.Partition]{Each: pass(each)}}
+	answer := message.PartitionInfo{Partitions: codec.Stream[model.Partition]{Each: wrapCallback(each)}}
 	err = c.query(ctx, cred, request{kind: message.RequestPartitionInfo, body: &req, repeatable: true, list: true}, message.ResponsePartitionInfo, &answer)
 	return answer.LastUpdate, err
 }
@@ -21,7 +21,7 @@ func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.
 // Partition returns the partition with that name, or errs.NotFound. It requests
 // all partitions, because there is no request for one.
 func (c *Client) Partition(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error) {
-	p, lastUpdate, err := named(name, func(p *model.Partition) string { return p.Name }, func(each func(*model.Partition) error) (model.Time, error) {
+	p, lastUpdate, err := findByName(name, func(p *model.Partition) string { return p.Name }, func(each func(*model.Partition) error) (model.Time, error) {
 		return c.Partitions(ctx, cred, q, each)
 	})
 	if err == nil && p == nil {

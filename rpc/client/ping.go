@@ -19,11 +19,11 @@ var ping = request{kind: message.RequestPing, body: message.Empty{}, repeatable:
 // error only if the credential is not accepted or can't be created.
 func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
 	return c.pingAll(ctx, func(ctx context.Context, _ int, d *daemon) (time.Duration, error) {
-		if _, f := c.speak(ctx, d, cred); f != nil { // probed before the ping, so that the latency does not include the probe
+		if _, f := c.findVersion(ctx, d, cred); f != nil { // probed before the ping, so that the latency does not include the probe
 			return 0, f
 		}
 		start := time.Now()
-		answer, f := c.ask(ctx, d, cred, ping, nil, false)
+		answer, f := c.sendTo(ctx, d, cred, ping, nil, false)
 		latency := time.Since(start)
 		if f != nil {
 			return latency, f
@@ -39,33 +39,33 @@ func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 
 // pingAll calls one(ctx, i, d) for each daemon d, where i is the daemon's index
 // in the list. The argument one returns how long the daemon took to answer.
-func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *daemon) (time.Duration, error)) ([]model.Ping, error) {
+func (c *caller) pingAll(ctx context.Context, pingOne func(context.Context, int, *daemon) (time.Duration, error)) ([]model.Ping, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
 	pings, refusals := make([]model.Ping, len(c.list)), make([]error, len(c.list))
-	var wait sync.WaitGroup
+	var wg sync.WaitGroup
 	for i, d := range c.list {
-		ask := func() {
-			latency, err := one(ctx, i, d)
+		run := func() {
+			latency, err := pingOne(ctx, i, d)
 			pings[i] = model.Ping{Hostname: d.name, Mode: d.mode, Primary: i == 0, Responding: err == nil, Latency: latency.Microseconds(), TimedOut: timedOut(err)}
-			if f, ok := errors.AsType[*failure](err); ok && f.stage == unmade || errs.KindOf(err) == errs.Unauthenticated {
+			if f, ok := errors.AsType[*failure](err); ok && f.stage == stageCreate || errs.KindOf(err) == errs.Unauthenticated {
 				refusals[i] = err
 			}
 		}
 		if i == len(c.list)-1 { // nearly always there is only one: it needs no goroutine of its own
-			ask()
+			run()
 		} else {
-			wait.Go(ask)
+			wg.Go(run)
 		}
 	}
-	wait.Wait()
+	wg.Wait()
 	for _, err := range refusals {
-		f, failed := errors.AsType[*failure](err)
+		f, isFailure := errors.AsType[*failure](err)
 		switch {
 		case err == nil:
-		case !failed:
+		case !isFailure:
 			return nil, err
-		case f.stage == silent && accepted(pings): // this daemon is out of order, because another daemon has accepted the credential
+		case f.stage == stageClosed && anyResponding(pings): // this daemon is out of order, because another daemon has accepted the credential
 		default:
 			return nil, c.report([]*failure{f})
 		}
@@ -73,8 +73,8 @@ func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *da
 	return pings, nil
 }
 
-// accepted reports whether any of the daemons accepted the credential.
-func accepted(pings []model.Ping) bool {
+// anyResponding reports whether any of the daemons accepted the credential.
+func anyResponding(pings []model.Ping) bool {
 	return slices.ContainsFunc(pings, func(p model.Ping) bool { return p.Responding })
 }
 

@@ -20,8 +20,8 @@ func TestPromptTakesNoMemory(t *testing.T) {
 	l := newLister(t, jobs)
 	budget := client.NewBudget(size)
 	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget})
-	hold, held := make(chan struct{}), make(chan struct{}, client.MostAsked+1)
-	results := make(chan error, client.MostAsked+1)
+	hold, held := make(chan struct{}), make(chan struct{}, client.MaxLongRequests+1)
+	results := make(chan error, client.MaxLongRequests+1)
 	count := func() {
 		n := 0
 		_, err := c.Jobs(context.Background(), ann, model.Query{Prompt: true}, func(*model.Job) error {
@@ -36,22 +36,22 @@ func TestPromptTakesNoMemory(t *testing.T) {
 		}
 		results <- err
 	}
-	for range client.MostAsked + 1 {
+	for range client.MaxLongRequests + 1 {
 		go count()
 	}
-	for range client.MostAsked {
+	for range client.MaxLongRequests {
 		<-held
 	}
-	if free, open := budget.Free(), l.open.Load(); free != size || open != client.MostAsked {
+	if free, open := budget.Free(), l.open.Load(); free != size || open != client.MaxLongRequests {
 		t.Errorf("%d of %d bytes free, %d connections", free, size, open)
 	}
 	close(hold)
-	for range client.MostAsked + 1 {
+	for range client.MaxLongRequests + 1 {
 		if err := <-results; err != nil {
 			t.Error(err)
 		}
 	}
-	if n := l.lists.Load(); n != client.MostAsked+1 {
+	if n := l.lists.Load(); n != client.MaxLongRequests+1 {
 		t.Errorf("%d lists", n)
 	}
 	// A request that is not prompt waits for as much memory as the last

@@ -16,19 +16,19 @@ const (
 	reachLimit = 2 * time.Second      // time limit for one attempt
 )
 
-// reached records when a controller last accepted a connection.
-type reached struct {
-	mu      sync.Mutex
-	last    time.Time
-	tried   time.Time     // start of the last attempt
-	running chan struct{} // closed when the running attempt ends; nil if none runs
+// reachability records when a controller last accepted a connection.
+type reachability struct {
+	mu           sync.Mutex
+	lastAccepted time.Time
+	lastAttempt  time.Time     // start of the last attempt
+	running      chan struct{} // closed when the running attempt ends; nil if none runs
 }
 
-// accepted records that a controller accepted a connection.
-func (r *reached) accepted(now time.Time) {
+// recordAccepted records that a controller accepted a connection.
+func (r *reachability) recordAccepted(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = now
+	r.lastAccepted = now
 }
 
 // Reachable reports whether any connection to a controller has been accepted in
@@ -38,11 +38,11 @@ func (r *reached) accepted(now time.Time) {
 // a second, however many requests cause calls of Reachable. A new Client counts
 // its creation as an accepted connection.
 func (c *Client) Reachable(ctx context.Context) bool {
-	r := &c.reached
+	r := &c.reachability
 	r.mu.Lock()
 	now := c.now()
-	if now.Sub(r.last) >= reachFresh && r.running == nil && now.Sub(r.tried) >= reachEvery {
-		r.tried, r.running = now, make(chan struct{})
+	if now.Sub(r.lastAccepted) >= reachFresh && r.running == nil && now.Sub(r.lastAttempt) >= reachEvery {
+		r.lastAttempt, r.running = now, make(chan struct{})
 		go c.tryAll(r.running)
 	}
 	running := r.running
@@ -55,7 +55,7 @@ func (c *Client) Reachable(ctx context.Context) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return c.now().Sub(r.last) < UnreachableAfter
+	return c.now().Sub(r.lastAccepted) < UnreachableAfter
 }
 
 // tryAll connects to all controllers concurrently. It ends when one of them
@@ -63,9 +63,9 @@ func (c *Client) Reachable(ctx context.Context) bool {
 func (c *Client) tryAll(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), min(reachLimit, c.cfg.ConnectTimeout))
 	defer cancel()
-	var wait sync.WaitGroup
+	var wg sync.WaitGroup
 	for _, d := range c.list {
-		wait.Go(func() {
+		wg.Go(func() {
 			for _, a := range d.addresses {
 				if nc, err := c.dial(ctx, a); err == nil {
 					nc.Close()
@@ -75,9 +75,9 @@ func (c *Client) tryAll(done chan struct{}) {
 			}
 		})
 	}
-	wait.Wait()
-	c.reached.mu.Lock()
-	c.reached.running = nil
-	c.reached.mu.Unlock()
+	wg.Wait()
+	c.reachability.mu.Lock()
+	c.reachability.running = nil
+	c.reachability.mu.Unlock()
 	close(done)
 }

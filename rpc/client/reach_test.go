@@ -21,37 +21,37 @@ func TestReachable(t *testing.T) {
 			c := client.New(l.config)
 			now := time.Now()
 			c.Clock(func() time.Time { return now })
-			is := func(when string, want bool, dialled int) {
+			check := func(step string, want bool, dialled int) {
 				t.Helper()
 				if got := c.Reachable(context.Background()); got != want {
-					t.Errorf("%s: reachable is %v", when, got)
+					t.Errorf("%s: reachable is %v", step, got)
 				}
 				if got := l.count(); got != dialled {
-					t.Errorf("%s: %d controllers were dialled, want %d", when, got, dialled)
+					t.Errorf("%s: %d controllers were dialled, want %d", step, got, dialled)
 				}
 			}
-			is("a new client", true, 0)
+			check("a new client", true, 0)
 			now = now.Add(client.UnreachableAfter / 2)
-			is("time to look", true, 2)
-			is("just seen", true, 0)
+			check("time to look", true, 2)
+			check("just seen", true, 0)
 			l.set("a", outage)
 			now = now.Add(client.UnreachableAfter)
-			is("the backup works", true, 2)
+			check("the backup works", true, 2)
 			l.set("b", outage)
 			now = now.Add(client.UnreachableAfter - time.Second)
-			is("not for long", true, 2)
+			check("not for long", true, 2)
 			now = now.Add(time.Second)
-			is("for long enough", false, 2)
-			is("no attempt so soon", false, 0)
+			check("for long enough", false, 2)
+			check("no attempt so soon", false, 0)
 			l.set("b", works)
 			now = now.Add(time.Second)
-			is("back", true, 2)
+			check("back", true, 2)
 			now = now.Add(client.UnreachableAfter - time.Second)
 			if err := c.Verify(context.Background(), ann); outage == refuses && err != nil {
 				t.Error(err)
 			}
-			l.who()
-			is("a request was answered", true, 0)
+			l.dialledNames()
+			check("a request was answered", true, 0)
 		})
 	}
 }
@@ -66,18 +66,18 @@ func TestReachableIsShared(t *testing.T) {
 	c := client.New(l.config)
 	now := time.Now().Add(client.UnreachableAfter)
 	c.Clock(func() time.Time { return now })
-	gone, cancel := context.WithCancel(context.Background())
+	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
-	c.Reachable(gone)
-	var all sync.WaitGroup
+	c.Reachable(cancelled)
+	var wg sync.WaitGroup
 	for range 50 {
-		all.Go(func() {
+		wg.Go(func() {
 			if c.Reachable(context.Background()) {
 				t.Error("reachable")
 			}
 		})
 	}
-	all.Wait()
+	wg.Wait()
 	if n := l.count(); n != 1 {
 		t.Errorf("%d attempts", n)
 	}

@@ -12,16 +12,16 @@ import (
 const (
 	releaseWait  = 500 * time.Millisecond // time limit for waiting; a later answer is stored, too
 	releaseRetry = 30 * time.Second       // pause after a request without an answer
-	releaseKept  = 10 * time.Minute       // time after which the release is requested again, because the controller may have been upgraded without a new protocol
+	releaseTTL   = 10 * time.Minute       // time after which the release is requested again, because the controller may have been upgraded without a new protocol
 )
 
 // releases is the state of the request for a controller's release. The answer
 // itself is stored in the daemon.
 type releases struct {
-	mu      sync.Mutex    // guards all fields
-	next    time.Time     // time before which no request is made
-	asked   time.Time     // when the last request was sent
-	pending chan struct{} // closed when the pending request ends; nil if there is none
+	mu          sync.Mutex    // guards all fields
+	notBefore   time.Time     // time before which no request is made
+	requestedAt time.Time     // when the last request was sent
+	pending     chan struct{} // closed when the pending request ends; nil if there is none
 }
 
 // Release returns the release of the controller that answered last, such as
@@ -31,83 +31,83 @@ type releases struct {
 // the release of its protocol version, such as "24.11". If no controller has
 // answered yet, it returns "".
 func (c *Client) Release(ctx context.Context, cred model.Credential) string {
-	if pending, most := c.askRelease(ctx, cred); most > 0 {
-		wait := time.NewTimer(most)
-		defer wait.Stop()
+	if pending, maxWait := c.requestRelease(ctx, cred); maxWait > 0 {
+		timer := time.NewTimer(maxWait)
+		defer timer.Stop()
 		select {
 		case <-pending:
-		case <-wait.C:
+		case <-timer.C:
 		case <-ctx.Done():
 		}
 	}
 	if d := c.current(); d != nil {
-		release, _ := d.told()
+		release, _ := d.cachedRelease()
 		return release
 	}
 	return ""
 }
 
-// askRelease requests the controller's release, unless it is known. It returns
+// requestRelease requests the controller's release, unless it is known. It returns
 // a channel to wait for, and the maximum time to wait; 0 means not to wait. The
 // request continues when the caller's context ends. If it were aborted, a slow
 // controller would count as hanging.
-func (c *Client) askRelease(ctx context.Context, cred model.Credential) (pending <-chan struct{}, most time.Duration) {
+func (c *Client) requestRelease(ctx context.Context, cred model.Credential) (pending <-chan struct{}, maxWait time.Duration) {
 	r := &c.releases
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := c.now()
 	if d := c.current(); d != nil {
-		if _, until := d.told(); now.Before(until) {
+		if _, until := d.cachedRelease(); now.Before(until) {
 			return nil, 0
 		}
 	}
 	if r.pending != nil {
-		return r.pending, r.asked.Add(releaseWait).Sub(now)
+		return r.pending, r.requestedAt.Add(releaseWait).Sub(now)
 	}
-	if now.Before(r.next) {
+	if now.Before(r.notBefore) {
 		return nil, 0
 	}
 	done := make(chan struct{})
-	r.pending, r.asked = done, now
+	r.pending, r.requestedAt = done, now
 	go func() {
 		defer close(done)
-		err := c.learnRelease(context.WithoutCancel(ctx), cred)
+		err := c.fetchRelease(context.WithoutCancel(ctx), cred)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.pending = nil; err != nil {
-			r.next = c.now().Add(releaseRetry)
+			r.notBefore = c.now().Add(releaseRetry)
 			c.cfg.Log.Debug("controller did not tell its release", "error", err)
 		}
 	}()
 	return done, releaseWait
 }
 
-// learnRelease requests the release, and stores it with the controller that
+// fetchRelease requests the release, and stores it with the controller that
 // answered.
-func (c *Client) learnRelease(ctx context.Context, cred model.Credential) error {
+func (c *Client) fetchRelease(ctx context.Context, cred model.Credential) error {
 	var answer message.BuildInfo
-	ask := request{kind: message.RequestBuildInfo, body: &message.BuildInfoRequest{}, repeatable: true}
-	if err := c.query(ctx, cred, ask, message.ResponseBuildInfo, &answer); err != nil {
+	r := request{kind: message.RequestBuildInfo, body: &message.BuildInfoRequest{}, repeatable: true}
+	if err := c.query(ctx, cred, r, message.ResponseBuildInfo, &answer); err != nil {
 		return err
 	}
-	c.current().tell(answer.Version, c.now().Add(releaseKept))
+	c.current().setRelease(answer.Version, c.now().Add(releaseTTL))
 	return nil
 }
 
-// tell stores the release of d until the given time.
-func (d *daemon) tell(release string, until time.Time) {
+// setRelease stores the release of d until the given time.
+func (d *daemon) setRelease(release string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.release, d.releaseUntil = release, until
 }
 
-// told returns the release of d, if it is known, and the time until which it
+// cachedRelease returns the release of d, if it is known, and the time until which it
 // need not be requested again.
-func (d *daemon) told() (release string, until time.Time) {
+func (d *daemon) cachedRelease() (release string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.release == "" && d.spoke != 0 {
-		return d.spoke.Release(), d.releaseUntil
+	if d.release == "" && d.lastVersion != 0 {
+		return d.lastVersion.Release(), d.releaseUntil
 	}
 	return d.release, d.releaseUntil
 }

@@ -15,9 +15,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// telling returns a controller that reports its release, and counts the
+// releaseController returns a controller that reports its release, and counts the
 // requests for it.
-func telling(release string, asked *atomic.Int32) *server.Server {
+func releaseController(release string, asked *atomic.Int32) *server.Server {
 	s := controller()
 	s.Handlers[message.RequestBuildInfo] = decoded(message.ResponseBuildInfo, func(*message.BuildInfoRequest) (message.Body, error) {
 		asked.Add(1)
@@ -30,7 +30,7 @@ func telling(release string, asked *atomic.Int32) *server.Server {
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
-	c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", telling("24.11.5", &asked))}})
+	c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", releaseController("24.11.5", &asked))}})
 	for range 3 {
 		if got := c.Release(t.Context(), ann); got != "24.11.5" {
 			t.Errorf("release %q", got)
@@ -45,16 +45,16 @@ func TestRelease(t *testing.T) {
 // controller that was lost, because it may have come back with another release.
 func TestReleaseAfterLoss(t *testing.T) {
 	t.Parallel()
-	var asked, again atomic.Int32
-	lost, back := serve(t, "tcp", telling("24.11.5", &asked)), serve(t, "tcp", telling("25.05.1", &again))
-	at, now := lost, time.Now() // goroutines of the client read these variables only while the test waits for them
+	var asked, askedAgain atomic.Int32
+	lost, back := serve(t, "tcp", releaseController("24.11.5", &asked)), serve(t, "tcp", releaseController("25.05.1", &askedAgain))
+	current, now := lost, time.Now() // goroutines of the client read these variables only while the test waits for them
 	c := client.New(client.Config{
 		Controllers: []client.Address{lost},
 		Dial: func(_ context.Context, _ client.Address) (net.Conn, error) {
-			if at.Address == "" {
+			if current.Address == "" {
 				return nil, errors.New("refused")
 			}
-			return net.Dial(at.Network, at.Address)
+			return net.Dial(current.Network, current.Address)
 		},
 	})
 	c.Clock(func() time.Time { return now })
@@ -65,17 +65,17 @@ func TestReleaseAfterLoss(t *testing.T) {
 		}
 	}
 	release("24.11.5")
-	at = client.Address{}
+	current = client.Address{}
 	if _, err := c.Stats(t.Context(), ann); errs.KindOf(err) != errs.Unavailable {
 		t.Fatalf("while it is down: %v", err)
 	}
 	release("24.11.5") // the last known release
-	at, now = back, now.Add(client.ReleaseRetry)
+	current, now = back, now.Add(client.ReleaseRetry)
 	release("25.05.1")
-	now = now.Add(client.ReleaseKept) // long enough for an unnoticed upgrade
+	now = now.Add(client.ReleaseTTL) // long enough for an unnoticed upgrade
 	release("25.05.1")
-	if asked.Load() != 1 || again.Load() != 2 {
-		t.Errorf("asked %d times before and %d times after", asked.Load(), again.Load())
+	if asked.Load() != 1 || askedAgain.Load() != 2 {
+		t.Errorf("asked %d times before and %d times after", asked.Load(), askedAgain.Load())
 	}
 }
 
@@ -84,7 +84,7 @@ func TestReleaseAfterLoss(t *testing.T) {
 func TestReleaseOfBackup(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
-	backup := serve(t, "tcp", telling("24.05.8", &asked))
+	backup := serve(t, "tcp", releaseController("24.05.8", &asked))
 	backup.Name = "backup"
 	c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "unix", Address: t.TempDir() + "/gone"}, backup}})
 	if got := c.Release(t.Context(), ann); got != "24.05.8" {
@@ -134,28 +134,28 @@ func (neverDone) Done() <-chan struct{} { panic("it is waited for") }
 func TestReleaseOfHanging(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
-	free := make(chan struct{})
-	s := telling("24.11.5", &asked)
-	tell := s.Handlers[message.RequestBuildInfo]
+	proceed := make(chan struct{})
+	s := releaseController("24.11.5", &asked)
+	handle := s.Handlers[message.RequestBuildInfo]
 	s.Handlers[message.RequestBuildInfo] = func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
-		<-free
-		return tell(ctx, r)
+		<-proceed
+		return handle(ctx, r)
 	}
 	c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", s)}})
-	var later atomic.Int64
-	begun := time.Now()
-	c.Clock(func() time.Time { return begun.Add(time.Duration(later.Load())) })
+	var elapsed atomic.Int64
+	start := time.Now()
+	c.Clock(func() time.Time { return start.Add(time.Duration(elapsed.Load())) })
 	if _, err := c.Ping(t.Context(), ann); err != nil {
 		t.Fatal(err)
 	}
 	if got := c.Release(t.Context(), ann); got == "24.11.5" {
 		t.Errorf("release %q before it was reported", got)
 	}
-	later.Store(int64(client.ReleaseWait))
+	elapsed.Store(int64(client.ReleaseWait))
 	if got := c.Release(neverDone{t.Context()}, ann); got == "24.11.5" {
 		t.Errorf("release %q before it was reported", got)
 	}
-	close(free)
+	close(proceed)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for c.Release(ctx, ann) != "24.11.5" { // ends with the test's own time limit

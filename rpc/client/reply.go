@@ -17,21 +17,21 @@ import (
 // reply is an answer: the first piece of its body, and the source of the other
 // pieces.
 type reply struct {
-	version   codec.Version
-	kind      message.Type
-	first     []byte
-	later     int        // bytes behind first
-	rest      source     // nil: no more pieces
-	allowance *allowance // memory of the rest; nil: no rest
-	flowing   bool       // the rest is still on the connection
-	done      func()     // flowing: closes the connection
-	leave     func()     // leaves the gate; nil if that has been done
-	what      string     // the kind of daemon, for messages
+	version    codec.Version
+	kind       message.Type
+	first      []byte
+	remaining  int         // bytes behind first
+	pieces     pieceSource // nil: no more pieces
+	allowance  *allowance  // memory of the rest; nil: no rest
+	streaming  bool        // the rest is still on the connection
+	closeConn  func()      // flowing: closes the connection
+	leaveGate  func()      // leaves the gate; nil if that has been done
+	daemonKind string      // the kind of daemon, for messages
 }
 
-// source returns the pieces of a message one by one. A piece is valid until the
+// pieceSource returns the pieces of a message one by one. A piece is valid until the
 // next call.
-type source interface {
+type pieceSource interface {
 	Next() ([]byte, error)
 	Drop() // discards the other pieces
 }
@@ -39,54 +39,54 @@ type source interface {
 // decode decodes the body. It can be called only once, unless the body is a
 // single piece.
 func (a *reply) decode(body message.Body) error {
-	return message.DecodePieces(a.version, a.kind, a.first, a.next, a.later, body)
+	return message.DecodePieces(a.version, a.kind, a.first, a.next, a.remaining, body)
 }
 
 func (a *reply) next() ([]byte, error) {
-	if a.rest == nil {
+	if a.pieces == nil {
 		return nil, codec.ErrShort
 	}
-	piece, err := a.rest.Next()
+	piece, err := a.pieces.Next()
 	if err != nil {
-		return nil, &stopped{brokenOff(a.what, err)}
+		return nil, &callbackError{brokenOffError(a.daemonKind, err)}
 	}
 	return piece, nil
 }
 
-// brokenOff returns the error for an answer that ends too early or stalls.
-func brokenOff(what string, err error) error {
+// brokenOffError returns the error for an answer that ends too early or stalls.
+func brokenOffError(daemonKind string, err error) error {
 	kind := errs.BadAnswer
-	if late(err) {
+	if isTimeout(err) {
 		kind = errs.Timeout
 	}
-	return errs.Wrap(err, kind, "the %s's answer broke off", what)
+	return errs.Wrap(err, kind, "the %s's answer broke off", daemonKind)
 }
 
-// follow closes the connection of a reply when ctx ends, if the reply is still
+// closeWhenDone closes the connection of a reply when ctx ends, if the reply is still
 // being received.
-func (a *reply) follow(ctx context.Context) {
-	if !a.flowing {
+func (a *reply) closeWhenDone(ctx context.Context) {
+	if !a.streaming {
 		return
 	}
-	done := a.done
-	stop := context.AfterFunc(ctx, done)
-	a.done = func() { stop(); done() }
+	closeConn := a.closeConn
+	stop := context.AfterFunc(ctx, closeConn)
+	a.closeConn = func() { stop(); closeConn() }
 }
 
 // release frees the memory and the connection of the reply. It may be called
 // twice.
 func (a *reply) release() {
-	if a.rest != nil {
-		a.rest.Drop()
+	if a.pieces != nil {
+		a.pieces.Drop()
 	}
 	if a.allowance != nil {
-		a.allowance.less(a.allowance.has)
+		a.allowance.release(a.allowance.held)
 	}
-	if a.flowing {
-		a.done()
+	if a.streaming {
+		a.closeConn()
 	}
-	if a.leave != nil {
-		a.leave()
+	if a.leaveGate != nil {
+		a.leaveGate()
 	}
 	*a = reply{}
 }
@@ -100,75 +100,75 @@ func (a *reply) release() {
 func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, r request) (*reply, *failure) {
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
 	if err != nil {
-		return nil, unread(nil, err)
+		return nil, readFailure(nil, err)
 	}
 	if allowance == nil && n > wire.PieceSize {
-		return nil, failed(garbled, fmt.Errorf("an answer of %d bytes to a short question", n))
+		return nil, newFailure(stageDecode, fmt.Errorf("an answer of %d bytes to a short question", n))
 	}
 	first, err := wire.Fill(nc, nil, min(n, wire.PieceSize))
 	if err != nil {
-		return nil, unread(first, err)
+		return nil, readFailure(first, err)
 	}
-	a := &reply{first: first, later: n - len(first), allowance: allowance, what: c.what}
+	a := &reply{first: first, remaining: n - len(first), allowance: allowance, daemonKind: c.kind}
 	switch {
 	case allowance == nil:
 		return a, nil
-	case r.prompt && a.later > 0:
-		a.rest, a.flowing = &flow{nc: nc, left: a.later, limit: min(c.cfg.Stall, c.cfg.Timeout)}, true
+	case r.prompt && a.remaining > 0:
+		a.pieces, a.streaming = &streamReader{nc: nc, remaining: a.remaining, limit: min(c.cfg.Stall, c.cfg.Timeout)}, true
 		return a, nil
-	case a.later > allowance.budget.longest():
-		allowance.less(allowance.has)
-		a.rest, a.flowing = &flow{nc: nc, left: a.later, limit: c.cfg.Stall}, true
+	case a.remaining > allowance.budget.longest():
+		allowance.release(allowance.held)
+		a.pieces, a.streaming = &streamReader{nc: nc, remaining: a.remaining, limit: c.cfg.Stall}, true
 		return a, nil
-	case allowance.set(a.later):
+	case allowance.tryAcquire(a.remaining):
 	case r.repeatable:
-		return nil, &failure{wants: a.later, err: errors.New("no room for the answer")}
+		return nil, &failure{needed: a.remaining, err: errors.New("no room for the answer")}
 	default:
-		if err := allowance.wait(ctx, a.later, true); err != nil {
-			return nil, failed(unanswered, err)
+		if err := allowance.acquire(ctx, a.remaining, true); err != nil {
+			return nil, newFailure(stageReceive, err)
 		}
 	}
-	if a.later == 0 {
+	if a.remaining == 0 {
 		return a, nil
 	}
-	rest, err := wire.Collect(nc, a.later)
+	pieces, err := wire.Collect(nc, a.remaining)
 	if err != nil {
-		allowance.less(allowance.has)
-		return nil, unread(first, err)
+		allowance.release(allowance.held)
+		return nil, readFailure(first, err)
 	}
-	rest.Gone = allowance.less
-	a.rest = rest
+	pieces.OnFree = allowance.release
+	a.pieces = pieces
 	return a, nil
 }
 
-// unread returns the failure for err. The argument first is the part of the
+// readFailure returns the failure for err. The argument first is the part of the
 // answer that was read before the error.
-func unread(first []byte, err error) *failure {
-	f := failed(unanswered, fmt.Errorf("read answer: %w", err))
+func readFailure(first []byte, err error) *failure {
+	f := newFailure(stageReceive, fmt.Errorf("read answer: %w", err))
 	switch {
 	case errors.Is(err, wire.ErrHTTP):
-		f.stage = unspoken
+		f.stage = stageVersion
 	case errors.Is(err, wire.ErrLength):
-		f.stage = garbled
-	case errors.Is(err, wire.ErrNone), len(first) == 0 && errors.Is(err, syscall.ECONNRESET):
-		f.stage = silent
+		f.stage = stageDecode
+	case errors.Is(err, wire.ErrNoMessage), len(first) == 0 && errors.Is(err, syscall.ECONNRESET):
+		f.stage = stageClosed
 	}
 	return f
 }
 
-// flow is the rest of an answer that is longer than any allowance, or whose
+// streamReader is the rest of an answer that is longer than any allowance, or whose
 // request is prompt. It is read only as fast as its records are used, and
 // meanwhile the daemon waits.
-type flow struct {
-	nc    net.Conn
-	left  int
-	limit time.Duration // time limit for each piece
-	piece []byte
+type streamReader struct {
+	nc        net.Conn
+	remaining int
+	limit     time.Duration // time limit for each piece
+	piece     []byte
 }
 
 // Next reads the next piece.
-func (f *flow) Next() ([]byte, error) {
-	n := min(f.left, wire.PieceSize)
+func (f *streamReader) Next() ([]byte, error) {
+	n := min(f.remaining, wire.PieceSize)
 	if n == 0 {
 		return nil, codec.ErrShort
 	}
@@ -177,9 +177,9 @@ func (f *flow) Next() ([]byte, error) {
 	}
 	var err error
 	f.piece, err = wire.Fill(f.nc, f.piece[:0], n)
-	f.left -= len(f.piece)
+	f.remaining -= len(f.piece)
 	return f.piece, err
 }
 
 // Drop does nothing, because the reply closes the connection.
-func (f *flow) Drop() {}
+func (f *streamReader) Drop() {}

@@ -14,20 +14,20 @@ import (
 func (c *Client) CreateReservation(ctx context.Context, cred model.Credential, u *model.ReservationUpdate) error {
 	var name message.ReservationName
 	r := request{kind: message.RequestCreateReservation, body: &message.ReservationUpdate{ReservationUpdate: *u}}
-	return withoutReason(c.query(ctx, cred, r, message.ResponseReservationName, &name))
+	return reservationError(c.query(ctx, cred, r, message.ResponseReservationName, &name))
 }
 
 // UpdateReservation changes the fields that are set in u, for the reservation
 // that u names. It never repeats the request.
 func (c *Client) UpdateReservation(ctx context.Context, cred model.Credential, u *model.ReservationUpdate) error {
 	r := request{kind: message.RequestUpdateReservation, body: &message.ReservationUpdate{ReservationUpdate: *u}}
-	return withoutReason(c.query(ctx, cred, r, message.ResponseRC, nil))
+	return reservationError(c.query(ctx, cred, r, message.ResponseRC, nil))
 }
 
-// withoutReason replaces an error that gives no reason with an error that
+// reservationError replaces an error that gives no reason with an error that
 // mentions the reservation. A controller sends such errors for unknown users,
 // groups, accounts and nodes.
-func withoutReason(err error) error {
+func reservationError(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {
 		return err

@@ -15,7 +15,7 @@ func (c *Client) ResourceLayout(ctx context.Context, cred model.Credential, id u
 	var layout message.ResourceLayout
 	r := request{kind: message.RequestResourceLayout, body: &message.JobInfoSingleRequest{JobID: model.Some(id)}, repeatable: true, since: codec.V2511}
 	err := c.answerTo(ctx, cred, r, func(answer *reply) error {
-		if answer.kind == message.ResponseResourceLayout && len(answer.first)+answer.later == 0 {
+		if answer.kind == message.ResponseResourceLayout && len(answer.first)+answer.remaining == 0 {
 			return nil
 		}
 		return c.daemons.read(answer, message.ResponseResourceLayout, &layout)

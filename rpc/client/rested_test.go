@@ -19,18 +19,18 @@ func TestRestedSessionIsSilent(t *testing.T) {
 	good := model.Credential{Token: "good"}
 	for name, rested := range map[string]bool{"rested": true, "just used": false} {
 		t.Run(name, func(t *testing.T) {
-			k, over := keeps(t), make(chan struct{})
-			defer close(over)
+			k, done := newKeeper(t), make(chan struct{})
+			defer close(done)
 			k.act = func(_ net.Conn, question int) bool {
 				if question > 0 {
-					<-over
+					<-done
 				}
 				return question == 0
 			}
 			a := client.NewAccounting(client.Config{Accounting: []client.Address{k.Address}, Timeout: 4 * time.Second})
-			a.RestFor(time.Hour)
+			a.SetStaleAfter(time.Hour)
 			if rested {
-				a.RestFor(time.Nanosecond)
+				a.SetStaleAfter(time.Nanosecond)
 			}
 			mustAsk(t, a, good)
 			k.openings()

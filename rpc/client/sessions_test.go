@@ -34,7 +34,7 @@ type keeper struct {
 	refuses int                 // which of these transactions gets an error as the answer to its end; 0 for none
 }
 
-func keeps(t *testing.T) *keeper {
+func newKeeper(t *testing.T) *keeper {
 	k := &keeper{open: map[net.Conn]string{}}
 	k.Address = client.Address{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", k.serve)}
 	t.Cleanup(func() {
@@ -56,12 +56,12 @@ func (k *keeper) serve(nc net.Conn) {
 	if err != nil {
 		return
 	}
-	who, v := f.Credential.Token+"/"+f.Credential.ActAs, f.Header.Version
+	user, v := f.Credential.Token+"/"+f.Credential.ActAs, f.Header.Version
 	k.mu.Lock()
-	k.opened = append(k.opened, who)
+	k.opened = append(k.opened, user)
 	k.mu.Unlock()
 	rc := &message.PersistRC{Info: 6500}
-	if len(who) < 4 || who[:4] != "good" {
+	if len(user) < 4 || user[:4] != "good" {
 		rc.Code = fault.Authentication
 	}
 	b, _ = message.EncodePersistent(v, message.AccountingRC, rc)
@@ -70,7 +70,7 @@ func (k *keeper) serve(nc net.Conn) {
 		return
 	}
 	k.mu.Lock()
-	k.open[nc] = who
+	k.open[nc] = user
 	k.mu.Unlock()
 	defer func() {
 		k.mu.Lock()
@@ -105,7 +105,7 @@ func (k *keeper) serve(nc net.Conn) {
 			k.mu.Unlock()
 			snapshot = &news
 		}
-		body := message.TRESList{Listed: message.Listed[model.TRES]{Records: codec.Stream[model.TRES]{List: []model.TRES{{Name: who + *snapshot}}}}}
+		body := message.TRESList{Listed: message.Listed[model.TRES]{Records: codec.Stream[model.TRES]{List: []model.TRES{{Name: user + *snapshot}}}}}
 		b, _ = message.EncodePersistent(v, message.AccountingGotTRES, &body)
 		nc.Write(b)
 	}
@@ -144,15 +144,15 @@ func (k *keeper) wait(t *testing.T, n int) {
 
 // ask sends a request as cred and returns the user that the daemon's answer
 // names.
-func ask(a *client.Accounting, cred model.Credential) (who string, err error) {
-	err = client.Records(context.Background(), a, cred, model.TRESFilter{}, func(r *model.TRES) error { who = r.Name; return nil })
-	return who, err
+func ask(a *client.Accounting, cred model.Credential) (user string, err error) {
+	err = client.Records(context.Background(), a, cred, model.TRESFilter{}, func(r *model.TRES) error { user = r.Name; return nil })
+	return user, err
 }
 
 func mustAsk(t *testing.T, a *client.Accounting, cred model.Credential) {
 	t.Helper()
-	if who, err := ask(a, cred); err != nil || who != cred.Token+"/"+cred.ActAs {
-		t.Fatalf("asked as %s/%s, answered as %q, %v", cred.Token, cred.ActAs, who, err)
+	if user, err := ask(a, cred); err != nil || user != cred.Token+"/"+cred.ActAs {
+		t.Fatalf("asked as %s/%s, answered as %q, %v", cred.Token, cred.ActAs, user, err)
 	}
 }
 
@@ -164,7 +164,7 @@ func accountingOf(addresses ...client.Address) *client.Accounting {
 // same token and the same user name, and no other requests.
 func TestSessionIsKept(t *testing.T) {
 	t.Parallel()
-	k := keeps(t)
+	k := newKeeper(t)
 	a := accountingOf(k.Address)
 	good, other, acting := model.Credential{Token: "good"}, model.Credential{Token: "good2"}, model.Credential{Token: "good", ActAs: "bob"}
 	for _, tt := range []struct {
@@ -183,7 +183,7 @@ func TestSessionIsKept(t *testing.T) {
 // end the transaction, a new session must be opened.
 func TestTransactionEnds(t *testing.T) {
 	t.Parallel()
-	k := keeps(t)
+	k := newKeeper(t)
 	k.refuses = 3
 	a := accountingOf(k.Address)
 	good := model.Credential{Token: "good"}
@@ -194,9 +194,9 @@ func TestTransactionEnds(t *testing.T) {
 		k.mu.Lock()
 		k.news = tt.news
 		k.mu.Unlock()
-		who, err := ask(a, good)
-		if opened := len(k.openings()); err != nil || who != "good/"+tt.news || opened != tt.opened {
-			t.Errorf("%q: got %q, %v, with %d sessions opened, want %d", tt.news, who, err, opened, tt.opened)
+		user, err := ask(a, good)
+		if opened := len(k.openings()); err != nil || user != "good/"+tt.news || opened != tt.opened {
+			t.Errorf("%q: got %q, %v, with %d sessions opened, want %d", tt.news, user, err, opened, tt.opened)
 		}
 		for end := time.Now().Add(30 * time.Second); k.ended() != i+1; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
@@ -210,13 +210,13 @@ func TestTransactionEnds(t *testing.T) {
 // a valid token.
 func TestForgedBesideASession(t *testing.T) {
 	t.Parallel()
-	k := keeps(t)
+	k := newKeeper(t)
 	a := accountingOf(k.Address)
 	good := model.Credential{Token: "good", ActAs: "ann"}
 	mustAsk(t, a, good)
 	for _, cred := range []model.Credential{{Token: "forged", ActAs: "ann"}, {Token: "forged"}, {Token: " good", ActAs: "ann"}, {ActAs: "ann"}} {
-		if who, err := ask(a, cred); err == nil || who != "" {
-			t.Errorf("%q in the name of %q was answered as %q", cred.Token, cred.ActAs, who)
+		if user, err := ask(a, cred); err == nil || user != "" {
+			t.Errorf("%q in the name of %q was answered as %q", cred.Token, cred.ActAs, user)
 		} else if !cred.Local() && errs.KindOf(err) != errs.Unauthenticated {
 			t.Errorf("%q: %v", cred.Token, err)
 		}
@@ -232,7 +232,7 @@ func TestForgedBesideASession(t *testing.T) {
 // session does not show that its token is still accepted.
 func TestVerifyOpens(t *testing.T) {
 	t.Parallel()
-	k := keeps(t)
+	k := newKeeper(t)
 	a := accountingOf(k.Address)
 	good := model.Credential{Token: "good"}
 	for i := range 3 {
@@ -253,7 +253,7 @@ func TestRefusedTokenLosesItsSessions(t *testing.T) {
 	good, refuse := model.Credential{Token: "good"}, false
 	var mu sync.Mutex
 	closed := make(chan struct{}, 2)
-	address := opener2(t, func(nc net.Conn, v codec.Version) {
+	address := concurrentOpener(t, func(nc net.Conn, v codec.Version) {
 		mu.Lock()
 		rc := &message.PersistRC{Info: 6500}
 		if refuse {
@@ -284,8 +284,8 @@ func TestRefusedTokenLosesItsSessions(t *testing.T) {
 	}
 }
 
-// opener2 starts an opener that serves several concurrent connections.
-func opener2(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Address {
+// concurrentOpener starts an opener that serves several concurrent connections.
+func concurrentOpener(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Address {
 	return client.Address{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", func(nc net.Conn) {
 		if b, err := wire.Read(nc, 1<<20); err == nil && len(b) > 2 {
 			f, _ := message.ParseFrame(b[2:])
@@ -308,9 +308,9 @@ func TestSessionEnds(t *testing.T) {
 		{name: "the session is idle for too long", wait: 10 * time.Millisecond, cred: model.Credential{Token: "good", Expires: time.Now().Add(time.Hour)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			k := keeps(t)
+			k := newKeeper(t)
 			a := accountingOf(k.Address)
-			a.WaitFor(tt.wait)
+			a.SetIdleTimeout(tt.wait)
 			mustAsk(t, a, tt.cred)
 			k.wait(t, 0)
 			k.openings()
@@ -349,7 +349,7 @@ func TestSessionBroken(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			k := keeps(t)
+			k := newKeeper(t)
 			k.act = tt.act
 			a := accountingOf(k.Address)
 			mustAsk(t, a, good)
@@ -363,12 +363,12 @@ func TestSessionBroken(t *testing.T) {
 		})
 	}
 	t.Run("sends garbage and stays open", func(t *testing.T) {
-		k, over := keeps(t), make(chan struct{})
-		defer close(over)
+		k, done := newKeeper(t), make(chan struct{})
+		defer close(done)
 		k.act = func(nc net.Conn, n int) bool {
 			if n > 0 {
 				nc.Write([]byte{0, 0, 0, 3, 1, 2, 3})
-				<-over
+				<-done
 			}
 			return n == 0
 		}
@@ -384,7 +384,7 @@ func TestSessionBroken(t *testing.T) {
 		}
 	})
 	t.Run("always closes immediately", func(t *testing.T) {
-		k := keeps(t)
+		k := newKeeper(t)
 		k.act = func(net.Conn, int) bool { return false }
 		if _, err := ask(accountingOf(k.Address), good); errs.KindOf(err) != errs.BadAnswer {
 			t.Errorf("got %v", err)
@@ -394,18 +394,18 @@ func TestSessionBroken(t *testing.T) {
 		}
 	})
 	t.Run("sends an unrequested message", func(t *testing.T) {
-		k := keeps(t)
-		said := make(chan struct{}, 1)
+		k := newKeeper(t)
+		sent := make(chan struct{}, 1)
 		k.act = func(nc net.Conn, _ int) bool {
 			body := message.TRESList{Listed: message.Listed[model.TRES]{Records: codec.Stream[model.TRES]{List: []model.TRES{{Name: "good/"}}}}}
 			b, _ := message.EncodePersistent(codec.Newest, message.AccountingGotTRES, &body)
 			nc.Write(b) // the answer follows
-			time.AfterFunc(100*time.Millisecond, func() { said <- struct{}{} })
+			time.AfterFunc(100*time.Millisecond, func() { sent <- struct{}{} })
 			return true
 		}
 		a := accountingOf(k.Address)
 		mustAsk(t, a, good)
-		<-said
+		<-sent
 		k.openings()
 		mustAsk(t, a, good)
 		if opened := k.openings(); len(opened) != 1 {
@@ -418,12 +418,12 @@ func TestSessionBroken(t *testing.T) {
 // taken for the answer to another request.
 func TestGivenUpSession(t *testing.T) {
 	t.Parallel()
-	k := keeps(t)
-	asked, give := make(chan struct{}), make(chan struct{})
+	k := newKeeper(t)
+	asked, proceed := make(chan struct{}), make(chan struct{})
 	k.act = func(_ net.Conn, question int) bool {
 		if question == 1 {
 			close(asked)
-			<-give
+			<-proceed
 		}
 		return true
 	}
@@ -435,7 +435,7 @@ func TestGivenUpSession(t *testing.T) {
 	if err := client.Records(ctx, a, good, model.TRESFilter{}, func(*model.TRES) error { return nil }); err == nil {
 		t.Error("answered")
 	}
-	close(give)
+	close(proceed)
 	k.openings()
 	mustAsk(t, a, good)
 	if opened := k.openings(); len(opened) != 1 {
@@ -447,35 +447,35 @@ func TestGivenUpSession(t *testing.T) {
 // only a few sessions stay open.
 func TestSessionsAreBounded(t *testing.T) {
 	t.Parallel()
-	k := keeps(t)
+	k := newKeeper(t)
 	a := accountingOf(k.Address)
 	const many = 3 * client.MaxIdle
 	var gate, wait sync.WaitGroup
 	gate.Add(many)
 	k.act = func(net.Conn, int) bool { gate.Done(); gate.Wait(); return true } // all of them concurrently
-	all := make(chan error, 2*many)
-	one := func(cred model.Credential) {
+	results := make(chan error, 2*many)
+	request := func(cred model.Credential) {
 		wait.Go(func() {
-			who, err := ask(a, cred)
-			if err == nil && who != cred.Token+"/" {
-				err = errors.New("answered as " + who)
+			user, err := ask(a, cred)
+			if err == nil && user != cred.Token+"/" {
+				err = errors.New("answered as " + user)
 			}
-			all <- err
+			results <- err
 		})
 	}
 	for range many {
-		one(model.Credential{Token: "good"})
+		request(model.Credential{Token: "good"})
 	}
 	wait.Wait()
-	k.wait(t, client.MaxIdleOne)
+	k.wait(t, client.MaxIdlePerOwner)
 	gate.Add(many)
 	for i := range many {
-		one(model.Credential{Token: fmt.Sprint("good", i)})
+		request(model.Credential{Token: fmt.Sprint("good", i)})
 	}
 	wait.Wait()
 	k.wait(t, client.MaxIdle)
-	close(all)
-	for err := range all {
+	close(results)
+	for err := range results {
 		if err != nil {
 			t.Error(err)
 		}

@@ -14,7 +14,7 @@ import (
 func (c *Client) Shares(ctx context.Context, cred model.Credential, accounts, users []string,
 	each func(tres []string, s *model.Share) error) (model.SharesTotals, error) {
 	var answer message.Shares
-	answer.Shares = codec.Stream[model.Share]{Each: pass(func(s *model.Share) error { return each(answer.TRESNames, s) })}
+	answer.Shares = codec.Stream[model.Share]{Each: wrapCallback(func(s *model.Share) error { return each(answer.TRESNames, s) })}
 	req := message.SharesRequest{Accounts: accounts, Users: users}
 	err := c.query(ctx, cred, request{kind: message.RequestShares, body: &req, repeatable: true, list: true}, message.ResponseShares, &answer)
 	return model.SharesTotals{TRESNames: answer.TRESNames, Shares: answer.TotalShares}, err

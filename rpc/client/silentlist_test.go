@@ -18,47 +18,47 @@ import (
 
 // TestSilentAfterALongList checks requests for lists to a controller that stops
 // answering after a long list. The requests must not be refused for lack of
-// memory, because there are no other long answers. Only client.MostAsked of
+// memory, because there are no other long answers. Only client.MaxLongRequests of
 // them may reach the controller.
 func TestSilentAfterALongList(t *testing.T) {
 	t.Parallel()
 	var silent atomic.Bool
-	var lists, late atomic.Int32
-	list, over := aLongList(codec.V2605, 2000), make(chan struct{})
+	var lists, timeouts atomic.Int32
+	list, done := aLongList(codec.V2605, 2000), make(chan struct{})
 	ctl := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		switch {
 		case r.Type == message.RequestPing:
 			rc(nc, r.Version, 0)
 		case silent.Load():
 			lists.Add(1)
-			<-over
+			<-done
 		default:
 			nc.Write(list)
 		}
 	})
-	defer close(over)
+	defer close(done)
 	c := client.New(client.Config{Controllers: []client.Address{ctl.Address}, Answers: client.NewBudget(len(list) * 3 / 2), Timeout: 5 * time.Second})
-	ask := func() error {
+	listJobs := func() error {
 		_, err := c.Jobs(context.Background(), ann, model.Query{}, func(*model.Job) error { return nil })
 		return err
 	}
-	if err := ask(); err != nil {
+	if err := listJobs(); err != nil {
 		t.Fatal(err)
 	}
 	silent.Store(true)
 	var wait sync.WaitGroup
 	for range 50 {
 		wait.Go(func() {
-			switch err := ask(); {
+			switch err := listJobs(); {
 			case errs.KindOf(err) == errs.Timeout:
-				late.Add(1)
+				timeouts.Add(1)
 			case errs.KindOf(err) != errs.Unavailable || strings.Contains(err.Error(), "sent"):
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 	wait.Wait()
-	if n := lists.Load(); n != client.MostAsked || late.Load() != n {
-		t.Errorf("%d came as far as the controller, and %d failed because it does not answer", n, late.Load())
+	if n := lists.Load(); n != client.MaxLongRequests || timeouts.Load() != n {
+		t.Errorf("%d came as far as the controller, and %d failed because it does not answer", n, timeouts.Load())
 	}
 }

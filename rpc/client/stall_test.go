@@ -70,12 +70,12 @@ func newLister(t *testing.T, jobs int) *lister {
 	return l
 }
 
-// soon waits until is() returns true.
-func soon(t *testing.T, what string, is func() bool) {
+// eventually waits until is() returns true.
+func eventually(t *testing.T, condition string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it does not come to it that %s", what)
+			t.Fatalf("it does not come to it that %s", condition)
 		}
 	}
 }
@@ -131,8 +131,8 @@ func TestSlowClients(t *testing.T) {
 	budget := client.NewBudget(256 << 20)
 	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Minute})
 	s := ask100(context.Background(), c)
-	soon(t, "all stall", func() bool { return s.stalled.Load() == 100 })
-	soon(t, "no connection is open", func() bool { return l.open.Load() == 0 })
+	eventually(t, "all stall", func() bool { return s.stalled.Load() == 100 })
+	eventually(t, "no connection is open", func() bool { return l.open.Load() == 0 })
 	if used := 256<<20 - budget.Free(); used == 0 || used > 100*l.length {
 		t.Errorf("%d bytes are in use for a hundred answers of %d", used, l.length)
 	}
@@ -155,9 +155,9 @@ func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 	budget := client.NewBudget(16 << 20)
 	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget})
 	_, err := c.Jobs(context.Background(), ann, model.Query{}, func(j *model.Job) error {
-		used, left := 16<<20-budget.Free(), l.length-l.length*int(j.StepID.JobID)/jobs
-		if used < left-200<<10 || used > left+200<<10 {
-			return fmt.Errorf("at job %d %d bytes are in use, and %d to come", j.StepID.JobID, used, left)
+		used, remaining := 16<<20-budget.Free(), l.length-l.length*int(j.StepID.JobID)/jobs
+		if used < remaining-200<<10 || used > remaining+200<<10 {
+			return fmt.Errorf("at job %d %d bytes are in use, and %d to come", j.StepID.JobID, used, remaining)
 		}
 		return nil
 	})
@@ -180,8 +180,8 @@ func TestMoreSlowClientsThanBudget(t *testing.T) { // not in parallel: it measur
 	runtime.ReadMemStats(&before)
 	ctx, giveUp := context.WithCancel(context.Background())
 	s := ask100(ctx, c)
-	soon(t, "some stall and the others wait", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
-	soon(t, "no connection is open", func() bool { return l.open.Load() == 0 })
+	eventually(t, "some stall and the others wait", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
+	eventually(t, "no connection is open", func() bool { return l.open.Load() == 0 })
 	if budget.Waiting() == 0 {
 		t.Error("none was open because no request waited any more")
 	}
@@ -194,14 +194,14 @@ func TestMoreSlowClientsThanBudget(t *testing.T) { // not in parallel: it measur
 		t.Errorf("%d bytes more than before, with room for %d", grown, size)
 	}
 	giveUp()
-	soon(t, "the others fail", func() bool { return budget.Waiting() == 0 && s.failed()+int(s.stalled.Load()) == 100 })
+	eventually(t, "the others fail", func() bool { return budget.Waiting() == 0 && s.failed()+int(s.stalled.Load()) == 100 })
 	s.mu.Lock()
 	for _, err := range s.errs {
 		if errs.KindOf(err) != errs.Unavailable {
 			t.Errorf("sent away with %v", err)
 		}
 	}
-	sent := len(s.errs)
+	failed := len(s.errs)
 	s.mu.Unlock()
 	asked := l.lists.Load()
 	if asked > 200 {
@@ -209,14 +209,14 @@ func TestMoreSlowClientsThanBudget(t *testing.T) { // not in parallel: it measur
 	}
 	close(s.letGo)
 	s.wait.Wait()
-	if len(s.errs) != sent || budget.Free() != size {
-		t.Errorf("%d failed, then %d; %d of %d bytes free", sent, len(s.errs), budget.Free(), size)
+	if len(s.errs) != failed || budget.Free() != size {
+		t.Errorf("%d failed, then %d; %d of %d bytes free", failed, len(s.errs), budget.Free(), size)
 	}
 	// From now on the length of the list is known, so a request is sent only
 	// when there is memory for the answer.
 	l.lists.Store(0)
 	s = ask100(context.Background(), c)
-	soon(t, "some stall and the others wait", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
+	eventually(t, "some stall and the others wait", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
 	if n := l.lists.Load(); n != s.stalled.Load() {
 		t.Errorf("%d stall, and the controller was asked %d times", s.stalled.Load(), n)
 	}
@@ -243,14 +243,14 @@ func TestLongerThanTheBudget(t *testing.T) {
 	l := newLister(t, 20_000)
 	c, budget := longer(l, time.Minute)
 	n, connections := 0, int32(0)
-	begun := time.Now()
+	start := time.Now()
 	_, err := c.Jobs(context.Background(), ann, model.Query{}, func(j *model.Job) error {
 		if n++; j.StepID.JobID != uint32(n) || j.Name != fmt.Sprintf("job %d", n) {
 			return fmt.Errorf("job %d is %+v", n, j.StepID)
 		}
 		if n == 10 {
 			connections = l.open.Load() // the rest of the answer does not fit into the network's buffers
-			time.Sleep(4*time.Second - time.Since(begun))
+			time.Sleep(4*time.Second - time.Since(start))
 		}
 		return nil
 	})
@@ -260,7 +260,7 @@ func TestLongerThanTheBudget(t *testing.T) {
 	if free := budget.Free(); free != 100<<10 {
 		t.Errorf("%d bytes free", free)
 	}
-	soon(t, "the connection is closed", func() bool { return l.open.Load() == 0 })
+	eventually(t, "the connection is closed", func() bool { return l.open.Load() == 0 })
 }
 
 // TestItEndsInTheMiddle checks that an incomplete answer is an error and leaves
@@ -269,21 +269,21 @@ func TestLongerThanTheBudget(t *testing.T) {
 func TestItEndsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name   string
-		small  bool // the budget is smaller than the answer
-		prompt bool // the records are used at once
-		stands bool // the controller stops sending, but keeps the connection open
-		count  bool // the answer is complete, but announces one job more than it contains
-		kind   errs.Kind
-		begun  bool
+		name    string
+		small   bool // the budget is smaller than the answer
+		prompt  bool // the records are used at once
+		stands  bool // the controller stops sending, but keeps the connection open
+		count   bool // the answer is complete, but announces one job more than it contains
+		kind    errs.Kind
+		partial bool
 	}{
 		{name: "breaks off", kind: errs.BadAnswer},
 		{name: "stalls", stands: true, kind: errs.Timeout},
-		{name: "sends a wrong count", count: true, kind: errs.BadAnswer, begun: true},
-		{name: "breaks off, longer than the budget", small: true, kind: errs.BadAnswer, begun: true},
-		{name: "stalls, longer than the budget", small: true, stands: true, kind: errs.Timeout, begun: true},
-		{name: "breaks off, prompt", prompt: true, kind: errs.BadAnswer, begun: true},
-		{name: "stalls, prompt", prompt: true, stands: true, kind: errs.Timeout, begun: true},
+		{name: "sends a wrong count", count: true, kind: errs.BadAnswer, partial: true},
+		{name: "breaks off, longer than the budget", small: true, kind: errs.BadAnswer, partial: true},
+		{name: "stalls, longer than the budget", small: true, stands: true, kind: errs.Timeout, partial: true},
+		{name: "breaks off, prompt", prompt: true, kind: errs.BadAnswer, partial: true},
+		{name: "stalls, prompt", prompt: true, stands: true, kind: errs.Timeout, partial: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestItEndsInTheMiddle(t *testing.T) {
 			}
 			n := 0
 			_, err := c.Jobs(context.Background(), ann, model.Query{Prompt: tt.prompt}, func(*model.Job) error { n++; return nil })
-			if errs.KindOf(err) != tt.kind || (n > 0) != tt.begun {
+			if errs.KindOf(err) != tt.kind || (n > 0) != tt.partial {
 				t.Errorf("%d jobs, %v", n, err)
 			}
 			if budget.Free() != free {
@@ -318,8 +318,8 @@ func TestItEndsInTheMiddle(t *testing.T) {
 // miscounting starts a controller that announces one job more than it sends.
 func miscounting(t *testing.T) client.Address {
 	list := aLongList(codec.V2605, 2000)
-	at := len(list) - len(bodyOf(t, list))
-	binary.BigEndian.PutUint32(list[at:], 2001)
+	offset := len(list) - len(bodyOf(t, list))
+	binary.BigEndian.PutUint32(list[offset:], 2001)
 	return script(t, "ctl", func(nc net.Conn, r message.Header) {
 		if r.Type == message.RequestPing {
 			rc(nc, r.Version, 0)
@@ -346,17 +346,17 @@ func TestNobodyWantsTheRest(t *testing.T) {
 		l.cut, l.silence = l.length/2, make(chan struct{})
 		c, _ := longer(l, time.Hour)
 		ctx, cancel := context.WithCancel(context.Background())
-		enough := fmt.Errorf("enough")
+		errStop := fmt.Errorf("enough")
 		_, err := c.Jobs(ctx, ann, model.Query{}, func(j *model.Job) error {
 			if j.StepID.JobID == 3 {
 				cancel()
 				if !goes {
-					return enough
+					return errStop
 				}
 			}
 			return nil
 		})
-		if err == nil || !goes && err != enough {
+		if err == nil || !goes && err != errStop {
 			t.Errorf("got %v", err)
 		}
 		close(l.silence)

@@ -18,7 +18,7 @@ func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.
 	var answer message.SubmitResponse
 	r := request{kind: message.RequestSubmitBatchJob, body: &message.SubmitRequest{Desc: withDefaults(*desc)}}
 	if err := c.query(ctx, cred, r, message.ResponseSubmitBatchJob, &answer); err != nil {
-		return nil, byPolicy(err)
+		return nil, policyError(err)
 	}
 	return &answer.Submitted, nil
 }
@@ -58,11 +58,11 @@ func allWithDefaults(descs []model.JobDesc) (list []model.JobDesc) {
 	return list
 }
 
-// byPolicy replaces an error that gives no reason with an error that mentions
+// policyError replaces an error that gives no reason with an error that mentions
 // the job. Controllers send errors without a reason when a site's submit policy
 // refuses a job. If the policy has added a text, the text is for the user who
 // submits the job.
-func byPolicy(err error) error {
+func policyError(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {
 		return err
@@ -70,7 +70,7 @@ func byPolicy(err error) error {
 	refused := *e
 	refused.Detail = "" // the policy's text names no field
 	refused.Kind, refused.Message = errs.Invalid, "the site's submit policy refuses the job"
-	if _, text, said := strings.Cut(e.Message, ": "); said {
+	if _, text, found := strings.Cut(e.Message, ": "); found {
 		refused.Message = "the site's submit policy refuses: " + text
 	}
 	return &refused

@@ -66,12 +66,12 @@ func TestVerifyIsCheap(t *testing.T) {
 			if (err == nil) != (tt.kind == 0) || err != nil && errs.KindOf(err) != tt.kind {
 				t.Errorf("%s, %d: %v", daemon.name, i, err)
 			}
-			most := int32(1)
+			want := int32(1)
 			if i == 0 {
-				most = daemon.first
+				want = daemon.first
 			}
-			if n := daemon.connections.Load(); n != most {
-				t.Errorf("%s, %d: %d connections, want %d", daemon.name, i, n, most)
+			if n := daemon.connections.Load(); n != want {
+				t.Errorf("%s, %d: %d connections, want %d", daemon.name, i, n, want)
 			}
 		}
 	}

@@ -10,13 +10,13 @@ import (
 // arrive, and is not allocated for the announced length.
 func TestLongText(t *testing.T) {
 	for _, n := range []uint32{maxValue, maxValue + 1, 1 << 29} {
-		given, piece := 0, make([]byte, 64<<10)
-		next := func() ([]byte, error) { given++; return piece, nil }
+		calls, piece := 0, make([]byte, 64<<10)
+		next := func() ([]byte, error) { calls++; return piece, nil }
 		c := NewPiecesDecoder(Newest, binary.BigEndian.AppendUint32(nil, n), next, 1<<30)
 		var text string
 		c.String("text", &text)
-		if long := n > maxValue; long != errors.Is(c.Err(), ErrLong) || long && given > 0 {
-			t.Errorf("%d bytes: %v, %d pieces were read", n, c.Err(), given)
+		if long := n > maxValue; long != errors.Is(c.Err(), ErrLong) || long && calls > 0 {
+			t.Errorf("%d bytes: %v, %d pieces were read", n, c.Err(), calls)
 		}
 	}
 }
@@ -33,21 +33,21 @@ func TestListOfNothing(t *testing.T) {
 	for range lists {
 		in = append(in, row...)
 	}
-	left := int(2.5 * long * float64(sizeOf[string]())) // for two and a half lists
+	budget := int(2.5 * long * float64(sizeOf[string]())) // for two and a half lists
 	walk := func(c *Codec, texts *[]string) { c.Strings("texts", texts) }
 
 	c := NewDecoder(Newest, in)
-	c.held = maxHeld - left
+	c.listMemory = maxListMemory - budget
 	var all [][]string
 	if Array(c, "lists", "list", &all, walk); !errors.Is(c.Err(), ErrLarge) || len(all) > 3 {
 		t.Errorf("kept: %v after %d lists", c.Err(), len(all))
 	}
 
 	c = NewDecoder(Newest, in)
-	c.held = maxHeld - left
-	came := 0
-	s := Stream[[]string]{Each: func(*[]string) error { came++; return nil }}
-	if StreamList(c, "lists", "list", &s, walk); c.Finish() != nil || came != lists {
-		t.Errorf("handed on: %v after %d lists", c.Err(), came)
+	c.listMemory = maxListMemory - budget
+	count := 0
+	s := Stream[[]string]{Each: func(*[]string) error { count++; return nil }}
+	if StreamList(c, "lists", "list", &s, walk); c.Finish() != nil || count != lists {
+		t.Errorf("handed on: %v after %d lists", c.Err(), count)
 	}
 }

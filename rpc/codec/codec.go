@@ -83,17 +83,17 @@ const (
 // Codec walks records in one direction and one protocol version. It is not safe
 // for concurrent use.
 type Codec struct {
-	mode    mode
-	version Version
-	buf     []byte    // encoding: output; decoding: current piece of the input
-	out     io.Writer // encoding: destination of buf; nil: Bytes returns it
-	off     int       // decoding: bytes of buf consumed
-	pieces  pieces    // decoding: input that is not in buf
-	held    int       // decoding: memory of the list elements that are kept, in bytes
-	err     error
-	rng     *rand.Rand
-	rows    []Row
-	trace   func(field string, at, n int)
+	mode       mode
+	version    Version
+	buf        []byte    // encoding: output; decoding: current piece of the input
+	out        io.Writer // encoding: destination of buf; nil: Bytes returns it
+	off        int       // decoding: bytes of buf consumed
+	pieces     pieces    // decoding: input that is not in buf
+	listMemory int       // decoding: memory of the list elements that are kept, in bytes
+	err        error
+	rng        *rand.Rand
+	rows       []Row
+	trace      func(field string, at, n int)
 }
 
 // NewEncoder returns a Codec that appends to buf, which may be nil.
@@ -169,7 +169,7 @@ func (c *Codec) Err() error { return c.err }
 // Fail sets the error unless there is one already.
 func (c *Codec) Fail(name string, err error) {
 	if c.err == nil && err != nil {
-		c.err = fmt.Errorf("field %s at byte %d: %w", name, c.pieces.before+c.off, err)
+		c.err = fmt.Errorf("field %s at byte %d: %w", name, c.pieces.offset+c.off, err)
 	}
 }
 
@@ -181,8 +181,8 @@ func (c *Codec) Finish() error {
 		_, c.err = c.out.Write(c.buf)
 		c.buf = nil
 	}
-	if c.err == nil && c.mode == decoding && c.left() > 0 {
-		c.err = fmt.Errorf("%d %w", c.left(), ErrLeftover)
+	if c.err == nil && c.mode == decoding && c.unread() > 0 {
+		c.err = fmt.Errorf("%d %w", c.unread(), ErrLeftover)
 	}
 	return c.err
 }
@@ -204,9 +204,9 @@ func (c *Codec) Rest() []byte {
 	return c.buf[c.off:]
 }
 
-// take returns the next n bytes of the input, which are valid until the next
+// read returns the next n bytes of the input, which are valid until the next
 // call. If there are fewer, it sets the error and returns nil.
-func (c *Codec) take(name string, n int) []byte {
+func (c *Codec) read(name string, n int) []byte {
 	if c.err != nil {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (c *Codec) take(name string, n int) []byte {
 		return c.join(name, n)
 	}
 	if c.trace != nil {
-		c.trace(name, c.pieces.before+c.off, n)
+		c.trace(name, c.pieces.offset+c.off, n)
 	}
 	b := c.buf[c.off : c.off+n]
 	c.off += n

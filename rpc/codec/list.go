@@ -72,7 +72,7 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 	*v = make([]T, 0, min(n, 16))
 	size := sizeOf[T]()
 	for range n {
-		if c.hold(name, size); c.err != nil {
+		if c.addListMemory(name, size); c.err != nil {
 			return
 		}
 		var element T
@@ -81,15 +81,15 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 	}
 }
 
-// maxHeld limits the memory for the elements of all lists in a message. If
+// maxListMemory limits the memory for the elements of all lists in a message. If
 // records are passed on one by one, it limits the memory for the lists of one
 // record. A list of empty texts takes at least four times as much memory as it
 // has bytes on the wire.
-const maxHeld = 256 << 20
+const maxListMemory = 256 << 20
 
-// hold counts an element that is kept.
-func (c *Codec) hold(name string, size int) {
-	if c.held += size; c.held > maxHeld {
+// addListMemory counts an element that is kept.
+func (c *Codec) addListMemory(name string, size int) {
+	if c.listMemory += size; c.listMemory > maxListMemory {
 		c.Fail(name, ErrLarge)
 	}
 }
@@ -99,7 +99,7 @@ func sizeOf[T any]() int { return int(reflect.TypeFor[T]().Size()) }
 // fits checks a decoded count against the bytes left: every element takes at
 // least one byte.
 func (c *Codec) fits(name string, n uint64) bool {
-	if c.mode == decoding && n > uint64(c.left()) {
+	if c.mode == decoding && n > uint64(c.unread()) {
 		c.Fail(name, ErrCount)
 		return false
 	}
@@ -182,7 +182,7 @@ type Stream[T any] struct {
 	Pull func() (*T, error)
 	Len  int
 
-	sent    int // encoding: number of elements of List already walked
+	walked  int // encoding: number of elements of List already walked
 	element T   // decoding with Each: reused for all elements
 }
 
@@ -206,24 +206,24 @@ func Next[T any](c *Codec, name, table string, s *Stream[T], walk func(*Codec, *
 		Record(c, name, table, element, walk)
 		c.flush()
 	case c.mode == encoding:
-		if s.sent == len(s.List) {
+		if s.walked == len(s.List) {
 			c.Fail(name, ErrCount)
 			return
 		}
-		Record(c, name, table, &s.List[s.sent], walk)
-		s.sent++
+		Record(c, name, table, &s.List[s.walked], walk)
+		s.walked++
 	case c.mode == decoding && s.Each != nil:
 		var zero T
 		s.element = zero
-		before := c.held
+		saved := c.listMemory
 		if Record(c, name, table, &s.element, walk); c.err == nil {
 			c.err = s.Each(&s.element)
 		}
-		c.held = before
+		c.listMemory = saved
 	default:
 		var element T
 		if Record(c, name, table, &element, walk); c.mode != describing && c.err == nil {
-			c.hold(name, sizeOf[T]())
+			c.addListMemory(name, sizeOf[T]())
 			s.List = append(s.List, element)
 		}
 	}

@@ -2,10 +2,10 @@ package codec
 
 // pieces is the part of a decoder's input that is not in buf.
 type pieces struct {
-	next   func() ([]byte, error)
-	before int    // bytes of earlier pieces
-	later  int    // bytes of later pieces
-	joined []byte // copy of a value that spans several pieces
+	next      func() ([]byte, error)
+	offset    int    // bytes of earlier pieces
+	remaining int    // bytes of later pieces
+	joined    []byte // copy of a value that spans several pieces
 }
 
 // NewPiecesDecoder returns a Codec whose input consists of first and of the
@@ -13,18 +13,18 @@ type pieces struct {
 // in those pieces. The Codec checks counts and lengths against the bytes of the
 // whole input. It does not use a piece after it has called next again. An error
 // of next becomes the Codec's error.
-func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), later int) *Codec {
-	return &Codec{mode: decoding, version: v, buf: first, pieces: pieces{next: next, later: later}}
+func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), remaining int) *Codec {
+	return &Codec{mode: decoding, version: v, buf: first, pieces: pieces{next: next, remaining: remaining}}
 }
 
-// left returns the number of unread bytes of the input.
-func (c *Codec) left() int { return len(c.buf) - c.off + c.pieces.later }
+// unread returns the number of unread bytes of the input.
+func (c *Codec) unread() int { return len(c.buf) - c.off + c.pieces.remaining }
 
 // join returns the next n bytes, which span several pieces, as one slice. The
 // slice is valid until the next call. Its memory grows as the bytes arrive.
 func (c *Codec) join(name string, n int) []byte {
 	switch {
-	case n > c.left():
+	case n > c.unread():
 		c.Fail(name, ErrShort)
 		return nil
 	case n > maxValue:
@@ -33,21 +33,21 @@ func (c *Codec) join(name string, n int) []byte {
 	}
 	p := &c.pieces
 	if c.trace != nil {
-		c.trace(name, p.before+c.off, n)
+		c.trace(name, p.offset+c.off, n)
 	}
 	b := append(p.joined[:0], c.buf[c.off:]...)
 	for len(b) < n {
-		p.before += len(c.buf)
+		p.offset += len(c.buf)
 		c.buf, c.off = nil, 0
 		piece, err := p.next()
-		if err == nil && (len(piece) == 0 || len(piece) > p.later) {
+		if err == nil && (len(piece) == 0 || len(piece) > p.remaining) {
 			err = ErrShort // fewer bytes than were announced, or more
 		}
 		if err != nil {
 			c.Fail(name, err)
 			return nil
 		}
-		p.later -= len(piece)
+		p.remaining -= len(piece)
 		c.buf, c.off = piece, min(n-len(b), len(piece))
 		b = append(b, piece[:c.off]...)
 	}

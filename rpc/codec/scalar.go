@@ -13,7 +13,7 @@ func (c *Codec) Uint8(name string, v *uint8) {
 	case encoding:
 		c.buf = append(c.buf, *v)
 	case decoding:
-		if b := c.take(name, 1); b != nil {
+		if b := c.read(name, 1); b != nil {
 			*v = b[0]
 		}
 	case filling:
@@ -29,7 +29,7 @@ func (c *Codec) Uint16(name string, v *uint16) {
 	case encoding:
 		c.buf = binary.BigEndian.AppendUint16(c.buf, *v)
 	case decoding:
-		if b := c.take(name, 2); b != nil {
+		if b := c.read(name, 2); b != nil {
 			*v = binary.BigEndian.Uint16(b)
 		}
 	case filling:
@@ -45,7 +45,7 @@ func (c *Codec) Uint32(name string, v *uint32) {
 	case encoding:
 		c.buf = binary.BigEndian.AppendUint32(c.buf, *v)
 	case decoding:
-		if b := c.take(name, 4); b != nil {
+		if b := c.read(name, 4); b != nil {
 			*v = binary.BigEndian.Uint32(b)
 		}
 	case filling:
@@ -81,7 +81,7 @@ func (c *Codec) Uint64(name string, v *uint64) {
 	case encoding:
 		c.buf = binary.BigEndian.AppendUint64(c.buf, *v)
 	case decoding:
-		if b := c.take(name, 8); b != nil {
+		if b := c.read(name, 8); b != nil {
 			*v = binary.BigEndian.Uint64(b)
 		}
 	case filling:
@@ -140,51 +140,51 @@ func (c *Codec) Float(name string, v *float64) {
 
 // OptUint8 walks a Uint8 in which 0xfe means "not set" and 0xff "unlimited".
 func (c *Codec) OptUint8(name string, v *model.Opt[uint8]) {
-	raw, walked := sent(c, v)
+	raw, walked := optToWire(c, v)
 	if walked {
 		c.Uint8(name, &raw)
-		received(c, v, raw)
+		optFromWire(c, v, raw)
 	}
 }
 
 // OptUint16 walks a Uint16 in which 0xfffe means "not set" and 0xffff
 // "unlimited".
 func (c *Codec) OptUint16(name string, v *model.Opt[uint16]) {
-	raw, walked := sent(c, v)
+	raw, walked := optToWire(c, v)
 	if walked {
 		c.Uint16(name, &raw)
-		received(c, v, raw)
+		optFromWire(c, v, raw)
 	}
 }
 
 // OptUint32 walks a Uint32 in which 0xfffffffe means "not set" and 0xffffffff
 // "unlimited".
 func (c *Codec) OptUint32(name string, v *model.Opt[uint32]) {
-	raw, walked := sent(c, v)
+	raw, walked := optToWire(c, v)
 	if walked {
 		c.Uint32(name, &raw)
-		received(c, v, raw)
+		optFromWire(c, v, raw)
 	}
 }
 
 // OptUint64 walks a Uint64 whose two largest values mean "not set" and
 // "unlimited".
 func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
-	raw, walked := sent(c, v)
+	raw, walked := optToWire(c, v)
 	if walked {
 		c.Uint64(name, &raw)
-		received(c, v, raw)
+		optFromWire(c, v, raw)
 	}
 }
 
-// sent returns the number that represents v on the wire. When filling, it
+// optToWire returns the number that represents v on the wire. When filling, it
 // sometimes sets v to "not set" or "unlimited" instead. In that case walked is
 // false, and the caller must not walk a number.
 //
 // OptUint16, OptUint32 and OptUint64 are separate functions because a generic
 // one, with the walk as a parameter, would allocate memory for each number. A
 // long list has a million numbers.
-func sent[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
+func optToWire[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
 	infinite := ^T(0)
 	switch {
 	case c.mode == filling && c.rng.IntN(4) == 0:
@@ -198,8 +198,8 @@ func sent[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
 	return v.Number, true
 }
 
-// received sets v to the value that raw represents.
-func received[T model.Unsigned](c *Codec, v *model.Opt[T], raw T) {
+// optFromWire sets v to the value that raw represents.
+func optFromWire[T model.Unsigned](c *Codec, v *model.Opt[T], raw T) {
 	infinite := ^T(0)
 	switch {
 	case c.mode == encoding:

@@ -73,16 +73,16 @@ func (c *Codec) Mem(name string, v *[]byte) {
 
 // mem decodes a length and returns a slice of that many bytes of the input.
 func (c *Codec) mem(name string) []byte {
-	b := c.take(name, 4)
+	b := c.read(name, 4)
 	if b == nil {
 		return nil
 	}
 	n := binary.BigEndian.Uint32(b)
-	if uint64(n) > uint64(c.left()) {
+	if uint64(n) > uint64(c.unread()) {
 		c.Fail(name, ErrShort)
 		return nil
 	}
-	return c.take(name, int(n))
+	return c.read(name, int(n))
 }
 
 // randomText returns 0 to 11 printable ASCII characters.

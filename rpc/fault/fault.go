@@ -26,11 +26,11 @@ const maxText = 4 << 10
 // empty.
 func Of(number uint32, text string) *errs.Error {
 	e := &errs.Error{Number: int(int32(number))}
-	r, known := byNumber[number]
+	r, ok := byNumber[number]
 	switch {
-	case known:
+	case ok:
 		e.Kind, e.Message, e.Hint = r.kind, r.message(), r.hint
-	case refusal(number):
+	case isRefusal(number):
 		e.Kind, e.Message = errs.Invalid, fmt.Sprintf("the daemon refused the request with error number %d", number)
 	default:
 		e.Kind, e.Message = errs.BadAnswer, fmt.Sprintf("the daemon failed with error number %d", e.Number)
@@ -48,10 +48,10 @@ func Of(number uint32, text string) *errs.Error {
 	return e
 }
 
-// refusal reports whether an unknown number is in one of the ranges that Slurm
+// isRefusal reports whether an unknown number is in one of the ranges that Slurm
 // uses for refusals. For these numbers slurmrestd answers 422. The ranges have
 // gaps, which a later release of Slurm may fill.
-func refusal(number uint32) bool {
+func isRefusal(number uint32) bool {
 	return number >= 2000 && number <= 2185 || number >= 7001 && number <= 7013
 }
 

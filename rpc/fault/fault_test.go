@@ -47,15 +47,15 @@ func TestOf(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	own := errs.New(errs.Invalid, "no partition %q", "x")
-	own.Number = InvalidPartition
+	e := errs.New(errs.Invalid, "no partition %q", "x")
+	e.Number = InvalidPartition
 	tests := []struct {
 		name   string
 		err    error
 		number uint32
 		text   string
 	}{
-		{name: "its own number", err: fmt.Errorf("submit: %w", own), number: InvalidPartition, text: `no partition "x"`},
+		{name: "its own number", err: fmt.Errorf("submit: %w", e), number: InvalidPartition, text: `no partition "x"`},
 		{name: "by kind", err: errs.New(errs.Denied, "not yours"), number: AccessDenied, text: "not yours"},
 		{name: "the text of another error is not sent", err: errors.New("open key.pem: no such file"), number: Internal},
 	}
@@ -101,7 +101,7 @@ func TestEveryNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rows, _ := strings.Cut(string(data), "\n")
-	known := map[uint32]bool{}
+	numbers := map[uint32]bool{}
 	for line := range strings.Lines(rows) {
 		column := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		n, err := strconv.ParseUint(column[0], 10, 32)
@@ -109,7 +109,7 @@ func TestEveryNumber(t *testing.T) {
 			t.Fatalf("%q: %v", line, err)
 		}
 		number, name, status, text := uint32(n), column[1], column[3], column[4]
-		known[number] = true
+		numbers[number] = true
 		if text == "" {
 			text = "Unknown error " + column[0]
 		}
@@ -120,7 +120,7 @@ func TestEveryNumber(t *testing.T) {
 		if strings.Contains(e.Message, column[0]) {
 			t.Errorf("%d %s: a client receives only the number: %q", number, name, e.Message)
 		}
-		if status == "" && refusal(number) && !slices.Contains(refusals, e.Kind) && !slices.Contains(daemons, number) {
+		if status == "" && isRefusal(number) && !slices.Contains(refusals, e.Kind) && !slices.Contains(daemonFaults, number) {
 			t.Errorf("%d %s: %v is no refusal", number, name, e.Kind)
 		}
 	}
@@ -130,7 +130,7 @@ func TestEveryNumber(t *testing.T) {
 			t.Errorf("%d is not in order", r.number)
 		}
 		last = r.number
-		if r.number >= 1000 && !known[r.number] {
+		if r.number >= 1000 && !numbers[r.number] {
 			t.Errorf("%d is not a number of Slurm's", r.number)
 		}
 	}
@@ -140,7 +140,7 @@ func TestEveryNumber(t *testing.T) {
 // no status of their own.
 var refusals = []errs.Kind{errs.Invalid, errs.NotFound, errs.Denied, errs.Conflict, errs.TooLarge, errs.TooMany, errs.Unsupported}
 
-// daemons has the numbers of refusals that are caused by the daemon's state and
+// daemonFaults has the numbers of refusals that are caused by the daemon's state and
 // not by the request: standby, an internal error, disabled submissions, a job
 // that could not be signalled.
-var daemons = []uint32{Standby, Internal, SubmissionsDisabled, StandbyUseBackup, 2172}
+var daemonFaults = []uint32{Standby, Internal, SubmissionsDisabled, StandbyUseBackup, 2172}

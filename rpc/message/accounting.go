@@ -21,14 +21,14 @@ func (m *AccountingStats) Walk(c *codec.Codec) {
 func rollup(c *codec.Codec, r *model.Rollup) {
 	c.String("cluster_name", &r.Cluster)
 	n := c.Count16("rollup_count", len(r.Periods))
-	sent := r.Periods
+	periods := r.Periods
 	if c.Storing() {
 		r.Periods = nil
 	}
 	c.Loop("rollup_count", n, func(i int) {
 		var p model.RollupPeriod
-		if i < len(sent) {
-			p = sent[i]
+		if i < len(periods) {
+			p = periods[i]
 		}
 		rollupPeriod(c, &p)
 		if c.Storing() {

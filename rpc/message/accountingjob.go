@@ -116,10 +116,10 @@ func accountingJob(c *codec.Codec, j *model.AccountingJob) {
 	if c.Since(codec.V2505) {
 		c.String("resv_req", &j.ReservationReq)
 	}
-	accountingJobRest(c, j)
+	accountingJobTail(c, j)
 }
 
-func accountingJobRest(c *codec.Codec, j *model.AccountingJob) {
+func accountingJobTail(c *codec.Codec, j *model.AccountingJob) {
 	c.String("script", &j.Script)
 	if c.Since(codec.V2605) {
 		c.Uint64("sluid", &j.SLUID)

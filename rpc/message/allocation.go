@@ -44,9 +44,9 @@ func allocation(c *codec.Codec, a *model.Allocation) {
 	c.Uint32("node_cnt", &a.NodeCount)
 	if c.Until(codec.V2505) {
 		var addrs []Addr
-		var known bool
-		flag8(c, "has_node_addr", &known)
-		if c.If("has_node_addr", known) {
+		var hasAddrs bool
+		flag8(c, "has_node_addr", &hasAddrs)
+		if c.If("has_node_addr", hasAddrs) {
 			codec.Record(c, "node_addr", "addr_array", &addrs, addrArray)
 		}
 		c.EndIf()
@@ -85,9 +85,9 @@ func allocation(c *codec.Codec, a *model.Allocation) {
 		c.Uint32("uid", &a.UserID)
 		c.String("user_name", &a.UserName)
 	}
-	var elsewhere bool
-	flag8(c, "has_working_cluster", &elsewhere)
-	if c.If("has_working_cluster", elsewhere) {
+	var hasCluster bool
+	flag8(c, "has_working_cluster", &hasCluster)
+	if c.If("has_working_cluster", hasCluster) {
 		codec.Record(c, "working_cluster_rec", "db_cluster_rec", new(model.Cluster), cluster)
 	}
 	c.EndIf()

@@ -23,12 +23,12 @@ type BuildInfo struct {
 	BootTime    model.Time
 	ClusterName string
 	Version     string               // release of Slurm, "24.11.5"
-	Whole       *model.Configuration // receives the other fields; nil to skip them
+	Config      *model.Configuration // receives the other fields; nil to skip them
 }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *BuildInfo) Walk(c *codec.Codec) {
-	k := keeper{c, m.Whole}
+	k := keeper{c, m.Config}
 	c.Time("last_update", &m.LastUpdate)
 	keep16(k, "accounting_storage_enforce")
 	keepTexts(k, "accounting_storage_backup_host", "accounting_storage_host", "accounting_storage_ext_host",
@@ -287,31 +287,31 @@ func pluginParams(c *codec.Codec, _ *struct{}) {
 // keeper walks fields, and stores them in Whole if Whole is set.
 type keeper struct {
 	*codec.Codec
-	whole *model.Configuration
+	config *model.Configuration
 }
 
 func skipTexts(c *codec.Codec, names ...string) { skip(names, c.String) }
 
 func keepTexts(k keeper, names ...string) {
-	if k.whole == nil {
+	if k.config == nil {
 		skip(names, k.String)
 		return
 	}
-	if k.whole.Texts == nil {
-		k.whole.Texts = map[string]string{}
+	if k.config.Texts == nil {
+		k.config.Texts = map[string]string{}
 	}
-	into(names, k.whole.Texts, k.String)
+	walkInto(names, k.config.Texts, k.String)
 }
 
 func keepLists(k keeper, names ...string) {
-	if k.whole == nil {
+	if k.config == nil {
 		skip(names, k.Strings)
 		return
 	}
-	if k.whole.Lists == nil {
-		k.whole.Lists = map[string][]string{}
+	if k.config.Lists == nil {
+		k.config.Lists = map[string][]string{}
 	}
-	into(names, k.whole.Lists, k.Strings)
+	walkInto(names, k.config.Lists, k.Strings)
 }
 
 func keep16(k keeper, names ...string) { keepNumbers(k, names, k.Uint16) }
@@ -321,26 +321,26 @@ func keep64(k keeper, names ...string) { keepNumbers(k, names, k.Uint64) }
 func keepNumbers[T uint16 | uint32 | uint64](k keeper, names []string, walk func(string, *T)) {
 	for _, name := range names {
 		var n T
-		if walk(name, &n); k.whole == nil {
+		if walk(name, &n); k.config == nil {
 			continue
 		}
-		if k.whole.Numbers == nil {
-			k.whole.Numbers = map[string]uint64{}
+		if k.config.Numbers == nil {
+			k.config.Numbers = map[string]uint64{}
 		}
-		k.whole.Numbers[name] = uint64(n)
+		k.config.Numbers[name] = uint64(n)
 	}
 }
 
 func keepDefaults(k keeper) {
 	var defaults []model.JobDefault
 	codec.List(k.Codec, "job_defaults_list", "job_defaults", &defaults, jobDefault)
-	if k.whole != nil {
-		k.whole.JobDefaults = defaults
+	if k.config != nil {
+		k.config.JobDefaults = defaults
 	}
 }
 
-// into walks fields and stores them by name.
-func into[T any](names []string, values map[string]T, walk func(string, *T)) {
+// walkInto walks fields and stores them by name.
+func walkInto[T any](names []string, values map[string]T, walk func(string, *T)) {
 	for _, name := range names {
 		var value T
 		walk(name, &value)

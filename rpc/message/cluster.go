@@ -62,16 +62,16 @@ func cluster(c *codec.Codec, l *model.Cluster) {
 	}
 	codec.Record(c, "root_assoc", "db_assoc_rec", &l.RootAssoc, association)
 	c.Uint16("rpc_version", &l.RPCVersion)
-	flag8(c, connected(c), &l.Federation.Receiving)
-	flag8(c, connected(c), &l.Federation.Sending)
+	flag8(c, connectedFlagName(c), &l.Federation.Receiving)
+	flag8(c, connectedFlagName(c), &l.Federation.Sending)
 	c.String("tres_str", &l.TRES)
 }
 
-// connected returns the name that both flags of a federation have in the
+// connectedFlagName returns the name that both flags of a federation have in the
 // protocol's table. Slurm's code has no names for these flags: it sends the
 // values of two expressions with the same end. The table has that end in place
 // of a name.
-func connected(c *codec.Codec) string {
+func connectedFlagName(c *codec.Codec) string {
 	switch {
 	case c.Until(codec.V2505):
 		return "fd != -1) ? 1 : 0"

@@ -72,7 +72,7 @@ func init() {
 // add adds the elements of more to list. It panics if a name is there already.
 func add[K ~string, V any](list, more map[K]V) {
 	for name, v := range more {
-		if _, there := list[name]; there {
+		if _, exists := list[name]; exists {
 			panic(string(name) + " is in the list already")
 		}
 		list[name] = v

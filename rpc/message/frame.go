@@ -27,58 +27,58 @@ type Frame struct {
 	Body       []byte     // a part of the argument of ParseFrame
 }
 
-// Sealer creates the credential for an encoded body. A nil Sealer means that
+// CredentialFunc creates the credential for an encoded body. A nil Sealer means that
 // the message has no credential.
-type Sealer func(t Type, body []byte) (*Credential, error)
+type CredentialFunc func(t Type, body []byte) (*Credential, error)
 
-// Sealed returns a Sealer that gives every body the same credential.
-func Sealed(credential *Credential) Sealer {
+// FixedCredential returns a Sealer that gives every body the same credential.
+func FixedCredential(credential *Credential) CredentialFunc {
 	return func(Type, []byte) (*Credential, error) { return credential, nil }
 }
 
-// front is the size of the space that is reserved before the body, for the
+// frontSpace is the size of the space that is reserved before the body, for the
 // header and a credential of typical size.
-const front = 1 << 10
+const frontSpace = 1 << 10
 
 // Encode returns a complete message at protocol version v, preceded by its
 // length. A nil credential sets FlagNoCredential.
 func Encode(v codec.Version, flags uint16, t Type, credential *Credential, body Body) ([]byte, error) {
-	return EncodeSealed(v, flags, t, Sealed(credential), body)
+	return EncodeWithCredential(v, flags, t, FixedCredential(credential), body)
 }
 
-// EncodeSealed encodes a message with a credential that depends on the body. If
-// seal returns an error, EncodeSealed returns the same error.
-func EncodeSealed(v codec.Version, flags uint16, t Type, seal Sealer, body Body) ([]byte, error) {
+// EncodeWithCredential encodes a message with a credential that depends on the body. If
+// seal returns an error, EncodeWithCredential returns the same error.
+func EncodeWithCredential(v codec.Version, flags uint16, t Type, newCredential CredentialFunc, body Body) ([]byte, error) {
 	// The credential is sent before the body but created after it, so its
 	// length is not known when the body is encoded. A long body should not be
 	// copied. Therefore space is reserved for the credential, and the unused
 	// rest of the space is cut off.
-	c := codec.NewEncoder(v, make([]byte, front, 2*front))
+	c := codec.NewEncoder(v, make([]byte, frontSpace, 2*frontSpace))
 	body.Walk(c)
 	if err := c.Finish(); err != nil {
 		return nil, fmt.Errorf("encode message %d: %w", t, err)
 	}
 	b := c.Bytes()
-	credential, err := seal(t, b[front:])
+	credential, err := newCredential(t, b[frontSpace:])
 	if err != nil {
 		return nil, err
 	}
-	before, err := Front(v, flags, t, credential, len(b)-front)
+	head, err := Front(v, flags, t, credential, len(b)-frontSpace)
 	if err != nil {
 		return nil, err
 	}
-	if len(before) > front {
-		return slices.Concat(before, b[front:]), nil
+	if len(head) > frontSpace {
+		return slices.Concat(head, b[frontSpace:]), nil
 	}
-	b = b[front-len(before):]
-	copy(b, before)
+	b = b[frontSpace-len(head):]
+	copy(b, head)
 	return b, nil
 }
 
 // encodeFront encodes the data before the body: space for the length, header,
 // credential.
 func encodeFront(header Header, credential *Credential) ([]byte, error) {
-	c := codec.NewEncoder(header.Version, make([]byte, 4, front))
+	c := codec.NewEncoder(header.Version, make([]byte, 4, frontSpace))
 	header.Walk(c)
 	if credential != nil {
 		credential.Walk(c)
@@ -95,9 +95,9 @@ func ParseFrame(b []byte) (Frame, error) {
 // ParsePieces parses a message in pieces. The first piece, b, contains the
 // header and the credential; later is the number of bytes after b. In the
 // returned Frame, Body is the part of the body that is in b.
-func ParsePieces(b []byte, later int) (Frame, error) {
+func ParsePieces(b []byte, remaining int) (Frame, error) {
 	f, err := ParseFront(b)
-	if err == nil && uint64(len(f.Body))+uint64(later) != uint64(f.Header.BodyLength) {
+	if err == nil && uint64(len(f.Body))+uint64(remaining) != uint64(f.Header.BodyLength) {
 		err = fmt.Errorf("message %d: %w", f.Header.Type, ErrBodyLength)
 	}
 	return f, err
@@ -112,13 +112,13 @@ func ParseFront(b []byte) (Frame, error) {
 		return f, codec.ErrShort
 	}
 	version := codec.Version(b[0])
-	known := min(max(version, codec.Oldest), codec.Newest)
-	c := codec.NewDecoder(known, b)
+	clamped := min(max(version, codec.Oldest), codec.Newest)
+	c := codec.NewDecoder(clamped, b)
 	f.Header.Walk(c)
 	if err := c.Err(); err != nil {
 		return f, fmt.Errorf("message header: %w", err)
 	}
-	if version != known {
+	if version != clamped {
 		return f, fmt.Errorf("%w: %d", ErrVersion, version)
 	}
 	if f.Header.Flags&FlagNoCredential == 0 {
@@ -144,8 +144,8 @@ func DecodeBody(v codec.Version, t Type, b []byte, body Body) error {
 // DecodePieces decodes a body in several pieces. b is the first piece, and
 // next() returns the others. The argument later is the total number of bytes in
 // those others, as for codec.NewPiecesDecoder.
-func DecodePieces(v codec.Version, t Type, b []byte, next func() ([]byte, error), later int, body Body) error {
-	return decode(codec.NewPiecesDecoder(v, b, next, later), t, body)
+func DecodePieces(v codec.Version, t Type, b []byte, next func() ([]byte, error), remaining int, body Body) error {
+	return decode(codec.NewPiecesDecoder(v, b, next, remaining), t, body)
 }
 
 func decode(c *codec.Codec, t Type, body Body) error {

@@ -129,22 +129,22 @@ func inWireOrder(decoded json.RawMessage) json.RawMessage {
 
 // compareValues compares the independent decoder's values, in the order of the
 // wire, with the bytes that the walk has read for them.
-func compareValues(t *testing.T, decoded json.RawMessage, read []consumed) {
+func compareValues(t *testing.T, decoded json.RawMessage, fields []consumed) {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(decoded))
 	dec.UseNumber()
-	take := func(field string) []byte {
-		if len(read) == 0 {
+	consume := func(field string) []byte {
+		if len(fields) == 0 {
 			t.Fatalf("nothing was read for field %s", field)
 		}
-		if read[0].field == "container" && field != "container" {
-			read = read[2:] // sent twice up to protocol 41; the independent decoder has it once
+		if fields[0].field == "container" && field != "container" {
+			fields = fields[2:] // sent twice up to protocol 41; the independent decoder has it once
 		}
-		if strings.HasSuffix(read[0].field, "? 1 : 0") && field != read[0].field {
-			read = read[1:] // the independent decoder has this field once, too
+		if strings.HasSuffix(fields[0].field, "? 1 : 0") && field != fields[0].field {
+			fields = fields[1:] // the independent decoder has this field once, too
 		}
-		next := read[0]
-		read = read[1:]
+		next := fields[0]
+		fields = fields[1:]
 		// Elements of lists and the parts of inner records have names of their
 		// own.
 		if field != "" && next.field != field {
@@ -180,13 +180,13 @@ func compareValues(t *testing.T, decoded json.RawMessage, read []consumed) {
 			case tok == '[':
 				if peekBitmap(decoded[dec.InputOffset():]) {
 					bits, _ := dec.Token()
-					checkNumber(t, field, bits.(json.Number), take(field))
+					checkNumber(t, field, bits.(json.Number), consume(field))
 					text, _ := dec.Token()
-					checkText(t, field, text.(string), take(field), take(field))
+					checkText(t, field, text.(string), consume(field), consume(field))
 					_, _ = dec.Token()
 					return
 				}
-				count := binary.BigEndian.Uint32(take(field))
+				count := binary.BigEndian.Uint32(consume(field))
 				n := uint32(0)
 				for ; dec.More(); n++ {
 					value("", true)
@@ -197,24 +197,24 @@ func compareValues(t *testing.T, decoded json.RawMessage, read []consumed) {
 			}
 			_, _ = dec.Token() // the closing delimiter
 		case json.Number:
-			checkNumber(t, field, tok, take(field))
+			checkNumber(t, field, tok, consume(field))
 		case string:
-			checkText(t, field, tok, take(field), take(field))
+			checkText(t, field, tok, consume(field), consume(field))
 		case bool:
-			if got := take(field); (got[0] != 0) != tok {
+			if got := consume(field); (got[0] != 0) != tok {
 				t.Errorf("field %s: % x, want %v", field, got, tok)
 			}
 		case nil: // null text has length 0 and no bytes; a null list or bit string is NO_VAL
-			if got := binary.BigEndian.Uint32(take(field)); got == 0 {
-				take(field)
+			if got := binary.BigEndian.Uint32(consume(field)); got == 0 {
+				consume(field)
 			} else if got != math.MaxUint32-1 {
 				t.Errorf("field %s: %d where null is", field, got)
 			}
 		}
 	}
 	value("", false)
-	if len(read) > 0 {
-		t.Errorf("the walk read %d fields more than there are, first %s", len(read), read[0].field)
+	if len(fields) > 0 {
+		t.Errorf("the walk read %d fields more than there are, first %s", len(fields), fields[0].field)
 	}
 }
 

@@ -110,8 +110,8 @@ func jobDesc(c *codec.Codec, d *model.JobDesc) {
 	c.OptUint16("sockets_per_node", &d.SocketsPerNode)
 	c.OptUint16("cores_per_socket", &d.CoresPerSocket)
 	c.OptUint16("threads_per_core", &d.ThreadsPerCore)
-	authenticated(c, "user_id", &d.UserID)
-	authenticated(c, "group_id", &d.GroupID)
+	optID(c, "user_id", &d.UserID)
+	optID(c, "group_id", &d.GroupID)
 	c.Uint16("alloc_resp_port", &d.AllocRespPort)
 	if c.Since(codec.V2505) {
 		c.String("alloc_tls_cert", &d.AllocTLSCert)
@@ -170,10 +170,10 @@ func selectPlugin(c *codec.Codec, name string) {
 	c.Uint32(name, &plugin)
 }
 
-// authenticated walks the number of a user or group. If v is not set, the
+// optID walks the number of a user or group. If v is not set, the
 // controller uses the number in the credential. "Not set" is NO_VAL at protocol
 // 38, and 99 from protocol 39 on, where controllers refuse NO_VAL.
-func authenticated(c *codec.Codec, name string, v *model.Opt[uint32]) {
+func optID(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	const nobody = 99
 	if c.Until(codec.V2302) {
 		c.OptUint32(name, v)

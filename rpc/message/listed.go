@@ -36,9 +36,9 @@ func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 // none follows. The caller then leaves its record at the zero value, which
 // means the same as no record. This project always sends a record.
 func absent(c *codec.Codec) bool {
-	there := true
-	c.Bool("present", &there)
-	return c.StopIf("present == 0", !there)
+	present := true
+	c.Bool("present", &present)
+	return c.StopIf("present == 0", !present)
 }
 
 // bit16 walks one bit of a set. Older protocols send the bit as a number of its

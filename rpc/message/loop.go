@@ -5,14 +5,14 @@ import "schedrestd/rpc/codec"
 // loop walks n records after their Count. In a description the records' fields
 // are in a loop, not in a table.
 func loop[T any](c *codec.Codec, name string, n int, list *[]T, walk func(*codec.Codec, *T)) {
-	sent := *list
+	records := *list
 	if c.Storing() {
 		*list = nil
 	}
 	c.Loop(name, n, func(i int) {
 		var record T
-		if i < len(sent) {
-			record = sent[i]
+		if i < len(records) {
+			record = records[i]
 		}
 		if walk(c, &record); c.Storing() && c.Err() == nil {
 			*list = append(*list, record)

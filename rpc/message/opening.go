@@ -9,8 +9,8 @@ import (
 // EncodeOpening returns the first message of a persistent connection. It
 // consists of a length, the type number of PersistInit, and a complete message
 // with its own header and credential, whose body is init.
-func EncodeOpening(v codec.Version, seal Sealer, init *PersistInit) ([]byte, error) {
-	b, err := EncodeSealed(v, FlagPersistent, RequestPersistInit, seal, init)
+func EncodeOpening(v codec.Version, newCredential CredentialFunc, init *PersistInit) ([]byte, error) {
+	b, err := EncodeWithCredential(v, FlagPersistent, RequestPersistInit, newCredential, init)
 	if err != nil {
 		return nil, err
 	}

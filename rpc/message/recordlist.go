@@ -33,11 +33,11 @@ func recordList[F model.Filter[T], T any, A interface {
 	l.Request = func(filter any) Body { return request(filter.(F)) }
 	l.answer = func(each any, stop func(error) error) (Body, *uint32) {
 		a := answer()
-		pass, _ := each.(func(*T) error)
+		callback, _ := each.(func(*T) error)
 		listed := a.List()
-		if pass != nil {
-			listed.Records.Each = func(one *T) error {
-				if err := pass(one); err != nil {
+		if callback != nil {
+			listed.Records.Each = func(elem *T) error {
+				if err := callback(elem); err != nil {
 					return stop(err)
 				}
 				return nil
@@ -53,9 +53,9 @@ func recordList[F model.Filter[T], T any, A interface {
 
 // ListSince returns the oldest protocol that has the list with this type of
 // request.
-func ListSince(question Type) codec.Version {
+func ListSince(request Type) codec.Version {
 	for _, l := range RecordLists {
-		if l.Get == question && l.Since != 0 {
+		if l.Get == request && l.Since != 0 {
 			return l.Since
 		}
 	}

@@ -14,9 +14,9 @@ type Reroute struct {
 
 // Walk encodes or decodes the fields in wire order.
 func (m *Reroute) Walk(c *codec.Codec) {
-	known := m.Cluster != nil
-	flag8(c, "has_working_cluster", &known)
-	if c.If("has_working_cluster", known) {
+	hasCluster := m.Cluster != nil
+	flag8(c, "has_working_cluster", &hasCluster)
+	if c.If("has_working_cluster", hasCluster) {
 		if m.Cluster == nil {
 			m.Cluster = new(model.Cluster)
 		}

@@ -13,13 +13,13 @@ type ReservationUpdate struct{ model.ReservationUpdate }
 // Walk encodes or decodes the fields in wire order.
 func (m *ReservationUpdate) Walk(c *codec.Codec) {
 	c.String("name", &m.Name)
-	givenTime(c, "start_time", &m.StartTime)
-	givenTime(c, "end_time", &m.EndTime)
+	optTime(c, "start_time", &m.StartTime)
+	optTime(c, "end_time", &m.EndTime)
 	c.OptUint32("duration", &m.Duration)
 	c.OptUint64("flags", &m.Flags)
 	if c.Until(codec.V2311) {
-		zeroEnded(c, "node_cnt", &m.NodeCount)
-		zeroEnded(c, "core_cnt", &m.Cores)
+		zeroTerminated(c, "node_cnt", &m.NodeCount)
+		zeroTerminated(c, "core_cnt", &m.Cores)
 	} else {
 		c.OptUint32("node_cnt", &m.NodeCount)
 		c.OptUint32("core_cnt", &m.Cores)
@@ -48,9 +48,9 @@ func (m *ReservationUpdate) Walk(c *codec.Codec) {
 	}
 }
 
-// givenTime walks a time whose "not set" is NO_VAL on the wire and 0 in the
+// optTime walks a time whose "not set" is NO_VAL on the wire and 0 in the
 // model.
-func givenTime(c *codec.Codec, name string, v *model.Time) {
+func optTime(c *codec.Codec, name string, v *model.Time) {
 	const notSet = 0xfffffffe
 	t := *v
 	if t == 0 {
@@ -64,9 +64,9 @@ func givenTime(c *codec.Codec, name string, v *model.Time) {
 	}
 }
 
-// zeroEnded walks a number that older protocols send as a list that ends with
+// zeroTerminated walks a number that older protocols send as a list that ends with
 // 0. An empty list means that the number is not set.
-func zeroEnded(c *codec.Codec, name string, v *model.Opt[uint32]) {
+func zeroTerminated(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	var list []uint32
 	if v.Set {
 		list = []uint32{v.Number, 0}

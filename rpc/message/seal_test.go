@@ -17,10 +17,10 @@ import (
 func TestEncodeSealed(t *testing.T) {
 	body := &NodeInfoSingleRequest{NodeName: strings.Repeat("n", 5000)}
 	for v := codec.Oldest; v <= codec.Newest; v++ {
-		for _, size := range []int{0, 1, 250, front - 31, front - 30, front - 29, front - 28, front - 27, front, 8 << 10, 100 << 10} {
+		for _, size := range []int{0, 1, 250, frontSpace - 31, frontSpace - 30, frontSpace - 29, frontSpace - 28, frontSpace - 27, frontSpace, 8 << 10, 100 << 10} {
 			want := Credential{Plugin: PluginMunge, Text: strings.Repeat("x", size)}
 			var hashed []byte
-			b, err := EncodeSealed(v, FlagPersistent, RequestNodeInfoSingle, func(kind Type, body []byte) (*Credential, error) {
+			b, err := EncodeWithCredential(v, FlagPersistent, RequestNodeInfoSingle, func(kind Type, body []byte) (*Credential, error) {
 				if kind != RequestNodeInfoSingle {
 					t.Errorf("sealed as message %d", kind)
 				}
@@ -48,11 +48,11 @@ func TestEncodeSealed(t *testing.T) {
 	}
 }
 
-// TestEncodeSealedFails checks that EncodeSealed returns no message if the
+// TestEncodeSealedFails checks that EncodeWithCredential returns no message if the
 // credential can't be created.
 func TestEncodeSealedFails(t *testing.T) {
 	down := errors.New("down")
-	b, err := EncodeSealed(codec.Newest, 0, RequestPing, func(Type, []byte) (*Credential, error) { return nil, down }, Empty{})
+	b, err := EncodeWithCredential(codec.Newest, 0, RequestPing, func(Type, []byte) (*Credential, error) { return nil, down }, Empty{})
 	if !errors.Is(err, down) || b != nil {
 		t.Errorf("got %x, %v", b, err)
 	}

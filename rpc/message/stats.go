@@ -102,7 +102,7 @@ func backfillStats(c *codec.Codec, b *model.BackfillStats) {
 func (m *ControllerStats) walkTypes(c *codec.Codec) {
 	n := c.Count("rpc_type_size", len(m.RPCTypes))
 	codec.Array(c, "rpc_type_id", "u16", &m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) { c.Uint16("rpc_type_id", &t.Type) })
-	sameCount(c, "rpc_type_size", n, len(m.RPCTypes))
+	checkCount(c, "rpc_type_size", n, len(m.RPCTypes))
 	codec.Column(c, "rpc_type_cnt", "u32", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) { c.Uint32("rpc_type_cnt", &t.Count) })
 	codec.Column(c, "rpc_type_time", "u64", m.RPCTypes, func(c *codec.Codec, t *model.RPCTypeStats) { c.Uint64("rpc_type_time", &t.Time) })
 	if c.Until(codec.V2405) {
@@ -121,7 +121,7 @@ func (m *ControllerStats) walkTypes(c *codec.Codec) {
 func (m *ControllerStats) walkUsers(c *codec.Codec) {
 	n := c.Count("rpc_user_size", len(m.RPCUsers))
 	codec.Array(c, "rpc_user_id", "u32", &m.RPCUsers, func(c *codec.Codec, u *model.RPCUserStats) { c.Uint32("rpc_user_id", &u.UserID) })
-	sameCount(c, "rpc_user_size", n, len(m.RPCUsers))
+	checkCount(c, "rpc_user_size", n, len(m.RPCUsers))
 	codec.Column(c, "rpc_user_cnt", "u32", m.RPCUsers, func(c *codec.Codec, u *model.RPCUserStats) { c.Uint32("rpc_user_cnt", &u.Count) })
 	codec.Column(c, "rpc_user_time", "u64", m.RPCUsers, func(c *codec.Codec, u *model.RPCUserStats) { c.Uint64("rpc_user_time", &u.Time) })
 }
@@ -133,9 +133,9 @@ func (m *ControllerStats) walkPending(c *codec.Codec) {
 	codec.Column(c, "rpc_dump_hostlist", "str", m.PendingHosts, func(c *codec.Codec, p *model.PendingHosts) { c.String("rpc_dump_hostlist", &p.Hosts) })
 }
 
-// sameCount rejects a count that differs from the number of records.
-func sameCount(c *codec.Codec, name string, said, came int) {
-	if c.Decoding() && said != came {
+// checkCount rejects a count that differs from the number of records.
+func checkCount(c *codec.Codec, name string, want, got int) {
+	if c.Decoding() && want != got {
 		c.Fail(name, codec.ErrColumn)
 	}
 }

@@ -43,28 +43,30 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (munge error %d)", e.Text, e.Number)
 }
 
-// ofCredential reports whether munged refused the credential, instead of
+// isCredentialError reports whether munged refused the credential, instead of
 // failing itself.
-func (e *Error) ofCredential() bool { return e.Number >= BadCredential && e.Number <= Unauthorized }
+func (e *Error) isCredentialError() bool {
+	return e.Number >= BadCredential && e.Number <= Unauthorized
+}
 
 var (
-	errGarbled  = errors.New("munged violated its protocol")
-	errStranger = errors.New("it is served by an untrusted user")
+	errGarbled   = errors.New("munged violated its protocol")
+	errUntrusted = errors.New("it is served by an untrusted user")
 )
 
-func garbled(err error) error {
+func garbledError(err error) error {
 	return errs.Wrap(err, errs.BadAnswer, "munged's answer is invalid")
 }
 
-func late(ctx context.Context, err error) error {
+func timeoutError(ctx context.Context, err error) error {
 	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "munged does not answer in time")
 }
 
-// unreached returns the error for a failed connection. The socket's path is
+// unreachableError returns the error for a failed connection. The socket's path is
 // only in the wrapped error, which is logged for the administrator.
-func (c *Client) unreached(ctx context.Context, err error) error {
+func (c *Client) unreachableError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return late(ctx, err)
+		return timeoutError(ctx, err)
 	}
 	e := &errs.Error{Kind: errs.Unavailable, Message: "munged can't be reached", Err: fmt.Errorf("socket %s: %w", c.socket(), err)}
 	switch {
@@ -72,7 +74,7 @@ func (c *Client) unreached(ctx context.Context, err error) error {
 		return e.WithHint("check that munged runs on this machine; AuthInfo=socket= sets the path of its socket")
 	case errors.Is(err, os.ErrPermission):
 		return e.WithHint("all users of this machine need access to the directory of munged's socket")
-	case errors.Is(err, errStranger):
+	case errors.Is(err, errUntrusted):
 		return e.WithHint("check which user created the socket; munged itself refuses directories that others can write")
 	}
 	return e

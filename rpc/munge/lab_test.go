@@ -81,10 +81,10 @@ func limited(t *testing.T) context.Context {
 
 // TestLabMunged creates and decodes credentials with a real munged.
 func TestLabMunged(t *testing.T) {
-	c, ctx, me := openLab(t).munge(), limited(t), uint32(os.Geteuid())
+	c, ctx, uid := openLab(t).munge(), limited(t), uint32(os.Geteuid())
 	c.TTL = 2 * time.Minute
 	payload := munge.Payload(1008, []byte("body"))
-	text, err := c.Encode(ctx, payload, me)
+	text, err := c.Encode(ctx, payload, uid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestLabMunged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.UID != me || d.GID != uint32(os.Getegid()) || string(d.Payload) != string(payload) {
+	if d.UID != uid || d.GID != uint32(os.Getegid()) || string(d.Payload) != string(payload) {
 		t.Errorf("got %+v", d)
 	}
 	if age := time.Since(d.Encoded); age < -time.Minute || age > time.Minute || d.TTL != c.TTL {
@@ -107,7 +107,7 @@ func TestLabMunged(t *testing.T) {
 		}
 	}
 	refused(text, munge.Replayed)
-	other, err := c.Encode(ctx, payload, me+1)
+	other, err := c.Encode(ctx, payload, uid+1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,12 +160,12 @@ func TestLabStolen(t *testing.T) {
 			text, err := cfg.Munge.Encode(ctx, munge.Payload(uint16(kind), body), cfg.MungeUID)
 			return &message.Credential{Plugin: message.PluginMunge, Text: text}, err
 		}
-		request, err := message.EncodeSealed(v, 0, message.RequestNodeInfo, seal, &message.NodeInfoRequest{})
+		request, err := message.EncodeWithCredential(v, 0, message.RequestNodeInfo, seal, &message.NodeInfoRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		f, err := ask(t, cfg, request)
-		if hashed == nil && (err != nil || f.Header.Type != message.ResponseNodeInfo) || hashed != nil && !errors.Is(err, wire.ErrNone) {
+		if hashed == nil && (err != nil || f.Header.Type != message.ResponseNodeInfo) || hashed != nil && !errors.Is(err, wire.ErrNoMessage) {
 			t.Errorf("made for %s: message %d, %v", name, f.Header.Type, err)
 		}
 	}
@@ -234,12 +234,12 @@ func TestLabJob(t *testing.T) {
 	for _, name := range []string{"alice", "bob"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			who := account(t, name)
-			job := l.submitAs(t, who)
-			if got := l.run(t, "squeue", "-h", "-t", "all", "-j", job, "-o", "%U"); got != fmt.Sprint(who.Uid) {
-				t.Errorf("squeue shows job %s of uid %q, want %d", job, got, who.Uid)
+			cred := account(t, name)
+			job := l.submitAs(t, cred)
+			if got := l.run(t, "squeue", "-h", "-t", "all", "-j", job, "-o", "%U"); got != fmt.Sprint(cred.Uid) {
+				t.Errorf("squeue shows job %s of uid %q, want %d", job, got, cred.Uid)
 			}
-			want := fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) ", name, who.Uid, name, who.Gid)
+			want := fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) ", name, cred.Uid, name, cred.Gid)
 			if got := l.run(t, "scontrol", "show", "job", job); !strings.Contains(got, want) {
 				t.Errorf("scontrol shows, without %q:\n%s", want, got)
 			}
@@ -250,7 +250,7 @@ func TestLabJob(t *testing.T) {
 
 // submitAs submits a job by running this program with the user and group in
 // who.
-func (l lab) submitAs(t *testing.T, who *syscall.Credential) string {
+func (l lab) submitAs(t *testing.T, cred *syscall.Credential) string {
 	t.Helper()
 	cmd := exec.CommandContext(limited(t), "/proc/self/exe", "-test.v", "-test.run=^TestLabJob$")
 	cmd.Dir = "/"
@@ -258,13 +258,13 @@ func (l lab) submitAs(t *testing.T, who *syscall.Credential) string {
 	for key, value := range l { // only root may be able to read its file
 		cmd.Env = append(cmd.Env, key+"="+value)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: cred}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	_, rest, _ := strings.Cut(string(out), "handed in job ")
-	job, _, _ := strings.Cut(rest, ".")
+	_, tail, _ := strings.Cut(string(out), "handed in job ")
+	job, _, _ := strings.Cut(tail, ".")
 	if job == "" {
 		t.Fatalf("it handed in no job:\n%s", out)
 	}

@@ -98,7 +98,7 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 	if err != nil {
 		return "", err
 	}
-	answer, err := c.ask(ctx, request, encodeResponse)
+	answer, err := c.roundTrip(ctx, request, encodeResponse)
 	if err != nil {
 		return "", err
 	}
@@ -107,7 +107,7 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 		return "", errs.Wrap(refusal, errs.Unavailable, "munged can't create a credential: %v", refusal)
 	}
 	if err != nil {
-		return "", garbled(err)
+		return "", garbledError(err)
 	}
 	return text, nil
 }
@@ -123,43 +123,43 @@ func (c *Client) Decode(ctx context.Context, credential string) (Decoded, error)
 	if err != nil {
 		return Decoded{}, err
 	}
-	answer, err := c.ask(ctx, request, decodeResponse)
+	answer, err := c.roundTrip(ctx, request, decodeResponse)
 	if err != nil {
 		return Decoded{}, err
 	}
 	d, err := parseDecoded(answer)
 	if refusal, ok := errors.AsType[*Error](err); ok {
-		if refusal.ofCredential() {
+		if refusal.isCredentialError() {
 			return Decoded{}, errs.Wrap(refusal, errs.Unauthenticated, "the credential is not accepted")
 		}
 		return Decoded{}, errs.Wrap(refusal, errs.Unavailable, "munged can't verify a credential: %v", refusal)
 	}
 	if err != nil {
-		return Decoded{}, garbled(err)
+		return Decoded{}, garbledError(err)
 	}
 	return d, nil
 }
 
-// ask sends a request over a new connection. It returns the answer without its
+// roundTrip sends a request over a new connection. It returns the answer without its
 // header. The kind of the answer must be want.
-func (c *Client) ask(ctx context.Context, request []byte, want kind) ([]byte, error) {
+func (c *Client) roundTrip(ctx context.Context, request []byte, want kind) ([]byte, error) {
 	nc, err := c.connect(ctx)
 	if err != nil {
-		return nil, c.unreached(ctx, err)
+		return nil, c.unreachableError(ctx, err)
 	}
 	defer nc.Close()
 	defer context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })()
-	_, sent := nc.Write(request)
+	_, writeErr := nc.Write(request)
 	answer, err := receive(nc, want)
 	switch {
 	case err == nil:
 		return answer, nil
 	case ctx.Err() != nil:
-		return nil, late(ctx, err)
+		return nil, timeoutError(ctx, err)
 	case errors.Is(err, errGarbled):
-		return nil, garbled(err)
-	case sent != nil:
-		err = fmt.Errorf("send request: %w", sent)
+		return nil, garbledError(err)
+	case writeErr != nil:
+		err = fmt.Errorf("send request: %w", writeErr)
 	}
 	// munged exited or is restarting. No Slurm daemon has received anything
 	// yet, so the request can be repeated.
@@ -184,16 +184,16 @@ func receive(r io.Reader, want kind) ([]byte, error) {
 	return b, nil
 }
 
-// busy is the pause before the next attempt to connect to a munged whose queue
+// retryDelay is the pause before the next attempt to connect to a munged whose queue
 // is full. Connecting to a UNIX socket does not wait for space in the queue.
-const busy = 5 * time.Millisecond
+const retryDelay = 5 * time.Millisecond
 
 // connect opens a connection to a trusted munged.
 func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	for {
 		nc, err := c.dial(ctx)
 		if err == nil {
-			if err := c.recognise(nc); err != nil {
+			if err := c.verifyPeer(nc); err != nil {
 				nc.Close()
 				return nil, err
 			}
@@ -205,7 +205,7 @@ func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(busy):
+		case <-time.After(retryDelay):
 		}
 	}
 }
@@ -225,9 +225,9 @@ func (c *Client) socket() string {
 	return c.Socket
 }
 
-// recognise returns an error with the reason if the munged at the other end is
+// verifyPeer returns an error with the reason if the munged at the other end is
 // not trusted.
-func (c *Client) recognise(nc net.Conn) error {
+func (c *Client) verifyPeer(nc net.Conn) error {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
 		return fmt.Errorf("%T: the kernel does not name the peer", nc)
@@ -238,18 +238,18 @@ func (c *Client) recognise(nc net.Conn) error {
 	}
 	trusted := c.Trusted
 	if trusted == nil {
-		trusted = c.ownersOrRoots
+		trusted = c.isRootOrOwner
 	}
 	if !trusted(peer.UID) {
-		return fmt.Errorf("%w: uid %d", errStranger, peer.UID)
+		return fmt.Errorf("%w: uid %d", errUntrusted, peer.UID)
 	}
 	return nil
 }
 
-// ownersOrRoots reports whether uid is root or owns the directory of the
+// isRootOrOwner reports whether uid is root or owns the directory of the
 // socket. It is the default of Client.Trusted. It never trusts the overflow
 // uid, which stands for all users of other user namespaces.
-func (c *Client) ownersOrRoots(uid uint32) bool {
+func (c *Client) isRootOrOwner(uid uint32) bool {
 	if uid == 0 {
 		return true
 	}

@@ -60,8 +60,8 @@ func munged(t testing.TB, act func(nc net.Conn, request []byte)) *Client {
 	return &Client{Socket: filepath.Join(dir, "s")}
 }
 
-// says returns an act that always sends the same answer.
-func says(answer []byte) func(net.Conn, []byte) {
+// respondWith returns an act that always sends the same answer.
+func respondWith(answer []byte) func(net.Conn, []byte) {
 	return func(nc net.Conn, _ []byte) { nc.Write(answer) }
 }
 
@@ -174,7 +174,7 @@ func TestBadMunged(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			text, err := munged(t, says(tt.answer)).Encode(t.Context(), []byte("pay"), 1)
+			text, err := munged(t, respondWith(tt.answer)).Encode(t.Context(), []byte("pay"), 1)
 			check(t, err, tt.kind, tt.want)
 			if text != "" {
 				t.Errorf("got the credential %q as well", text)
@@ -210,7 +210,7 @@ func TestRefusedCredentials(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d, err := munged(t, says(tt.answer)).Decode(t.Context(), credential)
+			d, err := munged(t, respondWith(tt.answer)).Decode(t.Context(), credential)
 			check(t, err, tt.kind, "")
 			own, _ := errors.AsType[*Error](err)
 			if (own != nil) != (tt.number != 0) || own != nil && own.Number != tt.number {
@@ -282,7 +282,7 @@ func TestNoMunged(t *testing.T) {
 
 // TestBusyMunged checks that the client waits while munged's queue is full.
 func TestBusyMunged(t *testing.T) {
-	c := munged(t, says(encoded(credential+"\x00")))
+	c := munged(t, respondWith(encoded(credential+"\x00")))
 	dials := 0
 	c.Dial = func(ctx context.Context, socket string) (net.Conn, error) {
 		if dials++; dials < 4 {
@@ -304,17 +304,17 @@ func TestBusyMunged(t *testing.T) {
 // user could return a credential of their own, and the request would be
 // executed as that user.
 func TestStranger(t *testing.T) {
-	heard := make(chan struct{}, 1)
+	requests := make(chan struct{}, 1)
 	c := munged(t, func(nc net.Conn, _ []byte) {
-		heard <- struct{}{}
+		requests <- struct{}{}
 		nc.Write(encoded(credential + "\x00"))
 	})
-	refused := func(why string) {
+	refused := func(want string) {
 		t.Helper()
 		_, err := c.Encode(t.Context(), nil, 1)
-		check(t, err, errs.Unavailable, why)
+		check(t, err, errs.Unavailable, want)
 		select {
-		case <-heard:
+		case <-requests:
 			t.Error("it was asked")
 		default:
 		}
@@ -341,7 +341,7 @@ func TestTrustedByItself(t *testing.T) {
 	dir := filepath.Dir(c.Socket)
 	believed := func(uid uint32, want bool) {
 		t.Helper()
-		if got := c.ownersOrRoots(uid); got != want {
+		if got := c.isRootOrOwner(uid); got != want {
 			t.Errorf("uid %d is believed: %v", uid, got)
 		}
 	}

@@ -114,15 +114,15 @@ func parseHeader(h [headerLength]byte, want kind) (int, error) {
 // request, the error is an *Error.
 func parseEncoded(b []byte) (string, error) {
 	r := &reader{b: b}
-	if err := r.verdict(); err != nil {
+	if err := r.status(); err != nil {
 		return "", err
 	}
-	text := string(r.take(r.u32()))
+	text := string(r.read(r.u32()))
 	if err := r.finish(); err != nil {
 		return "", err
 	}
-	text, ended := strings.CutSuffix(text, "\x00")
-	if !ended || !wellFormed(text) {
+	text, hasNUL := strings.CutSuffix(text, "\x00")
+	if !hasNUL || !wellFormed(text) {
 		return "", fmt.Errorf("%w: malformed credential", errGarbled) // the text is not included, because it may be a valid credential
 	}
 	return text, nil
@@ -131,9 +131,9 @@ func parseEncoded(b []byte) (string, error) {
 // wellFormed reports whether text has the form of a credential, so that no
 // other text is ever sent as one.
 func wellFormed(text string) bool {
-	inside, ok := strings.CutPrefix(text, prefix)
-	inside, ok2 := strings.CutSuffix(inside, suffix)
-	return ok && ok2 && inside != "" && strings.IndexFunc(inside, func(r rune) bool {
+	body, ok := strings.CutPrefix(text, prefix)
+	body, ok2 := strings.CutSuffix(body, suffix)
+	return ok && ok2 && body != "" && strings.IndexFunc(body, func(r rune) bool {
 		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 		return !letter && r != '+' && r != '/' && r != '='
 	}) < 0
@@ -145,18 +145,18 @@ func wellFormed(text string) bool {
 // credential.
 func parseDecoded(b []byte) (Decoded, error) {
 	r := &reader{b: b}
-	if err := r.verdict(); err != nil {
+	if err := r.status(); err != nil {
 		return Decoded{}, err
 	}
-	r.take(3)              // cipher, MAC, zip
-	r.take(uint32(r.u8())) // realm
+	r.read(3)              // cipher, MAC, zip
+	r.read(uint32(r.u8())) // realm
 	d := Decoded{TTL: time.Duration(r.u32()) * time.Second}
-	r.take(uint32(r.u8())) // address of the machine that issued it
+	r.read(uint32(r.u8())) // address of the machine that issued it
 	d.Encoded = time.Unix(int64(r.u32()), 0)
 	r.u32() // time of decoding, which is now
 	d.UID, d.GID = r.u32(), r.u32()
-	r.take(8) // uid and gid to which it is restricted, which munged has checked
-	d.Payload = r.take(r.u32())
+	r.read(8) // uid and gid to which it is restricted, which munged has checked
+	d.Payload = r.read(r.u32())
 	if err := r.finish(); err != nil {
 		return Decoded{}, err
 	}
@@ -172,37 +172,37 @@ type reader struct {
 	err error
 }
 
-func (r *reader) take(n uint32) []byte {
+func (r *reader) read(n uint32) []byte {
 	if r.err == nil && uint64(n) > uint64(len(r.b)) {
 		r.err = fmt.Errorf("%w: %d bytes where %d are left", errGarbled, n, len(r.b))
 	}
 	if r.err != nil {
 		return nil
 	}
-	taken := r.b[:n:n]
+	data := r.b[:n:n]
 	r.b = r.b[n:]
-	return taken
+	return data
 }
 
 func (r *reader) u8() uint8 {
-	if b := r.take(1); b != nil {
+	if b := r.read(1); b != nil {
 		return b[0]
 	}
 	return 0
 }
 
 func (r *reader) u32() uint32 {
-	if b := r.take(4); b != nil {
+	if b := r.read(4); b != nil {
 		return binary.BigEndian.Uint32(b)
 	}
 	return 0
 }
 
-// verdict parses the error number and the text at the beginning of every
+// status parses the error number and the text at the beginning of every
 // answer.
-func (r *reader) verdict() error {
+func (r *reader) status() error {
 	number := r.u8()
-	text := printable(r.take(uint32(r.u8())))
+	text := printable(r.read(uint32(r.u8())))
 	if r.err == nil && number != 0 {
 		return &Error{Number: number, Text: text}
 	}

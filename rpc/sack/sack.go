@@ -56,8 +56,8 @@ const (
 )
 
 var (
-	errGarbled  = errors.New("the answer is no credential")
-	errStranger = errors.New("it is served by an untrusted user")
+	errGarbled   = errors.New("the answer is no credential")
+	errUntrusted = errors.New("it is served by an untrusted user")
 )
 
 // Encode returns a credential for this process's effective uid and gid. The
@@ -70,21 +70,21 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 	}
 	nc, err := c.connect(ctx)
 	if err != nil {
-		return "", c.unreached(ctx, err)
+		return "", c.unreachableError(ctx, err)
 	}
 	defer nc.Close()
 	defer context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })()
-	_, sent := nc.Write(request(payload, uid))
+	_, writeErr := nc.Write(request(payload, uid))
 	text, err := receive(nc)
 	switch {
 	case err == nil:
 		return text, nil
 	case ctx.Err() != nil:
-		return "", late(ctx, err)
+		return "", timeoutError(ctx, err)
 	case errors.Is(err, errGarbled):
 		return "", errs.Wrap(err, errs.BadAnswer, "the answer of Slurm's sack.socket is invalid")
-	case sent != nil:
-		err = fmt.Errorf("send request: %w", sent)
+	case writeErr != nil:
+		err = fmt.Errorf("send request: %w", writeErr)
 	}
 	// The kiosk closes the connection without an answer if it can't issue a
 	// credential. No daemon has received the request yet, so it can be
@@ -118,8 +118,8 @@ func receive(r io.Reader) (string, error) {
 	if _, err := io.ReadFull(r, b); err != nil {
 		return "", fmt.Errorf("read an answer of %d bytes: %w", n, err)
 	}
-	text, ended := strings.CutSuffix(string(b), "\x00")
-	if !ended || !wellFormed(text) {
+	text, hasNUL := strings.CutSuffix(string(b), "\x00")
+	if !hasNUL || !wellFormed(text) {
 		return "", errGarbled // the text is not included, because it may be a valid credential
 	}
 	return text, nil
@@ -140,28 +140,28 @@ func wellFormed(text string) bool {
 	return len(parts) == 3
 }
 
-// busy is the pause before the next attempt to connect to a kiosk whose queue
+// retryDelay is the pause before the next attempt to connect to a kiosk whose queue
 // is full.
-const busy = 5 * time.Millisecond
+const retryDelay = 5 * time.Millisecond
 
 // connect opens a connection to the first trusted kiosk that can be reached.
 func (c *Client) connect(ctx context.Context) (net.Conn, error) {
-	var tried []error
+	var failures []error
 	for i, socket := range c.Sockets {
 		nc, err := c.dial(ctx, i)
 		if err == nil {
 			return nc, nil
 		}
-		tried = append(tried, fmt.Errorf("%s: %w", socket, err))
+		failures = append(failures, fmt.Errorf("%s: %w", socket, err))
 	}
-	return nil, errors.Join(tried...)
+	return nil, errors.Join(failures...)
 }
 
 func (c *Client) dial(ctx context.Context, i int) (net.Conn, error) {
 	for {
 		nc, err := c.Dial(ctx, i)
 		if err == nil {
-			if err := c.recognise(i, nc); err != nil {
+			if err := c.verifyPeer(i, nc); err != nil {
 				nc.Close()
 				return nil, err
 			}
@@ -173,14 +173,14 @@ func (c *Client) dial(ctx context.Context, i int) (net.Conn, error) {
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(busy):
+		case <-time.After(retryDelay):
 		}
 	}
 }
 
-// recognise returns an error with the reason if the user that serves the
+// verifyPeer returns an error with the reason if the user that serves the
 // connection is not trusted.
-func (c *Client) recognise(i int, nc net.Conn) error {
+func (c *Client) verifyPeer(i int, nc net.Conn) error {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
 		return fmt.Errorf("%T: the kernel does not name the peer", nc)
@@ -190,23 +190,23 @@ func (c *Client) recognise(i int, nc net.Conn) error {
 		return err
 	}
 	if !c.Trusted(i, p.UID) {
-		return fmt.Errorf("%w: uid %d", errStranger, p.UID)
+		return fmt.Errorf("%w: uid %d", errUntrusted, p.UID)
 	}
 	return nil
 }
 
-func late(ctx context.Context, err error) error {
+func timeoutError(ctx context.Context, err error) error {
 	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "Slurm's sack.socket does not answer in time")
 }
 
-// unreached returns the error for failed connections. The sockets' paths are
+// unreachableError returns the error for failed connections. The sockets' paths are
 // only in the wrapped error, which is logged for the administrator.
-func (c *Client) unreached(ctx context.Context, err error) error {
+func (c *Client) unreachableError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return late(ctx, err)
+		return timeoutError(ctx, err)
 	}
 	e := &errs.Error{Kind: errs.Unavailable, Message: "Slurm's sack.socket can't be reached", Err: err}
-	if errors.Is(err, errStranger) {
+	if errors.Is(err, errUntrusted) {
 		return e.WithHint("check which user created the socket: it must be root or the owner of its directory")
 	}
 	return e.WithHint("check that sackd runs on this machine; SLURM_SACK_SOCKET names another socket")

@@ -25,9 +25,9 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.listeners[ln] = struct{}{}
 	s.mu.Unlock()
 
-	p := &pool{most: cmp.Or(s.MaxConns, defaultMaxConns), each: cmp.Or(s.MaxPerUser, defaultMaxPerUser), retry: make(chan struct{}, 1)}
+	p := &pool{maxConns: cmp.Or(s.MaxConns, defaultMaxConns), maxPerUser: cmp.Or(s.MaxPerUser, defaultMaxPerUser), retry: make(chan struct{}, 1)}
 	if ln.Addr().Network() == "unix" {
-		p.kept = reserve
+		p.reserved = reservedConns
 	}
 	for {
 		nc, err := s.accept(ln)
@@ -88,37 +88,37 @@ func temporary(err error) bool {
 // admit returns a conn for nc and counts it in p. If nc can't be served, it
 // closes nc and returns nil.
 func (s *Server) admit(nc net.Conn, p *pool) *conn {
-	c := &conn{server: s, nc: nc, in: p}
+	c := &conn{server: s, nc: nc, pool: p}
 	if unix, ok := nc.(*unixconn.Conn); ok {
 		peer, err := peer.Of(unix)
 		if err != nil {
 			s.log().Warn("peer of a UNIX socket", "error", err)
-			s.turnAway(c)
+			s.reject(c)
 			return nil
 		}
 		c.peer, c.local = peer, true
 	}
-	c.source = c.place()
+	c.source = c.addrSource()
 	if s.crowded(p) {
 		c.source = c.origin()
 	}
-	if !s.enter(c) {
-		s.turnAway(c)
+	if !s.waitForSlot(c) {
+		s.reject(c)
 		return nil
 	}
 	return c
 }
 
-// turnAway closes c, which was not counted.
-func (s *Server) turnAway(c *conn) {
+// reject closes c, which was not counted.
+func (s *Server) reject(c *conn) {
 	s.mu.Lock()
-	c.in.leaving++
+	c.pool.closing++
 	s.mu.Unlock()
 	go func() {
 		c.nc.Close()
 		s.mu.Lock()
-		c.in.leaving--
+		c.pool.closing--
 		s.mu.Unlock()
-		c.in.signal()
+		c.pool.signal()
 	}()
 }

@@ -33,17 +33,17 @@ func (a *Authority) Verify(token, actAs string) (Identity, error) {
 		return Identity{}, err
 	}
 	id := Identity{Name: user, Expires: expires}
-	if id.UID, id.GID, err = a.find(user); err != nil {
+	if id.UID, id.GID, err = a.lookupUser(user); err != nil {
 		return Identity{}, notFound(err, "the token's user")
 	}
 	if actAs == "" || actAs == user {
 		return id, nil
 	}
 	if !a.Super(id.UID) {
-		return Identity{}, errs.New(errs.Unauthenticated, "%s may not act for %s", shown(user), shown(actAs))
+		return Identity{}, errs.New(errs.Unauthenticated, "%s may not act for %s", quoteName(user), quoteName(actAs))
 	}
-	id.Name, id.By = actAs, user
-	if id.UID, id.GID, err = a.find(actAs); err != nil {
+	id.Name, id.TokenUser = actAs, user
+	if id.UID, id.GID, err = a.lookupUser(actAs); err != nil {
 		return Identity{}, notFound(err, "the user to act as")
 	}
 	return id, nil
@@ -52,19 +52,19 @@ func (a *Authority) Verify(token, actAs string) (Identity, error) {
 // notFound returns a refusal if the lookup of a user failed because the user
 // does not exist. If the directory service is unavailable, it returns another
 // error: a refusal would make all clients discard their valid tokens.
-func notFound(err error, who string) error {
+func notFound(err error, subject string) error {
 	if errs.KindOf(err) == errs.Unavailable {
-		return errs.Wrap(err, errs.Unavailable, "user lookup of %s failed", who)
+		return errs.Wrap(err, errs.Unavailable, "user lookup of %s failed", subject)
 	}
-	return errs.Wrap(err, errs.Unauthenticated, "%s", who)
+	return errs.Wrap(err, errs.Unauthenticated, "%s", subject)
 }
 
-// find looks up the user with this name. Errors of Lookup are logged with the
+// lookupUser looks up the user with this name. Errors of Lookup are logged with the
 // name, so find does not look up a name that must not be logged. It refuses a
 // user whose ids would be refused on a UNIX socket.
-func (a *Authority) find(name string) (uid, gid uint32, err error) {
-	if tokenLike(name) {
-		return 0, 0, errs.New(errs.NotFound, "there is no user %s", shown(name))
+func (a *Authority) lookupUser(name string) (uid, gid uint32, err error) {
+	if looksLikeToken(name) {
+		return 0, 0, errs.New(errs.NotFound, "there is no user %s", quoteName(name))
 	}
 	uid, gid, err = a.Lookup(name)
 	if err == nil && uid != 0 {
@@ -73,23 +73,23 @@ func (a *Authority) find(name string) (uid, gid uint32, err error) {
 	return uid, gid, err
 }
 
-// maxShown is the maximum number of bytes of a name that are logged.
-const maxShown = 32
+// maxLoggedName is the maximum number of bytes of a name that are logged.
+const maxLoggedName = 32
 
-// shown returns name in a form that may be logged.
-func shown(name string) string {
+// quoteName returns name in a form that may be logged.
+func quoteName(name string) string {
 	switch {
-	case tokenLike(name):
+	case looksLikeToken(name):
 		return fmt.Sprintf("(%d bytes that look like a token)", len(name))
-	case len(name) > maxShown:
-		return fmt.Sprintf("%.*q…", maxShown, name)
+	case len(name) > maxLoggedName:
+		return fmt.Sprintf("%.*q…", maxLoggedName, name)
 	}
 	return fmt.Sprintf("%q", name)
 }
 
-// tokenLike reports whether name looks like a token that was sent in the wrong
+// looksLikeToken reports whether name looks like a token that was sent in the wrong
 // place. A token has the form of a valid user name, so without this check the
 // log would contain it.
-func tokenLike(name string) bool {
-	return strings.HasPrefix(name, "eyJ") || strings.Count(name, ".") >= 2 && len(name) > maxShown || len(name) > 256
+func looksLikeToken(name string) bool {
+	return strings.HasPrefix(name, "eyJ") || strings.Count(name, ".") >= 2 && len(name) > maxLoggedName || len(name) > 256
 }

@@ -94,8 +94,8 @@ func TestWhoActsForWhom(t *testing.T) {
 		t.Run(tt.token+" as "+tt.actAs[:min(len(tt.actAs), 20)], func(t *testing.T) {
 			id, err := a.Verify(tt.token, tt.actAs)
 			got := id.Name
-			if id.By != "" {
-				got += " by " + id.By
+			if id.TokenUser != "" {
+				got += " by " + id.TokenUser
 			}
 			if got != tt.want || (err == nil) != (tt.want != "") {
 				t.Fatalf("%q, %v; want %q", got, err, tt.want)
@@ -106,7 +106,7 @@ func TestWhoActsForWhom(t *testing.T) {
 				}
 				return
 			}
-			if u := accounts[id.Name]; id.UID != u[0] || id.GID != u[1] || id.Kernel || !id.Expires.Equal(time.Unix(1, 0)) {
+			if u := accounts[id.Name]; id.UID != u[0] || id.GID != u[1] || id.FromKernel || !id.Expires.Equal(time.Unix(1, 0)) {
 				t.Errorf("%+v", id)
 			}
 		})
@@ -192,17 +192,17 @@ func TestNamesThatAreNumbers(t *testing.T) {
 // expires when end is called.
 func serverWithExpiringToken(t *testing.T, s *Server) (f *fixture, verified chan struct{}, end func()) {
 	t.Helper()
-	var late atomic.Bool
+	var expired atomic.Bool
 	expires := time.Now().Add(time.Hour)
 	verified = make(chan struct{}, 10)
 	s.Verify = func(string, string) (Identity, error) {
 		defer func() { verified <- struct{}{} }()
-		if late.Load() {
+		if expired.Load() {
 			return Identity{}, errors.New("ended")
 		}
 		return Identity{UID: 100, GID: 100, Expires: expires}, nil
 	}
-	return start(t, s), verified, func() { late.Store(true) }
+	return start(t, s), verified, func() { expired.Store(true) }
 }
 
 // TestTokenEndsWhileARequestIsSent checks that a request is answered if its

@@ -24,22 +24,22 @@ import (
 
 // conn is a connection of a client.
 type conn struct {
-	server *Server
-	nc     net.Conn
-	local  bool         // whether the connection is on a UNIX socket
-	peer   become.Ucred // client process, if local
-	asked  bool         // whether origin was determined
-	from   source
-	early  []byte // bytes that were read while an earlier request was being answered
+	server       *Server
+	nc           net.Conn
+	local        bool         // whether the connection is on a UNIX socket
+	peer         become.Ucred // client process, if local
+	hasOrigin    bool         // whether origin was determined
+	cachedOrigin source
+	readAhead    []byte // bytes that were read while an earlier request was being answered
 
 	// server.mu guards the fields below.
-	in      *pool
-	source  source    // source to which the connection counts: place, origin, or the user of its credential
-	known   bool      // whether the credential was verified
-	since   time.Time // when the server began to wait for this client, unless busy
-	busy    bool      // whether a complete request is being answered
-	closing bool      // whether no further request is accepted
-	leaving bool      // whether it was ended to make room for another connection
+	pool         *pool
+	source       source    // source to which the connection counts: place, origin, or the user of its credential
+	verified     bool      // whether the credential was verified
+	waitingSince time.Time // when the server began to wait for this client, unless busy
+	busy         bool      // whether a complete request is being answered
+	closing      bool      // whether no further request is accepted
+	isEvicted    bool      // whether it was ended to make room for another connection
 }
 
 // serve serves c until it ends. A panic in a handler closes only this
@@ -53,12 +53,12 @@ func (c *conn) serve() {
 	}()
 	switch err := c.exchange(); {
 	case c.evicted():
-		c.say(slog.LevelInfo, "silent connection closed to make room")
-	case err == nil, errors.Is(err, wire.ErrNone), errors.Is(err, net.ErrClosed), errors.Is(err, ErrClosed):
+		c.logLimited(slog.LevelInfo, "silent connection closed to make room")
+	case err == nil, errors.Is(err, wire.ErrNoMessage), errors.Is(err, net.ErrClosed), errors.Is(err, ErrClosed):
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE): // many clients close a connection this way
-		c.say(slog.LevelDebug, "connection ended", "error", err)
+		c.logLimited(slog.LevelDebug, "connection ended", "error", err)
 	default:
-		c.say(slog.LevelInfo, "connection ended", "error", err)
+		c.logLimited(slog.LevelInfo, "connection ended", "error", err)
 	}
 }
 
@@ -66,7 +66,7 @@ func (c *conn) serve() {
 // protocol. The first two bytes are either a version (at least 0x2600), or the
 // type of the message that opens a persistent connection.
 func (c *conn) exchange() error {
-	if !c.await(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)) {
+	if !c.setReadTimeout(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)) {
 		return ErrClosed
 	}
 	n, err := wire.Length(c.nc, cmp.Or(c.server.MaxRequest, defaultMaxRequest))
@@ -81,14 +81,14 @@ func (c *conn) exchange() error {
 		if c.server.Persistent == nil || n > maxFront {
 			return errs.New(errs.Unsupported, "persistent connections are not supported")
 		}
-		return c.persist(front[2:])
+		return c.servePersistent(front[2:])
 	}
-	return c.single(front, n)
+	return c.serveSingle(front, n)
 }
 
-// single handles the controller's protocol: one request, one answer. front has
+// serveSingle handles the controller's protocol: one request, one answer. front has
 // the first bytes of the message, which has n bytes in total.
-func (c *conn) single(front []byte, n int) error {
+func (c *conn) serveSingle(front []byte, n int) error {
 	f, err := message.ParseFront(front)
 	v := f.Header.Version
 	switch {
@@ -105,32 +105,32 @@ func (c *conn) single(front []byte, n int) error {
 	}
 	id, err := c.identify(f.Credential)
 	if err != nil {
-		c.say(slog.LevelInfo, "credential refused", "request", f.Header.Type, "error", err)
+		c.logLimited(slog.LevelInfo, "credential refused", "request", f.Header.Type, "error", err)
 		defer c.linger(n - len(front))
 		return c.answerError(f, err)
 	}
-	var give func()
-	if err = c.server.claim(c, id); err == nil {
-		give, err = c.reserveMemory(f.Header.Type, id, int(f.Header.BodyLength))
+	var release func()
+	if err = c.server.assignUser(c, id); err == nil {
+		release, err = c.reserveMemory(f.Header.Type, id, int(f.Header.BodyLength))
 	}
 	if err != nil {
 		defer c.linger(n - len(front))
 		return c.answerError(f, err)
 	}
-	defer give()
-	if !c.await(cmp.Or(c.server.BodyTimeout, defaultBodyTimeout)) {
+	defer release()
+	if !c.setReadTimeout(cmp.Or(c.server.BodyTimeout, defaultBodyTimeout)) {
 		return ErrClosed
 	}
 	body, err := wire.Fill(yielding{c.nc}, f.Body, int(f.Header.BodyLength))
 	if err != nil {
 		return err
 	}
-	if !c.begin() {
+	if !c.beginRequest() {
 		return ErrClosed
 	}
 	r := &Request{Type: f.Header.Type, Version: v, Identity: id, Peer: c.peerName(), server: c.server, body: body,
 		front: func(t message.Type, n int) ([]byte, error) { return message.Front(v, 0, t, answerCredential(f), n) }}
-	ctx, stop := c.whileConnected(c.server.ctx)
+	ctx, stop := c.watchHangup(c.server.ctx)
 	t, answer, err := c.handle(ctx, c.server.Handlers, r)
 	stop()
 	if err != nil {
@@ -141,15 +141,15 @@ func (c *conn) single(front []byte, n int) error {
 
 // reserveMemory reserves memory for a request that id has sent, with type t and
 // n bytes. The caller must call give to free the memory.
-func (c *conn) reserveMemory(t message.Type, id Identity, n int) (give func(), err error) {
-	most := MaxSmall
+func (c *conn) reserveMemory(t message.Type, id Identity, n int) (release func(), err error) {
+	limit := MaxSmall
 	if c.server.Limit != nil {
-		most = c.server.Limit(t, id)
+		limit = c.server.Limit(t, id)
 	}
-	if n > most {
-		return nil, errs.New(errs.TooLarge, "the request has %d bytes; at most %d are accepted", n, most)
+	if n > limit {
+		return nil, errs.New(errs.TooLarge, "the request has %d bytes; at most %d are accepted", n, limit)
 	}
-	return c.server.bytes.take(id.UID, n)
+	return c.server.requestBudget.reserve(id.UID, n)
 }
 
 func (c *conn) handle(ctx context.Context, handlers map[message.Type]Handler, r *Request) (message.Type, message.Body, error) {
@@ -201,7 +201,7 @@ func (c *conn) answerError(f message.Frame, err error) error {
 // connection were closed with unread bytes, the kernel would reset it, and the
 // answer could be lost.
 func (c *conn) linger(n int) {
-	if n > 0 && c.await(lingerTimeout) {
+	if n > 0 && c.setReadTimeout(lingerTimeout) {
 		io.CopyN(io.Discard, yielding{c}, int64(n))
 	}
 }
@@ -223,9 +223,9 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// await sets the deadline for the next read. It returns false if c must end
+// setReadTimeout sets the deadline for the next read. It returns false if c must end
 // instead.
-func (c *conn) await(d time.Duration) bool {
+func (c *conn) setReadTimeout(d time.Duration) bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	if c.closing {
@@ -235,21 +235,21 @@ func (c *conn) await(d time.Duration) bool {
 	return true
 }
 
-// begin marks c as busy with a request. It returns false if c must end instead.
-func (c *conn) begin() bool {
+// beginRequest marks c as busy with a request. It returns false if c must end instead.
+func (c *conn) beginRequest() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
 	c.busy = !c.closing
 	return c.busy
 }
 
-// end marks the request as answered. It returns false if no further request is
+// endRequest marks the request as answered. It returns false if no further request is
 // accepted.
-func (c *conn) end() bool {
+func (c *conn) endRequest() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	c.busy, c.since = false, time.Now()
-	c.in.signal()
+	c.busy, c.waitingSince = false, time.Now()
+	c.pool.signal()
 	return !c.closing
 }
 
@@ -267,5 +267,5 @@ func (c *conn) interrupt() {
 func (c *conn) evicted() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	return c.leaving
+	return c.isEvicted
 }

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// errGone is the cause with which the context of a request is cancelled when
+// errClientClosed is the cause with which the context of a request is cancelled when
 // the client closes the connection.
-var errGone = errors.New("the client closed the connection")
+var errClientClosed = errors.New("the client closed the connection")
 
-// whileConnected returns a context that ends when the client closes the
+// watchHangup returns a context that ends when the client closes the
 // connection, so that the handler of its request stops. A client that only
 // shuts down its sending side counts as gone, because it can't send another
 // request. The caller must call stop before it reads from the connection again.
-func (c *conn) whileConnected(ctx context.Context) (_ context.Context, stop func()) {
+func (c *conn) watchHangup(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	if len(c.early) > 0 { // the client has already sent its next request, which hides the end of the connection
+	if len(c.readAhead) > 0 { // the client has already sent its next request, which hides the end of the connection
 		return ctx, func() { cancel(nil) }
 	}
 	c.nc.SetReadDeadline(time.Time{})
@@ -26,8 +26,8 @@ func (c *conn) whileConnected(ctx context.Context) (_ context.Context, stop func
 		defer close(done)
 		var b [1]byte
 		n, err := c.nc.Read(b[:])
-		if c.early = b[:n]; n == 0 && !errors.Is(err, os.ErrDeadlineExceeded) {
-			cancel(errGone)
+		if c.readAhead = b[:n]; n == 0 && !errors.Is(err, os.ErrDeadlineExceeded) {
+			cancel(errClientClosed)
 		}
 	}()
 	return ctx, func() {
@@ -37,12 +37,12 @@ func (c *conn) whileConnected(ctx context.Context) (_ context.Context, stop func
 	}
 }
 
-// Read reads from the client, beginning with the bytes that whileConnected has
+// Read reads from the client, beginning with the bytes that watchHangup has
 // read.
 func (c *conn) Read(p []byte) (int, error) {
-	if len(c.early) > 0 {
-		n := copy(p, c.early)
-		c.early = c.early[n:]
+	if len(c.readAhead) > 0 {
+		n := copy(p, c.readAhead)
+		c.readAhead = c.readAhead[n:]
 		return n, nil
 	}
 	return c.nc.Read(p)

@@ -14,9 +14,9 @@ import (
 // TestRequestEndsWithItsConnection checks that a request's context ends when
 // its client closes the connection.
 func TestRequestEndsWithItsConnection(t *testing.T) {
-	begun, ended := make(chan struct{}), make(chan error)
+	started, ended := make(chan struct{}), make(chan error)
 	waits := func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
-		begun <- struct{}{}
+		started <- struct{}{}
 		<-ctx.Done()
 		ended <- context.Cause(ctx)
 		return 0, nil, ctx.Err()
@@ -37,9 +37,9 @@ func TestRequestEndsWithItsConnection(t *testing.T) {
 		if _, err := nc.Write(b); err != nil {
 			t.Fatal(err)
 		}
-		<-begun
+		<-started
 		nc.Close()
-		if err := <-ended; err != errGone {
+		if err := <-ended; err != errClientClosed {
 			t.Errorf("%s: ended because of %v", network, err)
 		}
 
@@ -47,9 +47,9 @@ func TestRequestEndsWithItsConnection(t *testing.T) {
 		if _, err := nc.Write(encode(t, codec.V2411, message.RequestJobInfo, &token, message.Empty{})); err != nil {
 			t.Fatal(err)
 		}
-		<-begun
+		<-started
 		nc.Close()
-		if err := <-ended; err != errGone {
+		if err := <-ended; err != errClientClosed {
 			t.Errorf("%s: ended because of %v", network, err)
 		}
 	}

@@ -11,12 +11,12 @@ import (
 
 // Identity is the user of a request, according to a verified credential.
 type Identity struct {
-	UID, GID uint32
-	Name     string    // user name; "" if the kernel identified the user and the name was not looked up
-	By       string    // the token's own user, if that user acts for Name; otherwise ""
-	Expires  time.Time // expiry of the token; zero for never
-	Kernel   bool      // whether the kernel identified the user on a UNIX socket, without a token
-	Ticket   bool      // whether the token is the controller's ticket for recording jobs, and permits nothing else
+	UID, GID   uint32
+	Name       string    // user name; "" if the kernel identified the user and the name was not looked up
+	TokenUser  string    // the token's own user, if that user acts for Name; otherwise ""
+	Expires    time.Time // expiry of the token; zero for never
+	FromKernel bool      // whether the kernel identified the user on a UNIX socket, without a token
+	Ticket     bool      // whether the token is the controller's ticket for recording jobs, and permits nothing else
 }
 
 // refused returns the error for a client whose credential is invalid. The
@@ -31,7 +31,7 @@ func refused(err error) *errs.Error {
 func (c *conn) identify(cred message.Credential) (Identity, error) {
 	switch {
 	case cred.Plugin == message.PluginNone && c.local:
-		return c.kernel()
+		return c.kernelIdentity()
 	case cred.Plugin == message.PluginNone:
 		// On TCP c.peer is not set, so kernel would return the identity
 		// of root.
@@ -49,21 +49,21 @@ func (c *conn) identify(cred message.Credential) (Identity, error) {
 	return Identity{}, refused(errs.New(errs.Unsupported, "authentication plugin %d", cred.Plugin))
 }
 
-// kernel returns the identity for auth/cred, which is that of the peer of a
+// kernelIdentity returns the identity for auth/cred, which is that of the peer of a
 // UNIX socket. It accepts group 0 only for root, and refuses ids that mean
 // "unknown".
-func (c *conn) kernel() (Identity, error) {
+func (c *conn) kernelIdentity() (Identity, error) {
 	if c.peer.UID != 0 {
 		if err := c.peer.Verify(); err != nil {
 			return Identity{}, refused(err)
 		}
 	}
-	return Identity{UID: c.peer.UID, GID: c.peer.GID, Kernel: true}, nil
+	return Identity{UID: c.peer.UID, GID: c.peer.GID, FromKernel: true}, nil
 }
 
-// same reports whether both identities are the same. It ignores the expiry of
+// equal reports whether both identities are the same. It ignores the expiry of
 // their tokens, which Verify checks.
-func (id Identity) same(other Identity) bool {
+func (id Identity) equal(other Identity) bool {
 	id.Expires, other.Expires = time.Time{}, time.Time{}
 	return id == other
 }

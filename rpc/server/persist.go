@@ -12,28 +12,28 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// persist serves a persistent connection. opening is the first message without
+// servePersistent serves a persistent connection. opening is the first message without
 // its type: header, credential, PersistInit. The credential applies to the
 // whole connection. But persist verifies it again for each request, because its
 // token may have expired, its key may have been replaced, or its user may have
 // changed.
-func (c *conn) persist(opening []byte) error {
-	s, init, err := c.open(opening)
+func (c *conn) servePersistent(opening []byte) error {
+	s, init, err := c.openSession(opening)
 	if err != nil {
 		number, text := fault.Number(err)
-		c.say(slog.LevelInfo, "connection refused", "error", err)
-		return s.short(uint16(s.version)<<8, number, text)
+		c.logLimited(slog.LevelInfo, "connection refused", "error", err)
+		return s.sendRC(uint16(s.version)<<8, number, text)
 	}
-	if err := s.short(uint16(init.Version)<<8, 0, ""); err != nil {
+	if err := s.sendRC(uint16(init.Version)<<8, 0, ""); err != nil {
 		return err
 	}
 	defer func() {
-		if s.kept.Close != nil {
-			s.kept.Close()
+		if s.handlerState.Close != nil {
+			s.handlerState.Close()
 		}
 	}()
-	for c.end() {
-		if err := s.next(); err != nil {
+	for c.endRequest() {
+		if err := s.serveRequest(); err != nil {
 			return err
 		}
 	}
@@ -43,16 +43,16 @@ func (c *conn) persist(opening []byte) error {
 // session is the state of a persistent connection.
 type session struct {
 	*conn
-	version    codec.Version
-	credential message.Credential
-	identity   Identity
-	cluster    string
-	kept       Session
+	version      codec.Version
+	credential   message.Credential
+	identity     Identity
+	cluster      string
+	handlerState Session
 }
 
-// open verifies the first message. If it returns an error, the caller can use
+// openSession verifies the first message. If it returns an error, the caller can use
 // the returned session to send the error to the peer.
-func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
+func (c *conn) openSession(opening []byte) (*session, message.PersistInit, error) {
 	s := &session{conn: c, version: c.server.newest()}
 	var init message.PersistInit
 	f, err := message.ParseFrame(opening)
@@ -67,7 +67,7 @@ func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	if s.identity, err = c.identify(f.Credential); err != nil {
 		return s, init, err
 	}
-	if err := c.server.claim(c, s.identity); err != nil {
+	if err := c.server.assignUser(c, s.identity); err != nil {
 		return s, init, err
 	}
 	if err := f.Decode(&init); err != nil {
@@ -83,16 +83,16 @@ func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	return s, init, nil
 }
 
-// next reads one request and answers it.
-func (s *session) next() error {
-	if !s.await(cmp.Or(s.server.IdleTimeout, defaultIdleTimeout)) {
+// serveRequest reads one request and answers it.
+func (s *session) serveRequest() error {
+	if !s.setReadTimeout(cmp.Or(s.server.IdleTimeout, defaultIdleTimeout)) {
 		return ErrClosed
 	}
 	n, err := wire.Length(s, cmp.Or(s.server.MaxRequest, defaultMaxRequest))
 	if err != nil {
 		return err
 	}
-	if !s.await(cmp.Or(s.server.BodyTimeout, defaultBodyTimeout)) {
+	if !s.setReadTimeout(cmp.Or(s.server.BodyTimeout, defaultBodyTimeout)) {
 		return ErrClosed
 	}
 	if n < 2 {
@@ -103,23 +103,23 @@ func (s *session) next() error {
 		return err
 	}
 	t := message.Type(binary.BigEndian.Uint16(b))
-	give, err := s.let(t, n-2)
+	release, err := s.admit(t, n-2)
 	if err != nil {
 		number, text := fault.Number(err)
 		defer s.linger(n - 2)
-		return errors.Join(err, s.short(uint16(t), number, text))
+		return errors.Join(err, s.sendRC(uint16(t), number, text))
 	}
-	defer give()
+	defer release()
 	if b, err = wire.Fill(s, b, n); err != nil {
 		return err
 	}
-	if !s.begin() {
+	if !s.beginRequest() {
 		return ErrClosed
 	}
 	r := &Request{Type: t, Version: s.version, Identity: s.identity,
-		Cluster: s.cluster, Peer: s.peerName(), Session: &s.kept, server: s.server, body: b[2:],
+		Cluster: s.cluster, Peer: s.peerName(), Session: &s.handlerState, server: s.server, body: b[2:],
 		front: func(t message.Type, n int) ([]byte, error) { return message.PersistentFront(t, n), nil }}
-	ctx, stop := s.whileConnected(s.server.ctx)
+	ctx, stop := s.watchHangup(s.server.ctx)
 	kind, answer, err := s.handle(ctx, s.server.Persistent, r)
 	stop()
 	if err != nil {
@@ -127,26 +127,26 @@ func (s *session) next() error {
 		if number == fault.Internal {
 			s.server.log().Error("request failed", "peer", r.Peer, "request", r.Type, "error", err)
 		}
-		return s.short(uint16(r.Type), number, text)
+		return s.sendRC(uint16(r.Type), number, text)
 	}
 	return s.send(kind, answer)
 }
 
-// let admits a request of n bytes and type t: it verifies the credential again
+// admit admits a request of n bytes and type t: it verifies the credential again
 // and reserves memory. The caller must call give to free the memory.
-func (s *session) let(t message.Type, n int) (give func(), err error) {
+func (s *session) admit(t message.Type, n int) (release func(), err error) {
 	id, err := s.identify(s.credential)
 	if err != nil {
 		return nil, err
 	}
-	if !id.same(s.identity) {
+	if !id.equal(s.identity) {
 		return nil, refused(errors.New("the credential now stands for another user"))
 	}
 	return s.reserveMemory(t, s.identity, n)
 }
 
-// short sends the daemon's short answer. Number 0 means success.
-func (s *session) short(info uint16, number uint32, text string) error {
+// sendRC sends the daemon's short answer. Number 0 means success.
+func (s *session) sendRC(info uint16, number uint32, text string) error {
 	return s.send(message.AccountingRC, &message.PersistRC{Comment: text, Code: number, Info: info})
 }
 

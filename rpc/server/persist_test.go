@@ -21,7 +21,7 @@ import (
 
 func opening(t testing.TB, v codec.Version, cred message.Credential, body codec.Version) []byte {
 	t.Helper()
-	b, err := message.EncodeOpening(v, message.Sealed(&cred), &message.PersistInit{Version: body, ClusterName: "c1", PersistType: message.PersistToAccounting})
+	b, err := message.EncodeOpening(v, message.FixedCredential(&cred), &message.PersistInit{Version: body, ClusterName: "c1", PersistType: message.PersistToAccounting})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestPersistentStays(t *testing.T) {
 // the first request for which its token would no longer be accepted.
 func TestPersistentIsJudgedEachTime(t *testing.T) {
 	ended := time.Now().Add(-time.Second) // expired within the leeway, which is up to Verify
-	ann := Identity{UID: 100, GID: 101, Name: "ann", By: "root", Expires: ended}
+	ann := Identity{UID: 100, GID: 101, Name: "ann", TokenUser: "root", Expires: ended}
 	change := func(f func(*Identity)) Identity {
 		id := ann
 		f(&id)
@@ -138,7 +138,7 @@ func TestPersistentIsJudgedEachTime(t *testing.T) {
 		{"another uid", change(func(id *Identity) { id.UID++ }), nil, fault.Authentication},
 		{"another group", change(func(id *Identity) { id.GID++ }), nil, fault.Authentication},
 		{"another name", change(func(id *Identity) { id.Name = "bob" }), nil, fault.Authentication},
-		{"without acting for another user", change(func(id *Identity) { id.By = "" }), nil, fault.Authentication},
+		{"without acting for another user", change(func(id *Identity) { id.TokenUser = "" }), nil, fault.Authentication},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var changed atomic.Bool

@@ -16,23 +16,23 @@ import (
 // connection whose request is being answered is never closed to make room.
 // Server.mu guards the fields.
 type pool struct {
-	most    int           // maximum number of connections, except those being closed
-	each    int           // maximum number of connections with the credentials of one user
-	kept    int           // number of additional connections for a Super
-	held    int           // number of connections, except those being closed
-	leaving int           // number of ended connections that are not closed yet
-	retry   chan struct{} // receives a value when a waiting connection should try again
+	maxConns   int           // maximum number of connections, except those being closed
+	maxPerUser int           // maximum number of connections with the credentials of one user
+	reserved   int           // number of additional connections for a Super
+	active     int           // number of connections, except those being closed
+	closing    int           // number of ended connections that are not closed yet
+	retry      chan struct{} // receives a value when a waiting connection should try again
 }
 
-// mostLeaving is the maximum number of connections that are being closed at a
+// maxClosing is the maximum number of connections that are being closed at a
 // time. Closing a connection may take time: see package fdpass.
-const mostLeaving = 64
+const maxClosing = 64
 
-// enter waits until there is room for c, and reports whether c may stay. If all
+// waitForSlot waits until there is room for c, and reports whether c may stay. If all
 // connections to a UNIX socket are busy with requests, only a Super may wait.
 // enter refuses other clients, because a Super would otherwise have to wait
 // behind them.
-func (s *Server) enter(c *conn) bool {
+func (s *Server) waitForSlot(c *conn) bool {
 	for {
 		s.mu.Lock()
 		if s.closing {
@@ -41,22 +41,22 @@ func (s *Server) enter(c *conn) bool {
 		}
 		admitted := s.ensureCapacity(c)
 		if admitted {
-			c.since = time.Now()
-			c.in.held++
+			c.waitingSince = time.Now()
+			c.pool.active++
 			s.conns[c] = struct{}{}
-			s.wait.Add(1)
+			s.wg.Add(1)
 		}
-		wait := !admitted && (!c.local || s.isSuper(c) || c.in.leaving >= mostLeaving)
+		mayWait := !admitted && (!c.local || s.isSuper(c) || c.pool.closing >= maxClosing)
 		s.mu.Unlock()
 		if admitted {
 			return true
 		}
-		if !wait {
-			c.say(slog.LevelWarn, "connection refused", "error", "too many concurrent requests")
+		if !mayWait {
+			c.logLimited(slog.LevelWarn, "connection refused", "error", "too many concurrent requests")
 			return false
 		}
 		select {
-		case <-c.in.retry:
+		case <-c.pool.retry:
 		case <-s.ctx.Done():
 			return false
 		}
@@ -67,44 +67,44 @@ func (s *Server) enter(c *conn) bool {
 func (s *Server) crowded(p *pool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return p.held >= p.most/2
+	return p.active >= p.maxConns/2
 }
 
 // ensureCapacity reports whether there is room for c. If necessary, it first
 // ends another connection. The caller holds mu.
 func (s *Server) ensureCapacity(c *conn) bool {
-	most := c.in.most
+	limit := c.pool.maxConns
 	if s.isSuper(c) {
-		most += c.in.kept
+		limit += c.pool.reserved
 	}
-	if c.in.leaving >= mostLeaving {
+	if c.pool.closing >= maxClosing {
 		return false
 	}
-	return c.in.held < most || s.evict(s.longestSilent(c.in, func(*conn) bool { return true }))
+	return c.pool.active < limit || s.evict(s.longestSilent(c.pool, func(*conn) bool { return true }))
 }
 
-// claim counts c as a connection of its credential's user. If the user has too
+// assignUser counts c as a connection of its credential's user. If the user has too
 // many connections, claim ends the user's connection that was silent longest.
 // If all of the user's connections are busy, it refuses c.
-func (s *Server) claim(c *conn, id Identity) error {
+func (s *Server) assignUser(c *conn, id Identity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.source, c.known = source{user: true, uid: id.UID}, true
+	c.source, c.verified = source{user: true, uid: id.UID}, true
 	if s.Super(id.UID) {
 		return nil
 	}
 	n := 0
-	own := func(other *conn) bool { return other.known && other.source == c.source }
+	sameUser := func(other *conn) bool { return other.verified && other.source == c.source }
 	for other := range s.conns {
-		if other.in == c.in && !other.leaving && own(other) {
+		if other.pool == c.pool && !other.isEvicted && sameUser(other) {
 			n++
 		}
 	}
-	if n <= c.in.each || s.evict(s.longestSilent(c.in, func(other *conn) bool { return other != c && own(other) })) {
+	if n <= c.pool.maxPerUser || s.evict(s.longestSilent(c.pool, func(other *conn) bool { return other != c && sameUser(other) })) {
 		return nil
 	}
 	return errs.New(errs.TooMany, "too many concurrent requests of this user").
-		WithHint("at most %d are answered concurrently; wait for an answer before sending the next request", c.in.each)
+		WithHint("at most %d are answered concurrently; wait for an answer before sending the next request", c.pool.maxPerUser)
 }
 
 // longestSilent returns the connection of p to close first, or nil. It
@@ -112,10 +112,10 @@ func (s *Server) claim(c *conn, id Identity) error {
 // returns true. Connections of the source with the most connections come first,
 // so that a client that connects often loses its own connections. Connections
 // of a Super come last. The caller holds mu.
-func (s *Server) longestSilent(p *pool, fits func(*conn) bool) *conn {
+func (s *Server) longestSilent(p *pool, eligible func(*conn) bool) *conn {
 	count := map[source]int{}
 	for c := range s.conns {
-		if c.in == p && !c.leaving {
+		if c.pool == p && !c.isEvicted {
 			count[c.source]++
 		}
 	}
@@ -127,10 +127,10 @@ func (s *Server) longestSilent(p *pool, fits func(*conn) bool) *conn {
 		if x, y := count[a.source], count[b.source]; x != y {
 			return x > y
 		}
-		return a.since.Before(b.since)
+		return a.waitingSince.Before(b.waitingSince)
 	}
 	for c := range s.conns {
-		if c.in == p && !c.leaving && !c.busy && fits(c) && (first == nil || before(c, first)) {
+		if c.pool == p && !c.isEvicted && !c.busy && eligible(c) && (first == nil || before(c, first)) {
 			first = c
 		}
 	}
@@ -147,9 +147,9 @@ func (s *Server) evict(c *conn) bool {
 	if c == nil {
 		return false
 	}
-	c.leaving = true
-	c.in.held--
-	c.in.leaving++
+	c.isEvicted = true
+	c.pool.active--
+	c.pool.closing++
 	c.interrupt()
 	return true
 }
@@ -159,14 +159,14 @@ func (s *Server) release(c *conn) {
 	c.nc.Close()
 	s.mu.Lock()
 	delete(s.conns, c)
-	if c.leaving {
-		c.in.leaving--
+	if c.isEvicted {
+		c.pool.closing--
 	} else {
-		c.in.held--
+		c.pool.active--
 	}
 	s.mu.Unlock()
-	c.in.signal()
-	s.wait.Done()
+	c.pool.signal()
+	s.wg.Done()
 }
 
 // signal wakes a connection that waits for room.

@@ -16,23 +16,23 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// until waits until holds() returns true.
-func until(t testing.TB, what string, holds func() bool) {
+// eventually waits until holds() returns true.
+func eventually(t testing.TB, msg string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal(what)
+			t.Fatal(msg)
 		}
 	}
 }
 
-// held returns the number of f's connections that were not asked to end.
-func (f *fixture) held() int {
+// activeConns returns the number of f's connections that were not asked to end.
+func (f *fixture) activeConns() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0
 	for c := range f.conns {
-		if !c.leaving {
+		if !c.isEvicted {
 			n++
 		}
 	}
@@ -61,10 +61,10 @@ func TestSilentConnectionsGiveWay(t *testing.T) {
 			if _, err := f.ask(t, network, encode(t, codec.V2411, message.RequestPing, &token, message.Empty{})); err != nil {
 				t.Fatal(err)
 			}
-			if n := f.held(); n > 8 {
+			if n := f.activeConns(); n > 8 {
 				t.Errorf("%d connections of 8", n)
 			}
-			until(t, "silent connections stay", func() bool { return closed(silent[0]) && closed(silent[8]) && closed(silent[15]) })
+			eventually(t, "silent connections stay", func() bool { return closed(silent[0]) && closed(silent[8]) && closed(silent[15]) })
 		})
 	}
 }
@@ -98,8 +98,8 @@ func TestAnsweredConnectionsStay(t *testing.T) {
 	}
 }
 
-// stay opens a persistent connection.
-func (f *fixture) stay(t *testing.T, cred message.Credential) (net.Conn, message.PersistRC) {
+// openSession opens a persistent connection.
+func (f *fixture) openSession(t *testing.T, cred message.Credential) (net.Conn, message.PersistRC) {
 	t.Helper()
 	nc := f.dial(t, "tcp")
 	rc, err := persistent(t, nc, codec.V2411, opening(t, codec.V2411, cred, codec.V2411))
@@ -127,27 +127,27 @@ func jwt(token string) message.Credential {
 // own oldest session when another one would exceed the user's share or the
 // size of the pool.
 func TestSessionsOfOneUser(t *testing.T) {
-	for name, most := range map[string][2]int{"share": {100, 4}, "all": {7, 100}} {
+	for name, limits := range map[string][2]int{"share": {100, 4}, "all": {7, 100}} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, &Server{MaxConns: most[0], MaxPerUser: most[1], Super: func(uint32) bool { return false }, Verify: asUser,
+			f := start(t, &Server{MaxConns: limits[0], MaxPerUser: limits[1], Super: func(uint32) bool { return false }, Verify: asUser,
 				Persistent: map[message.Type]Handler{message.AccountingGetStats: func(context.Context, *Request) (message.Type, message.Body, error) {
 					return message.AccountingRC, &message.PersistRC{}, nil
 				}}})
-			other, _ := f.stay(t, jwt("uid 7"))
-			var own []net.Conn
+			other, _ := f.openSession(t, jwt("uid 7"))
+			var sessions []net.Conn
 			for range 12 {
-				nc, rc := f.stay(t, jwt("uid 1000"))
+				nc, rc := f.openSession(t, jwt("uid 1000"))
 				if rc.Code != 0 {
 					t.Fatalf("refused: %+v", rc)
 				}
-				own = append(own, nc)
+				sessions = append(sessions, nc)
 			}
-			until(t, "the oldest sessions stay", func() bool { return closed(own[0]) && closed(own[5]) })
+			eventually(t, "the oldest sessions stay", func() bool { return closed(sessions[0]) && closed(sessions[5]) })
 			b, err := message.EncodePersistent(codec.V2411, message.AccountingGetStats, message.Empty{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, nc := range []net.Conn{other, own[11], own[9]} {
+			for _, nc := range []net.Conn{other, sessions[11], sessions[9]} {
 				nc.SetDeadline(time.Now().Add(20 * time.Second))
 				if _, err := persistent(t, nc, codec.V2411, b); err != nil {
 					t.Error(err)
@@ -234,23 +234,23 @@ func TestLongestSilent(t *testing.T) {
 		list []conn
 		want int // -1 for none
 	}{
-		{"the one that was silent longest", []conn{{source: user(1), since: at(2)}, {source: user(2), since: at(1)}, {source: user(3), since: at(3)}}, 1},
-		{"one of the source with the most connections", []conn{{source: user(1), since: at(1)}, {source: user(2), since: at(2)}, {source: user(2), since: at(3)}}, 1},
-		{"not a busy one", []conn{{source: user(1), busy: true, since: at(1)}, {source: user(1), since: at(2)}}, 1},
-		{"busy ones count for their source", []conn{{source: user(1), busy: true}, {source: user(2), since: at(1)}, {source: user(1), since: at(2)}}, 2},
-		{"a Super's connections last", []conn{{source: user(0), since: at(1)}, {source: user(0), since: at(2)}, {source: user(2), since: at(3)}}, 2},
-		{"a Super's, if the others are busy", []conn{{source: user(0), since: at(2)}, {source: user(0), since: at(1)}, {source: user(2), busy: true}}, 1},
-		{"not one that is leaving", []conn{{source: user(1), since: at(1), leaving: true}, {source: user(2), since: at(2)}}, 1},
+		{"the one that was silent longest", []conn{{source: user(1), waitingSince: at(2)}, {source: user(2), waitingSince: at(1)}, {source: user(3), waitingSince: at(3)}}, 1},
+		{"one of the source with the most connections", []conn{{source: user(1), waitingSince: at(1)}, {source: user(2), waitingSince: at(2)}, {source: user(2), waitingSince: at(3)}}, 1},
+		{"not a busy one", []conn{{source: user(1), busy: true, waitingSince: at(1)}, {source: user(1), waitingSince: at(2)}}, 1},
+		{"busy ones count for their source", []conn{{source: user(1), busy: true}, {source: user(2), waitingSince: at(1)}, {source: user(1), waitingSince: at(2)}}, 2},
+		{"a Super's connections last", []conn{{source: user(0), waitingSince: at(1)}, {source: user(0), waitingSince: at(2)}, {source: user(2), waitingSince: at(3)}}, 2},
+		{"a Super's, if the others are busy", []conn{{source: user(0), waitingSince: at(2)}, {source: user(0), waitingSince: at(1)}, {source: user(2), busy: true}}, 1},
+		{"not one that is leaving", []conn{{source: user(1), waitingSince: at(1), isEvicted: true}, {source: user(2), waitingSince: at(2)}}, 1},
 		{"all are busy", []conn{{source: user(1), busy: true}, {source: user(2), busy: true}}, -1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &Server{Super: func(uid uint32) bool { return uid == 0 }, conns: map[*conn]struct{}{}}
 			p := &pool{}
 			for i := range tt.list {
-				tt.list[i].in = p
+				tt.list[i].pool = p
 				s.conns[&tt.list[i]] = struct{}{}
 			}
-			s.conns[&conn{in: &pool{}, source: user(1)}] = struct{}{} // belongs to another listener
+			s.conns[&conn{pool: &pool{}, source: user(1)}] = struct{}{} // belongs to another listener
 			got := s.longestSilent(p, func(*conn) bool { return true })
 			if tt.want < 0 && got != nil || tt.want >= 0 && got != &tt.list[tt.want] {
 				t.Errorf("%+v", got)
@@ -275,5 +275,5 @@ func TestOriginOfLocalClients(t *testing.T) {
 		t.Cleanup(func() { nc.Close() })
 	}
 	want := fmt.Sprintf(`source="uid %d"`, os.Geteuid())
-	until(t, "the log does not name the user", func() bool { return strings.Contains(f.log.String(), want) })
+	eventually(t, "the log does not name the user", func() bool { return strings.Contains(f.log.String(), want) })
 }

@@ -70,16 +70,16 @@ type Server struct {
 	WriteTimeout time.Duration // to send an answer
 	IdleTimeout  time.Duration // between requests of a persistent connection
 
-	bytes     budget
-	spooled   budget
-	talk      throttle
-	mu        sync.Mutex
-	closing   bool
-	listeners map[net.Listener]struct{}
-	conns     map[*conn]struct{}
-	wait      sync.WaitGroup
-	ctx       context.Context
-	stop      context.CancelFunc
+	requestBudget budget
+	spoolBudget   budget
+	logThrottle   throttle
+	mu            sync.Mutex
+	closing       bool
+	listeners     map[net.Listener]struct{}
+	conns         map[*conn]struct{}
+	wg            sync.WaitGroup
+	ctx           context.Context
+	stop          context.CancelFunc
 }
 
 // Default limits of Server.
@@ -97,9 +97,9 @@ const (
 	defaultIdleTimeout  = 10 * time.Minute
 )
 
-// reserve is the number of connections to a UNIX socket that are reserved for a
+// reservedConns is the number of connections to a UNIX socket that are reserved for a
 // Super.
-const reserve = 32
+const reservedConns = 32
 
 // MaxSmall is the maximum length in bytes of most requests.
 const MaxSmall = 64 << 10
@@ -134,10 +134,10 @@ func (s *Server) start() {
 		if s.Super == nil {
 			s.Super = func(uid uint32) bool { return uid == 0 || uid == uint32(os.Geteuid()) }
 		}
-		s.bytes = budget{most: cmp.Or(s.MaxBytes, defaultMaxBytes), each: cmp.Or(s.MaxUserBytes, defaultMaxUserBytes),
-			super: s.Super, held: map[uint32]int{}, what: "large requests"}
-		s.spooled = budget{most: cmp.Or(s.MaxSpool, defaultMaxSpool), each: cmp.Or(s.MaxUserSpool, defaultMaxUserSpool),
-			super: s.Super, held: map[uint32]int{}, what: "unread long answers"}
+		s.requestBudget = budget{maxTotal: cmp.Or(s.MaxBytes, defaultMaxBytes), maxPerUser: cmp.Or(s.MaxUserBytes, defaultMaxUserBytes),
+			super: s.Super, perUser: map[uint32]int{}, resource: "large requests"}
+		s.spoolBudget = budget{maxTotal: cmp.Or(s.MaxSpool, defaultMaxSpool), maxPerUser: cmp.Or(s.MaxUserSpool, defaultMaxUserSpool),
+			super: s.Super, perUser: map[uint32]int{}, resource: "unread long answers"}
 	}
 }
 
@@ -155,10 +155,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		c.interrupt()
 	}
 	s.mu.Unlock()
-	s.talk.flush()
+	s.logThrottle.flush()
 
 	done := make(chan struct{})
-	go func() { s.wait.Wait(); close(done) }()
+	go func() { s.wg.Wait(); close(done) }()
 	select {
 	case <-done:
 		s.stop()

@@ -174,12 +174,12 @@ func code(t testing.TB, f message.Frame) uint32 {
 // whoami answers with the identity of the request's user.
 func whoami(_ context.Context, r *Request) (message.Type, message.Body, error) {
 	return message.ResponseAuthToken, &message.TokenResponse{Token: fmt.Sprintf("%d/%d %s by %s kernel=%t",
-		r.Identity.UID, r.Identity.GID, r.Identity.Name, r.Identity.By, r.Identity.Kernel)}, nil
+		r.Identity.UID, r.Identity.GID, r.Identity.Name, r.Identity.TokenUser, r.Identity.FromKernel)}, nil
 }
 
 func TestAuthentication(t *testing.T) {
 	f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}})
-	me := fmt.Sprintf("%d/%d  by  kernel=true", os.Getuid(), os.Getgid())
+	self := fmt.Sprintf("%d/%d  by  kernel=true", os.Getuid(), os.Getgid())
 	jwt := func(token, actAs string) *message.Credential {
 		return &message.Credential{Plugin: message.PluginJWT, Token: token, ActAs: actAs}
 	}
@@ -189,7 +189,7 @@ func TestAuthentication(t *testing.T) {
 		cred    *message.Credential
 		want    string // "" if the request is refused
 	}{
-		{name: "auth/cred on a UNIX socket", network: "unix", cred: &kernel, want: me},
+		{name: "auth/cred on a UNIX socket", network: "unix", cred: &kernel, want: self},
 		{name: "auth/cred on TCP", network: "tcp", cred: &kernel},
 		{name: "token on TCP", network: "tcp", cred: &token, want: "100/101 ann by  kernel=false"},
 		{name: "token on a UNIX socket is the token's user", network: "unix", cred: &token, want: "100/101 ann by  kernel=false"},
@@ -221,11 +221,11 @@ func TestAuthentication(t *testing.T) {
 					}
 					return
 				}
-				var who message.TokenResponse
-				if err := answer.Decode(&who); err != nil {
+				var resp message.TokenResponse
+				if err := answer.Decode(&resp); err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(tt.want, who.Token); diff != "" {
+				if diff := cmp.Diff(tt.want, resp.Token); diff != "" {
 					t.Errorf("identity (-want +got):\n%s", diff)
 				}
 			})
@@ -529,8 +529,8 @@ func TestLargeRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const told = "the request has 100009 bytes; at most 65536 are accepted"
-		if rc, err := persistent(t, nc, codec.V2411, b); err != nil || rc.Code != fault.TooLarge || rc.Comment != told {
+		const tooLarge = "the request has 100009 bytes; at most 65536 are accepted"
+		if rc, err := persistent(t, nc, codec.V2411, b); err != nil || rc.Code != fault.TooLarge || rc.Comment != tooLarge {
 			t.Errorf("%+v, %v", rc, err)
 		}
 	})

@@ -29,9 +29,9 @@ func (s source) String() string {
 	return "others"
 }
 
-// place returns the source of c that is known without asking the kernel: the
+// addrSource returns the source of c that is known without asking the kernel: the
 // user on a UNIX socket, otherwise the address.
-func (c *conn) place() source {
+func (c *conn) addrSource() source {
 	if c.local {
 		return source{user: true, uid: c.peer.UID}
 	}
@@ -49,16 +49,16 @@ func (c *conn) place() source {
 // called only for connections that are logged, and in a crowded pool. It is not
 // safe for concurrent use.
 func (c *conn) origin() source {
-	if c.asked {
-		return c.from
+	if c.hasOrigin {
+		return c.cachedOrigin
 	}
-	c.asked, c.from = true, c.place()
+	c.hasOrigin, c.cachedOrigin = true, c.addrSource()
 	if !c.local {
 		if uid, err := sockdiag.ClientUID(addrPort(c.nc.LocalAddr()), addrPort(c.nc.RemoteAddr())); err == nil {
-			c.from = source{user: true, uid: uid}
+			c.cachedOrigin = source{user: true, uid: uid}
 		}
 	}
-	return c.from
+	return c.cachedOrigin
 }
 
 func addrPort(a net.Addr) netip.AddrPort {
@@ -66,6 +66,6 @@ func addrPort(a net.Addr) netip.AddrPort {
 	if !ok {
 		return netip.AddrPort{}
 	}
-	at := tcp.AddrPort()
-	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+	ap := tcp.AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }

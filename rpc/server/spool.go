@@ -26,12 +26,12 @@ const socketBuffer = 256 << 10
 
 // spool is an encoded answer that waits to be sent.
 type spool struct {
-	server *Server
-	uid    uint32
-	head   []byte   // the whole answer as long as file is nil
-	file   *os.File // unnamed
-	size   int
-	taken  int // bytes that were taken from the budget
+	server   *Server
+	uid      uint32
+	head     []byte   // the whole answer as long as file is nil
+	file     *os.File // unnamed
+	size     int
+	reserved int // bytes that were taken from the budget
 }
 
 // Spool encodes body, the answer of type t to r. It needs little memory,
@@ -96,7 +96,7 @@ func (s *spool) open() error {
 	}
 	// Take a quarter of the user's limit in advance. So a user who does not
 	// read their answers is refused before another long answer is encoded.
-	if err := s.grow(s.server.spooled.each / 4); err != nil {
+	if err := s.grow(s.server.spoolBudget.maxPerUser / 4); err != nil {
 		return err
 	}
 	head := s.head
@@ -106,7 +106,7 @@ func (s *spool) open() error {
 }
 
 func (s *spool) append(p []byte) (int, error) {
-	if s.size > s.taken {
+	if s.size > s.reserved {
 		if err := s.grow(len(p)); err != nil {
 			return 0, err
 		}
@@ -117,18 +117,18 @@ func (s *spool) append(p []byte) (int, error) {
 
 // grow takes n bytes from the budget.
 func (s *spool) grow(n int) error {
-	_, err := s.server.spooled.take(s.uid, n)
+	_, err := s.server.spoolBudget.reserve(s.uid, n)
 	if err == nil {
-		s.taken += n
+		s.reserved += n
 	}
 	return err
 }
 
 // shrink returns all but n bytes to the budget.
 func (s *spool) shrink(n int) {
-	if s.taken > n {
-		s.server.spooled.release(s.uid, s.taken-n)
-		s.taken = n
+	if s.reserved > n {
+		s.server.spoolBudget.release(s.uid, s.reserved-n)
+		s.reserved = n
 	}
 }
 

@@ -43,11 +43,11 @@ func ask(t *testing.T, f *fixture, cred message.Credential, n uint32) net.Conn {
 	if rc, err := persistent(t, nc, codec.V2411, opening(t, codec.V2411, cred, codec.V2411)); err != nil || rc.Code != 0 {
 		t.Fatal(rc, err)
 	}
-	again(t, nc, n)
+	requestJobs(t, nc, n)
 	return nc
 }
 
-func again(t *testing.T, nc net.Conn, n uint32) {
+func requestJobs(t *testing.T, nc net.Conn, n uint32) {
 	t.Helper()
 	b, err := message.EncodePersistent(codec.V2411, message.AccountingGetJobs,
 		&message.GetAccountingJobs{AccountingJobFilter: model.AccountingJobFilter{CPUsMin: n}})
@@ -59,9 +59,9 @@ func again(t *testing.T, nc net.Conn, n uint32) {
 	}
 }
 
-// answered reads an answer in a session. It returns the number of jobs in the
+// readJobs reads an answer in a session. It returns the number of jobs in the
 // answer, or the error number.
-func answered(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
+func readJobs(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	t.Helper()
 	b, err := wire.Read(nc, 1<<30)
 	if err != nil {
@@ -89,18 +89,18 @@ func TestSpooledAnswers(t *testing.T) {
 	nc := ask(t, f, token, 0)
 	for i, n := range []uint32{0, 1, 20, 0, 3} {
 		if i > 0 {
-			again(t, nc, n)
+			requestJobs(t, nc, n)
 		}
-		if got, refusal := answered(t, nc); got != int(n) || refusal != 0 {
+		if got, refusal := readJobs(t, nc); got != int(n) || refusal != 0 {
 			t.Errorf("%d jobs, refusal %d; want %d jobs", got, refusal, n)
 		}
 	}
-	again(t, nc, 95)
-	if _, refusal := answered(t, nc); refusal != fault.Internal {
+	requestJobs(t, nc, 95)
+	if _, refusal := readJobs(t, nc); refusal != fault.Internal {
 		t.Errorf("a list that fails in the middle: refusal %d", refusal)
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("%v is left, %v", left, err)
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("%v is left, %v", files, err)
 	}
 }
 
@@ -113,21 +113,21 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := ask(t, f, token, 80)
-	if _, refusal := answered(t, second); refusal != fault.Backoff {
+	if _, refusal := readJobs(t, second); refusal != fault.Backoff {
 		t.Errorf("the second long answer: refusal %d", refusal)
 	}
 	bob := token
 	bob.ActAs = "bob"
-	if got, refusal := answered(t, ask(t, f, bob, 80)); got != 80 {
+	if got, refusal := readJobs(t, ask(t, f, bob, 80)); got != 80 {
 		t.Errorf("another user: %d jobs, refusal %d", got, refusal)
 	}
-	if got, refusal := answered(t, ask(t, f, token, 0)); refusal != 0 {
+	if got, refusal := readJobs(t, ask(t, f, token, 0)); refusal != 0 {
 		t.Errorf("a short answer: %d jobs, refusal %d", got, refusal)
 	}
 	unread.Close()
 	for {
-		again(t, second, 80)
-		if got, refusal := answered(t, second); got == 80 {
+		requestJobs(t, second, 80)
+		if got, refusal := readJobs(t, second); got == 80 {
 			return
 		} else if refusal != fault.Backoff {
 			t.Fatalf("after the first was closed: %d jobs, refusal %d", got, refusal)
@@ -160,9 +160,9 @@ func request(t *testing.T, f *fixture, v codec.Version, cred message.Credential,
 	return nc
 }
 
-// listed reads the answer to the only request on nc. It returns the number of
+// readJobList reads the answer to the only request on nc. It returns the number of
 // jobs in the answer, or the error number.
-func listed(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
+func readJobList(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	t.Helper()
 	b, err := wire.Read(nc, 1<<30)
 	if err != nil {
@@ -189,13 +189,13 @@ func TestSpooledAnswersOfTheController(t *testing.T) {
 	f := start(t, &Server{SpoolDir: dir, Handlers: map[message.Type]Handler{message.RequestJobInfo: controllerLists}})
 	for _, v := range []codec.Version{codec.V2205, codec.V2302, codec.Newest} {
 		for _, n := range []int{0, 1, 20} {
-			if got, refusal := listed(t, request(t, f, v, token, n)); got != n || refusal != 0 {
+			if got, refusal := readJobList(t, request(t, f, v, token, n)); got != n || refusal != 0 {
 				t.Errorf("protocol %d: %d jobs, refusal %d; want %d jobs", v, got, refusal, n)
 			}
 		}
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("%v is left, %v", left, err)
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("%v is left, %v", files, err)
 	}
 }
 
@@ -209,18 +209,18 @@ func TestUnreadAnswersOfTheControllerAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		if got, refusal := listed(t, request(t, f, codec.V2411, token, 80)); refusal != fault.Backoff {
+		if got, refusal := readJobList(t, request(t, f, codec.V2411, token, 80)); refusal != fault.Backoff {
 			t.Errorf("another long answer: %d jobs, refusal %d", got, refusal)
 		}
 	}
 	bob := token
 	bob.ActAs = "bob"
-	if got, refusal := listed(t, request(t, f, codec.V2411, bob, 80)); got != 80 {
+	if got, refusal := readJobList(t, request(t, f, codec.V2411, bob, 80)); got != 80 {
 		t.Errorf("another user: %d jobs, refusal %d", got, refusal)
 	}
 	unread.Close()
 	for {
-		if got, refusal := listed(t, request(t, f, codec.V2411, token, 80)); got == 80 {
+		if got, refusal := readJobList(t, request(t, f, codec.V2411, token, 80)); got == 80 {
 			return
 		} else if refusal != fault.Backoff {
 			t.Fatalf("after the first was closed: %d jobs, refusal %d", got, refusal)

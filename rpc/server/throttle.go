@@ -9,11 +9,11 @@ import (
 
 // Limits on the log lines about clients, which could otherwise fill the disk.
 // Each source has a limit of its own, so that many lines about one source do
-// not hide another. Sources beyond mostThrottled share one limit.
+// not hide another. Sources beyond maxThrottled share one limit.
 const (
 	throttleLines  = 20
 	throttlePeriod = time.Minute
-	mostThrottled  = 256
+	maxThrottled   = 256
 )
 
 // throttle counts the log lines about each source, for throttlePeriod after the
@@ -24,76 +24,76 @@ type throttle struct {
 }
 
 type lines struct {
-	written, left int
-	over          *time.Timer
-	report        func(left int)
+	written, omitted int
+	timer            *time.Timer
+	report           func(omitted int)
 }
 
-// pass reports whether another line may be written about a source. If not, it
+// allow reports whether another line may be written about a source. If not, it
 // counts the line. At the end of the period, report is called with the source
 // and the number of lines that were not written.
-func (t *throttle) pass(from source, report func(source, int)) bool {
+func (t *throttle) allow(src source, report func(source, int)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l, ok := t.sources[from]
-	if !ok && len(t.sources) >= mostThrottled {
-		from = source{}
-		l, ok = t.sources[from]
+	l, ok := t.sources[src]
+	if !ok && len(t.sources) >= maxThrottled {
+		src = source{}
+		l, ok = t.sources[src]
 	}
 	if !ok {
-		l = &lines{report: func(left int) { report(from, left) }}
-		l.over = time.AfterFunc(throttlePeriod, func() { t.end(from, l) })
+		l = &lines{report: func(omitted int) { report(src, omitted) }}
+		l.timer = time.AfterFunc(throttlePeriod, func() { t.expire(src, l) })
 		if t.sources == nil {
 			t.sources = map[source]*lines{}
 		}
-		t.sources[from] = l
+		t.sources[src] = l
 	}
 	if l.written >= throttleLines {
-		l.left++
+		l.omitted++
 		return false
 	}
 	l.written++
 	return true
 }
 
-// end removes a source. If lines about it were omitted, end reports their
+// expire removes a source. If lines about it were omitted, end reports their
 // number.
-func (t *throttle) end(from source, l *lines) {
+func (t *throttle) expire(src source, l *lines) {
 	t.mu.Lock()
-	if t.sources[from] == l {
-		delete(t.sources, from)
+	if t.sources[src] == l {
+		delete(t.sources, src)
 	}
-	left := l.left
-	l.left = 0
+	omitted := l.omitted
+	l.omitted = 0
 	t.mu.Unlock()
-	if left > 0 {
-		l.report(left)
+	if omitted > 0 {
+		l.report(omitted)
 	}
 }
 
 // flush ends the periods of all sources.
 func (t *throttle) flush() {
 	t.mu.Lock()
-	all := t.sources
+	sources := t.sources
 	t.sources = nil
 	t.mu.Unlock()
-	for from, l := range all {
-		l.over.Stop()
-		t.end(from, l)
+	for src, l := range sources {
+		l.timer.Stop()
+		t.expire(src, l)
 	}
 }
 
-// say logs an action of c's client, within the limits.
-func (c *conn) say(level slog.Level, message string, args ...any) {
+// logLimited logs an action of c's client, within the limits.
+func (c *conn) logLimited(level slog.Level, message string, args ...any) {
 	s := c.server
-	if !s.log().Enabled(context.Background(), level) || !s.talk.pass(c.origin(), s.leftOut) {
+	if !s.log().Enabled(context.Background(), level) || !s.logThrottle.allow(c.origin(), s.logOmitted) {
 		return
 	}
 	args = append([]any{"peer", c.peerName(), "source", c.origin().String()}, args...)
 	s.log().Log(context.Background(), level, message, args...)
 }
 
-// leftOut logs how many lines about a source were omitted.
-func (s *Server) leftOut(from source, n int) {
-	s.log().Warn("log lines left out", "lines", n, "period", throttlePeriod, "source", from.String())
+// logOmitted logs how many lines about a source were omitted.
+func (s *Server) logOmitted(src source, n int) {
+	s.log().Warn("log lines left out", "lines", n, "period", throttlePeriod, "source", src.String())
 }

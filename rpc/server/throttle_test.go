@@ -12,10 +12,10 @@ import (
 
 func user(uid uint32) source { return source{user: true, uid: uid} }
 
-// talker returns a connection from a source to a server that logs to the
+// connFrom returns a connection from a source to a server that logs to the
 // buffer.
-func talker(s *Server, from source) *conn {
-	return &conn{server: s, local: true, asked: true, from: from}
+func connFrom(s *Server, src source) *conn {
+	return &conn{server: s, local: true, hasOrigin: true, cachedOrigin: src}
 }
 
 // TestLogIsThrottledPerSource checks that log lines about one source are
@@ -25,12 +25,12 @@ func TestLogIsThrottledPerSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
 		s := &Server{Log: slog.New(slog.NewTextHandler(&log, nil))}
-		flood, guesser := talker(s, user(1000)), talker(s, source{addr: netip.MustParseAddr("192.0.2.7")})
+		flood, guesser := connFrom(s, user(1000)), connFrom(s, source{addr: netip.MustParseAddr("192.0.2.7")})
 		for i := range 5000 {
-			flood.say(slog.LevelInfo, "credential refused")
-			flood.say(slog.LevelDebug, "not shown and not counted")
+			flood.logLimited(slog.LevelInfo, "credential refused")
+			flood.logLimited(slog.LevelDebug, "not shown and not counted")
 			if i == 4000 {
-				guesser.say(slog.LevelInfo, "credential refused")
+				guesser.logLimited(slog.LevelInfo, "credential refused")
 			}
 		}
 		if n := strings.Count(log.String(), `source="uid 1000"`); n != throttleLines {
@@ -48,7 +48,7 @@ func TestLogIsThrottledPerSource(t *testing.T) {
 			t.Error("more was left out than that")
 		}
 		before := len(log.String())
-		flood.say(slog.LevelInfo, "credential refused")
+		flood.logLimited(slog.LevelInfo, "credential refused")
 		if len(log.String()) == before {
 			t.Error("nothing is logged in the next period")
 		}
@@ -61,21 +61,21 @@ func TestLogOfManySources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
 		s := &Server{Log: slog.New(slog.NewTextHandler(&log, nil))}
-		const sources = 10 * mostThrottled
+		const sources = 10 * maxThrottled
 		for uid := range uint32(sources) {
-			talker(s, user(uid)).say(slog.LevelInfo, "credential refused")
+			connFrom(s, user(uid)).logLimited(slog.LevelInfo, "credential refused")
 		}
-		if n := len(s.talk.sources); n > mostThrottled+1 {
+		if n := len(s.logThrottle.sources); n > maxThrottled+1 {
 			t.Errorf("%d sources are remembered", n)
 		}
-		if n := strings.Count(log.String(), "\n"); n != mostThrottled+throttleLines {
+		if n := strings.Count(log.String(), "\n"); n != maxThrottled+throttleLines {
 			t.Errorf("%d lines", n)
 		}
-		s.talk.flush()
-		if want := fmt.Sprintf("lines=%d period=1m0s source=others", sources-mostThrottled-throttleLines); !strings.Contains(log.String(), want) {
+		s.logThrottle.flush()
+		if want := fmt.Sprintf("lines=%d period=1m0s source=others", sources-maxThrottled-throttleLines); !strings.Contains(log.String(), want) {
 			t.Errorf("no line with %s", want)
 		}
-		if len(s.talk.sources) != 0 {
+		if len(s.logThrottle.sources) != 0 {
 			t.Error("sources are left")
 		}
 	})

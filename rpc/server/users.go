@@ -10,26 +10,26 @@ import (
 // requests in memory, or answers on disk. Bytes are counted before they are
 // stored.
 type budget struct {
-	most, each int
-	super      func(uid uint32) bool
-	what       string // kind of bytes, for the error
+	maxTotal, maxPerUser int
+	super                func(uid uint32) bool
+	resource             string // kind of bytes, for the error
 
-	mu    sync.Mutex
-	total int
-	held  map[uint32]int
+	mu      sync.Mutex
+	total   int
+	perUser map[uint32]int
 }
 
-// take counts n bytes for uid. The caller must call give to stop counting them.
-func (b *budget) take(uid uint32, n int) (give func(), err error) {
+// reserve counts n bytes for uid. The caller must call give to stop counting them.
+func (b *budget) reserve(uid uint32, n int) (release func(), err error) {
 	if b.super(uid) {
 		return func() {}, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.held[uid]+n > b.each || b.total+n > b.most {
-		return nil, errs.New(errs.TooMany, "too many concurrent %s", b.what)
+	if b.perUser[uid]+n > b.maxPerUser || b.total+n > b.maxTotal {
+		return nil, errs.New(errs.TooMany, "too many concurrent %s", b.resource)
 	}
-	b.held[uid] += n
+	b.perUser[uid] += n
 	b.total += n
 	return func() { b.release(uid, n) }, nil
 }
@@ -42,7 +42,7 @@ func (b *budget) release(uid uint32, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.total -= n
-	if b.held[uid] -= n; b.held[uid] == 0 {
-		delete(b.held, uid)
+	if b.perUser[uid] -= n; b.perUser[uid] == 0 {
+		delete(b.perUser, uid)
 	}
 }

@@ -18,11 +18,11 @@ const PieceSize = 64 << 10
 // does not know this memory, so the caller must call Drop, or call Next until
 // it returns io.EOF.
 type Pieces struct {
-	// Gone is called for each piece that is freed, with its length.
-	Gone func(n int)
+	// OnFree is called for each piece that is freed, with its length.
+	OnFree func(n int)
 
-	list [][]byte
-	last []byte // result of the last Next
+	list    [][]byte
+	current []byte // result of the last Next
 }
 
 // Collect reads n bytes from r. After an error it frees what it has read.
@@ -52,9 +52,9 @@ func (p *Pieces) Next() ([]byte, error) {
 	if len(p.list) == 0 {
 		return nil, io.EOF
 	}
-	p.last, p.list[0] = p.list[0], nil
+	p.current, p.list[0] = p.list[0], nil
 	p.list = p.list[1:]
-	return p.last, nil
+	return p.current, nil
 }
 
 // Drop frees the remaining pieces.
@@ -65,12 +65,12 @@ func (p *Pieces) Drop() {
 }
 
 func (p *Pieces) free() {
-	if p.last == nil {
+	if p.current == nil {
 		return
 	}
-	n := len(p.last)
-	_ = unix.Munmap(p.last[:PieceSize]) // the whole piece, as it was allocated; this can't fail
-	if p.last = nil; p.Gone != nil {
-		p.Gone(n)
+	n := len(p.current)
+	_ = unix.Munmap(p.current[:PieceSize]) // the whole piece, as it was allocated; this can't fail
+	if p.current = nil; p.OnFree != nil {
+		p.OnFree(n)
 	}
 }

@@ -16,11 +16,11 @@ func TestPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []byte
-		left, most := n, 0
-		p.Gone = func(m int) { left -= m }
+		unfreed, peak := n, 0
+		p.OnFree = func(m int) { unfreed -= m }
 		for {
-			if most = max(most, len(got)-(n-left)); most > PieceSize {
-				t.Fatalf("%d bytes were handed out and not given back", most)
+			if peak = max(peak, len(got)-(n-unfreed)); peak > PieceSize {
+				t.Fatalf("%d bytes were handed out and not given back", peak)
 			}
 			piece, err := p.Next()
 			if err == io.EOF {
@@ -28,8 +28,8 @@ func TestPieces(t *testing.T) {
 			}
 			got = append(got, piece...)
 		}
-		if !bytes.Equal(want, got) || left != 0 {
-			t.Errorf("%d bytes: %d came, %d were not given back", n, len(got), left)
+		if !bytes.Equal(want, got) || unfreed != 0 {
+			t.Errorf("%d bytes: %d came, %d were not given back", n, len(got), unfreed)
 		}
 	}
 }
@@ -40,27 +40,27 @@ func TestDroppedPieces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone := 0
-	p.Gone = func(n int) { gone += n }
-	if _, err := p.Next(); err != nil || gone != 0 {
-		t.Fatal(err, gone)
+	freed := 0
+	p.OnFree = func(n int) { freed += n }
+	if _, err := p.Next(); err != nil || freed != 0 {
+		t.Fatal(err, freed)
 	}
 	p.Drop()
 	p.Drop()
-	if _, err := p.Next(); err != io.EOF || gone != 3*PieceSize {
-		t.Errorf("%v, %d bytes given back", err, gone)
+	if _, err := p.Next(); err != io.EOF || freed != 3*PieceSize {
+		t.Errorf("%v, %d bytes given back", err, freed)
 	}
 }
 
 // TestPiecesThatDoNotCome checks that a false length allocates only memory for
 // the bytes that arrive.
 func TestPiecesThatDoNotCome(t *testing.T) {
-	come := bytes.NewReader(make([]byte, 3*PieceSize))
+	r := bytes.NewReader(make([]byte, 3*PieceSize))
 	allocated := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			come.Seek(0, io.SeekStart)
-			if _, err := Collect(come, 1<<30); !errors.Is(err, io.ErrUnexpectedEOF) {
+			r.Seek(0, io.SeekStart)
+			if _, err := Collect(r, 1<<30); !errors.Is(err, io.ErrUnexpectedEOF) {
 				b.Fatal(err)
 			}
 		}

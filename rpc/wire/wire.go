@@ -15,9 +15,9 @@ import (
 
 // Errors that are detected before the content of a message is decoded.
 var (
-	// ErrNone is returned when the peer closed the connection without sending
+	// ErrNoMessage is returned when the peer closed the connection without sending
 	// anything. It wraps io.EOF.
-	ErrNone = fmt.Errorf("connection closed without a message: %w", io.EOF)
+	ErrNoMessage = fmt.Errorf("connection closed without a message: %w", io.EOF)
 	// ErrHTTP is returned when the peer answers in HTTP, as Slurm from 25.11 on
 	// does to messages that it does not understand.
 	ErrHTTP = errors.New("answer is HTTP text, not a message")
@@ -34,7 +34,7 @@ func Length(r io.Reader, limit int) (int, error) {
 	var b [4]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
 		if err == io.EOF {
-			return 0, ErrNone
+			return 0, ErrNoMessage
 		}
 		return 0, fmt.Errorf("read message length: %w", err)
 	}

@@ -26,7 +26,7 @@ func TestRead(t *testing.T) {
 		{name: "just at the limit", input: "\x00\x00\x00\x03abc", limit: 3, want: "abc"},
 		{name: "over the limit", input: "\x00\x00\x00\x04abcd", limit: 3, err: ErrLength},
 		{name: "all ones", input: "\xff\xff\xff\xffabcd", limit: 1 << 30, err: ErrLength},
-		{name: "nothing", input: "", limit: 10, err: ErrNone},
+		{name: "nothing", input: "", limit: 10, err: ErrNoMessage},
 		{name: "nothing is also the end", input: "", limit: 10, err: io.EOF},
 		{name: "half a length", input: "\x00\x00", limit: 10, err: io.ErrUnexpectedEOF},
 		{name: "ends early", input: "\x00\x00\x00\x04ab", limit: 10, want: "ab", err: io.ErrUnexpectedEOF},

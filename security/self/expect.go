@@ -42,7 +42,7 @@ func ExpectedAttributes(a *ipc.Attributes, files, tasks uint64) Attributes {
 		"descriptors":     "0 1 2 3",
 	}
 	for _, n := range a.Namespaces {
-		if p["ns_"+n.Type] = n.ID; n.Other {
+		if p["ns_"+n.Type] = n.ID; n.MustDiffer {
 			p["ns_"+n.Type] = otherThan + n.ID
 		}
 	}
@@ -55,7 +55,7 @@ func ExpectedAttributes(a *ipc.Attributes, files, tasks uint64) Attributes {
 func groups(a *ipc.Attributes) string {
 	list := slices.Sorted(slices.Values(a.Groups))
 	for i, gid := range list {
-		if a.Foreign && gid != a.GID {
+		if a.OwnUserns && gid != a.GID {
 			list[i] = become.Overflow
 		}
 	}
