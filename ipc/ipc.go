@@ -32,7 +32,7 @@ const NamespaceInitMode = "namespace-init"
 // version. The process checks it before anything that may differ between
 // builds. So a process of another build can report why it exits. Versions are
 // equal or different; they have no order.
-const tableVersion = 0x1e11f5ff
+const tableVersion = 0xcfe032f8
 
 // WorkerFD is the descriptor of a worker's channel to the parent.
 const WorkerFD = 3

@@ -62,7 +62,7 @@ const (
 
 // String returns the phase's name in logs and docs.
 func (p Phase) String() string {
-	return Word(p, "new", "told", "proving", "planned", "serving", "draining", "over")
+	return Word(p, "new", "configured", "proving", "planned", "serving", "draining", "closed")
 }
 
 // Word returns the word at index v.

@@ -81,7 +81,7 @@ func TestPermit(t *testing.T) {
 		{"wrong way", ipc.KindOf(new(work.Done)), ipc.Parent, ipc.Worker, ipc.Serving, 8, 0, "may not be sent by a parent"},
 		{"too early", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Proving, 8, 0, "not permitted while proving"},
 		{"twice", ipc.KindOf(new(ipc.Ready)), ipc.Worker, ipc.Parent, ipc.Serving, 0, 0, "not permitted while serving"},
-		{"after the end", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Closed, 8, 0, "not permitted while over"},
+		{"after the end", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Closed, 8, 0, "not permitted while closed"},
 		{"too short", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 7, 0, "has 7 bytes, not 8"},
 		{"too long", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 9, 0, "has 9 bytes, not 8"},
 		{"descriptor missing", ipc.KindOf(new(ipc.Connection)), ipc.Parent, ipc.Worker, ipc.Serving, 31, 0, "came with 0 descriptors, not 1"},
@@ -150,7 +150,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 					switch n.Sel.Name {
 					case "Receive":
 						receives++
-					case "Unheard":
+					case "Unhandled":
 						unhandled++
 					}
 				case *ast.CaseClause:
@@ -168,7 +168,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 				return true
 			})
 			if receives > unhandled {
-				t.Errorf("%s has %d calls of Receive and %d of ipc.Unheard", name, receives, unhandled)
+				t.Errorf("%s has %d calls of Receive and %d of ipc.Unhandled", name, receives, unhandled)
 			}
 		}
 	}

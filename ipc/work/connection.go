@@ -29,7 +29,7 @@ const (
 )
 
 // String returns the stage's name in logs.
-func (s Stage) String() string { return ipc.Word(s, "", "waiting", "answering", "resting") }
+func (s Stage) String() string { return ipc.Word(s, "", "waiting", "answering", "idle") }
 
 // Progress reports the stage of the connection with the number ID. A worker may
 // report late, and need not report stages that last only a moment. A connection
