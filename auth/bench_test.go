@@ -56,17 +56,17 @@ func BenchmarkInspect(b *testing.B) {
 	}
 }
 
-// BenchmarkGenuineRemembered measures Genuine for a token that a daemon has
-// just accepted, while the memory of accepted tokens is full.
-func BenchmarkGenuineRemembered(b *testing.B) {
-	j := Judge{Now: clock}
+// BenchmarkAuthenticateRemembered measures Authenticate for a token that a
+// daemon has just accepted, while the memory of accepted tokens is full.
+func BenchmarkAuthenticateRemembered(b *testing.B) {
+	a := Authenticator{Now: clock}
 	for i := range maxRemembered - 1 {
-		j.accepted.add(acceptance{controller, hashOf(fmt.Sprint(i)), ""}, now.Add(time.Hour), now, 0)
+		a.accepted.add(acceptance{controller, hashOf(fmt.Sprint(i)), ""}, now.Add(time.Hour), now, 0)
 	}
 	c, calls := credentialOf(b, sign(goodHeader, goodClaims), "bob"), 0
 	ask := func(context.Context) error { calls++; return nil }
 	for b.Loop() {
-		if err := j.Authenticate(context.Background(), c, controller, ask); err != nil {
+		if err := a.Authenticate(context.Background(), c, controller, ask); err != nil {
 			b.Fatal(err)
 		}
 	}

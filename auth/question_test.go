@@ -13,11 +13,11 @@ import (
 
 // together starts n concurrent requests that ask about c. The first request
 // calls ask when all others are waiting.
-func together(t *testing.T, j *Judge, n int, c Credential, ask func(context.Context) error) (answers []error) {
+func together(t *testing.T, a *Authenticator, n int, c Credential, ask func(context.Context) error) (answers []error) {
 	t.Helper()
 	answers = make([]error, n)
 	for i := range n {
-		go func() { answers[i] = j.Authenticate(context.Background(), c, controller, ask) }()
+		go func() { answers[i] = a.Authenticate(context.Background(), c, controller, ask) }()
 	}
 	synctest.Wait()
 	return answers
@@ -35,17 +35,17 @@ func TestOneQuestion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				j, answer := &Judge{Now: clock}, make(chan struct{})
+				a, answer := &Authenticator{Now: clock}, make(chan struct{})
 				var calls atomic.Int64
 				ask := func(context.Context) error { calls.Add(1); <-answer; return result }
-				answers := together(t, j, 100, alice, ask)
+				answers := together(t, a, 100, alice, ask)
 				if n := calls.Load(); n != 1 {
 					t.Errorf("asked %d times", n)
 				}
 				for _, other := range []Credential{credentialOf(t, token, "bob"), credentialOf(t, sign(`{"alg":"HS256"}`, goodClaims), "")} {
-					go j.Authenticate(context.Background(), other, controller, ask)
+					go a.Authenticate(context.Background(), other, controller, ask)
 				}
-				go j.Authenticate(context.Background(), alice, accounting, ask)
+				go a.Authenticate(context.Background(), alice, accounting, ask)
 				synctest.Wait()
 				if n := calls.Load(); n != 4 {
 					t.Errorf("with others: asked %d times", n)
@@ -57,8 +57,8 @@ func TestOneQuestion(t *testing.T) {
 						t.Errorf("%d: %v", i, err)
 					}
 				}
-				if len(j.questions.pending) > 0 {
-					t.Errorf("%d questions are left", len(j.questions.pending))
+				if len(a.questions.pending) > 0 {
+					t.Errorf("%d questions are left", len(a.questions.pending))
 				}
 			})
 		})
@@ -71,7 +71,7 @@ func TestOneQuestion(t *testing.T) {
 func TestAnotherAsks(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	synctest.Test(t, func(t *testing.T) {
-		j, answer := &Judge{Now: clock}, make(chan struct{})
+		a, answer := &Authenticator{Now: clock}, make(chan struct{})
 		var calls atomic.Int64
 		ask := func(ctx context.Context) error {
 			calls.Add(1)
@@ -84,12 +84,12 @@ func TestAnotherAsks(t *testing.T) {
 		}
 		firstCtx, cancelFirst := context.WithCancel(context.Background())
 		first := make(chan error, 1)
-		go func() { first <- j.Authenticate(firstCtx, alice, controller, ask) }()
+		go func() { first <- a.Authenticate(firstCtx, alice, controller, ask) }()
 		synctest.Wait()
-		answers := together(t, j, 10, alice, ask)
+		answers := together(t, a, 10, alice, ask)
 		waiting, stop := context.WithCancel(context.Background())
 		second := make(chan error, 1)
-		go func() { second <- j.Authenticate(waiting, alice, controller, ask) }()
+		go func() { second <- a.Authenticate(waiting, alice, controller, ask) }()
 		synctest.Wait()
 		stop()
 		if err := <-second; !errors.Is(err, context.Canceled) || errs.KindOf(err) != errs.Unavailable || calls.Load() != 1 {
@@ -116,30 +116,29 @@ func TestAnotherAsks(t *testing.T) {
 // TestJustAnswered checks that a request does not ask a question that has just
 // been answered.
 func TestJustAnswered(t *testing.T) {
-	b, alice := newTestJudge(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
-	b.HS256 = func(context.Context, Signature) Answer {
-		b.HS256 = nil
-		must(t, b.authenticate(alice, controller)) // another request that finishes first
+	a, alice := newTestAuthenticator(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
+	a.HS256 = func(context.Context, Signature) Answer {
+		a.HS256 = nil
+		must(t, a.authenticate(alice, controller)) // another request that finishes first
 		return Unknown
 	}
-	b.expect(t, alice, controller, 1, 0)
+	a.expect(t, alice, controller, 1, 0)
 }
 
-// TestAskerFallsOver checks that waiting requests continue after a panic in
-// ask.
-func TestAskerFallsOver(t *testing.T) {
+// TestQuestionPanics checks that waiting requests continue after a panic in ask.
+func TestQuestionPanics(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	synctest.Test(t, func(t *testing.T) {
-		j, fall, fell := &Judge{Now: clock}, make(chan struct{}), make(chan any, 1)
+		a, start, recovered := &Authenticator{Now: clock}, make(chan struct{}), make(chan any, 1)
 		go func() {
-			defer func() { fell <- recover() }()
-			j.Authenticate(context.Background(), alice, controller, func(context.Context) error { <-fall; panic("in the client") })
+			defer func() { recovered <- recover() }()
+			a.Authenticate(context.Background(), alice, controller, func(context.Context) error { <-start; panic("in the client") })
 		}()
 		synctest.Wait()
-		answers := together(t, j, 1, alice, func(context.Context) error { return errAsked })
-		close(fall)
+		answers := together(t, a, 1, alice, func(context.Context) error { return errAsked })
+		close(start)
 		synctest.Wait()
-		if p := <-fell; p == nil || !errors.Is(answers[0], errAsked) {
+		if p := <-recovered; p == nil || !errors.Is(answers[0], errAsked) {
 			t.Errorf("%v; the other: %v", p, answers[0])
 		}
 	})
@@ -147,35 +146,29 @@ func TestAskerFallsOver(t *testing.T) {
 
 var errAsked = errors.New("the daemon was asked")
 
-// TestNobodyJoinsTheQuestionOfBefore checks that after a refusal, no new
+// TestForgetSeparatesQuestions checks that after a refusal, no new
 // request waits for the answer to an earlier question.
-func TestNobodyJoinsTheQuestionOfBefore(t *testing.T) {
+func TestForgetSeparatesQuestions(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
-	for name, forget := range map[string]func(*Judge){
-		"refused after all": func(j *Judge) { j.Forget(alice, controller) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				j, answer := &Judge{Now: clock}, make(chan struct{})
-				before := together(t, j, 2, alice, func(context.Context) error { <-answer; return nil })
-				forget(j)
-				refusal := errs.New(errs.Unauthenticated, Refused)
-				for _, err := range together(t, j, 2, alice, func(context.Context) error { return refusal }) {
-					if errs.KindOf(err) != errs.Unauthenticated {
-						t.Errorf("after: %v", err)
-					}
-				}
-				close(answer)
-				synctest.Wait()
-				if err := errors.Join(before...); err != nil {
-					t.Errorf("before: %v", err)
-				}
-				if j.accepted.has(acceptance{controller, hashOf(alice.Token), ""}, now) {
-					t.Error("the answer to the earlier question is remembered")
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		a, answer := &Authenticator{Now: clock}, make(chan struct{})
+		before := together(t, a, 2, alice, func(context.Context) error { <-answer; return nil })
+		a.Forget(alice, controller)
+		refusal := errs.New(errs.Unauthenticated, Refused)
+		for _, err := range together(t, a, 2, alice, func(context.Context) error { return refusal }) {
+			if errs.KindOf(err) != errs.Unauthenticated {
+				t.Errorf("after: %v", err)
+			}
+		}
+		close(answer)
+		synctest.Wait()
+		if err := errors.Join(before...); err != nil {
+			t.Errorf("before: %v", err)
+		}
+		if a.accepted.has(acceptance{controller, hashOf(alice.Token), ""}, now) {
+			t.Error("the answer to the earlier question is remembered")
+		}
+	})
 }
 
 // TestQuestionsAreBounded checks that the number of concurrent questions to
@@ -183,7 +176,7 @@ func TestNobodyJoinsTheQuestionOfBefore(t *testing.T) {
 // client disconnects.
 func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j, answer := &Judge{Now: clock}, make(chan struct{})
+		a, answer := &Authenticator{Now: clock}, make(chan struct{})
 		var now, peak, total atomic.Int64
 		ask := func(context.Context) error {
 			if n := now.Add(1); n > peak.Load() {
@@ -200,7 +193,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 		const tokens = 3 * maxQuestions
 		errors := make(chan error, tokens)
 		for i := range tokens {
-			go func() { errors <- j.Authenticate(context.Background(), credential(i), controller, ask) }()
+			go func() { errors <- a.Authenticate(context.Background(), credential(i), controller, ask) }()
 		}
 		synctest.Wait()
 		if n := now.Load(); n != maxQuestions {
@@ -208,10 +201,10 @@ func TestQuestionsAreBounded(t *testing.T) {
 		}
 		cancelled, cancel := context.WithCancel(context.Background())
 		cancel()
-		if err := j.Authenticate(cancelled, credential(tokens), controller, ask); errs.KindOf(err) != errs.Unavailable {
+		if err := a.Authenticate(cancelled, credential(tokens), controller, ask); errs.KindOf(err) != errs.Unavailable {
 			t.Errorf("the request whose client disconnected: %v", err)
 		}
-		if err := j.Authenticate(context.Background(), credential(0), accounting, func(context.Context) error { return nil }); err != nil {
+		if err := a.Authenticate(context.Background(), credential(0), accounting, func(context.Context) error { return nil }); err != nil {
 			t.Errorf("the other daemon: %v", err)
 		}
 		close(answer)

@@ -89,17 +89,17 @@ func TestOutOfDate(t *testing.T) {
 		{"no user", `{"iat":1,"exp":2}`, &good, false},
 		{"no dates", `{"sun":"alice"}`, &good, false},
 	} {
-		b := newTestJudge(tt.keyAnswer)
+		a := newTestAuthenticator(tt.keyAnswer)
 		r := rejected("X-SCHED-USER-TOKEN", sign(goodHeader, tt.claims))
-		if got := b.IsOutOfDate(context.Background(), r); got != tt.want {
+		if got := a.IsOutOfDate(context.Background(), r); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
 	}
-	b := newTestJudge(&good)
+	a := newTestAuthenticator(&good)
 	c := credentialOf(t, sign(goodHeader, goodClaims), "")
-	b.now = c.Claims.Expires.Add(time.Second) // the daemons would still accept the token
+	a.now = c.Claims.Expires.Add(time.Second) // the daemons would still accept the token
 	r := &http.Request{Header: http.Header{"X-Sched-User-Token": {c.Token}}}
-	if !b.IsOutOfDate(context.Background(), NewRejection(r, Options{Now: b.Now})) {
+	if !a.IsOutOfDate(context.Background(), NewRejection(r, Options{Now: a.Now})) {
 		t.Error("within the leeway, the token does not count as expired")
 	}
 }

@@ -119,7 +119,7 @@ func (c *call) authenticate() error {
 	}
 	c.cred = model.Credential{Token: client.Token, ActAs: client.ActAs, Expires: client.Claims.Expires}
 	daemon, verify := c.daemon()
-	if err := c.h.Verifier.Authenticate(c.ctx, client, daemon, func(ctx context.Context) error { return verify(ctx, c.cred) }); err != nil {
+	if err := c.h.Authenticator.Authenticate(c.ctx, client, daemon, func(ctx context.Context) error { return verify(ctx, c.cred) }); err != nil {
 		c.claimedUser = client.User()
 		return err
 	}
@@ -148,7 +148,7 @@ func (c *call) daemon() (name string, verify func(context.Context, model.Credent
 func (c *call) forgetIfRefused(err error) error {
 	if errs.KindOf(err) == errs.Unauthenticated {
 		daemon, _ := c.daemon()
-		c.h.Verifier.Forget(c.client, daemon)
+		c.h.Authenticator.Forget(c.client, daemon)
 		if !c.client.Local {
 			c.client = auth.Credential{}
 		}

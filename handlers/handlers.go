@@ -32,29 +32,29 @@ import (
 
 // Config configures the handlers.
 type Config struct {
-	Controller Controller
-	Accounting Accounting // nil if accounting is not in use; then its paths do not exist
-	Auth       auth.Options
-	Verifier   *auth.Judge      // verifies credentials; nil if only the daemons verify them
-	Names      api.Names        // served spellings
-	Parsers    []feature.Parser // served API versions and their options; nil for all
-	Content    feature.Content  // served paths; 0 for all
-	Statuses   []string         // responses in the OpenAPI document; nil for feature.DefaultStatuses
-	JSON, YAML schema.Layout    // layout of bodies
-	Docs       bool             // the page at /docs is served
-	Cluster    string           // name of the cluster
-	Release    string           // release of this program, "1.2.3"
-	Users      api.Users        // nil if users are shown by number
-	Resolver   Resolver         // looks up ids of names; nil if no name can be resolved
-	ErrorText  func(int) string // returns Slurm's text for its error numbers; nil for the number
-	SendLength bool             // every answer announces its length; otherwise only those to HTTP/1.0
-	Memory     Memory           // for large bodies and stored answers; nil for no limit
-	MaxBody    int64            // maximum length of a request's body; 0 if no body is allowed
-	ReadBody   time.Duration    // timeout of a body that makes no progress
-	Strict     bool             // refuse bodies with unknown fields, even with +fast
-	Audit      Audit            // records changes; nil if changes are not recorded
-	Keys       Keys             // stores Idempotency-Keys; nil if they are refused
-	Log        *slog.Logger     // nil for no log
+	Controller    Controller
+	Accounting    Accounting // nil if accounting is not in use; then its paths do not exist
+	Auth          auth.Options
+	Authenticator *auth.Authenticator // verifies credentials; nil if only the daemons verify them
+	Names         api.Names           // served spellings
+	Parsers       []feature.Parser    // served API versions and their options; nil for all
+	Content       feature.Content     // served paths; 0 for all
+	Statuses      []string            // responses in the OpenAPI document; nil for feature.DefaultStatuses
+	JSON, YAML    schema.Layout       // layout of bodies
+	Docs          bool                // the page at /docs is served
+	Cluster       string              // name of the cluster
+	Release       string              // release of this program, "1.2.3"
+	Users         api.Users           // nil if users are shown by number
+	Resolver      Resolver            // looks up ids of names; nil if no name can be resolved
+	ErrorText     func(int) string    // returns Slurm's text for its error numbers; nil for the number
+	SendLength    bool                // every answer announces its length; otherwise only those to HTTP/1.0
+	Memory        Memory              // for large bodies and stored answers; nil for no limit
+	MaxBody       int64               // maximum length of a request's body; 0 if no body is allowed
+	ReadBody      time.Duration       // timeout of a body that makes no progress
+	Strict        bool                // refuse bodies with unknown fields, even with +fast
+	Audit         Audit               // records changes; nil if changes are not recorded
+	Keys          Keys                // stores Idempotency-Keys; nil if they are refused
+	Log           *slog.Logger        // nil for no log
 
 	// If Observe is not nil, it is called for each request after the answer.
 	Observe func(Observation)
@@ -88,8 +88,8 @@ func newHandler(cfg Config) *handler {
 	if cfg.ErrorText == nil {
 		cfg.ErrorText = strconv.Itoa
 	}
-	if cfg.Verifier == nil {
-		cfg.Verifier = new(auth.Judge)
+	if cfg.Authenticator == nil {
+		cfg.Authenticator = new(auth.Authenticator)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))

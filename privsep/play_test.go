@@ -100,7 +100,7 @@ func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (
 	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, pid) })
 	mux.HandleFunc("/setup", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(s) })
 	mux.HandleFunc("/name", nameHandler(broker))
-	mux.HandleFunc("/verdict", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, verdict(r, tokens.Judge())) })
+	mux.HandleFunc("/verdict", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, verdict(r, tokens.Authenticator())) })
 	mux.HandleFunc("/peer", func(w http.ResponseWriter, r *http.Request) {
 		p, _ := auth.PeerFrom(r.Context())
 		json.NewEncoder(w).Encode(p)

@@ -33,11 +33,11 @@ import (
 // verdict returns the worker's verdict about the token in r. The worker decides
 // with its keys or its cache. If it would have to ask a daemon, the verdict is
 // "unknown".
-func verdict(r *http.Request, j *auth.Judge) string {
+func verdict(r *http.Request, a *auth.Authenticator) string {
 	c := auth.Credential{Token: r.FormValue("token")}
 	c.Claims.User, c.Claims.Expires = "x", time.Now().Add(time.Hour)
 	asked := errors.New("the daemon was asked")
-	switch err := j.Authenticate(r.Context(), c, "daemon", func(context.Context) error { return asked }); err {
+	switch err := a.Authenticate(r.Context(), c, "daemon", func(context.Context) error { return asked }); err {
 	case nil:
 		return "good"
 	case asked:

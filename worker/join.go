@@ -57,7 +57,7 @@ func NewHandler(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler,
 	}
 	cfg.Memory = daemons.Answers
 	cfg.MaxBody = min(cfg.MaxBody, handlers.MaxBody(int64(setup.Limits.Answers)))
-	cfg.Verifier, tokens.singleClient = tokens.Judge(), setup.Inetd
+	cfg.Authenticator, tokens.singleClient = tokens.Authenticator(), setup.Inetd
 	cfg.Admit, cfg.HalfClosed = admit, hasHalfClosed
 	cfg.Ready = readiness(tokens, ctl.Reachable)
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {

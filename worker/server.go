@@ -72,7 +72,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, to
 	s.handshakeCtx, s.cancelHandshakes = context.WithCancel(context.Background())
 	s.tracker = newConnTracker(func(m ipc.Message) error { return channel.Send(m) })
 	s.offences = newOffences(setup.Admission, s.tracker, s.counts)
-	s.offences.outOfDate, s.offences.userClaim = tokens.judge.IsOutOfDate, setup.UserClaim
+	s.offences.outOfDate, s.offences.userClaim = tokens.authenticator.IsOutOfDate, setup.UserClaim
 	if broker != nil {
 		broker.audit.counts = s.counts
 	}

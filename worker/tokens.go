@@ -14,10 +14,10 @@ import (
 // the keeper, which has the secret key. The dispatcher sends the public keys
 // and the channel to the keeper after Build.
 type Tokens struct {
-	keys         atomic.Pointer[publicKeys]
-	keeper       *keeperClient
-	judge        *auth.Judge
-	singleClient bool // whether the worker serves only one client; then the parent does not watch the files of keys
+	keys          atomic.Pointer[publicKeys]
+	keeper        *keeperClient
+	authenticator *auth.Authenticator
+	singleClient  bool // whether the worker serves only one client; then the parent does not watch the files of keys
 }
 
 // publicKeys is a key set that the dispatcher sent.
@@ -29,13 +29,13 @@ type publicKeys struct {
 // NewTokens returns Tokens that can't verify anything yet.
 func NewTokens() *Tokens {
 	t := &Tokens{keeper: newKeeperClient()}
-	t.judge = &auth.Judge{RS256: t.verifyPublic, HS256: t.keeper.verify}
+	t.authenticator = &auth.Authenticator{RS256: t.verifyPublic, HS256: t.keeper.verify}
 	return t
 }
 
-// Judge returns the judge for the handlers. Until the judge has keys, it can't
-// decide, and the daemons verify tokens.
-func (t *Tokens) Judge() *auth.Judge { return t.judge }
+// Authenticator returns the authenticator for the handlers. Until it has keys,
+// the daemons verify tokens.
+func (t *Tokens) Authenticator() *auth.Authenticator { return t.authenticator }
 
 // connect uses the channel fd to the keeper. It also asks the keeper to verify
 // a signature that no key has made, because the answer says whether the

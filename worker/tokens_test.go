@@ -67,7 +67,7 @@ func TestKeySet(t *testing.T) {
 	want := func(name string, tokens *Tokens, first, second auth.Answer) {
 		t.Helper()
 		for i, s := range []auth.Signature{one, other} {
-			if got := tokens.judge.RS256(t.Context(), s); got != []auth.Answer{first, second}[i] {
+			if got := tokens.authenticator.RS256(t.Context(), s); got != []auth.Answer{first, second}[i] {
 				t.Errorf("%s: answer %d to key %d", name, got, i+1)
 			}
 		}
@@ -119,10 +119,10 @@ func TestKeys(t *testing.T) {
 			if _, err := st.tlsServer.wrap(nil); (err == nil) != tt.tls {
 				t.Errorf("TLS is served: %t", err == nil)
 			}
-			if got := st.tokens.judge.RS256(t.Context(), one); got != tt.good {
+			if got := st.tokens.authenticator.RS256(t.Context(), one); got != tt.good {
 				t.Errorf("answer %d to its own signature", got)
 			}
-			if got := st.tokens.judge.RS256(t.Context(), other); got != tt.foreign {
+			if got := st.tokens.authenticator.RS256(t.Context(), other); got != tt.foreign {
 				t.Errorf("answer %d to another key's", got)
 			}
 		})
@@ -150,7 +150,7 @@ func TestKeeperVerifies(t *testing.T) {
 	tokens := NewTokens()
 	mac := bytes.Repeat([]byte{7}, 32)
 	ask := func(text string) auth.Answer {
-		return tokens.judge.HS256(t.Context(), auth.Signature{Signed: text, Bytes: mac})
+		return tokens.authenticator.HS256(t.Context(), auth.Signature{Signed: text, Bytes: mac})
 	}
 	if ask("a.b") != auth.Unknown {
 		t.Error("an answer without a keeper")
@@ -186,7 +186,7 @@ func TestKeeperVerifies(t *testing.T) {
 	}
 	wg.Wait()
 	for _, n := range []int{0, 31, 33, 256} {
-		if got := tokens.judge.HS256(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, n)}); got != auth.Bad {
+		if got := tokens.authenticator.HS256(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, n)}); got != auth.Bad {
 			t.Errorf("a signature of %d bytes: %d", n, got)
 		}
 	}
@@ -205,7 +205,7 @@ func TestKeeperExits(t *testing.T) {
 			c := keeperEnd(t, tokens)
 			answer := make(chan auth.Answer, 1)
 			go func() {
-				answer <- tokens.judge.HS256(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)})
+				answer <- tokens.authenticator.HS256(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)})
 			}()
 			m, err := c.Receive()
 			if err != nil {
@@ -291,7 +291,7 @@ func TestInvalidVerdict(t *testing.T) {
 	}
 	answer := make(chan auth.Answer, 1)
 	go func() {
-		answer <- tokens.judge.HS256(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)})
+		answer <- tokens.authenticator.HS256(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)})
 	}()
 	question := make([]byte, 1000)
 	if _, err := f.Read(question); err != nil {

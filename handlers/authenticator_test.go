@@ -33,10 +33,10 @@ func verifyCount(f *fake) (n int) {
 	return n
 }
 
-// TestJudgedFirst checks that a client without a valid credential gets 401. It
-// learns only whether path, method and format exist, which the OpenAPI document
-// shows to everyone.
-func TestJudgedFirst(t *testing.T) {
+// TestAuthenticatesFirst checks that a client without a valid credential gets
+// 401. It learns only whether path, method and format exist, which the OpenAPI
+// document shows to everyone.
+func TestAuthenticatesFirst(t *testing.T) {
 	const submit = "/sched/v0.0.42/job/submit"
 	header := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
@@ -118,7 +118,7 @@ func TestWordCounts(t *testing.T) {
 	cfg := config(ctl)
 	cfg.Accounting = accounts{dbd}
 	cfg.Auth.Now = func() time.Time { return clock }
-	cfg.Verifier = &auth.Judge{Now: cfg.Auth.Now}
+	cfg.Authenticator = &auth.Authenticator{Now: cfg.Auth.Now}
 	get := func(path, name string) int {
 		r := request(http.MethodGet, path, "")
 		if name != "" {
@@ -184,8 +184,8 @@ func TestOneDaemonDown(t *testing.T) {
 			ctl.callErr, dbd.callErr = tt.ctl, tt.dbd
 			cfg := config(ctl)
 			cfg.Accounting = accounts{dbd}
-			cfg.Verifier = new(auth.Judge)
-			cfg.Verifier.Now = cfg.Auth.Now
+			cfg.Authenticator = new(auth.Authenticator)
+			cfg.Authenticator.Now = cfg.Auth.Now
 			cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 			for path, want := range map[string]int{"/sched/v0.0.42/nodes": tt.nodes, "/scheddb/v0.0.42/diag": tt.acc} {
 				log.Reset()
@@ -216,7 +216,7 @@ func TestAfterAChangeOfKey(t *testing.T) {
 	f, clock := demo(), now
 	cfg := config(f)
 	cfg.Auth.Now = func() time.Time { return clock }
-	cfg.Verifier = &auth.Judge{Now: cfg.Auth.Now}
+	cfg.Authenticator = &auth.Authenticator{Now: cfg.Auth.Now}
 	do := func(method, path, body string) int { return serve(t, cfg, request(method, path, body)).Code }
 	bad := func() int { return do(http.MethodPost, "/sched/v0.0.42/job/submit", "{") }
 	if got := bad(); got != 400 {
@@ -252,7 +252,7 @@ func TestRefusedLater(t *testing.T) {
 	var log bytes.Buffer
 	f := demo()
 	cfg := config(f)
-	cfg.Verifier = &auth.Judge{Now: cfg.Auth.Now}
+	cfg.Authenticator = &auth.Authenticator{Now: cfg.Auth.Now}
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	serve(t, cfg, request(http.MethodGet, "/sched/v0.0.42/nodes", ""))
 	f.callErr = errForged
@@ -325,7 +325,7 @@ func TestTokenEndsMeanwhile(t *testing.T) {
 			cfg := config(f)
 			cfg.Controller = slow{f, pass}
 			cfg.Auth.Now = func() time.Time { return clock }
-			cfg.Verifier = &auth.Judge{Now: cfg.Auth.Now}
+			cfg.Authenticator = &auth.Authenticator{Now: cfg.Auth.Now}
 			r := request(tt.method, tt.path, tt.body)
 			if tt.bodyIsSlow {
 				cfg.Controller, r.Body = f, slowBody{strings.NewReader(tt.body), pass}

@@ -7,19 +7,20 @@ import (
 	"schedrestd/errs"
 )
 
-// A Judge decides whether a credential is genuine, before the gateway does any
-// work for the client.
+// An Authenticator decides whether a credential is genuine, before the gateway
+// does any work for the client.
 //
-// If the Judge has the key, it verifies the signature. Otherwise it asks the
-// daemon that will serve the request. The Judge remembers an acceptance for at
-// most a minute. The acceptance is valid only for the same daemon and token,
-// and for the same name under which the client asked to act. Only the daemon
-// decides whether a token's user may act for another user. The daemon also
-// verifies every request itself, so the Judge grants no rights. It only
-// prevents attackers from causing work.
+// If the Authenticator has the key, it verifies the signature. Otherwise it asks
+// the daemon that will serve the request. It remembers an acceptance for at most
+// a minute. The acceptance is valid only for the same daemon and token, and for
+// the same name under which the client asked to act. Only the daemon decides
+// whether a token's user may act for another user. The daemon also verifies
+// every request itself, so the Authenticator grants no rights. It only prevents
+// attackers from causing work.
 //
-// The zero Judge has no key. A Judge is safe for concurrent use.
-type Judge struct {
+// The zero Authenticator has no key. An Authenticator is safe for concurrent
+// use.
+type Authenticator struct {
 	HS256 func(context.Context, Signature) Answer // nil if the key is not available to this process
 	RS256 func(context.Context, Signature) Answer // nil if this process has no key set
 	Now   func() time.Time                        // nil for time.Now
@@ -56,13 +57,13 @@ const (
 	Bad
 )
 
-// Authenticate returns nil if c is genuine according to the peer's uid, to a key of
-// this process, or to the named daemon. Otherwise it returns
-// errs.Unauthenticated, or the reason why the daemon could not be asked.
+// Authenticate returns nil if c is genuine. The peer's uid, a key of this
+// process, or the named daemon decides. The error is errs.Unauthenticated, or
+// the reason why the daemon could not be asked.
 //
-// To ask the daemon, Genuine calls ask, which must send it a cheap request.
+// To ask the daemon, Authenticate calls ask, which must send it a cheap request.
 // Concurrent requests with the same credential share one such call.
-func (j *Judge) Authenticate(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
+func (a *Authenticator) Authenticate(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
 	if c.Local {
 		return nil
 	}
@@ -70,30 +71,30 @@ func (j *Judge) Authenticate(ctx context.Context, c Credential, daemon string, a
 	if err != nil {
 		return err
 	}
-	now := timeOf(j.Now)
+	now := timeOf(a.Now)
 	key := acceptance{daemon, p.hash, c.ActAs}
-	if j.accepted.has(key, now) {
+	if a.accepted.has(key, now) {
 		return nil
 	}
-	if j.refused.has(key, now) {
+	if a.refused.has(key, now) {
 		return refuse("the %s rejected the credential less than %s ago", daemon, rejectionTTL)
 	}
 	ownName := c.ActAs == "" || c.ActAs == c.Claims.User
-	if good, err := j.verifiedByKey(ctx, p, c.Claims.Expires, now); err != nil || good && ownName {
+	if good, err := a.verifiedByKey(ctx, p, c.Claims.Expires, now); err != nil || good && ownName {
 		return err
 	}
-	return j.questions.askOnce(ctx, key, func(ctx context.Context) error {
-		if j.accepted.has(key, now) { // the daemon has just accepted the credential for another request
+	return a.questions.askOnce(ctx, key, func(ctx context.Context) error {
+		if a.accepted.has(key, now) { // the daemon has just accepted the credential for another request
 			return nil
 		}
-		acceptedRemovals, refusedRemovals := j.accepted.removalCount(), j.refused.removalCount()
+		acceptedRemovals, refusedRemovals := a.accepted.removalCount(), a.refused.removalCount()
 		if err := ask(ctx); err != nil {
 			if errs.KindOf(err) == errs.Unauthenticated {
-				j.refused.add(key, now.Add(rejectionTTL), now, refusedRemovals)
+				a.refused.add(key, now.Add(rejectionTTL), now, refusedRemovals)
 			}
 			return err
 		}
-		j.accepted.add(key, c.Claims.Expires, now, acceptedRemovals)
+		a.accepted.add(key, c.Claims.Expires, now, acceptedRemovals)
 		return nil
 	})
 }
@@ -108,43 +109,44 @@ const rejectionTTL = time.Second
 // has a key, the signature must also be genuine. Without a key, IsOutOfDate
 // trusts the token. An attacker who guesses tokens learns nothing from this,
 // because no daemon was asked about the token.
-func (j *Judge) IsOutOfDate(ctx context.Context, r Rejection) bool {
+func (a *Authenticator) IsOutOfDate(ctx context.Context, r Rejection) bool {
 	if r.dated == nil {
 		return false
 	}
-	now := timeOf(j.Now)
-	_, err := j.verifiedByKey(ctx, r.dated, now, now) // with a lifetime of 0, the result is not remembered
+	now := timeOf(a.Now)
+	_, err := a.verifiedByKey(ctx, r.dated, now, now) // with a lifetime of 0, the result is not remembered
 	return err == nil
 }
 
 // Forget removes what is remembered about c, because the named daemon has just
 // refused c.
-func (j *Judge) Forget(c Credential, daemon string) {
+func (a *Authenticator) Forget(c Credential, daemon string) {
 	p, err := c.tokenProof()
 	if c.Local || err != nil {
 		return
 	}
-	j.genuine.drop(p.hash)
-	j.accepted.drop(acceptance{daemon, p.hash, c.ActAs})
-	j.questions.forget()
+	a.genuine.drop(p.hash)
+	a.accepted.drop(acceptance{daemon, p.hash, c.ActAs})
+	a.questions.forget()
 }
 
-// verifiedByKey reports whether a key of this process has verified p's signature.
-func (j *Judge) verifiedByKey(ctx context.Context, p *proof, expires, now time.Time) (bool, error) {
-	if j.genuine.has(p.hash, now) {
+// verifiedByKey reports whether a key of this process has verified p's
+// signature.
+func (a *Authenticator) verifiedByKey(ctx context.Context, p *proof, expires, now time.Time) (bool, error) {
+	if a.genuine.has(p.hash, now) {
 		return true, nil
 	}
-	verify := j.HS256
+	verify := a.HS256
 	if p.alg == rs256 {
-		verify = j.RS256
+		verify = a.RS256
 	}
 	if verify == nil {
 		return false, nil
 	}
-	removals := j.genuine.removalCount()
+	removals := a.genuine.removalCount()
 	switch verify(ctx, p.Signature) {
 	case Good:
-		j.genuine.add(p.hash, expires, now, removals)
+		a.genuine.add(p.hash, expires, now, removals)
 		return true, nil
 	case Bad:
 		return false, refuse("token: %w", errSignature)
