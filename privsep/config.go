@@ -118,12 +118,6 @@ func (c Config) serviceSetup() ipc.ServiceSetup {
 	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Log: c.Setup.Log, Seal: c.Setup.Seal &^ ipc.SealUnix}
 }
 
-// dispatcherSetup returns what a dispatcher needs to know about this run.
-func (c Config) dispatcherSetup(service identity.Service) *ipc.Dispatch {
-	worker := c.defaultIdentity(service)
-	return &ipc.Dispatch{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: startLimit, PingTimeout: pingTimeout}
-}
-
 // reread replaces the configuration with the result of Reread. The files and
 // listeners that were opened at the start stay open, and the dropped
 // capabilities stay dropped.

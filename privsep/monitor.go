@@ -331,9 +331,9 @@ func (m *monitor) configureDispatcher(d *dispatcherProcess, sealed security.Sand
 	c := m.config
 	d.killTimer.Stop()
 	c.Log.Info("dispatcher ready", "pid", d.PID, "sandbox", sealed.String(), "took", time.Since(d.startedAt).Round(10*time.Microsecond))
-	dispatch := c.dispatcherSetup(m.service)
-	dispatch.Sealed, dispatch.Confinement = ipc.Ready(m.workerSandbox), m.confinementParts
-	m.send(dispatch)
+	worker := c.defaultIdentity(m.service)
+	m.send(&ipc.Dispatch{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: startLimit, PingTimeout: pingTimeout,
+		Sealed: ipc.Ready(m.workerSandbox), Confinement: m.confinementParts})
 	for _, l := range m.listeners {
 		m.send(&l.Listening)
 	}

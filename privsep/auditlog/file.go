@@ -53,9 +53,7 @@ func (f *file) reopen() error {
 	if err != nil {
 		return err
 	}
-	if f.osFile != nil {
-		f.osFile.Close()
-	}
+	f.osFile.Close() // has no effect on nil
 	f.osFile = opened
 	return nil
 }

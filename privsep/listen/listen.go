@@ -66,7 +66,10 @@ func Open(o Options) (list []*Listener, err error) {
 		if e.Network == ipc.Unix {
 			more, err = listenUnix(e, o.Unix)
 		} else {
-			more, err = listenTCP(e, ns)
+			err = ns.Do(func() error {
+				more, err = bindAll(e, ns)
+				return err
+			})
 		}
 		list = append(list, more...)
 		if err != nil {
@@ -105,17 +108,6 @@ func (l *Listener) setFile(file *os.File) (_ *Listener, err error) {
 	return l, errs.Wrap(err, errs.Internal, "listen on %s", l.Name)
 }
 
-// listenTCP binds every address of the host of e in the network namespace s. If
-// the host has several addresses, it skips those that this machine does not
-// have, for example because IPv6 is switched off.
-func listenTCP(e ipc.Listen, s *netns.Namespace) (list []*Listener, err error) {
-	err = s.Do(func() error {
-		list, err = bindAll(e, s)
-		return err
-	})
-	return list, err
-}
-
 // listenUnix makes the UNIX socket of e.
 func listenUnix(e ipc.Listen, o socket.Options) ([]*Listener, error) {
 	s, err := socket.Open(e.Path, o)
@@ -126,8 +118,10 @@ func listenUnix(e ipc.Listen, o socket.Options) ([]*Listener, error) {
 	return []*Listener{l}, err
 }
 
-// bindAll binds the addresses of e. The calling thread must be in the network
-// namespace s.
+// bindAll listens on every address of the host of e. The calling thread must be
+// in the network namespace s. If the host has several addresses, bindAll skips
+// those that this machine does not have, for example because IPv6 is switched
+// off.
 func bindAll(e ipc.Listen, s *netns.Namespace) (list []*Listener, err error) {
 	var missing error
 	for _, a := range e.Addresses {

@@ -39,14 +39,12 @@ func Open(variable, text string) (*Namespace, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join("/run/netns", text)
 	}
-	missing := func() error {
-		return errs.New(errs.NotFound, "%s: no network namespace %s", setting, path).
-			WithHint("ip netns list shows the existing ones; ip netns add NAME creates one")
-	}
+	missing := errs.New(errs.NotFound, "%s: no network namespace %s", setting, path).
+		WithHint("ip netns list shows the existing ones; ip netns add NAME creates one")
 	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, PrivateGroup: become.PrivateGroup}
 	dir, _, name, err := guard.Parent(path, guard.Rule{Label: setting + ": network namespace", Trust: &trust})
 	if errs.KindOf(err) == errs.NotFound {
-		return nil, missing()
+		return nil, missing
 	}
 	if err != nil {
 		return nil, err
@@ -56,7 +54,7 @@ func Open(variable, text string) (*Namespace, error) {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		return nil, missing()
+		return nil, missing
 	case err != nil:
 		return nil, errs.New(errs.Denied, "%s: open %s: %v", setting, path, err).
 			WithHint("the namespace of another process needs root with CAP_SYS_PTRACE; after ip netns attach NAME PID use its name, which needs only root")

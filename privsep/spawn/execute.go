@@ -36,14 +36,14 @@ func (s *Spawner) execute(spec Spec, channel, log int) (*Process, error) {
 	if s.namespaceInit == nil {
 		sys.Pdeathsig = syscall.SIGKILL // in a PID namespace of its own the process can't see its parent, and package syscall would take the parent for dead
 	}
-	if s.userNS != nil {
-		s.userNS.apply(sys, spec.Identity, s.Root)
-	}
 	attr := &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   append(environ(spec.Threads), s.userNS.environ()...),
+		Env:   environ(spec.Threads),
 		Files: []uintptr{s.null.Fd(), s.null.Fd(), uintptr(log), uintptr(channel)},
 		Sys:   sys,
+	}
+	if s.userNS != nil {
+		s.userNS.apply(attr, spec.Identity, s.Root)
 	}
 	if spec.Out != nil {
 		attr.Files[1] = spec.Out.Fd()

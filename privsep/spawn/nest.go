@@ -38,25 +38,20 @@ func (n *userNSSetup) hasFlag(flag uintptr) bool { return n != nil && n.flags&fl
 // emptiesBounding reports whether each process empties its own bounding set.
 func (n *userNSSetup) emptiesBounding() bool { return n != nil && n.capsPurpose != "" }
 
-func (n *userNSSetup) environ() []string {
-	if !n.emptiesBounding() {
-		return nil
-	}
-	return []string{root.CapsVariable + "=" + n.capsPurpose}
-}
-
 // apply makes a process start in the namespaces of n. If asRoot is not set, the
 // process can't set supplementary groups there.
-func (n *userNSSetup) apply(sys *syscall.SysProcAttr, identity security.Identity, asRoot bool) {
+func (n *userNSSetup) apply(attr *syscall.ProcAttr, identity security.Identity, asRoot bool) {
 	uid, gid := int(identity.UID), int(identity.GID)
 	if !asRoot {
 		uid, gid = os.Getuid(), os.Getgid()
 	}
+	sys := attr.Sys
 	sys.Cloneflags |= n.flags
 	sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
 	sys.GidMappingsEnableSetgroups = asRoot
 	if n.emptiesBounding() {
+		attr.Env = append(attr.Env, root.CapsVariable+"="+n.capsPurpose)
 		sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP} // these apply to its own namespaces only
 	}
 	if asRoot {

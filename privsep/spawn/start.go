@@ -35,9 +35,7 @@ type Child struct {
 // Close closes this process's copies of the descriptors that the dispatcher gets.
 func (s *Child) Close() {
 	s.Channel.Close()
-	if s.Log != nil {
-		s.Log.Close()
-	}
+	s.Log.Close() // has no effect on nil
 }
 
 // stop ends an init process that is no longer needed, and waits for its exit.
