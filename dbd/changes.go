@@ -12,10 +12,13 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Most changes require the level Operator. A change of clusters, of QOS, or of
-// any user's level requires Administrator. The daemon answers when the change
-// is part of the client's transaction. If a change fails, the transaction stays
-// as it was.
+// Most changes require the level Operator. Changes of clusters and QOS require
+// Administrator. So does giving a user a level, changing or removing a user who
+// has a level, and renaming any user. Otherwise an Operator could get the level
+// Administrator.
+//
+// The daemon answers when the change is part of the client's transaction. If a
+// change fails, the transaction stays as it was.
 
 // changeHandlers returns the handlers of the requests that change records.
 func (d *Daemon) changeHandlers() map[message.Type]server.Handler {
@@ -101,24 +104,20 @@ type rule struct {
 	level  uint16
 }
 
-// authorize returns an error if the client's level is too low for the change. All
-// users may choose their own default account.
-func (d *Daemon) authorize(r *server.Request, required rule, body message.Body) error {
-	level := d.adminLevel(r)
-	switch m := body.(type) {
-	case *message.ModifyUsers:
+// authorize returns an error if the client's level is too low for the request.
+// All users may choose their own default account. Only an Administrator may
+// rename a user: under its new name, the record would grant its level to another
+// user.
+func (d *Daemon) authorize(r *server.Request, level uint16, required rule, body message.Body) error {
+	if m, ok := body.(*message.ModifyUsers); ok {
 		own := model.BlankUser()
 		own.DefaultAccount = m.Record.DefaultAccount
 		if self := d.userName(r); level < required.level && self != "" && reflect.DeepEqual(m.Record, own) &&
 			reflect.DeepEqual(m.Filter.Assoc.Users, []string{self}) {
 			return nil
 		}
-		required = required.withLevel(m.Record.AdminLevel)
-	case *message.AddUsersTo:
-		required = required.withLevel(m.User.AdminLevel)
-	case *message.Users:
-		for i := range m.Records.List {
-			required = required.withLevel(m.Records.List[i].AdminLevel)
+		if m.Record.Name != "" {
+			required = rule{"the names of users", catalog.Administrator}
 		}
 	}
 	if level < required.level {
@@ -127,21 +126,29 @@ func (d *Daemon) authorize(r *server.Request, required rule, body message.Body) 
 	return nil
 }
 
-// withLevel returns the rule for a change that also gives a user this level.
-func (required rule) withLevel(level uint16) rule {
-	if level >= catalog.Operator {
-		return rule{"the level of users", catalog.Administrator}
+// changesLevels reports whether the records of Operators and Administrators
+// differ between old and next: a level was granted or withdrawn, or the record
+// of a user with a level was removed or renamed.
+func changesLevels(old, next *catalog.Catalog) bool {
+	differs := func(from, to map[string]*model.User) bool {
+		for name, u := range from {
+			if u.AdminLevel >= catalog.Operator && (to[name] == nil || to[name].AdminLevel != u.AdminLevel) {
+				return true
+			}
+		}
+		return false
 	}
-	return required
+	return differs(old.Users, next.Users) || differs(next.Users, old.Users)
 }
 
-// change calls do to make a change in the client's transaction, if the client
+// change calls apply to make a change in the client's transaction, if the client
 // may make it.
 func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, body message.Body, apply func(*catalog.Catalog) error) error {
 	if err := r.Decode(body); err != nil {
 		return err
 	}
-	if err := d.authorize(r, required, body); err != nil {
+	level := d.adminLevel(r)
+	if err := d.authorize(r, level, required, body); err != nil {
 		return err
 	}
 	e, err := d.acquireEdit(ctx, r.Session)
@@ -157,6 +164,9 @@ func (d *Daemon) change(ctx context.Context, r *server.Request, required rule, b
 	next := base.Clone()
 	if err := apply(next); err != nil {
 		return err
+	}
+	if level < catalog.Administrator && changesLevels(base, next) {
+		return denied("the level of users")
 	}
 	if err := next.Check(); err != nil {
 		return err

@@ -147,6 +147,9 @@ func TestRecordsSurvive(t *testing.T) {
 	}
 }
 
+// none is the level of a user without rights.
+const none = catalog.Operator - 1
+
 // TestRights checks which users may make which changes.
 func TestRights(t *testing.T) {
 	s := open(t, storeFile(t))
@@ -157,7 +160,8 @@ func TestRights(t *testing.T) {
 		b.AddUsers(users),
 		b.AddAccounts([]model.Account{{Name: "a1"}, {Name: "a2"}}),
 		b.AddAssociations([]model.Association{{Account: "a1", Cluster: "c1"}, {Account: "a2", Cluster: "c1"}, {Account: "a1", Cluster: "c1", User: "1000"}, {Account: "a2", Cluster: "c1", User: "1000"},
-			{Account: "a1", Cluster: "c1", User: "ann"}, {Account: "a2", Cluster: "c1", User: "ann"}}),
+			{Account: "a1", Cluster: "c1", User: "ann"}, {Account: "a2", Cluster: "c1", User: "ann"},
+			{Account: "a1", Cluster: "c1", User: "1002"}, {Account: "a2", Cluster: "c1", User: "1002"}}),
 		s.Replace(ctx, b),
 	} {
 		if err != nil {
@@ -177,6 +181,12 @@ func TestRights(t *testing.T) {
 	ordinary.Name, qos.Name = "new", "q"
 	operator := ordinary
 	operator.AdminLevel = catalog.Operator
+	setOf := func(level uint16, users ...string) any {
+		u := model.BlankUser()
+		u.AdminLevel = level
+		set := model.AssocSet{Users: users, Accounts: []string{"a1"}, Assoc: model.BlankAssociation()}
+		return model.AddUsersWithAssocs{AssocSet: set, User: u}
+	}
 	for _, tt := range []struct {
 		name    string
 		change  any
@@ -192,7 +202,16 @@ func TestRights(t *testing.T) {
 		{"removal", model.Remove[model.User]{Filter: named("ann")}, []string{"0", "1001", "1002"}},
 		{"own default account", modify("1000", func(u *model.User) { u.DefaultAccount = "a2" }), []string{"0", "1000", "1001", "1002"}},
 		{"default account of another", modify("ann", func(u *model.User) { u.DefaultAccount = "a2" }), []string{"0", "1001", "1002"}},
-		{"own name", modify("1000", func(u *model.User) { u.Name = "root2" }), []string{"0", "1001", "1002"}},
+		{"own name", modify("1000", func(u *model.User) { u.Name = "root2" }), []string{"0", "1002"}},
+		{"name of an Operator", modify("1001", func(u *model.User) { u.Name = "new" }), []string{"0", "1002"}},
+		{"name of an Administrator", modify("1002", func(u *model.User) { u.Name = "new" }), []string{"0", "1002"}},
+		{"demotion of an Administrator", modify("1002", func(u *model.User) { u.AdminLevel = none }), []string{"0", "1002"}},
+		{"demotion of an Operator", modify("1001", func(u *model.User) { u.AdminLevel = none }), []string{"0", "1002"}},
+		{"removal of an Administrator", model.Remove[model.User]{Filter: named("1002")}, []string{"0", "1002"}},
+		{"removal of an Operator", model.Remove[model.User]{Filter: named("ann", "1001")}, []string{"0", "1002"}},
+		{"default account of an Administrator", modify("1002", func(u *model.User) { u.DefaultAccount = "a2" }), []string{"0", "1001", "1002"}},
+		{"users of an account", setOf(none, "new", "1002"), []string{"0", "1001", "1002"}},
+		{"Administrator of an account", setOf(catalog.Administrator, "new"), []string{"0", "1002"}},
 	} {
 		for _, token := range []string{"0", "1000", "1001", "1002", "1003"} {
 			errUndo := errors.New("undone")
@@ -206,6 +225,35 @@ func TestRights(t *testing.T) {
 				t.Errorf("%s by %s: %v", tt.name, token, err)
 			}
 		}
+	}
+}
+
+// TestOperatorTakesNoLevel checks that an Operator can't become Administrator by
+// taking the name of one, in one transaction or in two.
+func TestOperatorTakesNoLevel(t *testing.T) {
+	s := open(t, storeFile(t))
+	b := s.Catalog().Clone()
+	users := []model.User{{Name: "1001", AdminLevel: catalog.Operator}, {Name: "1002", AdminLevel: catalog.Administrator}}
+	if err := errors.Join(b.AddUsers(users), s.Replace(ctx, b)); err != nil {
+		t.Fatal(err)
+	}
+	c, cred := serveTokens(t, New(s, daemon.Privacy{Super: onlyRoot}, quiet))(), model.Credential{Token: "1001"}
+	rename := func(from, to string) any {
+		u := model.BlankUser()
+		u.Name = to
+		return model.Modify[model.User]{Filter: model.UserFilter{Assoc: model.AssocFilter{Users: []string{from}}}, Record: u}
+	}
+	remove := model.Remove[model.User]{Filter: model.UserFilter{Assoc: model.AssocFilter{Users: []string{"1001"}}}}
+	for _, changes := range [][]any{
+		{rename("1001", "away"), rename("1002", "1001")},
+		{remove, rename("1002", "1001")},
+	} {
+		if err := change(c, cred, changes...); errs.KindOf(err) != errs.Denied {
+			t.Errorf("%+v: %v", changes, err)
+		}
+	}
+	if got := s.Catalog().Users["1001"]; got == nil || got.AdminLevel != catalog.Operator {
+		t.Errorf("the Operator's record: %+v", got)
 	}
 }
 
