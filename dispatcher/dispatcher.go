@@ -147,7 +147,8 @@ type dispatcher struct {
 	current      *generation   // current generation
 	builtAt      time.Time     // when current became the current generation
 	failures     int           // number of successive generations that soon lost a service, or that could not be replaced after losing one
-	renewPending bool          // the parent was asked for a generation
+	renewPending bool          // the parent was asked for a generation whose outcome is not known yet
+	renewTimer   *time.Timer   // runs until that generation is announced; nil: none is awaited
 	stopped      bool
 }
 
@@ -271,6 +272,7 @@ func (d *dispatcher) accept(fd, diag int) error {
 // replace builds a generation and makes it the current one. If this fails,
 // nothing changes. replace reports the result to the parent.
 func (d *dispatcher) replace(a announced) {
+	d.Do(d.stopRenewTimer)
 	g, err := d.build(a)
 	d.Do(func() {
 		if err != nil {
@@ -290,6 +292,7 @@ func (d *dispatcher) reportOutcome(id uint32, err error) {
 		o.Failure = ipc.FailureOf(err)
 	}
 	d.renewPending = false
+	d.stopRenewTimer()
 	d.parent.Send(o)
 	if err != nil {
 		d.retryRenew()
@@ -315,11 +318,7 @@ func (d *dispatcher) activate(g *generation, err error) error {
 	d.CountGeneration()
 	d.level.Set(slog.Level(g.setup.LogLevel))
 	d.subuids = g.ranges
-	go func() {
-		if p := <-g.exitedService(); p != nil {
-			d.Do(func() { d.serviceExited(g, p) })
-		}
-	}()
+	g.onServiceExit(func(p *service.Process) { d.Do(func() { d.serviceExited(g, p) }) })
 	d.After(d.limits.Age, func() {
 		if d.current == g {
 			d.renew()
@@ -365,12 +364,23 @@ func (d *dispatcher) renew() {
 	}
 	d.renewPending = true
 	d.parent.Send(&ipc.Renew{ID: d.current.ID})
-	d.After(renewTimeout, func() {
-		if d.renewPending {
-			d.renewPending = false
+	var timer *time.Timer
+	timer = d.After(renewTimeout, func() {
+		if d.renewTimer == timer { // otherwise the timer was stopped too late
+			d.renewTimer, d.renewPending = nil, false
 			d.retryRenew()
 		}
 	})
+	d.renewTimer = timer
+}
+
+// stopRenewTimer records that the parent has announced a generation, so renew
+// need not ask again.
+func (d *dispatcher) stopRenewTimer() {
+	if d.renewTimer != nil {
+		d.renewTimer.Stop()
+		d.renewTimer = nil
+	}
 }
 
 // renewTimeout is how long the dispatcher waits for the announcement of a
@@ -466,11 +476,10 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 			if err := d.startServices(g); err != nil {
 				return err
 			}
-			go func() {
-				p := <-g.exitedService()
-				serviceExits <- p.Err().Error() // ignored when the run is over
+			g.onServiceExit(func(p *service.Process) {
+				serviceExits <- p.Err().Error() // blocks forever when the run is over
 				d.log.Error(p.Role().String()+" exited", "because", p.Err())
-			}()
+			})
 			return nil
 		},
 		Provision:    func(p *process.Process) error { return g.provision(pool.Describe(p, 1), p.Channel) },

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"crypto/rand"
 	"errors"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -184,16 +185,16 @@ func (g *generation) provision(worker *work.Client, to *ipc.Channel) error {
 	return ipc.IgnoreClosed(to.Send(g.publicKeys, g.publicFDs...))
 }
 
-// exitedService returns a channel that receives the first service of g that exits.
-func (g *generation) exitedService() <-chan *service.Process {
-	first := make(chan *service.Process, len(g.services()))
+// onServiceExit calls f, in a goroutine of its own, with the first service of g
+// that exits.
+func (g *generation) onServiceExit(f func(*service.Process)) {
+	var first sync.Once
 	for _, p := range g.services() {
 		go func() {
 			<-p.Done
-			first <- p
+			first.Do(func() { f(p) })
 		}()
 	}
-	return first
 }
 
 // isBroken reports whether a service of g has exited.
