@@ -146,9 +146,11 @@ type Controller interface {
 	// component "12+1". Signal 9 cancels it.
 	Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error
 
-	// KillEach is like Kill, and returns the result for each job that id names,
-	// as far as the controller reports results. If id names a single job that
-	// can't be signalled, KillEach returns an error.
+	// KillEach is like Kill, and returns a result for each job that could not
+	// be signalled, for example for the tasks of an array that have ended. With
+	// model.KillVerbose, it returns a result for every job. Controllers before
+	// 24.05 report no results. If no job could be signalled, KillEach returns
+	// an error.
 	KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error)
 }
 

@@ -32,7 +32,7 @@ func killers(results func() ([]model.KillResult, error)) (s *server.Server, one,
 	if results != nil {
 		s.Handlers[message.RequestKillJobs] = decoded(message.ResponseKillJobs, func(r *message.KillJobs) (message.Body, error) {
 			*many++
-			if !cmp.Equal(r.KillJobs, model.KillJobs{Jobs: []string{"12_3"}, Signal: 10, Flags: 8}) {
+			if !cmp.Equal(r.KillJobs, model.KillJobs{Jobs: []string{"12_3"}, Signal: 10, Flags: 8 | model.KillVerbose}) {
 				return nil, errs.New(errs.Internal, "%+v", r)
 			}
 			list, err := results()
@@ -46,26 +46,41 @@ func killers(results func() ([]model.KillResult, error)) (s *server.Server, one,
 
 func TestKillEach(t *testing.T) {
 	t.Parallel()
-	ended := model.KillResult{Code: fault.AlreadyDone}
+	list := func(results ...model.KillResult) func() ([]model.KillResult, error) {
+		return func() ([]model.KillResult, error) { return results, nil }
+	}
+	done, ended := model.KillResult{}, model.KillResult{Code: fault.AlreadyDone}
+	unknown, denied := model.KillResult{Code: fault.InvalidJobID}, model.KillResult{Code: fault.AccessDenied}
+	alreadyDone := fault.Of(fault.AlreadyDone, "").Message
 	for _, tt := range []struct {
 		name      string
 		results   func() ([]model.KillResult, error)
+		verbose   bool
 		want      []string // the reasons
 		kind      errs.Kind
 		one, many int
 	}{
-		{name: "no results", results: func() ([]model.KillResult, error) { return nil, nil }, many: 1},
-		{name: "a result for each", results: func() ([]model.KillResult, error) { return []model.KillResult{{}}, nil }, want: []string{"No error"}, many: 1},
-		{name: "one that failed", results: func() ([]model.KillResult, error) { return []model.KillResult{{Code: fault.InvalidJobID}}, nil }, kind: errs.NotFound, many: 1},
-		{name: "several", results: func() ([]model.KillResult, error) { return []model.KillResult{ended, {}, ended}, nil },
-			want: []string{fault.Of(fault.AlreadyDone, "").Message, "No error", fault.Of(fault.AlreadyDone, "").Message}, many: 1},
+		{name: "no results", results: list(), many: 1},
+		{name: "signalled", results: list(done), many: 1},
+		{name: "signalled, verbose", results: list(done), verbose: true, want: []string{"No error"}, many: 1},
+		{name: "one that failed", results: list(unknown), kind: errs.NotFound, many: 1},
+		{name: "one that failed, verbose", results: list(unknown), verbose: true, kind: errs.NotFound, many: 1},
+		{name: "one task of an array has ended", results: list(ended, done), want: []string{alreadyDone}, many: 1},
+		{name: "several tasks have ended", results: list(ended, done, ended), want: []string{alreadyDone, alreadyDone}, many: 1},
+		{name: "several tasks have ended, verbose", results: list(ended, done, ended), verbose: true, want: []string{alreadyDone, "No error", alreadyDone}, many: 1},
+		{name: "all tasks have ended", results: list(ended, ended), kind: errs.Conflict, many: 1},
+		{name: "ended or of another user", results: list(ended, denied, ended), kind: errs.Denied, many: 1},
 		{name: "refused", results: func() ([]model.KillResult, error) { return nil, fault.Of(fault.AccessDenied, "") }, kind: errs.Denied, many: 1},
 		{name: "unknown message", one: 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, one, many := killers(tt.results)
 			c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", s)}})
-			results, err := c.KillEach(context.Background(), ann, "12_3", 10, model.KillFullJob)
+			flags := model.KillFullJob
+			if tt.verbose {
+				flags |= model.KillVerbose
+			}
+			results, err := c.KillEach(context.Background(), ann, "12_3", 10, flags)
 			if e, failed := errors.AsType[*errs.Error](err); (tt.kind != 0) != failed || failed && e.Kind != tt.kind {
 				t.Errorf("got %v", err)
 			}

@@ -17,35 +17,55 @@ import (
 // returns errs.Unsupported.
 func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.KillJobs) ([]model.KillResult, error) {
 	var results []model.KillResult
+	err := c.killJobs(ctx, cred, k, func(r model.KillResult) { results = append(results, r) })
+	return results, err
+}
+
+// killJobs sends KillJobs' message and calls each(result) for each result.
+func (c *Client) killJobs(ctx context.Context, cred model.Credential, k *model.KillJobs, each func(model.KillResult)) error {
 	answer := message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{Each: wrapCallback(func(r *model.KillResult) error {
 		result := *r
 		result.Reason = "No error"
 		if result.Code != 0 {
 			result.Reason = fault.Of(result.Code, "").Message
 		}
-		results = append(results, result)
+		each(result)
 		return nil
 	})}}
 	r := request{kind: message.RequestKillJobs, body: &message.KillJobs{KillJobs: *k}, since: codec.V2405}
-	err := c.query(ctx, cred, r, message.ResponseKillJobs, &answer)
-	return results, err
+	return c.query(ctx, cred, r, message.ResponseKillJobs, &answer)
 }
 
-// KillEach signals jobs like Kill, but with the message of KillJobs. With
-// model.KillVerbose it returns a result for each job that id names, otherwise
-// only for each job that could not be signalled. If there is a single result
-// and it is a failure, KillEach returns it as an error. For a controller that
-// does not know the message, such as Slurm's before 24.05, KillEach sends
-// Kill's message instead and returns no results.
+// KillEach signals jobs like Kill, but with the message of KillJobs. It returns
+// a result for each job that could not be signalled, such as a task of an array
+// that has ended. With model.KillVerbose, it returns a result for every job. If
+// no job could be signalled, KillEach returns an error, as Kill does. For a
+// controller that does not know the message, such as Slurm's before 24.05,
+// KillEach sends Kill's message instead and returns no results.
 func (c *Client) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {
-	results, err := c.KillJobs(ctx, cred, &model.KillJobs{Jobs: []string{id}, Signal: signal, Flags: flags})
+	var results []model.KillResult
+	var failed *model.KillResult
+	signalled := false
+	// Only the results for all jobs show whether any job was signalled.
+	k := &model.KillJobs{Jobs: []string{id}, Signal: signal, Flags: flags | model.KillVerbose}
+	err := c.killJobs(ctx, cred, k, func(r model.KillResult) {
+		switch {
+		case r.Code == 0:
+			signalled = true
+		case failed == nil || failed.Code == fault.AlreadyDone:
+			failed = &r
+		}
+		if r.Code != 0 || flags&model.KillVerbose != 0 {
+			results = append(results, r)
+		}
+	})
 	switch {
 	case errs.KindOf(err) == errs.Unsupported:
 		return nil, c.Kill(ctx, cred, id, signal, flags)
 	case err != nil:
 		return nil, err
-	case len(results) == 1 && results[0].Code != 0:
-		return nil, fault.Of(results[0].Code, results[0].Message)
+	case failed != nil && !signalled:
+		return nil, fault.Of(failed.Code, failed.Message)
 	}
 	return results, nil
 }
