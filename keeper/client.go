@@ -64,7 +64,7 @@ func (c *client) serve() {
 			c.throttle(verifyCost)
 			answer = counts.countVerdict(c.keeper.verifyToken(msg))
 		default:
-			c.report(ipc.Unhandled(m).Error())
+			c.report(ipc.Unhandled(msg).Error())
 			return
 		}
 		if err := c.channel.Send(answer); err != nil {

@@ -367,6 +367,29 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestUnhandled checks that the report about a message that the keeper does not
+// handle names the kind of the message. The protocol permits no such message to
+// the keeper, so the channel in this test is one to the resolver.
+func TestUnhandled(t *testing.T) {
+	k, parent := newTestKeeper(t)
+	worker, fd, err := ipc.Pair(ipc.Worker, ipc.Resolver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer worker.Close()
+	c := &client{keeper: k, number: 9, channel: must(ipc.Open(fd, ipc.Resolver, ipc.Worker))}
+	question := &work.Lookup{ID: 1, Name: "root"}
+	if err := worker.Send(question); err != nil {
+		t.Fatal(err)
+	}
+	c.serve()
+	m, err := parent.Receive()
+	breach, ok := m.Message.(*work.Breach)
+	if kind := ipc.KindOf(question).String(); err != nil || !ok || breach.Number != 9 || !strings.HasPrefix(breach.Reason, kind+" ") {
+		t.Errorf("the parent receives %+v, %v; want a reason that names %s", m.Message, err, kind)
+	}
+}
+
 // TestMute checks that a worker that reads no answers delays no other worker.
 func TestMute(t *testing.T) {
 	k := keeperWithKey(t)
