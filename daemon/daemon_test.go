@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,6 +89,23 @@ func TestListenRetries(t *testing.T) {
 	}
 	if err := Close(listeners); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestListenFailsAtOnce checks that only an address in use counts as a conflict,
+// after which Listen retries.
+func TestListenFailsAtOnce(t *testing.T) {
+	const documentation = "192.0.2.1" // RFC 5737: no machine has this address
+	if listeners, err := Listen(documentation, 0, "", 0, 0); errs.KindOf(err) != errs.Invalid {
+		t.Errorf("an address of another machine: %d listeners, %v", len(listeners), err)
+	}
+	for number, want := range map[syscall.Errno]errs.Kind{
+		syscall.EADDRINUSE: errs.Conflict, syscall.EADDRNOTAVAIL: errs.Invalid, syscall.EACCES: errs.Invalid,
+	} {
+		err := explainBind(&net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", number)}, "127.0.0.1:1")
+		if errs.KindOf(err) != want {
+			t.Errorf("%v: %v", number, err)
+		}
 	}
 }
 

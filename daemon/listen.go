@@ -82,7 +82,7 @@ func hasNetwork(list []net.Listener, network string) bool {
 // So the error names the user of that program.
 func explainBind(err error, address string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
-		return errs.Wrap(err, errs.Conflict, "listen on %s", address)
+		return errs.Wrap(err, errs.Invalid, "listen on %s", address)
 	}
 	owner := "another program"
 	if opErr, ok := errors.AsType[*net.OpError](err); ok {
