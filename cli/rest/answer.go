@@ -23,8 +23,8 @@ const (
 	jobEnded    = 2021
 )
 
-// maxError limits the part of an error's body that is read.
-const maxError = 1 << 20
+// maxBody limits the part of a body that is read into memory, in bytes.
+const maxBody = 1 << 20
 
 // problem is an element of the lists errors and warnings of an answer.
 type problem struct {
@@ -58,9 +58,9 @@ type Meta struct {
 	Unchanged  bool  // nothing has changed since update_time, so there was no list
 }
 
-// requestList requests a list. The answer is an object, and its member with the name
-// in key is the array of elements. list calls each(d) for every element; the
-// argument each must decode the element from d.
+// requestList requests a list. The member of the answer that is called key has
+// the elements. requestList calls each(d) for every element, and each must
+// decode the element from d.
 func (c *Client) requestList(ctx context.Context, path string, query url.Values, key string, each func(*json.Decoder) error) (m Meta, err error) {
 	resp, err := c.get(ctx, path, query)
 	if err != nil {
@@ -71,11 +71,33 @@ func (c *Client) requestList(ctx context.Context, path string, query url.Values,
 		m.Unchanged = true
 		return m, nil
 	}
-	if !isJSON(resp) {
-		return m, notJSON(resp)
+	l, err := c.decodeList(ctx, resp, key, each)
+	switch {
+	case err != nil:
+		return m, err
+	case len(l.problems) > 0 && l.problems[0].Number == noChange:
+		m.Unchanged = true
+		return m, nil
+	case len(l.problems) > 0:
+		return m, problemsError(resp.StatusCode, l.problems)
 	}
-	var problems []problem
-	var updated Number
+	m.LastUpdate = l.updated.Int()
+	m.Unchanged = query.Has("update_time") && m.LastUpdate == 0 // slurmrestd answers this way
+	return m, nil
+}
+
+// listEnvelope has the members of an answer that accompany its list.
+type listEnvelope struct {
+	problems []problem // the member "errors"
+	updated  Number    // the member "last_update"
+}
+
+// decodeList decodes an answer with a list of any length. It calls each(d) as
+// requestList does.
+func (c *Client) decodeList(ctx context.Context, resp *http.Response, key string, each func(*json.Decoder) error) (l listEnvelope, err error) {
+	if !isJSON(resp) {
+		return l, notJSON(resp)
+	}
 	stopped := false
 	err = decodeObject(json.NewDecoder(resp.Body), func(d *json.Decoder, name string) error {
 		switch name {
@@ -86,29 +108,20 @@ func (c *Client) requestList(ctx context.Context, path string, query url.Values,
 				return err
 			})
 		case "errors":
-			return d.Decode(&problems)
+			return d.Decode(&l.problems)
 		case "last_update":
-			return d.Decode(&updated)
+			return d.Decode(&l.updated)
 		}
 		var ignored json.RawMessage
 		return d.Decode(&ignored)
 	})
 	switch {
 	case stopped:
-		return m, err
+		return l, err
 	case err != nil && ctx.Err() != nil:
-		return m, ctx.Err()
-	case err != nil:
-		return m, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.addr)
-	case len(problems) > 0 && problems[0].Number == noChange:
-		m.Unchanged = true
-		return m, nil
-	case len(problems) > 0:
-		return m, problemsError(resp.StatusCode, problems)
+		return l, ctx.Err()
 	}
-	m.LastUpdate = updated.Int()
-	m.Unchanged = query.Has("update_time") && m.LastUpdate == 0 // slurmrestd answers this way
-	return m, nil
+	return l, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.addr)
 }
 
 // isMalformed reports whether err means that an answer is malformed.
@@ -118,8 +131,8 @@ func isMalformed(err error) bool {
 	return errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// decodeObject reads an object. It calls member for each name; member must read the
-// value.
+// decodeObject reads an object. It calls member for each name, and member must
+// read the value.
 func decodeObject(d *json.Decoder, member func(*json.Decoder, string) error) error {
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		return orUnexpected(err, "no object")
@@ -137,8 +150,8 @@ func decodeObject(d *json.Decoder, member func(*json.Decoder, string) error) err
 	return orUnexpected(err, "")
 }
 
-// decodeArray reads an array or null. It calls element for each element; element must
-// read it.
+// decodeArray reads an array or null. It calls element for each element, and
+// element must read it.
 func decodeArray(d *json.Decoder, element func(*json.Decoder) error) error {
 	start, err := d.Token()
 	switch {
@@ -168,13 +181,14 @@ func orUnexpected(err error, text string) error {
 	return err
 }
 
-// decodeAnswer decodes the body of resp into v and returns the warnings in the body.
-// It reads the whole body into memory, so it must not be used for lists.
+// decodeAnswer decodes the body of resp into v and returns the warnings in the
+// body. It fails if the body is longer than maxBody, so it must not be used for
+// lists.
 func (c *Client) decodeAnswer(resp *http.Response, v any) (warnings []string, err error) {
 	if !isJSON(resp) {
 		return nil, notJSON(resp)
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxError))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err != nil {
 		return nil, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.addr)
 	}
@@ -203,7 +217,7 @@ func responseError(resp *http.Response) error {
 		Errors []problem `json:"errors"`
 	}
 	if isJSON(resp) {
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 		if json.Unmarshal(body, &envelope) == nil && len(envelope.Errors) > 0 {
 			return problemsError(resp.StatusCode, envelope.Errors)
 		}
@@ -217,9 +231,9 @@ func responseError(resp *http.Response) error {
 	return problemsError(resp.StatusCode, nil)
 }
 
-// problemsError returns the error for an answer with this status and these problems.
-// The status determines the kind of the error, unless one of the problems has a
-// number that stands for a certain kind.
+// problemsError returns the error for an answer with this status and these
+// problems. The status determines the kind of the error, unless one of the
+// problems has a number that stands for a certain kind.
 func problemsError(status int, problems []problem) error {
 	e := &errs.Error{Kind: kindOf(status)}
 	var texts []string

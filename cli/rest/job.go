@@ -191,8 +191,9 @@ func (c *Client) Job(ctx context.Context, id string) (jobs []Job, err error) {
 	return jobs, err
 }
 
-// accountingJob requests the job with this id from accounting, if the site has
-// accounting.
+// accountingJob requests the job with this id from accounting. A site without
+// accounting answers with an error, which accountingJob reports as an unknown
+// job.
 func (c *Client) accountingJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	unknown := errs.New(errs.NotFound, "job %s is unknown", id).WithHint("schedctl jobs --all lists the jobs that the controller knows")
 	plugin := c.spelling + "db"
@@ -201,31 +202,32 @@ func (c *Client) accountingJob(ctx context.Context, id string, each func(*Job, j
 		if ctx.Err() != nil {
 			return err
 		}
-		return unknown // many sites have no accounting, and servers report this in different ways
+		return unknown // servers report in different ways that a site has no accounting
 	}
 	defer resp.Body.Close()
-	var answer struct {
-		Jobs []json.RawMessage `json:"jobs"`
-	}
-	if _, err := c.decodeAnswer(resp, &answer); err != nil {
+	if !isJSON(resp) {
 		return unknown
 	}
 	found := false
-	for _, text := range answer.Jobs {
-		j, err := decodeAccountingJob(text)
-		if err != nil {
-			return errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.addr)
-		}
-		if !j.matches(id) {
-			continue
-		}
-		found = true
-		if err := each(j, text); err != nil {
+	l, err := c.decodeList(ctx, resp, "jobs", func(d *json.Decoder) error {
+		var text json.RawMessage
+		if err := d.Decode(&text); err != nil {
 			return err
 		}
-	}
-	if !found {
+		j, err := decodeAccountingJob(text)
+		if err != nil || !j.matches(id) {
+			return err
+		}
+		found = true
+		return each(j, text)
+	})
+	switch {
+	case err != nil:
+		return err
+	case !found:
 		return unknown
+	case len(l.problems) > 0:
+		return problemsError(resp.StatusCode, l.problems)
 	}
 	return nil
 }

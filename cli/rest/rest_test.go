@@ -313,6 +313,43 @@ func TestForgottenJob(t *testing.T) {
 	}
 }
 
+// TestForgottenArray checks that accounting's record of an array has no limit
+// on its length.
+func TestForgottenArray(t *testing.T) {
+	const tasks = 10_000
+	record := strings.Builder{}
+	for i := range tasks {
+		fmt.Fprintf(&record, `{"job_id": %d, "array": {"job_id": 7, "task_id": {"set": true, "number": %d}}, "working_directory": "/home/%s"},`, 7+i, i, strings.Repeat("d", 200))
+	}
+	for _, tt := range []struct {
+		name, body string
+		kind       errs.Kind
+		jobs       int
+	}{
+		{"complete", `{"errors": [], "jobs": [` + strings.TrimSuffix(record.String(), ",") + `]}`, 0, tasks},
+		{"cut off", `{"jobs": [` + record.String(), errs.BadAnswer, tasks},
+		{"without the job", `{"jobs": []}`, errs.NotFound, 0},
+		{"an error", `{"jobs": [], "errors": [{"error_number": 2000, "description": "no accounting"}]}`, errs.NotFound, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := dialTest(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch r.URL.Path {
+				case "/slurm/v0.0.45/ping/":
+					reply(200, `{}`)(w, r)
+				case "/slurmdb/v0.0.45/job/7":
+					reply(200, tt.body)(w, r)
+				default:
+					reply(404, `{"errors": [{"error_number": 2017}]}`)(w, r)
+				}
+			}))
+			jobs, err := c.Job(t.Context(), "7")
+			if len(jobs) != tt.jobs || (err == nil) != (tt.kind == 0) || err != nil && errs.KindOf(err) != tt.kind {
+				t.Errorf("%d jobs, %v", len(jobs), err)
+			}
+		})
+	}
+}
+
 // TestCancel checks that Cancel uses the result in the body, because slurmrestd
 // answers 200 for a job that does not exist.
 func TestCancel(t *testing.T) {

@@ -29,7 +29,7 @@ func (c *Client) negotiate(ctx context.Context) error {
 				return err
 			}
 			found, err := c.checkPing(resp)
-			io.Copy(io.Discard, io.LimitReader(resp.Body, maxError)) // so that the connection can be reused
+			io.Copy(io.Discard, io.LimitReader(resp.Body, maxBody)) // so that the connection can be reused
 			resp.Body.Close()
 			if err != nil {
 				return err
