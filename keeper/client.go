@@ -83,8 +83,8 @@ func (c *client) throttle(cost float64) {
 
 // report asks the parent to kill the worker.
 func (c *client) report(reason string) {
-	c.keeper.counts.breaches.Add(1)
-	slog.Error("worker violated the protocol and is no longer served", "client", c.number, "because", reason)
+	c.keeper.counts.violations.Add(1)
+	slog.Error("worker violated the protocol and is no longer served", "client", c.number, "error", reason)
 	if err := c.keeper.channel.Send(&work.Breach{Number: c.number, Reason: ipc.NewRefused(reason).Reason}); err != nil {
 		slog.Warn("report not sent to the parent", "client", c.number, "error", err)
 	}
@@ -118,7 +118,7 @@ func (c *client) logRefusal(reason string, req *query.Sign) {
 	c.refused++
 	c.keeper.counts.unsigned.Add(1)
 	if bits.OnesCount(c.refused) == 1 {
-		slog.Warn("signature refused", "client", c.number, "because", reason,
+		slog.Warn("signature refused", "client", c.number, "error", reason,
 			"scheme", scheme(req.Scheme).String(), "bytes", len(req.Message), "refused_so_far", c.refused)
 	}
 }

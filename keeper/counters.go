@@ -13,11 +13,11 @@ import (
 
 // counters counts requests of workers since this keeper started.
 type counters struct {
-	clients                 atomic.Int64  // workers that have a channel at present
-	signed, unsigned        atomic.Uint64 // handshakes that were signed, and that were refused
-	genuine, forged, unsure atomic.Uint64 // answers about tokens
-	slowed                  atomic.Uint64 // questions that were delayed because their worker asked too fast
-	breaches                atomic.Uint64 // workers that violated the protocol
+	clients                  atomic.Int64  // workers that have a channel at present
+	signed, unsigned         atomic.Uint64 // messages that were signed, and that were refused
+	genuine, forged, unknown atomic.Uint64 // answers about tokens
+	slowed                   atomic.Uint64 // questions that were delayed because their worker asked too fast
+	violations               atomic.Uint64 // workers that violated the protocol
 }
 
 // countVerdict counts an answer about a token.
@@ -28,7 +28,7 @@ func (c *counters) countVerdict(v *query.Verified) *query.Verified {
 	case query.Forged:
 		c.forged.Add(1)
 	default:
-		c.unsure.Add(1)
+		c.unknown.Add(1)
 	}
 	return v
 }
@@ -42,8 +42,8 @@ func (c *counters) logOnSignal() {
 		for range signals {
 			slog.Info("counters", "clients", c.clients.Load(),
 				slog.Group("handshakes", "signed", c.signed.Load(), "unsigned", c.unsigned.Load()),
-				slog.Group("tokens", "genuine", c.genuine.Load(), "forged", c.forged.Load(), "unsure", c.unsure.Load()),
-				"slowed", c.slowed.Load(), "breaches", c.breaches.Load())
+				slog.Group("tokens", "genuine", c.genuine.Load(), "forged", c.forged.Load(), "unknown", c.unknown.Load()),
+				"slowed", c.slowed.Load(), "violations", c.violations.Load())
 			time.Sleep(time.Second)
 		}
 	}()

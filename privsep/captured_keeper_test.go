@@ -326,7 +326,7 @@ func (g *gateway) runServiceAttack(to int, one serviceAttack) (outcome, logged s
 		r := g.awaitAny(func(r map[string]any) bool {
 			return r["client"] == fmt.Sprint(number) && strings.HasPrefix(fmt.Sprint(r["msg"]), reported)
 		})
-		logged = fmt.Sprint(r["because"])
+		logged = fmt.Sprint(r["error"])
 	}
 	if err == nil {
 		_ = syscall.Kill(pid, syscall.SIGKILL)

@@ -29,10 +29,11 @@ func (s *server) logCounters() {
 	forwarded, forgotten := o.forwarded.Len()
 	slog.Info("counters",
 		slog.Group("requests", "read", c.requests.Load(), "unauthenticated", c.unauthenticated.Load(), "paused", c.paused.Load(),
-			"rate", c.limited.Load(), "share", c.share.Load(), "no_seat", c.overloaded.Load()),
+			"rate", c.limited.Load(), "share", c.share.Load(), "overloaded", c.overloaded.Load()),
 		slog.Group("malformed", "requests", c.badRequests.Load(), "handshakes", c.handshakes.Load(), "frames", c.frames.Load(),
 			"stalled", c.stalled.Load()),
-		slog.Group("offences", "told", c.reported.Load(), "untold", c.unreported.Load(), "forwarded_sources", forwarded, "forwarded_forgotten", forgotten),
+		slog.Group("offences", "reported", c.reported.Load(), "unreported", c.unreported.Load(),
+			"forwarded_sources", forwarded, "forwarded_forgotten", forgotten),
 		slog.Group("rates", "identities", s.limiter.rates.len()),
 		slog.Group("audit", "changes", c.changes.Load(), "unrecorded", c.unrecorded.Load()))
 }

@@ -440,7 +440,7 @@ func TestCounters(t *testing.T) {
 		}
 	}
 	for key, minimum := range map[string]int{"connections.accepted": 11, "penalties.auth": 2, "penalties.malformed": 1, "workers.started": 2, "dials.dialled": 1,
-		"requests.read": 10, "requests.unauthenticated": 2, "requests.rate": 1, "malformed.handshakes": 1, "offences.told": 3, "rates.identities": 1,
+		"requests.read": 10, "requests.unauthenticated": 2, "requests.rate": 1, "malformed.handshakes": 1, "offences.reported": 3, "rates.identities": 1,
 		"handshakes.signed": 1, "tokens.genuine": 1, "tokens.forged": 2, "clients": 2} {
 		if sums[key] < minimum {
 			t.Errorf("%s is %d, at least %d were expected", key, sums[key], minimum)
