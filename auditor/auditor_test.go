@@ -397,6 +397,41 @@ func TestHolds(t *testing.T) {
 	}
 }
 
+// TestExitsAtOnce checks that nothing is left of workers that exit as soon as
+// they are introduced.
+func TestExitsAtOnce(t *testing.T) {
+	dispatcher, fd, err := ipc.Pair(ipc.Parent, ipc.Auditor)
+	must(t, err)
+	own, err := ipc.Open(fd, ipc.Auditor, ipc.Parent)
+	must(t, err)
+	t.Cleanup(func() { own.Close() })
+	for _, m := range []ipc.Message{new(ipc.ServiceSetup), new(ipc.Attributes)} {
+		must(t, dispatcher.Send(m))
+		_, err := own.Receive()
+		must(t, err)
+	}
+	must(t, own.Send(new(ipc.Ready)))
+	_, err = dispatcher.Receive()
+	must(t, err)
+	for number := range uint32(20) {
+		worker, fd, err := ipc.Pair(ipc.Worker, ipc.Auditor)
+		must(t, err)
+		must(t, worker.Close())
+		must(t, dispatcher.Send(&work.Client{Number: number}, fd))
+		must(t, unix.Close(fd))
+		must(t, dispatcher.Send(&work.Exited{Worker: number}))
+	}
+	must(t, dispatcher.Close())
+	a := newAuditor(own)
+	must(t, service.Run(ipc.Auditor, own, a))
+	a.exiting.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.clients) != 0 {
+		t.Errorf("%d workers are left", len(a.clients))
+	}
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

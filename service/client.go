@@ -14,6 +14,7 @@ type Client struct {
 	work.Client // the dispatcher's data about the worker
 	channel     *ipc.Channel
 	parent      *ipc.Channel
+	reading     chan struct{} // gets an element when EachMessage is called
 }
 
 // NewClient returns a Client for the worker at the other end of channel. It is
@@ -23,26 +24,39 @@ func NewClient(worker work.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: worker, channel: channel}
 }
 
-// serveClient makes s serve the worker at the other end of the channel fd.
+// serveClient makes s serve the worker at the other end of the channel fd. It
+// returns when s reads the first message or has finished. So if Serve records
+// the worker before it calls EachMessage, the worker is on record when Run
+// handles the next message of the dispatcher, such as the one about its exit.
 func serveClient(role ipc.Role, fd int, worker *work.Client, parent *ipc.Channel, s Service) error {
 	channel, err := ipc.Open(fd, role, ipc.Worker)
 	if err != nil {
 		return err
 	}
-	c := &Client{Client: *worker, channel: channel, parent: parent}
+	c := &Client{Client: *worker, channel: channel, parent: parent, reading: make(chan struct{}, 1)}
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		defer channel.Close()
 		s.Serve(c)
 	}()
+	select {
+	case <-c.reading:
+	case <-done:
+	}
 	return nil
 }
 
-// EachMessage calls handle with each message of the worker, until the channel closes
-// or handle returns an error. If handle returns an error, or the worker
-// violates the protocol, Each reports the worker to the dispatcher. The result
-// done of handle must be false if the service does not handle this kind of
-// message; this counts as a violation too.
+// EachMessage calls handle with each message of the worker, until the channel
+// closes or handle returns an error. If handle returns an error, or the worker
+// violates the protocol, EachMessage reports the worker to the dispatcher.
+// handle returns false for a kind of message that the service does not handle,
+// which also is a violation.
 func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error)) {
+	select {
+	case c.reading <- struct{}{}:
+	default: // EachMessage was called before, or c was made by NewClient
+	}
 	for {
 		m, err := c.channel.Receive()
 		if _, violated := errors.AsType[*ipc.Violation](err); violated {
@@ -57,7 +71,7 @@ func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error))
 		}
 		handled, err := handle(m.Message)
 		if !handled {
-			err = ipc.Unhandled(m)
+			err = ipc.Unhandled(m.Message)
 		}
 		if err != nil {
 			c.reportViolation(err)
@@ -76,7 +90,7 @@ func (c *Client) Answer(m ipc.Message) {
 
 // reportViolation asks the dispatcher to have the worker killed.
 func (c *Client) reportViolation(violation error) {
-	slog.Error("worker violated the protocol and is no longer served", "client", c.Number, "because", violation)
+	slog.Error("worker violated the protocol and is no longer served", "client", c.Number, "error", violation)
 	if err := c.parent.Send(&work.Breach{Number: c.Number, Reason: ipc.NewRefused(violation.Error()).Reason}); err != nil {
 		slog.Warn("report not sent to the parent", "client", c.Number, "error", err)
 	}

@@ -38,9 +38,10 @@ type Service interface {
 	// Handle handles the messages on the channel "parent" that only some
 	// services get; Run handles the others. Handle returns false for a message
 	// that this service should not get.
-	Handle(m ipc.Received) (done bool, err error)
+	Handle(m ipc.Received) (handled bool, err error)
 
-	// Serve answers one worker until its channel closes.
+	// Serve answers one worker until its channel closes. Run waits until Serve
+	// calls c.EachMessage or returns.
 	Serve(c *Client)
 
 	// Counters returns the counts since the start, for the log.

@@ -1,0 +1,97 @@
+package service
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
+)
+
+// recorder is a service that records its worker only a while after Serve was
+// called.
+type recorder struct {
+	recorded atomic.Bool
+	known    chan bool // for each message of the dispatcher: whether the worker was on record
+}
+
+func (r *recorder) Serve(c *Client) {
+	time.Sleep(10 * time.Millisecond)
+	r.recorded.Store(true)
+	c.EachMessage(func(ipc.Message) (bool, error) { return false, nil })
+}
+
+func (r *recorder) Handle(ipc.Received) (bool, error) {
+	r.known <- r.recorded.Load()
+	return true, nil
+}
+
+func (r *recorder) Counters() []any { return nil }
+func (r *recorder) Close()          {}
+
+// run runs s as an auditor, and returns the dispatcher's end of its channel.
+func run(t *testing.T, s Service) *ipc.Channel {
+	t.Helper()
+	dispatcher, fd, err := ipc.Pair(ipc.Parent, ipc.Auditor)
+	must(t, err)
+	t.Cleanup(func() { dispatcher.Close() })
+	own, err := ipc.Open(fd, ipc.Auditor, ipc.Parent)
+	must(t, err)
+	for _, m := range []ipc.Message{new(ipc.ServiceSetup), new(ipc.Attributes)} {
+		must(t, dispatcher.Send(m))
+		_, err := own.Receive()
+		must(t, err)
+	}
+	must(t, own.Send(new(ipc.Ready)))
+	_, err = dispatcher.Receive()
+	must(t, err)
+	go Run(ipc.Auditor, own, s)
+	return dispatcher
+}
+
+// introduce connects a worker to a service, and returns the worker's channel.
+func introduce(t *testing.T, dispatcher *ipc.Channel, number uint32) *ipc.Channel {
+	t.Helper()
+	worker, fd, err := ipc.Pair(ipc.Worker, ipc.Auditor)
+	must(t, err)
+	t.Cleanup(func() { worker.Close() })
+	must(t, dispatcher.Send(&work.Client{Number: number}, fd))
+	must(t, unix.Close(fd))
+	return worker
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWorkerIsKnown checks that a service has recorded a worker when it gets the
+// next message of the dispatcher.
+func TestWorkerIsKnown(t *testing.T) {
+	r := &recorder{known: make(chan bool, 1)}
+	dispatcher := run(t, r)
+	introduce(t, dispatcher, 7)
+	must(t, dispatcher.Send(&work.Exited{Worker: 7}))
+	if !<-r.known {
+		t.Error("the exit of a worker was handled before the worker was known")
+	}
+}
+
+// TestUnhandled checks that the report about a worker names the kind of message
+// that the service does not handle.
+func TestUnhandled(t *testing.T) {
+	dispatcher := run(t, new(recorder))
+	must(t, introduce(t, dispatcher, 7).Send(&query.Outcome{ID: 1}))
+	m, err := dispatcher.Receive()
+	must(t, err)
+	if b, ok := m.Message.(*work.Breach); !ok || b.Number != 7 || !strings.Contains(b.Reason, "Outcome") {
+		t.Errorf("the dispatcher receives %+v", m.Message)
+	}
+}
