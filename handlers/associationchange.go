@@ -169,7 +169,7 @@ func (h *handler) deleteAssociation(c *call, p *api.AssociationParams) error {
 		}
 		e := errs.New(errs.Invalid, "the parameters select %d associations, but this operation removes only one: nothing was removed", len(names)).
 			WithHint("name its account, cluster, user and partition, or use associations/")
-		e.Number = 9210
+		e.Number = ambiguousModify
 		return e
 	})
 }

@@ -34,7 +34,7 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersWithAssocsParams) er
 	}
 	if len(body.Set.Accounts)+len(body.Set.WCKeys) == 0 && body.User.DefaultAccount == "" && body.User.DefaultWCKey == "" {
 		e := errs.New(errs.Invalid, "expected accounts or wckeys, or a default of one").WithSource("#/association_condition/accounts")
-		e.Number = 9211
+		e.Number = ambiguousQuery
 		return e
 	}
 	if len(body.Set.Accounts) == 0 && body.User.DefaultAccount != "" {

@@ -74,9 +74,6 @@ func partOf(job model.JobSelection) (name string, matches func(*model.Job) bool)
 	return name, matches
 }
 
-// invalidJobID is Slurm's error number for a job that does not exist.
-const invalidJobID = 2017
-
 // deleteJob cancels a job, or sends it another signal.
 func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 	results, err := change(c, p.Job, func() ([]model.KillResult, error) {

@@ -58,7 +58,7 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 func (h *handler) resolveKilledUser(c *call, k *model.KillJobs) error {
 	unknown := func(user, source string) error {
 		e := errs.New(errs.Invalid, "the gateway's host has no user %s", schema.Shorten(user)).WithSource(source)
-		e.Number = 2166
+		e.Number = unknownUser
 		return e
 	}
 	if k.UserName != "" {

@@ -24,7 +24,7 @@ func annotateNamed(err error, kind, name, source string) error {
 			annotated.Kind = errs.NotFound // Slurm has one error number for a name in a path and in a body
 			annotated.Message = "there is no such " + kind
 		}
-		if e.Number == invalidUser && kind != "job" {
+		if e.Number == noUserID && kind != "job" {
 			annotated.Message = "you are not allowed to change it"
 		}
 		annotated.Message, annotated.Source = kind+" "+redact(schema.Shorten(name))+": "+annotated.Message, source
@@ -32,9 +32,6 @@ func annotateNamed(err error, kind, name, source string) error {
 	}
 	return err
 }
-
-// invalidUser is Slurm's error number for a user who lacks a privilege.
-const invalidUser = 2010
 
 // unknownNames are Slurm's error numbers for a node, reservation or partition
 // that does not exist.

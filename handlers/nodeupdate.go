@@ -86,13 +86,6 @@ func (h *handler) checkNodesExist(c *call, names, source string) error {
 	return nil
 }
 
-// invalidNodeName is Slurm's error number for a node that does not exist.
-const invalidNodeName = 2018
-
-// invalidReservation is Slurm's error number for a reservation that does not
-// exist.
-const invalidReservation = 2053
-
 // deleteNode deletes nodes.
 func (h *handler) deleteNode(c *call, p *api.NamedNodeParams) error {
 	if err := h.checkNodesExist(c, p.Name, inPath+"node_name"); err != nil {

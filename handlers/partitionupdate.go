@@ -54,6 +54,3 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 func (h *handler) deletePartition(c *call, p *api.NamedPartitionParams) error {
 	return h.changeNamed(c, "partition", p.Name, inPath+"partition_name", func() error { return h.Controller.DeletePartition(c.ctx, c.cred, p.Name) })
 }
-
-// invalidPartition is Slurm's error number for a partition that does not exist.
-const invalidPartition = 2000

@@ -15,57 +15,57 @@ import (
 // "" if the number may refer to several fields.
 func fieldOfError(number int) (field string) {
 	switch number {
-	case 2000, 2001, 2003, 2015, 2070, 2101:
+	case invalidPartition, noDefaultPartition, noPartitionGroup, partitionUnavailable, partitionNotAvailable, partitionDown:
 		return "partition"
-	case 2004, 2018:
+	case nodesNotInPartition, invalidNodeName:
 		return "required_nodes"
-	case 2006:
+	case invalidNodeCount:
 		return "nodes"
-	case 2009:
+	case noScript:
 		return "script"
-	case 2010, 2165, 2166:
+	case noUserID, invalidUserID, unknownUser:
 		return "user_id"
-	case 2113, 2163, 2164:
+	case noGroupID, invalidGroupID, unknownGroup:
 		return "group_id"
-	case 2023:
+	case badDistribution:
 		return "distribution"
-	case 2025:
+	case badTaskCount:
 		return "tasks"
-	case 2029:
+	case invalidFeature:
 		return "constraints"
-	case 2038, 2071:
+	case badDependency, circularDependency:
 		return "dependency"
-	case 2044:
+	case invalidTaskMemory:
 		return "memory_per_node"
-	case 2045, 2167:
+	case invalidAccount, invalidAssociation:
 		return "account"
-	case 2048:
+	case invalidLicenses:
 		return "licenses"
-	case 2051, 8000:
+	case invalidTimeLimit, noTimeLimit:
 		return "time_limit"
-	case 2052, 2053, 2056:
+	case reservationAccess, invalidReservation, reservationNotUsable:
 		return "reservation"
-	case 2054:
+	case invalidTimeValue:
 		return "begin_time"
-	case 2057:
+	case invalidWCKey:
 		return "wckey"
-	case 2063:
+	case noWorkDir:
 		return "current_working_directory"
-	case 2066, 2074:
+	case invalidQOS, qosThreshold:
 		return "qos"
-	case 2081:
+	case invalidArray:
 		return "array"
-	case 2099:
+	case invalidMCSLabel:
 		return "mcs_label"
-	case 2123:
+	case invalidNice:
 		return "nice"
-	case 2124:
+	case invalidTimeMinimum:
 		return "time_minimum"
-	case 2127:
+	case noEnvironment:
 		return "environment"
-	case 2132:
+	case badThreadsPerCore:
 		return "threads_per_core"
-	case 2135:
+	case invalidContainerID:
 		return "container_id"
 	}
 	return ""

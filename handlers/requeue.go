@@ -107,9 +107,6 @@ func (h *handler) requeueEach(c *call, request *api.RequeueRequest) ([][]model.T
 	return lists, nil
 }
 
-// unspecifiedError is Slurm's error number for an unspecified error.
-const unspecifiedError = 0xffffffff
-
 // annotateListed adds the name of a job to the error about it.
 func annotateListed(err error, job string) error {
 	e, ok := errors.AsType[*errs.Error](err)

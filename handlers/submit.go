@@ -96,8 +96,8 @@ func resolve(c *call, d *model.JobDesc, at string) error {
 		number *model.Opt[uint32]
 		lookup func(Resolver, context.Context, string) (uint32, error)
 	}{
-		{"user", 2166, &d.UserName, &d.UserID, Resolver.UserID},
-		{"group", 2164, &d.GroupName, &d.GroupID, Resolver.GroupID},
+		{"user", unknownUser, &d.UserName, &d.UserID, Resolver.UserID},
+		{"group", unknownGroup, &d.GroupName, &d.GroupID, Resolver.GroupID},
 	} {
 		if *n.name == "" {
 			continue

@@ -9,6 +9,6 @@ import (
 // accept no trackable resources from clients.
 func (h *handler) postTRES(*call, *api.NoParams) error {
 	e := errs.New(errs.Unsupported, "trackable resources are added by AccountingStorageTRES in slurm.conf")
-	e.Number = 2036
+	e.Number = notSupported
 	return e
 }

@@ -142,6 +142,6 @@ func ambiguousWCKey(found []model.WCKey) error {
 	}
 	e := errs.New(errs.Invalid, "%d workload keys match, and only one can be removed at a time: nothing was removed", len(found)).
 		WithHint("use the number of one of %s", truncateList(strings.Join(list, ", ")))
-	e.Number = 9210
+	e.Number = ambiguousModify
 	return e
 }
