@@ -85,13 +85,14 @@ func (c *Controller) loadEntry(k string, value []byte) (owner uint32, err error)
 		return 0, nil
 	}
 	var spooled struct{ UserID uint32 }
-	json.Unmarshal(value, &spooled) // a damaged record is set aside when it is sent
-	if n, ok := parseKey(k, spoolPrefix); ok && c.spool != nil {
-		c.spool.load(n)
+	if err := json.Unmarshal(value, &spooled); err != nil {
+		// A pending record is set aside when it is sent. The owner is unknown,
+		// so the record counts against no user.
+		c.log.Warn("job record damaged", "record", k, "error", err)
+		spooled.UserID = noUser
 	}
-	if n, ok := parseKey(k, asidePrefix); ok && c.spool != nil {
-		c.spool.refused.numbers = append(c.spool.refused.numbers, n)
-		c.spool.next = max(c.spool.next, n+1)
+	if c.spool != nil {
+		c.spool.load(k)
 	}
 	return spooled.UserID, nil
 }

@@ -40,7 +40,22 @@ type spool struct {
 type records struct {
 	prefix   string   // of their keys
 	maxBytes int64    // limit of the bytes that they take in the journal
-	numbers  []uint64 // ascending
+	numbers  []uint64 // ascending: use insert and remove
+}
+
+// insert adds record n. Commits can finish out of order, so n need not be the
+// highest number.
+func (r *records) insert(n uint64) {
+	i, _ := slices.BinarySearch(r.numbers, n)
+	r.numbers = slices.Insert(r.numbers, i, n)
+}
+
+// remove removes the records in numbers, which must be ascending.
+func (r *records) remove(numbers ...uint64) {
+	r.numbers = slices.DeleteFunc(r.numbers, func(n uint64) bool {
+		_, found := slices.BinarySearch(numbers, n)
+		return found
+	})
 }
 
 const (
@@ -56,11 +71,15 @@ func newSpool(c *Controller) *spool {
 		pending: records{prefix: spoolPrefix, maxBytes: maxPendingBytes}, refused: records{prefix: asidePrefix, maxBytes: maxRefusedBytes}}
 }
 
-// load adds a record that an earlier controller stored. Calls come in ascending
-// order of n.
-func (s *spool) load(n uint64) {
-	s.pending.numbers = append(s.pending.numbers, n)
-	s.next = max(s.next, n+1)
+// load adds the record that an earlier controller stored under the key k. It
+// ignores keys of other values.
+func (s *spool) load(k string) {
+	for _, list := range []*records{&s.pending, &s.refused} {
+		if n, ok := parseKey(k, list.prefix); ok {
+			list.insert(n)
+			s.next = max(s.next, n+1)
+		}
+	}
 }
 
 // add puts the record of a job into the spool.
@@ -84,8 +103,7 @@ func (s *spool) addWith(j model.Job, commit func(journal.Entry) error) error {
 		return err
 	}
 	s.mu.Lock()
-	i, _ := slices.BinarySearch(s.pending.numbers, n)
-	s.pending.numbers = slices.Insert(s.pending.numbers, i, n)
+	s.pending.insert(n)
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
@@ -176,30 +194,37 @@ func (s *spool) send(batch []uint64) (n int, err error) {
 	return n, s.drop(&s.pending, batch[:n])
 }
 
-// setAside removes record n, which the accounting daemon refuses, from the
-// pending records. The record stays in the journal, for an administrator. When
-// the records set aside exceed maxRefusedBytes, some of them are dropped.
+// setAside removes record n from the pending records, because the accounting
+// daemon refuses it or because it is damaged. The record stays in the journal,
+// for an administrator. When the records set aside exceed maxRefusedBytes, some
+// of them are dropped.
 func (s *spool) setAside(n uint64, cause error) error {
-	b, err := s.c.journal.Get(key(spoolPrefix, n))
+	from, to := key(spoolPrefix, n), key(asidePrefix, n)
+	b, err := s.c.journal.Get(from)
 	if err != nil {
 		return err
 	}
+	uid, _ := s.c.journal.Stat(from)
 	var j model.Job
-	json.Unmarshal(b, &j)
-	s.c.log.Error("job record refused by the accounting daemon and set aside",
-		"job", j.StepID.JobID, "state", uint32(j.State.Base()), "record", key(asidePrefix, n), "bytes", len(b), "error", cause)
-	if err := s.c.journal.Commit(journal.Entry{Key: key(spoolPrefix, n)}, journal.Entry{Key: key(asidePrefix, n), Value: b, Owner: j.UserID}); err != nil {
+	if err := json.Unmarshal(b, &j); err != nil {
+		s.c.log.Error("damaged job record set aside", "uid", uid, "record", to, "bytes", len(b), "error", err)
+	} else {
+		s.c.log.Error("job record refused by the accounting daemon and set aside",
+			"job", j.StepID.JobID, "state", uint32(j.State.Base()), "record", to, "bytes", len(b), "error", cause)
+	}
+	if err := s.c.journal.Commit(journal.Entry{Key: from}, journal.Entry{Key: to, Value: b, Owner: uid}); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.refused.numbers = append(s.refused.numbers, n)
-	s.pending.numbers = slices.DeleteFunc(s.pending.numbers, func(p uint64) bool { return p == n })
+	s.refused.insert(n)
+	s.pending.remove(n)
 	s.mu.Unlock()
 	s.trim(&s.refused)
 	return nil
 }
 
-// drop removes records from the journal and from list.
+// drop removes records from the journal and from list. The numbers must be
+// ascending.
 func (s *spool) drop(list *records, numbers []uint64) error {
 	var entries []journal.Entry
 	for _, n := range numbers {
@@ -210,9 +235,6 @@ func (s *spool) drop(list *records, numbers []uint64) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list.numbers = slices.DeleteFunc(list.numbers, func(n uint64) bool {
-		_, found := slices.BinarySearch(numbers, n)
-		return found
-	})
+	list.remove(numbers...)
 	return nil
 }

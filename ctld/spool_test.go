@@ -1,13 +1,17 @@
 package ctld
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"schedrestd/ctld/journal"
 	"schedrestd/errs"
 	"schedrestd/model"
 )
@@ -57,6 +61,83 @@ func TestRefusedRecordIsSetAside(t *testing.T) {
 	}
 	if b, err := c.journal.Get(key(asidePrefix, c.spool.refused.numbers[0])); err != nil || !strings.Contains(string(b), "7") {
 		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// idleSpool returns a controller that sends no records, because Run is not
+// called.
+func idleSpool(t *testing.T, log *slog.Logger) *Controller {
+	t.Helper()
+	c, err := Open(Config{StateDir: filepath.Join(t.TempDir(), "state"), Log: log, Accounting: unavailableAccounting{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// TestRecordsSetAsideStaySorted checks that records that are set aside out of
+// order can still be dropped, the oldest first.
+func TestRecordsSetAsideStaySorted(t *testing.T) {
+	c := idleSpool(t, quiet)
+	for range 3 {
+		if err := c.spool.add(model.Job{UserID: 54321}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range []uint64{2, 0, 1} {
+		if err := c.spool.setAside(n, errors.New("refused")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []uint64{0, 1, 2}; !slices.Equal(c.spool.refused.numbers, want) {
+		t.Errorf("set aside: %v", c.spool.refused.numbers)
+	}
+	_, size := c.journal.Stat(key(asidePrefix, 0))
+	for _, left := range [][]uint64{{2}, {}} {
+		c.spool.refused.maxBytes = int64(len(left)) * size
+		c.spool.trim(&c.spool.refused)
+		if !slices.Equal(c.spool.refused.numbers, left) {
+			t.Errorf("left: %v, want %v", c.spool.refused.numbers, left)
+		}
+	}
+}
+
+// TestDamagedRecord checks that a damaged record counts against its owner, or
+// against no user if a restarted controller can't read the owner. It must not
+// be logged as a record of job 0.
+func TestDamagedRecord(t *testing.T) {
+	const owner = 54321
+	var log bytes.Buffer
+	c := idleSpool(t, slog.New(slog.NewTextHandler(&log, nil)))
+	if err := c.spool.addWith(model.Job{UserID: owner}, func(e journal.Entry) error {
+		e.Value = e.Value[:len(e.Value)-1]
+		return c.journal.Commit(e)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.spool.setAside(0, errors.New("refused")); err != nil {
+		t.Fatal(err)
+	}
+	record := key(asidePrefix, 0)
+	if uid, _ := c.journal.Stat(record); uid != owner {
+		t.Errorf("set aside as a record of uid %d", uid)
+	}
+	if text := log.String(); !strings.Contains(text, "damaged") || strings.Contains(text, "job=") {
+		t.Errorf("log: %s", text)
+	}
+	c.Close()
+	log.Reset()
+	c, err := Open(c.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if uid, size := c.journal.Stat(record); uid != noUser || size == 0 || !slices.Equal(c.spool.refused.numbers, []uint64{0}) {
+		t.Errorf("after a restart: a record of uid %d and %d bytes", uid, size)
+	}
+	if text := log.String(); !strings.Contains(text, "damaged") || !strings.Contains(text, record) {
+		t.Errorf("log after a restart: %s", text)
 	}
 }
 
@@ -117,11 +198,7 @@ func TestLongTextsAreRefused(t *testing.T) {
 // records take the most space loses their oldest records, even if other records
 // are older.
 func TestNoUserPushesOutAnother(t *testing.T) {
-	c, err := Open(Config{StateDir: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: unavailableAccounting{}}) // Run is not called, so nothing is sent
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := idleSpool(t, quiet)
 	const ann, bea = 54321, 54322
 	add := func(uid uint32, text string) {
 		t.Helper()
