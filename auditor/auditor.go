@@ -43,8 +43,8 @@ func Main() int {
 }
 
 func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
-	s := setup.Seal
-	return seal.Close(seal.Options{Kind: seal.Auditor, Claims: s&ipc.SealClaims != 0, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
+	s := setup.Sandbox
+	return seal.Close(seal.Options{Kind: seal.Auditor, Claims: s&ipc.SandboxClaims != 0, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }
 
 // auditor is the running process.

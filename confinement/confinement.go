@@ -25,11 +25,11 @@ const (
 // AllParts returns the inherited parts and the parts of a worker's own sandbox.
 // The options for closing the sandbox are in how, and the worker's report is in
 // s.
-func AllParts(inherited []ipc.Part, seal ipc.Seal, s security.Sandbox) []ipc.Part {
+func AllParts(inherited []ipc.Part, options ipc.SandboxOptions, s security.Sandbox) []ipc.Part {
 	filter, denied := s.Layers()
 	calls := ipc.Part{Name: CallFilter, State: ipc.PartOn, Reason: filter}
 	switch {
-	case seal&ipc.SealAudit != 0:
+	case options&ipc.SandboxAudit != 0:
 		calls.State, calls.Reason = ipc.PartOff, "audit_confinement: it only logs"
 	case !s.Filter || s.Audit:
 		calls.State, calls.Reason = ipc.PartMissing, "not installed, or it only logs"
@@ -39,7 +39,7 @@ func AllParts(inherited []ipc.Part, seal ipc.Seal, s security.Sandbox) []ipc.Par
 		landlock.State, landlock.Reason = ipc.PartMissing, "needs Linux 5.13 and landlock in lsm="
 	}
 	list := append(inherited[:len(inherited):len(inherited)], calls, landlock)
-	if seal&ipc.SealUnix != 0 && s.Denies&security.DeniesTCP == 0 {
+	if options&ipc.SandboxUnix != 0 && s.Denies&security.DeniesTCP == 0 {
 		list = append(list, ipc.Part{Name: LandlockTCP, State: ipc.PartMissing, Reason: "needs Linux 6.7, since workers connect to UNIX sockets"})
 	}
 	return list

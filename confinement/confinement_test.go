@@ -17,17 +17,17 @@ func TestLog(t *testing.T) {
 	inherited := []ipc.Part{{Name: "IPC namespace", State: ipc.PartOn}, {Name: "no_new_privs"}}
 	for name, tt := range map[string]struct {
 		parts  []ipc.Part
-		how    ipc.Seal
+		how    ipc.SandboxOptions
 		sealed security.Sandbox
 		inetd  bool
 		want   string
 	}{
 		"everything": {inherited, 0, fullSandbox, false, `level=INFO msg="confinement of the workers" on="IPC namespace, seccomp, Landlock 7 (files, TCP)"`},
-		"audit": {inherited, ipc.SealAudit, security.Sandbox{Filter: true, Audit: true, Landlock: 7}, false,
+		"audit": {inherited, ipc.SandboxAudit, security.Sandbox{Filter: true, Audit: true, Landlock: 7}, false,
 			`level=INFO msg="confinement of the workers" on="IPC namespace, Landlock 7 ()" off="system call filter (audit_confinement: it only logs)"`},
 		"no Landlock": {inherited, 0, security.Sandbox{Filter: true}, true,
 			`level=WARN msg="confinement of the workers" on="IPC namespace, seccomp" unavailable="Landlock (needs Linux 5.13 and landlock in lsm=)"`},
-		"no filter, and TCP": {inherited, ipc.SealUnix, security.Sandbox{Landlock: 1, Denies: security.DeniesFiles}, false,
+		"no filter, and TCP": {inherited, ipc.SandboxUnix, security.Sandbox{Landlock: 1, Denies: security.DeniesFiles}, false,
 			`level=WARN msg="confinement of the workers" on="IPC namespace, Landlock 1 (files)" unavailable="system call filter (not installed, or it only logs), Landlock for TCP (needs Linux 6.7, since workers connect to UNIX sockets)"`},
 		"no TCP, which is not connected": {inherited, 0, security.Sandbox{Filter: true, Landlock: 1, Denies: security.DeniesFiles}, false,
 			`level=INFO msg="confinement of the workers" on="IPC namespace, seccomp, Landlock 1 (files)"`},

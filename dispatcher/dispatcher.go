@@ -93,7 +93,7 @@ func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 			log = newLog(setup.Log, out, level)
 			slog.SetDefault(log)
 		}
-		return confine(setup.Seal)
+		return confine(setup.Sandbox)
 	}
 	return own.Main(ipc.Dispatcher, prepare, func(channel *ipc.Channel) own.Service {
 		parent := process.NewParent(channel)
@@ -114,8 +114,8 @@ func newLog(to string, out *relay.Log, level *slog.LevelVar) *slog.Logger {
 // confine removes the rights that this process does not need. Afterwards this
 // process can't change files, signal processes, start programs or connect to
 // UNIX sockets.
-func confine(s ipc.Seal) (security.Sandbox, error) {
-	return seal.Close(seal.Options{Kind: seal.Dispatcher, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
+func confine(s ipc.SandboxOptions) (security.Sandbox, error) {
+	return seal.Close(seal.Options{Kind: seal.Dispatcher, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }
 
 // dispatcher is the state of the process. The loop of Set owns the fields that
@@ -240,7 +240,7 @@ func (d *dispatcher) createPools(a announced) {
 	d.acceptor = dispatch.NewAcceptor(d.dispatchOptions(a), d.Slots)
 	d.subuids = a.ranges
 	d.announceStart()
-	d.announceConfinement(a, c.Sealed)
+	d.announceConfinement(a, c.Sandbox)
 	d.announceRules(a.setup.Admission)
 	d.announceUncheckedIdentity()
 	d.Do(func() { d.Watch(c.PingTimeout / 4) })

@@ -38,8 +38,8 @@ func Main() int {
 }
 
 func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
-	s := setup.Seal
-	return seal.Close(seal.Options{Kind: seal.Exporter, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
+	s := setup.Sandbox
+	return seal.Close(seal.Options{Kind: seal.Exporter, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }
 
 // exporter is the running process.

@@ -37,7 +37,7 @@ func pair(t *testing.T, phase ipc.Phase) (parent, worker *ipc.Channel) {
 func fullSetup() work.Setup {
 	return work.Setup{
 		Setup: ipc.Setup{Files: 436, JWT: true, Local: true, Reach: ipc.ReachTCP | ipc.ReachUnix | ipc.ReachMunge, SchedUID: 990, Privileged: []string{"root", "toor"},
-			Requests: 62, Sockets: true, Seal: ipc.SealAudit | ipc.SealUnix, Audit: true, LogLevel: -4},
+			Requests: 62, Sockets: true, Sandbox: ipc.SandboxAudit | ipc.SandboxUnix, Audit: true, LogLevel: -4},
 		Cluster:     "tiny",
 		Controllers: []work.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:6817"}, {Name: "b", Network: "unix", Address: "/run/b"}},
 		Front:       []work.Address{{Name: "f", Network: "tcp", Address: "192.0.2.9:6817"}}, MorePorts: 3,

@@ -15,7 +15,7 @@ type Dispatch struct {
 	StartLimit  time.Duration // for a process to send Ready
 	PingTimeout time.Duration // a process that answers no Ping for this time is killed
 
-	Sealed      Ready  // how the sandbox was closed in a test of it; an inetd run has no test
+	Sandbox     Ready  // how the sandbox was closed in a test of it; an inetd run has no test
 	Confinement []Part // the parts that workers inherit
 }
 
@@ -23,7 +23,7 @@ func (d *Dispatch) Walk(w *Walker) {
 	d.Run.Walk(w)
 	w.Text(maxName, &d.Name)
 	w.Fields(&d.UID, &d.GID, &d.StartLimit, &d.PingTimeout)
-	w.Fields(&d.Sealed)
+	w.Fields(&d.Sandbox)
 	List(w, &d.Confinement, maxParts, 6, func(p *Part) { p.Walk(w) })
 }
 

@@ -21,8 +21,8 @@ package ipc
 const MaxMessage = 16 << 10
 
 // NamespaceInitMode is the last argument of a worker's program that runs as the
-// first process (init) of a PID namespace. The argument before it has the Seal
-// of the process's sandbox and the maximum number of processes in the
+// first process (init) of a PID namespace. The argument before it has the
+// SandboxOptions of the process and the maximum number of processes in the
 // namespace. The process sends Proven, and runs until its channel is closed.
 const NamespaceInitMode = "namespace-init"
 
@@ -32,7 +32,7 @@ const NamespaceInitMode = "namespace-init"
 // version. The process checks it before anything that may differ between
 // builds. So a process of another build can report why it exits. Versions are
 // equal or different; they have no order.
-const tableVersion = 0xcfe032f8
+const tableVersion = 0x836c3a59
 
 // WorkerFD is the descriptor of a worker's channel to the parent.
 const WorkerFD = 3

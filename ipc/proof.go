@@ -1,9 +1,9 @@
 package ipc
 
 // ProveMode is the argument that starts the worker's program as a test of the
-// sandbox (package proof). The next arguments are the Seal of the sandbox, one
-// of the words below, and the time limit of one case. With ProvePage, facts
-// follow (FactPart and the others below). The process sends Proven.
+// sandbox (package proof). The next arguments are the SandboxOptions, one of
+// the words below, and the time limit of one case. With ProvePage, facts follow
+// (FactPart and the others below). The process sends Proven.
 const (
 	ProveMode   = "prove"
 	ProveClosed = "closed" // test whether the sandbox can be entered
@@ -15,12 +15,12 @@ const (
 // process of a PID namespace is confined. If OK is not set, Failure says what
 // is wrong.
 type Proven struct {
-	OK     bool
-	Sealed Ready // how the sandbox is closed
+	OK      bool
+	Sandbox Ready // how the sandbox is closed
 	Failure
 }
 
-func (p *Proven) Walk(w *Walker) { w.Fields(&p.OK, &p.Sealed, &p.Failure) }
+func (p *Proven) Walk(w *Walker) { w.Fields(&p.OK, &p.Sandbox, &p.Failure) }
 
 // DeathTests is the number of cases that run concurrently.
 const DeathTests = 8

@@ -9,12 +9,12 @@ type ServiceSetup struct {
 	Tasks    uint32 // its user's limit of processes and threads
 	LogLevel int8   // as slog.Level
 	Log      string // where to log and in which format, as in SCHEDRESTD_LOG; "" means text
-	Seal     Seal
+	Sandbox  SandboxOptions
 }
 
 func (s *ServiceSetup) Walk(w *Walker) {
 	w.Version()
-	w.Fields(&s.Files, &s.Tasks, &s.LogLevel, &s.Seal)
+	w.Fields(&s.Files, &s.Tasks, &s.LogLevel, &s.Sandbox)
 	w.Text(maxLog, &s.Log)
 }
 

@@ -23,15 +23,15 @@ type Setup struct {
 	Log      string // as in ServiceSetup; workers don't read it
 	Settings []byte // the rest of the configuration (package work)
 
-	SchedUID     uint32   // uid of SchedUser; privsep's
-	Privileged   []string // every name of root and SchedUser; privsep's
-	Requests     uint32   // concurrent requests in this worker; privsep's
-	Sockets      bool     // workers connect to UNIX sockets that authenticate a client by its user; privsep's
-	Inetd        bool     // serve one connection and exit
-	LongTimeouts bool     // … at a pipe or a terminal, where a slow client does not affect others; privsep's
-	Seal         Seal     // the parent sets SealUnix
-	Audit        bool     // each change needs the auditor's permission first
-	Claims       bool     // the auditor keeps Idempotency-Keys
+	SchedUID     uint32         // uid of SchedUser; privsep's
+	Privileged   []string       // every name of root and SchedUser; privsep's
+	Requests     uint32         // concurrent requests in this worker; privsep's
+	Sockets      bool           // workers connect to UNIX sockets that authenticate a client by its user; privsep's
+	Inetd        bool           // serve one connection and exit
+	LongTimeouts bool           // … at a pipe or a terminal, where a slow client does not affect others; privsep's
+	Sandbox      SandboxOptions // the parent sets SandboxUnix
+	Audit        bool           // each change needs the auditor's permission first
+	Claims       bool           // the auditor keeps Idempotency-Keys
 }
 
 // Reach is the set of ways in which workers reach daemons.
@@ -44,15 +44,15 @@ const (
 	ReachMunge       // with credentials of munged or auth/slurm, which workers get over UNIX sockets
 )
 
-// Seal is a set of options of the sandbox of a worker or a service.
-type Seal uint8
+// SandboxOptions is a set of options of the sandbox of a worker or a service.
+type SandboxOptions uint8
 
 // The options, which may be joined with |.
 const (
-	SealRequire Seal = 1 << iota // refuse to serve if the kernel lacks a part of the sandbox
-	SealAudit                    // log violations instead of killing
-	SealUnix                     // permit connections to UNIX sockets whose inodes the parent passes
-	SealClaims                   // permit reading and writing the file of Idempotency-Keys
+	SandboxRequire SandboxOptions = 1 << iota // refuse to serve if the kernel lacks a part of the sandbox
+	SandboxAudit                              // log violations instead of killing
+	SandboxUnix                               // permit connections to UNIX sockets whose inodes the parent passes
+	SandboxClaims                             // permit reading and writing the file of Idempotency-Keys
 )
 
 func (s *Setup) Walk(w *Walker) {
@@ -64,7 +64,9 @@ func (s *Setup) Walk(w *Walker) {
 	w.Blob(&s.Settings, MaxMessage)
 	w.Fields(&s.SchedUID)
 	List(w, &s.Privileged, maxNames, 2, func(t *string) { w.Text(maxName, t) })
-	w.Fields(&s.Requests, &s.Sockets, &s.Inetd, &s.LongTimeouts, &s.Seal, &s.Audit, &s.Claims)
+	w.Fields(&s.Requests, &s.Sockets, &s.Inetd, &s.LongTimeouts, &s.Sandbox, &s.Audit, &s.Claims)
 }
 
-func (s *Seal) Walk(w *Walker) { Enum(w, s, "seal", 0, SealRequire|SealAudit|SealUnix|SealClaims) }
+func (s *SandboxOptions) Walk(w *Walker) {
+	Enum(w, s, "sandbox", 0, SandboxRequire|SandboxAudit|SandboxUnix|SandboxClaims)
+}

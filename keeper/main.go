@@ -75,7 +75,7 @@ func begin(channel *ipc.Channel) error {
 	if err := self.VerifyAttributes(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {
 		return err
 	}
-	sealed, err := seal.Close(seal.Options{Kind: seal.Keeper, Audit: setup.Seal&ipc.SealAudit != 0}, setup.Seal&ipc.SealRequire != 0)
+	sealed, err := seal.Close(seal.Options{Kind: seal.Keeper, Audit: setup.Sandbox&ipc.SandboxAudit != 0}, setup.Sandbox&ipc.SandboxRequire != 0)
 	if err != nil {
 		return err
 	}

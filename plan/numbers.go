@@ -41,10 +41,10 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 		}
 	}
 	if p.Switches.RequireConfinement && p.Mode != ipc.ModeCheck { // a worker would refuse to start before the page could describe it
-		s.Seal |= ipc.SealRequire
+		s.Sandbox |= ipc.SandboxRequire
 	}
 	if p.Switches.AuditConfinement {
-		s.Seal |= ipc.SealAudit
+		s.Sandbox |= ipc.SandboxAudit
 	}
 	s.Audit, s.Claims = p.Audit.Path != "", p.Audit.Claims != ""
 	p.Connections = cmp.Or(p.Connections, DefaultConnections)

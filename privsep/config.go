@@ -60,7 +60,7 @@ func (c Config) workerSetup() ipc.Setup {
 	s.SchedUID, s.Privileged = c.Service.SchedUID, c.Service.Privileged
 	s.Sockets = s.Local && c.hasPeerCreds
 	if s.Sockets && s.Reach&(ipc.ReachUnix|ipc.ReachMunge) != 0 {
-		s.Seal |= ipc.SealUnix
+		s.Sandbox |= ipc.SandboxUnix
 	}
 	return s
 }
@@ -104,7 +104,7 @@ func (c Config) defaultIdentity(service identity.Service) security.Identity {
 // processes.
 func (c Config) spawnOptions(service identity.Service, programs program.Set) spawn.Options {
 	worker := programs[ipc.Worker]
-	return spawn.Options{Root: service.Root, Identity: c.defaultIdentity(service), Switches: c.Switches, Seal: c.Setup.Seal, OneClient: c.Setup.Inetd, PIDs: int(c.PIDs),
+	return spawn.Options{Root: service.Root, Identity: c.defaultIdentity(service), Switches: c.Switches, Sandbox: c.Setup.Sandbox, OneClient: c.Setup.Inetd, PIDs: int(c.PIDs),
 		StartLimit: startLimit, Worker: worker.File, Argv: worker.Argv, Log: c.Log}
 }
 
@@ -115,7 +115,7 @@ func (c Config) keyOptions(service identity.Service, https bool) keys.Options {
 
 // serviceSetup returns the setup that the services receive.
 func (c Config) serviceSetup() ipc.ServiceSetup {
-	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Log: c.Setup.Log, Seal: c.Setup.Seal &^ ipc.SealUnix}
+	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Log: c.Setup.Log, Sandbox: c.Setup.Sandbox &^ ipc.SandboxUnix}
 }
 
 // reread replaces the configuration with the result of Reread. The files and

@@ -245,7 +245,7 @@ func rereadFile(path string, now ipc.Setup) (*ipc.WholePlan, error) {
 		err = json.Unmarshal(raw, &next)
 	}
 	p := &ipc.WholePlan{Setup: next.Setup, Plan: ipc.Plan{Secrets: next.Secrets, Run: ipc.Run{LogLevel: next.Setup.LogLevel}}}
-	p.Setup.Files, p.Setup.Seal, p.Setup.Audit, p.Setup.Claims = now.Files, now.Seal, now.Audit, now.Claims
+	p.Setup.Files, p.Setup.Sandbox, p.Setup.Audit, p.Setup.Claims = now.Files, now.Sandbox, now.Audit, now.Claims
 	return p, err
 }
 

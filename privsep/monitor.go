@@ -333,7 +333,7 @@ func (m *monitor) configureDispatcher(d *dispatcherProcess, sealed security.Sand
 	c.Log.Info("dispatcher ready", "pid", d.PID, "sandbox", sealed.String(), "took", time.Since(d.startedAt).Round(10*time.Microsecond))
 	worker := c.defaultIdentity(m.service)
 	m.send(&ipc.Dispatch{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: startLimit, PingTimeout: pingTimeout,
-		Sealed: ipc.Ready(m.workerSandbox), Confinement: m.confinementParts})
+		Sandbox: ipc.Ready(m.workerSandbox), Confinement: m.confinementParts})
 	for _, l := range m.listeners {
 		m.send(&l.Listening)
 	}

@@ -83,7 +83,7 @@ func (m *monitor) startProcess(g *generation, r *ipc.Start) (child *spawn.Child,
 		return p.Start(m.resolverSpawner, p.Identity, spec, &setup)
 	}
 	if r.Role == ipc.Auditor && c.Audit.Claims != "" {
-		setup.Seal |= ipc.SealClaims
+		setup.Sandbox |= ipc.SandboxClaims
 	}
 	child, err = m.startConfined(p, p.Identity, spec, &setup)
 	if err == nil && r.Role == ipc.Keeper {

@@ -19,7 +19,7 @@ import (
 // page is the page that --check-confinement prints.
 type page struct {
 	out      io.Writer
-	options  ipc.Seal
+	options  ipc.SandboxOptions
 	facts    map[string]string // facts from the parent, by name; see ipc.Fact…
 	parts    []ipc.Part
 	problems []string // protections that are missing or ineffective
@@ -27,7 +27,7 @@ type page struct {
 
 // newPage returns a page with the facts from the program's arguments. The
 // parameters how and sealed describe how the sandbox was closed.
-func newPage(out io.Writer, options ipc.Seal, sealed security.Sandbox, facts []string) *page {
+func newPage(out io.Writer, options ipc.SandboxOptions, sealed security.Sandbox, facts []string) *page {
 	p := &page{out: out, options: options, facts: map[string]string{}}
 	for _, f := range facts {
 		key, value, _ := strings.Cut(f, "=")
@@ -79,7 +79,7 @@ func (p *page) write(run func(cases []string) ([]string, error)) error {
 	if p.has(ipc.FactKeeper) {
 		p.printf("A keeper was started as uid %s. It is in /proc as expected, has closed its sandbox and has loaded the keys.\n", p.facts[ipc.FactKeeper])
 	}
-	probes := seal.Probes(seal.Options{Unix: p.options&ipc.SealUnix != 0})
+	probes := seal.Probes(seal.Options{Unix: p.options&ipc.SandboxUnix != 0})
 	p.writeList(fmt.Sprintf("%d forbidden operations were tried and refused:", len(probes)), probes)
 	if err := p.runDeathTests(run); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (p *page) writeTable() {
 // runDeathTests runs the death tests and lists the processes that were not killed.
 func (p *page) runDeathTests(run func([]string) ([]string, error)) error {
 	cases := seal.DeathTests()
-	if p.options&ipc.SealAudit != 0 {
+	if p.options&ipc.SandboxAudit != 0 {
 		p.printf("\n%d death tests were not run: with audit_confinement nothing is killed.\n", len(cases))
 		return nil
 	}
@@ -171,7 +171,7 @@ func (p *page) escapes() []string {
 	add(p.has(ipc.FactLocal), "everything that its user may ask of the daemons")
 	add(p.has(ipc.FactTLS), "signatures for TLS handshakes: while captured it can impersonate the gateway to clients whose traffic it can intercept")
 	add(p.has(ipc.FactTokens), "checks of token signatures; it cannot sign a token")
-	sockets := p.options&ipc.SealUnix != 0
+	sockets := p.options&ipc.SandboxUnix != 0
 	add(sockets && p.has(ipc.FactMunge), "credentials of MUNGE or auth/slurm for its user, for every host with the same key")
 	isolated := p.partsOn(ownRoot, pidNamespace) // with the machine's /proc, a process can leave any root
 	add(sockets && !isolated,

@@ -32,7 +32,7 @@ import (
 )
 
 // Closer closes the sandbox of this process as a worker does before it serves.
-type Closer func(ipc.Seal) (security.Sandbox, error)
+type Closer func(ipc.SandboxOptions) (security.Sandbox, error)
 
 // smokeSet has the cases that are tried at each start: one of each kind of
 // forbidden call. --check-confinement tries all cases.
@@ -63,7 +63,7 @@ func Main(args []string, closeSandbox Closer) (status int, requested bool) {
 // status.
 func Report(channel *ipc.Channel, try func() (security.Sandbox, error)) int {
 	sealed, err := try()
-	m := ipc.Proven{OK: err == nil, Sealed: ipc.Ready(sealed)}
+	m := ipc.Proven{OK: err == nil, Sandbox: ipc.Ready(sealed)}
 	if err != nil {
 		m.Failure = ipc.FailureOf(err)
 	}
@@ -94,7 +94,7 @@ func exitStatus(err error) int {
 // prover runs the cases.
 type prover struct {
 	prefix  []string // program arguments before those of this package
-	options ipc.Seal
+	options ipc.SandboxOptions
 	limit   time.Duration // time for one case
 	sealed  security.Sandbox
 }
@@ -107,7 +107,7 @@ func prove(prefix []string, options, name, limit string, facts []string) (securi
 	if err != nil {
 		return security.Sandbox{}, fmt.Errorf("sandbox options: %w", err)
 	}
-	p := prover{prefix: prefix, options: ipc.Seal(s)}
+	p := prover{prefix: prefix, options: ipc.SandboxOptions(s)}
 	if p.limit, err = time.ParseDuration(limit); err != nil {
 		return security.Sandbox{}, err
 	}
@@ -230,7 +230,7 @@ func linesWithPrefix(text, prefix string) (list []string) {
 	return list
 }
 
-// caseMode is the argument that starts a case. The Seal and the name of the case
+// caseMode is the argument that starts a case. The SandboxOptions and the name of the case
 // follow it.
 const caseMode = "act"
 
@@ -269,7 +269,7 @@ func runCase(options, name string, closeSandbox Closer) error {
 	if err := self.Confine(caseFiles, false); err != nil {
 		return err
 	}
-	sealed, err := closeSandbox(ipc.Seal(s))
+	sealed, err := closeSandbox(ipc.SandboxOptions(s))
 	if err != nil {
 		return err
 	}

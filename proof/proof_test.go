@@ -75,7 +75,7 @@ func TestEscapesOfThePage(t *testing.T) {
 	_, list, _ = strings.Cut(list, "\n\n")
 	facts := append(parts(ipc.PartMissing, "", "network namespace", ownRoot, pidNamespace),
 		ipc.FactLocal, ipc.FactDial+"=3", ipc.FactUID+"=900", ipc.FactTasks+"=4096", ipc.FactUnfit+"=would serve as root")
-	escapes := strings.Join(append(newPage(io.Discard, ipc.SealUnix, security.Sandbox{}, facts).escapes(), newPage(io.Discard, ipc.SealUnix|ipc.SealAudit, security.Sandbox{}, append(facts, ipc.FactRoot)).escapes()...), "\n")
+	escapes := strings.Join(append(newPage(io.Discard, ipc.SandboxUnix, security.Sandbox{}, facts).escapes(), newPage(io.Discard, ipc.SandboxUnix|ipc.SandboxAudit, security.Sandbox{}, append(facts, ipc.FactRoot)).escapes()...), "\n")
 	rows := []struct{ page, check string }{
 		{"- a flaw of the kernel", "bugs in the kernel"},
 		{"- the dispatcher and the resolver keep", "the dispatcher and the resolver"},
@@ -116,15 +116,15 @@ func TestEscapes(t *testing.T) {
 	all := parts(ipc.PartOn, "", "network namespace", ownRoot, pidNamespace)
 	for name, tt := range map[string]struct {
 		facts           []string
-		options         ipc.Seal
+		options         ipc.SandboxOptions
 		sealed          security.Sandbox
 		escapes, absent []string
 	}{
 		"all on":                       {all, 0, fullSandbox, nil, []string{network, files, filesNoLandlock, reconnect, audited}},
 		"no namespaces":                {parts(ipc.PartUnpermitted, "", "network namespace", ownRoot), 0, fullSandbox, []string{network, files}, []string{reconnect, audited, filesNoLandlock}},
-		"a Landlock that knows no TCP": {all, ipc.SealUnix, security.Sandbox{Filter: true, Landlock: 1}, []string{reconnect}, []string{audited}},
+		"a Landlock that knows no TCP": {all, ipc.SandboxUnix, security.Sandbox{Filter: true, Landlock: 1}, []string{reconnect}, []string{audited}},
 		"no Landlock":                  {nil, 0, security.Sandbox{Filter: true}, []string{filesNoLandlock}, []string{files, reconnect}},
-		"a filter that logs":           {all, ipc.SealAudit, security.Sandbox{Filter: true, Audit: true, Landlock: 7}, []string{audited}, []string{files, filesNoLandlock}},
+		"a filter that logs":           {all, ipc.SandboxAudit, security.Sandbox{Filter: true, Audit: true, Landlock: 7}, []string{audited}, []string{files, filesNoLandlock}},
 	} {
 		remaining := newPage(io.Discard, tt.options, tt.sealed, tt.facts).escapes()
 		has := func(start string) bool {

@@ -98,5 +98,5 @@ func lookupResult(q *work.Lookup, ask func(question) (answer, error)) *work.Look
 
 // confine removes all rights that getent does not need.
 func confine(s ipc.ServiceSetup) (security.Sandbox, error) {
-	return seal.ReadOnly(s.Seal&ipc.SealRequire != 0)
+	return seal.ReadOnly(s.Sandbox&ipc.SandboxRequire != 0)
 }

@@ -117,7 +117,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := CloseSandbox(setup.Seal)
+	sealed, err := CloseSandbox(setup.Sandbox)
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +133,6 @@ const _ = uint(seal.Channel-ipc.WorkerFD) + uint(ipc.WorkerFD-seal.Channel)
 
 // CloseSandbox closes the sandbox in the way that the parent requested, and
 // returns what the kernel enforces.
-func CloseSandbox(s ipc.Seal) (security.Sandbox, error) {
-	return seal.Close(seal.Options{Unix: s&ipc.SealUnix != 0, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
+func CloseSandbox(s ipc.SandboxOptions) (security.Sandbox, error) {
+	return seal.Close(seal.Options{Unix: s&ipc.SandboxUnix != 0, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }

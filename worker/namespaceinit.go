@@ -79,7 +79,7 @@ func setUpInit(options string) (sealed security.Sandbox, err error) {
 	if err := self.Confine(initFiles, false); err != nil {
 		return sealed, err
 	}
-	return seal.Close(seal.Options{Kind: seal.Keeper, Audit: ipc.Seal(s)&ipc.SealAudit != 0}, ipc.Seal(s)&ipc.SealRequire != 0)
+	return seal.Close(seal.Options{Kind: seal.Keeper, Audit: ipc.SandboxOptions(s)&ipc.SandboxAudit != 0}, ipc.SandboxOptions(s)&ipc.SandboxRequire != 0)
 }
 
 // becomeNobody gives up root permanently. The process gets ids that no user

@@ -25,7 +25,7 @@ func (s *Spawner) missingParts() string {
 // confinement and one is missing or switched off. Every kind of start calls it
 // before the first worker is started. CheckRequired can't detect the lack of a
 // part that workers set up themselves. A worker that lacks such a part refuses
-// to serve (ipc.SealRequire).
+// to serve (ipc.SandboxRequire).
 func (s *Spawner) CheckRequired() error {
 	missing := s.missingParts()
 	if !s.Switches.RequireConfinement || missing == "" {

@@ -93,7 +93,7 @@ func (s *Spawner) enterPIDs() error {
 // every process in the namespace.
 func (s *Spawner) startNamespaceInit(identity security.Identity) (*Child, error) {
 	p, err := launch(Spec{Role: ipc.Worker, Program: s.Worker, Threads: 1, Identity: identity,
-		Argv: append(slices.Clone(s.Argv), fmt.Sprintf("%d,%d", s.Seal, s.PIDs), ipc.NamespaceInitMode)}, s.execute)
+		Argv: append(slices.Clone(s.Argv), fmt.Sprintf("%d,%d", s.Sandbox, s.PIDs), ipc.NamespaceInitMode)}, s.execute)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (s *Spawner) Prove(testSet string, out *os.File, facts ...string) (security
 	if testSet == ipc.ProvePage {
 		limit = maxPageRounds * s.StartLimit
 	}
-	argv := append(slices.Clone(s.Argv), ipc.ProveMode, strconv.Itoa(int(s.Seal)), testSet, s.StartLimit.String())
+	argv := append(slices.Clone(s.Argv), ipc.ProveMode, strconv.Itoa(int(s.Sandbox)), testSet, s.StartLimit.String())
 	p, err := s.Launch(Spec{Role: ipc.Worker, Program: s.Worker, Argv: append(argv, facts...), Threads: 1, Identity: s.Identity, Out: out})
 	if err != nil {
 		return security.Sandbox{}, err
@@ -78,7 +78,7 @@ func (s *Child) awaitProof(program string, limit time.Duration) (sealed security
 		if !m.OK {
 			err = errs.New(errs.Kind(m.Class), "%s", printable.Text(m.Text)).WithHint("%s", printable.Text(m.Hint))
 		}
-		return security.Sandbox(m.Sealed), err
+		return security.Sandbox(m.Sandbox), err
 	case nil: // the channel has ended
 	default:
 		err = ipc.Unhandled(m)

@@ -32,14 +32,14 @@ type Options struct {
 	Root       bool              // identities can be changed
 	Identity   security.Identity // identity of workers; without root that of the user who started the gateway
 	Switches   ipc.Switches
-	Seal       ipc.Seal      // how workers close their sandbox
-	Enter      func() error  // called first on the thread; nil: no call
-	Plain      bool          // processes keep the machine's file system and network, as a resolver needs
-	OneClient  bool          // the gateway serves one client and ends
-	PIDs       int           // maximum of processes and threads in the PID namespace
-	StartLimit time.Duration // how long a process may take to report
-	Worker     *os.File      // the worker's program
-	Argv       []string      // … and its arguments
+	Sandbox    ipc.SandboxOptions // how workers close their sandbox
+	Enter      func() error       // called first on the thread; nil: no call
+	Plain      bool               // processes keep the machine's file system and network, as a resolver needs
+	OneClient  bool               // the gateway serves one client and ends
+	PIDs       int                // maximum of processes and threads in the PID namespace
+	StartLimit time.Duration      // how long a process may take to report
+	Worker     *os.File           // the worker's program
+	Argv       []string           // … and its arguments
 	Log        *slog.Logger
 }
 
