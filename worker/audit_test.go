@@ -79,10 +79,10 @@ func TestChangesWait(t *testing.T) {
 	}
 }
 
-// TestLateLeave checks permissions that arrive at the time limit. Each must be
+// TestLatePermission checks permissions that arrive at the time limit. Each must be
 // used or declined. Otherwise, when this worker exits, the auditor would record
 // that the change may have been made.
-func TestLateLeave(t *testing.T) {
+func TestLatePermission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 64
 		used, declined := 0, 0

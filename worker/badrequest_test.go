@@ -363,10 +363,10 @@ func TestLateHeader(t *testing.T) {
 	}
 }
 
-// TestGiveWay checks that when other clients wait for a connection's slot, the
+// TestReclaim checks that when other clients wait for a connection's slot, the
 // connection is closed unless a request is being answered. A client whose
 // request has begun to arrive gets an answer.
-func TestGiveWay(t *testing.T) {
+func TestReclaim(t *testing.T) {
 	entered, release := make(chan bool), make(chan bool)
 	st := newTestServer(t, work.Setup{Limits: work.Limits{ReadHeader: time.Minute, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
 		Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1, Answers: 1}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -447,10 +447,10 @@ func (u *hookedConn) Read(p []byte) (int, error) {
 
 func (u *hookedConn) NetConn() net.Conn { return u.Conn }
 
-// TestRequestAfterGiveWay checks that a request is not served if it becomes
+// TestRequestAfterReclaim checks that a request is not served if it becomes
 // complete after its connection was given up for another client. The dispatcher
 // already counts the connection as closed.
-func TestRequestAfterGiveWay(t *testing.T) {
+func TestRequestAfterReclaim(t *testing.T) {
 	st := newTestServer(t, work.Setup{}, nil)
 	for name, tt := range map[string]struct {
 		pieces []string

@@ -189,9 +189,9 @@ func TestHalfCloseInLine(t *testing.T) {
 	}
 }
 
-// TestHasLeft checks that hasHalfClosed returns true if a client has shut down its
+// TestHasHalfClosed checks that hasHalfClosed returns true if a client has shut down its
 // sending side, but never for standard input.
-func TestHasLeft(t *testing.T) {
+func TestHasHalfClosed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		number uint64
 		want   bool

@@ -53,10 +53,10 @@ func withGuess(r *http.Request) *http.Request {
 	return r
 }
 
-// TestBehind checks that the client of a trusted proxy is the last address in
+// TestForwardedFor checks that the client of a trusted proxy is the last address in
 // X-Forwarded-For that does not belong to a proxy. The header must be ignored
 // if it does not come from a trusted proxy.
-func TestBehind(t *testing.T) {
+func TestForwardedFor(t *testing.T) {
 	o := newOffences(testAdmission, newConnTracker(nil), new(counters))
 	for _, tt := range []struct {
 		name, addr string

@@ -184,9 +184,9 @@ func TestPoolConnected(t *testing.T) {
 	}
 }
 
-// TestPoolUseless checks that sockets that do not connect with their first
+// TestPoolDisabled checks that sockets that do not connect with their first
 // write are discarded, and that no more sockets are requested.
-func TestPoolUseless(t *testing.T) {
+func TestPoolDisabled(t *testing.T) {
 	address := echo(t)
 	e, dials, orders := brokerWithPool(t, address, func() int {
 		fd, err := unix.MemfdCreate("silent", unix.MFD_CLOEXEC) // accepts a write of no bytes, and has no peer

@@ -35,10 +35,10 @@ func refusedConn(t *testing.T, s *server, m ipc.Connection, text string) net.Con
 	return client
 }
 
-// TestTurnAway checks that a refused connection gets a complete answer,
+// TestRefuseConn checks that a refused connection gets a complete answer,
 // although its request is not read, and that there is no answer for an unknown
 // status.
-func TestTurnAway(t *testing.T) {
+func TestRefuseConn(t *testing.T) {
 	for _, tt := range []struct {
 		m         ipc.Connection
 		code      string
@@ -88,10 +88,10 @@ func TestTurnAway(t *testing.T) {
 	}
 }
 
-// TestTurnAwayLimit checks that only a few refused connections are open
+// TestRefuseConnLimit checks that only a few refused connections are open
 // concurrently, however many are refused, and each only for a moment. A drain
 // must not wait for them.
-func TestTurnAwayLimit(t *testing.T) {
+func TestRefuseConnLimit(t *testing.T) {
 	s := new(server)
 	var clients []net.Conn
 	for range 3 * maxRefused {

@@ -10,10 +10,10 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestCrowdedWithABody checks that a request that gets no place in time is
+// TestOverloadedWithABody checks that a request that gets no place in time is
 // answered without waiting for its body. Otherwise a client that sends only a
 // part of the body would delay the answer.
-func TestCrowdedWithABody(t *testing.T) {
+func TestOverloadedWithABody(t *testing.T) {
 	limits := testLimits
 	limits.Call = 50 * time.Millisecond
 	entered, release := make(chan bool), make(chan bool)

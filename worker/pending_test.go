@@ -2,9 +2,9 @@ package worker
 
 import "testing"
 
-// TestAsked checks that an answer is delivered to its question exactly once,
+// TestPending checks that an answer is delivered to its question exactly once,
 // even if the question is abandoned at the same moment.
-func TestAsked(t *testing.T) {
+func TestPending(t *testing.T) {
 	var a pending[string]
 	one, first := a.register()
 	two, second := a.register()

@@ -56,9 +56,9 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// TestCrowded checks that a request that gets no place in time is answered with
+// TestOverloaded checks that a request that gets no place in time is answered with
 // Retry-After and the envelope, and that /healthz always works.
-func TestCrowded(t *testing.T) {
+func TestOverloaded(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
 	h := newLimitedHandler(1, time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/long" {
