@@ -39,7 +39,6 @@ type Daemon struct {
 	privacy  daemon.Privacy
 	calls    *calls
 	editSlot editSlot
-	maxIdle  time.Duration // see defaultMaxIdle
 	maxWait  time.Duration // see defaultMaxWait
 
 	queries *semaphore.Semaphore[uint32]
@@ -49,8 +48,8 @@ type Daemon struct {
 // what users see. Users for whom privacy.Super returns true (root and the
 // scheduler's user) may record jobs and change all records.
 func New(store *Store, privacy daemon.Privacy, log *slog.Logger) *Daemon {
-	return &Daemon{store: store, log: log, privacy: privacy, calls: newCalls(time.Now()), maxIdle: defaultMaxIdle, maxWait: defaultMaxWait,
-		queries: daemon.NewQueries()}
+	return &Daemon{store: store, log: log, privacy: privacy, calls: newCalls(time.Now()),
+		editSlot: editSlot{maxIdle: defaultMaxIdle}, maxWait: defaultMaxWait, queries: daemon.NewQueries()}
 }
 
 // Handlers returns the handlers of all requests, for the field Persistent of

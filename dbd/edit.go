@@ -30,7 +30,9 @@ type edit struct {
 
 // editSlot holds the only transaction that may change records.
 type editSlot struct {
-	mu      sync.Mutex // guards now and the fields of all edits; held during a commit
+	maxIdle time.Duration // see defaultMaxIdle
+
+	mu      sync.Mutex // guards current and the fields of all edits; held during a commit
 	current *edit      // nil: there is none
 }
 
@@ -61,7 +63,7 @@ func (d *Daemon) acquireEdit(ctx context.Context, s *server.Session) (*edit, err
 // holds mu.
 func (g *editSlot) touch(e *edit) error {
 	if e.rolledBack {
-		return errs.New(errs.Conflict, "the changes were rolled back: the client was idle for more than %v while another waited", defaultMaxIdle)
+		return errs.New(errs.Conflict, "the changes were rolled back: the client was idle for more than %v while another waited", g.maxIdle)
 	}
 	e.usedAt = time.Now()
 	return nil
@@ -74,7 +76,7 @@ func (d *Daemon) beginEdit(s *server.Session) *edit {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.current != nil {
-		if time.Since(g.current.usedAt) < d.maxIdle {
+		if time.Since(g.current.usedAt) < g.maxIdle {
 			return nil
 		}
 		g.current.rolledBack, g.current.catalog = true, nil

@@ -339,12 +339,12 @@ func TestOneTransactionAtATime(t *testing.T) {
 		})
 	}()
 	<-started
-	d.maxIdle = time.Nanosecond
+	d.editSlot.maxIdle = time.Nanosecond
 	if err := change(connect(), rootCred, add("fourth")); err != nil {
 		t.Error(err)
 	}
 	close(proceed)
-	if err := <-ended; errs.KindOf(err) != errs.Conflict {
+	if err := <-ended; errs.KindOf(err) != errs.Conflict || !strings.Contains(err.Error(), "more than 1ns") {
 		t.Errorf("the client that stopped sending commits: %v", err)
 	}
 	want := []string{"first", "fourth", "root", "second"}
