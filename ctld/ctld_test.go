@@ -129,6 +129,9 @@ func viewJob(t *testing.T, c *Controller, id uint32) model.Job {
 	return j.view(time.Now())
 }
 
+// cancel ends a job.
+func cancel(c *Controller, id uint32) error { return c.cancel(id, time.Now().Add(startTimeout)) }
+
 // await polls until done returns true. Only the test's own deadline limits it.
 func await(t *testing.T, event string, cond func() bool) {
 	t.Helper()
@@ -317,7 +320,7 @@ func TestCancel(t *testing.T) {
 		if err := c.checkKill(otherUser, id); errs.KindOf(err) != errs.NotFound {
 			t.Errorf("another user may kill job %d: %v", id, err)
 		}
-		if err := c.cancel(id); err != nil {
+		if err := cancel(c, id); err != nil {
 			t.Error(err)
 		}
 	}
@@ -413,7 +416,7 @@ func TestJobOfARenamedUserFails(t *testing.T) {
 	pendingID := submit(t, c, d)
 	oldName, newName := viewJob(t, c, pendingID).UserName, "another"
 	users.name.Store(&newName)
-	if err := c.cancel(runningID); err != nil {
+	if err := cancel(c, runningID); err != nil {
 		t.Error(err)
 	}
 	awaitState(t, c, pendingID, model.JobFailed)

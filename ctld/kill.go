@@ -50,7 +50,7 @@ func (c *Controller) kill(r *server.Request, id uint32, signal uint16, deadline 
 	case 0:
 		return nil
 	case uint16(syscall.SIGKILL):
-		return c.cancelWithDeadline(id, deadline)
+		return c.cancel(id, deadline)
 	}
 	return c.signal(id, syscall.Signal(signal))
 }
@@ -98,15 +98,10 @@ func (c *Controller) editableJob(client server.Identity, id uint32) (*job, error
 	return j, nil
 }
 
-// cancel ends a job. A job that is being started ends as soon as it has
-// started.
-func (c *Controller) cancel(id uint32) error {
-	return c.cancelWithDeadline(id, time.Now().Add(startTimeout))
-}
-
-// cancelWithDeadline cancels a job as cancel does. If the job is being started, cancelWithDeadline
-// waits for the start, at most until the given time.
-func (c *Controller) cancelWithDeadline(id uint32, deadline time.Time) error {
+// cancel ends a job. If the job is being started, cancel waits for the start, at
+// most until the deadline. After the deadline the job still ends as soon as it
+// has started.
+func (c *Controller) cancel(id uint32, deadline time.Time) error {
 	c.mu.Lock()
 	j := c.jobs[id]
 	if j == nil || j.phase == ended {
@@ -118,7 +113,7 @@ func (c *Controller) cancelWithDeadline(id uint32, deadline time.Time) error {
 		if err := c.withdrawRequeue(j, deadline); err != nil {
 			return err
 		}
-		return c.cancelWithDeadline(id, deadline)
+		return c.cancel(id, deadline)
 	}
 	j.cancelled = true
 	switch {
@@ -172,7 +167,7 @@ func (c *Controller) cancelStarting(j *job, deadline time.Time) error {
 			return errs.Wrap(err, errs.Unavailable, "cancellation of job %d interrupted", j.id())
 		}
 		if phase == waiting { // the job was being submitted
-			return c.cancelWithDeadline(j.id(), deadline)
+			return c.cancel(j.id(), deadline)
 		}
 	}
 	return errs.New(errs.Timeout, "job %d was still starting after %s; it will be cancelled once it has started", j.id(), startTimeout)

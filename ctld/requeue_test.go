@@ -62,7 +62,7 @@ func TestRequeueHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitState(t, c, id, model.JobRunning)
-		if err := c.cancel(id); err != nil {
+		if err := cancel(c, id); err != nil {
 			t.Fatal(err)
 		}
 		awaitState(t, c, id, model.JobCancelled)

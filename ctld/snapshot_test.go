@@ -36,7 +36,7 @@ func TestListIsASnapshot(t *testing.T) {
 	got := map[uint32]model.JobState{}
 	for range want {
 		for id := range want {
-			if err := c.cancel(id); err != nil {
+			if err := cancel(c, id); err != nil {
 				t.Fatal(err)
 			}
 		}

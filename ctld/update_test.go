@@ -227,7 +227,7 @@ func TestOrderOfPriority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.cancel(first); err != nil {
+	if err := cancel(c, first); err != nil {
 		t.Fatal(err)
 	}
 	awaitState(t, c, third, model.JobRunning)

@@ -141,7 +141,7 @@ func TestRate(t *testing.T) {
 		j, err := enqueueJob(c, ann, 1000, script, now)
 		if err == nil {
 			wrote += max(0, fileSize(t, c)-before)
-			err = c.cancel(j.id())
+			err = cancel(c, j.id())
 		}
 		if e, ok := errors.AsType[*errs.Error](err); ok {
 			if e.Kind != errs.TooMany || e.Number != fault.Backoff || !strings.Contains(e.Message, "exceed 64 KiB a second; submit again in ") {
@@ -188,7 +188,7 @@ func TestUsageIsReleased(t *testing.T) {
 	if got, _ := c.journal.Usage(c.uid); got != stored {
 		t.Errorf("%d bytes after a restart, %d before", got, stored)
 	}
-	if err := c.cancel(1); err != nil {
+	if err := cancel(c, 1); err != nil {
 		t.Fatal(err)
 	}
 	awaitState(t, c, 1, model.JobCancelled)
