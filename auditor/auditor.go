@@ -287,6 +287,6 @@ func (a *auditor) Counters() (list []any) {
 	j.mu.Unlock()
 	c := &j.counts
 	return append(list, "audit", slog.GroupValue(
-		slog.Any("lines", &c.lines), slog.Any("granted", &c.granted), slog.Any("refused", &c.refused), slog.Any("put_off", &c.deferred),
-		slog.Int("under_way", pending), slog.Int("waiting", waiting), slog.Any("failed_writes", &c.failures), slog.Any("lines_lost", &c.dropped), slog.Bool("failing", failing)))
+		slog.Any("lines", &c.lines), slog.Any("granted", &c.granted), slog.Any("refused", &c.refused), slog.Any("deferred", &c.deferred),
+		slog.Int("pending", pending), slog.Int("waiting", waiting), slog.Any("failed_writes", &c.failures), slog.Any("lines_lost", &c.dropped), slog.Bool("failing", failing)))
 }

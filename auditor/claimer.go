@@ -128,7 +128,7 @@ func (c *claimer) keyAndShare(m *query.Claim) (key, share [32]byte) {
 func (c *claimer) warnFull() {
 	if c.refusals++; bits.OnesCount(c.refusals) == 1 {
 		slog.Warn("no room for an Idempotency-Key", "client", c.Number, "client_pid", c.PID, "client_uid", c.UID,
-			"claims_of_this_client", c.claimCount, "claims", c.ledger.store.Live(), "room", claims.Slots, "refused_so_far", c.refusals)
+			"claims_of_client", c.claimCount, "claims", c.ledger.store.Live(), "limit", claims.Slots, "refused_so_far", c.refusals)
 	}
 }
 

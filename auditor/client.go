@@ -110,7 +110,7 @@ func (a *client) handleIntent(m *query.Intent) error {
 		a.audit.counts.deferred.add(1)
 		if a.deferrals++; bits.OnesCount(a.deferrals) == 1 { // log the first, the second, the fourth time and so on
 			slog.Warn("worker holds too many changes without an outcome",
-				"client", a.Number, "client_pid", a.PID, "client_uid", a.UID, "under_way", open, "told_to_come_later_so_far", a.deferrals)
+				"client", a.Number, "client_pid", a.PID, "client_uid", a.UID, "pending", open, "deferred_so_far", a.deferrals)
 		}
 		a.reply(m.ID, query.TryLater)
 		return nil

@@ -131,7 +131,7 @@ func (c *change) startLine(now time.Time, event string) *auditLine {
 		if c.facts.PID > 0 {
 			l.number("peer_pid", uint64(c.facts.PID))
 		}
-		l.flag("peer_vouched", c.facts.Verified)
+		l.flag("peer_verified", c.facts.Verified)
 	}
 	l.number("connection", c.facts.ID)
 	l.number("worker", uint64(c.worker.Number))

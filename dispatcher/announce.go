@@ -19,7 +19,7 @@ func (d *dispatcher) announceStart() {
 	c := d.config
 	attrs := []any{"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections, "listen", names(d.listeners)}
 	if c.Switches.BecomeUser {
-		d.log.Info("serving each user with a worker of their own", append([]any{"most", c.Identities}, attrs...)...)
+		d.log.Info("each user is served by a worker of their own", append([]any{"max_identities", c.Identities}, attrs...)...)
 	} else {
 		d.log.Info("starting workers", append([]any{"user", c.Name, "uid", c.UID, "gid", c.GID, "workers", c.Workers}, attrs...)...)
 	}

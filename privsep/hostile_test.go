@@ -196,7 +196,7 @@ func TestWorkerOutput(t *testing.T) {
 	g.mustGet("/raw?text=" + strings.Repeat("y", 5000) + "%0A")
 	g.await("worker: "+strings.Repeat("y", printable.MaxLength), nil)
 	g.mustGet("/flood")
-	g.await("worker: too many log lines", func(r map[string]any) bool { n, _ := strconv.Atoi(r["lines_left_out"].(string)); return n > 100 })
+	g.await("worker: too many log lines", func(r map[string]any) bool { n, _ := strconv.Atoi(r["lines_dropped"].(string)); return n > 100 })
 	g.mustGet("/pid")
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -219,7 +219,7 @@ func TestStaysRetired(t *testing.T) {
 	for range 2 {
 		g.mustGet("/")
 	}
-	g.awaitReason("worker terminated", "was to exit, has had no connection for 1s")
+	g.awaitReason("worker terminated", "was asked to exit, has had no connection for 1s")
 	g.mustGet("/")
 }
 
@@ -237,10 +237,10 @@ func TestNeverDone(t *testing.T) {
 	c.Setup = packed(work.Setup{Limits: limits})
 	g := serve(t, plainUser(t), c)
 	g.mustGet("/")
-	if r := g.await("retired worker told to finish", nil); r["worker"] != firstWorker || r["after"].(float64) < float64(2*time.Second) {
+	if r := g.await("retired worker asked to finish", nil); r["worker"] != firstWorker || r["after"].(float64) < float64(2*time.Second) {
 		t.Errorf("%v", r)
 	}
-	g.awaitReason("worker terminated", "was retired, told to finish")
+	g.awaitReason("worker terminated", "was retired and asked to finish")
 	g.mustGet("/pid")
 }
 
@@ -309,7 +309,7 @@ func TestStaysForOthers(t *testing.T) {
 			c.Close()
 		}
 	}
-	g.awaitReason("worker terminated", "was to exit")
+	g.awaitReason("worker terminated", "was asked to exit")
 }
 
 // TestKeepsAll checks a worker that keeps its connections, but reports with the

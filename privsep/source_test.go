@@ -69,7 +69,7 @@ func TestOneSourceLeavesSlots(t *testing.T) {
 		must(t, unix.Kill(g.cmd.Process.Pid, unix.SIGUSR1))
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return slices.ContainsFunc(g.records, func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["connections"]), " parked:11") })
+		return slices.ContainsFunc(g.records, func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["connections"]), " waiting:11") })
 	})
 	for _, c := range conns[1:] {
 		stillOpen(t, c, "one that is being answered")
@@ -150,8 +150,8 @@ func TestParkingHasAnEnd(t *testing.T) {
 			t.Errorf("over the bound: %d %v", status, err)
 		}
 	}
-	g.awaitReason("connection refused", "too many connections of its source wait")
-	g.awaitReason("connection refused", "none ended in time")
+	g.awaitReason("connection refused", "too many connections of its source are waiting")
+	g.awaitReason("connection refused", "none of its connections ended in time")
 	conns[0].Close()
 	for range 10 {
 		g.mustGet("/pid")

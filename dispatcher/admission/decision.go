@@ -44,10 +44,10 @@ const (
 // String returns the reason as the log shows it.
 func (r Reason) String() string {
 	return [numReasons]string{
-		"its source offended too often, and has to wait",
-		"too many connections of its source wait",
-		"its source has all connections that it may have, and none ended in time",
-		"the gateway stops",
+		"its source is blocked for repeated offences",
+		"too many connections of its source are waiting",
+		"its source is at its connection limit, and none of its connections ended in time",
+		"the gateway is stopping",
 	}[r]
 }
 

@@ -126,7 +126,7 @@ func (v *session) run() error {
 		case <-finish:
 			finish = nil
 			v.stopped = true
-			v.finish("the gateway ends")
+			v.finish("the gateway is stopping")
 		}
 	}
 }

@@ -40,16 +40,16 @@ func (s *Slots) logCounters() {
 	a, c := s.Stats(), &s.counts
 	s.log.Info("counters",
 		"connections", slog.GroupValue(
-			slog.Uint64("accepted", c.accepted), slog.Int("held", a.Held), slog.Int("most", a.Slots),
-			slog.Uint64("had_to_park", a.Parked), slog.Int("parked", a.Waiting), slog.Int("sources", a.Sources)),
+			slog.Uint64("accepted", c.accepted), slog.Int("held", a.Held), slog.Int("limit", a.Slots),
+			slog.Uint64("waited", a.Parked), slog.Int("waiting", a.Waiting), slog.Int("sources", a.Sources)),
 		"turned_away", slog.GroupValue(
-			slog.Uint64("nameless", c.unidentified), slog.Uint64("forbidden", c.forbidden), slog.Uint64("paused", c.blocked), slog.Uint64("unavailable", c.unavailable)),
+			slog.Uint64("unidentified", c.unidentified), slog.Uint64("forbidden", c.forbidden), slog.Uint64("blocked", c.blocked), slog.Uint64("unavailable", c.unavailable)),
 		"penalties", slog.GroupValue(
 			slog.Uint64("auth", a.Offences[penalty.Auth]), slog.Uint64("malformed", a.Offences[penalty.Malformed]), slog.Uint64("crash", a.Offences[penalty.Crash]),
-			slog.Uint64("pauses", a.Blocks), slog.Int("debts", a.Debts), slog.Uint64("forgotten", a.Evicted)),
+			slog.Uint64("blocks", a.Blocks), slog.Int("debts", a.Debts), slog.Uint64("evicted", a.Evicted)),
 		"workers", slog.GroupValue(
 			slog.Uint64("started", c.started), slog.Uint64("done", c.done), slog.Uint64("died", c.died), slog.Uint64("killed", c.killed), slog.Uint64("forbidden_call", c.violated)),
 		"dials", slog.GroupValue(
-			slog.Uint64("dialled", c.dial.Dialed.Load()), slog.Uint64("undialled", c.dial.Failed.Load()),
-			slog.Uint64("limited", c.dial.Limited.Load()), slog.Uint64("spares", c.dial.Spares.Load())))
+			slog.Uint64("opened", c.dial.Dialed.Load()), slog.Uint64("failed", c.dial.Failed.Load()),
+			slog.Uint64("limited", c.dial.Limited.Load()), slog.Uint64("prepared", c.dial.Spares.Load())))
 }

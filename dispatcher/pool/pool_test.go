@@ -183,7 +183,7 @@ func TestQueueAtDrain(t *testing.T) {
 	for _, c := range []*os.File{firstClient, secondClient} {
 		wantTurnedAway(t, c)
 	}
-	if strings.Count(log.String(), "the gateway stops") != 2 || p.Slots.held() != 0 {
+	if strings.Count(log.String(), "the gateway is stopping") != 2 || p.Slots.held() != 0 {
 		t.Errorf("%d slots taken; logged:\n%s", p.Slots.held(), log)
 	}
 }

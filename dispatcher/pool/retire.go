@@ -81,7 +81,7 @@ func (p *Pool) EndIdle(limit time.Duration) {
 	}
 	for _, w := range p.workers {
 		if len(w.held) == 0 {
-			w.Terminate(fmt.Sprintf("was to exit, has had no connection for %s, and still runs", limit))
+			w.Terminate(fmt.Sprintf("was asked to exit, has had no connection for %s, and still runs", limit))
 		}
 	}
 }
@@ -96,10 +96,10 @@ func (p *Pool) endRetired() {
 	switch {
 	case !p.retired:
 	case p.draining && elapsed > p.Setup.Limits.Drain+process.ExitGrace:
-		p.End("was retired, told to finish, and still runs")
+		p.End("was retired and asked to finish, but still runs")
 	case !p.draining && elapsed > p.RetireLimit:
 		for _, w := range p.workers {
-			p.logFailure(slog.LevelWarn, "retired worker told to finish", "worker", w.Number, "pid", w.PID, "uid", p.identity.UID, "after", elapsed.Round(time.Second))
+			p.logFailure(slog.LevelWarn, "retired worker asked to finish", "worker", w.Number, "pid", w.PID, "uid", p.identity.UID, "after", elapsed.Round(time.Second))
 		}
 		p.Drain()
 	}

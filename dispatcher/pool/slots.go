@@ -96,7 +96,7 @@ func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	case admission.Report:
 		if total, ok := s.blocked.add(); ok {
 			s.log.Warn("source blocked", "source", c.Source.String(), "listener", c.Listener,
-				"last", d.Offence.String(), "pause", d.Wait, "pauses_so_far", total, "hint", c.exemption())
+				"last", d.Offence.String(), "pause", d.Wait, "blocks_so_far", total, "hint", c.exemption())
 		}
 	}
 }

@@ -66,7 +66,7 @@ func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 	var firstDropped time.Time
 	reportDropped := func() {
 		if dropped > 0 {
-			out.add(time.Now(), label, fmt.Sprintf(`level=WARN msg="too many log lines" lines_left_out=%d`, dropped))
+			out.add(time.Now(), label, fmt.Sprintf(`level=WARN msg="too many log lines" lines_dropped=%d`, dropped))
 		}
 		dropped = 0
 	}

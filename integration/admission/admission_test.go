@@ -154,7 +154,7 @@ func TestPenalties(t *testing.T) {
 
 	harness.Must(t, syscall.Kill(a.PID(), syscall.SIGUSR1))
 	harness.Eventually(t, "the counters are in the log", func() bool { return harness.ParentCounts.MatchString(a.Logged()) })
-	if log := a.Logged(); !strings.Contains(log, "source blocked") || !strings.Contains(log, fmt.Sprintf("source=\"uid %d\"", ownUID)) || strings.Contains(log, "turned_away.paused=0 ") || strings.Contains(log, "penalties.auth=0 ") {
+	if log := a.Logged(); !strings.Contains(log, "source blocked") || !strings.Contains(log, fmt.Sprintf("source=\"uid %d\"", ownUID)) || strings.Contains(log, "turned_away.blocked=0 ") || strings.Contains(log, "penalties.auth=0 ") {
 		t.Errorf("the log:\n%s", strings.Join(a.LastLines(8), "\n"))
 	}
 	for _, pid := range a.Workers() { // a signal to all processes of the program must do no harm
@@ -439,14 +439,14 @@ func TestCounters(t *testing.T) {
 			}
 		}
 	}
-	for key, minimum := range map[string]int{"connections.accepted": 11, "penalties.auth": 2, "penalties.malformed": 1, "workers.started": 2, "dials.dialled": 1,
+	for key, minimum := range map[string]int{"connections.accepted": 11, "penalties.auth": 2, "penalties.malformed": 1, "workers.started": 2, "dials.opened": 1,
 		"requests.read": 10, "requests.unauthenticated": 2, "requests.rate": 1, "malformed.handshakes": 1, "offences.reported": 3, "rates.identities": 1,
 		"handshakes.signed": 1, "tokens.genuine": 1, "tokens.forged": 2, "clients": 2} {
 		if sums[key] < minimum {
 			t.Errorf("%s is %d, at least %d were expected", key, sums[key], minimum)
 		}
 	}
-	for _, key := range []string{"audit.lines", "audit.granted", "requests.paused", "workers.died", "turned_away.paused"} {
+	for _, key := range []string{"audit.lines", "audit.granted", "requests.paused", "workers.died", "turned_away.blocked"} {
 		if n, ok := sums[key]; !ok || n != 0 {
 			t.Errorf("%s is %d, %t", key, n, ok)
 		}

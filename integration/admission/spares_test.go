@@ -96,7 +96,7 @@ func TestPreparedSockets(t *testing.T) {
 	a.Gateway = l.StartGatewayPart(t, restd, []string{"SCHEDRESTD_CONTROLLER_NETNS=" + local.name})
 	client := newSource(t, ownUID, false)
 	client.Transport.(*http.Transport).MaxConnsPerHost = 0
-	pattern := regexp.MustCompile(`dials\.dialled=(\d+).* dials\.spares=(\d+)`)
+	pattern := regexp.MustCompile(`dials\.opened=(\d+).* dials\.prepared=(\d+)`)
 	harness.Eventually(t, "spares are used", func() bool {
 		var wg sync.WaitGroup
 		for range 8 {

@@ -231,7 +231,7 @@ func countParked(g *harness.Gateway) int {
 		all = harness.ParentCounts.FindAllString(g.Logged(), -1)
 		return len(all) > before
 	})
-	_, text, _ := strings.Cut(all[len(all)-1], " connections.parked=")
+	_, text, _ := strings.Cut(all[len(all)-1], " connections.waiting=")
 	number, _, _ := strings.Cut(text, " ")
 	n, err := strconv.Atoi(number)
 	harness.Must(g.T, err)
