@@ -35,14 +35,18 @@ func (e *exporter) handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(newCollector(table.New(), e.samples))
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, ErrorHandling: promhttp.HTTPErrorOnError,
-		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		MaxRequestsInFlight: maxScrapes,
+		ErrorHandling:       promhttp.HTTPErrorOnError,
+		ErrorLog:            slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
+	}))
 	return mux
 }
 
 var errTimeout = errors.New("the dispatcher did not send its samples in time")
 
-// samples requests the dispatcher's samples.
+// samples requests the dispatcher's samples, unless it has received some within
+// cacheTTL.
 func (e *exporter) samples() (map[uint16]uint64, error) {
 	e.scrapeMu.Lock()
 	defer e.scrapeMu.Unlock()

@@ -8,10 +8,11 @@
 // names to the totals (package metric/table). So no counts are lost when this
 // process or a worker is restarted.
 //
-// Start with Main.
+// Main starts it.
 package exporter
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -51,8 +52,8 @@ type exporter struct {
 
 	scrapeMu sync.Mutex          // held while samples are requested, so that only one request is pending
 	parts    chan *query.Samples // parts of the answer
-	cached   map[uint16]uint64   // last answer; guarded by asking
-	cachedAt time.Time           // time of the last answer
+	cached   map[uint16]uint64   // last answer; guarded by scrapeMu
+	cachedAt time.Time           // time of the last answer; guarded by scrapeMu
 }
 
 // Limits for the clients that request metrics. The exporter does not
@@ -67,13 +68,20 @@ const (
 
 func newExporter(send func(ipc.Message, ...int) error) *exporter {
 	e := &exporter{send: send, parts: make(chan *query.Samples, 1)}
-	e.http = &http.Server{Handler: e.handler(), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)}
+	e.http = &http.Server{
+		Handler:           e.handler(),
+		ReadHeaderTimeout: readTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
+	}
 	return e
 }
 
 // Handle handles a message from the parent or the dispatcher.
-func (e *exporter) Handle(m ipc.Received) (done bool, err error) {
+func (e *exporter) Handle(m ipc.Received) (handled bool, err error) {
 	switch msg := m.Message.(type) {
 	case *ipc.MetricsFD:
 		return true, e.serve(m.FDs[0])
@@ -82,7 +90,7 @@ func (e *exporter) Handle(m ipc.Received) (done bool, err error) {
 		case e.parts <- msg:
 			return true, nil
 		case <-time.After(answerTimeout):
-			return true, fmt.Errorf("the dispatcher sent samples that were not requested")
+			return true, errors.New("the dispatcher sent samples that were not requested")
 		}
 	}
 	return false, nil
@@ -127,17 +135,17 @@ type limitListener struct {
 }
 
 // Accept returns the next connection.
-func (b *limitListener) Accept() (net.Conn, error) {
-	b.sem <- struct{}{}
-	c, err := b.Listener.Accept()
+func (l *limitListener) Accept() (net.Conn, error) {
+	l.sem <- struct{}{}
+	c, err := l.Listener.Accept()
 	if err != nil {
-		<-b.sem
+		<-l.sem
 		return nil, err
 	}
-	return &limitConn{Conn: c, release: sync.OnceFunc(func() { <-b.sem })}, nil
+	return &limitConn{Conn: c, release: sync.OnceFunc(func() { <-l.sem })}, nil
 }
 
-// limitConn is a connection that a bounded listener has accepted. It counts towards
+// limitConn is a connection that a limitListener has accepted. It counts towards
 // the limit until it is closed.
 type limitConn struct {
 	net.Conn
@@ -145,7 +153,7 @@ type limitConn struct {
 }
 
 // Close closes the connection.
-func (h *limitConn) Close() error {
-	defer h.release()
-	return h.Conn.Close()
+func (c *limitConn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"schedrestd/ipc"
@@ -17,9 +18,9 @@ import (
 	"schedrestd/metric/table"
 )
 
-// exporterWithValues returns an exporter and a fake dispatcher, which sends the exporter
-// the given values in several messages. The result asked counts the exporter's
-// requests.
+// exporterWithValues returns an exporter with a fake dispatcher, which sends it
+// the given values in several messages. requests counts the exporter's requests
+// to the dispatcher.
 func exporterWithValues(t *testing.T, values map[uint16]uint64) (e *exporter, requests *int) {
 	t.Helper()
 	requests = new(int)
@@ -57,7 +58,7 @@ func everyCell() map[uint16]uint64 {
 func TestScrape(t *testing.T) {
 	all := table.New()
 	status, call := all.Operation("/sched/jobs", http.MethodGet), all.Durations.Cell(all.Operation("/sched/jobs", http.MethodGet))
-	e, requests := exporterWithValues(t, map[uint16]uint64{
+	e, _ := exporterWithValues(t, map[uint16]uint64{
 		uint16(all.Requests.Cell(status, 1, all.Status(200))): 7,
 		uint16(call):                                         1, // 1 ms
 		uint16(call + 3):                                     2, // 10 ms
@@ -85,9 +86,26 @@ func TestScrape(t *testing.T) {
 			t.Errorf("missing: %s", want)
 		}
 	}
-	if scrape(t, e); *requests != 1 {
-		t.Errorf("%d requests to the dispatcher for two concurrent scrapes", *requests)
-	}
+}
+
+// TestSamplesAreReused checks that several scrapes within cacheTTL cause one
+// request to the dispatcher.
+func TestSamplesAreReused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, requests := exporterWithValues(t, everyCell())
+		for _, step := range []struct {
+			wait time.Duration
+			want int
+		}{{0, 1}, {0, 1}, {cacheTTL - time.Nanosecond, 1}, {time.Nanosecond, 2}, {0, 2}} {
+			time.Sleep(step.wait)
+			if code, text := scrape(t, e); code != http.StatusOK || !strings.Contains(text, "\nschedrestd_slots_waiting 1\n") {
+				t.Fatalf("%d %s", code, text)
+			}
+			if *requests != step.want {
+				t.Errorf("after %s: %d requests to the dispatcher, want %d", step.wait, *requests, step.want)
+			}
+		}
+	})
 }
 
 // TestPromtool checks that promtool reports no problem with any metric.
