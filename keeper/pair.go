@@ -16,6 +16,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"schedrestd/ipc/work"
 )
 
 // pair is a private key with its certificate.
@@ -24,9 +26,6 @@ type pair struct {
 	signer crypto.Signer
 	leaf   *x509.Certificate
 }
-
-// maxPEM limits the size of a file, in bytes.
-const maxPEM = 1 << 20
 
 // Limits on an RSA key, in bits. A signature by a longer key would exceed the
 // limit of the protocol between worker and keeper.
@@ -57,12 +56,12 @@ func readPair(key, certificates *os.File) (*pair, error) {
 // content returns the whole content of f. It does not depend on the file's
 // offset, which other processes may change.
 func content(f *os.File) ([]byte, error) {
-	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPEM+1))
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, work.MaxPEM+1))
 	switch {
 	case err != nil:
 		return nil, errors.New("cannot be read")
-	case len(text) > maxPEM:
-		return nil, fmt.Errorf("longer than %d bytes", maxPEM)
+	case len(text) > work.MaxPEM:
+		return nil, fmt.Errorf("longer than %d bytes", work.MaxPEM)
 	}
 	return text, nil
 }

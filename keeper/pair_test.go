@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"schedrestd/ipc/work"
 )
 
 func must[T any](v T, err error) T {
@@ -110,7 +112,7 @@ func TestReadPair(t *testing.T) {
 		{"another key beside the certificate", pkcs8(p256()), certificate(p256(), nextYear) + sec1, "certificate file: contains a private key"},
 		{"a key that is cut off beside it", pkcs8(p256()), certificate(p256(), nextYear) + "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n", "certificate file: contains a private key"},
 		{"an invalid certificate", pkcs8(p256()), certificate(p256(), nextYear) + block("CERTIFICATE", []byte{1}), "a certificate cannot be parsed"},
-		{"too long", pkcs8(p256()), certificate(p256(), nextYear) + strings.Repeat("#", maxPEM), "longer than 1048576 bytes"},
+		{"too long", pkcs8(p256()), certificate(p256(), nextYear) + strings.Repeat("#", work.MaxPEM), "longer than 1048576 bytes"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

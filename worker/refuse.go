@@ -12,15 +12,14 @@ import (
 	"schedrestd/ipc"
 )
 
-// refusedText has the errors for the clients of refused connections, by status.
-var refusedText = map[int]struct {
-	kind      errs.Kind
+// refusals has the errors for the clients of refused connections, by status.
+var refusals = map[int]struct {
+	err       *errs.Error
 	retryable bool
-	text      string
 }{
-	http.StatusForbidden:          {errs.Denied, false, "this user may not use this server"},
-	http.StatusTooManyRequests:    {errs.TooMany, true, "too many failed requests from this address; temporarily blocked"},
-	http.StatusServiceUnavailable: {errs.Unavailable, true, "server busy: no worker is available"},
+	http.StatusForbidden:          {errs.New(errs.Denied, "this user may not use this server"), false},
+	http.StatusTooManyRequests:    {errPaused, true},
+	http.StatusServiceUnavailable: {errs.New(errs.Unavailable, "server busy: no worker is available"), true},
 }
 
 // refusedAnswer returns the complete answer to a connection that the dispatcher
@@ -28,7 +27,7 @@ var refusedText = map[int]struct {
 // HTTP/1.1, because no part of a request is read. Its texts need no escaping.
 func refusedAnswer(m *ipc.Connection) []byte {
 	status := int(m.RefuseStatus)
-	refusal, ok := refusedText[status]
+	refusal, ok := refusals[status]
 	if !ok {
 		return nil
 	}
@@ -38,7 +37,7 @@ func refusedAnswer(m *ipc.Connection) []byte {
 	}
 	name := http.StatusText(status)
 	body := fmt.Sprintf(`{"meta":{},"errors":[{"description":%q,"error_number":0,"error":%q,"source":"","code":%q,"retryable":%t}],"warnings":[]}`,
-		refusal.text, name, errcode.Of(refusal.kind), refusal.retryable)
+		refusal.err.Message, name, errcode.Of(refusal.err.Kind), refusal.retryable)
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n%sConnection: close\r\nContent-Length: %d\r\n\r\n%s",
 		status, name, retryAfter, len(body), body)
 }

@@ -30,9 +30,6 @@ type tlsServer struct {
 	config atomic.Pointer[tls.Config] // nil without a certificate
 }
 
-// maxPEM limits the size of a file with certificates, in bytes.
-const maxPEM = 1 << 20
-
 // load installs certificates and the CAs of clients. If a file can't be used,
 // the worker serves no https:// connection. Only a bug can cause this, because
 // the keeper has already checked the files.
@@ -86,7 +83,7 @@ func readClientCAs(f *os.File) (*x509.CertPool, error) {
 // readCertificates reads f with pread, because other workers read from the same
 // open file.
 func readCertificates(f *os.File) (list []*x509.Certificate, err error) {
-	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPEM))
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, work.MaxPEM))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,10 @@ package work
 
 import "schedrestd/ipc"
 
+// MaxPEM is the maximum size of a file with a private key or with certificates,
+// in bytes.
+const MaxPEM = 1 << 20
+
 // maxTickets is the largest number of session ticket keys.
 const maxTickets = 4
 
