@@ -84,7 +84,7 @@ func (p *parent) request(question ipc.Message) (file *os.File, err error) {
 		}
 		return nil, &errs.Error{Kind: errs.Kind(answer.Class), Message: answer.Text, Hint: answer.Hint}
 	default:
-		return nil, ipc.Unhandled(m)
+		return nil, ipc.Unhandled(answer)
 	}
 }
 
