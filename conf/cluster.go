@@ -82,21 +82,22 @@ func readCluster(path string, open source) (*Cluster, []Warning, error) {
 	return c, warnings, nil
 }
 
-// addLegacyHosts adds the controllers that the old keys name: ControlMachine, and
-// optionally BackupController. If SchedctldHost is set, addLegacyHosts ignores the
-// old keys.
+// addLegacyHosts adds the controllers that the old keys name: ControlMachine,
+// and optionally BackupController. If SchedctldHost is set, addLegacyHosts
+// ignores the old keys.
 func (c *clusterDraft) addLegacyHosts(r *parser[clusterDraft]) {
-	primary, backup := r.seen["controlmachine"], r.seen["backupcontroller"]
+	primary, backup, current := r.seen["controlmachine"], r.seen["backupcontroller"], r.seen["schedctldhost"]
 	switch {
-	case len(c.Controllers) > 0 || r.seen["schedctldhost"]:
-		if primary || backup {
-			r.warnings = append(r.warnings, Warning{c.Path, 0, "ControlMachine and BackupController are ignored because SlurmctldHost is set"})
+	case current != "":
+		if primary != "" || backup != "" {
+			text := "ControlMachine and BackupController are ignored because " + current + " is set"
+			r.warnings = append(r.warnings, Warning{c.Path, 0, text})
 		}
 		return
-	case !primary:
+	case primary == "":
 		return
 	}
-	r.seen["schedctldhost"] = true // the errors of the old keys were already reported
+	r.seen["schedctldhost"] = primary // so that require does not report it as missing
 	for _, h := range []Host{c.primary, c.backup} {
 		if h.Name != "" {
 			c.Controllers = append(c.Controllers, Host{h.Name, cmp.Or(h.Address, h.Name)})

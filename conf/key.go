@@ -44,14 +44,14 @@ type parser[T any] struct {
 	opened     bool                 // whether path is not /dev/null and could be opened
 	openErr    error                // why it could not be opened
 	settings   map[string][]setting // by name; pairs that were applied are removed
-	seen       map[string]bool      // names of the keys that were applied
+	seen       map[string]string    // keys that were applied: name, and spelling in the file
 	warnings   []Warning
 	problems   Problems
 }
 
 // read applies a grammar to a file and the files that it includes.
 func read[T any](g grammar[T], to *T, path string, open source) *parser[T] {
-	r := &parser[T]{grammar: g, to: to, settings: map[string][]setting{}, seen: map[string]bool{}}
+	r := &parser[T]{grammar: g, to: to, settings: map[string][]setting{}, seen: map[string]string{}}
 	if path == devNull {
 		return r
 	}
@@ -120,8 +120,8 @@ func (r *parser[T]) apply() {
 		name := fold(k.name)
 		values := r.settings[name]
 		delete(r.settings, name)
-		r.seen[name] = len(values) > 0
 		for _, v := range r.selectValues(k, values) {
+			r.seen[name] = v.Key
 			err := errStrayQuote
 			if !strings.Contains(v.Value, `"`) {
 				err = k.set(r.to, v.Value)
@@ -213,7 +213,7 @@ func (r *parser[T]) require(path string, names ...string) {
 		r.problems = append(r.problems, Problem{path, 0, "the file is empty"})
 	}
 	for _, name := range names {
-		if r.opened && !r.seen[fold(name)] {
+		if r.opened && r.seen[fold(name)] == "" {
 			if inSlurm {
 				name = strings.Replace(name, "Sched", "Slurm", 1)
 			}

@@ -84,6 +84,8 @@ func TestControllers(t *testing.T) {
 		{name: "old keys of a primary and a backup", text: "BackupAddr=10.0.0.2\nControlMachine=a\nBackupController=b", want: []Host{{"a", "a"}, {"b", "10.0.0.2"}}},
 		{name: "several names of one machine", text: "ControlMachine=a,b\nControlAddr=ab", want: []Host{{"a", "ab"}}},
 		{name: "new and old keys", text: "ControlMachine=a\nBackupController=b\nSlurmctldHost=c", want: []Host{{"c", "c"}}, warning: ignoredWarning},
+		{name: "new key in the other spelling", text: "ControlMachine=a\nSchedctldHost=c", want: []Host{{"c", "c"}},
+			warning: "/c: ControlMachine and BackupController are ignored because SchedctldHost is set"},
 		{name: "addresses alone", text: "SlurmUser=s\nControlAddr=10.0.0.1\nBackupAddr=10.0.0.2", problem: "/c: SlurmctldHost is missing"},
 		{name: "a backup alone", text: "BackupController=b", problem: "/c: SlurmctldHost is missing"},
 		{name: "not a name", text: "ControlMachine=a/b", problem: "/c:2: ControlMachine: want the name or address of one machine"},
