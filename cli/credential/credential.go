@@ -19,13 +19,13 @@ import (
 	"schedrestd/printable"
 )
 
-// NewTokenHint is a hint on how to get a token. Its command first unsets both
-// variables, because schedctl would use an expired token that is in one of
-// them.
+// NewTokenHint is a hint on how to get a token for the controller. Its command
+// first unsets both variables, because schedctl would use an expired token that
+// is in one of them.
 const NewTokenHint = "on the controller's machine, run: unset SCHED_JWT SLURM_JWT; export $(schedctl token)"
 
-// restTokenHint is the hint for REST commands, which also accept a token from
-// scontrol.
+// restTokenHint is the hint for commands that use the REST API. Their server may
+// be Slurm's slurmrestd.
 const restTokenHint = NewTokenHint + ", or with Slurm: export $(scontrol token)"
 
 // maxFile limits the size of a file with a token.
@@ -82,24 +82,37 @@ func parse(token string) (jwt.MapClaims, error) {
 	return claims, err
 }
 
-// read returns the token, and where it comes from, for error messages.
+// read returns the token in the file at path, or otherwise in the environment.
+// origin is the file or the variable, for error messages.
 func read(path string) (token, origin string, err error) {
-	if path != "" {
-		token, err = readFile(path)
-		return token, printable.Text(path), err
+	if path == "" {
+		return FromEnv()
 	}
+	token, err = readFile(path)
+	return token, printable.Text(path), err
+}
+
+// FromEnv returns the token in SCHED_JWT or SLURM_JWT, and the name of the
+// variable. It does not check the token. If neither variable is set, the token
+// is "". The variable may have the whole output of schedctl token or scontrol
+// token, which begins with SCHED_JWT= or SLURM_JWT=.
+func FromEnv() (token, name string, err error) {
 	token, err = conf.Env("SCHED_JWT")
-	origin = "SCHED_JWT"
-	if os.Getenv(origin) == "" {
-		origin = "SLURM_JWT"
+	name = "SCHED_JWT"
+	if os.Getenv(name) == "" {
+		name = "SLURM_JWT"
 	}
 	switch {
 	case err != nil:
-		return "", "", err
+		return "", name, err
 	case token == "":
-		return "", "", CheckEmpty()
+		return "", name, checkEmpty()
 	}
-	return strings.TrimPrefix(strings.TrimPrefix(token, "SCHED_JWT="), "SLURM_JWT="), origin, nil
+	token = strings.TrimPrefix(strings.TrimPrefix(token, "SCHED_JWT="), "SLURM_JWT=")
+	if token == "" { // without this error, the command would act as the user of its process
+		return "", name, errs.New(errs.Unauthenticated, "%s contains no token", name).WithHint(restTokenHint)
+	}
+	return token, name, nil
 }
 
 // readFile reads a token, or the output of schedctl token or scontrol token,
@@ -132,11 +145,11 @@ func readFile(path string) (string, error) {
 	return token, nil
 }
 
-// CheckEmpty returns an error if an environment variable for a token is set but
+// checkEmpty returns an error if an environment variable for a token is set but
 // empty. The command that should have printed the token has probably failed. If
 // the empty variable were treated as unset, this program would act as the user
 // of its process, who may be root.
-func CheckEmpty() error {
+func checkEmpty() error {
 	for _, name := range []string{"SCHED_JWT", "SLURM_JWT"} {
 		if _, set := os.LookupEnv(name); set {
 			return errs.New(errs.Unauthenticated, "%s is set but empty", name).
@@ -146,8 +159,8 @@ func CheckEmpty() error {
 	return nil
 }
 
-// StrayCharacters describes characters before, after or inside a copied token that do
-// not belong to the token. It returns "" if there are none.
+// StrayCharacters describes characters before, after or inside a copied token
+// that do not belong to the token. It returns "" if there are none.
 func StrayCharacters(token string) string {
 	first, n := utf8.DecodeRuneInString(token)
 	last, m := utf8.DecodeLastRuneInString(token)

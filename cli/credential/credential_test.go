@@ -32,6 +32,7 @@ func TestToken(t *testing.T) {
 	}{
 		{"environment", valid, "-", 0, valid, ""},
 		{"with its name", "SCHED_JWT=" + valid, "-", 0, valid, ""},
+		{"its name alone", "SCHED_JWT=", "-", 0, "", "SCHED_JWT contains no token"},
 		{"another claim", site, "-", 0, site, ""},
 		{"empty", "", "-", 0, "", "SCHED_JWT is set but empty"},
 		{"expired", expired, "-", 0, "", "the token in SCHED_JWT expired 1h0m"},

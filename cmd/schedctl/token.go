@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"schedrestd/auth"
+	"schedrestd/cli/credential"
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/rpc/fault"
@@ -70,7 +71,7 @@ func warnEarlyExpiry(w io.Writer, token, field string, lifespan time.Duration) {
 	}
 	fmt.Fprintf(w, "warning: the new token expires together with the token in use: at %s, after %d seconds instead of %d\n",
 		c.Expires.Format(time.RFC3339), actual/time.Second, lifespan/time.Second)
-	fmt.Fprintf(w, "hint: for a longer lifespan, %s\n", newTokenHint)
+	fmt.Fprintf(w, "hint: for a longer lifespan, %s\n", credential.NewTokenHint)
 }
 
 // parseTokenArgs parses the arguments of token: key=value words in any order, each
