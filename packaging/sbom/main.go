@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"schedrestd/handlers/apipage"
 )
@@ -130,7 +131,7 @@ func inspect(path, version string) (component, []component, error) {
 	for _, s := range info.Settings {
 		program.Properties = append(program.Properties, property{"go:build:" + s.Key, s.Value})
 	}
-	modules := []component{library("stdlib", info.GoVersion[len("go"):], "")}
+	modules := []component{library("stdlib", libraryVersion(info.GoVersion), "")}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
@@ -148,6 +149,18 @@ func inspect(path, version string) (component, []component, error) {
 		return 1
 	})
 	return program, modules, nil
+}
+
+// libraryVersion returns the version of the standard library of a toolchain.
+// Its argument has the form of runtime.Version, such as "go1.26.1",
+// "go1.26.1 X:nodwarf5" or "devel go1.27-0123abcd Mon Jan 2".
+func libraryVersion(toolchain string) string {
+	for word := range strings.FieldsSeq(toolchain) {
+		if version, ok := strings.CutPrefix(word, "go"); ok {
+			return version
+		}
+	}
+	return strings.ReplaceAll(toolchain, " ", "_")
 }
 
 // apiPage is the program that contains the page at /docs. The page is built on
