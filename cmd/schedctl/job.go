@@ -44,8 +44,11 @@ func showJob(dial connector) *cobra.Command {
 				column{"CPUS", "cpus"}, column{"LIMIT", "time_limit"}, column{"EXIT", "exit_code.return_code"}, column{"REASON", "state_reason"})
 			_, err = c.client.Jobs(cmd.Context(), c.credential, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
 				r, err := describe(&api.JobRow{Job: j, Users: users{}})
+				if err != nil {
+					return err
+				}
 				t.add(r)
-				return err
+				return nil
 			})
 			if err != nil {
 				return err

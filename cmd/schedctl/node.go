@@ -44,8 +44,11 @@ func showNode(dial connector) *cobra.Command {
 				column{"ALLOC", "alloc_cpus"}, column{"MEMORY", "real_memory"}, column{"FREE", "free_mem"}, column{"REASON", "reason"})
 			_, err = c.client.Nodes(cmd.Context(), c.credential, model.Query{Flags: model.ShowAll}, func(n *model.Node) error {
 				r, err := describe(&api.NodeRow{Node: n, Users: users{}})
+				if err != nil {
+					return err
+				}
 				t.add(r)
-				return err
+				return nil
 			})
 			if err != nil {
 				return err
