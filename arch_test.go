@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -271,8 +272,14 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 // code that is linked into it.
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
-	forbidden := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "feature",
-		module + "rpc", module + "ipc/work", module + "ipc/query", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "plan", module + "resolver", module + "sockdiag", module + "auditor", module + "service", module + "conf", module + "feature", module + "ctld", module + "dbd"}
+	forbidden := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc"}
+	for _, folder := range []string{"api", "auditor", "auth", "conf", "ctld", "dbd", "feature", "handlers", "hmackey", "ipc/query", "ipc/work",
+		"keeper", "plan", "resolver", "rpc", "service", "sockdiag", "worker"} {
+		if _, err := os.Stat(folder); err != nil {
+			t.Error(err)
+		}
+		forbidden = append(forbidden, module+folder)
+	}
 	decoders := []string{"encoding/json", "encoding/xml", "gopkg.in/yaml.v3"}
 	for _, p := range deps {
 		for _, r := range forbidden {
@@ -349,12 +356,38 @@ func page(t *testing.T, deps []goPackage, internals bool) string {
 	return b.String()
 }
 
-// TestPrograms checks that the sources contain each program that the Makefile
-// builds and the documentation names.
+// TestPrograms checks that the Makefile builds and installs every program in
+// cmd, and no other program, and that docs/ARCHITECTURE.md names each of them.
 func TestPrograms(t *testing.T) {
-	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedctl", "schedctld", "scheddbd"} {
+	var programs, built []string
+	folders, err := os.ReadDir("cmd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		programs = append(programs, f.Name())
+	}
+	makefile, err := os.ReadFile("deploy/install.mk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range regexp.MustCompile(`(?m)^(?:SERVERS|COMMANDS|UNREADABLE) *= *(.*)$`).FindAllSubmatch(makefile, -1) {
+		built = append(built, strings.Fields(string(list[1]))...)
+	}
+	slices.Sort(built)
+	if d := cmp.Diff(programs, built); d != "" {
+		t.Errorf("-cmd +deploy/install.mk\n%s", d)
+	}
+	page, err := os.ReadFile("docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range programs {
 		if _, err := os.Stat("cmd/" + name + "/main.go"); err != nil {
 			t.Error(err)
+		}
+		if !regexp.MustCompile(`\b` + name + `(?:[^\w-]|$)`).Match(page) {
+			t.Errorf("docs/ARCHITECTURE.md does not name %s", name)
 		}
 	}
 }
