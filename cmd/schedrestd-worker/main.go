@@ -20,7 +20,7 @@ import (
 
 func init() {
 	if proof.Requested(os.Args) {
-		self.Rename("schedrestd-act")
+		self.Rename("schedrestd-test")
 		return
 	}
 	worker.Rename()
