@@ -20,11 +20,11 @@ type variable struct {
 	set  func(o *options, value string) error
 }
 
-// variables lists every variable that the command reads. If two variables set
-// the same option, the later one in this list has precedence.
+// variables lists every variable that has an effect. If two variables set the
+// same option, the later one in this list has precedence.
 var variables = []variable{
-	{"ABORT_ON_FATAL", func(o *options, _ string) error { o.abort = true; return nil }},
-	{"SCHED_CONF", func(*options, string) error { return nil }}, // conf.Find uses it
+	{"ABORT_ON_FATAL", ignore}, // schedrestd reads it
+	{"SCHED_CONF", ignore},     // conf.Reader.Find reads it
 	{"SCHED_DEBUG_FLAGS", func(o *options, v string) error { o.debugFlags = splitList(v); return nil }},
 	{"SCHED_JWT", func(o *options, v string) error { o.jwt = v; return nil }},
 	{"SCHED_SACK_SOCKET", setSackSocket},
@@ -56,6 +56,9 @@ var variables = []variable{
 	{"SCHEDRESTD_TRUSTED_PROXIES", setProxies},
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
 }
+
+// ignore is for variables that set no option, because other code reads them.
+func ignore(*options, string) error { return nil }
 
 // applyEnvironment sets options from the environment, unless the command line
 // has set them.

@@ -50,7 +50,6 @@ type options struct {
 	debugFlags   []string  // SCHED_DEBUG_FLAGS; nil for those of the configuration
 	json, yaml   work.Layout
 	statuses     []string // SCHEDRESTD_RESPONSE_STATUS_CODES
-	abort        bool     // ABORT_ON_FATAL
 	admission    work.Admission
 
 	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
