@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,7 +104,7 @@ func printJob(w io.Writer, j *rest.Job, style table.Style) error {
 		{"Run time", formatDuration(j.Elapsed(time.Now()))}, {"Time limit", formatLimit(j.TimeLimit)}, {"Priority", numberText(j.Priority)},
 		{"Nodes", numberText(j.NodeCount)}, {"Node list", j.Nodes}, {"CPUs", numberText(j.CPUs)}, {"Tasks", numberText(j.Tasks)},
 		{"Memory", formatJobMemory(j)}, {"Resources", j.Resources}, {"Dependency", j.Dependency}, {"Comment", j.Comment},
-		{"Directory", j.Directory}, {"Command", j.Command}, {"Output", firstNonEmpty(j.OutputPath, j.Output)}, {"Errors", firstNonEmpty(j.ErrorPath, j.Error)},
+		{"Directory", j.Directory}, {"Command", j.Command}, {"Output", cmp.Or(j.OutputPath, j.Output)}, {"Errors", cmp.Or(j.ErrorPath, j.Error)},
 	}
 	for _, row := range rows {
 		if row.value == "" {
@@ -121,13 +122,6 @@ func printJob(w io.Writer, j *rest.Job, style table.Style) error {
 }
 
 func numberText(n rest.Number) string { return numberCell(n).Text }
-
-func firstNonEmpty(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
 
 func formatJobMemory(j *rest.Job) string {
 	switch {

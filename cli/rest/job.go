@@ -19,39 +19,38 @@ import (
 // Job has the fields of a job that are shown to people, from the controller or
 // from accounting. Times are seconds since 1970.
 type Job struct {
-	ID          uint32   `json:"job_id"`
-	ArrayJob    Number   `json:"array_job_id"`
-	ArrayTask   Number   `json:"array_task_id"`
-	ArrayTasks  string   `json:"array_task_string"`
-	Name        string   `json:"name"`
-	User        string   `json:"user_name"`
-	Account     string   `json:"account"`
-	Partition   string   `json:"partition"`
-	QOS         string   `json:"qos"`
-	State       Words    `json:"job_state"`
-	Reason      string   `json:"state_reason"`
-	Submitted   Number   `json:"submit_time"`
-	Started     Number   `json:"start_time"`
-	Ended       Number   `json:"end_time"`
-	TimeLimit   Number   `json:"time_limit"` // in minutes
-	Priority    Number   `json:"priority"`
-	CPUs        Number   `json:"cpus"`
-	NodeCount   Number   `json:"node_count"`
-	Tasks       Number   `json:"tasks"`
-	MemoryNode  Number   `json:"memory_per_node"` // in MiB
-	MemoryCPU   Number   `json:"memory_per_cpu"`  // in MiB
-	Nodes       string   `json:"nodes"`
-	Dependency  string   `json:"dependency"`
-	Comment     string   `json:"comment"`
-	Resources   string   `json:"tres_req_str"`
-	Directory   string   `json:"current_working_directory"`
-	Command     string   `json:"command"`
-	Output      string   `json:"standard_output"`
-	Error       string   `json:"standard_error"`
-	OutputPath  string   `json:"stdout_expanded"` // from v0.0.43 on
-	ErrorPath   string   `json:"stderr_expanded"`
-	Exit        ExitCode `json:"exit_code"`
-	Description string   `json:"state_description"`
+	ID         uint32   `json:"job_id"`
+	ArrayJob   Number   `json:"array_job_id"`
+	ArrayTask  Number   `json:"array_task_id"`
+	ArrayTasks string   `json:"array_task_string"`
+	Name       string   `json:"name"`
+	User       string   `json:"user_name"`
+	Account    string   `json:"account"`
+	Partition  string   `json:"partition"`
+	QOS        string   `json:"qos"`
+	State      Words    `json:"job_state"`
+	Reason     string   `json:"state_reason"`
+	Submitted  Number   `json:"submit_time"`
+	Started    Number   `json:"start_time"`
+	Ended      Number   `json:"end_time"`
+	TimeLimit  Number   `json:"time_limit"` // in minutes
+	Priority   Number   `json:"priority"`
+	CPUs       Number   `json:"cpus"`
+	NodeCount  Number   `json:"node_count"`
+	Tasks      Number   `json:"tasks"`
+	MemoryNode Number   `json:"memory_per_node"` // in MiB
+	MemoryCPU  Number   `json:"memory_per_cpu"`  // in MiB
+	Nodes      string   `json:"nodes"`
+	Dependency string   `json:"dependency"`
+	Comment    string   `json:"comment"`
+	Resources  string   `json:"tres_req_str"`
+	Directory  string   `json:"current_working_directory"`
+	Command    string   `json:"command"`
+	Output     string   `json:"standard_output"`
+	Error      string   `json:"standard_error"`
+	OutputPath string   `json:"stdout_expanded"` // from v0.0.43 on
+	ErrorPath  string   `json:"stderr_expanded"`
+	Exit       ExitCode `json:"exit_code"`
 }
 
 // ExitCode is the result of a job's script.

@@ -16,7 +16,6 @@ type Node struct {
 	AllocMem   Number `json:"alloc_memory"` // in MiB
 	Free       Number `json:"free_mem"`     // in MiB
 	Gres       string `json:"gres"`
-	GresUsed   string `json:"gres_used"`
 	Partitions Words  `json:"partitions"`
 	Reason     string `json:"reason"`
 }

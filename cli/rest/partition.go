@@ -19,8 +19,7 @@ type Partition struct {
 		Total Number `json:"total"`
 	} `json:"cpus"`
 	Maximums struct {
-		Time  Number `json:"time"` // in minutes
-		Nodes Number `json:"nodes"`
+		Time Number `json:"time"` // in minutes
 	} `json:"maximums"`
 	Defaults struct {
 		Time Number `json:"time"` // in minutes
