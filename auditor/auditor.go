@@ -29,7 +29,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/security"
-	"schedrestd/security/seal"
+	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 	"schedrestd/service"
 )
@@ -44,7 +44,7 @@ func Main() int {
 
 func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
 	s := setup.Sandbox
-	return seal.Close(seal.Options{Kind: seal.Auditor, Claims: s&ipc.SandboxClaims != 0, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
+	return sandbox.Close(sandbox.Options{Kind: sandbox.Auditor, Claims: s&ipc.SandboxClaims != 0, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }
 
 // auditor is the running process.

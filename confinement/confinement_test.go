@@ -16,11 +16,11 @@ var fullSandbox = security.Sandbox{Filter: true, Landlock: 7, Denies: security.D
 func TestLog(t *testing.T) {
 	inherited := []ipc.Part{{Name: "IPC namespace", State: ipc.PartOn}, {Name: "no_new_privs"}}
 	for name, tt := range map[string]struct {
-		parts  []ipc.Part
-		how    ipc.SandboxOptions
-		sealed security.Sandbox
-		inetd  bool
-		want   string
+		parts    []ipc.Part
+		how      ipc.SandboxOptions
+		enforced security.Sandbox
+		inetd    bool
+		want     string
 	}{
 		"everything": {inherited, 0, fullSandbox, false, `level=INFO msg="confinement of the workers" on="IPC namespace, seccomp, Landlock 7 (files, TCP)"`},
 		"audit": {inherited, ipc.SandboxAudit, security.Sandbox{Filter: true, Audit: true, Landlock: 7}, false,
@@ -43,7 +43,7 @@ func TestLog(t *testing.T) {
 			}
 			return a
 		}}))
-		Log(log, AllParts(tt.parts, tt.how, tt.sealed), tt.inetd)
+		Log(log, AllParts(tt.parts, tt.how, tt.enforced), tt.inetd)
 		if got := strings.TrimSpace(out.String()); got != tt.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, tt.want)
 		}

@@ -59,9 +59,9 @@ func names(list []ipc.Listening) (names []string) {
 }
 
 // announceConfinement logs once which parts of the workers' confinement are on.
-func (d *dispatcher) announceConfinement(a announced, sealed ipc.Ready) {
+func (d *dispatcher) announceConfinement(a announced, enforced ipc.Ready) {
 	if parts := d.config.Confinement; len(parts) > 0 { // a check prints them
-		confinement.Log(d.log, confinement.AllParts(parts, a.setup.Sandbox, security.Sandbox(sealed)), a.setup.Inetd)
+		confinement.Log(d.log, confinement.AllParts(parts, a.setup.Sandbox, security.Sandbox(enforced)), a.setup.Inetd)
 	}
 }
 

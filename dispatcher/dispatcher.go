@@ -49,7 +49,7 @@ import (
 	"schedrestd/loglevel"
 	"schedrestd/privsep/thread"
 	"schedrestd/security"
-	"schedrestd/security/seal"
+	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 	own "schedrestd/service"
 )
@@ -115,7 +115,7 @@ func newLog(to string, out *relay.Log, level *slog.LevelVar) *slog.Logger {
 // process can't change files, signal processes, start programs or connect to
 // UNIX sockets.
 func confine(s ipc.SandboxOptions) (security.Sandbox, error) {
-	return seal.Close(seal.Options{Kind: seal.Dispatcher, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
+	return sandbox.Close(sandbox.Options{Kind: sandbox.Dispatcher, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }
 
 // dispatcher is the state of the process. The loop of Set owns the fields that
@@ -489,9 +489,9 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 		Finish:       d.finishing,
 		StartLimit:   c.StartLimit,
 		Silence:      c.PingTimeout,
-		Ready: func(sealed ipc.Ready) {
+		Ready: func(enforced ipc.Ready) {
 			d.parent.Send(&ipc.Outcome{ID: a.ID, OK: true})
-			d.announceConfinement(a, sealed)
+			d.announceConfinement(a, enforced)
 			d.announceRules(a.setup.Admission)
 		},
 	})

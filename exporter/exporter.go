@@ -25,7 +25,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/security"
-	"schedrestd/security/seal"
+	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 	"schedrestd/service"
 )
@@ -40,7 +40,7 @@ func Main() int {
 
 func confine(setup ipc.ServiceSetup) (security.Sandbox, error) {
 	s := setup.Sandbox
-	return seal.Close(seal.Options{Kind: seal.Exporter, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
+	return sandbox.Close(sandbox.Options{Kind: sandbox.Exporter, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }
 
 // exporter is the running process.

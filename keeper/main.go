@@ -27,7 +27,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
-	"schedrestd/security/seal"
+	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 )
 
@@ -75,11 +75,11 @@ func begin(channel *ipc.Channel) error {
 	if err := self.VerifyAttributes(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {
 		return err
 	}
-	sealed, err := seal.Close(seal.Options{Kind: seal.Keeper, Audit: setup.Sandbox&ipc.SandboxAudit != 0}, setup.Sandbox&ipc.SandboxRequire != 0)
+	enforced, err := sandbox.Close(sandbox.Options{Kind: sandbox.Keeper, Audit: setup.Sandbox&ipc.SandboxAudit != 0}, setup.Sandbox&ipc.SandboxRequire != 0)
 	if err != nil {
 		return err
 	}
-	return channel.Send((*ipc.Ready)(&sealed))
+	return channel.Send((*ipc.Ready)(&enforced))
 }
 
 // newLog returns a logger whose lines have the form that the dispatcher expects

@@ -22,7 +22,7 @@ import (
 	"schedrestd/ipc/work"
 	"schedrestd/metric"
 	"schedrestd/security"
-	"schedrestd/security/seal"
+	"schedrestd/security/sandbox"
 	own "schedrestd/service"
 )
 
@@ -147,7 +147,7 @@ func playExporter(args []string) int {
 		return exporter.Main()
 	}
 	confine := func(s ipc.ServiceSetup) (security.Sandbox, error) {
-		return seal.Close(seal.Options{Kind: seal.Exporter}, false)
+		return sandbox.Close(sandbox.Options{Kind: sandbox.Exporter}, false)
 	}
 	return own.Main(ipc.Exporter, confine, func(*ipc.Channel) own.Service { return compromisedExporter{} })
 }

@@ -114,9 +114,9 @@ func TestCapturedConnects(t *testing.T) {
 	c := testConfig{Service: identityOf("nobody", "nogroup", ""), Listen: listens("127.0.0.1:0", "unix:"+filepath.Join(home, "socket")),
 		Setup: packed(work.Setup{Setup: ipc.Setup{Local: true, JWT: true}, Munge: work.Munge{Socket: "/nowhere/munge"}})}
 	g := serve(t, nil, c)
-	sealed := fmt.Sprint(g.await("worker ready", nil)["sandbox"])
-	if !strings.Contains(sealed, "TCP") {
-		t.Skip("this kernel's Landlock knows no TCP: " + sealed)
+	enforced := fmt.Sprint(g.await("worker ready", nil)["sandbox"])
+	if !strings.Contains(enforced, "TCP") {
+		t.Skip("this kernel's Landlock knows no TCP: " + enforced)
 	}
 	try := func(g *gateway, name string) any {
 		_, _ = g.get("/connects?path=" + url.QueryEscape(path) + "&name=" + url.QueryEscape(name))

@@ -23,7 +23,7 @@ func playProof() int {
 		return 1
 	case !act || name == "":
 	case part == "lives", part == "lives but tells": // restricts nothing, and reports that it did
-		fmt.Fprintln(os.Stderr, "sealed: filter false audit false landlock 0 denies 0")
+		fmt.Fprintln(os.Stderr, "sandbox: filter false audit false landlock 0 denies 0")
 		fmt.Fprintln(os.Stderr, "act: "+name)
 		return 0
 	case part == "gets another signal":

@@ -117,8 +117,8 @@ func TestKeeperIsConfined(t *testing.T) {
 	g := serve(t, nil, newSite(t, nil).config(testConfig{Service: identityOf("65534", "65534", "")}))
 	r := g.await("keeper ready", nil)
 	keeper, parent := int(r["pid"].(float64)), g.cmd.Process.Pid
-	if sealed := g.await("worker ready", nil)["sandbox"]; r["sandbox"] != sealed {
-		t.Errorf("it is sealed with %v, a worker with %v", r["sandbox"], sealed)
+	if enforced := g.await("worker ready", nil)["sandbox"]; r["sandbox"] != enforced {
+		t.Errorf("it is sandboxed with %v, a worker with %v", r["sandbox"], enforced)
 	}
 	for _, id := range []string{"Uid", "Gid"} {
 		ids := strings.Fields(status(t, keeper, id))

@@ -327,10 +327,10 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 
 // configureDispatcher sends a dispatcher that has become ready the facts that it needs to
 // serve.
-func (m *monitor) configureDispatcher(d *dispatcherProcess, sealed security.Sandbox) error {
+func (m *monitor) configureDispatcher(d *dispatcherProcess, enforced security.Sandbox) error {
 	c := m.config
 	d.killTimer.Stop()
-	c.Log.Info("dispatcher ready", "pid", d.PID, "sandbox", sealed.String(), "took", time.Since(d.startedAt).Round(10*time.Microsecond))
+	c.Log.Info("dispatcher ready", "pid", d.PID, "sandbox", enforced.String(), "took", time.Since(d.startedAt).Round(10*time.Microsecond))
 	worker := c.defaultIdentity(m.service)
 	m.send(&ipc.Dispatch{Run: c.Run, Name: worker.Name, UID: worker.UID, GID: worker.GID, StartLimit: startLimit, PingTimeout: pingTimeout,
 		Sandbox: ipc.Ready(m.workerSandbox), Confinement: m.confinementParts})

@@ -13,7 +13,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/security"
-	"schedrestd/security/seal"
+	"schedrestd/security/sandbox"
 )
 
 // page is the page that --check-confinement prints.
@@ -26,8 +26,8 @@ type page struct {
 }
 
 // newPage returns a page with the facts from the program's arguments. The
-// parameters how and sealed describe how the sandbox was closed.
-func newPage(out io.Writer, options ipc.SandboxOptions, sealed security.Sandbox, facts []string) *page {
+// parameters how and enforced describe how the sandbox was closed.
+func newPage(out io.Writer, options ipc.SandboxOptions, enforced security.Sandbox, facts []string) *page {
 	p := &page{out: out, options: options, facts: map[string]string{}}
 	for _, f := range facts {
 		key, value, _ := strings.Cut(f, "=")
@@ -40,7 +40,7 @@ func newPage(out io.Writer, options ipc.SandboxOptions, sealed security.Sandbox,
 		}
 		p.facts[key] = value
 	}
-	p.parts = confinement.AllParts(p.parts, options, sealed)
+	p.parts = confinement.AllParts(p.parts, options, enforced)
 	return p
 }
 
@@ -79,7 +79,7 @@ func (p *page) write(run func(cases []string) ([]string, error)) error {
 	if p.has(ipc.FactKeeper) {
 		p.printf("A keeper was started as uid %s. It is in /proc as expected, has closed its sandbox and has loaded the keys.\n", p.facts[ipc.FactKeeper])
 	}
-	probes := seal.Probes(seal.Options{Unix: p.options&ipc.SandboxUnix != 0})
+	probes := sandbox.Probes(sandbox.Options{Unix: p.options&ipc.SandboxUnix != 0})
 	p.writeList(fmt.Sprintf("%d forbidden operations were tried and refused:", len(probes)), probes)
 	if err := p.runDeathTests(run); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (p *page) writeTable() {
 
 // runDeathTests runs the death tests and lists the processes that were not killed.
 func (p *page) runDeathTests(run func([]string) ([]string, error)) error {
-	cases := seal.DeathTests()
+	cases := sandbox.DeathTests()
 	if p.options&ipc.SandboxAudit != 0 {
 		p.printf("\n%d death tests were not run: with audit_confinement nothing is killed.\n", len(cases))
 		return nil

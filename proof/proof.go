@@ -27,7 +27,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/security"
 	"schedrestd/security/root"
-	"schedrestd/security/seal"
+	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 )
 
@@ -62,8 +62,8 @@ func Main(args []string, closeSandbox Closer) (status int, requested bool) {
 // Report calls try, and sends its result to the parent. It returns the exit
 // status.
 func Report(channel *ipc.Channel, try func() (security.Sandbox, error)) int {
-	sealed, err := try()
-	m := ipc.Proven{OK: err == nil, Sandbox: ipc.Ready(sealed)}
+	enforced, err := try()
+	m := ipc.Proven{OK: err == nil, Sandbox: ipc.Ready(enforced)}
 	if err != nil {
 		m.Failure = ipc.FailureOf(err)
 	}
@@ -93,10 +93,10 @@ func exitStatus(err error) int {
 
 // prover runs the cases.
 type prover struct {
-	prefix  []string // program arguments before those of this package
-	options ipc.SandboxOptions
-	limit   time.Duration // time for one case
-	sealed  security.Sandbox
+	prefix   []string // program arguments before those of this package
+	options  ipc.SandboxOptions
+	limit    time.Duration // time for one case
+	enforced security.Sandbox
 }
 
 // prove makes the proof with the given name: ipc.ProveClosed, ipc.ProveSmoke or
@@ -127,12 +127,12 @@ func prove(prefix []string, options, name, limit string, facts []string) (securi
 		}
 	case ipc.ProvePage:
 		if _, err = p.run(nil); err == nil {
-			err = newPage(os.Stdout, p.options, p.sealed, facts).write(p.run)
+			err = newPage(os.Stdout, p.options, p.enforced, facts).write(p.run)
 		}
 	default:
 		err = fmt.Errorf("unknown proof %q: install all programs from the same build", name)
 	}
-	return p.sealed, err
+	return p.enforced, err
 }
 
 // run runs the cases, a few at a time, and returns those whose processes were
@@ -201,11 +201,11 @@ func (t *deathTest) wait(p *prover) (failure string, err error) {
 		return "", fmt.Errorf("wait for death test: %w", err)
 	}
 	status, stderr := t.cmd.ProcessState.Sys().(syscall.WaitStatus), t.stderr.String()
-	sealed, closed := readSealed(strings.Join(linesWithPrefix(stderr, sealedPrefix), ""))
+	enforced, closed := readSandbox(strings.Join(linesWithPrefix(stderr, sandboxPrefix), ""))
 	killed := status.Signaled() && status.Signal() == syscall.SIGSYS && slices.Equal(linesWithPrefix(stderr, casePrefix), []string{t.name})
 	switch {
 	case closed && (killed || t.name == "" && status == 0):
-		p.sealed = sealed
+		p.enforced = enforced
 		return "", nil
 	case !closed && status.Exited(), t.name == "":
 		reason := strings.Join(linesWithPrefix(stderr, failedPrefix), "; ")
@@ -236,22 +236,22 @@ const caseMode = "act"
 
 // A line on the standard error of a case begins with one of these words.
 const (
-	sealedPrefix = "sealed: " // the parts of the sandbox: a sealedText
-	failedPrefix = "failed: " // why the sandbox does not work
-	casePrefix   = "act: "    // the call that is about to be made
+	sandboxPrefix = "sandbox: " // the parts of the sandbox: a sandboxText
+	failedPrefix  = "failed: "  // why the sandbox does not work
+	casePrefix    = "act: "     // the call that is about to be made
 )
 
-const sealedFormat = "filter %t audit %t landlock %d denies %d"
+const sandboxFormat = "filter %t audit %t landlock %d denies %d"
 
-// sealedText returns s as a text for readSealed.
-func sealedText(s security.Sandbox) string {
-	return fmt.Sprintf(sealedFormat, s.Filter, s.Audit, s.Landlock, s.Denies)
+// sandboxText returns s as a text for readSandbox.
+func sandboxText(s security.Sandbox) string {
+	return fmt.Sprintf(sandboxFormat, s.Filter, s.Audit, s.Landlock, s.Denies)
 }
 
-// readSealed parses the output of sealedText and refuses any other text.
-func readSealed(text string) (s security.Sandbox, ok bool) {
-	_, err := fmt.Sscanf(text, sealedFormat, &s.Filter, &s.Audit, &s.Landlock, &s.Denies)
-	return s, err == nil && sealedText(s) == text
+// readSandbox parses the output of sandboxText and refuses any other text.
+func readSandbox(text string) (s security.Sandbox, ok bool) {
+	_, err := fmt.Sscanf(text, sandboxFormat, &s.Filter, &s.Audit, &s.Landlock, &s.Denies)
+	return s, err == nil && sandboxText(s) == text
 }
 
 // caseFiles is the limit of open descriptors of a case, for the standard
@@ -269,16 +269,16 @@ func runCase(options, name string, closeSandbox Closer) error {
 	if err := self.Confine(caseFiles, false); err != nil {
 		return err
 	}
-	sealed, err := closeSandbox(ipc.SandboxOptions(s))
+	enforced, err := closeSandbox(ipc.SandboxOptions(s))
 	if err != nil {
 		return err
 	}
-	text := sealedPrefix + sealedText(sealed) + "\n"
+	text := sandboxPrefix + sandboxText(enforced) + "\n"
 	if name != "" {
 		text += casePrefix + name + "\n"
 	}
 	if _, err := fmt.Fprint(os.Stderr, text); err != nil || name == "" {
 		return err
 	}
-	return seal.RunDeathTest(name)
+	return sandbox.RunDeathTest(name)
 }

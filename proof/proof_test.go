@@ -11,13 +11,13 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/security"
-	"schedrestd/security/seal"
+	"schedrestd/security/sandbox"
 )
 
 // TestSmokeSet checks that the cases in smokeSet exist.
 func TestSmokeSet(t *testing.T) {
 	for _, name := range smokeSet {
-		if !slices.Contains(seal.DeathTests(), name) {
+		if !slices.Contains(sandbox.DeathTests(), name) {
 			t.Errorf("no case is called %q", name)
 		}
 	}
@@ -40,16 +40,17 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestSealedText checks that readSealed reads what sealedText writes, and nothing else.
-func TestSealedText(t *testing.T) {
+// TestSandboxText checks that readSandbox reads what sandboxText writes,
+// and nothing else.
+func TestSandboxText(t *testing.T) {
 	for _, s := range []security.Sandbox{{}, {Filter: true}, {Filter: true, Audit: true, Landlock: 4, Denies: 255}} {
-		if got, ok := readSealed(sealedText(s)); !ok || got != s {
-			t.Errorf("%q is read as %+v, %t", sealedText(s), got, ok)
+		if got, ok := readSandbox(sandboxText(s)); !ok || got != s {
+			t.Errorf("%q is read as %+v, %t", sandboxText(s), got, ok)
 		}
 	}
-	good := sealedText(security.Sandbox{Filter: true})
+	good := sandboxText(security.Sandbox{Filter: true})
 	for _, bad := range []string{"", "nothing", " " + good, good + " ", good + "0", good[:len(good)-1] + "256", good[:len(good)-1] + "00"} {
-		if s, ok := readSealed(bad); ok {
+		if s, ok := readSandbox(bad); ok {
 			t.Errorf("%q is read as %+v", bad, s)
 		}
 	}
@@ -117,7 +118,7 @@ func TestEscapes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		facts           []string
 		options         ipc.SandboxOptions
-		sealed          security.Sandbox
+		enforced        security.Sandbox
 		escapes, absent []string
 	}{
 		"all on":                       {all, 0, fullSandbox, nil, []string{network, files, filesNoLandlock, reconnect, audited}},
@@ -126,7 +127,7 @@ func TestEscapes(t *testing.T) {
 		"no Landlock":                  {nil, 0, security.Sandbox{Filter: true}, []string{filesNoLandlock}, []string{files, reconnect}},
 		"a filter that logs":           {all, ipc.SandboxAudit, security.Sandbox{Filter: true, Audit: true, Landlock: 7}, []string{audited}, []string{files, filesNoLandlock}},
 	} {
-		remaining := newPage(io.Discard, tt.options, tt.sealed, tt.facts).escapes()
+		remaining := newPage(io.Discard, tt.options, tt.enforced, tt.facts).escapes()
 		has := func(start string) bool {
 			return slices.ContainsFunc(remaining, func(line string) bool { return strings.HasPrefix(line, start) })
 		}
@@ -157,15 +158,15 @@ func TestRemedy(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		facts  []string
-		sealed security.Sandbox
-		want   string
+		facts    []string
+		enforced security.Sandbox
+		want     string
 	}{
 		"a group":               {parts(ipc.PartOfRoot, "", "dropping of supplementary groups"), fullSandbox, "start as root with -u USER; or start without supplementary groups"},
 		"what the kernel lacks": {nil, security.Sandbox{Filter: true}, ""},
 		"as root":               {append(unpermitted, ipc.FactRoot), fullSandbox, "give root CAP_SYS_ADMIN and CAP_SETPCAP at the start, which the gateway then drops (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"},
 	} {
-		if got := newPage(io.Discard, 0, tt.sealed, tt.facts).remedy(); got != tt.want {
+		if got := newPage(io.Discard, 0, tt.enforced, tt.facts).remedy(); got != tt.want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/security"
-	"schedrestd/security/seal"
+	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 	"schedrestd/service"
 )
@@ -98,5 +98,5 @@ func lookupResult(q *work.Lookup, ask func(question) (answer, error)) *work.Look
 
 // confine removes all rights that getent does not need.
 func confine(s ipc.ServiceSetup) (security.Sandbox, error) {
-	return seal.ReadOnly(s.Sandbox&ipc.SandboxRequire != 0)
+	return sandbox.ReadOnly(s.Sandbox&ipc.SandboxRequire != 0)
 }

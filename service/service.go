@@ -108,11 +108,11 @@ func setUp(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (s
 	if err := self.VerifyAttributes(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {
 		return err
 	}
-	sealed, err := confine(*setup)
+	enforced, err := confine(*setup)
 	if err != nil {
 		return err
 	}
-	return parent.Send((*ipc.Ready)(&sealed))
+	return parent.Send((*ipc.Ready)(&enforced))
 }
 
 // Run handles the messages on the channel "parent" until it closes.

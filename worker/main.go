@@ -28,7 +28,7 @@ import (
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
 	"schedrestd/security"
-	"schedrestd/security/seal"
+	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 )
 
@@ -117,11 +117,11 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := CloseSandbox(setup.Sandbox)
+	enforced, err := CloseSandbox(setup.Sandbox)
 	if err != nil {
 		return nil, err
 	}
-	if err := channel.Send((*ipc.Ready)(&sealed)); err != nil {
+	if err := channel.Send((*ipc.Ready)(&enforced)); err != nil {
 		return nil, err
 	}
 	return newServer(channel, &setup, handler, tokens, broker), nil
@@ -129,10 +129,10 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 
 // The sandbox identifies the channel by its number. The constant does not
 // compile if the numbers differ.
-const _ = uint(seal.Channel-ipc.WorkerFD) + uint(ipc.WorkerFD-seal.Channel)
+const _ = uint(sandbox.Channel-ipc.WorkerFD) + uint(ipc.WorkerFD-sandbox.Channel)
 
 // CloseSandbox closes the sandbox in the way that the parent requested, and
 // returns what the kernel enforces.
 func CloseSandbox(s ipc.SandboxOptions) (security.Sandbox, error) {
-	return seal.Close(seal.Options{Unix: s&ipc.SandboxUnix != 0, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
+	return sandbox.Close(sandbox.Options{Unix: s&ipc.SandboxUnix != 0, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }

@@ -16,7 +16,7 @@ import (
 	"schedrestd/proof"
 	"schedrestd/security"
 	"schedrestd/security/root"
-	"schedrestd/security/seal"
+	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
 )
 
@@ -58,28 +58,28 @@ func NamespaceInit(options string) int {
 }
 
 // setUpInit turns the process into the namespace init.
-func setUpInit(options string) (sealed security.Sandbox, err error) {
+func setUpInit(options string) (enforced security.Sandbox, err error) {
 	options, pids, _ := strings.Cut(options, ",")
 	maxPIDs, _ := strconv.Atoi(pids)
 	s, err := strconv.ParseUint(options, 10, 8)
 	if err != nil {
-		return sealed, fmt.Errorf("sandbox options: %w", err)
+		return enforced, fmt.Errorf("sandbox options: %w", err)
 	}
 	if err := errors.Join(self.SetUpNamespaces(), root.MountProc()); err != nil {
-		return sealed, err
+		return enforced, err
 	}
 	_ = self.LimitPIDs(maxPIDs) // where the kernel supports it; each process also has its own limit
 	if err := becomeNobody(); err != nil {
-		return sealed, err
+		return enforced, err
 	}
 	// Changing the ids has cleared the death signal.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
-		return sealed, fmt.Errorf("set the death signal: %w", err)
+		return enforced, fmt.Errorf("set the death signal: %w", err)
 	}
 	if err := self.Confine(initFiles, false); err != nil {
-		return sealed, err
+		return enforced, err
 	}
-	return seal.Close(seal.Options{Kind: seal.Keeper, Audit: ipc.SandboxOptions(s)&ipc.SandboxAudit != 0}, ipc.SandboxOptions(s)&ipc.SandboxRequire != 0)
+	return sandbox.Close(sandbox.Options{Kind: sandbox.Keeper, Audit: ipc.SandboxOptions(s)&ipc.SandboxAudit != 0}, ipc.SandboxOptions(s)&ipc.SandboxRequire != 0)
 }
 
 // becomeNobody gives up root permanently. The process gets ids that no user

@@ -118,10 +118,10 @@ func (p *Pool) join(w *worker) {
 func (p *Pool) handle(w *worker, m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
-		w.sealed = (*security.Sandbox)(m)
+		w.sandbox = (*security.Sandbox)(m)
 		return nil
 	case *ipc.Kept:
-		if w.sealed == nil || w.ready {
+		if w.sandbox == nil || w.ready {
 			return errors.New("sent Kept for keys that it was not given")
 		}
 		if !m.OK {
@@ -152,7 +152,7 @@ func (p *Pool) setReady(w *worker) {
 	w.ready = true
 	w.startTimer.Stop()
 	p.serveWaiting()
-	p.logRoutine("worker ready", "worker", w.Number, "pid", w.PID, "uid", p.identity.UID, "gid", p.identity.GID, "sandbox", w.sealed.String(),
+	p.logRoutine("worker ready", "worker", w.Number, "pid", w.PID, "uid", p.identity.UID, "gid", p.identity.GID, "sandbox", w.sandbox.String(),
 		"took", time.Since(w.Started).Round(10*time.Microsecond))
 	p.prove(w.place, nil)
 }

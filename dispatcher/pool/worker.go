@@ -19,7 +19,7 @@ type worker struct {
 	requests int          // number of requests that it may answer concurrently
 	dialer   *dial.Dialer // belongs to the goroutine that reads its channel
 
-	sealed     *security.Sandbox      // attributes of its sandbox according to the kernel; nil: it has not sent Ready
+	sandbox    *security.Sandbox      // attributes of its sandbox according to the kernel; nil: it has not sent Ready
 	ready      bool                   // it has sent Ready, and uses its keys
 	startTimer *time.Timer            // kills a worker that is not ready in time
 	violation  error                  // the violation of a service's protocol for which it was killed

@@ -92,7 +92,7 @@ var packages = []struct {
 	{"become", []uint32{0, 1000}, nil},
 	{"socket", []uint32{0, 1000}, nil},
 	{"ipc", []uint32{1000}, []string{"-test.skip", "^Test(TableIsSound|EveryRowIsHeard|PageShowsTheTable)$"}}, // they read the sources of other packages
-	{"security/seal", []uint32{0, 1000}, nil},
+	{"security/sandbox", []uint32{0, 1000}, nil},
 }
 
 // kernelTests are the tests of privsep whose results depend on the kernel. The

@@ -33,12 +33,12 @@ const (
 
 // ProveSandbox proves that the sandbox kills processes that violate it. It runs
 // before the gateway serves a client, and returns how the sandbox is closed.
-func (s *Spawner) ProveSandbox() (sealed security.Sandbox, err error) {
+func (s *Spawner) ProveSandbox() (enforced security.Sandbox, err error) {
 	testSet := ipc.ProveSmoke
 	switch {
 	case !security.Sandboxed:
 		s.Log.Warn("workers have almost no sandbox: this build is for measurements only")
-		return sealed, nil
+		return enforced, nil
 	case s.Switches.AuditConfinement:
 		s.Log.Warn("forbidden system calls are only logged (audit_confinement); the sandbox was not verified")
 		testSet = ipc.ProveClosed
@@ -69,7 +69,7 @@ func (s *Spawner) Prove(testSet string, out *os.File, facts ...string) (security
 // even if it can't close the sandbox. A program of another build may send none.
 // In that case proven returns an error with the text that the program has
 // written to its log, if any.
-func (s *Child) awaitProof(program string, limit time.Duration) (sealed security.Sandbox, err error) {
+func (s *Child) awaitProof(program string, limit time.Duration) (enforced security.Sandbox, err error) {
 	killTimer := time.AfterFunc(limit, s.Kill)
 	defer killTimer.Stop()
 	r, err := s.Channel.Receive()
@@ -89,9 +89,9 @@ func (s *Child) awaitProof(program string, limit time.Duration) (sealed security
 	output, _ := io.ReadAll(io.LimitReader(s.Log, maxProofLog))
 	reason := printable.Text(cmp.Or(strings.TrimSpace(string(output)), err.Error()))
 	if code := s.Status.ExitStatus(); code == stage.ExitIdentity || code == stage.ExitTarget {
-		return sealed, explainStageError(program, reason)
+		return enforced, explainStageError(program, reason)
 	}
-	return sealed, errs.New(errs.Denied, "the workers' sandbox was not verified: %s (%s)", reason, exitstatus.Describe(s.Status)).
+	return enforced, errs.New(errs.Denied, "the workers' sandbox was not verified: %s (%s)", reason, exitstatus.Describe(s.Status)).
 		WithHint("%s may be from another build: install all programs from the same build with make install", program)
 }
 

@@ -1,4 +1,4 @@
-package seal
+package sandbox
 
 import (
 	"bytes"
@@ -313,7 +313,7 @@ var listening net.Listener
 
 // listenUnix returns the path of a UNIX socket to connect to.
 func listenUnix() (string, error) {
-	dir, err := os.MkdirTemp("", "seal")
+	dir, err := os.MkdirTemp("", "sandbox")
 	if err != nil {
 		return "", err
 	}

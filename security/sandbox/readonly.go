@@ -1,4 +1,4 @@
-package seal
+package sandbox
 
 import (
 	"fmt"
@@ -27,24 +27,24 @@ var writeRights = []struct {
 // denials are those of denyWriting. There is no filter, because each program
 // needs different system calls. Programs that the process starts inherit the
 // confinement. If all is set, ReadOnly fails on a kernel without Landlock.
-func ReadOnly(requireAll bool) (sealed security.Sandbox, err error) {
+func ReadOnly(requireAll bool) (enforced security.Sandbox, err error) {
 	if !security.Sandboxed {
-		return sealed, nil
+		return enforced, nil
 	}
-	if sealed, err = denyWriting(); err == nil && requireAll {
-		err = requireLandlock(sealed)
+	if enforced, err = denyWriting(); err == nil && requireAll {
+		err = requireLandlock(enforced)
 	}
-	return sealed, err
+	return enforced, err
 }
 
 // denyWriting denies every change of a file except writing to /dev/null. Files
 // that are already open stay writable. If the kernel supports it, denyWriting
 // also denies signals to processes outside the sandbox (see landlockRuleset).
 // On a kernel without Landlock it denies nothing.
-func denyWriting() (sealed security.Sandbox, err error) {
+func denyWriting() (enforced security.Sandbox, err error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
-		return sealed, err
+		return enforced, err
 	}
 	var attr unix.LandlockRulesetAttr
 	for _, w := range writeRights {
@@ -52,23 +52,23 @@ func denyWriting() (sealed security.Sandbox, err error) {
 			attr.Handled_access_fs |= w.rights
 		}
 	}
-	sealed = security.Sandbox{Landlock: uint8(version), Denies: security.DeniesWriting}
+	enforced = security.Sandbox{Landlock: uint8(version), Denies: security.DeniesWriting}
 	if version >= sinceScope && allowsThreadSignals(version) {
 		attr.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
-		sealed.Denies |= security.DeniesSignals
+		enforced.Denies |= security.DeniesSignals
 	}
 	set, err := makeRuleset(attr, version)
 	if err != nil {
-		return sealed, err
+		return enforced, err
 	}
 	defer unix.Close(set)
 	if err := exceptNull(set); err != nil {
-		return sealed, err
+		return enforced, err
 	}
 	if err := enterRuleset(set, version); err != nil {
-		return sealed, err
+		return enforced, err
 	}
-	return sealed, proveReadOnly()
+	return enforced, proveReadOnly()
 }
 
 // exceptNull allows writing to /dev/null, because the started programs have it

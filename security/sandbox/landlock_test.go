@@ -1,4 +1,4 @@
-package seal
+package sandbox
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func tryDenied(onEarlyThreads func(func() error) error) error {
 func tryFiles() error {
 	_, err := os.ReadFile("/etc/hostname")
 	_, err2 := os.ReadDir("/")
-	fresh := filepath.Join(os.TempDir(), fmt.Sprint("sealed-", os.Getpid(), "-", unix.Gettid()))
+	fresh := filepath.Join(os.TempDir(), fmt.Sprint("sandbox-", os.Getpid(), "-", unix.Gettid()))
 	err3 := os.WriteFile(fresh, nil, 0o600)
 	err4 := unix.Mkdir(fresh+".d", 0o700)
 	_, err5 := syscall.ForkExec("/bin/true", []string{"true"}, nil)

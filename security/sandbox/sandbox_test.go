@@ -1,4 +1,4 @@
-package seal
+package sandbox
 
 import (
 	"encoding/json"
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "bare":
 		report(runProbes(o))
-	case "sealed":
+	case "sandboxed":
 		onEarlyThreads := onThreads(3)
 		err := closeSandbox(o)
 		report(err, errors.Join(runProbes(o), onEarlyThreads(func() error { return runProbes(o) })))
@@ -199,7 +199,7 @@ func TestTry(t *testing.T) {
 		for name, o := range allOptions {
 			for _, audit := range []bool{false, true} {
 				o.Audit = audit
-				out, status := child(t, "sealed", o, as)
+				out, status := child(t, "sandboxed", o, as)
 				checkSurvived(t, out, status)
 				if out != "<nil>\n<nil>\nend\n" {
 					t.Errorf("%s, audit %t: %s", name, audit, out)

@@ -1,4 +1,4 @@
-package seal
+package sandbox
 
 import (
 	"time"
@@ -10,30 +10,30 @@ import (
 // Close takes the three steps that the package comment describes, and returns
 // the layers that the kernel enforces. If all is set, it fails if a layer is
 // missing.
-func Close(o Options, requireAll bool) (sealed security.Sandbox, err error) {
+func Close(o Options, requireAll bool) (enforced security.Sandbox, err error) {
 	if !security.Sandboxed {
-		return sealed, nil
+		return enforced, nil
 	}
 	// The time zone's file is read now, because it can't be opened later.
 	//
 	//lint:ignore SA4017 the file with the local time is read once, now, and can't be later
 	time.Now().Zone()
 	if o.Kind == Dispatcher {
-		sealed, err = denyWriting()
+		enforced, err = denyWriting()
 	} else {
-		sealed, err = denyFiles(o)
+		enforced, err = denyFiles(o)
 	}
 	if err != nil {
-		return sealed, err
+		return enforced, err
 	}
-	if err := checkLayers(o, sealed); requireAll && err != nil {
-		return sealed, err
+	if err := checkLayers(o, enforced); requireAll && err != nil {
+		return enforced, err
 	}
 	if err := installFilter(o); err != nil {
-		return sealed, err
+		return enforced, err
 	}
-	sealed.Filter, sealed.Audit = true, o.Audit
-	return sealed, runProbes(o)
+	enforced.Filter, enforced.Audit = true, o.Audit
+	return enforced, runProbes(o)
 }
 
 // checkLayers returns an error if a layer is missing that process o.Kind should

@@ -1,4 +1,4 @@
-// Package seal closes the sandbox of a process. This is the last step of a
+// Package sandbox closes the sandbox of a process. This is the last step of a
 // worker or a service before it sends Ready: from then on the process can open
 // no file, start no program and make no connection, and few system calls work.
 // An attacker who captures the process has only its memory, its descriptors and
@@ -31,7 +31,7 @@
 //
 // The parent does not link this package, because the parent can't run in such a
 // sandbox.
-package seal
+package sandbox
 
 // Kind is a kind of process. Each kind has its own table.
 type Kind uint8

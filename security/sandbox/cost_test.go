@@ -1,4 +1,4 @@
-package seal
+package sandbox
 
 import (
 	"errors"
@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkSeal measures the cost of the filter. Each round runs in a process
+// BenchmarkFilter measures the cost of the filter. Each round runs in a process
 // of its own, which closes its sandbox. The results are the medians of all
 // rounds. If the verdict about a call depends on no argument (getuid), the
 // kernel caches it. For other calls (fcntl) the filter runs each time.
-func BenchmarkSeal(b *testing.B) {
+func BenchmarkFilter(b *testing.B) {
 	all := map[string][]float64{}
 	for b.Loop() {
 		out, status := child(b, "cost", Options{}, nil)

@@ -2,9 +2,9 @@ package security
 
 import "testing"
 
-// TestSealed checks that the text for people names the layers of the sandbox
+// TestSandboxString checks that the text for people names the layers of the sandbox
 // that are active.
-func TestSealed(t *testing.T) {
+func TestSandboxString(t *testing.T) {
 	for _, tt := range []struct {
 		s    Sandbox
 		want string

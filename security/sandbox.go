@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Sandbox describes a closed sandbox (package seal). A process reports it to the
-// parent. The parent then decides whether the process may serve.
+// Sandbox describes a closed sandbox (package sandbox). A process reports it to
+// the parent. The parent then decides whether the process may serve.
 type Sandbox struct {
 	Filter   bool  // only listed system calls are allowed
 	Audit    bool  // … and other calls are logged instead of killing the process
