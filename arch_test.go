@@ -46,8 +46,8 @@ var floors = [][]string{
 	{"bench", "cmd", "integration", "lint", "packaging"},
 }
 
-// sameFloorImports lists the permitted imports between folders of the same floor, each
-// with its reason.
+// sameFloorImports lists the permitted imports between folders of the same
+// floor, each with its reason.
 var sameFloorImports = map[[2]string]string{
 	{"handlers", "auth"}:    "a handler is given the credential that auth made",
 	{"endpoint", "become"}:  "become looks up host names",
@@ -59,8 +59,8 @@ var sameFloorImports = map[[2]string]string{
 	{"socket", "guard"}:     "a user who could replace a socket's directory could serve in its place",
 }
 
-// allowedImports lists packages for which the floors are not strict enough. The list of a
-// package has all of our other packages that it may import.
+// allowedImports lists packages for which the floors are not strict enough. The
+// list of a package has all of our other packages that it may import.
 var allowedImports = map[string][]string{
 	"privsep":              {"become", "errs", "exitstatus", "ipc", "notify", "printable", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "privsep/thread", "fdpass", "security", "socket"}, // runs as root
 	"privsep/auditlog":     {"become", "errs", "guard", "ipc"},
@@ -115,8 +115,8 @@ var allowedImports = map[string][]string{
 	"typo":                 {},
 }
 
-// forbiddenImports lists forbidden imports. A package must not import any package in its
-// list.
+// forbiddenImports lists forbidden imports. A package must not import any
+// package in its list.
 var forbiddenImports = map[string][]string{
 	"handlers": {"rpc"}, // uses the controller through an interface
 	"model":    {"errs"},

@@ -39,8 +39,8 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// linkedModule is a module that a program links, with the directories of its licence
-// files.
+// linkedModule is a module that a program links, with the directories of its
+// licence files.
 type linkedModule struct {
 	path, version, dir string
 	dirs               map[string]bool

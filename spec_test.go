@@ -80,9 +80,9 @@ type folderTests struct {
 	words     map[string]bool // all string literals in the tests, which include the names of subtests
 }
 
-// hasPart reports whether the test function has a part with that name: a file in
-// testdata/script if the function runs scripts, and otherwise a string literal
-// in the folder's tests.
+// hasPart reports whether the test function has a part with that name: a file
+// in testdata/script if the function runs scripts, and otherwise a string
+// literal in the folder's tests.
 func (t *folderTests) hasPart(function, part string) bool {
 	if function == "TestCommand" || function == "TestCommands" {
 		folder := t.folder

@@ -73,9 +73,9 @@ Otherwise it sends the request to the controller of the configuration.`,
 	}, func() bool { return f.hasCondition() || signal != "" }, direct)
 }
 
-// selectTransport replaces the function of cmd, which uses the REST API. The new
-// function calls check first. Then, if a URL or a token file is given or rested
-// returns true, it calls the old function. Otherwise it calls direct.
+// selectTransport replaces the function of cmd, which uses the REST API. The
+// new function calls check first. Then, if a URL or a token file is given or
+// needsREST returns true, it calls the old function. Otherwise it calls direct.
 func selectTransport(cmd *cobra.Command, o *options, check func(*cobra.Command, []string) error, needsREST func() bool,
 	direct func(*cobra.Command, []string) error) *cobra.Command {
 	runREST := cmd.RunE

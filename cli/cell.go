@@ -77,7 +77,8 @@ func formatLimit(n rest.Number) string {
 	return formatDuration(time.Duration(n.Int()) * time.Minute)
 }
 
-// formatTime returns a time that the server sent, in the time zone of this process.
+// formatTime returns a time that the server sent, in the time zone of this
+// process.
 func formatTime(n rest.Number) string {
 	if n.Int() == 0 {
 		return ""
@@ -85,8 +86,8 @@ func formatTime(n rest.Number) string {
 	return time.Unix(n.Int(), 0).Format("2006-01-02T15:04:05")
 }
 
-// formatMemory formats a number of MiB, such as 1.5G. It uses the largest unit in
-// which the number is at least 1, and at most one digit after the point.
+// formatMemory formats a number of MiB, such as 1.5G. It uses the largest unit
+// in which the number is at least 1, and at most one digit after the point.
 func formatMemory(mib int64) string {
 	switch {
 	case mib >= 1<<20:

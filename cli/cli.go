@@ -89,9 +89,9 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 	return table.NewDocument(w, name, o.output == "yaml")
 }
 
-// writeResult ends the document d or, if d is nil, writes the table t. The error
-// that it returns lists each name in names that is not in seen. The argument
-// what is the kind of object that the error mentions, such as "job".
+// writeResult ends the document d or, if d is nil, writes the table t. The
+// error that it returns lists each name in names that is not in seen. kind is
+// the kind of object that the error mentions, such as "job".
 func writeResult(out io.Writer, d *table.Document, t *table.Table, kind string, names []string, seen map[string]bool) (err error) {
 	if d != nil {
 		err = d.Close()
@@ -149,8 +149,8 @@ func (o *options) address(token string) (string, error) {
 	return defaultURL, nil
 }
 
-// trustedUIDs returns the uids that --server-user or, without it, SCHED_SERVER_USER
-// names.
+// trustedUIDs returns the uids that --server-user or, without it,
+// SCHED_SERVER_USER names.
 func (o *options) trustedUIDs() (uids []uint32, err error) {
 	names := o.serverUsers
 	if len(names) == 0 {

@@ -87,8 +87,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// runCommand runs a command against g as the user ann, and returns its exit status,
-// its output and its errors.
+// runCommand runs a command against g as the user ann, and returns its exit
+// status, its output and its errors.
 func runCommand(t *testing.T, g *gateway, args ...string) (status int, out, errOut string) {
 	t.Helper()
 	g.t = t

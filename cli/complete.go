@@ -12,8 +12,8 @@ import (
 	"schedrestd/printable"
 )
 
-// completionTimeout limits the time for a completion, because the shell waits for
-// it.
+// completionTimeout limits the time for a completion, because the shell waits
+// for it.
 const completionTimeout = 3 * time.Second
 
 // complete connects to the server and calls list. list requests the

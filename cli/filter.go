@@ -78,7 +78,8 @@ func (f *filter) check() error {
 	return nil
 }
 
-// dialWithFilter checks f, connects, and makes --me stand for the connection's user.
+// dialWithFilter checks f, connects, and makes --me stand for the connection's
+// user.
 func (o *options) dialWithFilter(ctx context.Context, f *filter) (*connection, error) {
 	if err := f.check(); err != nil {
 		return nil, err

@@ -86,8 +86,8 @@ its number; if the job was cancelled or failed in another way, it is 1.`,
 	})
 }
 
-// withUncertainty returns err. If err leaves open whether the job was submitted, unsure
-// adds a message that says so.
+// withUncertainty returns err. If err leaves open whether the job was
+// submitted, withUncertainty adds a message that says so.
 func withUncertainty(err error) error {
 	e, ok := err.(*errs.Error)
 	if ok && e.Err == nil && e.Kind != errs.Timeout && e.Kind != errs.BadAnswer && e.Code != errs.OutcomeUnknown || !ok {

@@ -93,7 +93,7 @@ func (c *connection) top(ctx context.Context, f *filter, terminal table.Terminal
 	}
 }
 
-// onKey calls do when the user presses key, and returns a function that
+// onKey calls callback when the user presses key, and returns a function that
 // restores the terminal.
 func onKey(key byte, callback func()) (restore func()) {
 	in := int(os.Stdin.Fd())
@@ -143,8 +143,8 @@ func (l *load) add(n *rest.Node) {
 	l.busyMemory += n.AllocMem.Int()
 }
 
-// printFrame prints the load of the cluster and a list of jobs, which has at most
-// the given number of rows.
+// printFrame prints the load of the cluster and a list of jobs, which has at
+// most the given number of rows.
 func (c *connection) printFrame(ctx context.Context, f *filter, w io.Writer, style table.Style, rows int) error {
 	var l load
 	if err := c.Nodes(ctx, func(n *rest.Node, _ json.RawMessage) error { l.add(n); return nil }); err != nil {
@@ -195,7 +195,7 @@ func (c *connection) printFrame(ctx context.Context, f *filter, w io.Writer, sty
 	return jobTable(jobs[:min(rows, len(jobs))], now).Write(w, style)
 }
 
-// bar draws a bar that shows the fraction used/all.
+// bar draws a bar that shows the fraction used/total.
 func bar(used, total int64) string {
 	const length = 20
 	filled := 0

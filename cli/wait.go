@@ -15,8 +15,8 @@ import (
 	"schedrestd/printable"
 )
 
-// retryTimeout is the time after which a command that waits for a job gives up if
-// the server does not answer. Until then it repeats its request.
+// retryTimeout is how long a command that waits for a job repeats a request
+// that the server does not answer.
 const retryTimeout = 15 * time.Minute
 
 // Pauses between requests about the same job. They are short at first, because
@@ -26,10 +26,10 @@ const (
 	maxPause = 5 * time.Second
 )
 
-// pollJob polls the job with this id until it has ended. If the id is that of an
-// array, it polls until all tasks have ended. It calls report with every state
-// that it gets. Several calls may share gate, which limits their concurrent
-// requests.
+// pollJob polls the job with this id until it has ended. If the id is that of
+// an array, it polls until all tasks have ended. It calls report with every
+// state that it gets. Several calls may share sem, which limits their
+// concurrent requests.
 func (c *connection) pollJob(ctx context.Context, id string, sem chan struct{}, report func([]rest.Job)) ([]rest.Job, error) {
 	pause, failingSince := minPause, time.Time{}
 	for {
@@ -68,8 +68,8 @@ func isRetryable(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// exitStatus returns the exit status for jobs that have ended: the first that is
-// not 0, or 0.
+// exitStatus returns the exit status for jobs that have ended: the first that
+// is not 0, or 0.
 func exitStatus(jobs []rest.Job) int {
 	for i := range jobs {
 		if status := jobs[i].ExitStatus(); status != 0 {

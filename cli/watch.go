@@ -125,7 +125,8 @@ func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Dura
 	}
 }
 
-// changePrinter prints the states of jobs that differ from the last printed ones.
+// changePrinter prints the states of jobs that differ from the last printed
+// ones.
 type changePrinter struct {
 	w     io.Writer
 	style table.Style
@@ -154,9 +155,9 @@ func (c *changePrinter) print(j *rest.Job) {
 	fmt.Fprintf(c.w, "%s  %-8s  %-12s  %s\n", time.Now().Format("15:04:05"), printable.Text(j.Label()), printable.Text(j.Name), text)
 }
 
-// update prints the state of j if it has changed. If states is not empty,
-// follow prints only the states in it. If j is from the first list after the
-// start (first is set), follow prints the state only if j is active.
+// update records the state of j, and prints it if it has changed. If states is
+// not empty, update prints only the states in it. If j is from the first list
+// after the start (initial), update prints the state only if j is active.
 func (c *changePrinter) update(j *rest.Job, initial bool, states []string) {
 	selected := len(states) == 0
 	for _, s := range states {

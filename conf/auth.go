@@ -155,8 +155,8 @@ func (n *notes) tolerate(refusal error, text string) {
 }
 
 // err returns the notes as one error, which the function that sets the key must
-// return. The error's type is tolerated if n has an error, or warningError if n
-// has only warnings. Without notes, err returns nil.
+// return. The error's type is toleratedError if n has an error, or warningError
+// if n has only warnings. Without notes, err returns nil.
 func (n *notes) err() error {
 	text := strings.Join(n.texts, "; ")
 	switch {
@@ -168,9 +168,9 @@ func (n *notes) err() error {
 	return nil
 }
 
-// misplacedParameter refuses a parameter of AuthAltParameters that appears as a key
-// of the file. This happens if the list has a space after a comma: the space
-// ends the value, and the parameter's restriction would be lost.
+// misplacedParameter refuses a parameter of AuthAltParameters that appears as a
+// key of the file. This happens if the list has a space after a comma: the
+// space ends the value, and the parameter's restriction would be lost.
 func misplacedParameter(*Auth, string) error {
 	return errors.New("is a parameter of AuthAltParameters=; write it there, after a comma and without spaces")
 }

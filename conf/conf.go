@@ -28,7 +28,7 @@ const (
 // Cluster is the cluster's configuration file.
 type Cluster struct {
 	Path      string
-	Files     []string // Path and the files that it includes; see Judge
+	Files     []string // Path and the files that it includes; see CheckTrust
 	SlurmKeys bool     // whether a key is in Slurm's spelling
 
 	ClusterName    string

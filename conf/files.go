@@ -29,7 +29,8 @@ type Files interface {
 // Reader reads configuration files through Files.
 type Reader struct{ Files }
 
-// diskReader reads files that this process opens without help from another process.
+// diskReader reads files that this process opens without help from another
+// process.
 var diskReader = Reader{disk{}}
 
 type disk struct{}
@@ -69,8 +70,8 @@ func (r Reader) Find(flag string) (string, error) {
 		WithHint("name one with -f FILE or SCHED_CONF; /dev/null means no configuration")
 }
 
-// withHint adds a hint to an error about a missing key if the file at path hides
-// another configuration file, which may have the key.
+// withHint adds a hint to an error about a missing key if the file at path
+// hides another configuration file, which may have the key.
 func (r Reader) withHint(path string, err error) error {
 	problems, ok := errors.AsType[Problems](err)
 	isMissingKey := func(p Problem) bool { return p.Line == 0 && strings.HasSuffix(p.Text, missingSuffix) }
@@ -83,10 +84,10 @@ func (r Reader) withHint(path string, err error) error {
 // missingSuffix is the end of the text of a Problem about a required key.
 const missingSuffix = " is missing"
 
-// shadowHint returns a hint if the file at path hides another file, and otherwise
-// "". Only the first existing file of DefaultPaths is read, so it hides the
-// others. An administrator who creates a sched.conf to add a single line, for
-// example, hides slurm.conf.
+// shadowHint returns a hint if the file at path hides another file, and
+// otherwise "". Only the first existing file of DefaultPaths is read, so it
+// hides the others. An administrator who creates a sched.conf to add a single
+// line, for example, hides slurm.conf.
 func (r Reader) shadowHint(path string) string {
 	i := slices.Index(DefaultPaths, path)
 	if i < 0 {

@@ -159,19 +159,19 @@ type warningError string
 
 func (p warningError) Error() string { return string(p) }
 
-// toleratedError describes a value that Slurm accepts and our daemons refuse. In a
-// file that was written for our daemons, it is an error. In a file that Slurm's
-// daemons read, it only causes a warning with the text of note, because the
-// gateway must be able to read the cluster's own configuration.
+// toleratedError describes a value that Slurm accepts and our daemons refuse.
+// In a file that was written for our daemons, it is an error. In a file that
+// Slurm's daemons read, it only causes a warning with the text of note, because
+// the gateway must be able to read the cluster's own configuration.
 type toleratedError struct {
 	error
 	note string
 }
 
-// selectValues selects which values of a key are used: all values if the key takes a
-// list, otherwise only the last value. If the key was given in both spellings,
-// choose returns the values of the key in our spelling. It reports a problem if
-// the key in Slurm's spelling has other values.
+// selectValues returns the values of a key that are used: all values if the key
+// takes a list, otherwise only the last one. If the key was given in both
+// spellings, selectValues returns the values in our spelling, and reports a
+// problem if those in the other spelling differ.
 func (r *parser[T]) selectValues(k key[T], values []setting) []setting {
 	var bySpelling [2][]setting
 	for _, v := range values {
@@ -229,8 +229,8 @@ func (r *parser[T]) finish(path, user string) ([]Warning, error) {
 		return nil, r.openErr
 	}
 	// An ordinary user may have reasons to use another user's file, so there is
-	// only a warning. If root starts the program, the function Judge refuses
-	// such a file.
+	// only a warning. If root starts the program, CheckTrust refuses such a
+	// file.
 	if r.opened && user == "" && r.owner != 0 && int(r.owner) != os.Geteuid() {
 		text := fmt.Sprintf("owned by uid %d, which is neither root nor the user of this process", r.owner)
 		r.warnings = append(r.warnings, Warning{path, 0, text})
@@ -240,10 +240,10 @@ func (r *parser[T]) finish(path, user string) ([]Warning, error) {
 	return r.warnings, r.problems.err("")
 }
 
-// canonicalKey returns a key's name in our spelling and in lower case, and reports
-// whether the key was in Slurm's spelling. "slurm" may be in the middle of the
-// key, as in EpilogSlurmctld. The old keys for the controllers do not contain
-// it, but count as Slurm's spelling.
+// canonicalKey returns a key's name in our spelling and in lower case, and
+// reports whether the key was in Slurm's spelling. "slurm" may be in the middle
+// of the key, as in EpilogSlurmctld. The old keys for the controllers do not
+// contain it, but count as Slurm's spelling.
 func canonicalKey(key string) (name string, slurm bool) {
 	name = fold(key)
 	old := name == "controlmachine" || name == "backupcontroller"

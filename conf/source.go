@@ -46,13 +46,13 @@ func newSource(files Files) source {
 	}
 }
 
-// CheckTrust returns an error if a process that runs as root must not use the given
-// files. The files and the directories of their paths must belong to root or to
-// one of the trusted owners, and no other user may be able to change them.
-// Judge runs after the files were read, because the files themselves name
-// SchedUser, who is one of these owners. Only a user who owns one of the
-// directories could have replaced a file in the meantime, and Judge checks
-// these owners, too.
+// CheckTrust returns an error if a process that runs as root must not use the
+// given files. The files and the directories of their paths must belong to root
+// or to one of the trusted owners, and no other user may be able to change
+// them. The caller must have read the files before, because they name
+// SchedUser, who is one of these owners. In the meantime, only the owner of one
+// of the directories could have replaced a file, and CheckTrust checks these
+// owners, too.
 func CheckTrust(files []string, trust guard.Trust) error {
 	return guard.CheckFiles(slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == devNull }), guard.Configuration, trust)
 }
@@ -134,8 +134,8 @@ func (l *loader) split(path, text string) {
 	}
 }
 
-// addLine stores a logical line. For an Include line, it reads the included file
-// instead.
+// addLine stores a logical line. For an Include line, it reads the included
+// file instead.
 func (l *loader) addLine(e entry) {
 	end := strings.IndexAny(e.text+" ", " \t")
 	word, rest := e.text[:end], strings.TrimSpace(e.text[end:])
@@ -200,9 +200,9 @@ func (l *loader) addProblem(e entry, format string, args ...any) {
 	l.problems = append(l.problems, Problem{e.file, e.line, fmt.Sprintf(format, args...)})
 }
 
-// stripComment removes an unescaped # and everything after it. It keeps a # within
-// a quoted value. Slurm differs here: it ends the line, and thus the value, at
-// such a #.
+// stripComment removes an unescaped # and everything after it. It keeps a #
+// within a quoted value. Slurm differs here: it ends the line, and thus the
+// value, at such a #.
 func stripComment(line string) string {
 	if !strings.Contains(line, "#") {
 		return line
@@ -229,8 +229,8 @@ func stripComment(line string) string {
 	return line
 }
 
-// cutContinuation removes a backslash at the end of line, and reports whether there
-// was one. Spaces may follow the backslash.
+// cutContinuation removes a backslash at the end of line, and reports whether
+// there was one. Spaces may follow the backslash.
 func cutContinuation(line string) (string, bool) {
 	line = strings.TrimRight(line, " \t\v\f\r\n")
 	cut := strings.TrimRight(line, `\`)

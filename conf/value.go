@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// wantError returns the error for an invalid value. The error does not contain the
-// value, because the caller adds the number of its line.
+// wantError returns the error for an invalid value. The error does not contain
+// the value, because the caller adds the number of its line.
 func wantError(expected string) error { return errors.New("want " + expected) }
 
 // splitList splits a comma-separated value. It drops spaces and empty elements.
@@ -24,8 +24,8 @@ func splitList(v string) []string {
 	return out
 }
 
-// pluginName returns the name of a plugin in lower case, without the prefix of its
-// kind.
+// pluginName returns the name of a plugin in lower case, without the prefix of
+// its kind.
 func pluginName(v, prefix string) string { return strings.TrimPrefix(fold(v), prefix) }
 
 // setName sets a cluster's name, in lower case as in Slurm.
@@ -56,9 +56,9 @@ func setPort(to *int, v string) error {
 	return setPorts(to, &more, v)
 }
 
-// setPorts sets a port or a range of ports. The argument more is the number of
-// ports after the first. Slurm's controller listens on each port of a range. A
-// client may use any of them, which spreads the connections over more queues.
+// setPorts sets a port or a range of ports. It sets more to the number of ports
+// after the first. Slurm's controller listens on each port of a range. A client
+// may use any of them, which spreads the connections over more queues.
 func setPorts(first, more *int, v string) error {
 	low, high, isRange := strings.Cut(v, "-")
 	port, err := strconv.ParseUint(low, 10, 16)

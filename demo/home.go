@@ -47,8 +47,8 @@ func createHome(dir string) (*home, error) {
 	return h, s.Configure()
 }
 
-// demoUser returns the user of the demo: the user who called sudo, otherwise the
-// caller.
+// demoUser returns the user of the demo: the user who called sudo, otherwise
+// the caller.
 func demoUser() (nss.User, error) {
 	if name := os.Getenv("SUDO_USER"); name != "" && os.Geteuid() == 0 {
 		return nss.LookupUser(name)

@@ -64,8 +64,8 @@ func (s *stage) runOnce(ctx context.Context) error {
 	return nil
 }
 
-// describeJob returns the description of a job of the demo's user, which runs in
-// the demo's job directory.
+// describeJob returns the description of a job of the demo's user, which runs
+// in the demo's job directory.
 func (h *home) describeJob(name, script string) site.Description {
 	var d site.Description
 	d.Job.Name, d.Job.Script, d.Job.WorkDir = name, script, h.jobDir()
@@ -113,8 +113,8 @@ func (s *stage) followJob(ctx context.Context, id uint32) (site.Job, error) {
 // printOutput prints the output of the job.
 //
 // The directory belongs to the user, and this process may run as root. So
-// output does not follow links out of the directory when it opens the file, and
-// accepts only a regular file.
+// printOutput does not follow links out of the directory when it opens the
+// file, and accepts only a regular file.
 func (s *stage) printOutput(id uint32) error {
 	jobs, err := os.OpenRoot(s.jobDir())
 	if err != nil {

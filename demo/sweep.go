@@ -12,7 +12,8 @@ import (
 	"schedrestd/errs"
 )
 
-// becomeSubreaper makes this process the parent of all orphans among its descendants.
+// becomeSubreaper makes this process the parent of all orphans among its
+// descendants.
 func becomeSubreaper() error {
 	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	return errs.Wrap(err, errs.Internal, "become a child subreaper")

@@ -105,10 +105,10 @@ func setExempt(o *options, v string) (err error) {
 	return err
 }
 
-// parseNetworks parses words as addresses and networks. value is the whole value of
-// the variable called name, and has n words. Those with another form, such as
-// unix:USER, are not in words. The hint of an error ends with or, which
-// describes that form.
+// parseNetworks parses words as addresses and networks. They come from the
+// value of the variable called name, which has n words in total. The other
+// words have another form, such as unix:USER. otherForm describes that form,
+// and is added to the hint of an error.
 func parseNetworks(name, value string, words []string, n int, otherForm string) (list []netip.Prefix, err error) {
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).

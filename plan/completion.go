@@ -10,9 +10,9 @@ import (
 	"schedrestd/feature"
 )
 
-// addCompletion adds the command "completion SHELL" to cmd, which prints a script
-// for the shell. It also adds the completions that this script requests. They
-// come only from built-in lists, the names of files, /etc/passwd and
+// addCompletion adds the command "completion SHELL" to cmd, which prints a
+// script for the shell. It also adds the completions that this script requests.
+// They come only from built-in lists, the names of files, /etc/passwd and
 // /etc/group. So completing a word reads no configuration.
 func addCompletion(cmd *cobra.Command) {
 	cmd.CompletionOptions.HiddenDefaultCmd = true

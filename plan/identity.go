@@ -9,8 +9,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// resolveService resolves the users and groups that determine the service identity:
-// the values of -u and -g, root and SchedUser. The parent checks the result.
+// resolveService resolves the users and groups that determine the service
+// identity: the values of -u and -g, root and SchedUser. The parent checks the
+// result.
 func (o *options) resolveService(schedUser string) (s ipc.Service, err error) {
 	if o.user != "" {
 		u, hasEntry, err := nss.ParseUser(o.user)
@@ -72,8 +73,9 @@ func addPrivileged(s *ipc.Service, schedUser string) error {
 	return nil
 }
 
-// lookupError returns err with the name of the option in front. If the named user
-// or group does not exist, it adds a hint with the command that creates it.
+// lookupError returns err with the name of the option in front. If the named
+// user or group does not exist, it adds a hint with the command that creates
+// it.
 func lookupError(err error, option, remedy string) error {
 	e := &errs.Error{Kind: errs.KindOf(err), Message: option, Err: err}
 	if e.Kind == errs.NotFound {

@@ -34,7 +34,7 @@ var levels = []struct {
 // infoLevel is the index of info in levels.
 const infoLevel = 3
 
-// level is a log level. chosen says whether an administrator has chosen it.
+// level is a log level. isSet is false if the administrator has not chosen one.
 type level struct {
 	slog.Level
 	isSet bool
@@ -56,8 +56,8 @@ func parseLevel(v string) (level, error) {
 }
 
 // level returns the log level: from -v, or otherwise from SCHEDRESTD_DEBUG, or
-// otherwise the mode's default, which is in usual. If a debug flag concerns the
-// gateway, the default is lowered to debug.
+// otherwise defaultLevel. If a debug flag concerns the gateway, the default is
+// lowered to debug.
 func (o *options) level(defaultLevel slog.Level, c *conf.Cluster) slog.Level {
 	switch {
 	case o.verbose > 0:
@@ -73,8 +73,8 @@ func (o *options) level(defaultLevel slog.Level, c *conf.Cluster) slog.Level {
 // gatewayFlags lists Slurm's debug flags that concern a gateway.
 var gatewayFlags = []string{"auditrpcs", "audittls", "conmgr", "data", "network", "networkraw", "protocol", "tls"}
 
-// effectiveDebugFlags returns the debug flags that the environment sets, or otherwise those
-// that the configuration sets.
+// effectiveDebugFlags returns the debug flags that the environment sets, or
+// otherwise those that the configuration sets.
 func (o *options) effectiveDebugFlags(c *conf.Cluster) []string {
 	if o.debugFlags != nil || c == nil {
 		return o.debugFlags

@@ -21,9 +21,9 @@ func (o *options) wantsList() bool {
 // isParserList reports whether v is the word "list", with or without flags.
 func isParserList(v string) bool { return v == listWord || strings.HasPrefix(v, listWord+"+") }
 
-// printList prints the plugins of each requested kind, one per line: the plugin's
-// name, followed by a description. If the configuration is readable and makes a
-// plugin unavailable, the description includes the reason.
+// printList prints the plugins of each requested kind, one per line: the
+// plugin's name, followed by a description. If the configuration is readable
+// and makes a plugin unavailable, the description includes the reason.
 func (o *options) printList(out io.Writer) error {
 	var c *conf.Cluster
 	if path, err := o.reader().Find(o.conf); err == nil && path != devNull {

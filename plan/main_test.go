@@ -30,8 +30,8 @@ AccountingStorageType=accounting_storage/scheddbd
 AccountingStorageHost=127.0.0.3
 `
 
-// writeConfig writes a configuration, and clears the variables of the tests' own
-// environment.
+// writeConfig writes a configuration, and clears the variables of the tests'
+// own environment.
 func writeConfig(t *testing.T, text string) string {
 	t.Helper()
 	for _, v := range os.Environ() {

@@ -80,8 +80,8 @@ func Complete(p *ipc.Plan, s *ipc.Setup, listen *[]ipc.Listen) error {
 	return nil
 }
 
-// sampleListeners returns one address for each kind of listener that the switches
-// permit. The addresses are not opened.
+// sampleListeners returns one address for each kind of listener that the
+// switches permit. The addresses are not opened.
 func sampleListeners(becomeUser bool) []ipc.Listen {
 	list := []ipc.Listen{{Text: "unix:/check", Network: ipc.Unix, Path: "/check"}}
 	if !becomeUser {
@@ -113,11 +113,10 @@ func hasNetwork(list []ipc.Listen, n ipc.Network) bool {
 }
 
 // fileLimit returns a worker's limit of open descriptors. Each connection needs
-// three: its own, one for a call to a daemon, and one more while the worker
-// receives the connection. The rest is for the sixteen idle sessions with
-// accounting daemons that a worker may keep, and for spare sockets.
-// docs/TRUST.md describes what a compromised worker can do with these
-// descriptors.
+// three: its own, one for a call to a daemon, and one while the worker receives
+// the connection. The rest is for the sixteen idle sessions with accounting
+// daemons that a worker may keep, and for spare sockets. docs/TRUST.md
+// describes what a compromised worker can do with these descriptors.
 func fileLimit(connections uint32) uint32 { return 3*connections + 64 + 4*ipc.DialBatchSize }
 
 // waitingThreads is how many threads of a process usually wait concurrently.

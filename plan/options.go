@@ -103,8 +103,8 @@ func flagName(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// nameList is a list of requested names, with its origin: the flag, or otherwise
-// the environment.
+// nameList is a list of requested names, with its origin: the flag, or
+// otherwise the environment.
 type nameList struct {
 	origin string // "" if none was requested
 	value  string
@@ -135,7 +135,7 @@ func (a *nameList) setOrigin(f *pflag.Flag) {
 // running thread uses memory.
 const maxThreads = 4096
 
-// number is a flag's value, between least and most.
+// number is a flag's value, from min to max.
 type number struct {
 	to       *int
 	min, max int
@@ -212,10 +212,11 @@ func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
 // Type returns the name of the value in the help text.
 func (*size) Type() string { return "SIZE" }
 
-// defaultSocketMode returns the mode of UNIX sockets without --socket-mode. With tokens
-// or become_user, every user may connect: a token determines the user, and with
-// become_user each user has a worker of their own. With only rest_auth/local,
-// only the serving user may connect, because the gateway accepts no other user.
+// defaultSocketMode returns the mode of UNIX sockets without --socket-mode.
+// With tokens or become_user, every user may connect: a token determines the
+// user, and with become_user each user has a worker of their own. With only
+// rest_auth/local, only the serving user may connect, because the gateway
+// accepts no other user.
 func (o *options) defaultSocketMode(tokens bool) fs.FileMode {
 	if tokens || o.switches.BecomeUser {
 		return 0o666
@@ -223,7 +224,7 @@ func (o *options) defaultSocketMode(tokens bool) fs.FileMode {
 	return 0o600
 }
 
-// parseSocketMode returns --socket-mode, or 0 without it.
+// parseSocketMode returns the mode that --socket-mode sets, or 0 without it.
 func (o *options) parseSocketMode() (fs.FileMode, error) {
 	if o.socketMode == "" {
 		return 0, nil

@@ -18,7 +18,8 @@ import (
 	"schedrestd/loglevel"
 )
 
-// parseOptions returns the options that a command line and the environment select.
+// parseOptions returns the options that a command line and the environment
+// select.
 func parseOptions(t *testing.T, args ...string) options {
 	t.Helper()
 	o := optionsHere()

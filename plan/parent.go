@@ -22,9 +22,9 @@ type host interface {
 	OpenAccounts(path string) (*os.File, error)
 	// OpenWorker opens the worker's program for execution.
 	OpenWorker() (*os.File, error)
-	// CheckTrust returns an error if one of the opened configuration files can be
-	// changed by a user other than root and owners, or by a group that is not
-	// in groups.
+	// CheckTrust returns an error if one of the opened configuration files can
+	// be changed by a user other than root and owners, or by a group that is
+	// not in groups.
 	CheckTrust(owners, groups []uint32) error
 	// Send sends a Plan. Afterwards nothing can be opened.
 	Send(*query.WholePlan) error
@@ -65,8 +65,8 @@ func (p *parent) receiveSetup() error {
 	return nil
 }
 
-// request sends a question and receives its answer. file is nil if the answer is
-// yes without a file.
+// request sends a question and receives its answer. file is nil if the answer
+// is yes without a file.
 func (p *parent) request(question ipc.Message) (file *os.File, err error) {
 	if err := p.channel.Send(question); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "send to schedrestd")

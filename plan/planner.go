@@ -68,8 +68,8 @@ func (p *planner) plan() (*query.WholePlan, error) {
 	return plan, nil
 }
 
-// staleSettings returns the settings that a reload can't apply: they have changed since
-// the start, but a running parent keeps their old values.
+// staleSettings returns the settings that a reload can't apply: they have
+// changed since the start, but a running parent keeps their old values.
 func staleSettings(start ipc.ConfigSetup, plan *query.WholePlan) (list []string) {
 	if start.Reload && plan.Service.SchedUID != start.SchedUID {
 		list = append(list, "SchedUser")
@@ -80,8 +80,8 @@ func staleSettings(start ipc.ConfigSetup, plan *query.WholePlan) (list []string)
 	return list
 }
 
-// read makes a Plan from the current files. idle lists the debug flags that
-// have no effect.
+// read makes a Plan from the current files. ineffective lists the debug flags
+// that have no effect.
 func (p *planner) read() (plan *query.WholePlan, ineffective []string, err error) {
 	cluster, err := p.configuration()
 	if err != nil {

@@ -35,8 +35,8 @@ func (o *options) validate() error {
 	return err
 }
 
-// requestedAuth returns the requested authentication methods: those that -a lists, or
-// all.
+// requestedAuth returns the requested authentication methods: those that -a
+// lists, or all.
 func (o *options) requestedAuth() (feature.Auth, error) {
 	if o.auth.origin == "" {
 		return feature.Local | feature.JWT, nil
@@ -44,7 +44,8 @@ func (o *options) requestedAuth() (feature.Auth, error) {
 	return feature.ParseAuth(o.auth.origin, o.auth.value)
 }
 
-// requestedVersions returns the requested API versions: those that -d lists, or all.
+// requestedVersions returns the requested API versions: those that -d lists, or
+// all.
 func (o *options) requestedVersions() ([]feature.Parser, error) {
 	if o.parsers.origin == "" {
 		return feature.AllParsers(), nil
@@ -106,11 +107,12 @@ func (o *options) omissionLevel(method feature.Auth, c *conf.Cluster) slog.Level
 	return slog.LevelInfo
 }
 
-// jwtDaemon is the value of SCHED_JWT for a process that is not a user's command.
+// jwtDaemon is the value of SCHED_JWT for a process that is not a user's
+// command.
 const jwtDaemon = "daemon"
 
-// checkAuth returns the reason why clients can't authenticate by a method, or nil
-// if they can.
+// checkAuth returns the reason why clients can't authenticate by a method, or
+// nil if they can.
 func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 	switch {
 	case method == feature.Local:
@@ -128,9 +130,9 @@ func (o *options) checkAuth(method feature.Auth, c *conf.Cluster) error {
 	return nil
 }
 
-// sackSockets returns the sockets for credentials of auth/slurm: the socket that the
-// environment names, or otherwise the sockets that Slurm's commands try, in the
-// same order.
+// sackSockets returns the sockets for credentials of auth/slurm: the socket
+// that the environment names, or otherwise the sockets that Slurm's commands
+// try, in the same order.
 func (o *options) sackSockets(c *conf.Cluster) []string {
 	if o.sackSocket != "" {
 		return []string{o.sackSocket}
@@ -142,8 +144,8 @@ func (o *options) sackSockets(c *conf.Cluster) []string {
 	return list
 }
 
-// checkLocalAuth returns the reason why the daemons can't identify a client of a
-// UNIX socket, or nil if they can. A controller on this machine learns the
+// checkLocalAuth returns the reason why the daemons can't identify a client of
+// a UNIX socket, or nil if they can. A controller on this machine learns the
 // client's user from the kernel. Any daemon can learn it from munged or sackd.
 func checkLocalAuth(c *conf.Cluster) error {
 	switch {
@@ -162,8 +164,8 @@ func checkLocalAuth(c *conf.Cluster) error {
 	return nil
 }
 
-// configFile returns the file in which the administrator should set a key of the
-// configuration, for hints. /dev/null means that there is no configuration.
+// configFile returns the file in which the administrator should set a key of
+// the configuration, for hints. /dev/null means that there is no configuration.
 func configFile(c *conf.Cluster) string {
 	if c.Path == "" || c.Path == os.DevNull {
 		return "a sched.conf (-f FILE)"
@@ -183,8 +185,8 @@ func (o *options) checkAuthMethods(c *conf.Cluster, s *work.Setup, m mode) error
 		return errs.New(errs.Invalid, "no authentication method is available").
 			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", configFile(c))
 	}
-	// With become_user this hint would be wrong, and becoming has already
-	// checked the addresses.
+	// With become_user this hint would be wrong, and checkBecomeUser has
+	// already checked the addresses.
 	if m == listening && len(o.listen) > 0 && !s.JWT && !hasUnix(o.listen) && !o.switches.BecomeUser {
 		return errs.New(errs.Invalid, "no client could authenticate: TCP requires tokens, and rest_auth/jwt is not loaded").
 			WithHint("export SCHED_JWT=daemon (and AuthAltTypes=auth/jwt in %s), or listen on unix:/PATH", configFile(c))
@@ -192,9 +194,9 @@ func (o *options) checkAuthMethods(c *conf.Cluster, s *work.Setup, m mode) error
 	return nil
 }
 
-// checkBecomeUser refuses become_user if it can't work, or if clients may use tokens.
-// The kernel does not confirm the user that a token names, so a worker could
-// run as one user and serve another.
+// checkBecomeUser refuses become_user if it can't work, or if clients may use
+// tokens. The kernel does not confirm the user that a token names, so a worker
+// could run as one user and serve another.
 func (o *options) checkBecomeUser(m mode) error {
 	if !o.start.Root {
 		return errs.New(errs.Denied, "become_user: only root can run workers as the connecting users").
@@ -221,8 +223,8 @@ func hasUnix(listen []string) bool {
 	return slices.ContainsFunc(listen, func(l string) bool { return strings.HasPrefix(l, "unix:") })
 }
 
-// servedContent determines the served content. Requested content must be available.
-// Without -s, unavailable content is omitted.
+// servedContent determines the served content. Requested content must be
+// available. Without -s, unavailable content is omitted.
 func (o *options) servedContent(c *conf.Cluster, log *slog.Logger) (work.Content, error) {
 	requested, err := o.requestedContent()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// precedenceCase is a test case for one variable: a value and its effect, and settings
-// with a higher and with a lower precedence.
+// precedenceCase is a test case for one variable: a value and its effect, and
+// settings with a higher and with a lower precedence.
 type precedenceCase struct {
 	value      string
 	want       any    // effect of value

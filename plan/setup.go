@@ -21,8 +21,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// checkTrust refuses a configuration that an untrusted user can change. It does so
-// only if root starts the gateway. Users other than root and SchedUser are
+// checkTrust refuses a configuration that an untrusted user can change. It does
+// so only if root starts the gateway. Users other than root and SchedUser are
 // untrusted, because the configuration determines what root does, and where
 // users' tokens are sent.
 func (o *options) checkTrust(c *conf.Cluster) error {
@@ -52,21 +52,21 @@ func schedUser(c *conf.Cluster) (nss.User, error) {
 	return u, errs.Wrap(err, errs.KindOf(err), "%s=%s", keySpelling(c, "SchedUser"), c.User)
 }
 
-// userAbsent reports whether err means that a site's SlurmUser does not exist on
-// this machine. A machine that runs no daemon of Slurm may lack this user. Then
-// no process on this machine runs as SlurmUser, and no file belongs to it.
+// userAbsent reports whether err means that a site's SlurmUser does not exist
+// on this machine. A machine that runs no daemon of Slurm may lack this user.
+// Then no process on this machine runs as SlurmUser, and no file belongs to it.
 func userAbsent(c *conf.Cluster, err error) bool {
 	return c.SlurmKeys && errs.KindOf(err) == errs.NotFound
 }
 
-// missingUserHint returns the hint for a configuration that needs a SlurmUser that is
-// absent.
+// missingUserHint returns the hint for a configuration that needs a SlurmUser
+// that is absent.
 func missingUserHint(c *conf.Cluster) string {
 	return "create the user " + c.User + " here with the uid that it has on the controller's machine, or set that uid in " + c.Path
 }
 
-// existingUser returns SchedUser. If SchedUser does not exist on this machine, it
-// returns "", which stands for root.
+// existingUser returns SchedUser. If SchedUser does not exist on this machine,
+// it returns "", which stands for root.
 func existingUser(c *conf.Cluster) string {
 	if _, err := schedUser(c); userAbsent(c, err) {
 		return ""
@@ -213,8 +213,8 @@ func keySpelling(c *conf.Cluster, key string) string {
 	return key
 }
 
-// displayedControllers returns the controllers with the names that users see. As in Slurm,
-// users see the machine's own name instead of "localhost".
+// displayedControllers returns the controllers with the names that users see.
+// As in Slurm, users see the machine's own name instead of "localhost".
 func displayedControllers(c *conf.Cluster) []conf.Host {
 	list := slices.Clone(c.Controllers)
 	hostname, err := os.Hostname()
@@ -243,10 +243,11 @@ func (o *options) limits(c *conf.Cluster) work.Limits {
 	}
 }
 
-// resolveDaemons returns the addresses of daemons. Names are resolved once, by this
-// process without privileges, so that workers get only addresses. A host whose
-// name can't be resolved is omitted as long as another host is left. A backup
-// that is being replaced must not keep the gateway from using the primary.
+// resolveDaemons returns the addresses of daemons. Names are resolved once, by
+// this process without privileges, so that workers get only addresses. A host
+// whose name can't be resolved is omitted if another host is left, because a
+// backup that is being replaced must not keep the gateway from using the
+// primary.
 func resolveDaemons(key string, hosts []conf.Host, port int, log *slog.Logger) (list []work.Address, err error) {
 	var failures []error
 	for _, h := range hosts {
@@ -271,8 +272,8 @@ func hostPort(a netip.Addr, port int) string {
 	return net.JoinHostPort(a.String(), strconv.Itoa(port))
 }
 
-// parseListen returns the addresses to listen on. Names are resolved only at the
-// start, because open listeners stay open.
+// parseListen returns the addresses to listen on. Names are resolved only at
+// the start, because open listeners stay open.
 func (o *options) parseListen(texts []string) (list []ipc.Listen, err error) {
 	for _, text := range texts {
 		e, err := endpoint.Parse(text)

@@ -21,8 +21,8 @@ const (
 // subordinates returns the ranges of subordinate uids, each with its owner. An
 // owner can run processes under tens of thousands of uids in a user namespace,
 // so the gateway counts all these uids as one client. A missing file counts as
-// empty. The result known is false if a file can't be read, or if users other
-// than root can change it.
+// empty. The result ok is false if a file can't be read, or if users other than
+// root can change it.
 func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []ipc.Subuids, ok bool) {
 	ranges, err := o.readProtected(subuid)
 	var users string

@@ -60,9 +60,9 @@ func parseSwitches(text string) (switches, error) {
 	return s, nil
 }
 
-// checkConflicts refuses require_confinement together with a switch that disables a part
-// of the confinement. The administrator must decide which of the two switches
-// is wrong.
+// checkConflicts refuses require_confinement together with a switch that
+// disables a part of the confinement. The administrator must decide which of
+// the two switches is wrong.
 func (s *switches) checkConflicts() error {
 	if !s.RequireConfinement {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// tablesHelperMode is the first argument with which the tests run this test binary in
-// place of the worker's program. The binary then prints its identity and its
-// environment, and exits.
+// tablesHelperMode is the first argument with which the tests run this test
+// binary in place of the worker's program. The binary then prints its identity
+// and its environment, and exits.
 const tablesHelperMode = "print-and-end"
 
 func init() {

@@ -8,8 +8,8 @@ import (
 	"schedrestd/typo"
 )
 
-// externalVariables lists variables with the gateway's prefix that the gateway does not
-// read. The units take command-line options from SCHEDRESTD_OPTIONS.
+// externalVariables lists variables with the gateway's prefix that the gateway
+// does not read. The units take command-line options from SCHEDRESTD_OPTIONS.
 var externalVariables = []string{"SCHEDRESTD_OPTIONS"}
 
 // warnUnknown logs unknown variables that look like the gateway's. An
@@ -39,9 +39,9 @@ func isUnknown(name string) bool {
 	return !slices.Contains(externalVariables, canonical) && !slices.ContainsFunc(variables, func(v variable) bool { return v.name == canonical })
 }
 
-// nearestVariable returns the known variable that is most similar to a misspelled name.
-// The result has the prefix that the misspelled name has. nearest returns "" if
-// no variable is similar.
+// nearestVariable returns the known variable that is most similar to a
+// misspelled name. The result has the prefix that the misspelled name has.
+// nearestVariable returns "" if no variable is similar.
 func nearestVariable(name string) string {
 	var suffixes []string
 	for _, v := range variables {

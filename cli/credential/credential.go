@@ -24,8 +24,8 @@ import (
 // is in one of them.
 const NewTokenHint = "on the controller's machine, run: unset SCHED_JWT SLURM_JWT; export $(schedctl token)"
 
-// restTokenHint is the hint for commands that use the REST API. Their server may
-// be Slurm's slurmrestd.
+// restTokenHint is the hint for commands that use the REST API. Their server
+// may be Slurm's slurmrestd.
 const restTokenHint = NewTokenHint + ", or with Slurm: export $(scontrol token)"
 
 // maxFile limits the size of a file with a token.

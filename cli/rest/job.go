@@ -92,8 +92,8 @@ func (j *Job) Label() string {
 	return strconv.FormatUint(uint64(j.ID), 10)
 }
 
-// matches reports whether id selects j. This is necessary because a server may
-// answer a request for one task of an array with all tasks.
+// matches reports whether id selects j. A server may answer a request for one
+// task of an array with all tasks.
 func (j *Job) matches(id string) bool {
 	array, task, ok := strings.Cut(id, "_")
 	if !ok || j.Label() == id {
@@ -344,8 +344,8 @@ func (c *Client) Submit(ctx context.Context, job any, key string) (s Submitted, 
 	return s, nil
 }
 
-// decodeEach returns a function for list that decodes an element and passes the
-// result to each.
+// decodeEach returns a function for requestList that decodes an element and
+// passes the result to each.
 func decodeEach[T any](each func(*T) error) func(*json.Decoder) error {
 	return func(d *json.Decoder) error {
 		v := new(T)
@@ -356,8 +356,9 @@ func decodeEach[T any](each func(*T) error) func(*json.Decoder) error {
 	}
 }
 
-// decodeRaw returns a function for list that decodes an element, and passes the
-// result and the JSON text to each. The text is valid only until each returns.
+// decodeRaw returns a function for requestList that decodes an element, and
+// passes the result and the JSON text to each. The text is valid only until
+// each returns.
 func decodeRaw[T any](each func(*T, json.RawMessage) error) func(*json.Decoder) error {
 	var text json.RawMessage
 	return func(d *json.Decoder) error {

@@ -81,8 +81,8 @@ func (c *Client) get(ctx context.Context, path string, query url.Values) (*http.
 	return c.do(ctx, http.MethodGet, c.path(c.spelling, path), query, nil, nil)
 }
 
-// path returns the path of an operation. The argument first is the first part
-// of the path, such as slurm or slurmdb.
+// path returns the path of an operation. plugin is the first part of the path,
+// such as slurm or slurmdb.
 func (c *Client) path(plugin, operation string) string {
 	return "/" + plugin + "/" + c.version + "/" + operation
 }
@@ -146,7 +146,8 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 // errTooSlow is the cause of a cancelled request if no answer began in time.
 var errTooSlow = errors.New("no answer in time")
 
-// withAnswerTimeout returns a context that ends unless begun is called within d.
+// withAnswerTimeout returns a context that ends unless stopTimer is called
+// within d.
 func withAnswerTimeout(ctx context.Context, d time.Duration) (_ context.Context, stopTimer func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(d, func() { cancel(errTooSlow) })

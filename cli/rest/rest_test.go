@@ -22,8 +22,8 @@ import (
 
 const token = "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"
 
-// apiHandler returns a handler that answers pings below the given paths, such as
-// /slurm/v0.0.45/. It passes all other requests below these paths to answer.
+// apiHandler returns a handler that answers pings below the given paths, such
+// as /slurm/v0.0.45/. It passes all other requests below these paths to answer.
 func apiHandler(answer http.HandlerFunc, paths ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, p := range paths {

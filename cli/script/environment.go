@@ -7,18 +7,18 @@ import (
 	"schedrestd/errs"
 )
 
-// secretVariables lists variables that must not be in a job's environment, because
-// anyone who can read the environment could act as the user.
+// secretVariables lists variables that must not be in a job's environment,
+// because anyone who can read the environment could act as the user.
 var secretVariables = []string{"SCHED_JWT", "SLURM_JWT"}
 
 // path is a variable of every job, because an environment must not be empty.
 // The user's own PATH replaces it.
 const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 
-// environment returns the variables of the job. The variables of this process
-// are in own. export is the value of the option --export: ALL (nil means the
+// environment returns the variables of the job. environ has the variables of
+// this process. export is the value of the option --export: ALL (nil means the
 // same), NONE, or a list of NAME and NAME=VALUE. ALL selects all variables in
-// own, even if it is an element of a list.
+// environ, even if it is an element of a list.
 func environment(export *string, environ []string) ([]string, error) {
 	all, words := export == nil, []string(nil)
 	if export != nil {

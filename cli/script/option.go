@@ -25,7 +25,7 @@ type option struct {
 	set    func(r *reader, value string) error
 }
 
-// byName and letter have the options by their long and short names.
+// byName and byLetter have the options by their long and short names.
 var byName, byLetter = map[string]*option{}, map[string]*option{}
 
 func init() {
@@ -51,8 +51,8 @@ func Options() (names []string) {
 	return names
 }
 
-// unsupportedHints has hints for options that concern the sbatch command itself and
-// not the job.
+// unsupportedHints has hints for options that concern the sbatch command itself
+// and not the job.
 var unsupportedHints = map[string]string{
 	"--wait":         "use schedctl submit --wait",
 	"-W":             "use schedctl submit --wait",

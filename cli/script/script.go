@@ -75,7 +75,7 @@ func Parse(s Source) (Job, error) {
 	return r.job, nil
 }
 
-// addLocation adds the place of an option to its error.
+// addLocation adds the location of an option to its error.
 func addLocation(err error, location string) error {
 	return &errs.Error{Kind: errs.Malformed, Message: location + ": " + err.Error(), Hint: errs.HintOf(err)}
 }
@@ -183,10 +183,10 @@ func (r *reader) read(words []string) error {
 	return nil
 }
 
-// readShort parses a word with options of one letter, such as -n4. The words that
-// follow it are in words. If the last option requires a value and the word ends
-// without one, the next word is the value. short returns the words that it has
-// not used.
+// readShort parses a word with options of one letter, such as -n4. If the last
+// of these options requires a value and the word has none, the value is the
+// next word, which is in words. readShort returns the words that it has not
+// used.
 func (r *reader) readShort(word string, words []string) ([]string, error) {
 	for letters := word[1:]; letters != ""; {
 		name, rest := letters[:1], letters[1:]

@@ -156,7 +156,7 @@ func decodeNode(d *json.Decoder) (*yaml.Node, error) {
 }
 
 // escapeYAML escapes the unprintable characters in YAML. These occur only in
-// quoted scalars, because the function node quotes texts that contain them.
+// quoted scalars, because decodeNode quotes texts that contain them.
 func escapeYAML(text []byte) []byte {
 	if bytes.IndexFunc(text, isUnprintable) < 0 {
 		return text

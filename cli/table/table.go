@@ -165,7 +165,7 @@ func (t *Table) line(out *bufio.Writer, row []string, colors []Color, widths []i
 // Paint returns s, which must be printable, in a color.
 func Paint(s string, c Color) string { return "\x1b[" + string(c) + "m" + s + "\x1b[0m" }
 
-// Cut returns s if its width on a terminal is at most wide. Otherwise it
+// Cut returns s if its width on a terminal is at most maxWidth. Otherwise it
 // returns the beginning of s, with an ellipsis.
 func Cut(s string, maxWidth int) string {
 	if textWidth(s) <= maxWidth {

@@ -74,8 +74,8 @@ func warnEarlyExpiry(w io.Writer, token, field string, lifespan time.Duration) {
 	fmt.Fprintf(w, "hint: for a longer lifespan, %s\n", credential.NewTokenHint)
 }
 
-// parseTokenArgs parses the arguments of token: key=value words in any order, each
-// at most once. A lifespan of 0 means that it is not set.
+// parseTokenArgs parses the arguments of token: key=value words in any order,
+// each at most once. A lifespan of 0 means that it is not set.
 func parseTokenArgs(args []string) (user string, lifespan time.Duration, err error) {
 	seen := map[string]bool{}
 	for _, word := range args {

@@ -159,7 +159,8 @@ func TestTokenHelp(t *testing.T) {
 	}
 }
 
-// makeToken returns a token with the given claims, signed with an arbitrary key.
+// makeToken returns a token with the given claims, signed with an arbitrary
+// key.
 func makeToken(claims string) string {
 	b64 := base64.RawURLEncoding.EncodeToString
 	signed := b64([]byte(`{"alg":"HS256"}`)) + "." + b64([]byte(claims))

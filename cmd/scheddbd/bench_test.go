@@ -270,8 +270,8 @@ func (c *cluster) benchLookup(b *testing.B) {
 	b.ReportMetric(c.peak(b), "peak-MB")
 }
 
-// requestUnread requests all jobs and does not read the answer, until ctx ends or the
-// daemon closes the connection. After a refusal it requests them again.
+// requestUnread requests all jobs and does not read the answer, until ctx ends
+// or the daemon closes the connection. After a refusal it requests them again.
 func (c *cluster) requestUnread(ctx context.Context, b *testing.B) {
 	nc, err := net.Dial("tcp", c.address)
 	if err != nil {

@@ -56,8 +56,8 @@ func start(t testing.TB, conf, socket string) *started {
 	return nil
 }
 
-// writeConfig creates a configuration with the given lines, in addition to the usual
-// ones.
+// writeConfig creates a configuration with the given lines, in addition to the
+// usual ones.
 func writeConfig(t testing.TB, dir string, lines ...string) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

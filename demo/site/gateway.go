@@ -83,9 +83,8 @@ func (g Gateway) call(ctx context.Context, method, url string, body, out any) er
 	return nil
 }
 
-// ResponseError returns the error for an answer other than 200. The error has the
-// method, the URL, the status, and the errors from the body of the answer
-// (text).
+// ResponseError returns the error for an answer other than 200. It has the
+// method, the URL, the status, and the errors in text, the body of the answer.
 func ResponseError(method, url, status string, text []byte) error {
 	var envelope struct {
 		Errors []problem `json:"errors"`

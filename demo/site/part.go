@@ -20,8 +20,8 @@ type Part struct {
 	Check   func(context.Context) error // returns nil if the daemon serves
 }
 
-// newPart returns the program with this name in the directory bin. The daemon is
-// started with the configuration file conf.
+// newPart returns the program with this name in the directory bin. The daemon
+// is started with the configuration file conf.
 func (s *Site) newPart(bin, name, conf string) Part {
 	return Part{Program: Program{Name: name, Path: filepath.Join(bin, name), Args: []string{"-f", conf}, Log: s.Log(name)}}
 }
@@ -94,8 +94,8 @@ func NobodyGroup() string {
 	return Nobody
 }
 
-// dialAddress returns the address through which a client on this machine reaches a
-// program that listens on the address listen.
+// dialAddress returns the address through which a client on this machine
+// reaches a program that listens on the address listen.
 func dialAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OnNewThread calls the function do on a new thread, which exits afterwards. The
-// function may change attributes of its thread, such as the namespace or the
-// user, without an effect on other goroutines.
+// OnNewThread calls the function do on a new thread, which exits afterwards.
+// The function may change attributes of its thread, such as the namespace or
+// the user, without an effect on other goroutines.
 func OnNewThread(do func() error) error {
 	done := make(chan error)
 	go func() {
@@ -20,7 +20,7 @@ func OnNewThread(do func() error) error {
 			// thread can't exit, and /proc shows the thread's attributes as
 			// those of the process. So the function do must run on another
 			// thread. While this goroutine is locked to the first thread, the
-			// goroutine of the inner Apart runs on another one.
+			// goroutine of the inner call runs on another one.
 			defer runtime.UnlockOSThread()
 			done <- OnNewThread(do)
 			return
@@ -30,8 +30,9 @@ func OnNewThread(do func() error) error {
 	return <-done
 }
 
-// RunAs calls the function do on a new thread that has the effective ids uid and
-// gid. Package syscall would change the ids of all threads. As requires root.
+// RunAs calls the function do on a new thread that has the effective ids uid
+// and gid. Package syscall would change the ids of all threads. RunAs requires
+// root.
 func RunAs(uid, gid uint32, do func() error) error {
 	return OnNewThread(func() error {
 		for _, set := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(gid)}, {unix.SYS_SETRESUID, uintptr(uid)}} {

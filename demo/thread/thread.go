@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// startRequests returns a channel of functions that start processes. One thread, which
-// never exits, calls them.
+// startRequests returns a channel of functions that start processes. One
+// thread, which never exits, calls them.
 var startRequests = sync.OnceValue(func() chan<- func() {
 	list := make(chan func())
 	go func() {

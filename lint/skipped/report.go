@@ -39,8 +39,8 @@ func newReport(out io.Writer, skips skips) *report {
 	return &report{out, skips, map[string]*packageRun{}}
 }
 
-// processLine processes a line that go test printed. It prints lines that are not
-// events unchanged.
+// processLine processes a line that go test printed. It prints lines that are
+// not events unchanged.
 func (r *report) processLine(text []byte) {
 	var e event
 	if json.Unmarshal(text, &e) != nil || e.Action == "" {
@@ -72,8 +72,8 @@ func (r *report) processLine(text []byte) {
 	}
 }
 
-// recordResult records the result of a test. It drops the lines of a top-level test that
-// passed, and of its subtests.
+// recordResult records the result of a test. It drops the lines of a top-level
+// test that passed, and of its subtests.
 func (p *packageRun) recordResult(e event, skips skips) {
 	p.results[e.Test] = e.Action
 	if e.Action == "skip" {
