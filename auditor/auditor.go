@@ -11,8 +11,8 @@
 // append to the log that it was given, but can't read or truncate it. It can
 // read and write the file of Idempotency-Keys, if one is configured. It can't
 // open any other file. Once the auditor has started, both the parent and the
-// dispatcher send messages to it, over the same channel. The dispatcher
-// receives the auditor's questions and passes them on to the parent.
+// dispatcher send messages to it over the same channel. The dispatcher reads
+// what the auditor sends, and passes its questions on to the parent.
 // docs/AUDIT.md lists the auditor's guarantees.
 //
 // Start with Main.
@@ -60,15 +60,15 @@ type auditor struct {
 	ledger      *ledger    // nil: Idempotency-Keys are not kept
 	perWorker   bool       // each worker serves a single user
 	connections map[uint32]map[uint64]ipc.Connection
-	holders     map[uint64]uint32 // worker that holds the connection
-	highest     uint64            // highest connection number that the parent has sent
-	changed     chan struct{}     // closed and replaced when the parent sends facts about another connection
+	holders     map[uint64]uint32 // maps each connection to the worker that holds it
+	highest     uint64            // highest connection number that the dispatcher has sent
+	changed     chan struct{}     // closed and replaced when facts about a connection arrive, or when it ends
 	clients     map[uint32]*client
 }
 
 func newAuditor(parent *ipc.Channel) *auditor {
-	a := &auditor{parent: parent, followReply: make(chan string, 1), done: make(chan struct{}), connections: map[uint32]map[uint64]ipc.Connection{}, holders: map[uint64]uint32{},
-		changed: make(chan struct{}), clients: map[uint32]*client{}}
+	a := &auditor{parent: parent, followReply: make(chan string, 1), done: make(chan struct{}), changed: make(chan struct{}),
+		connections: map[uint32]map[uint64]ipc.Connection{}, holders: map[uint64]uint32{}, clients: map[uint32]*client{}}
 	a.file = &file{follow: a.follow}
 	return a
 }
@@ -97,8 +97,7 @@ func (a *auditor) Handle(m ipc.Received) (handled bool, err error) {
 	return true, nil
 }
 
-// openLog makes the auditor write all further lines to the file of the descriptor
-// fd.
+// openLog makes the auditor write all further lines to the open file fd.
 func (a *auditor) openLog(fd int, m *ipc.LogFD) error {
 	a.file.use(fd, m)
 	a.mu.Lock()
@@ -113,8 +112,8 @@ func (a *auditor) openLog(fd int, m *ipc.LogFD) error {
 	return err
 }
 
-// openLedger makes the auditor store Idempotency-Keys in the file of the descriptor
-// fd. The parent sends this file only once.
+// openLedger makes the auditor store Idempotency-Keys in the open file fd. The
+// parent sends this file only once.
 func (a *auditor) openLedger(fd int, m *ipc.ClaimsFD) (err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,9 +127,9 @@ func (a *auditor) openLedger(fd int, m *ipc.ClaimsFD) (err error) {
 	return err
 }
 
-// follow asks the parent whether the path of the audit log still leads to the
-// open file. If it does not, for example after a rotation, the parent first
-// sends the file that is now at that path, and then answers.
+// follow asks the parent whether the audit log's path still leads to the open
+// file. If it does not, for example after a rotation, the parent first sends
+// the file that is now at that path, and then answers.
 func (a *auditor) follow() error {
 	select {
 	case <-a.followReply: // a late answer to the previous question
@@ -161,7 +160,7 @@ func (a *auditor) addFacts(m *work.Facts) {
 	}
 	a.connections[m.Worker][m.ID] = m.Connection
 	a.holders[m.ID] = m.Worker
-	a.noteNumber(m.ID)
+	a.noteArrival(m.ID)
 }
 
 // dropConn records that no worker has a connection any longer.
@@ -170,11 +169,12 @@ func (a *auditor) dropConn(id uint64) {
 	defer a.mu.Unlock()
 	delete(a.connections[a.holders[id]], id)
 	delete(a.holders, id)
-	a.noteNumber(id)
+	a.noteArrival(id)
 }
 
-// noteNumber records that facts about the connection id were received. a.mu is held.
-func (a *auditor) noteNumber(id uint64) {
+// noteArrival records that the dispatcher has reported connection id, and wakes
+// the goroutines that wait for facts. a.mu is held.
+func (a *auditor) noteArrival(id uint64) {
 	a.highest = max(a.highest, id)
 	close(a.changed)
 	a.changed = make(chan struct{})
@@ -183,9 +183,10 @@ func (a *auditor) noteNumber(id uint64) {
 // factsLimit is how long the facts about a connection may take to arrive.
 const factsLimit = 200 * time.Millisecond
 
-// waitForFacts returns the facts about a connection of the given worker, or nil if the
-// connection has ended. The facts are sent before the connection is passed to
-// the worker, but over another channel. So holds may have to wait for them.
+// waitForFacts returns the facts about a connection of the given worker, or nil
+// if the connection has ended. The dispatcher sends the facts before it passes
+// the connection to the worker, but over another channel, so they may arrive
+// after the worker's message.
 func (a *auditor) waitForFacts(worker uint32, id uint64) (*ipc.Connection, error) {
 	timer := time.NewTimer(factsLimit)
 	defer timer.Stop()
@@ -230,8 +231,8 @@ func (a *auditor) Serve(c *service.Client) {
 	})
 }
 
-// workerExited records that a worker has exited. The worker's earlier messages
-// are handled first.
+// workerExited records that a worker has exited. The changes that the worker
+// left open end when its earlier messages have been handled.
 func (a *auditor) workerExited(m *work.Exited) {
 	a.mu.Lock()
 	w := a.clients[m.Worker]
@@ -277,7 +278,8 @@ func (a *auditor) Counters() (list []any) {
 	if l != nil {
 		c := &l.counts
 		list = append(list, "idempotency", slog.GroupValue(
-			slog.Any("claimed", &c.claimed), slog.Any("replayed", &c.replayed), slog.Any("refused", &c.refused), slog.Any("failures", &c.failures)))
+			slog.Any("claimed", &c.claimed), slog.Any("replayed", &c.replayed),
+			slog.Any("refused", &c.refused), slog.Any("failures", &c.failures)))
 	}
 	if j == nil {
 		return list
@@ -288,5 +290,6 @@ func (a *auditor) Counters() (list []any) {
 	c := &j.counts
 	return append(list, "audit", slog.GroupValue(
 		slog.Any("lines", &c.lines), slog.Any("granted", &c.granted), slog.Any("refused", &c.refused), slog.Any("deferred", &c.deferred),
-		slog.Int("pending", pending), slog.Int("waiting", waiting), slog.Any("failed_writes", &c.failures), slog.Any("lines_lost", &c.dropped), slog.Bool("failing", failing)))
+		slog.Int("pending", pending), slog.Int("waiting", waiting), slog.Any("failed_writes", &c.failures),
+		slog.Any("lines_lost", &c.dropped), slog.Bool("failing", failing)))
 }

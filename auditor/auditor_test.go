@@ -231,8 +231,8 @@ func TestFollowed(t *testing.T) {
 	}
 }
 
-// nearlyFull is a disk that is nearly full. It accepts as many bytes of the first
-// write as are free, and 100 bytes of each later write.
+// nearlyFull is a disk that is nearly full. It accepts as many bytes of the
+// first write as are free, and 100 bytes of each later write.
 type nearlyFull struct {
 	free int
 	text string
@@ -340,8 +340,8 @@ func TestChangesNeverEnded(t *testing.T) {
 	}
 }
 
-// newTestClient returns a worker that may have the given number of requests at the
-// same time.
+// newTestClient returns a worker that may have the given number of requests at
+// the same time.
 func newTestClient(t *testing.T, requests uint32) *service.Client {
 	t.Helper()
 	return service.NewClient(work.Client{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))

@@ -21,16 +21,16 @@ type claimer struct {
 	*service.Client
 	ledger    *ledger
 	perWorker bool // the worker serves only the user with its uid
-	maxOpen   int  // maximum number of concurrent claims, which exceeds the worker's concurrent requests
+	maxOpen   int  // maximum number of open claims; more than the worker's concurrent requests
 
-	mu        sync.Mutex
+	mu        sync.Mutex // guards the fields up to hasExited
 	quota     *rate.Bucket
-	excess    *rate.Bucket      // limits the claims that the worker may send beyond the rate of asked
-	open      map[uint64]uint64 // maps the worker's number of a claim to the store's number, or to 0 until the store has the claim
+	excess    *rate.Bucket      // limits the claims beyond quota, which are refused
+	open      map[uint64]uint64 // maps the worker's number of an open claim to the store's number; 0: the store does not have it yet
 	hasExited bool
 
 	claimCount int  // claims that the worker has made; only the ledger's goroutine uses it
-	refusals   uint // how many claims were refused because the file is full
+	refusals   uint // claims that were refused because the file is full; only the ledger's goroutine uses it
 }
 
 // Limits on the claims of a worker. They are higher than the limits on its
@@ -49,8 +49,8 @@ func newClaimer(l *ledger, c *service.Client, perWorker bool) *claimer {
 		quota: rate.New(claimBurst, claimRate, time.Now()), excess: rate.New(excessRate, excessRate, time.Now()), open: map[uint64]uint64{}}
 }
 
-// handle handles messages about claims. It never waits for the file. The result
-// done is false if m is not about claims.
+// handle handles messages about claims. It never waits for the file. handled is
+// false if m is not about claims.
 func (c *claimer) handle(m ipc.Message) (handled bool, err error) {
 	if c.ledger == nil {
 		return false, nil
@@ -112,9 +112,10 @@ func (c *claimer) claim(m *query.Claim) error {
 	return nil
 }
 
-// keyAndShare returns the key of a claim, and the share: a hash of the user whose limit
-// the claim counts against. If each worker serves a single user, own hashes the
-// worker's uid into both, so that the claim can't affect other users.
+// keyAndShare returns the key of a claim and its share, a hash that identifies
+// the user against whose limit the claim counts. If each worker serves a single
+// user, both hashes include the worker's uid, so that the claim can't affect
+// other users.
 func (c *claimer) keyAndShare(m *query.Claim) (key, share [32]byte) {
 	if !c.perWorker {
 		return m.Key, m.User
@@ -124,7 +125,7 @@ func (c *claimer) keyAndShare(m *query.Claim) (key, share [32]byte) {
 }
 
 // warnFull logs that a claim was refused because the file is full. It logs the
-// first, the second, the fourth, the eighth refusal and so on.
+// first, second, fourth, eighth such refusal of this worker, and so on.
 func (c *claimer) warnFull() {
 	if c.refusals++; bits.OnesCount(c.refusals) == 1 {
 		slog.Warn("no room for an Idempotency-Key", "client", c.Number, "client_pid", c.PID, "client_uid", c.UID,
@@ -141,7 +142,7 @@ func (c *claimer) answer(id, number uint64, state claims.State, answer []byte) {
 	switch {
 	case state != claims.Fresh:
 		delete(c.open, id)
-	case c.hasExited: // the worker has exited before it got the answer
+	case c.hasExited: // the worker never got the answer, so it has not sent the request
 		delete(c.open, id)
 		c.recordEnd(number, claims.NotDone, nil, nil)
 		return
@@ -175,15 +176,15 @@ func (c *claimer) settle(m *query.Settle) error {
 }
 
 // recordEnd queues the record of how a claim ended, and tries again until it is
-// written. If the parameter then is not nil, end calls it after the first
-// attempt, whether the attempt succeeds or fails.
+// written. If done is not nil, recordEnd calls it after the first attempt,
+// whether the attempt succeeds or fails.
 func (c *claimer) recordEnd(number uint64, state claims.State, answer []byte, done func()) {
 	c.ledger.enqueue(func(endErr error) func(error) {
 		if endErr == nil {
 			endErr = c.ledger.store.Settle(number, state, answer)
 			c.ledger.noteWrite(endErr)
 		}
-		return func(error) { // ignores the error of the sync, because the end is in the file, and only a crash of the machine could lose it
+		return func(error) { // without the sync, only a crash of the machine could lose the record
 			if endErr != nil {
 				time.AfterFunc(ledgerPause, func() { c.recordEnd(number, state, answer, nil) })
 			}
@@ -194,9 +195,9 @@ func (c *claimer) recordEnd(number uint64, state claims.State, answer []byte, do
 	})
 }
 
-// handleExit handles the claims that the worker left open when it exited. It records
-// their outcome as unknown, because their requests may have been carried out.
-// It is called when all messages of the worker have been handled.
+// handleExit ends the claims that the worker left open when it exited. Their
+// outcome is unknown, because their requests may have been carried out. It is
+// called when all messages of the worker have been handled.
 func (c *claimer) handleExit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,20 +18,20 @@ import (
 type client struct {
 	*service.Client
 	audit   *journal
-	maxOpen int // maximum number of concurrent changes, which exceeds the worker's concurrent requests
+	maxOpen int // maximum number of open changes; more than the worker's concurrent requests
 	// facts returns what the dispatcher reported about a connection of this
 	// worker. It returns nil if the worker no longer has the connection, and an
 	// error if it never had it.
 	facts func(id uint64) (*ipc.Connection, error)
 	done  chan struct{} // closed when all messages of the worker were handled
 
-	mu        sync.Mutex
+	mu        sync.Mutex // guards the fields up to hasExited
 	quota     *rate.Bucket
-	excess    *rate.Bucket           // limits how many Later answers the worker may get
+	excess    *rate.Bucket           // limits the intents beyond quota, which get the answer TryLater
 	open      map[uint64]*openChange // by the worker's number of the change
 	hasExited bool
 
-	deferrals uint // how often the worker got the answer Later so that changes are left for other workers
+	deferrals uint // intents that got the answer TryLater because other workers need the rest of the limit
 }
 
 // openChange is a change whose intent was received, and whose outcome is not
@@ -44,7 +44,7 @@ type openChange struct {
 // Limits on the intents of a worker. An honest worker does not reach
 // changeRate, because the daemons are slower. The intents of a worker that
 // exceeds it would only fill the disk with false lines, so they get the answer
-// Later.
+// TryLater.
 const (
 	changeBurst = 2000
 	changeRate  = 1000   // per second
@@ -56,8 +56,8 @@ func newClient(a *journal, c *service.Client, facts func(uint64) (*ipc.Connectio
 		quota: rate.New(changeBurst, changeRate, time.Now()), excess: rate.New(excessRate, excessRate, time.Now()), open: map[uint64]*openChange{}}
 }
 
-// handle handles messages about changes. It never waits for the log. The result
-// done is false if m is not about changes.
+// handle handles messages about changes. It never waits for the log. handled is
+// false if m is not about changes.
 func (a *client) handle(m ipc.Message) (handled bool, err error) {
 	if a.audit == nil { // this auditor keeps only Idempotency-Keys
 		return false, nil
@@ -71,8 +71,9 @@ func (a *client) handle(m ipc.Message) (handled bool, err error) {
 	return false, nil
 }
 
-// handleIntent queues the line of an intent. If the client's connection has ended in
-// the meantime, intend refuses the change, because no client waits for it.
+// handleIntent queues the line of an intent. If the connection has ended in the
+// meantime, handleIntent refuses the change, because no one waits for its
+// result.
 func (a *client) handleIntent(m *query.Intent) error {
 	facts, err := a.facts(m.Connection)
 	if err != nil {
@@ -96,7 +97,7 @@ func (a *client) handleIntent(m *query.Intent) error {
 	case duplicate:
 		return fmt.Errorf("sent Intent %d twice", m.ID)
 	case full:
-		return fmt.Errorf("sent Intent for more changes than it can have requests")
+		return errors.New("sent Intent for more changes than it can have requests")
 	case tooOften:
 		return errors.New("sent Intent too often")
 	case !withinQuota:
@@ -108,7 +109,7 @@ func (a *client) handleIntent(m *query.Intent) error {
 		return nil
 	case !fair:
 		a.audit.counts.deferred.add(1)
-		if a.deferrals++; bits.OnesCount(a.deferrals) == 1 { // log the first, the second, the fourth time and so on
+		if a.deferrals++; bits.OnesCount(a.deferrals) == 1 { // the first, second, fourth, eighth time and so on
 			slog.Warn("worker holds too many changes without an outcome",
 				"client", a.Number, "client_pid", a.PID, "client_uid", a.UID, "pending", open, "deferred_so_far", a.deferrals)
 		}
@@ -122,8 +123,9 @@ func (a *client) handleIntent(m *query.Intent) error {
 	return nil
 }
 
-// sendDecision sends the worker the decision on its change: granted or refused. It
-// runs in the journal's goroutine or in a timer.
+// sendDecision tells the worker whether its change is granted. It runs in the
+// journal's goroutine, in a timer's goroutine, or in the goroutine of the
+// worker's messages.
 func (a *client) sendDecision(id uint64, u *openChange, granted bool) {
 	a.mu.Lock()
 	decision := query.Denied
@@ -131,7 +133,7 @@ func (a *client) sendDecision(id uint64, u *openChange, granted bool) {
 	case !granted:
 		a.audit.counts.refused.add(1)
 		delete(a.open, id)
-	case a.hasExited: // the worker has exited before it got the answer
+	case a.hasExited: // the worker never got the answer, so it has not made the change
 		a.audit.queueOutcome(u.change.outcomeLine(a.audit.now(), endNotMade, "its worker exited before it was granted", nil))
 	default:
 		a.audit.counts.granted.add(1)

@@ -23,15 +23,15 @@ type sink interface {
 // errSync means that lines may or may not be in the file.
 var errSync = errors.New("sync the audit log")
 
-// file is the audit log's file. It writes to the open file that the parent sent
+// file is the audit log's file. It writes to the file that the parent sent
 // last.
 type file struct {
-	follow func() error // asks the parent whether the file still has its name
+	follow func() error // asks the parent whether the file still has its name; the parent may send another file first
 
 	mu         sync.Mutex // guards next
 	next       *openFile  // received, but not used yet
 	active     *openFile
-	lastFollow time.Time // when the parent was asked for the last time
+	lastFollow time.Time // when the parent last confirmed the file's name
 }
 
 // openFile is a file that the parent sent.
@@ -42,11 +42,10 @@ type openFile struct {
 }
 
 // followPause is how long an answer of the parent stays valid. Before each
-// batch of lines, append calls file.follow to ask the parent, unless the last
-// answer is still valid.
+// batch of lines, append asks the parent unless the last answer is still valid.
 const followPause = time.Millisecond
 
-// use makes f write all further lines to the file of the descriptor fd.
+// use makes f write all further lines to the open file fd.
 func (f *file) use(fd int, m *ipc.LogFD) {
 	to := &openFile{File: os.NewFile(uintptr(fd), "audit log"), info: *m}
 	to.tail = tail{to.File, m.Torn}

@@ -11,22 +11,27 @@ import (
 	"schedrestd/auditor/claims"
 )
 
-// ledger keeps the claims of Idempotency-Keys. One goroutine owns the file.
-// Other goroutines put work into a queue that never blocks. docs/IDEMPOTENCY.md
-// lists its guarantees.
+// ledger keeps the claims of Idempotency-Keys. Only its own goroutine uses the
+// file. Other goroutines put functions into a queue, which never blocks them.
+// docs/IDEMPOTENCY.md lists the guarantees.
 type ledger struct {
 	store    *claims.Store
 	counts   ledgerCounts
-	dirty    bool  // something was written in this turn
-	writeErr error // first error of a write in this turn
+	dirty    bool  // the current batch has written something
+	writeErr error // first error of a write of the current batch
 
-	mu      sync.Mutex
-	queue   []func(fileErr error) (after func(commit error)) // each runs between Begin and Commit; after runs when Commit has returned
-	failing bool                                             // the last batch failed
+	mu      sync.Mutex // guards queue, failing and closed
+	queue   []task
+	failing bool // the last batch failed
 	closed  bool
-	wake    chan struct{} // signals that the queue has entries
+	wake    chan struct{} // gets an element when the queue has a new entry
 	done    chan struct{} // closed when the goroutine has returned
 }
+
+// task is a function that may use the file, between the store's Begin and
+// Commit. fileErr is nil, or the reason why the file can't be used. task
+// returns a function that is called after Commit, with its error.
+type task func(fileErr error) (after func(commitErr error))
 
 // ledgerCounts counts events since the start.
 type ledgerCounts struct {
@@ -49,13 +54,11 @@ func newLedger(file claims.File) (*ledger, error) {
 	return &ledger{store: claims.New(file, process, now), wake: make(chan struct{}, 1), done: make(chan struct{})}, nil
 }
 
-// enqueue queues a function that may use the file. The argument of this function is
-// nil, or the reason why the file can't be used. Its result is a second
-// function, which is called after the sync. The argument of the second function
-// is the error of the sync. Both run in the ledger's goroutine.
-func (l *ledger) enqueue(task func(fileErr error) func(error)) {
+// enqueue queues a task. The ledger's goroutine calls it, and the function that
+// it returns.
+func (l *ledger) enqueue(t task) {
 	l.mu.Lock()
-	l.queue = append(l.queue, task)
+	l.queue = append(l.queue, t)
 	l.mu.Unlock()
 	l.notify()
 }
@@ -67,8 +70,8 @@ func (l *ledger) notify() {
 	}
 }
 
-// run processes the queue, in a goroutine of its own. A file that hangs delays
-// only this goroutine.
+// run calls the queued tasks. It runs in a goroutine of its own, so a file that
+// hangs delays nothing else.
 func (l *ledger) run() {
 	defer close(l.done)
 	var failedAt time.Time
@@ -93,20 +96,20 @@ func (l *ledger) run() {
 	}
 }
 
-// processBatch processes one batch. If the file failed less than ledgerPause ago, turn
-// does not use it.
-func (l *ledger) processBatch(batch []func(error) func(error), failedAt time.Time) error {
+// processBatch calls the tasks of one batch, which share one Commit. If the
+// file failed less than ledgerPause ago, the tasks can't use it.
+func (l *ledger) processBatch(batch []task, failedAt time.Time) error {
 	if time.Since(failedAt) < ledgerPause {
-		for _, task := range batch {
-			task(errLedger)(errLedger)
+		for _, t := range batch {
+			t(errLedger)(errLedger)
 		}
 		return nil
 	}
 	l.dirty, l.writeErr = false, nil
 	err := l.store.Begin()
 	callbacks := make([]func(error), len(batch))
-	for i, task := range batch {
-		callbacks[i] = task(err)
+	for i, t := range batch {
+		callbacks[i] = t(err)
 	}
 	if err == nil {
 		err = l.store.Commit()
@@ -123,8 +126,8 @@ func (l *ledger) processBatch(batch []func(error) func(error), failedAt time.Tim
 
 var errLedger = errors.New("the idempotency file could not be used a moment ago")
 
-// noteWrite records that something was written to the file, and the error of the
-// write, if any.
+// noteWrite records that the current batch has written to the file, and the
+// error of the write, if any.
 func (l *ledger) noteWrite(err error) {
 	l.dirty = true
 	if l.writeErr == nil {
@@ -147,8 +150,8 @@ func (l *ledger) logHealth(err error) {
 	}
 }
 
-// close processes the rest of the queue. It returns when the queue is empty or
-// its time limit is over.
+// close calls the tasks that are still queued. It returns when the queue is
+// empty or its time limit is over.
 func (l *ledger) close() {
 	l.mu.Lock()
 	l.closed = true

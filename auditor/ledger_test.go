@@ -83,8 +83,8 @@ type peer struct {
 	channel *ipc.Channel
 }
 
-// connectWorker connects a new worker with the given uid to the ledger. perWorker means
-// that the worker serves only that user.
+// connectWorker connects a new worker with the given uid to the ledger.
+// perWorker means that the worker serves only that user.
 func connectWorker(t *testing.T, l *ledger, uid uint32, perWorker bool) peer {
 	t.Helper()
 	auditorEnd, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)

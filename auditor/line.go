@@ -11,10 +11,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A line of the audit log is a JSON object. It contains an object with facts
-// from the parent and the kernel, and another object with values that the
-// worker sent. These values can't be trusted, because an attacker may control
-// the worker.
+// A line of the audit log is a JSON object. Its object "gateway" has facts from
+// the dispatcher and the kernel. Its object "worker" has values that the worker
+// sent. These can't be trusted, because an attacker may control the worker.
 
 // Events of the audit log.
 const (
@@ -29,8 +28,8 @@ const (
 	endNotMade  = "not_made" // the change was refused after its intent was written
 )
 
-// maxText is the maximum length in bytes of each text that a worker sends for
-// the log. The protocol's limit is lower.
+// maxText is the maximum length in bytes of each text from a worker. The
+// protocol's limit is lower.
 const maxText = 1024
 
 // auditLine is a JSON object that is being written.
@@ -65,7 +64,7 @@ func (l *auditLine) beginObject(name string) {
 
 func (l *auditLine) endObject() { l.b = append(l.b, '}') }
 
-// change holds the facts about a change that are known from its intent on.
+// change is a change whose intent was received.
 type change struct {
 	id     string // id of the change in the log
 	facts  ipc.Connection
@@ -83,9 +82,9 @@ func (c *change) intentLine(now time.Time) []byte {
 	return append(l.b, '\n')
 }
 
-// outcomeLine returns the line written after the change. The argument ended is
-// endReported, endUnknown or endNotMade. The reason, if any, is in because. The
-// worker's report, if any, is in o.
+// outcomeLine returns the line written after the change. end is endReported,
+// endUnknown or endNotMade, and reason may be "". o is the worker's report, or
+// nil.
 func (c *change) outcomeLine(now time.Time, end, reason string, o *query.Outcome) []byte {
 	l := c.startLine(now, eventOutcome)
 	l.text("ended", end)
@@ -140,8 +139,8 @@ func (c *change) startLine(now time.Time, event string) *auditLine {
 	return l
 }
 
-// beginWorker adds the object "worker" with the values that the worker sent, and
-// leaves it open.
+// beginWorker adds the object "worker" with the values that the worker sent,
+// and leaves it open.
 func (c *change) beginWorker(l *auditLine) {
 	l.beginObject("worker")
 	l.text("request", c.msg.Request)
@@ -168,9 +167,9 @@ func (c *change) beginWorker(l *auditLine) {
 }
 
 // appendJSON appends s as a JSON string. It replaces invalid UTF-8 by U+FFFD,
-// and escapes characters that can't be printed. It shortens a text that is too
-// long and appends "…". So whatever the worker sent, the result stays one valid
-// line and is safe to show on a terminal.
+// escapes characters that can't be printed, and shortens a text that is too
+// long. So whatever the worker sent, the result stays one valid line and is
+// safe to show on a terminal.
 func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); {

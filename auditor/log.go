@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// journal is the audit log. It has one goroutine that writes, and a queue that
-// never blocks. docs/AUDIT.md has the format.
+// journal is the audit log. One goroutine writes its lines. Other goroutines
+// put lines into a queue, which never blocks them. docs/AUDIT.md has the
+// format.
 type journal struct {
 	failOpen bool   // grant changes even if nothing can be written
 	runID    string // id of this process: the first part of each change's id
@@ -21,13 +22,13 @@ type journal struct {
 	timeout  time.Duration // time limit for writing an intent; afterwards the intent is refused
 	counts   journalCounts
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields up to closed
 	queue   []record
-	pending int  // outcomes that are expected or queued
+	pending int  // changes whose outcome is not written yet, including those whose intent is not answered yet
 	dropped int  // lines dropped since the last successful write
 	failing bool // the last write failed
 	closed  bool
-	wake    chan struct{} // signals that the queue has entries
+	wake    chan struct{} // gets an element when the queue has a new entry
 	done    chan struct{} // closed when the goroutine has returned
 }
 
@@ -44,17 +45,16 @@ type record struct {
 	intent *intent // nil: an outcome, whose write is tried again until it succeeds
 }
 
-// intent is a change whose line is not written yet. Either the goroutine that
-// writes or the timer answers the intent, whichever is first.
+// intent is a change whose line is not written yet. It is answered once, either
+// by the goroutine that writes or by the timer.
 type intent struct {
 	answered    atomic.Bool
-	answer      func(granted bool)
+	answer      func(granted bool) // tells the worker
 	timer       *time.Timer
 	notMadeLine func() []byte // returns a line that records that the change was not made
 }
 
-// answerOnce answers the intent once. It returns false if the intent was already
-// answered.
+// answerOnce answers the intent, and returns false if it was already answered.
 func (i *intent) answerOnce(granted bool) bool {
 	if !i.answered.CompareAndSwap(false, true) {
 		return false
@@ -85,8 +85,8 @@ func newJournal(failOpen bool) (*journal, error) {
 func (a *journal) nextID() string { return fmt.Sprintf("%s-%d", a.runID, a.lastID.Add(1)) }
 
 // mayBegin reports whether a worker with the given number of open changes may
-// begin another change. All workers together may have maxPending open changes. A
-// worker may begin another one as long as it has fewer open changes than are
+// begin another change. All workers together may have maxPending open changes.
+// A worker may begin another one as long as it has fewer open changes than are
 // left of this limit. So a compromised worker that completes no change uses
 // half of the limit, a second compromised worker uses half of the rest, and
 // some of the limit always remains for other workers.
@@ -96,9 +96,11 @@ func (a *journal) mayBegin(open int) bool {
 	return open == 0 || open < maxPending-a.pending
 }
 
-// queueIntent queues the line of a change. Another goroutine calls answer, with true
-// if the change may be made. intend never waits. Each granted change must be
-// followed by an outcome.
+// queueIntent queues the line of an intent, without waiting. answer is called
+// once, and granted means that the change may be made: later, in the goroutine
+// that writes or in the timer's goroutine, or at once if the queue is full. The
+// caller must queue an outcome for each granted change. notMade returns the
+// line which says that the change was not made.
 func (a *journal) queueIntent(text []byte, notMade func() []byte, answer func(granted bool)) {
 	i := &intent{answer: answer, notMadeLine: notMade}
 	a.mu.Lock()
@@ -123,7 +125,7 @@ func (a *journal) queueIntent(text []byte, notMade func() []byte, answer func(gr
 // expire answers an intent that was not written before its time limit.
 func (a *journal) expire(i *intent) {
 	a.mu.Lock()
-	//lint:ignore SA2001 it waits until intend has set the timer
+	//lint:ignore SA2001 it waits until queueIntent has set the timer
 	a.mu.Unlock()
 	if !i.answerOnce(a.failOpen) {
 		return
@@ -140,7 +142,7 @@ func (a *journal) expire(i *intent) {
 	}
 }
 
-// queueOutcome queues text, the line of the outcome of a granted change. settle(nil)
+// queueOutcome queues the line of the outcome of a granted change. With nil, it
 // records that the outcome is written, or that none is needed.
 func (a *journal) queueOutcome(text []byte) {
 	a.mu.Lock()
@@ -189,8 +191,8 @@ func (a *journal) close() {
 	}
 }
 
-// write writes the queue, in a goroutine of its own. A file that hangs, for
-// example on a network, delays only this goroutine.
+// write writes the queued lines. It runs in a goroutine of its own, so a file
+// that hangs, for example on a network, delays nothing else.
 func (a *journal) write(to sink) {
 	defer close(a.done)
 	retry := time.NewTimer(0)
@@ -205,7 +207,7 @@ func (a *journal) write(to sink) {
 		idle, closed := len(a.queue) == 0, a.closed
 		a.mu.Unlock()
 		if closed {
-			return // turn has tried to write the rest for the last time
+			return // writeBatch has tried to write the rest for the last time
 		}
 		if !idle {
 			retry.Reset(retryPause)
@@ -213,8 +215,8 @@ func (a *journal) write(to sink) {
 	}
 }
 
-// writeBatch writes a part of the queue, and reports whether the next part can be
-// tried at once.
+// writeBatch writes the next lines of the queue, and reports whether the lines
+// after them can be tried at once.
 func (a *journal) writeBatch(to sink) bool {
 	a.mu.Lock()
 	batch := a.takeBatch()
@@ -227,8 +229,8 @@ func (a *journal) writeBatch(to sink) bool {
 	return err == nil
 }
 
-// takeBatch removes the next lines from the queue, and drops expired intents.
-// a.mu is held.
+// takeBatch removes the next lines from the queue, and drops intents that were
+// already answered. a.mu is held.
 func (a *journal) takeBatch() (batch []record) {
 	size, n := 0, 0
 	for ; n < len(a.queue) && size < batchSize; n++ {
@@ -249,7 +251,7 @@ func (a *journal) takeBatch() (batch []record) {
 	return batch
 }
 
-// appendLines writes the whole batch, and returns how many of its lines are completely
+// appendLines writes a batch, and returns how many of its lines are completely
 // in the file.
 func (a *journal) appendLines(to sink, batch []record) (written int, err error) {
 	var text []byte
@@ -269,8 +271,8 @@ func (a *journal) appendLines(to sink, batch []record) (written int, err error) 
 	return len(batch), nil
 }
 
-// answerBatch answers the intents of a batch, both those whose lines were written and
-// the rest.
+// answerBatch handles the result of a batch. It answers the intents, both those
+// whose lines were written and the rest, and queues unwritten outcomes again.
 func (a *journal) answerBatch(written, unwritten []record, err error) {
 	a.logHealth(err)
 	a.counts.lines.add(len(written))
@@ -304,11 +306,11 @@ func (a *journal) answerBatch(written, unwritten []record, err error) {
 	a.queue = append(retry, a.queue...)
 }
 
-// recordNotMade queues a line which says that a change was not made. It is needed if
-// the line of the change's intent is in the log, or may be. If expire has
-// already answered the intent, the parameter first is false. In this case
-// expire has assumed that the intent has no line and needs no outcome, so
-// disown counts the outcome as expected again.
+// recordNotMade queues a line which says that a change was not made. It is
+// needed if the line of the change's intent is in the log, or may be.
+// firstAnswer is false if expire has already answered the intent. expire then
+// assumed that no outcome would follow, so recordNotMade counts the change as
+// pending again.
 func (a *journal) recordNotMade(i *intent, firstAnswer bool) {
 	if !firstAnswer {
 		a.mu.Lock()

@@ -7,8 +7,8 @@ import (
 )
 
 // lockedFile is an open file with POSIX locks, which belong to this process.
-// Locks of the open file description would be useless here: all processes that
-// get the file from the same parent would share them.
+// Locks of the open file description (F_OFD_SETLK) would be useless here: all
+// processes that get the file from the same parent would share them.
 type lockedFile struct{ *os.File }
 
 // Open returns the file to which the descriptor refers. The process must have

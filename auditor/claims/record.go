@@ -30,11 +30,11 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// claim is the first part of a place.
+// claim is the first part of a place: a key that a request has claimed.
 type claim struct {
-	number           uint64    // number of the claim, which is at place number % Slots
-	placedAt         time.Time // when the place was taken
-	claimedAt        time.Time // when the request with the key arrived
+	number           uint64    // the claim is at place number % Slots
+	placedAt         time.Time // when the claim got its place; a renewed claim keeps the place
+	claimedAt        time.Time // when the latest request with the key arrived
 	process          [8]byte   // id of the process that wrote the claim
 	key, share, body [32]byte
 }

@@ -68,9 +68,9 @@ type File interface {
 	Lock() error
 	Unlock()
 
-	// IsOnlyUser reports whether no other process uses the file. It also marks the
-	// file as used by this process, so that Alone returns false in other
-	// processes until this process exits.
+	// IsOnlyUser reports whether no other process uses the file. It also marks
+	// the file as used by this process, so that IsOnlyUser returns false in
+	// other processes until this process exits.
 	IsOnlyUser() bool
 }
 
@@ -82,7 +82,7 @@ type Store struct {
 
 	liveSince time.Time // older claims without an answer belong to processes that have exited
 	next      uint64    // number of the next claim; 0: the whole file must be read
-	live      []*claim  // ascending by number; expired claims are removed from the front
+	live      []*claim  // in the order of their numbers; expired claims are removed from the front
 	byKey     map[[32]byte]*claim
 	users     map[[32]byte]int // number of claims in live, by share
 	open      map[uint64]bool  // claims of this process whose requests have not ended
@@ -91,8 +91,8 @@ type Store struct {
 	dirty     bool             // something was written since the last sync
 }
 
-// New returns a Store for the claims in file. The Store reads the file when the
-// Store is first used. The argument by is the id of this process.
+// New returns a Store for the claims in file, which it reads at the first
+// Begin. process is an id of this process.
 func New(file File, process [8]byte, now func() time.Time) *Store {
 	return &Store{file: file, process: process, now: now, open: map[uint64]bool{}}
 }
@@ -144,8 +144,8 @@ func (s *Store) undo() {
 }
 
 // Claim claims a key for a request of a user. key, share and body are hashes:
-// share identifies the user, and body the request. worker is the number of
-// claims that the worker has made so far.
+// share identifies the user, and body the request. workerClaims is the number
+// of claims that the worker has made so far.
 func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, State, []byte, error) {
 	if c := s.byKey[key]; c != nil {
 		state, answer, err := s.refresh(c)
@@ -165,7 +165,8 @@ func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, Stat
 	if len(s.live) > 0 {
 		free -= int(s.next - s.live[0].number)
 	}
-	if userClaims := s.users[share]; free <= 0 || userClaims >= MaxPerUser || userClaims > 0 && userClaims >= free || workerClaims > 0 && workerClaims >= free {
+	userClaims := s.users[share]
+	if free <= 0 || userClaims >= MaxPerUser || userClaims > 0 && userClaims >= free || workerClaims > 0 && workerClaims >= free {
 		return 0, Full, nil, nil
 	}
 	now := s.now()
@@ -179,8 +180,8 @@ func (s *Store) Claim(key, share, body [32]byte, workerClaims int) (uint64, Stat
 	return c.number, Fresh, nil, nil
 }
 
-// renew claims the key of c for another request. The request of c was not
-// carried out, so the new claim replaces c in its place.
+// renew claims the key of c for another request. The earlier request was not
+// carried out, so the new claim takes the place of the old one.
 func (s *Store) renew(c *claim, body [32]byte) (uint64, State, []byte, error) {
 	next := *c
 	next.claimedAt, next.process, next.body = s.now(), s.process, body
@@ -220,8 +221,9 @@ func (s *Store) Settle(number uint64, state State, answer []byte) error {
 	return err
 }
 
-// refresh returns the state of a claim in the file. It first updates c from the
-// file, because another process may have renewed it. An expired claim is free.
+// refresh returns the state of a claim. It first updates c from the file,
+// because another process may have renewed it. The key of an expired claim is
+// free, so refresh returns NotDone for it.
 func (s *Store) refresh(c *claim) (State, []byte, error) {
 	current, err := s.read(c.number)
 	switch {
