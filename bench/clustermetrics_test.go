@@ -73,8 +73,9 @@ func (l *lab) startForController(b *testing.B, port int, name string, args ...st
 	return newServer(b, d, tcpDialer(address))
 }
 
-// startListController starts a controller that accepts every token and has lists with
-// the given numbers of nodes and jobs. It returns the controller's port.
+// startListController starts a controller that accepts every token and has
+// lists with the given numbers of nodes and jobs. It returns the controller's
+// port.
 func startListController(b *testing.B, nodes, jobs int) int {
 	b.Helper()
 	encode := func(kind message.Type, body message.Body) []byte {

@@ -12,8 +12,8 @@ import (
 
 var crowd = &comparison{title: "one healthy client, a connection for each ping", columns: []string{"500 slow clients", "alone"}}
 
-// slowClients is the number of slow clients. Each sends one byte per second of a
-// header that never ends.
+// slowClients is the number of slow clients. Each sends one byte per second of
+// a header that never ends.
 const slowClients = 500
 
 // BenchmarkCrowd measures how a crowd of slow clients affects the latency of a
@@ -54,7 +54,8 @@ func (l *lab) latencies(b *testing.B, s server) []float64 {
 	return list
 }
 
-// startSlowClients starts the slow clients. A client that is disconnected connects again.
+// startSlowClients starts the slow clients. A client that is disconnected
+// connects again.
 func startSlowClients(b *testing.B, s server) (stop func()) {
 	b.Helper()
 	quit := make(chan struct{})

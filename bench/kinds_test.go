@@ -22,9 +22,9 @@ var kinds = &comparison{title: "a connection for each ping over a UNIX socket, m
 // account is the user of a client's process.
 type account struct{ uid, gid uint32 }
 
-// systemAccounts returns users of this machine. It returns only users who have names,
-// like the users of a site, because looking up a uid without a name takes
-// longer.
+// systemAccounts returns users of this machine. It returns only users who have
+// names, like the users of a site, because looking up a uid without a name
+// takes longer.
 func systemAccounts(b *testing.B) []account {
 	b.Helper()
 	text, err := os.ReadFile("/etc/passwd")
@@ -88,14 +88,14 @@ func BenchmarkKinds(b *testing.B) {
 }
 
 // startLocal starts a gateway with only rest_auth/local on a UNIX socket. Each
-// client connects as the user that who(client) returns.
+// client connects as the user that userOf(client) returns.
 func (l *lab) startLocal(b *testing.B, name, switches string, userOf func(client int) account, args ...string) server {
 	b.Helper()
 	return l.startLocalBuild(b, l.bin, name, switches, userOf, args...)
 }
 
-// startLocalBuild starts a gateway as local does, with the programs in the directory
-// bin.
+// startLocalBuild starts a gateway as startLocal does, with the programs in the
+// directory bin.
 func (l *lab) startLocalBuild(b *testing.B, bin, name, switches string, userOf func(client int) account, args ...string) server {
 	b.Helper()
 	path := filepath.Join(l.Dir, name, "sock")
@@ -125,8 +125,8 @@ func (l *lab) startLocalBuild(b *testing.B, bin, name, switches string, userOf f
 	return s
 }
 
-// familyCPU returns the CPU time of a process, of its running children, and of the
-// children that have exited.
+// familyCPU returns the CPU time of a process, of its running children, and of
+// the children that have exited.
 func familyCPU(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

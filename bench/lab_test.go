@@ -92,8 +92,8 @@ func (l *lab) close() {
 	}
 }
 
-// singlePart returns a daemon that consists of one process: this test program, which
-// runs serveSingle.
+// singlePart returns a daemon that consists of one process: this test program,
+// which runs serveSingle.
 func (l *lab) singlePart(b *testing.B, listen string) site.Part {
 	b.Helper()
 	self, err := os.Executable()
@@ -182,8 +182,8 @@ func cpuTime(pid int) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// occupyNode starts a job that takes all processors of the node, so that all later
-// jobs wait.
+// occupyNode starts a job that takes all processors of the node, so that all
+// later jobs wait.
 func (l *lab) occupyNode(b *testing.B) {
 	b.Helper()
 	g := site.NewGateway(l.daemons[2].Address, l.token)

@@ -100,8 +100,8 @@ func (l load) client(i int, dial dialer, next func() string, remaining *atomic.I
 	return nil
 }
 
-// requestLoop sends requests on one connection until none are left. If l does not
-// keep connections, converse sends only one request.
+// requestLoop sends requests on one connection until none are left. If l does
+// not keep connections, it sends only one request.
 func (l load) requestLoop(c net.Conn, next func() string, remaining *atomic.Int64) error {
 	in := bufio.NewReader(c)
 	for remaining.Add(-1) >= 0 {

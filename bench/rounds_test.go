@@ -9,8 +9,7 @@ import (
 )
 
 // compare measures both servers in rounds of alternating order. It adds two
-// rows to a table, the parameter into: one row with CPU times, and one with
-// request rates.
+// rows to table: one with CPU times, and one with request rates.
 func compare(b *testing.B, table *comparison, label string, servers []server, l load) {
 	for _, s := range servers {
 		measure(b, s, l) // warm up

@@ -53,8 +53,8 @@ func BenchmarkSlurmNodeAtRate(b *testing.B) {
 	slurm.open(b).compare(b, "one node", slurmLoad{path: "/node/node1", count: 1500, interval: portalInterval})
 }
 
-// portalInterval is the interval between two requests of a client. At this interval,
-// all clients together send 500 requests per second.
+// portalInterval is the interval between two requests of a client. At this
+// interval, all clients together send 500 requests per second.
 const portalInterval = clients * time.Second / 500
 
 // BenchmarkSlurmNodesKeptAlive measures lists of all nodes of the lab. To get
@@ -125,15 +125,15 @@ func BenchmarkSlurmSmallMemory(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// pairedResults holds the results of all rounds by the name of the figure. For each
-// figure there are two lists: ours first, then theirs.
+// pairedResults holds the results of all rounds by the name of the figure. For
+// each figure there are two lists: ours first, then theirs.
 type pairedResults struct {
 	order  []figure
 	values map[string]*[2][]float64
 }
 
-// figure is a measured quantity: its name, its unit, and whether more is
-// better.
+// figure is a measured quantity: its name, its unit, and whether a higher value
+// is better.
 type figure struct {
 	name, unit     string
 	higherIsBetter bool
@@ -175,7 +175,7 @@ func (p *pairedResults) addTo(b *testing.B, c *comparison, prefix string) {
 	b.ReportMetric(0, "ns/op") // the duration of a whole round has no meaning
 }
 
-// improvement returns how many times better ours is than theirs.
+// improvement returns how many times better our gateway is than the reference.
 func improvement(f figure, gateway, reference float64) float64 {
 	if f.higherIsBetter {
 		return gateway / reference

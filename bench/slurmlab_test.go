@@ -116,8 +116,8 @@ func (l *slurmLab) schedrestdProgram(b *testing.B) site.Program {
 		Args: []string{"-f", l.conf, "-u", site.Nobody, "-g", site.NobodyGroup()}}
 }
 
-// slurmrestdProgram returns slurmrestd with its defaults, except that it accepts
-// only tokens (rest_auth/jwt). It runs under setpriv, which sets the
+// slurmrestdProgram returns slurmrestd with its defaults, except that it
+// accepts only tokens (rest_auth/jwt). It runs under setpriv, which sets the
 // parent-death signal again after the change of user has cleared it. With that
 // signal, the program ends with the benchmarks.
 func (l *slurmLab) slurmrestdProgram() site.Program {

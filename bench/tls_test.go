@@ -88,8 +88,8 @@ func BenchmarkHandshakes(b *testing.B) {
 	compare(b, handshakes, "a handshake each", servers, load{request: get("/healthz"), count: 400})
 }
 
-// writeCertificate writes a key, its certificate and a configuration that names them
-// into dir. It returns a configuration for clients.
+// writeCertificate writes a key, its certificate and a configuration that names
+// them into dir. It returns a configuration for clients.
 func (l *lab) writeCertificate(b *testing.B, dir string) *tls.Config {
 	b.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -31,10 +31,10 @@ import (
 	"schedrestd/security"
 )
 
-// The table verifying compares two ways to verify a signature: in the keeper
-// and in the worker. The table asking compares three kinds of requests: those
-// whose token the worker remembers, those whose token the keeper verifies, and
-// those whose token the controller verifies.
+// The table verifications compares two ways to verify a signature: in the
+// keeper and in the worker. The table tokenRequests compares three kinds of
+// requests: those whose token the worker remembers, those whose token the
+// keeper verifies, and those whose token the controller verifies.
 var (
 	verifications = &comparison{title: "signatures verified per second, median", columns: []string{"HS256 by the keeper, with the way there and back", "RS256 (2048 bits) in the worker"}}
 	tokenRequests = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that is remembered", "a new token each, verified by the keeper", "a new token each, verified by the controller"}}
@@ -171,8 +171,8 @@ func perSecond(count, n int, verify func(caller int)) float64 {
 	return float64(count) / time.Since(start).Seconds()
 }
 
-// keeperVerifier returns a function that asks the keeper in the way a worker does:
-// one goroutine reads the channel and wakes the callers.
+// keeperVerifier returns a function that asks the keeper in the way a worker
+// does: one goroutine reads the channel and wakes the callers.
 func keeperVerifier(b *testing.B, channel *ipc.Channel, token string) func(int) {
 	signed := token[:strings.LastIndexByte(token, '.')]
 	mac, err := base64.RawURLEncoding.DecodeString(token[len(signed)+1:])

@@ -34,7 +34,7 @@ const (
 	served              = "own 404, mark 404" // a request for an unknown node, after which the gateway was ready for the next request
 	submitted           = "own 422, mark 404" // a submission that lacks nearly every field
 	servedThenClosed    = "own 404"           // like served, but the connection was closed
-	submittedThenClosed = "own 422"           // like taken, but the connection was closed
+	submittedThenClosed = "own 422"           // like submitted, but the connection was closed
 )
 
 // nonce is a placeholder in the text of an abuse. Each time the abuse is sent,
@@ -197,8 +197,8 @@ type attempt struct {
 	err     error // error while reading the answers, or nil if the connection ended as it should
 }
 
-// sendAbuse sends an abuse and its marker. It reads until the connection ends, or
-// until nothing was received for the given time.
+// sendAbuse sends an abuse and its marker. It reads until the connection ends,
+// or until nothing was received for the given time.
 func sendAbuse(a abuse, number int, marker string, dial func() (net.Conn, error), timeout time.Duration) *attempt {
 	e := &attempt{abuse: a, number: fmt.Sprintf("%05d", number)}
 	text := a.text
@@ -237,10 +237,10 @@ func sendAbuse(a abuse, number int, marker string, dial func() (net.Conn, error)
 
 var requestLine = regexp.MustCompile(`worker=\d+ .*msg=request .*\bid=([A-Z2-7]+) .*\bpath=("[^"]*"|\S*) `)
 
-// loggedPaths returns the path of each request in the gateway's log, by the request's
-// id. It waits until the log is complete, because the gateway logs a request
-// only after it has sent the answer. A request that was refused before its path
-// was known has no line.
+// loggedPaths returns the path of each request in the gateway's log, by the
+// request's id. It waits until the log is complete, because the gateway logs a
+// request only after it has sent the answer. A request that was refused before
+// its path was known has no line.
 func loggedPaths(g *harness.Gateway, list []*attempt) map[string]string {
 	g.T.Helper()
 	paths := map[string]string{}
@@ -254,7 +254,8 @@ func loggedPaths(g *harness.Gateway, list []*attempt) map[string]string {
 	}
 }
 
-// lacksLogLine reports whether the log still lacks a line for one of the answers.
+// lacksLogLine reports whether the log still lacks a line for one of the
+// answers.
 func (e *attempt) lacksLogLine(paths map[string]string) bool {
 	return slices.ContainsFunc(e.replies, func(r reply) bool { return r.id != "" && (r.status < 400 || r.status == 404) && paths[r.id] == "" })
 }
@@ -280,8 +281,8 @@ func (e *attempt) outcome(t *testing.T, paths map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// sendAbuses sends all requests of a table over connections that dial opens, up to
-// eight requests at a time.
+// sendAbuses sends all requests of a table over connections that dial opens, up
+// to eight requests at a time.
 func sendAbuses(table []abuse, first int, marker string, dial func() (net.Conn, error), timeout time.Duration) []*attempt {
 	list := make([]*attempt, len(table))
 	slots := make(chan struct{}, 8)
@@ -305,9 +306,9 @@ func isRefusal(status int) bool {
 	return status >= 400 && status < 500 || status == 501 || status == 505
 }
 
-// checkOutcomes fails the test unless each exposure has the outcome in the table: the
-// expected answers in order, each to a request of this client, and then the end
-// of the connection.
+// checkOutcomes fails the test unless each exposure has the outcome in the
+// table: the expected answers in order, each to a request of this client, and
+// then the end of the connection.
 func checkOutcomes(t *testing.T, list []*attempt, paths map[string]string) {
 	t.Helper()
 	for _, e := range list {
@@ -327,8 +328,8 @@ func checkOutcomes(t *testing.T, list []*attempt, paths map[string]string) {
 	}
 }
 
-// checkProxied fails the test if a client received one answer twice, an answer to a
-// hidden request or to another client's request, or a server error of the
+// checkProxied fails the test if a client received one answer twice, an answer
+// to a hidden request or to another client's request, or a server error of the
 // gateway. It does not check which requests the proxy itself refuses, or how.
 func checkProxied(t *testing.T, list []*attempt, paths map[string]string) {
 	t.Helper()

@@ -35,9 +35,9 @@ func startLimited(t *testing.T, l *harness.Lab, env ...string) *limitedGateway {
 	return a
 }
 
-// newSource returns a client that connects over the loopback interface as uid, so
-// that it counts as a separate source. The client keeps its connection open if
-// keep is set.
+// newSource returns a client that connects over the loopback interface as uid,
+// so that it counts as a separate source. The client keeps its connection open
+// if keep is set.
 func newSource(t *testing.T, uid uint32, keep bool) *http.Client {
 	t.Helper()
 	tr := &http.Transport{DialContext: dialerAs(t, uid), DisableKeepAlives: !keep, MaxConnsPerHost: 1,
@@ -74,8 +74,8 @@ func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (n
 const badToken = "X-SCHED-USER-TOKEN: eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJ4IiwiZXhwIjo5OTk5OTk5OTk5fQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 // newGuess returns a bad token that has not been sent before. (Sending the same
-// bad token again is no offence.) The method ask replaces the header guessPlaceholder by
-// a new guess each time.
+// bad token again is no offence.) The method send replaces the header
+// guessPlaceholder by a new guess each time.
 func newGuess() string {
 	i := len(badToken) - 11
 	return badToken[:i] + fmt.Sprintf("%010d", guesses.Add(1)) + badToken[i+10:]
@@ -104,8 +104,8 @@ func (a *limitedGateway) ping(c *http.Client, headers ...string) (int, http.Head
 	return got.Status, got.Header
 }
 
-// pingUntil sends pings until the answer to one has the given status. It returns
-// how often each other status occurred before.
+// pingUntil sends pings until the answer to one has the given status. It
+// returns how often each other status occurred before.
 func (a *limitedGateway) pingUntil(c *http.Client, status int, headers ...string) (counts map[int]int, h http.Header) {
 	a.T.Helper()
 	counts = map[int]int{}

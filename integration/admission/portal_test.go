@@ -17,7 +17,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// expiredTokens returns header lines with tokens that expired recently: one line for
+// expiredTokens returns header lines with tokens that expired recently, one for
 // each user. users is the number of users.
 func expiredTokens(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	t.Helper()

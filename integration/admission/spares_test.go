@@ -21,8 +21,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// connect connects two namespaces as if they were two machines: n gets the address
-// 192.0.2.1, and other gets 192.0.2.2.
+// connect connects two namespaces as if they were two machines: n gets the
+// address 192.0.2.1, and peer gets 192.0.2.2.
 func (n network) connect(t *testing.T, peer network) {
 	t.Helper()
 	ip := func(line string) {
@@ -38,8 +38,8 @@ func (n network) connect(t *testing.T, peer network) {
 	}
 }
 
-// forward listens on address in n, and forwards each connection out of n. The
-// argument to is the destination in the namespace of the test.
+// forward listens on address in n, and forwards each connection to destination
+// in the namespace of the test.
 func (n network) forward(t *testing.T, address, destination string) {
 	t.Helper()
 	var l net.Listener
@@ -73,8 +73,9 @@ func (n network) forward(t *testing.T, address, destination string) {
 	}()
 }
 
-// TestPreparedSockets checks that the worker of a busy client connects to a controller
-// on another machine through sockets that the dispatcher has prepared.
+// TestPreparedSockets checks that the worker of a busy client connects to a
+// controller on another machine through sockets that the dispatcher has
+// prepared.
 func TestPreparedSockets(t *testing.T) {
 	t.Parallel()
 	l, local, remote := harness.NewLab(t), newNetwork(t, "here"), newNetwork(t, "there")

@@ -20,9 +20,10 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// fakeController is a controller that accepts every token, and gives the same answer
-// to every request. If breaks is set, it closes each connection after the
-// answer. Otherwise it keeps connections open until the gateway closes them.
+// fakeController is a controller that accepts every token, and gives the same
+// answer to every request. If closeAfterAnswer is set, it closes each
+// connection after the answer. Otherwise it keeps connections open until the
+// gateway closes them.
 type fakeController struct {
 	port      int
 	openConns atomic.Int32 // connections that still wait for the gateway to close them
@@ -97,7 +98,8 @@ func jobList(t *testing.T, n int) []byte {
 	return b
 }
 
-// withWrongCount returns a copy of answer that announces one job more than it contains.
+// withWrongCount returns a copy of answer that announces one job more than it
+// contains.
 func withWrongCount(t *testing.T, answer []byte, n int) []byte {
 	f, err := message.ParseFrame(answer[4:])
 	harness.Must(t, err)
@@ -106,8 +108,8 @@ func withWrongCount(t *testing.T, answer []byte, n int) []byte {
 	return b
 }
 
-// startGatewayFor returns a gateway with these environment variables, whose controller
-// is s.
+// startGatewayFor returns a gateway with these environment variables, whose
+// controller is s.
 func startGatewayFor(l *harness.Lab, t *testing.T, s *fakeController, env ...string) *harness.CountedGateway {
 	savedPort, savedEnv := l.Controller, l.Restd.Env
 	defer func() { l.Controller, l.Restd.Env = savedPort, savedEnv }()
@@ -144,8 +146,8 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// checkBroken requests the jobs, and fails the test unless the answer begins and
-// breaks off.
+// checkBroken requests the jobs, and fails the test unless the answer begins
+// and breaks off.
 func checkBroken(k *harness.CountedGateway, t *testing.T, name, coding string) {
 	t.Helper()
 	req, err := http.NewRequest("GET", "http://"+k.Address+"/sched/v0.0.43/jobs", nil)

@@ -16,8 +16,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// checkSizedList fails the test unless resp is a complete list of the given number
-// of jobs, with a Content-Length, in one of the formats.
+// checkSizedList fails the test unless resp is a complete list of the given
+// number of jobs, with a Content-Length, in one of the formats.
 func checkSizedList(t *testing.T, resp *http.Response, jobs int) {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)
@@ -35,8 +35,8 @@ func checkSizedList(t *testing.T, resp *http.Response, jobs int) {
 	}
 }
 
-// sendHTTP10 sends a request of HTTP/1.0. The gateway must close the connection after
-// the answer, even if the request asks to keep it open.
+// sendHTTP10 sends a request of HTTP/1.0. The gateway must close the connection
+// after the answer, even if the request asks to keep it open.
 func sendHTTP10(t *testing.T, address, request string) *http.Response {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)

@@ -27,8 +27,8 @@ var placements = []struct{ name, before, behind string }{
 
 // TestCorpus checks that each text of the public JSON corpus gets the same
 // status anywhere in a request's body. Invalid JSON must get 400, and valid
-// JSON must never be called malformed. For texts that may be either, the golden
-// file has the statuses.
+// JSON must never be called malformed. JSON leaves some texts open; for these
+// the golden file has the statuses.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("JSON_CORPUS")
@@ -193,9 +193,9 @@ func repeatTo(n int, prefix, text, suffix string) func() string {
 	return func() string { return prefix + strings.Repeat(text, (n-len(prefix)-len(suffix))/len(text)) + suffix }
 }
 
-// numbered returns a function that returns before, numbered copies of text, and
-// behind. Each copy has its number in place of %d. There are enough copies that
-// the text has at least n bytes, even without behind.
+// numbered returns a function that returns prefix, numbered copies of text, and
+// suffix. Each copy has its number in place of %d. There are enough copies that
+// the result has at least n bytes, even without suffix.
 func numbered(n int, prefix, text, suffix string) func() string {
 	return func() string {
 		var b strings.Builder

@@ -147,7 +147,8 @@ func (f *forger) token(alg, head, claims string, sign signer) string {
 	return signed + "." + base64url(sign(signed))
 }
 
-// ownSigner returns a signer with the cluster's own key for alg, "HS256" or "RS256".
+// ownSigner returns a signer with the cluster's own key for alg, "HS256" or
+// "RS256".
 func (f *forger) ownSigner(alg string) signer {
 	if alg == "RS256" {
 		return f.pkcs1(crypto.SHA256, f.providerKey)

@@ -194,7 +194,8 @@ func (f *forger) spellings() []row {
 
 func padded(text string) string { return text + strings.Repeat("=", (4-len(text)%4)%4) }
 
-// setStrayBits sets the lowest bit of the last letter, if that bit belongs to no byte.
+// setStrayBits sets the lowest bit of the last letter, if that bit belongs to
+// no byte.
 func setStrayBits(text string) string {
 	if len(text)%4 == 0 {
 		return text

@@ -66,7 +66,8 @@ func (l *leaks) addPieces(origin, token string) {
 	}
 }
 
-// searchText searches for pieces in text. place describes where text comes from.
+// searchText searches for pieces in text. place describes where text comes
+// from.
 func (l *leaks) searchText(place, text string) {
 	letters := 0
 	for i := range len(text) {
@@ -127,8 +128,9 @@ func (l *leaks) send(address, request string) (status string) {
 	return status
 }
 
-// tokenRequest is a request with a token in one place, which the word TOKEN marks. The
-// word GOOD stands for a valid token that is sent in the usual header.
+// tokenRequest is a request with a token in one place, which the word TOKEN
+// marks. The word GOOD stands for a valid token that is sent in the usual
+// header.
 type tokenRequest struct {
 	name   string
 	status string // "": any
@@ -145,8 +147,8 @@ func postRequest(body string, headers ...string) string {
 
 const goodHeader = "X-SCHED-USER-TOKEN: GOOD"
 
-// tokenRequests returns requests with a token: in the places where it belongs, and
-// in places where a user may put it by mistake.
+// tokenRequests returns requests with a token: in the places where it belongs,
+// and in places where a user may put it by mistake.
 func (l *leaks) tokenRequests() []tokenRequest {
 	requests := []tokenRequest{
 		{"its header", "200", getRequest(harness.PingPath, "X-SCHED-USER-TOKEN: TOKEN")},

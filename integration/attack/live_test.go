@@ -77,8 +77,8 @@ func TestAttacksBesideTheUser(t *testing.T) {
 	}
 }
 
-// attackDuringRequests attacks while the user has a submission in progress, and a
-// persistent connection.
+// attackDuringRequests attacks while the user has a submission in progress, and
+// a persistent connection.
 func (s *attackLab) attackDuringRequests(t *testing.T, g *targetGateway, alg string) {
 	userHeader := "X-SCHED-USER-TOKEN: " + s.validToken(alg)
 	keptOpen := &targetGateway{name: g.name, client: &rawClient{address: g.client.address}, refusals: g.refusals}
@@ -125,9 +125,9 @@ func (s *attackLab) beginSubmission(t *testing.T, g *targetGateway, headers stri
 	return conn, in
 }
 
-// attackAfterVerification checks a gateway that has cached a daemon's verification of
-// a token. The cached result must count only for exactly that token and that
-// user name.
+// attackAfterVerification checks a gateway that has cached a daemon's
+// verification of a token. The cached result must count only for exactly that
+// token and that user name.
 func (s *attackLab) attackAfterVerification(t *testing.T, g *targetGateway, alg string) {
 	users := []string{s.user}
 	if u := harness.OrdinaryUser(t); u.Name != s.user {
@@ -179,8 +179,8 @@ func (s *attackLab) attackConcurrently(t *testing.T, g *targetGateway, alg strin
 	wg.Wait()
 }
 
-// attackDuringRPC attacks while the user has a request in progress at the controller,
-// and a session with the accounting daemon.
+// attackDuringRPC attacks while the user has a request in progress at the
+// controller, and a session with the accounting daemon.
 func (s *attackLab) attackDuringRPC(t *testing.T, alg string) {
 	credential := &message.Credential{Plugin: message.PluginJWT, Token: s.validToken(alg)}
 	ping, err := message.Encode(codec.Newest, 0, message.RequestPing, credential, message.Empty{})

@@ -32,8 +32,8 @@ func (f *forger) rows() []row {
 	return list
 }
 
-// bothAlgorithms makes a row for each of the cluster's two keys, with a token that is
-// signed with that key.
+// bothAlgorithms makes a row for each of the cluster's two keys, with a token
+// that is signed with that key.
 func (f *forger) bothAlgorithms(name, head, claims string, good bool) []row {
 	var list []row
 	for _, alg := range []string{"HS256", "RS256"} {

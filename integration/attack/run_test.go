@@ -68,8 +68,8 @@ type targetGateway struct {
 	refusals map[string]string // first refusal of each request
 }
 
-// newAttackLab starts daemons with these keys, and gateways with all, some and none
-// of the keys.
+// newAttackLab starts daemons with these keys, and gateways with all, some and
+// none of the keys.
 func newAttackLab(t *testing.T, keys string) *attackLab {
 	t.Helper()
 	s := &attackLab{}
@@ -162,7 +162,8 @@ func (s *attackLab) startGatewayWith(t *testing.T, keys string) *targetGateway {
 	return &targetGateway{name: "the gateway with " + cmp.Or(keys, "nothing"), daemon: g.Daemon, client: &rawClient{address: listen}}
 }
 
-// checkKeys fails the test unless the gateway uses exactly the keys in its name.
+// checkKeys fails the test unless the gateway uses exactly the keys in its
+// name.
 func (g *targetGateway) checkKeys(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(g.daemon.Log)
@@ -228,9 +229,8 @@ func (g *targetGateway) expect(t *testing.T, r request, headers string, status i
 	g.expectInGroup(t, r.path, r, headers, status)
 }
 
-// expectInGroup does the same as try. In addition, it assigns the request to the group
-// named in of. All answers with status 401 to requests of one group must be
-// identical.
+// expectInGroup does the same as expect for a group of requests. All answers
+// with status 401 to requests of one group must be identical.
 func (g *targetGateway) expectInGroup(t *testing.T, group string, r request, headers string, status int) {
 	t.Helper()
 	a, err := g.client.send(r, headers)
@@ -254,7 +254,8 @@ func (g *targetGateway) expectInGroup(t *testing.T, group string, r request, hea
 
 var sourceField = regexp.MustCompile(`"source":"127\.0\.0\.1:\d+"`)
 
-// stableAnswer returns an answer without the parts that differ between requests.
+// stableAnswer returns an answer without the parts that differ between
+// requests.
 func stableAnswer(a harness.Answer) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, a.Status)
@@ -266,9 +267,9 @@ func stableAnswer(a harness.Answer) string {
 	return b.String() + sourceField.ReplaceAllString(a.Text, `"source":""`)
 }
 
-// rawClient is a connection to a gateway. If the gateway has closed it, the next
-// request opens a new one. The tests do not use http.Client, because it would
-// refuse to send half of these requests.
+// rawClient is a connection to a gateway. If the gateway has closed it, the
+// next request opens a new one. The tests do not use http.Client, because it
+// would refuse to send half of these requests.
 type rawClient struct {
 	address string
 	conn    net.Conn

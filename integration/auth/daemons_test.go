@@ -128,8 +128,8 @@ func (d *daemons) daemonLog(name string) string {
 	return string(text)
 }
 
-// controller returns a client of schedctld over "tcp" or "unix". The argument
-// as, if given, is the user who connects to the socket.
+// controller returns a client of schedctld over "tcp" or "unix". If a user is
+// given, that user connects to the socket.
 func (d *daemons) controller(network string, users ...harness.Account) *client.Client {
 	at := fmt.Sprintf("127.0.0.1:%d", d.Controller)
 	if network == "unix" {

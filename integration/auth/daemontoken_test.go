@@ -22,8 +22,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// heldJob returns the description of a job. If script is "", the job is held, and
-// waits until it is cancelled. Otherwise it runs script.
+// heldJob returns the description of a job. If script is "", the job is held,
+// and waits until it is cancelled. Otherwise it runs script.
 func (d *daemons) heldJob(script string) *model.JobDesc {
 	desc := &model.JobDesc{Name: "held", Script: "#!/bin/sh\n" + script + "\n", WorkDir: d.Work,
 		Environment: []string{"PATH=/usr/bin:/bin"}, Priority: model.Some[uint32](0)}

@@ -24,8 +24,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// keyedGateway is a site with a gateway that has its own keys to verify tokens. Its
-// connections to the daemons are counted.
+// keyedGateway is a site with a gateway that has its own keys to verify tokens.
+// Its connections to the daemons are counted.
 type keyedGateway struct {
 	*harness.CountedGateway
 	user   string
@@ -63,8 +63,8 @@ func (k *keyedGateway) claims() jwt.MapClaims {
 	return jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": k.user, "jti": fmt.Sprint(tokensMade.Add(1))}
 }
 
-// connsUsed makes a request of each kind with a token, and returns the number of
-// connections that the controller and the accounting daemon accepted.
+// connsUsed makes a request of each kind with a token, and returns the number
+// of connections that the controller and the accounting daemon accepted.
 func (k *keyedGateway) connsUsed(token string, status int) (ctl, dbd int64) {
 	k.T.Helper()
 	header := "X-SCHED-USER-TOKEN: " + token
@@ -99,8 +99,8 @@ func (k *keyedGateway) checkRefusesLocally(name, token string) {
 	}
 }
 
-// awaitReadiness waits until /readyz reports that the gateway is not ready, for the
-// given reason. If reason is "", it waits until the gateway is ready.
+// awaitReadiness waits until /readyz reports that the gateway is not ready, for
+// the given reason. If reason is "", it waits until the gateway is ready.
 func (k *keyedGateway) awaitReadiness(token, reason string) {
 	k.T.Helper()
 	want := "ok\n"
@@ -113,8 +113,8 @@ func (k *keyedGateway) awaitReadiness(token, reason string) {
 	})
 }
 
-// refusesLocally reports whether a ping with a token is refused at no cost to the
-// controller.
+// refusesLocally reports whether a ping with a token is refused at no cost to
+// the controller.
 func (k *keyedGateway) refusesLocally(token string) bool {
 	k.T.Helper()
 	status := 0

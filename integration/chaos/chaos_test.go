@@ -176,8 +176,8 @@ func (c *chaos) applyLoad() {
 	c.Daemons["schedctld"] = controller
 }
 
-// runEvery divides the time until the load ends into intervals of the given length.
-// It calls f in the middle of each interval.
+// runEvery divides the time until the load ends into intervals of the given
+// length. It calls f in the middle of each interval.
 func (c *chaos) runEvery(every time.Duration, f func(n int)) {
 	next := time.NewTimer(every / 2)
 	defer next.Stop()
@@ -192,8 +192,8 @@ func (c *chaos) runEvery(every time.Duration, f func(n int)) {
 	}
 }
 
-// killDescendants kills descendants of parent whose names begin with name: all of them,
-// or only one. It returns how many it has killed.
+// killDescendants kills descendants of parent whose names begin with name: all
+// of them, or only one. It returns how many it has killed.
 func killDescendants(parent int, name string, all bool) (n int) {
 	list, _ := process.Descendants(parent)
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })

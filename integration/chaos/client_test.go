@@ -200,7 +200,8 @@ func (c *chaosClient) getOwnJob() bool {
 	return job == nil || c.checkJob(job)
 }
 
-// getForeignJob requests a job of another user. The controller must not show that job.
+// getForeignJob requests a job of another user. The controller must not show
+// that job.
 func (c *chaosClient) getForeignJob() {
 	job := c.jobs.pick(func(user string) bool { return user != c.user.name })
 	if job == nil {
@@ -293,8 +294,8 @@ func (c *chaosClient) retry(method, path string) *chaosReply {
 
 // send sends one request, and checks everything in the answer that does not
 // depend on the request. It returns nil if there was no answer. Any status
-// except 200 and those listed in also is a refusal. After a refusal, once waits
-// as long as the answer asks, but at most a second, because the test needs
+// except 200 and those in accepted is a refusal. After a refusal, send waits as
+// long as the answer asks, but at most a second, because the test needs
 // constant load.
 func (c *chaosClient) send(method, path, body string, accepted ...int) *chaosReply {
 	c.counts.add("requests")
@@ -477,8 +478,8 @@ func (c *chaosClient) exchange2(method, path, body string) (*chaosReply, error) 
 	return reply, err
 }
 
-// isClosed reports whether err means that the other side ended the connection or
-// the stream.
+// isClosed reports whether err means that the other side ended the connection
+// or the stream.
 func isClosed(err error) bool {
 	for _, target := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, target) {

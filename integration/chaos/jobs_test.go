@@ -67,7 +67,7 @@ func (j *chaosJobs) setAnswered(job *chaosJob, id, restarts int, request string)
 }
 
 // pick returns a job whose submission was answered, which has not been
-// cancelled, and whose owner is a user for whom whose(user) is true. It returns
+// cancelled, and whose owner is a user for whom match(user) is true. It returns
 // nil if there is no such job.
 func (j *chaosJobs) pick(match func(string) bool) *chaosJob {
 	j.mu.Lock()
@@ -81,7 +81,7 @@ func (j *chaosJobs) pick(match func(string) bool) *chaosJob {
 }
 
 // expected returns the jobs that a list must contain if it is requested now. It
-// skips the jobs of users for whom whose(user) is false.
+// skips the jobs of users for whom match(user) is false.
 func (j *chaosJobs) expected(match func(string) bool) []*chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -116,9 +116,9 @@ func (j *chaosJobs) check(s shownJob, wasCancelled bool) error {
 }
 
 // checkList returns an error if list contains a job twice, a wrong job, or a
-// job of a user for whom whose(user) is false. It also returns an error if list
-// lacks one of the jobs in there, which the method there returned before the
-// request.
+// job of a user for whom match(user) is false. It also returns an error if list
+// lacks one of the jobs in expected, which the method of that name returned
+// before the request.
 func (j *chaosJobs) checkList(list []shownJob, expected []*chaosJob, match func(string) bool) error {
 	names := map[string]bool{}
 	for _, s := range list {
@@ -180,8 +180,8 @@ func (y *chaosCounts) isNew(id string) bool {
 	return !old
 }
 
-// shouldReport reports whether to print another error, because there may be many
-// similar errors.
+// shouldReport reports whether to print another error, because there may be
+// many similar errors.
 func (y *chaosCounts) shouldReport() bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()

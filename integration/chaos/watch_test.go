@@ -128,9 +128,9 @@ func mean(all []usage) (m usage) {
 	return usage{m.descriptors / n, m.memory / n, m.threads / n}
 }
 
-// checkGrowth fails the test if the parent or the dispatcher has grown. Under load,
-// these increases are permitted: 10% plus 16 descriptors, 25% plus 4 MiB of
-// memory (Go's garbage collector does not run in a smaller heap), and 8
+// checkGrowth fails the test if the parent or the dispatcher has grown. Under
+// load, these increases are permitted: 10% plus 16 descriptors, 25% plus 4 MiB
+// of memory (Go's garbage collector does not run in a smaller heap), and 8
 // threads. In ten minutes 600 workers are killed, so a descriptor or thread
 // that leaks at each crash would exceed these limits. After the load has ended,
 // there must be no more descriptors than before it began.

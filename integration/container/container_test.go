@@ -116,8 +116,8 @@ func buildManually(t *testing.T) *image {
 	return i
 }
 
-// runScript starts a container in namespaces, as a container runtime does: with an
-// ordinary user, no_new_privs, a read-only root and the cluster's
+// runScript starts a container in namespaces, as a container runtime does: with
+// an ordinary user, no_new_privs, a read-only root and the cluster's
 // configuration. The container has the network of this machine, on which the
 // controller runs.
 const runScript = `mount --make-rprivate /
@@ -199,8 +199,8 @@ func checkServes(t *testing.T, i *image) {
 	checkIDs(t, cmd.Process.Pid, uid, gid)
 }
 
-// checkIDs checks that the container's first process and its descendants run as the
-// image's user, and that this user can gain no privileges.
+// checkIDs checks that the container's first process and its descendants run as
+// the image's user, and that this user can gain no privileges.
 func checkIDs(t *testing.T, first int, uid, gid string) {
 	t.Helper()
 	found := 0

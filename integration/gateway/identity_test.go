@@ -21,7 +21,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// startAsRoot starts a gateway as root with supplementary groups, as after a login.
+// startAsRoot starts a gateway as root with supplementary groups, as after a
+// login.
 func startAsRoot(l *harness.Lab, t *testing.T, env []string, args ...string) *harness.Gateway {
 	t.Helper()
 	p := l.Restd
@@ -30,7 +31,8 @@ func startAsRoot(l *harness.Lab, t *testing.T, env []string, args ...string) *ha
 	return l.StartGatewayPart(t, p, env)
 }
 
-// processIDs returns the uid, the gid and the supplementary groups of a process.
+// processIDs returns the uid, the gid and the supplementary groups of a
+// process.
 func processIDs(t *testing.T, pid int) string {
 	t.Helper()
 	s := harness.StatusOf(t, pid)

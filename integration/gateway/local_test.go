@@ -70,12 +70,12 @@ func TestLocal(t *testing.T) {
 	})
 }
 
-// TestOrdinaryUserAtRootController checks a gateway that an ordinary user starts in
-// front of root's controller. It must be able to use the controller's socket,
-// and the controller must identify it as that user. The gateway's workers are
-// in a user namespace, in which root looks like every other unmapped user. If a
-// socket of another user is in the place of the controller's socket, the
-// workers must still not use it.
+// TestOrdinaryUserAtRootController checks a gateway that an ordinary user
+// starts in front of root's controller. It must be able to use the controller's
+// socket, and the controller must identify it as that user. The gateway's
+// workers are in a user namespace, in which root looks like every other
+// unmapped user. If a socket of another user is in the place of the
+// controller's socket, the workers must still not use it.
 func TestOrdinaryUserAtRootController(t *testing.T) {
 	t.Parallel()
 	u, impostorUser := harness.TwoUsers(t)

@@ -21,8 +21,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// scrapeMetrics returns the samples of all metrics by name and labels, and the whole
-// text.
+// scrapeMetrics returns the samples of all metrics by name and labels, and the
+// whole text.
 func scrapeMetrics(t *testing.T, network, address string) (map[string]float64, string) {
 	t.Helper()
 	c := harness.NewClient(func() (net.Conn, error) { return net.Dial(network, address) })

@@ -12,8 +12,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// statusAt requests path from the gateway that listens on address, and returns the
-// status of the answer.
+// statusAt requests path from the gateway that listens on address, and returns
+// the status of the answer.
 func statusAt(l *harness.Lab, t *testing.T, address, path string, headers ...string) int {
 	t.Helper()
 	saved := l.URL

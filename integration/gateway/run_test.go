@@ -79,7 +79,8 @@ func zombie(pid int) bool {
 	return err != nil || strings.Contains(string(text), ") Z ")
 }
 
-// pendingSubmission is a submission in progress, whose last byte has not been sent yet.
+// pendingSubmission is a submission in progress, whose last byte has not been
+// sent yet.
 type pendingSubmission struct {
 	net.Conn
 	lastByte string
@@ -154,8 +155,8 @@ func TestGraceful(t *testing.T) {
 	})
 }
 
-// countPending returns the number of connections to the port of address that are in
-// the kernel's queue because the listener has not accepted them yet.
+// countPending returns the number of connections to the port of address that
+// are in the kernel's queue because the listener has not accepted them yet.
 func countPending(t *testing.T, address string) int {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)
@@ -221,7 +222,8 @@ func TestConnectionsHandled(t *testing.T) {
 	}
 }
 
-// countParked returns the number of waiting connections from the gateway's counters.
+// countParked returns the number of waiting connections from the gateway's
+// counters.
 func countParked(g *harness.Gateway) int {
 	g.T.Helper()
 	before := len(harness.ParentCounts.FindAllString(g.Logged(), -1))

@@ -79,9 +79,9 @@ func makeBuild() error {
 	return nil
 }
 
-// statPrograms reads the metadata of each program, so that "go test" does not reuse
-// results of tests after a program has changed. "go test" records which files a
-// test reads, but not which programs it starts.
+// statPrograms reads the metadata of each program, so that "go test" does not
+// reuse results of tests after a program has changed. "go test" records which
+// files a test reads, but not which programs it starts.
 func statPrograms() error {
 	programs, err := filepath.Glob(filepath.Join(Bin, "sched*"))
 	if err == nil && len(programs) == 0 {

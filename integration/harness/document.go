@@ -17,9 +17,9 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// documentRouter returns a router that finds a request's operation in the complete
-// OpenAPI document. The document is generated here, because fetching it would
-// send the gateway a request that the test did not make.
+// documentRouter returns a router that finds a request's operation in the
+// complete OpenAPI document. The document is generated here, because fetching
+// it would send the gateway a request that the test did not make.
 var documentRouter = sync.OnceValues(func() (routers.Router, error) {
 	d, err := openapi.New(openapi.Options{Parsers: feature.AllParsers(), Names: api.NamesBoth,
 		Content: feature.Controller | feature.Accounting, Auth: feature.JWT, YAML: true})

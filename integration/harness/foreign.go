@@ -41,9 +41,10 @@ func Substitute(t *testing.T, text string, pairs ...string) string {
 	return text
 }
 
-// FindProgram returns the path of a program that does not belong to this project.
-// If the program is missing, the test is skipped. In continuous integration as
-// root, where all such programs are installed, the test fails instead.
+// FindProgram returns the path of a program that does not belong to this
+// project. If the program is missing, the test is skipped. In continuous
+// integration as root, where all such programs are installed, the test fails
+// instead.
 func FindProgram(t *testing.T, name, pkg string) string {
 	t.Helper()
 	for _, path := range []string{name, "/usr/sbin/" + name} {

@@ -87,8 +87,8 @@ func carelessConfig(t *testing.T, name string) string {
 	return string(text)
 }
 
-// haveProgram reports whether a foreign program is installed. Unlike Program it skips
-// only a subtest.
+// haveProgram reports whether a foreign program is installed. Unlike
+// FindProgram it skips only a subtest.
 func haveProgram(t *testing.T, name, pkg string) (ok bool) {
 	t.Run(name, func(t *testing.T) {
 		FindProgram(t, name, pkg)
@@ -122,7 +122,8 @@ func (f *ProxyLab) startHAProxy(t *testing.T, name, sections string) {
 	f.startProxy(t, name, address, FindProgram(t, "haproxy", "haproxy"), "-db", "-f", config)
 }
 
-// StartNginx starts nginx with these parts of the http section of its configuration.
+// StartNginx starts nginx with these parts of the http section of its
+// configuration.
 func (f *ProxyLab) StartNginx(t *testing.T, name, parts string) {
 	t.Helper()
 	if !haveProgram(t, "nginx", "nginx-light") {
@@ -145,9 +146,8 @@ func (f *ProxyLab) StartNginx(t *testing.T, name, parts string) {
 	f.startProxy(t, name, address, FindProgram(t, "nginx", "nginx-light"), "-e", "stderr", "-c", config, "-g", "daemon off;")
 }
 
-// runTokenScript runs a script from a page. The script writes a token to the file that
-// the proxy reads. In the script, renew replaces the name of this file on the
-// page, path, by its name in the test, instead.
+// runTokenScript runs a script from a page, which writes a token to the file
+// path that the proxy reads. In the test that file is testPath.
 func (f *ProxyLab) runTokenScript(t *testing.T, script, path, testPath string) {
 	t.Helper()
 	Must(t, f.runScript(t, Substitute(t, script, regexp.QuoteMeta(path), testPath)))
@@ -157,8 +157,8 @@ func (f *ProxyLab) runTokenScript(t *testing.T, script, path, testPath string) {
 	}
 }
 
-// runScript runs a script from a document. The script's PATH has schedctl, and a
-// systemctl that does nothing.
+// runScript runs a script from a document. The script's PATH has schedctl, and
+// a systemctl that does nothing.
 func (l *Lab) runScript(t *testing.T, script string, variables ...string) error {
 	t.Helper()
 	stubs := t.TempDir()
@@ -196,9 +196,9 @@ func Accepts(address string) func(context.Context) error {
 	}
 }
 
-// Exchange sends text unchanged and reads the answers. It returns after the
-// number of answers in most, or earlier if the server closes the connection or
-// sends no more.
+// Exchange sends text unchanged and reads the answers. It returns after
+// maxAnswers answers, or earlier if the server closes the connection or sends
+// no more.
 func Exchange(t *testing.T, address string, maxAnswers int, text string) []Answer {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -238,8 +238,8 @@ func (a Answer) UserOrStatus() string {
 	return fmt.Sprint(a.Status)
 }
 
-// StopAndCountUsers stops the gateway. It returns how many requests the gateway has
-// answered for each user, according to its log.
+// StopAndCountUsers stops the gateway. It returns how many requests the gateway
+// has answered for each user, according to its log.
 func (g *Gateway) StopAndCountUsers() map[string]int {
 	g.T.Helper()
 	Must(g.T, g.Stop())

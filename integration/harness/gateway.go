@@ -30,8 +30,8 @@ var (
 	WorkerCounts   = regexp.MustCompile(`worker=\d+ .*msg=counters `)
 )
 
-// WithAuditLog returns a change for NewLab: the gateway writes an audit log into a
-// directory of its own. The change sets *path to the path of the log.
+// WithAuditLog returns a change for NewLab: the gateway writes an audit log
+// into a directory of its own. The change sets *path to the path of the log.
 func WithAuditLog(path *string, env ...string) func(*Lab) {
 	return func(l *Lab) {
 		dir := filepath.Join(l.Dir, "audit")
@@ -62,8 +62,8 @@ func (l *Lab) Logged() string {
 	return string(data)
 }
 
-// RequestAs sends a request without a token over a UNIX socket, as a process with
-// that uid and gid.
+// RequestAs sends a request without a token over a UNIX socket, as a process
+// with that uid and gid.
 func (l *Lab) RequestAs(uid, gid uint32, socket, method, path, body string) (Answer, error) {
 	c := NewClient(func() (net.Conn, error) { return thread.DialAs(uid, gid, socket) })
 	return l.TryRequest(c, method, path, body, "X-SCHED-USER-TOKEN:")
@@ -85,9 +85,9 @@ type Gateway struct {
 	T   *testing.T
 }
 
-// StartGateway starts a gateway with these variables and arguments, and returns when it
-// serves. The gateway has the identity and the configuration of the lab's
-// gateway, unless args begin with -f.
+// StartGateway starts a gateway with these variables and arguments, and returns
+// when it serves. The gateway has the identity and the configuration of the
+// lab's gateway, unless args begin with -f.
 func (l *Lab) StartGateway(t *testing.T, env []string, args ...string) *Gateway {
 	t.Helper()
 	p := l.Restd
@@ -98,8 +98,8 @@ func (l *Lab) StartGateway(t *testing.T, env []string, args ...string) *Gateway 
 	return l.StartGatewayPart(t, p, env)
 }
 
-// StartGatewayPart starts the gateway p with env added to its environment, and returns
-// when it serves.
+// StartGatewayPart starts the gateway p with env added to its environment, and
+// returns when it serves.
 func (l *Lab) StartGatewayPart(t *testing.T, p site.Part, env []string) *Gateway {
 	t.Helper()
 	f, err := os.CreateTemp(filepath.Join(l.Dir, "log"), "gate-")

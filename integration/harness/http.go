@@ -17,9 +17,9 @@ type Answer struct {
 	Body   map[string]any // nil when it is not a JSON object
 }
 
-// Request sends a request with the token of this process's user. Each of headers is
-// "Name: value". X-SCHED-USER-TOKEN or Authorization replaces the token, and
-// "Name:" removes a header.
+// Request sends a request with the token of this process's user. Each of
+// headers is "Name: value". X-SCHED-USER-TOKEN or Authorization replaces the
+// token, and "Name:" removes a header.
 func (l *Lab) Request(method, path, body string, headers ...string) Answer {
 	l.T.Helper()
 	a, err := l.TryRequest(http.DefaultClient, method, path, body, headers...)
@@ -27,8 +27,8 @@ func (l *Lab) Request(method, path, body string, headers ...string) Answer {
 	return a
 }
 
-// TryRequest does the same as Ask with a client of the caller's choice. It returns an
-// error if there is no answer.
+// TryRequest does the same as Request with a client of the caller's choice. It
+// returns an error if there is no answer.
 func (l *Lab) TryRequest(c *http.Client, method, path, body string, headers ...string) (Answer, error) {
 	req, err := http.NewRequest(method, l.URL+path, strings.NewReader(body))
 	if err != nil {

@@ -35,7 +35,8 @@ func SleepProcesses(t *testing.T, sleep string) []process.Stat {
 	return found
 }
 
-// CountSleeps returns the number of processes that run sleep(1) with that argument.
+// CountSleeps returns the number of processes that run sleep(1) with that
+// argument.
 func CountSleeps(t *testing.T, sleep string) int { return len(SleepProcesses(t, sleep)) }
 
 // Schedctl runs schedctl on the lab's controller and returns its output.

@@ -1,8 +1,8 @@
 // Package harness starts the real programs for the tests in integration/: a
-// site with all daemons ([NewLab]), further gateways ([Lab.Gate]), proxies in
-// front of them ([NewProxyLab]), and gateways whose connections to the daemons
-// are counted ([Lab.Tolled]). It sends requests and checks answers ([Lab.Ask],
-// [Answer.Want]), and waits for events ([Eventually]).
+// site with all daemons ([NewLab]), further gateways ([Lab.StartGateway]),
+// proxies in front of them ([NewProxyLab]), and gateways whose connections to
+// the daemons are counted ([Lab.StartCounted]). It sends requests and checks
+// answers ([Lab.Request], [Answer.Want]), and waits for events ([Eventually]).
 //
 // Each folder of integration/ is a package of tests about one subject. A test
 // that starts its own site shares nothing with other tests, not even ports, and
@@ -161,8 +161,8 @@ type Account struct {
 	UID, GID uint32
 }
 
-// OrdinaryUser returns an ordinary user if this process runs as root, and otherwise
-// this process's user.
+// OrdinaryUser returns an ordinary user if this process runs as root, and
+// otherwise this process's user.
 func OrdinaryUser(t *testing.T) Account {
 	t.Helper()
 	names := []string{"games", "daemon", "bin", "mail"}
@@ -201,7 +201,7 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Eventually waits until happened returns true. The test fails if that takes
+// Eventually waits until condition returns true. The test fails if that takes
 // more than a minute.
 func Eventually(t *testing.T, event string, condition func() bool) {
 	t.Helper()

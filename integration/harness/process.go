@@ -35,7 +35,8 @@ func (l *Lab) Dispatcher() int {
 	return list[0]
 }
 
-// descendantsNamed returns the descendants of process pid whose names begin with name.
+// descendantsNamed returns the descendants of process pid whose names begin
+// with name.
 func descendantsNamed(t *testing.T, pid int, name string) (pids []int) {
 	t.Helper()
 	list, err := process.Descendants(pid)
@@ -62,8 +63,8 @@ func StatusOf(t *testing.T, pid int) map[string]string {
 	return fields
 }
 
-// HoldConn opens a connection, sends one request, reads the answer and keeps the
-// connection open.
+// HoldConn opens a connection, sends one request, reads the answer and keeps
+// the connection open.
 func (l *Lab) HoldConn() net.Conn {
 	l.T.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(l.URL, "http://"))

@@ -28,7 +28,7 @@ type TLSLab struct {
 	leaf              *x509.Certificate
 }
 
-// NewTLSLab starts a Secure with these additional TLSParameters.
+// NewTLSLab starts a TLSLab with these additional TLSParameters.
 func NewTLSLab(t *testing.T, parameters ...string) *TLSLab {
 	t.Helper()
 	s := &TLSLab{}
@@ -53,8 +53,8 @@ type Identity struct {
 	CertPEM []byte
 }
 
-// NewIdentity creates an identity. The argument by is the identity that signs
-// its certificate. If by is nil, the certificate is self-signed.
+// NewIdentity creates an identity. The certificate is signed by issuer, or
+// self-signed if issuer is nil.
 func NewIdentity(t *testing.T, issuer *Identity) *Identity {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -79,7 +79,8 @@ func NewIdentity(t *testing.T, issuer *Identity) *Identity {
 		CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-// ReplaceFile replaces a file by a rename, like programs that renew certificates.
+// ReplaceFile replaces a file by a rename, like programs that renew
+// certificates.
 func ReplaceFile(t *testing.T, path string, text []byte, mode os.FileMode) {
 	t.Helper()
 	Must(t, os.WriteFile(path+".new", text, mode))
@@ -95,8 +96,8 @@ func (s *TLSLab) RenewCert() {
 	s.leaf = id.leaf
 }
 
-// ServesCurrentCert reports whether the gateway presents the current certificate on a new
-// connection.
+// ServesCurrentCert reports whether the gateway presents the current
+// certificate on a new connection.
 func (s *TLSLab) ServesCurrentCert() bool {
 	c, err := tls.Dial("tcp", s.Addr, &tls.Config{InsecureSkipVerify: true})
 	Must(s.T, err)

@@ -14,11 +14,12 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// TamperSignature returns token with one changed letter in the middle of its signature.
+// TamperSignature returns token with one changed letter in the middle of its
+// signature.
 func TamperSignature(token string) string { return TamperSignatureAt(token, 20) }
 
-// TamperSignatureAt returns token with one changed letter at that place of its
-// signature.
+// TamperSignatureAt returns token with the letter at offset of its signature
+// changed.
 func TamperSignatureAt(token string, offset int) string {
 	pos, letter := strings.LastIndexByte(token, '.')+offset, "A"
 	if token[pos] == 'A' {
@@ -48,7 +49,8 @@ func UnsignedToken(header, claims string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
 }
 
-// NewToken makes a token with a foreign library, as other tools and attackers do.
+// NewToken makes a token with a foreign library, as other tools and attackers
+// do.
 func NewToken(t *testing.T, key []byte, method jwt.SigningMethod, claims jwt.MapClaims) string {
 	t.Helper()
 	var signer any = key

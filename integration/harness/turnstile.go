@@ -22,7 +22,7 @@ type countingProxy struct {
 	used atomic.Int64
 }
 
-// newCountingProxy returns a turnstile that forwards connections to a port of the
+// newCountingProxy returns a proxy that forwards connections to a port of the
 // loopback interface until the test ends.
 func newCountingProxy(t *testing.T, daemonPort int) *countingProxy {
 	t.Helper()
@@ -67,15 +67,16 @@ func (s *countingProxy) ConnsDuring(f func()) int64 {
 	return s.used.Load() - before
 }
 
-// CountedGateway is a gateway that reaches both daemons only through turnstiles.
+// CountedGateway is a gateway that reaches both daemons only through counting
+// proxies.
 type CountedGateway struct {
 	*Gateway
 	Address  string
 	Ctl, Dbd *countingProxy
 }
 
-// StartCounted starts a gateway without a key to verify tokens, with these further
-// arguments.
+// StartCounted starts a gateway without a key to verify tokens, with these
+// further arguments.
 func (l *Lab) StartCounted(t *testing.T, args ...string) *CountedGateway {
 	t.Helper()
 	return l.StartCountedWith(t, "jwt_key="+filepath.Join(l.Dir, "etc", "there-is-none"), args...)

@@ -22,8 +22,8 @@ import (
 
 const submitPath = "/sched/" + harness.Version + "/job/submit"
 
-// withKeyFile returns a change for NewLab: the gateway keeps Idempotency-Keys and
-// an audit log in one directory. The change sets *dir to that directory.
+// withKeyFile returns a change for NewLab: the gateway keeps Idempotency-Keys
+// and an audit log in one directory. The change sets *dir to that directory.
 func withKeyFile(dir *string) func(*harness.Lab) {
 	return func(l *harness.Lab) {
 		var log string
@@ -58,8 +58,8 @@ func countIntents(t *testing.T, dir string) int {
 	return strings.Count(string(text), `"event":"intent"`)
 }
 
-// normalize returns answer a without the address of its connection, because that
-// address differs each time.
+// normalize returns answer a without the address of its connection, because
+// that address differs each time.
 func normalize(a harness.Answer) harness.Answer {
 	meta := a.Body["meta"].(map[string]any)
 	meta["client"].(map[string]any)["source"] = ""

@@ -333,10 +333,10 @@ type pairConn struct {
 func (b pairConn) Write(p []byte) (int, error) { return b.out.Write(p) }
 func (b pairConn) CloseWrite() error           { return b.out.(*net.UnixConn).CloseWrite() }
 
-// connect opens a connection. It returns the client's end, and the program's
-// end, theirs, as a blocking descriptor. If network is "two pairs", there is
-// one socket for each direction: the program reads from theirs and writes to
-// out. Otherwise out is nil.
+// connect opens a connection. It returns the client's end, and programEnd as a
+// blocking descriptor. If network is "two pairs", there is one socket for each
+// direction: the program reads from programEnd and writes to out. Otherwise out
+// is nil.
 func connect(t *testing.T, network string) (client net.Conn, programEnd, out *os.File) {
 	t.Helper()
 	pair := func() (net.Conn, *os.File) {

@@ -13,11 +13,11 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// bareMachineScript is a script that makes a machine on which nothing of this project is
-// installed. That machine is a set of namespaces with the files of this
-// machine, but root is the only user, /run and /var/lib are empty, nothing is
-// below /usr/local, and the network has only a loopback interface. All changes
-// are lost when the script ends.
+// bareMachineScript is a script that makes a machine on which nothing of this
+// project is installed. That machine is a set of namespaces with the files of
+// this machine, but root is the only user, /run and /var/lib are empty, nothing
+// is below /usr/local, and the network has only a loopback interface. All
+// changes are lost when the script ends.
 //
 // The directories of the project and its toolchain stay visible, even inside a
 // directory that the script hides.

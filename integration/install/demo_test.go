@@ -204,7 +204,8 @@ func demoCommand(t *testing.T, credential *syscall.Credential, args ...string) *
 	return d
 }
 
-// copyPrograms copies the binaries to a home directory that only its owner can enter.
+// copyPrograms copies the binaries to a home directory that only its owner can
+// enter.
 func copyPrograms(t *testing.T, home string, owner *syscall.Credential) (schedctl string) {
 	t.Helper()
 	dir := filepath.Join(home, "bin")
@@ -277,8 +278,8 @@ func (d *demo) processes() []int {
 	return pids
 }
 
-// checkNothingLeft waits until all processes of the demo have exited, and checks
-// that no files are left.
+// checkNothingLeft waits until all processes of the demo have exited, and
+// checks that no files are left.
 func checkNothingLeft(t *testing.T, d *demo) {
 	t.Helper()
 	harness.Eventually(t, "no process of the demo is left", func() bool { return len(d.processes()) == 0 })

@@ -20,8 +20,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// installedFiles has every file that "make install" puts below PREFIX, except the
-// documents, with its mode.
+// installedFiles has every file that "make install" puts below PREFIX, except
+// the documents, with its mode.
 var installedFiles = map[string]fs.FileMode{
 	"bin/schedctl":               0o755,
 	"sbin/schedrestd":            0o755,
@@ -381,8 +381,8 @@ func callSets(text string) map[string][]string {
 	return sets
 }
 
-// permittedWords returns the words that a list in a unit permits. Each line of the
-// list adds words. A line that begins with ~ removes words.
+// permittedWords returns the words that a list in a unit permits. Each line of
+// the list adds words. A line that begins with ~ removes words.
 func permittedWords(unit, key string, sets map[string][]string) map[string]bool {
 	permitted := map[string]bool{}
 	var apply func(word string, on bool)

@@ -60,8 +60,8 @@ func TestControllerKilled(t *testing.T) {
 	}
 }
 
-// buildFailing builds a controller that kills itself at the failpoint named in its
-// environment. It returns the program's path.
+// buildFailing builds a controller that kills itself at the failpoint named in
+// its environment. It returns the program's path.
 func buildFailing(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "schedctld")

@@ -38,8 +38,9 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestSymlinkAttacks checks that files that a user names are opened as that user.
-// Otherwise a link could make root write to a file that the user may not write.
+// TestSymlinkAttacks checks that files that a user names are opened as that
+// user. Otherwise a link could make root write to a file that the user may not
+// write.
 func TestSymlinkAttacks(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -36,8 +36,8 @@ NodeName=head NodeAddr=127.0.0.1 CPUs=1 RealMemory=500
 PartitionName=debug Nodes=ALL Default=YES MaxTime=60 State=UP
 `
 
-// curlAsAlice is a command that sends a request with alice's token to the gateway's
-// port.
+// curlAsAlice is a command that sends a request with alice's token to the
+// gateway's port.
 const curlAsAlice = `eval "$(scontrol token username=alice lifespan=3600)"; curl -sS --fail-with-body -H "X-SLURM-USER-TOKEN: $SLURM_JWT" `
 const pingCommand = curlAsAlice + `http://127.0.0.1:6820/slurm/v0.0.42/ping`
 
@@ -118,8 +118,8 @@ func TestLifecycle(t *testing.T) {
 	t.Run("controller", func(t *testing.T) { m.checkController(t) })
 }
 
-// copyPackages copies the packages of this architecture into the machine. Their new
-// names have no version.
+// copyPackages copies the packages of this architecture into the machine. Their
+// new names have no version.
 func (m *machine) copyPackages(t *testing.T, from, to string) {
 	t.Helper()
 	for pattern, name := range map[string]string{"schedrestd_*.deb": "schedrestd.deb", "schedrestd-controller_*.deb": "controller.deb"} {
@@ -173,7 +173,7 @@ END
 		squeue; sinfo; exit 1`)
 }
 
-// underLoad calls what() while clients send requests. It returns the numbers of
+// underLoad calls change while clients send requests. It returns the numbers of
 // answered and failed requests. Half of the clients open a connection for each
 // request, the others keep theirs.
 func (m *machine) underLoad(t *testing.T, change func()) (answered, failed int64) {
@@ -229,9 +229,9 @@ func pingOnce(client *http.Client, token string) error {
 	return err
 }
 
-// checkNothingLeft checks that a purge has left no files, units or processes of the
-// packages. A purge may leave some directories if they are empty. The argument
-// but lists them, and checkNothingLeft removes them before it checks.
+// checkNothingLeft checks that a purge has left no files, units or processes of
+// the packages. A purge may leave emptyDirs, which checkNothingLeft removes
+// before it checks.
 func (m *machine) checkNothingLeft(t *testing.T, emptyDirs string) {
 	t.Helper()
 	m.run(t, "rmdir "+emptyDirs+" 2>/dev/null || true")
@@ -239,8 +239,8 @@ func (m *machine) checkNothingLeft(t *testing.T, emptyDirs string) {
 		systemctl list-units --all --no-legend --plain 'sched*'; pgrep sched || true`, "")
 }
 
-// checkController installs the bundled daemons, upgrades them under load, and purges
-// both packages.
+// checkController installs the bundled daemons, upgrades them under load, and
+// purges both packages.
 func (m *machine) checkController(t *testing.T) {
 	m.run(t, `systemctl stop slurmd slurmctld; mv /etc/slurm/slurm.conf /root
 		apt-get install -y --no-install-recommends /root/first/schedrestd.deb /root/first/controller.deb

@@ -102,8 +102,8 @@ func TestAmbiguities(t *testing.T) {
 	checkServedOnly(f, t)
 }
 
-// singleNames are headers that name at most one user. Some name none or are misspelt,
-// as if from a proxy that is misconfigured or does not know the user.
+// singleNames are headers that name at most one user. Some name none or are
+// misspelt, as if from a proxy that is misconfigured or does not know the user.
 var singleNames = []ambiguity{
 	{headers: "X-SCHED-USER-NAME:", want: "401"},
 	{headers: "X-SCHED-USER-NAME: \t ", want: "401"},
@@ -117,9 +117,9 @@ var singleNames = []ambiguity{
 	{headers: "X-SLURM-USER-NAME: {user}", want: "as {user}"},
 }
 
-// checkOutcome checks the outcome of a request. If the request went through a proxy,
-// it must have been served as the user, or refused. If it was sent directly,
-// its outcome must be the text in the argument directly.
+// checkOutcome checks the outcome of a request. If the request went through a
+// proxy, it must have been served as the user, or refused. If it was sent
+// directly, its outcome must be want.
 func checkOutcome(f *harness.ProxyLab, t *testing.T, frontend harness.Frontend, a harness.Answer, want string) {
 	t.Helper()
 	got := a.UserOrStatus()
@@ -128,9 +128,9 @@ func checkOutcome(f *harness.ProxyLab, t *testing.T, frontend harness.Frontend, 
 	}
 }
 
-// checkServedOnly fails the test unless the gateway served requests only as f.User,
-// with the holder's token. It checks the log, which also has requests whose
-// answers the test did not read.
+// checkServedOnly fails the test unless the gateway served requests only as
+// f.User, with the holder's token. It checks the log, which also has requests
+// whose answers the test did not read.
 func checkServedOnly(f *harness.ProxyLab, t *testing.T) {
 	t.Helper()
 	got := f.Gateway.StopAndCountUsers()

@@ -160,9 +160,9 @@ func startKeyless(l *harness.Lab, t *testing.T) string {
 	return "http://" + address
 }
 
-// checkAccepted fails the test unless the token is accepted as a token of that user:
-// by the controller when schedctl uses it, and by both daemons through each
-// gateway.
+// checkAccepted fails the test unless the token is accepted as a token of that
+// user: by the controller when schedctl uses it, and by both daemons through
+// each gateway.
 func checkAccepted(l *harness.Lab, t *testing.T, token, user string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err != nil || !strings.Contains(out, l.Node) {
@@ -206,7 +206,8 @@ func schedctl(l *harness.Lab, token string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// requestFrom requests path from the gateway at url, which need not be the lab's.
+// requestFrom requests path from the gateway at url, which need not be the
+// lab's.
 func requestFrom(l *harness.Lab, t *testing.T, url, path, token string) harness.Answer {
 	t.Helper()
 	lab := *l
@@ -346,8 +347,8 @@ func stdlibRS256(t *testing.T, dir, claims string) string {
 	return stdlibSigned(t, dir, `{"alg":"RS256","typ":"JWT","kid":"own"}`, claims)
 }
 
-// stdlibSigned returns a token with exactly this header and payload, signed with
-// the key in dir.
+// stdlibSigned returns a token with exactly this header and payload, signed
+// with the key in dir.
 func stdlibSigned(t *testing.T, dir, header, claims string) string {
 	t.Helper()
 	der, err := os.ReadFile(filepath.Join(dir, "own.der"))

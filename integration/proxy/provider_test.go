@@ -208,8 +208,8 @@ func (i *providerLab) outcome(token string) string {
 	return requestFrom(i.Lab, i.t, i.URL, "/sched/"+harness.Version+"/ping", token).UserOrStatus()
 }
 
-// awaitOutcome waits until the result of requests with the token equals want. This may
-// take a minute, because a gateway caches results for a minute.
+// awaitOutcome waits until the result of requests with the token equals want.
+// This may take a minute, because a gateway caches results for a minute.
 func (i *providerLab) awaitOutcome(token, want string) {
 	i.t.Helper()
 	var got string
@@ -220,8 +220,7 @@ func (i *providerLab) awaitOutcome(token, want string) {
 	}
 }
 
-// awaitLog waits until both daemons have logged a line that matches the pattern
-// what.
+// awaitLog waits until both daemons have logged a line that matches pattern.
 func (i *providerLab) awaitLog(pattern string) {
 	i.t.Helper()
 	for _, name := range []string{"schedctld", "scheddbd"} {
@@ -303,8 +302,8 @@ func TestIdentityProvider(t *testing.T) {
 	i.checkClusterTokens()
 }
 
-// checkFailedLogins checks failed logins. The user must see the reason in one or two
-// lines, and SCHED_JWT must keep its value.
+// checkFailedLogins checks failed logins. The user must see the reason in one
+// or two lines, and SCHED_JWT must keep its value.
 func (i *providerLab) checkFailedLogins() {
 	i.t.Helper()
 	for _, tt := range []struct {
@@ -340,8 +339,8 @@ func (i *providerLab) daemonPIDs() string {
 	return fmt.Sprint(i.Daemons["schedctld"].PID(), i.Daemons["scheddbd"].PID(), i.Daemons["schedrestd"].PID())
 }
 
-// checkKeyRotation checks that tokens of a new key are soon accepted, and that those
-// of a removed key are refused.
+// checkKeyRotation checks that tokens of a new key are soon accepted, and that
+// those of a removed key are refused.
 func (i *providerLab) checkKeyRotation(old string) {
 	i.t.Helper()
 	i.rotate("first", "second")
@@ -364,8 +363,8 @@ func (i *providerLab) checkKeyRotation(old string) {
 	}
 }
 
-// checkBrokenProvider checks that users can continue after the key set could not be
-// fetched, or was unusable.
+// checkBrokenProvider checks that users can continue after the key set could
+// not be fetched, or was unusable.
 func (i *providerLab) checkBrokenProvider() {
 	i.t.Helper()
 	file := filepath.Join(i.Dir, "etc", "jwks.json")
@@ -395,10 +394,10 @@ func (i *providerLab) checkBrokenProvider() {
 	i.fetchKeySet()
 }
 
-// checkClusterTokens checks schedctl with and without jwt_key=. Without jwt_key=
-// schedctl must make no token, and must name the missing setting. With jwt_key=
-// it must make a token. The cluster must then accept both that token and the
-// provider's tokens.
+// checkClusterTokens checks schedctl with and without jwt_key=. Without
+// jwt_key= schedctl must make no token, and must name the missing setting. With
+// jwt_key= it must make a token. The cluster must then accept both that token
+// and the provider's tokens.
 func (i *providerLab) checkClusterTokens() {
 	i.t.Helper()
 	if out, err := schedctl(i.Lab, "", "token"); err == nil || !strings.Contains(out, "jwt_key=") {

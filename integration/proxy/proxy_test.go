@@ -18,8 +18,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// sendThrough sends a request to the address of a front, and returns the answer.
-// The headers in way.Adds make it a request of the user.
+// sendThrough sends a request to the address of a frontend, and returns the
+// answer. The headers in frontend.Headers make it a request of the user.
 func sendThrough(f *harness.ProxyLab, t *testing.T, frontend harness.Frontend, method, path, body string) harness.Answer {
 	t.Helper()
 	answers := harness.Exchange(t, frontend.Address, 2, fmt.Sprintf("%s /sched/%s/%s HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
@@ -137,9 +137,9 @@ func checkWithoutAuth(f *harness.ProxyLab, t *testing.T, want string) {
 	}
 }
 
-// startStrippingProxy starts a proxy that adds headers before it removes those listed in
-// Connection, as Go's own proxy does with a Director. It returns the proxy's
-// address.
+// startStrippingProxy starts a proxy that adds headers before it removes those
+// listed in Connection, as Go's own proxy does with a Director. It returns the
+// proxy's address.
 func startStrippingProxy(f *harness.ProxyLab, t *testing.T) string {
 	t.Helper()
 	target, err := url.Parse("http://" + f.Frontends[0].Address)

@@ -20,9 +20,9 @@ const (
 	showClusters = "sacctmgr -nP show cluster clNAME,dlNAME format=cluster,classification,flags"
 )
 
-// comparedBefore has the names of some changes, each with lists of records. Before
-// TestAccountChanges makes such a change, it checks these lists: records that
-// were made through one gateway must be the same as those that were made
+// comparedBefore has the names of some changes, each with lists of records.
+// Before TestAccountChanges makes such a change, it checks these lists: records
+// that were made through one gateway must be the same as those that were made
 // through the other.
 var comparedBefore = map[string][]string{
 	"give it a comment":                       {"accounts", "associations", "users?with_assocs=true&with_coords=true"},

@@ -15,8 +15,8 @@ import (
 	"schedrestd/demo/thread"
 )
 
-// clientAs returns a client that connects to a socket of the machine as another user.
-// The kernel reports that user to the gateway.
+// clientAs returns a client that connects to a socket of the machine as another
+// user. The kernel reports that user to the gateway.
 func (m *machine) clientAs(uid, gid uint32, socket string) *http.Client {
 	path := filepath.Join(m.root, socket)
 	return &http.Client{Transport: &http.Transport{

@@ -145,7 +145,7 @@ func remarks(body []byte) string {
 	return fmt.Sprintf("errors %q, warnings %q", answer.Errors, answer.Warnings)
 }
 
-// linesNotIn returns the lines of text that are not in other.
+// linesNotIn returns the lines of text that are not in exclude.
 func linesNotIn(text, exclude string) string {
 	lines := strings.Split(text, "\n")
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return slices.Contains(strings.Split(exclude, "\n"), line) }), "\n")

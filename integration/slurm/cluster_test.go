@@ -66,16 +66,17 @@ type missing struct{ reason string }
 
 func (e missing) Error() string { return e.reason }
 
-// useCluster returns the cluster, or skips a test if there is none. Other tests may
-// have submitted jobs. If an earlier test has changed more than jobs, real
-// starts the cluster again, so that tests do not depend on their order.
+// useCluster returns the cluster, or skips a test if there is none. Other tests
+// may have submitted jobs. If an earlier test has changed more than jobs,
+// useCluster starts the cluster again, so that tests do not depend on their
+// order.
 func useCluster(t *testing.T) *machine {
 	t.Helper()
 	return cluster.ready(t, cluster.changed)
 }
 
-// freshCluster returns the cluster as it was installed. It is for a test that compares
-// lists, or that changes nodes, records, settings or daemons.
+// freshCluster returns the cluster as it was installed. It is for a test that
+// compares lists, or that changes nodes, records, settings or daemons.
 func freshCluster(t *testing.T) *machine {
 	t.Helper()
 	m := cluster.ready(t, cluster.changed || cluster.used)

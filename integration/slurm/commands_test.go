@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// bundledDaemons is schedctld and scheddbd in the machine, in addition to Slurm's own
-// daemons. A slurm.conf makes Slurm's commands use them.
+// bundledDaemons is schedctld and scheddbd in the machine, in addition to
+// Slurm's own daemons. A slurm.conf makes Slurm's commands use them.
 type bundledDaemons struct {
 	m      *machine
 	ctld   *daemon
@@ -95,8 +95,8 @@ func (m *machine) startBundled(t *testing.T) *bundledDaemons {
 }
 
 // run runs a shell command, and returns its output and exit status. With the
-// name root the command runs as root, otherwise as alice. SLURM_JWT is set to the
-// token o.tokens[tokenName], if there is one.
+// name root the command runs as root, otherwise as alice. SLURM_JWT is set to
+// the token o.tokens[tokenName], if there is one.
 func (o *bundledDaemons) run(t *testing.T, tokenName, line string) (string, int) {
 	t.Helper()
 	user := tokenName
@@ -196,8 +196,8 @@ func TestCommands(t *testing.T) {
 	compareResults(t, parseRecorded(t, string(want)), parseRecorded(t, b.String()))
 }
 
-// checkAlive fails the test if a command has made one of the daemons exit, or has
-// made a handler panic.
+// checkAlive fails the test if a command has made one of the daemons exit, or
+// has made a handler panic.
 func (o *bundledDaemons) checkAlive(t *testing.T) {
 	t.Helper()
 	for _, d := range []*daemon{o.ctld, o.dbd} {

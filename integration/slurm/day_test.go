@@ -75,8 +75,8 @@ func dayChanges(alice, bob string) []change {
 	}
 }
 
-// sinceVersion has the operations that only newer API versions have, each with the
-// oldest of these versions.
+// sinceVersion has the operations that only newer API versions have, each with
+// the oldest of these versions.
 var sinceVersion = map[string]string{"job/JOB/requeue": "v0.0.45", "jobs/requeue": "v0.0.45"}
 
 // notIn2205 are the changes that a controller of 22.05 does not support.

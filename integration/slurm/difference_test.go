@@ -57,8 +57,8 @@ func readExceptions(t *testing.T, file string) (list exceptions) {
 }
 
 // pattern returns the regular expression for a name in backquotes. The argument
-// between is the character that separates the parts of such a name. In the
-// name, * stands for all or some of one part, and ** for any text.
+// separator is the character between the parts of such a name. In the name, *
+// stands for all or some of one part, and ** for any text.
 func pattern(cell, separator string) *regexp.Regexp {
 	s := regexp.QuoteMeta(strings.Trim(cell, "`"))
 	s = strings.ReplaceAll(s, `\*\*`, `.*`)

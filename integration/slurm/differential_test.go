@@ -264,9 +264,9 @@ var fatal = regexp.MustCompile(`/wckeys/?\?usage_`)
 
 var nonJSONNumber = regexp.MustCompile(`: *(-?Infinity|NaN)\b`)
 
-// compareAnswers sends a request to both gateways: to theirs, to ours, and again to
-// theirs. A field in our answer counts as equal if it is the same as in one of
-// the other two answers.
+// compareAnswers sends a request to reference, to gateway, and again to
+// reference. A field in the gateway's answer counts as equal if it is the same
+// as in one of the other two answers.
 func (m *machine) compareAnswers(t *testing.T, seen fields, reference, gateway *http.Client, request string) ([]difference, int) {
 	t.Helper()
 	header := "X-SLURM-USER-TOKEN: " + m.admin

@@ -52,8 +52,8 @@ func (m *machine) populateNodes(t *testing.T) {
 	}
 }
 
-// populateAccounting sets limits and shares of users. No limit is so low that it
-// affects a job of populateJobs.
+// populateAccounting sets limits and shares of users. No limit is so low that
+// it affects a job of populateJobs.
 func (m *machine) populateAccounting(t *testing.T) {
 	for _, change := range []string{
 		"add qos full description=everything-set priority=50 flags=DenyOnLimit,NoDecay,OverPartQOS gracetime=60",

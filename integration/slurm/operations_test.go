@@ -91,8 +91,8 @@ var calls = map[string]call{
 
 var versionInPath = regexp.MustCompile(`/(v0\.0\.(\d+))/`)
 
-// declaredOperations returns the rows of api/testdata/paths.tsv: version, method and
-// path.
+// declaredOperations returns the rows of api/testdata/paths.tsv: version,
+// method and path.
 func declaredOperations(t *testing.T) (rows [][3]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../api/testdata/paths.tsv")
@@ -168,8 +168,8 @@ func TestOperations(t *testing.T) {
 		case c.status != 0:
 			want = c.status
 		}
-		// After a reconfiguration slurmctld hands over to another process, which
-		// does not know what the old one has created meanwhile.
+		// After a reconfiguration slurmctld hands over to another process,
+		// which does not know what the old one has created meanwhile.
 		if a.status != want && row[1] == "GET" && len(c.setup) > 0 {
 			m.prepareCall(t, c, number)
 			a, err = sendRequest(gateway, row[1], words.Replace(path), words.Replace(c.body), "X-SLURM-USER-TOKEN: "+root)
@@ -194,8 +194,8 @@ func TestOperations(t *testing.T) {
 // sbatchCommand is a command that submits a job.
 var sbatchCommand = []string{"sbatch", "--parsable", "-o", "/dev/null", "--wrap=sleep 600"}
 
-// prepareCall runs a call's commands. If the call needs a held job, it returns the
-// job's number.
+// prepareCall runs a call's commands. If the call needs a held job, it returns
+// the job's number.
 func (m *machine) prepareCall(t *testing.T, c call, number string) string {
 	t.Helper()
 	for _, line := range c.setup {
@@ -259,9 +259,9 @@ func (m *machine) state(t *testing.T) string {
 	return strings.Join(lines, "\n")
 }
 
-// invalidBodies returns bodies that can't be understood: a text that is not JSON,
-// JSON that is not an object, and variants of the valid body that have a value
-// of another type in one place.
+// invalidBodies returns bodies that can't be understood: a text that is not
+// JSON, JSON that is not an object, and variants of the valid body that have a
+// value of another type in one place.
 func invalidBodies(valid string) []string {
 	list := []string{"{", "[]", "null", `"x"`, "1", valid[1:], valid + "}", valid[:len(valid)-1], strings.Replace(valid, ":", "", 1), strings.Replace(valid, `"`, "", 1)}
 	for _, place := range regexp.MustCompile(`: ("[^"]*"|true|\d+|\[[^][]*\]|\[\{[^][]*\}\])`).FindAllStringSubmatchIndex(valid, -1) {

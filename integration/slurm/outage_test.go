@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// maxDuration is longer than any request may take, whatever happens to the daemons.
-// The gateway gives a controller 10 seconds for an answer, unless
+// maxDuration is longer than any request may take, whatever happens to the
+// daemons. The gateway gives a controller 10 seconds for an answer, unless
 // MessageTimeout sets another limit.
 const maxDuration = 45 * time.Second
 
@@ -38,8 +38,8 @@ func (m *machine) restart(t *testing.T, name string) {
 	must(t, err)
 }
 
-// requestStatus returns the status of an answer and the code of its first error. It
-// fails the test when the answer takes too long.
+// requestStatus returns the status of an answer and the code of its first
+// error. It fails the test when the answer takes too long.
 func requestStatus(t *testing.T, c *http.Client, path, token string) (int, string) {
 	t.Helper()
 	start := time.Now()

@@ -54,8 +54,8 @@ func TestPageSteps(t *testing.T) {
 	}
 }
 
-// readSteps returns the page's steps. Blocks that continue in the same shell belong
-// to the step before them.
+// readSteps returns the page's steps. Blocks that continue in the same shell
+// belong to the step before them.
 func readSteps(t *testing.T) map[string]step {
 	t.Helper()
 	blocks, err := page.Blocks("../../docs/SLURM.md")
@@ -176,8 +176,8 @@ func (s *site) systemctl(words []string) {
 	}
 }
 
-// unitValues returns the values that an installed unit has for a key, one for each
-// line.
+// unitValues returns the values that an installed unit has for a key, one for
+// each line.
 func (s *site) unitValues(unit, key string) (values []string) {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.root, "usr/local/lib/systemd/system", unit))
@@ -313,8 +313,8 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// runByHand runs a step that keeps running until the test ends. ready is a command
-// that succeeds when the gateway serves.
+// runByHand runs a step that keeps running until the test ends. ready is a
+// command that succeeds when the gateway serves.
 func (s *site) runByHand(name, ready string) {
 	s.t.Helper()
 	log, err := os.Create(filepath.Join(s.root, "var/log/slurm/byhand.log"))
@@ -339,8 +339,8 @@ func (s *site) runByHand(name, ready string) {
 	})
 }
 
-// runSubmitStep follows a step that submits a job, and fails the test unless the
-// job belongs to the user.
+// runSubmitStep follows a step that submits a job, and fails the test unless
+// the job belongs to the user.
 func (s *site) runSubmitStep(name, user string, uid uint32, job string) {
 	s.t.Helper()
 	output := "/tmp/page-" + user + "/" + job + ".out"

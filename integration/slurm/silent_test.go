@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "add to the lists of fields that say nothing, or only sometimes")
 
-// checkSilent maintains testdata/silent. For each release, the file there lists the
-// fields that always had the default value, so that comparing them proves
+// checkSilent maintains testdata/silent. For each release, the file there lists
+// the fields that always had the default value, so that comparing them proves
 // nothing. Any other field must have a value other than the default at least
 // once in each run.
 func (m *machine) checkSilent(t *testing.T, excepted exceptions, seen map[string]fields) {

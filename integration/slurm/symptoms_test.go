@@ -207,9 +207,9 @@ func (m *machine) writeConf(t *testing.T, s symptom) string {
 	return name
 }
 
-// runFailing returns the output of a gateway that does not start. For the symptom
-// "unreadable", the gateway runs as an ordinary user, because root can read
-// every file.
+// runFailing returns the output of a gateway that does not start. For the
+// symptom "unreadable", the gateway runs as an ordinary user, because root can
+// read every file.
 func (m *machine) runFailing(t *testing.T, s symptom, args []string) string {
 	t.Helper()
 	args = append([]string{"timeout", "60", "env"}, args...) // in case it starts

@@ -105,8 +105,8 @@ type response struct {
 	UserMsg string      `json:"job_submit_user_msg"`
 }
 
-// request sends a request, and fails the test unless the answer has the status. In
-// path, such as "/slurm/…/ping", the API version replaces "…".
+// request sends a request, and fails the test unless the answer has the status.
+// In path, such as "/slurm/…/ping", the API version replaces "…".
 func (d userSession) request(method, path, body string, status int, headers ...string) (s response) {
 	d.t.Helper()
 	a, err := sendRequest(d.c, method, strings.Replace(path, "…", d.version, 1), body, headers...)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// squatterScript is a program that alice runs. It tries to listen on a port until it
-// is killed. It prints a line when it is ready, and another line if it could
-// listen.
+// squatterScript is a program that alice runs. It tries to listen on a port
+// until it is killed. It prints a line when it is ready, and another line if it
+// could listen.
 const squatterScript = `cat >/tmp/squatter.pl <<'END'
 use Socket; $| = 1; my $port = shift; my $tries = 0;
 while (1) {

@@ -26,8 +26,8 @@ const (
 	startCommand = `systemctl start schedrestd.socket schedrestd.service`
 )
 
-// unitStarts has the ways to start the gateway that docs/INSTALL.md describes, and
-// another way that an administrator might choose.
+// unitStarts has the ways to start the gateway that docs/INSTALL.md describes,
+// and another way that an administrator might choose.
 var unitStarts = map[string]struct {
 	row        string // row in the table of the page
 	unit, env  string
