@@ -1,6 +1,7 @@
 package ctld
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -27,10 +28,7 @@ func (c *Controller) handleRequeue(_ context.Context, r *server.Request) (messag
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	jobText := q.JobText
-	if jobText == "" {
-		jobText = fmt.Sprint(q.JobID.Number)
-	}
+	jobText := cmp.Or(q.JobText, fmt.Sprint(q.JobID.Number))
 	if err := c.requeueJob(r.Identity, jobText, q.Flags); err != nil {
 		return jobError(jobText, err)
 	}

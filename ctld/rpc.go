@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"schedrestd/conf"
+	"schedrestd/daemon"
 	"schedrestd/errs"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
@@ -11,14 +12,15 @@ import (
 
 // Handlers returns the handlers of all requests that the controller answers.
 func (c *Controller) Handlers() map[message.Type]server.Handler {
+	list := func(h server.Handler) server.Handler { return daemon.ListHandler(c.queries, h) }
 	handlers := map[message.Type]server.Handler{
 		message.RequestPing:            c.handlePing,
 		message.RequestNodeInfo:        c.requireVisible(conf.PrivateNodes, "nodes", c.handleNodes),
 		message.RequestNodeInfoSingle:  c.requireVisible(conf.PrivateNodes, "nodes", c.handleNode),
 		message.RequestPartitionInfo:   c.requireVisible(conf.PrivatePartitions, "partitions", c.handlePartitions),
-		message.RequestJobInfo:         c.listHandler(c.handleJobs),
+		message.RequestJobInfo:         list(c.handleJobs),
 		message.RequestJobInfoSingle:   c.handleJob,
-		message.RequestJobUserInfo:     c.listHandler(c.handleUserJobs),
+		message.RequestJobUserInfo:     list(c.handleUserJobs),
 		message.RequestJobReady:        c.handleReady,
 		message.RequestSubmitBatchJob:  c.handleSubmit,
 		message.RequestKillJob:         c.handleKill,
@@ -26,7 +28,7 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 		message.RequestUpdateJob:       c.handleUpdate,
 		message.RequestJobRequeue:      c.handleRequeue,
 		message.RequestAuthToken:       c.handleToken,
-		message.RequestJobState:        c.listHandler(c.handleJobStates),
+		message.RequestJobState:        list(c.handleJobStates),
 		message.RequestReservationInfo: c.handleReservations,
 		message.RequestLicenseInfo:     c.handleLicenses,
 		message.RequestShares:          c.handleShares,

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"schedrestd/model"
-	"schedrestd/rpc/message"
 	"schedrestd/rpc/server"
 )
 
@@ -74,26 +73,6 @@ func (c *Controller) visible(client server.Identity, list []*record, ids []uint3
 		found = append(found, r)
 	}
 	return found
-}
-
-// listHandler returns a handler for a request whose answer grows with the number of
-// jobs. The handler calls h, which decodes the request and returns the answer.
-// Then the handler encodes the answer. It encodes only a few answers of each
-// user concurrently, and none for a client that has closed its connection.
-func (c *Controller) listHandler(h server.Handler) server.Handler {
-	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
-		slot, err := c.queries.Acquire(ctx, r.Identity.UID)
-		if err != nil {
-			return 0, nil, err
-		}
-		defer slot.Release()
-		t, body, err := h(ctx, r)
-		if err != nil {
-			return 0, nil, err
-		}
-		body, err = r.Spool(t, body)
-		return t, body, err
-	}
 }
 
 // pull returns a function for the field Pull of a codec.Stream. Each call

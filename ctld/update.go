@@ -35,10 +35,7 @@ func (c *Controller) handleUpdate(_ context.Context, r *server.Request) (message
 		return 0, nil, err
 	}
 	d := &q.Desc
-	jobText := d.JobIDText
-	if jobText == "" {
-		jobText = fmt.Sprint(d.JobID.Number)
-	}
+	jobText := cmp.Or(d.JobIDText, fmt.Sprint(d.JobID.Number))
 	if err := c.updateJob(r.Identity, jobText, d); err != nil {
 		return jobError(jobText, err)
 	}

@@ -1,14 +1,17 @@
 package daemon
 
 import (
+	"context"
 	"runtime"
 	"time"
 
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
 	"schedrestd/semaphore"
 )
 
-// MaxQueries is the maximum number of long answers that a daemon computes at a
-// time. Further requests wait.
+// MaxQueries is the maximum number of long answers that a daemon computes
+// concurrently. Further requests wait.
 const MaxQueries = 8
 
 // MaxUserQueries returns how many long answers a daemon computes concurrently
@@ -22,4 +25,24 @@ const maxQueryWait = 30 * time.Second
 // concurrently, in total and for each user. Each of them takes memory.
 func NewQueries() *semaphore.Semaphore[uint32] {
 	return semaphore.New[uint32](MaxQueries, MaxUserQueries(), maxQueryWait)
+}
+
+// ListHandler returns a handler for a request whose answer grows with the
+// number of records. The handler acquires queries for the client's uid, calls
+// h, which decodes the request and returns the answer, and encodes the answer.
+// A client that has closed its connection no longer waits.
+func ListHandler(queries *semaphore.Semaphore[uint32], h server.Handler) server.Handler {
+	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+		slot, err := queries.Acquire(ctx, r.Identity.UID)
+		if err != nil {
+			return 0, nil, err
+		}
+		defer slot.Release()
+		t, body, err := h(ctx, r)
+		if err != nil {
+			return 0, nil, err
+		}
+		body, err = r.Spool(t, body)
+		return t, body, err
+	}
 }

@@ -1,11 +1,10 @@
 package dbd
 
 import (
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
+	"schedrestd/dbd/catalog"
 	"schedrestd/model"
 	"schedrestd/rpc/message"
 )
@@ -42,13 +41,5 @@ func count(m map[uint32]model.CallCount, id uint32, duration time.Duration) {
 func (c *calls) snapshot() (messages, users []model.CallCount) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return sorted(c.messages), sorted(c.users)
-}
-
-func sorted(m map[uint32]model.CallCount) []model.CallCount {
-	list := make([]model.CallCount, 0, len(m))
-	for _, id := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, m[id])
-	}
-	return list
+	return catalog.Sorted(c.messages), catalog.Sorted(c.users)
 }

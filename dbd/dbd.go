@@ -55,19 +55,20 @@ func New(store *Store, privacy daemon.Privacy, log *slog.Logger) *Daemon {
 // Handlers returns the handlers of all requests, for the field Persistent of
 // server.Server.
 func (d *Daemon) Handlers() map[message.Type]server.Handler {
+	list := func(h server.Handler) server.Handler { return daemon.ListHandler(d.queries, h) }
 	handlers := map[message.Type]server.Handler{
-		message.AccountingGetStats:   d.stats,
-		message.AccountingRecordJobs: d.record,
+		message.AccountingGetStats:   d.handleStats,
+		message.AccountingRecordJobs: d.handleRecordJobs,
 		message.AccountingFini:       d.handleFini,
 
-		message.AccountingGetJobs:     d.jobs,
-		message.AccountingGetTRES:     d.tres,
-		message.AccountingGetClusters: d.listHandler(d.clusters),
-		message.AccountingGetAssocs:   d.listHandler(d.associations),
-		message.AccountingGetAccounts: d.listHandler(d.accounts),
-		message.AccountingGetUsers:    d.listHandler(d.users),
-		message.AccountingGetQOS:      d.listHandler(d.qos),
-		message.AccountingGetWCKeys:   d.wckeys,
+		message.AccountingGetJobs:     d.handleJobs,
+		message.AccountingGetTRES:     d.handleTRES,
+		message.AccountingGetClusters: list(d.handleClusters),
+		message.AccountingGetAssocs:   list(d.handleAssociations),
+		message.AccountingGetAccounts: list(d.handleAccounts),
+		message.AccountingGetUsers:    list(d.handleUsers),
+		message.AccountingGetQOS:      list(d.handleQOS),
+		message.AccountingGetWCKeys:   d.handleWCKeys,
 	}
 	maps.Copy(handlers, d.changeHandlers())
 	for t := range unsupported {

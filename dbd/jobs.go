@@ -12,9 +12,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// jobs answers AccountingGetJobs (DBD_GET_JOBS_COND). It does not search jobs
+// handleJobs answers AccountingGetJobs (DBD_GET_JOBS_COND). It does not search jobs
 // that the client may not see.
-func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+func (d *Daemon) handleJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAccountingJobs
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
@@ -69,7 +69,7 @@ func accountingJob(cluster string, j *model.Job) model.AccountingJob {
 		DerivedExitCode: j.DerivedExitCode, DerivedExitText: j.Comment, Elapsed: elapsed(j), EligibleTime: j.EligibleTime, EndTime: j.EndTime,
 		ExitCode: j.ExitCode, Extra: j.Extra, FailedNode: j.FailedNode, GroupID: j.GroupID, JobID: j.StepID.JobID, Name: j.Name,
 		Licenses: j.Licenses, MCSLabel: j.MCSLabel, Nodes: j.Nodes, HetJobID: j.HetJobID, HetJobOffset: hetOffset(j), Partition: j.Partition,
-		Priority: model.Some(j.Priority), ReqCPUs: j.NumCPUs, ReqMem: j.MinMemory, ReqUserID: noUser, RestartCnt: j.RestartCnt,
+		Priority: model.Some(j.Priority), ReqCPUs: j.NumCPUs, ReqMem: j.MinMemory, ReqUserID: notCancelled, RestartCnt: j.RestartCnt,
 		ShowFull: 1, StartTime: j.StartTime, State: j.State, StateReason: j.StateReason, Steps: []model.AccountingStep{},
 		StdErr: j.StdErr, StdIn: j.StdIn, StdOut: j.StdOut, SubmitTime: j.SubmitTime, SubmitLine: j.SubmitLine, SystemComment: j.SystemComment,
 		TimeLimit: j.TimeLimit, TRESAlloc: tresByID(j.TRESAlloc), TRESReq: tresByID(j.TRESReq), UserID: j.UserID, User: j.UserName,
@@ -77,8 +77,8 @@ func accountingJob(cluster string, j *model.Job) model.AccountingJob {
 	}
 }
 
-// noUser is the uid that means "no user has cancelled the job".
-const noUser = 1<<32 - 1
+// notCancelled is the uid of the canceller of a job that no user has cancelled.
+const notCancelled = 1<<32 - 1
 
 func hetOffset(j *model.Job) model.Opt[uint32] {
 	if j.HetJobID == 0 {

@@ -33,44 +33,23 @@ func listed[T any](records []T) message.Listed[T] {
 	return message.Listed[T]{Records: codec.Stream[T]{List: records}}
 }
 
-// tres answers AccountingGetTRES (DBD_GET_TRES).
-func (d *Daemon) tres(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+// handleTRES answers AccountingGetTRES (DBD_GET_TRES).
+func (d *Daemon) handleTRES(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetTRES
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
 	list := []model.TRES{}
 	for _, t := range resources {
-		if matches(q.IDs, strconv.FormatUint(uint64(t.ID), 10)) && matches(q.Types, t.Type) && matches(q.Names, t.Name) {
+		if catalog.Matches(q.IDs, strconv.FormatUint(uint64(t.ID), 10)) && catalog.Matches(q.Types, t.Type) && catalog.Matches(q.Names, t.Name) {
 			list = append(list, t)
 		}
 	}
 	return message.AccountingGotTRES, &message.TRESList{Listed: listed(list)}, nil
 }
 
-// matches reports whether a filter matches s. An empty filter matches everything.
-func matches(filter []string, s string) bool { return len(filter) == 0 || slices.Contains(filter, s) }
-
-// listHandler returns a handler for a request whose answer grows with the number of
-// records. Only a few answers of each user are encoded concurrently.
-func (d *Daemon) listHandler(h server.Handler) server.Handler {
-	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
-		slot, err := d.queries.Acquire(ctx, r.Identity.UID)
-		if err != nil {
-			return 0, nil, err
-		}
-		defer slot.Release()
-		t, body, err := h(ctx, r)
-		if err != nil {
-			return 0, nil, err
-		}
-		body, err = r.Spool(t, body)
-		return t, body, err
-	}
-}
-
-// clusters answers AccountingGetClusters (DBD_GET_CLUSTERS).
-func (d *Daemon) clusters(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+// handleClusters answers AccountingGetClusters (DBD_GET_CLUSTERS).
+func (d *Daemon) handleClusters(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetClusters
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
@@ -78,9 +57,9 @@ func (d *Daemon) clusters(_ context.Context, r *server.Request) (message.Type, m
 	return message.AccountingGotClusters, &message.Clusters{Listed: listed(d.records(r.Session).ListClusters(&q.ClusterFilter))}, nil
 }
 
-// associations answers AccountingGetAssocs (DBD_GET_ASSOCS) with the
+// handleAssociations answers AccountingGetAssocs (DBD_GET_ASSOCS) with the
 // associations that the client may see.
-func (d *Daemon) associations(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+func (d *Daemon) handleAssociations(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAssociations
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
@@ -89,9 +68,9 @@ func (d *Daemon) associations(_ context.Context, r *server.Request) (message.Typ
 	return message.AccountingGotAssocs, &message.Associations{Listed: listed(list)}, nil
 }
 
-// accounts answers AccountingGetAccounts (DBD_GET_ACCOUNTS) with the accounts
+// handleAccounts answers AccountingGetAccounts (DBD_GET_ACCOUNTS) with the accounts
 // that the client may see.
-func (d *Daemon) accounts(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+func (d *Daemon) handleAccounts(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAccounts
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
@@ -105,9 +84,9 @@ func (d *Daemon) accounts(_ context.Context, r *server.Request) (message.Type, m
 	return message.AccountingGotAccounts, &message.Accounts{Listed: listed(list)}, nil
 }
 
-// users answers AccountingGetUsers (DBD_GET_USERS) with the users that the
+// handleUsers answers AccountingGetUsers (DBD_GET_USERS) with the users that the
 // client may see.
-func (d *Daemon) users(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+func (d *Daemon) handleUsers(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetUsers
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
@@ -117,8 +96,8 @@ func (d *Daemon) users(_ context.Context, r *server.Request) (message.Type, mess
 	return message.AccountingGotUsers, &message.Users{Listed: listed(list)}, nil
 }
 
-// qos answers AccountingGetQOS (DBD_GET_QOS).
-func (d *Daemon) qos(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+// handleQOS answers AccountingGetQOS (DBD_GET_QOS).
+func (d *Daemon) handleQOS(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetQOS
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err

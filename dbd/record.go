@@ -29,12 +29,12 @@ func (d *Daemon) Limit(t message.Type, client server.Identity) int {
 	return maxChange
 }
 
-// record handles AccountingRecordJobs. The answer confirms that the jobs are on
+// handleRecordJobs handles AccountingRecordJobs. The answer confirms that the jobs are on
 // disk. When schedctld receives the answer, it deletes its own records of these
 // jobs. Recording the same batch again changes nothing. Only root and the
 // scheduler's user may record jobs, because any other user could falsify the
 // accounting.
-func (d *Daemon) record(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+func (d *Daemon) handleRecordJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if !d.privacy.Super(r.Identity.UID) {
 		return 0, nil, errs.New(errs.Denied, "only root and the scheduler's user may record jobs")
 	}

@@ -10,14 +10,14 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// stats answers AccountingGetStats (DBD_GET_STATS) with the number of earlier
+// handleStats answers AccountingGetStats (DBD_GET_STATS) with the number of earlier
 // requests since the daemon started. All users see how often each message was
 // received. The number of requests of each user is information about users, so
 // it depends on PrivateData=users.
 //
 // This daemon computes no usage, so the counts for the three periods (hour,
 // day, month) are zero, and there are no counts for clusters.
-func (d *Daemon) stats(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+func (d *Daemon) handleStats(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if err := r.Decode(message.Empty{}); err != nil {
 		return 0, nil, err
 	}

@@ -31,8 +31,8 @@ func handleUnsupported(_ context.Context, r *server.Request) (message.Type, mess
 	return 0, nil, e
 }
 
-// wckeys answers AccountingGetWCKeys (DBD_GET_WCKEYS) with an empty list,
+// handleWCKeys answers AccountingGetWCKeys (DBD_GET_WCKEYS) with an empty list,
 // because there are no workload keys.
-func (d *Daemon) wckeys(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+func (d *Daemon) handleWCKeys(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	return message.AccountingGotWCKeys, &message.WCKeys{Listed: listed([]model.WCKey{})}, r.Decode(new(message.GetWCKeys))
 }

@@ -153,8 +153,8 @@ func resetSignals() {
 // close-on-exec. So no descriptor of this program or of the service manager
 // reaches the job.
 func closeOnExecExcept(keep uint) error {
-	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("close descriptors: %w", err)
+	if err := closeOnExec(); err != nil {
+		return err
 	}
 	_, err := unix.FcntlInt(uintptr(keep), unix.F_SETFD, 0)
 	return err

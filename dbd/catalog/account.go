@@ -18,8 +18,8 @@ func unknownAccount(name string) error {
 func (b *Catalog) accounts(f *model.AccountFilter) (list []*model.Account) {
 	byAssoc := f.Assoc
 	byAssoc.Accounts = nil
-	for _, a := range sorted(b.Accounts) {
-		if !in(f.Assoc.Accounts, a.Name) || !in(f.Descriptions, a.Description) || !in(f.Organizations, a.Organization) {
+	for _, a := range Sorted(b.Accounts) {
+		if !Matches(f.Assoc.Accounts, a.Name) || !Matches(f.Descriptions, a.Description) || !Matches(f.Organizations, a.Organization) {
 			continue
 		}
 		if hasConditions(&byAssoc) {
@@ -192,14 +192,14 @@ func (b *Catalog) AddCoordinators(accounts, users []string) error {
 // of accounts means all accounts. RemoveCoordinators returns the pairs of user
 // and account that it has removed.
 func (b *Catalog) RemoveCoordinators(accounts, users []string) (names []string) {
-	for _, a := range sorted(b.Accounts) {
-		if !in(accounts, a.Name) {
+	for _, a := range Sorted(b.Accounts) {
+		if !Matches(accounts, a.Name) {
 			continue
 		}
 		rec := *a
 		rec.Coordinators = nil
 		for _, c := range a.Coordinators {
-			if in(users, c.Name) {
+			if Matches(users, c.Name) {
 				names = append(names, "U = "+c.Name+" A = "+a.Name)
 			} else {
 				rec.Coordinators = append(rec.Coordinators, c)

@@ -91,7 +91,7 @@ func (b *Catalog) addAssociation(a *model.Association) (*model.Association, erro
 
 // defaultAssociation returns the default association of a user in a cluster, or nil.
 func (b *Catalog) defaultAssociation(user, cluster string) *model.Association {
-	for _, a := range sorted(b.Associations) {
+	for _, a := range Sorted(b.Associations) {
 		if a.User == user && a.Cluster == cluster && a.IsDefault.Or(0) != 0 {
 			return a
 		}
@@ -142,7 +142,7 @@ func (b *Catalog) changeAssociation(a, change *model.Association) error {
 
 // setDefault makes a the default association of its user.
 func (b *Catalog) setDefault(a *model.Association) {
-	for _, assoc := range sorted(b.Associations) {
+	for _, assoc := range Sorted(b.Associations) {
 		if assoc.User == a.User && assoc.Cluster == a.Cluster && assoc.ID != a.ID && assoc.IsDefault.Or(0) != 0 {
 			rec := *assoc
 			rec.IsDefault = model.Opt[uint16]{}
@@ -213,8 +213,8 @@ func (b *Catalog) RemoveAssociations(f *model.AssocFilter) (names []string, err 
 // dropAssociations removes associations.
 func (b *Catalog) dropAssociations(removals map[uint32]*model.Association) (names []string, err error) {
 	var blocked []string
-	for _, a := range sorted(removals) {
-		if a.User != "" && a.IsDefault.Or(0) != 0 && slices.ContainsFunc(sorted(b.Associations), func(assoc *model.Association) bool {
+	for _, a := range Sorted(removals) {
+		if a.User != "" && a.IsDefault.Or(0) != 0 && slices.ContainsFunc(Sorted(b.Associations), func(assoc *model.Association) bool {
 			return assoc.User == a.User && assoc.Cluster == a.Cluster && removals[assoc.ID] == nil
 		}) {
 			blocked = append(blocked, Text(a))
@@ -296,10 +296,10 @@ func (b *Catalog) associations(f *model.AssocFilter) (list []*model.Association)
 	}
 	for _, a := range b.Associations {
 		switch {
-		case !in(accounts, a.Account), !in(f.Clusters, a.Cluster), !in(f.Partitions, a.Partition), !in(f.Users, a.User),
+		case !Matches(accounts, a.Account), !Matches(f.Clusters, a.Cluster), !Matches(f.Partitions, a.Partition), !Matches(f.Users, a.User),
 			f.Users != nil && len(f.Users) == 0 && a.User == "",
-			!in(f.IDs, strconv.FormatUint(uint64(a.ID), 10)),
-			!in(f.DefaultQOSIDs, strconv.FormatUint(uint64(a.DefaultQOSID), 10)),
+			!Matches(f.IDs, strconv.FormatUint(uint64(a.ID), 10)),
+			!Matches(f.DefaultQOSIDs, strconv.FormatUint(uint64(a.DefaultQOSID), 10)),
 			len(f.ParentAccounts) > 0 && (!isAccount(a) || !slices.Contains(f.ParentAccounts, a.ParentAccount)),
 			f.Flags&model.AssocOnlyDefaults != 0 && a.IsDefault.Or(0) == 0,
 			len(f.QOSIDs) > 0 && !slices.ContainsFunc(f.QOSIDs, func(id string) bool { return slices.Contains(t.qos(a), id) }):

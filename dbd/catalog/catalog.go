@@ -119,12 +119,13 @@ func checkTexts(texts ...string) error {
 	return nil
 }
 
-// in reports whether a filter matches s. An empty filter matches everything.
-func in(filter []string, s string) bool { return len(filter) == 0 || slices.Contains(filter, s) }
+// Matches reports whether a filter matches s. An empty filter matches
+// everything.
+func Matches(filter []string, s string) bool { return len(filter) == 0 || slices.Contains(filter, s) }
 
-// sorted returns the values of m in the order of their keys.
-func sorted[K cmp.Ordered, V any](m map[K]*V) []*V {
-	list := make([]*V, 0, len(m))
+// Sorted returns the values of m in the order of their keys.
+func Sorted[K cmp.Ordered, V any](m map[K]V) []V {
+	list := make([]V, 0, len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		list = append(list, m[k])
 	}

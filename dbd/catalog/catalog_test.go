@@ -289,19 +289,19 @@ func TestChanges(t *testing.T) {
 
 // contents returns the records in b, without pointers.
 func contents(b *Catalog) (list []any) {
-	for _, r := range sorted(b.Clusters) {
+	for _, r := range Sorted(b.Clusters) {
 		list = append(list, *r)
 	}
-	for _, r := range sorted(b.Accounts) {
+	for _, r := range Sorted(b.Accounts) {
 		list = append(list, *r)
 	}
-	for _, r := range sorted(b.Users) {
+	for _, r := range Sorted(b.Users) {
 		list = append(list, *r)
 	}
-	for _, r := range sorted(b.Associations) {
+	for _, r := range Sorted(b.Associations) {
 		list = append(list, *r)
 	}
-	for _, r := range sorted(b.QOS) {
+	for _, r := range Sorted(b.QOS) {
 		list = append(list, *r)
 	}
 	return list

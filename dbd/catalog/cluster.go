@@ -12,8 +12,8 @@ func (b *Catalog) ListClusters(f *model.ClusterFilter) (list []model.Cluster) {
 	if len(f.Federations)+len(f.RPCVersions) > 0 {
 		return nil
 	}
-	for _, c := range sorted(b.Clusters) {
-		if in(f.Names, c.Name) && (f.Classification == 0 || f.Classification == c.Classification) && f.Flags.Or(0)&^c.Flags == 0 {
+	for _, c := range Sorted(b.Clusters) {
+		if Matches(f.Names, c.Name) && (f.Classification == 0 || f.Classification == c.Classification) && f.Flags.Or(0)&^c.Flags == 0 {
 			rec := *c
 			if a := b.findAssociation(c.Name, root, "", ""); a != nil {
 				rec.RootAssoc = *a

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,19 +88,10 @@ func mergeAmounts(text, change string) (string, error) {
 		}
 	}
 	var parts []string
-	for _, id := range keys(amounts) {
+	for _, id := range slices.Sorted(maps.Keys(amounts)) {
 		parts = append(parts, strconv.FormatUint(id, 10)+"="+strconv.FormatInt(amounts[id], 10))
 	}
 	return strings.Join(parts, ","), nil
-}
-
-func keys(m map[uint64]int64) []uint64 {
-	list := make([]uint64, 0, len(m))
-	for k := range m {
-		list = append(list, k)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // changeIDs applies a change to a list of QOS numbers. An empty text in change

@@ -42,8 +42,8 @@ func (b *Catalog) qosByName(name string) *model.QOS {
 
 // ListQOS returns the QOS that f selects.
 func (b *Catalog) ListQOS(f *model.QOSFilter) (list []model.QOS) {
-	for _, q := range sorted(b.QOS) {
-		if in(f.IDs, strconv.FormatUint(uint64(q.ID), 10)) && in(f.Names, q.Name) && in(f.Descriptions, q.Description) &&
+	for _, q := range Sorted(b.QOS) {
+		if Matches(f.IDs, strconv.FormatUint(uint64(q.ID), 10)) && Matches(f.Names, q.Name) && Matches(f.Descriptions, q.Description) &&
 			(f.PreemptMode == 0 || f.PreemptMode == model.NoVal16 || f.PreemptMode == q.PreemptMode) {
 			list = append(list, *q)
 		}

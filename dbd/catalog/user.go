@@ -21,8 +21,8 @@ const (
 func (b *Catalog) users(f *model.UserFilter) (list []*model.User) {
 	byAssoc := f.Assoc
 	byAssoc.Users = nil
-	for _, u := range sorted(b.Users) {
-		if !in(f.Assoc.Users, u.Name) || f.AdminLevel != levelNotSet && f.AdminLevel != u.AdminLevel ||
+	for _, u := range Sorted(b.Users) {
+		if !Matches(f.Assoc.Users, u.Name) || f.AdminLevel != levelNotSet && f.AdminLevel != u.AdminLevel ||
 			len(f.DefaultAccounts) > 0 && !slices.Contains(f.DefaultAccounts, b.defaultAccount(u.Name)) ||
 			len(f.DefaultWCKeys) > 0 {
 			continue
@@ -62,7 +62,7 @@ func (b *Catalog) ListUsers(f *model.UserFilter) (list []model.User) {
 			rec.Associations = b.ListAssociations(&assocs)
 		}
 		if f.WithCoordinates {
-			for _, a := range sorted(b.Accounts) {
+			for _, a := range Sorted(b.Accounts) {
 				for _, c := range b.coordinators(t, a) {
 					if c.Name == u.Name {
 						rec.Coordinates = append(rec.Coordinates, model.Coordinator{Name: a.Name, Direct: c.Direct})
@@ -148,7 +148,7 @@ func (b *Catalog) changeDefaults(user string, change *model.User) error {
 	if id != 0 && !b.hasQOS(id) {
 		return unknownQOS("of that number")
 	}
-	for _, old := range sorted(b.Associations) {
+	for _, old := range Sorted(b.Associations) {
 		if old.User != user {
 			continue
 		}
