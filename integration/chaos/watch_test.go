@@ -113,7 +113,7 @@ func (w *chaosWatch) checkZombies() {
 			since = time.Now()
 		}
 		if w.zombies[st.PID] = since; time.Since(since) > chaosTimeout/2 {
-			w.t.Errorf("child %d has been a zombie since %s", st.PID, time.Since(since))
+			w.t.Errorf("child %d has been a zombie for %s", st.PID, time.Since(since))
 			w.zombies[st.PID] = time.Now()
 		}
 	}

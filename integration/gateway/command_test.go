@@ -23,7 +23,7 @@ func TestPicked(t *testing.T) {
 	}
 	a = l.Request("GET", "/sched/v0.0.43/ping", "").Want(t, 404)
 	if !strings.Contains(a.Text, "v0.0.42") {
-		t.Errorf("the log does not name the version that is served:\n%s", a.Text)
+		t.Errorf("the answer does not name the version that is served:\n%s", a.Text)
 	}
 	l.Request("GET", "/sched/v0.0.40/ping", "").Want(t, 404) // the option overrides the variable
 	l.Request("GET", "/scheddb/v0.0.42/diag", "").Want(t, 404)

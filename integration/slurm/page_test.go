@@ -29,10 +29,12 @@ func symptomsPage(t *testing.T) string {
 // line has the step's name, and the user who runs the commands.
 type step struct{ name, user, text string }
 
+// stepTimeout is the time limit of a step.
+const stepTimeout = 90 * time.Second
+
 var (
 	stepHeader   = regexp.MustCompile(`^# ([A-Z][0-9]*(?: by hand)?), .*(as root|as yourself|in the same shell)\n`)
 	wantedOutput = regexp.MustCompile(`(?m)# → (.+)$`)
-	stepTimeout  = 90 * time.Second // time limit of a step
 )
 
 // testedSteps are the steps that TestPage runs.
