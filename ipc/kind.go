@@ -40,7 +40,7 @@ func (r Role) String() string {
 	if i := bits.TrailingZeros16(uint16(r)); r == 1<<i && i < len(roleNames) {
 		return roleNames[i]
 	}
-	return fmt.Sprintf("roles %#b", uint8(r))
+	return fmt.Sprintf("roles %#b", uint16(r))
 }
 
 // Phase is the state of a channel. A channel only moves to later phases, as the
