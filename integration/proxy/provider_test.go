@@ -35,7 +35,7 @@ type provider struct {
 	keySetOverride string                     // served instead of the key set, if not empty
 	down           bool
 	deniesLogin    bool // the user denies the login on the other device
-	polls          int  // number of polls of the device grant
+	polls          int  // number of polls since the last login on another device began
 }
 
 const realm = "https://id.example.org/realms/hpc"
@@ -71,6 +71,13 @@ func (p *provider) rotate(kids ...string) {
 	p.published, p.signingKid = kids, kids[len(kids)-1]
 }
 
+// update changes fields while no request reads them.
+func (p *provider) update(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+}
+
 func (p *provider) certs(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,6 +97,7 @@ func (p *provider) certs(w http.ResponseWriter, r *http.Request) {
 
 // device begins a login on another device (RFC 8628, 3.1).
 func (p *provider) device(w http.ResponseWriter, r *http.Request) {
+	p.update(func() { p.polls = 0 })
 	json.NewEncoder(w).Encode(map[string]any{"device_code": "Gm+Rh/mn=", "user_code": "WDJB-MJHT", "verification_uri": realm + "/device",
 		"verification_uri_complete": realm + "/device?user_code=WDJB-MJHT", "expires_in": 60, "interval": 0})
 }
@@ -257,14 +265,22 @@ func TestIdentityProvider(t *testing.T) {
 	pids := i.daemonPIDs()
 
 	// A user logs in with each of the two methods, sends requests and submits a
-	// job.
+	// job. The second login on another device must be pending, too.
 	i.checkFailedLogins()
 	var token string
-	for block, input := range map[string]string{"by password": harness.Password + "\n", "by device": ""} {
-		token = i.login(block, input)
+	for _, login := range []struct {
+		block, input string
+		polls        int
+	}{{"by password", harness.Password + "\n", 0}, {"by device", "", 3}, {"by device", "", 3}} {
+		token = i.login(login.block, login.input)
 		if got := i.outcome(token); got != "as "+u.Name {
-			t.Fatalf("%s: counted %s", block, got)
+			t.Fatalf("%s: counted %s", login.block, got)
 		}
+		i.update(func() {
+			if i.polls != login.polls {
+				t.Errorf("%s: the provider was polled %d times, want %d", login.block, i.polls, login.polls)
+			}
+		})
 	}
 	out, err := i.run("use", "export SCHED_JWT="+token, "")
 	if err != nil || !strings.Contains(out, `"user":"`+u.Name+`"`) || !strings.Contains(out, i.Node+" ") {
@@ -318,9 +334,7 @@ func (i *providerLab) checkFailedLogins() {
 		{name: "a provider that is down, by device", block: "by device", down: true,
 			want: `open https://\S+\nthe provider gave no answer in JSON\n`},
 	} {
-		i.provider.mu.Lock()
-		i.provider.down, i.provider.deniesLogin = tt.down, tt.denied
-		i.provider.mu.Unlock()
+		i.update(func() { i.down, i.deniesLogin = tt.down, tt.denied })
 		for before, wantToken := range map[string]string{"": "none", "set -eo pipefail": "none", "export SCHED_JWT=old": "old"} {
 			show := `trap 'bash -c "echo it has \${SCHED_JWT-none}"' EXIT` + "\n"
 			want := regexp.MustCompile(`^(?:` + tt.want + `)(?:bash: line \d+: token: was not given\n)?it has ` + wantToken + `\n$`)
@@ -329,9 +343,7 @@ func (i *providerLab) checkFailedLogins() {
 			}
 		}
 	}
-	i.provider.mu.Lock()
-	i.provider.down, i.provider.deniesLogin = false, false
-	i.provider.mu.Unlock()
+	i.update(func() { i.down, i.deniesLogin = false, false })
 }
 
 // daemonPIDs returns the process ids of the daemons.
@@ -370,18 +382,18 @@ func (i *providerLab) checkBrokenProvider() {
 	file := filepath.Join(i.Dir, "etc", "jwks.json")
 	before, err := os.ReadFile(file)
 	harness.Must(i.t, err)
-	i.provider.down = true
+	i.update(func() { i.down = true })
 	if out, err := i.run("/etc/cron.hourly/sched-jwks", "", ""); err == nil {
 		i.t.Errorf("a fetch from a provider that is down succeeded: %s", out)
 	}
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
 		i.t.Errorf("the file is now %s, %v", after, err)
 	}
-	i.provider.down = false
+	i.update(func() { i.down = false })
 
 	token := i.login("by password", harness.Password+"\n")
 	for _, broken := range []string{"<html>please log in</html>", `{"keys":[]}`} {
-		i.keySetOverride = broken
+		i.update(func() { i.keySetOverride = broken })
 		i.fetchKeySet()
 		i.awaitLog(`level=ERROR .*new key set rejected; keeping the current one`)
 		for _, token := range []string{token, i.sign(`"preferred_username":"` + i.provider.user + `"`)} {
@@ -390,7 +402,7 @@ func (i *providerLab) checkBrokenProvider() {
 			}
 		}
 	}
-	i.keySetOverride = ""
+	i.update(func() { i.keySetOverride = "" })
 	i.fetchKeySet()
 }
 
