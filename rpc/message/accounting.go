@@ -21,20 +21,7 @@ func (m *AccountingStats) Walk(c *codec.Codec) {
 func rollup(c *codec.Codec, r *model.Rollup) {
 	c.String("cluster_name", &r.Cluster)
 	n := c.Count16("rollup_count", len(r.Periods))
-	periods := r.Periods
-	if c.Storing() {
-		r.Periods = nil
-	}
-	c.Loop("rollup_count", n, func(i int) {
-		var p model.RollupPeriod
-		if i < len(periods) {
-			p = periods[i]
-		}
-		rollupPeriod(c, &p)
-		if c.Storing() {
-			r.Periods = append(r.Periods, p)
-		}
-	})
+	loop(c, "rollup_count", n, &r.Periods, rollupPeriod)
 }
 
 func rollupPeriod(c *codec.Codec, p *model.RollupPeriod) {

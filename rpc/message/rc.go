@@ -35,21 +35,13 @@ type JobArrayError struct {
 // Walk encodes or decodes the fields in wire order.
 func (m *JobArrayErrors) Walk(c *codec.Codec) {
 	n := c.Count("job_array_count", len(m.Errors))
-	if c.Storing() {
-		m.Errors = nil
+	loop(c, "job_array_count", n, &m.Errors, jobArrayError)
+}
+
+func jobArrayError(c *codec.Codec, e *JobArrayError) {
+	c.Uint32("error_code", &e.Code)
+	c.String("job_array_id", &e.JobIDs)
+	if c.Since(codec.V2302) {
+		c.String("err_msg", &e.Message)
 	}
-	c.Loop("job_array_count", n, func(i int) {
-		var e JobArrayError
-		if i < len(m.Errors) {
-			e = m.Errors[i]
-		}
-		c.Uint32("error_code", &e.Code)
-		c.String("job_array_id", &e.JobIDs)
-		if c.Since(codec.V2302) {
-			c.String("err_msg", &e.Message)
-		}
-		if c.Storing() {
-			m.Errors = append(m.Errors, e)
-		}
-	})
 }
