@@ -227,14 +227,14 @@ func namesHandler[M any, B interface {
 			names, err = apply(c, m)
 			return err
 		})
-		answer := &message.Names{Listed: listed(names)}
+		answer := &message.Names{ListResponse: listResponse(names)}
 		switch {
 		case err != nil && len(names) == 0:
 			return 0, nil, err
 		case err != nil:
 			answer.Code, _ = fault.Number(err)
 		case len(names) == 0:
-			answer.Listed = listed([]string{})
+			answer.ListResponse = listResponse([]string{})
 			answer.Code = fault.NoChange
 		}
 		return message.AccountingGotList, answer, nil

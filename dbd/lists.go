@@ -24,13 +24,13 @@ const (
 	node
 )
 
-// listed returns an answer with records. It does not encode an empty list as
+// listResponse returns an answer with records. It does not encode an empty list as
 // null.
-func listed[T any](records []T) message.Listed[T] {
+func listResponse[T any](records []T) message.ListResponse[T] {
 	if records == nil {
 		records = []T{}
 	}
-	return message.Listed[T]{Records: codec.Stream[T]{List: records}}
+	return message.ListResponse[T]{Records: codec.Stream[T]{List: records}}
 }
 
 // handleTRES answers AccountingGetTRES (DBD_GET_TRES).
@@ -45,7 +45,7 @@ func (d *Daemon) handleTRES(_ context.Context, r *server.Request) (message.Type,
 			list = append(list, t)
 		}
 	}
-	return message.AccountingGotTRES, &message.TRESList{Listed: listed(list)}, nil
+	return message.AccountingGotTRES, &message.TRESList{ListResponse: listResponse(list)}, nil
 }
 
 // handleClusters answers AccountingGetClusters (DBD_GET_CLUSTERS).
@@ -54,7 +54,7 @@ func (d *Daemon) handleClusters(_ context.Context, r *server.Request) (message.T
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	return message.AccountingGotClusters, &message.Clusters{Listed: listed(d.records(r.Session).ListClusters(&q.ClusterFilter))}, nil
+	return message.AccountingGotClusters, &message.Clusters{ListResponse: listResponse(d.records(r.Session).ListClusters(&q.ClusterFilter))}, nil
 }
 
 // handleAssociations answers AccountingGetAssocs (DBD_GET_ASSOCS) with the
@@ -65,7 +65,7 @@ func (d *Daemon) handleAssociations(_ context.Context, r *server.Request) (messa
 		return 0, nil, err
 	}
 	list := d.view(r).filterAssociations(d.records(r.Session).ListAssociations(&q.AssocFilter))
-	return message.AccountingGotAssocs, &message.Associations{Listed: listed(list)}, nil
+	return message.AccountingGotAssocs, &message.Associations{ListResponse: listResponse(list)}, nil
 }
 
 // handleAccounts answers AccountingGetAccounts (DBD_GET_ACCOUNTS) with the accounts
@@ -81,7 +81,7 @@ func (d *Daemon) handleAccounts(_ context.Context, r *server.Request) (message.T
 		list[i].Associations = view.filterAssociations(list[i].Associations)
 		list[i].Coordinators = slices.DeleteFunc(list[i].Coordinators, func(c model.Coordinator) bool { return !view.seesUser(c.Name) })
 	}
-	return message.AccountingGotAccounts, &message.Accounts{Listed: listed(list)}, nil
+	return message.AccountingGotAccounts, &message.Accounts{ListResponse: listResponse(list)}, nil
 }
 
 // handleUsers answers AccountingGetUsers (DBD_GET_USERS) with the users that the
@@ -93,7 +93,7 @@ func (d *Daemon) handleUsers(_ context.Context, r *server.Request) (message.Type
 	}
 	list, view := d.records(r.Session).ListUsers(&q.UserFilter), d.view(r)
 	list = slices.DeleteFunc(list, func(u model.User) bool { return !view.seesUser(u.Name) })
-	return message.AccountingGotUsers, &message.Users{Listed: listed(list)}, nil
+	return message.AccountingGotUsers, &message.Users{ListResponse: listResponse(list)}, nil
 }
 
 // handleQOS answers AccountingGetQOS (DBD_GET_QOS).
@@ -102,7 +102,7 @@ func (d *Daemon) handleQOS(_ context.Context, r *server.Request) (message.Type, 
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	return message.AccountingGotQOS, &message.QOSList{Listed: listed(d.records(r.Session).ListQOS(&q.QOSFilter))}, nil
+	return message.AccountingGotQOS, &message.QOSList{ListResponse: listResponse(d.records(r.Session).ListQOS(&q.QOSFilter))}, nil
 }
 
 // view determines which users and accounts a client sees.

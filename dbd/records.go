@@ -46,7 +46,7 @@ type row struct {
 // listing is a message with a list of records.
 type listing[T any] interface {
 	message.Body
-	List() *message.Listed[T]
+	List() *message.ListResponse[T]
 }
 
 // differences returns the rows that turn the records of old into those of next.

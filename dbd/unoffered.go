@@ -34,5 +34,5 @@ func handleUnsupported(_ context.Context, r *server.Request) (message.Type, mess
 // handleWCKeys answers AccountingGetWCKeys (DBD_GET_WCKEYS) with an empty list,
 // because there are no workload keys.
 func (d *Daemon) handleWCKeys(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
-	return message.AccountingGotWCKeys, &message.WCKeys{Listed: listed([]model.WCKey{})}, r.Decode(new(message.GetWCKeys))
+	return message.AccountingGotWCKeys, &message.WCKeys{ListResponse: listResponse([]model.WCKey{})}, r.Decode(new(message.GetWCKeys))
 }

@@ -72,7 +72,7 @@ func (q *question) encode(s *session) ([]byte, *failure) {
 // An listBody[T] is an answer that contains records of type T.
 type listBody[T any] interface {
 	message.Body
-	List() *message.Listed[T]
+	List() *message.ListResponse[T]
 }
 
 // listRequest is a question and the variable for its answer, which contains records.

@@ -105,7 +105,7 @@ func (k *keeper) serve(nc net.Conn) {
 			k.mu.Unlock()
 			snapshot = &news
 		}
-		body := message.TRESList{Listed: message.Listed[model.TRES]{Records: codec.Stream[model.TRES]{List: []model.TRES{{Name: user + *snapshot}}}}}
+		body := message.TRESList{ListResponse: message.ListResponse[model.TRES]{Records: codec.Stream[model.TRES]{List: []model.TRES{{Name: user + *snapshot}}}}}
 		b, _ = message.EncodePersistent(v, message.AccountingGotTRES, &body)
 		nc.Write(b)
 	}
@@ -397,7 +397,7 @@ func TestSessionBroken(t *testing.T) {
 		k := newKeeper(t)
 		sent := make(chan struct{}, 1)
 		k.act = func(nc net.Conn, _ int) bool {
-			body := message.TRESList{Listed: message.Listed[model.TRES]{Records: codec.Stream[model.TRES]{List: []model.TRES{{Name: "good/"}}}}}
+			body := message.TRESList{ListResponse: message.ListResponse[model.TRES]{Records: codec.Stream[model.TRES]{List: []model.TRES{{Name: "good/"}}}}}
 			b, _ := message.EncodePersistent(codec.Newest, message.AccountingGotTRES, &body)
 			nc.Write(b) // the answer follows
 			time.AfterFunc(100*time.Millisecond, func() { sent <- struct{}{} })

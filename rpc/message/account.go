@@ -27,7 +27,7 @@ var _ = recordList(RecordList{Get: AccountingGetAccounts, Got: AccountingGotAcco
 	func(f model.AccountFilter) Body { return &GetAccounts{f} }, func() *Accounts { return new(Accounts) }, account)
 
 // Accounts is the answer to GetAccounts.
-type Accounts struct{ Listed[model.Account] }
+type Accounts struct{ ListResponse[model.Account] }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *Accounts) Walk(c *codec.Codec) { m.walk(c, "db_account_rec", account) }

@@ -45,7 +45,9 @@ var _ = recordList(RecordList{Get: AccountingGetJobs, Got: AccountingGotJobs, na
 	func(f model.AccountingJobFilter) Body { return &GetAccountingJobs{f} }, func() *AccountingJobs { return new(AccountingJobs) }, accountingJob)
 
 // AccountingJobs is the answer to GetAccountingJobs.
-type AccountingJobs struct{ Listed[model.AccountingJob] }
+type AccountingJobs struct {
+	ListResponse[model.AccountingJob]
+}
 
 // Walk encodes or decodes the fields in wire order.
 func (m *AccountingJobs) Walk(c *codec.Codec) { m.walk(c, "db_job_rec", accountingJob) }

@@ -48,7 +48,9 @@ var _ = recordList(RecordList{Get: AccountingGetAssocs, Got: AccountingGotAssocs
 	func(f model.AssocFilter) Body { return &GetAssociations{f} }, func() *Associations { return new(Associations) }, association)
 
 // Associations is the answer to GetAssociations.
-type Associations struct{ Listed[model.Association] }
+type Associations struct {
+	ListResponse[model.Association]
+}
 
 // Walk encodes or decodes the fields in wire order.
 func (m *Associations) Walk(c *codec.Codec) { m.walk(c, "db_assoc_rec", association) }

@@ -30,7 +30,7 @@ var _ = recordList(RecordList{Get: AccountingGetClusters, Got: AccountingGotClus
 	func(f model.ClusterFilter) Body { return &GetClusters{f} }, func() *Clusters { return new(Clusters) }, cluster)
 
 // Clusters is the answer to GetClusters.
-type Clusters struct{ Listed[model.Cluster] }
+type Clusters struct{ ListResponse[model.Cluster] }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *Clusters) Walk(c *codec.Codec) { m.walk(c, "db_cluster_rec", cluster) }

@@ -13,7 +13,7 @@ import (
 // An AccountingEnd commits the changes.
 
 // Names lists the changed records, or the records that prevent the change.
-type Names struct{ Listed[string] }
+type Names struct{ ListResponse[string] }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *Names) Walk(c *codec.Codec) { m.walk(c, "str", text) }

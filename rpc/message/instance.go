@@ -27,7 +27,7 @@ func (m *GetInstances) Walk(c *codec.Codec) {
 }
 
 // Instances is the answer to GetInstances.
-type Instances struct{ Listed[model.Instance] }
+type Instances struct{ ListResponse[model.Instance] }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *Instances) Walk(c *codec.Codec) { m.walk(c, "db_instance_rec", instance) }

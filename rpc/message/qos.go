@@ -30,7 +30,7 @@ var _ = recordList(RecordList{Get: AccountingGetQOS, Got: AccountingGotQOS, name
 	func(f model.QOSFilter) Body { return &GetQOS{f} }, func() *QOSList { return new(QOSList) }, qos)
 
 // QOSList is the answer to GetQOS.
-type QOSList struct{ Listed[model.QOS] }
+type QOSList struct{ ListResponse[model.QOS] }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *QOSList) Walk(c *codec.Codec) { m.walk(c, "db_qos_rec", qos) }

@@ -28,7 +28,7 @@ var RecordLists = map[reflect.Type]*RecordList{}
 // recordList declares the list of records that a filter F selects.
 func recordList[F model.Filter[T], T any, A interface {
 	Body
-	List() *Listed[T]
+	List() *ListResponse[T]
 }](l RecordList, request func(F) Body, answer func() A, record func(*codec.Codec, *T)) *RecordList {
 	l.Request = func(filter any) Body { return request(filter.(F)) }
 	l.answer = func(each any, stop func(error) error) (Body, *uint32) {

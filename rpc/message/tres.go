@@ -22,7 +22,7 @@ var _ = recordList(RecordList{Get: AccountingGetTRES, Got: AccountingGotTRES, na
 	func(f model.TRESFilter) Body { return &GetTRES{f} }, func() *TRESList { return new(TRESList) }, tres)
 
 // TRESList is the answer to GetTRES.
-type TRESList struct{ Listed[model.TRES] }
+type TRESList struct{ ListResponse[model.TRES] }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *TRESList) Walk(c *codec.Codec) { m.walk(c, "db_tres_rec", tres) }

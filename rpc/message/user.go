@@ -24,7 +24,7 @@ var _ = recordList(RecordList{Get: AccountingGetUsers, Got: AccountingGotUsers, 
 	func(f model.UserFilter) Body { return &GetUsers{f} }, func() *Users { return new(Users) }, user)
 
 // Users is the answer to GetUsers.
-type Users struct{ Listed[model.User] }
+type Users struct{ ListResponse[model.User] }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *Users) Walk(c *codec.Codec) { m.walk(c, "db_user_rec", user) }

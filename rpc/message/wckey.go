@@ -26,7 +26,7 @@ var _ = recordList(RecordList{Get: AccountingGetWCKeys, Got: AccountingGotWCKeys
 	func(f model.WCKeyFilter) Body { return &GetWCKeys{f} }, func() *WCKeys { return new(WCKeys) }, wckey)
 
 // WCKeys is the answer to GetWCKeys.
-type WCKeys struct{ Listed[model.WCKey] }
+type WCKeys struct{ ListResponse[model.WCKey] }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *WCKeys) Walk(c *codec.Codec) { m.walk(c, "db_wckey_rec", wckey) }

@@ -5,17 +5,17 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Listed is an answer of the accounting daemon with a list of records. Records
+// ListResponse is an answer of the accounting daemon with a list of records. Records
 // either holds the whole list or passes the records on one at a time.
-type Listed[T any] struct {
+type ListResponse[T any] struct {
 	Records codec.Stream[T]
 	Code    uint32 // 0, or one of Slurm's error numbers
 }
 
-// List returns m. A type that embeds Listed gets this method.
-func (m *Listed[T]) List() *Listed[T] { return m }
+// List returns m. A type that embeds ListResponse gets this method.
+func (m *ListResponse[T]) List() *ListResponse[T] { return m }
 
-func (m *Listed[T]) walk(c *codec.Codec, element string, record func(*codec.Codec, *T)) {
+func (m *ListResponse[T]) walk(c *codec.Codec, element string, record func(*codec.Codec, *T)) {
 	codec.StreamList(c, "list", element, &m.Records, record)
 	c.Uint32("return_code", &m.Code)
 }
