@@ -165,11 +165,12 @@ func annotateBlocked(err error, names []string) error {
 	if !ok {
 		return err
 	}
-	annotated := *e
-	for i := range names {
-		names[i] = strings.Join(strings.Fields(names[i]), " ")
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = strings.Join(strings.Fields(name), " ")
 	}
-	annotated.Message += ": " + truncateList(strings.Join(names, "; ")) + "; nothing was removed"
+	annotated := *e
+	annotated.Message += ": " + truncateList(strings.Join(list, "; ")) + "; nothing was removed"
 	return &annotated
 }
 

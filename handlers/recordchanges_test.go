@@ -118,3 +118,20 @@ func TestRecordChanges(t *testing.T) {
 		})
 	}
 }
+
+// TestBlockedRemoval checks that the error of a removal lists the records that
+// prevent it, and that the daemon's list of these records stays unchanged.
+func TestBlockedRemoval(t *testing.T) {
+	blocking := []string{"JobID = 7  C =  demo", "JobID = 8"}
+	f := demo()
+	f.recorded.refuse = func(any) ([]string, error) { return blocking, errs.New(errs.Conflict, "jobs are running") }
+	w := serve(t, config(f), request(http.MethodDelete, "/slurmdb/v0.0.45/account/lab", ""))
+	body := envelope(t, w.Body.Bytes())
+	want := "account lab: jobs are running: JobID = 7 C = demo; JobID = 8; nothing was removed"
+	if w.Code != http.StatusConflict || len(body.Errors) != 1 || body.Errors[0].Description != want {
+		t.Errorf("status %d, %+v, want %q", w.Code, body.Errors, want)
+	}
+	if d := cmp.Diff([]string{"JobID = 7  C =  demo", "JobID = 8"}, blocking); d != "" {
+		t.Errorf("the list was changed (-want, +got):\n%s", d)
+	}
+}
