@@ -17,8 +17,6 @@ func (h *handler) postClusters(c *call, _ *api.ClustersParams) error {
 	return h.answerEdit(c, editEach(h, c, "clusters", body.Records, clusterName, c.addCluster))
 }
 
-const clusterDeleted uint32 = 1 << 1
-
 func clusterName(l *api.ClusterRow) string { return l.Name }
 
 // addCluster creates a cluster. It leaves an existing cluster unchanged,
@@ -27,12 +25,16 @@ func (c *call) addCluster(e model.Editor, row *api.ClusterRow, at string) (bool,
 	if err := checkName(row.Name, at); err != nil {
 		return false, err
 	}
-	if row.Flags != model.NoVal32 && c.skipDeleted(row.Flags, clusterDeleted, at) {
+	if row.Flags != model.NoVal32 && c.skipDeleted(row.Flags, model.ClusterDeleted, at) {
 		return false, nil
 	}
 	old, err := findOne[model.Cluster](e, model.ClusterFilter{Names: []string{row.Name}})
-	if err != nil || old != nil {
+	if err != nil {
 		return false, err
+	}
+	if old != nil {
+		c.warn(at, "cluster %s exists already and was not changed", row.Name)
+		return false, nil
 	}
 	_, err = e.Change(model.Add[model.Cluster]{Records: []model.Cluster{*row.Cluster}})
 	return true, err

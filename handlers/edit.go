@@ -87,7 +87,7 @@ func changeRecords[T any](c *call, e model.Editor, list string, records []T, nam
 			return nil, annotateUnchanged(annotateNamed(err, kinds[list], names[i], at))
 		}
 		if !changed && numWarnings == len(c.warnings) {
-			c.warn(at, "%s has these values already: nothing was changed", names[i])
+			c.warn(at, "%s %s has these values already and was not changed", kinds[list], names[i])
 		}
 		if changed {
 			done = append(done, names[i])

@@ -135,3 +135,21 @@ func TestBlockedRemoval(t *testing.T) {
 		t.Errorf("the list was changed (-want, +got):\n%s", d)
 	}
 }
+
+// TestUnchangedRecords checks the warning about a record that is not changed.
+// It must not claim that the record has the values in the body if the gateway
+// did not compare them.
+func TestUnchangedRecords(t *testing.T) {
+	for _, tt := range []struct{ path, body, want string }{
+		{"clusters", `{"clusters": [{"name": "new"}, {"name": "demo", "flags": ["EXTERNAL"]}]}`, "#/clusters/1: cluster demo exists already and was not changed"},
+		{"config", `{"clusters": [{"name": "demo"}]}`, "#/clusters/0: cluster demo exists already and was not changed"},
+		{"wckeys", `{"wckeys": [{"name": "k", "cluster": "demo", "user": "alice"}]}`, "#/wckeys/0: workload key k/demo/alice exists already and was not changed"},
+		{"users", `{"users": [{"name": "bob", "administrator_level": ["None"]}]}`, "#/users/0: user bob has these values already and was not changed"},
+	} {
+		w := serve(t, config(demo()), request(http.MethodPost, "/slurmdb/v0.0.45/"+tt.path, tt.body))
+		body := envelope(t, w.Body.Bytes())
+		if w.Code != http.StatusOK || len(body.Warnings) != 1 || body.Warnings[0].Source+": "+body.Warnings[0].Description != tt.want {
+			t.Errorf("%s: status %d, %+v, want %q", tt.path, w.Code, body.Warnings, tt.want)
+		}
+	}
+}

@@ -93,8 +93,12 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 		}
 	}
 	old, err := findOne[model.WCKey](e, model.WCKeyFilter{Names: []string{k.Name}, Clusters: []string{k.Cluster}, Users: []string{k.User}})
-	if err != nil || old != nil {
+	if err != nil {
 		return false, err
+	}
+	if old != nil {
+		c.warn(at, "workload key %s exists already and was not changed", wckeyName(k))
+		return false, nil
 	}
 	if err := checkExists[model.Cluster](e, model.ClusterFilter{Names: []string{k.Cluster}}, "cluster", k.Cluster, at+"/cluster"); err != nil {
 		return false, err

@@ -18,6 +18,9 @@ type Cluster struct {
 	TRES           string // "1=4,2=1000": ids and amounts
 }
 
+// ClusterDeleted is a flag of a Cluster that was deleted.
+const ClusterDeleted uint32 = 1 << 1
+
 // FederationMember is the role of a cluster in a federation.
 type FederationMember struct {
 	Features     []string
