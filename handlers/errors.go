@@ -70,8 +70,8 @@ func status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// retryAfter is the time in seconds after which a client should retry when a
-// daemon is unavailable.
+// retryAfter is the Retry-After of a 503 or 429 whose error has no time of its
+// own, in seconds.
 const retryAfter = "5"
 
 // RetryAfterError is an error with the time after which a retry may succeed.

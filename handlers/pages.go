@@ -79,6 +79,6 @@ func (h *handler) getReadiness(c *call) error {
 	case errs.KindOf(err) != errs.Unauthenticated || auth.HasCredential(c.r.Header): // an invalid credential gets the usual refusal
 		return err
 	}
-	c.w.Header().Set("Retry-After", "5")
+	c.w.Header().Set("Retry-After", retryAfter)
 	return c.sendText(http.StatusServiceUnavailable, text)
 }

@@ -11,23 +11,20 @@ import (
 	"schedrestd/model"
 )
 
-// qosNumbers converts names to ids, because the daemon compares ids.
+// qosNumbers converts names to ids, because the daemon compares ids. An id is
+// accepted even if there is no such quality of service: it selects nothing.
 func qosNumbers(r *api.Records, names []string, parameter string) ([]string, error) {
 	var list []string
 	for _, name := range names {
-		number := ""
-		for id, known := range r.QOS {
-			if known == name {
-				number = strconv.FormatUint(uint64(id), 10)
+		id, err := r.QOSNumber(name)
+		if err != nil {
+			number, parseErr := strconv.ParseUint(name, 10, 32)
+			if parseErr != nil {
+				return nil, errs.New(errs.Invalid, "%v", err).WithSource(inQuery + parameter)
 			}
+			id = uint32(number)
 		}
-		if _, err := strconv.ParseUint(name, 10, 32); number == "" && err == nil {
-			number = name
-		}
-		if number == "" {
-			return nil, errs.New(errs.Invalid, "there is no quality of service %q", name).WithSource(inQuery + parameter)
-		}
-		list = append(list, number)
+		list = append(list, strconv.FormatUint(uint64(id), 10))
 	}
 	return list, nil
 }

@@ -139,11 +139,13 @@ func TestSubmitRefuses(t *testing.T) {
 	}
 }
 
-// TestBodiesOfTheCorpus sends a public corpus of JSON texts as bodies. The
-// files n_* have invalid JSON, which must get status 400. The files y_* have
-// valid JSON that is not a submission, which must get another 4xx status. No
-// text may cause an internal error or a submission.
-func TestBodiesOfTheCorpus(t *testing.T) {
+// corpusText is a text of the JSON corpus.
+type corpusText struct{ file, text string }
+
+// jsonCorpus returns a public corpus of JSON texts. If the corpus is missing,
+// jsonCorpus skips the test, or makes it fail in CI.
+func jsonCorpus(t *testing.T) []corpusText {
+	t.Helper()
 	dir := os.Getenv("JSON_CORPUS")
 	if dir == "" {
 		dir = "../../shared/vectors/json-parsing/test_parsing" // next to the repository
@@ -155,14 +157,26 @@ func TestBodiesOfTheCorpus(t *testing.T) {
 		}
 		t.Skipf("no JSON corpus in %s (set JSON_CORPUS)", dir)
 	}
-	f := demo()
+	var texts []corpusText
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := filepath.Base(file)
-		w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.42/job/submit", string(text)))
+		texts = append(texts, corpusText{filepath.Base(file), string(text)})
+	}
+	return texts
+}
+
+// TestBodiesOfTheCorpus sends a public corpus of JSON texts as bodies. The
+// files n_* have invalid JSON, which must get status 400. The files y_* have
+// valid JSON that is not a submission, which must get another 4xx status. No
+// text may cause an internal error or a submission.
+func TestBodiesOfTheCorpus(t *testing.T) {
+	f := demo()
+	for _, c := range jsonCorpus(t) {
+		name := c.file
+		w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.42/job/submit", c.text))
 		if name[0] == 'n' && w.Code != http.StatusBadRequest || name[0] == 'y' && w.Code == http.StatusBadRequest || w.Code < 400 || w.Code >= 500 {
 			t.Errorf("%s: status %d", name, w.Code)
 		}

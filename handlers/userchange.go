@@ -74,12 +74,8 @@ func (c *call) renameUser(e model.Editor, u *model.User, existing *model.User, a
 	if existing != nil {
 		return errs.New(errs.Conflict, "there is a user of that name already").WithSource(at + "/name")
 	}
-	before, err := findOne[model.User](e, usersNamed(u.OldName))
-	if err != nil {
+	if err := checkExists[model.User](e, usersNamed(u.OldName), "user", u.OldName, at+"/old_name"); err != nil {
 		return err
-	}
-	if before == nil {
-		return errs.New(errs.NotFound, "there is no user %q to rename", u.OldName).WithSource(at + "/old_name")
 	}
 	record := *u
 	record.WCKeys, record.OldName = nil, ""
