@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,10 +52,10 @@ func steps() []plan.Step {
 		list = append(list, checkStep(s))
 	}
 	list = append(list, checkStep(startup{"root, all required", 0, startups[0].args, nil, []string{"SCHEDRESTD_SECURITY=require_confinement"}}))
-	for _, p := range packages {
+	for _, p := range testPackages {
 		for _, uid := range p.as {
 			list = append(list, plan.Step{Name: fmt.Sprintf("tests of %s as %d", p.name, uid), Dir: "/src/" + p.name, UID: uid, Limit: time.Hour,
-				Argv: append([]string{"./test", "-test.v", "-test.short", "-test.parallel", "1", "-test.timeout", "50m"}, p.args...), Env: []string{"TMPDIR=/tmp"}})
+				Argv: append([]string{"./test", "-test.v", "-test.short", "-test.parallel", "1", "-test.timeout", "50m"}, p.flags()...), Env: []string{"TMPDIR=/tmp"}})
 		}
 	}
 	filter := regexp.MustCompile(os.Getenv("KERNELS_STEPS"))
@@ -142,8 +143,30 @@ func failures(out string) string {
 	return text[:min(len(text), 20000)]
 }
 
-// TestParts checks parts. It needs no virtual machine.
-func TestParts(t *testing.T) {
+// TestListedTestsExist checks that each name in testPackages matches a test of
+// that package. It needs no virtual machine.
+func TestListedTestsExist(t *testing.T) {
+	for _, p := range testPackages {
+		files, _ := filepath.Glob(filepath.Join("../..", p.name, "*_test.go"))
+		var sources []byte
+		for _, path := range files {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources = append(sources, text...)
+		}
+		for _, name := range append(slices.Concat(p.run, p.skip), `\w+`) {
+			if !regexp.MustCompile(`(?m)^func Test` + strings.ReplaceAll(name, ".", `\w`) + `\(`).Match(sources) {
+				t.Errorf("package %s has no Test%s", p.name, name)
+			}
+		}
+	}
+}
+
+// TestLayers checks which layers are found in the output of a check. It needs
+// no virtual machine.
+func TestLayers(t *testing.T) {
 	const output = `PART                               IS   WHY
 the worker's own uid and gid       on   gate (991:991)
 PID namespace                      on

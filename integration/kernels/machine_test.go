@@ -81,28 +81,46 @@ func prepare(name, dir string) (*machine, error) {
 	return m, m.writeFiles(from+"/busybox", dir)
 }
 
-// packages are the packages whose tests are run, with the users that run them.
-var packages = []struct {
-	name string
-	as   []uint32
-	args []string
-}{
-	{"privsep", []uint32{0, 1000}, []string{"-test.run", cmp.Or(os.Getenv("KERNELS_TESTS"), kernelTests), "-test.skip", "^TestCheckSaysWhy$"}}, // busybox's setpriv can't change the user
-	{"security", []uint32{0, 1000}, nil},
-	{"become", []uint32{0, 1000}, nil},
-	{"socket", []uint32{0, 1000}, nil},
-	{"ipc", []uint32{1000}, []string{"-test.skip", "^Test(TableIsSound|EveryRowIsHeard|PageShowsTheTable)$"}}, // they read the sources of other packages
-	{"security/sandbox", []uint32{0, 1000}, nil},
+// testPackage is a package whose tests are run in the machine.
+type testPackage struct {
+	name      string
+	as        []uint32 // users that run the tests
+	run, skip []string // names without "Test", or regular expressions for them; no run: all tests
 }
 
-// kernelTests are the tests of privsep whose results depend on the kernel. The
-// other tests are about the order of events between processes, and would take
-// half a day on an emulated processor.
-const kernelTests = "^Test(" +
-	"NamespacesAlone|WorkerIsConfined|KeeperIsConfined|ParentPrivileges|UnprivilegedStart|RootWorkerByWish|StartsFrom0700|ConfinementLine|Check.*|DeathTests.*|" +
-	"Captured|CapturedConnects|CapturedAsksTheKeeper|NamespaceInit.*|ParentGone|ParentDies|Orphan|EachUserHisProcess|ProcessLimit|" +
-	"NoThreadLeft|ThreadsOfAWorker|OpenWay|Spares|ErrandAddresses|PortsOf|PeerFacts|HTTPS|KeyStaysInTheKeeper|" +
-	"WorkerCanNotReadItsProgram|ProgramIsOutOfTheWay|UnixModes|Adopt|Notify)$"
+// The packages whose tests are run. Of privsep only those tests are run whose
+// results depend on the kernel. Its other tests are about the order of events
+// between processes, and would take half a day on an emulated processor.
+var testPackages = []testPackage{
+	{name: "privsep", as: []uint32{0, 1000}, run: strings.Fields(`
+		NamespacesAlone WorkerIsConfined KeeperIsConfined ParentPrivileges UnprivilegedStart RootWorkerByWish StartsFrom0700
+		ConfinementLine Check.* DeathTests.* Captured CapturedConnects CapturedAsksTheKeeper NamespaceInit.* ParentGone ParentDies
+		Orphan EachUserHisProcess ProcessLimit NoThreadLeft ThreadsOfAWorker PeerFacts HTTPS KeyStaysInTheKeeper`),
+		skip: []string{"CheckSaysWhy"}}, // busybox's setpriv can't change the user
+	{name: "privsep/spawn", as: []uint32{0, 1000}},
+	{name: "privsep/listen", as: []uint32{0, 1000}},
+	{name: "dispatcher/dial", as: []uint32{0, 1000}},
+	{name: "notify", as: []uint32{1000}},
+	{name: "security", as: []uint32{0, 1000}},
+	{name: "security/sandbox", as: []uint32{0, 1000}},
+	{name: "become", as: []uint32{0, 1000}},
+	{name: "socket", as: []uint32{0, 1000}},
+	{name: "ipc", as: []uint32{1000}, skip: []string{"TableIsSound", "EveryRowIsHeard", "PageShowsTheTable"}}, // they read the sources of other packages
+}
+
+// flags returns the flags that select the package's tests.
+func (p testPackage) flags() (flags []string) {
+	if len(p.run) > 0 {
+		flags = append(flags, "-test.run", cmp.Or(os.Getenv("KERNELS_TESTS"), testPattern(p.run)))
+	}
+	if len(p.skip) > 0 {
+		flags = append(flags, "-test.skip", testPattern(p.skip))
+	}
+	return flags
+}
+
+// testPattern returns a regular expression for the names of tests.
+func testPattern(names []string) string { return "^Test(" + strings.Join(names, "|") + ")$" }
 
 // writeFiles writes the first file system.
 func (m *machine) writeFiles(shell, dir string) error {
@@ -144,7 +162,7 @@ func (m *machine) writeFiles(shell, dir string) error {
 	for _, name := range []string{"schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher"} {
 		add(dir+"/"+name, "usr/local/sbin/"+name, 0o711)
 	}
-	for _, p := range packages {
+	for _, p := range testPackages {
 		name := p.name
 		test := dir + "/test"
 		if err := build("test", "-c", "-ldflags=-s -w", "-o", test, "./"+name); err != nil {
