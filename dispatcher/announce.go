@@ -17,7 +17,8 @@ import (
 // tokens.
 func (d *dispatcher) announceStart() {
 	c := d.config
-	attrs := []any{"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections, "listen", names(d.listeners)}
+	attrs := []any{"worker_per_connection", c.Switches.WorkerPerConnection, "connections", c.Connections,
+		"listen", listenerNames(d.listeners)}
 	if c.Switches.BecomeUser {
 		d.log.Info("each user is served by a worker of their own", append([]any{"max_identities", c.Identities}, attrs...)...)
 	} else {
@@ -39,18 +40,18 @@ func exposesTokens(l ipc.Listening) bool {
 }
 
 // announceServing logs where the gateway listens. Listeners in another network
-// namespace get an attribute of their own.
+// namespace are listed separately.
 func (d *dispatcher) announceServing() {
-	attrs := []any{"listen", names(d.listeners)}
+	attrs := []any{"listen", listenerNames(d.listeners)}
 	if d.config.Netns != "" {
 		inNetns := slices.DeleteFunc(slices.Clone(d.listeners), func(l ipc.Listening) bool { return !l.OtherNetns })
-		attrs = append(attrs, "netns", d.config.Netns, "netns_listen", names(inNetns))
+		attrs = append(attrs, "netns", d.config.Netns, "netns_listen", listenerNames(inNetns))
 	}
 	d.log.Info("serving", attrs...)
 }
 
-// names returns the names of listeners, sorted.
-func names(list []ipc.Listening) (names []string) {
+// listenerNames returns the sorted names of listeners.
+func listenerNames(list []ipc.Listening) (names []string) {
 	for _, l := range list {
 		names = append(names, l.Name)
 	}
@@ -65,26 +66,27 @@ func (d *dispatcher) announceConfinement(a announced, enforced ipc.Ready) {
 	}
 }
 
-// announceRules logs those rules in force that can't be seen from outside. The
-// line shows administrators that a setting is misspelled, or that another file
-// overrides it. Each dispatcher logs it once.
+// announceRules logs the rules in force. The line shows administrators that a
+// setting is misspelled, or that another file overrides it.
 func (d *dispatcher) announceRules(a work.Admission) {
 	c := d.config
-	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"), "penalties", penaltyCosts(a),
-		"exempt", prefixes(a.Exempt), "trusted_proxies", trustedProxies(a),
+	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"),
+		"penalties", penaltyCosts(a), "exempt", prefixes(a.Exempt), "trusted_proxies", trustedProxies(a),
 		"rate", cmp.Or(textIf(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
 		"netns", cmp.Or(c.Netns, "own"), "controller_netns", cmp.Or(c.ControllerNetns, "own"))
 	matchesAll := func(list []netip.Prefix) bool {
 		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Bits() == 0 })
 	}
 	if matchesAll(a.Proxies) {
-		d.log.Warn("every address is a trusted proxy: no client has penalties, and X-Forwarded-For of every client counts", "trusted_proxies", trustedProxies(a))
+		d.log.Warn("every address is a trusted proxy: no client has penalties, and X-Forwarded-For of every client counts",
+			"trusted_proxies", trustedProxies(a))
 	}
 	if matchesAll(a.Exempt) && a.Threshold > 0 {
 		d.log.Warn("every address is exempt: no client has penalties", "exempt", prefixes(a.Exempt))
 	}
 	if c.PerSource >= c.Connections && c.Connections > 1 {
-		d.log.Warn("--max-per-source has no effect: one source may have all connections", "max_per_source", c.PerSource, "connections", c.Connections)
+		d.log.Warn("--max-per-source has no effect: one source may have all connections",
+			"max_per_source", c.PerSource, "connections", c.Connections)
 	}
 }
 
@@ -93,9 +95,11 @@ func (d *dispatcher) announceUncheckedIdentity() {
 	c := d.config
 	switch {
 	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
-		d.log.Warn("identity check is off", "because", "disable_user_check", "hint", "an attacker who controls a worker acts as its user, even root or SchedUser; peers of group 0 are still refused")
+		d.log.Warn("identity check is off", "because", "disable_user_check",
+			"hint", "an attacker who controls a worker acts as its user, even root or SchedUser; peers of group 0 are still refused")
 	case c.Switches.DisableUserCheck:
-		d.log.Warn("identity check is off", "because", "disable_user_check", "hint", "an attacker who controls a worker acts as its user", "uid", c.UID)
+		d.log.Warn("identity check is off", "because", "disable_user_check",
+			"hint", "an attacker who controls a worker acts as its user", "uid", c.UID)
 	}
 }
 
@@ -118,7 +122,8 @@ func penaltyCosts(a work.Admission) string {
 	return fmt.Sprintf("auth:%s,malformed:%s,crash:%s,threshold:%s", a.Auth, a.Malformed, a.Crash, a.Threshold)
 }
 
-// trustedProxies returns the proxies that may act for other clients, as one text.
+// trustedProxies returns the proxies that may report the addresses of their
+// clients, as one text.
 func trustedProxies(a work.Admission) string {
 	var words []string
 	for _, uid := range a.ProxyUIDs {
@@ -127,7 +132,7 @@ func trustedProxies(a work.Admission) string {
 	return prefixes(a.Proxies, words...)
 }
 
-// prefixes returns networks and further words as one text.
+// prefixes returns networks, and the texts in extra, as one text.
 func prefixes(list []netip.Prefix, extra ...string) string {
 	var words []string
 	for _, p := range list {
@@ -136,7 +141,7 @@ func prefixes(list []netip.Prefix, extra ...string) string {
 	return cmp.Or(strings.Join(append(words, extra...), ","), "none")
 }
 
-// textIf returns its second argument if the first is true, and "" otherwise.
+// textIf returns text if cond is true, and "" otherwise.
 func textIf(cond bool, text string) string {
 	if cond {
 		return text

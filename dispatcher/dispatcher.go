@@ -3,10 +3,11 @@
 // and services running.
 //
 // It has no privileges. The parent, which may be root, opens the listeners and
-// asks the kernel about peers. It sends each accepted connection to the
-// dispatcher. The parent also starts and ends processes for the dispatcher, but
-// only as configured: the dispatcher names a role, or a connection whose user
-// the worker is to serve. It can't name a program or an identity.
+// asks the kernel which user is at the other end of a UNIX socket. It sends
+// each accepted connection to the dispatcher. The parent also starts and ends
+// processes for the dispatcher, but only as configured: the dispatcher names a
+// role, or a connection whose user the worker is to serve. It can't name a
+// program or an identity.
 //
 // Workers are assumed to be compromised. Their messages are checked against the
 // protocol table of package ipc, and a worker that breaks the protocol is
@@ -51,7 +52,7 @@ import (
 	"schedrestd/security"
 	"schedrestd/security/sandbox"
 	"schedrestd/security/self"
-	own "schedrestd/service"
+	servicemain "schedrestd/service"
 )
 
 // Rename gives the process its name. Call it from an init function.
@@ -59,19 +60,18 @@ func Rename() { self.Rename("schedrestd-disp") }
 
 // Main runs the dispatcher and returns its exit status.
 func Main() int {
-	level := new(slog.LevelVar)
-	return Run(nil, level, Defaults)
+	return Run(nil, new(slog.LevelVar), Defaults)
 }
 
 // Limits sets how much workers may do and how long they stay.
 type Limits struct {
 	Wear      uint64        // the shared workers are replaced after this number of connections
-	Age       time.Duration // … or after this time, when the key for session tickets is also replaced
+	Age       time.Duration // all workers, all services and the key for session tickets are replaced after this time
 	Rest      time.Duration // become_user: a worker without connections is retired after this time
 	Farewell  time.Duration // after this time, a retired worker that still has connections is asked to finish
-	HandLimit time.Duration // how long a connection waits while no worker can take it
+	HandLimit time.Duration // a connection that no worker can take for this time is turned away
 	LogBurst  int           // lines that a worker may log at once
-	LogRate   int           // … and per second
+	LogRate   int           // lines that a worker may log per second
 	DialBurst int           // connections to daemons that a worker may request at once
 	DialRate  int           // connections to daemons that a worker may request per second
 }
@@ -81,8 +81,8 @@ type Limits struct {
 var Defaults = Limits{Wear: 200_000, Age: 12 * time.Hour, Rest: time.Minute, Farewell: time.Hour, HandLimit: 10 * time.Second,
 	LogBurst: 20_000, LogRate: 10_000, DialBurst: work.DialBurst, DialRate: work.DialRate}
 
-// Run does the same as Main, but with the given limits. log, if not nil, is the
-// log of this process.
+// Run does the same as Main, with the given limits. This process logs to log.
+// If log is nil, the parent chooses the format and destination of the log.
 func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 	out := relay.Text(os.Stderr)
 	prepare := func(setup ipc.ServiceSetup) (security.Sandbox, error) {
@@ -95,15 +95,15 @@ func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 		}
 		return confine(setup.Sandbox)
 	}
-	return own.Main(ipc.Dispatcher, prepare, func(channel *ipc.Channel) own.Service {
+	return servicemain.Main(ipc.Dispatcher, prepare, func(channel *ipc.Channel) servicemain.Service {
 		parent := process.NewParent(channel)
 		return &dispatcher{parent: parent, limits: limits, log: log, level: level, starter: process.NewStarter(parent, out),
 			replies: make(chan ipc.Received, 1), finishing: make(chan struct{})}
 	})
 }
 
-// newLog returns the log of this process, which also receives the lines of the
-// other processes.
+// newLog returns the log of this process. With journald and syslog, its lines
+// go through out, like those of the other processes.
 func newLog(to string, out *relay.Log, level *slog.LevelVar) *slog.Logger {
 	if to == "" || to == "text" || to == "json" {
 		return loglevel.New(to, os.Stderr, level)
@@ -111,9 +111,8 @@ func newLog(to string, out *relay.Log, level *slog.LevelVar) *slog.Logger {
 	return loglevel.New("text", out, level)
 }
 
-// confine removes the rights that this process does not need. Afterwards this
-// process can't change files, signal processes, start programs or connect to
-// UNIX sockets.
+// confine closes the sandbox. Afterwards this process can't change files,
+// signal processes, start programs or connect to UNIX sockets.
 func confine(s ipc.SandboxOptions) (security.Sandbox, error) {
 	return sandbox.Close(sandbox.Options{Kind: sandbox.Dispatcher, Audit: s&ipc.SandboxAudit != 0}, s&ipc.SandboxRequire != 0)
 }
@@ -128,7 +127,7 @@ type dispatcher struct {
 	config  ipc.Dispatch
 	limits  Limits
 
-	listeners []ipc.Listening // of the parent
+	listeners []ipc.Listening // listeners that the parent has opened
 
 	resolver, keeper, exporter *service.Spec
 	audit                      *auditlog.Log
@@ -144,9 +143,9 @@ type dispatcher struct {
 	acceptor     *dispatch.Acceptor
 	router       dispatch.Dispatcher
 	subuids      []ipc.Subuids // current ranges of subordinate uids
-	current      *generation   // current generation
+	current      *generation   // serves new connections; nil: the first generation is being built
 	builtAt      time.Time     // when current became the current generation
-	failures     int           // number of successive generations that soon lost a service, or that could not be replaced after losing one
+	failures     int           // successive failures: a generation lost a service soon after its start, or could not be replaced
 	renewPending bool          // the parent was asked for a generation whose outcome is not known yet
 	renewTimer   *time.Timer   // runs until that generation is announced; nil: none is awaited
 	stopped      bool
@@ -203,7 +202,7 @@ func (d *dispatcher) configure(c ipc.Dispatch) {
 	d.audit = auditlog.New(d.spec(ipc.Auditor), d.starter, d.parent)
 }
 
-// spec returns the Spec from which the processes of a service are started.
+// spec returns how the processes of a service are started.
 func (d *dispatcher) spec(role ipc.Role) *service.Spec {
 	c := d.config
 	o := service.Options{Role: role, Threads: 1, Quota: relay.NewQuota(float64(d.limits.LogBurst), float64(d.limits.LogRate)),
@@ -257,8 +256,9 @@ func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
 // ownerOf returns the user to whom a subordinate uid belongs, or uid itself.
 func (d *dispatcher) ownerOf(uid uint32) uint32 { return query.OwnerOf(d.subuids, uid) }
 
-// accept submits the connections that arrive over the descriptor fd. owners is
-// a netlink socket on which the kernel reports the users of the clients.
+// accept starts the acceptor. The parent sends accepted connections over the
+// descriptor fd. diag is a netlink socket on which the kernel reports the users
+// of the clients.
 func (d *dispatcher) accept(fd, diag int) error {
 	from, err := ipc.Open(fd, ipc.Dispatcher, ipc.Acceptor)
 	if err != nil {
@@ -269,8 +269,9 @@ func (d *dispatcher) accept(fd, diag int) error {
 	return nil
 }
 
-// replace builds a generation and makes it the current one. If this fails,
-// nothing changes. replace reports the result to the parent.
+// replace builds the generation that the parent has announced, makes it the
+// current one, and reports the result to the parent. If it fails, the current
+// generation stays.
 func (d *dispatcher) replace(a announced) {
 	d.Do(d.stopRenewTimer)
 	g, err := d.build(a)
@@ -284,8 +285,8 @@ func (d *dispatcher) replace(a announced) {
 	})
 }
 
-// reportOutcome reports to the parent whether the generation id has become the
-// current one.
+// reportOutcome reports to the parent that generation id is the current one, or
+// why it could not be built or serve.
 func (d *dispatcher) reportOutcome(id uint32, err error) {
 	o := &ipc.Outcome{ID: id, OK: err == nil}
 	if err != nil {
@@ -299,7 +300,8 @@ func (d *dispatcher) reportOutcome(id uint32, err error) {
 	}
 }
 
-// activate makes g the current generation, unless its workers can't serve.
+// activate makes g the current generation. err is the reason why its workers
+// can't serve, or nil. activate returns err.
 func (d *dispatcher) activate(g *generation, err error) error {
 	if err != nil {
 		g.Release()
@@ -327,7 +329,8 @@ func (d *dispatcher) activate(g *generation, err error) error {
 	return nil
 }
 
-// serviceExited asks for the next generation, because a service of g has exited.
+// serviceExited asks for the next generation, because a service of g has
+// exited.
 func (d *dispatcher) serviceExited(g *generation, p *service.Process) {
 	if g != d.current || d.stopped {
 		return
@@ -343,8 +346,8 @@ func (d *dispatcher) serviceExited(g *generation, p *service.Process) {
 	d.After(wait, d.renew)
 }
 
-// retryRenew asks for another generation after a pause, if the current generation
-// has lost a service.
+// retryRenew asks for another generation after a pause, if a service of the
+// current one has exited. Until then the current workers serve without it.
 func (d *dispatcher) retryRenew() {
 	if d.current == nil || !d.current.isBroken() {
 		return
@@ -355,9 +358,9 @@ func (d *dispatcher) retryRenew() {
 	d.After(pool.Backoff(d.failures), d.renew)
 }
 
-// renew asks the parent for a generation. The parent may announce no
-// generation, for example because key files can't be opened. In that case,
-// renew asks again later if a service of the current generation has exited.
+// renew asks the parent for a generation. The parent may announce none, for
+// example because key files can't be opened. In that case, renew asks again
+// later if a service of the current generation has exited.
 func (d *dispatcher) renew() {
 	if d.renewPending || d.stopped {
 		return
@@ -396,8 +399,8 @@ func (d *dispatcher) show() {
 	}
 }
 
-// finish lets all workers finish their requests, including those of connections
-// that the parent has just sent, and then ends the process.
+// finish drains all workers and then ends the process. Connections that the
+// parent has just sent are still served.
 func (d *dispatcher) finish() {
 	d.accepting.Wait()
 	d.Do(func() {
@@ -428,7 +431,8 @@ func (d *dispatcher) finish() {
 	d.parent.Close()
 }
 
-// reportViolation kills a worker that broke the protocol of a service.
+// reportViolation kills a worker that broke the protocol of a service. Any
+// goroutine may call it.
 func (d *dispatcher) reportViolation(worker uint32, reason string) {
 	if d.violations == nil {
 		d.ReportViolation(worker, reason)
@@ -498,10 +502,10 @@ func (d *dispatcher) runInetd(a announced, client *inetd.Client) error {
 }
 
 // Serve does nothing, because the dispatcher is not a service for workers.
-func (d *dispatcher) Serve(*own.Client) {}
+func (d *dispatcher) Serve(*servicemain.Client) {}
 
-// Counters returns nothing. The message Show makes this process log its
-// counters and those of all other processes.
+// Counters returns nothing. On SIGUSR1 the parent sends Show instead, and the
+// dispatcher logs its counters.
 func (d *dispatcher) Counters() []any { return nil }
 
 // Close does nothing, because without the parent no process can be started or

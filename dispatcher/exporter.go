@@ -13,8 +13,7 @@ import (
 )
 
 // scraper answers the questions of one exporter process. The dispatcher keeps
-// the totals, so they are not lost when an exporter exits. The exporter is then
-// started again. No other process depends on it.
+// the totals, so they are not lost when the exporter exits.
 type scraper struct {
 	*dispatcher
 	process *service.Process
@@ -23,14 +22,15 @@ type scraper struct {
 	quota   *rate.Bucket
 }
 
-// Limits on an exporter's questions: at once, and per second. An honest
+// Limits on the questions of an exporter: at once, and per second. An honest
 // exporter asks at most ten times a second.
 const (
 	scrapeBurst = 40
 	scrapeRate  = 20
 )
 
-// export keeps an exporter running until the gateway shuts down.
+// export starts an exporter again whenever it exits, until the gateway shuts
+// down. No other process depends on the exporter.
 func (d *dispatcher) export() {
 	for failures := 0; ; failures++ {
 		startedAt := time.Now()
@@ -99,7 +99,7 @@ func (x *scraper) answer() {
 		n := min(len(list), query.MaxSamples)
 		last = n == len(list)
 		if last {
-			x.busy.Store(false) // when the exporter has the last part, it may ask again
+			x.busy.Store(false) // as soon as the exporter has the last part, it may ask again
 		}
 		if x.process.Channel.Send(&query.Samples{Last: last, Cells: list[:n]}) != nil {
 			return // the exporter has exited

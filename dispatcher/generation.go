@@ -17,14 +17,14 @@ import (
 )
 
 // generation groups all processes that serve one configuration: its services
-// and, through the pools, its workers. It also has the public keys for its
-// workers. No part of a generation is ever replaced. If the configuration
-// changes or a service exits, the next generation is built beside the current
-// one. It takes over when its workers have proved that they can serve.
+// and, through the pools, its workers. It also has the keys for its workers. No
+// part of a generation is ever replaced. If the configuration changes or a
+// service exits, the next generation is built beside the current one. It takes
+// over when its workers have proved that they can serve.
 type generation struct {
 	*pool.Generation
 	announced
-	publicKeys *work.Keys // for each worker
+	publicKeys *work.Keys // each worker gets these keys, with publicFDs
 	publicFDs  []int
 	keeper     *service.Process // nil: there are no secret keys
 	resolver   *service.Process // nil: none is started
@@ -88,9 +88,9 @@ func (d *dispatcher) startServices(g *generation) (err error) {
 }
 
 // getKeys gets the public keys for the workers from the parent, after the
-// keeper has accepted the secret keys. If the keeper can't use a key, the
-// parent sends an error or another set of keys. For another set, getKeys starts
-// a new keeper.
+// keeper has loaded the secret keys. If the keeper can't use a key, the parent
+// either fails the generation or chooses other keys. For other keys, getKeys
+// starts a new keeper.
 func (d *dispatcher) getKeys(g *generation) error {
 	for {
 		kept := &ipc.Kept{OK: true}
@@ -115,8 +115,9 @@ func (d *dispatcher) getKeys(g *generation) error {
 	}
 }
 
-// makeTickets makes a new key for session tickets. Tickets of the two previous
-// keys are still accepted.
+// makeTickets makes a new key for session tickets, and keeps the two newest
+// keys of the previous generation. Workers still accept tickets that were made
+// with them.
 func (g *generation) makeTickets(previous *generation) {
 	if !g.publicKeys.TLS {
 		return
@@ -130,8 +131,8 @@ func (g *generation) makeTickets(previous *generation) {
 	}
 }
 
-// startKeeper starts the keeper of g and returns its answer. The keeper gets
-// its keys from the parent.
+// startKeeper starts the keeper of g. The parent sends the keys to the keeper
+// directly. startKeeper returns the keeper's answer to them.
 func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
 	kept := make(chan *ipc.Kept, 1)
 	handle := func(m ipc.Message) (bool, error) {
@@ -174,8 +175,8 @@ func (g *generation) services() (list []*service.Process) {
 	return list
 }
 
-// provision sends a ready worker its channels to the services, and then its keys.
-// The worker must get both before its first connection.
+// provision sends a ready worker its channels to the services, and then its
+// keys. The worker must get both before its first connection.
 func (g *generation) provision(worker *work.Client, to *ipc.Channel) error {
 	for _, p := range g.services() {
 		if err := p.Introduce(worker, to); err != nil {
@@ -217,14 +218,14 @@ func (g *generation) askResolver(m ipc.Message, fds ...int) error {
 	return g.resolver.Channel.TrySend(m, fds...)
 }
 
-// show makes the services log their counters.
+// show makes the services of g log their counters.
 func (g *generation) show() {
 	for _, p := range g.services() {
 		p.Show()
 	}
 }
 
-// close ends the services and closes the files of the keys.
+// close stops the services and closes the files of the keys.
 func (g *generation) close() {
 	g.keeper.Stop()
 	g.resolver.Stop()

@@ -18,8 +18,8 @@ type Client struct {
 }
 
 // NewClient returns a Client for the worker at the other end of channel. It is
-// only for tests: the Client lacks a second channel, the one to the dispatcher,
-// and so can't report a worker that violates the protocol.
+// only for tests: without a channel to the dispatcher, the Client can't report
+// a worker that violates the protocol.
 func NewClient(worker work.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: worker, channel: channel}
 }
@@ -80,8 +80,8 @@ func (c *Client) EachMessage(handle func(ipc.Message) (handled bool, err error))
 	}
 }
 
-// Answer sends m if the channel has space. A worker that does not read its
-// channel gets no answer.
+// Answer sends m, without waiting. If the worker's channel is full, because the
+// worker does not read it, the worker gets no answer.
 func (c *Client) Answer(m ipc.Message) {
 	if err := c.channel.TrySend(m); err != nil && !errors.Is(err, ipc.ErrFull) {
 		slog.Debug("answer not sent", "client", c.Number, "error", err)
@@ -92,6 +92,6 @@ func (c *Client) Answer(m ipc.Message) {
 func (c *Client) reportViolation(violation error) {
 	slog.Error("worker violated the protocol and is no longer served", "client", c.Number, "error", violation)
 	if err := c.parent.Send(&work.Breach{Number: c.Number, Reason: ipc.NewRefused(violation.Error()).Reason}); err != nil {
-		slog.Warn("report not sent to the parent", "client", c.Number, "error", err)
+		slog.Warn("report not sent to the dispatcher", "client", c.Number, "error", err)
 	}
 }

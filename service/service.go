@@ -33,11 +33,11 @@ import (
 	"schedrestd/security/self"
 )
 
-// Service is the work of one service.
+// Service is what one service does.
 type Service interface {
 	// Handle handles the messages on the channel "parent" that only some
-	// services get; Run handles the others. Handle returns false for a message
-	// that this service should not get.
+	// services get; Run handles the others. handled is false for a message that
+	// this service should not get.
 	Handle(m ipc.Received) (handled bool, err error)
 
 	// Serve answers one worker until its channel closes. Run waits until Serve
@@ -61,7 +61,7 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 	// only the parent process handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGUSR1) // from the beginning, because the signal would end the process
+	signal.Notify(signals, syscall.SIGUSR1) // before anything else, because the signal would kill the process
 	parent, err := ipc.Open(ipc.ServiceChannelFD, role, ipc.Parent)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
@@ -89,7 +89,7 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sandbox, error
 	return 0
 }
 
-// setUp performs the steps from the parent process's first message to Ready.
+// setUp performs the steps from the first message to Ready.
 func setUp(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (security.Sandbox, error)) error {
 	if err := self.SetUpNamespaces(); err != nil {
 		return err

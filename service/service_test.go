@@ -72,8 +72,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestWorkerIsKnown checks that a service has recorded a worker when it gets the
-// next message of the dispatcher.
+// TestWorkerIsKnown checks that a service has recorded a worker when it gets
+// the next message of the dispatcher.
 func TestWorkerIsKnown(t *testing.T) {
 	r := &recorder{known: make(chan bool, 1)}
 	dispatcher := run(t, r)

@@ -21,7 +21,7 @@ type Feed struct {
 	log           *Log
 	followQuota   *rate.Bucket     // limits how often the auditor may ask about the file
 	followPending atomic.Bool      // the auditor has asked and has no answer yet
-	messages      chan ipc.Message // for the auditor; nil is the last
+	messages      chan ipc.Message // messages for the auditor; nil is the last one
 	flushed       chan struct{}    // closed when all messages were sent
 }
 
@@ -43,7 +43,8 @@ const flushPause = time.Millisecond
 // worker broke the protocol, the Feed calls report(worker, why), which kills
 // the worker.
 func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
-	f := &Feed{log: l, followQuota: rate.New(followBurst, followRate, time.Now()), messages: make(chan ipc.Message), flushed: make(chan struct{})}
+	f := &Feed{log: l, followQuota: rate.New(followBurst, followRate, time.Now()),
+		messages: make(chan ipc.Message), flushed: make(chan struct{})}
 	var err error
 	if f.Process, err = l.spec.Start(l.starter, generation, service.Hooks{Report: report, Handle: f.handle}); err != nil {
 		return nil, err
@@ -52,8 +53,8 @@ func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, erro
 	return f, nil
 }
 
-// handle handles a message of the auditor. The only such message asks whether
-// the file still has its name, and is passed on to the parent.
+// handle handles a message of the auditor. The auditor asks whether the file
+// still has its name, and the parent answers.
 func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 	switch m.(type) {
 	case *ipc.Follow:
@@ -67,7 +68,7 @@ func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 	return true, nil
 }
 
-// answer passes the answer of the parent on to the auditor.
+// answer passes the parent's answer on to the auditor.
 func (f *Feed) answer(m *ipc.Followed) {
 	f.followPending.Store(false)
 	_ = f.Channel.TrySend(m)
@@ -88,7 +89,7 @@ func (f *Feed) run() {
 				queue = append(queue, m)
 			}
 		case <-ready:
-		case <-f.Done: // the generation's workers make no more changes
+		case <-f.Done: // without the auditor, the workers of this generation can make no changes
 			return
 		}
 		for len(queue) > 0 && !errors.Is(f.Channel.TrySend(queue[0]), ipc.ErrFull) {
@@ -98,7 +99,7 @@ func (f *Feed) run() {
 	close(f.flushed)
 }
 
-// Send sends m. It does not wait for the auditor.
+// Send queues m for the auditor, without waiting for the auditor.
 func (f *Feed) Send(m ipc.Message) {
 	if f == nil {
 		return
@@ -114,7 +115,8 @@ func (f *Feed) ConnAssigned(worker uint32, c *ipc.Connection) {
 	f.Send(&work.Facts{Worker: worker, Connection: *c})
 }
 
-// ConnClosed reports to the auditor that no worker has the connection id any longer.
+// ConnClosed reports to the auditor that no worker has connection id any
+// longer.
 func (f *Feed) ConnClosed(id uint64) { f.Send(&work.Gone{ID: id}) }
 
 // WorkerExited reports to the auditor how a worker ended.

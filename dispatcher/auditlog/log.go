@@ -19,7 +19,7 @@ type Log struct {
 	starter *process.Starter
 	parent  *process.Parent
 
-	mu      sync.Mutex // guards asking
+	mu      sync.Mutex // guards waiting
 	waiting []*Feed    // feeds whose auditors wait for an answer about the file, in order
 }
 
@@ -38,8 +38,8 @@ func (l *Log) Followed(m *ipc.Followed) {
 	f.answer(m)
 }
 
-// askParent asks the parent whether the file of the audit log still has its name, on
-// behalf of the auditor of f.
+// askParent asks the parent for f's auditor whether the file of the audit log
+// still has its name.
 func (l *Log) askParent(f *Feed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -3,8 +3,8 @@ package process
 import "golang.org/x/sys/unix"
 
 // isCrash reports whether a process crashed: by a signal that the kernel sends
-// for a fault, or by a panic or a fatal error of Go's runtime. SIGKILL does not
-// count, because it comes from the administrator or the OOM killer.
+// for a fault, or by a panic or a fatal error of Go's runtime. SIGKILL is not a
+// crash, because it comes from the administrator or the OOM killer.
 func isCrash(ws unix.WaitStatus) bool {
 	if !ws.Signaled() {
 		return ws.ExitStatus() == runtimeStatus

@@ -9,8 +9,7 @@ import (
 
 // Liveness tracks whether a process still reads its channel. Without this
 // check, a process that was stopped by a signal would keep its resources
-// forever. A Liveness belongs to one goroutine, or is guarded by the lock of
-// its process.
+// forever. A Liveness has no lock.
 type Liveness struct {
 	lastPing     uint64    // number of the last Ping
 	pendingSince time.Time // when the Ping was sent; zero if it was answered
@@ -23,7 +22,7 @@ func (l *Liveness) Check(p *Process, limit time.Duration) {
 	case l.pendingSince.IsZero():
 		l.lastPing++
 		l.pendingSince = time.Now()
-		_ = p.Channel.TrySend(&ipc.Ping{Number: l.lastPing}) // a full channel counts as silence, too
+		_ = p.Channel.TrySend(&ipc.Ping{Number: l.lastPing}) // if the channel is full, the process does not read it
 	case time.Since(l.pendingSince) > limit:
 		p.Terminate(fmt.Sprintf("has not read its channel for %s", limit))
 	}

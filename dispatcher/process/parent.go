@@ -6,25 +6,25 @@ import (
 	"schedrestd/ipc"
 )
 
-// Parent sends messages to the parent. Messages wait in a queue. Otherwise
-// goroutines of this process could wait for the parent while the parent waits
-// for this process. Several goroutines may use one Parent.
+// Parent sends messages to the parent process. They wait in a queue, so that
+// this process never waits for the parent while the parent waits for it.
+// Several goroutines may use one Parent.
 type Parent struct {
 	channel *ipc.Channel
-	wake    chan struct{} // gets a token when the queue is no longer empty
+	wake    chan struct{} // gets an element when the queue has a new entry
 
-	mu    sync.Mutex // guards queue
-	queue []ipc.Message
+	mu    sync.Mutex    // guards queue
+	queue []ipc.Message // nil: close the channel
 }
 
-// NewParent returns the parent at the other end of channel.
+// NewParent returns a Parent for the process at the other end of channel.
 func NewParent(channel *ipc.Channel) *Parent {
 	p := &Parent{channel: channel, wake: make(chan struct{}, 1)}
 	go p.run()
 	return p
 }
 
-// Send sends m after all earlier messages.
+// Send sends m after all earlier messages. It does not wait.
 func (p *Parent) Send(m ipc.Message) {
 	p.mu.Lock()
 	p.queue = append(p.queue, m)
@@ -35,9 +35,8 @@ func (p *Parent) Send(m ipc.Message) {
 	}
 }
 
-// run sends the messages in the queue. When it finds nil in the queue, it
-// closes the channel. A message that breaks the protocol is a bug of this
-// program.
+// run sends the messages in the queue, until it finds nil there. It panics if a
+// message breaks the protocol, because that is a bug of this program.
 func (p *Parent) run() {
 	for range p.wake {
 		p.mu.Lock()

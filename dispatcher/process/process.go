@@ -1,10 +1,10 @@
 // Package process handles the processes that the parent starts for the
 // dispatcher: workers and services.
 //
-// The dispatcher has no privileges. It asks the parent for a process of a
-// configured program, and gets a channel to the process and a pipe with its
-// log. The parent chooses the program and checks the identity, sends signals,
-// and reports the exit. This package copies the log lines of processes, with a
+// The dispatcher has no privileges. It asks the parent to start a configured
+// program, and gets a channel to the process and a pipe with the lines that the
+// process logs. The parent chooses the program, checks the identity, sends
+// signals, and reports the exit. This package copies the logged lines, with a
 // prefix and within a quota.
 package process
 
@@ -29,29 +29,28 @@ type Process struct {
 	Number    uint32
 	Identity  security.Identity
 	PID       int
-	Foreign   bool // it has a user namespace of its own
+	Foreign   bool // it runs in a user namespace of its own
 	Channel   *ipc.Channel
 	Started   time.Time
-	EndReason string // why the dispatcher killed it; "" if it exited by itself. Guarded by the owner of the process
+	EndReason string // why the dispatcher killed it; "" if it exited by itself. Only the goroutine that owns the process uses it
 
-	Exited        chan struct{} // closed when it has ended; the fields below are set by then
+	Exited        chan struct{} // closed when it has exited; the three fields below are valid from then on
 	ForbiddenCall bool          // the sandbox killed it for a forbidden system call
 	Crashed       bool          // it crashed by itself, or ForbiddenCall is set
 	status        string        // exit status, as a text
 
 	starter *Starter
-	log     *os.File      // reading end of the pipe at its fd 2
-	logDone chan struct{} // closed when its whole log was read
+	log     *os.File      // reading end of the pipe to which its standard error goes
+	logDone chan struct{} // closed when log was read to its end
 }
 
-// Terminate kills the process for a reason that the dispatcher has determined.
-// The log shows the first reason.
+// Terminate kills the process. The log shows the reason of the first call.
 func (p *Process) Terminate(reason string) {
 	p.EndReason = cmp.Or(p.EndReason, reason)
 	p.Kill()
 }
 
-// Kill ends the process.
+// Kill kills the process without a reason.
 func (p *Process) Kill() { p.signal(true) }
 
 // Show makes the process log its counters.
@@ -63,12 +62,12 @@ func (p *Process) signal(kill bool) {
 	}
 }
 
-// ExitGrace is how long a process that has closed its channel may take to exit.
-// It is also how long the channel of an exited process is still read.
+// ExitGrace is how long a process may take to exit after it has closed its
+// channel. It is also how long the channel of an exited process is still read.
 const ExitGrace = time.Second
 
-// Reap waits until the process has exited. If this takes longer than patience,
-// Reap kills the process. Reap closes the dispatcher's descriptors of the
+// Reap waits until the process has exited. If this takes longer than timeout,
+// Reap kills the process. It closes the dispatcher's descriptors of the
 // process, and returns how the process ended.
 func (p *Process) Reap(timeout time.Duration) string {
 	timer := time.AfterFunc(timeout, p.Kill)
@@ -83,7 +82,8 @@ func (p *Process) Reap(timeout time.Duration) string {
 	return p.status
 }
 
-// Messages of alarms. docs/INCIDENTS.md explains how to respond.
+// WorkerViolation is the message of the most serious alarm. CaptureHint is the
+// hint of each alarm. docs/INCIDENTS.md explains how to respond.
 const (
 	WorkerViolation = "worker killed by its sandbox: it made a forbidden system call"
 	CaptureHint     = `an attacker may control it; look for type=1326 and its pid in the kernel's log, and see INCIDENTS.md`
@@ -93,12 +93,12 @@ const (
 // Starter.
 type Starter struct {
 	parent *Parent
-	output *relay.Log // receives the lines that processes log
+	output *relay.Log // gets the lines that processes log
 
-	mu         sync.Mutex          // guards the fields below, and keeps requests in order
-	lastNumber uint32              // number of the last process
-	pending    map[uint32]*request // requests that the parent has not answered
-	running    map[uint32]*Process
+	mu         sync.Mutex          // guards the fields below, and is held while a request is sent, so that numbers are sent in order
+	lastNumber uint32              // number of the last requested process
+	pending    map[uint32]*request // unanswered requests, by number
+	running    map[uint32]*Process // by number
 }
 
 // request is a request for a process.
@@ -114,9 +114,8 @@ func NewStarter(parent *Parent, output *relay.Log) *Starter {
 	return &Starter{parent: parent, output: output, pending: map[uint32]*request{}, running: map[uint32]*Process{}}
 }
 
-// Start starts the process that r describes. Start itself sets the number in r.
-// It copies the process's log, as far as quota permits. It detects the exit of
-// the process even if the process was never ready.
+// Start starts the process that r describes, except for its number, which Start
+// chooses. It copies the lines that the process logs, as far as quota permits.
 func (s *Starter) Start(r ipc.Start, quota *relay.Quota) (*Process, error) {
 	q := &request{Start: r, quota: quota, done: make(chan error, 1)}
 	s.sendRequest(q)
@@ -136,8 +135,8 @@ func (s *Starter) sendRequest(q *request) {
 	s.parent.Send(&q.Start)
 }
 
-// Handle handles a message of the parent. The result done is false if the
-// message does not concern processes.
+// Handle handles a message of the parent. handled is false if the message does
+// not concern processes.
 func (s *Starter) Handle(m ipc.Received) (handled bool, err error) {
 	switch msg := m.Message.(type) {
 	case *ipc.Started:
@@ -168,7 +167,7 @@ func (s *Starter) takeRequest(number uint32) *request {
 	return q
 }
 
-// adopt takes over a process that was started.
+// adopt returns the Process for a process that the parent has started.
 func (s *Starter) adopt(q *request, m *ipc.Started, fds []int) (*Process, error) {
 	log := os.NewFile(uintptr(fds[1]), "log of a process")
 	channel, err := ipc.Resume(fds[0], ipc.Parent, q.Role, ipc.Proving)
@@ -176,8 +175,8 @@ func (s *Starter) adopt(q *request, m *ipc.Started, fds []int) (*Process, error)
 		log.Close()
 		return nil, errs.Wrap(err, errs.Internal, "open the channel to a %s", q.Role)
 	}
-	p := &Process{Number: q.Number, Identity: security.Identity{UID: m.UID, GID: m.GID}, PID: int(m.PID), Foreign: m.OwnUserns, Channel: channel,
-		Started: time.Now(), Exited: make(chan struct{}), starter: s, log: log, logDone: make(chan struct{})}
+	p := &Process{Number: q.Number, Identity: security.Identity{UID: m.UID, GID: m.GID}, PID: int(m.PID), Foreign: m.OwnUserns,
+		Channel: channel, Started: time.Now(), Exited: make(chan struct{}), starter: s, log: log, logDone: make(chan struct{})}
 	s.mu.Lock()
 	s.running[p.Number] = p
 	s.mu.Unlock()
@@ -189,7 +188,7 @@ func (s *Starter) adopt(q *request, m *ipc.Started, fds []int) (*Process, error)
 	return p, nil
 }
 
-// recordExit records how p ended.
+// recordExit records the wait status of p.
 func (p *Process) recordExit(ws unix.WaitStatus) {
 	p.status, p.ForbiddenCall, p.Crashed = exitstatus.Describe(ws), isForbiddenCall(ws), isCrash(ws)
 	close(p.Exited)

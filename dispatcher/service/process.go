@@ -17,19 +17,21 @@ import (
 	"schedrestd/security"
 )
 
-// Process is one process of a service. One goroutine owns its state.
+// Process is one process of a service.
 type Process struct {
 	*process.Process
 	spec     *Spec
 	Done     chan struct{} // closed when it has exited
-	err      error         // why it exited; valid when Over is closed
+	err      error         // why it exited; valid when Done is closed
 	hooks    Hooks
-	ready    chan error // receives nil when it is ready, or the reason why it never will be
+	ready    chan error // gets nil when the process is ready, or the reason why it never will be
 	liveness process.Liveness
 }
 
+// Hooks are functions that a Process calls. They are called in a goroutine of
+// the Process, and must not wait for it.
 type Hooks struct {
-	Report func(worker uint32, why string)             // kills a worker that broke the protocol
+	Report func(worker uint32, reason string)          // kills a worker that, according to the service, broke the protocol
 	Handle func(ipc.Message) (handled bool, err error) // handles messages that only some services send; may be nil
 }
 
@@ -51,10 +53,10 @@ func (s *Spec) Start(starter *process.Starter, generation uint32, hooks Hooks) (
 // Role returns the role of the service.
 func (p *Process) Role() ipc.Role { return p.spec.Role }
 
-// Err returns why the process exited. It must be called after Over is closed.
+// Err returns why the process exited. Call it only after Done is closed.
 func (p *Process) Err() error { return p.err }
 
-// run owns the process until it has exited.
+// run handles the messages of the process, and reaps it.
 func (p *Process) run() {
 	err := p.serve()
 	timeout := cmp.Or(p.spec.ExitLimit, process.ExitGrace)
@@ -65,7 +67,8 @@ func (p *Process) run() {
 	status := p.Reap(timeout)
 	switch {
 	case p.ForbiddenCall:
-		err = errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", p.spec.Role, status).WithHint("%s", process.CaptureHint)
+		err = errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", p.spec.Role, status).
+			WithHint("%s", process.CaptureHint)
 	case p.EndReason != "":
 		err = errs.New(errs.Unavailable, "the %s was terminated: %s", p.spec.Role, p.EndReason)
 	case closed:
@@ -79,8 +82,9 @@ func (p *Process) run() {
 	close(p.Done)
 }
 
-// serve handles the messages of the process until its channel closes. It
-// periodically checks that the process still reads its channel.
+// serve handles the messages of the process, and periodically checks that the
+// process reads its channel. It returns when the channel closes or the process
+// breaks the protocol.
 func (p *Process) serve() error {
 	messages, failed := make(chan ipc.Message), make(chan error, 1)
 	go func() {
@@ -126,7 +130,8 @@ func (p *Process) handle(m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
 		name := p.spec.Role.String()
-		p.spec.Log.Info(name+" ready", name, p.Number, "pid", p.PID, "sandbox", security.Sandbox(*m).String(), "took", time.Since(p.Started).Round(10*time.Microsecond))
+		p.spec.Log.Info(name+" ready", name, p.Number, "pid", p.PID, "sandbox", security.Sandbox(*m).String(),
+			"took", time.Since(p.Started).Round(10*time.Microsecond))
 		p.ready <- nil
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the %s cannot serve: %s", p.spec.Role, printable.Text(m.Reason))
@@ -157,8 +162,8 @@ func (p *Process) Stop() {
 	}
 }
 
-// Introduce creates a channel between the service and a ready worker. The
-// dispatcher keeps no end of it.
+// Introduce creates a channel between the service and a ready worker, and sends
+// each of them its end.
 func (p *Process) Introduce(worker *work.Client, to *ipc.Channel) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -167,7 +172,7 @@ func (p *Process) Introduce(worker *work.Client, to *ipc.Channel) error {
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
 	if p.Channel.Send(worker, fds[0]) != nil {
-		return nil // the service is exiting, so the worker will be replaced
+		return nil // the service is exiting, which ends the generation
 	}
 	return ipc.IgnoreClosed(to.Send(&work.ServiceFD{Service: p.spec.Role}, fds[1]))
 }

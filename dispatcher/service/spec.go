@@ -1,10 +1,12 @@
 // Package service starts the unprivileged processes that work for the
-// dispatcher and for workers: the keeper, the resolver and the auditor.
+// dispatcher and for workers: the keeper, the resolver, the auditor and the
+// exporter.
 //
 // The dispatcher treats all services alike. A process of a service is started,
-// and sends Ready or the reason why it failed. It gets one end of a channel to
-// each worker, and serves until its channel to the dispatcher is closed.
-// Messages that only one service sends are handled by the code that started it.
+// and sends Ready or the reason why it failed. The keeper, the resolver and the
+// auditor get a channel to each worker. A process serves until its channel to
+// the dispatcher is closed. Messages that only one service sends are handled by
+// the code that started it.
 package service
 
 import (
@@ -22,21 +24,21 @@ type Options struct {
 	Role       ipc.Role
 	Threads    int           // number of threads that run concurrently
 	Quota      *relay.Quota  // limits the lines that its processes may log
-	StartLimit time.Duration // limit on the time until a process sends Ready
+	StartLimit time.Duration // a process that has not sent Ready after this time is killed
 	Silence    time.Duration // a process that does not answer a Ping for this time is killed
 	ExitLimit  time.Duration // how long a process may take to exit after its channel was closed; 0: process.ExitGrace
 	Log        *slog.Logger
 }
 
-// Spec describes how to start the processes of a service, in each generation.
+// Spec starts the processes of a service, one in each generation.
 type Spec struct {
 	Options
-	reports *rate.Bucket // limits the workers that its processes may report
+	reports *rate.Bucket // limits the workers that all processes of the service together may report
 }
 
 // Limits on the number of workers that a service may report: at once, and per
-// second. All processes of the service share these limits. Each reported worker
-// is killed.
+// second. Each reported worker is killed. A process that is started again gets
+// only the rest of these limits.
 const (
 	reportedBurst = 100
 	reportedRate  = .1
