@@ -23,8 +23,8 @@ func (m *GetAccounts) Walk(c *codec.Codec) {
 	}
 }
 
-var _ = recordList(RecordList{Get: AccountingGetAccounts, Got: AccountingGotAccounts, names: [3]string{"DBD_GET_ACCOUNTS", "db_account_cond", "db_account_rec"}},
-	func(f model.AccountFilter) Body { return &GetAccounts{f} }, func() *Accounts { return new(Accounts) }, account)
+var _ = recordList(RecordList{Get: AccountingGetAccounts, Got: AccountingGotAccounts},
+	func(f model.AccountFilter) Body { return &GetAccounts{f} }, func() *Accounts { return new(Accounts) })
 
 // Accounts is the answer to GetAccounts.
 type Accounts struct{ ListResponse[model.Account] }

@@ -41,8 +41,8 @@ func (m *GetAccountingJobs) Walk(c *codec.Codec) {
 	texts(c, "wckey_list", &m.WCKeys)
 }
 
-var _ = recordList(RecordList{Get: AccountingGetJobs, Got: AccountingGotJobs, names: [3]string{"DBD_GET_JOBS_COND", "db_job_cond", "db_job_rec"}},
-	func(f model.AccountingJobFilter) Body { return &GetAccountingJobs{f} }, func() *AccountingJobs { return new(AccountingJobs) }, accountingJob)
+var _ = recordList(RecordList{Get: AccountingGetJobs, Got: AccountingGotJobs},
+	func(f model.AccountingJobFilter) Body { return &GetAccountingJobs{f} }, func() *AccountingJobs { return new(AccountingJobs) })
 
 // AccountingJobs is the answer to GetAccountingJobs.
 type AccountingJobs struct {

@@ -44,8 +44,8 @@ func assocFilter(c *codec.Codec, f *model.AssocFilter) {
 	}
 }
 
-var _ = recordList(RecordList{Get: AccountingGetAssocs, Got: AccountingGotAssocs, names: [3]string{"DBD_GET_ASSOCS", "db_assoc_cond", "db_assoc_rec"}},
-	func(f model.AssocFilter) Body { return &GetAssociations{f} }, func() *Associations { return new(Associations) }, association)
+var _ = recordList(RecordList{Get: AccountingGetAssocs, Got: AccountingGotAssocs},
+	func(f model.AssocFilter) Body { return &GetAssociations{f} }, func() *Associations { return new(Associations) })
 
 // Associations is the answer to GetAssociations.
 type Associations struct {

@@ -26,8 +26,8 @@ func (m *GetClusters) Walk(c *codec.Codec) {
 	flag16(c, "with_deleted", &m.WithDeleted)
 }
 
-var _ = recordList(RecordList{Get: AccountingGetClusters, Got: AccountingGotClusters, names: [3]string{"DBD_GET_CLUSTERS", "db_cluster_cond", "db_cluster_rec"}},
-	func(f model.ClusterFilter) Body { return &GetClusters{f} }, func() *Clusters { return new(Clusters) }, cluster)
+var _ = recordList(RecordList{Get: AccountingGetClusters, Got: AccountingGotClusters},
+	func(f model.ClusterFilter) Body { return &GetClusters{f} }, func() *Clusters { return new(Clusters) })
 
 // Clusters is the answer to GetClusters.
 type Clusters struct{ ListResponse[model.Cluster] }

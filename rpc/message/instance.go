@@ -5,8 +5,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-var _ = recordList(RecordList{Get: 1503, Got: 1504, Since: codec.V2311, names: [3]string{"DBD_GET_INSTANCES", "db_instance_cond", "db_instance_rec"}},
-	func(f model.InstanceFilter) Body { return &GetInstances{f} }, func() *Instances { return new(Instances) }, instance)
+var _ = recordList(RecordList{Get: 1503, Got: 1504, Since: codec.V2311},
+	func(f model.InstanceFilter) Body { return &GetInstances{f} }, func() *Instances { return new(Instances) })
 
 // GetInstances requests cloud instances (table db_instance_cond).
 type GetInstances struct{ model.InstanceFilter }

@@ -26,8 +26,8 @@ func (m *GetQOS) Walk(c *codec.Codec) {
 	}
 }
 
-var _ = recordList(RecordList{Get: AccountingGetQOS, Got: AccountingGotQOS, names: [3]string{"DBD_GET_QOS", "db_qos_cond", "db_qos_rec"}},
-	func(f model.QOSFilter) Body { return &GetQOS{f} }, func() *QOSList { return new(QOSList) }, qos)
+var _ = recordList(RecordList{Get: AccountingGetQOS, Got: AccountingGotQOS},
+	func(f model.QOSFilter) Body { return &GetQOS{f} }, func() *QOSList { return new(QOSList) })
 
 // QOSList is the answer to GetQOS.
 type QOSList struct{ ListResponse[model.QOS] }
@@ -73,19 +73,4 @@ func qos(c *codec.Codec, q *model.QOS) {
 	c.Float("usage_factor", &q.UsageFactor)
 	c.Float("usage_thres", &q.UsageThreshold)
 	c.Float("limit_factor", &q.LimitFactor)
-}
-
-// usedLimits walks the used parts of the limits (table db_used_limits).
-func usedLimits(c *codec.Codec, u *model.UsedLimits) {
-	c.Uint32("accrue_cnt", &u.AccrueCount)
-	c.String("acct", &u.Account)
-	c.Uint32("jobs", &u.Jobs)
-	c.Uint32("submit_jobs", &u.SubmitJobs)
-	c.Uint64s("tres", &u.TRES)
-	if c.Until(codec.V2405) {
-		c.Uint64s("tres_run_mins", &u.TRESRun)
-	} else {
-		c.Uint64s("tres_run_secs", &u.TRESRun)
-	}
-	c.Uint32("uid", &u.UserID)
 }

@@ -9,17 +9,13 @@ import (
 
 // RecordList describes a list of accounting records that a client can request.
 // Each list is declared with recordList, in the file of its walks. The client
-// and the tests of this package look up a list by the type of its filter.
+// looks up a list by the type of its filter.
 type RecordList struct {
 	Get, Got Type          // request and answer
 	Since    codec.Version // the oldest protocol that has them; 0 for all
 
 	Request func(filter any) Body
 	answer  func(each any, stop func(error) error) (answer Body, code *uint32)
-
-	names  [3]string // names in the protocol's tables: those of the request, its walk, and the walk of a record
-	record func(*codec.Codec)
-	stream any
 }
 
 // RecordLists has all lists of accounting records, by the type of their filter.
@@ -29,7 +25,7 @@ var RecordLists = map[reflect.Type]*RecordList{}
 func recordList[F model.Filter[T], T any, A interface {
 	Body
 	List() *ListResponse[T]
-}](l RecordList, request func(F) Body, answer func() A, record func(*codec.Codec, *T)) *RecordList {
+}](l RecordList, request func(F) Body, answer func() A) *RecordList {
 	l.Request = func(filter any) Body { return request(filter.(F)) }
 	l.answer = func(each any, stop func(error) error) (Body, *uint32) {
 		a := answer()
@@ -45,8 +41,6 @@ func recordList[F model.Filter[T], T any, A interface {
 		}
 		return a, &listed.Code
 	}
-	l.record = func(c *codec.Codec) { record(c, new(T)) }
-	l.stream = codec.Stream[T]{}
 	RecordLists[reflect.TypeFor[F]()] = &l
 	return &l
 }

@@ -6,8 +6,33 @@ import (
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"schedrestd/model"
 	"schedrestd/rpc/codec"
 )
+
+// recordTables has the names of the lists in the protocol's tables, by the type
+// of the request.
+var recordTables = map[Type]struct {
+	name           string // of the request
+	filter, record string // tables of the request and of a record
+	walk           func(*codec.Codec)
+	stream         any // the type that the answer streams
+}{
+	1503:                  {"DBD_GET_INSTANCES", "db_instance_cond", "db_instance_rec", walkOf(instance), codec.Stream[model.Instance]{}},
+	AccountingGetAccounts: {"DBD_GET_ACCOUNTS", "db_account_cond", "db_account_rec", walkOf(account), codec.Stream[model.Account]{}},
+	AccountingGetAssocs:   {"DBD_GET_ASSOCS", "db_assoc_cond", "db_assoc_rec", walkOf(association), codec.Stream[model.Association]{}},
+	AccountingGetClusters: {"DBD_GET_CLUSTERS", "db_cluster_cond", "db_cluster_rec", walkOf(cluster), codec.Stream[model.Cluster]{}},
+	AccountingGetJobs:     {"DBD_GET_JOBS_COND", "db_job_cond", "db_job_rec", walkOf(accountingJob), codec.Stream[model.AccountingJob]{}},
+	AccountingGetQOS:      {"DBD_GET_QOS", "db_qos_cond", "db_qos_rec", walkOf(qos), codec.Stream[model.QOS]{}},
+	AccountingGetTRES:     {"DBD_GET_TRES", "db_tres_cond", "db_tres_rec", walkOf(tres), codec.Stream[model.TRES]{}},
+	AccountingGetUsers:    {"DBD_GET_USERS", "db_user_cond", "db_user_rec", walkOf(user), codec.Stream[model.User]{}},
+	AccountingGetWCKeys:   {"DBD_GET_WCKEYS", "db_wckey_cond", "db_wckey_rec", walkOf(wckey), codec.Stream[model.WCKey]{}},
+}
+
+// walkOf returns the walk of a new record.
+func walkOf[T any](walk func(*codec.Codec, *T)) func(*codec.Codec) {
+	return func(c *codec.Codec) { walk(c, new(T)) }
+}
 
 // addRecordLists adds the lists of accounting records to the messages that the
 // tests use. It adds missing answers at the end of the list fuzzed, so that the
@@ -17,10 +42,14 @@ func addRecordLists() {
 	for filter, l := range RecordLists {
 		question := func() Body { return l.Request(reflect.Zero(filter).Interface()) }
 		answer := func() Body { body, _ := l.Answer(nil, nil); return body }
-		add(walks, map[string]func(*codec.Codec){l.names[1]: question().Walk, l.names[2]: l.record})
-		add(numbers, map[string]Type{l.names[0]: l.Get, "answer to " + l.names[0]: l.Got})
+		table, known := recordTables[l.Get]
+		if !known {
+			panic("recordTables has no row for " + named(question()))
+		}
+		add(walks, map[string]func(*codec.Codec){table.filter: question().Walk, table.record: table.walk})
+		add(numbers, map[string]Type{table.name: l.Get, "answer to " + table.name: l.Got})
 		add(messages, map[string]func() Body{named(question()): question, named(answer()): answer})
-		comparable = append(comparable, cmpopts.IgnoreUnexported(l.stream))
+		comparable = append(comparable, cmpopts.IgnoreUnexported(table.stream))
 		if !slices.Contains(fuzzed, named(answer())) {
 			more = append(more, named(answer()))
 		}

@@ -12,7 +12,6 @@ func init() {
 		"db_stats":                  func(c *codec.Codec) { stepStats(c, new(model.StepStats)) },
 		"db_accounting_rec":         func(c *codec.Codec) { usage(c, new(model.Usage)) },
 		"db_coord_rec":              func(c *codec.Codec) { coordinator(c, new(model.Coordinator)) },
-		"db_used_limits":            func(c *codec.Codec) { usedLimits(c, new(model.UsedLimits)) },
 		"db_cluster_accounting_rec": func(c *codec.Codec) { clusterUsage(c, new(model.ClusterUsage)) },
 		"reroute_response":          new(Reroute).Walk,
 	})
@@ -20,8 +19,7 @@ func init() {
 		"answer to DBD_GET_STATS": AccountingGotStats,
 	})
 	add(messages, map[string]func() Body{
-		"Reroute":    func() Body { return new(Reroute) },
-		"UsedLimits": func() Body { return new(used) },
+		"Reroute": func() Body { return new(Reroute) },
 	})
 	add(bodies, map[string]func() Body{
 		"1416": func() Body { return new(Accounts) },
@@ -35,8 +33,3 @@ func init() {
 	fuzzed = append(fuzzed, "GetAccountingJobs", "AccountingJobs", "Associations", "Accounts", "Users", "WCKeys", "QOSList", "Clusters", "TRESList", "Reroute")
 	addRecordLists()
 }
-
-// used is a message for a record that no real message contains yet.
-type used struct{ model.UsedLimits }
-
-func (m *used) Walk(c *codec.Codec) { usedLimits(c, &m.UsedLimits) }

@@ -18,8 +18,8 @@ func (m *GetTRES) Walk(c *codec.Codec) {
 	flag16(c, "with_deleted", &m.WithDeleted)
 }
 
-var _ = recordList(RecordList{Get: AccountingGetTRES, Got: AccountingGotTRES, names: [3]string{"DBD_GET_TRES", "db_tres_cond", "db_tres_rec"}},
-	func(f model.TRESFilter) Body { return &GetTRES{f} }, func() *TRESList { return new(TRESList) }, tres)
+var _ = recordList(RecordList{Get: AccountingGetTRES, Got: AccountingGotTRES},
+	func(f model.TRESFilter) Body { return &GetTRES{f} }, func() *TRESList { return new(TRESList) })
 
 // TRESList is the answer to GetTRES.
 type TRESList struct{ ListResponse[model.TRES] }

@@ -20,8 +20,8 @@ func (m *GetUsers) Walk(c *codec.Codec) {
 	flag16(c, "with_wckeys", &m.WithWCKeys)
 }
 
-var _ = recordList(RecordList{Get: AccountingGetUsers, Got: AccountingGotUsers, names: [3]string{"DBD_GET_USERS", "db_user_cond", "db_user_rec"}},
-	func(f model.UserFilter) Body { return &GetUsers{f} }, func() *Users { return new(Users) }, user)
+var _ = recordList(RecordList{Get: AccountingGetUsers, Got: AccountingGotUsers},
+	func(f model.UserFilter) Body { return &GetUsers{f} }, func() *Users { return new(Users) })
 
 // Users is the answer to GetUsers.
 type Users struct{ ListResponse[model.User] }

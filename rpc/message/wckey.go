@@ -22,8 +22,8 @@ func (m *GetWCKeys) Walk(c *codec.Codec) {
 	flag16(c, "with_deleted", &m.WithDeleted)
 }
 
-var _ = recordList(RecordList{Get: AccountingGetWCKeys, Got: AccountingGotWCKeys, names: [3]string{"DBD_GET_WCKEYS", "db_wckey_cond", "db_wckey_rec"}},
-	func(f model.WCKeyFilter) Body { return &GetWCKeys{f} }, func() *WCKeys { return new(WCKeys) }, wckey)
+var _ = recordList(RecordList{Get: AccountingGetWCKeys, Got: AccountingGotWCKeys},
+	func(f model.WCKeyFilter) Body { return &GetWCKeys{f} }, func() *WCKeys { return new(WCKeys) })
 
 // WCKeys is the answer to GetWCKeys.
 type WCKeys struct{ ListResponse[model.WCKey] }
