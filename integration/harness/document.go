@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"regexp"
 	"schedrestd/api"
 	"schedrestd/api/openapi"
 	"schedrestd/api/schema"
@@ -17,11 +18,20 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// documentRouter returns a router that finds a request's operation in the
-// complete OpenAPI document. The document is generated here, because fetching
-// it would send the gateway a request that the test did not make.
-var documentRouter = sync.OnceValues(func() (routers.Router, error) {
-	d, err := openapi.New(openapi.Options{Parsers: feature.AllParsers(), Names: api.NamesBoth,
+// documentRouters has a function for each API version. It returns a router that
+// finds a request's operation in the OpenAPI document of that version. The
+// documents are generated here, because fetching them would send the gateway
+// requests that the test did not make.
+var documentRouters = func() map[string]func() (routers.Router, error) {
+	byVersion := map[string]func() (routers.Router, error){}
+	for _, p := range feature.AllParsers() {
+		byVersion[p.Name()] = sync.OnceValues(func() (routers.Router, error) { return newDocumentRouter(p) })
+	}
+	return byVersion
+}()
+
+func newDocumentRouter(version feature.Parser) (routers.Router, error) {
+	d, err := openapi.New(openapi.Options{Parsers: []feature.Parser{version}, Names: api.NamesBoth,
 		Content: feature.Controller | feature.Accounting, Auth: feature.JWT, YAML: true})
 	if err != nil {
 		return nil, err
@@ -37,12 +47,23 @@ var documentRouter = sync.OnceValues(func() (routers.Router, error) {
 		return nil, err
 	}
 	return gorillamux.NewRouter(doc)
-})
+}
+
+// pathVersion is the API version in a path.
+var pathVersion = regexp.MustCompile(`^/\w+/(v[0-9.]+)/`)
 
 // checkDocumented fails the test unless the answer to req matches the OpenAPI
 // document. It ignores paths that the document does not have.
 func checkDocumented(t *testing.T, req *http.Request, a Answer) {
-	router, err := documentRouter()
+	version := Version // for paths without a version
+	if m := pathVersion.FindStringSubmatch(req.URL.Path); m != nil {
+		version = m[1]
+	}
+	newRouter := documentRouters[version]
+	if newRouter == nil {
+		return
+	}
+	router, err := newRouter()
 	if err != nil {
 		t.Error(err)
 		return

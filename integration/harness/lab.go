@@ -15,8 +15,8 @@ package harness
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"schedrestd/demo/site"
@@ -119,7 +119,9 @@ func (l *Lab) Up(p site.Part) {
 // Down ends all daemons, clients before servers, and prints their logs when the
 // test has failed.
 func (l *Lab) Down() {
-	l.cancelAll()
+	if l.T.Failed() && l.Daemons["schedrestd"] != nil {
+		l.cancelAll() // otherwise jobs that a failed test has left would outlive their controller
+	}
 	for _, name := range []string{"schedrestd", "schedctld", "scheddbd"} {
 		d := l.Daemons[name]
 		if d == nil {
@@ -132,14 +134,12 @@ func (l *Lab) Down() {
 	}
 }
 
-// cancelAll cancels jobs that a failed test has left. Otherwise they would
-// outlive their controller.
+// cancelAll cancels all jobs.
 func (l *Lab) cancelAll() {
-	if !l.T.Failed() || l.Daemons["schedrestd"] == nil {
-		return
-	}
-	for id := 1; id < 10; id++ {
-		exec.Command(filepath.Join(Bin, "schedctl"), "-f", l.Conf(), "cancel", strconv.Itoa(id)).Run()
+	c := &http.Client{Timeout: 10 * time.Second}
+	a, _ := l.TryRequest(c, "GET", "/sched/"+Version+"/jobs", "") // the gateway or the controller may be down
+	for i := range a.List("jobs") {
+		l.TryRequest(c, "DELETE", fmt.Sprintf("/sched/%s/job/%v", Version, a.Get("jobs", i, "job_id")), "")
 	}
 }
 
@@ -202,12 +202,13 @@ func Must(t testing.TB, err error) {
 }
 
 // Eventually waits until condition returns true. The test fails if that takes
-// more than a minute.
+// more than two minutes.
 func Eventually(t *testing.T, event string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	for start, pause := time.Now(), 20*time.Millisecond; !condition(); pause = min(pause+2*time.Millisecond, 100*time.Millisecond) {
+		if time.Since(start) > 2*time.Minute {
 			t.Fatalf("did not happen: %s", event)
 		}
+		time.Sleep(pause) // longer each time, because checking costs processor time
 	}
 }

@@ -1,0 +1,46 @@
+package harness
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"schedrestd/feature"
+)
+
+func TestMain(m *testing.M) { Main(m) }
+
+// TestCancelAll checks that no job stays when a failed test ends, no matter how
+// many it has submitted.
+func TestCancelAll(t *testing.T) {
+	l := NewLab(t)
+	for range 12 {
+		l.Submit("true", map[string]any{"hold": true})
+	}
+	l.cancelAll()
+	jobs := l.Request("GET", "/sched/"+Version+"/jobs", "").Want(t, 200)
+	if n := len(jobs.List("jobs")); n != 12 {
+		t.Fatalf("the controller lists %d jobs", n)
+	}
+	for i := range jobs.List("jobs") {
+		if got := fmt.Sprint(jobs.Get("jobs", i, "job_state")); got != "[CANCELLED]" {
+			t.Errorf("job %v is %s", jobs.Get("jobs", i, "job_id"), got)
+		}
+	}
+}
+
+// TestDocumentRouters checks that there is a document for each API version, in
+// both spellings.
+func TestDocumentRouters(t *testing.T) {
+	for _, p := range feature.AllParsers() {
+		router, err := documentRouters[p.Name()]()
+		Must(t, err)
+		for _, path := range []string{"/sched/%s/ping", "/slurm/%s/jobs", "/scheddb/%s/users", "/slurmdb/%s/diag"} {
+			req, err := http.NewRequest("GET", "http://lab"+fmt.Sprintf(path, p.Name()), nil)
+			Must(t, err)
+			if _, _, err := router.FindRoute(req); err != nil {
+				t.Errorf("%s: %v", req.URL, err)
+			}
+		}
+	}
+}
